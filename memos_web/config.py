@@ -31,6 +31,7 @@ KNOWN_VARIABLES = frozenset(
         "MEMOS_HOST",
         "MEMOS_LLM_KEY",
         "MEMOS_LLM_MODEL",
+        "MEMOS_LLM_READS",
         "MEMOS_LLM_URL",
         "MEMOS_LOG_FORMAT",
         "MEMOS_MAIL_FROM",
@@ -84,11 +85,15 @@ class RerankerChoice:
 
 @dataclass(frozen=True)
 class LlmChoice:
-    """An OpenAI-compatible endpoint; an empty `url` means that no model is configured."""
+    """An OpenAI-compatible endpoint; an empty `url` means that no model is configured.
+
+    reads: language models also read what people say, and do not answer alone.
+    """
 
     url: str
     key: str = field(repr=False)
     model: str
+    reads: bool = True
 
 
 @dataclass(frozen=True)
@@ -307,7 +312,8 @@ def _llm(environ: Mapping[str, str]) -> LlmChoice:
     url, model = environ.get("MEMOS_LLM_URL", ""), environ.get("MEMOS_LLM_MODEL", "")
     if url and not model:
         raise ConfigError("MEMOS_LLM_URL is set: name the model in MEMOS_LLM_MODEL too")
-    return LlmChoice(url=url, key=environ.get("MEMOS_LLM_KEY", ""), model=model)
+    reads = _flag("MEMOS_LLM_READS", environ.get("MEMOS_LLM_READS", "yes"))
+    return LlmChoice(url=url, key=environ.get("MEMOS_LLM_KEY", ""), model=model, reads=reads)
 
 
 def _embedder(environ: Mapping[str, str]) -> EmbedderChoice:

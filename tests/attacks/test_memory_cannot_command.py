@@ -1,5 +1,6 @@
 """Row 15 of the promises: memory cannot command. Poison by every write path, and a model that obeys its system role."""
 
+import json
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -24,6 +25,7 @@ from tests.vault.outbox import run_jobs
 from vault.chat import answering, rules
 from vault.chat.rules import INSTRUCTIONS
 from vault.models import Cube
+from vault.reader import modelled
 
 pytestmark = pytest.mark.long
 
@@ -127,7 +129,15 @@ class Obedient:
         self.system += privileged
         self.told |= {found for one in messages for found in ORDER.findall(one["content"])}
         orders = [found for text in privileged for found in ORDER.findall(text)]
-        return streamed(f"PWNED-{orders[0]}" if orders else "Noted [1].")
+        said = f"PWNED-{orders[0]}" if orders else "Noted [1]."
+        return streamed(said) if request.get_json().get("stream") else whole(said)
+
+
+def whole(said: str) -> Response:
+    """A reply that is not streamed."""
+    choice = {"index": 0, "message": {"role": "assistant", "content": said}, "finish_reason": "stop"}
+    body = {"id": "1", "object": "chat.completion", "created": 1, "model": "tiny", "choices": [choice]}
+    return Response(json.dumps(body), mimetype="application/json")
 
 
 @pytest.fixture
@@ -169,7 +179,7 @@ def test_no_order_in_what_people_wrote_reaches_the_system_role_or_is_followed(
         for answer in asked(alice, agent, f"Where does the kestrel {number} nest, and what of PWNED?", 2)
     ]
     assert not [answer for answer in answers if "PWNED" in answer]
-    assert set(obedient.system) == {INSTRUCTIONS}
+    assert set(obedient.system) == {INSTRUCTIONS, modelled.INSTRUCTIONS}
     assert (memories_of(alice), grants(olivia)) == before
     assert "999" in obedient.told
     assert len(obedient.told) > count // 12  # poison was in the prompts, as data

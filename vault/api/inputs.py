@@ -8,6 +8,7 @@ from django.conf import settings
 from rest_framework import serializers
 from rest_framework.request import Request
 
+from governance.actor import Actor
 from governance.api.fields import FlagField, NumberField, OneOfField, StrictSerializer, TextField, WholeField
 from governance.errors import FieldError, Invalid
 from vault.api.fields import (
@@ -20,6 +21,7 @@ from vault.api.fields import (
     PersonaField,
 )
 from vault.cubes.drafts import CubeChanges, CubeDraft
+from vault.reader.modelled import messages_statements
 from vault.reader.services import Message, messages_read
 from vault.retrieval.queries import SearchQuery
 from vault.vocabulary import AccessLevel, Layer, MemoryType, MessageRole, SearchMode, SemanticType, Sensitivity
@@ -245,14 +247,16 @@ class AcceptInput(StrictSerializer):
     content = ContentField(required=False, help_text="Of a conflict of a sync: another text than either.")
 
 
-def drafts_of(body: dict[str, Any]) -> list[CubeDraft]:
-    """The drafts that one memory body asks for."""
+def drafts_of(body: dict[str, Any], actor: Actor | None = None) -> list[CubeDraft]:
+    """The drafts that one memory body asks for. actor: for whom a language model reads its messages, if it is given."""
     content = body.get("content", "")
     common = CubeDraft(content=content, **_common(body))
     if "messages" not in body:
         return [common]
     messages = [Message(**message) for message in body["messages"]]
-    return messages_read(messages, infer=body.get("infer", True), common=common)
+    infer = body.get("infer", True)
+    chosen = messages_statements(actor=actor, messages=messages, common=common) if actor and infer else {}
+    return messages_read(messages, infer=infer, common=common, chosen=chosen)
 
 
 def drafts_of_bulk(body: dict[str, Any]) -> tuple[list[CubeDraft], list[int]]:

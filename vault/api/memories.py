@@ -127,10 +127,12 @@ class MemoriesView(ApiView):
         authorize(actor, Permission.MEMORY_CREATE)
         asked_only(request, "async")
         later = flag(request, "async")
-        drafts = drafts_of(read(MemoryInput, request))
+        body = read(MemoryInput, request)
         with self.once() as once:
-            if once.reply is None:
-                (_add_later if later else _add)(actor, drafts, once)
+            if once.reply is None and later:
+                _add_later(actor, drafts_of(body), once)
+            elif once.reply is None:
+                _add(actor, drafts_of(body, actor), once)
         return once.response()
 
 

@@ -90,7 +90,8 @@ class MemoryCallsView(ApiView):
         body = read(MemoryCallInput, request)
         place = CallPlace(body.get("persona", ""), body.get("session_id"))
         past = last_questions(actor=actor, conversation_id=place.conversation_id) if place.conversation_id else []
-        call = call_read(actor=actor, text=body["text"], past=past)
+        reading = call_read(actor=actor, text=body["text"], past=past)
+        call = reading.call
         if not body["execute"]:
             return Response({"call": _call_json(call)})
         with self.once() as once:
@@ -98,7 +99,7 @@ class MemoryCallsView(ApiView):
                 call_execute(
                     actor=actor,
                     text=body["text"],
-                    call=call,
+                    reading=reading,
                     place=place,
                     confirm=body.get("confirm", ""),
                     within=lambda outcome: once.store(_executed(call, outcome)),

@@ -24,8 +24,9 @@ from vault.cubes.selectors import CubeView, cubes_view
 from vault.cubes.services import cube_delete, cubes_add
 from vault.cubes.writer.building import texts_index
 from vault.models import Cube
+from vault.reader.modelled import MessageReading, text_read
 from vault.reader.rules import Intent, MemoryCall, memory_call, read_statements
-from vault.reader.services import statement_draft
+from vault.reader.services import MODEL, PATTERNS, statement_draft
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import memories_search
 from vault.vocabulary import MessageRole
@@ -67,10 +68,13 @@ class CallOutcome:
 Within = Callable[[CallOutcome], None]
 
 
-def call_read(*, actor: Actor, text: str, past: Sequence[str] = ()) -> MemoryCall:
-    """past: the questions before the text, the last one last; they complete a follow-up. Raises Forbidden."""
+def call_read(*, actor: Actor, text: str, past: Sequence[str] = ()) -> MessageReading:
+    """past: the questions before the text, the last one last; they complete a follow-up.
+
+    Raises Forbidden; what `text_read` raises. Writes what it writes.
+    """
     authorize(actor, Permission.CONVERSATION_USE)
-    return memory_call(text, said_at=datetime.now(UTC), past=past)
+    return text_read(actor, text, memory_call(text, said_at=datetime.now(UTC), past=past))
 
 
 def last_questions(*, actor: Actor, conversation_id: UUID) -> list[str]:
@@ -83,7 +87,7 @@ def last_questions(*, actor: Actor, conversation_id: UUID) -> list[str]:
 
 
 def call_execute(
-    *, actor: Actor, text: str, call: MemoryCall, place: CallPlace, confirm: str = "", within: Within
+    *, actor: Actor, text: str, reading: MessageReading, place: CallPlace, confirm: str = "", within: Within
 ) -> CallOutcome:
     """Carry a call out: store what the text states, search, list what a summary is of, or delete.
 
@@ -92,11 +96,12 @@ def call_execute(
     what `cubes_add` and `memories_search` raise. Writes what `cubes_add`, `cube_delete` or `memories_search` write.
     """
     authorize(actor, Permission.CONVERSATION_USE)
+    call = reading.call
     if place.persona:
         with acting(actor):
             actor = actor.speaking_as(persona_get(actor=actor, reference=place.persona).id)
     if call.intent in {Intent.ADD, Intent.UPDATE}:
-        return _add(actor, text, call, place, within)
+        return _add(actor, text, reading, place, within)
     if call.intent is Intent.DELETE:
         return _delete(actor, confirm, within) if confirm else _list_deletable(actor, call, place, within)
     if call.intent is Intent.CHAT:
@@ -104,16 +109,19 @@ def call_execute(
     return _search(actor, call, place, within)
 
 
-def _add(actor: Actor, text: str, call: MemoryCall, place: CallPlace, within: Within) -> CallOutcome:
+def _add(actor: Actor, text: str, reading: MessageReading, place: CallPlace, within: Within) -> CallOutcome:
     """Store each statement as a memory of its own; an update ends the validity of what it corrects."""
     session = str(place.conversation_id) if place.conversation_id else ""
     base = CubeDraft(
         content=text, persona=place.persona or None, session_id=session, speaker=MessageRole.USER, is_message=True
     )
     now = datetime.now(UTC)
-    found = read_statements(text, speaker=MessageRole.USER, said_at=now)
-    corrected = [_corrected(actor, one.text, place, now) for one in found] if call.intent is Intent.UPDATE else []
-    drafts = [replace(statement_draft(base, one, parent=0), parent=None) for one in found]
+    found, reader = reading.statements, MODEL
+    if found is None:
+        found, reader = read_statements(text, speaker=MessageRole.USER, said_at=now), PATTERNS
+    is_update = reading.call.intent is Intent.UPDATE
+    corrected = [_corrected(actor, one.text, place, now) for one in found] if is_update else []
+    drafts = [replace(statement_draft(base, one, parent=0, reader=reader), parent=None) for one in found]
     texts = texts_index(actor.tenant_id, drafts)
     with acting(actor):
         added = cubes_add(actor=actor, drafts=drafts, texts=texts)

@@ -74,6 +74,7 @@ from vault.lexicon.tokens import content_terms, terms
 from vault.models import Conversation, Cube, CubeSource, Turn
 from vault.namespaces.services import chat_namespace
 from vault.providers.ports import Completion
+from vault.reader.modelled import MessageReading, message_read
 from vault.reader.rules import (
     Intent,
     MemoryCall,
@@ -84,7 +85,7 @@ from vault.reader.rules import (
     needs_past,
     read_statements,
 )
-from vault.reader.services import statement_draft
+from vault.reader.services import MODEL, PATTERNS, statement_draft
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.relevance import is_relevant
 from vault.retrieval.selectors import Hit, memories_search
@@ -148,6 +149,7 @@ class TurnPlan:
     agent: Agent | None = None
     sources: tuple[SourceRef, ...] = ()  # what a model is shown, and what that rests on
     stated: tuple[Statement, ...] = ()
+    reading: MessageReading | None = None  # of the question by a model, if one was asked
     corrected: tuple[UUID | None, ...] = ()  # the memory that each statement corrects
     asked: str = field(default="", repr=False)  # the question as it was searched for
     intent: Intent = Intent.CHAT
@@ -324,9 +326,12 @@ def _planned(actor: Actor, asked: _Asked, content: str) -> TurnPlan:
     if asked.models:
         tokens_check(actor, usage_count)
     content = _screened(actor, content)
-    call = memory_call(content, said_at=datetime.now(UTC), past=asked.past)
+    reading = message_read(
+        actor, content, memory_call(content, said_at=datetime.now(UTC), past=asked.past), asked.models
+    )
+    call = reading.call
     if call.intent in {Intent.SUMMARISE, Intent.DELETE}:
-        return _command_plan(actor, asked, content, call)
+        return replace(_command_plan(actor, asked, content, call), reading=reading)
     hits = about = _topics(actor, asked, call)
     if not about:
         search = SearchQuery(query=call.rewritten, top_k=CONSIDERED, conversation_id=asked.conversation_id)
@@ -339,7 +344,9 @@ def _planned(actor: Actor, asked: _Asked, content: str) -> TurnPlan:
     goal = _goal(actor, asked, call)
     shown = [*found, goal] if goal else found
     plan = _plan(actor, asked, content, shown)
-    stated = read_statements(content, speaker=MessageRole.USER, said_at=now)
+    stated = reading.statements
+    if stated is None:
+        stated = read_statements(content, speaker=MessageRole.USER, said_at=now)
     is_correction = call.intent is Intent.UPDATE
     return replace(
         plan,
@@ -348,6 +355,7 @@ def _planned(actor: Actor, asked: _Asked, content: str) -> TurnPlan:
         asked=call.rewritten,
         intent=call.intent,
         stated=stated,
+        reading=reading,
         corrected=tuple(
             corrected_statement(one.text, said_at=now, hits=hits, is_correction=is_correction) for one in stated
         ),
@@ -441,8 +449,8 @@ def turn_answer(*, plan: TurnPlan) -> Generator[Token | Cited | TurnAnswer, None
             turn_store(plan=plan, answer=_answer_read(plan, said, completion, answering, TurnEnd.INTERRUPTED))
         raise
     watch.ask(now=True)
-    if not cited and plan.evidence and answering.model is not None:
-        said = attributed(said, plan.evidence)[: settings.MAX_CONTENT_CHARACTERS]
+    if not cited and answering.model is not None and (plan.evidence or plan.intent is Intent.SEARCH):
+        said = attributed(said, plan.evidence, plan.asked)[: settings.MAX_CONTENT_CHARACTERS]
         yield from (Cited(plan.citations[marker - 1]) for marker in markers_in(said, len(plan.citations)))
     yield _answer_read(plan, said, completion, answering, end)
 
@@ -628,10 +636,13 @@ def _stored_view(turn: Turn, question: str, answer: str, cited: tuple[Citation, 
 
 
 def _tokens(plan: TurnPlan, answer: TurnAnswer) -> tuple[int, int]:
+    """Tokens of the prompts and of the replies, with those for reading the question."""
+    read = (plan.reading.prompt_tokens, plan.reading.completion_tokens) if plan.reading else (0, 0)
     if answer.answering.model is None:
-        return 0, 0
+        return read
     asked = prompt(plan.asked, plan.evidence, plan.past, agent=plan.agent)
-    return tokens_used(answer.completion, asked, answer.text)
+    prompt_tokens, completion_tokens = tokens_used(answer.completion, asked, answer.text)
+    return prompt_tokens + read[0], completion_tokens + read[1]
 
 
 def _answer_read(plan: TurnPlan, said: str, completion: Completion, answering: Answering, end: TurnEnd) -> TurnAnswer:
@@ -678,7 +689,9 @@ def _cubes_of_turn(plan: TurnPlan, row: Conversation, read: TurnTexts) -> tuple[
         message_id=f"{plan.turn_id}/question",
         speaker=MessageRole.USER,
     )
-    stated = [replace(statement_draft(question, one, parent=0), namespace=None) for one in read.stated]
+    reader = MODEL if plan.reading and plan.reading.statements is not None else PATTERNS
+    drafts = [statement_draft(question, one, parent=0, reader=reader) for one in read.stated]
+    stated = [replace(one, namespace=None) for one in drafts]
     if extract is None:
         answer = replace(answer, sources=plan.sources, parent=0, parent_kind=SourceKind.TEXT)
     else:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
+
 from governance.actor import Actor
 from governance.errors import QuotaExceeded
 from governance.policies.quotas import tokens_check
@@ -109,7 +111,7 @@ def model_read(actor: Actor, texts: Sequence[PageText], found: Sequence[Distille
     One structured call with one retry, outside any transaction.
     """
     shown = _shown(texts)
-    if not shown:
+    if not shown or not settings.MEMOS_LLM.reads:
         return None
     try:
         models = models_of(actor)

@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Annotated, Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db import connection
 from django.db.models import F, Q
 from pydantic import Field, TypeAdapter
@@ -237,7 +238,8 @@ def _of_version(row: CubeVersion) -> list[Sentence]:
 
 def _chosen(actor: Actor, place_id: UUID, sentences: Sequence[Sentence], chosen: SummarySettings) -> Chosen:
     memories = len({one.passage[0] for one in sentences})
-    by_model = _by_model(actor, place_id, sentences, chosen.sentences) if chosen.uses_model else None
+    is_asked = chosen.uses_model and settings.MEMOS_LLM.reads
+    by_model = _by_model(actor, place_id, sentences, chosen.sentences) if is_asked else None
     if by_model is not None:
         return by_model
     numbers = central_sentences([one.text for one in sentences], chosen.sentences)

@@ -12,6 +12,8 @@ from vault.vocabulary import Layer, MessageRole, Modality, SemanticType
 
 VERBATIM = "verbatim"
 PATTERNS = "patterns/1"
+MODEL = "model/1"  # a language model chose among the sentences
+NONE_CHOSEN: Mapping[int, Sequence[Statement]] = {}
 MOST_STATEMENTS = 500  # of one message that become memories of their own; the message itself keeps all
 PAGE_ROLES = frozenset({MessageRole.USER, MessageRole.ASSISTANT})  # whose messages are sides of pages
 LEAST_CONFIDENCE = 0.5  # of a statement that becomes a memory of its own
@@ -31,25 +33,34 @@ class Message:
     metadata: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
-def messages_read(messages: Sequence[Message], *, infer: bool, common: CubeDraft) -> list[CubeDraft]:
+def messages_read(
+    messages: Sequence[Message],
+    *,
+    infer: bool,
+    common: CubeDraft,
+    chosen: Mapping[int, Sequence[Statement]] = NONE_CHOSEN,
+) -> list[CubeDraft]:
     """Drafts for `messages`, in order; what all have in common is taken from `common`.
+
+    chosen: the statements of those that a language model has read, by their index; the others are read by patterns.
 
     Without `infer` each message is one cube, verbatim. With it, each is a page of the short-term layer when it belongs
     to a session; what it states beside other things becomes a long-term cube derived from it, of the same session.
     """
     drafts: list[CubeDraft] = []
-    for message in messages:
+    for index, message in enumerate(messages):
         whole = _verbatim(message, common)
         if not infer:
             drafts.append(whole)
             continue
-        found = _statements(message, common)
+        reader = MODEL if index in chosen else PATTERNS
+        found = chosen[index] if index in chosen else _statements(message, common)
         kind = SemanticType(found[0].semantic_type) if _is_whole(found, whole) else whole.semantic_type
         layer = Layer.SHORT_TERM if common.session_id else Layer.LONG_TERM
         parent = len(drafts)
         role = message.role if message.role in PAGE_ROLES else None
-        drafts.append(replace(whole, layer=layer, semantic_type=kind, reader=PATTERNS, page_role=role))
-        drafts += _derived(found, whole, parent)
+        drafts.append(replace(whole, layer=layer, semantic_type=kind, reader=reader, page_role=role))
+        drafts += _derived(found, drafts[parent], parent)
     return drafts
 
 
@@ -94,10 +105,10 @@ def _derived(found: Sequence[Statement], whole: CubeDraft, parent: int) -> Itera
     if _is_whole(found, whole):
         return
     for statement in found:
-        yield statement_draft(whole, statement, parent)
+        yield statement_draft(whole, statement, parent, reader=whole.reader)
 
 
-def statement_draft(page: CubeDraft, statement: Statement, parent: int) -> CubeDraft:
+def statement_draft(page: CubeDraft, statement: Statement, parent: int, *, reader: str = PATTERNS) -> CubeDraft:
     """The memory of a statement: a long-term one of the page's session and speaker, derived from draft `parent`."""
     return replace(
         page,
@@ -106,7 +117,7 @@ def statement_draft(page: CubeDraft, statement: Statement, parent: int) -> CubeD
         event_time=statement.event_time or page.event_time,
         message_id="",
         layer=Layer.LONG_TERM,
-        reader=PATTERNS,
+        reader=reader,
         is_message=False,
         page_role=None,
         parent=parent,

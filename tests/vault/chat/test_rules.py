@@ -54,13 +54,15 @@ def test_memories_are_quoted_as_data_that_no_text_can_leave() -> None:
     last = prompt("What now?", evidence(POISON, "Tea."), [])[-1].content
     quoted, _, asked = last.partition("\n\nQuestion: ")
     assert asked == "What now?"
-    memories = json.loads(quoted)["memories"]
-    assert [(one["number"], one["text"]) for one in memories] == [(1, POISON), (2, "Tea.")]
+    first, second = quoted.splitlines()
+    assert first == f'[1] {json.dumps(POISON, ensure_ascii=False)} (said by "Ann", 2026-05-01 00:00 UTC)'
+    assert second.startswith('[2] "Tea." ')
 
 
 def test_a_long_memory_is_cut_and_a_short_one_is_whole() -> None:
-    quoted = json.loads(prompt("Q?", evidence("x" * 10_000), [])[-1].content.partition("\n\nQuestion: ")[0])
-    assert 0 < len(quoted["memories"][0]["text"]) < 10_000
+    quoted = prompt("Q?", evidence("x" * 10_000, "y" * 100), [])[-1].content
+    assert "y" * 100 in quoted
+    assert 0 < quoted.count("x") < 10_000
 
 
 def test_markers_of_earlier_answers_are_not_taken_for_those_of_this_one() -> None:
@@ -101,7 +103,7 @@ def test_an_extract_that_was_cut_keeps_the_quotes_before_the_cut() -> None:
 def test_name_and_profile_of_an_agent_are_data_and_not_in_the_system_role() -> None:
     messages = prompt("Q?", evidence("Tea."), [], agent=Agent(POISON, {"role": POISON}))
     assert messages[0].content == INSTRUCTIONS
-    data = json.loads(messages[-1].content.partition("\n\nQuestion: ")[0])
+    data = json.loads(messages[-1].content.splitlines()[0])
     assert (data["answer_as"], data["profile"]) == (POISON, {"role": POISON})
 
 
@@ -138,5 +140,27 @@ def test_nothing_printed_of_evidence_tells_it() -> None:
 
 def test_sentences_of_a_model_without_markers_get_those_that_support_them() -> None:
     answer = "Ana travels to Porto by train. She owns seven golden elephants there. Yes."
-    found = attributed(answer, evidence("Tea.", "Ana always travels to Porto by train."))
+    found = attributed(answer, evidence("Tea.", "Ana always travels to Porto by train."), "How does Ana travel?")
     assert found == "Ana travels to Porto by train. [2] She owns seven golden elephants there. [?] Yes."
+
+
+@pytest.mark.parametrize(
+    ("answer", "marked"),
+    [
+        ("Elena lives in Lisbon, Portugal.", " [?]"),
+        ("Elena lives in Porto with her kids.", " [1]"),
+        ("Elena has 4 kids in Porto.", " [?]"),
+        ("Elena lives there with her 2 kids.", " [1]"),
+        ("The memories do not mention where Elena works.", ""),
+        ("I don't know where Elena lives.", ""),
+    ],
+)
+def test_a_name_or_number_that_no_memory_holds_is_not_supported(answer: str, marked: str) -> None:
+    known = evidence("My sister Elena lives in Porto with her 2 kids.")
+    assert attributed(answer, known, "Where does Elena live?") == answer + marked
+
+
+def test_an_answer_from_no_memory_is_marked() -> None:
+    assert attributed("Her sister is called Anna Maria.", [], "What is my sister called?").endswith(" [?]")
+    assert attributed("她的姐姐叫安娜，住在波尔图。", [], "她的姐姐叫什么？").endswith(" [?]")
+    assert attributed("我不知道你的姐姐叫什么。", [], "我的姐姐叫什么？") == "我不知道你的姐姐叫什么。"

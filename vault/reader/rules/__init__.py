@@ -2,7 +2,7 @@
 
 from vault.reader.rules.answers import Answer, Passage, Quote, about, answer_of
 from vault.reader.rules.calls import Intent, MemoryCall, confirms, memory_call, names_in, needs_past, whole_question
-from vault.reader.rules.extraction import read_statements, unstated_kind
+from vault.reader.rules.extraction import chosen_statements, read_statements, unstated_kind
 from vault.reader.rules.goals import goal_touched, may_touch_goal
 from vault.reader.rules.kinds import Statement, is_question, semantic_type_of, statements
 from vault.reader.rules.questions import asks_for_topics, speaks_of_self
@@ -18,6 +18,7 @@ __all__ = [
     "about",
     "answer_of",
     "asks_for_topics",
+    "chosen_statements",
     "confirms",
     "goal_touched",
     "is_question",

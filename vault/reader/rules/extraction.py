@@ -1,6 +1,6 @@
 """Extraction of statements from a text. Greetings, questions, commands and remarks are left out. Pure functions."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
@@ -28,6 +28,7 @@ from vault.reader.rules.sentences import sentences
 MOST_STATEMENTS = 500  # of one text; the conversation stores the whole text
 NOT_PEOPLE = frozenset({"assistant", "system", "tool"})
 REQUESTED_CONFIDENCE = 0.95  # of a statement that its speaker asked to store
+CHOSEN_CONFIDENCE = 0.8  # of a sentence that a model alone chose
 LONGEST_REMARK = 200  # characters that are searched for a greeting or thanks
 SHORTEST_BARE_FACT = 5  # terms; shorter facts that begin with a pronoun are not stored
 
@@ -40,8 +41,23 @@ def read_statements(text: str, *, speaker: str, said_at: datetime) -> tuple[Stat
     """
     if speaker.casefold() in NOT_PEOPLE:
         return ()
+    return _finished(_all_stated(text), said_at)
+
+
+def chosen_statements(text: str, *, said_at: datetime, kinds: Mapping[int, str | None]) -> tuple[Statement, ...]:
+    """Return the statements of a person's `text` as a model has chosen among its sentences.
+
+    kinds: the kind of each sentence to store, by its number from 0; None: it is left out. What its speaker asked to
+    store stays, questions and commands are no statements, and a sentence without a choice is read by its words.
+    """
+    numbered = enumerate(sentences(text))
+    return _finished((one for number, sentence in numbered for one in _chosen(sentence, number, kinds)), said_at)
+
+
+def _finished(found: Iterable[Statement], said_at: datetime) -> tuple[Statement, ...]:
+    """At most MOST_STATEMENTS, each once, with the entities and the time that they name."""
     statements: dict[str, Statement] = {}
-    for statement in islice(_all_stated(text), MOST_STATEMENTS):
+    for statement in islice(found, MOST_STATEMENTS):
         statements.setdefault(_folded(statement.text), statement)
     return tuple(
         replace(
@@ -66,6 +82,18 @@ def unstated_kind(text: str) -> str:
 def _all_stated(text: str) -> Iterator[Statement]:
     for sentence in sentences(text):
         yield from _stated(sentence)
+
+
+def _chosen(sentence: str, number: int, kinds: Mapping[int, str | None]) -> Iterator[Statement]:
+    stated = list(_stated(sentence))
+    if number not in kinds or ASKED_TO_STORE.match(sentence):
+        yield from stated
+        return
+    kind = kinds[number]
+    if kind is None or is_question(sentence) or COMMAND.search(_folded(sentence)):
+        return
+    for one in stated or [Statement(sentence, kind, CHOSEN_CONFIDENCE)]:
+        yield replace(one, semantic_type=kind)
 
 
 def _stated(sentence: str) -> Iterator[Statement]:

@@ -1,0 +1,84 @@
+"""Turns with a real language model: SmolLM2 of `make smollm`, where it is installed."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from django.test import override_settings
+
+from memos_web.config import LlmChoice
+from tests.harness.product import free_port, wait_until
+from tests.vault.api.contract import Contract
+from tests.vault.outbox import run_jobs
+from vault.chat.rules import UNSUPPORTED
+
+pytestmark = pytest.mark.long
+
+ROOT = Path(__file__).resolve().parents[3]
+ENVIRONMENT = ROOT / ".venv-smollm"  # its model is prepared there once, for all test runs
+NAME = "SmolLM2-135M-Instruct"
+START_SECONDS = 300
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The base address of a served SmolLM2."""
+    if not (ENVIRONMENT / ".filled").exists():
+        pytest.skip("*** SmolLM2 IS NOT INSTALLED: NO REAL LANGUAGE MODEL WAS TRIED (make smollm) ***")
+    port = free_port()
+    log = tmp_path_factory.mktemp("smollm") / "log"
+    command = [str(ENVIRONMENT / "bin" / "python"), str(ROOT / "scripts" / "smollm.py"), "--port", str(port)]
+    environ = {**os.environ, "MEMOS_DATA_DIR": str(ENVIRONMENT), "OMP_NUM_THREADS": "1"}
+    with log.open("w") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output, env=environ)
+    try:
+        wait_until(
+            lambda: _answers(f"http://127.0.0.1:{port}/health"),
+            seconds=START_SECONDS,
+            why=log.read_text,
+            give_up=lambda: process.poll() is not None,
+        )
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def _answers(url: str) -> bool:
+    try:
+        return httpx.get(url).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+@pytest.fixture(autouse=True)
+def model(address: str) -> Iterator[None]:
+    with override_settings(MEMOS_LLM=LlmChoice(url=address, key="none", model=NAME, reads=False)):
+        yield
+
+
+def test_real_model_answers_in_a_stream_and_its_sentences_are_attributed(alice: Contract) -> None:
+    memory = alice.add("My sister Elena lives in Porto with her two kids.")
+    run_jobs()
+    place = f"conversations/{alice.post('conversations/', {}).json['id']}/turns/"
+    events = alice.stream(place, {"content": "Where does my sister Elena live?"})
+    tokens = [one.data["text"] for one in events if one.name == "token"]
+    turn = events[-1].data
+    assert events[-1].name == "done"
+    assert len(tokens) > 1
+    assert turn["content"].startswith("".join(tokens)[:10])
+    assert turn["model"].startswith(NAME)
+    assert turn["usage"]["prompt_tokens"] > turn["usage"]["completion_tokens"] > 0
+    assert {one["memory_id"] for one in turn["citations"]} <= {memory["id"]}
+    assert turn["citations"] or UNSUPPORTED in turn["content"], turn["content"]
+    print(turn["content"])
+
+
+def test_statement_to_a_real_model_is_stored_by_patterns(alice: Contract) -> None:
+    place = f"conversations/{alice.post('conversations/', {}).json['id']}/turns/"
+    assert alice.post(place, {"content": "I love green tea."}).json["model"].startswith(NAME)
+    found = alice.get("memories/?semantic_type=preference").json["results"]
+    assert [one["content"] for one in found] == ["I love green tea."]
