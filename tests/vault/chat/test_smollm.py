@@ -74,7 +74,6 @@ def test_real_model_answers_in_a_stream_and_its_sentences_are_attributed(alice: 
     assert turn["usage"]["prompt_tokens"] > turn["usage"]["completion_tokens"] > 0
     assert {one["memory_id"] for one in turn["citations"]} <= {memory["id"]}
     assert turn["citations"] or UNSUPPORTED in turn["content"], turn["content"]
-    print(turn["content"])
 
 
 def test_statement_to_a_real_model_is_stored_by_patterns(alice: Contract) -> None:

@@ -1,7 +1,7 @@
 """Everyday talk of one member in four dated sessions, against the real service without a model.
 
-`pytest tests/vault/chat/trial.py` writes each reply and each stored statement to TRIAL_FILE, to be judged by reading:
-docs/evidence/trial-of-the-chat.md has the judgements.
+`TRIAL_FOLDER=. pytest tests/vault/chat/trial.py` writes each reply and each stored statement of a trial to a file, to
+be judged by reading: docs/evidence/trial-of-the-chat.md has the judgements.
 """
 
 import json
@@ -16,7 +16,8 @@ from governance.backdating import backdated
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 
-SESSIONS: list[tuple[str, list[str]]] = [
+Sessions = list[tuple[str, list[str]]]
+FIRST: Sessions = [
     (
         "2026-11-02T09:10:00+00:00",
         [
@@ -138,12 +139,138 @@ SESSIONS: list[tuple[str, list[str]]] = [
         ],
     ),
 ]
-FILE = Path(os.environ.get("TRIAL_FILE", "trial.json"))
+SECOND: Sessions = [
+    (
+        "2026-11-04T07:45:00+00:00",
+        [
+            "hey, good morning!",
+            "My name is Priya and I run a small bakery in Leeds with my brother Arjun.",
+            "we open at 6 every day except Mondays",
+            "Ugh, the oven broke again yesterday, the repair guy comes on Friday at 8.",
+            "When is the oven being repaired?",
+            "Who runs the bakery with me?",
+            "Which day are we closed?",
+            "I'm thinking about hiring a second baker before Christmas because Arjun's back is hurting.",
+            "Why do I want to hire somebody?",
+            "nice",
+            "My daughter Meera turned seven last Saturday, we had a pirate cake.",
+            "How old is Meera?",
+            "When was her birthday party?",
+            "What kind of cake did we have?",
+            "Can you write me a poem about bread?",
+            "Our flour supplier is Hollins Mill, they raised the price to 19 pounds a sack.",
+            "How much is a sack of flour now?",
+            "Who delivers our flour?",
+            "Do I have a son?",
+            "I can't stand marzipan.",
+            "do I like marzipan?",
+            "What's my brother's favourite football club?",
+            "please remember: the alarm code at the bakery is 4471",
+            "alarm code?",
+            "ok thx, bye for now",
+        ],
+    ),
+    (
+        "2026-11-09T12:20:00+00:00",
+        [
+            "中午好！",
+            "我叫陈建国，退休前是中学物理老师，现在住在苏州。",
+            "我退休前是做什么的？",
+            "我老伴叫吴梅，她每天早上去公园打太极拳。",
+            "吴梅早上做什么？",
+            "我孙子小宇今年上小学一年级，特别喜欢恐龙。",
+            "小宇喜欢什么？",
+            "小宇上几年级了？",
+            "嗯嗯，挺好的",
+            "上周六我们一家去了杭州，看了西湖。",
+            "我们什么时候去的杭州？",
+            "我们在杭州看了什么？",
+            "医生让我少吃盐，因为我的血压有点高。",
+            "为什么我要少吃盐？",
+            "我这个月15号要去医院复查。",
+            "我哪天去复查？",
+            "我血型是什么？",
+            "帮我讲个笑话吧",
+            "记一下，家里备用钥匙放在邻居老周那里。",
+            "备用钥匙在哪儿？",
+            "我打算明年春天学骑电动车。",
+            "我不吃香菜也不吃羊肉。",
+            "我能吃羊肉吗？",
+            "你知道小宇的什么事？",
+            "好的，谢谢，再见",
+        ],
+    ),
+    (
+        "2026-11-16T19:05:00+00:00",
+        [
+            "Evening. It's been a long day.",
+            "We hired Tomasz, he starts on the first of December.",
+            "When does Tomasz start?",
+            "Who did we hire?",
+            "The repair guy never showed up, so I bought a new oven for 2,400 pounds.",
+            "What did the new oven cost?",
+            "Did the repair guy come?",
+            "Actually we now open at 7, not 6.",
+            "What time do we open?",
+            "Meera lost her first tooth this morning and was so proud.",
+            "what happened to Meera this morning?",
+            "Where is Arjun?",
+            "Arjun is in Manchester until Thursday for his physiotherapy.",
+            "Where is Arjun this week?",
+            "How long is he staying there?",
+            "I promised my mum to call her every Sunday.",
+            "What did I promise my mother?",
+            "What is my daughter called?",
+            "I've decided to give up coffee, three cups a day is too much.",
+            "How many cups of coffee did I drink a day?",
+            "Should I order an espresso?",
+            "What do you know about Arjun?",
+            "Forget the alarm code please",
+            "yes, do it",
+            "what was the alarm code?",
+            "haha perfect",
+        ],
+    ),
+    (
+        "2026-11-24T08:30:00+00:00",
+        [
+            "早上好呀",
+            "小宇昨天在学校跑步比赛得了第二名，高兴坏了。",
+            "小宇比赛得了第几名？",
+            "复查结果出来了，血压正常了，医生说可以停药。",
+            "我现在还需要吃药吗？",
+            "其实备用钥匙已经拿回来了，现在放在鞋柜里。",
+            "备用钥匙现在放在哪里？",
+            "老周下个月搬去上海跟女儿住。",
+            "老周要搬去哪里？",
+            "他为什么搬？",
+            "我上周做了什么？",
+            "吴梅最近迷上了拍短视频，每天拍花。",
+            "我老伴喜欢拍什么？",
+            "我儿子叫什么名字？",
+            "What did we talk about on 16 November?",
+            "What have you got on my bakery?",
+            "Is the old oven working?",
+            "My accountant Sheila says we made a profit of 3 percent in October.",
+            "what profit did we make in October?",
+            "Who's Sheila?",
+            "总结一下你知道的关于我的事",
+            "忘掉关于老周的事情",
+            "是的",
+            "老周搬去哪里？",
+            "今天天气真好",
+            "See you later!",
+        ],
+    ),
+]
+TRIALS = {"first": FIRST, "second": SECOND}
+FOLDER = Path(os.environ.get("TRIAL_FOLDER", "."))
 
 
-def test_trial(alice: Contract, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", TRIALS)
+def test_trial(alice: Contract, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     rows: list[dict[str, Any]] = []
-    for begin, turns in SESSIONS:
+    for begin, turns in TRIALS[name]:
         moment = datetime.fromisoformat(begin)
 
         class Now(datetime):
@@ -164,7 +291,7 @@ def test_trial(alice: Contract, monkeypatch: pytest.MonkeyPatch) -> None:
                 known = found
                 answer = reply.json.get("content", reply.json)
                 rows.append({"at": begin[:10], "said": said, "reply": answer, "stored": stored, "gone": gone})
-    FILE.write_text(json.dumps(rows, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    (FOLDER / f"trial-{name}.json").write_text(json.dumps(rows, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     assert len(rows) >= 80
 
 
