@@ -1,25 +1,35 @@
-"""Share of right, wrong and declined answers of the chat without a model, on labelled questions of our own.
+"""Share of right, wrong and declined answers of the chat, on labelled questions of our own.
 
 The data has LoCoMo's layout (benchmarks/data/answers.json). Each conversation is stored message by message, then every
 question is asked by its first speaker in a conversation of its own. One half was used to calibrate, the other was not.
+Without a model, the method is tried again without one part at a time. With one, its replies also get token F1, BLEU-1,
+a judgement where a judge is named, tokens and calls.
 """
 
 import hashlib
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from benchmarks.answer_parts import passages_found, replies_without
 from benchmarks.client import BenchmarkError, Client, Target
 from benchmarks.loading import message_of, wait_for_vectors
 from benchmarks.locomo import Turn, turns_of
 from benchmarks.tables import markdown
-from vault.chat.rules import NOTHING
+from benchmarks.text_scores import JUDGE, bleu1, is_judged_right, token_f1
+from vault.chat.rules import KNOWS_NOTHING, NOTHING
+from vault.providers.openai_endpoint import Endpoint
+from vault.providers.openai_llm import OpenAiLlm
+from vault.providers.ports import CompletingLlm
 from vault.providers.registry import embedder
+from vault.vocabulary import EXTRACTIVE
 
 DATA = Path(__file__).parent / "data" / "answers.json"
 MOST_QUOTES, MOST_CHARACTERS = 3, 400
@@ -59,36 +69,78 @@ def samples(path: Path) -> list[Sample]:
         raise BenchmarkError(f"cannot read {path} as labelled conversations: {error}") from error
 
 
-def answers(target: Target, data: Path) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Answerer:
+    """Who answers. model: a name that the server knows, or EXTRACTIVE. judge: another model's opinion, or none."""
+
+    model: str = EXTRACTIVE
+    judge: CompletingLlm | None = None
+    most: int = 0  # questions of each conversation; 0: all
+
+
+@dataclass(frozen=True)
+class Replied:
+    """A reply as the server stored it. calls: of language models for this answer; judged: None without a judge."""
+
+    question: Labelled
+    text: str = field(repr=False)
+    tokens: int = 0
+    calls: int = 0
+    judged: bool | None = None
+
+    @property
+    def outcome(self) -> Outcome:
+        return outcome_of(self.question, self.text, by_model=self.calls > 0)
+
+
+def answers(target: Target, data: Path, answerer: Answerer) -> dict[str, Any]:
     """Shares of each outcome on both halves, and the replies that were wrong. Raises BenchmarkError."""
     client = Client(target)
-    outcomes: dict[str, list[tuple[Labelled, Outcome, str]]] = {}
+    replied: dict[str, list[Replied]] = {}
+    without: dict[str, list[Replied]] = {}
     for sample in samples(data):
-        for question, reply in _replies(client, sample):
-            outcomes.setdefault(sample.half, []).append((question, outcome_of(question, reply), reply))
-    together = [one for found in outcomes.values() for one in found]
+        questions = sample.questions[: answerer.most or None]
+        with _stored(client, sample):
+            replied.setdefault(sample.half, []).extend(_replies(client, questions, answerer))
+            if answerer.model == EXTRACTIVE:
+                for name, found in _without_parts(client, questions):
+                    without.setdefault(name, []).extend(found)
+    together = [one for found in replied.values() for one in found]
     return {
         "data_sha256": hashlib.sha256(data.read_bytes()).hexdigest(),
         "embedder": embedder().name,
-        **{half: _shares(found) for half, found in outcomes.items()},
-        "all": _shares(together),
-        "wrong": [f"{one.text} → {reply}" for one, outcome, reply in together if outcome is Outcome.WRONG],
-        "declined": [one.text for one, outcome, _ in together if outcome is Outcome.DECLINED and one.answers],
+        "model": answerer.model,
+        **({"judge": answerer.judge.name, "judge_prompt": JUDGE} if answerer.judge else {}),
+        "shares": {**{half: _shares(found) for half, found in replied.items()}, "all": _shares(together)},
+        "parts": {name: _shares(found) for name, found in without.items()},
+        "wrong": [f"{one.question.text} → {one.text}" for one in together if one.outcome is Outcome.WRONG],
+        "declined": [one.question.text for one in together if one.outcome is Outcome.DECLINED and one.question.answers],
     }
 
 
 def answers_table(figures: dict[str, Any]) -> str:
-    columns = list(figures["all"])
-    parts = [name for name, value in figures.items() if isinstance(value, dict)]
-    return markdown(["part", *columns], [[part, *(figures[part][column] for column in columns)] for part in parts])
+    columns = list(figures["shares"]["all"])
+    rows = [[part, *(found[column] for column in columns)] for part, found in figures["shares"].items()]
+    tables = [markdown(["part", *columns], rows)]
+    if figures["parts"]:
+        names = ["right_answerable", "wrong", "declined"]
+        rows = [[part, *(found[name] for name in names)] for part, found in figures["parts"].items()]
+        tables.append(markdown(["method", *names], rows))
+    return "\n\n".join(tables)
 
 
-def outcome_of(question: Labelled, reply: str) -> Outcome:
+def judge_of(url: str, model: str) -> CompletingLlm:
+    """The model that judges; its key is JUDGE_API_KEY of the environment."""
+    return OpenAiLlm(Endpoint(url=url, key=os.environ.get("JUDGE_API_KEY", ""), model=model, is_of_operator=True))
+
+
+def outcome_of(question: Labelled, reply: str, *, by_model: bool = False) -> Outcome:
     """declined: the reply says that nothing answers. Longer than MOST_CHARACTERS or MOST_QUOTES is never right."""
-    if reply.startswith(NOTHING):
+    is_named = any(_contains(reply, one) for one in question.answers)
+    if reply.startswith(NOTHING) or (by_model and not is_named and KNOWS_NOTHING.search(reply)):
         return Outcome.DECLINED
     is_short = len(reply) <= MOST_CHARACTERS and len(_MARKER.findall(reply)) <= MOST_QUOTES
-    return Outcome.RIGHT if is_short and any(_contains(reply, one) for one in question.answers) else Outcome.WRONG
+    return Outcome.RIGHT if is_short and is_named else Outcome.WRONG
 
 
 def _contains(reply: str, answer: str) -> bool:
@@ -107,21 +159,37 @@ def _sample(data: dict[str, Any]) -> Sample:
     )
 
 
-def _replies(client: Client, sample: Sample) -> Iterator[tuple[Labelled, str]]:
-    """Each question with the reply to it. What the asker said is stored without a name, as their own."""
+@contextmanager
+def _stored(client: Client, sample: Sample) -> Iterator[None]:
+    """The messages of a conversation, searchable; erased afterwards. The asker's have no name, as their own."""
     items = [
         {"messages": [_message(turn, sample.asker)], "infer": False, "session_id": f"{sample.id}-{turn.session}"}
         for turn in sample.turns
     ]
     stored = client.call("POST", "memories/bulk/", {"items": items})["results"]
     wait_for_vectors(client, stored[0]["memory"]["namespace"]["path"])
-    for question in sample.questions:
-        conversation = client.call("POST", "conversations/", {"model": "extractive"})["id"]
-        turn = client.call("POST", f"conversations/{conversation}/turns/", {"content": question.text})
-        yield question, turn["content"]
-        client.call("DELETE", f"conversations/{conversation}/")
+    yield
     for one in stored:
         client.call("DELETE", f"memories/{one['memory']['id']}/?purge=true")
+
+
+def _replies(client: Client, questions: Sequence[Labelled], answerer: Answerer) -> Iterator[Replied]:
+    """The reply to each question, asked in a conversation of its own."""
+    for question in questions:
+        conversation = client.call("POST", "conversations/", {"model": answerer.model})["id"]
+        turn = client.call("POST", f"conversations/{conversation}/turns/", {"content": question.text})
+        client.call("DELETE", f"conversations/{conversation}/")
+        calls = len(turn["failed_models"]) + (turn["model"] != EXTRACTIVE)
+        judged = None
+        if answerer.judge and question.answers:
+            judged = is_judged_right(answerer.judge, question.text, turn["content"], question.answers)
+        yield Replied(question, turn["content"], sum(turn["usage"].values()), calls, judged)
+
+
+def _without_parts(client: Client, questions: Sequence[Labelled]) -> Iterator[tuple[str, list[Replied]]]:
+    found = {one.text: passages_found(client, one.text) for one in questions}
+    for name, replies in replies_without(found):
+        yield name, [Replied(one, replies[one.text]) for one in questions]
 
 
 def _message(turn: Turn, asker: str) -> dict[str, Any]:
@@ -129,13 +197,32 @@ def _message(turn: Turn, asker: str) -> dict[str, Any]:
     return {name: value for name, value in message.items() if name != "name" or turn.speaker != asker}
 
 
-def _shares(found: Sequence[tuple[Labelled, Outcome, str]]) -> dict[str, Any]:
-    """right_answerable: of the questions that have an answer; the others: of all."""
-    counts = Counter(outcome for _, outcome, _ in found)
-    answerable = [outcome for question, outcome, _ in found if question.answers]
-    return {
+def _shares(found: Sequence[Replied]) -> dict[str, Any]:
+    """right_answerable, f1, bleu1 and judged: of the questions that have an answer; the other shares: of all.
+
+    tokens and calls: of language models, the mean of an answer.
+    """
+    counts = Counter(one.outcome for one in found)
+    answerable = [one for one in found if one.question.answers]
+    shares: dict[str, Any] = {
         "questions": len(found),
         "unanswerable": len(found) - len(answerable),
-        "right_answerable": round(answerable.count(Outcome.RIGHT) / len(answerable), 3),
+        "right_answerable": _mean([one.outcome is Outcome.RIGHT for one in answerable]),
         **{outcome.value: round(counts[outcome] / len(found), 3) for outcome in Outcome},
     }
+    if not any(one.calls for one in found):
+        return shares
+    worded = [(one, [text for text in one.question.answers if not text.startswith("^")]) for one in answerable]
+    told = [(one.text, texts) for one, texts in worded if texts]
+    shares["f1"] = _mean([token_f1(reply, texts) for reply, texts in told])
+    shares["bleu1"] = _mean([bleu1(reply, texts) for reply, texts in told])
+    judged = [one.judged for one in answerable if one.judged is not None]
+    return shares | {
+        **({"judged": _mean(judged)} if judged else {}),
+        "tokens": round(_mean([one.tokens for one in found])),
+        "calls": _mean([one.calls for one in found]),
+    }
+
+
+def _mean(values: Sequence[float]) -> float:
+    return round(sum(values) / len(values), 3) if values else 0.0

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.core.management.base import CommandError
 
 from benchmarks.ablation import ablation, ablation_table
-from benchmarks.answers import DATA, answers, answers_table
+from benchmarks.answers import DATA, Answerer, answers, answers_table, judge_of
 from benchmarks.authorization import Load as Access
 from benchmarks.authorization import authorization, authorization_table
 from benchmarks.client import BenchmarkError, Target, target_of
@@ -32,6 +32,7 @@ from benchmarks.search_latency import Asking, search_latency, search_latency_tab
 from benchmarks.sweep import sweep, sweep_table
 from benchmarks.year import year, year_table
 from governance.management.base import InstalledCommand
+from vault.vocabulary import EXTRACTIVE
 
 Options = dict[str, Any]
 Figures = dict[str, Any]
@@ -46,7 +47,7 @@ class Benchmark:
 
 
 BENCHMARKS = {
-    "answers": Benchmark(lambda target, options: answers(target, options["data"]), answers_table),
+    "answers": Benchmark(lambda target, options: answers(target, options["data"], _answerer(options)), answers_table),
     "first-journey": Benchmark(
         lambda target, options: first_journey(target, options["data"], options["conversation"]),
         first_journey_table,
@@ -110,6 +111,19 @@ BENCHMARKS = {
 }
 
 
+def _answerer(options: Options) -> Answerer:
+    judge = judge_of(options["judge_url"], options["judge_model"]) if options["judge_url"] else None
+    return Answerer(model=options["model"], judge=judge, most=options["questions"] or 0)
+
+
+def _answers_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--data", type=Path, default=DATA, help="labelled conversations; default: our own")
+    parser.add_argument("--model", default=EXTRACTIVE, help="a model of the server; default: none")
+    parser.add_argument("--questions", type=_count, help="of each conversation, the first ones; default: all")
+    parser.add_argument("--judge-url", default="", help="OpenAI-compatible API of a judge; its key is JUDGE_API_KEY")
+    parser.add_argument("--judge-model", default="", help="the model that judges")
+
+
 def _count(text: str) -> int:
     """At least one of something."""
     if not text.isdecimal() or not int(text):
@@ -141,8 +155,8 @@ class Command(InstalledCommand):
             "retrieval", help="evidence recall beside BM25, exact cosine and mem0, on both halves"
         )
         quality.add_argument("--mode", default="hybrid", choices=["hybrid", "lexical", "dense", "graph"])
-        replies = names.add_parser("answers", help="right, wrong and declined answers without a model, on both halves")
-        replies.add_argument("--data", type=Path, default=DATA, help="labelled conversations; default: our own")
+        replies = names.add_parser("answers", help="right, wrong and declined answers, on both halves")
+        _answers_arguments(replies)
         without = names.add_parser("ablation", help="what each part of a score brings: evidence recall without it")
         around = names.add_parser(
             "sweep", help="evidence recall at k = 5 … 40, and with each weight halved and half more"

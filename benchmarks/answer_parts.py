@@ -1,0 +1,81 @@
+"""What each part of answering without a model brings: the labelled questions again, without one part at a time.
+
+Each question is searched once through REST. The reply is then made of the results in this process, as the chat makes
+it, so that all variants see the same passages.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+from unittest import mock
+
+from benchmarks.client import Client
+from vault.chat import rules as chat
+from vault.chat.rules import Evidence
+from vault.chat.services import CONSIDERED
+from vault.reader.rules import answers, questions
+from vault.retrieval.ranking import NO_PARTS, Parts
+from vault.retrieval.relevance import is_relevant
+
+WHOLE = "all parts"
+
+
+def parts_removed() -> dict[str, AbstractContextManager[Any]]:
+    """The method as it is, then without one part at a time."""
+    patched = mock.patch.object
+    return {
+        WHOLE: nullcontext(),
+        "without what the kind of question needs": patched(answers, "_NEEDED", {}),
+        "without the kind's share of a match": patched(answers, "KIND_WEIGHT", 0.0),
+        "without the person asked about": patched(answers, "OF_ANOTHER", 1.0),
+        "without words with one meaning": patched(questions, "concepts_asked", lambda text: ((), text)),
+        "without rarity of words": patched(answers, "_rarity", lambda asked, passages: dict(asked.terms)),
+        "without the question before a passage": patched(answers, "OF_NEIGHBOUR", 0.0),
+        "without meaning (dense)": patched(answers, "DENSE_WEIGHT", 0.0),
+        "without the order of search": patched(answers, "RANK_WEIGHT", 0.0),
+        "without a threshold": patched(answers, "LEAST_MATCH", 0.0),
+        "with one quote": patched(chat, "MOST_QUOTES", 1),
+    }
+
+
+def passages_found(client: Client, question: str) -> tuple[Evidence, ...]:
+    """The search results that are about a question, as an answer may use them."""
+    body = {"query": question, "top_k": CONSIDERED, "explain": True}
+    found = client.call("POST", "memories/search/", body)["results"]
+    about = [one for one in found if is_relevant(_parts(one["score_parts"]), question)]
+    return tuple(_evidence(marker, one) for marker, one in enumerate(about, start=1))
+
+
+def replies_without(
+    questions_found: Mapping[str, tuple[Evidence, ...]],
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """Each variant with its reply to each question. questions_found: their passages, by question."""
+    for name, removed in parts_removed().items():
+        with removed:
+            yield (
+                name,
+                {question: chat.extractive_answer(question, found).text for question, found in questions_found.items()},
+            )
+
+
+def _parts(shown: Mapping[str, float]) -> Parts:
+    return replace(NO_PARTS, lexical=shown["lexical"], dense=shown["dense"])
+
+
+def _evidence(marker: int, shown: Mapping[str, Any]) -> Evidence:
+    moment = shown["event_time"] or shown["created_at"]
+    return Evidence(
+        source=shown["id"],
+        version=shown["version"],
+        marker=marker,
+        text=shown["content"],
+        speaker=shown["speaker"] or "",
+        time=datetime.fromisoformat(moment.replace("Z", "+00:00")),
+        score=shown["score"],
+        dense=shown["score_parts"]["dense"],
+        session=shown["session_id"] or "",
+        position=shown["position"],
+        semantic_type=shown["semantic_type"],
+    )

@@ -1,0 +1,51 @@
+"""Token F1, BLEU-1 and the judgement of a language model for a reply beside its labelled answers."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from vault.providers.ports import ChatMessage, ChatRole, CompletingLlm
+
+JUDGE = (
+    "You compare a reply with the accepted answers to a question. Say CORRECT if the reply tells one of the accepted "
+    "answers, whatever else it says and in whatever words or format of dates; else say WRONG. Say nothing else."
+)
+_TOKEN = re.compile(r"[\u3400-\u9fff]|[^\W_]+")
+_ARTICLES = frozenset({"a", "an", "the"})
+_MARKER = re.compile(r"\[(?:\d+|\?)\]")
+
+
+def tokens_of(text: str) -> list[str]:
+    """Case-folded words without articles, and single Chinese characters; markers of citations are left out."""
+    return [one for one in _TOKEN.findall(_MARKER.sub(" ", text).casefold()) if one not in _ARTICLES]
+
+
+def token_f1(reply: str, answers: Sequence[str]) -> float:
+    """The best F1 of the multisets of tokens, 0..1 (SQuAD)."""
+    return max((_f1(Counter(tokens_of(reply)), Counter(tokens_of(one))) for one in answers), default=0.0)
+
+
+def bleu1(reply: str, answers: Sequence[str]) -> float:
+    """Clipped precision of tokens times the penalty of a short reply, of the best answer, 0..1 (Papineni 2002)."""
+    said = tokens_of(reply)
+    scores = []
+    for answer in answers:
+        wanted = Counter(tokens_of(answer))
+        shared = sum((Counter(said) & wanted).values())
+        length = sum(wanted.values())
+        penalty = 1.0 if len(said) >= length else math.exp(1 - length / max(len(said), 1))
+        scores.append(penalty * shared / len(said) if said else 0.0)
+    return max(scores, default=0.0)
+
+
+def is_judged_right(model: CompletingLlm, question: str, reply: str, answers: Sequence[str]) -> bool:
+    """Ask a language model with JUDGE. Raises ProviderUnavailable."""
+    shown = f"Question: {question}\nAccepted answers: {' | '.join(answers)}\nReply: {reply}"
+    asked = [ChatMessage(ChatRole.SYSTEM, JUDGE), ChatMessage(ChatRole.USER, shown)]
+    return model.complete(asked).text.strip().upper().startswith("CORRECT")
+
+
+def _f1(said: Counter[str], wanted: Counter[str]) -> float:
+    shared = sum((said & wanted).values())
+    return 2 * shared / (sum(said.values()) + sum(wanted.values())) if shared else 0.0
