@@ -178,6 +178,19 @@ def conversation_get(*, actor: Actor, conversation_id: UUID) -> ConversationView
         return conversation_views(actor, [row])[0]
 
 
+def conversation_agent(*, actor: Actor, conversation: ConversationView) -> str:
+    """The name of the agent that answers in a conversation; empty without one that the actor may use.
+
+    Raises Forbidden. One query where the conversation has an agent.
+    """
+    authorize(actor, Permission.CONVERSATION_USE)
+    if conversation.agent_persona_id is None:
+        return ""
+    with acting(actor):
+        named = personas_of(actor).filter(id=conversation.agent_persona_id)
+        return named.values_list("name", flat=True).first() or ""
+
+
 def turns_list(*, actor: Actor, conversation_id: UUID, pages: Pages) -> list[TurnView]:
     """The turns of a conversation, oldest first, with what their answers quote as its member may read it now.
 

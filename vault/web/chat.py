@@ -25,6 +25,7 @@ from governance.web.pages import draw, page, see_other, wants_events
 from governance.web.paging import Newest, NewestLast, number_or_none, uuid_or_none
 from vault.chat.selectors import (
     ConversationView,
+    conversation_agent,
     conversation_get,
     conversations_find,
     conversations_list,
@@ -238,6 +239,7 @@ def _opened(
     found = turns_list(actor=actor, conversation_id=conversation_id, pages=take)
     return {
         "conversation": known,
+        "agent": conversation_agent(actor=actor, conversation=known),
         "turns": shown_turns(found),
         "turns_older": take.older,
         "summary": conversation_summary(actor=actor, conversation_id=conversation_id),

@@ -119,6 +119,8 @@ def test_new_conversation_has_the_chosen_persona_and_agent(world: World, alice: 
     address = alice.post("/chat/", chosen)["Location"]
     stored = world.client("alice").get(f"conversations/{address.split('/')[-2]}/").json
     assert (stored["persona"], stored["agent_persona"], stored["model"]) == (persona, agent, "extractive")
+    assert re.search(r'<span class="chip[^>]*>(?:(?!</span>).)*Guide</span>', text(alice, address), re.DOTALL)
+    assert "Guide</span>" not in text(alice, alice.post("/chat/", {})["Location"])
 
 
 def test_an_open_conversation_stays_open_while_others_are_looked_for(alice: Client) -> None:
