@@ -1,6 +1,8 @@
 """Figures of `benchmark answers`: outcomes, scores of texts, and the method without one part."""
 
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -49,7 +51,7 @@ class Judge:
     def __init__(self, reply: str) -> None:
         self.reply, self.asked = reply, ""
 
-    def complete(self, messages: list[ChatMessage], *, schema: object = None) -> Completion:
+    def complete(self, messages: Sequence[ChatMessage], *, schema: Mapping[str, Any] | None = None) -> Completion:
         self.asked = messages[-1].content
         return Completion(self.reply, "judge", None, None)
 

@@ -15,13 +15,14 @@ from vault.cubes.drafts import CubeChanges
 from vault.cubes.lookup import cube_target
 from vault.cubes.services import cube_update
 from vault.layers.statements import StoredStatement, reconcile
-from vault.lexicon.tokens import content_terms
+from vault.lexicon.tokens import content_terms, terms
 from vault.models import Cube
 from vault.retrieval.selectors import Hit
 from vault.vocabulary import EntryAction, Layer
 
 CORRECTED = "A later statement of the same speaker corrects this one."
 TAKEN_BACK = re.compile(r"\b(?:no longer|not any ?more)\b|不再|已经不", re.IGNORECASE)
+DENIED = re.compile(r"\bnot (?:at |on |in )?(\w+)\W*$|不是(\w{1,8})\W*$", re.IGNORECASE)
 LEAST_SHARED, SHARED_PART = 2, 0.5  # terms that a correction has in common with what it corrects
 
 
@@ -39,6 +40,9 @@ def corrected_statement(text: str, *, said_at: datetime, hits: Sequence[Hit], is
     if not (is_correction or TAKEN_BACK.search(text)) or outcome.action is EntryAction.NOTHING:
         return None
     words = _subject(text)
+    denied = [one for one in stored if _denies(text, one.text) and words & _subject(one.text)]
+    if denied:
+        return denied[0].id
     shared = [(len(words & _subject(one.text)), one) for one in stored]
     best = max(shared, key=lambda pair: pair[0], default=None)
     if best is None or best[0] < LEAST_SHARED:
@@ -75,6 +79,13 @@ def _is_own_statement(hit: Hit) -> bool:
     cube, words = hit.view.cube, hit.view.words
     is_stated = cube.semantic_type in STATED and cube.layer == Layer.LONG_TERM and not words.quotes
     return is_stated and words.speaker.casefold() in OWN_SPEAKERS
+
+
+def _denies(text: str, stored: str) -> bool:
+    """Return whether `text` says "not X" with an X that the stored statement has: "at 7, not 6"."""
+    found = DENIED.search(text)
+    denied = next((one for one in found.groups() if one), "") if found else ""
+    return bool(denied) and denied.casefold() in terms(stored)
 
 
 def _subject(text: str) -> frozenset[str]:

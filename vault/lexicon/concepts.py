@@ -65,7 +65,11 @@ CONCEPTS = (
     _concept("father", r"\b(?:father|dad)\b|爸爸|父亲|我爸"),
     _concept("liking", r"\b(?:favou?rites?|likes?|loves?|enjoys?|prefers?)\b|最?喜欢|最爱|爱好"),
     _concept("dislike", r"\b(?:dislikes?|hates?|don't like|doesn't like|can't stand)\b|不喜欢|讨厌"),
-    _concept("goal", r"\b(?:goals?|aims?|plans?|wants?|ambition|resolution)\b|目标|打算|计划|想要", r"\bwant to\b|想"),
+    _concept(
+        "goal",
+        r"\b(?:goals?|aims?|plans?|wants?|ambition|resolution)\b|目标|打算|计划|想要",
+        r"\b(?:want to|thinking (?:of|about))\b|想",
+    ),
     _concept(
         "food", r"\b(?:dish|dishes|cook|meal|food)\b|菜|做饭|吃的", r"\b(?:soup|cake|bread|pizza|pasta)\b|饭|汤|面"
     ),

@@ -125,3 +125,14 @@ def test_scores_of_any_scale_give_matches_between_0_and_1(scores: tuple[float, f
 def test_nothing_in_nothing_out() -> None:
     assert quoted("What?", []) == []
     assert quoted("", passages_of("")) == []
+
+
+def test_a_yes_or_no_follows_what_was_said_last() -> None:
+    early, late = datetime(2026, 11, 4, tzinfo=UTC), datetime(2026, 11, 16, tzinfo=UTC)
+    passages = [
+        Passage("1", "The plumber comes on Friday.", 0.9, own=True, time=early, dense=0.6),
+        Passage("2", "The plumber never came.", 0.8, own=True, time=late, dense=0.6),
+    ]
+    answer = answer_of("Did the plumber come?", passages, 3)
+    assert {one.key for one in answer.quotes} == {"1", "2"}
+    assert answer.verdict is False

@@ -76,3 +76,31 @@ def test_only_a_bare_yes_confirms(text: str, expected: bool) -> None:
 )
 def test_a_goal_is_touched_by_what_it_is_about(question: str, goal: str, touched: int | None) -> None:
     assert goal_touched(question, [goal]) == touched
+
+
+@pytest.mark.parametrize(
+    ("text", "is_yes"),
+    [
+        ("yes, do it", True),
+        ("Yes please, delete them!", True),
+        ("好的，删掉吧", True),
+        ("是的。", True),
+        ("yes, but keep the first one", False),
+        ("ok, when is it?", False),
+        ("是吗？", False),
+    ],
+)
+def test_a_yes_in_several_words_is_a_yes_and_nothing_else_is(text: str, is_yes: bool) -> None:
+    assert confirms(text) is is_yes
+
+
+@pytest.mark.parametrize("text", ["What have you got on my boat?", "What do you have about my boat?"])
+def test_a_question_for_all_that_is_kept_is_a_summary(text: str) -> None:
+    call = memory_call(text, said_at=SAID_AT)
+    assert (call.intent, call.query) == (Intent.SUMMARISE, "my boat")
+
+
+def test_coffee_touches_the_wish_to_drink_none() -> None:
+    assert goal_touched("Should I order an espresso?", ["I've decided to give up coffee."]) == 0
+    assert goal_touched("我要不要来杯拿铁？", ["我决定戒咖啡。"]) == 0
+    assert goal_touched("Where do I live?", ["I've decided to give up coffee."]) is None

@@ -94,3 +94,17 @@ def test_only_people_state_something(speaker: str) -> None:
 
 def test_what_is_stated_twice_is_read_once() -> None:
     assert len(stated("I moved to Oslo. I moved to Oslo.")) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["中午好！", "上午好", "今天天气真好", "下雨了", "Lovely weather today!", "It's raining.", "what a day"],
+)
+def test_greetings_of_the_day_and_the_weather_are_not_stored(text: str) -> None:
+    assert read_statements(text, speaker="user", said_at=SAID_AT) == ()
+
+
+def test_a_day_of_what_is_ahead_is_the_next_one() -> None:
+    said_at = datetime(2026, 11, 16, 19, tzinfo=UTC)
+    (starts,) = read_statements("We hired Tom, he starts on the first of December.", speaker="user", said_at=said_at)
+    assert starts.event_time == datetime(2026, 12, 1, tzinfo=UTC)

@@ -51,7 +51,7 @@ _NEEDED = {QuestionKind.COUNT: _NUMBER, QuestionKind.WHY: _REASON, QuestionKind.
 _CALLED_OFF = re.compile(r"\b(?:off|cancel+ed)\W*$|取消")
 _NEGATION = re.compile(
     r"\b(?:not|never|no longer|cannot|nobody|nothing|without|hardly)\b|n't\b|\bno\b|不(?!过|错|但|仅|久|少|断"
-    r"|同|管|如|好意思)|没(?!问题|关系|事)|从未|别"
+    r"|同|管|如|好意思)|没(?!问题|关系|事)|从未|别|\b(?:hates?|dislikes?|detests?)\b|讨厌"
 )
 _CLAUSE = re.compile(r"[,;.!?，；。！？]| but |但是?|可是|不过")
 _PAST = re.compile(r"\b(?:was|were|had|did)\b|\b\w+ed\b|了|过")
@@ -114,7 +114,7 @@ def answer_of(question: str, passages: Sequence[Passage], limit: int) -> Answer:
     if not ranked or ranked[0].quote.match < LEAST_MATCH:
         return Answer((), tuple(one.quote for one in ranked[:NEAREST] if one.quote.match >= LEAST_NEAREST))
     chosen = _chosen(ranked, limit)
-    verdict = _verdict(asked, chosen[0].text) if asked.kind is QuestionKind.YES_NO else None
+    verdict = _verdict(asked, _newest(chosen, passages)) if asked.kind is QuestionKind.YES_NO else None
     return Answer(tuple(chosen), (), verdict)
 
 
@@ -141,6 +141,13 @@ def _chosen(ranked: Sequence[_Candidate], limit: int) -> list[Quote]:
             chosen.append(one)
             length += len(one.quote.text)
     return [one.quote for one in chosen]
+
+
+def _newest(chosen: Sequence[Quote], passages: Sequence[Passage]) -> str:
+    """The quote that was said last; the best one where the times are not known."""
+    times = {one.key: one.time for one in passages}
+    known = [(time, quote.text) for quote in chosen if (time := times.get(quote.key)) is not None]
+    return max(known, key=lambda pair: pair[0])[1] if len(known) == len(chosen) else chosen[0].text
 
 
 def _topics(asked: QuestionParts, passages: Sequence[Passage], limit: int) -> Answer:

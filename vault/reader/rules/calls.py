@@ -65,7 +65,7 @@ _FORGET = re.compile(
     re.IGNORECASE,
 )
 _SUMMARISE = re.compile(
-    r"\bwhat (?:all )?(?:do|did|have) (?:you|we) (?:know|remember|store|stored|have)(?: (?:about|on"
+    r"\bwhat (?:all )?(?:do|did|have) (?:you|we) (?:know|remember|store|stored|have|got)(?: (?:about|on"
     r"|of) (?P<known>\S.*?))?\W*$"
     rf"|{_POLITE}(?:summari[sz]e|sum up|recap|list|show me|tell me)\s+(?:me\s+)?(?:(?:everything|all|what)\s*)?"
     r"(?:that\s+)?(?:(?:you|we)\s+(?:know|remember|have|stored))?\s*(?:(?:about|on|of)\s+)?(?P<listed>\S.*?)?\W*$"
@@ -79,7 +79,8 @@ _SUMMARISE = re.compile(
     re.IGNORECASE,
 )
 _SUMMARY_VERB = re.compile(
-    r"\b(?:know|remember|stored?|tell me about|summari[sz]e|sum up|recap)\b|知道|记得|了解|总结|概括|归纳|汇总"
+    r"\b(?:know|remember|stored?|you (?:have|got)|have you got|tell me about|summari[sz]e|sum up|recap)\b"
+    r"|知道|记得|了解|总结|概括|归纳|汇总"
     r"|说说|介绍",
     re.I,
 )
@@ -91,7 +92,8 @@ _CORRECTS = re.compile(
     r"^\W*(?:actually|correction|i meant|no, (?:my|it|the|she|he))\b|^\W*(?:其实|更正|改一下|不对[，,])", re.IGNORECASE
 )
 _CONFIRMS = re.compile(
-    r"^\W*(?:yes|yes please|confirm|confirmed|do it|go ahead|ok|okay|sure|是|是的|对|确认|好|好的|可以|行)\W*$",
+    r"^\W*(?:(?:yes|yep|yeah|please|confirm|confirmed|do it|do so|do that|go ahead|ok|okay|sure|delete (?:it|them)"
+    r"|forget (?:it|them)|是的?|对的?|确认|好的?|可以|行|删(?:掉|除)?吧?|忘掉吧?)(?:$|[\s,.!\uff0c\u3002\uff01]+))+$",
     re.IGNORECASE,
 )
 _PRONOUN = re.compile(r"\b(?:he|she|him|they|them)\b", re.IGNORECASE)

@@ -28,6 +28,10 @@ _LINKS = tuple(
             r"\b(?:cigarettes?|smoke|smoking|bar|beer|wine|whisky)\b|烟|酒",
         ),
         (
+            r"\b(?:quit|stop|give up|giving up|less|no more) (?:\w+ )?coffee\b|(?:戒|少喝|不再喝)咖啡",
+            r"\b(?:coffee|espresso|latte|cappuccino)\b|咖啡|拿铁",
+        ),
+        (
             r"\b(?:sleep (?:more|better|earlier)|go to bed)\b|早睡|睡眠",
             r"\b(?:coffee|espresso|late|night|series)\b|咖啡|熬夜|夜里|追剧",
         ),

@@ -44,7 +44,10 @@ REMARK_ON_TALK = re.compile(
     r"|right)|come back)\b"
     r"|here(?:'s| is) (?:what|a|the|my) (?:question|list|thing)|as i said\b|by the way\W*$"
     r"|talk (?:to you )?(?:later|soon)|have a (?:nice|good|great|lovely)\b"
-    r"|i (?:think|guess|hope|bet) it(?:'s going to| will|'ll| might) (?:rain|snow|be (?:cold|hot|warm|sunny))\b)"
+    r"|i (?:think|guess|hope|bet) it(?:'s going to| will|'ll| might) (?:rain|snow|be (?:cold|hot|warm|sunny))\b"
+    r"|(?:what )?(?:nice|lovely|awful|terrible|beautiful) (?:weather|day)\b"
+    r"|it(?:'s| is) (?:raining|snowing|sunny|cold|hot)\W*$)"
+    r"|^(?:今天|外面|这)?(?:的)?天气(?:真|很|太|好|不错|挺|有点)|^(?:今天|外面)?(?:在|又)?(?:下雨|下雪)了?\W*$"
     r"|^(?:我(?:想|要|还想|再)?(?:问|请问|知道|了解)|我问的|我的意思|我是说|我说的|你(?:说错|错了|弄错|搞错"
     r"|不对|说得|真|好厉害|很|太|没|不懂"
     r"|记错|刚才|知道)|不是这个|不是这样|听不懂|没听懂|算了|测试|换个问题|再问|回答(?:得|错|对)|这(?:个"
@@ -71,7 +74,7 @@ REACTION = re.compile(
     r"|^(?:hi|hello|hey|good (?:morning|evening|night|afternoon))\b[\w\s,']{0,24}\W*$"
     r"|^(?:我(?:也)?(?:觉得|认为)?)?(?:这|那|它)(?:个|样|些|听起来|真|太|很|是|也|就)?.{0,6}(?:好|棒|对|错|行"
     r"|可以|不错|有意思|好玩|厉害|奇怪|没关系)"
-    rf"(?:了|啊|的|吧|呢|极了)*{_END}|^(?:谢谢|多谢|感谢|谢啦|辛苦了|你好|您好|早上好|早安|晚安|晚上好|下午好"
+    rf"(?:了|啊|的|吧|呢|极了)*{_END}|^(?:谢谢|多谢|感谢|谢啦|辛苦了|你好|您好|早上好|早安|上午好|中午好|晚安|晚上好|下午好"
     rf"|再见|拜拜)|^(?:听起来|看起来|真的?|太).{{0,8}}{_END}"
 )
 FAREWELL = re.compile(
@@ -80,7 +83,8 @@ FAREWELL = re.compile(
 # A day without a year in such a sentence is the next one: "the appointment is on 17 November".
 AHEAD = re.compile(
     r"\b(?:is|are|will be) (?:on|due|scheduled)\b"
-    r"|\b(?:is|are|was|were|been) (?:moved|postponed|rescheduled) (?:to|for)\b",
+    r"|\b(?:is|are|was|were|been) (?:moved|postponed|rescheduled) (?:to|for)\b"
+    r"|\b(?:starts?|begins?|arrives?|leaves?|comes?|returns?|expires?|ends?) (?:back )?(?:on|at)\b|\buntil\b",
     re.IGNORECASE,
 )
 GREETING = re.compile(
