@@ -19,6 +19,7 @@ from tests.vault.layers.test_long_term import FIGURES, profile, say
 from vault.layers.modelled import MOST_SENTENCES, choice_read
 from vault.models import LayerEntry, Page, Segment, Trait
 from vault.providers.structured import json_in
+from vault.reader import modelled
 
 PATH = "/v1/chat/completions"
 HOME = "Lisbon has been home to me for a year."
@@ -38,11 +39,18 @@ def mind(world: World, alice: Contract) -> str:
     return found
 
 
+def is_reading(request: Request) -> bool:
+    """Return whether a message is read, before it is stored; these tests leave that to the patterns."""
+    return bool(request.get_json()["messages"][0]["content"] == modelled.INSTRUCTIONS)
+
+
 def replies(model: HTTPServer, *texts: str, status: int = 200) -> list[dict[str, Any]]:
     """Let the model reply with these, the last one again and again; the bodies of its requests."""
     asked: list[dict[str, Any]] = []
 
     def handler(request: Request) -> Response:
+        if is_reading(request):
+            return Response(status=400)
         asked.append(request.get_json())
         text = texts[min(len(asked), len(texts)) - 1]
         message = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
@@ -75,6 +83,8 @@ def test_model_chooses_fields_traits_and_gists_among_what_is_stored(
     asked: list[dict[str, Any]] = []
 
     def handler(request: Request) -> Response:
+        if is_reading(request):
+            return Response(status=400)
         asked.append(request.get_json())
         text = json.dumps(choosing(data_of(asked[-1])))
         choice = {"index": 0, "message": {"role": "assistant", "content": f"```json\n{text}\n```"}}
