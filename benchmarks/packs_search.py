@@ -12,9 +12,11 @@ from benchmarks.databases import settled
 from benchmarks.report import timing
 from benchmarks.synthetic import conversation, questions
 from benchmarks.tables import markdown
-from benchmarks.tenants import Caller, cubes_in, drafts_of, filled, jobs_awaited, owner_of
-from governance.actor import Actor
+from benchmarks.tenants import cubes_in, drafts_of, filled, jobs_awaited, owner_of
+from governance.actor import Actor, CallContext
 from governance.database import acting
+from governance.tenants.principals import actor_again
+from governance.vocabulary import Channel, PrincipalKind
 from vault.chat.services import ConversationDraft, conversation_create
 from vault.models import Conversation, PackMemory, PackVersion, Publication, Subscription
 from vault.namespaces.mounting import MountDraft, mount_create
@@ -37,10 +39,10 @@ def packs_search(packs: int, memories: int, own: int, queries: int) -> dict[str,
     The tenants stay, so that the next run need not load them. Raises BenchmarkError.
     """
     name = f"{packs}-{memories}"
-    offers = _offered(owner_of(f"bench-publisher-{name}"), packs, memories)
+    offers = _offered(_member(owner_of(f"bench-publisher-{name}").actor), packs, memories)
     plain, mounted = (_loaded(f"bench-{kind}-{name}-{own}", own) for kind in ("plain", "packs"))
-    places = [(plain.actor, _conversation(plain.actor)), (mounted.actor, _with_packs(mounted.actor, offers, memories))]
-    jobs_awaited(mounted.actor)
+    places = [(plain, _conversation(plain)), (mounted, _with_packs(mounted, offers, memories))]
+    jobs_awaited(mounted)
     settled()
     took: list[list[float]] = [[], []]
     of_packs = 0
@@ -73,9 +75,20 @@ def packs_search_table(figures: dict[str, Any]) -> str:
     return markdown(["search", "p50 ms", "p95 ms"], rows)
 
 
-def _offered(publisher: Caller, packs: int, memories: int) -> list[UUID]:
+def _member(actor: Actor) -> Actor:
+    """The member that owns the actor's key: the key itself may not publish or subscribe."""
+    assert actor.member_id is not None
+    return actor_again(
+        tenant_id=actor.tenant_id,
+        kind=PrincipalKind.MEMBER,
+        principal_id=actor.member_id,
+        request_id=actor.request_id,
+        context=CallContext(channel=Channel.WEB),
+    )
+
+
+def _offered(actor: Actor, packs: int, memories: int) -> list[UUID]:
     """The publications, made by the product's own services."""
-    actor = publisher.actor
     with acting(actor):
         found = list(Publication.objects.filter(tenant_id=actor.tenant_id).order_by("id").values_list("id", flat=True))
     for number in range(len(found), packs):
@@ -92,11 +105,11 @@ def _offered(publisher: Caller, packs: int, memories: int) -> list[UUID]:
     return found[:packs]
 
 
-def _loaded(slug: str, own: int) -> Caller:
-    owner = owner_of(slug)
-    if cubes_in(owner.actor) < own:
-        filled(owner.actor, drafts_of(conversation(own, SEED), OPEN))
-    jobs_awaited(owner.actor)
+def _loaded(slug: str, own: int) -> Actor:
+    owner = _member(owner_of(slug).actor)
+    if cubes_in(owner) < own:
+        filled(owner, drafts_of(conversation(own, SEED), OPEN))
+    jobs_awaited(owner)
     return owner
 
 
