@@ -265,6 +265,7 @@ class Verb(StrEnum):
     PUBLICATION_ACCEPTED = "publication.accepted"
     PUBLICATION_REJECTED = "publication.rejected"
     PUBLICATION_RATED = "publication.rated"
+    PUBLICATION_REPORTED = "publication.reported"
     PUBLICATION_MODERATED = "publication.moderated"
     SUBSCRIPTION_LISTED = "subscription.listed"
     SUBSCRIPTION_READ = "subscription.read"

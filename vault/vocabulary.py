@@ -376,6 +376,16 @@ class PublicationState(StrEnum):
     BANNED = "banned"
 
 
+class ReportReason(StrEnum):
+    """Reasons for which a pack is reported to the operator."""
+
+    PERSONAL_DATA = "personal_data"
+    HARMFUL = "harmful"
+    WRONG = "wrong"
+    RIGHTS = "rights"
+    OTHER = "other"
+
+
 class QuotaPeriod(StrEnum):
     """After which the reads of a contract are counted anew."""
 

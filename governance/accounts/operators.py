@@ -3,8 +3,10 @@
 from uuid import UUID
 
 from governance.accounts.person_events import person_event_record
-from governance.database import as_person, no_tenant
-from governance.models import User
+from governance.actor import Actor
+from governance.database import acting, as_person, no_tenant
+from governance.errors import NotFound
+from governance.models import Member, User
 from governance.vocabulary import Verb
 
 
@@ -25,3 +27,17 @@ def operator_set(*, user_id: UUID, is_operator: bool) -> bool:
             detail={"is_operator": is_operator},
         )
     return bool(changed)
+
+
+def operator_require(*, actor: Actor) -> None:
+    """Raises NotFound unless the actor is an operator, in a session that no member of a tenant could have begun."""
+    if not actor.is_proved or actor.member_id is None:
+        raise NotFound
+    with acting(actor):
+        member = Member.objects.filter(id=actor.member_id, removed_at=None).first()
+    if member is None:
+        raise NotFound
+    with no_tenant(), as_person(member.user_id):
+        is_operator = User.objects.filter(id=member.user_id, is_operator=True).exists()
+    if not is_operator:
+        raise NotFound

@@ -140,6 +140,7 @@ APP_RIGHTS = {
     "vault_packrating": ALL,
     "vault_syncpeer": ALL,
     "vault_synclink": ALL,
+    "vault_packreport": CHANGE,
     "vault_page": CHANGE,
     "vault_segment": CHANGE,
     "vault_stream": CHANGE,
@@ -180,6 +181,7 @@ COLUMN_RIGHTS = {
     ("memos_router", "governance_tenant", "SELECT", "erased_at id slug"),
     ("memos_router", "governance_user", "SELECT", "email id"),
     ("memos_router", "vault_embeddingmodel", "SELECT", "model tenant_id"),
+    ("memos_router", "vault_packreport", "SELECT", "decided_at id tenant_id"),
     ("memos_router", "governance_job", "SELECT", "kept_until"),
     ("memos_router", "governance_job", "UPDATE", "kept_until sealed_request"),
     ("memos_app", "governance_personagrant", "UPDATE", "expires_at"),
@@ -220,6 +222,7 @@ OTHER_POLICIES = {
     ("governance_tenant", "memos_router", "SELECT", "true"),
     ("governance_user", "memos_router", "SELECT", "true"),
     ("vault_embeddingmodel", "memos_router", "SELECT", "true"),
+    ("vault_packreport", "memos_router", "SELECT", "true"),
     ("governance_job", "memos_router", "SELECT", "true"),
     ("governance_job", "memos_router", "UPDATE", "true"),
 }
@@ -244,6 +247,7 @@ DEFINER_FUNCTIONS = frozenset(
         "governance_tenant_ids",
         "governance_tidy",
         "governance_user_by_email",
+        "vault_pack_reports",
         "vault_tenant_erase",
         "vault_tenants_to_reembed",
     }

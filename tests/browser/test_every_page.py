@@ -18,6 +18,12 @@ pytestmark = [pytest.mark.browser, pytest.mark.long]
 # Pages that no picture shows: forms, tabs, and pages that ask before they act.
 MORE = (
     "/store/?q=travel&order=newest",
+    "/store/installed/",
+    "/store/contracts/",
+    "/store/moderation/",
+    "/store/open-shelf/house-plants/",
+    "/store/open-shelf/house-plants/try/",
+    "/store/open-shelf/house-plants/report/",
     "/jobs/?list=all",
     "/jobs/?list=dead",
     "/jobs/schedules/new/",

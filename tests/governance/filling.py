@@ -70,8 +70,9 @@ from vault.packs.scanning import LeavingRules
 from vault.packs.services import PackDraft, VersionDraft, pack_create, version_build
 from vault.reader.services import Message, messages_read
 from vault.store.publishing import PublicationDraft, publication_create
+from vault.store.reporting import report_write
 from vault.store.subscribing import SubscriptionDraft, subscription_create
-from vault.vocabulary import MessageRole, State, SubjectRule
+from vault.vocabulary import MessageRole, ReportReason, State, SubjectRule
 
 
 @dataclass(frozen=True)
@@ -169,6 +170,7 @@ def _packs_fill(actor: Actor, canary: str, cube_id: UUID) -> None:
             tenant_id=actor.tenant_id, publication_id=publication.id, source_id=uuid7(), stars=5, text=canary
         )
         installed = PackMemory.objects.all()[0]
+    report_write(actor=actor, publication_id=publication.id, reason=ReportReason.OTHER, text=canary)
     cube_get(actor=actor, cube_id=installed.cube_id)
     drain()
 

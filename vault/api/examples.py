@@ -149,6 +149,7 @@ EXAMPLES: dict[str, Any] = {
     },
     "publications_try": {"queries": ["Where do I buy a ticket?"]},
     "publications_rate": {"stars": 5, "text": "Every phrase was understood."},
+    "publications_report": {"reason": "wrong", "text": "Two phrases are translated wrongly."},
     "publications_reject": {"reason": "Two phrases name a customer."},
     "subscriptions_create": {"publication": PUBLICATION, "range": "^1.0.0", "delivery": "push"},
     "subscriptions_update": {"range": "~1.0.0", "delivery": "pull"},

@@ -16,8 +16,9 @@ from vault.store.publishing import (
     MOST_TENANTS,
 )
 from vault.store.rating import LONGEST_RATING, MOST_STARS
+from vault.store.reporting import LONGEST_REPORT
 from vault.store.trying import EXTRACT, MOST_QUESTIONS
-from vault.vocabulary import PackTopic, PublicationState, QuotaPeriod, Visibility
+from vault.vocabulary import PackTopic, PublicationState, QuotaPeriod, ReportReason, Visibility
 
 if TYPE_CHECKING:
     pass
@@ -165,6 +166,19 @@ class RatingSchema(Schema):
 
 class RatingListSchema(PageSchema):
     results = RatingSchema(many=True)
+
+
+class ReportInput(StrictSerializer):
+    reason = OneOfField(ReportReason)
+    text = TextField(max_length=LONGEST_REPORT, required=False, allow_blank=True, help_text="The operator reads it.")
+
+
+class ReportSchema(Schema):
+    id = serializers.UUIDField()
+    publication = serializers.UUIDField()
+    reason = serializers.ChoiceField(choices=list(ReportReason))
+    text = serializers.CharField()
+    reported_at = serializers.DateTimeField()
 
 
 class ListingListSchema(PageSchema):

@@ -47,6 +47,7 @@ from vault.api.policies import PoliciesView, PolicySimulateView, PolicyVersionsV
 from vault.api.provenance import MemoryProvenanceView, SigningKeyView, VerifyView
 from vault.api.quotas import QuotasView
 from vault.api.ratings import PublicationRatingsView
+from vault.api.reports import PublicationReportsView
 from vault.api.reviews import QuarantineView, RedactView, ReviewAcceptView, ReviewRejectView, ReviewsView
 from vault.api.store import (
     OwnPublicationsView,
@@ -188,6 +189,7 @@ urlpatterns = [
     path("publications/own/", OwnPublicationsView.as_view()),
     path("publications/<uuid:publication_id>/", PublicationView.as_view()),
     path("publications/<uuid:publication_id>/ratings/", PublicationRatingsView.as_view()),
+    path("publications/<uuid:publication_id>/reports/", PublicationReportsView.as_view()),
     path("publications/<uuid:publication_id>/try/", PublicationTryView.as_view()),
     path("publications/<uuid:publication_id>/approve/", PublicationApproveView.as_view()),
     path("publications/<uuid:publication_id>/reject/", PublicationRejectView.as_view()),

@@ -9,7 +9,7 @@ from governance.models.tenant import Member
 from vault.models.cube import Cube
 from vault.models.namespace import Namespace
 from vault.models.pack import Publication
-from vault.vocabulary import ContractState, Delivery, QuotaPeriod
+from vault.vocabulary import ContractState, Delivery, QuotaPeriod, ReportReason
 
 
 class Agreement(TenantModel):
@@ -153,3 +153,34 @@ class PackRating(TenantModel):
             models.UniqueConstraint(fields=["tenant", "source_id"], name="rating_is_reported_once"),
             models.CheckConstraint(condition=models.Q(stars__range=(1, 5)), name="rating_has_one_to_five_stars"),
         ]
+
+
+class PackReport(TenantModel):
+    """A member's report of a pack, which the operator of the installation reads. The publisher does not.
+
+    decision: hide, ban, show or dismiss, once the operator has decided.
+    """
+
+    publication_id = models.UUIDField()
+    publisher_id = models.UUIDField()
+    name = models.CharField(max_length=130)
+    title = models.CharField(max_length=120)
+    member = models.ForeignKey(
+        Member, null=True, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
+    )
+    reason = models.CharField(max_length=13, choices=[(str(one), str(one)) for one in ReportReason])
+    text = models.CharField(max_length=500, blank=True, default="")
+    decision = models.CharField(max_length=7, blank=True, default="")
+    decided_at = models.DateTimeField(null=True)
+
+    objects: ClassVar[models.Manager["PackReport"]]
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["tenant", "publication_id", "member"],
+                name="member_has_one_open_report_of_a_pack",
+                condition=models.Q(decided_at=None),
+            )
+        ]
+        indexes = [models.Index(fields=["-id"], name="pack_report_open", condition=models.Q(decided_at=None))]

@@ -1,19 +1,28 @@
-"""Moderation of the MemStore by who operates the installation: hide a publication, ban its name, show it again."""
+"""Moderation of the MemStore by who operates the installation: reports, hidden and banned publications."""
 
+from dataclasses import dataclass
 from enum import StrEnum
+from uuid import UUID
+
+from django.db import connection
+from django.db.models.functions import Now
 
 from governance.access.decisions.services import authorize
-from governance.actor import Actor
+from governance.accounts.operators import operator_require
+from governance.actor import Actor, system_actor
 from governance.audit.services import record
-from governance.database import acting
+from governance.database import acting, no_tenant
 from governance.errors import Conflict, FieldError, Forbidden, Invalid, NotFound
+from governance.models import Tenant
 from governance.outbox.services import emit
 from governance.vocabulary import Permission, Topic, Verb
-from vault.models import Publication
+from vault.models import PackReport, Publication
 from vault.packs.listings import listing_write
 from vault.vocabulary import PublicationState
 
 LONGEST_REASON = 300
+MOST_REPORTS = 100
+DISMISSED = "dismiss"
 
 
 class Decision(StrEnum):
@@ -65,3 +74,87 @@ def publication_moderate(*, actor: Actor, name: str, decision: Decision, reason:
             detail=detail,
         )
     return row
+
+
+@dataclass(frozen=True)
+class ReportView:
+    """A report as the operator reads it. organisation: of the member who reported; state: of the publication now."""
+
+    row: PackReport
+    organisation: str
+    publisher: str
+    state: PublicationState
+    subscribers: int
+
+
+def reports_list(*, actor: Actor, is_decided: bool = False) -> list[ReportView]:
+    """The newest MOST_REPORTS reports of all tenants, open or decided. Only operators may.
+
+    Outside any transaction: each row is read in a transaction of its tenant. Raises Forbidden; NotFound.
+    Writes: AuditEntry.
+    """
+    authorize(actor, Permission.MEMORY_READ)
+    operator_require(actor=actor)
+    with no_tenant(), connection.cursor() as cursor:
+        cursor.execute("SELECT tenant_id, id FROM vault_pack_reports(%s, %s)", [is_decided, MOST_REPORTS])
+        found = cursor.fetchall()
+    with acting(actor):
+        ids = [report_id for _, report_id in found]
+        record(actor=actor, verb=Verb.PUBLICATION_LISTED, object_type="pack_report", object_ids=ids)
+    return [_report_view(actor, tenant_id, report_id) for tenant_id, report_id in found]
+
+
+def report_decide(
+    *, actor: Actor, tenant_id: UUID, report_id: UUID, decision: Decision | None, reason: str = ""
+) -> None:
+    """Decide on a report of a tenant: hide, ban or show the publication, or leave it as it is. Only operators may.
+
+    Raises Forbidden; NotFound; Invalid; Conflict. Writes: AuditEntry; in the reporter's tenant PackReport, AuditEntry;
+    in the publisher's Publication, Listing, AuditEntry, OutboxEvent.
+    """
+    authorize(actor, Permission.MEMORY_READ)
+    operator_require(actor=actor)
+    reporter = system_actor(tenant_id=tenant_id, request_id=actor.request_id)
+    with acting(reporter):
+        row = _report(reporter, report_id)
+    if decision is not None:
+        publisher = system_actor(tenant_id=row.publisher_id, request_id=actor.request_id)
+        publication_moderate(actor=publisher, name=row.name.rpartition("/")[2], decision=decision, reason=reason)
+    detail = {"report": str(row.id), "decision": str(decision or DISMISSED)}
+    with acting(actor):
+        _note(actor, row, detail)
+    with acting(reporter):
+        row = _report(reporter, report_id)
+        row.decision, row.decided_at = detail["decision"], Now()
+        row.save(update_fields=["decision", "decided_at"])
+        _note(reporter, row, detail)
+
+
+def _report(reporter: Actor, report_id: UUID) -> PackReport:
+    """Raises NotFound."""
+    row = PackReport.objects.select_for_update().filter(tenant_id=reporter.tenant_id, id=report_id).first()
+    if row is None:
+        raise NotFound
+    return row
+
+
+def _note(actor: Actor, row: PackReport, detail: dict[str, str]) -> None:
+    record(
+        actor=actor,
+        verb=Verb.PUBLICATION_MODERATED,
+        object_type="publication",
+        object_ids=[row.publication_id],
+        detail=detail,
+    )
+
+
+def _report_view(actor: Actor, tenant_id: UUID, report_id: UUID) -> ReportView:
+    reporter = system_actor(tenant_id=tenant_id, request_id=actor.request_id)
+    with acting(reporter):
+        row = PackReport.objects.get(tenant_id=tenant_id, id=report_id)
+        organisation = Tenant.objects.get(id=tenant_id).name
+    publisher = system_actor(tenant_id=row.publisher_id, request_id=actor.request_id)
+    with acting(publisher):
+        publication = Publication.objects.get(tenant_id=row.publisher_id, id=row.publication_id)
+        name = Tenant.objects.get(id=row.publisher_id).name
+    return ReportView(row, organisation, name, PublicationState(publication.state), publication.subscribers)

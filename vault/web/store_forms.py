@@ -15,10 +15,11 @@ from vault.packs.numbers import ANY
 from vault.packs.scanning import LeavingRules
 from vault.packs.services import LONGEST_NAME, PackDraft
 from vault.store.rating import LONGEST_RATING, MOST_STARS
+from vault.store.reporting import LONGEST_REPORT
 from vault.store.rules import Terms
 from vault.store.subscribing import SubscriptionDraft
 from vault.vocabulary import Delivery, FindingRule, PackTopic, QuotaPeriod, SubjectRule, Visibility
-from vault.web.store_words import DELIVERIES, PERIODS, TOPICS
+from vault.web.store_words import DELIVERIES, PERIODS, REPORT_REASONS, TOPICS
 
 if TYPE_CHECKING:
     from governance.models import Persona
@@ -198,6 +199,21 @@ class RatingForm(StoreForm):
         required=False,
         widget=forms.Textarea(attrs={"rows": 3}),
         help_text=_("Readers of the pack see them with the name of your organisation."),
+    )
+
+
+class ReportForm(StoreForm):
+    """A report to the operator."""
+
+    reason = forms.ChoiceField(
+        label=_("What is wrong"), choices=[(str(one), words) for one, words in REPORT_REASONS.items()]
+    )
+    text = forms.CharField(
+        label=_("Your words"),
+        max_length=LONGEST_REPORT,
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text=_("The operator of this installation reads them, the publisher does not."),
     )
 
 

@@ -10,7 +10,7 @@ from governance.actor import Actor
 from vault.store.catalogue import CatalogueOrder
 from vault.store.contracts import ContractView
 from vault.store.subscribing import SubscriptionView
-from vault.vocabulary import ContractState, Delivery, PackState, PackTopic, QuotaPeriod
+from vault.vocabulary import ContractState, Delivery, PackState, PackTopic, QuotaPeriod, ReportReason
 
 if TYPE_CHECKING:
     from vault.models import Listing
@@ -81,6 +81,13 @@ CONTRACT_MARKS: dict[ContractState, str] = {
     ContractState.EXPIRED: "state-expired",
     ContractState.REVOKED: "state-failed",
     ContractState.ENDED: "state-archived",
+}
+REPORT_REASONS: dict[ReportReason, Promise] = {
+    ReportReason.PERSONAL_DATA: _("personal data or secrets"),
+    ReportReason.HARMFUL: _("harmful, or orders to agents"),
+    ReportReason.WRONG: _("wrong statements"),
+    ReportReason.RIGHTS: _("rights of others"),
+    ReportReason.OTHER: _("something else"),
 }
 DELIVERIES: dict[Delivery, Promise] = {
     Delivery.PULL: _("I compare them first"),

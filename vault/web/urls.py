@@ -33,6 +33,7 @@ from vault.web import (
     saved_views,
     store,
     store_contracts,
+    store_moderation,
     store_own,
     store_pack,
     store_publish,
@@ -129,6 +130,10 @@ urlpatterns = [
     path("store/contracts/<uuid:contract_id>/", store_contracts.contract, name="store_contract"),
     path("store/contracts/<uuid:contract_id>/invoice/", store_contracts.invoice, name="store_invoice"),
     path("store/contracts/<uuid:contract_id>/revoke/", store_contracts.revoke, name="store_revoke"),
+    path("store/moderation/", store_moderation.moderation, name="store_moderation"),
+    path(
+        "store/moderation/<uuid:tenant_id>/<uuid:report_id>/", store_moderation.decide, name="store_moderation_decide"
+    ),
     path("store/installed/", store_subscriptions.installed, name="store_installed"),
     path("store/subscriptions/<uuid:subscription_id>/", store_subscriptions.subscription, name="store_subscription"),
     path("store/subscriptions/<uuid:subscription_id>/mount/", store_subscriptions.mount, name="store_mount"),
@@ -138,6 +143,7 @@ urlpatterns = [
     path("store/<slug:publisher>/<slug:name>/", store_pack.pack, name="store_pack"),
     path("store/<slug:publisher>/<slug:name>/rate/", store_pack.rate, name="store_rate"),
     path("store/<slug:publisher>/<slug:name>/subscribe/", store_pack.subscribe, name="store_subscribe"),
+    path("store/<slug:publisher>/<slug:name>/report/", store_moderation.report, name="store_report"),
     path("store/<slug:publisher>/<slug:name>/try/", store_try.trial, name="store_try"),
     path("subjects/", subjects.subjects, name="subjects"),
     path("subjects/<uuid:subject_id>/", subjects.subject, name="subject"),

@@ -3,16 +3,23 @@
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from types import ModuleType
 from typing import Any
 
 import psycopg
 import pytest
 from django.db import connections
 
+from governance.database import acting
 from tests.factories import World
+from tests.governance.mutants import mutant
+from tests.harness.evidence import Evidence
 from tests.vault.api.contract import MISSING, Contract, contract
 from tests.vault.outbox import run_jobs
 from tests.vault.packs.making import TEXTS, offered, subscribed
+from vault.cubes import pack_reads
+from vault.models import Cube
+from vault.vocabulary import Source
 
 PLACE = "/packs/other/herons"
 Superuser = Callable[[], psycopg.Connection]
@@ -80,7 +87,7 @@ def test_persona_of_a_subscription_has_the_pack_mounted(olivia: Contract, public
 
 
 def test_two_hundred_reads_at_once_on_a_quota_of_a_hundred_give_exactly_a_hundred(
-    olivia: Contract, charlie: Contract, publication: str
+    olivia: Contract, charlie: Contract, publication: str, evidence: Evidence
 ) -> None:
     made = subscribed(olivia, publication)
     memory = olivia.search("heron", namespaces=[PLACE], top_k=1)[0]["id"]  # the first read
@@ -110,6 +117,35 @@ def test_two_hundred_reads_at_once_on_a_quota_of_a_hundred_give_exactly_a_hundre
     order = [sorted(one["results"], key=lambda read: read["number"]) for one in (here, there)]
     assert order[0] == order[1]
     assert [one["number"] for one in order[0]] == list(range(1, 101))
+    evidence(row=18, name="quota-of-a-pack", figures={"reads at once": 200, "quota": 100, "given": 100, "on both": 100})
+
+
+def reads_given(module: ModuleType, world: World, cubes: list[Cube]) -> int:
+    """The reads that `module` gives to 200 calls at once."""
+
+    def take(_number: int) -> bool:
+        try:
+            with acting(world.olivia.actor):
+                return not module.pack_reads_take(world.olivia.actor, cubes)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(8) as pool:
+        return sum(pool.map(take, range(200)))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "given"),
+    [("used < quota", "used < quota", 100), ("used < quota", "used <= quota", 101), ("used + 1", "used", 200)],
+    ids=["as it is", "one too many", "uncounted"],
+)
+def test_mutant_of_the_count_gives_other_reads(
+    world: World, olivia: Contract, publication: str, old: str, new: str, given: int
+) -> None:
+    subscribed(olivia, publication)
+    with acting(world.olivia.actor):
+        cubes = list(Cube.objects.filter(source=Source.PACK))
+    assert reads_given(mutant(pack_reads, old, new), world, cubes) == given
 
 
 def test_new_period_has_its_own_reads(olivia: Contract, charlie: Contract, superuser: Superuser) -> None:

@@ -1,0 +1,109 @@
+"""Reports of packs: written by readers, decided by who operates the installation."""
+
+from dataclasses import dataclass
+from http import HTTPStatus
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_http_methods, require_POST
+
+from governance.actor import Actor
+from governance.errors import Conflict, Invalid
+from governance.web.pages import draw, page, see_other
+from vault.store.catalogue import listing_named
+from vault.store.moderating import DISMISSED, LONGEST_REASON, Decision, ReportView, report_decide, reports_list
+from vault.store.reporting import report_write
+from vault.vocabulary import PublicationState, ReportReason
+from vault.web.store_forms import ReportForm
+from vault.web.store_own import PUBLICATION_MARKS, PUBLICATION_STATES
+from vault.web.store_words import REPORT_REASONS, shown_listing
+
+DECISIONS: dict[str, Promise] = {
+    Decision.HIDE: gettext_lazy("hidden"),
+    Decision.BAN: gettext_lazy("banned"),
+    Decision.SHOW: gettext_lazy("shown again"),
+    DISMISSED: gettext_lazy("left as it was"),
+}
+
+
+@dataclass(frozen=True)
+class ShownReport:
+    view: ReportView
+    reason: Promise
+    state: Promise
+    mark: str
+    decision: Promise | str
+
+    @property
+    def is_stopped(self) -> bool:
+        return self.view.state in {PublicationState.HIDDEN, PublicationState.BANNED}
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def report(request: HttpRequest, actor: Actor, publisher: str, name: str) -> HttpResponseBase:
+    """A form that reports the pack to the operator; POST sends it."""
+    listing = listing_named(actor=actor, publisher=publisher, name=name)
+    form = ReportForm(request.POST if request.method == "POST" else None)
+    is_sent = False
+    if form.is_bound and form.is_valid():
+        reason, text = ReportReason(form.cleaned_data["reason"]), form.cleaned_data["text"]
+        try:
+            report_write(actor=actor, publication_id=listing.id, reason=reason, text=text)
+            is_sent = True
+        except Conflict:
+            form.add_error(None, _("Your report of this pack waits for the operator already."))
+    context = {"shown": shown_listing(actor, listing), "form": form, "is_sent": is_sent}
+    status = HTTPStatus.UNPROCESSABLE_ENTITY if form.errors else HTTPStatus.OK
+    return draw(request, "vault/store/report.html", context, status=status)
+
+
+@require_http_methods(["GET", "HEAD"])
+@page
+def moderation(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """Open reports, or with `decided` those that were decided. To others than operators there is no such page."""
+    return _drawn(request, actor)
+
+
+@require_POST
+@page
+def decide(request: HttpRequest, actor: Actor, tenant_id: UUID, report_id: UUID) -> HttpResponseBase:
+    """Hide the pack, ban it, show it again, or leave it, as `decision` says."""
+    given = request.POST.get("decision", "")
+    decision = Decision(given) if given in set(Decision) else None
+    if decision is None and given != DISMISSED:
+        return _drawn(request, actor, fault=_("Choose a decision."))
+    reason = request.POST.get("reason", "").strip()
+    try:
+        report_decide(actor=actor, tenant_id=tenant_id, report_id=report_id, decision=decision, reason=reason)
+    except Invalid:
+        return _drawn(request, actor, fault=_("Say why: the publisher reads the reason."))
+    return see_other(reverse("store_moderation"))
+
+
+def _drawn(request: HttpRequest, actor: Actor, *, fault: str = "") -> HttpResponse:
+    is_decided = "decided" in request.GET
+    found = reports_list(actor=actor, is_decided=is_decided)
+    context = {
+        "reports": [_shown(view) for view in found],
+        "is_decided": is_decided,
+        "fault": fault,
+        "longest": LONGEST_REASON,
+    }
+    status = HTTPStatus.UNPROCESSABLE_ENTITY if fault else HTTPStatus.OK
+    return draw(request, "vault/store/moderation.html", context, status=status)
+
+
+def _shown(view: ReportView) -> ShownReport:
+    return ShownReport(
+        view=view,
+        reason=REPORT_REASONS[ReportReason(view.row.reason)],
+        state=PUBLICATION_STATES[view.state],
+        mark=PUBLICATION_MARKS[view.state],
+        decision=DECISIONS.get(view.row.decision, ""),
+    )
