@@ -131,7 +131,8 @@ def pack_subscribe(other: Page) -> tuple[str, list[str]]:
     expect(other.get_by_text("No chat reads the pack yet.")).to_be_visible(timeout=BUILD_SECONDS * 1000)
     mine = other.url
     found = looked_at(other)
-    other.get_by_label("Mount on").select_option(index=1)
+    conversation = other.get_by_role("group", name="Your conversations").get_by_role("option").first
+    other.get_by_label("Mount on").select_option(conversation.get_attribute("value"))
     other.get_by_role("button", name="Mount", exact=True).click()
     other.get_by_role("link", name="A conversation").click()
     ask(other, QUESTION)
