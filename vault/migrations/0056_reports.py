@@ -15,7 +15,7 @@ REPORTS = """
 class Migration(migrations.Migration):
     dependencies = [
         ("governance", "0020_deleted_tenants"),
-        ("vault", "0054_short_term_pages"),
+        ("vault", "0055_sync"),
     ]
 
     operations = [
