@@ -35,10 +35,12 @@ from vault.namespaces import webhooks
 from vault.overview.counting import counts_write
 from vault.overview.digests import digests_send
 from vault.packs import services as packs
+from vault.packs.listings import listings_embed
 from vault.policies import jobs as retention
 from vault.reviews import quarantine
-from vault.store import installing
+from vault.store import comparing, installing
 from vault.store.crossing import reads_report, subscribers_inform
+from vault.store.proposing import answers_deliver, proposals_deliver
 from vault.store.rating import ratings_report
 from vault.subjects import erasing, exports
 
@@ -48,6 +50,7 @@ JOBS = (
     actions,
     adding,
     behaviour,
+    comparing,
     contradictions,
     duplicates,
     erasing,
@@ -112,3 +115,6 @@ event_handler(Topic.BLOBS_ORPHANED)(archive.blobs_delete)
 event_handler(Topic.STORE_CHANGED, weight=Weight.INTERACTIVE)(subscribers_inform)
 event_handler(Topic.STORE_READ)(reads_report)
 event_handler(Topic.STORE_RATED)(ratings_report)
+event_handler(Topic.LISTINGS_WRITTEN)(listings_embed)
+event_handler(Topic.STORE_PROPOSED)(proposals_deliver)
+event_handler(Topic.STORE_ANSWERED)(answers_deliver)

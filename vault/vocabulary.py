@@ -190,6 +190,13 @@ class SourceKind(StrEnum):
     TEXT = "text"
 
 
+class Preference(StrEnum):
+    """Statements that a task prefers: those of trusted packs, or the organisation's own."""
+
+    OFFICIAL = "official"
+    PERSONAL = "personal"
+
+
 class SearchMode(StrEnum):
     HYBRID = "hybrid"
     DENSE = "dense"
@@ -225,6 +232,9 @@ class ReviewKind(StrEnum):
     FUSION = "fusion"
     QUARANTINE = "quarantine"
     SYNC = "sync"
+    PACK_SUPERSEDES = "pack_supersedes"
+    PACK_CONTRADICTS = "pack_contradicts"
+    PACK_CONFIRMS = "pack_confirms"
 
 
 class ReviewStatus(StrEnum):
@@ -356,6 +366,14 @@ class Treatment(StrEnum):
     ANONYMISED = "anonymised"
     DROPPED = "dropped"
     BLOCKED = "blocked"
+
+
+class ProposalState(StrEnum):
+    """The state of a change that a subscriber proposes to the publisher of a pack."""
+
+    OPEN = "open"
+    ACCEPTED = "accepted"
+    DECLINED = "declined"
 
 
 class Visibility(StrEnum):

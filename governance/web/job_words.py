@@ -35,6 +35,7 @@ KINDS: dict[str, Promise] = {
     Topic.INDEX_CHECK: _("Check the index and the versions"),
     Topic.PACK_BUILD: _("Build a pack"),
     Topic.PACK_INSTALL: _("Install or remove a pack"),
+    Topic.PACK_COMPARE: _("Compare a pack with own memories"),
     Topic.FUSIONS_PROPOSE: _("Propose fusions of duplicates"),
     Topic.CONFLICTS_PROPOSE: _("Ask about contradictions"),
     Topic.BEHAVIOUR_UPDATE: _("Update heat and importance"),

@@ -141,6 +141,7 @@ APP_RIGHTS = {
     "vault_syncpeer": ALL,
     "vault_synclink": ALL,
     "vault_packreport": CHANGE,
+    "vault_packproposal": CHANGE,
     "vault_page": CHANGE,
     "vault_segment": CHANGE,
     "vault_stream": CHANGE,

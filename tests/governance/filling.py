@@ -69,6 +69,7 @@ from vault.overview.counting import counts_write
 from vault.packs.scanning import LeavingRules
 from vault.packs.services import PackDraft, VersionDraft, pack_create, version_build
 from vault.reader.services import Message, messages_read
+from vault.store.proposing import ProposalDraft, proposal_create
 from vault.store.publishing import PublicationDraft, publication_create
 from vault.store.reporting import report_write
 from vault.store.subscribing import SubscriptionDraft, subscription_create
@@ -171,6 +172,8 @@ def _packs_fill(actor: Actor, canary: str, cube_id: UUID) -> None:
         )
         installed = PackMemory.objects.all()[0]
     report_write(actor=actor, publication_id=publication.id, reason=ReportReason.OTHER, text=canary)
+    change = ProposalDraft(installed.cube_id, f"{canary}, anew", canary)
+    proposal_create(actor=actor, subscription_id=installed.subscription_id, draft=change)
     cube_get(actor=actor, cube_id=installed.cube_id)
     drain()
 

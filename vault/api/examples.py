@@ -152,6 +152,13 @@ EXAMPLES: dict[str, Any] = {
     "publications_report": {"reason": "wrong", "text": "Two phrases are translated wrongly."},
     "publications_reject": {"reason": "Two phrases name a customer."},
     "subscriptions_create": {"publication": PUBLICATION, "range": "^1.0.0", "delivery": "push"},
+    "packs_trace": {"text": "A return ticket to Porto, please."},
+    "subscriptions_propose": {
+        "memory": MEMORY,
+        "content": "Return to Porto, please.",
+        "reason": "The short form is what people say.",
+    },
+    "proposals_decline": {"reason": "The long form is easier to understand."},
     "subscriptions_update": {"range": "~1.0.0", "delivery": "pull"},
     "subscriptions_upgrade": {"version": "1.0.0"},
     "subscriptions_override": {"content": "The station is called Central Station here."},

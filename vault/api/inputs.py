@@ -24,7 +24,16 @@ from vault.cubes.drafts import CubeChanges, CubeDraft
 from vault.reader.modelled import messages_statements
 from vault.reader.services import Message, messages_read
 from vault.retrieval.queries import SearchQuery
-from vault.vocabulary import AccessLevel, Layer, MemoryType, MessageRole, SearchMode, SemanticType, Sensitivity
+from vault.vocabulary import (
+    AccessLevel,
+    Layer,
+    MemoryType,
+    MessageRole,
+    Preference,
+    SearchMode,
+    SemanticType,
+    Sensitivity,
+)
 
 LONGEST_LABEL = 200
 LONGEST_TTL = 100 * 365 * 24 * 3600
@@ -197,6 +206,11 @@ class SearchInput(StrictSerializer):
     )
     min_score = NumberField(min_value=0, max_value=1, required=False, help_text="Default: 0.")
     include_archived = FlagField(required=False, help_text="Default: false.")
+    prefer = OneOfField(
+        Preference,
+        required=False,
+        help_text="official: of what fits, statements of trusted packs first; personal: the organisation's own.",
+    )
     explain = FlagField(
         required=False,
         help_text="Default: false. true: each result tells its `score_parts`, which are explained there. `mode: tag` "
@@ -284,6 +298,8 @@ def search_of(body: dict[str, Any]) -> SearchQuery:
             asked[name] = tuple(asked[name])
     if "mode" in asked:
         asked["mode"] = SearchMode(asked["mode"])
+    if "prefer" in asked:
+        asked["prefer"] = Preference(asked["prefer"])
     return SearchQuery(**asked)
 
 

@@ -78,6 +78,8 @@ class WhyInput(StrictSerializer):
 class ReportSchema(Schema):
     counts = serializers.DictField(child=serializers.IntegerField(), help_text="Memories by how they entered.")
     dropped = serializers.DictField(child=serializers.IntegerField(), help_text="Dropped ones by reason.")
+    reworded = serializers.IntegerField(help_text="With a wording that a subscriber proposed.")
+    marked = serializers.IntegerField(help_text="With a sentence in two wordings.")
     blocked = serializers.ListField(
         child=serializers.DictField(), help_text="The first 100 that block it: `memory_id` and `kinds` of findings."
     )

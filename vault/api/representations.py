@@ -213,6 +213,7 @@ def review_json(view: ReviewView) -> dict[str, Any]:
         "is_current": view.is_current,
         "findings": [finding_json(one) for one in view.findings],
         "content": view.words.content if view.words else None,
+        "official": {"pack": view.pack, "content": view.other.content} if view.pack and view.other else None,
         "feedback": _feedback_json(view) if view.feedback else None,
         "theirs": _theirs_json(view.theirs) if view.theirs else None,
         "created_at": time_json(row.created_at),

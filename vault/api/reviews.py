@@ -70,6 +70,8 @@ class ReviewAcceptView(ApiView):
         versions go. Only who could read the source may. `quarantine`: let the memory be read; the key that stored it
         may not. `feedback`: change the memory as a reader asks. `fusion`: fuse both memories, with the proposed text.
         `conflict`: the later statement holds. `sync`: take the words of the other installation, or `content`.
+        `pack_supersedes`, `pack_contradicts`: the pack's statement holds, and
+        the validity of the own one ends. `pack_confirms`: the trust of the memory rises to that of the pack.
         """
         actor = self.actor()
 
@@ -90,6 +92,7 @@ class ReviewRejectView(ApiView):
 
         `feedback`: leave the memory as it is. `fusion`: keep both memories for good.
         `conflict`: both statements hold. `sync`: keep the words here, which the next sync sends.
+        `pack_…`: both statements stay.
         """
         actor = self.actor()
 

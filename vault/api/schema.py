@@ -313,6 +313,11 @@ class ReviewTheirsSchema(Schema):
     content = serializers.CharField()
 
 
+class OfficialSchema(Schema):
+    pack = serializers.CharField(help_text="As `organisation/pack`.")
+    content = serializers.CharField()
+
+
 class ReviewSchema(Schema):
     id = serializers.UUIDField()
     kind = serializers.ChoiceField(choices=list(ReviewKind))
@@ -321,7 +326,7 @@ class ReviewSchema(Schema):
     other_memory_id = serializers.UUIDField(
         allow_null=True,
         help_text="Of a `fusion`: the memory that it would be fused with. "
-        "Of a `conflict` that nothing was changed for yet: the later statement.",
+        "Of a `conflict` that nothing was changed for yet: the later statement. Of `pack_…`: the memory of the pack.",
     )
     version = serializers.IntegerField()
     is_current = serializers.BooleanField()
@@ -329,7 +334,12 @@ class ReviewSchema(Schema):
     content = serializers.CharField(
         allow_null=True,
         help_text="Of an open `source_withdrawn` or `quarantine`: the text that waits, for who may decide. "
-        "Of `conflict`, `feedback` and `sync`: the text that is judged.",
+        "Of `conflict`, `feedback`, `sync` and `pack_…`: the text that is judged.",
+    )
+    official = OfficialSchema(
+        allow_null=True,
+        help_text="Of `pack_supersedes`, `pack_contradicts` and `pack_confirms`: the pack's statement. "
+        "Showing it is a read under the contract.",
     )
     feedback = ReviewFeedbackSchema(
         allow_null=True, help_text="Of `feedback`: what a reader asks for, shown to who may decide and to that reader."

@@ -33,6 +33,7 @@ from vault.store.catalogue import (
     CatalogueQuery,
     Offer,
     catalogue_list,
+    catalogue_search,
     listing_get,
     offer_get,
 )
@@ -55,10 +56,14 @@ if TYPE_CHECKING:
 LONGEST_TEXT = 200
 FILTERS = ("q", "topic", "language", "order")
 PARAMETERS = [
-    OpenApiParameter("q", str, description="Words that title, description, name, publisher or keywords have."),
+    OpenApiParameter(
+        "q",
+        str,
+        description="Words that title, description, name, publisher or keywords have, or what a pack is about.",
+    ),
     OpenApiParameter("topic", str, enum=[*PackTopic]),
     OpenApiParameter("language", str, description="As `en` or `zh`."),
-    OpenApiParameter("order", str, enum=[*CatalogueOrder], description="Default: used."),
+    OpenApiParameter("order", str, enum=[*CatalogueOrder], description="Default: best with `q`, else used."),
 ]
 
 
@@ -70,7 +75,8 @@ class PublicationsView(ApiView):
         authorize(actor, Permission.MEMORY_READ)
         query = _query(request)
         pages = CursorPages(request, ORDERS[query.order], also_known=FILTERS)
-        return pages.envelope([listing_json(row) for row in catalogue_list(actor=actor, query=query, pages=pages)])
+        wanted = catalogue_search(actor=actor, query=query)
+        return pages.envelope([listing_json(row) for row in catalogue_list(actor=actor, wanted=wanted, pages=pages)])
 
     @described(
         "publications_create",
@@ -174,7 +180,7 @@ class PublicationRejectView(ApiView):
 
 def _query(request: Request) -> CatalogueQuery:
     asked = request.query_params
-    text, topic, order = asked.get("q", ""), asked.get("topic", ""), asked.get("order", CatalogueOrder.USED)
+    text, topic, order = asked.get("q", ""), asked.get("topic", ""), asked.get("order", CatalogueOrder.BEST)
     if len(text) > LONGEST_TEXT or "\x00" in text:
         raise Invalid(errors=[FieldError("q", f"at most {LONGEST_TEXT} characters, and no NUL")])
     if topic and topic not in set(PackTopic):
@@ -188,7 +194,7 @@ def _query(request: Request) -> CatalogueQuery:
         text=text,
         topics=(PackTopic(topic),) if topic else (),
         languages=(language,) if language else (),
-        order=CatalogueOrder(order),
+        chosen=CatalogueOrder(order),
     )
 
 

@@ -26,10 +26,14 @@ if TYPE_CHECKING:
 LONGEST_TEXT = 200
 FILTERS = ("q", "topic", "language", "order")
 PARAMETERS = [
-    OpenApiParameter("q", str, description="Words that title, description, name, publisher or keywords have."),
+    OpenApiParameter(
+        "q",
+        str,
+        description="Words that title, description, name, publisher or keywords have, or what a pack is about.",
+    ),
     OpenApiParameter("topic", str, enum=[*PackTopic]),
     OpenApiParameter("language", str, description="As `en` or `zh`."),
-    OpenApiParameter("order", str, enum=[*CatalogueOrder], description="Default: used."),
+    OpenApiParameter("order", str, enum=[*CatalogueOrder], description="Default: best with `q`, else used."),
 ]
 
 

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
 from governance.api.described import DRY_RUN, ONCE, PAGE, PageSchema, described
-from governance.api.fields import OneOfField, StrictSerializer, TextField
+from governance.api.fields import FlagField, OneOfField, StrictSerializer, TextField
 from governance.api.jobs import JobPromiseSchema, JobSchema, job_json
 from governance.api.pages import CursorPages
 from governance.api.representations import time_json
@@ -37,6 +37,7 @@ from vault.store.subscribing import (
     SubscriptionDraft,
     SubscriptionView,
     reads_list,
+    subscription_compare,
     subscription_create,
     subscription_end,
     subscription_get,
@@ -73,6 +74,10 @@ class SubscriptionInput(StrictSerializer):
 class SubscriptionChangesInput(StrictSerializer):
     range = TextField(max_length=20, required=False, help_text=RANGE)
     delivery = OneOfField(Delivery, required=False)
+    trusted = FlagField(
+        required=False,
+        help_text="An official source: its trust is 0.9, and its versions are compared with own memories.",
+    )
 
 
 class UpgradeInput(StrictSerializer):
@@ -112,6 +117,7 @@ class SubscriptionSchema(AgreementSchema):
     namespace = NamespaceSchema()
     range = serializers.CharField()
     delivery = serializers.ChoiceField(choices=list(Delivery))
+    trusted = serializers.BooleanField()
     available = serializers.CharField(allow_null=True, help_text="A newer version that the range takes.")
     reads_left = serializers.IntegerField(allow_null=True, help_text="In the present period; null: no limit.")
 
@@ -230,14 +236,18 @@ class SubscriptionDetailView(ApiView):
 
     @described("subscriptions_update", SubscriptionSchema, request=SubscriptionChangesInput, may=[404, 409])
     def patch(self, request: Request, subscription_id: UUID) -> Response:
-        """Change which versions come, and how."""
+        """Change which versions come, and how, and whether the pack is trusted as an official source."""
         actor = self.actor()
         with self.after(_asking(self, subscription_id)):
             asked_only(request)
             body = read(SubscriptionChangesInput, request)
         delivery = Delivery(body["delivery"]) if "delivery" in body else None
         view = subscription_update(
-            actor=actor, subscription_id=subscription_id, range=body.get("range"), delivery=delivery
+            actor=actor,
+            subscription_id=subscription_id,
+            range=body.get("range"),
+            delivery=delivery,
+            is_trusted=body.get("trusted"),
         )
         return Response(subscription_json(view))
 
@@ -284,6 +294,24 @@ class SubscriptionUpgradeView(ApiView):
         def call() -> Reply:
             asked = subscription_upgrade(actor=actor, subscription_id=subscription_id, number=number)
             return Reply(202, {"job": job_json(asked.job)})
+
+        return self.post_once(call, ask=ask)
+
+
+class SubscriptionCompareView(ApiView):
+    @described("subscriptions_compare", JobPromiseSchema, status=202, request=None, parameters=[ONCE], may=[404, 409])
+    def post(self, request: Request, subscription_id: UUID) -> Response:
+        """Compare the pack with own memories, as a job. What it finds are reviews: `reviews/?kind=pack_contradicts`.
+
+        Of a trusted pack, installing and upgrading do the same.
+        """
+        actor, ask = self.actor(), _asking(self, subscription_id)
+        with self.after(ask):
+            asked_only(request)
+
+        def call() -> Reply:
+            job = subscription_compare(actor=actor, subscription_id=subscription_id)
+            return Reply(202, {"job": job_json(job)})
 
         return self.post_once(call, ask=ask)
 
@@ -412,6 +440,7 @@ def subscription_json(view: SubscriptionView) -> dict[str, Any]:
         "namespace": {"id": str(row.namespace_id), "path": row.namespace.path},
         "range": row.range,
         "delivery": row.delivery,
+        "trusted": row.is_trusted,
         "available": row.available or None,
         "reads_left": view.reads_left,
         **_agreement_json(view),

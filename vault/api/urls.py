@@ -22,6 +22,7 @@ from vault.api.layers import (
     TraitsView,
     WorkingSetView,
 )
+from vault.api.leaks import ContractFileView, PackTraceView
 from vault.api.lifecycle import CopyView, FuseView, PromoteView, SplitView, TransitionView, UnfuseView
 from vault.api.listing_views import FacetsView, ViewsView, ViewView
 from vault.api.me import MeView
@@ -44,6 +45,7 @@ from vault.api.packs import (
     PackView,
 )
 from vault.api.policies import PoliciesView, PolicySimulateView, PolicyVersionsView, PolicyView
+from vault.api.proposals import ProposalAcceptView, ProposalDeclineView, ProposalsView, SubscriptionProposalsView
 from vault.api.provenance import MemoryProvenanceView, SigningKeyView, VerifyView
 from vault.api.quotas import QuotasView
 from vault.api.ratings import PublicationRatingsView
@@ -73,6 +75,7 @@ from vault.api.subscriptions import (
     ContractRevokeView,
     ContractsView,
     OverrideView,
+    SubscriptionCompareView,
     SubscriptionDetailView,
     SubscriptionInvocationsView,
     SubscriptionsView,
@@ -179,6 +182,7 @@ urlpatterns = [
     path("packs/verify/", PackVerifyView.as_view()),
     path("packs/<uuid:pack_id>/", PackView.as_view()),
     path("packs/<uuid:pack_id>/preview/", PackPreviewView.as_view()),
+    path("packs/<uuid:pack_id>/trace/", PackTraceView.as_view()),
     path("packs/<uuid:pack_id>/versions/", PackVersionsView.as_view()),
     path("packs/<uuid:pack_id>/versions/<str:number>/", PackVersionView.as_view()),
     path("packs/<uuid:pack_id>/versions/<str:number>/preview/", PackVersionPreviewView.as_view()),
@@ -196,12 +200,18 @@ urlpatterns = [
     path("subscriptions/", SubscriptionsView.as_view()),
     path("subscriptions/<uuid:subscription_id>/", SubscriptionDetailView.as_view()),
     path("subscriptions/<uuid:subscription_id>/invocations/", SubscriptionInvocationsView.as_view()),
+    path("subscriptions/<uuid:subscription_id>/compare/", SubscriptionCompareView.as_view()),
     path("subscriptions/<uuid:subscription_id>/upgrade/", SubscriptionUpgradeView.as_view()),
     path("subscriptions/<uuid:subscription_id>/overrides/<uuid:memory_id>/", OverrideView.as_view()),
+    path("subscriptions/<uuid:subscription_id>/proposals/", SubscriptionProposalsView.as_view()),
+    path("proposals/", ProposalsView.as_view()),
+    path("proposals/<uuid:proposal_id>/accept/", ProposalAcceptView.as_view()),
+    path("proposals/<uuid:proposal_id>/decline/", ProposalDeclineView.as_view()),
     path("contracts/", ContractsView.as_view()),
     path("contracts/<uuid:contract_id>/", ContractDetailView.as_view()),
     path("contracts/<uuid:contract_id>/invocations/", ContractInvocationsView.as_view()),
     path("contracts/<uuid:contract_id>/invoice/", ContractInvoiceView.as_view()),
+    path("contracts/<uuid:contract_id>/file/", ContractFileView.as_view()),
     path("contracts/<uuid:contract_id>/revoke/", ContractRevokeView.as_view()),
     path("subjects/", SubjectsView.as_view()),
     path("subjects/<uuid:subject_id>/", SubjectView.as_view()),

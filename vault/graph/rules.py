@@ -112,6 +112,14 @@ def contradict(one: str, other: str) -> bool:
     return (recounted or turned) and _say_the_same(_bare(one), _bare(other))
 
 
+def agree(one: str, other: str) -> bool:
+    """Return whether two statements have nearly the same words, and the same numbers and negations."""
+    if _ASKS.search(one) or _ASKS.search(other):
+        return False
+    is_alike = _numbers(one) == _numbers(other) and _is_negated(one) == _is_negated(other)
+    return is_alike and _say_the_same(_bare(one), _bare(other))
+
+
 def _say_the_same(words: frozenset[str], others: frozenset[str]) -> bool:
     """Jaccard's index over index terms, at least SAYS_THE_SAME."""
     shared = len(words & others)

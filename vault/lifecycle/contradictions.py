@@ -91,14 +91,20 @@ def contradiction_settle(*, actor: Actor, cube_id: UUID, later_id: UUID) -> None
     with acting(actor):
         cube, later = locate(actor, cube_id, lock=True), locate(actor, later_id)
         authorize(actor, Permission.MEMORY_UPDATE, cube_target(cube))
-        until = _begins(later)
+        validity_end(actor=actor, cube=cube, successor=later, until=begin_of(later), reason=LATER_HOLDS)
+
+
+def validity_end(*, actor: Actor, cube: Cube, successor: Cube, until: datetime, reason: str) -> None:
+    """End the validity of a locked memory, and name its successor. Raises and writes as `contradiction_settle`."""
+    authorize(actor, Permission.MEMORY_UPDATE, cube_target(cube))
+    with acting(actor):
         if cube.valid_to is not None and cube.valid_to <= until:
             raise Conflict("The validity of the earlier statement has ended already.")
         if cube.valid_from is not None and cube.valid_from >= until:
             raise Conflict("The earlier statement does not begin before the later one. Edit the validity of one.")
         changes = CubeChanges(valid_to=until)
-        cube_update(actor=actor, cube_id=cube.id, expected_versions={cube.version}, changes=changes, reason=LATER_HOLDS)
-        Cube.objects.filter(id=cube.id).update(superseded_by=later.id)
+        cube_update(actor=actor, cube_id=cube.id, expected_versions={cube.version}, changes=changes, reason=reason)
+        Cube.objects.filter(id=cube.id).update(superseded_by=successor.id)
 
 
 def _pairs(actor: Actor, ids: Sequence[UUID], threshold: float) -> list[Pair]:
@@ -141,16 +147,16 @@ def _outside_pages(rows: CubeQuerySet) -> CubeQuerySet:
 
 
 def _overlap(earlier: Cube, later: Cube) -> bool:
-    return earlier.valid_to is None or earlier.valid_to > _begins(later)
+    return earlier.valid_to is None or earlier.valid_to > begin_of(later)
 
 
-def _begins(cube: Cube) -> datetime:
+def begin_of(cube: Cube) -> datetime:
     """The time from which a statement holds, as far as it was stated."""
     return cube.valid_from or cube.event_time or cube.created_at
 
 
 def _moment(cube: Cube) -> tuple[datetime, UUID]:
-    return _begins(cube), cube.id
+    return begin_of(cube), cube.id
 
 
 def _ordered(one: UUID, other: UUID) -> Pair:

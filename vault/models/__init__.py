@@ -21,7 +21,7 @@ from vault.models.pack import Listing, Pack, PackVersion, Publication
 from vault.models.review import PiiFinding, Review
 from vault.models.saved_view import SavedView
 from vault.models.state_transition import StateTransition
-from vault.models.subscription import Contract, PackMemory, PackRating, PackRead, PackReport, Subscription
+from vault.models.subscription import Contract, PackMemory, PackProposal, PackRating, PackRead, PackReport, Subscription
 from vault.models.summary import Summary
 from vault.models.sync import SyncLink, SyncPeer
 
@@ -56,6 +56,7 @@ __all__ = [
     "NamespaceSize",
     "Pack",
     "PackMemory",
+    "PackProposal",
     "PackRating",
     "PackRead",
     "PackReport",

@@ -4,6 +4,7 @@ from uuid import UUID
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import F, Q
+from pgvector.django import HalfVectorField
 
 from governance.models.base import TenantModel
 from governance.models.tenant import Member
@@ -41,7 +42,8 @@ class PackVersion(TenantModel):
     """One version of a pack: its signed file, sealed, and what the scan found, as ids and counts.
 
     digest: SHA-256 of the memories, in hex; key_id: of the key that signed. subjects: whose anonymised memories it has;
-    they go with their data subject. published_at: null until somebody else may find it.
+    they go with their data subject. wordings: the marked sentences, sealed (vault/packs/wordings.py). published_at:
+    null until somebody else may find it.
     """
 
     pack = models.ForeignKey(Pack, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+")
@@ -58,6 +60,7 @@ class PackVersion(TenantModel):
     report = models.JSONField(default=dict)
     subjects = ArrayField(models.UUIDField(), default=list)
     sealed = models.BinaryField(default=bytes)
+    wordings = models.BinaryField(default=bytes, db_default=b"")
     published_at = models.DateTimeField(null=True)
     member = models.ForeignKey(
         Member, null=True, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
@@ -112,7 +115,8 @@ class Listing(TenantModel):
     it. The publisher writes the row together with what it repeats (vault/packs/listings.py).
 
     id: of the publication; tenant: the publisher. visibility, tenants and terms: those that were approved. texts: what
-    a word of a search may stand in, in lower case. rating: the average of 1 to 5 stars, 0 before the first rating.
+    a word of a search may stand in, in lower case. vector: of its texts by `model`, for searches by meaning; it follows
+    the write through the outbox. rating: the average of 1 to 5 stars, 0 before the first rating.
     """
 
     publisher = models.CharField(max_length=200)
@@ -129,6 +133,8 @@ class Listing(TenantModel):
     keywords = ArrayField(models.TextField())
     languages = ArrayField(models.TextField())
     texts = models.TextField()
+    vector = HalfVectorField(null=True)
+    model = models.CharField(max_length=100, blank=True, default="", db_default="")
     number = models.CharField(max_length=20)
     count = models.PositiveIntegerField()
     digest = models.CharField(max_length=64)

@@ -9,7 +9,7 @@ from governance.models.tenant import Member
 from vault.models.cube import Cube
 from vault.models.namespace import Namespace
 from vault.models.pack import Publication
-from vault.vocabulary import ContractState, Delivery, QuotaPeriod, ReportReason
+from vault.vocabulary import ContractState, Delivery, ProposalState, QuotaPeriod, ReportReason
 
 
 class Agreement(TenantModel):
@@ -32,7 +32,8 @@ class Agreement(TenantModel):
 class Subscription(Agreement):
     """The subscriber's side: a publication of any tenant, installed as the memories of a read-only namespace.
 
-    used: reads in the period that began at `period_from`. available: a newer version that its range takes.
+    used: reads in the period that began at `period_from`. available: a newer version that its range takes. is_trusted:
+    its memories have a higher trust, and each version is compared with the organisation's own memories.
     """
 
     publication_id = models.UUIDField()  # of another tenant, usually
@@ -46,6 +47,7 @@ class Subscription(Agreement):
     range = models.CharField(max_length=20)
     delivery = models.CharField(max_length=4, choices=[(one, one) for one in Delivery])
     available = models.CharField(max_length=20, blank=True, default="")
+    is_trusted = models.BooleanField(default=False, db_default=False)
     used = models.PositiveBigIntegerField(default=0)
     period_from = models.DateTimeField(db_default=Now())
     member = models.ForeignKey(
@@ -184,3 +186,32 @@ class PackReport(TenantModel):
             )
         ]
         indexes = [models.Index(fields=["-id"], name="pack_report_open", condition=models.Q(decided_at=None))]
+
+
+class PackProposal(TenantModel):
+    """A change of one memory that a subscriber proposes, on each side. sealed: its texts (vault/store/proposing.py).
+
+    key: the memory's id in the pack; number: of the version that was installed. member: who proposed it, on the
+    subscriber's side. source_id, source_tenant: on the publisher's side, the subscriber's row and tenant. organisation:
+    the other side's name.
+    """
+
+    publication_id = models.UUIDField()
+    pack = models.CharField(max_length=130)
+    key = models.UUIDField()
+    number = models.CharField(max_length=20)
+    member = models.ForeignKey(
+        Member, null=True, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
+    )
+    source_id = models.UUIDField(null=True)
+    source_tenant = models.UUIDField(null=True)
+    organisation = models.CharField(max_length=200)
+    state = models.CharField(max_length=10, choices=[(state, state) for state in ProposalState])
+    decided_at = models.DateTimeField(null=True)
+    sealed = models.BinaryField()
+
+    objects: ClassVar[models.Manager["PackProposal"]]
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["tenant", "source_id"], name="proposal_is_delivered_once")]
+        indexes = [models.Index(fields=["tenant", "publication_id", "state"], name="proposal_by_publication")]

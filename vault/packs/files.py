@@ -75,8 +75,10 @@ class Item:
 class Manifest:
     """The statement that the publisher signs.
 
-    digest: SHA-256 of the memories' bytes; digests: of each line, by the memory's id. public_key, signature: Ed25519,
-    in hex. data_subjects: `none`, or `de-identified` where memories about people were anonymised.
+    digest: SHA-256 of the memories' bytes; digests: of each line, by the memory's id. alternatives: of the lines that
+    have a second wording; a copy holds either one, and `digest` is then of the lines' first digests, in order.
+    public_key, signature: Ed25519, in hex. data_subjects: `none`, or `de-identified` where memories about people were
+    anonymised.
     """
 
     format: Literal["mempack/1"]
@@ -96,6 +98,9 @@ class Manifest:
     keywords: Labels = ()
     languages: Labels = ()
     data_subjects: Literal["none", "de-identified"] = "none"
+    alternatives: Annotated[Mapping[str, Digest], Field(max_length=MOST_MEMORIES)] = field(
+        default_factory=dict, repr=False
+    )
     public_key: Hex = ""
     signature: Hex = ""
 
@@ -103,9 +108,16 @@ class Manifest:
 
     def signed_bytes(self) -> bytes:
         """The canonical JSON of everything but the signature."""
-        stated = _MANIFEST.dump_python(self, mode="json")
+        stated = self.stated()
         del stated["signature"]
         return canonical(stated)
+
+    def stated(self) -> dict[str, Any]:
+        """The fields as a file has them: without alternatives where there are none."""
+        stated: dict[str, Any] = _MANIFEST.dump_python(self, mode="json")
+        if not self.alternatives:
+            del stated["alternatives"]
+        return stated
 
     @property
     def key_id(self) -> str:
@@ -176,13 +188,13 @@ class PackWriter:
             **stated,
             "format": FORMAT,
             "count": len(self._digests),
-            "digest": self._digest.hexdigest(),
+            "digest": _whole(self._digests.values()) if stated.get("alternatives") else self._digest.hexdigest(),
             "digests": self._digests,
             "public_key": public_key.hex(),
         }
         manifest = _MANIFEST.validate_python(unsigned)
         signature = sign(manifest.signed_bytes()).hex()
-        complete = {**_MANIFEST.dump_python(manifest, mode="json"), "signature": signature}
+        complete = {**manifest.stated(), "signature": signature}
         self._archive.writestr(_entry(MANIFEST), canonical(complete))
         self._archive.close()
         return self._sink.take()
@@ -213,6 +225,15 @@ def file_write(
     """The file of some memories. stated: as in `PackWriter.close`. Raises Invalid where the pack is too large."""
     with PackWriter() as writer:
         return writer.add(items) + writer.close(stated, public_key=public_key, sign=sign)
+
+
+def file_copy(pack: Pack, items: Sequence[Item]) -> bytes:
+    """The file of a copy that has some of its memories in their second wording, with the publisher's own manifest."""
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(_entry(MEMORIES), b"".join(line_of(item) + b"\n" for item in items))
+        archive.writestr(_entry(MANIFEST), canonical(pack.manifest.stated()))
+    return target.getvalue()
 
 
 def file_read(content: bytes) -> Pack:
@@ -299,14 +320,23 @@ def _items(lines: IO[bytes], manifest: Manifest) -> tuple[Item, ...]:
         _check_item(item, number)
         if item.id in items:
             _refuse(f"Line {number} repeats an id.")
-        if manifest.digests.get(str(item.id)) != hashlib.sha256(text).hexdigest():
+        digest, key = hashlib.sha256(text).hexdigest(), str(item.id)
+        if digest not in (manifest.digests.get(key), manifest.alternatives.get(key)):
             _refuse(f"Line {number} has another digest than the manifest.")
         items[item.id] = item
     if len(items) != manifest.count or len(manifest.digests) != manifest.count:
         _refuse(f"It holds {len(items)} memories, and its manifest states {manifest.count}.")
-    if whole.hexdigest() != manifest.digest:
+    if not manifest.alternatives.keys() <= manifest.digests.keys():
+        _refuse("The manifest has a second wording of a memory that it does not list.")
+    first = _whole(manifest.digests[str(key)] for key in items) if manifest.alternatives else whole.hexdigest()
+    if first != manifest.digest:
         _refuse("The memories have another digest than the manifest.")
     return tuple(items.values())
+
+
+def _whole(digests: Iterable[str]) -> str:
+    """The digest over lines that have two wordings: of their first digests, each with a line feed."""
+    return hashlib.sha256("".join(f"{one}\n" for one in digests).encode()).hexdigest()
 
 
 def _lines(stream: IO[bytes]) -> Iterator[bytes]:

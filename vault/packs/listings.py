@@ -1,24 +1,31 @@
 """The row of the catalogue that other tenants read of a publication, written by its publisher."""
 
+from collections.abc import Sequence
+from uuid import UUID
+
 from governance.access.decisions.rules import Target
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.database import acting
 from governance.models import Tenant
-from governance.vocabulary import Permission
-from vault.models import Listing, Publication
+from governance.outbox.routes import Payload, Write
+from governance.outbox.services import emit
+from governance.vocabulary import Permission, Topic
+from vault.models import Listing, Pack, Publication
+from vault.providers.registry import embedder
 from vault.vocabulary import PublicationState
 
 OF_PACK = ("name", "title", "description", "licence", "topic", "keywords")
 OF_VERSION = ("number", "count", "digest", "key_id", "languages")
 APPROVED = ("visibility", "tenants", "terms", "published_at")
+LONGEST_README = 2_000  # characters of it that a search by meaning looks at
 
 
 def listing_write(*, actor: Actor, publication: Publication, is_approved: bool = False) -> None:
     """Bring the row of a publication up to date. is_approved: to whom and on which terms is approved as well.
 
     A publication without an approval has no row; one without a version, hidden or banned keeps its row, which nobody
-    finds. Raises Forbidden. Writes: Listing.
+    finds. Raises Forbidden. Writes: Listing, OutboxEvent?.
     """
     authorize(actor, Permission.STORE_MANAGE, Target("publication", publication.id, publication.tenant_id))
     with acting(actor):
@@ -26,11 +33,49 @@ def listing_write(*, actor: Actor, publication: Publication, is_approved: bool =
         if row is None and not is_approved:
             return
         row = row or Listing(id=publication.id, tenant_id=actor.tenant_id, pack_id=publication.pack_id)
+        before = row.texts
         _copy(row, publication)
         if is_approved:
             for name in APPROVED:
                 setattr(row, name, getattr(publication, name))
         row.save()
+        if row.texts != before or not row.model:
+            emit(actor=actor, topic=Topic.LISTINGS_WRITTEN, payload={"listing": str(row.id)})
+
+
+def listings_refresh(*, actor: Actor) -> None:
+    """Ask for new vectors of the tenant's rows that another model made. Raises Forbidden. Writes: OutboxEvent …."""
+    authorize(actor, Permission.STORE_MANAGE)
+    with acting(actor):
+        rows = Listing.objects.filter(tenant_id=actor.tenant_id).exclude(model=embedder().name)
+        for listing_id in rows.values_list("id", flat=True):
+            emit(actor=actor, topic=Topic.LISTINGS_WRITTEN, payload={"listing": str(listing_id)})
+
+
+def listings_embed(actor: Actor, payloads: Sequence[Payload]) -> Write:
+    """Make the vectors of some rows of the catalogue. Raises ProviderUnavailable. Writes: Listing …."""
+    authorize(actor, Permission.STORE_MANAGE)
+    ids = sorted({UUID(str(payload["listing"])) for payload in payloads})
+    with acting(actor):
+        rows = list(Listing.objects.filter(tenant_id=actor.tenant_id, id__in=ids))
+        packs = Pack.objects.filter(id__in=[row.pack_id for row in rows])
+        readmes = dict(packs.values_list("id", "readme"))
+    model = embedder()
+    texts = ["\n".join((_stated(row), readmes.get(row.pack_id, "")[:LONGEST_README])) for row in rows]
+    if not texts:
+        return lambda: None
+    vectors = model.embed(texts)
+
+    def write() -> None:
+        for row, vector in zip(rows, vectors, strict=True):
+            same = Listing.objects.filter(tenant_id=actor.tenant_id, id=row.id, texts=row.texts)
+            same.update(vector=vector, model=model.name)
+
+    return write
+
+
+def _stated(row: Listing) -> str:
+    return "\n".join((row.title, row.description, row.topic, ", ".join(row.keywords)))
 
 
 def _copy(row: Listing, publication: Publication) -> None:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import UUID, uuid5
 
 from governance.access.decisions.rules import Target
@@ -18,6 +18,8 @@ from vault.cubes.screening.screen import EVERYWHERE
 from vault.cubes.screening.texts import Place, Texts, places_in, without
 from vault.cubes.selectors import CubeView
 from vault.packs.files import Item
+from vault.packs.rewording import Rewordings, reworded, rewordings_of
+from vault.packs.wordings import Wordings, with_second, wordings_of
 from vault.vocabulary import FindingRule, MemoryType, SemanticType, Sensitivity, Source, SubjectRule, Treatment
 
 LEAVING = frozenset({Sensitivity.PUBLIC, Sensitivity.INTERNAL})
@@ -36,7 +38,8 @@ class Leaving:
     """The decision on one memory.
 
     item: as others would read it; None where it stays. reasons: kinds of findings, or why it was dropped. subject_id:
-    whom an anonymised one is about.
+    whom an anonymised one is about. is_reworded: as a subscriber proposed, and the publisher accepted. wordings: of
+    its marked sentence.
     """
 
     cube_id: UUID
@@ -44,12 +47,15 @@ class Leaving:
     reasons: tuple[str, ...] = ()
     item: Item | None = field(default=None, repr=False)
     subject_id: UUID | None = None
+    is_reworded: bool = False
+    wordings: Wordings | None = field(default=None, repr=False)
 
 
 def leaving_of(*, actor: Actor, pack_id: UUID, views: Iterable[CubeView], rules: LeavingRules) -> list[Leaving]:
     """Decide on each memory, in order. Raises Forbidden; PiiUnavailable where a text cannot be checked."""
     authorize(actor, Permission.STORE_MANAGE, Target("pack", pack_id, actor.tenant_id))
-    return [_leaving(actor, pack_id, view, rules) for view in views]
+    rewordings = rewordings_of(actor=actor, pack_id=pack_id)
+    return [_leaving(actor, pack_id, view, rules, rewordings) for view in views]
 
 
 def report_of(decided: Sequence[Leaving]) -> dict[str, object]:
@@ -59,6 +65,8 @@ def report_of(decided: Sequence[Leaving]) -> dict[str, object]:
     return {
         "counts": {str(kind): sum(one.treatment is kind for one in decided) for kind in Treatment},
         "dropped": dict(sorted(dropped.items())),
+        "reworded": sum(one.is_reworded for one in decided),
+        "marked": sum(one.wordings is not None for one in decided),
         "blocked": [{"memory_id": str(one.cube_id), "kinds": list(one.reasons)} for one in blocked[:MOST_NAMED]],
     }
 
@@ -67,14 +75,16 @@ def is_blocked(report: Mapping[str, object]) -> bool:
     return bool(report["blocked"])
 
 
-def _leaving(actor: Actor, pack_id: UUID, view: CubeView, rules: LeavingRules) -> Leaving:
-    cube = view.cube
+def _leaving(actor: Actor, pack_id: UUID, view: CubeView, rules: LeavingRules, rewordings: Rewordings) -> Leaving:
+    cube, key = view.cube, uuid5(pack_id, str(view.cube.id))
     if reason := _staying(actor, view, rules):
         return Leaving(cube.id, Treatment.DROPPED, (reason,))
     texts = Texts(view.words.content, view.words.title, tags=tuple(cube.tags))
     treatment = Treatment.AS_IS
     if view.subject is not None:
         texts, treatment = _anonymous(texts, view.subject.reference), Treatment.ANONYMISED
+    content = reworded(texts.content, rewordings.get(key, ()))
+    is_reworded, texts = content != texts.content, replace(texts, content=content)
     places = _places(texts)
     kinds = tuple(sorted({str(place.span.kind) for place in places}))
     if places and treatment is Treatment.AS_IS:
@@ -82,8 +92,23 @@ def _leaving(actor: Actor, pack_id: UUID, view: CubeView, rules: LeavingRules) -
             kept = Treatment.BLOCKED if rules.findings is FindingRule.BLOCK else Treatment.DROPPED
             return Leaving(cube.id, kept, kinds)
         treatment = Treatment.REDACTED
-    item = _item(pack_id, view, without(texts, places) if places else texts)
-    return Leaving(cube.id, treatment, kinds, item, cube.subject_id)
+    texts = without(texts, places) if places else texts
+    marked, found = _marked(texts, view, treatment)
+    if found and rules.findings is not FindingRule.REDACT and treatment is Treatment.AS_IS:
+        kept = Treatment.BLOCKED if rules.findings is FindingRule.BLOCK else Treatment.DROPPED
+        return Leaving(cube.id, kept, found)
+    return Leaving(cube.id, treatment, kinds, _item(key, view, texts), cube.subject_id, is_reworded, marked)
+
+
+def _marked(texts: Texts, view: CubeView, treatment: Treatment) -> tuple[Wordings | None, tuple[str, ...]]:
+    """The marked sentence of a text that leaves, if its second wording has no findings, and the kinds of findings."""
+    wordings = wordings_of(view.words.metadata)
+    if wordings is not None and treatment is Treatment.ANONYMISED and view.subject is not None:
+        reference = view.subject.reference
+        wordings = Wordings(_replaced(wordings.sentence, reference), _replaced(wordings.second, reference))
+    marked = with_second(texts.content, wordings) if wordings is not None else None
+    found = _places(Texts(marked.content)) if marked is not None else []
+    return (None if found else marked), tuple(sorted({str(place.span.kind) for place in found}))
 
 
 def _staying(actor: Actor, view: CubeView, rules: LeavingRules) -> str:
@@ -126,11 +151,11 @@ def _places(texts: Texts) -> list[Place]:
         raise PiiUnavailable("The pack was not built: a memory could not be checked.") from failure
 
 
-def _item(pack_id: UUID, view: CubeView, texts: Texts) -> Item:
-    """The id says nothing about the memory's own, and stays the same in every version."""
+def _item(key: UUID, view: CubeView, texts: Texts) -> Item:
+    """key: says nothing about the memory's own id, and stays the same in every version."""
     cube = view.cube
     return Item(
-        id=uuid5(pack_id, str(cube.id)),
+        id=key,
         content=texts.content,
         title=texts.title,
         tags=texts.tags,

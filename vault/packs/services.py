@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
@@ -27,11 +27,12 @@ from vault.cubes.filters import filter_read
 from vault.cubes.selectors import cubes_read
 from vault.models import Cube, Pack, PackVersion, Publication
 from vault.models.cube import CubeQuerySet
-from vault.packs.files import MINIMUM_PRODUCT, MOST_MEMORIES, file_read, file_write
+from vault.packs.files import MINIMUM_PRODUCT, MOST_MEMORIES, file_read, file_write, item_digest
 from vault.packs.listings import listing_write
 from vault.packs.locating import pack_locate, pack_target, version_locate, version_place
 from vault.packs.numbers import number_read
 from vault.packs.scanning import Leaving, LeavingRules, is_blocked, leaving_of, report_of
+from vault.packs.wordings import Wordings, wordings_seal
 from vault.retrieval.queries import SHOWN
 from vault.vocabulary import FindingRule, PackState, PackTopic, SubjectRule, Treatment
 
@@ -199,8 +200,10 @@ def version_scan(run: JobRun) -> Callable[[], Step]:
     report["capped"] = len(ids) > MOST_MEMORIES
     is_ready = not is_blocked(report) and any(one.item for one in decided)
     _fill(row, decided, report)
+    wordings = _wordings(decided) if is_ready else {}
     with acting(run.system):
-        content = _file(row, decided) if is_ready else b""
+        content = _file(row, decided, wordings) if is_ready else b""
+    row.wordings = wordings_seal(row, wordings)
     row.state = PackState.READY if is_ready else PackState.BLOCKED
     row.size = len(content)
     row.sealed = seal_for(tenant_id=row.tenant_id, scope=GENERAL, place=version_place(row), plaintext=content)
@@ -298,7 +301,11 @@ def _fill(row: PackVersion, decided: list[Leaving], report: dict[str, Any]) -> N
     row.languages = sorted({item.language for item in items if item.language})
 
 
-def _file(row: PackVersion, decided: list[Leaving]) -> bytes:
+def _wordings(decided: list[Leaving]) -> dict[UUID, Wordings]:
+    return {one.item.id: one.wordings for one in decided if one.item is not None and one.wordings is not None}
+
+
+def _file(row: PackVersion, decided: list[Leaving], wordings: Mapping[UUID, Wordings]) -> bytes:
     pack, key = row.pack, signing_key()
     anonymised = any(one.treatment is Treatment.ANONYMISED for one in decided)
     stated = {
@@ -312,6 +319,8 @@ def _file(row: PackVersion, decided: list[Leaving]) -> bytes:
         "languages": tuple(row.languages),
     }
     items = [one.item for one in decided if one.item is not None]
+    seconds = [replace(item, content=wordings[item.id].content) for item in items if item.id in wordings]
+    stated["alternatives"] = {str(item.id): item_digest(item) for item in seconds}
     return file_write(stated, items, public_key=key.public_key(), sign=key.sign)
 
 

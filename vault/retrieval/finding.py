@@ -32,6 +32,7 @@ from vault.retrieval.tagging import by_tag
 from vault.vocabulary import SearchMode
 
 WEIGHED_AMONG = 100  # best hits that are weighed again after the ranking
+PREFERRED = 0.3  # weight of trust in a search that prefers official or personal statements
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,8 @@ def find(actor: Actor, search: SearchQuery, asked: Asked, weights: Weights, limi
 
     Raises Invalid for a bad filter; OtherModel.
     """
+    if search.prefer is not None:
+        weights = replace(weights, trust=max(weights.trust, PREFERRED))
     maker = token_maker(actor.tenant_id)
     condition = narrowing(maker, search)
     question = question_of(maker, search.query)
@@ -96,7 +99,7 @@ def find(actor: Actor, search: SearchQuery, asked: Asked, weights: Weights, limi
         sources=(Lexical(), graph) if search.mode is SearchMode.GRAPH else SOURCES,
     )
     if weights.of_behaviour:
-        stands = heat_and_trust_of(visible(), found, asked.model, asked.vector)
+        stands = heat_and_trust_of(visible(), found, asked.model, asked.vector, search.prefer)
         found = weigh_heat_and_trust(found, stands, weights, limit)
     return _filled(actor, search, condition, visible, found, limit)
 

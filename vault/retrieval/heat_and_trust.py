@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from django.db.models import FloatField, OuterRef, Subquery, Value
+from django.db.models import Case, F, FloatField, OuterRef, Subquery, Value, When
 from django.db.models.functions import Coalesce
 from pgvector import HalfVector
 from pgvector.django import CosineDistance
@@ -17,6 +17,9 @@ from vault.models import CubeUse
 from vault.models.cube import CubeQuerySet
 from vault.retrieval.ranking import Weights
 from vault.retrieval.scoring import Ranked
+from vault.vocabulary import Preference, Source
+
+OWN_FIRST = Case(When(source=Source.PACK, then=Value(0.0)), default=Value(1.0), output_field=FloatField())
 
 
 @dataclass(frozen=True)
@@ -31,9 +34,16 @@ class HeatAndTrust:
 
 
 def heat_and_trust_of(
-    visible: CubeQuerySet, found: Sequence[Ranked], model: str, vector: HalfVector | None
+    visible: CubeQuerySet,
+    found: Sequence[Ranked],
+    model: str,
+    vector: HalfVector | None,
+    prefer: Preference | None = None,
 ) -> dict[UUID, HeatAndTrust]:
-    """One query. vector: of the question, by `model`; None: there is none."""
+    """One query. vector: of the question, by `model`; None: there is none.
+
+    prefer: personal statements have the trust 1, and those of packs 0.
+    """
     uses = CubeUse.objects.filter(tenant_id=OuterRef("tenant_id"), cube_id=OuterRef("id"))
     near: Any = Value(0.0)
     if vector is not None:
@@ -42,8 +52,9 @@ def heat_and_trust_of(
     rows = visible.filter(id__in=[row.cube_id for row in found]).annotate(
         heat=Coalesce(Subquery(uses.values("heat")), 0.0, output_field=FloatField()),
         fingerprint=near,
+        worth=OWN_FIRST if prefer is Preference.PERSONAL else F("trust"),
     )
-    return {one: HeatAndTrust(*rest) for one, *rest in rows.values_list("id", "heat", "trust", "fingerprint")}
+    return {one: HeatAndTrust(*rest) for one, *rest in rows.values_list("id", "heat", "worth", "fingerprint")}
 
 
 def weigh_heat_and_trust(

@@ -16,7 +16,7 @@ from vault.models import Namespace
 from vault.models.cube import CubeQuerySet
 from vault.models.namespace import NamespaceQuerySet
 from vault.retrieval.ranking import Weights
-from vault.vocabulary import Layer, MemoryType, SearchMode, State
+from vault.vocabulary import Layer, MemoryType, Preference, SearchMode, State
 
 SHOWN = (State.GENERATED, State.ACTIVATED)
 
@@ -27,7 +27,7 @@ class SearchQuery:
 
     is_use: whether what is found counts as used; not so while a person types. weights: tried instead of the mode's.
     conversation_id: where it is asked; mounted: the namespaces that are mounted there, whose memories pass persona,
-    session and task. left_out: namespaces that a contract closes.
+    session and task. left_out: namespaces that a contract closes. prefer: what goes first among statements that fit.
     """
 
     query: str = field(repr=False)
@@ -48,6 +48,7 @@ class SearchQuery:
     conversation_id: UUID | None = None
     mounted: tuple[UUID, ...] = ()
     left_out: tuple[UUID, ...] = ()
+    prefer: Preference | None = None
 
     @property
     def is_open(self) -> bool:

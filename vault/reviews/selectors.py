@@ -22,6 +22,7 @@ from vault.cubes.screening.texts import Texts, leaves_of, paths_of
 from vault.cubes.selectors import cubes_read
 from vault.cubes.versions import versions_open_to
 from vault.cubes.words import Words, words_open
+from vault.lifecycle.knowledge import KNOWLEDGE
 from vault.models import Cube, CubeVersion, Namespace, PiiFinding, Review
 from vault.reviews.feedback import Feedback, feedback_open
 from vault.reviews.sync_conflicts import Theirs, theirs_open
@@ -29,7 +30,7 @@ from vault.reviews.withdrawn import WITHHELD, shown_for_decision, withdrawn_loca
 from vault.vocabulary import PiiField, ReviewKind, ReviewStatus
 
 CONTEXT_CHARACTERS = 40  # characters of context at each side of a span
-PAIRS = frozenset({ReviewKind.CONFLICT, ReviewKind.FUSION})  # about two memories
+PAIRS = frozenset({ReviewKind.CONFLICT, ReviewKind.FUSION, *KNOWLEDGE})  # about two memories
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class FindingView:
 class ReviewView:
     """`is_current`: it is about the memory as it is now. `words`: the text that waits, where it may be shown.
 
-    other: of a conflict, the later statement; of a fusion, the other memory.
+    other: of a conflict, the later statement; of a fusion, the other memory; of what a pack says, its memory.
     feedback: what a reader, the `author`, asks for; shown to that reader and to those who may decide.
     theirs: of a conflict of a sync, the present version at the other installation; `words` are those of then.
     """
@@ -70,6 +71,11 @@ class ReviewView:
     feedback: Feedback | None = field(default=None, repr=False)
     author: str = ""
     theirs: Theirs | None = field(default=None, repr=False)
+
+    @property
+    def pack(self) -> str:
+        """The name of the pack that brought the other memory; empty if none did."""
+        return str(self.other.metadata.get("pack", "")) if self.other and self.row.kind in KNOWLEDGE else ""
 
 
 def reviews_list(*, actor: Actor, kind: ReviewKind | None, status: ReviewStatus, pages: Pages) -> list[ReviewView]:

@@ -32,6 +32,7 @@ from vault.cubes.writer.prepared import Reading, places_prepared, texts_of_versi
 from vault.layers.contradictions import contradiction_undo
 from vault.lifecycle.contradictions import contradiction_settle
 from vault.lifecycle.fusion import cubes_fuse
+from vault.lifecycle.knowledge import KNOWLEDGE, knowledge_settle
 from vault.models import Cube, CubeVersion, PiiFinding, Review
 from vault.reviews.feedback import feedback_accept, feedback_open, feedback_texts_prepared
 from vault.reviews.quarantine import quarantine_release
@@ -47,8 +48,10 @@ def review_accept(*, actor: Actor, review_id: UUID, redact_history: bool = True,
 
     Of a memory whose source was withdrawn: keep its present text, which is the one that was looked at; the words of
     earlier versions go. Of a quarantine: let the memory be read. Of a conflict: the later statement holds; the validity
-    of the earlier one ends, unless it has already. Of a fusion: fuse both memories, with the proposed text. Of a
-    feedback: change the memory as it asks. Of a sync: take the other installation's words, or `content`.
+    of the earlier one ends, unless it has already. Of what a pack says: its statement holds, and the validity of the
+    own one ends; of one that it confirms, the trust rises. Of a fusion: fuse both memories, with the proposed text. Of
+    a feedback: change the memory as it asks.
+    Of a sync: take the other installation's words, or `content`.
     What could not be checked when it was stored is checked first. Raises NotFound; Forbidden; Conflict when it was
     decided already; PiiUnavailable; of a fusion, as `cubes_fuse`. Writes: as a redaction or a fusion does, Review,
     AuditEntry.
@@ -66,6 +69,11 @@ def review_accept(*, actor: Actor, review_id: UUID, redact_history: bool = True,
             _refuse_decided(review)
             if review.other_id is not None:
                 contradiction_settle(actor=actor, cube_id=cube.id, later_id=review.other_id)
+        elif review.kind in KNOWLEDGE:
+            _refuse_decided(review)
+            kind, official = ReviewKind(review.kind), review.other_id
+            if official is not None:
+                knowledge_settle(actor=actor, kind=kind, cube_id=cube.id, official_id=official)
         elif review.other_id is not None:
             _refuse_decided(review)
             cubes_fuse(actor=actor, cube_ids=[review.cube_id, review.other_id], reason=DUPLICATES)
@@ -147,8 +155,9 @@ def review_reject(*, actor: Actor, review_id: UUID) -> Review:
     again.
 
     Of a memory whose source was withdrawn, or that is in quarantine: delete it. Of a conflict: both statements hold.
-    Of a fusion: both memories stay as they are, and their fusion is not proposed again. Of a feedback: the memory stays
-    as it is. Of a sync: the words here stay, and the next sync sends them.
+    Of a fusion, and of what a pack says: both memories stay as they are, and are not proposed again. Of a feedback: the
+    memory stays as it is.
+    Of a sync: the words here stay, and the next sync sends them.
     Raises NotFound; Forbidden; Conflict when it was decided already. Writes: Review, PiiFinding …, AuditEntry.
     """
     with acting(actor):
@@ -176,7 +185,9 @@ def _locate(actor: Actor, review_id: UUID, *, rejecting: bool = False) -> tuple[
         raise NotFound
     withheld = found[1] in WITHHELD
     if found[2] is not None:  # the lower id: a fusion locks in the same order
-        authorize(actor, Permission.MEMORY_UPDATE, cube_target(_readable(actor, found[2])))
+        other = _readable(actor, found[2])
+        if found[1] not in KNOWLEDGE:  # the memory of a pack is read-only, and stays as it is
+            authorize(actor, Permission.MEMORY_UPDATE, cube_target(other))
     cube = withdrawn_locate(actor, found[0]) if withheld else _readable(actor, found[0])
     deleting = rejecting and withheld
     authorize(actor, Permission.MEMORY_DELETE if deleting else Permission.MEMORY_UPDATE, cube_target(cube))

@@ -3,13 +3,19 @@
 Texts and samples of one publication are read in a transaction of its publisher, once its row was found.
 """
 
+import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from uuid import UUID
 
-from django.db.models import Count, Q, QuerySet
+from django.contrib.postgres.fields import ArrayField
+from django.db.models import Case, Count, F, Func, IntegerField, Q, QuerySet, UUIDField, Value, When
+from django.db.models.expressions import Combinable
+from django.db.models.functions import Coalesce
+from pgvector import HalfVector
+from pgvector.django import CosineDistance
 
 from governance.access.decisions.rules import Target
 from governance.access.decisions.services import authorize
@@ -19,22 +25,34 @@ from governance.database import acting, tenant_transaction
 from governance.errors import NotFound
 from governance.pages import Pages
 from governance.vocabulary import Permission, Verb
+from vault.lexicon.segments import pieces
 from vault.models import Listing, Pack, PackVersion
 from vault.packs.files import Item, file_read
 from vault.packs.selectors import file_open
+from vault.packs.wordings import delivered
+from vault.providers.ports import ProviderUnavailable
+from vault.providers.registry import embedder
 from vault.vocabulary import PackTopic
+
+logger = logging.getLogger(__name__)
 
 SAMPLES = 6
 MOST_WORDS = 8
+NEAREST = 50  # publications that a search by meaning finds
+LEAST_SIMILAR = 0.2  # cosine of the text and a pack's texts
 
 
 class CatalogueOrder(StrEnum):
+    """best: the packs that have all words of the text first, then those that mean something near to it."""
+
+    BEST = "best"
     USED = "used"
     RATED = "rated"
     NEWEST = "newest"
 
 
 ORDERS = {
+    CatalogueOrder.BEST: "-fit",
     CatalogueOrder.USED: "-subscribers",
     CatalogueOrder.RATED: "-rating",
     CatalogueOrder.NEWEST: "-published_at",
@@ -43,12 +61,28 @@ ORDERS = {
 
 @dataclass(frozen=True)
 class CatalogueQuery:
-    """text: every word of it stands in title, description, name, publisher or keywords. topics, languages: any of."""
+    """text: every word of it stands in title, description, name, publisher or keywords, or the pack is among the
+    NEAREST by meaning. topics, languages: any of. chosen: the order that was asked for.
+    """
 
     text: str = ""
     topics: tuple[PackTopic, ...] = ()
     languages: tuple[str, ...] = ()
-    order: CatalogueOrder = CatalogueOrder.USED
+    chosen: CatalogueOrder = CatalogueOrder.BEST
+
+    @property
+    def order(self) -> CatalogueOrder:
+        """Without a text, what fits best is what is used most."""
+        is_fit = self.chosen is CatalogueOrder.BEST
+        return CatalogueOrder.USED if is_fit and not self.text.strip() else self.chosen
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A query with what its text means. near: publications by meaning, the nearest first."""
+
+    query: CatalogueQuery
+    near: tuple[UUID, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -62,21 +96,43 @@ class Offer:
     samples: Sequence[Item] = field(repr=False)
 
 
-def catalogue_list(*, actor: Actor, query: CatalogueQuery, pages: Pages) -> list[Listing]:
+def catalogue_search(*, actor: Actor, query: CatalogueQuery) -> Wanted:
+    """Find the publications that mean something near to the text of a query. Raises Forbidden.
+
+    Without a vector of the text, because its model does not answer, words alone decide.
+    """
+    authorize(actor, Permission.MEMORY_READ)
+    if not query.text.strip():
+        return Wanted(query)
+    try:
+        model = embedder()
+        vector = HalfVector(model.embed([query.text])[0])
+    except ProviderUnavailable as failure:
+        logger.warning("catalogue searched by words alone: %s", failure.code)
+        return Wanted(query)
+    with acting(actor):
+        rows = Listing.objects.filter(is_offered=True, model=model.name)
+        nearest = rows.annotate(distance=CosineDistance("vector", vector)).order_by("distance", "id")
+        found = nearest.values_list("id", "distance")[:NEAREST]
+        return Wanted(query, tuple(one for one, distance in found if distance <= 1 - LEAST_SIMILAR))
+
+
+def catalogue_list(*, actor: Actor, wanted: Wanted, pages: Pages) -> list[Listing]:
     """A page of the publications that the actor's tenant may find. Raises Forbidden. Writes: AuditEntry."""
     authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
-        found: list[Listing] = list(pages.take(_filtered(query).order_by(ORDERS[query.order], "-id")))
+        found: list[Listing] = list(pages.take(_filtered(wanted).order_by(ORDERS[wanted.query.order], "-id")))
         ids = [one.id for one in found]
         record(actor=actor, verb=Verb.PUBLICATION_LISTED, object_type="publication", object_ids=ids)
         return found
 
 
-def catalogue_facets(*, actor: Actor, query: CatalogueQuery) -> dict[str, dict[str, int]]:
+def catalogue_facets(*, actor: Actor, wanted: Wanted) -> dict[str, dict[str, int]]:
     """Count the publications of each topic and language, among those that match otherwise. Raises Forbidden."""
     authorize(actor, Permission.MEMORY_READ)
+    query = wanted.query
     with acting(actor):
-        rows = _matching(query.text).order_by().values_list("topic", "languages").annotate(total=Count("id"))
+        rows = _matching(wanted).order_by().values_list("topic", "languages").annotate(total=Count("id"))
         groups = list(rows)  # each publication is in one group: one pass counts both
     topics: Counter[str] = Counter()
     languages: Counter[str] = Counter()
@@ -119,19 +175,44 @@ def offer_get(*, actor: Actor, publication_id: UUID) -> Offer:
     with tenant_transaction(listing.publisher_id):
         pack = Pack.objects.get(id=listing.pack_id)
         rows = PackVersion.objects.filter(pack=pack, published_at__isnull=False).defer("sealed").order_by("-parts")
-        items = file_read(file_open(PackVersion.objects.get(id=listing.version_id))).items
+        version = PackVersion.objects.get(id=listing.version_id)
+        items = delivered(version, file_read(file_open(version)).items, actor.tenant_id)
         return Offer(listing, pack.readme, tuple(pack.authors), list(rows), items[:SAMPLES])
 
 
-def _matching(text: str) -> QuerySet[Listing]:
-    condition = Q(is_offered=True)
-    for word in text.lower().split()[:MOST_WORDS]:
-        condition &= Q(texts__contains=word)
-    return Listing.objects.filter(condition)
+def _matching(wanted: Wanted) -> QuerySet[Listing]:
+    words = _has_words(wanted.query)
+    condition = words | Q(id__in=wanted.near) if wanted.near else words
+    return Listing.objects.filter(condition, is_offered=True)
 
 
-def _filtered(query: CatalogueQuery) -> QuerySet[Listing]:
-    rows = _matching(query.text)
+def _has_words(query: CatalogueQuery) -> Q:
+    """Each word of the text stands in the texts of a row, as any part of a word; of a Chinese sentence, any word."""
+    words, spoken = list[str](), list[str]()
+    for token in query.text.lower().split()[:MOST_WORDS]:
+        if token.isascii():
+            words.append(token)
+        else:
+            found = [one for one in pieces(token) if one.isalnum()]
+            spoken += [one for one in found if not one.isascii() and (len(one) > 1 or len(found) == 1)]
+            words += [one for one in found if one.isascii()]
+    condition = Q(*(Q(texts__contains=word) for word in words))
+    return condition & Q(*(Q(texts__contains=word) for word in spoken[:MOST_WORDS]), _connector=Q.OR)
+
+
+def _filtered(wanted: Wanted) -> QuerySet[Listing]:
+    query = wanted.query
+    rows = _matching(wanted).defer("vector")
     if query.topics:
         rows = rows.filter(topic__in=query.topics)
-    return rows.filter(languages__overlap=list(query.languages)) if query.languages else rows
+    if query.languages:
+        rows = rows.filter(languages__overlap=list(query.languages))
+    return rows.annotate(fit=_fit(wanted)) if query.order is CatalogueOrder.BEST else rows
+
+
+def _fit(wanted: Wanted) -> Combinable:
+    """NEAREST and more for all words of the text, and the rank by meaning, the nearest as NEAREST."""
+    ranks = Func(Value(list(wanted.near), ArrayField(UUIDField())), F("id"), function="array_position")
+    by_meaning = NEAREST + 1 - Coalesce(ranks, NEAREST + 1, output_field=IntegerField())
+    by_words = Case(When(_has_words(wanted.query), then=NEAREST + 1), default=0, output_field=IntegerField())
+    return by_words + by_meaning

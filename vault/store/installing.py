@@ -26,14 +26,14 @@ from vault.models import Contract, Cube, Listing, Mount, Namespace, PackMemory, 
 from vault.packs.files import Item, file_read, item_digest
 from vault.packs.numbers import number_read, range_read
 from vault.packs.selectors import file_open
+from vault.packs.wordings import delivered
 from vault.store.contracts import subscribers_count
 from vault.store.payments import payment_provider
-from vault.store.rules import Terms
-from vault.store.subscribing import LIVE
+from vault.store.rules import OFFICIAL_TRUST, PACK_TRUST, Terms
+from vault.store.subscribing import LIVE, compare_ask
 from vault.vocabulary import ContractState, PackState, PublicationState, QuotaPeriod, Source
 
 PART = 200  # memories of one step
-TRUST = 0.4  # of what another organisation wrote; a member's own memories have 0.5
 CLOSED = (ContractState.REVOKED, ContractState.ENDED)
 
 
@@ -124,7 +124,8 @@ def target_of(system: Actor, row: Subscription, number: str) -> Target:
         offered = _offered(row, is_listed)
         wanted = number or str(range_read(row.range).newest(map(number_read, offered)) or "")
         if wanted in offered:
-            return Target(wanted, file_read(file_open(PackVersion.objects.get(id=offered[wanted]))).items)
+            version = PackVersion.objects.get(id=offered[wanted])
+            return Target(wanted, delivered(version, file_read(file_open(version)).items, row.tenant_id))
     if number or row.state == ContractState.REQUESTED:
         raise Conflict("The publisher offers no version that the range of the subscription takes.")
     return NOTHING
@@ -248,7 +249,7 @@ def _draft(row: Subscription, item: Item) -> CubeDraft:
         importance=item.importance,
         semantic_type=item.semantic_type,
         source=Source.PACK,
-        trust=TRUST,
+        trust=OFFICIAL_TRUST if row.is_trusted else PACK_TRUST,
         reader="pack",
         allow_duplicates=True,
     )
@@ -265,6 +266,8 @@ def _finish(system: Actor, row: Subscription, target: Target, changes: Changes) 
     row.save(update_fields=["number", "available", "state"])
     if row.state in CLOSED:
         _close_namespace(row)
+    elif row.is_trusted:
+        compare_ask(actor=system, subscription=row)
     detail = {"version": target.number}
     record(
         actor=system,

@@ -163,7 +163,8 @@ def versions_erase(*, actor: Actor, subject_id: UUID) -> int:
         rows = PackVersion.objects.filter(tenant_id=actor.tenant_id, subjects__contains=[subject_id])
         found = list(rows.select_for_update().order_by("id"))
         for version in found:
-            version.state, version.reason, version.sealed = PackState.YANKED, ERASED, b""
+            version.state, version.reason = PackState.YANKED, ERASED
+            version.sealed, version.wordings = b"", b""
             version.subjects = [one for one in version.subjects if one != subject_id]
             version.save()
             for row in Publication.objects.select_for_update().filter(pack_id=version.pack_id):

@@ -7,6 +7,9 @@ from typing import Any
 
 from vault.vocabulary import QuotaPeriod
 
+PACK_TRUST = 0.4  # of what another organisation wrote; a member's own memories have 0.5
+OFFICIAL_TRUST = 0.9  # of a pack that the subscriber trusts
+
 
 @dataclass(frozen=True)
 class Terms:

@@ -18,11 +18,11 @@ from governance.jobs.selectors import JobView
 from governance.jobs.services import job_create
 from governance.pages import Pages
 from governance.vocabulary import Permission, Topic, Verb
-from vault.models import Listing, Namespace, PackRead, Subscription
+from vault.models import Cube, Listing, Namespace, PackMemory, PackRead, Subscription
 from vault.namespaces.mounting import MountDraft, mount_create
 from vault.packs.numbers import ANY, number_read, range_read
 from vault.store.catalogue import listing_get
-from vault.store.rules import Terms, period_start, terms_stored
+from vault.store.rules import OFFICIAL_TRUST, PACK_TRUST, Terms, period_start, terms_stored
 from vault.vocabulary import ContractState, Delivery, NamespaceKind, QuotaPeriod
 
 ROOT = "/packs"
@@ -93,11 +93,16 @@ def subscription_create(*, actor: Actor, draft: SubscriptionDraft) -> Requested:
 
 
 def subscription_update(
-    *, actor: Actor, subscription_id: UUID, range: str | None = None, delivery: Delivery | None = None
+    *,
+    actor: Actor,
+    subscription_id: UUID,
+    range: str | None = None,
+    delivery: Delivery | None = None,
+    is_trusted: bool | None = None,
 ) -> SubscriptionView:
-    """Change which versions come, and how. Raises NotFound; Forbidden; Invalid; Conflict.
+    """Change which versions come, and how. is_trusted: whether the pack counts more than own memories.
 
-    Writes: Subscription, AuditEntry, Job?.
+    Raises NotFound; Forbidden; Invalid; Conflict. Writes: Subscription, AuditEntry, Cube …, Job ….
     """
     with acting(actor):
         row = subscription_locate(actor, subscription_id)
@@ -106,10 +111,14 @@ def subscription_update(
         if range is not None:
             row.range = range_read(range).text
         row.delivery = delivery or row.delivery
-        row.save(update_fields=["range", "delivery"])
+        is_changed = is_trusted is not None and is_trusted != row.is_trusted
+        row.is_trusted = row.is_trusted if is_trusted is None else is_trusted
+        row.save(update_fields=["range", "delivery", "is_trusted"])
         record(actor=actor, verb=Verb.SUBSCRIPTION_CHANGED, object_type="subscription", object_ids=[row.id])
         if row.delivery == Delivery.PUSH and row.available:
             install_ask(actor=actor, subscription=row)
+        if is_changed:
+            _trust_change(actor, row)
         return _view(row, database_now())
 
 
@@ -149,6 +158,28 @@ def install_ask(*, actor: Actor, subscription: Subscription, number: str = "") -
     authorize(actor, Permission.STORE_MANAGE)
     settings = {"subscription": str(subscription.id), "number": number}
     return job_create(actor=actor, kind=Topic.PACK_INSTALL, settings=settings)
+
+
+def compare_ask(*, actor: Actor, subscription: Subscription) -> JobView:
+    """Ask for the job that compares the installed memories with own ones. Raises Forbidden; Conflict if none is.
+
+    Writes: Job, AuditEntry, OutboxEvent.
+    """
+    authorize(actor, Permission.STORE_MANAGE)
+    if subscription.state != ContractState.ACTIVE:
+        raise Conflict(f"The subscription is {subscription.state}.")
+    return job_create(actor=actor, kind=Topic.PACK_COMPARE, settings={"subscription": str(subscription.id)})
+
+
+def subscription_compare(*, actor: Actor, subscription_id: UUID) -> JobView:
+    """Ask for a comparison of the installed memories with own ones, whether the pack is trusted or not.
+
+    Raises NotFound; Forbidden; Conflict. Writes: Job, AuditEntry, OutboxEvent.
+    """
+    with acting(actor):
+        row = subscription_locate(actor, subscription_id)
+        authorize(actor, Permission.STORE_MANAGE, subscription_target(row))
+        return compare_ask(actor=actor, subscription=row)
 
 
 def subscriptions_list(*, actor: Actor, pages: Pages) -> list[SubscriptionView]:
@@ -216,6 +247,15 @@ def _end(actor: Actor, row: Subscription) -> JobView:
     row.save(update_fields=["state"])
     record(actor=actor, verb=Verb.SUBSCRIPTION_ENDED, object_type="subscription", object_ids=[row.id])
     return install_ask(actor=actor, subscription=row)
+
+
+def _trust_change(actor: Actor, row: Subscription) -> None:
+    """Give the installed memories the trust of the subscription, and compare those of a trusted one."""
+    installed = PackMemory.objects.filter(tenant_id=actor.tenant_id, subscription=row).values("cube_id")
+    trust = OFFICIAL_TRUST if row.is_trusted else PACK_TRUST
+    Cube.objects.filter(tenant_id=actor.tenant_id, id__in=installed).update(trust=trust)
+    if row.is_trusted and row.state == ContractState.ACTIVE:
+        compare_ask(actor=actor, subscription=row)
 
 
 def _lapsed_end(actor: Actor, listing: Listing) -> None:

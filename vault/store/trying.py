@@ -16,6 +16,7 @@ from vault.cubes.selectors import cubes_view
 from vault.models import Cube, PackVersion, Turn
 from vault.packs.files import Item, file_read
 from vault.packs.selectors import file_open
+from vault.packs.wordings import delivered
 from vault.providers.ports import Matrix
 from vault.providers.registry import embedder
 from vault.retrieval.queries import SearchQuery
@@ -64,7 +65,8 @@ def publication_try(*, actor: Actor, publication_id: UUID, questions: Sequence[s
     with acting(actor):
         record(actor=actor, verb=Verb.PUBLICATION_READ, object_type="publication", object_ids=[listing.id])
     with tenant_transaction(listing.publisher_id):
-        items = file_read(file_open(PackVersion.objects.get(id=listing.version_id))).items
+        version = PackVersion.objects.get(id=listing.version_id)
+        items = delivered(version, file_read(file_open(version)).items, actor.tenant_id)
     vectors = embedder().embed([item.content for item in items])
     return [_tried(actor, question, items, vectors) for question in asked]
 

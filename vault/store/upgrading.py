@@ -17,6 +17,7 @@ from vault.cubes.services import cube_update
 from vault.models import Cube, PackMemory, PackVersion, Publication, Subscription
 from vault.packs.files import Item, file_read
 from vault.packs.selectors import file_open
+from vault.packs.wordings import delivered
 from vault.store.installing import Changes, Target, changes_of, target_of
 from vault.store.subscribing import install_ask, subscription_locate, subscription_target
 from vault.vocabulary import ContractState
@@ -138,7 +139,8 @@ def _of_publisher(row: Subscription, number: str) -> tuple[dict[UUID, Item], str
         changelog = later.changelog if later else ""
         if installed is None or not installed.sealed:
             return {}, changelog
-        return {item.id: item for item in file_read(file_open(installed)).items}, changelog
+        items = delivered(installed, file_read(file_open(installed)).items, row.tenant_id)
+        return {item.id: item for item in items}, changelog
 
 
 def _changes(changes: Changes, installed: Mapping[UUID, Item], target: Target) -> Iterator[MemoryChange]:

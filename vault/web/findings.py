@@ -9,7 +9,7 @@ from governance.vocabulary import PiiKind
 from vault.cubes.screening.screen import Finding
 from vault.reviews.selectors import FindingView, ReviewView
 from vault.vocabulary import PiiField, ReviewKind, ReviewStatus
-from vault.web.labels import PII_KINDS, REVIEW_STATUSES
+from vault.web.labels import PII_KINDS, RELATIONS, REVIEW_STATUSES
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,7 @@ class ShownReview:
     is_feedback: bool
     is_quarantined: bool
     is_sync: bool
+    relation: Promise | None = None  # of a pack's statement to an own one
 
 
 def marked(text: str, findings: Sequence[Finding]) -> list[MarkedPiece]:
@@ -54,6 +55,7 @@ def shown_review(view: ReviewView) -> ShownReview:
     feedback = view.row.kind == ReviewKind.FEEDBACK
     quarantined = view.row.kind == ReviewKind.QUARANTINE
     is_open = status is ReviewStatus.OPEN
+    relation = RELATIONS.get(ReviewKind(view.row.kind))
     return ShownReview(
         view,
         found,
@@ -65,6 +67,7 @@ def shown_review(view: ReviewView) -> ShownReview:
         feedback,
         quarantined,
         view.row.kind == ReviewKind.SYNC,
+        relation,
     )
 
 

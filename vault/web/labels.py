@@ -9,7 +9,7 @@ from django.utils.translation import get_language
 from django.utils.translation import gettext_lazy as _
 
 from governance.vocabulary import PiiKind
-from vault.vocabulary import Layer, ReviewStatus, SemanticType, Sensitivity, Source, State
+from vault.vocabulary import Layer, ReviewKind, ReviewStatus, SemanticType, Sensitivity, Source, State
 
 if TYPE_CHECKING:
     from vault.models import Cube
@@ -73,6 +73,11 @@ REVIEW_STATUSES: dict[ReviewStatus, Promise] = {
     ReviewStatus.ACCEPTED: _("redacted"),
     ReviewStatus.REJECTED: _("no personal data"),
     ReviewStatus.SUPERSEDED: _("asked again for a newer version"),
+}
+RELATIONS: dict[ReviewKind, Promise] = {
+    ReviewKind.PACK_SUPERSEDES: _("A pack states something newer that contradicts this memory."),
+    ReviewKind.PACK_CONTRADICTS: _("A pack contradicts this memory, which is the newer statement."),
+    ReviewKind.PACK_CONFIRMS: _("A pack confirms this memory. Its trust can rise."),
 }
 
 FIELD_NAMES: dict[str, Promise] = {

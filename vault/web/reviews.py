@@ -22,8 +22,9 @@ from governance.web.paging import Newest, NewestOf, uuid_or_none
 from vault.reviews.quarantine import writer_memories, writer_quarantine
 from vault.reviews.selectors import review_get, review_view, reviews_list
 from vault.reviews.services import review_accept, review_accept_ask, review_reject
+from vault.store.proposing import Proposal, Side, proposals_answered, proposals_list
 from vault.store.publishing import publications_waiting
-from vault.vocabulary import ReviewKind, ReviewStatus, Visibility
+from vault.vocabulary import ProposalState, ReviewKind, ReviewStatus, Visibility
 from vault.web.findings import shown_review
 from vault.web.store_forms import VISIBILITIES
 
@@ -59,9 +60,21 @@ def reviews(request: HttpRequest, actor: Actor) -> HttpResponseBase:
             "decided": decided,
             "may_decide": is_allowed(actor, Permission.MEMORY_UPDATE),
             "offers": _offers(actor) if not decided else [],
+            **(_proposals(actor) if not decided else {}),
             "may_quarantine": is_allowed(actor, Permission.APIKEY_MANAGE),
         }
         return draw(request, "vault/reviews/reviews.html", context)
+
+
+def _proposals(actor: Actor) -> dict[str, list[Proposal]]:
+    """Changes of packs that subscribers propose, and answers to own ones; none for who may not decide them."""
+    if not is_allowed(actor, Permission.STORE_MANAGE):
+        return {}
+    pages, state = NewestOf(REVIEWS, ""), ProposalState.OPEN
+    return {
+        "proposals": proposals_list(actor=actor, side=Side.RECEIVED, pages=pages, state=state),
+        "answers": proposals_answered(actor=actor, pages=NewestOf(REVIEWS, "")),
+    }
 
 
 def _offers(actor: Actor) -> list[OfferWaiting]:

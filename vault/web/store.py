@@ -18,7 +18,7 @@ from governance.errors import FieldError, Invalid
 from governance.vocabulary import Permission
 from governance.web.pages import draw, page
 from governance.web.paging import Numbered, number_or_none
-from vault.store.catalogue import CatalogueOrder, CatalogueQuery, catalogue_facets, catalogue_list
+from vault.store.catalogue import CatalogueOrder, CatalogueQuery, catalogue_facets, catalogue_list, catalogue_search
 from vault.store.subscribing import subscriptions_live
 from vault.vocabulary import PackTopic
 from vault.web.store_words import ORDERS, TOPICS, language_name, shown_listing
@@ -57,9 +57,10 @@ def store(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     query = _query(request.GET)
     number = min(number_or_none(request.GET.get("page", "")) or 1, MOST_PAGES)
     pages = Numbered(size=PACKS, number=number)
+    wanted = catalogue_search(actor=actor, query=query)
     with acting(actor):
-        found = catalogue_list(actor=actor, query=query, pages=pages)
-        counts = catalogue_facets(actor=actor, query=query)
+        found = catalogue_list(actor=actor, wanted=wanted, pages=pages)
+        counts = catalogue_facets(actor=actor, wanted=wanted)
         installed = subscriptions_live(actor=actor)
     context = {
         "packs": [shown_listing(actor, row, installed.get(row.id)) for row in found],
@@ -87,7 +88,7 @@ def _query(given: QueryDict) -> CatalogueQuery:
         text=text,
         topics=_members(PackTopic, given.getlist("topic")),
         languages=tuple(dict.fromkeys(languages)),
-        order=orders[-1] if orders else CatalogueOrder.USED,
+        chosen=orders[-1] if orders else CatalogueOrder.BEST,
     )
 
 

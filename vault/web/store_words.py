@@ -40,6 +40,7 @@ ICONS: dict[PackTopic, str] = {
 COLOURS = 5  # of the marks in store.css
 LANGUAGES = {"en": "English", "zh": "中文", "de": "Deutsch", "fr": "Français", "es": "Español", "ja": "日本語"}
 ORDERS: dict[CatalogueOrder, Promise] = {
+    CatalogueOrder.BEST: _("Best match"),
     CatalogueOrder.USED: _("Most used"),
     CatalogueOrder.RATED: _("Best rated"),
     CatalogueOrder.NEWEST: _("Newest"),

@@ -30,6 +30,7 @@ from benchmarks.restoring import namespace_restore, namespace_restore_table
 from benchmarks.retrieval import retrieval, retrieval_table
 from benchmarks.search_latency import Asking, search_latency, search_latency_table
 from benchmarks.sweep import sweep, sweep_table
+from benchmarks.watermark import watermark, watermark_table
 from benchmarks.year import year, year_table
 from governance.management.base import InstalledCommand
 from vault.vocabulary import EXTRACTIVE
@@ -94,6 +95,9 @@ BENCHMARKS = {
             options["packs"], options["memories"], options["cubes"], options["queries"]
         ),
         packs_search_table,
+    ),
+    "watermark": Benchmark(
+        lambda target, options: watermark(options["recipients"], options["trials"], options["marked"]), watermark_table
     ),
     "authorization": Benchmark(
         lambda target, options: authorization(target, Access(options["cubes"], options["queries"])),
@@ -185,6 +189,8 @@ class Command(InstalledCommand):
         store.add_argument("--rounds", type=_count, default=20, help="of each page; default %(default)s")
         packed = names.add_parser("packs-search", help="a search with installed packs beside one without")
         _packs_search_arguments(packed)
+        marks = names.add_parser("watermark", help="changed copies of a pack that still name their recipient")
+        _watermark_arguments(marks)
         past = names.add_parser(
             "namespace-restore", help="a namespace restored as of a time, beside raw COPY of its rows"
         )
@@ -220,6 +226,7 @@ class Command(InstalledCommand):
             html,
             store,
             packed,
+            marks,
             past,
         ):
             one.add_argument("--first-run", type=Path, default=None, help="first-run.json of the server to measure")
@@ -274,3 +281,9 @@ def _ingest_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--cubes", type=_count, default=10_000, help="in bulk, for each number of clients")
     parser.add_argument("--singles", type=_count, default=300, help="added one by one; default %(default)s")
     parser.add_argument("--profile", action="store_true", help="also say what bulk adding spends its time on")
+
+
+def _watermark_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--recipients", type=_count, default=1_000, help="default %(default)s")
+    parser.add_argument("--trials", type=_count, default=200, help="leaked copies; default %(default)s")
+    parser.add_argument("--marked", type=_count, nargs="+", default=[20, 40], help="marked sentences of a pack")

@@ -16,6 +16,7 @@ from governance.api.jobs_urls import urlpatterns as routes_of_jobs
 from governance.api.urls import urlpatterns as routes_of_people
 from governance.audit import services
 from governance.database import acting
+from governance.ids import uuid7
 from governance.models import (
     AuditCheckpoint,
     AuditEntry,
@@ -47,12 +48,14 @@ from vault.models import (
     Namespace,
     Pack,
     PackMemory,
+    PackProposal,
     PackVersion,
     Publication,
     Review,
     Subscription,
     SyncPeer,
 )
+from vault.packs.rewording import texts_open, texts_seal
 
 Superuser = Callable[[], psycopg.Connection]
 METHODS = ("get", "post", "put", "patch", "delete")
@@ -288,6 +291,15 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("subscriptions/<uuid:subscription_id>/upgrade/", "post"): [
         Call("subscriptions/{subscription}/upgrade/", {"version": "1.0.0"})
     ],
+    ("subscriptions/<uuid:subscription_id>/proposals/", "post"): [
+        Call("subscriptions/{of_foreign}/proposals/", {"memory": "{foreign_memory}", "content": "Anew.", "reason": "x"})
+    ],
+    ("proposals/", "get"): [Call("proposals/")],
+    ("packs/<uuid:pack_id>/trace/", "post"): [Call("packs/{pack}/trace/", {"text": "A nightingale."})],
+    ("contracts/<uuid:contract_id>/file/", "get"): [Call("contracts/{contract}/file/")],
+    ("proposals/<uuid:proposal_id>/accept/", "post"): [Call("proposals/{proposal}/accept/")],
+    ("proposals/<uuid:proposal_id>/decline/", "post"): [Call("proposals/{unwanted}/decline/", {"reason": "new"})],
+    ("subscriptions/<uuid:subscription_id>/compare/", "post"): [Call("subscriptions/{subscription}/compare/")],
     ("subscriptions/<uuid:subscription_id>/overrides/<uuid:memory_id>/", "put"): [
         Call("subscriptions/{subscription}/overrides/{installed}/", {"content": "Reworded."})
     ],
@@ -425,6 +437,16 @@ def _routes() -> set[tuple[str, str]]:
     }
 
 
+def _received_again(proposal: PackProposal) -> PackProposal:
+    """Another proposal with the same texts."""
+    texts = texts_open(proposal)
+    row = PackProposal.objects.get(id=proposal.id)
+    row.id, row.source_id = uuid7(), uuid7()
+    row.sealed = texts_seal(row, texts)
+    row.save(force_insert=True)
+    return row
+
+
 def _delivery_failed() -> UUID:
     delivery = WebhookDelivery.objects.latest("id")
     WebhookDelivery.objects.filter(id=delivery.id).update(status=DeliveryStatus.FAILED)
@@ -456,10 +478,11 @@ def places(world: World) -> dict[str, Any]:
     offered, ending = (_publication_approved(client, world, name) for name in ("wrens", "rooks"))
     ended = client.post("subscriptions/", {"publication": ending}).json["subscription"]["id"]
     foreign = offered_pack(contract(world, "charlie"), "The coots sing at noon.", name="coots")
-    subscribed(contract(world, "olivia"), foreign)
+    of_foreign = subscribed(contract(world, "olivia"), foreign)["id"]
     assert client.post(f"publications/{foreign}/ratings/", {"stars": 5}).status == 201
     with acting(world.olivia.actor):
         subscription = Subscription.objects.get(name__endswith="/nightingale")
+        proposal = PackProposal.objects.get(source_id__isnull=False)
         memory_of_pack = PackMemory.objects.get(subscription=subscription)
         PackMemory.objects.filter(id=memory_of_pack.id).update(is_overridden=True)
         Job.objects.filter(id=filled.job_id).update(status=JobStatus.FAILED, dead_letter=True)
@@ -483,6 +506,10 @@ def places(world: World) -> dict[str, Any]:
             "publication": Publication.objects.get(pack__name="nightingale").id,
             "waiting": waiting,
             "foreign": foreign,
+            "of_foreign": of_foreign,
+            "foreign_memory": PackMemory.objects.get(subscription_id=of_foreign).cube_id,
+            "proposal": proposal.id,
+            "unwanted": _received_again(proposal).id,
             "offered": offered,
             "ending": ended,
             "subscription": subscription.id,

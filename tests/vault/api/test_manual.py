@@ -155,6 +155,18 @@ def publication_installed(world: World, client: Contract) -> str:
     return found
 
 
+def proposal_received(client: Contract, world: World) -> str:
+    """A proposal of another organisation for a pack of this one."""
+    publication = offered(client, "Herons nest by the mill.", name="proposed")
+    charlie = contract(world, "charlie")
+    subscription = subscribed(charlie, publication)
+    change = {"memory": installed_memory(charlie), "content": "Herons nest here.", "reason": "Shorter."}
+    assert charlie.post(f"subscriptions/{subscription['id']}/proposals/", change).status == 201
+    run_jobs()
+    found: str = client.get("proposals/").json["results"][0]["id"]
+    return found
+
+
 def installed_memory(client: Contract) -> str:
     """A memory of the newest subscription."""
     path = client.get("subscriptions/").json["results"][0]["namespace"]["path"]
@@ -186,6 +198,7 @@ PLACES: dict[str, Callable[[Contract, World], str]] = {
     "subscription_id": lambda client, world: subscription_made(client),
     "contract_id": lambda client, world: contract_made(client),
     "number": lambda client, world: "1.0.0",
+    "proposal_id": proposal_received,
     "webhook_id": lambda client, world: made(
         client, "webhooks/", {"url": "https://a.example/", "events": ["memory.*"]}
     ),
@@ -208,7 +221,9 @@ def test_every_example_works(world: World, name: str) -> None:
         find = partial(publication_installed, world) if name == "publications_rate" else find
         path = path.replace(f"{{{place}}}", find(olivia) if find else PLACES[place](olivia, world))
     text = json.dumps(body)
-    if MEMORY in text:
+    if MEMORY in text and name == "subscriptions_propose":
+        text = text.replace(MEMORY, installed_memory(olivia))
+    elif MEMORY in text:
         text = text.replace(MEMORY, PLACES["memory_id"](olivia, world))
     if OTHER_MEMORY in text:
         text = text.replace(OTHER_MEMORY, PLACES["memory_id"](olivia, world))

@@ -9,6 +9,7 @@ from governance.tenants.selectors import me_get, tenants_all
 from governance.tenants.services import command_line_actor
 from vault.cubes.embeddings.change_progress import Cancelled, reembedding_cancel
 from vault.cubes.embeddings.model_change import Reembedding, reembedding_start, tenants_to_reembed
+from vault.packs.listings import listings_refresh
 
 
 class Command(DomainCommand):
@@ -33,6 +34,7 @@ def _started(options: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     reply, lines = [], []
     for actor in actors:
         one = reembedding_start(actor=actor)
+        listings_refresh(actor=actor)
         tenant = _tenant(actor)
         reply.append({"tenant": tenant, "from": one.active, "to": one.model, "started": one.started})
         lines.append(f"{tenant['slug']}  {_line(one)}")

@@ -1,0 +1,126 @@
+"""Measure watermarks of packs: how often a changed copy names its recipient, beside a digest of the whole copy."""
+
+import hashlib
+import random
+from collections.abc import Callable, Sequence
+from statistics import mean
+from typing import Any
+from uuid import UUID
+
+from benchmarks.tables import markdown
+from vault.packs.leaks import Match, bits_of, matches_of
+from vault.packs.wordings import Wordings, plain
+
+SEED = 20_261_125
+MEMORIES = 60
+SURE = 0.99  # a probability from which the publisher is told one name
+
+Attack = Callable[[list[str], random.Random], list[str]]
+
+
+def watermark(recipients: int, trials: int, marked: Sequence[int]) -> dict[str, Any]:
+    """For each number of marked sentences and each attack: the shares of copies that named their recipient, and others.
+
+    A copy is a list of memories, one text each, as a subscriber has them.
+    """
+    chance = random.Random(SEED)
+    figures: dict[str, Any] = {
+        "seed": SEED,
+        "recipients": recipients,
+        "trials": trials,
+        "memories": MEMORIES,
+        "sure": SURE,
+    }
+    figures["marked"] = {
+        str(count): {name: _survival(attack, count, recipients, trials, chance) for name, attack in ATTACKS.items()}
+        for count in marked
+    }
+    return figures
+
+
+def watermark_table(figures: dict[str, Any]) -> str:
+    rows = [
+        [f"{name}, {count} marked", *(one[key] for key in ("named", "wrong", "bits", "probability", "digest"))]
+        for count, found in figures["marked"].items()
+        for name, one in found.items()
+    ]
+    return markdown(["copy", "named", "wrongly named", "bits", "probability", "by digest"], rows)
+
+
+def _survival(attack: Attack, count: int, recipients: int, trials: int, chance: random.Random) -> dict[str, float]:
+    """Shares of `trials` leaks. named: the right recipient with SURE; wrong: another one; bits: sentences compared."""
+    keys = [UUID(int=chance.getrandbits(128)) for _ in range(count)]
+    wordings = {key: _wordings(number) for number, key in enumerate(keys)}
+    ids = [UUID(int=chance.getrandbits(128)) for _ in range(recipients)]
+    copies = {one: {key: bool(chance.getrandbits(1)) for key in keys} for one in ids}
+    named, wrong, bits, probabilities, by_digest = 0, 0, list[int](), list[float](), 0
+    digests = {_digest(_copy(wordings, copies[one])): one for one in ids}
+    for _ in range(trials):
+        leaker = chance.choice(ids)
+        leaked = attack(_copy(wordings, copies[leaker]), chance)
+        found = bits_of("\n".join(leaked), wordings)
+        best = matches_of(found, copies)[0]
+        named += _is_sure(best) and best.recipient_id == leaker
+        wrong += _is_sure(best) and best.recipient_id != leaker
+        bits.append(len(found))
+        probabilities.append(best.probability if best.recipient_id == leaker else 0.0)
+        by_digest += digests.get(_digest(leaked)) == leaker
+    shares = {"named": named / trials, "wrong": wrong / trials, "digest": by_digest / trials}
+    return {name: round(one, 3) for name, one in shares.items()} | {
+        "bits": round(mean(bits), 1),
+        "probability": round(mean(probabilities), 3),
+    }
+
+
+def _is_sure(best: Match) -> bool:
+    return best.probability >= SURE
+
+
+def _wordings(number: int) -> Wordings:
+    return Wordings(f"It returns in March to pool {number}.", f"In March it is back at pool {number}.")
+
+
+def _copy(wordings: dict[UUID, Wordings], bits: dict[UUID, bool]) -> list[str]:
+    """The texts of a copy: MEMORIES of them, of which the first ones have a marked sentence."""
+    texts = [
+        f"Heron {number} is grey. {one.second if bits[key] else one.sentence} It eats fish."
+        for number, (key, one) in enumerate(wordings.items())
+    ]
+    return texts + [f"Heron {number} has no pool." for number in range(len(texts), MEMORIES)]
+
+
+def _digest(texts: Sequence[str]) -> bytes:
+    return hashlib.sha256("\n".join(texts).encode()).digest()
+
+
+def _half(texts: list[str], chance: random.Random) -> list[str]:
+    """The half of the memories, in their order."""
+    kept = set(chance.sample(range(len(texts)), len(texts) // 2))
+    return [text for number, text in enumerate(texts) if number in kept]
+
+
+def _ordered_anew(texts: list[str], chance: random.Random) -> list[str]:
+    return chance.sample(texts, len(texts))
+
+
+def _set_anew(texts: list[str], chance: random.Random) -> list[str]:
+    """Without punctuation, in capitals, in lines of other lengths."""
+    words = " ".join(texts).replace(".", "").upper().split()
+    return [" ".join(words[start : start + 7]) for start in range(0, len(words), 7)]
+
+
+def _worded_anew(texts: list[str], chance: random.Random) -> list[str]:
+    """A fifth of the memories in other words, which have no marked sentence any more."""
+    changed = set(chance.sample(range(len(texts)), len(texts) // 5))
+    return [plain(text)[:12] if number in changed else text for number, text in enumerate(texts)]
+
+
+ATTACKS: dict[str, Attack] = {
+    "copy": lambda texts, chance: texts,
+    "trimmed to half": _half,
+    "re-ordered": _ordered_anew,
+    "half, re-ordered": lambda texts, chance: _ordered_anew(_half(texts, chance), chance),
+    "set anew": _set_anew,
+    "a fifth reworded": _worded_anew,
+    "text of nobody": lambda texts, chance: [f"Heron {number} is elsewhere." for number in range(len(texts))],
+}

@@ -1,0 +1,80 @@
+"""The catalogue searched by words and by meaning, in English and Chinese."""
+
+import pytest
+
+from governance.database import acting
+from tests.factories import World
+from tests.vault.api.contract import Contract
+from tests.vault.outbox import run_jobs
+from tests.vault.packs.making import built, memories_of, pack_of, published
+from vault.models import Listing
+
+PACKS = {
+    "first-aid": {"title": "First aid", "description": "What to do with burns, cuts and stings until help comes."},
+    "python": {"title": "Python debugging", "description": "Finding faults in programs with tracebacks."},
+    "plants": {"title": "House plants", "description": "Water, light and pests of plants in rooms."},
+    "ji-jiu": {"title": "急救常识", "description": "烫伤、割伤和蜇伤的处理。"},
+}
+
+
+@pytest.fixture
+def packs(charlie: Contract) -> None:
+    for name, fields in PACKS.items():
+        pack = pack_of(charlie, name, **fields)
+        published(charlie, built(charlie, pack, memories_of(charlie, f"A memory of {name}.")))
+    run_jobs()
+
+
+def found(client: Contract, text: str, more: str = "") -> list[str]:
+    rows = client.get(f"publications/?q={text.replace(' ', '+')}{more}").json["results"]
+    return [one["name"].removeprefix("other/") for one in rows]
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("first aid", "first-aid"),
+        ("burns", "first-aid"),
+        ("tracebacks of programs", "python"),  # not all of its words, but much of what the pack says
+        ("water for plants in rooms", "plants"),
+        ("烫伤怎么办", "ji-jiu"),
+        ("我想学急救", "ji-jiu"),
+    ],
+)
+def test_best_match_is_first(text: str, first: str, olivia: Contract, packs: None) -> None:
+    assert found(olivia, text)[0] == first
+
+
+def test_pack_with_all_words_comes_before_one_that_is_near_by_meaning(
+    olivia: Contract, charlie: Contract, packs: None
+) -> None:
+    pack = pack_of(charlie, "words", title="Pests in rooms of water plants, by light")
+    published(charlie, built(charlie, pack, memories_of(charlie, "Another memory.")))
+    assert found(olivia, "pests light rooms")[0] in {"words", "plants"}
+    assert found(olivia, "pests by light")[0] == "words"
+
+
+def test_other_orders_keep_what_was_found(olivia: Contract, packs: None) -> None:
+    assert set(found(olivia, "烫伤", "&order=newest")) == {"ji-jiu"}
+    assert found(olivia, "nothing-of-this-kind") == []
+
+
+def test_vector_follows_the_texts_of_a_pack(world: World, olivia: Contract, charlie: Contract, packs: None) -> None:
+    assert found(olivia, "tracebacks of programs")[0] == "python"
+    pack = next(one["id"] for one in charlie.get("packs/").json["results"] if one["name"] == "plants")
+    changed = {"title": "Programs", "description": "Tracebacks of programs, and of programs that fail."}
+    assert charlie.patch(f"packs/{pack}/", changed).status == 200
+    run_jobs()
+    assert found(olivia, "tracebacks of programs")[0] == "plants"
+    with acting(world.charlie.actor):
+        assert not Listing.objects.filter(vector=None).exists()
+
+
+def test_pages_of_the_best_matches_follow_each_other(olivia: Contract, packs: None) -> None:
+    whole = found(olivia, "plants")
+    first = olivia.get("publications/?q=plants&page_size=1").json
+    names = [one["name"] for one in first["results"]]
+    while first["next"]:
+        first = olivia.get("publications/" + first["next"].split("publications/")[1]).json
+        names += [one["name"] for one in first["results"]]
+    assert names == [f"other/{one}" for one in whole]

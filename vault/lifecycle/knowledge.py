@@ -1,0 +1,51 @@
+"""Statements of a pack beside the organisation's own memories: their relation, and what accepting it changes."""
+
+from datetime import datetime
+from uuid import UUID
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.audit.services import record
+from governance.database import acting, database_now
+from governance.vocabulary import Permission, Verb
+from vault.cubes.lookup import cube_target, locate
+from vault.graph.rules import agree, contradict
+from vault.lifecycle.contradictions import begin_of, validity_end
+from vault.models import Cube
+from vault.vocabulary import ReviewKind
+
+KNOWLEDGE = (ReviewKind.PACK_SUPERSEDES, ReviewKind.PACK_CONTRADICTS, ReviewKind.PACK_CONFIRMS)
+PACK_HOLDS = "A person decided that the statement of a pack holds."
+
+
+def relation_of(official: str, own: str, *, is_newer: bool) -> ReviewKind | None:
+    """The relation of a pack's statement to an own one; None: they say different things.
+
+    is_newer: the pack's statement holds from a later time than the own one.
+    """
+    if contradict(official, own):
+        return ReviewKind.PACK_SUPERSEDES if is_newer else ReviewKind.PACK_CONTRADICTS
+    return ReviewKind.PACK_CONFIRMS if agree(official, own) else None
+
+
+def knowledge_settle(*, actor: Actor, kind: ReviewKind, cube_id: UUID, official_id: UUID) -> None:
+    """Follow a pack: end the validity of the own memory, or raise the trust of one that the pack confirms.
+
+    Raises NotFound; Forbidden; Held; Conflict where the validity ended before.
+    Writes: Cube, CubeVersion?, AuditEntry, OutboxEvent?.
+    """
+    with acting(actor):
+        cube, official = locate(actor, cube_id, lock=True), locate(actor, official_id)
+        authorize(actor, Permission.MEMORY_UPDATE, cube_target(cube))
+        if kind is ReviewKind.PACK_CONFIRMS:
+            Cube.objects.filter(id=cube.id).update(trust=max(cube.trust, official.trust))
+            record(actor=actor, verb=Verb.MEMORY_UPDATED, object_type="memory", object_ids=[cube.id])
+        else:
+            until = _end_of(cube, official)
+            validity_end(actor=actor, cube=cube, successor=official, until=until, reason=PACK_HOLDS)
+
+
+def _end_of(cube: Cube, official: Cube) -> datetime:
+    """The time from which the pack's statement holds, as far as it states one that is later than the own memory's."""
+    stated = official.valid_from or official.event_time
+    return stated if stated is not None and stated > begin_of(cube) else database_now()

@@ -1,0 +1,69 @@
+"""The recipient of a leaked text, from the wordings that it has. Pure.
+
+Each marked sentence in the text is one bit. A recipient's likelihood is the product over the bits: 1 - ERROR where its
+own copy has that wording, else ERROR. `nobody` has 1/2 for each: the text has the wordings by chance.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from vault.packs.wordings import Wordings, plain
+
+ERROR = 0.02  # that a wording was changed by hand
+NOBODY = 0.5
+
+
+@dataclass(frozen=True)
+class Match:
+    """A recipient beside the text. matching: of the `compared` bits, those that its copy has; probability: 0..1."""
+
+    recipient_id: UUID
+    matching: int
+    compared: int
+    probability: float
+
+
+def bits_of(text: str, wordings: Mapping[UUID, Wordings]) -> dict[UUID, bool]:
+    """Whether the text has the second wording, for each marked sentence that it has in exactly one wording."""
+    spread = plain(text)
+    found = {key: _bit(spread, one) for key, one in wordings.items()}
+    return {key: bit for key, bit in found.items() if bit is not None}
+
+
+def matches_of(bits: Mapping[UUID, bool], copies: Mapping[UUID, Mapping[UUID, bool]]) -> list[Match]:
+    """The recipients with their probabilities, the likeliest first. copies: the bits of each recipient's copy.
+
+    Every recipient is as likely as any other before, and as nobody.
+    """
+    counted = {one: sum(copy[key] == bit for key, bit in bits.items()) for one, copy in copies.items()}
+    logs = {one: _likelihood(matching, len(bits)) for one, matching in counted.items()}
+    nobody = len(bits) * math.log(NOBODY)
+    highest = max([nobody, *logs.values()])
+    total = math.exp(nobody - highest) + sum(math.exp(one - highest) for one in logs.values())
+    found = [Match(one, counted[one], len(bits), round(math.exp(logs[one] - highest) / total, 6)) for one in copies]
+    return sorted(found, key=lambda one: (-one.probability, -one.matching, one.recipient_id))
+
+
+def merged(versions: Iterable[Mapping[UUID, bool]]) -> dict[UUID, bool]:
+    """The bits of several versions; what they state differently is left out."""
+    found: dict[UUID, bool] = {}
+    doubtful: set[UUID] = set()
+    for bits in versions:
+        doubtful |= {key for key, bit in bits.items() if found.get(key, bit) != bit}
+        found.update(bits)
+    return {key: bit for key, bit in found.items() if key not in doubtful}
+
+
+def _bit(spread: str, wordings: Wordings) -> bool | None:
+    """None: neither wording, or both. Of two of which one contains the other, the longer one counts."""
+    first, second = plain(wordings.sentence), plain(wordings.second)
+    has_first, has_second = first in spread, second in spread
+    if has_first and has_second and (first in second or second in first):
+        return len(second) > len(first)
+    return has_second if has_first != has_second else None
+
+
+def _likelihood(matching: int, compared: int) -> float:
+    return matching * math.log(1 - ERROR) + (compared - matching) * math.log(ERROR)

@@ -1,0 +1,100 @@
+"""A pack as a source of knowledge: trusted, compared with own memories, and changed by proposals to its publisher."""
+
+from http import HTTPStatus
+from uuid import UUID
+
+from django import forms
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_http_methods, require_POST
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.errors import Invalid
+from governance.pages import First
+from governance.vocabulary import Permission
+from governance.web.pages import draw, page, see_other
+from vault.cubes.selectors import cube_get
+from vault.store.proposing import (
+    LONGEST_REASON,
+    LONGEST_TEXT,
+    ProposalDraft,
+    Side,
+    proposal_accept,
+    proposal_ask,
+    proposal_create,
+    proposal_decline,
+    proposals_list,
+)
+from vault.store.subscribing import subscription_compare, subscription_get, subscription_update
+from vault.web.store_forms import StoreForm
+
+PROPOSALS = 50  # of each side
+
+
+class ProposalForm(StoreForm):
+    """Another wording of a memory, and why."""
+
+    content = forms.CharField(
+        label=_("The text as you would word it"),
+        max_length=LONGEST_TEXT,
+        widget=forms.Textarea(attrs={"rows": 6, "dir": "auto"}),
+    )
+    reason = forms.CharField(
+        label=_("Reason"), max_length=LONGEST_REASON, widget=forms.Textarea(attrs={"rows": 2, "dir": "auto"})
+    )
+
+
+@require_POST
+@page
+def trust(request: HttpRequest, actor: Actor, subscription_id: UUID) -> HttpResponseBase:
+    """Trust the pack as an official source, or no longer; `compare` asks for a comparison with own memories."""
+    if "compare" in request.POST:
+        return see_other(reverse("job", args=[subscription_compare(actor=actor, subscription_id=subscription_id).id]))
+    is_trusted = request.POST.get("trusted") == "yes"
+    subscription_update(actor=actor, subscription_id=subscription_id, is_trusted=is_trusted)
+    return see_other(reverse("store_subscription", args=[subscription_id]))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def propose(request: HttpRequest, actor: Actor, subscription_id: UUID, memory_id: UUID) -> HttpResponseBase:
+    """Propose another wording of an installed memory to its publisher."""
+    authorize(actor, Permission.STORE_MANAGE)
+    view = subscription_get(actor=actor, subscription_id=subscription_id)
+    form = ProposalForm(request.POST) if request.method == "POST" else None
+    if form is not None and form.is_valid():
+        draft = ProposalDraft(memory_id, form.cleaned_data["content"], form.cleaned_data["reason"])
+        try:
+            proposal_create(actor=actor, subscription_id=subscription_id, draft=draft)
+        except Invalid as failure:
+            form.blame(failure)
+        else:
+            return see_other(reverse("store_proposals"))
+    if form is None:
+        form = ProposalForm(initial={"content": cube_get(actor=actor, cube_id=memory_id).words.content})
+    context = {"subscription": view.row, "memory_id": memory_id, "form": form}
+    status = HTTPStatus.UNPROCESSABLE_ENTITY if form.errors else HTTPStatus.OK
+    return draw(request, "vault/store/propose.html", context, status=status)
+
+
+@require_http_methods(["GET", "HEAD"])
+@page
+def proposals(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """Proposed changes of packs, received and sent, newest first."""
+    sides = {str(side): proposals_list(actor=actor, side=side, pages=First(PROPOSALS)) for side in Side}
+    return draw(request, "vault/store/proposals.html", sides)
+
+
+@require_POST
+@page
+def proposal_decide(request: HttpRequest, actor: Actor, proposal_id: UUID) -> HttpResponseBase:
+    """Accept a proposal, or with `decline` decline it for a reason."""
+    proposal_ask(actor=actor, proposal_id=proposal_id)
+    if "decline" in request.POST:
+        proposal_decline(actor=actor, proposal_id=proposal_id, reason=request.POST.get("reason", ""))
+    else:
+        proposal_accept(actor=actor, proposal_id=proposal_id)
+    return see_other(reverse("reviews"))
