@@ -7,6 +7,7 @@ from uuid import UUID
 from django.db import connection
 from django.db.models.functions import Now
 
+from governance.access.decisions.rules import Target
 from governance.access.decisions.services import authorize
 from governance.accounts.operators import operator_require
 from governance.actor import Actor, system_actor
@@ -112,7 +113,7 @@ def report_decide(
     Raises Forbidden; NotFound; Invalid; Conflict. Writes: AuditEntry; in the reporter's tenant PackReport, AuditEntry;
     in the publisher's Publication, Listing, AuditEntry, OutboxEvent.
     """
-    authorize(actor, Permission.MEMORY_READ)
+    authorize(actor, Permission.MEMORY_READ, Target("pack_report", report_id, actor.tenant_id))
     operator_require(actor=actor)
     reporter = system_actor(tenant_id=tenant_id, request_id=actor.request_id)
     with acting(reporter):
