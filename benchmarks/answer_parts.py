@@ -1,4 +1,4 @@
-"""What each part of answering without a model brings: the labelled questions again, without one part at a time.
+"""The labelled questions, answered without one part of the method at a time: the difference is what the part brings.
 
 Each question is searched once through REST. The reply is then made of the results in this process, as the chat makes
 it, so that all variants see the same passages.
@@ -40,7 +40,7 @@ def parts_removed() -> dict[str, AbstractContextManager[Any]]:
     }
 
 
-def passages_found(client: Client, question: str) -> tuple[Evidence, ...]:
+def passages_retrieved(client: Client, question: str) -> tuple[Evidence, ...]:
     """The search results that are about a question, as an answer may use them."""
     body = {"query": question, "top_k": CONSIDERED, "explain": True}
     found = client.call("POST", "memories/search/", body)["results"]

@@ -18,7 +18,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from benchmarks.answer_parts import passages_found, replies_without
+from benchmarks.answer_parts import passages_retrieved, replies_without
 from benchmarks.client import BenchmarkError, Client, Target
 from benchmarks.loading import message_of, wait_for_vectors
 from benchmarks.locomo import Turn, turns_of
@@ -71,7 +71,7 @@ def samples(path: Path) -> list[Sample]:
 
 @dataclass(frozen=True)
 class Answerer:
-    """Who answers. model: a name that the server knows, or EXTRACTIVE. judge: another model's opinion, or none."""
+    """A way to answer. model: a name that the server knows, or EXTRACTIVE. judge: another model's opinion, or none."""
 
     model: str = EXTRACTIVE
     judge: CompletingLlm | None = None
@@ -187,7 +187,7 @@ def _replies(client: Client, questions: Sequence[Labelled], answerer: Answerer) 
 
 
 def _without_parts(client: Client, questions: Sequence[Labelled]) -> Iterator[tuple[str, list[Replied]]]:
-    found = {one.text: passages_found(client, one.text) for one in questions}
+    found = {one.text: passages_retrieved(client, one.text) for one in questions}
     for name, replies in replies_without(found):
         yield name, [Replied(one, replies[one.text]) for one in questions]
 

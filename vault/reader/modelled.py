@@ -127,7 +127,7 @@ def text_read(actor: Actor, text: str, call: MemoryCall) -> MessageReading:
 def messages_statements(
     *, actor: Actor, messages: Sequence[Message], common: CubeDraft
 ) -> dict[int, tuple[Statement, ...]]:
-    """What a model finds worth storing in the messages of users, by their index: one structured call for each.
+    """The statements that a model chooses in the messages of users, by their index: one structured call for each.
 
     A message that no model has read is missing. What a policy redacts is not sent. Never inside a database transaction.
     Raises Forbidden; PiiRefused; PiiUnavailable. Writes: Usage?.

@@ -128,7 +128,7 @@ def test_each_call_about_memories_names_the_header_of_its_purpose() -> None:
         for operation in methods.values()
     }
     about = {name for name in operations if name.startswith(("memories_", "conversations_", "turns_", "reviews_"))}
-    about |= {"packs_preview", "packs_versions_create", "publications_try"}
+    about |= {"namespaces_summary", "packs_preview", "packs_versions_create", "publications_try"}
     about |= {"exports_create", "exports_jsonl", "exports_markdown", "exports_mempack", "imports_create"}
     about |= {"sync_memories_list", "sync_memories_read", "sync_memories_write"}
     about |= {f"personas_{part}" for part in ("stm", "segments", "profile", "profile_update", "working_set")}

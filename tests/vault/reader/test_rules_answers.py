@@ -127,7 +127,7 @@ def test_nothing_in_nothing_out() -> None:
     assert quoted("", passages_of("")) == []
 
 
-def test_a_yes_or_no_follows_what_was_said_last() -> None:
+def test_yes_or_no_follows_the_latest_statement() -> None:
     early, late = datetime(2026, 11, 4, tzinfo=UTC), datetime(2026, 11, 16, tzinfo=UTC)
     passages = [
         Passage("1", "The plumber comes on Friday.", 0.9, own=True, time=early, dense=0.6),

@@ -95,7 +95,7 @@ def test_a_yes_in_several_words_is_a_yes_and_nothing_else_is(text: str, is_yes: 
 
 
 @pytest.mark.parametrize("text", ["What have you got on my boat?", "What do you have about my boat?"])
-def test_a_question_for_all_that_is_kept_is_a_summary(text: str) -> None:
+def test_question_for_all_memories_is_a_summary(text: str) -> None:
     call = memory_call(text, said_at=SAID_AT)
     assert (call.intent, call.query) == (Intent.SUMMARISE, "my boat")
 

@@ -115,7 +115,7 @@ def test_accepted_confirmation_raises_the_trust_of_the_own_memory(
     assert (now["trust"], now["version"], now["valid_to"]) == (0.9, 1, None)
 
 
-def test_pack_that_is_not_trusted_is_compared_on_demand_alone(
+def test_untrusted_pack_is_compared_only_on_demand(
     alice: Contract, olivia: Contract, guideline: dict[str, Any]
 ) -> None:
     alice.add(LESS)

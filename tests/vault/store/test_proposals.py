@@ -55,7 +55,7 @@ def sent(client: Contract) -> dict[str, Any]:
     return dict(found)
 
 
-def test_accepted_proposal_is_part_of_the_next_version_and_its_subscriber_is_told(
+def test_accepted_proposal_is_in_the_next_version_and_its_subscriber_is_notified(
     world: World, olivia: Contract, charlie: Contract, offer: Offered
 ) -> None:
     offer.propose(olivia)
@@ -151,7 +151,7 @@ def test_proposal_of_anybody_else_is_refused_and_leaves_no_row(
             assert not PackProposal.objects.exists()
 
 
-def test_proposal_is_decided_by_its_publisher_alone(
+def test_only_the_publisher_decides_a_proposal(
     world: World, olivia: Contract, charlie: Contract, offer: Offered
 ) -> None:
     mine = offer.propose(olivia)
