@@ -183,7 +183,7 @@ def work(world: World, settings: Settings) -> World:
 
 
 def _subscription_end(world: World) -> None:
-    """Ask for the removal of a pack of which nothing is installed."""
+    """Ask for the removal of a pack of which nothing is installed, and for its comparison."""
     actor = world.olivia.actor
     place = namespace_create(actor=actor, draft=NamespaceDraft("/packs/acme/herons"))
     with acting(actor):
@@ -199,6 +199,7 @@ def _subscription_end(world: World) -> None:
             period=QuotaPeriod.MONTH,
         )
     install_ask(actor=actor, subscription=row)
+    job_create(actor=actor, kind=Topic.PACK_COMPARE, settings={"subscription": str(row.id)})
 
 
 def _tag(cube_id: UUID, tag: str) -> ActionDraft:

@@ -26,7 +26,7 @@ class Match:
 
 
 def bits_of(text: str, wordings: Mapping[UUID, Wordings]) -> dict[UUID, bool]:
-    """True for each marked sentence that the text has in its second wording alone, False in its first alone."""
+    """True where the text has the second wording, for each marked sentence that it has in exactly one wording."""
     spread = plain(text)
     found = {key: _bit(spread, one) for key, one in wordings.items()}
     return {key: bit for key, bit in found.items() if bit is not None}

@@ -25,7 +25,7 @@ def packs(charlie: Contract) -> None:
     run_jobs()
 
 
-def packs_named(client: Contract, text: str, more: str = "") -> list[str]:
+def pack_names(client: Contract, text: str, more: str = "") -> list[str]:
     rows = client.get(f"publications/?q={text.replace(' ', '+')}{more}").json["results"]
     return [one["name"].removeprefix("other/") for one in rows]
 
@@ -42,7 +42,7 @@ def packs_named(client: Contract, text: str, more: str = "") -> list[str]:
     ],
 )
 def test_best_match_is_first(text: str, first: str, olivia: Contract, packs: None) -> None:
-    assert packs_named(olivia, text)[0] == first
+    assert pack_names(olivia, text)[0] == first
 
 
 def test_pack_with_all_words_comes_before_one_that_is_near_by_meaning(
@@ -50,28 +50,28 @@ def test_pack_with_all_words_comes_before_one_that_is_near_by_meaning(
 ) -> None:
     pack = pack_of(charlie, "words", title="Pests in rooms of water plants, by light")
     published(charlie, built(charlie, pack, memories_of(charlie, "Another memory.")))
-    assert packs_named(olivia, "pests light rooms")[0] in {"words", "plants"}
-    assert packs_named(olivia, "pests by light")[0] == "words"
+    assert pack_names(olivia, "pests light rooms")[0] in {"words", "plants"}
+    assert pack_names(olivia, "pests by light")[0] == "words"
 
 
 def test_other_orders_have_the_same_packs(olivia: Contract, packs: None) -> None:
-    assert set(packs_named(olivia, "烫伤", "&order=newest")) == {"ji-jiu"}
-    assert packs_named(olivia, "nothing-of-this-kind") == []
+    assert set(pack_names(olivia, "烫伤", "&order=newest")) == {"ji-jiu"}
+    assert pack_names(olivia, "nothing-of-this-kind") == []
 
 
 def test_vector_follows_the_texts_of_a_pack(world: World, olivia: Contract, charlie: Contract, packs: None) -> None:
-    assert packs_named(olivia, "tracebacks of programs")[0] == "python"
+    assert pack_names(olivia, "tracebacks of programs")[0] == "python"
     pack = next(one["id"] for one in charlie.get("packs/").json["results"] if one["name"] == "plants")
     changed = {"title": "Programs", "description": "Tracebacks of programs, and of programs that fail."}
     assert charlie.patch(f"packs/{pack}/", changed).status == 200
     run_jobs()
-    assert packs_named(olivia, "tracebacks of programs")[0] == "plants"
+    assert pack_names(olivia, "tracebacks of programs")[0] == "plants"
     with acting(world.charlie.actor):
         assert not Listing.objects.filter(vector=None).exists()
 
 
 def test_pages_of_the_best_matches_follow_each_other(olivia: Contract, packs: None) -> None:
-    whole = packs_named(olivia, "plants")
+    whole = pack_names(olivia, "plants")
     first = olivia.get("publications/?q=plants&page_size=1").json
     names = [one["name"] for one in first["results"]]
     while first["next"]:

@@ -55,7 +55,7 @@ def sent(client: Contract) -> dict[str, Any]:
     return dict(found)
 
 
-def test_accepted_proposal_is_in_the_next_version_and_its_subscriber_is_notified(
+def test_accepted_proposal_is_in_the_next_version_and_is_answered(
     world: World, olivia: Contract, charlie: Contract, offer: Offered
 ) -> None:
     offer.propose(olivia)
@@ -151,7 +151,7 @@ def test_proposal_of_anybody_else_is_refused_and_leaves_no_row(
             assert not PackProposal.objects.exists()
 
 
-def test_only_the_publisher_decides_a_proposal(
+def test_proposal_is_decided_only_by_its_publisher(
     world: World, olivia: Contract, charlie: Contract, offer: Offered
 ) -> None:
     mine = offer.propose(olivia)

@@ -116,13 +116,13 @@ def test_second_wording_passes_the_same_scan(second: str, state: str, olivia: Co
     "wordings",
     [{"sentence": "It is not there."}, {"second": "It returns in MARCH, to pool 1!"}, {"sentence": ""}],
 )
-def test_ambiguous_sentence_is_not_marked(wordings: dict[str, str], olivia: Contract) -> None:
+def test_sentence_with_equal_wordings_is_not_marked(wordings: dict[str, str], olivia: Contract) -> None:
     version = built(olivia, pack_of(olivia), [marked(olivia, 1, **wordings)])
     assert (version["state"], version["report"]["marked"]) == ("ready", 0)
 
 
 @pytest.mark.parametrize(("who", "status"), [("alice", 403), ("bob", 403), ("charlie", 404)])
-def test_only_the_publisher_sees_traces_and_copies(
+def test_trace_and_copies_are_refused_to_others(
     who: str, status: int, world: World, olivia: Contract, charlie: Contract
 ) -> None:
     pack, publication = offered(olivia, 2)

@@ -50,7 +50,9 @@ def test_proposal_is_sent_by_a_form_decided_in_the_inbox_and_answered(world: Wor
 
 
 @pytest.mark.parametrize("who", ["alice", "bob"])
-def test_proposals_are_invisible_without_the_right_to_manage_packs(who: str, world: World, installed: tuple[str, str]) -> None:
+def test_proposals_are_refused_without_the_right_to_manage_packs(
+    who: str, world: World, installed: tuple[str, str]
+) -> None:
     assert signed_in(world.olivia).post(installed[0], {"content": CHANGED, "reason": "x"}).status_code == 303
     run_jobs()
     browser = signed_in(world.person(who))
