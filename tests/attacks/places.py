@@ -153,6 +153,7 @@ WITHOUT_CONTENT: Mapping[str, str] = {
     ),
     "store/": "what was signed to leave, and what its member may read: tests/vault/web/test_store_publish.py",
     "docs/": "the product's documentation; no tenant's rows",
+    "api/v1/proposals/": "what a subscriber sent, beside what was signed to leave: vault/store/test_proposals.py",
     "api/v1/sync/peers/": "addresses, paths and counts",
     "api/v1/sync/memories/": "shows what may leave of visible_to alone: tests/vault/exchange/test_sync.py",
     "api/v1/models/": "addresses, prices and counts of language models",

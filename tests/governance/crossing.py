@@ -73,6 +73,7 @@ OTHERS = {
     "publisher": "",
     "session_id": "memory_id",
     "slug": "",
+    "tenant_id": "",
     "token": "memory_id",
 }
 # What ends something of one's own would leave nothing to ask for: there one's own id is replaced by an unknown one.
@@ -177,12 +178,12 @@ def ids_of(root: psycopg.Connection, filled: Filled, slug: str) -> Ids:
     """The first row of each kind that the tenant has, and the cursors of its lists."""
     tenant_id = filled.person.actor.tenant_id
     found = {name: str(first_row(root, table, "tenant_id", tenant_id)["id"]) for name, table in TABLES.items()}
-    return Ids(found, slug, f"/{filled.canary}", _cursors(filled.person))
+    return Ids(found | {"tenant_id": str(tenant_id)}, slug, f"/{filled.canary}", _cursors(filled.person))
 
 
 def ids_unknown(random: Random) -> Ids:
     """As many ids that never were."""
-    made = {name: str(UUID(int=random.getrandbits(128), version=4)) for name in TABLES}
+    made = {name: str(UUID(int=random.getrandbits(128), version=4)) for name in (*TABLES, "tenant_id")}
     return Ids(made, f"t{random.getrandbits(40):x}", f"/{random.getrandbits(40):x}")
 
 
