@@ -278,6 +278,9 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("publications/<uuid:publication_id>/ratings/", "get"): [Call("publications/{foreign}/ratings/")],
     ("publications/<uuid:publication_id>/ratings/", "post"): [Call("publications/{foreign}/ratings/", {"stars": 4})],
     ("publications/<uuid:publication_id>/ratings/", "delete"): [Call("publications/{foreign}/ratings/")],
+    ("publications/<uuid:publication_id>/reports/", "post"): [
+        Call("publications/{foreign}/reports/", {"reason": "other"})
+    ],
     ("publications/<uuid:publication_id>/approve/", "post"): [Call("publications/{waiting}/approve/")],
     ("publications/<uuid:publication_id>/reject/", "post"): [
         Call("publications/{doubtful}/reject/", {"reason": "new"})
