@@ -1,14 +1,21 @@
-"""A sweep of a tenant's memories of which a tenth have expired, beside one UPDATE of the same rows."""
+"""A sweep of a tenant's memories of which a tenth have expired, beside one UPDATE of the same rows.
 
+Searches are timed before the sweep and while it runs.
+"""
+
+import itertools
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from threading import Event, Thread
 from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
 
-from benchmarks.client import BenchmarkError, Target
-from benchmarks.synthetic import conversation
+from benchmarks.client import BenchmarkError, Client, Target
+from benchmarks.report import timing
+from benchmarks.synthetic import conversation, questions
 from benchmarks.tables import markdown
 from benchmarks.tenants import Caller, cubes_in, drafts_of, filled, jobs_awaited, owner_of
 from governance.database import acting
@@ -21,6 +28,8 @@ SEED = 20_261_125
 PLACE = "/open"
 SHARE = 10  # one memory in so many expires
 GOAL = 3.0  # times the UPDATE
+SEARCH_GOAL = 1.3  # times a search without a sweep
+ASKED = 100  # searches before the sweep; while it runs there are as many as it lasts
 LONGEST_WAIT = 3_600.0
 ALL = {"youngest_days": 0}  # every memory is judged
 CHOOSE = "SELECT id FROM vault_cube WHERE tenant_id = %s AND state <> 'expired' ORDER BY id LIMIT %s"
@@ -32,12 +41,23 @@ STATES = "SELECT count(*) FROM vault_cube WHERE id = ANY(%s) AND state = 'expire
 def lifecycle(target: Target, cubes: int) -> dict[str, Any]:
     """The figures of one run. The tenant stays, with a tenth of its memories expired. Raises BenchmarkError."""
     owner = owner_of(f"bench-lifecycle-{cubes}")
+    turns = conversation(cubes, SEED)
     if cubes_in(owner.actor) != cubes:
-        filled(owner.actor, drafts_of(conversation(cubes, SEED), PLACE))
+        filled(owner.actor, drafts_of(turns, PLACE))
+    jobs_awaited(owner.actor)
+    search = _searching(replace(target, api_key=owner.api_key), questions(turns, ASKED, SEED))
+    alone = [search() for _ in range(2 * ASKED)][ASKED:]  # the first ones warm up
     jobs_awaited(owner.actor)
     ids = _ended(owner, cubes // SHARE)
     floor = _floor(owner, ids)
-    seconds = sweep_awaited(owner, ALL)
+    ended, beside = Event(), list[float]()
+    searching = Thread(target=_search_until, args=(ended, search, beside))
+    searching.start()
+    try:
+        seconds = sweep_awaited(owner, ALL)
+    finally:
+        ended.set()
+        searching.join()
     changed = _marked(owner, ids)
     if changed != len(ids):
         raise BenchmarkError(f"the sweep marked {changed} of {len(ids)} memories")
@@ -51,12 +71,33 @@ def lifecycle(target: Target, cubes: int) -> dict[str, Any]:
         "update s": round(floor, 3),
         "sweep to update": round(seconds / floor, 1),
         "goal": GOAL,
+        "search ms": timing(alone).p50,
+        "search beside sweep ms": timing(beside).p50,
+        "searches beside sweep": len(beside),
+        "beside to alone": round(timing(beside).p50 / timing(alone).p50, 2),
+        "goal of searches": SEARCH_GOAL,
     }
 
 
 def lifecycle_table(figures: dict[str, Any]) -> str:
-    names = ("cubes", "changed", "sweep s", "second sweep s", "update s", "sweep to update", "goal")
+    names = ("cubes", "changed", "sweep s", "second sweep s", "update s", "sweep to update", "goal", "beside to alone")
     return markdown(list(names), [[figures[name] for name in names]])
+
+
+def _searching(target: Target, asked: list[str]) -> Callable[[], float]:
+    """One search over REST after another, on one connection; returns its milliseconds."""
+    client, numbers = Client(target), itertools.cycle(asked)
+
+    def search() -> float:
+        client.call("POST", "memories/search/", {"query": next(numbers)})
+        return client.last_ms
+
+    return search
+
+
+def _search_until(ended: Event, search: Callable[[], float], ms: list[float]) -> None:
+    while not ended.is_set():
+        ms.append(search())
 
 
 def _ended(owner: Caller, count: int) -> list[UUID]:

@@ -16,6 +16,7 @@ from benchmarks.authorization import authorization, authorization_table
 from benchmarks.client import BenchmarkError, Target, target_of
 from benchmarks.clients import clients, clients_table
 from benchmarks.databases import postgresql_version
+from benchmarks.duplicates import duplicates, duplicates_table
 from benchmarks.exchange import exchange, exchange_table
 from benchmarks.first_journey import first_journey, first_journey_table
 from benchmarks.hostile_texts import hostile_texts_benchmark, hostile_texts_table
@@ -107,6 +108,7 @@ BENCHMARKS = {
         lambda target, options: namespace_restore(target, options["cubes"]), namespace_restore_table
     ),
     "lifecycle": Benchmark(lambda target, options: lifecycle(target, options["cubes"]), lifecycle_table),
+    "duplicates": Benchmark(lambda target, options: duplicates(target, options["cubes"]), duplicates_table),
     "year": Benchmark(
         lambda target, options: year(target, options["cubes"], options["days"], options["chart"]), year_table
     ),
@@ -195,12 +197,6 @@ class Command(InstalledCommand):
             "namespace-restore", help="a namespace restored as of a time, beside raw COPY of its rows"
         )
         past.add_argument("--cubes", type=_count, default=10_000, help="all changed since; default %(default)s")
-        sweeping = names.add_parser("lifecycle", help="a sweep of which a tenth expire, beside one UPDATE of the rows")
-        sweeping.add_argument("--cubes", type=_count, default=10_000, help="of one tenant; default %(default)s")
-        living = names.add_parser("year", help="a year of a tenant's memories in steps, with a sweep after each")
-        living.add_argument("--cubes", type=_count, default=20_000, help="of one tenant; default %(default)s")
-        living.add_argument("--days", type=_count, default=28, help="of one step; default %(default)s")
-        living.add_argument("--chart", type=Path, required=True, help="the SVG to write")
         moving = names.add_parser("exchange", help="export and import: memories a second beside COPY, and peak memory")
         moving.add_argument("--sizes", type=_count, nargs="+", default=[10_000, 100_000], help="memories of a tenant")
         moving.add_argument("--profile", action="store_true", help="also say what both spend their time on")
@@ -208,10 +204,9 @@ class Command(InstalledCommand):
         through.add_argument("--adds", type=_count, default=1_000, help="through each; default %(default)s")
         through.add_argument("--searches", type=_count, default=500, help="through each; default %(default)s")
         for one in (
+            *_lifecycle_parsers(names.add_parser),
             through,
             moving,
-            living,
-            sweeping,
             journey,
             quality,
             replies,
@@ -287,3 +282,15 @@ def _watermark_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--recipients", type=_count, default=1_000, help="default %(default)s")
     parser.add_argument("--trials", type=_count, default=200, help="leaked copies; default %(default)s")
     parser.add_argument("--marked", type=_count, nargs="+", default=[20, 40], help="marked sentences of a pack")
+
+
+def _lifecycle_parsers(add_parser: Callable[..., ArgumentParser]) -> list[ArgumentParser]:
+    sweeping = add_parser("lifecycle", help="a sweep of which a tenth expire, beside one UPDATE of the rows")
+    sweeping.add_argument("--cubes", type=_count, default=10_000, help="of one tenant; default %(default)s")
+    twice = add_parser("duplicates", help="near-duplicates proposed by the job, beside comparing all vectors")
+    twice.add_argument("--cubes", type=_count, default=100_000, help="of one tenant; default %(default)s")
+    living = add_parser("year", help="a year of a tenant's memories in steps, with a sweep after each")
+    living.add_argument("--cubes", type=_count, default=20_000, help="of one tenant; default %(default)s")
+    living.add_argument("--days", type=_count, default=28, help="of one step; default %(default)s")
+    living.add_argument("--chart", type=Path, required=True, help="the SVG to write")
+    return [sweeping, twice, living]
