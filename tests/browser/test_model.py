@@ -20,7 +20,7 @@ def server(servers: Servers) -> Iterator[RunningServer]:
     """An installation with a model of the tests' own."""
     with (
         talking() as address,
-        installation(servers.cluster, MEMOS_LLM_URL=address, MEMOS_LLM_MODEL="talker") as started,
+        installation(servers.cluster, MEMOS_LLM_URL=address, MEMOS_LLM_MODEL="talker", MEMOS_LLM_READS="no") as started,
     ):
         started.start()
         memory_add(started, content="Ana likes to travel by train.", title="How Ana travels")

@@ -107,7 +107,7 @@ class RunningServer:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=180,
         )
 
     def report(self) -> str:
