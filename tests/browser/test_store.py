@@ -180,7 +180,7 @@ def contract_revoke(page: Page) -> list[str]:
     found += looked_at(page)
     page.get_by_label("Reason, which the subscriber reads").fill("Not paid.")
     page.get_by_role("button", name="Revoke the contract").click()
-    expect(page.get_by_text("Revoked by the publisher")).to_be_visible()
+    expect(page.get_by_text("Revoked by the publisher").first).to_be_visible()
     page.goto("/audit/?verb=contract.revoked")
     expect(page.locator("main")).to_contain_text("contract.revoked")
     return found
