@@ -218,7 +218,7 @@ def test_every_example_works(world: World, name: str) -> None:
     for place in re.findall(r"{(\w+)}", path):
         find = installed_memory if "/overrides/{" in path and place == "memory_id" else None
         find = publication_made if name == "publications_try" else find
-        find = partial(publication_installed, world) if name == "publications_rate" else find
+        find = partial(publication_installed, world) if name in {"publications_rate", "publications_report"} else find
         path = path.replace(f"{{{place}}}", find(olivia) if find else PLACES[place](olivia, world))
     text = json.dumps(body)
     if MEMORY in text and name == "subscriptions_propose":

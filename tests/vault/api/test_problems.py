@@ -161,7 +161,12 @@ def _of_packs(olivia: Contract, memory: str) -> dict[str, str]:
     publication = olivia.post("publications/", {"pack_version": version}).json["id"]
     subscription = olivia.post("subscriptions/", {"publication": publication}).json["subscription"]["id"]
     run_jobs()
+    (installed,) = olivia.get("memories/?namespace=/packs/acme/herons").json["results"]
+    change = {"memory": installed["id"], "content": "One, anew.", "reason": "It is shorter."}
+    sent = olivia.post(f"subscriptions/{subscription}/proposals/", change).json["id"]
+    run_jobs()
     return {
+        "{proposal_id}": next(one["id"] for one in olivia.get("proposals/").json["results"] if one["id"] != sent),
         "{pack_id}": pack,
         "{publication_id}": publication,
         "{subscription_id}": subscription,
