@@ -16,14 +16,15 @@ from governance.keys.services import TokenMaker
 from governance.privacy.pii.detector import PatternDetector, rules_for
 from governance.privacy.pii.pii_ranges import Span
 from governance.vocabulary import PiiKind
-from vault.chat.corrections import TAKEN_BACK
-from vault.chat.rules import Evidence, extractive_answer, markers_in, title_of
+from vault.chat.corrections import DENIED, TAKEN_BACK
+from vault.chat.rules import Evidence, attributed, extractive_answer, markers_in, title_of
 from vault.cubes.differences import text_difference
 from vault.cubes.drafts import CubeDraft
 from vault.cubes.rules import approximate_tokens, index_of, text_index
 from vault.cubes.screening.commands import gives_orders
 from vault.cubes.screening.texts import Place, Texts, moved, places_in, without
 from vault.cubes.words import Words
+from vault.exchange.items import is_broken
 from vault.graph.rules import contradict, is_consequence
 from vault.layers.statements import agent_statements, reconcile, slot_of
 from vault.layers.traits import trait_signs
@@ -35,6 +36,7 @@ from vault.lexicon.resolved_dates import dates_written
 from vault.lexicon.temporal_expressions import asks_for_time, mentions_time, time_ranges_of, without_times
 from vault.lexicon.tokens import keywords, language_of, query_terms, single_characters, terms
 from vault.namespaces.rules import PathError, path_checked, private_path
+from vault.packs.wordings import plain
 from vault.providers.hashing import HashingEmbedder
 from vault.providers.reranking import OverlapReranker
 from vault.reader.rules import (
@@ -69,7 +71,8 @@ NOT_A_TEXT = {
     "governance.web.log_filter": "LINK",  # lines of the log
     "governance.web.middleware": "ACCEPTABLE_ID",  # 64 characters, matched whole
     "vault.layers.formats": "_SESSION",  # names of the fields of an imported file
-    "governance.api.views": "ETAGS VERSION",  # headers, which the server bounds
+    "governance.api.views": "ETAGS VERSION QUOTED",  # headers, which the server bounds
+    "governance.versions": "LIST",  # headers, which the server bounds
 }
 
 
@@ -160,6 +163,10 @@ def _answer(text: str) -> None:
     extractive_answer(f"{text[:LONGEST_QUESTION]}?", [Evidence("", 1, 1, text, "", NOW, 1.0)])
 
 
+def _attributed(text: str) -> None:
+    attributed(text, [Evidence("", 1, 1, text[:LONGEST_QUESTION], "", NOW, 1.0)], text[:LONGEST_QUESTION])
+
+
 PII, LEXICON, READER = "governance.privacy.pii", "vault.lexicon", "vault.reader.rules"
 LAYERS = "vault.layers.statements"
 FUNCTIONS = (
@@ -221,7 +228,11 @@ FUNCTIONS = (
     ),
     TextFunction("signs of traits", trait_signs, {"vault.layers.traits": "AGAINST"}),
     TextFunction("unstated_kind", unstated_kind, {f"{READER}.remarks": "GREETING THANKS"}),
-    TextFunction("is_taken_back", TAKEN_BACK.search, {"vault.chat.corrections": "TAKEN_BACK"}),
+    TextFunction(
+        "what a statement takes back",
+        lambda text: (TAKEN_BACK.search(text), DENIED.search(text)),
+        {"vault.chat.corrections": "TAKEN_BACK DENIED"},
+    ),
     TextFunction("is_question", is_question, {f"{READER}.kinds": "_ENDS_ASKING"}),
     TextFunction(
         "semantic_type_of",
@@ -242,6 +253,7 @@ FUNCTIONS = (
     ),
     TextFunction("dates_written", lambda text: dates_written(text, NOW), {f"{LEXICON}.resolved_dates": "_RELATIVE"}),
     TextFunction("extractive_answer", _answer, {}),
+    TextFunction("memories behind an answer", _attributed, {"vault.chat.rules": "KNOWS_NOTHING NUMBER"}),
     TextFunction(
         "citations", lambda text: (markers_in(text, 9), list(pieces(text, ()))), {"vault.cubes.passages": "MARKER"}
     ),
@@ -321,6 +333,8 @@ FUNCTIONS = (
     ),
     TextFunction("namespace path", _path, {"vault.namespaces.rules": "PATH NOT_IN_A_PART"}),
     TextFunction("broken characters", _broken, {"governance.api.fields": "BROKEN", "vault.cubes.filters": "BROKEN"}),
+    TextFunction("broken characters of a file", is_broken, {"vault.exchange.items": "BROKEN"}),
+    TextFunction("words of a copy", plain, {"vault.packs.wordings": "_WORDS"}),
     TextFunction(
         "hashing embedder", lambda text: HashingEmbedder().embed([text]), {"vault.providers.hashing": "_RUNS _CJK_RUN"}
     ),

@@ -51,7 +51,7 @@ logger = logging.getLogger(__name__)
 
 
 def send_to_broker(task: "Task") -> None:
-    """Hand a task over. Raises BrokerDown at once when Redis does not take it: the outbox keeps its events."""
+    """Hand a task over. Raises BrokerDown when Redis does not take it: the outbox keeps its events."""
     from governance.outbox.dispatcher import BrokerDown
     from governance.outbox.routes import route_of
 

@@ -16,13 +16,13 @@ def server(victim: RunningServer) -> RunningServer:
     return victim
 
 
-@pytest.mark.parametrize("victim", ["worker", "web"])
-def test_no_acknowledged_write_is_lost_or_doubled_when_one_is_killed(server: RunningServer, victim: str) -> None:
-    wait_until(lambda: server.is_ready() and bool(child(server, victim)), seconds=20, why=server.report)
-    writers = Writers(Live.of(server), namespace=f"/killed/{victim}")
+@pytest.mark.parametrize("process", ["worker", "web"])
+def test_no_acknowledged_write_is_lost_or_doubled_when_one_is_killed(server: RunningServer, process: str) -> None:
+    wait_until(lambda: server.is_ready() and bool(child(server, process)), seconds=20, why=server.report)
+    writers = Writers(Live.of(server), namespace=f"/killed/{process}")
     with writers.writing():
         wait_for_writes(server, writers, more=40, seconds=20)
-        killed_at = kill(server, victim)
+        killed_at = kill(server, process)
         wait_for_writes(server, writers, more=8, seconds=RECOVERY_SECONDS)  # more than could have been on their way
         assert time.monotonic() - killed_at <= RECOVERY_SECONDS
         wait_for_writes(server, writers, more=20, seconds=20)

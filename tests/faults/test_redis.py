@@ -27,7 +27,9 @@ pytestmark = pytest.mark.long
 OUTAGE_SECONDS = 60.0
 JOB_SECONDS = 1.0
 LEAST_SUCCEEDED = 0.999
-BROKER_PATIENCE = 5.0  # seconds for which the dispatcher waits for Redis: CELERY_BROKER_TRANSPORT_OPTIONS
+# Seconds until the dispatcher gives up: redis-py tries four times, each for the socket_timeout of
+# CELERY_BROKER_TRANSPORT_OPTIONS, with up to 1, 2 and 4 seconds between.
+BROKER_PATIENCE = 27.0
 UNFINISHED = "SELECT count(*) FROM governance_job WHERE kind = 'memories.add' AND status <> 'succeeded'"
 # An event that the broker did not take counts as done: what a dispatcher does that keeps no record of its own.
 FORGET_REFUSED = """

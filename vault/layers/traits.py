@@ -57,7 +57,7 @@ def dimensions() -> Mapping[str, Dimension]:
 def trait_signs(text: str) -> dict[str, int]:
     """The dimensions that a person's words speak for (1) or against (-1); questions say nothing of who asks."""
     found: dict[str, int] = {}
-    for sentence in sentences(text):
+    for sentence in dict.fromkeys(sentences(text)):
         folded = sentence.casefold().replace("\u2019", "'")
         asks = is_question(sentence)
         for code, dimension in dimensions().items():

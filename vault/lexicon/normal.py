@@ -11,8 +11,8 @@ _MARKS = (
     "\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0963\u0966-\u0dff"
     "\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u302a-\u302f\u3099\u309a\ufe20-\ufe2f"
 )
-# A ligature can stand for up to eighteen letters; what a text of nothing else would become is cut.
-MOST_GROWTH = 4
+# A Korean syllable becomes three letters, a ligature up to eighteen: what a text of nothing else would become is cut.
+MOST_GROWTH = 3
 SHORT = 1_000  # characters, which may become as many as they do
 _ACCENTS = re.compile(r"(?<=[A-Za-z])[\u0300-\u036f]+")
 _TOO_MANY = re.compile(f"([{_MARKS}]{{{MOST_MARKS}}})[{_MARKS}]+")
