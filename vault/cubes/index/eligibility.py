@@ -90,9 +90,10 @@ def index_cubes(cubes: Sequence[Cube]) -> list[UUID]:
 def _mark(cubes: Sequence[Cube], searchable: Collection[UUID]) -> list[UUID]:
     """Returns those of `searchable` that were not before."""
     left = [cube.id for cube in cubes if cube.id not in searchable]
+    marked = [cube.id for cube in cubes if cube.id not in searchable and cube.is_indexed]
     entered = [cube.id for cube in cubes if cube.id in searchable and not cube.is_indexed]
     Embedding.objects.filter(cube_id__in=left).delete()
-    Cube.objects.filter(id__in=left, is_indexed=True).update(is_indexed=False)
+    Cube.objects.filter(id__in=marked).update(is_indexed=False)
     Cube.objects.filter(id__in=entered).update(is_indexed=True, is_cold=False)
     for cube in cubes:
         cube.is_cold = cube.is_cold and cube.id not in entered
