@@ -3,7 +3,7 @@
 import os
 import threading
 import time
-from datetime import datetime
+from datetime import UTC, datetime
 from uuid import UUID
 
 _lock = threading.Lock()
@@ -23,6 +23,11 @@ def uuid7() -> UUID:
         millis, fraction = _last >> 12, _last & 0xFFF
     random = int.from_bytes(os.urandom(8)) & ((1 << 62) - 1)
     return UUID(int=(millis & ((1 << 48) - 1)) << 80 | 0x7 << 76 | fraction << 64 | 0b10 << 62 | random)
+
+
+def uuid7_time(identity: UUID) -> datetime:
+    """Return when an id was made, to the millisecond."""
+    return datetime.fromtimestamp((identity.int >> 80) / 1000, UTC)
 
 
 def uuid7_floor(moment: datetime) -> UUID:

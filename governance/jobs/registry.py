@@ -18,6 +18,7 @@ def handler(
     *,
     permission: Permission = Permission.OPERATIONS_MANAGE,
     weight: Weight = Weight.HEAVY,
+    batch: int = 1,
     limit: timedelta = JOB_LIMIT,
     settings: type | None = None,
     preview: Callable[[Actor, Mapping[str, Any]], Preview] | None = None,
@@ -26,11 +27,14 @@ def handler(
     cancelled: Callable[[Actor, Job], None] | None = None,
     default_cron: str = "",
 ) -> Callable[[JobHandler], JobHandler]:
-    """Make a function the handler of a topic's jobs; see JobKind. limit: of one run, which is one step or more."""
+    """Make a function the handler of a topic's jobs; see JobKind.
+
+    batch: the most jobs that one task runs, one after another. limit: of one task.
+    """
 
     def register(function: JobHandler) -> JobHandler:
         kind = JobKind(topic, function, permission, settings, preview, undo, undo_for, cancelled, default_cron)
-        route_for(kind, weight=weight, limit=limit)
+        route_for(kind, weight=weight, batch=batch, limit=limit)
         add_kind(kind)
         return function
 

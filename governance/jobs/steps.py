@@ -28,8 +28,8 @@ ITEMS_PARKED = "items_parked"
 EXHAUSTED = "It was tried many times without success. Run it again once the cause is gone."
 
 
-def route_for(kind: JobKind, *, weight: Weight, limit: timedelta) -> None:
-    """Register the route of a kind, with one job in each task."""
+def route_for(kind: JobKind, *, weight: Weight, batch: int, limit: timedelta) -> None:
+    """Register the route of a kind: its jobs run one by one, at most `batch` in a task."""
 
     def run(task: Task, system: Actor, payloads: Sequence[Mapping[str, object]]) -> Write:
         return step_run(kind, task, system, UUID(str(payloads[0]["job"])))
@@ -39,7 +39,8 @@ def route_for(kind: JobKind, *, weight: Weight, limit: timedelta) -> None:
             topic=kind.name,
             handler=run,
             weight=weight,
-            batch=1,
+            batch=batch,
+            is_serial=True,
             limit=limit,
             dead_letter=jobs_fail,
             resumed=jobs_reopen,

@@ -40,14 +40,16 @@ DeadLetter = Callable[[Actor, Sequence[UUID], str], None]
 
 @dataclass(frozen=True)
 class Route:
-    """The handler of a topic. batch: the most events in one task; limit: the time after which a run has failed;
-    resumed: called with the ids of dead letters that are retried.
+    """The handler of a topic. batch: the most events in one task; is_serial: the events of a task run one by one, and
+    one that fails fails alone; limit: the time after which a run has failed; resumed: called with the ids of dead
+    letters that are retried.
     """
 
     topic: str
     handler: TaskHandler
     weight: Weight
     batch: int = BATCH
+    is_serial: bool = False
     limit: timedelta = TIME_LIMIT
     max_attempts: int = MAX_ATTEMPTS
     dead_letter: DeadLetter | None = None

@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
@@ -14,6 +15,7 @@ from opentelemetry.trace import SpanKind
 
 from governance.actor import Actor, system_actor
 from governance.database import acting, tenant_transaction
+from governance.ids import uuid7_time
 from governance.models import OutboxEvent
 from governance.outbox.routes import AGAIN, Route, Task, Write, route_of
 from governance.outbox.services import CHANNEL
@@ -33,12 +35,18 @@ def task_run(task: Task, *, slice_seconds: float = SLICE_SECONDS) -> int:
     """Run a task in this thread; returns how many events ended.
 
     An event that failed comes back after a growing pause; after `max_attempts` runs it is a dead letter. A run that
-    lost its lease leaves no trace. Writes: OutboxEvent …, and what the handler writes.
+    lost its lease leaves no trace. Events of a serial route that have not begun when the slice ends are given back.
+    Writes: OutboxEvent …, and what the handler writes.
     """
     route, begun = route_of(task.topic), time.monotonic()
-    ended = _run_once(route, task, begun + slice_seconds)
-    while ended is None:
-        ended = _run_once(route, task, begun + slice_seconds)
+    until = begun + slice_seconds
+    first, *others = [replace(task, event_ids=(one,)) for one in task.event_ids] if route.is_serial else [task]
+    ended = _run_slice(route, first, until)
+    for part in others:
+        if time.monotonic() >= until:
+            _give_back(task)
+            break
+        ended += _run_slice(route, part, until)
     if ended:
         what = {"topic": task.topic, "tenant": str(task.tenant_id), "events": ended}
         logger.info("job", extra=what | {"ms": round((time.monotonic() - begun) * 1000, 1)})
@@ -52,14 +60,39 @@ def lease_renew(task: Task) -> int:
 
 
 def task_fail(task: Task, error: str) -> int:
-    """End the current run of a task as a failure; returns how many of its events are retried or become dead letters."""
+    """End the current run of a task as a failure; returns how many of its events are retried, become dead letters, or
+    are given back because they have not begun.
+    """
     actor = system_actor(tenant_id=task.tenant_id, request_id=f"job-{task.event_ids[0]}")
     with acting(actor):
         events = list(_locked(task))
-        for event in events:
+        begun = [event for event in events if event.attempts]
+        for event in begun:
             _postpone(route_of(task.topic), actor, event, error)
+        _release([event for event in events if not event.attempts])
         _wake_dispatcher()
     return len(events)
+
+
+def _run_slice(route: Route, task: Task, until: float) -> int:
+    """Run a task step by step until its slice ends; returns how many events ended."""
+    ended = _run_once(route, task, until)
+    while ended is None:
+        ended = _run_once(route, task, until)
+    return ended
+
+
+def _give_back(task: Task) -> None:
+    with tenant_transaction(task.tenant_id):
+        _release(list(_locked(task)))
+        _wake_dispatcher()
+
+
+def _release(events: Sequence[OutboxEvent]) -> None:
+    """End the lease of events that have not begun. They keep their place before younger ones."""
+    for event in events:
+        event.lease, event.available_at = None, uuid7_time(event.id)
+    OutboxEvent.objects.bulk_update(events, ["lease", "available_at"])
 
 
 def _run_once(route: Route, task: Task, until: float) -> int | None:

@@ -20,6 +20,7 @@ from vault.layers.services import memories_add as memories_add_now
 
 DRAFTS: TypeAdapter[list[CubeDraft]] = TypeAdapter(list[CubeDraft])
 PART = 100  # memories of one transaction
+BATCH = 50  # jobs of one task: handing a task out costs more than a small addition
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ def memories_add_later(*, actor: Actor, screened: ScreenedDrafts) -> JobView:
     return job_create(actor=actor, kind=Topic.MEMORIES_ADD, request=request, total=len(drafts))
 
 
-@handler(Topic.MEMORIES_ADD, permission=Permission.MEMORY_CREATE)
+@handler(Topic.MEMORIES_ADD, permission=Permission.MEMORY_CREATE, batch=BATCH)
 def memories_add(run: JobRun) -> Callable[[], Step]:
     """Store the next PART memories; a job that fails keeps the parts before. done: memories looked at.
 

@@ -7,26 +7,28 @@ from uuid import UUID
 
 import psycopg
 import pytest
+from django.test import override_settings
 
 from governance.checks import each_topic_has_a_handler
 from governance.database import acting
-from governance.errors import Conflict, Forbidden, Invalid, NotFound
+from governance.errors import Conflict, Forbidden, Invalid, NotFound, Unavailable
 from governance.jobs.kinds import JobRun, Step, remove_kind
 from governance.jobs.registry import handler
 from governance.jobs.selectors import JobView, job_get
 from governance.jobs.services import job_cancel, job_create, job_retry, job_undo
 from governance.models import AuditEntry, OutboxEvent, Persona
 from governance.outbox.dispatcher import dispatch_once
-from governance.outbox.routes import add_route, remove_route, route_of
-from governance.outbox.running import task_run
-from governance.vocabulary import JobStatus, Permission, PersonaKind, Scope, Topic
+from governance.outbox.routes import Task, add_route, remove_route, route_of
+from governance.outbox.running import task_fail, task_run
+from governance.vocabulary import JobStatus, Permission, PersonaKind, Scope, Topic, Weight
 from tests.factories import Person, World
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract, fields_at_fault
 from tests.vault.outbox import run_jobs
 
 Superuser = Callable[[], psycopg.Connection]
-COUNT, UNCOUNT, PARK = "toy.count", "toy.uncount", "toy.park"
+COUNT, UNCOUNT, PARK, SMALL = "toy.count", "toy.uncount", "toy.park", "toy.small"
+BATCH = 4
 ITEM = UUID(int=7)
 
 
@@ -59,8 +61,18 @@ def toy() -> Iterator[None]:
 
         return write
 
+    @handler(SMALL, permission=Permission.MEMORY_CREATE, batch=BATCH)
+    def small(run: JobRun) -> Callable[[], Step]:
+        def write() -> Step:
+            if run.settings["fails"]:
+                raise Unavailable("The provider does not answer.")
+            _persona(run.actor.tenant_id, f"step {run.settings['number']}")
+            return Step()
+
+        return write
+
     yield
-    for kind in (COUNT, UNCOUNT, PARK):
+    for kind in (COUNT, UNCOUNT, PARK, SMALL):
         remove_kind(kind)
         remove_route(kind)
 
@@ -239,3 +251,78 @@ def test_failed_objects_are_abandoned_by_who_may_run_the_job(
     assert alice.get(f"jobs/{job.id}/").json["dead_letter"] is False
     run_jobs()
     assert alice.get(f"jobs/{job.id}/").json["status"] == "cancelled"
+
+
+def _small(person: Person, count: int, *, fails: int | None = None) -> list[JobView]:
+    return [
+        job_create(actor=person.actor, kind=SMALL, settings={"number": number, "fails": number == fails})
+        for number in range(count)
+    ]
+
+
+def _made(person: Person) -> list[str]:
+    """The steps of small jobs, in the order in which they were done."""
+    with acting(person.actor):
+        return list(Persona.objects.filter(name__startswith="step").order_by("id").values_list("name", flat=True))
+
+
+def _claimed() -> list[Task]:
+    sent: list[Task] = []
+    dispatch_once(sent.append)
+    return sent
+
+
+def test_small_jobs_share_a_task_and_run_in_their_order(world: World) -> None:
+    jobs = _small(world.alice, 2 * BATCH + 1)
+    tasks = []
+    while task := _claimed():
+        tasks += task
+        assert task_run(task[0]) == len(task[0].event_ids)
+    assert [task.event_ids for task in tasks] == [
+        tuple(job.id for job in jobs[start : start + BATCH]) for start in range(0, len(jobs), BATCH)
+    ]
+    assert _made(world.alice) == [f"step {number}" for number in range(len(jobs))]
+
+
+def test_a_small_job_that_fails_fails_alone_and_has_a_task_of_its_own(world: World, superuser: Superuser) -> None:
+    jobs = _small(world.alice, 3, fails=1)
+    (task,) = _claimed()
+    assert task_run(task) == 2
+    assert [_now(world.alice, job).status for job in jobs] == [
+        JobStatus.SUCCEEDED,
+        JobStatus.RUNNING,
+        JobStatus.SUCCEEDED,
+    ]
+    _small(world.alice, 1)
+    superuser().execute("UPDATE governance_outboxevent SET available_at = now() WHERE done_at IS NULL")
+    with override_settings(JOB_SLOTS=dict.fromkeys(Weight, (2, 2))):
+        assert sorted(len(task.event_ids) for task in _claimed()) == [1, 1]
+
+
+def test_small_jobs_behind_the_end_of_a_slice_keep_their_place(world: World) -> None:
+    jobs = _small(world.alice, BATCH + 2)
+    (task,) = _claimed()
+    assert task_run(task, slice_seconds=0) == 1
+    (after,) = _claimed()
+    assert after.event_ids == tuple(job.id for job in jobs[1 : BATCH + 1])
+    assert after.attempt == 0
+
+
+def test_small_jobs_behind_one_over_its_time_limit_are_given_back(world: World, superuser: Superuser) -> None:
+    jobs = _small(world.alice, 3)
+    (task,) = _claimed()
+    superuser().execute("UPDATE governance_outboxevent SET attempts = 1 WHERE id = %s", [jobs[0].id])  # it has begun
+    assert task_fail(task, "TimeLimit") == 3
+    assert task_run(task) == 0, "the lease is over"
+    (after,) = _claimed()
+    assert after.event_ids == tuple(job.id for job in jobs[1:])
+    assert _now(world.alice, jobs[1]).error is None
+
+
+def test_a_small_job_that_is_cancelled_in_its_task_writes_nothing(world: World) -> None:
+    jobs = _small(world.alice, 3)
+    (task,) = _claimed()
+    assert job_cancel(actor=world.alice.actor, job_id=jobs[1].id).status == JobStatus.CANCELLING
+    assert task_run(task) == 3
+    assert _now(world.alice, jobs[1]).status == JobStatus.CANCELLED
+    assert _made(world.alice) == ["step 0", "step 2"]

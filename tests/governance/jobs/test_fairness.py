@@ -28,7 +28,7 @@ def many(full_size: bool) -> int:
     return 50_000 if full_size else 5_000
 
 
-def _leave(superuser: Superuser, tenant_id: object, count: int, topic: Topic = Topic.MEMORIES_ADD) -> None:
+def _leave(superuser: Superuser, tenant_id: object, count: int, topic: Topic = Topic.MEMORIES_IMPORT) -> None:
     superuser().execute(JOBS, [tenant_id, topic, count])
 
 

@@ -6,13 +6,17 @@ import psycopg
 import pytest
 
 from governance.jobs.tidying import jobs_tidy
-from governance.outbox.routes import MAX_ATTEMPTS
+from governance.outbox.dispatcher import dispatch_once
+from governance.outbox.routes import MAX_ATTEMPTS, Task
+from governance.outbox.running import task_run
 from governance.outbox.selectors import outbox_health
 from governance.outbox.services import events_resume
 from governance.tasks import jobs_tidy_task
+from governance.vocabulary import Topic
 from tests.factories import World
 from tests.vault.api.contract import MISSING, Contract, fields_at_fault
 from tests.vault.outbox import run_jobs
+from vault.jobs.adding import BATCH
 
 Superuser = Callable[[], psycopg.Connection]
 
@@ -36,6 +40,22 @@ def test_a_job_stores_what_was_promised(alice: Contract) -> None:
     assert (memory["content"], memory["tags"], memory["metadata"]) == ("Later.", ["t"], {"k": [1]})
     assert memory["event_time"] == "2020-01-01T00:00:00Z"
     assert memory["namespace"]["path"] == "/users/alice"
+
+
+def test_many_queued_additions_become_few_tasks_and_keep_their_order(alice: Contract) -> None:
+    for number in range(BATCH + 10):
+        promise(alice, content=f"Addition {number}.")
+    tasks: list[int] = []
+
+    def send(task: Task) -> None:
+        if task.topic == Topic.MEMORIES_ADD:
+            tasks.append(len(task.event_ids))
+        task_run(task, slice_seconds=60)
+
+    while dispatch_once(send):
+        pass
+    assert tasks == [BATCH, 10]
+    assert alice.listed() == [f"Addition {number}." for number in reversed(range(BATCH + 10))]
 
 
 def test_messages_keep_their_order_in_a_job(alice: Contract) -> None:
