@@ -3,7 +3,7 @@
 It stands in the row of the memory alone: no version is made, and neither ETag nor `updated_at` changes.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -65,13 +65,20 @@ def retention_apply_step(*, actor: Actor, after: UUID, looked_at: int = LOOKED_A
     return Step(len(changes), reached[-1].id if len(reached) == looked_at else None)
 
 
+def retention_due(*, actor: Actor) -> list[UUID]:
+    """Return the memories whose expiry a run would set now. Cost: reads each memory that retention reaches."""
+    with acting(actor):
+        rules = policies_active(actor).retention
+        return [new.cube_id for new in _new_expiries(rules, _reached(actor).iterator(chunk_size=LOOKED_AT))]
+
+
 def _reached(actor: Actor) -> CubeQuerySet:
     """Memories that retention reaches: neither expired nor deleted nor held. What is released is looked at then."""
     rows = Cube.objects.stored().free().filter(tenant_id=actor.tenant_id)
     return rows.select_related("namespace").order_by("id")
 
 
-def _new_expiries(rules: Sequence[Rule[Retention]], cubes: Sequence[Cube]) -> Iterator[NewExpiry]:
+def _new_expiries(rules: Sequence[Rule[Retention]], cubes: Iterable[Cube]) -> Iterator[NewExpiry]:
     """The memories among `cubes` whose expiry would be another one under these rules."""
     for cube in cubes:
         lifetime = lifetime_of(rules, facts_of(cube))

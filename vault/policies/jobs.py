@@ -1,18 +1,21 @@
 """Retention applied to memories that were there before it changed: a job, step by step."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
+from governance.access.decisions.services import authorize
 from governance.actor import Actor
-from governance.jobs.kinds import JobRun, Step
+from governance.jobs.kinds import JobRun, Preview, Step
 from governance.jobs.registry import handler
 from governance.jobs.services import job_create, job_waits
 from governance.outbox.routes import Payload, Write
 from governance.vocabulary import Permission, Topic
-from vault.cubes.expiry import retention_apply_step
+from vault.cubes.expiry import retention_apply_step, retention_due
 
 FIRST = UUID(int=0)
+MOST_NAMED = 100  # ids in a preview
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,14 @@ def retention_start(actor: Actor, payloads: Sequence[Payload]) -> Write:
     return write
 
 
-@handler(Topic.RETENTION_APPLY, permission=Permission.POLICY_MANAGE, settings=NoSettings)
+def retention_preview(actor: Actor, chosen: Mapping[str, Any]) -> Preview:
+    """The memories whose expiry a run would set now. Raises Forbidden."""
+    authorize(actor, Permission.POLICY_MANAGE)
+    due = retention_due(actor=actor)
+    return Preview(len(due), tuple(due[:MOST_NAMED]))
+
+
+@handler(Topic.RETENTION_APPLY, permission=Permission.POLICY_MANAGE, settings=NoSettings, preview=retention_preview)
 def retention_apply(run: JobRun) -> Callable[[], Step]:
     """One step goes by the policies of its own time, as the product itself. done: memories that changed."""
 

@@ -8,6 +8,7 @@ import psycopg
 import pytest
 
 from governance.errors import Invalid
+from governance.ids import uuid7
 from governance.jobs.cron import next_run
 from governance.tasks import schedules_start_task
 from tests.factories import World
@@ -106,7 +107,7 @@ def test_a_schedule_runs_now_and_previews(olivia: Contract) -> None:
     started = olivia.post(f"schedules/{made['id']}/run/")
     assert (started.status, started.json["job"]["status"]) == (202, "pending")
     assert olivia.get(f"schedules/{made['id']}/").json["last_job"] == started.json["job"]["id"]
-    other = _add(olivia, kind="retention.apply", settings={})
+    other = _add(olivia, kind="memories.sync", settings={"peer": str(uuid7())})
     assert olivia.post(f"schedules/{other['id']}/run/?dry_run=true").status == 409
 
 

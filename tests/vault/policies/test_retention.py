@@ -13,6 +13,7 @@ from governance.database import acting
 from governance.models import AuditEntry
 from governance.vocabulary import Verb
 from tests.factories import World
+from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract, fields_at_fault
 from tests.vault.outbox import run_jobs
 from tests.vault.policies.making import DAY, aged, changed, life, made
@@ -189,3 +190,21 @@ def test_what_is_held_follows_once_it_is_released(world: World, olivia: Contract
     assert alice.post(f"memories/{held}/unfreeze/").status == 200
     run_jobs()
     assert life(alice.get(f"memories/{held}/").json) == timedelta(days=1)
+
+
+def test_preview_counts_what_a_run_would_set_and_changes_nothing(
+    world: World, olivia: Contract, alice: Contract, bob: Contract, charlie: Contract
+) -> None:
+    free = alice.add("Free.", namespace="/team")["id"]
+    alice.add("Elsewhere.", namespace="/open")
+    made(olivia, "retention", {"where": TEAM, "ttl_seconds": DAY})
+    schedule = olivia.post("schedules/", {"kind": "retention.apply", "cron": "0 3 * * *"}).json["id"]
+    previewed = olivia.post(f"schedules/{schedule}/run/?dry_run=true")
+    assert (previewed.status, previewed.json["count"], previewed.json["ids"]) == (200, 1, [free])
+    assert life(alice.get(f"memories/{free}/").json) is None
+    page = signed_in(world.olivia).get(f"/jobs/schedules/{schedule}/?preview").content.decode()
+    assert "A run now would change 1 memory. Nothing was changed." in page
+    for client, status in ((alice, 403), (bob, 403), (charlie, 404)):
+        assert client.post(f"schedules/{schedule}/run/?dry_run=true").status == status
+    run_jobs()
+    assert olivia.post(f"schedules/{schedule}/run/?dry_run=true").json == {"count": 0, "ids": []}
