@@ -1,6 +1,6 @@
 """One action on several memories: what may not be changed is left out, and said why; nothing else is."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -13,6 +13,7 @@ from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.database import acting, database_now
 from governance.errors import Conflict, DomainError, FieldError, Forbidden, Invalid
+from governance.versions import version_check
 from governance.vocabulary import Permission
 from vault.cubes.changing import cube_change_ask, cube_move
 from vault.cubes.drafts import CubeChanges
@@ -24,10 +25,13 @@ from vault.lifecycle.fusion import MOST_PARTS, cube_split, split_propose
 from vault.lifecycle.services import cube_copy, cube_promote, cube_transition
 from vault.lifecycle.tiers import cube_tier
 from vault.models import Cube
+from vault.models.cube import CubeQuerySet
 from vault.namespaces.rules import PathError, path_checked
 from vault.vocabulary import Layer, PiiField, State, Tier
 
 Change = Callable[[UUID], object]
+Chosen = Mapping[UUID, int | None]
+"""Memories, each with the version that was read; None: whatever it is now."""
 MOST_CHOSEN = 200  # memories of one call
 
 
@@ -66,9 +70,11 @@ class BulkArguments:
 
 @dataclass(frozen=True)
 class BulkOutcome:
-    """done: what was, or would be, changed; skipped: the rest, each with the error that speaks against it."""
+    """done: what was, or would be, changed, each with its version after that; skipped: the rest, each with the error
+    that speaks against it.
+    """
 
-    done: tuple[UUID, ...]
+    done: Mapping[UUID, int]
     skipped: tuple[tuple[UUID, DomainError], ...]
 
     @property
@@ -98,46 +104,53 @@ READING = frozenset(
 )
 
 
-def bulk_rehearse(*, actor: Actor, action: BulkAction, ids: Sequence[UUID], arguments: BulkArguments) -> BulkOutcome:
+def bulk_rehearse(*, actor: Actor, action: BulkAction, chosen: Chosen, arguments: BulkArguments) -> BulkOutcome:
     """Rehearse `bulk_apply`: run it and roll back. Raises Forbidden; Invalid. Writes nothing."""
     authorize(actor, PERMISSIONS.get(action, Permission.MEMORY_UPDATE))
-    with _texts_prepared(actor, action, ids), acting(actor):
-        outcome = _applied(actor, action, ids, arguments)
+    with _texts_prepared(actor, action, chosen), acting(actor):
+        outcome = _applied(actor, action, chosen, arguments)
         transaction.set_rollback(True)
     return outcome
 
 
-def bulk_apply(*, actor: Actor, action: BulkAction, ids: Sequence[UUID], arguments: BulkArguments) -> BulkOutcome:
-    """Do `action` to each memory that allows it, in one transaction.
+def bulk_apply(*, actor: Actor, action: BulkAction, chosen: Chosen, arguments: BulkArguments) -> BulkOutcome:
+    """Do `action` to each memory that allows it and still has the version that was read, in one transaction.
 
     Raises Forbidden; Invalid (arguments, more than MOST_CHOSEN). Writes: what the action writes for each memory.
     """
     authorize(actor, PERMISSIONS.get(action, Permission.MEMORY_UPDATE))
-    with _texts_prepared(actor, action, ids), acting(actor):
-        return _applied(actor, action, ids, arguments)
+    with _texts_prepared(actor, action, chosen), acting(actor):
+        return _applied(actor, action, chosen, arguments)
 
 
-def _applied(actor: Actor, action: BulkAction, ids: Sequence[UUID], arguments: BulkArguments) -> BulkOutcome:
-    chosen = sorted(set(ids))  # two calls that share memories lock them in one order
+def _applied(actor: Actor, action: BulkAction, versions: Chosen, arguments: BulkArguments) -> BulkOutcome:
+    chosen = sorted(versions)  # two calls that share memories lock them in one order
     if not 1 <= len(chosen) <= MOST_CHOSEN:
         raise Invalid(errors=[FieldError("ids", f"1 to {MOST_CHOSEN} are needed")])
     change = change_of(actor, action, arguments)
+    present = _versions(Cube.objects.filter(id__in=chosen).order_by("id").select_for_update())
     done: list[UUID] = []
     skipped: list[tuple[UUID, DomainError]] = []
     for cube_id in chosen:
         try:
             with transaction.atomic():
                 change(cube_id)
+                if (read := versions[cube_id]) is not None:  # who may not change it learns nothing of its version
+                    version_check("memory", present[cube_id], {read})
             done.append(cube_id)
         except Invalid:
             raise  # the arguments are the same for all
         except DomainError as failure:
             skipped.append((cube_id, failure))
-    return BulkOutcome(tuple(done), tuple(skipped))
+    return BulkOutcome(_versions(Cube.objects.filter(id__in=done).order_by("id")), tuple(skipped))
+
+
+def _versions(cubes: CubeQuerySet) -> dict[UUID, int]:
+    return dict(cubes.values_list("id", "version"))
 
 
 @contextmanager
-def _texts_prepared(actor: Actor, action: BulkAction, ids: Sequence[UUID]) -> Iterator[None]:
+def _texts_prepared(actor: Actor, action: BulkAction, ids: Collection[UUID]) -> Iterator[None]:
     """Prepare the texts that versions and restores read, so the transaction does not lock all memories for long."""
     if action in READING and len(ids) <= MOST_CHOSEN:
         moved = EVERYWHERE if action is BulkAction.MOVE else frozenset[PiiField]()

@@ -38,6 +38,7 @@ from vault.holds.services import (
 from vault.listing.queries import MemoryQuery
 from vault.listing.selectors import memories_page, paths_list
 from vault.vocabulary import HoldKind, HoldStatus
+from vault.web.memory_forms import version_shown
 from vault.web.memory_rows import MemoryRow, row_shown, rows_shown
 
 HOLDS = 30  # of one page
@@ -129,9 +130,15 @@ def release(request: HttpRequest, actor: Actor, hold_id: UUID) -> HttpResponseBa
 def freeze(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
     reason = request.POST.get("reason", "").strip()
     try:
-        cube_freeze(actor=actor, cube_id=memory_id, reason=reason)
+        cube_freeze(actor=actor, cube_id=memory_id, reason=reason, expected_versions=version_shown(request.POST))
     except Invalid as failure:
-        context = {"memory_id": memory_id, "fault": _fault(failure), "reason": reason, "longest": LONGEST_REASON}
+        context = {
+            "memory_id": memory_id,
+            "version": request.POST.get("version", ""),
+            "fault": _fault(failure),
+            "reason": reason,
+            "longest": LONGEST_REASON,
+        }
         template = "vault/holds/_freeze.html" if wants_part(request) else "vault/holds/freeze.html"
         return draw(request, template, context, status=HTTPStatus.UNPROCESSABLE_ENTITY)
     return _held_page(request, actor, memory_id)
@@ -140,7 +147,7 @@ def freeze(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseB
 @require_POST
 @page
 def unfreeze(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
-    cube_unfreeze(actor=actor, cube_id=memory_id)
+    cube_unfreeze(actor=actor, cube_id=memory_id, expected_versions=version_shown(request.POST))
     return _held_page(request, actor, memory_id)
 
 
@@ -149,6 +156,7 @@ def keeping_context(actor: Actor, view: CubeView) -> dict[str, Any]:
     cube = view.cube
     return {
         "memory_id": cube.id,
+        "version": cube.version,
         "keeping": cube_keeping(actor=actor, cube_id=cube.id) if view.held else UNHELD,
         "may_freeze": is_allowed(actor, Permission.MEMORY_FREEZE, cube_target(cube)),
         "longest": LONGEST_REASON,
@@ -173,9 +181,10 @@ def _named(actor: Actor, view: HoldView) -> list[Name]:
 def _held_page(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
     if not wants_part(request):
         return see_other(reverse("memory", args=[memory_id]))
-    cube_freezable(actor=actor, cube_id=memory_id)
+    cube = cube_freezable(actor=actor, cube_id=memory_id)
     context = {
         "memory_id": memory_id,
+        "version": cube.version,
         "keeping": cube_keeping(actor=actor, cube_id=memory_id),
         "may_freeze": True,
         "longest": LONGEST_REASON,

@@ -20,6 +20,7 @@ from vault.listing.queries import query_read
 from vault.web.memory_forms import query_of
 
 SKIPPED: dict[str, Promise] = {
+    "version_conflict": gettext_lazy("stay: they changed since you read them"),
     "held": gettext_lazy("stay: a hold covers them"),
     "forbidden": gettext_lazy("stay: you lack the right"),
     "not_found": gettext_lazy("are not there any more"),

@@ -12,24 +12,23 @@ from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.functional import Promise
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import gettext, gettext_lazy, ngettext
 from django.views.decorators.http import require_POST
 
 from governance.access.decisions.services import is_allowed
 from governance.actor import Actor
 from governance.denials import denial_recorded
-from governance.errors import FieldError, Invalid
+from governance.errors import FieldError, Invalid, VersionConflict
 from governance.vocabulary import Permission
 from governance.web.pages import draw, page, see_other
-from governance.web.paging import uuid_or_none
 from governance.web.return_page import is_here
 from vault.listing.actions import EXPORT
-from vault.listing.bulk import BulkAction, BulkArguments, BulkOutcome, bulk_apply, bulk_rehearse
+from vault.listing.bulk import BulkAction, BulkArguments, BulkOutcome, Chosen, bulk_apply, bulk_rehearse
 from vault.listing.selectors import memories_chosen
 from vault.vocabulary import Layer
 from vault.web.labels import LAYERS
 from vault.web.memory_actions import act_as_job, draft_read, skipped_words
-from vault.web.memory_forms import day_read, member_read
+from vault.web.memory_forms import chosen_read, chosen_text, day_read, member_read
 
 TITLES: dict[str, Promise] = {
     BulkAction.TAG: gettext_lazy("Tag memories"),
@@ -88,19 +87,20 @@ def memories_bulk(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     form = request.POST
     if form.get("action", "") not in TITLES:
         raise Invalid(errors=[FieldError("action", "choose one")])
-    ids = [one for one in (uuid_or_none(text) for text in form.getlist("id")) if one]
-    if form.get("all") == "yes" or (form["action"] in AS_JOB and ids):
-        return _as_job(request, actor, form["action"], ids)
-    if not ids or form["action"] in AS_JOB:
+    chosen = chosen_read(form)
+    if form.get("all") == "yes" or (form["action"] in AS_JOB and chosen):
+        return _as_job(request, actor, form["action"], list(chosen))
+    if not chosen or form["action"] in AS_JOB:
         return see_other(_next(form, request))
     action = BulkAction(form["action"])
     if form.get("confirmed") != "yes":
-        return _asked(request, actor, action, ids, {})
+        return _asked(request, actor, action, chosen, {})
     since = timezone.now() - CLOCKS_DIFFER
     try:
-        outcome = bulk_apply(actor=actor, action=action, ids=ids, arguments=_arguments(form))
+        outcome = bulk_apply(actor=actor, action=action, chosen=chosen, arguments=_arguments(form))
     except Invalid as fault:
-        return _asked(request, actor, action, ids, {"fault": fault}, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+        return _asked(request, actor, action, chosen, {"fault": fault}, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    _refuse_stale(chosen, outcome)
     for denial in outcome.denials:
         denial_recorded(actor=actor, denial=denial, path=request.path)
     request.session["undo"] = _undo(action, outcome, _next(form, request), since)
@@ -129,24 +129,33 @@ def _asked(
     request: HttpRequest,
     actor: Actor,
     action: BulkAction,
-    ids: list[Any],
+    chosen: Chosen,
     more: dict[str, Any],
     *,
     status: int = HTTPStatus.OK,
 ) -> HttpResponseBase:
     rehearsed = BulkAction.TAG if action in {BulkAction.MOVE, BulkAction.EXPIRE} else action
-    outcome = bulk_rehearse(actor=actor, action=rehearsed, ids=ids, arguments=REHEARSED)
+    outcome = bulk_rehearse(actor=actor, action=rehearsed, chosen=chosen, arguments=REHEARSED)
+    _refuse_stale(chosen, outcome)
     context = {
         **_words(action),
-        "ids": ids,
+        "ids": [chosen_text(one, version) for one, version in chosen.items()],
         "count": len(outcome.done),
-        "named": _named(actor, action, outcome.done),
+        "named": _named(actor, action, list(outcome.done)),
         "skipped": _reasons(outcome),
         "next": _next(request.POST, request),
         "given": request.POST,
         **more,
     }
     return draw(request, "vault/memories/bulk.html", context, status=status)
+
+
+def _refuse_stale(chosen: Chosen, outcome: BulkOutcome) -> None:
+    """Raises VersionConflict where the one memory that was chosen has changed since; of several, it is left out."""
+    if len(chosen) == 1:
+        for _, failure in outcome.skipped:
+            if isinstance(failure, VersionConflict):
+                raise failure
 
 
 def _named(actor: Actor, action: BulkAction, ids: Sequence[UUID]) -> list[str]:
@@ -193,8 +202,10 @@ def _undo(action: BulkAction, outcome: BulkOutcome, after: str, since: datetime)
         BulkAction.DELETE: ngettext("%(n)s memory deleted", "%(n)s memories deleted", count),
         BulkAction.RESTORE: ngettext("%(n)s memory restored", "%(n)s memories restored", count),
     }.get(action, ngettext("%(n)s memory changed", "%(n)s memories changed", count)) % {"n": count}
+    if outcome.skipped:
+        words += gettext(", %(left)s left out") % {"left": len(outcome.skipped)}
     undo = UNDO.get(action) if outcome.done else None
-    ids = [str(one) for one in outcome.done] if undo else []
+    ids = [chosen_text(one, version) for one, version in outcome.done.items()] if undo else []
     again = since.isoformat() if action is BulkAction.UNFREEZE else ""
     return {"words": words, "action": str(undo) if undo else "", "ids": ids, "next": after, "since": again}
 
@@ -202,6 +213,6 @@ def _undo(action: BulkAction, outcome: BulkOutcome, after: str, since: datetime)
 def _next(form: QueryDict, request: HttpRequest) -> str:
     """Return the page that the form came from, unless it is the page of a deleted memory."""
     wanted = form.get("next", "")
-    deleted = form.getlist("id") if form.get("action") == BulkAction.DELETE else []
-    is_deleted = any(one in wanted for one in deleted if one)
+    deleted = chosen_read(form) if form.get("action") == BulkAction.DELETE else {}
+    is_deleted = any(str(one) in wanted for one in deleted)
     return wanted if is_here(request, wanted) and not is_deleted else reverse("memories")

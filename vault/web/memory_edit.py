@@ -30,7 +30,7 @@ from vault.cubes.services import cube_update, cube_update_ask
 from vault.vocabulary import SemanticType, Sensitivity
 from vault.web.labels import SEMANTIC_TYPES, SENSITIVITIES
 from vault.web.memories import memory_context
-from vault.web.memory_forms import day_read, member_read, moment_typed, tags_read
+from vault.web.memory_forms import day_read, member_read, moment_typed, tags_read, version_shown
 
 LONGEST_REASON = 500
 
@@ -62,8 +62,7 @@ def memory_rollback(request: HttpRequest, actor: Actor, memory_id: UUID) -> Http
 
 
 def _save(form: QueryDict, actor: Actor, memory_id: UUID) -> None:
-    number = number_or_none(form.get("version", ""))
-    expected = {number} if number else None
+    expected = version_shown(form)
     cube_update_ask(actor=actor, cube_id=memory_id, expected_versions=expected)  # before what is wrong with the form
     changes, reason = _changes(form), _reason(form)
     cube_update(actor=actor, cube_id=memory_id, expected_versions=expected, changes=changes, reason=reason)

@@ -4,15 +4,38 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TypeVar
 from urllib.parse import urlsplit
+from uuid import UUID
 
 from django.http import QueryDict
 from django.utils import timezone
 
 from governance.errors import FieldError, Invalid
 from governance.time_range import moment_checked
+from governance.web.paging import number_or_none, uuid_or_none
 
 MOST_TAGS, LONGEST_TAG = 50, 100
 Kind = TypeVar("Kind", bound=StrEnum)
+
+
+def chosen_read(form: QueryDict) -> dict[UUID, int | None]:
+    """Return the chosen memories, each with the version that its page showed: `id@3`, or `id` without one."""
+    chosen: dict[UUID, int | None] = {}
+    for text in form.getlist("id"):
+        memory, _, version = text.partition("@")
+        if (memory_id := uuid_or_none(memory)) is not None:
+            chosen[memory_id] = number_or_none(version)
+    return chosen
+
+
+def chosen_text(memory_id: UUID, version: int | None) -> str:
+    """A chosen memory as `chosen_read` reads it."""
+    return f"{memory_id}@{version}" if version else str(memory_id)
+
+
+def version_shown(form: QueryDict) -> set[int] | None:
+    """Return the version that the page of a memory showed: another one by now is refused."""
+    number = number_or_none(form.get("version", ""))
+    return {number} if number else None
 
 
 def query_of(address: str) -> str:

@@ -19,7 +19,6 @@ from governance.database import acting
 from governance.errors import Conflict, DomainError, FieldError, IllegalTransition, Invalid, VersionConflict
 from governance.versions import versions_read
 from governance.web.pages import draw, page, see_other
-from governance.web.paging import number_or_none, uuid_or_none
 from vault.cubes.changing import cube_change_ask
 from vault.cubes.lookup import locate_readable
 from vault.lifecycle.fusion import cube_split, cubes_fuse, fusion_propose, fusion_undo, split_propose
@@ -29,7 +28,7 @@ from vault.namespaces.rules import PathError, path_checked
 from vault.reviews.feedback import Feedback, cube_feedback
 from vault.vocabulary import FeedbackKind, FeedbackOutcome, Layer, State
 from vault.web.labels import LAYERS
-from vault.web.memory_forms import member_read
+from vault.web.memory_forms import chosen_read, member_read, version_shown
 
 TITLES: dict[str, Promise] = {
     "fuse": gettext_lazy("Fuse memories"),
@@ -59,7 +58,7 @@ REFUSALS = (Invalid, IllegalTransition, Conflict)  # shown above the form
 def fuse(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """The proposed text of the chosen memories, to be changed; with `confirmed` they are fused."""
     form = request.POST
-    ids = [one for one in (uuid_or_none(text) for text in form.getlist("id")) if one]
+    ids = list(chosen_read(form))
     if form.get("confirmed") != "yes":
         return _fusion_proposed(request, actor, ids)
     text, shown = _text(form.get("content", "")), form.get("version", "")
@@ -109,7 +108,7 @@ def split(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBa
         parts = [part.strip() for part in text.split(SEPARATOR) if part.strip()]
         reason = request.POST.get("reason", "").strip()
         made = cube_split(
-            actor=actor, cube_id=memory_id, parts=parts, reason=reason, expected_versions=_expected(request)
+            actor=actor, cube_id=memory_id, parts=parts, reason=reason, expected_versions=version_shown(request.POST)
         )
     except REFUSALS as fault:
         context = {"text": text, "next": after, "version": request.POST.get("version", "")}
@@ -129,7 +128,7 @@ def promote(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponse
         return _form(request, "promote", context)
     try:
         layer = member_read(Layer, request.POST, "layer")
-        cube_promote(actor=actor, cube_id=memory_id, layer=layer, expected_versions=_expected(request))
+        cube_promote(actor=actor, cube_id=memory_id, layer=layer, expected_versions=version_shown(request.POST))
     except REFUSALS as fault:
         return _form(request, "promote", context, fault)
     return _done(request, memory_id, _("Layer changed"))
@@ -148,7 +147,7 @@ def copy(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBas
     context["namespace"] = request.POST.get("namespace", "").strip()
     try:
         path = _path(context["namespace"])
-        made = cube_copy(actor=actor, cube_id=memory_id, namespace=path, expected_versions=_expected(request))
+        made = cube_copy(actor=actor, cube_id=memory_id, namespace=path, expected_versions=version_shown(request.POST))
     except REFUSALS as fault:
         return _form(request, "copy", context, fault)
     return _done(request, made.id, _("Copied"))
@@ -158,7 +157,7 @@ def copy(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBas
 @page
 def recall(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
     """Bring an archived memory back: every search finds it again."""
-    cube_transition(actor=actor, cube_id=memory_id, to=State.ACTIVATED)
+    cube_transition(actor=actor, cube_id=memory_id, to=State.ACTIVATED, expected_versions=version_shown(request.POST))
     return _done(request, memory_id, _("Recalled from the archive"))
 
 
@@ -170,7 +169,7 @@ def feedback(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpRespons
     text = _text(form.get("correction", ""))
     try:
         kind = member_read(FeedbackKind, form, "kind")
-        expected = None if kind is FeedbackKind.USEFUL else _expected(request)
+        expected = None if kind is FeedbackKind.USEFUL else version_shown(request.POST)
         given = Feedback(kind, text)
         result = cube_feedback(actor=actor, cube_id=memory_id, feedback=given, expected_versions=expected)
     except REFUSALS as fault:
@@ -188,7 +187,7 @@ def feedback(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpRespons
 @page
 def unfuse(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
     """Undo the fusion or the split that a memory is part of; then show what it was made of."""
-    plan = fusion_undo(actor=actor, cube_id=memory_id)
+    plan = fusion_undo(actor=actor, cube_id=memory_id, expected_versions=version_shown(request.POST))
     return _done(request, plan.parents[0].id, _("Undone: the memories have their earlier state again"))
 
 
@@ -229,9 +228,3 @@ def _path(text: str) -> str:
 def _version(actor: Actor, memory_id: UUID) -> int:
     with acting(actor):
         return locate_readable(actor, memory_id).version
-
-
-def _expected(request: HttpRequest) -> set[int] | None:
-    """The version that the form showed: another one by now is refused."""
-    number = number_or_none(request.POST.get("version", ""))
-    return {number} if number else None

@@ -32,6 +32,7 @@ from vault.store.publishing import PublicationDraft, publication_create, tenants
 from vault.vocabulary import PackState, Treatment
 from vault.web.labels import PII_KINDS
 from vault.web.memory_actions import draft_read
+from vault.web.memory_forms import chosen_read
 from vault.web.store_forms import OfferForm, PackForm, VersionForm
 
 CHOICE = "pack_choice"  # of the session
@@ -161,7 +162,7 @@ def _status(form: Any) -> int:
 
 def _choice_keep(request: HttpRequest) -> None:
     """Raises Invalid for a search, which has no end."""
-    ids = [one for one in (uuid_or_none(text) for text in request.POST.getlist("id")) if one][:MOST_IDS]
+    ids = list(chosen_read(request.POST))[:MOST_IDS]
     chosen = draft_read(request.POST, "export", ids)
     if chosen.filters is None:
         request.session[CHOICE] = {"ids": [str(one) for one in chosen.ids]}

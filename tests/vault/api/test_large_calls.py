@@ -137,11 +137,11 @@ def test_texts_of_many_at_once_are_read_before_their_transaction(
     ids = [UUID(alice.add(text)["id"]) for text in TEXTS]
     actor = world.alice.actor
     if action == "restore":
-        bulk_apply(actor=actor, action=BulkAction.DELETE, ids=ids, arguments=BulkArguments())
+        bulk_apply(actor=actor, action=BulkAction.DELETE, chosen=dict.fromkeys(ids), arguments=BulkArguments())
     within.clear()
     arguments = BulkArguments(tag="heron", namespace="/elsewhere")
     for call in (bulk_rehearse, bulk_apply):
-        outcome = call(actor=actor, action=BulkAction(action), ids=ids, arguments=arguments)
+        outcome = call(actor=actor, action=BulkAction(action), chosen=dict.fromkeys(ids), arguments=arguments)
         assert len(outcome.done) == len(ids)
     assert within.count(False) >= 2 * len(ids)
     assert sum(within) == (2 * len(ids) if action == "tag" else 0), "a new tag is looked at with its memory locked"
