@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 from django.utils.functional import Promise
-from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext, ngettext, ngettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from governance.errors import DomainError
@@ -54,6 +54,16 @@ MEANINGS: dict[str, Promise] = {
     Topic.SUMMARIES_WRITE: _("Sums up namespaces and conversations that changed since their last summary."),
     Topic.BEHAVIOUR_UPDATE: _("Computes heat and importance of memories from how often they were used."),
 }
+# "A run now would …": the effects of the kinds that do something else than changing memories.
+EFFECTS: dict[str, Promise] = {
+    Topic.AUDIT_EXPORT: ngettext_lazy("export %(n)s entry", "export %(n)s entries", "n"),
+    Topic.MEMORIES_EXPORT: ngettext_lazy("export %(n)s memory", "export %(n)s memories", "n"),
+    Topic.INDEX_CHECK: ngettext_lazy("find faults of %(n)s memory", "find faults of %(n)s memories", "n"),
+    Topic.FUSIONS_PROPOSE: ngettext_lazy("propose %(n)s fusion", "propose %(n)s fusions", "n"),
+    Topic.CONFLICTS_PROPOSE: ngettext_lazy("ask about %(n)s contradiction", "ask about %(n)s contradictions", "n"),
+    Topic.SUMMARIES_WRITE: ngettext_lazy("write %(n)s summary", "write %(n)s summaries", "n"),
+}
+EFFECT: Promise = ngettext_lazy("change %(n)s memory", "change %(n)s memories", "n")
 STATUSES: dict[JobStatus, tuple[str, Promise]] = {
     JobStatus.PENDING: ("waiting", _("Waiting")),
     JobStatus.RUNNING: ("running", _("Running")),
@@ -95,6 +105,12 @@ def meaning_words(kind: str) -> str:
     return str(MEANINGS.get(kind, ""))
 
 
+def effect_words(kind: str, count: int) -> str:
+    """Return the effect of a run, as `change 5 memories`."""
+    words: str = EFFECTS.get(kind, EFFECT) % {"n": count}
+    return words
+
+
 def result_words(view: JobView) -> str:
     """Return a sentence about the result of a job, if the result has counts."""
     result = view.result if isinstance(view.result, Mapping) else {}
@@ -123,6 +139,12 @@ def error_words(view: JobView) -> str:
         return str(EXHAUSTED[code])
     explained = EXPLANATIONS.get(code, EXPLANATIONS[DomainError.code])
     return str(explained.title)
+
+
+def reason_words(code: str) -> str:
+    """Return the reason for which a job left a memory as it was; the code of one that has no words."""
+    explained = EXPLANATIONS.get(code)
+    return str(explained.title) if explained else code
 
 
 def duration_words(time: timedelta) -> str:

@@ -1,7 +1,7 @@
 """Jobs: what runs, what failed and what waits for a person; one job; its cancelling, retrying and undoing."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -15,12 +15,14 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.access.decisions.services import is_allowed
 from governance.actor import Actor
+from governance.database import acting
 from governance.heartbeats import Part, silent_parts
 from governance.jobs.kinds import kind_of
 from governance.jobs.schedules import schedules_list
 from governance.jobs.selectors import OPEN, JobView, job_get, jobs_list
 from governance.jobs.services import job_cancel, job_retry, job_undo
 from governance.jobs.summary import jobs_summary
+from governance.naming import names_find
 from governance.pages import First
 from governance.vocabulary import JobStatus, Permission, Topic
 from governance.web.charts import bars_of, shares_of
@@ -31,6 +33,7 @@ from governance.web.job_words import (
     duration_words,
     error_words,
     kind_words,
+    reason_words,
     result_words,
 )
 from governance.web.pages import draw, page, see_other, wants_part
@@ -68,6 +71,15 @@ class ShownJob:
         return self.view.status in OPEN
 
 
+@dataclass(frozen=True)
+class LeftOut:
+    """A memory that a job could not change: its id, the path of its namespace and the reason."""
+
+    id: UUID
+    place: str
+    reason: str
+
+
 @require_http_methods(["GET", "HEAD"])
 @page
 def jobs(request: HttpRequest, actor: Actor) -> HttpResponseBase:
@@ -96,7 +108,13 @@ def job(request: HttpRequest, actor: Actor, job_id: UUID) -> HttpResponseBase:
     view = job_get(actor=actor, job_id=job_id)
     raw = json.dumps(view.result, ensure_ascii=False, indent=2) if view.result else ""
     error = json.dumps(view.error, ensure_ascii=False, indent=2) if view.error else ""
-    context = {"job": _jobs_drawn(actor, [view])[0], "result": raw, "error": error, "here": request.path}
+    context = {
+        "job": _jobs_drawn(actor, [view])[0],
+        "left_out": _left_out(actor, view),
+        "result": raw,
+        "error": error,
+        "here": request.path,
+    }
     if view.status is JobStatus.SUCCEEDED and view.kind in FILES:
         context["file"] = reverse(FILES[Topic(view.kind)], args=[view.id])
     template = "governance/jobs/_job.html" if wants_part(request) else "governance/jobs/job.html"
@@ -151,6 +169,23 @@ def _shown(view: JobView, runnable: bool) -> ShownJob:
         may_retry=view.status is JobStatus.FAILED and runnable,
         may_undo=view.undo_until is not None and now < view.undo_until and runnable,
     )
+
+
+def _left_out(actor: Actor, view: JobView) -> list[LeftOut]:
+    """The memories that a job could not change, to who manages operations: others may not see where they are."""
+    if not is_allowed(actor, Permission.OPERATIONS_MANAGE):
+        return []
+    parked = (view.error or {}).get("errors", ())
+    skipped = view.result.get("skipped", ()) if isinstance(view.result, Mapping) else ()
+    named = [(one["field"], one["message"]) for one in parked] or [(one["id"], one["code"]) for one in skipped]
+    codes = {id: code for text, code in named if (id := uuid_or_none(text))}
+    with acting(actor):
+        names = names_find(actor.tenant_id, codes)
+    return [
+        LeftOut(id, str(names[id]), reason_words(code))
+        for id, code in codes.items()
+        if id in names and names[id].kind == "memory"
+    ]
 
 
 def _took(view: JobView, now: datetime) -> str:

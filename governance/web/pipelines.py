@@ -25,7 +25,7 @@ from governance.jobs.schedules import (
 from governance.naming import Name, names_find
 from governance.pages import First
 from governance.vocabulary import JobStatus, Permission
-from governance.web.job_words import STATUSES, cron_words, kind_words, meaning_words
+from governance.web.job_words import STATUSES, cron_words, effect_words, kind_words, meaning_words
 from governance.web.pages import draw, page, see_other
 
 if TYPE_CHECKING:
@@ -39,9 +39,9 @@ COUNT_SOON = "soon"
 
 @dataclass(frozen=True)
 class Counted:
-    """The changes of a run now: the number of rows, and some of its memories with their namespaces."""
+    """The effect of a run now, in words, and some of its memories with their namespaces."""
 
-    count: int
+    effect: str
     memories: tuple[tuple[UUID, str], ...] = ()
 
 
@@ -101,12 +101,15 @@ def _counted(actor: Actor, rows: "Sequence[Schedule]", asked: str) -> dict[UUID,
     found = {row.id: schedule_preview(actor=actor, schedule_id=row.id) for row in wanted if _may_count(actor, row.kind)}
     with acting(actor):
         names = names_find(actor.tenant_id, [one for preview in found.values() for one in preview.ids[:NAMED]])
-    return {id: _named(preview, names) for id, preview in found.items()}
+    kinds = {row.id: row.kind for row in wanted}
+    return {id: _named(kinds[id], preview, names) for id, preview in found.items()}
 
 
-def _named(preview: Preview, names: Mapping[UUID, Name]) -> Counted:
+def _named(kind: str, preview: Preview, names: Mapping[UUID, Name]) -> Counted:
     named = [(one, names[one]) for one in preview.ids[:NAMED] if one in names]
-    return Counted(preview.count, tuple((one, str(name)) for one, name in named if name.kind == "memory"))
+    return Counted(
+        effect_words(kind, preview.count), tuple((one, str(name)) for one, name in named if name.kind == "memory")
+    )
 
 
 def _may_count(actor: Actor, kind: str) -> bool:

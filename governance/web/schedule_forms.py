@@ -1,17 +1,16 @@
 """The form of a schedule: times as people say them, written as the cron expression that the API takes."""
 
-import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.utils.translation import gettext_lazy as _
-from pydantic import TypeAdapter
 
 from governance.errors import Invalid
-from governance.jobs.kinds import kind_of, schedulable_kinds
 from governance.jobs.schedules import ScheduleDraft
 from governance.web.faults import fault_texts
 from governance.web.job_words import WEEKDAYS
+from governance.web.setting_forms import SettingsForm
 
 if TYPE_CHECKING:
     from governance.models import Schedule
@@ -28,7 +27,9 @@ EVERY = [(number, number) for number in ("5", "10", "15", "20", "30")]
 
 
 class ScheduleForm(forms.Form):
-    """kind is fixed beside it. Fields of another rhythm than the chosen one are not looked at."""
+    """kind is fixed beside it; `chosen` has its settings. Fields of another rhythm than the chosen one are not looked
+    at.
+    """
 
     rhythm = forms.ChoiceField(label=_("Runs"), choices=RHYTHMS)
     minutes = forms.ChoiceField(label=_("Minutes between runs"), choices=EVERY, required=False)
@@ -44,28 +45,21 @@ class ScheduleForm(forms.Form):
         help_text=_("Minute, hour, day of the month, month, weekday."),
     )
     timezone = forms.CharField(label=_("Time zone"), max_length=64, widget=forms.TextInput(attrs={"list": "zones"}))
-    settings = forms.CharField(
-        label=_("Settings of the job, as JSON"), required=False, widget=forms.Textarea(attrs={"rows": 8})
-    )
     enabled = forms.BooleanField(label=_("On"), required=False)
 
-    def __init__(self, *args: Any, kind: str, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.fields["settings"].help_text = settings_words(kind)
-        for bound in self.visible_fields():
+    def __init__(
+        self, data: Mapping[str, Any] | None = None, *, kind: str, initial: dict[str, Any] | None = None
+    ) -> None:
+        super().__init__(data, initial=initial)
+        self.chosen = SettingsForm(data, kind=kind, initial=(initial or {}).get("settings"))
+        for bound in [*self.visible_fields(), *self.chosen.visible_fields()]:
             widget = bound.field.widget
             style = "form-select" if isinstance(widget, forms.Select) else "form-control"
             widget.attrs["class"] = "toggle" if isinstance(widget, forms.CheckboxInput) else style
 
-    def clean_settings(self) -> dict[str, Any]:
-        text = self.cleaned_data["settings"].strip()
-        try:
-            found = json.loads(text) if text else {}
-        except (ValueError, RecursionError):
-            found = None
-        if not isinstance(found, dict):
-            raise forms.ValidationError(_('Write a JSON object, as in {"format": "csv"}, or nothing.'))
-        return found
+    def is_valid(self) -> bool:
+        """Return whether both the times and the settings can be used; each is checked, so that all faults show."""
+        return all([super().is_valid(), self.chosen.is_valid()])
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
@@ -83,46 +77,19 @@ class ScheduleForm(forms.Form):
             "cron": cron_of(cleaned),
             "timezone": cleaned["timezone"].strip(),
             "enabled": cleaned["enabled"],
-            "settings": cleaned["settings"],
+            "settings": self.chosen.cleaned_data,
         }
 
     def draft(self, kind: str) -> ScheduleDraft:
         return ScheduleDraft(kind=kind, **self.changes())
 
     def blame(self, failure: Invalid) -> None:
-        """Show each fault at its field; what has none, above the form."""
+        """Show each fault at its field, or above the settings."""
         for fault in failure.errors:
-            field = fault.field.partition(".")[0]
-            self.add_error(field if field in self.fields else None, str(fault_texts([fault])[0].words))
-
-
-def settings_words(kind: str) -> str:
-    """The settings that a kind of job knows, each with its choices, as in `forgetting: keep, lru or heat`."""
-    words = []
-    for name, schema in _schema(kind).get("properties", {}).items():
-        choices = [str(one) for one in schema.get("enum", ()) if one != ""]
-        words.append(f"{name}: {' / '.join(choices)}" if choices else name)
-    return "; ".join(words)
-
-
-def settings_default(kind: str) -> str:
-    """The default settings of a kind of job, as JSON; empty where a run needs none."""
-    schema = _schema(kind)
-    found = {name: one["default"] for name, one in schema.get("properties", {}).items() if "default" in one}
-    return json.dumps(found, ensure_ascii=False, indent=2) if found and not schema.get("required") else ""
-
-
-def _schema(kind: str) -> dict[str, Any]:
-    """The JSON schema of the settings, with its references replaced."""
-    known = kind_of(kind).settings if kind in schedulable_kinds() else None
-    if known is None:
-        return {}
-    schema = TypeAdapter(known).json_schema()
-    definitions = schema.get("$defs", {})
-    for name, one in schema.get("properties", {}).items():
-        if reference := one.get("$ref"):
-            schema["properties"][name] = {**definitions[reference.rpartition("/")[2]], **one}
-    return schema
+            if fault.field in self.fields:
+                self.add_error(fault.field, str(fault_texts([fault])[0].words))
+            else:
+                self.chosen.blame(fault)
 
 
 def cron_of(cleaned: dict[str, Any]) -> str:
@@ -140,12 +107,11 @@ def cron_of(cleaned: dict[str, Any]) -> str:
 
 def initial_of(schedule: "Schedule") -> dict[str, Any]:
     """The fields that say this schedule."""
-    settings = json.dumps(schedule.settings, ensure_ascii=False, indent=2) if schedule.settings else ""
     return {
         **rhythm_of(schedule.cron),
         "timezone": schedule.timezone,
         "enabled": schedule.enabled,
-        "settings": settings,
+        "settings": schedule.settings,
     }
 
 

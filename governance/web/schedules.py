@@ -1,7 +1,7 @@
 """Schedules: made, changed, tried out, run now and removed. Each form works without JavaScript."""
 
 from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.errors import Conflict, Invalid, NotFound
-from governance.jobs.kinds import Preview, kind_of, schedulable_kinds
+from governance.jobs.kinds import kind_of, schedulable_kinds
 from governance.jobs.schedules import (
     schedule_create,
     schedule_get,
@@ -24,11 +24,14 @@ from governance.jobs.schedules import (
     schedule_update,
 )
 from governance.vocabulary import Permission
-from governance.web.job_words import cron_words, kind_words, meaning_words
+from governance.web.job_words import cron_words, effect_words, kind_words, meaning_words
 from governance.web.pages import draw, page, see_other
 from governance.web.return_page import is_here
-from governance.web.schedule_forms import ScheduleForm, initial_of, settings_default
+from governance.web.schedule_forms import ScheduleForm, initial_of
 from governance.web.zones import ZONES
+
+if TYPE_CHECKING:
+    from governance.models import Schedule
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -47,7 +50,6 @@ def schedule_new(request: HttpRequest, actor: Actor) -> HttpResponseBase:
             "rhythm": "day",
             "at": "03:00",
             "timezone": timezone.get_current_timezone_name(),
-            "settings": settings_default(kind),
             "enabled": True,
         }
         return _form(request, ScheduleForm(initial=initial, kind=kind), kind)
@@ -68,7 +70,7 @@ def schedule(request: HttpRequest, actor: Actor, schedule_id: UUID) -> HttpRespo
     found = schedule_get(actor=actor, schedule_id=schedule_id)
     more: dict[str, Any] = {"schedule": found, "words": cron_words(found.cron)}
     if request.method != "POST":
-        more["preview"] = _preview(request, actor, schedule_id)
+        more["effect"] = _effect(request, actor, found)
         return _form(request, ScheduleForm(initial=initial_of(found), kind=found.kind), found.kind, more)
     form = ScheduleForm(request.POST, kind=found.kind)
     try:
@@ -102,13 +104,14 @@ def schedule_end(request: HttpRequest, actor: Actor, schedule_id: UUID) -> HttpR
     return see_other(reverse("pipelines"))
 
 
-def _preview(request: HttpRequest, actor: Actor, schedule_id: UUID) -> Preview | None:
+def _effect(request: HttpRequest, actor: Actor, found: "Schedule") -> str:
+    """The effect of a run now in words, where the address asks for it."""
     if "preview" not in request.GET:
-        return None
+        return ""
     try:
-        return schedule_preview(actor=actor, schedule_id=schedule_id)
+        return effect_words(found.kind, schedule_preview(actor=actor, schedule_id=found.id).count)
     except Conflict:
-        return None  # this kind has none, and the page offers none
+        return ""  # this kind has none, and the page offers none
 
 
 def _form(request: HttpRequest, form: ScheduleForm, kind: str, more: dict[str, Any] | None = None) -> HttpResponseBase:
@@ -122,5 +125,5 @@ def _form(request: HttpRequest, form: ScheduleForm, kind: str, more: dict[str, A
         "action": request.path if more else f"{request.path}?{urlencode({'kind': kind})}",
         **(more or {}),
     }
-    status = HTTPStatus.UNPROCESSABLE_ENTITY if form.errors else HTTPStatus.OK
+    status = HTTPStatus.UNPROCESSABLE_ENTITY if form.errors or form.chosen.errors else HTTPStatus.OK
     return draw(request, "governance/jobs/schedule.html", context, status=status)

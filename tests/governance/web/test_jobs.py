@@ -1,5 +1,6 @@
 """The page of jobs: whose they are, cancelled, retried, given up; schedules made, changed, run and removed."""
 
+import dataclasses
 import re
 from collections.abc import Callable
 
@@ -8,10 +9,12 @@ import pytest
 from django.test import Client
 
 from governance.heartbeats import Part
-from governance.jobs.kinds import schedulable_kinds
+from governance.jobs.kinds import kind_of, schedulable_kinds
 from governance.outbox.routes import MAX_ATTEMPTS
 from governance.web.job_words import KINDS, PARTS, cron_words, meaning_words
 from governance.web.schedule_forms import ScheduleForm, cron_of, rhythm_of
+from governance.web.setting_forms import SettingsForm
+from governance.web.setting_words import LABELS
 from tests.factories import World
 from tests.governance.web.visitors import signed_in, statements
 from tests.vault.outbox import run_jobs
@@ -25,9 +28,12 @@ NIGHTLY = {
     "day": "",
     "cron": "",
     "timezone": "Europe/Berlin",
-    "settings": '{"format": "csv"}',
+    "settings-format": "csv",
+    "settings-filters": "",
     "enabled": "on",
 }
+
+SWEEP = {"settings-forgetting": "lru", "settings-limit": "", "settings-youngest_days": "5", "settings-purge": "on"}
 
 
 def promise(world: World, who: str, **body: object) -> str:
@@ -118,7 +124,7 @@ def test_a_schedule_is_made_changed_switched_run_and_removed(world: World) -> No
     address = schedule_address(client)
     page = text_of(client, f"{address}?preview")
     assert 'value="03:30"' in page
-    assert "A run now would change" in page
+    assert re.search(r"A run now would export [1-9]\d* entr(y|ies)\. Nothing was changed\.", page)
     assert client.post(address, NIGHTLY | {"rhythm": "hour", "at": "00:05"}).status_code == 303
     assert "Every hour, 5 min past" in text_of(client, "/jobs/")
     assert client.post(f"{address}switch/", {"enabled": "no"}).status_code == 303
@@ -137,8 +143,8 @@ def test_a_schedule_is_made_changed_switched_run_and_removed(world: World) -> No
         ({"rhythm": "cron", "cron": "daily"}, "Write five fields"),
         ({"rhythm": "day", "at": ""}, "Say at what time."),
         ({"rhythm": "month"}, "Say on which day."),
-        ({"settings": "[1]"}, "Write a JSON object"),
-        ({"settings": '{"colour": 1}'}, "unknown"),
+        ({"settings-format": "pdf"}, "Select a valid choice."),
+        ({"settings-filters": "memory.deleted"}, "Write name=value in each line."),
     ],
 )
 def test_a_form_that_cannot_be_used_keeps_what_was_typed(world: World, change: dict[str, str], told: str) -> None:
@@ -148,6 +154,58 @@ def test_a_form_that_cannot_be_used_keeps_what_was_typed(world: World, change: d
     assert told in response.content.decode()
     assert (change | {"timezone": change.get("timezone", "Asia/Tokyo")})["timezone"] in response.content.decode()
     assert "Nothing is scheduled" in text_of(client, "/jobs/")
+
+
+def test_settings_of_a_job_are_fields_with_bounds_and_keep_what_was_typed(world: World) -> None:
+    client, address = signed_in(world.olivia), "/jobs/schedules/new/?kind=lifecycle.sweep"
+    empty = text_of(client, address)
+    assert re.search(r'<input type="number" name="settings-limit" min="0" max="1000"[^>]*>', empty)
+    assert re.search(r'name="settings-youngest_days" value="30" min="0" max="3650"', empty)
+    assert "Empty: the limit of the forgetting policy." in empty
+    for name, value, told in (
+        ("settings-limit", "1001", "less than or equal to 1000"),
+        ("settings-youngest_days", "", "This field is required."),
+        ("settings-forgetting", "never", "Select a valid choice."),
+    ):
+        refused = client.post(address, NIGHTLY | SWEEP | {name: value})
+        page = refused.content.decode()
+        assert (refused.status_code, told in page) == (422, True)
+        assert f'id="id_{name}_error"' in page
+        assert value in page
+    assert "Nothing is scheduled" in text_of(client, "/jobs/")
+    assert client.post(address, NIGHTLY | SWEEP).status_code == 303
+    (made,) = world.client("olivia").get("schedules/").json["results"]
+    assert made["settings"] == {
+        "forgetting": "lru",
+        "limit": None,
+        "youngest_days": 5,
+        "archive": False,
+        "purge": True,
+    }
+    page = text_of(client, schedule_address(client))
+    assert '<option value="lru" selected>Least recently used</option>' in page
+    assert 'name="settings-youngest_days" value="5"' in page
+    assert re.search(r'name="settings-purge"[^>]* checked', page)
+    assert not re.search(r'name="settings-archive"[^>]* checked', page)
+
+
+def test_filters_of_an_export_are_lines_and_a_wrong_one_is_refused(world: World) -> None:
+    client, address = signed_in(world.olivia), "/jobs/schedules/new/?kind=audit.export"
+    refused = client.post(address, NIGHTLY | {"settings-filters": "colour=red"})
+    assert (refused.status_code, "colour=red" in refused.content.decode()) == (422, True)
+    lines = "verb = memory.deleted\r\noutcome=allowed\r\n"
+    assert client.post(address, NIGHTLY | {"settings-filters": lines}).status_code == 303
+    (made,) = world.client("olivia").get("schedules/").json["results"]
+    assert made["settings"]["filters"] == {"verb": "memory.deleted", "outcome": "allowed"}
+    assert "verb=memory.deleted\noutcome=allowed" in text_of(client, schedule_address(client))
+
+
+def test_each_setting_of_each_kind_has_words() -> None:
+    for kind in schedulable_kinds():
+        settings = kind_of(kind).settings
+        assert settings is not None
+        assert list(SettingsForm(kind=kind).fields) == [one.name for one in dataclasses.fields(settings)]
+        assert {*SettingsForm(kind=kind).fields} <= {*LABELS}
 
 
 @pytest.mark.parametrize(("who", "status"), [("alice", 403), ("bob", 403), ("charlie", 404)])
@@ -198,7 +256,7 @@ def test_a_cron_expression_becomes_a_sentence_where_it_is_short(cron: str, words
     ["*/20 * * * *", "0 * * * *", "15 * * * *", "0 2 * * *", "30 9 * * 5", "0 0 1 * *", "0 0 1 1 *", "* * * * *"],
 )
 def test_the_form_of_a_schedule_says_its_cron_expression(cron: str) -> None:
-    form = ScheduleForm(kind="audit.export", data={"timezone": "UTC", "enabled": "on", **rhythm_of(cron)})
+    form = ScheduleForm(kind="audit.export", data=NIGHTLY | {"at": "", "weekday": ""} | rhythm_of(cron))
     assert form.is_valid(), form.errors
     assert cron_of(form.cleaned_data) == cron
 
@@ -224,9 +282,9 @@ def test_pipelines_show_the_next_runs_and_count_what_they_would_touch(world: Wor
     page = text_of(client, "/pipelines/")
     assert "Every hour, 30 min past" in page
     assert "Not scheduled" in page
-    assert not re.search(r"would touch \d", page)
+    assert not re.search(r"would export \d", page)
     for asked in ("soon", schedule_address(client).rstrip("/").rpartition("/")[2]):
-        assert re.search(r"would touch [1-9]\d* row", text_of(client, f"/pipelines/?count={asked}"))
+        assert re.search(r"would export [1-9]\d* entr(y|ies)", text_of(client, f"/pipelines/?count={asked}"))
     off = client.post(f"{schedule_address(client)}switch/", {"enabled": "no", "next": "/pipelines/"})
     assert (off.status_code, off["Location"]) == (303, "/pipelines/")
     assert "Nothing runs in the next 24 hours" in text_of(client, "/pipelines/?count=soon")
@@ -239,7 +297,7 @@ def test_a_count_leads_to_memories_that_would_change(world: World, superuser: Su
     memory = reply.json["results"][0]["id"]
     superuser().execute("UPDATE vault_cube SET expires_at = now() - interval '1 hour' WHERE id = %s", [memory])
     client = signed_in(world.olivia)
-    sweep = NIGHTLY | {"rhythm": "hour", "settings": ""}
+    sweep = NIGHTLY | {"rhythm": "hour", **SWEEP}
     assert client.post("/jobs/schedules/new/?kind=lifecycle.sweep", sweep).status_code == 303
     page = text_of(client, "/pipelines/?count=soon")
     assert f"/memories/{memory}/" in page

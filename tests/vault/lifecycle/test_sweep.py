@@ -19,6 +19,7 @@ from tests.factories import World
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
+from vault.lifecycle.attempts import ATTEMPTS
 from vault.lifecycle.forgetting import POLICIES, Forgetting, Use, archived_because
 from vault.lifecycle.sweep import lifecycle_sweep
 from vault.models import Cube, StateTransition
@@ -159,7 +160,7 @@ def test_preview_counts_and_changes_nothing(world: World, olivia: Contract, old:
     assert (previewed.status, previewed.json["count"], previewed.json["ids"]) == (200, 1, [forgotten])
     assert states(world)[forgotten] == "generated"
     page = signed_in(world.olivia).get(f"/jobs/schedules/{schedule_id}/?preview")
-    assert "A run now would change 1 row." in page.text
+    assert "A run now would change 1 memory. Nothing was changed." in page.text
 
 
 def test_memory_is_erased_with_the_statements_that_were_read_out_of_it(
@@ -250,3 +251,53 @@ def test_expired_memory_is_renewed_with_a_new_expiry(
 def _expire(world: World, memory_id: str) -> None:
     with acting(world.alice.actor):
         Cube.objects.filter(id=memory_id).update(expires_at=Now())
+
+
+# One memory cannot be archived: its UPDATE changes no row. The sequence counts the attempts, those rolled back too.
+STUBBORN = """
+CREATE SEQUENCE test_attempts;
+CREATE FUNCTION test_refuse() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS
+  $$ BEGIN PERFORM nextval('public.test_attempts'); RETURN NULL; END $$;
+CREATE TRIGGER test_refuse BEFORE UPDATE ON vault_cube FOR EACH ROW
+  WHEN (OLD.id = '{id}' AND NEW.state = 'archived') EXECUTE FUNCTION test_refuse()
+"""
+
+
+def test_memory_that_fails_is_retried_then_parked_and_changed_once_an_admin_retries_the_job(
+    world: World, olivia: Contract, alice: Contract, charlie: Contract, old: Callable[..., str], superuser: Superuser
+) -> None:
+    stubborn, willing = old("The heron nests by the mill.", 90), old("The otter swims.", 90)
+    superuser().execute(STUBBORN.format(id=stubborn).encode())
+    schedule = olivia.post("schedules/", SWEEP).json["id"]
+    job = olivia.post(f"schedules/{schedule}/run/", {}).json["job"]["id"]
+    run_jobs()
+    row = superuser().execute("SELECT last_value FROM test_attempts").fetchone()
+    assert row == (2 * ATTEMPTS,), "in each attempt with all others first, then by itself"
+    assert (states(world)[stubborn], states(world)[willing]) == ("generated", "archived")
+
+    admin = signed_in(world.olivia)
+    parked = olivia.get(f"jobs/{job}/").json
+    assert (parked["status"], parked["dead_letter"], parked["result"]["archived"]) == ("failed", True, 1)
+    assert parked["error"]["errors"] == [{"field": stubborn, "message": "conflict"}]
+    assert f'action="/jobs/{job}/retry/"' in admin.get("/jobs/?list=dead").content.decode()
+    page = admin.get(f"/jobs/{job}/").content.decode()
+    assert f'<a href="/memories/{stubborn}/">' in page
+    assert f"/memories/{willing}/" not in page
+    for who, client, status in (("alice", alice, 403), ("charlie", charlie, 404)):
+        assert client.post(f"jobs/{job}/retry/").status == status
+        assert signed_in(world.person(who)).post(f"/jobs/{job}/retry/").status_code == status
+    run_jobs()
+    assert states(world)[stubborn] == "generated"
+
+    superuser().execute("DROP TRIGGER test_refuse ON vault_cube")
+    assert admin.post(f"/jobs/{job}/retry/").status_code == 303
+    run_jobs()
+    ended = olivia.get(f"jobs/{job}/").json
+    assert (ended["status"], ended["dead_letter"], ended["error"]) == ("succeeded", False, None)
+    assert (ended["result"]["archived"], ended["result"]["codes"]) == (2, {})
+    assert states(world)[stubborn] == "archived"
+    assert f"/jobs/{job}/" not in admin.get("/jobs/?list=dead").content.decode()
+    with acting(world.olivia.actor):
+        assert sorted(map(str, StateTransition.objects.values_list("cube_id", flat=True))) == sorted(
+            [stubborn, willing]
+        )
