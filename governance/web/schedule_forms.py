@@ -35,7 +35,7 @@ class ScheduleForm(forms.Form):
     minutes = forms.ChoiceField(label=_("Minutes between runs"), choices=EVERY, required=False)
     at = forms.TimeField(label=_("At"), required=False, widget=forms.TimeInput(attrs={"type": "time"}, format="%H:%M"))
     weekday = forms.ChoiceField(
-        label=_("On"), choices=[(str(n), day) for n, day in enumerate(WEEKDAYS)], required=False
+        label=_("Weekday"), choices=[(str(n), day) for n, day in enumerate(WEEKDAYS)], required=False
     )
     day = forms.IntegerField(label=_("Day of the month"), min_value=1, max_value=31, required=False)
     cron = forms.CharField(
@@ -45,7 +45,7 @@ class ScheduleForm(forms.Form):
         help_text=_("Minute, hour, day of the month, month, weekday."),
     )
     timezone = forms.CharField(label=_("Time zone"), max_length=64, widget=forms.TextInput(attrs={"list": "zones"}))
-    enabled = forms.BooleanField(label=_("On"), required=False)
+    enabled = forms.BooleanField(label=_("Enabled"), required=False)
 
     def __init__(
         self, data: Mapping[str, Any] | None = None, *, kind: str, initial: dict[str, Any] | None = None

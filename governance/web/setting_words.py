@@ -30,14 +30,16 @@ LABELS: dict[str, Promise] = {
 }
 HINTS: dict[str, Promise] = {
     "filters": _("One in each line, as in verb=memory.deleted. Empty: all entries."),
+    "forgetting": _("The keep score weighs age, importance, use and priority."),
     "limit": _("Empty: the limit of the forgetting policy."),
     "namespace": _("A path, with all below it. Empty: every namespace."),
     "persona": _("Its name or id. Empty: every persona."),
     "threshold": _("Cosine similarity of two memories: 1 means the same."),
 }
 CHOICES: dict[tuple[str, str], dict[str, Promise]] = {
+    (Topic.AUDIT_EXPORT, "format"): {"jsonl": _("JSON Lines"), "csv": _("CSV")},
     (Topic.LIFECYCLE_SWEEP, "forgetting"): {
-        "keep": _("Keep score: age, importance, use and priority"),
+        "keep": _("Keep score"),
         "lru": _("Least recently used"),
         "heat": _("Heat"),
     },

@@ -1,7 +1,7 @@
 """Exports of the audit log: asked for, written by a job as the one who asked, and given to nobody else."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,10 @@ from governance.access.decisions.rules import Target
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.audit.reading.files import export_path, export_write
-from governance.audit.reading.queries import AuditQuery, query_read, query_words
+from governance.audit.reading.queries import FILTERS, AuditQuery, query_read, query_words
 from governance.audit.services import record
 from governance.database import acting
-from governance.errors import Conflict, Forbidden, NotFound
+from governance.errors import Conflict, FieldError, Forbidden, Invalid, NotFound
 from governance.jobs.kinds import JobRun, Preview, Step
 from governance.jobs.registry import handler
 from governance.jobs.selectors import JobView, job_view
@@ -37,7 +37,15 @@ class ExportSettings:
     filters: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        query_read(dict(self.filters))
+        """Raises Invalid. A filter that is not known would export more than was asked for."""
+        unknown = [FieldError(name, f"unknown filter; known are {', '.join(FILTERS)}") for name in self.filters]
+        faults = [fault for fault in unknown if fault.field not in FILTERS]
+        try:
+            query_read(dict(self.filters))
+        except Invalid as failure:
+            faults += failure.errors
+        if faults:
+            raise Invalid(errors=[replace(one, field=f"settings.filters.{one.field}") for one in faults])
 
 
 @dataclass(frozen=True)

@@ -130,6 +130,8 @@ def test_a_schedule_of_someone_without_the_right_any_more_is_disabled(
         ({"timezone": "Mars/Base"}, "timezone"),
         ({"settings": {"format": "pdf"}}, "settings.format"),
         ({"settings": {"colour": "red"}}, "settings.colour"),
+        ({"settings": {"filters": {"colour": "red"}}}, "settings.filters.colour"),
+        ({"settings": {"filters": {"verb": "sung"}}}, "settings.filters.verb"),
     ],
 )
 def test_a_schedule_that_could_not_run_is_refused(olivia: Contract, body: dict[str, Any], field: str) -> None:

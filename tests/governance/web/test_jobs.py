@@ -191,13 +191,15 @@ def test_settings_of_a_job_are_fields_with_bounds_and_keep_what_was_typed(world:
 
 def test_filters_of_an_export_are_lines_and_a_wrong_one_is_refused(world: World) -> None:
     client, address = signed_in(world.olivia), "/jobs/schedules/new/?kind=audit.export"
-    refused = client.post(address, NIGHTLY | {"settings-filters": "colour=red"})
-    assert (refused.status_code, "colour=red" in refused.content.decode()) == (422, True)
-    lines = "verb = memory.deleted\r\noutcome=allowed\r\n"
+    for typed in ("colour=red", "verb=sung"):
+        refused = client.post(address, NIGHTLY | {"settings-filters": typed})
+        page = refused.content.decode()
+        assert (refused.status_code, typed in page, 'id="id_settings-filters_error"' in page) == (422, True, True)
+    lines = "verb = memory.deleted\r\noutcome=denied\r\n"
     assert client.post(address, NIGHTLY | {"settings-filters": lines}).status_code == 303
     (made,) = world.client("olivia").get("schedules/").json["results"]
-    assert made["settings"]["filters"] == {"verb": "memory.deleted", "outcome": "allowed"}
-    assert "verb=memory.deleted\noutcome=allowed" in text_of(client, schedule_address(client))
+    assert made["settings"]["filters"] == {"verb": "memory.deleted", "outcome": "denied"}
+    assert "verb=memory.deleted\noutcome=denied" in text_of(client, schedule_address(client))
 
 
 def test_each_setting_of_each_kind_has_words() -> None:
@@ -333,12 +335,12 @@ def test_the_page_of_pipelines_costs_few_queries(world: World) -> None:
 
 def test_form_of_a_new_schedule_shows_its_settings_and_their_choices(world: World) -> None:
     page = signed_in(world.olivia).get("/jobs/schedules/new/?kind=lifecycle.sweep").text
-    assert "forgetting: keep / lru / heat; limit; youngest_days; archive; purge" in page
-    assert "&quot;youngest_days&quot;: 30" in page
+    assert '<option value="keep" selected>Keep score</option>' in page
+    assert re.search(r'name="settings-archive"[^>]* checked', page)
 
 
 def test_next_runs_are_shown_in_the_time_zone_of_their_schedule(world: World) -> None:
     olivia = signed_in(world.olivia)
-    form = {"rhythm": "day", "at": "03:00", "timezone": "Asia/Shanghai", "enabled": "on", "settings": ""}
+    form = {"rhythm": "day", "at": "03:00", "timezone": "Asia/Shanghai", "enabled": "on", **SWEEP}
     assert olivia.post("/jobs/schedules/new/?kind=lifecycle.sweep", form).status_code == 303
     assert "03:00</time>" in olivia.get("/pipelines/").text

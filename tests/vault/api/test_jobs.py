@@ -55,7 +55,7 @@ def test_many_queued_additions_become_few_tasks_and_keep_their_order(alice: Cont
     while dispatch_once(send):
         pass
     assert tasks == [BATCH, 10]
-    assert alice.listed() == [f"Addition {number}." for number in reversed(range(BATCH + 10))]
+    assert alice.listed("page_size=200") == [f"Addition {number}." for number in reversed(range(BATCH + 10))]
 
 
 def test_messages_keep_their_order_in_a_job(alice: Contract) -> None:
