@@ -176,8 +176,10 @@ def _left_out(actor: Actor, view: JobView) -> list[LeftOut]:
     if not is_allowed(actor, Permission.OPERATIONS_MANAGE):
         return []
     parked = (view.error or {}).get("errors", ())
-    skipped = view.result.get("skipped", ()) if isinstance(view.result, Mapping) else ()
-    named = [(one["field"], one["message"]) for one in parked] or [(one["id"], one["code"]) for one in skipped]
+    skipped = view.result.get("skipped") if isinstance(view.result, Mapping) else None
+    named = [(one["field"], one["message"]) for one in parked]
+    if not named and isinstance(skipped, list):  # other kinds only count what they skip
+        named = [(one["id"], one["code"]) for one in skipped]
     codes = {id: code for text, code in named if (id := uuid_or_none(text))}
     with acting(actor):
         names = names_find(actor.tenant_id, codes)

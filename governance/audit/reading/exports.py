@@ -38,8 +38,8 @@ class ExportSettings:
 
     def __post_init__(self) -> None:
         """Raises Invalid. A filter that is not known would export more than was asked for."""
-        unknown = [FieldError(name, f"unknown filter; known are {', '.join(FILTERS)}") for name in self.filters]
-        faults = [fault for fault in unknown if fault.field not in FILTERS]
+        known = f"unknown filter; known are {', '.join(FILTERS)}"
+        faults = [FieldError(name, known) for name in self.filters if name not in FILTERS]
         try:
             query_read(dict(self.filters))
         except Invalid as failure:
