@@ -66,6 +66,9 @@ class SchedulesAddedSchema(serializers.Serializer[Any]):
 class PreviewSchema(serializers.Serializer[Any]):
     count = serializers.IntegerField()
     ids = serializers.ListField(child=serializers.UUIDField())
+    counts = serializers.DictField(
+        child=serializers.IntegerField(), help_text="By what a run does to them; of a sweep: archived, expired, purged."
+    )
 
 
 def schedule_json(schedule: "Schedule") -> dict[str, Any]:
@@ -170,7 +173,8 @@ class ScheduleRunView(ApiView):
         asked_only(request, "dry_run")
         if flag(request, "dry_run"):
             preview = schedule_preview(actor=actor, schedule_id=schedule_id)
-            return Response({"count": preview.count, "ids": [str(one) for one in preview.ids]})
+            ids = [str(one) for one in preview.ids]
+            return Response({"count": preview.count, "ids": ids, "counts": dict(preview.counts)})
 
         def call() -> Reply:
             read(NoInput, request)

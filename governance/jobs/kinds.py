@@ -62,10 +62,14 @@ exception is tried again after a pause.
 
 @dataclass(frozen=True)
 class Preview:
-    """The effect of a run: the number of objects, and some of their ids."""
+    """The effect of a run: the number of objects, and some of their ids.
+
+    counts: of objects by what is done to them, where a kind does different things.
+    """
 
     count: int
     ids: tuple[UUID, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

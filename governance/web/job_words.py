@@ -9,6 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from governance.errors import DomainError
 from governance.heartbeats import Part
+from governance.jobs.kinds import Preview
 from governance.jobs.selectors import JobView
 from governance.vocabulary import JobStatus, Topic
 from governance.web.explanations import EXPLANATIONS
@@ -62,8 +63,15 @@ EFFECTS: dict[str, Promise] = {
     Topic.FUSIONS_PROPOSE: ngettext_lazy("propose %(n)s fusion", "propose %(n)s fusions", "n"),
     Topic.CONFLICTS_PROPOSE: ngettext_lazy("ask about %(n)s contradiction", "ask about %(n)s contradictions", "n"),
     Topic.SUMMARIES_WRITE: ngettext_lazy("write %(n)s summary", "write %(n)s summaries", "n"),
+    Topic.RETENTION_APPLY: ngettext_lazy("set the expiry of %(n)s memory", "set the expiry of %(n)s memories", "n"),
+    Topic.TIERS_APPLY: ngettext_lazy("move %(n)s memory", "move %(n)s memories", "n"),
 }
 EFFECT: Promise = ngettext_lazy("change %(n)s memory", "change %(n)s memories", "n")
+PARTS_OF_EFFECTS: dict[str, Promise] = {
+    "expired": ngettext_lazy("mark %(n)s memory as expired", "mark %(n)s memories as expired", "n"),
+    "archived": ngettext_lazy("archive %(n)s memory", "archive %(n)s memories", "n"),
+    "purged": ngettext_lazy("erase %(n)s memory", "erase %(n)s memories", "n"),
+}
 STATUSES: dict[JobStatus, tuple[str, Promise]] = {
     JobStatus.PENDING: ("waiting", _("Waiting")),
     JobStatus.RUNNING: ("running", _("Running")),
@@ -105,10 +113,11 @@ def meaning_words(kind: str) -> str:
     return str(MEANINGS.get(kind, ""))
 
 
-def effect_words(kind: str, count: int) -> str:
-    """Return the effect of a run, as `change 5 memories`."""
-    words: str = EFFECTS.get(kind, EFFECT) % {"n": count}
-    return words
+def effect_words(kind: str, preview: Preview) -> str:
+    """Return the effect of a run, as `archive 5 memories, erase 2 memories`."""
+    parts = [(PARTS_OF_EFFECTS[name], count) for name, count in sorted(preview.counts.items()) if count]
+    words = parts or [(EFFECTS.get(kind, EFFECT), preview.count)]
+    return gettext(", ").join(words % {"n": count} for words, count in words)
 
 
 def result_words(view: JobView) -> str:

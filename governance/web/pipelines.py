@@ -107,9 +107,7 @@ def _counted(actor: Actor, rows: "Sequence[Schedule]", asked: str) -> dict[UUID,
 
 def _named(kind: str, preview: Preview, names: Mapping[UUID, Name]) -> Counted:
     named = [(one, names[one]) for one in preview.ids[:NAMED] if one in names]
-    return Counted(
-        effect_words(kind, preview.count), tuple((one, str(name)) for one, name in named if name.kind == "memory")
-    )
+    return Counted(effect_words(kind, preview), tuple((one, str(name)) for one, name in named if name.kind == "memory"))
 
 
 def _may_count(actor: Actor, kind: str) -> bool:

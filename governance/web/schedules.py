@@ -109,7 +109,7 @@ def _effect(request: HttpRequest, actor: Actor, found: "Schedule") -> str:
     if "preview" not in request.GET:
         return ""
     try:
-        return effect_words(found.kind, schedule_preview(actor=actor, schedule_id=found.id).count)
+        return effect_words(found.kind, schedule_preview(actor=actor, schedule_id=found.id))
     except Conflict:
         return ""  # this kind has none, and the page offers none
 

@@ -104,7 +104,8 @@ def sweep_preview(actor: Actor, chosen: Mapping[str, Any]) -> Preview:
     with acting(actor):
         due = _due(actor, settings, FIRST, MOST_PREVIEWED)
         plans = _plans(actor, settings, [cube_id for cube_id, _ in due])
-    return Preview(len(plans), tuple(plan.cube.id for plan in plans[:MOST_NAMED]))
+    counts = Counter(str(plan.deed) for plan in plans)
+    return Preview(len(plans), tuple(plan.cube.id for plan in plans[:MOST_NAMED]), counts)
 
 
 @handler(Topic.LIFECYCLE_SWEEP, settings=SweepSettings, preview=sweep_preview, default_cron="0 3 * * *")

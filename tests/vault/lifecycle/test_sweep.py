@@ -154,13 +154,14 @@ def test_held_memory_is_neither_archived_nor_expired_nor_erased(
 
 
 def test_preview_counts_and_changes_nothing(world: World, olivia: Contract, old: Callable[..., str]) -> None:
-    forgotten = old("The heron nests by the mill.", 90)
+    forgotten, expired = old("The heron nests by the mill.", 90), old("The otter swims.", 5, expires_at=1)
     schedule_id = olivia.post("schedules/", SWEEP).json["id"]
     previewed = olivia.post(f"schedules/{schedule_id}/run/?dry_run=true", {})
-    assert (previewed.status, previewed.json["count"], previewed.json["ids"]) == (200, 1, [forgotten])
+    assert (previewed.status, previewed.json["count"], previewed.json["ids"]) == (200, 2, [forgotten, expired])
+    assert previewed.json["counts"] == {"archived": 1, "expired": 1}
     assert states(world)[forgotten] == "generated"
     page = signed_in(world.olivia).get(f"/jobs/schedules/{schedule_id}/?preview")
-    assert "A run now would change 1 memory. Nothing was changed." in page.text
+    assert "A run now would archive 1 memory, mark 1 memory as expired. Nothing was changed." in page.text
 
 
 def test_memory_is_erased_with_the_statements_that_were_read_out_of_it(

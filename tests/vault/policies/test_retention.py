@@ -203,8 +203,8 @@ def test_preview_counts_what_a_run_would_set_and_changes_nothing(
     assert (previewed.status, previewed.json["count"], previewed.json["ids"]) == (200, 1, [free])
     assert life(alice.get(f"memories/{free}/").json) is None
     page = signed_in(world.olivia).get(f"/jobs/schedules/{schedule}/?preview").content.decode()
-    assert "A run now would change 1 memory. Nothing was changed." in page
+    assert "A run now would set the expiry of 1 memory. Nothing was changed." in page
     for client, status in ((alice, 403), (bob, 403), (charlie, 404)):
         assert client.post(f"schedules/{schedule}/run/?dry_run=true").status == status
     run_jobs()
-    assert olivia.post(f"schedules/{schedule}/run/?dry_run=true").json == {"count": 0, "ids": []}
+    assert olivia.post(f"schedules/{schedule}/run/?dry_run=true").json == {"count": 0, "ids": [], "counts": {}}
