@@ -248,6 +248,8 @@ class Verb(StrEnum):
     SYNC_PEER_CREATED = "sync_peer.created"
     SYNC_PEER_CHANGED = "sync_peer.changed"
     SYNC_PEER_REMOVED = "sync_peer.removed"
+    UPLOAD_CREATED = "upload.created"
+    UPLOAD_REMOVED = "upload.removed"
     # MemStore
     PACK_CREATED = "pack.created"
     PACK_CHANGED = "pack.changed"
@@ -338,6 +340,7 @@ class Topic(StrEnum):
     BEHAVIOUR_UPDATE = "behaviour.update"
     SUMMARIES_WRITE = "summaries.write"
     MEMORIES_IMPORT = "memories.import"
+    UPLOADS_DUE = "uploads.due"
     MEMORIES_SYNC = "memories.sync"
 
 
@@ -417,6 +420,17 @@ class Recipient(StrEnum):
     ROLE = "role"
     PERSONA = "persona"
     API_KEY = "api_key"
+
+
+class PublishApproval(StrEnum):
+    """The publications that another member approves first, from the mildest to the strictest.
+
+    OUTSIDE: those that others than the organisation find, where there is another member who may approve.
+    """
+
+    NEVER = "never"
+    OUTSIDE = "outside"
+    ALWAYS = "always"
 
 
 class QuotaTargetKind(StrEnum):

@@ -22,6 +22,7 @@ from vault.deletion import running
 from vault.exchange import services as exchange
 from vault.exchange.starting import exports_start
 from vault.exchange.sync import running as sync
+from vault.exchange.uploads import uploads_expire
 from vault.graph.jobs import cubes_link
 from vault.jobs import adding, moving, restoring, sessions
 from vault.layers import replaying
@@ -109,6 +110,7 @@ event_handler(Topic.SEGMENTS_HOT)(segments_distil)
 event_handler(Topic.SEGMENTS_EVICTED)(segments_archive)
 event_handler(Topic.COUNTS_DUE)(counts_write)
 event_handler(Topic.EXPORTS_DUE)(exports_start)
+event_handler(Topic.UPLOADS_DUE)(uploads_expire)
 event_handler(Topic.DIGESTS_DUE)(digests_send)
 event_handler(Topic.BLOBS_DUE)(archive.blobs_move)
 event_handler(Topic.BLOBS_ORPHANED)(archive.blobs_delete)

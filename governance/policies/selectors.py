@@ -21,12 +21,13 @@ from governance.policies.rules import (
     AnyDocument,
     Facts,
     PiiRule,
+    approval_of,
     document_stored,
     may_publish,
     may_share,
     pii_rule_of,
 )
-from governance.vocabulary import Permission, PiiAction, PolicyKind, PrincipalKind, Recipient, RoleName
+from governance.vocabulary import Permission, PiiAction, PolicyKind, PrincipalKind, PublishApproval, Recipient, RoleName
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,11 @@ def sharing_allowed(*, actor: Actor, facts: Facts, recipient: Recipient, roles: 
 def publishing_allowed(*, actor: Actor, facts: Facts) -> Allowed:
     """May what `facts` describe leave the tenant? Asked before it is published."""
     return may_publish(policies_active(actor).sharing, facts)
+
+
+def publish_approval(*, actor: Actor) -> PublishApproval:
+    """The publications that another member must approve."""
+    return approval_of(policies_active(actor).sharing)
 
 
 def pii_rule(*, actor: Actor, namespace_path: str, sensitivity: str) -> PiiRule:

@@ -129,6 +129,7 @@ def _nouns() -> dict[str, Callable[[int], str]]:
         "audit_checkpoint": lambda n: ngettext("%(n)s checkpoint", "%(n)s checkpoints", n),
         "audit_sink": lambda n: ngettext("%(n)s destination of the log", "%(n)s destinations of the log", n),
         "sync_peer": lambda n: ngettext("%(n)s peer of syncs", "%(n)s peers of syncs", n),
+        "upload": lambda n: ngettext("%(n)s uploaded file", "%(n)s uploaded files", n),
         "webhook": lambda n: ngettext("%(n)s webhook", "%(n)s webhooks", n),
         "model_endpoint": lambda n: ngettext("%(n)s language model", "%(n)s language models", n),
         "tenant": lambda n: ngettext("%(n)s organisation", "%(n)s organisations", n),

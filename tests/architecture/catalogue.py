@@ -140,6 +140,7 @@ APP_RIGHTS = {
     "vault_packrating": ALL,
     "vault_syncpeer": ALL,
     "vault_synclink": ALL,
+    "vault_upload": "DELETE INSERT SELECT",
     "vault_packreport": CHANGE,
     "vault_packproposal": CHANGE,
     "vault_page": CHANGE,

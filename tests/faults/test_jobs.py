@@ -70,6 +70,7 @@ OF_MISSING_ROWS: tuple[tuple[Topic, Payload], ...] = (
     (Topic.EXPORTS_DUE, {"event": "pack"}),
     (Topic.STORE_CHANGED, {"publication": str(UUID(int=7))}),
     (Topic.STORE_RATED, dict.fromkeys(("rating", "publication", "publisher"), str(UUID(int=7)))),
+    (Topic.UPLOADS_DUE, {"upload": str(UUID(int=7))}),
     (Topic.LISTINGS_WRITTEN, {"listing": str(UUID(int=7))}),
     (Topic.STORE_PROPOSED, dict.fromkeys(("proposal", "publisher"), str(UUID(int=7)))),
     (Topic.STORE_ANSWERED, {"proposal": str(UUID(int=7))}),

@@ -59,6 +59,7 @@ TABLES = {
     "subscription_id": "vault_subscription",
     "template_id": "governance_roletemplate",
     "turn_id": "vault_turn",
+    "upload_id": "vault_upload",
     "view_id": "vault_savedview",
     "webhook_id": "governance_webhook",
     "delivery_id": "governance_webhookdelivery",

@@ -44,6 +44,7 @@ from vault.cubes.selectors import cube_get
 from vault.cubes.services import cube_update, cubes_add
 from vault.endpoints.services import EndpointDraft, endpoint_create
 from vault.exchange.sync.peers import PeerDraft, peer_create
+from vault.exchange.uploads import upload_create
 from vault.holds.services import cube_freeze, cube_unfreeze
 from vault.jobs.adding import drafts_screen, memories_add_later
 from vault.layers.constants import constants_set
@@ -73,7 +74,7 @@ from vault.store.proposing import ProposalDraft, proposal_create
 from vault.store.publishing import PublicationDraft, publication_create
 from vault.store.reporting import report_write
 from vault.store.subscribing import SubscriptionDraft, subscription_create
-from vault.vocabulary import MessageRole, ReportReason, State, SubjectRule
+from vault.vocabulary import ImportFormat, MessageRole, ReportReason, State, SubjectRule
 
 
 @dataclass(frozen=True)
@@ -128,6 +129,7 @@ def fill(person: Person, canary: str) -> Filled:
     mount_create(actor=actor, draft=MountDraft(namespace=f"/{canary}", task_id=f"{canary}-task"))
     _packs_fill(actor, canary, cube_id)
     _peer_add(actor, canary, cube_id)
+    upload_create(actor=actor, name=f"{canary}.md", form=ImportFormat.MARKDOWN, content=canary.encode())
     _words_pack(actor, cube_id)
     _grant(person, canary, cube_id)
     _fill_audit_log(person)

@@ -60,6 +60,8 @@ QUERY = [
         str,
         description=f"Of a CSV file, as `content:Note,tags:Labels`: which column is which of {', '.join(COLUMNS)}.",
     ),
+    OpenApiParameter("namespaces", str, description="Other paths for those of the file, as `/theirs:/ours,/old:/new`."),
+    OpenApiParameter("speakers", str, description="Other speakers for those of the file, as `user:Ann,bot:Helper`."),
 ]
 
 
@@ -107,6 +109,15 @@ class PackSignerSchema(Schema):
     )
 
 
+class SampleSchema(Schema):
+    content = serializers.CharField()
+    title = serializers.CharField(allow_blank=True)
+    namespace = serializers.CharField(allow_blank=True, help_text="Empty: private.")
+    speaker = serializers.CharField(allow_blank=True)
+    tags = serializers.ListField(child=serializers.CharField())
+    when = serializers.CharField(allow_blank=True, help_text="Its event time.")
+
+
 class ImportCheckSchema(Schema):
     new = serializers.IntegerField(help_text="Memories that would be stored.")
     present = serializers.IntegerField(help_text="Memories of an earlier import that are unchanged.")
@@ -114,6 +125,14 @@ class ImportCheckSchema(Schema):
     left_out = serializers.IntegerField(help_text="Parts of the file that cannot be imported.")
     places = LeftOutSchema(many=True, help_text="The first 100 of them.")
     signer = PackSignerSchema(allow_null=True, help_text="Of a memory pack; null for other files.")
+    columns = serializers.DictField(child=serializers.CharField(), help_text="Of a CSV file: our names to its own.")
+    namespaces = serializers.DictField(
+        child=serializers.IntegerField(), help_text="How many memories the file has for each path: the first 50."
+    )
+    speakers = serializers.DictField(
+        child=serializers.IntegerField(), help_text="How many memories the file has of each speaker: the first 50."
+    )
+    samples = SampleSchema(many=True, help_text="The first 5 memories as they would be stored.")
 
 
 class FileParser(BaseParser):
@@ -226,12 +245,15 @@ class ImportsView(ApiView):
         return Response({"job": job_json(import_create(actor=actor, draft=draft))}, status=202)
 
 
-def columns_read(text: str) -> dict[str, str]:
+EXAMPLES = {"columns": "content:Note,tags:Labels", "namespaces": "/theirs:/ours", "speakers": "user:Ann,bot:Helper"}
+
+
+def pairs_read(name: str, text: str) -> dict[str, str]:
     """`content:Note,tags:Labels` as a mapping. Raises Invalid."""
     pairs = [part.partition(":") for part in text.split(",") if part.strip()]
-    if any(not colon or not theirs.strip() for _, colon, theirs in pairs):
-        raise Invalid(errors=[FieldError("columns", "write pairs as in content:Note,tags:Labels")])
-    return {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
+    if any(not colon or not second.strip() for _, colon, second in pairs):
+        raise Invalid(errors=[FieldError(name, f"write pairs as in {EXAMPLES[name]}")])
+    return {first.strip(): second.strip() for first, _, second in pairs}
 
 
 def import_check_json(found: ImportCheck) -> dict[str, Any]:
@@ -243,6 +265,10 @@ def import_check_json(found: ImportCheck) -> dict[str, Any]:
         "left_out": len(found.left_out),
         "places": places,
         "signer": asdict(found.signer) if found.signer else None,
+        "columns": dict(found.file.chosen),
+        "namespaces": dict(found.file.namespaces),
+        "speakers": dict(found.file.speakers),
+        "samples": [asdict(one) for one in found.file.samples],
     }
 
 
@@ -262,7 +288,7 @@ def _draft(request: Request) -> ImportDraft:
         namespace=asked.get("namespace") or None,
         persona=asked.get("persona") or None,
         on_conflict=OnConflict(asked.get("on_conflict", OnConflict.SKIP)),
-        columns=columns_read(asked.get("columns", "")),
+        **{name: pairs_read(name, asked.get(name, "")) for name in EXAMPLES},
     )
 
 

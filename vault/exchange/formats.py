@@ -32,6 +32,14 @@ TIME_NAMES = ("event_time", "created_at", "date", "timestamp")
 COLUMNS = ("id", "content", "title", "tags", "namespace", "event_time", "speaker", "session_id", "subject")
 MEM0_CONTENT = ("memory", "text", "content", "data")
 MARKDOWN = (".md", ".markdown")
+ENDINGS = {
+    ".jsonl": ImportFormat.JSONL,
+    ".csv": ImportFormat.CSV,
+    **dict.fromkeys(MARKDOWN, ImportFormat.MARKDOWN),
+    ".mempack": ImportFormat.MEMPACK,
+    "textual_memory.json": ImportFormat.MEMOS,
+    "conversations.json": ImportFormat.CHATGPT,
+}
 
 Columns = Mapping[str, str]
 
@@ -95,27 +103,51 @@ def _csv(content: bytes, columns: Columns) -> Entries:
         raise Invalid("The file is no readable CSV.") from error
 
 
+def table_columns(content: bytes) -> tuple[list[str], dict[str, str]]:
+    """The names in the first row of a CSV file, and the file's column by our name as far as it can be guessed.
+
+    Raises Invalid.
+    """
+    try:
+        names = next(csv.reader(io.StringIO(_text(content), newline=""), strict=True), [])
+    except csv.Error as error:
+        raise Invalid("The file is no readable CSV.") from error
+    return names, _guessed(names)
+
+
+def format_guess(name: str) -> ImportFormat | None:
+    """The format that the name of a file tells; None where several have such names."""
+    found = [form for ending, form in ENDINGS.items() if name.lower().endswith(ending)]
+    return found[0] if found else None
+
+
 def _columns(names: list[str], asked: Columns) -> dict[str, str]:
-    """The file's column by our name. Raises Invalid."""
-    if len(set(names)) != len(names) or not names:
-        raise Invalid("The first row must name each column once.")
+    """The file's column by our name; an empty one takes a guess back. Raises Invalid."""
+    found, taken = _guessed(names), {ours: theirs for ours, theirs in asked.items() if theirs}
     faults = [FieldError("columns", f"unknown field: {ours}"[:100]) for ours in asked if ours not in COLUMNS]
     faults += [
         FieldError("columns", f"the file has no column {theirs}"[:100])
-        for theirs in asked.values()
+        for theirs in taken.values()
         if theirs not in names
     ]
     if faults:
         raise Invalid(errors=faults)
+    found = {ours: theirs for ours, theirs in found.items() if ours not in asked} | taken
+    if "content" not in found:
+        raise Invalid(errors=[FieldError("columns", f"name the column of the text: one of {', '.join(CONTENT_NAMES)}")])
+    return found
+
+
+def _guessed(names: list[str]) -> dict[str, str]:
+    """The file's column by our name. Raises Invalid."""
+    if len(set(names)) != len(names) or not names:
+        raise Invalid("The first row must name each column once.")
     by_name = {name.strip().casefold(): name for name in reversed(names)}
     found = {name: by_name[name] for name in COLUMNS if name in by_name}
     for ours, candidates in (("content", CONTENT_NAMES), ("event_time", TIME_NAMES)):
         theirs = next((by_name[name] for name in candidates if name in by_name), None)
         if theirs is not None:
             found.setdefault(ours, theirs)
-    found |= asked
-    if "content" not in found:
-        raise Invalid(errors=[FieldError("columns", f"name the column of the text: one of {', '.join(CONTENT_NAMES)}")])
     return found
 
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -30,15 +30,17 @@ from vault.exchange.conversations import (
     part_store,
     request_read,
     request_write,
+    texts_of,
     texts_present,
 )
-from vault.exchange.formats import file_parse
+from vault.exchange.formats import file_parse, table_columns
 from vault.exchange.items import (
     ITEM,
     Item,
     ItemVersion,
     LeftOut,
     Parsed,
+    is_broken,
     item_line,
     left_out_counts,
 )
@@ -51,6 +53,7 @@ from vault.exchange.storing import (
     items_by_origin,
     origin_metadata,
 )
+from vault.exchange.viewing import SAMPLES, FileView, Names, Sample, items_renamed, names_counted, sample_of
 from vault.listing.actions import EVERYTHING, EXPORT, ActionDraft, action_create
 from vault.namespaces.rules import PathError, path_checked
 from vault.retrieval.queries import SearchQuery
@@ -60,13 +63,14 @@ from vault.vocabulary import ImportFormat, OnConflict
 PART = 500  # memories of one transaction
 LOOKED_UP = 1_000
 MOST_NAMED = 100
+LONGEST_LABEL = 200
 
 
 @dataclass(frozen=True)
 class ImportDraft:
     """A file to import. namespace: for all of it; None: as the file says, else the caller's private one.
 
-    columns: of a CSV file, our name to the file's own.
+    columns: of a CSV file, our name to the file's own. namespaces, speakers: names of the file to those to store.
     """
 
     content: bytes = field(repr=False)
@@ -74,7 +78,9 @@ class ImportDraft:
     namespace: str | None = None
     persona: str | None = None
     on_conflict: OnConflict = OnConflict.SKIP
-    columns: Mapping[str, str] = field(default_factory=dict)
+    columns: Names = field(default_factory=dict)
+    namespaces: Names = field(default_factory=dict)
+    speakers: Names = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -93,6 +99,7 @@ class Signer:
 class ImportCheck:
     """The effect of an import. new, present, conflicts: memories that would be stored, that are here unchanged, and
     that are here with other words; left_out: parts of the file that are not imported; signer: of a memory pack.
+    file: what the mapping can be chosen from.
     """
 
     new: int
@@ -100,6 +107,7 @@ class ImportCheck:
     conflicts: int
     left_out: tuple[LeftOut, ...]
     signer: Signer | None = None
+    file: FileView = field(default_factory=FileView)
 
 
 @dataclass(frozen=True)
@@ -162,8 +170,10 @@ def import_check(*, actor: Actor, draft: ImportDraft) -> ImportCheck:
     if draft.form in CONVERSATIONS:
         file = _conversation(actor, draft)
         known = texts_present(actor, file.imported)
-        return ImportCheck(file.size - known, known, 0, file.left_out)
+        return ImportCheck(file.size - known, known, 0, file.left_out, file=_conversation_view(draft, file))
     parsed = _parsed(actor, draft)
+    view = _file_view(actor, draft, parsed)
+    parsed = _mapped(draft, parsed)
     maker = token_maker(actor.tenant_id)
     counts = ImportCounts()
     with acting(actor):
@@ -172,7 +182,23 @@ def import_check(*, actor: Actor, draft: ImportDraft) -> ImportCheck:
             present = imported_find(actor, (item.id for item in some))
             for item in some:
                 counts = counts.plus(**{_state(present.get(item.id), maker.hash(item.versions[-1].content)): 1})
-    return ImportCheck(counts.stored, counts.present, counts.conflicts, parsed.left_out, _signer(actor, parsed))
+    signer = _signer(actor, parsed)
+    return ImportCheck(counts.stored, counts.present, counts.conflicts, parsed.left_out, signer, view)
+
+
+def import_view(*, actor: Actor, draft: ImportDraft) -> FileView:
+    """The content of a file, also where its mapping is not complete yet. Raises Forbidden; Invalid; TooLarge;
+    KeyUnavailable.
+    """
+    authorize(actor, Permission.MEMORY_CREATE)
+    if draft.form in CONVERSATIONS:
+        return _conversation_view(draft, _conversation(actor, draft))
+    try:
+        return _file_view(actor, draft, _parsed(actor, draft))
+    except Invalid as fault:
+        if draft.form is not ImportFormat.CSV or all(one.field != "columns" for one in fault.errors):
+            raise
+        return FileView(*_table(actor, draft))
 
 
 def import_create(*, actor: Actor, draft: ImportDraft) -> JobView:
@@ -186,7 +212,7 @@ def import_create(*, actor: Actor, draft: ImportDraft) -> JobView:
         total, left_out, signer = file.size, file.left_out, None
         lines = [request_write(file.imported)]
     else:
-        parsed = _parsed(actor, draft)
+        parsed = _mapped(draft, _parsed(actor, draft))
         total, left_out, signer = len(parsed.items), parsed.left_out, _signer(actor, parsed)
         lines = [item_line(item) for item in parsed.items]
     if not total:
@@ -252,17 +278,48 @@ def subjects_named(request: bytes) -> set[str]:
 
 
 def _parsed(actor: Actor, draft: ImportDraft) -> Parsed:
-    """Raises Invalid; TooLarge; KeyUnavailable."""
-    parsed = file_parse(_opened(actor, draft.content), draft.form, draft.columns)
-    paths = {draft.namespace} if draft.namespace else {item.namespace for item in parsed.items if item.namespace}
-    _check_paths(paths)
-    return parsed
+    """The file as it stands. Raises Invalid; TooLarge; KeyUnavailable."""
+    return file_parse(_opened(actor, draft.content), draft.form, draft.columns)
+
+
+def _mapped(draft: ImportDraft, parsed: Parsed) -> Parsed:
+    """The file under the names to store. Raises Invalid."""
+    items = items_renamed(parsed.items, draft.namespaces, draft.speakers)
+    _check_paths({draft.namespace} if draft.namespace else {item.namespace for item in items if item.namespace})
+    for field_name, names in (("speakers", draft.speakers.values()), ("persona", [draft.persona or ""])):
+        if any(len(name) > LONGEST_LABEL or is_broken(name) for name in names):
+            raise Invalid(errors=[FieldError(field_name, f"at most {LONGEST_LABEL} characters, and no NUL")])
+    return replace(parsed, items=items)
+
+
+def _file_view(actor: Actor, draft: ImportDraft, parsed: Parsed) -> FileView:
+    columns, chosen = _table(actor, draft) if draft.form is ImportFormat.CSV else ((), {})
+    some = items_renamed(parsed.items[:SAMPLES], draft.namespaces, draft.speakers)
+    return FileView(
+        columns=columns,
+        chosen=chosen,
+        namespaces=names_counted(parsed.items, "namespace"),
+        speakers=names_counted(parsed.items, "speaker"),
+        samples=tuple(sample_of(item, draft.namespace) for item in some),
+    )
+
+
+def _table(actor: Actor, draft: ImportDraft) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The columns of a CSV file, and those that are chosen by our name. Raises Invalid; KeyUnavailable."""
+    names, guessed = table_columns(_opened(actor, draft.content))
+    return tuple(names), {**guessed, **draft.columns}
+
+
+def _conversation_view(draft: ImportDraft, file: ConversationFile) -> FileView:
+    texts = texts_of(file.imported)[:SAMPLES]
+    return FileView(samples=tuple(Sample(text, namespace=draft.namespace or "") for text in texts))
 
 
 def _conversation(actor: Actor, draft: ImportDraft) -> ConversationFile:
     """Raises Invalid; TooLarge; KeyUnavailable."""
-    if draft.columns:
-        raise Invalid(errors=[FieldError("columns", "only a CSV file has columns")])
+    for name in ("columns", "namespaces", "speakers"):
+        if getattr(draft, name):
+            raise Invalid(errors=[FieldError(name, "a file of conversations has none")])
     _check_paths({draft.namespace} if draft.namespace else set())
     return conversation_read(_opened(actor, draft.content), draft.form)
 

@@ -5,6 +5,7 @@
 | postings | those of the present version, in the index that the state says, and no others | writing them anew |
 | vectors | one of the present version if searchable and not cold, else none | embedding, deleting |
 | content | that of archived memories in the blob store, whole, that of others in the row | moving it |
+| catalogue | a vector of the configured model for each row of a publication | embedding |
 | versions | numbers without a gap, each naming the hash before it; the words open and have their hash | nobody |
 """
 
@@ -39,6 +40,7 @@ from vault.cubes.services import written_emit
 from vault.cubes.words import NO_WORDS, words_open
 from vault.cubes.writer.prepared import stored_texts_read, texts_given
 from vault.lifecycle.archive import archive_ask, orphans_collect
+from vault.lifecycle.catalogue import listings_refresh, listings_stale
 from vault.models import Cube, CubeVersion, Embedding
 from vault.models.cube import CubeQuerySet
 from vault.vocabulary import Layer, MemoryType
@@ -123,14 +125,17 @@ def index_check(run: JobRun) -> Callable[[], Step]:
         cubes = list(_rows(system, after).filter(id__in=ids))
         found = _faults(system, cubes)
     texts = stored_texts_read(actor=system, cube_ids=[one for one, fault in found.items() if fault is Fault.POSTINGS])
-    orphans = orphans_collect(system) if repair and len(ids) < LOOKED_AT else 0
+    is_last = len(ids) < LOOKED_AT
+    orphans = orphans_collect(system) if repair and is_last else 0
 
     def write() -> Step:
         with texts_given(texts), blobs_given(loaded), acting(system):
             repaired = _repair(system, found) if repair else []
             if repair:
                 archive_ask(system, [one for one in ids if found.get(one) is not Fault.BLOB])
-        return _outcome(run, found, repaired, ids, total, orphans)
+        listings = (listings_refresh if repair else listings_stale)(actor=system) if is_last else 0
+        more = {"orphans": orphans, "listings": listings}
+        return _outcome(run, found, repaired, ids, total, more)
 
     return write
 
@@ -259,11 +264,17 @@ def _repair(actor: Actor, found: Mapping[UUID, Fault]) -> list[UUID]:
 
 
 def _outcome(
-    run: JobRun, found: Mapping[UUID, Fault], repaired: Sequence[UUID], ids: Sequence[UUID], total: int, orphans: int
+    run: JobRun,
+    found: Mapping[UUID, Fault],
+    repaired: Sequence[UUID],
+    ids: Sequence[UUID],
+    total: int,
+    more: Mapping[str, int],
 ) -> Step:
     """changed: repaired memories. faults: all by kind. skipped: those that were not repaired, each with its fault.
 
-    orphans: blobs that no row referred to, and that were deleted; not named where there were none.
+    more: orphans, blobs that no row referred to and that were deleted; listings, rows of the catalogue without a
+    vector, which was asked for. Not named where there were none.
     """
     left = {one: fault for one, fault in found.items() if one not in set(repaired)}
     result = {
@@ -274,8 +285,7 @@ def _outcome(
             :MOST_NAMED
         ],
     }
-    if orphans:
-        result["orphans"] = orphans
+    result |= {name: count for name, count in more.items() if count}
     done = run.done + len(ids)
     state = {"after": str(ids[-1])} if len(ids) == LOOKED_AT else None
     return Step(state=state, done=done, total=max(total, done), result=result)

@@ -24,6 +24,7 @@ from vault.models.state_transition import StateTransition
 from vault.models.subscription import Contract, PackMemory, PackProposal, PackRating, PackRead, PackReport, Subscription
 from vault.models.summary import Summary
 from vault.models.sync import SyncLink, SyncPeer
+from vault.models.upload import Upload
 
 __all__ = [
     "ActionItem",
@@ -77,4 +78,5 @@ __all__ = [
     "Trait",
     "TraitEvidence",
     "Turn",
+    "Upload",
 ]

@@ -43,15 +43,6 @@ def listing_write(*, actor: Actor, publication: Publication, is_approved: bool =
             emit(actor=actor, topic=Topic.LISTINGS_WRITTEN, payload={"listing": str(row.id)})
 
 
-def listings_refresh(*, actor: Actor) -> None:
-    """Ask for new vectors of the tenant's rows that another model made. Raises Forbidden. Writes: OutboxEvent …."""
-    authorize(actor, Permission.STORE_MANAGE)
-    with acting(actor):
-        rows = Listing.objects.filter(tenant_id=actor.tenant_id).exclude(model=embedder().name)
-        for listing_id in rows.values_list("id", flat=True):
-            emit(actor=actor, topic=Topic.LISTINGS_WRITTEN, payload={"listing": str(listing_id)})
-
-
 def listings_embed(actor: Actor, payloads: Sequence[Payload]) -> Write:
     """Make the vectors of some rows of the catalogue. Raises ProviderUnavailable. Writes: Listing …."""
     authorize(actor, Permission.STORE_MANAGE)

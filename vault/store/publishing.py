@@ -16,8 +16,9 @@ from governance.ids import uuid7
 from governance.models import Member
 from governance.outbox.services import emit
 from governance.pages import Pages
+from governance.policies.selectors import publish_approval
 from governance.tenants.selectors import tenant_id_by_slug
-from governance.vocabulary import Permission, RoleName, Topic, Verb
+from governance.vocabulary import Permission, PublishApproval, RoleName, Topic, Verb
 from vault.models import Contract, Listing, PackVersion, Publication
 from vault.packs.listings import listing_write
 from vault.packs.locating import pack_target, version_locate
@@ -54,8 +55,8 @@ def tenants_named(slugs: tuple[str, ...]) -> tuple[UUID, ...]:
 def publication_create(*, actor: Actor, draft: PublicationDraft) -> Publication:
     """Offer a version of a pack; a newer one takes the place of what was offered before.
 
-    Beyond the tenant another member's approval is needed, if there is one who may give it. Raises NotFound;
-    Forbidden; Invalid; Conflict. Writes: Publication, Listing?, PackVersion?, AuditEntry.
+    It waits where the tenant's sharing policies want another member's approval. Raises NotFound; Forbidden; Invalid;
+    Conflict. Writes: Publication, Listing?, PackVersion?, AuditEntry.
     """
     with acting(actor):
         version = version_locate(actor, draft.version_id, lock=True)
@@ -73,7 +74,7 @@ def publication_create(*, actor: Actor, draft: PublicationDraft) -> Publication:
         row.requested_by_id, row.waiting, row.reason = actor.member_id, version, ""
         if row.state == PublicationState.REJECTED:
             row.state = PublicationState.WAITING
-        needs_another = draft.visibility is not Visibility.TENANT and _other_approver(actor)
+        needs_another = _needs_approval(actor, draft.visibility)
         row.save()
         record(actor=actor, verb=Verb.PUBLICATION_CREATED, object_type="publication", object_ids=[row.id])
         if not needs_another:
@@ -253,6 +254,13 @@ def _check_newer(row: Publication, version: PackVersion) -> None:
         raise Conflict(f"The operator has made this publication {row.state}.")
     if row.version is not None and row.version_id != version.id and version.parts <= row.version.parts:
         raise Conflict(f"Version {row.version.number} is published already; publish a newer one.")
+
+
+def _needs_approval(actor: Actor, visibility: Visibility) -> bool:
+    approval = publish_approval(actor=actor)
+    if approval is PublishApproval.OUTSIDE:
+        return visibility is not Visibility.TENANT and _other_approver(actor)
+    return approval is PublishApproval.ALWAYS
 
 
 def _other_approver(actor: Actor) -> bool:

@@ -30,6 +30,7 @@ from vault.cubes.blanking import versions_blank
 from vault.cubes.services import cubes_erase
 from vault.cubes.storage import WITHIN_HOURS, remaining_copies, rights_missing
 from vault.exchange.services import subjects_named
+from vault.exchange.uploads import uploads_drop
 from vault.holds.selectors import key_is_needed
 from vault.jobs.adding import DRAFTS
 from vault.models import Cube, CubeSource, CubeVersion
@@ -78,7 +79,7 @@ def _begin(run: JobRun, subject_id: UUID) -> Step:
         raise Held("A legal hold is over this data subject.")
     requests = 0
     if subject.erasing_since is None:
-        requests = _requests_drop(run.actor, bytes(subject.reference_token))
+        requests = _requests_drop(run.actor, bytes(subject.reference_token)) + uploads_drop(actor=run.actor)
         versions_erase(actor=run.actor, subject_id=subject_id)
         subject.erasing_since, subject.reference_token = Now(), os.urandom(TOKEN_BYTES)
         subject.save(update_fields=["erasing_since", "reference_token"])

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from governance.errors import Invalid
 from governance.naming import Name
 from governance.policies.rules import AnyDocument, document_json
-from governance.vocabulary import PiiAction, PolicyKind, QuotaTargetKind, Recipient, RoleName
+from governance.vocabulary import PiiAction, PolicyKind, PublishApproval, QuotaTargetKind, Recipient, RoleName
 from governance.web.faults import fault_texts
 from vault.vocabulary import MemoryType
 from vault.web.labels import SEMANTIC_TYPES, SENSITIVITIES
@@ -48,6 +48,11 @@ ROLES = {
     RoleName.EDITOR: _("editor"),
     RoleName.VIEWER: _("viewer"),
     RoleName.AUDITOR: _("auditor"),
+}
+APPROVALS = {
+    PublishApproval.OUTSIDE: _("for packs that other organisations find, where somebody can approve"),
+    PublishApproval.ALWAYS: _("for every pack"),
+    PublishApproval.NEVER: _("never"),
 }
 ACTIONS = {
     PiiAction.ALLOW: _("store it"),
@@ -168,9 +173,15 @@ class SharingForm(AboutMemories):
     share_with = several(_("May be shared with"), RECIPIENTS.items())
     roles = several(_("Of these roles"), ROLES.items())
     publish = forms.BooleanField(label=_("May be published"), required=False)
+    approval = forms.ChoiceField(
+        label=_("A second member approves"),
+        choices=list(APPROVALS.items()),
+        help_text=_("Counts for the whole organisation. The strictest sharing policy applies."),
+    )
 
     def document(self) -> dict[str, Any]:
-        return {"where": self.where(), **{name: self.cleaned_data[name] for name in ("share_with", "roles", "publish")}}
+        names = ("share_with", "roles", "publish", "approval")
+        return {"where": self.where(), **{name: self.cleaned_data[name] for name in names}}
 
 
 class PurposeForm(AboutMemories):

@@ -9,9 +9,9 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from governance.naming import Name
 from governance.policies.rules import AnyDocument, Pii, Purposes, Quota, Retention, Sharing, Where
-from governance.vocabulary import Measure, QuotaTargetKind, RoleName
+from governance.vocabulary import Measure, PublishApproval, QuotaTargetKind, RoleName
 from vault.web.labels import PII_KINDS, SEMANTIC_TYPES, SENSITIVITIES
-from vault.web.policy_forms import ACTIONS, DAY, RECIPIENTS, ROLES
+from vault.web.policy_forms import ACTIONS, APPROVALS, DAY, RECIPIENTS, ROLES
 
 LIMITS: dict[Measure, Promise] = {
     Measure.MEMORIES: gettext_lazy("%(amount)s memories"),
@@ -80,6 +80,8 @@ def _sharing(said: Sharing, about: str) -> str:
     if said.share_with and said.roles != frozenset(RoleName):
         sentences.append(_("Of the roles, only: %(roles)s.") % {"roles": _listed(ROLES[one] for one in said.roles)})
     sentences.append(_("Packs may publish them.") if said.publish else _("No pack may publish them."))
+    if said.approval is not PublishApproval.OUTSIDE:
+        sentences.append(_("A second member approves: %(when)s.") % {"when": APPROVALS[said.approval]})
     return _together(sentences)
 
 

@@ -7,11 +7,12 @@ from uuid import UUID
 
 from governance.policies.rules.documents import Limits, Pii, Purposes, Quota, Retention, Sharing
 from governance.policies.rules.matching import Facts, Rule, Where, deciding, levels, matches, may_match, rule_names
-from governance.vocabulary import Measure, PiiAction, QuotaTargetKind, Recipient, RoleName
+from governance.vocabulary import Measure, PiiAction, PublishApproval, QuotaTargetKind, Recipient, RoleName
 
 # A memory is born when its row is written, and its first expiry is reckoned from the start of that transaction.
 SAME = timedelta(minutes=1)
 STRICTNESS = tuple(PiiAction)
+APPROVALS = tuple(PublishApproval)
 
 
 @dataclass(frozen=True)
@@ -162,6 +163,12 @@ def may_share(
 def may_publish(rules: Iterable[Rule[Sharing]], facts: Facts) -> Allowed:
     """May it leave the tenant? What is not known of it counts against it."""
     return _allowed(list(rules), facts, {rule.policy_id for rule in rules if not rule.document.publish})
+
+
+def approval_of(rules: Iterable[Rule[Sharing]]) -> PublishApproval:
+    """The strictest of all: a pack holds memories of many places, so that `where` does not count."""
+    asked = [rule.document.approval for rule in rules]
+    return max(asked, key=APPROVALS.index, default=PublishApproval.OUTSIDE)
 
 
 def _allowed(rules: list[Rule[Sharing]], facts: Facts, refusing: set[UUID]) -> Allowed:

@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 
 from governance.errors import FieldError, Invalid
 from governance.policies.rules.matching import PATH, Where, Word
-from governance.vocabulary import Measure, PiiAction, PolicyKind, QuotaTargetKind, Recipient, RoleName
+from governance.vocabulary import Measure, PiiAction, PolicyKind, PublishApproval, QuotaTargetKind, Recipient, RoleName
 
 CENTURY = 100 * 365 * 24 * 3600
 Seconds = Annotated[int, Field(strict=True, ge=1, le=CENTURY)]
@@ -55,12 +55,16 @@ class Retention:
 
 @dataclass(frozen=True)
 class Sharing:
-    """To whom memories may be given inside the tenant, to members of which roles, and whether they may leave it."""
+    """To whom memories may be given inside the tenant, to members of which roles, and whether they may leave it.
+
+    approval: the publications of packs that another member approves first; of the tenant as a whole.
+    """
 
     where: Where = ANYWHERE
     share_with: frozenset[Recipient] = frozenset()
     roles: frozenset[RoleName] = frozenset(RoleName)
     publish: Annotated[bool, Field(strict=True)] = False
+    approval: PublishApproval = PublishApproval.OUTSIDE
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 

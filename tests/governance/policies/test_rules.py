@@ -23,6 +23,7 @@ from governance.policies.rules import (
     Rule,
     Sharing,
     Where,
+    approval_of,
     binding_of,
     deciding,
     document_json,
@@ -40,7 +41,7 @@ from governance.policies.rules import (
     specificity,
 )
 from governance.policies.rules.deciding import strictest
-from governance.vocabulary import PiiAction, PolicyKind, QuotaTargetKind, Recipient, RoleName
+from governance.vocabulary import PiiAction, PolicyKind, PublishApproval, QuotaTargetKind, Recipient, RoleName
 
 TERMS = {
     "types": frozenset({"plaintext"}),
@@ -86,6 +87,7 @@ sharings = st.builds(
     share_with=st.frozensets(st.sampled_from(Recipient)),
     roles=st.frozensets(st.sampled_from(RoleName)),
     publish=st.booleans(),
+    approval=st.sampled_from(PublishApproval),
 )
 piis = st.builds(
     Pii,
@@ -154,6 +156,24 @@ def test_sharing_is_what_all_deciding_policies_allow(
     expected = all(recipient in document.share_with and roles <= document.roles for document in decided)
     assert may_share(found, one, recipient, roles).allowed is expected
     assert may_publish(found, one).allowed is all(document.publish for document in decided)
+
+
+@pytest.mark.parametrize(
+    ("asked", "strictest_of_them"),
+    [
+        ((), PublishApproval.OUTSIDE),
+        ((PublishApproval.NEVER,), PublishApproval.NEVER),
+        ((PublishApproval.NEVER, PublishApproval.OUTSIDE), PublishApproval.OUTSIDE),
+        ((PublishApproval.ALWAYS, PublishApproval.NEVER), PublishApproval.ALWAYS),
+    ],
+)
+def test_approval_of_publications_is_the_strictest_of_all_policies(
+    asked: tuple[PublishApproval, ...], strictest_of_them: PublishApproval
+) -> None:
+    found = [
+        Rule(UUID(int=n), f"p{n}", 1, Sharing(Where(namespace=f"/p{n}"), approval=one)) for n, one in enumerate(asked)
+    ]
+    assert approval_of(found) is strictest_of_them
 
 
 @settings(max_examples=200, deadline=None)
@@ -235,6 +255,7 @@ def test_a_quota_of_one_stands_before_that_of_each_and_equals_give_the_smallest(
         ),
         (PolicyKind.RETENTION, {"max_seconds": 5, "where": {"sensitivities": ["x"]}}, {"document.where.sensitivities"}),
         (PolicyKind.SHARING, {"share_with": ["world"]}, {"document.share_with"}),
+        (PolicyKind.SHARING, {"approval": "sometimes"}, {"document.approval"}),
         (PolicyKind.PURPOSE, {"where": {}, "purposes": []}, {"document.purposes"}),
         (PolicyKind.PURPOSE, {"where": {}}, {"document.purposes"}),
         (PolicyKind.PURPOSE, {"where": {}, "purposes": [""]}, {"document.purposes"}),

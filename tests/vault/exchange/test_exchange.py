@@ -471,20 +471,12 @@ def test_markdown_export_has_a_section_for_each_memory(alice: Contract) -> None:
     assert exported(alice, form="markdown") == b"## Travel\n\nAna takes the train.\n\n"
 
 
-def test_page_checks_imports_and_exports_a_file(world: World, alice: Contract) -> None:
+def test_page_exports_a_file(world: World, alice: Contract) -> None:
+    alice.add("Ana takes the train.")
     browser = signed_in(world.alice)
-    assert browser.get("/exchange/").status_code == 200
-    tried = browser.post("/exchange/", {"format": "jsonl", "file": uploaded(jsonl(line(1))), "try": "yes"})
-    assert "1 new, 0 here already" in tried.content.decode()
-    assert alice.listed() == []
-    assert browser.post("/exchange/", {"format": "jsonl"}).status_code == 422
-    assert browser.post("/exchange/", {"format": "jsonl", "file": uploaded(jsonl(line(1)))}).status_code == 303
     assert browser.post("/exchange/export/", {"namespace": ""}).status_code == 303
     run_jobs()
-    assert alice.listed() == ["Ana takes the train."]
-    page = browser.get("/exchange/").content.decode()
-    assert "1 memory stored" in page
-    assert "/jsonl/" in page
+    assert "/jsonl/" in browser.get("/exchange/").content.decode()
 
 
 def uploaded(content: bytes) -> Any:

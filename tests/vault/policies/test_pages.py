@@ -19,7 +19,7 @@ from tests.vault.policies.making import DAY, made
 Superuser = Callable[[], psycopg.Connection]
 FIELDS: dict[str, dict[str, object]] = {
     "retention": {"ttl_days": "1", "namespace": "/team"},
-    "sharing": {"share_with": ["member"], "roles": ["admin"]},
+    "sharing": {"share_with": ["member"], "roles": ["admin"], "approval": "always"},
     "purpose": {"purposes": "treatment, billing", "namespace": "/team"},
     "pii": {"action": "redact", "kinds": "card=refuse"},
     "quota": {"holder_kind": "tenant", "memories": "5"},
@@ -66,6 +66,12 @@ def test_a_policy_of_each_kind_is_made_and_changed_by_its_form(world: World, oli
             "Memories everywhere may be shared with: Members. Of the roles, only: admin. Packs may publish them.",
         ),
         ("sharing", {}, "Memories everywhere may be shared with nobody. No pack may publish them."),
+        (
+            "sharing",
+            {"publish": True, "approval": "always"},
+            "Memories everywhere may be shared with nobody. Packs may publish them. "
+            "A second member approves: for every pack.",
+        ),
         (
             "purpose",
             {"where": {"sensitivities": ["restricted"]}, "purposes": ["treatment"]},

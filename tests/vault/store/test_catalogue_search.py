@@ -1,8 +1,11 @@
 """The catalogue searched by words and by meaning, in English and Chinese."""
 
 import pytest
+from django.core.management import call_command
 
 from governance.database import acting
+from governance.jobs.services import job_create
+from governance.vocabulary import Topic
 from tests.factories import World
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
@@ -68,6 +71,28 @@ def test_vector_follows_the_texts_of_a_pack(world: World, olivia: Contract, char
     assert pack_names(olivia, "tracebacks of programs")[0] == "plants"
     with acting(world.charlie.actor):
         assert not Listing.objects.filter(vector=None).exists()
+
+
+@pytest.mark.parametrize("model", ["", "another-model/1"])
+def test_row_without_a_vector_gets_one_by_the_check_of_the_index(
+    model: str, world: World, olivia: Contract, charlie: Contract, packs: None
+) -> None:
+    with acting(world.charlie.actor):
+        Listing.objects.filter(name="python").update(vector=None, model=model)
+    assert pack_names(olivia, "tracebacks of programs") == []
+    for repair, stale in ((False, 1), (True, 1), (True, 0)):
+        job = job_create(actor=world.charlie.actor, kind=Topic.INDEX_CHECK, settings={"repair": repair})
+        run_jobs()
+        assert charlie.get(f"jobs/{job.id}/").json["result"].get("listings", 0) == stale
+    assert pack_names(olivia, "tracebacks of programs")[0] == "python"
+
+
+def test_command_gives_rows_without_a_vector_one(world: World, olivia: Contract, packs: None) -> None:
+    with acting(world.charlie.actor):
+        Listing.objects.filter(name="python").update(vector=None, model="")
+    call_command("index_check", all=True)
+    run_jobs()
+    assert pack_names(olivia, "tracebacks of programs")[0] == "python"
 
 
 def test_pages_of_the_best_matches_follow_each_other(olivia: Contract, packs: None) -> None:

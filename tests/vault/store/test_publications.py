@@ -46,6 +46,44 @@ def test_only_member_publishes_without_another(olivia: Contract, charlie: Contra
 
 
 @pytest.mark.parametrize(
+    ("approval", "visibility", "state"),
+    [
+        ("always", "tenant", "waiting"),
+        ("always", "installation", "waiting"),
+        ("outside", "tenant", "published"),
+        ("outside", "installation", "waiting"),
+        ("never", "tenant", "published"),
+        ("never", "installation", "published"),
+    ],
+)
+def test_publication_waits_where_policy_asks_for_a_second_approver(
+    approval: str, visibility: str, state: str, olivia: Contract, adam: Contract, charlie: Contract
+) -> None:
+    policy_of(olivia, approval)
+    policy_of(charlie, "always")  # of another tenant
+    made = published(olivia, built(olivia, pack_of(olivia), memories_of(olivia, TEXTS[0])), visibility=visibility)
+    assert made["state"] == state
+    if state == "waiting":
+        assert olivia.post(f"publications/{made['id']}/approve/").status == 409
+        assert adam.post(f"publications/{made['id']}/approve/").json["state"] == "published"
+
+
+def test_publication_waits_for_an_approver_who_is_not_there_yet(world: World, olivia: Contract) -> None:
+    policy_of(olivia, "always", {"namespace": "/elsewhere"})
+    policy_of(olivia, "never")
+    made = published(olivia, built(olivia, pack_of(olivia), memories_of(olivia, TEXTS[0])))
+    assert made["state"] == "waiting"
+    eve = Contract(key=person_add(world.acme, "eve@acme.example", RoleName.OWNER).key.text)
+    assert eve.post(f"publications/{made['id']}/approve/").json["state"] == "published"
+
+
+def policy_of(client: Contract, approval: str, where: dict[str, str] | None = None) -> None:
+    document = {"where": where or {}, "share_with": ["member"], "publish": True, "approval": approval}
+    reply = client.post("policies/", {"kind": "sharing", "name": f"Approval {approval}", "document": document})
+    assert reply.status == 201, reply
+
+
+@pytest.mark.parametrize(
     ("fields", "seen"),
     [
         ({"visibility": "tenant"}, False),

@@ -9,7 +9,7 @@ from governance.tenants.selectors import me_get, tenants_all
 from governance.tenants.services import command_line_actor
 from vault.cubes.embeddings.change_progress import Cancelled, reembedding_cancel
 from vault.cubes.embeddings.model_change import Reembedding, reembedding_start, tenants_to_reembed
-from vault.packs.listings import listings_refresh
+from vault.lifecycle.catalogue import listings_refresh
 
 
 class Command(DomainCommand):

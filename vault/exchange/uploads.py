@@ -1,0 +1,112 @@
+"""Files between their upload and their import: sealed, their member's alone, and gone after a day."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.audit.services import record
+from governance.database import acting
+from governance.errors import Conflict, NotFound
+from governance.ids import uuid7
+from governance.keys.services import GENERAL, open_sealed, seal_for
+from governance.outbox.routes import Payload, Write
+from governance.outbox.services import emit_later
+from governance.vocabulary import Permission, Topic, Verb
+from vault.exchange.services import ImportDraft, import_view
+from vault.models import Upload
+from vault.vocabulary import ImportFormat
+
+KEPT_SECONDS = 24 * 3600.0
+MOST_WAITING = 3  # of a member; a further one takes the place of the oldest
+LONGEST_NAME = 200
+OBJECT_TYPE = "upload"
+
+
+@dataclass(frozen=True)
+class UploadedFile:
+    """A file that waits. name: as the member's computer has it."""
+
+    id: UUID
+    name: str = field(repr=False)
+    form: ImportFormat
+    content: bytes = field(repr=False)
+
+
+def upload_create(*, actor: Actor, name: str, form: ImportFormat, content: bytes) -> UUID:
+    """Keep a file that can be read until it is imported. Raises Forbidden; Invalid; TooLarge; Conflict; KeyUnavailable.
+
+    Writes: Upload, AuditEntry, OutboxEvent; deletes Upload ….
+    """
+    authorize(actor, Permission.MEMORY_CREATE)
+    if actor.member_id is None:
+        raise Conflict("A member uploads a file.")
+    import_view(actor=actor, draft=ImportDraft(content, form))
+    row = Upload(id=uuid7(), tenant_id=actor.tenant_id, member_id=actor.member_id, form=form)
+    heading = name.replace("\n", " ").encode(errors="replace")[:LONGEST_NAME]
+    row.sealed = seal_for(
+        tenant_id=actor.tenant_id, scope=GENERAL, place=_place(row.id), plaintext=b"\n".join((heading, content))
+    )
+    with acting(actor):
+        waiting = Upload.objects.filter(tenant_id=actor.tenant_id, member_id=actor.member_id).order_by("-id")
+        Upload.objects.filter(id__in=list(waiting.values_list("id", flat=True)[MOST_WAITING - 1 :])).delete()
+        row.save(force_insert=True)
+        record(actor=actor, verb=Verb.UPLOAD_CREATED, object_type=OBJECT_TYPE, object_ids=[row.id])
+        emit_later(actor=actor, topic=Topic.UPLOADS_DUE, payload={"upload": str(row.id)}, seconds=KEPT_SECONDS)
+    return row.id
+
+
+def upload_open(*, actor: Actor, upload_id: UUID) -> UploadedFile:
+    """A file of the actor's own. Raises Forbidden; NotFound; KeyUnavailable."""
+    authorize(actor, Permission.MEMORY_CREATE)
+    with acting(actor):
+        row = _own(actor, upload_id)
+        plain = open_sealed(tenant_id=actor.tenant_id, place=_place(row.id), blob=row.sealed)
+    if plain is None:
+        raise NotFound
+    name, _, content = plain.partition(b"\n")
+    return UploadedFile(row.id, name.decode(errors="replace"), ImportFormat(row.form), content)
+
+
+def upload_remove(*, actor: Actor, upload_id: UUID) -> None:
+    """Forget a file of the actor's own. Raises Forbidden; NotFound. Writes: AuditEntry; deletes Upload."""
+    authorize(actor, Permission.MEMORY_CREATE)
+    with acting(actor):
+        row = _own(actor, upload_id)
+        record(actor=actor, verb=Verb.UPLOAD_REMOVED, object_type=OBJECT_TYPE, object_ids=[row.id])
+        row.delete()
+
+
+def uploads_expire(actor: Actor, payloads: Sequence[Payload]) -> Write:
+    """Delete files whose day is over. Writes: deletes Upload …."""
+    authorize(actor, Permission.MEMORY_CREATE)
+    ids = [UUID(str(payload["upload"])) for payload in payloads]
+
+    def write() -> None:
+        Upload.objects.filter(tenant_id=actor.tenant_id, id__in=ids).delete()
+
+    return write
+
+
+def uploads_drop(*, actor: Actor) -> int:
+    """Delete all files of the tenant that wait, since any of them may name a data subject; returns how many.
+
+    Raises Forbidden. Writes: deletes Upload ….
+    """
+    authorize(actor, Permission.SUBJECT_MANAGE)
+    with acting(actor):
+        count, _ = Upload.objects.filter(tenant_id=actor.tenant_id).delete()
+        return count
+
+
+def _own(actor: Actor, upload_id: UUID) -> Upload:
+    """Raises NotFound."""
+    row = Upload.objects.filter(tenant_id=actor.tenant_id, id=upload_id).first()
+    if row is None or row.member_id != actor.member_id:
+        raise NotFound
+    return row
+
+
+def _place(upload_id: UUID) -> bytes:
+    return b"upload" + upload_id.bytes

@@ -1,0 +1,27 @@
+"""Rows of the catalogue whose vectors are missing, or were made by another model."""
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.database import acting
+from governance.outbox.services import emit
+from governance.vocabulary import Permission, Topic
+from vault.models import Listing
+from vault.providers.registry import embedder
+
+
+def listings_stale(*, actor: Actor) -> int:
+    """The number of the tenant's rows without a vector of the configured model. Raises Forbidden."""
+    authorize(actor, Permission.STORE_MANAGE)
+    with acting(actor):
+        return Listing.objects.filter(tenant_id=actor.tenant_id).exclude(model=embedder().name).count()
+
+
+def listings_refresh(*, actor: Actor) -> int:
+    """Ask for new vectors of these rows; returns their number. Raises Forbidden. Writes: OutboxEvent …."""
+    authorize(actor, Permission.STORE_MANAGE)
+    with acting(actor):
+        rows = Listing.objects.filter(tenant_id=actor.tenant_id).exclude(model=embedder().name)
+        ids = list(rows.values_list("id", flat=True))
+        for listing_id in ids:
+            emit(actor=actor, topic=Topic.LISTINGS_WRITTEN, payload={"listing": str(listing_id)})
+        return len(ids)

@@ -1,0 +1,196 @@
+"""An import in steps: the uploaded file with a mapping to choose and what would come, then the report of its job."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_http_methods, require_POST
+
+from governance.access.decisions.services import is_allowed
+from governance.actor import Actor
+from governance.errors import Invalid, NotFound, TooLarge
+from governance.jobs.selectors import OPEN, JobView, job_get
+from governance.pages import First
+from governance.personas.selectors import personas_list
+from governance.vocabulary import Permission, Topic
+from governance.web.job_words import STATUSES, error_words
+from governance.web.pages import draw, page, see_other, wants_part
+from vault.exchange.formats import COLUMNS
+from vault.exchange.items import LeftOut
+from vault.exchange.services import ImportCheck, ImportDraft, import_check, import_create, import_view
+from vault.exchange.uploads import UploadedFile, upload_open, upload_remove
+from vault.exchange.viewing import FileView
+from vault.listing.selectors import paths_list
+from vault.vocabulary import ImportFormat, OnConflict
+from vault.web.import_words import FORMATS, came_notes, reason_words, signer_words
+
+SAFE = ["GET", "HEAD"]
+PERSONAS = 200
+SHOWN = 20  # parts of a file that are left out
+COLUMN_WORDS: dict[str, Promise] = {
+    "content": _("Text"),
+    "title": _("Title"),
+    "tags": _("Tags"),
+    "event_time": _("Date"),
+    "speaker": _("Speaker"),
+    "namespace": _("Namespace"),
+    "session_id": _("Session"),
+    "subject": _("Data subject"),
+    "id": _("Id"),
+}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A name of the file and the one to store, as the form has them. count: memories with that name."""
+
+    theirs: str
+    ours: str
+    count: int = 0
+
+
+@require_http_methods([*SAFE, "POST"])
+@page
+def upload(request: HttpRequest, actor: Actor, upload_id: UUID) -> HttpResponseBase:
+    """What would come of a file, under the mapping of the form. POST imports it, or with `try` looks again."""
+    file = upload_open(actor=actor, upload_id=upload_id)
+    draft = _draft(request, file)
+    if request.method != "POST" or "try" in request.POST:
+        return _drawn(request, actor, file, draft)
+    try:
+        job = import_create(actor=actor, draft=draft)
+    except (Invalid, TooLarge) as fault:
+        return _drawn(request, actor, file, draft, fault)
+    upload_remove(actor=actor, upload_id=upload_id)
+    return see_other(reverse("import_report", args=[job.id]))
+
+
+@require_POST
+@page
+def upload_end(request: HttpRequest, actor: Actor, upload_id: UUID) -> HttpResponseBase:
+    """Forget a file without an import."""
+    upload_remove(actor=actor, upload_id=upload_id)
+    return see_other(reverse("exchange"))
+
+
+@require_http_methods(SAFE)
+@page
+def report(request: HttpRequest, actor: Actor, job_id: UUID) -> HttpResponseBase:
+    """What an import brought, what it left out and why; the report alone for htmx, while the job runs."""
+    view = job_get(actor=actor, job_id=job_id)
+    if view.kind != Topic.MEMORIES_IMPORT:
+        raise NotFound
+    template = "vault/exchange/_imported.html" if wants_part(request) else "vault/exchange/imported.html"
+    return draw(request, template, _report(view))
+
+
+def _report(view: JobView) -> dict[str, Any]:
+    mark, status = STATUSES[view.status]
+    result = view.result if isinstance(view.result, dict) else {}
+    left_out = result.get("left_out", {})
+    return {
+        "view": view,
+        "mark": mark,
+        "status": status,
+        "is_open": view.status in OPEN,
+        "percent": int(view.progress * 100),
+        "error": error_words(view),
+        "came": came_notes(result.get("counts", {})),
+        "signer": signer_words(result["signer"]) if result.get("signer") else "",
+        "waits": bool(result.get("counts", {}).get("quarantined")),
+        "left_out": [(reason_words(reason), count) for reason, count in left_out.items()],
+        "places": [(one["place"], reason_words(one["reason"])) for one in result.get("places", ())],
+        "is_cut": sum(left_out.values()) > len(result.get("places", ())),
+    }
+
+
+def _draft(request: HttpRequest, file: UploadedFile) -> ImportDraft:
+    form = request.POST
+    columns = {name: form[f"column_{name}"] for name in COLUMNS if f"column_{name}" in form}
+    return ImportDraft(
+        content=file.content,
+        form=file.form,
+        namespace=form.get("namespace", "").strip() or None,
+        persona=form.get("persona", "").strip() or None,
+        on_conflict=OnConflict.UPDATE if form.get("on_conflict") == OnConflict.UPDATE else OnConflict.SKIP,
+        columns=columns if file.form is ImportFormat.CSV else {},
+        namespaces=_renames(request, "namespace"),
+        speakers=_renames(request, "speaker"),
+    )
+
+
+def _renames(request: HttpRequest, name: str) -> dict[str, str]:
+    theirs, ours = request.POST.getlist(f"their_{name}"), request.POST.getlist(f"our_{name}")
+    return {one: other.strip() for one, other in zip(theirs, ours, strict=False) if one != other.strip()}
+
+
+def _drawn(
+    request: HttpRequest, actor: Actor, file: UploadedFile, draft: ImportDraft, fault: Invalid | TooLarge | None = None
+) -> HttpResponseBase:
+    check: ImportCheck | None = None
+    try:
+        check = import_check(actor=actor, draft=draft)
+        view = check.file
+    except Invalid as refusal:
+        fault = fault or refusal
+        view = import_view(actor=actor, draft=draft)
+    context = {
+        "file": file,
+        "format": FORMATS[file.form],
+        "draft": draft,
+        "faults": fault_sentences(fault),
+        "check": check,
+        "left_out": _reasons(check.left_out) if check else [],
+        "some_left_out": [(one.place, reason_words(one.reason)) for one in check.left_out[:SHOWN]] if check else [],
+        "signer": signer_words(vars(check.signer)) if check and check.signer else "",
+        "comes": _comes(check, draft) if check else 0,
+        "samples": view.samples,
+        "columns": _columns(view),
+        "names": view.columns,
+        "namespaces": _choices(view.namespaces, draft.namespaces),
+        "speakers": _choices(view.speakers, draft.speakers),
+        "places": paths_list(actor=actor),
+        "personas": persona_names(actor),
+        "is_update": draft.on_conflict is OnConflict.UPDATE,
+    }
+    is_refused = fault is not None and request.method == "POST"
+    status = HTTPStatus.UNPROCESSABLE_ENTITY if is_refused else HTTPStatus.OK
+    return draw(request, "vault/exchange/upload.html", context, status=status)
+
+
+def _comes(check: ImportCheck, draft: ImportDraft) -> int:
+    """The number of memories that the import would write."""
+    return check.new + (check.conflicts if draft.on_conflict is OnConflict.UPDATE else 0)
+
+
+def _columns(view: FileView) -> list[tuple[str, Promise, str]]:
+    """Our names of columns in words, each with the file's own that is chosen; none but for a table."""
+    return [(name, words, view.chosen.get(name, "")) for name, words in COLUMN_WORDS.items()] if view.columns else []
+
+
+def _choices(counts: Any, chosen: Any) -> list[Choice]:
+    return [Choice(name, chosen.get(name, name), count) for name, count in counts.items()]
+
+
+def _reasons(left_out: Sequence[LeftOut]) -> list[tuple[str, int]]:
+    return [(reason_words(reason), count) for reason, count in Counter(one.reason for one in left_out).most_common()]
+
+
+def fault_sentences(fault: Invalid | TooLarge | None) -> list[str]:
+    if fault is None:
+        return []
+    return [one.message for one in fault.errors] or [fault.detail]
+
+
+def persona_names(actor: Actor) -> list[str]:
+    if not is_allowed(actor, Permission.PERSONA_USE):
+        return []
+    return [one.name for one in personas_list(actor=actor, pages=First(PERSONAS))]
