@@ -56,6 +56,19 @@ PAGES = {
     "chat": "/chat/",
     "conversation": "/chat/{conversation}/",
     "store": "/store/",
+    "store-pack": "/store/{pack}/",
+    "store-try": "/store/{pack}/try/",
+    "store-report": "/store/{pack}/report/",
+    "store-installed": "/store/installed/",
+    "store-subscription": "/store/subscriptions/{subscription}/",
+    "store-reword": "/store/installed/{pack_memory}/",
+    "store-propose": "/store/subscriptions/{subscription}/propose/{pack_memory}/",
+    "store-wordings": "/store/wordings/{memory}/",
+    "store-published": "/store/own/",
+    "store-publish": "/store/publish/",
+    "store-subscribers": "/store/contracts/",
+    "store-proposals": "/store/proposals/",
+    "store-moderation": "/store/moderation/",
     "access": "/access/",
     "access-memory": "/access/memory/{memory}/",
     "personas": "/personas/",
@@ -82,6 +95,7 @@ PAGES = {
     "pipelines": "/pipelines/?count=soon",
     "schedule": "/jobs/schedules/new/?kind=lifecycle.sweep",
     "exchange": "/exchange/",
+    "exchange-peer": "/exchange/peers/new/",
     "integrations": "/integrations/",
     "notices": "/notices/",
     "members": "/settings/members/",
@@ -202,6 +216,7 @@ def rows_find(context: BrowserContext) -> dict[str, str]:
         return found
 
     memories = results("memories/?namespace=/team/glazes&page_size=200")
+    subscription = results("subscriptions/")[0]
     return {
         "memory": next(one["id"] for one in memories if one["content"].startswith(CONTENT)),
         "subject": results("subjects/")[0]["id"],
@@ -210,6 +225,9 @@ def rows_find(context: BrowserContext) -> dict[str, str]:
         "namespace": next(one["id"] for one in results("namespaces/?page_size=200") if one["path"] == "/team/glazes"),
         "policy": results("policies/")[-1]["id"],
         "hold": results("holds/")[-1]["id"],
+        "pack": subscription["name"],
+        "subscription": subscription["id"],
+        "pack_memory": results(f"memories/?namespace={subscription['namespace']['path']}")[0]["id"],
     }
 
 

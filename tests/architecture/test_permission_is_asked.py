@@ -75,6 +75,7 @@ ASK_NOBODY = {
     ("governance.idempotency.services", "replies_forget"): "part of an erasure that was allowed",
     ("governance.policies.selectors", "sharing_allowed"): "tells what policies say to whoever is about to share",
     ("governance.policies.selectors", "publishing_allowed"): "tells what policies say to whoever is about to publish",
+    ("governance.policies.selectors", "publish_approval"): "tells what policies say to whoever is about to publish",
     ("governance.policies.selectors", "pii_rule"): "tells what policies say to whoever is about to write",
     ("governance.policies.selectors", "pii_action"): "tells what policies say to whoever is about to write",
     ("vault.namespaces.services", "private_owner"): "finds whose home a path lies in; the caller asks",

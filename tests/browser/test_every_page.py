@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, BrowserContext, Page
 
 from governance.web.navigation import GROUPS, SETTINGS, address_of
 from scripts.screenshots import PAGES, SHOWN, pages_found
@@ -75,11 +75,17 @@ def demo(chromium: Browser, server: RunningServer) -> Iterator[tuple[Visit, dict
     visit.page.goto(owner["sign_in_link"])
     visit.page.get_by_role("button", name="Sign in").click()
     visit.page.wait_for_url("**/overview/")
-    wait_until(lambda: "results" in context.request.get("/api/v1/memories/").json(), seconds=30)
+    wait_until(lambda: is_subscribed(context), seconds=60)
     found = pages_found(context)
     rows = pages_found(context, {address: address for address in MORE})
     yield visit, found | rows
     context.close()
+
+
+def is_subscribed(context: BrowserContext) -> bool:
+    """True once the pack of the demo is installed, by a job."""
+    subscriptions = context.request.get("/api/v1/subscriptions/").json().get("results", [])
+    return [one["state"] for one in subscriptions] == ["active"]
 
 
 def complaints_of(page: Page, look: tuple[str, str]) -> list[str]:

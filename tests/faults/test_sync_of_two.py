@@ -71,7 +71,7 @@ class Sync:
         return self.counts(self.start())
 
     def contents(self) -> tuple[list[str], list[str]]:
-        """Of the namespace at the desk, and of the one at home."""
+        """The contents of the namespace at the desk, and of the one at home."""
         here = self.desk.contents(f"namespace={self.here}")
         return sorted(here), sorted(self.home.contents(f"namespace={self.there}"))
 

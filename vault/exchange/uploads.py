@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from governance.access.decisions.rules import Target
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.audit.services import record
@@ -59,9 +60,9 @@ def upload_create(*, actor: Actor, name: str, form: ImportFormat, content: bytes
 
 def upload_open(*, actor: Actor, upload_id: UUID) -> UploadedFile:
     """A file of the actor's own. Raises Forbidden; NotFound; KeyUnavailable."""
-    authorize(actor, Permission.MEMORY_CREATE)
     with acting(actor):
-        row = _own(actor, upload_id)
+        row = _locate(actor, upload_id)
+        authorize(actor, Permission.MEMORY_CREATE, _target(row))
         plain = open_sealed(tenant_id=actor.tenant_id, place=_place(row.id), blob=row.sealed)
     if plain is None:
         raise NotFound
@@ -71,9 +72,9 @@ def upload_open(*, actor: Actor, upload_id: UUID) -> UploadedFile:
 
 def upload_remove(*, actor: Actor, upload_id: UUID) -> None:
     """Forget a file of the actor's own. Raises Forbidden; NotFound. Writes: AuditEntry; deletes Upload."""
-    authorize(actor, Permission.MEMORY_CREATE)
     with acting(actor):
-        row = _own(actor, upload_id)
+        row = _locate(actor, upload_id)
+        authorize(actor, Permission.MEMORY_CREATE, _target(row))
         record(actor=actor, verb=Verb.UPLOAD_REMOVED, object_type=OBJECT_TYPE, object_ids=[row.id])
         row.delete()
 
@@ -100,12 +101,16 @@ def uploads_drop(*, actor: Actor) -> int:
         return count
 
 
-def _own(actor: Actor, upload_id: UUID) -> Upload:
-    """Raises NotFound."""
+def _locate(actor: Actor, upload_id: UUID) -> Upload:
+    """Raises NotFound. The caller asks `authorize` next."""
     row = Upload.objects.filter(tenant_id=actor.tenant_id, id=upload_id).first()
-    if row is None or row.member_id != actor.member_id:
+    if row is None:
         raise NotFound
     return row
+
+
+def _target(row: Upload) -> Target:
+    return Target(OBJECT_TYPE, row.id, row.tenant_id, private_to=frozenset({row.member_id}))
 
 
 def _place(upload_id: UUID) -> bytes:

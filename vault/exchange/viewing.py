@@ -53,7 +53,7 @@ def items_renamed(items: Iterable[Item], namespaces: Names, speakers: Names) -> 
 
 
 def names_counted(items: Sequence[Item], name: str) -> dict[str, int]:
-    """How many items have each value of a label, without those that have none."""
+    """The number of items with each value of a label, without those that have none."""
     counts = Counter(value for item in items if (value := getattr(item, name)))
     return dict(counts.most_common(MOST_NAMED))
 

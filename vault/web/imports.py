@@ -60,7 +60,7 @@ class Choice:
 @require_http_methods([*SAFE, "POST"])
 @page
 def upload(request: HttpRequest, actor: Actor, upload_id: UUID) -> HttpResponseBase:
-    """What would come of a file, under the mapping of the form. POST imports it, or with `try` looks again."""
+    """The preview of a file under the mapping of the form. POST imports it, or with `try` looks again."""
     file = upload_open(actor=actor, upload_id=upload_id)
     draft = _draft(request, file)
     if request.method != "POST" or "try" in request.POST:
@@ -84,7 +84,7 @@ def upload_end(request: HttpRequest, actor: Actor, upload_id: UUID) -> HttpRespo
 @require_http_methods(SAFE)
 @page
 def report(request: HttpRequest, actor: Actor, job_id: UUID) -> HttpResponseBase:
-    """What an import brought, what it left out and why; the report alone for htmx, while the job runs."""
+    """The report of an import: what it stored, left out and why; for htmx its inner part, while the job runs."""
     view = job_get(actor=actor, job_id=job_id)
     if view.kind != Topic.MEMORIES_IMPORT:
         raise NotFound

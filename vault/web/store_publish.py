@@ -20,6 +20,7 @@ from django.views.decorators.http import require_http_methods
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.errors import Conflict, Invalid
+from governance.policies.selectors import publish_approval
 from governance.vocabulary import Permission, PiiKind
 from governance.web.pages import draw, page, see_other
 from governance.web.paging import NewestOf, uuid_or_none
@@ -153,7 +154,8 @@ def offer(request: HttpRequest, actor: Actor, pack_id: UUID, number: str) -> Htt
             form.blame(failure)
         except Conflict as failure:
             form.add_error(None, failure.detail)
-    return draw(request, "vault/store/offer.html", {"version": version, "form": form}, status=_status(form))
+    context = {"version": version, "form": form, "approval": publish_approval(actor=actor)}
+    return draw(request, "vault/store/offer.html", context, status=_status(form))
 
 
 def _status(form: Any) -> int:

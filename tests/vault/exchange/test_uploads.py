@@ -125,7 +125,7 @@ def test_report_says_how_far_an_import_is(browser: Client) -> None:
         ("notes.jsonl", "jsonl", b"{}\n"),
     ],
 )
-def test_file_that_cannot_be_read_is_refused_and_not_kept(
+def test_unreadable_file_is_refused_and_not_stored(
     name: str, form: str, content: bytes, world: World, browser: Client
 ) -> None:
     reply = browser.post("/exchange/", {"format": form, "file": SimpleUploadedFile(name, content)})
@@ -161,9 +161,9 @@ def test_wrong_mapping_is_refused_with_the_form_and_stores_nothing(
     assert browser.get(address).status_code == 200
 
 
-def test_file_is_its_members_alone_and_sealed(world: World, browser: Client, superuser: Superuser) -> None:
+def test_file_is_sealed_and_only_for_its_member(world: World, browser: Client, superuser: Superuser) -> None:
     address = uploaded(browser)
-    for who, status in (("olivia", 404), ("charlie", 404), ("bob", 403)):
+    for who, status in (("olivia", 403), ("charlie", 404), ("bob", 403)):
         other = signed_in(world.person(who))
         assert other.get(address).status_code == status
         assert other.post(address, COLUMNS).status_code == status
@@ -240,7 +240,7 @@ def test_rest_refuses_a_wrong_mapping(asked: str, name: str, alice: Contract) ->
     assert alice.listed() == []
 
 
-def test_formats_are_told_by_the_names_of_files(browser: Client) -> None:
+def test_format_is_recognised_by_the_name_of_the_file(browser: Client) -> None:
     for name, content, words in (
         ("A.JSONL", jsonl(line(1)), "JSON Lines"),
         ("notes.md", b"# Travel\n\nAna takes the train.\n", "Markdown"),

@@ -80,7 +80,7 @@ def test_code_that_turns_to_another_tenant_is_listed() -> None:
     assert {place: names for place, names in found.items() if place not in DEMO} == listed
 
 
-def test_one_policy_alone_shows_rows_of_other_tenants(superuser: Superuser) -> None:
+def test_a_single_policy_shows_rows_of_other_tenants(superuser: Superuser) -> None:
     """Every other policy for the application compares the tenant of the row with that of the transaction, and no more.
 
     The functions that run with more rights are listed in tests/architecture/catalogue.py; one of them reads packs:
@@ -189,9 +189,9 @@ def test_what_one_tenant_does_reaches_the_other_by_the_outbox_as_its_own_system(
     assert changed_tables(former, snapshot(database, there)) == set(), "a row was written without the outbox"
     run_jobs()
     reached = changed_tables(former, snapshot(database, there)) - QUEUES
-    assert reached >= {"governance_auditentry"}
-    assert reached & {table for table in reached if table.startswith("vault_")}
-    assert writers(database, there, last) == {(PrincipalKind.SYSTEM, SYSTEM_PRINCIPAL)}
+    assert any(table.startswith("vault_") for table in reached)
+    # Reads that a publisher is sent are numbers in a table of their own, and have no audit entry there.
+    assert writers(database, there, last) == (set() if act is read else {(PrincipalKind.SYSTEM, SYSTEM_PRINCIPAL)})
 
 
 def last_entry(database: psycopg.Connection, actor: Actor) -> UUID:
@@ -201,7 +201,7 @@ def last_entry(database: psycopg.Connection, actor: Actor) -> UUID:
 
 
 def writers(database: psycopg.Connection, actor: Actor, after: UUID) -> set[tuple[str, UUID]]:
-    """Who the audit log of a tenant names for the entries behind one."""
+    """Actors that the audit log of a tenant names for the entries behind one."""
     rows = database.execute(
         "SELECT principal_kind, principal_id FROM governance_auditentry WHERE tenant_id = %s AND id > %s",
         [actor.tenant_id, after],
