@@ -17,7 +17,7 @@ from governance.errors import Conflict, FieldError, Forbidden, Invalid, NotFound
 from governance.models import Tenant
 from governance.outbox.services import emit
 from governance.vocabulary import Permission, Topic, Verb
-from vault.models import PackReport, Publication
+from vault.models import Listing, PackReport, Publication
 from vault.packs.listings import listing_write
 from vault.vocabulary import PublicationState
 
@@ -79,13 +79,17 @@ def publication_moderate(*, actor: Actor, name: str, decision: Decision, reason:
 
 @dataclass(frozen=True)
 class ReportView:
-    """A report as the operator reads it. organisation: of the member who reported; state: of the publication now."""
+    """A report as the operator reads it. organisation: of the member who reported; state: of the publication now.
+
+    is_found: the operator's own organisation finds the pack, so that its page can be opened.
+    """
 
     row: PackReport
     organisation: str
     publisher: str
     state: PublicationState
     subscribers: int
+    is_found: bool
 
 
 def reports_list(*, actor: Actor, is_decided: bool = False) -> list[ReportView]:
@@ -158,4 +162,6 @@ def _report_view(actor: Actor, tenant_id: UUID, report_id: UUID) -> ReportView:
     with acting(publisher):
         publication = Publication.objects.get(tenant_id=row.publisher_id, id=row.publication_id)
         name = Tenant.objects.get(id=row.publisher_id).name
-    return ReportView(row, organisation, name, PublicationState(publication.state), publication.subscribers)
+    with acting(actor):
+        is_found = Listing.objects.filter(id=row.publication_id, is_offered=True).exists()
+    return ReportView(row, organisation, name, PublicationState(publication.state), publication.subscribers, is_found)

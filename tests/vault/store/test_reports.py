@@ -69,6 +69,8 @@ def test_operator_bans_the_pack_and_it_goes_from_subscribers(
 ) -> None:
     subscribed(olivia, publication)
     decide = reported(world, publication)
+    link = 'href="/store/other/herons/"'
+    assert link in operator.get(QUEUE).content.decode()
     assert operator.post(decide, {"decision": "ban"}).status_code == 422  # without a reason
     assert operator.post(decide, {"decision": "keep", "reason": "x"}).status_code == 422
     assert operator.post(decide, {"decision": "ban", "reason": "Wrong."}).status_code == 303
@@ -80,6 +82,7 @@ def test_operator_bans_the_pack_and_it_goes_from_subscribers(
     decided = operator.get(f"{QUEUE}?decided=yes").content.decode()
     assert "Banned by the operator" in decided
     assert "Show again" in decided
+    assert link not in decided
     for person in (world.bob, world.charlie):
         with acting(person.actor):
             assert AuditEntry.objects.filter(verb=Verb.PUBLICATION_MODERATED).exists()
