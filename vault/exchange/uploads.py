@@ -62,7 +62,8 @@ def upload_open(*, actor: Actor, upload_id: UUID) -> UploadedFile:
     """A file of the actor's own. Raises Forbidden; NotFound; KeyUnavailable."""
     with acting(actor):
         row = _locate(actor, upload_id)
-        authorize(actor, Permission.MEMORY_CREATE, _target(row))
+        authorize(actor, Permission.MEMORY_CREATE, Target(OBJECT_TYPE, row.id, row.tenant_id))
+        _refuse_others(actor, row)
         plain = open_sealed(tenant_id=actor.tenant_id, place=_place(row.id), blob=row.sealed)
     if plain is None:
         raise NotFound
@@ -74,7 +75,8 @@ def upload_remove(*, actor: Actor, upload_id: UUID) -> None:
     """Forget a file of the actor's own. Raises Forbidden; NotFound. Writes: AuditEntry; deletes Upload."""
     with acting(actor):
         row = _locate(actor, upload_id)
-        authorize(actor, Permission.MEMORY_CREATE, _target(row))
+        authorize(actor, Permission.MEMORY_CREATE, Target(OBJECT_TYPE, row.id, row.tenant_id))
+        _refuse_others(actor, row)
         record(actor=actor, verb=Verb.UPLOAD_REMOVED, object_type=OBJECT_TYPE, object_ids=[row.id])
         row.delete()
 
@@ -109,8 +111,10 @@ def _locate(actor: Actor, upload_id: UUID) -> Upload:
     return row
 
 
-def _target(row: Upload) -> Target:
-    return Target(OBJECT_TYPE, row.id, row.tenant_id, private_to=frozenset({row.member_id}))
+def _refuse_others(actor: Actor, row: Upload) -> None:
+    """Raises NotFound for a file of somebody else; owners do not see it either."""
+    if row.member_id != actor.member_id:
+        raise NotFound
 
 
 def _place(upload_id: UUID) -> bytes:
