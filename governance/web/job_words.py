@@ -72,6 +72,11 @@ PARTS_OF_EFFECTS: dict[str, Promise] = {
     "archived": ngettext_lazy("archive %(n)s memory", "archive %(n)s memories", "n"),
     "purged": ngettext_lazy("erase %(n)s memory", "erase %(n)s memories", "n"),
 }
+DONE_PARTS: dict[str, Promise] = {
+    "expired": _("%(n)s expired"),
+    "archived": _("%(n)s archived"),
+    "purged": _("%(n)s erased"),
+}
 STATUSES: dict[JobStatus, tuple[str, Promise]] = {
     JobStatus.PENDING: ("waiting", _("Waiting")),
     JobStatus.RUNNING: ("running", _("Running")),
@@ -128,7 +133,9 @@ def result_words(view: JobView) -> str:
         return ngettext("%(n)s memory", "%(n)s memories", count) % {"n": count}
     if isinstance(result.get("changed"), int):
         left = sum(result.get("codes", {}).values())
-        words = ngettext("%(n)s memory", "%(n)s memories", result["changed"]) % {"n": result["changed"]}
+        parts = [str(words) % {"n": result[name]} for name, words in DONE_PARTS.items() if result.get(name)]
+        every = ngettext("%(n)s memory", "%(n)s memories", result["changed"]) % {"n": result["changed"]}
+        words = gettext(", ").join(parts) or every
         return words + (gettext(", %(left)s left out") % {"left": left} if left else "")
     if isinstance(result.get("stored"), int):
         return ngettext("%(n)s memory", "%(n)s memories", result["stored"]) % {"n": result["stored"]}

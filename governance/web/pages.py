@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import partial, wraps
 from http import HTTPStatus
 from typing import Any, Concatenate, ParamSpec
+from urllib.parse import urlsplit
 
 from django.db import Error as DatabaseFailure
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
@@ -23,6 +24,7 @@ from governance.errors import DomainError, Forbidden, Invalid, SecondFactorRequi
 from governance.failures import database_failure
 from governance.tenants.selectors import me_get
 from governance.web.explanations import detail_of, explanation_of
+from governance.web.return_page import is_here
 from governance.web.sessions import actor_of_session, request_id, web_actor, web_context, web_person
 
 Asked = ParamSpec("Asked")
@@ -159,6 +161,7 @@ def _problem_page(request: HttpRequest, failure: DomainError, template: str) -> 
         "failure": failure,
         "explanation": explanation_of(failure),
         "detail": detail_of(failure),
+        "before": _page_before(request),
         "typed": _typed(request) if isinstance(failure, Forbidden) and failure.policy else [],
     }
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -169,6 +172,12 @@ def _problem_page(request: HttpRequest, failure: DomainError, template: str) -> 
     elif isinstance(failure, Unavailable):
         response["Retry-After"] = "5"
     return response
+
+
+def _page_before(request: HttpRequest) -> str:
+    """Return the page that a refused form stood on, as far as it can be read again; else nothing."""
+    known = (request.POST.get("next", ""), request.headers.get("Referer", "")) if request.method == "POST" else ()
+    return next((one for one in known if is_here(request, one) and urlsplit(one).path != request.path), "")
 
 
 def _typed(request: HttpRequest) -> list[str]:

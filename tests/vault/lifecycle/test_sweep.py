@@ -298,6 +298,9 @@ def test_memory_that_fails_is_retried_then_parked_and_changed_once_an_admin_retr
     assert (ended["result"]["archived"], ended["result"]["codes"]) == (2, {})
     assert states(world)[stubborn] == "archived"
     assert f"/jobs/{job}/" not in admin.get("/jobs/?list=dead").content.decode()
+    page = admin.get(f"/jobs/{job}/").content.decode()
+    assert "2 archived" in page
+    assert 'href="/memories/?state=archived"' in page
     with acting(world.olivia.actor):
         assert sorted(map(str, StateTransition.objects.values_list("cube_id", flat=True))) == sorted(
             [stubborn, willing]

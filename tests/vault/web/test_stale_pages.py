@@ -78,6 +78,7 @@ def test_button_of_a_stale_page_is_refused_and_changes_nothing(
     before = _read(world, memory)
     refused = browser.post(target, stale | more)
     assert (refused.status_code, CHANGED in unescape(refused.content.decode())) == (412, True)
+    assert (f'href="{address}">Back to the page' in refused.content.decode()) is ("next" in stale)
     assert _read(world, memory) == before
     assert browser.post(target, _fields(browser, address, action) | more).status_code in {200, 303}
     assert (_read(world, memory) != before) is ("confirmed" in more or button != BULK)
@@ -149,3 +150,14 @@ def test_version_is_hidden_from_who_may_not_change_the_memory(world: World, memo
         browser = signed_in(world.person(who))
         for version in ("1", "7"):
             assert browser.post(f"/memories/{memory}/recall/", {"version": version}).status_code == status
+
+
+def test_refused_form_leads_back_to_its_own_page_only(world: World, memory: str) -> None:
+    browser, address = signed_in(world.alice), f"/memories/{memory}/"
+    for before, leads in (
+        (f"http://testserver{address}", True),
+        ("https://evil.example/", False),
+        (f"http://testserver{address}recall/", False),
+    ):
+        refused = browser.post(f"{address}recall/", {"version": "7"}, headers={"Referer": before})
+        assert (refused.status_code, f'href="{before}"' in refused.content.decode()) == (412, leads)
