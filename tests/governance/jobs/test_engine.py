@@ -284,7 +284,7 @@ def test_small_jobs_share_a_task_and_run_in_their_order(world: World) -> None:
     assert _made(world.alice) == [f"step {number}" for number in range(len(jobs))]
 
 
-def test_a_small_job_that_fails_fails_alone_and_has_a_task_of_its_own(world: World, superuser: Superuser) -> None:
+def test_a_small_job_that_fails_fails_no_other_and_gets_a_task_of_its_own(world: World, superuser: Superuser) -> None:
     jobs = _small(world.alice, 3, fails=1)
     (task,) = _claimed()
     assert task_run(task) == 2

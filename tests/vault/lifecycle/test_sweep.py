@@ -264,7 +264,7 @@ CREATE TRIGGER test_refuse BEFORE UPDATE ON vault_cube FOR EACH ROW
 """
 
 
-def test_memory_that_fails_is_retried_then_parked_and_changed_once_an_admin_retries_the_job(
+def test_memory_that_fails_is_retried_then_waits_and_changes_once_an_admin_retries_the_job(
     world: World, olivia: Contract, alice: Contract, charlie: Contract, old: Callable[..., str], superuser: Superuser
 ) -> None:
     stubborn, willing = old("The heron nests by the mill.", 90), old("The otter swims.", 90)

@@ -145,7 +145,7 @@ def test_undo_of_what_was_changed_since_is_refused(world: World, memory: str) ->
     assert olivia.get(f"memories/{memory}/").status == 200
 
 
-def test_version_is_hidden_from_who_may_not_change_the_memory(world: World, memory: str) -> None:
+def test_who_may_not_change_the_memory_learns_nothing_of_its_version(world: World, memory: str) -> None:
     for who, status in (("bob", 403), ("charlie", 404)):
         browser = signed_in(world.person(who))
         for version in ("1", "7"):
