@@ -16,7 +16,7 @@ from governance.keys.services import TokenMaker
 from governance.privacy.pii.detector import PatternDetector, rules_for
 from governance.privacy.pii.pii_ranges import Span
 from governance.vocabulary import PiiKind
-from vault.chat.corrections import DENIED, TAKEN_BACK
+from vault.chat.corrections import ADDS, DENIED, TAKEN_BACK
 from vault.chat.rules import Evidence, attributed, extractive_answer, markers_in, title_of
 from vault.cubes.differences import text_difference
 from vault.cubes.drafts import CubeDraft
@@ -209,7 +209,7 @@ FUNCTIONS = (
         lambda text: read_statements(text, speaker="user", said_at=NOW),
         {
             f"{READER}.remarks": "ASKED_TO_STORE BARE_REFERENCE COMMAND FEELING_NOW PRONOUN_START REACTION "
-            "REMARK_ON_TALK TRAILING_QUESTION AHEAD FAREWELL"
+            "REMARK_ON_TALK TRAILING_QUESTION FAREWELL REASON LIST_ITEM"
         },
     ),
     TextFunction(
@@ -230,8 +230,8 @@ FUNCTIONS = (
     TextFunction("unstated_kind", unstated_kind, {f"{READER}.remarks": "GREETING THANKS"}),
     TextFunction(
         "what a statement takes back",
-        lambda text: (TAKEN_BACK.search(text), DENIED.search(text)),
-        {"vault.chat.corrections": "TAKEN_BACK DENIED"},
+        lambda text: (TAKEN_BACK.search(text), DENIED.search(text), ADDS.search(text)),
+        {"vault.chat.corrections": "TAKEN_BACK DENIED ADDS"},
     ),
     TextFunction("is_question", is_question, {f"{READER}.kinds": "_ENDS_ASKING"}),
     TextFunction(
@@ -251,7 +251,9 @@ FUNCTIONS = (
             f"{LEXICON}.concepts": "CONCEPTS",
         },
     ),
-    TextFunction("dates_written", lambda text: dates_written(text, NOW), {f"{LEXICON}.resolved_dates": "_RELATIVE"}),
+    TextFunction(
+        "dates_written", lambda text: dates_written(text, NOW), {f"{LEXICON}.resolved_dates": "_RELATIVE _AHEAD"}
+    ),
     TextFunction("extractive_answer", _answer, {}),
     TextFunction("memories behind an answer", _attributed, {"vault.chat.rules": "KNOWS_NOTHING NUMBER"}),
     TextFunction(
@@ -298,7 +300,7 @@ FUNCTIONS = (
         entities,
         {
             f"{LEXICON}.entities": "_HANDLE _QUOTED _ARTICLE _LATIN _ENDS_SENTENCE _HAN_LETTER _POSSESSIVE _PERSON "
-            "_TITLED _FOREIGN _KNOWN_PLACE _PLACE"
+            "_TITLED _NAMED _FOREIGN _KNOWN_PLACE _PLACE"
         },
     ),
     TextFunction("asked_entities", asked_entities, {}),

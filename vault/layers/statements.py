@@ -66,8 +66,8 @@ _TAKEN_BACK = re.compile(
 )
 _TAIL = re.compile(r"(?<!\s)\s++(?:now|any ?more|these days|since|because|but|and|with|for)\b.*$", re.IGNORECASE)
 _AGENT = re.compile(
-    r"\bi(?:'d| would)? (?:recommend|suggest)|\bi(?:'ll| will) (?:remember|remind|keep|help)|\bi can help"
-    r"|我(?:建议|推荐|会记住|会提醒|可以帮)",
+    r"\bi(?:'d| would)? (?:recommend|suggest)|\bi(?:'ll| will) (?:remember|remind|keep|help)\b(?! this\b)|\bi can help"
+    r"|我(?:建议|推荐|会记住(?!这件事)|会提醒|可以帮)",
     re.IGNORECASE,
 )
 _NOTHING = re.compile(r"^[\s\-*•]*+(?:none|null|n/a|无|没有)?+[\s.。]*+$", re.IGNORECASE)

@@ -34,10 +34,14 @@ class Period:
 
 @dataclass(frozen=True)
 class Meaning:
-    """The possible meanings of a named time; without periods it means nothing."""
+    """The possible meanings of a named time; without periods it means nothing.
+
+    coming: the next such day, for a day of a week or a month that the text names without the week or the month.
+    """
 
     grain: Grain
     periods: tuple[Period, ...]
+    coming: Period | None = None
 
     def meant(self) -> list[Period]:
         """The periods with fit 1, oldest first; all of them if there is none."""

@@ -192,6 +192,25 @@ KINDS = (
     ),
     _kind("weekend", rf"\b(?:(?P<which>last|past|this|next){S})?weekend\b", readings.weekend),
     _kind("周末", rf"(?:{_HAN_WHICH}个?|(?<![上下这本个每]))周末", readings.weekend),
+    # the 15th of this month, 这个月15号, on the 15th, 15号要去
+    _kind(
+        "month",
+        rf"\b(?:the{S})?(?P<day>\d{{1,2}})(?:st|nd|rd|th){S}(?:of{S})?(?P<which>last|this|next){S}month\b",
+        readings.day_of_month,
+    ),
+    _kind("月", rf"{_HAN_WHICH}一?个?月份?的? ?(?P<day>{_HAN_NUMBER}) ?[日号]", readings.day_of_month),
+    _kind(
+        "st nd rd th",
+        rf"(?:(?<=\bon )|(?<=\bby )|(?<=\btill )|(?<=\buntil ))(?P<which>)the{S}(?P<day>\d{{1,2}})(?:st|nd|rd|th)\b"
+        rf"(?!{S}(?:of|{MONTH}|floor|day|time|street|avenue)\b)",
+        readings.day_of_month,
+    ),
+    _kind(
+        "号",
+        rf"(?<![\d月第年个十一二三四五六七八九到至~～—–-])(?P<which>)(?P<day>{_HAN_NUMBER}) ?号"
+        r"(?=[要会去前后早晚上下中那之以，,。！!]|$)",
+        readings.day_of_month,
+    ),
     # last summer, in the spring of 2023, 去年夏天, the third quarter of 2024
     _kind(_SEASON_SIGNS, rf"\b(?P<which>last|past|this|next){S}(?P<season>{SEASON})\b", readings.season_from_now),
     _kind(_SEASON_SIGNS, rf"\b(?P<season>{SEASON})\b{_OF_YEAR}?", readings.season_of_year, _is_season),

@@ -13,6 +13,8 @@ from vault.lexicon.names import (
     BEGINS_NAMES,
     CALLED,
     DOUBLE_SURNAMES,
+    FOREIGN_NAMES,
+    GIVEN,
     INSIDE_NAMES,
     LATIN_TITLES,
     ORDINARY,
@@ -50,6 +52,7 @@ _PERSON = re.compile(
     rf"((?:{DOUBLE_SURNAMES}|[{SURNAMES}])[{_HAN}]{{1,2}}?)(?=(?:{TITLES}|{_AROUND}))"
 )
 _TITLED = re.compile(rf"((?:{DOUBLE_SURNAMES}|[{SURNAMES}])(?:{TITLES}))|([{CALLED}][{SURNAMES}])(?=(?:{_AROUND}))")
+_NAMED = re.compile(rf"[小阿][{GIVEN}](?=(?:{_AROUND}|呢))|(?:{FOREIGN_NAMES})")
 _FOREIGN = re.compile(rf"[{TRANSLITERATED}]+(?:·[{TRANSLITERATED}]+)*")
 _KNOWN_PLACE = re.compile(PLACES)
 _PLACE = re.compile(rf"(?:(?<![{_HAN}])|(?:{BEFORE_PLACES}))([{_HAN}]{{2,4}}?(?:{PLACE_ENDINGS}))")
@@ -148,4 +151,5 @@ def _chinese(text: str) -> Iterator[str]:
         for match in pattern.finditer(text):
             yield next(group for group in match.groups() if group)
     yield from (match[0] for match in _KNOWN_PLACE.finditer(text))
+    yield from (match[0] for match in _NAMED.finditer(text))
     yield from (match[0] for match in _FOREIGN.finditer(text) if len(match[0]) > 2)

@@ -123,7 +123,8 @@ def weekday(match: Match, now: datetime) -> Meaning:
     latest = today - (today.weekday() - at) % 7 * ONE_DAY
     if latest == today and which in {"last", "past"}:
         latest -= 7 * ONE_DAY
-    return Meaning(DAY, (days(latest), days(latest - 7 * ONE_DAY, fit=MAYBE)))
+    coming = None if which in {"last", "past"} else days(today + ((at - today.weekday() - 1) % 7 + 1) * ONE_DAY)
+    return Meaning(DAY, (days(latest), days(latest - 7 * ONE_DAY, fit=MAYBE)), coming)
 
 
 def weekend(match: Match, now: datetime) -> Meaning:
@@ -132,7 +133,20 @@ def weekend(match: Match, now: datetime) -> Meaning:
     saturday = week(today).start + 5 * ONE_DAY
     latest = saturday if saturday <= today else saturday - 7 * ONE_DAY
     starts = {saturday + 7 * offset * ONE_DAY} if offset else {latest, saturday} if match["which"] else {latest}
-    return Meaning(WEEK, tuple(days(start, 2) for start in sorted(starts)))
+    coming = days(saturday if saturday > today else saturday + 7 * ONE_DAY, 2)
+    return Meaning(WEEK, tuple(days(start, 2) for start in sorted(starts)), None if match["which"] else coming)
+
+
+def day_of_month(match: Match, now: datetime) -> Meaning:
+    """A day of last, this or next month; without such a word the latest, and maybe the one a month before it."""
+    day, offset = number(match["day"]), _offset(match)
+    around = [months(now.year, now.month + at) for at in ((offset,) if match["which"] else range(-4, 4))]
+    found = [days(one.start + (day - 1) * ONE_DAY) for one in around if 1 <= day <= (one.end - one.start) // ONE_DAY]
+    if match["which"] or not found:
+        return Meaning(DAY, tuple(found))
+    *_, earlier, latest = (one for one in found if one.start <= now)
+    maybe = days(earlier.start, fit=MAYBE)
+    return Meaning(DAY, (maybe, latest), next(one for one in found if one.start > now))
 
 
 def season_of_year(match: Match, now: datetime) -> Meaning:

@@ -12,19 +12,31 @@ MOST_TIMES = 2  # of one text
 EARLIEST_YEAR, LATEST_YEAR = 1_100, 9_990  # as of which `999 years ago` and `next winter` still are times
 _RELATIVE = re.compile(
     r"\b(?:yesterday|today|tomorrow|tonight|last|next|this|ago|before|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b"
-    r"|[昨前今明后上下这本去]|周|星期|礼拜",
+    r"|[昨前今明后上下这本去]|周|星期|礼拜|^the \d{1,2}(?:st|nd|rd|th)$|^[\d一二三四五六七八九十]{1,3} ?号$",
+    re.IGNORECASE,
+)
+# A day without a year or a week in such a sentence is the next one: "the appointment is on 17 November".
+_AHEAD = re.compile(
+    r"\b(?:is|are|will be) (?:on|due|scheduled)\b"
+    r"|\b(?:is|are|was|were|been) (?:moved|postponed|rescheduled) (?:to|for)\b"
+    r"|\b(?:starts?|begins?|arrives?|leaves?|comes?|returns?|expires?|ends?) (?:back )?(?:on|at)\b|\buntil\b"
+    r"|\b(?:i|we|he|she|they)(?:'ll| will| have to| need to| must)\b"
+    r"|\b(?:has|have|'ve got|is having) (?:an?|the|my|our|his|her|their) [^.;!?]{1,60}\bon\b"
+    r"|(?<![不需重主])要(?![么是不])|(?:周|星期|礼拜)[一二三四五六日天末][^，。；！？]{0,6}有(?![过了])|将(?!近)|直到|截止|为止|到(?:下?个?(?:周|星期|礼拜)|[0-9一二三四五六七八九十]{1,3}[月号日])",
     re.IGNORECASE,
 )
 
 
-def time_of(text: str, said_at: datetime, *, ahead: bool = False) -> datetime | None:
+def time_of(text: str, said_at: datetime, *, is_plan: bool = False) -> datetime | None:
     """Return the beginning of the first time that `text` names, in UTC, as of `said_at`.
 
     None if it names none exactly, and for texts said before EARLIEST_YEAR or after LATEST_YEAR.
 
-    ahead: of several times that may be meant, the next one and not the last.
+    Of several times that may be meant: the next one where is_plan or where the text speaks of what is ahead, else the
+    last one.
     """
     as_of = said_at.astimezone(UTC)
+    ahead = is_plan or _AHEAD.search(text) is not None
     for named in _named(text, as_of):
         if period := _meant(named.read(as_of), as_of, ahead=ahead):
             return period.start
@@ -35,9 +47,10 @@ def dates_written(text: str, said_at: datetime) -> str:
     """`yesterday = 2026-05-07` for the first times of `text` that only say when as of `said_at`; may be empty."""
     as_of = said_at.astimezone(UTC)
     found: list[str] = []
+    ahead = _AHEAD.search(text) is not None
     for named in _named(text, as_of):
         expression = text[named.begin : named.end]
-        period = _meant(named.read(as_of), as_of) if _RELATIVE.search(expression) else None
+        period = _meant(named.read(as_of), as_of, ahead=ahead) if _RELATIVE.search(expression) else None
         if period is not None and len(found) < MOST_TIMES:
             found.append(f"{expression} = {_written(period)}")
     return ", ".join(found)
@@ -47,11 +60,13 @@ def _named(text: str, as_of: datetime) -> Iterable[Named]:
     return named_times(folded(text)) if EARLIEST_YEAR <= as_of.year <= LATEST_YEAR else ()
 
 
-def _meant(meaning: Meaning, as_of: datetime, *, ahead: bool = False) -> Period | None:
+def _meant(meaning: Meaning, as_of: datetime, *, ahead: bool) -> Period | None:
     if meaning.grain == VAGUE or not meaning.meant():
         return None
     later = [one for one in meaning.meant() if one.start > as_of]
     past = [one for one in meaning.meant() if one.start <= as_of]
+    if ahead and not later and meaning.coming:
+        return meaning.coming
     if ahead and not later and len(past) > 1:
         return _next_year(past[-1])
     return later[0] if (ahead and later) or not past else past[-1]

@@ -15,6 +15,7 @@ from tests.factories import World
 from tests.vault.api.contract import Contract
 from tests.vault.layers.test_layers_api import persona_of
 from tests.vault.outbox import run_jobs
+from vault.chat.rules import PHRASES
 from vault.layers.statements import (
     StoredStatement,
     agent_statements,
@@ -137,6 +138,11 @@ def test_statement_is_held_against_what_is_stored(text: str, action: EntryAction
 def test_statement_older_than_the_stored_one_does_not_replace_it() -> None:
     stored = [StoredStatement(ONE, "I live in Lisbon.", MONDAY)]
     assert reconcile("I live in Oslo.", MONDAY - timedelta(days=1), stored).is_older
+
+
+def test_phrase_of_the_chat_is_no_promise_of_the_assistant() -> None:
+    for phrases in PHRASES.values():
+        assert [one for phrase in phrases.values() for one in agent_statements(phrase)] == []
 
 
 def test_failure_of_a_provider_is_no_promise_of_the_assistant() -> None:

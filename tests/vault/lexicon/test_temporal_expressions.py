@@ -25,6 +25,7 @@ on Mon, on Tues, on Wed, on Thurs, on Fri, last Sat, last Sun, weekend, last wee
 last spring, this summer, next autumn, past fall, last winter, spring, summer 2020, autumn, fall, winter of last year
 Q1, Q2 2020, q3, q4 of 2021, first quarter, fourth quarter of 2020
 12th Jan, Feb, March, 3-4 April, last May, June, July, Aug., September 3, Oct 2020, Nov, December
+the 15th of this month, 3rd next month, on the 21st, until the 2nd, 这个月15号, 下月三日, 15号要去, 二十号，
 2023-05-06, 2023/5/6, 2023-05, 3/5/2025, 3.5.2025, 1999, 2023
 大前天, 前天, 前晚, 昨天, 昨儿, 今日, 今晨, 明晚, 后天, 上周, 这一周, 本星期, 下个礼拜, 上个月, 本季度, 上季
 三分钟前, 两小时以前, 3个月之前, 半年前, 十年前, 几周前, 前几天, 过去三天, 最近两个星期, 近一年, 这几天

@@ -75,6 +75,10 @@ def test_a_statement_is_read_verbatim_and_with_its_kind(text: str, statement: st
         ("I'm going to visit Paris next month.", "2026-12-01"),
         ("我上周去了杭州出差。", "2026-11-16"),
         ("I run every morning.", None),
+        ("我这个月15号去了医院复查。", "2026-11-15"),
+        ("My sister stays in Leeds until Thursday.", "2026-11-26"),
+        ("我周四要去看牙。", "2026-11-26"),
+        ("I met Tom on Thursday.", "2026-11-19"),
     ],
 )
 def test_times_are_resolved_as_of_the_message(text: str, day: str | None) -> None:

@@ -1,7 +1,16 @@
 """The deterministic reader: sentences, what kind each one is, what is worth keeping, what answers a question."""
 
 from vault.reader.rules.answers import Answer, Passage, Quote, about, answer_of
-from vault.reader.rules.calls import Intent, MemoryCall, confirms, memory_call, names_in, needs_past, whole_question
+from vault.reader.rules.calls import (
+    Intent,
+    MemoryCall,
+    confirms,
+    memory_call,
+    names_in,
+    needs_past,
+    whole_question,
+    without_correction,
+)
 from vault.reader.rules.extraction import chosen_statements, read_statements, unstated_kind
 from vault.reader.rules.goals import goal_touched, may_touch_goal
 from vault.reader.rules.kinds import Statement, is_question, semantic_type_of, statements
@@ -33,4 +42,5 @@ __all__ = [
     "statements",
     "unstated_kind",
     "whole_question",
+    "without_correction",
 ]

@@ -18,7 +18,7 @@ from vault.lexicon.entities import entities
 from vault.lexicon.tokens import terms
 from vault.reader.rules.kinds import is_question
 from vault.reader.rules.questions import QuestionKind, QuestionParts, question_parts
-from vault.reader.rules.sentences import sentences
+from vault.reader.rules.sentences import is_lead_in, sentences
 
 LEAST_MATCH = 0.6
 COVERAGE_WEIGHT, KIND_WEIGHT, DENSE_WEIGHT, RANK_WEIGHT = 0.7, 0.15, 0.1, 0.05
@@ -31,7 +31,7 @@ LONGEST_REPLY = 320  # characters of all quotes together
 MOST_SENTENCES = 500  # of one passage that are weighed
 SAME_ANSWER = 0.8  # Jaccard similarity of the terms from which two quotes say the same
 LEAST_ABOUT = 0.5  # share of a topic's words that a passage about it states
-NEAREST, LEAST_NEAREST = 3, 0.3  # passages that are offered where none answers, and their match
+NEAREST, LEAST_NEAREST = 3, 0.2  # passages that are offered where none answers, and their match
 
 _DIGITS = r"[0-9]|[一二三四五六七八九十百千万两半]"
 _NUMBER = re.compile(
@@ -105,15 +105,15 @@ def answer_of(question: str, passages: Sequence[Passage], limit: int) -> Answer:
         return _topics(asked, passages, limit)
     before = {(one.session, one.position): one for one in passages if one.position is not None}
     rarity = _rarity(asked, passages)
-    stating = [one for one in passages if not _only_asks(one.text)] or list(passages)
+    stating = [one for one in passages if not _only_asks(one.text)]
     highest = max((one.score for one in stating), default=0.0)
     weighed = [
         _candidate(asked, rarity, one, before.get((one.session, (one.position or 0) - 1)), highest) for one in stating
     ]
     ranked = sorted(weighed, key=lambda one: -one.quote.match)
     if not ranked or ranked[0].quote.match < LEAST_MATCH:
-        return Answer((), tuple(one.quote for one in ranked[:NEAREST] if one.quote.match >= LEAST_NEAREST))
-    chosen = _chosen(ranked, limit)
+        return Answer((), tuple(_chosen(ranked, NEAREST, LEAST_NEAREST)))
+    chosen = _chosen(ranked, limit, max(LEAST_MATCH, BESIDE_BEST * ranked[0].quote.match))
     verdict = _verdict(asked, _newest(chosen, passages)) if asked.kind is QuestionKind.YES_NO else None
     return Answer(tuple(chosen), (), verdict)
 
@@ -129,8 +129,8 @@ def about(topic: str, passages: Sequence[Passage], *, own: bool) -> list[str]:
     ]
 
 
-def _chosen(ranked: Sequence[_Candidate], limit: int) -> list[Quote]:
-    least = max(LEAST_MATCH, BESIDE_BEST * ranked[0].quote.match)
+def _chosen(ranked: Sequence[_Candidate], limit: int, least: float) -> list[Quote]:
+    """The best of at least this match that differ from each other, as long as all of them are short enough."""
     chosen: list[_Candidate] = []
     length = 0
     for one in ranked:
@@ -151,10 +151,11 @@ def _newest(chosen: Sequence[Quote], passages: Sequence[Passage]) -> str:
 
 
 def _topics(asked: QuestionParts, passages: Sequence[Passage], limit: int) -> Answer:
-    """Return the passages of the named day; the search put it first."""
-    stating = sorted((one for one in passages if not _only_asks(one.text)), key=lambda one: -one.score)
-    quotes = [Quote(one.key, _cut(asked, one.text), one.score) for one in stating[:limit]]
-    return Answer(tuple(quotes), ()) if quotes else Answer((), ())
+    """Return the best passages of the named day, in the order in which they were said."""
+    stating = sorted((one for one in passages if not _only_asks(one.text)), key=lambda one: -one.score)[:limit]
+    if all(one.time for one in stating):
+        stating.sort(key=lambda one: (one.time, one.position or 0))
+    return Answer(tuple(Quote(one.key, _cut(asked, one.text), one.score) for one in stating), ())
 
 
 def _candidate(
@@ -249,7 +250,7 @@ def _is_negative(clause: str) -> bool:
 
 
 def _cut(asked: QuestionParts, text: str) -> str:
-    """A short message whole; of a long one the sentence that speaks most of the question."""
+    """A short message whole; of a long one the sentence that speaks most of the question, with what it leads to."""
     whole = text.strip()
     if len(whole) <= LONGEST_WHOLE and "\n" not in whole:
         return whole
@@ -266,7 +267,20 @@ def _cut(asked: QuestionParts, text: str) -> str:
         kind = 0.5 * _kind_match(asked, Passage("", sentence, 0.0))
         return spoken + len(wanted & base_forms(terms(sentence))) + kind - (2.0 if is_question(sentence) else 0.0)
 
-    return max(some, key=speaks)
+    return _with_following(text, some, max(some, key=speaks))
+
+
+def _with_following(text: str, some: Sequence[str], best: str) -> str:
+    """The best of the sentences; a lead-in together with what follows it, up to LONGEST_WHOLE."""
+    start = text.index(best)
+    end = start + len(best)
+    if is_lead_in(best):
+        for one in some[some.index(best) + 1 :]:
+            until = text.index(one, end) + len(one)
+            if until - start > LONGEST_WHOLE:
+                break
+            end = until
+    return text[start:end]
 
 
 def _stated(text: str) -> str:

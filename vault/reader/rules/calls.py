@@ -13,7 +13,7 @@ from vault.lexicon.entities import entities
 from vault.lexicon.temporal_expressions import time_ranges_of
 from vault.lexicon.tokens import content_terms
 from vault.lexicon.words import QUESTION_WORDS
-from vault.reader.rules.extraction import read_statements
+from vault.reader.rules.extraction import read_statements, states_something
 from vault.reader.rules.kinds import is_question
 
 LONGEST_COMMAND = 300  # characters; what is longer is a text and no command
@@ -89,7 +89,8 @@ _OWN_WORDS = re.compile(r"\b(?:i|we) (?:have |'ve )?(?:said|told|mentioned|wrote
 _MY = re.compile(r"^(?:my|our|the)\s+|^我(?:们)?的?", re.IGNORECASE)
 _NOTHING_TO_FORGET = re.compile(r"^(?:it|that|this|about it|me|you)$|^(?:它|吧|这个?|那个?|了)$", re.IGNORECASE)
 _CORRECTS = re.compile(
-    r"^\W*(?:actually|correction|i meant|no, (?:my|it|the|she|he))\b|^\W*(?:其实|更正|改一下|不对[，,])", re.IGNORECASE
+    r"^\W*(?:(?:actually|correction|i meant)\b|no,(?= (?:my|it|the|she|he)\b))|^\W*(?:其实|更正|改一下|不对[，,])",
+    re.IGNORECASE,
 )
 _CONFIRMS = re.compile(
     r"^\W*(?:(?:yes|yep|yeah|please|confirm|confirmed|do it|do so|do that|go ahead|ok|okay|sure|delete (?:it|them)"
@@ -133,6 +134,11 @@ def confirms(text: str) -> bool:
     return _CONFIRMS.match(text[:LONGEST_FOLLOW_UP]) is not None
 
 
+def without_correction(text: str) -> str:
+    """`text` without the words that announce a correction, as in "actually, …"."""
+    return _CORRECTS.sub("", text)
+
+
 def needs_past(text: str) -> bool:
     """Return whether `text` may be a follow-up, which needs the question before it."""
     if len(text) > LONGEST_FOLLOW_UP:
@@ -144,8 +150,11 @@ def needs_past(text: str) -> bool:
 
 
 def whole_question(text: str, past: Sequence[str]) -> str:
-    """`text` with names for its pronouns, or the last question about what `text` names instead; else as it is."""
-    if not past or not needs_past(text):
+    """`text` with names for its pronouns, or the last question about what `text` names instead; else as it is.
+
+    A statement stays as it is: its pronouns mostly mean somebody whom it names itself.
+    """
+    if not past or not needs_past(text) or states_something(text):
         return text
     last = past[-1]
     if found := _WHAT_ABOUT.match(text):

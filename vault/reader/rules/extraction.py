@@ -10,26 +10,28 @@ from vault.lexicon.resolved_dates import time_of
 from vault.lexicon.tokens import terms
 from vault.reader.rules.kinds import Statement, classified, is_question
 from vault.reader.rules.remarks import (
-    AHEAD,
     ASKED_TO_STORE,
     BARE_REFERENCE,
     COMMAND,
     FAREWELL,
     FEELING_NOW,
     GREETING,
+    LIST_ITEM,
     PRONOUN_START,
     REACTION,
+    REASON,
     REMARK_ON_TALK,
     THANKS,
     TRAILING_QUESTION,
 )
-from vault.reader.rules.sentences import sentences
+from vault.reader.rules.sentences import LONGEST_SENTENCE, is_lead_in, sentences
 
 MOST_STATEMENTS = 500  # of one text; the conversation stores the whole text
 NOT_PEOPLE = frozenset({"assistant", "system", "tool"})
 REQUESTED_CONFIDENCE = 0.95  # of a statement that its speaker asked to store
 CHOSEN_CONFIDENCE = 0.8  # of a sentence that a model alone chose
 LONGEST_REMARK = 200  # characters that are searched for a greeting or thanks
+LONGEST_GAP = 32  # characters between two sentences that are looked at
 SHORTEST_BARE_FACT = 5  # terms; shorter facts that begin with a pronoun are not stored
 
 
@@ -42,6 +44,11 @@ def read_statements(text: str, *, speaker: str, said_at: datetime) -> tuple[Stat
     if speaker.casefold() in NOT_PEOPLE:
         return ()
     return _finished(_all_stated(text), said_at)
+
+
+def states_something(text: str) -> bool:
+    """Return whether `read_statements` finds a statement in the text of a person."""
+    return next(_all_stated(text), None) is not None
 
 
 def chosen_statements(text: str, *, said_at: datetime, kinds: Mapping[int, str | None]) -> tuple[Statement, ...]:
@@ -63,9 +70,7 @@ def _finished(found: Iterable[Statement], said_at: datetime) -> tuple[Statement,
         replace(
             statement,
             entities=tuple(entities(statement.text)),
-            event_time=time_of(
-                statement.text, said_at, ahead=statement.semantic_type == "goal" or bool(AHEAD.search(statement.text))
-            ),
+            event_time=time_of(statement.text, said_at, is_plan=statement.semantic_type == "goal"),
         )
         for statement in statements.values()
     )
@@ -80,8 +85,30 @@ def unstated_kind(text: str) -> str:
 
 
 def _all_stated(text: str) -> Iterator[Statement]:
+    for passage in _passages(text):
+        yield from _stated(passage)
+
+
+def _passages(text: str) -> Iterator[str]:
+    """The sentences of `text`, verbatim; a list stands with its lead-in, and a reason with what it is the reason of."""
+    start = end = 0
     for sentence in sentences(text):
-        yield from _stated(sentence)
+        begin = text.index(sentence, end)
+        belongs = end and _belongs(text[start:end], text[end:begin], sentence)
+        if belongs and begin + len(sentence) - start <= LONGEST_SENTENCE:
+            end = begin + len(sentence)
+            continue
+        if end:
+            yield text[start:end]
+        start, end = begin, begin + len(sentence)
+    if end:
+        yield text[start:end]
+
+
+def _belongs(passage: str, between: str, sentence: str) -> bool:
+    if LIST_ITEM.search(between[-LONGEST_GAP:]):
+        return is_lead_in(passage.partition("\n")[0])
+    return "\n" not in between and REASON.search(sentence) is not None and not is_question(passage)
 
 
 def _chosen(sentence: str, number: int, kinds: Mapping[int, str | None]) -> Iterator[Statement]:

@@ -48,6 +48,7 @@ REMARK_ON_TALK = re.compile(
     r"|(?:what )?(?:nice|lovely|awful|terrible|beautiful) (?:weather|day)\b"
     r"|it(?:'s| is) (?:raining|snowing|sunny|cold|hot)\W*$)"
     r"|^(?:今天|外面|这)?(?:的)?天气(?:真|很|太|好|不错|挺|有点)|^(?:今天|外面)?(?:在|又)?(?:下雨|下雪)了?\W*$"
+    r"|^我?不是(?:这个|那个|这|那)意思|^我(?:只是|就是|只|在)+(?:测试|试试|试一?下|开玩笑|随便问)"
     r"|^(?:我(?:想|要|还想|再)?(?:问|请问|知道|了解)|我问的|我的意思|我是说|我说的|你(?:说错|错了|弄错|搞错"
     r"|不对|说得|真|好厉害|很|太|没|不懂"
     r"|记错|刚才|知道)|不是这个|不是这样|听不懂|没听懂|算了|测试|换个问题|再问|回答(?:得|错|对)|这(?:个"
@@ -80,13 +81,6 @@ REACTION = re.compile(
 FAREWELL = re.compile(
     r"^(?:good ?night|good ?bye|bye|see you|have a (?:nice|good|great|lovely))\b|^(?:晚安|再见|拜拜|回头见|明天见)"
 )
-# A day without a year in such a sentence is the next one: "the appointment is on 17 November".
-AHEAD = re.compile(
-    r"\b(?:is|are|will be) (?:on|due|scheduled)\b"
-    r"|\b(?:is|are|was|were|been) (?:moved|postponed|rescheduled) (?:to|for)\b"
-    r"|\b(?:starts?|begins?|arrives?|leaves?|comes?|returns?|expires?|ends?) (?:back )?(?:on|at)\b|\buntil\b",
-    re.IGNORECASE,
-)
 GREETING = re.compile(
     r"^(?:hi|hello|hey|(?:good )?(?:morning|evening|afternoon))\b"
     r"|^(?:你好|您好|大家好|早上好|早安|晚上好|下午好|嗨|哈喽)"
@@ -111,3 +105,10 @@ TRAILING_QUESTION = re.compile(
     r"|知道|有|能|会)|有没有|能不能|该)",
     re.IGNORECASE,
 )
+# A sentence that gives the reason of the one before it.
+REASON = re.compile(
+    r"^\W*(?:because|since|that(?:['\u2019]s| is) (?:why|because)|the reason)\b|^\W*(?:因为|由于|原因是|理由是)",
+    re.IGNORECASE,
+)
+# Between two lines, of which the second is an item of a list.
+LIST_ITEM = re.compile(r"\n\s{0,9}(?:[-*\u2022\u00b7]|\d{1,3}[.)])\s{1,9}$")

@@ -29,6 +29,11 @@ def sentences(text: str) -> list[str]:
     return [piece for sentence in found for piece in _pieces(sentence.strip()) if piece]
 
 
+def is_lead_in(sentence: str) -> bool:
+    """Return whether a sentence announces what follows it, as in "here is what I did:"."""
+    return sentence.rstrip().endswith((":", "\uff1a"))
+
+
 def _of_line(line: str) -> Iterator[str]:
     start = 0
     for end in _END.finditer(line):
