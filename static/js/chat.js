@@ -212,5 +212,8 @@ box.addEventListener("keydown", (event) => {
 });
 box.addEventListener("input", fit);
 stop.addEventListener("click", () => asking?.abort());
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape") asking?.abort();
+});
 fit();
 toEnd();

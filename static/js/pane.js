@@ -11,7 +11,7 @@ function close() {
 }
 
 document.body.addEventListener("htmx:beforeRequest", (event) => {
-  const chip = event.target.closest(".chip-cite, .why-link");
+  const chip = event.target.closest(".chip-cite, .why-link, .stored-link");
   if (!chip) return;
   opener = chip;
   document.querySelector(".chip-cite[aria-current]")?.removeAttribute("aria-current");

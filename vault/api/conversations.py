@@ -22,7 +22,7 @@ from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
 from governance.vocabulary import Channel, Permission
 from vault.api.described import of_memories
-from vault.api.inputs import ConversationInput, TitleInput, TurnInput, read
+from vault.api.inputs import ConversationChangesInput, ConversationInput, TurnInput, read
 from vault.api.representations import conversation_json, dry_run_json, event_json, turn_json
 from vault.api.schema import (
     PROVENANCE,
@@ -34,6 +34,7 @@ from vault.api.schema import (
 )
 from vault.chat.selectors import TurnView, conversation_get, conversations_list, turn_shows, turns_list
 from vault.chat.services import (
+    ConversationChanges,
     ConversationDraft,
     Done,
     TurnAnswer,
@@ -94,15 +95,15 @@ class ConversationView(ApiView):
             asked_only(request)
         return Response(conversation_json(view))
 
-    @of_memories("conversations_update", ConversationSchema, request=TitleInput, may=[404, 409])
+    @of_memories("conversations_update", ConversationSchema, request=ConversationChangesInput, may=[404, 409])
     def patch(self, request: Request, conversation_id: UUID) -> Response:
-        """Rename a conversation, or change its settings."""
+        """Rename a conversation, or change the persona or the model that answers its next questions."""
         actor = self.actor()
         with acting(actor):
             conversation_get(actor=actor, conversation_id=conversation_id)
             asked_only(request)
-            title = read(TitleInput, request)["title"]
-            view = conversation_update(actor=actor, conversation_id=conversation_id, title=title)
+            changes = ConversationChanges(**read(ConversationChangesInput, request))
+            view = conversation_update(actor=actor, conversation_id=conversation_id, changes=changes)
         return Response(conversation_json(view))
 
     @of_memories(

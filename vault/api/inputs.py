@@ -243,8 +243,15 @@ class ConversationInput(StrictSerializer):
     model = TextField(max_length=100, required=False, allow_blank=True)
 
 
-class TitleInput(StrictSerializer):
-    title = TextField(max_length=200)
+class ConversationChangesInput(StrictSerializer):
+    title = TextField(max_length=200, required=False)
+    agent_persona = _label(allow_null=True, help_text="Id or name; null: no persona.")
+    model = TextField(max_length=100, required=False, allow_blank=True)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if not attrs:
+            raise serializers.ValidationError(f"name what to change: {', '.join(self.fields)}")
+        return attrs
 
 
 class TurnInput(StrictSerializer):

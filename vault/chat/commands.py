@@ -6,7 +6,7 @@ from uuid import UUID
 from governance.actor import Actor
 from governance.vocabulary import Permission
 from vault.chat.rules import MOST_LISTED, OWN_SPEAKERS, Evidence, candidate_of
-from vault.reader.rules import about, goal_touched, may_touch_goal, speaks_of_self
+from vault.reader.rules import about, goal_touched, may_touch_goal, names_in, speaks_of_self
 from vault.reader.rules.calls import ALL_WORDS, OWN, MemoryCall
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import Hit, memories_search
@@ -85,5 +85,10 @@ def _worded(number: int, hit: Hit) -> Evidence:
 
 
 def _is_own(hit: Hit) -> bool:
+    """Return whether the member said it of themselves: with "I" or "my", or without another's name as its subject."""
     words = hit.view.words
-    return words.speaker.casefold() in OWN_SPEAKERS and (bool(words.speaker) or speaks_of_self(words.content))
+    if words.speaker.casefold() not in OWN_SPEAKERS:
+        return False
+    if speaks_of_self(words.content):
+        return True
+    return bool(words.speaker) and not any(words.content.startswith(name) for name in names_in(words.content))

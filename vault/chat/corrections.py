@@ -17,13 +17,16 @@ from vault.cubes.services import cube_update
 from vault.layers.statements import StoredStatement, reconcile
 from vault.lexicon.tokens import content_terms, terms
 from vault.models import Cube
+from vault.reader.rules import without_correction
 from vault.retrieval.selectors import Hit
 from vault.vocabulary import EntryAction, Layer
 
 CORRECTED = "A later statement of the same speaker corrects this one."
 TAKEN_BACK = re.compile(r"\b(?:no longer|not any ?more)\b|不再|已经不", re.IGNORECASE)
+ADDS = re.compile(r"\b(?:also|too|as well|besides)\b|[也还]|另外|同时", re.IGNORECASE)
 DENIED = re.compile(r"\bnot (?:at |on |in )?(\w+)\W*$|不是(\w{1,8})\W*$", re.IGNORECASE)
 LEAST_SHARED, SHARED_PART = 2, 0.5  # terms that a correction has in common with what it corrects
+SUBJECT = 2  # terms at the beginning of a correction that name what it is about
 
 
 def corrected_statement(text: str, *, said_at: datetime, hits: Sequence[Hit], is_correction: bool) -> UUID | None:
@@ -39,16 +42,22 @@ def corrected_statement(text: str, *, said_at: datetime, hits: Sequence[Hit], is
         return outcome.other
     if not (is_correction or TAKEN_BACK.search(text)) or outcome.action is EntryAction.NOTHING:
         return None
-    words = _subject(text)
-    denied = [one for one in stored if _denies(text, one.text) and words & _subject(one.text)]
+    words = _words(text)
+    denied = [one for one in stored if _denies(text, one.text) and set(words) & set(_words(one.text))]
     if denied:
         return denied[0].id
-    shared = [(len(words & _subject(one.text)), one) for one in stored]
-    best = max(shared, key=lambda pair: pair[0], default=None)
-    if best is None or best[0] < LEAST_SHARED:
+    return None if ADDS.search(text) else _same_subject(words, stored)
+
+
+def _same_subject(words: Sequence[str], stored: Sequence[StoredStatement]) -> UUID | None:
+    """The statement with most of the `words` in common, if those are many of both or what `words` begin with."""
+    shared = [(len(set(words) & set(_words(one.text))), one) for one in stored]
+    count, best = max(shared, key=lambda pair: pair[0], default=(0, None))
+    if best is None or count < LEAST_SHARED:
         return None
-    smaller = min(len(words), len(_subject(best[1].text)))
-    return best[1].id if best[0] >= SHARED_PART * smaller else None
+    theirs = set(_words(best.text))
+    is_same = count >= SHARED_PART * min(len(set(words)), len(theirs)) or set(words[:SUBJECT]) <= theirs
+    return best.id if is_same else None
 
 
 def statement_end(*, actor: Actor, cube_id: UUID, successor_id: UUID) -> None:
@@ -88,5 +97,6 @@ def _denies(text: str, stored: str) -> bool:
     return bool(denied) and denied.casefold() in terms(stored)
 
 
-def _subject(text: str) -> frozenset[str]:
-    return frozenset(term for term in content_terms(text) if not term.isdecimal())
+def _words(text: str) -> list[str]:
+    """The terms of a statement in their order, without numbers and the words that announce a correction."""
+    return [term for term in content_terms(without_correction(text)) if not term.isdecimal()]

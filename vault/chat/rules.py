@@ -93,8 +93,8 @@ PHRASES = {
     },
 }
 GROUPS = {
-    "en": {"profile": "Profile", "fact": "Facts", "preference": "Preferences", "goal": "Goals", "event": "Events"},
-    "zh": {"profile": "基本情况", "fact": "事实", "preference": "喜好", "goal": "目标", "event": "经历"},
+    "en": {"profile": "Profile:", "fact": "Facts:", "preference": "Preferences:", "goal": "Goals:", "event": "Events:"},
+    "zh": {"profile": "基本情况：", "fact": "事实：", "preference": "喜好：", "goal": "目标：", "event": "经历："},
 }
 MOST_LISTED = 12  # memories in a summary or a list of what goes
 NOTHING = tuple(phrases["nothing"] for phrases in PHRASES.values())
@@ -182,10 +182,17 @@ def _quoted_line(one: Evidence) -> str:
     return f"[{one.marker}] {text} (said by {speaker}, {one.time:%Y-%m-%d %H:%M} UTC)"
 
 
-def extractive_answer(question: str, evidence: Sequence[Evidence], stated: Sequence[Statement] = ()) -> Extract:
+def extractive_answer(
+    question: str,
+    evidence: Sequence[Evidence],
+    stated: Sequence[Statement] = (),
+    *,
+    offers_nearest: bool = True,
+) -> Extract:
     """The reply without a model: the best sentences of the memories, quoted, each with its marker.
 
-    stated: what the question states and has stored of itself.
+    stated: what the question states and has stored of itself. offers_nearest: where nothing answers, quote what comes
+    closest.
     """
     phrases = PHRASES["zh" if language_of(question) == "zh" else "en"]
     if not any(is_question(sentence) for sentence in sentences(question)):
@@ -194,7 +201,9 @@ def extractive_answer(question: str, evidence: Sequence[Evidence], stated: Seque
     answer = _answer(question, evidence)
     if not answer.quotes:
         nearest = _extract((phrases["nothing"], phrases["nearest"]), answer.nearest, evidence)
-        return nearest if nearest.quotes else Extract((phrases["nothing"],), (phrases["nothing"],), ())
+        return (
+            nearest if nearest.quotes and offers_nearest else Extract((phrases["nothing"],), (phrases["nothing"],), ())
+        )
     lead = phrases["quoted"] if answer.verdict is None else phrases["yes" if answer.verdict else "no"]
     return _extract((lead,), answer.quotes, evidence)
 
@@ -211,7 +220,7 @@ def summary_extract(question: str, found: Sequence[Evidence]) -> Extract:
     names = GROUPS[_language(question)]
     extract = phrase_extract(question, "summary")
     for kind in dict.fromkeys(one.semantic_type for one in found):
-        lead = f"{names[kind] if kind in names else names['fact']}:"
+        lead = names[kind] if kind in names else names["fact"]
         extract = extract.followed_by(_listed(lead, [one for one in found if one.semantic_type == kind]))
     return extract
 
@@ -261,10 +270,11 @@ def _listed(lead: str, found: Sequence[Evidence]) -> Extract:
     return _extract((lead,), whole, found)
 
 
-def quotes(question: str, evidence: Sequence[Evidence]) -> list[Evidence]:
+def quotes(question: str, evidence: Sequence[Evidence], *, offers_nearest: bool = True) -> list[Evidence]:
     """Return the memories that `extractive_answer` will quote, in its order."""
     answer, by_key = _answer(question, evidence), {str(one.marker): one for one in evidence}
-    return [by_key[quote.key] for quote in answer.quotes or answer.nearest]
+    nearest = answer.nearest if offers_nearest else ()
+    return [by_key[quote.key] for quote in answer.quotes or nearest]
 
 
 def _answer(question: str, evidence: Sequence[Evidence]) -> Answer:

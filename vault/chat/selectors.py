@@ -1,9 +1,11 @@
 """Conversations and their turns, as the member who holds them reads them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
+from enum import StrEnum
 from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
@@ -18,7 +20,7 @@ from governance.keys.services import open_sealed
 from governance.pages import Pages
 from governance.personas.selectors import personas_of
 from governance.vocabulary import Permission, Verb
-from vault.chat.rules import title_of
+from vault.chat.rules import Agent, title_of
 from vault.cubes.drafts import SourceRef
 from vault.cubes.selectors import CubeView, cubes_view, record_quoted
 from vault.models import Conversation, Cube, CubeSource, Namespace, Turn
@@ -57,22 +59,48 @@ class ConversationView:
     excluded: frozenset[UUID] = frozenset()
 
 
+class Unused(StrEnum):
+    """Reasons why an answer did not use a memory that was found."""
+
+    EXCLUDED = "excluded"
+    SUPERSEDED = "superseded"
+    UNRELATED = "unrelated"
+    OTHER_TIME = "other_time"
+
+
 @dataclass(frozen=True)
 class Retrieved:
-    """A memory that was found for a question. score, and each of `parts`: 0..1; tokens: of its text."""
+    """A memory that was found for a question. score, and each of `parts`: 0..1; tokens: of its text.
+
+    marker: its number among those that the answer could use; 0 with a `reason` where it could not.
+    """
 
     memory_id: UUID
     score: float
     parts: Mapping[str, float]
     layer: str
     tokens: int
+    marker: int = 0
+    reason: str = ""
 
 
 @dataclass(frozen=True)
 class RetrievedView:
-    """`retrieved`, with the text of the memory as its reader may read it now."""
+    """`retrieved`, with the memory as its reader may read it now."""
 
     retrieved: Retrieved
+    memory: CubeView = field(repr=False)
+
+    @property
+    def text(self) -> str:
+        return self.memory.words.content
+
+
+@dataclass(frozen=True)
+class StatedMemory:
+    """A memory that a question states, as its reader may read it now."""
+
+    id: UUID
     text: str = field(repr=False)
 
 
@@ -98,7 +126,7 @@ class TurnView:
     intent: str = ""
     retrieved: tuple[Retrieved, ...] = ()
     goal_id: UUID | None = None
-    stated: tuple[UUID, ...] = ()  # memories that the question states, as long as they are there
+    stated: tuple[StatedMemory, ...] = ()  # as long as they are there
     cost: Decimal = Decimal(0)  # of its tokens, in `currency`
     currency: str = ""
     failed_models: tuple[str, ...] = ()  # those that were asked before and gave no answer
@@ -110,8 +138,8 @@ class TurnView:
 
 @dataclass(frozen=True)
 class TurnTexts:
-    """The texts of some turns for a reader: the memories of questions and answers by id, those that are withheld, and
-    the cited ones that may be read.
+    """The texts of some turns for a reader: the memories of questions, answers and statements by id, those that are
+    withheld, and the cited ones that may be read.
     """
 
     views: Mapping[UUID, CubeView]
@@ -121,6 +149,9 @@ class TurnTexts:
     def content(self, cube_id: UUID | None) -> str:
         view = self.views.get(cube_id) if cube_id else None
         return view.words.content if view else ""
+
+    def stated(self, cube_ids: Iterable[UUID]) -> Iterator[StatedMemory]:
+        return (StatedMemory(one, self.content(one)) for one in cube_ids if one in self.views)
 
 
 def conversations_list(*, actor: Actor, pages: Pages) -> list[ConversationView]:
@@ -178,17 +209,17 @@ def conversation_get(*, actor: Actor, conversation_id: UUID) -> ConversationView
         return conversation_views(actor, [row])[0]
 
 
-def conversation_agent(*, actor: Actor, conversation: ConversationView) -> str:
-    """The name of the agent that answers in a conversation; empty without one that the actor may use.
+def conversation_agent(*, actor: Actor, conversation: ConversationView) -> Agent | None:
+    """The agent that answers in a conversation; None without one that the actor may use.
 
     Raises Forbidden. One query where the conversation has an agent.
     """
     authorize(actor, Permission.CONVERSATION_USE)
     if conversation.agent_persona_id is None:
-        return ""
+        return None
     with acting(actor):
-        named = personas_of(actor).filter(id=conversation.agent_persona_id)
-        return named.values_list("name", flat=True).first() or ""
+        row = personas_of(actor).filter(id=conversation.agent_persona_id).first()
+        return Agent(row.name, row.attributes) if row else None
 
 
 def turns_list(*, actor: Actor, conversation_id: UUID, pages: Pages) -> list[TurnView]:
@@ -213,12 +244,15 @@ def turn_get(*, actor: Actor, conversation_id: UUID, turn_id: UUID) -> TurnView:
 
 
 def _turns_read(actor: Actor, conversation: Conversation, page: Sequence[Turn]) -> list[TurnView]:
-    said = _turn_texts(speaker_of(actor, conversation), page)
+    stated = _stated_by_page(actor, page)
+    said = _turn_texts(speaker_of(actor, conversation), page, {one for ids in stated.values() for one in ids})
     record(actor=actor, verb=Verb.MEMORY_READ, object_type="memory", object_ids=list(said.views))
     record_quoted(actor, [view.passages for view in said.views.values()])
-    stated = _stated_by_page(actor, page)
     views = [turn_view(row, said) for row in page]
-    return [replace(view, stated=stated.get(row.question_id, ())) for view, row in zip(views, page, strict=True)]
+    return [
+        replace(view, stated=tuple(said.stated(stated.get(row.question_id, ()))))
+        for view, row in zip(views, page, strict=True)
+    ]
 
 
 def turn_retrieved(*, actor: Actor, conversation_id: UUID, turn: TurnView) -> list[RetrievedView]:
@@ -234,7 +268,7 @@ def turn_retrieved(*, actor: Actor, conversation_id: UUID, turn: TurnView) -> li
         views = {view.cube.id: view for view in cubes_view(actor=reader, cube_ids=shown)}
         record(actor=actor, verb=Verb.MEMORY_READ, object_type="memory", object_ids=list(views))
         found = [one for one in turn.retrieved if one.memory_id in views]
-        return [RetrievedView(one, views[one.memory_id].words.content) for one in found]
+        return [RetrievedView(one, views[one.memory_id]) for one in found]
 
 
 def _stated_by_page(actor: Actor, turns: Sequence[Turn]) -> dict[UUID | None, tuple[UUID, ...]]:
@@ -353,10 +387,8 @@ def turn_view(row: Turn, said: TurnTexts) -> TurnView:
 
 
 def retrieved_of(row: Turn) -> tuple[Retrieved, ...]:
-    return tuple(
-        Retrieved(UUID(one["memory_id"]), one["score"], one["parts"], one["layer"], one["tokens"])
-        for one in row.retrieved
-    )
+    """Turns of earlier versions have no markers and no reasons."""
+    return tuple(Retrieved(**{**one, "memory_id": UUID(one["memory_id"])}) for one in row.retrieved)
 
 
 def turn_shows(turn: TurnView) -> tuple[UUID, ...]:
@@ -385,7 +417,7 @@ def title_place(conversation_id: UUID) -> bytes:
     return b"conversation" + conversation_id.bytes
 
 
-def _citations(row: Turn, said: TurnTexts) -> Iterable[Citation]:
+def _citations(row: Turn, said: TurnTexts) -> Iterator[Citation]:
     """Return the citations. A quoted one is available if its quote is, any other if its memory is."""
     answer = said.views.get(row.answer_id) if row.answer_id else None
     quoted = {quote.marker for quote in answer.words.quotes} if answer else set()
@@ -397,13 +429,14 @@ def _citations(row: Turn, said: TurnTexts) -> Iterable[Citation]:
         yield Citation(memory_id, marker, part["score"], available, part.get("pack", ""))
 
 
-def _turn_texts(reader: Actor, turns: Sequence[Turn]) -> TurnTexts:
-    named = {cube_id for turn in turns for cube_id in (turn.question_id, turn.answer_id) if cube_id is not None}
+def _turn_texts(reader: Actor, turns: Sequence[Turn], stated: AbstractSet[UUID]) -> TurnTexts:
+    said = {cube_id for turn in turns for cube_id in (turn.question_id, turn.answer_id) if cube_id is not None}
+    named = said | stated
     cited = {UUID(part["memory_id"]) for turn in turns for part in turn.citations}
     visible = Cube.objects.visible_to(reader).filter(id__in=named | cited)
     readable = frozenset(visible.values_list("id", flat=True))
     there = [cube_id for cube_id in sorted(named) if cube_id in readable]
     views = {view.cube.id: view for view in cubes_view(actor=reader, cube_ids=there)}
-    closed = named - readable
+    closed = said - readable
     withheld = Cube.objects.stored().filter(id__in=closed).values_list("id", flat=True) if closed else ()
     return TurnTexts(views, frozenset(withheld), readable)

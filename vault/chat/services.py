@@ -1,10 +1,11 @@
 """A chat: a question, the memories that answer it, an answer that cites them. Both become memories in their turn."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import closing
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from uuid import UUID
 
 from django.conf import settings
@@ -19,6 +20,7 @@ from governance.errors import FieldError, Forbidden, Invalid, TooLarge
 from governance.idempotency.services import replies_forget
 from governance.ids import uuid7
 from governance.keys.services import member_scope, seal_for
+from governance.models import Persona
 from governance.pages import Last
 from governance.personas.selectors import persona_get
 from governance.policies.quotas import tokens_add, tokens_check
@@ -26,6 +28,7 @@ from governance.vocabulary import Permission, PersonaKind, PrincipalKind, Verb
 from vault.chat.answering import Answering, answer_pieces
 from vault.chat.commands import STATED, goal_of, hits_meant
 from vault.chat.corrections import corrected_statement, is_current, statement_end
+from vault.chat.evidence import evidence_of
 from vault.chat.memory_changes import turn_forget
 from vault.chat.rules import (
     LONGEST_MARKER,
@@ -49,6 +52,7 @@ from vault.chat.selectors import (
     ConversationView,
     Retrieved,
     TurnView,
+    Unused,
     conversation_locate,
     conversation_views,
     retrieved_of,
@@ -58,8 +62,7 @@ from vault.chat.selectors import (
     turns_sources,
 )
 from vault.chat.watching import Watch
-from vault.cubes.drafts import CubeDraft, SourceRef
-from vault.cubes.quoting import moment_shown
+from vault.cubes.drafts import UNSET, CubeDraft, SourceRef, Unset
 from vault.cubes.screening.screen import drafts_screened, title_screened
 from vault.cubes.services import Added, cubes_add, cubes_hide
 from vault.cubes.sources import sources_of
@@ -81,6 +84,7 @@ from vault.reader.rules import (
     Statement,
     asks_for_topics,
     confirms,
+    is_question,
     memory_call,
     needs_past,
     read_statements,
@@ -108,6 +112,19 @@ class ConversationDraft:
     agent_persona: str | None = None
     model: str = ""
     id: UUID = field(default_factory=uuid7)
+
+
+@dataclass(frozen=True)
+class ConversationChanges:
+    """The fields that a change names; the others stay. agent_persona: None for no agent; model: "" for the first."""
+
+    title: str | Unset = field(default=UNSET, repr=False)
+    agent_persona: str | Unset | None = UNSET
+    model: str | Unset = UNSET
+
+    def given(self) -> frozenset[str]:
+        """Names of the fields that this change mentions."""
+        return frozenset(part.name for part in fields(self) if getattr(self, part.name) is not UNSET)
 
 
 @dataclass(frozen=True)
@@ -162,7 +179,7 @@ class TurnPlan:
         """The answer without a model."""
         if self.reply is not None:
             return self.reply
-        extract = extractive_answer(self.asked, self.evidence, self.stated)
+        extract = extractive_answer(self.asked, self.evidence, self.stated, offers_nearest=self.goal is None)
         return extract.followed_by(goal_extract(self.question, self.goal)) if self.goal else extract
 
     def extract_after(self, failed: Sequence[str]) -> Extract:
@@ -204,11 +221,7 @@ def conversation_create(*, actor: Actor, draft: ConversationDraft) -> Conversati
     with acting(actor):
         named = draft.persona or (str(actor.persona_id) if actor.persona_id else None)
         persona = persona_get(actor=actor, reference=named) if named else None
-        agent = (
-            persona_get(actor=actor, reference=draft.agent_persona, field="agent_persona", kind=PersonaKind.AGENT)
-            if draft.agent_persona
-            else None
-        )
+        agent = _agent_persona(actor, draft.agent_persona)
         row = Conversation(
             id=draft.id,
             tenant_id=actor.tenant_id,
@@ -224,17 +237,32 @@ def conversation_create(*, actor: Actor, draft: ConversationDraft) -> Conversati
         return conversation_views(actor, [row])[0]
 
 
-def conversation_update(*, actor: Actor, conversation_id: UUID, title: str) -> ConversationView:
-    """Raises NotFound; Forbidden; Invalid. Writes: Conversation, AuditEntry."""
+def conversation_update(*, actor: Actor, conversation_id: UUID, changes: ConversationChanges) -> ConversationView:
+    """Change the title of a conversation, and by whom its next questions are answered.
+
+    Raises NotFound; Forbidden; Invalid. Writes: Conversation, AuditEntry.
+    """
     with acting(actor):
         row = conversation_locate(actor, conversation_id, lock=True)
-        _check_title(title)
-        row.sealed_title = _sealed_title(row, title_screened(actor=actor, title=title))
-        row.title_is_copy = False
-        row.save(update_fields=["sealed_title", "title_is_copy"])
+        if changes.title is not UNSET:
+            _check_title(changes.title)
+            row.sealed_title = _sealed_title(row, title_screened(actor=actor, title=changes.title))
+            row.title_is_copy = False
+        if changes.agent_persona is not UNSET:
+            row.agent_persona = _agent_persona(actor, changes.agent_persona)
+        if changes.model is not UNSET:
+            _check_model(actor, changes.model)
+            row.model = changes.model
+        row.save(update_fields=["sealed_title", "title_is_copy", "agent_persona", "model"])
         Conversation.objects.filter(id=row.id).update(updated_at=Now())
         row.refresh_from_db(fields=["updated_at"])
-        record(actor=actor, verb=Verb.CONVERSATION_UPDATED, object_type="conversation", object_ids=[row.id])
+        record(
+            actor=actor,
+            verb=Verb.CONVERSATION_UPDATED,
+            object_type="conversation",
+            object_ids=[row.id],
+            detail={"changed": " ".join(sorted(changes.given()))},
+        )
         return conversation_views(actor, [row])[0]
 
 
@@ -338,20 +366,21 @@ def _planned(actor: Actor, asked: _Asked, content: str) -> TurnPlan:
         hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
         about = _about(call.rewritten, hits)
     now = datetime.now(UTC)
-    usable = [hit for hit in about if hit.view.cube.id not in asked.excluded and is_current(hit, now)]
-    usable = _within(call, usable)
-    found = usable if asked.models else _quoted_first(call.rewritten, usable)
+    fitting = [hit for hit in about if hit.view.cube.id not in asked.excluded and is_current(hit, now)]
+    usable = _within(call, fitting)
     goal = _goal(actor, asked, call)
-    shown = [*found, goal] if goal else found
-    plan = _plan(actor, asked, content, shown)
+    quoted, others = (usable, []) if asked.models else _quoted_first(call.rewritten, usable, goal)
+    plan = _plan(actor, asked, content, [*quoted, *([goal] if goal else []), *others])
+    evidence = list(plan.evidence)
+    raised = evidence.pop(len(quoted)) if goal else None
     stated = reading.statements
     if stated is None:
         stated = read_statements(content, speaker=MessageRole.USER, said_at=now)
     is_correction = call.intent is Intent.UPDATE
     return replace(
         plan,
-        evidence=plan.evidence[: len(found)],
-        goal=plan.evidence[-1] if goal else None,
+        evidence=tuple(evidence),
+        goal=raised,
         asked=call.rewritten,
         intent=call.intent,
         stated=stated,
@@ -359,7 +388,7 @@ def _planned(actor: Actor, asked: _Asked, content: str) -> TurnPlan:
         corrected=tuple(
             corrected_statement(one.text, said_at=now, hits=hits, is_correction=is_correction) for one in stated
         ),
-        retrieved=tuple(_retrieved(hit) for hit in _with(hits, goal)),
+        retrieved=_retrieved(plan, _with(hits, goal), partial(_reason, asked, now, _ids(about), _ids(fitting))),
     )
 
 
@@ -381,7 +410,7 @@ def _command_plan(actor: Actor, asked: _Asked, content: str, call: MemoryCall) -
     hits = hits_meant(actor, call, asked.conversation_id, asked.excluded)
     plan = _plan(actor, replace(asked, models=()), content, hits)
     made = summary_extract if call.intent is Intent.SUMMARISE else forget_extract
-    retrieved = tuple(_retrieved(hit) for hit in hits)
+    retrieved = _retrieved(plan, hits, lambda _: "")
     reply = made(content, plan.evidence)
     return replace(plan, asked=call.rewritten, intent=call.intent, reply=reply, retrieved=retrieved)
 
@@ -407,10 +436,37 @@ def _plan(actor: Actor, asked: _Asked, content: str, found: Sequence[Hit]) -> Tu
     )
 
 
-def _retrieved(hit: Hit) -> Retrieved:
-    cube, parts = hit.view.cube, hit.parts
-    named = {name: round(getattr(parts, name), 3) for name in SHOWN_PARTS}
-    return Retrieved(cube.id, round(hit.score, 4), named, cube.layer, cube.token_count)
+def _retrieved(plan: TurnPlan, hits: Sequence[Hit], reason: Callable[[Hit], str]) -> tuple[Retrieved, ...]:
+    """The results of a question, each with its number in the plan, or the reason why it has none."""
+    markers = {one.memory_id: one.marker for one in plan.citations}
+    return tuple(
+        Retrieved(
+            memory_id=hit.view.cube.id,
+            score=round(hit.score, 4),
+            parts={name: round(getattr(hit.parts, name), 3) for name in SHOWN_PARTS},
+            layer=hit.view.cube.layer,
+            tokens=hit.view.cube.token_count,
+            marker=markers.get(hit.view.cube.id, 0),
+            reason="" if hit.view.cube.id in markers else reason(hit),
+        )
+        for hit in hits
+    )
+
+
+def _reason(asked: _Asked, now: datetime, about: AbstractSet[UUID], fitting: AbstractSet[UUID], hit: Hit) -> str:
+    """Return the reason why a result has no number: the first step of the plan that drops it."""
+    cube_id = hit.view.cube.id
+    if cube_id in asked.excluded:
+        return Unused.EXCLUDED
+    if not is_current(hit, now):
+        return Unused.SUPERSEDED
+    if cube_id not in about:
+        return Unused.UNRELATED
+    return Unused.OTHER_TIME if cube_id in fitting else ""
+
+
+def _ids(hits: Sequence[Hit]) -> frozenset[UUID]:
+    return frozenset(hit.view.cube.id for hit in hits)
 
 
 def turn_answer(*, plan: TurnPlan) -> Generator[Token | Cited | TurnAnswer, None, None]:
@@ -480,10 +536,22 @@ def turn_whole(*, plan: TurnPlan) -> TurnAnswer:
 
 
 def _about(question: str, hits: Sequence[Hit]) -> list[Hit]:
-    """The hits that are about the question, and not merely the best there are; none that only quotes others."""
+    """The hits that are about the question, and not merely the best there are; none that only quotes others.
+
+    What was said right after a question that is about it is about it, too: an answer often repeats none of its words.
+    """
     own = [hit for hit in hits if not hit.view.words.quotes]
     asked = frozenset(content_terms(question))
-    return [hit for hit in own if is_relevant(hit.parts, question) or _says_irregularly(hit, asked)]
+    fitting = [hit for hit in own if is_relevant(hit.parts, question) or _says_irregularly(hit, asked)]
+    ids = _ids(fitting)
+    before = {_place(hit) for hit in fitting if is_question(hit.view.words.content)} - {None}
+    return [hit for hit in own if hit.view.cube.id in ids or _place(hit, before=1) in before]
+
+
+def _place(hit: Hit, before: int = 0) -> tuple[str, int] | None:
+    """The session of a hit and its position there, or a position so many before it; None outside of a session."""
+    position, session = hit.view.cube.position, hit.view.words.session_id
+    return (session, position - before) if session and position is not None else None
 
 
 def _says_irregularly(hit: Hit, asked: frozenset[str]) -> bool:
@@ -527,11 +595,11 @@ def _within(call: MemoryCall, hits: Sequence[Hit]) -> list[Hit]:
     return inside or list(hits)
 
 
-def _quoted_first(question: str, hits: Sequence[Hit]) -> list[Hit]:
-    """In the order in which an extractive answer will quote them, so that its markers count from 1."""
+def _quoted_first(question: str, hits: Sequence[Hit], goal: Hit | None) -> tuple[list[Hit], list[Hit]]:
+    """The hits that an extractive answer will quote, in its order, and the others: so its markers count from 1."""
     evidence = [_evidence(marker, hit) for marker, hit in enumerate(hits)]
-    quoted = [one.marker for one in quotes(question, evidence)]
-    return [hits[marker] for marker in [*quoted, *(set(range(len(hits))) - set(quoted))]]
+    quoted = [one.marker for one in quotes(question, evidence, offers_nearest=goal is None)]
+    return [hits[at] for at in quoted], [hit for at, hit in enumerate(hits) if at not in quoted]
 
 
 def turn_speaker(*, actor: Actor, conversation_id: UUID) -> Actor:
@@ -714,21 +782,13 @@ def _screened(actor: Actor, question: str) -> str:
 
 
 def _evidence(marker: int, hit: Hit) -> Evidence:
-    cube, words = hit.view.cube, hit.view.words
-    return Evidence(
-        source=str(cube.id),
-        version=cube.version,
-        marker=marker,
-        text=words.content,
-        speaker=words.speaker,
-        time=moment_shown(cube.event_time or cube.created_at, is_resolved=cube.has_sources),
-        score=hit.score,
-        dense=hit.parts.dense,
-        session=words.session_id,
-        position=cube.position,
-        is_resolved=cube.has_sources,
-        semantic_type=cube.semantic_type,
-    )
+    return evidence_of(marker, hit.view, score=hit.score, dense=hit.parts.dense)
+
+
+def _agent_persona(actor: Actor, reference: str | None) -> Persona | None:
+    if not reference:
+        return None
+    return persona_get(actor=actor, reference=reference, field="agent_persona", kind=PersonaKind.AGENT)
 
 
 def _sealed_title(row: Conversation, title: str) -> bytes:

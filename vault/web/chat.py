@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from http import HTTPStatus
+from itertools import groupby
 from typing import Any
 from uuid import UUID
 
@@ -9,6 +10,7 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
+from django.utils.timezone import localdate
 from django.utils.translation import get_language, override
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
@@ -16,7 +18,7 @@ from django.views.decorators.http import require_http_methods
 from governance.access.decisions.services import is_allowed
 from governance.actor import Actor
 from governance.database import acting
-from governance.errors import DomainError, Invalid, PiiRefused, TooLarge, Unavailable
+from governance.errors import DomainError, FieldError, Invalid, PiiRefused, TooLarge, Unavailable
 from governance.pages import Last
 from governance.personas.selectors import personas_list
 from governance.vocabulary import Channel, Permission, PersonaKind
@@ -36,6 +38,7 @@ from vault.chat.services import (
     FOLLOWED,
     LONGEST_TITLE,
     Cited,
+    ConversationChanges,
     ConversationDraft,
     Done,
     Token,
@@ -49,6 +52,7 @@ from vault.chat.services import (
     turn_stream,
 )
 from vault.chat.topics import topics_newest
+from vault.cubes.drafts import UNSET
 from vault.endpoints.services import model_names
 from vault.lifecycle.summaries import conversation_summary
 from vault.providers.ports import ProviderUnavailable
@@ -61,6 +65,7 @@ CONVERSATIONS, TURNS = 50, 30  # of one page
 SEARCHED = 200  # of the newest conversations, by title
 PERSONAS = 50  # of each kind, that a new conversation offers
 LONGEST_WORDS = 100
+WEEK = 7  # days
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -109,20 +114,44 @@ def turn(request: HttpRequest, actor: Actor, conversation_id: UUID, turn_id: UUI
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def rename(request: HttpRequest, actor: Actor, conversation_id: UUID) -> HttpResponseBase:
+    """The title of a conversation, and by whom its next questions are answered."""
     known = conversation_get(actor=actor, conversation_id=conversation_id)
-    context = {"conversation": known, "title": known.title, "longest": LONGEST_TITLE}
-    if request.method != "POST":
-        return draw(request, "vault/chat/rename.html", context)
-    title = request.POST.get("title", "").strip()
-    try:
-        if not title:
-            raise Invalid
-        conversation_update(actor=actor.within(Channel.CHAT), conversation_id=conversation_id, title=title)
-    except Invalid:
-        fault = _("Write a title of at most %(limit)s characters.") % {"limit": LONGEST_TITLE}
-        context |= {"title": title, "fault": fault}
-        return draw(request, "vault/chat/rename.html", context, status=HTTPStatus.UNPROCESSABLE_ENTITY)
-    return see_other(_address(conversation_id))
+    asked = {
+        "title": known.title,
+        "agent_persona": str(known.agent_persona_id or ""),
+        "model": known.model,
+    }
+    fault = ""
+    if request.method == "POST":
+        asked |= {name: request.POST[name].strip() for name in asked if name in request.POST}
+        try:
+            return _renamed(actor.within(Channel.CHAT), known, asked)
+        except Invalid as failure:
+            fault = _settings_fault(failure)
+    context = {"conversation": known, "asked": asked, "longest": LONGEST_TITLE, "fault": fault}
+    context |= _answering(actor)
+    status = HTTPStatus.UNPROCESSABLE_ENTITY if fault else HTTPStatus.OK
+    return draw(request, "vault/chat/rename.html", context, status=status)
+
+
+def _renamed(actor: Actor, known: ConversationView, asked: dict[str, str]) -> HttpResponseBase:
+    """Raises Invalid. An agent or a model that stays is not looked up again: it may be gone since."""
+    if not asked["title"]:
+        raise Invalid(errors=[FieldError("title", "write a title")])
+    changes = ConversationChanges(
+        title=asked["title"] if asked["title"] != known.title else UNSET,
+        agent_persona=asked["agent_persona"] if asked["agent_persona"] != str(known.agent_persona_id or "") else UNSET,
+        model=asked["model"] if asked["model"] != known.model else UNSET,
+    )
+    if changes.given():
+        conversation_update(actor=actor, conversation_id=known.id, changes=changes)
+    return see_other(_address(known.id))
+
+
+def _settings_fault(failure: Invalid) -> str:
+    if {one.field for one in failure.errors} & {"agent_persona", "model"}:
+        return _("This persona or model is no longer there. Choose another.")
+    return _("Write a title of at most %(limit)s characters.") % {"limit": LONGEST_TITLE}
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -222,9 +251,23 @@ def _listed(request: HttpRequest, actor: Actor) -> dict[str, Any]:
     words = " ".join(request.GET.get("find", "").split())[:LONGEST_WORDS]
     if words:
         newest = Newest(size=SEARCHED, key="id")
-        return {"conversations": conversations_find(actor=actor, words=words, pages=newest), "words": words}
+        found = conversations_find(actor=actor, words=words, pages=newest)
+        return {"conversations": found, "conversation_days": [("", found)] if found else [], "words": words}
     take = Newest(size=CONVERSATIONS, key="id", cursor=uuid_or_none(request.GET.get("list_before", "")))
-    return {"conversations": conversations_list(actor=actor, pages=take), "conversations_older": take.older}
+    listed = conversations_list(actor=actor, pages=take)
+    return {"conversations": listed, "conversation_days": days_of(listed), "conversations_older": take.older}
+
+
+def days_of(conversations: Sequence[ConversationView]) -> list[tuple[str, list[ConversationView]]]:
+    """Conversations by the day when they began: today, yesterday, in the last week, or earlier; in their order."""
+    today = localdate()
+    names = {0: _("Today"), 1: _("Yesterday")}
+
+    def name(one: ConversationView) -> str:
+        ago = (today - localdate(one.created_at)).days
+        return names.get(ago) or (_("Last 7 days") if ago < WEEK else _("Earlier"))
+
+    return [(day, list(of_day)) for day, of_day in groupby(conversations, name)]
 
 
 def _opened(
@@ -277,6 +320,15 @@ def _choices(actor: Actor) -> dict[str, Any]:
         for kind in (PersonaKind.USER, PersonaKind.AGENT)
     ]
     return {"personas": newest[0], "agents": newest[1]}
+
+
+def _answering(actor: Actor) -> dict[str, Any]:
+    """The agents and the models that a conversation can be answered by."""
+    may = is_allowed(actor, Permission.PERSONA_USE)
+    newest = Newest(size=PERSONAS, key="id")
+    agents = personas_list(actor=actor, pages=newest, kind=PersonaKind.AGENT) if may else []
+    with acting(actor):
+        return {"agents": agents, "models": model_names(actor), "extractive": EXTRACTIVE}
 
 
 def _question(request: HttpRequest) -> str | None:

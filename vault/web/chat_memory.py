@@ -19,50 +19,79 @@ from governance.errors import Invalid
 from governance.pages import Last
 from governance.vocabulary import Channel
 from governance.web.pages import draw, page, see_other, wants_part
-from governance.web.paging import uuid_or_none
+from governance.web.paging import NewestLast, uuid_or_none
+from vault.chat.evidence import prompt_of
 from vault.chat.memory_changes import (
     conversation_exclude,
     conversation_goals_set,
     turn_forget,
     turn_statements_undo,
 )
-from vault.chat.rules import INSTRUCTIONS
-from vault.chat.selectors import RetrievedView, conversation_get, turn_get, turn_retrieved, turns_list
-from vault.chat.services import REMEMBERED
+from vault.chat.selectors import (
+    ConversationView,
+    RetrievedView,
+    TurnView,
+    Unused,
+    conversation_agent,
+    conversation_get,
+    turn_get,
+    turn_retrieved,
+    turns_list,
+)
+from vault.chat.services import FOLLOWED, REMEMBERED
 from vault.cubes.services import cube_delete, cube_restore
+from vault.providers.ports import ChatMessage
 from vault.vocabulary import Layer
+from vault.web.answers import shown_turn
 from vault.web.labels import SHORT_LAYERS
+from vault.web.memory_rows import ScorePart, layer_class, score_parts
 
 MOST_EXPORTED = 1_000  # turns of one file
 LONGEST_EXCERPT = 160  # characters of a memory that was found
 PARTS: dict[str, Promise] = {
     "lexical": gettext_lazy("Words"),
-    "context": gettext_lazy("Context"),
     "dense": gettext_lazy("Meaning"),
+    "context": gettext_lazy("Context"),
     "entity": gettext_lazy("People"),
     "time": gettext_lazy("Time"),
     "graph": gettext_lazy("Links"),
 }
-
-
-@dataclass(frozen=True)
-class Part:
-    """A part of a score, in percent."""
-
-    name: Promise
-    percent: int
+UNUSED: dict[str, Promise] = {
+    Unused.EXCLUDED: gettext_lazy("left out of this conversation"),
+    Unused.SUPERSEDED: gettext_lazy("replaced by a later statement"),
+    Unused.UNRELATED: gettext_lazy("not about the question"),
+    Unused.OTHER_TIME: gettext_lazy("of another time"),
+    "": gettext_lazy("not cited"),
+}
 
 
 @dataclass(frozen=True)
 class Hit:
-    """A memory that was found for a question. marker: its number in the answer, None where it was not used."""
+    """A memory that was found for a question. marker: its number in the answer, None where it was not cited."""
 
     view: RetrievedView
     marker: int | None
     excerpt: str
     layer: Promise
-    parts: Sequence[Part]
+    layer_class: str
+    parts: Sequence[ScorePart]
     is_excluded: bool
+
+    @property
+    def reason(self) -> Promise:
+        """Return the reason why it was not cited."""
+        return UNUSED[self.view.retrieved.reason]
+
+
+@dataclass(frozen=True)
+class LayerTokens:
+    """Tokens of the memories of one layer that an answer cites; x, width: of a bar of 100."""
+
+    name: Promise
+    layer_class: str
+    tokens: int
+    x: float
+    width: float
 
 
 @require_http_methods(["GET", "HEAD"])
@@ -74,14 +103,16 @@ def why(request: HttpRequest, actor: Actor, conversation_id: UUID, turn_id: UUID
     views = turn_retrieved(actor=actor, conversation_id=conversation_id, turn=turn)
     markers = {one.memory_id: one.marker for one in turn.citations}
     found = [_shown(one, markers.get(one.retrieved.memory_id), conversation.excluded) for one in views]
+    used = sorted((one for one in found if one.marker is not None), key=lambda one: one.marker or 0)
     context = {
         "conversation": conversation,
         "turn": turn,
-        "used": sorted((one for one in found if one.marker is not None), key=lambda one: one.marker or 0),
+        "used": used,
         "unused": [one for one in found if one.marker is None],
-        "instructions": "" if turn.extractive else INSTRUCTIONS,
-        "remembered": REMEMBERED,
-        "tokens": sum(one.view.retrieved.tokens for one in found if one.marker is not None),
+        "parts": _legend(found),
+        "layers": _layer_tokens(used),
+        "tokens": sum(one.view.retrieved.tokens for one in used),
+        "prompt": _prompt(actor, conversation, turn, views),
     }
     template = "vault/chat/_why.html" if wants_part(request) else "vault/chat/why.html"
     return draw(request, template, context)
@@ -161,15 +192,44 @@ def export(request: HttpRequest, actor: Actor, conversation_id: UUID) -> HttpRes
     return response
 
 
+def _prompt(
+    actor: Actor, conversation: ConversationView, turn: TurnView, found: Sequence[RetrievedView]
+) -> list[ChatMessage]:
+    """The messages that a model was sent; none where none was asked, or where the answer is withheld."""
+    if turn.extractive or turn.withheld:
+        return []
+    before = NewestLast(size=REMEMBERED, key="position", cursor=turn.position)
+    past = turns_list(actor=actor, conversation_id=conversation.id, pages=before)
+    asked = shown_turn(turn, [one.question for one in past[-FOLLOWED:]]).searched or turn.question
+    return prompt_of(asked, found, past, conversation_agent(actor=actor, conversation=conversation))
+
+
 def _shown(view: RetrievedView, marker: int | None, excluded: frozenset[UUID]) -> Hit:
     text = view.text if len(view.text) <= LONGEST_EXCERPT else f"{view.text[: LONGEST_EXCERPT - 1]}…"
-    parts = [
-        Part(PARTS[name], round(100 * min(1.0, value)))
-        for name, value in view.retrieved.parts.items()
-        if name in PARTS and value > 0
-    ]
-    layer = SHORT_LAYERS[Layer(view.retrieved.layer)]
-    return Hit(view, marker, text, layer, parts, view.retrieved.memory_id in excluded)
+    values = view.retrieved.parts
+    parts = score_parts(view.retrieved.score, [(str(name), values.get(key, 0.0)) for key, name in PARTS.items()])
+    layer = Layer(view.retrieved.layer)
+    is_excluded = view.retrieved.memory_id in excluded
+    return Hit(view, marker, text, SHORT_LAYERS[layer], layer_class(layer), parts, is_excluded)
+
+
+def _legend(found: Sequence[Hit]) -> list[tuple[int, Promise]]:
+    """The number and the name of each part that some score has."""
+    there = {part.index for one in found for part in one.parts}
+    return [(index, name) for index, name in enumerate(PARTS.values(), start=1) if index in there]
+
+
+def _layer_tokens(used: Sequence[Hit]) -> list[LayerTokens]:
+    whole = sum(one.view.retrieved.tokens for one in used) or 1
+    rows: list[LayerTokens] = []
+    x = 0.0
+    for layer in dict.fromkeys(one.layer_class for one in used):
+        of_layer = [one for one in used if one.layer_class == layer]
+        tokens = sum(one.view.retrieved.tokens for one in of_layer)
+        width = 100 * tokens / whole
+        rows.append(LayerTokens(of_layer[0].layer, layer, tokens, round(x, 1), round(max(width - 0.8, 0.4), 1)))
+        x += width
+    return rows
 
 
 def _address(conversation_id: UUID) -> str:

@@ -15,7 +15,7 @@ from governance.web.paging import Newest
 from vault.cubes.lookup import cube_target
 from vault.cubes.selectors import cube_get, versions_list
 from vault.web.labels import labels_of
-from vault.web.memory_rows import ScorePart, heat_of, hits_marked, layer_class
+from vault.web.memory_rows import ScorePart, heat_of, hits_marked, layer_class, score_parts
 
 VERSIONS = 3  # of the pane
 PARTS: tuple[Promise, ...] = (_("Words"), _("Meaning"), _("Context"), _("Heat"), _("Trust"))
@@ -56,12 +56,4 @@ def _score(request: HttpRequest) -> tuple[float | None, list[ScorePart]]:
         return None, []
     if len(values) != len(PARTS) or not all(0 <= one <= 1 for one in (score, *values)):
         return None, []
-    whole = sum(values) or 1.0
-    parts: list[ScorePart] = []
-    x = 0.0
-    for index, (name, value) in enumerate(zip(PARTS, values, strict=True), start=1):
-        width = value / whole * score * 100
-        if value:
-            parts.append(ScorePart(index, str(name), value, round(x, 1), round(max(width - 0.8, 0.4), 1)))
-        x += width
-    return score, parts
+    return score, score_parts(score, [(str(name), value) for name, value in zip(PARTS, values, strict=True)])

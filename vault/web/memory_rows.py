@@ -38,6 +38,19 @@ class ScorePart:
     width: float
 
 
+def score_parts(score: float, named: Sequence[tuple[str, float]]) -> list[ScorePart]:
+    """The parts of `score` (0..1) as a bar that is as long as the score; parts that are nothing are left out."""
+    whole = sum(value for _, value in named) or 1.0
+    parts: list[ScorePart] = []
+    x = 0.0
+    for index, (name, value) in enumerate(named, start=1):
+        width = value / whole * score * 100
+        if value:
+            parts.append(ScorePart(index, name, value, round(x, 1), round(max(width - 0.8, 0.4), 1)))
+        x += width
+    return parts
+
+
 @dataclass(frozen=True)
 class Heat:
     """level: 1..5; width: of a bar of 40."""

@@ -27,6 +27,7 @@ from tests.governance.audit.logs import seal_all
 from tests.governance.filling import drain, fill
 from tests.governance.tables import become, everything
 from vault.chat.services import (
+    ConversationChanges,
     ConversationDraft,
     conversation_create,
     conversation_delete,
@@ -87,7 +88,9 @@ def _cases(world: World) -> dict[Verb, Callable[[], object]]:
         Verb.MEMORY_PURGED: lambda: cube_purge(actor=actor, cube_id=gone.id),
         Verb.CONVERSATION_CREATED: lambda: conversation_create(actor=actor, draft=ConversationDraft()),
         Verb.TURN_CREATED: lambda: turn_run(actor=actor, conversation_id=talk, content="What is known?"),
-        Verb.CONVERSATION_UPDATED: lambda: conversation_update(actor=actor, conversation_id=talk, title="t"),
+        Verb.CONVERSATION_UPDATED: lambda: conversation_update(
+            actor=actor, conversation_id=talk, changes=ConversationChanges(title="t")
+        ),
         Verb.CONVERSATION_DELETED: lambda: conversation_delete(actor=actor, conversation_id=talk),
         Verb.JOB_CREATED: lambda: memories_add_later(
             actor=actor, screened=drafts_screen(actor=actor, drafts=[CubeDraft(content="later")])

@@ -45,9 +45,34 @@ def test_what_a_conversation_cannot_be_is_refused(alice: Contract) -> None:
     ):
         assert fields_at_fault(alice.post("conversations/", body)) == {field}, body
     address = begin(alice).removesuffix("turns/")
-    for change, field in (({}, "title"), ({"title": ""}, "title"), ({"model": "x"}, "model")):
+    for change, field in (
+        ({"title": ""}, "title"),
+        ({"title": None}, "title"),
+        ({"model": "x"}, "model"),
+        ({"agent_persona": "alice"}, "agent_persona"),
+        ({"persona": "alice"}, "persona"),
+    ):
         assert field in fields_at_fault(alice.patch(address, change)), change
+    assert alice.patch(address, {}).status == 400
     assert alice.get("conversations/").json["count"] == 1
+
+
+def test_answering_persona_and_model_are_changed_by_the_member_alone_and_audited(
+    alice: Contract, bob: Contract, charlie: Contract, olivia: Contract, ada: Contract
+) -> None:
+    agent = olivia.post("personas/", {"name": "Guide", "kind": "agent"}).json["id"]
+    address = begin(alice).removesuffix("turns/")
+    before = alice.get(address).json
+    changes = {"agent_persona": "Guide", "model": "extractive"}
+    assert bob.patch(address, changes).status == 403
+    assert charlie.patch(address, changes).status == 404
+    assert alice.get(address).json == before
+    assert ada.get("audit/?verb=conversation.updated").json["results"] == []
+    changed = alice.patch(address, changes).json
+    assert (changed["agent_persona"], changed["model"], changed["title"]) == (agent, "extractive", before["title"])
+    (entry,) = ada.get("audit/?verb=conversation.updated").json["results"]
+    assert entry["detail"]["changed"] == "agent_persona model"
+    assert alice.patch(address, {"agent_persona": None}).json["agent_persona"] is None
 
 
 def test_an_answer_quotes_a_memory_and_cites_it(alice: Contract) -> None:

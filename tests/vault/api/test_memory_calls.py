@@ -214,6 +214,13 @@ def test_statement_of_a_message_is_no_second_hit_beside_it(alice: Contract) -> N
             "Actually, the dentist appointment was moved to 24 November.",
             "I take violin lessons on Mondays.",
         ),
+        (
+            "The spare key is with our neighbour Joe.",
+            "Actually the spare key is in the shoe cabinet now.",
+            "Joe has a dog.",
+        ),
+        ("家里备用钥匙放在邻居老周那里。", "其实备用钥匙已经拿回来了，现在放在鞋柜里。", "老周有一条狗。"),
+        ("图书馆的会议定在周一下午。", "更正：图书馆的会议改到周三上午了。", "我在图书馆上班。"),
     ],
 )
 def test_an_update_ends_the_older_statement_and_no_other(
@@ -232,10 +239,18 @@ def test_an_update_ends_the_older_statement_and_no_other(
     assert "A later statement of the same speaker corrects this one." in {one["reason"] for one in history}
 
 
-def test_an_update_about_something_else_ends_nothing(alice: Contract) -> None:
-    alice.post(ADDRESS, {"text": "My dog is Rex.", "execute": True})
+@pytest.mark.parametrize(
+    ("first", "update"),
+    [
+        ("My dog is Rex.", "Actually I moved to Oslo in June."),
+        ("My sister Elena lives in Porto.", "Actually my sister Elena also likes fado."),
+        ("备用钥匙放在鞋柜里。", "其实备用钥匙还有一把在办公室。"),
+    ],
+)
+def test_an_update_about_something_else_ends_nothing(alice: Contract, first: str, update: str) -> None:
+    alice.post(ADDRESS, {"text": first, "execute": True})
     run_jobs()
-    alice.post(ADDRESS, {"text": "Actually I moved to Oslo in June.", "execute": True})
+    alice.post(ADDRESS, {"text": update, "execute": True})
     assert {one["valid_to"] for one in alice.get("memories/?page_size=200").json["results"]} == {None}
 
 

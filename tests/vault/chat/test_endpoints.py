@@ -73,8 +73,10 @@ def test_a_model_that_is_down_gives_way_to_the_next_whose_tokens_are_priced(
     }  # fmt: skip
     browser = signed_in(world.olivia)
     why = browser.get(f"/chat/{turn['conversation']}/turns/{turn['id']}/why/").content.decode()
-    assert "No answer from big." in why
-    assert "Cost: 0.000074 EUR." in why
+    assert "<dd>big</dd>" in why
+    assert "<dd>0.000074 EUR</dd>" in why
+    assert f"[1] &quot;{FACT}&quot; (said by" in why
+    assert f"Question: {QUESTION}" in why
     page = browser.get(f"/chat/{turn['conversation']}/").content.decode()
     assert "tiny-1 answered instead." in page
     assert "0.000074 EUR" in browser.get("/settings/models/").content.decode()
@@ -111,6 +113,23 @@ def test_a_conversation_asks_its_model_first(private: HTTPServer, olivia: Contra
     assert ask(olivia, model="small")["content"].startswith("Small.")
     assert (len(first), len(second)) == (0, 1)
     assert olivia.post("conversations/", {"model": "huge"}).status == 400
+
+
+def test_model_and_agent_of_a_conversation_change_for_its_next_question(private: HTTPServer, olivia: Contract) -> None:
+    first, second = answers(private, "big", "Big."), answers(private, "small", "Small.")
+    add(olivia, private, "big")
+    add(olivia, private, "small")
+    olivia.post("personas/", {"name": "Guide", "kind": "agent"})
+    begun = ask(olivia)
+    address = f"conversations/{begun['conversation']}/"
+    changed = olivia.patch(address, {"model": "small", "agent_persona": "Guide"})
+    assert changed.status == 200, changed
+    assert olivia.post(f"{address}turns/", {"content": QUESTION}).json["content"].startswith("Small.")
+    assert "Guide" in second[0].get_data(as_text=True)
+    back = olivia.patch(address, {"model": "", "agent_persona": None}).json
+    assert (back["model"], back["agent_persona"], back["title"]) == ("", None, olivia.get(address).json["title"])
+    assert olivia.post(f"{address}turns/", {"content": QUESTION}).json["content"].startswith("Big.")
+    assert "Guide" not in first[-1].get_data(as_text=True)
 
 
 def test_a_slow_model_gives_way_after_its_timeout(private: HTTPServer, olivia: Contract) -> None:

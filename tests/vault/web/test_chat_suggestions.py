@@ -123,6 +123,23 @@ def test_new_conversation_has_the_chosen_persona_and_agent(world: World, alice: 
     assert "Guide</span>" not in text(alice, alice.post("/chat/", {})["Location"])
 
 
+def test_answering_agent_and_model_are_changed_on_the_page_of_the_title(world: World, alice: Client) -> None:
+    agent = world.client("olivia").post("personas/", {"name": "Guide", "kind": "agent"}).json["id"]
+    address = begun(alice, "How does Ana travel?")
+    assert f'<option value="{agent}">Guide</option>' in text(alice, f"{address}rename/")
+    chosen = {"title": "Journeys", "agent_persona": agent}
+    assert alice.post(f"{address}rename/", chosen)["Location"] == address
+    assert re.search(r'<span class="chip[^>]*>(?:(?!</span>).)*Guide</span>', text(alice, address), re.DOTALL)
+    assert f'<option value="{agent}" selected>Guide</option>' in text(alice, f"{address}rename/")
+    no_agent = world.client("alice").get("me/").json["personas"][0]["id"]
+    refused = alice.post(f"{address}rename/", {"title": "Other", "agent_persona": no_agent})
+    assert refused.status_code == 422
+    assert "This persona or model is no longer there." in refused.content.decode()
+    assert "<h1>Journeys</h1>" in text(alice, address)
+    alice.post(f"{address}rename/", {"title": "Journeys", "agent_persona": ""})
+    assert "Guide</span>" not in text(alice, address)
+
+
 def test_an_open_conversation_stays_open_while_others_are_looked_for(alice: Client) -> None:
     address = begun(alice, "How does Ana travel?")
     page = text(alice, f"{address}?find=oslo")
@@ -146,14 +163,18 @@ def test_what_is_stated_or_deleted_is_not_offered_again(alice: Client, content: 
     assert 'class="retry"' not in text(alice, turn)
 
 
-def test_why_shows_the_instructions_to_a_model(world: World, alice: Client, model: HTTPServer) -> None:
+def test_why_shows_the_messages_to_a_model(world: World, alice: Client, model: HTTPServer) -> None:
     add(world, "Ana travels by train.")
     sent = answers_with(model, "By train [1].")
-    _, turn = asked(alice, "How does Ana travel?")
+    address, _ = asked(alice, "How does Ana travel?")
+    _, turn = asked(alice, "And how does she travel to Oslo?", address)
     page = unescape(text(alice, f"{turn}why/"))
     assert "<summary>Prompt</summary>" in page
-    assert sent[0]["messages"][0]["content"] == INSTRUCTIONS
-    assert INSTRUCTIONS in page
+    messages = [one["content"] for one in sent[-1]["messages"]]
+    assert messages[0] == INSTRUCTIONS
+    assert len(messages) == 4
+    assert [one for one in messages if one not in page] == []
+    assert '[1] "Ana travels by train."' in page
 
 
 def test_why_shows_no_prompt_where_no_model_answered(world: World, alice: Client) -> None:

@@ -1,0 +1,40 @@
+"""Memories as an answer may use them."""
+
+from collections.abc import Sequence
+
+from vault.chat.rules import Agent, Evidence, PastTurn, prompt
+from vault.chat.selectors import RetrievedView, TurnView
+from vault.cubes.quoting import moment_shown
+from vault.cubes.selectors import CubeView
+from vault.providers.ports import ChatMessage
+
+
+def evidence_of(marker: int, view: CubeView, *, score: float, dense: float = 0.0) -> Evidence:
+    cube, words = view.cube, view.words
+    return Evidence(
+        source=str(cube.id),
+        version=cube.version,
+        marker=marker,
+        text=words.content,
+        speaker=words.speaker,
+        time=moment_shown(cube.event_time or cube.created_at, is_resolved=cube.has_sources),
+        score=score,
+        dense=dense,
+        session=words.session_id,
+        position=cube.position,
+        is_resolved=cube.has_sources,
+        semantic_type=cube.semantic_type,
+    )
+
+
+def prompt_of(
+    asked: str, found: Sequence[RetrievedView], past: Sequence[TurnView], agent: Agent | None
+) -> list[ChatMessage]:
+    """The prompt of a turn, built anew from what its reader may read now.
+
+    asked: the question as it was searched for; found: of the turn, in any order; past: the turns before it.
+    """
+    numbered = sorted((one for one in found if one.retrieved.marker), key=lambda one: one.retrieved.marker)
+    evidence = [evidence_of(one.retrieved.marker, one.memory, score=one.retrieved.score) for one in numbered]
+    told = [PastTurn(turn.question, turn.answer) for turn in past if turn.question and turn.answer]
+    return prompt(asked, evidence, told, agent=agent)
