@@ -1,6 +1,7 @@
 """Real pages in a real browser, from a real `manage.py up`."""
 
 import json
+import re
 import shutil
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -18,7 +19,7 @@ CHROMIUM = Path("/usr/bin/chromium")
 OPEN_SECONDS = 10.0
 
 OpenVisit = Callable[..., Visit]
-SignIn = Callable[[str, str], Page]
+SignIn = Callable[..., Page]
 
 
 @pytest.fixture(scope="module")
@@ -82,23 +83,23 @@ def page(visit: OpenVisit) -> Page:
 
 @pytest.fixture
 def colleague(chromium: Browser, server: RunningServer) -> Iterator[SignIn]:
-    """Adds a member with a role, and opens a signed-in window of theirs."""
+    """Adds a member with a role, and opens a signed-in window of theirs; options as for Playwright's `new_context`."""
     contexts: list[BrowserContext] = []
 
-    def begin(name: str, role: str) -> Page:
+    def begin(name: str, role: str, **options: Any) -> Page:
         email = f"{name}-{uuid4().hex[:6]}@home.example"
         tenant = server.first_run["tenant"]
         added = server.manage("member_add", "--tenant", tenant, "--email", email, "--role", role, "--json")
         assert added.returncode == 0, added.stderr
         linked = server.manage("sign_in_link", "--tenant", tenant, "--email", email, "--json")
         assert linked.returncode == 0, linked.stderr
-        context = chromium.new_context(base_url=server.base_url, locale="en-GB")
+        context = chromium.new_context(base_url=server.base_url, **{"locale": "en-GB", **options})
         context.set_default_timeout(OPEN_SECONDS * 1000)
         contexts.append(context)
         page = context.new_page()
         page.goto(json.loads(linked.stdout)["sign_in_link"])
-        page.get_by_role("button", name="Sign in").click()
-        expect(page.get_by_role("button", name="Sign in")).to_have_count(0)
+        page.locator("main button[type=submit]").click()
+        expect(page.locator("main button[type=submit]", has_text=re.compile("Sign in|登录"))).to_have_count(0)
         return page
 
     yield begin

@@ -85,3 +85,20 @@ def test_page_that_moves_on_is_shown_without_a_reload(
     expect(page.locator(".queue-page").first).to_contain_text(question, timeout=20_000)
     expect(page.locator(".queue-page.is-leaving")).to_contain_text(leaving)
     expect(page.locator(".segment.is-target")).to_contain_text("+1 now", timeout=20_000)
+
+
+def test_owner_edits_the_profile_and_replays_other_settings_without_scripts(
+    server: RunningServer, visit: OpenVisit, mind: str
+) -> None:
+    page = visit(viewport=DESK, java_script_enabled=False).page
+    page.goto(f"/layers/{mind}/profile/")
+    page.get_by_label("Name of the field").fill("motto")
+    page.get_by_label("Value").fill("Slowly but surely")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator(".profile")).to_contain_text("Slowly but surely")
+    page.get_by_role("link", name="Tune").click()
+    present = call(server, "GET", f"personas/{mind}/settings/")["stm_pages"]
+    page.locator("[name=stm_pages]").fill("2")
+    page.get_by_role("button", name="Try").click()
+    expect(page.get_by_role("row").filter(has_text="Pages in queues").locator(".is-other")).to_be_visible()
+    assert call(server, "GET", f"personas/{mind}/settings/")["stm_pages"] == present
