@@ -57,7 +57,7 @@ def test_what_a_conversation_cannot_be_is_refused(alice: Contract) -> None:
     assert alice.get("conversations/").json["count"] == 1
 
 
-def test_answering_persona_and_model_are_changed_by_the_member_alone_and_audited(
+def test_change_of_answering_persona_and_model_is_audited_and_refused_to_others(
     alice: Contract, bob: Contract, charlie: Contract, olivia: Contract, ada: Contract
 ) -> None:
     agent = olivia.post("personas/", {"name": "Guide", "kind": "agent"}).json["id"]

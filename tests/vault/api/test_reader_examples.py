@@ -14,7 +14,7 @@ LIST = ("This is what your memories hold:", "你的记忆里有这些：")
 
 
 @dataclass(frozen=True)
-class Said:
+class Message:
     """One message of a dated conversation."""
 
     text: str
@@ -31,15 +31,15 @@ class Example:
     has: in the answer, in this order; lacks: not in it.
     """
 
-    told: tuple[Said | str, ...]
+    told: tuple[Message | str, ...]
     asked: tuple[str, ...]
     has: tuple[str, ...]
     lacks: tuple[str, ...] = ()
 
 
-def tell(who: Contract, told: tuple[Said | str, ...]) -> list[dict[str, Any]]:
+def tell(who: Contract, told: tuple[Message | str, ...]) -> list[dict[str, Any]]:
     """Store the messages as their conversations; the memories of the reply, without the pages."""
-    said = [Said(one) if isinstance(one, str) else one for one in told]
+    said = [Message(one) if isinstance(one, str) else one for one in told]
     stored: list[dict[str, Any]] = []
     for session in dict.fromkeys(one.session for one in said):
         messages = [
@@ -65,7 +65,7 @@ def answers(who: Contract, asked: tuple[str, ...]) -> list[dict[str, Any]]:
     return found
 
 
-def kept(who: Contract) -> list[str]:
+def stored_contents(who: Contract) -> list[str]:
     """The contents of all memories but the messages of conversations."""
     rows = who.get("memories/?page_size=200").json["results"]
     return [one["content"] for one in rows if one["semantic_type"] != "dialogue"]
@@ -107,7 +107,7 @@ def test_what_states_nothing_becomes_no_memory(alice: Contract, text: str) -> No
     assert tell(alice, (text,)) == []
     (turn,) = answers(alice, (text,))
     assert turn["citations"] == []
-    assert kept(alice) == []
+    assert stored_contents(alice) == []
 
 
 @pytest.mark.parametrize(
@@ -278,31 +278,31 @@ ANSWERED = {
         ("小红搬到了奥斯陆。", "小明搬到了根特。"), ("小明搬到了哪里？",), ("根特",), ("奥斯陆",)
     ),
     "of what others say of themselves": Example(
-        (Said("I adopted a parrot.", role="user", name="Clara"), "I adopted a cat."),
+        (Message("I adopted a parrot.", role="user", name="Clara"), "I adopted a cat."),
         ("What did I adopt?",),
         ("cat",),
         ("parrot",),
     ),
     "what was decided last week": Example(
         (
-            Said("We decided to close the library.", at="2026-05-08T09:00:00Z"),
-            Said("We decided to open the pool.", at=LATER, session="later"),
+            Message("We decided to close the library.", at="2026-05-08T09:00:00Z"),
+            Message("We decided to open the pool.", at=LATER, session="later"),
         ),
         ("What was decided on 8 May?",),
         ("close the library",),
         ("pool",),
     ),
     "what was decided, in Chinese": Example(
-        (Said("我们决定关闭图书馆。"), Said("我们决定开放游泳池。", at=LATER, session="later")),
+        (Message("我们决定关闭图书馆。"), Message("我们决定开放游泳池。", at=LATER, session="later")),
         ("5月8日决定了什么？",),
         ("关闭图书馆",),
         ("游泳池",),
     ),
     "topics of a day": Example(
         (
-            Said("I ordered the kitchen tiles.", at="2026-04-27T10:00:00Z", session="april"),
-            Said("My sister is looking for a flat.", at="2026-04-27T10:01:00Z", session="april"),
-            Said("The topic of the talk is bread.", at=LATER, session="later"),
+            Message("I ordered the kitchen tiles.", at="2026-04-27T10:00:00Z", session="april"),
+            Message("My sister is looking for a flat.", at="2026-04-27T10:01:00Z", session="april"),
+            Message("The topic of the talk is bread.", at=LATER, session="later"),
         ),
         ("What did we talk about on 27 April?",),
         ("kitchen tiles", "looking for a flat"),
@@ -310,9 +310,9 @@ ANSWERED = {
     ),
     "topics of a day, in Chinese": Example(
         (
-            Said("我订了厨房的瓷砖。", at="2026-04-27T10:00:00Z", session="april"),
-            Said("我姐姐在找房子。", at="2026-04-27T10:01:00Z", session="april"),
-            Said("讲座的话题是面包。", at=LATER, session="later"),
+            Message("我订了厨房的瓷砖。", at="2026-04-27T10:00:00Z", session="april"),
+            Message("我姐姐在找房子。", at="2026-04-27T10:01:00Z", session="april"),
+            Message("讲座的话题是面包。", at=LATER, session="later"),
         ),
         ("4月27日我们聊了什么？",),
         ("瓷砖", "找房子"),
@@ -327,12 +327,15 @@ ANSWERED = {
         ("我在花园里做了这些：\n- 修好了大门。\n- 给棚子刷了漆。",), ("我在花园里做了什么？",), ("修好了大门",)
     ),
     "through its neighbour": Example(
-        (Said("Where did you buy the lamp?", role="assistant"), Said("At the flea market in Ghent, for ten euros.")),
+        (
+            Message("Where did you buy the lamp?", role="assistant"),
+            Message("At the flea market in Ghent, for ten euros."),
+        ),
         ("Where did I buy the lamp?",),
         ("At the flea market in Ghent",),
     ),
     "through its neighbour, in Chinese": Example(
-        (Said("你在哪里买的台灯？", role="assistant"), Said("在根特的跳蚤市场，花了十欧元。")),
+        (Message("你在哪里买的台灯？", role="assistant"), Message("在根特的跳蚤市场，花了十欧元。")),
         ("我在哪里买的台灯？",),
         ("根特的跳蚤市场",),
     ),
@@ -378,9 +381,9 @@ def test_example_is_answered(alice: Contract, example: Example) -> None:
 def test_nothing_is_forgotten_before_the_confirmation(alice: Contract, told: str, asked: str) -> None:
     tell(alice, (told,))
     answers(alice, (asked,))
-    assert kept(alice) == [told]
+    assert stored_contents(alice) == [told]
     answers(alice, (asked, "no"))
-    assert kept(alice) == [told]
+    assert stored_contents(alice) == [told]
 
 
 @pytest.mark.parametrize(

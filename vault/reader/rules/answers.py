@@ -267,10 +267,10 @@ def _cut(asked: QuestionParts, text: str) -> str:
         kind = 0.5 * _kind_match(asked, Passage("", sentence, 0.0))
         return spoken + len(wanted & base_forms(terms(sentence))) + kind - (2.0 if is_question(sentence) else 0.0)
 
-    return _with_following(text, some, max(some, key=speaks))
+    return _cited_passage(text, some, max(some, key=speaks))
 
 
-def _with_following(text: str, some: Sequence[str], best: str) -> str:
+def _cited_passage(text: str, some: Sequence[str], best: str) -> str:
     """The best of the sentences; a lead-in together with what follows it, up to LONGEST_WHOLE."""
     start = text.index(best)
     end = start + len(best)
