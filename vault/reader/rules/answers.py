@@ -5,11 +5,9 @@ of question asks for. The weights and LEAST_MATCH were set on the calibration ha
 """
 
 import re
-from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from math import log
 
 from vault.lexicon.concepts import base_forms
 from vault.lexicon.dates import folded as plain_signs
@@ -104,12 +102,9 @@ def answer_of(question: str, passages: Sequence[Passage], limit: int) -> Answer:
     if asked.kind is QuestionKind.TOPICS:
         return _topics(asked, passages, limit)
     before = {(one.session, one.position): one for one in passages if one.position is not None}
-    rarity = _rarity(asked, passages)
     stating = [one for one in passages if not _only_asks(one.text)]
     highest = max((one.score for one in stating), default=0.0)
-    weighed = [
-        _candidate(asked, rarity, one, before.get((one.session, (one.position or 0) - 1)), highest) for one in stating
-    ]
+    weighed = [_candidate(asked, one, before.get((one.session, (one.position or 0) - 1)), highest) for one in stating]
     ranked = sorted(weighed, key=lambda one: -one.quote.match)
     if not ranked or ranked[0].quote.match < LEAST_MATCH:
         return Answer((), tuple(_chosen(ranked, NEAREST, LEAST_NEAREST)))
@@ -121,11 +116,10 @@ def answer_of(question: str, passages: Sequence[Passage], limit: int) -> Answer:
 def about(topic: str, passages: Sequence[Passage], *, own: bool) -> list[str]:
     """Keys of the passages that speak of `topic`, in their order. own: only what who asks said of themselves."""
     asked = question_parts(topic, {one.speaker for one in passages})
-    rarity = dict(asked.terms)
     return [
         one.key
         for one in passages
-        if (one.own or not own) and not _only_asks(one.text) and _coverage(asked, rarity, one, None) >= LEAST_ABOUT
+        if (one.own or not own) and not _only_asks(one.text) and _coverage(asked, one, None) >= LEAST_ABOUT
     ]
 
 
@@ -158,11 +152,9 @@ def _topics(asked: QuestionParts, passages: Sequence[Passage], limit: int) -> An
     return Answer(tuple(Quote(one.key, _cut(asked, one.text), one.score) for one in stating), ())
 
 
-def _candidate(
-    asked: QuestionParts, rarity: dict[str, float], passage: Passage, before: Passage | None, highest: float
-) -> _Candidate:
+def _candidate(asked: QuestionParts, passage: Passage, before: Passage | None, highest: float) -> _Candidate:
     text = _cut(asked, passage.text)
-    coverage = _coverage(asked, rarity, passage, before)
+    coverage = _coverage(asked, passage, before)
     match = (
         COVERAGE_WEIGHT * coverage
         + KIND_WEIGHT * _kind_match(asked, passage)
@@ -177,25 +169,14 @@ def _candidate(
     return _Candidate(Quote(passage.key, text, max(0.0, min(1.0, match))), frozenset(terms(text)))
 
 
-def _rarity(asked: QuestionParts, passages: Sequence[Passage]) -> dict[str, float]:
-    """Weight of each term: its own, and more the fewer of the passages hold it (BM25's inverse document frequency)."""
-    holding = Counter(term for one in passages for term in base_forms(terms(one.text)) & asked.terms.keys())
-    count = len(passages)
-    most = log(1 + (count + 0.5) / 0.5)
-    return {
-        term: weight * (0.5 + 0.5 * log(1 + (count - holding[term] + 0.5) / (holding[term] + 0.5)) / most)
-        for term, weight in asked.terms.items()
-    }
-
-
-def _coverage(asked: QuestionParts, rarity: dict[str, float], passage: Passage, before: Passage | None) -> float:
+def _coverage(asked: QuestionParts, passage: Passage, before: Passage | None) -> float:
     """Share of the question's weight that the passage states; some of it may stand in the question before it."""
     stated = _stated(passage.text)
     text, held = stated.casefold(), base_forms(terms(stated))
     led = before.text if before is not None and is_question(before.text) else ""
     led_terms, led_text = (base_forms(terms(led)), led.casefold()) if led else (frozenset(), "")
     total = found = 0.0
-    for term, weight in rarity.items():
+    for term, weight in asked.terms.items():
         total += weight
         spoken = term in held or (len(term) == 1 and not term.isascii() and term in text)
         found += weight * (1.0 if spoken else OF_NEIGHBOUR if term in led_terms else 0.0)
