@@ -50,7 +50,7 @@ ROLES = {
     RoleName.AUDITOR: _("auditor"),
 }
 APPROVALS = {
-    PublishApproval.OUTSIDE: _("for packs that other organisations find, where somebody can approve"),
+    PublishApproval.OUTSIDE: _("for packs offered to others, if possible"),
     PublishApproval.ALWAYS: _("for every pack"),
     PublishApproval.NEVER: _("never"),
 }

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
-from governance.errors import Conflict, FieldError, Invalid
+from governance.errors import Conflict, DomainError, FieldError, Invalid
 from governance.jobs.selectors import OPEN, JobView
 from governance.vocabulary import Permission
 from governance.web.faults import fault_texts
@@ -32,6 +32,7 @@ from vault.exchange.sync.peers import (
     peer_sync,
     peer_update,
 )
+from vault.exchange.sync.wire import FOREIGN, KEY_UNKNOWN, NAMESPACE_UNKNOWN
 from vault.listing.selectors import paths_list
 from vault.vocabulary import SyncDirection
 
@@ -64,6 +65,11 @@ REASONS: dict[str, Promise] = {
     "gone": gettext_lazy("not readable here"),
     "pii_refused": gettext_lazy("personal data is refused here"),
     "other_conflict": gettext_lazy("another conflict of the memory waits"),
+}
+FAILURES: dict[str, Promise] = {
+    KEY_UNKNOWN: gettext_lazy("The other installation does not know the API key. Change the key, then sync again."),
+    NAMESPACE_UNKNOWN: gettext_lazy("The other installation has no such namespace, or the key may not read it."),
+    FOREIGN: gettext_lazy("The other installation answers what this one does not understand. Compare their versions."),
 }
 FIELDS = ("name", "address", "key", "namespace", "remote_namespace", "direction")
 
@@ -199,7 +205,15 @@ def _page(
 def _shown_sync(view: JobView) -> ShownSync:
     mark, status = STATUSES[view.status]
     result = view.result if isinstance(view.result, Mapping) else {}
-    return ShownSync(view, mark, status, error_words(view), tuple(_notes(result.get("counts", {}), view)))
+    return ShownSync(view, mark, status, _failure(view), tuple(_notes(result.get("counts", {}), view)))
+
+
+def _failure(view: JobView) -> str:
+    """The reason of a failed sync, as its peer gave it."""
+    if view.error is None or view.error.get("code") == DomainError.code:
+        return error_words(view)
+    detail = str(view.error.get("detail", ""))
+    return str(FAILURES.get(detail, detail))
 
 
 def _notes(counts: Mapping[str, Any], view: JobView) -> list[str]:

@@ -294,6 +294,7 @@ def test_wrong_key_fails_honestly_and_a_right_one_goes_on(
     view = olivia.get(f"sync/peers/{peer}/").json
     assert view["last_job"]["status"] == "failed"
     assert "key" not in view
+    assert "Change the key" in signed_in(world.olivia).get(f"/exchange/peers/{peer}/").content.decode()
     changed = olivia.patch(f"sync/peers/{peer}/", {"key": world.charlie.key.text})
     assert changed.status == 200, changed
     assert olivia.post(f"jobs/{job['id']}/retry/").status in {200, 202}

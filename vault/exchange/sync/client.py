@@ -14,8 +14,10 @@ from governance.outbound import Refused, refuse_plaintext
 from governance.outgoing import AddressRefused, OutgoingSession
 from vault.exchange.sync.wire import (
     FOREIGN,
+    KEY_UNKNOWN,
     MOST_AT_ONCE,
     MOST_BYTES,
+    NAMESPACE_UNKNOWN,
     Applied,
     Change,
     Listing,
@@ -28,7 +30,7 @@ from vault.exchange.sync.wire import (
 )
 
 ROOT = "/api/v1/sync/memories/"
-REFUSALS = {401: "The other installation does not know the API key. Change the key, then sync again."}
+REFUSALS = {401: KEY_UNKNOWN}
 LATER = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
@@ -96,7 +98,7 @@ def _answer(reply: requests.Response) -> Any:
     if status in LATER:
         raise Unavailable(f"The other installation answers {status}.")
     if status == 404:
-        raise NotFound("The other installation has no such namespace, or the key may not read it.")
+        raise NotFound(NAMESPACE_UNKNOWN)
     if not 200 <= status < 300:
         raise Conflict(REFUSALS.get(status, f"The other installation refuses ({status}). Check the key's rights."))
     try:

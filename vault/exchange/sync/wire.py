@@ -19,6 +19,8 @@ MOST_AT_ONCE = 100  # memories of one call that reads or writes
 MOST_BYTES = 700_000  # of the memories of one answer or call; a single one may have more
 LONGEST_ITEM = 500_000  # bytes; of a longer history the oldest versions stay behind
 LONGEST_CALL = 2 * 1024 * 1024
+KEY_UNKNOWN = "The other installation does not know the API key. Change the key, then sync again."
+NAMESPACE_UNKNOWN = "The other installation has no such namespace, or the key may not read it."
 FOREIGN = "The other installation answers what this one does not understand. Compare their versions."
 
 Number = Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]
