@@ -370,6 +370,8 @@ def _planned(actor: Actor, asked: _Asked, content: str) -> TurnPlan:
     usable = _within(call, fitting)
     goal = _goal(actor, asked, call)
     quoted, others = (usable, []) if asked.models else _quoted_first(call.rewritten, usable, goal)
+    if goal and not asked.models and goal.view.cube.id in _ids(quoted):
+        goal = None  # the answer says it
     plan = _plan(actor, asked, content, [*quoted, *([goal] if goal else []), *others])
     evidence = list(plan.evidence)
     raised = evidence.pop(len(quoted)) if goal else None

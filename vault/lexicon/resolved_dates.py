@@ -30,7 +30,8 @@ _AHEAD = re.compile(
 def time_of(text: str, said_at: datetime, *, is_plan: bool = False) -> datetime | None:
     """Return the beginning of the first time that `text` names, in UTC, as of `said_at`.
 
-    None if it names none exactly, and for texts said before EARLIEST_YEAR or after LATEST_YEAR.
+    None if it names none exactly or only the present week, month or year, and for texts said before EARLIEST_YEAR or
+    after LATEST_YEAR.
 
     Of several times that may be meant: the next one where is_plan or where the text speaks of what is ahead, else the
     last one.
@@ -38,9 +39,15 @@ def time_of(text: str, said_at: datetime, *, is_plan: bool = False) -> datetime 
     as_of = said_at.astimezone(UTC)
     ahead = is_plan or _AHEAD.search(text) is not None
     for named in _named(text, as_of):
-        if period := _meant(named.read(as_of), as_of, ahead=ahead):
+        period = _meant(named.read(as_of), as_of, ahead=ahead)
+        if period and not _is_now(period, as_of):
             return period.start
     return None
+
+
+def _is_now(period: Period, as_of: datetime) -> bool:
+    """Return whether a period goes on and is longer than a day: what is said of this year is said of now."""
+    return period.start <= as_of < period.end and period.end - period.start > ONE_DAY
 
 
 def dates_written(text: str, said_at: datetime) -> str:

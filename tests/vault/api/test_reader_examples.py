@@ -224,6 +224,25 @@ COMMANDS = {
     ),
 }
 
+GOALS = {
+    "goal beside an answer": Example(
+        ("I want to lose weight.", "I ate a burger yesterday."),
+        ("Can you recommend a burger?",),
+        ("You have a goal that this touches:", "I want to lose weight."),
+    ),
+    "goal that is the answer itself": Example(
+        ("I've decided to give up coffee, three cups a day is too much.",),
+        ("How many cups of coffee did I drink a day?",),
+        ("three cups a day", "[1]"),
+        ("You have a goal", "[2]"),
+    ),
+    "goal after an answer that was itself the goal": Example(
+        ("I've decided to give up coffee, three cups a day is too much.",),
+        ("How many cups of coffee did I drink a day?", "Should I order an espresso?"),
+        ("You have a goal that this touches:", "give up coffee"),
+    ),
+}
+
 ANSWERED = {
     "who": Example(("Clara repaired my bicycle.", "My bicycle is red."), ("Who repaired my bicycle?",), ("Clara",)),
     "who, in Chinese": Example(("小红修好了我的自行车。", "我的自行车是红的。"), ("谁修好了我的自行车？",), ("小红",)),
@@ -355,19 +374,19 @@ DECLINED = {
     "of nothing stored, in Chinese": Example(("我喜欢绿茶。",), ("蒙古的首都是哪里？",), (NOTHING[1],)),
     "with the nearest": Example(
         ("My dentist has a practice in Mill Road.",),
-        ("How much did my dentist cost?",),
+        ("When does my dentist open the practice?",),
         (NOTHING[0], "These come closest, and do not answer it:", "Mill Road", "[1]"),
     ),
     "with the nearest, in Chinese": Example(
-        ("我的牙医在磨坊路开诊所。",),
-        ("磨坊路的诊所收了多少钱？",),
+        ("我的牙医的诊所在磨坊路。",),
+        ("我的牙医的诊所什么时候开门？",),
         (NOTHING[1], "最接近的是这些，但没有回答这个问题：", "磨坊路", "[1]"),
     ),
 }
 
 
 @pytest.mark.parametrize(
-    "example", [pytest.param(one, id=name) for name, one in (COMMANDS | ANSWERED | DECLINED).items()]
+    "example", [pytest.param(one, id=name) for name, one in (COMMANDS | GOALS | ANSWERED | DECLINED).items()]
 )
 def test_example_is_answered(alice: Contract, example: Example) -> None:
     tell(alice, example.told)

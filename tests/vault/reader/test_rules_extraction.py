@@ -78,6 +78,8 @@ def test_a_statement_is_read_verbatim_and_with_its_kind(text: str, statement: st
         ("我这个月15号去了医院复查。", "2026-11-15"),
         ("My sister stays in Leeds until Thursday.", "2026-11-26"),
         ("我周四要去看牙。", "2026-11-26"),
+        ("我孙子今年上小学一年级。", None),
+        ("This week I sleep at my sister's.", None),
         ("I met Tom on Thursday.", "2026-11-19"),
     ],
 )

@@ -29,7 +29,7 @@ LONGEST_REPLY = 320  # characters of all quotes together
 MOST_SENTENCES = 500  # of one passage that are weighed
 SAME_ANSWER = 0.8  # Jaccard similarity of the terms from which two quotes say the same
 LEAST_ABOUT = 0.5  # share of a topic's words that a passage about it states
-NEAREST, LEAST_NEAREST = 3, 0.2  # passages that are offered where none answers, and their match
+NEAREST, LEAST_NEAREST = 3, 0.3  # passages that are offered where none answers, and their match
 
 _DIGITS = r"[0-9]|[一二三四五六七八九十百千万两半]"
 _NUMBER = re.compile(

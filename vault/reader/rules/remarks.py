@@ -83,7 +83,7 @@ FAREWELL = re.compile(
 )
 GREETING = re.compile(
     r"^(?:hi|hello|hey|(?:good )?(?:morning|evening|afternoon))\b"
-    r"|^(?:你好|您好|大家好|早上好|早安|晚上好|下午好|嗨|哈喽)"
+    r"|^(?:你好|您好|大家好|早上好|早安|上午好|中午好|晚上好|下午好|嗨|哈喽)"
 )
 THANKS = re.compile(r"\b(?:thanks|thank you|thx|cheers)\b|谢谢|多谢|感谢|谢啦|辛苦了")
 # Nothing but a pronoun where the thing should be: "I love it."
