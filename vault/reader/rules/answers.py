@@ -204,9 +204,9 @@ def _kind_match(asked: QuestionParts, passage: Passage) -> float:
 
 
 def _is_about(asked: QuestionParts, passage: Passage, before: Passage | None) -> bool:
-    """Return whether the passage was said by the person asked about, or names them."""
+    """Return whether the passage was said by the person asked about, or names them, as does a question before it."""
     text = passage.text.casefold()
-    led = before.text.casefold() if before is not None else ""
+    led = before.text.casefold() if before is not None and is_question(before.text) else ""
     if asked.names and any(name in text or name in led or name == passage.speaker.casefold() for name in asked.names):
         return True
     return passage.own if asked.about_asker else not asked.names
