@@ -19,7 +19,7 @@ from governance.privacy.pii.detector import PatternDetector
 from vault.cubes.differences import text_difference
 from vault.reader.rules import is_question, sentences, statements
 
-LIMIT = 0.25  # seconds of processor time for a text of LENGTH
+LIMIT = 0.5  # seconds of processor time for a text of LENGTH
 SHORT = LENGTH // 20
 QUICK = LIMIT / 400  # for a SHORT text: even if the time grows with the square, a whole one is within LIMIT
 SLOWEST = 3  # texts of each function that are read whole, by their time when they are short

@@ -90,6 +90,7 @@ def test_a_memory_is_deleted_and_brought_back_by_keys(page: Page, server: Runnin
     page.keyboard.press("#")
     page.get_by_role("button", name=re.compile("^Delete 1")).press("Enter")
     expect(page.locator(".toast")).to_contain_text("1 memory deleted")
+    page.wait_for_load_state("load")  # a module listens to keys, and the toast is there before it runs
     page.keyboard.press("z")
     expect(page.locator(".toast")).to_contain_text("1 memory restored")
 

@@ -52,7 +52,7 @@ _PERSON = re.compile(
     rf"((?:{DOUBLE_SURNAMES}|[{SURNAMES}])[{_HAN}]{{1,2}}?)(?=(?:{TITLES}|{_AROUND}))"
 )
 _TITLED = re.compile(rf"((?:{DOUBLE_SURNAMES}|[{SURNAMES}])(?:{TITLES}))|([{CALLED}][{SURNAMES}])(?=(?:{_AROUND}))")
-_NAMED = re.compile(rf"[小阿][{GIVEN}](?=(?:{_AROUND}|呢))|(?:{FOREIGN_NAMES})")
+_NAMED = re.compile(rf"(?<![{SURNAMES}])[小阿][{GIVEN}](?=(?:{_AROUND}|呢))|(?<!·)(?:{FOREIGN_NAMES})(?!·)")
 _FOREIGN = re.compile(rf"[{TRANSLITERATED}]+(?:·[{TRANSLITERATED}]+)*")
 _KNOWN_PLACE = re.compile(PLACES)
 _PLACE = re.compile(rf"(?:(?<![{_HAN}])|(?:{BEFORE_PLACES}))([{_HAN}]{{2,4}}?(?:{PLACE_ENDINGS}))")
