@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -44,6 +45,25 @@ def test_a_question_is_of_the_kind(question: str, kind: str) -> None:
 def test_the_message_that_answers_is_quoted_whole() -> None:
     passages = passages_of("Ada went to a support group yesterday.", "Ada drinks green tea.")
     assert quoted("When did Ada go to the support group?", passages) == ["Ada went to a support group yesterday."]
+
+
+@pytest.mark.parametrize(
+    ("question", "before", "text"),
+    [
+        ("What is Ada allergic to?", "My daughter Ada plays the cello.", "I am allergic to peanuts."),
+        ("安娜对什么过敏？", "安娜会拉大提琴。", "我对花生过敏。"),
+    ],
+)
+def test_person_named_only_in_the_statement_before_is_not_the_one_answered_about(
+    question: str, before: str, text: str
+) -> None:
+    found = [replace(one, score=1.0, dense=0.8) for one in passages_of(before, text, speaker="user", own=True)]
+    assert text not in quoted(question, found)
+
+
+def test_person_named_in_the_question_before_is_the_one_answered_about() -> None:
+    passages = passages_of("What is Ada allergic to?", "She is allergic to peanuts.")
+    assert quoted("What is Ada allergic to?", passages) == ["She is allergic to peanuts."]
 
 
 def test_of_a_long_message_the_sentence_that_answers_is_quoted() -> None:
