@@ -17,6 +17,7 @@ from vault.reader.rules import (
     Statement,
     about,
     answer_of,
+    is_lead_in,
     is_question,
     names_in,
     sentences,
@@ -343,8 +344,7 @@ def _worded(evidence: Sequence[Evidence]) -> Iterable[tuple[Evidence, str]]:
 
 def _support(sentence: str, held: Sequence[_Held], known: str) -> str:
     words = frozenset(terms(sentence))
-    is_lead = sentence.endswith((":", "："))
-    if len(words) < FEWEST_SUPPORTED or is_lead or is_question(sentence) or KNOWS_NOTHING.search(sentence):
+    if len(words) < FEWEST_SUPPORTED or is_lead_in(sentence) or is_question(sentence) or KNOWS_NOTHING.search(sentence):
         return ""
     exact = [one for one in (*entities(sentence), *NUMBER.findall(sentence)) if one not in known]
     able = [one for one in held if all(name in one.text for name in exact)]

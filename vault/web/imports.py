@@ -1,7 +1,7 @@
 """An import in steps: the uploaded file with a mapping to choose and what would come, then the report of its job."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -176,7 +176,7 @@ def _columns(view: FileView) -> list[tuple[str, Promise, str]]:
     return [(name, words, view.chosen.get(name, "")) for name, words in COLUMN_WORDS.items()] if view.columns else []
 
 
-def _choices(counts: Any, chosen: Any) -> list[Choice]:
+def _choices(counts: Mapping[str, int], chosen: Mapping[str, str]) -> list[Choice]:
     return [Choice(name, chosen.get(name, name), count) for name, count in counts.items()]
 
 

@@ -15,7 +15,7 @@ from vault.reader.rules.extraction import chosen_statements, read_statements, un
 from vault.reader.rules.goals import goal_touched, may_touch_goal
 from vault.reader.rules.kinds import Statement, is_question, semantic_type_of, statements
 from vault.reader.rules.questions import asks_for_topics, speaks_of_self
-from vault.reader.rules.sentences import sentences
+from vault.reader.rules.sentences import is_lead_in, sentences
 
 __all__ = [
     "Answer",
@@ -30,6 +30,7 @@ __all__ = [
     "chosen_statements",
     "confirms",
     "goal_touched",
+    "is_lead_in",
     "is_question",
     "may_touch_goal",
     "memory_call",
