@@ -34,8 +34,8 @@ from vault.cubes.sources import sources_reworded
 from vault.cubes.usage import usage_count
 from vault.cubes.versions import versions_open_to
 from vault.cubes.words import NO_WORDS, words_open
-from vault.cubes.writer.building import CLEAR_FIELDS, Built, build_version
-from vault.cubes.writer.bulk_insert import insert_rows
+from vault.cubes.writer.building import CLEAR_FIELDS, Built, Resolver, build_version
+from vault.cubes.writer.bulk_insert import insert_rows, update_rows
 from vault.models import Cube, CubeVersion, Namespace
 from vault.namespaces.quotas import room_take
 from vault.namespaces.services import namespace_target
@@ -242,6 +242,7 @@ def _equalise(
     places = Namespace.objects.in_bulk({one.namespace_id for one in past.values()})
     writable = {one.id for one in places.values() if _may_write(actor, one)}
     reason = f"Restored as of {as_of.isoformat(timespec='seconds')}"
+    resolver = Resolver(actor, Permission.MEMORY_CREATE)
     built: list[tuple[Built, CubeVersion]] = []
     skipped: list[tuple[UUID, str]] = []
     for cube in cubes:
@@ -251,7 +252,7 @@ def _equalise(
             skipped.append((cube.id, Forbidden.code))
             continue
         try:
-            one = _equal_version(actor, cube, present[cube.id], then, places[then.namespace_id], reason)
+            one = _equal_version(resolver, cube, present[cube.id], then, places[then.namespace_id], reason)
         except Unavailable:
             raise
         except DomainError as failure:
@@ -277,7 +278,7 @@ def _may_write(actor: Actor, namespace: Namespace) -> bool:
 
 
 def _equal_version(
-    actor: Actor, cube: Cube, before: CubeVersion, then: CubeVersion, namespace: Namespace, reason: str
+    resolver: Resolver, cube: Cube, before: CubeVersion, then: CubeVersion, namespace: Namespace, reason: str
 ) -> Built | None:
     """None where the words of then are gone with their key."""
     words = words_open(tenant_id=cube.tenant_id, cube_id=cube.id, number=then.number, blob=then.sealed)
@@ -293,7 +294,8 @@ def _equal_version(
         tags=tuple(then.tags),
         speaker=words.speaker,
     )
-    return build_version(actor=actor, cube=cube, before=before, changes=changes, reason=reason)
+    actor = resolver.actor
+    return build_version(actor=actor, cube=cube, before=before, changes=changes, reason=reason, resolver=resolver)
 
 
 def _write(actor: Actor, built: Sequence[tuple[Built, CubeVersion]]) -> None:
@@ -303,7 +305,7 @@ def _write(actor: Actor, built: Sequence[tuple[Built, CubeVersion]]) -> None:
     ids = [one.cube.id for one, _ in built]
     for one, _ in built:
         one.cube.is_cold = False
-        one.cube.save(force_update=True)
+    update_rows([one.cube for one, _ in built])
     Cube.objects.filter(id__in=ids).update(updated_at=Now())
     insert_rows([one.version for one, _ in built])  # last of the two tables: from here on a hold may keep the cube
     postings_delete_many([before for _, before in built])

@@ -401,12 +401,14 @@ def build_version(
     changes: CubeChanges,
     reason: str,
     findings: Sequence[Finding] | None = None,
+    resolver: Resolver | None = None,
 ) -> Built:
     """The next version of `cube`, with `changes` laid over it. Raises Invalid, Forbidden, KeyUnavailable.
 
-    `findings`: what is known of its personal data, for a redaction; None: what is new is screened.
+    `findings`: what is known of its personal data, for a redaction; None: what is new is screened. `resolver`: that of
+    the other versions of the same call.
     """
-    resolver = Resolver(actor, Permission.MEMORY_CREATE)
+    resolver = resolver or Resolver(actor, Permission.MEMORY_CREATE)
     words = _words_of(cube, before)
     for name in changes.given() & {"tags", *CLEAR_FIELDS}:
         value = getattr(changes, name)

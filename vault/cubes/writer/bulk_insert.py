@@ -1,4 +1,5 @@
-"""Many rows in one statement: `INSERT … SELECT FROM unnest(…)`, an array for each column in which the rows differ.
+"""Many rows in one statement: `INSERT … SELECT FROM unnest(…)`, or `UPDATE`, with an array for each column in which
+the rows differ.
 
 For a thousand cubes the ORM composes a statement of tens of thousands of parameters, which takes longer than all the
 rest of the call; COPY is no way out, because PostgreSQL refuses it under row-level security. What all rows have in
@@ -41,6 +42,14 @@ def insert_rows(rows: Sequence[Model]) -> None:
     """Insert unsaved rows of one model. Every column but those that the database fills in is sent."""
     if rows:
         insert_together([sent(rows)])
+
+
+def update_rows(rows: Sequence[Model]) -> None:
+    """Write all columns of stored rows of one model, which are loaded whole, by their ids."""
+    if rows:
+        one = sent(rows)
+        with prepared_cursor() as cursor:
+            cursor.execute(_update_statement(one.model, one.same, one.differing), one.arrays)
 
 
 def insert_together(tables: Sequence[Sent], last: str = "", parameters: Sequence[Any] = ()) -> None:
@@ -100,26 +109,40 @@ def _statement(shape: Sequence[tuple[type[Model], Sequence[str], Sequence[str]]]
     return f"WITH {', '.join(parts)} {last or insert}"
 
 
+@lru_cache(STATEMENTS)
+def _update_statement(model: type[Model], same: Sequence[str], differing: Sequence[str]) -> str:
+    fields, table = _fields(model), model._meta.db_table
+    common, chosen, rows = _columns(model, [fields[name] for name in same], [fields[name] for name in differing])
+    changed = ", ".join(f"{column} = {value}" for column, value in chosen.items() if column != "id")
+    return f"WITH {common} UPDATE {table} AS row SET {changed} FROM {rows} WHERE row.id = {chosen['id']}"
+
+
 def _insert(
     model: type[Model], same: "Sequence[Field[Any, Any]]", differing: "Sequence[Field[Any, Any]]"
 ) -> tuple[str, str]:
-    """Return the insert statement and the names of columns with one value for all rows."""
+    """Return the insert statement, and before it the columns with one value for all rows."""
+    common, chosen, rows = _columns(model, same, differing)
+    names, values = ", ".join(chosen), ", ".join(chosen.values())
+    return common, f"INSERT INTO {model._meta.db_table} ({names}) SELECT {values} FROM {rows}"
+
+
+def _columns(
+    model: type[Model], same: "Sequence[Field[Any, Any]]", differing: "Sequence[Field[Any, Any]]"
+) -> tuple[str, dict[str, str], str]:
+    """Return the part that names the columns with one value, the value of each column, and what to select them from."""
     table = model._meta.db_table
     common = ", ".join(
         f"{_chosen(field, f'(given.texts)[{place}]::{_sent_type(field)}')} AS {field.column}"
         for place, field in enumerate(same, 1)
     )
-    names = ", ".join(str(field.column) for field in [*same, *differing])
-    chosen = [f"same.{field.column}" for field in same]
-    rows = ""
+    chosen = {str(field.column): f"same.{field.column}" for field in same}
+    rows = f"{table}_same AS same"
     if differing:
-        chosen += [_chosen(field, f"sent.{field.column}") for field in differing]
+        chosen |= {str(field.column): _chosen(field, f"sent.{field.column}") for field in differing}
         arrays = ", ".join(f"%s::{_sent_type(field)}[]" for field in differing)
-        rows = f", unnest({arrays}) AS sent ({', '.join(str(field.column) for field in differing)})"
-    return (
-        f"{table}_same AS MATERIALIZED (SELECT {common} FROM (SELECT %s::text[] AS texts) AS given)",
-        f"INSERT INTO {table} ({names}) SELECT {', '.join(chosen)} FROM {table}_same AS same{rows}",
-    )
+        rows += f", unnest({arrays}) AS sent ({', '.join(str(field.column) for field in differing)})"
+    first = f"{table}_same AS MATERIALIZED (SELECT {common} FROM (SELECT %s::text[] AS texts) AS given)"
+    return first, chosen, rows
 
 
 def _sent_type(field: "Field[Any, Any]") -> str:
