@@ -1,5 +1,5 @@
 """A pack goes from one organisation to another, in two browsers: made, checked, published, found, tried, subscribed,
-asked, upgraded, read until the quota is used up, revoked."""
+asked, upgraded, read until the quota is used up, yanked, revoked. Each change arrives within a minute."""
 
 import json
 from uuid import uuid4
@@ -15,6 +15,7 @@ from tests.harness.product import RunningServer, wait_until
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 BUILD_SECONDS = 30.0
+REACH_SECONDS = 60.0  # within which a yank and a revocation reach every subscriber
 QUOTA = 5
 QUESTION = "Where does the heron nest?"
 README = "## Contents\n\nWhere **herons** nest, fish and sleep."
@@ -43,14 +44,14 @@ def offer_approve(page: Page, title: str) -> None:
     expect(waiting).to_have_count(0)
 
 
-def shown_soon(page: Page, address: str, text: str) -> None:
+def shown_soon(page: Page, address: str, text: str, *, seconds: float = BUILD_SECONDS) -> None:
     """Load `address` until `text` stands there, which another process has to bring."""
 
     def is_shown() -> bool:
         page.goto(address)
         return text in page.locator("main").inner_text()
 
-    wait_until(is_shown, seconds=BUILD_SECONDS)
+    wait_until(is_shown, seconds=seconds)
 
 
 def selection_make(page: Page, count: int) -> None:
@@ -171,6 +172,17 @@ def quota_exhaust(other: Page, mine: str) -> None:
     expect(other.get_by_text(f"{QUOTA} of {QUOTA}")).to_be_visible()
 
 
+def version_yank(page: Page, reason: str) -> None:
+    """The publisher withdraws the version that the subscriber has."""
+    page.goto("/store/own/")
+    page.get_by_role("link", name="Herons of the mill").first.click()
+    row = page.locator("li.stack", has_text="1.1.0")
+    row.get_by_text("Withdraw…").click()
+    row.get_by_label("Reason, which readers see").fill(reason)
+    row.get_by_role("button", name="Yank: nobody finds it any more").click()
+    expect(row.get_by_text(reason)).to_be_visible()
+
+
 def contract_revoke(page: Page) -> list[str]:
     """The publisher has the same count of reads, and ends the contract."""
     shown_soon(page, "/store/contracts/", f"{QUOTA} of {QUOTA}")
@@ -205,8 +217,10 @@ def test_pack_travels_to_another_organisation_and_leaves_nothing_when_revoked(
     version_offer(page, second, "1.1.0")
     found += pack_upgrade(other, mine)
     quota_exhaust(other, mine)
+    version_yank(page, "A heron was mistaken.")
+    shown_soon(other, mine, "3 memories", seconds=REACH_SECONDS)  # the version before has taken its place
     found += contract_revoke(page)
-    shown_soon(other, mine, "Revoked by the publisher")
+    shown_soon(other, mine, "Revoked by the publisher", seconds=REACH_SECONDS)
     shown_soon(other, mine, "0 memories")
     expect(other.get_by_text("Not paid.")).to_be_visible()
     other.goto("/audit/?verb=subscription.revoked")
