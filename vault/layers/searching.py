@@ -112,10 +112,10 @@ class _Question:
 
 
 @dataclass(frozen=True)
-class _Opened:
-    """The memories that a context has opened already, and the tokens that all of it may take."""
+class _Rest:
+    """What a context may still take from the layers. taken: memories that it has; budget: tokens that are left."""
 
-    views: Mapping[UUID, CubeView] = field(repr=False)
+    taken: frozenset[UUID]
     budget: int
 
 
@@ -149,7 +149,7 @@ def layers_search(
 
 
 def context_assemble(*, actor: Actor, search: SearchQuery, token_budget: int = DEFAULT_TOKENS) -> Context:
-    """Assemble the memories for a question: the layers first, then other memories that answer it.
+    """Assemble the memories for a question: first those that a search finds for it, then the layers, then others.
 
     token_budget: at least 1; memories that cannot fit any more are not opened. Each memory is one JSON object in a line
     of its own, labelled with its id and quoted as data. Both are read in one transaction. Raises as `layers_search`.
@@ -160,17 +160,20 @@ def context_assemble(*, actor: Actor, search: SearchQuery, token_budget: int = D
     named = replace(search, mode=SearchMode.MEMORYOS, top_k=settings.MAX_TOP_K)
 
     def read(question: _Question) -> list[Hit]:
+        first: list[Hit] = []
         own: list[Hit] = []
 
-        def layers(free_hits: Sequence[Hit]) -> None:
+        def layers(hits: Sequence[Hit]) -> None:
+            first.extend(fit([hit for hit in hits if hit.score], lambda hit: _tokens_of(hit.view), token_budget))
+            left = token_budget - sum(_tokens_of(hit.view) for hit in first)
             with acting(actor):
                 if search.personas or persona_of_member(actor) is not None:
-                    opened = _Opened({hit.view.cube.id: hit.view for hit in free_hits}, token_budget)
-                    own.extend(_hits(actor, _persona(actor, named), named, question, opened))
+                    rest = _Rest(frozenset(hit.view.cube.id for hit in first), left)
+                    own.extend(_hits(actor, _persona(actor, named), named, question, rest))
 
         hits = memories_search(actor=actor, search=free, within=layers)
-        shown = {hit.view.cube.id for hit in own}
-        return [*own, *(hit for hit in hits if hit.view.cube.id not in shown)]
+        shown = {hit.view.cube.id for hit in [*first, *own]}
+        return [*first, *own, *(hit for hit in hits if hit.view.cube.id not in shown)]
 
     items = [_item(hit) for hit in _with_question(search.query, read)]
     return Context(tuple(fit(items, lambda item: item.tokens, token_budget)))
@@ -198,7 +201,7 @@ def _persona(actor: Actor, search: SearchQuery) -> UUID:
 
 
 def _hits(
-    actor: Actor, persona_id: UUID, search: SearchQuery, question: _Question, opened: _Opened | None = None
+    actor: Actor, persona_id: UUID, search: SearchQuery, question: _Question, rest: _Rest | None = None
 ) -> list[Hit]:
     """Raises _OtherModel."""
     active = active_model(actor)
@@ -206,10 +209,10 @@ def _hits(
         raise _OtherModel(active)
     scores, visited = _scored(actor, persona_id, search, question)
     ranked, sizes = _ranked(actor, search, scores)
-    if opened is None:
+    if rest is None:
         views = cubes_read(actor=actor, cube_ids=ranked, verb=Verb.MEMORY_SEARCHED, is_use=False)
     else:
-        views = _views_within(actor, ranked, sizes, opened)
+        views = _views_within(actor, [one for one in ranked if one not in rest.taken], sizes, rest.budget)
     _count_use(actor, search, views, visited)
     return [_hit(view, scores[view.cube.id]) for view in views]
 
@@ -289,17 +292,15 @@ def _ranked(actor: Actor, search: SearchQuery, scores: Mapping[UUID, float]) -> 
     return [one for one in ranked if _clamped(scores[one]) >= search.min_score][: search.top_k], sizes
 
 
-def _views_within(actor: Actor, ranked: Sequence[UUID], sizes: Mapping[UUID, int], opened: _Opened) -> list[CubeView]:
+def _views_within(actor: Actor, ranked: Sequence[UUID], sizes: Mapping[UUID, int], budget: int) -> list[CubeView]:
     """Open the memories that a context takes, as many at once as could fit, until no further one fits its budget."""
     found: list[CubeView] = []
-    left, waiting = opened.budget, list(ranked)
+    left, waiting = budget, list(ranked)
     while waiting := [one for one in waiting if sizes[one] + SHORTEST_LINE <= left]:
         count = max(OPENED, _count_within([sizes[one] + SHORTEST_LINE for one in waiting], left))
         named, waiting = waiting[:count], waiting[count:]
-        missing = [one for one in named if one not in opened.views]
-        read = cubes_read(actor=actor, cube_ids=missing, verb=Verb.MEMORY_SEARCHED, is_use=False) if missing else []
-        views = {**opened.views, **{view.cube.id: view for view in read}}
-        taken = fit([views[one] for one in named if one in views], _tokens_of, left)
+        views = cubes_read(actor=actor, cube_ids=named, verb=Verb.MEMORY_SEARCHED, is_use=False)
+        taken = fit(views, _tokens_of, left)
         left -= sum(_tokens_of(view) for view in taken)
         found += taken
     return found
