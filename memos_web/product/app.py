@@ -11,6 +11,7 @@ from memos_web.product.translation import (
     by_cube,
     by_kind,
     changed,
+    conditions_of,
     cubes_of,
     detail,
     filters_of,
@@ -103,7 +104,7 @@ async def delete(call: Call) -> Json:
     elif not any(body.get(name) for name in ("user_id", "agent_id", "session_id", "filter")):
         raise NotTranslated("Name what to delete: memory_ids, user_id, session_id or filter.")
     else:
-        parts = [filters_of(body), *([{"OR": limits}] if limits else [])]
+        parts = [*conditions_of(body), *([{"OR": limits}] if limits else [])]
         if body.get("session_id"):
             parts.append({"session_id": body["session_id"]})
         await memories_delete(call.rest, filters={"AND": parts} if len(parts) > 1 else parts[0])

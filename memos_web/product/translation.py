@@ -118,11 +118,16 @@ def limits_of(body: Json) -> dict[str, int]:
 
 def filters_of(body: Json) -> Json:
     """Our filter for all that limits a call. Pages of dialogue are left out: what they state is stored beside them."""
-    parts: list[Json] = [{"NOT": {"AND": [{"semantic_type": "dialogue"}, {"layer": "short_term"}]}}]
-    parts += [_leaf(name, body[name]) for name in ("user_id", "agent_id") if body.get(name)]
+    pages: Json = {"NOT": {"AND": [{"semantic_type": "dialogue"}, {"layer": "short_term"}]}}
+    return joined("AND", [pages, *conditions_of(body)])
+
+
+def conditions_of(body: Json) -> list[Json]:
+    """Our filters for all that limits a call. To delete takes the pages along."""
+    parts: list[Json] = [_leaf(name, body[name]) for name in ("user_id", "agent_id") if body.get(name)]
     if body.get("filter"):
         parts.append(_filter(body["filter"]))
-    return joined("AND", parts)
+    return parts
 
 
 def cubes_of(body: Json, name: str) -> list[str]:

@@ -347,8 +347,9 @@ def _add_now(actor: Actor, drafts: Sequence[CubeDraft], once: Once) -> None:
     texts = texts_index(actor.tenant_id, drafts)
     with acting(actor):
         added = memories_add(actor=actor, drafts=drafts, texts=texts)
-        body = {"results": _shown(actor, added), "superseded": [], "conflicts": []}
-        once.store(Reply(_status(added), body, shows=_ids(added)))
+        kept = [one for one in added if not one.cube.is_dialogue_only]
+        body = {"results": _shown(actor, kept), "superseded": [], "conflicts": []}
+        once.store(Reply(_status(added), body, shows=_ids(kept)))
 
 
 def _add_later(actor: Actor, drafts: Sequence[CubeDraft], once: Once) -> None:
@@ -361,9 +362,11 @@ def _bulk(actor: Actor, drafts: Sequence[CubeDraft], origins: Sequence[int], onc
     texts = texts_index(actor.tenant_id, drafts)
     with large_write(actor), acting(actor), _naming_items(origins):
         added = memories_add(actor=actor, drafts=drafts, texts=texts)
-        shown = _shown(actor, added)
-        results = [{"index": index, "memory": memory} for index, memory in zip(origins, shown, strict=True)]
-        once.store(Reply(_status(added), {"results": results}, shows=_ids(added)))
+        placed = zip(origins, added, strict=True)
+        kept = [(index, one) for index, one in placed if not one.cube.is_dialogue_only]
+        shown = _shown(actor, [one for _, one in kept])
+        results = [{"index": index, "memory": memory} for (index, _), memory in zip(kept, shown, strict=True)]
+        once.store(Reply(_status(added), {"results": results}, shows=_ids([one for _, one in kept])))
 
 
 def _bulk_rehearsed(actor: Actor, drafts: Sequence[CubeDraft], origins: Sequence[int]) -> Response:

@@ -78,6 +78,9 @@ class MemorySchema(Schema):
     held = serializers.BooleanField()
     deleted_at = serializers.DateTimeField(allow_null=True)
     semantic_type = serializers.ChoiceField(choices=list(SemanticType))
+    dialogue_only = serializers.BooleanField(
+        help_text="True: a message that states nothing. Lists and searches leave it out unless they ask for `dialogue`."
+    )
     modality = serializers.ChoiceField(choices=list(Modality))
     language = serializers.CharField()
     namespace = NamespaceSchema()

@@ -752,12 +752,14 @@ def _cubes_of_turn(plan: TurnPlan, row: Conversation, read: TurnTexts) -> tuple[
         layer=Layer.SHORT_TERM,
         source=Source.CHAT,
         is_message=True,
+        is_dialogue_only=True,
     )
     question = replace(
         answer,
         content=plan.question,
         message_id=f"{plan.turn_id}/question",
         speaker=MessageRole.USER,
+        is_dialogue_only=not read.stated,
     )
     reader = MODEL if plan.reading and plan.reading.statements is not None else PATTERNS
     drafts = [statement_draft(question, one, parent=0, reader=reader) for one in read.stated]

@@ -59,6 +59,7 @@ class CubeDraft:
     reader: str = "verbatim"
     allow_duplicates: bool = False
     is_message: bool = False
+    is_dialogue_only: bool = False  # a message in which the reader found nothing to keep
     parent: int | None = None  # index, in the same call, of the draft whose words this one repeats a part of
     parent_kind: SourceKind = SourceKind.EXTRACT
     sources: tuple[SourceRef, ...] = ()  # stored memories that its words were taken from

@@ -48,7 +48,8 @@ ENUMERATIONS: dict[str, type[StrEnum]] = {
 PLAIN = {"language": "language", "namespace": "namespace__path", "persona": "persona__name"}
 MOMENTS = ("event_time", "valid_from", "valid_to", "created_at", "expires_at")
 NUMBERS = ("importance", "heat")
-KNOWN = (*ENUMERATIONS, *PLAIN, *MOMENTS, *NUMBERS, "tags", *marks.KEYED_FIELDS, "metadata.<key>")
+DIALOGUE_ONLY = "dialogue_only"
+KNOWN = (*ENUMERATIONS, DIALOGUE_ONLY, *PLAIN, *MOMENTS, *NUMBERS, "tags", *marks.KEYED_FIELDS, "metadata.<key>")
 
 
 @dataclass
@@ -108,6 +109,8 @@ class _Reading:
             return _any_of(operator, operand, path, lambda value: Q(**{name: _member(kind, value, path)}))
         if name in PLAIN:
             return _any_of(operator, operand, path, lambda value: _plain(name, _named(name, value, path)))
+        if name == DIALOGUE_ONLY:
+            return _any_of(operator, operand, path, lambda value: Q(is_dialogue_only=_flag(value, path)))
         if name in MOMENTS or name in NUMBERS:
             return _ordered(name, operator, operand, path)
         raise _fault(path, f"unknown field; known are {', '.join(KNOWN)}")
@@ -130,6 +133,33 @@ def filter_read(maker: TokenMaker, body: Mapping[str, Any], *, path: str = "filt
     """
     _refuse_broken(body, path)
     return _few_joined(_Reading(maker, archived).node(body, path, depth=1))
+
+
+def messages_shown(body: Any) -> Q:
+    """The condition of a list and of a search on messages in which the reader found nothing to keep: greetings,
+    questions, replies of assistants.
+
+    They are left out unless the filter `body` asks for `semantic_type` `dialogue` or names `dialogue_only`.
+    """
+    return Q() if asks_for_messages(body) else Q(is_dialogue_only=False)
+
+
+def asks_for_messages(body: Any) -> bool:
+    """Return whether a filter names such messages; what it excludes, it does not name."""
+    if isinstance(body, list):
+        return any(map(asks_for_messages, body))
+    if not isinstance(body, Mapping):
+        return False
+    if DIALOGUE_ONLY in body or _holds(body.get("semantic_type"), SemanticType.DIALOGUE):
+        return True
+    return any(asks_for_messages(body[name]) for name in ("AND", "OR") if name in body)
+
+
+def _holds(operand: Any, value: str) -> bool:
+    """Return whether a leaf is one of value, by any of its operators but `ne`."""
+    if isinstance(operand, Mapping):
+        return any(_holds(one, value) for operator, one in operand.items() if operator != "ne")
+    return operand == value or (isinstance(operand, list) and value in operand)
 
 
 def _refuse_broken(body: Any, path: str) -> None:
@@ -304,6 +334,12 @@ def _is_id(text: str) -> bool:
 def _text(value: Any, path: str) -> str:
     if not isinstance(value, str) or "\x00" in value:
         raise _fault(path, "a text is needed")
+    return value
+
+
+def _flag(value: Any, path: str) -> bool:
+    if not isinstance(value, bool):
+        raise _fault(path, "true or false is needed")
     return value
 
 

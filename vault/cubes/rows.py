@@ -29,7 +29,7 @@ JOINED: tuple[tuple[str, type[Model], tuple[str, ...]], ...] = (
             "valid_to", "namespace_id", "persona_id", "subject_id", "owner_id", "access_level", "semantic_type",
             "sensitivity", "tags", "importance", "priority", "type", "layer", "modality", "language", "state", "source",
             "trust", "position", "superseded_by", "reader", "expiry_policy", "retention_class", "token_count",
-            "version", "has_sources", "is_cold", "is_quarantined",
+            "version", "has_sources", "is_cold", "is_quarantined", "is_dialogue_only",
         ),
     ),
     ("namespace", Namespace, ("id", "tenant_id", "path", "kind", "read_only", "ended_at", "owner_id")),

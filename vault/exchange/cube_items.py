@@ -75,6 +75,7 @@ def _item(cube: Cube, views: Sequence[VersionView], sources: Sequence[CubeSource
         session_id=words.session_id,
         message_id=words.message_id,
         task_id=words.task_id,
+        dialogue_only=cube.is_dialogue_only,
         made_from=tuple(Origin(str(one.source_id), one.version, SourceKind(one.kind)) for one in sources),
     )
 

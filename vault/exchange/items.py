@@ -61,7 +61,10 @@ class Origin:
 
 @dataclass(frozen=True)
 class Item:
-    """One memory. id: in the system that it comes from; versions: oldest first; namespace: empty for a private one."""
+    """One memory. id: in the system that it comes from; versions: oldest first; namespace: empty for a private one.
+
+    dialogue_only: a message that states nothing.
+    """
 
     id: Identifier
     versions: Annotated[tuple[ItemVersion, ...], Field(min_length=1, max_length=MOST_VERSIONS)]
@@ -71,6 +74,7 @@ class Item:
     session_id: Label = ""
     message_id: Label = ""
     task_id: Label = ""
+    dialogue_only: Annotated[bool, Field(strict=True)] = False
     made_from: Annotated[tuple[Origin, ...], Field(max_length=100)] = ()
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT

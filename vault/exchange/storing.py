@@ -78,6 +78,7 @@ def item_draft(
         sensitivity=first.sensitivity,
         importance=first.importance,
         semantic_type=first.semantic_type,
+        is_dialogue_only=item.dialogue_only,
         source=Source.IMPORT,
         reader=READER,
         allow_duplicates=form in WITH_IDS,  # there the id says what is the same

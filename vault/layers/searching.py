@@ -156,7 +156,7 @@ def context_assemble(*, actor: Actor, search: SearchQuery, token_budget: int = D
     Writes: AuditEntry …, OutboxEvent ….
     """
     authorize(actor, Permission.MEMORY_READ)
-    free = replace(search, mode=SearchMode.HYBRID, top_k=FREE)
+    free = replace(search, mode=SearchMode.HYBRID, top_k=FREE, with_messages=True)
     named = replace(search, mode=SearchMode.MEMORYOS, top_k=settings.MAX_TOP_K)
 
     def read(question: _Question) -> list[Hit]:

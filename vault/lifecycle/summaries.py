@@ -221,7 +221,7 @@ def _sentences(actor: Actor, kind: PlaceKind, place_id: UUID) -> list[Sentence]:
     versions = CubeVersion.objects.filter(tenant_id=actor.tenant_id, number=F("cube__version")).exclude(sealed=b"")
     searchable = versions.filter(cube__is_indexed=True, cube__is_quarantined=False, cube__deleted_at=None)
     if kind is PlaceKind.NAMESPACE:
-        rows = searchable.filter(cube__namespace_id=place_id)
+        rows = searchable.filter(cube__namespace_id=place_id, cube__is_dialogue_only=False)
     else:
         turns = Turn.objects.filter(tenant_id=actor.tenant_id, conversation_id=place_id)
         sides = {one for pair in turns.values_list("question_id", "answer_id") for one in pair if one}

@@ -102,8 +102,9 @@ def _of(views: Sequence[CubeView], name: str) -> Iterator[str]:
 
 def _counted(actor: Actor, query: MemoryQuery) -> Facets:
     """Those of all filters, and of each filter that is set those without it, in one statement."""
-    counts = {"": [name for name in VALUES if not query.chosen.get(name)]}
-    counts |= {name: [name, TOTAL] for name in query.chosen if name in VALUES and query.chosen[name]}
+    by_itself = {name for name in VALUES if query.chosen.get(name)} | {"semantic_type"}  # messages are left out by type
+    counts = {"": [name for name in VALUES if name not in by_itself]}
+    counts |= {name: [name, TOTAL] for name in by_itself}
     found, parts, parameters = [], [], []
     for index, (without, names) in enumerate(counts.items()):
         rows = rows_of(actor, query, without=without).order_by("-id").values(*COLUMNS, "created_at")[:COUNTED]

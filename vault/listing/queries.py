@@ -11,7 +11,7 @@ from django.db.models import Q
 from governance.errors import FieldError, Invalid
 from governance.keys.services import TokenMaker
 from governance.time_range import moment_checked
-from vault.cubes.filters import filter_read, moment
+from vault.cubes.filters import DIALOGUE_ONLY, asks_for_messages, filter_read, messages_shown, moment
 from vault.retrieval.queries import SHOWN
 from vault.vocabulary import SearchMode
 
@@ -56,12 +56,15 @@ class MemoryQuery:
     def condition(self, maker: TokenMaker, *, without: str = "") -> Q:
         """The rows that the filters leave, but for the filter `without`. Raises Invalid.
 
-        Merged, archived and expired memories are left out unless a state is chosen.
+        Merged, archived and expired memories are left out unless a state is chosen, and messages that state nothing
+        unless the type `dialogue` is.
         """
         wanted = self.filters(without=without)
         condition = filter_read(maker, wanted, path="") if wanted else Q()
         if without != "state" and not self.chosen.get("state"):
             condition &= Q(state__in=SHOWN)
+        if without != "semantic_type" and not self.deleted:
+            condition &= messages_shown(wanted)
         if self.after is not None:
             condition &= Q(created_at__gte=self.after)
         if self.before is not None:
@@ -75,12 +78,13 @@ class MemoryQuery:
         }
 
     def filters_shown(self) -> dict[str, Any]:
-        """Everything that the list shows, in the filter language: with the times and, unless one is chosen, states."""
+        """Everything that the list shows, in the filter language: with what it leaves out by itself."""
         since = {"gte": self.after.isoformat()} if self.after else {}
         until = {"lt": self.before.isoformat()} if self.before else {}
         times = {"created_at": since | until} if since or until else {}
         states = {} if self.chosen.get("state") else {"state": {"in": list(SHOWN)}}
-        return self.filters() | times | states
+        messages = {} if self.deleted or asks_for_messages(self.filters()) else {DIALOGUE_ONLY: False}
+        return self.filters() | times | states | messages
 
     @property
     def is_narrowed(self) -> bool:

@@ -219,6 +219,8 @@ class Cube(Described, TenantModel):
     # It waits in the inbox, and nobody reads it elsewhere (vault/reviews/quarantine.py).
     is_quarantined = models.BooleanField(default=False, db_default=False)
     is_cold = models.BooleanField(default=False, db_default=False)  # it has no vector: words alone find it
+    # A message in which the reader found nothing to keep (vault/cubes/filters.py says where it is shown).
+    is_dialogue_only = models.BooleanField(default=False, db_default=False)
 
     objects: ClassVar[CubeQuerySet] = CubeQuerySet.as_manager()  # type: ignore[assignment]
 

@@ -23,7 +23,7 @@ from governance.keys.signing import signing_key
 from governance.models import Job, Tenant
 from governance.outbox.services import emit
 from governance.vocabulary import Permission, Topic, Verb
-from vault.cubes.filters import filter_read
+from vault.cubes.filters import filter_read, messages_shown
 from vault.cubes.selectors import cubes_read
 from vault.models import Cube, Pack, PackVersion, Publication
 from vault.models.cube import CubeQuerySet
@@ -268,7 +268,8 @@ def _rows(actor: Actor, draft: VersionDraft) -> CubeQuerySet:
     rows = Cube.objects.visible_to(actor).filter(state__in=SHOWN)
     if draft.filters is None:
         return rows.filter(id__in=draft.ids)
-    return rows.filter(filter_read(token_maker(actor.tenant_id), draft.filters))
+    matching = filter_read(token_maker(actor.tenant_id), draft.filters)
+    return rows.filter(matching, messages_shown(draft.filters))
 
 
 def _request(draft: VersionDraft) -> dict[str, Any]:

@@ -45,7 +45,8 @@ def messages_read(
     chosen: the statements of those that a language model has read, by their index; the others are read by patterns.
 
     Without `infer` each message is one cube, verbatim. With it, each is a page of the short-term layer when it belongs
-    to a session; what it states beside other things becomes a long-term cube derived from it, of the same session.
+    to a session; what it states beside other things becomes a long-term cube derived from it, of the same session. A
+    message that states nothing is marked as dialogue only.
     """
     drafts: list[CubeDraft] = []
     for index, message in enumerate(messages):
@@ -59,7 +60,8 @@ def messages_read(
         layer = Layer.SHORT_TERM if common.session_id else Layer.LONG_TERM
         parent = len(drafts)
         role = message.role if message.role in PAGE_ROLES else None
-        drafts.append(replace(whole, layer=layer, semantic_type=kind, reader=reader, page_role=role))
+        page = replace(whole, layer=layer, semantic_type=kind, reader=reader, page_role=role)
+        drafts.append(replace(page, is_dialogue_only=kind is SemanticType.DIALOGUE and not found))
         drafts += _derived(found, drafts[parent], parent)
     return drafts
 
@@ -119,6 +121,7 @@ def statement_draft(page: CubeDraft, statement: Statement, parent: int, *, reade
         layer=Layer.LONG_TERM,
         reader=reader,
         is_message=False,
+        is_dialogue_only=False,
         page_role=None,
         parent=parent,
     )

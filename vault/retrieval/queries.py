@@ -10,7 +10,7 @@ from django.db.models import Q
 
 from governance.actor import Actor
 from governance.keys.services import TokenMaker
-from vault.cubes.filters import filter_read, mark_condition, persona_condition
+from vault.cubes.filters import filter_read, mark_condition, messages_shown, persona_condition
 from vault.cubes.index import marks
 from vault.models import Namespace
 from vault.models.cube import CubeQuerySet
@@ -28,6 +28,7 @@ class SearchQuery:
     is_use: whether what is found counts as used; not so while a person types. weights: tried instead of the mode's.
     conversation_id: where it is asked; mounted: the namespaces that are mounted there, whose memories pass persona,
     session and task. left_out: namespaces that a contract closes. prefer: what goes first among statements that fit.
+    with_messages: those that state nothing too, as the context of a conversation has them.
     """
 
     query: str = field(repr=False)
@@ -49,6 +50,7 @@ class SearchQuery:
     mounted: tuple[UUID, ...] = ()
     left_out: tuple[UUID, ...] = ()
     prefer: Preference | None = None
+    with_messages: bool = False
 
     @property
     def is_open(self) -> bool:
@@ -59,6 +61,11 @@ class SearchQuery:
     def names_place(self) -> bool:
         """Return whether the search names namespaces, directly or in its filters."""
         return bool(self.namespaces) or _mentions(self.filters, "namespace")
+
+    @property
+    def messages(self) -> Q:
+        """The condition on messages that state nothing; empty if the search asks for messages."""
+        return Q() if self.with_messages else messages_shown(self.filters)
 
     @property
     def is_scoped(self) -> bool:

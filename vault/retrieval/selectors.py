@@ -187,7 +187,7 @@ def _reranked(scorer: Reranker, query: str, candidates: Sequence[Ranked], best: 
 
 def _still_visible(actor: Actor, search: SearchQuery, found: Sequence[Ranked]) -> list[Ranked]:
     """The first `top_k` that are still visible: a memory may have been changed or deleted during the rerank."""
-    condition = states(search) & narrowing(token_maker(actor.tenant_id), search)
+    condition = states(search) & search.messages & narrowing(token_maker(actor.tenant_id), search)
     visible = within_asked(Cube.objects.visible_to(actor).filter(condition), search)
     shown = set(visible.filter(id__in=[row.cube_id for row in found]).values_list("id", flat=True))
     kept = [row for row in found if row.cube_id in shown][: search.top_k]

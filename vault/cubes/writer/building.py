@@ -59,6 +59,7 @@ from vault.vocabulary import (
     Modality,
     NamespaceKind,
     PiiField,
+    SemanticType,
     Sensitivity,
     Source,
     State,
@@ -361,6 +362,7 @@ def _build(
             "has_sources": bool(sources),
             "is_quarantined": is_quarantined,
             "is_indexed": not is_quarantined,
+            "is_dialogue_only": draft.is_dialogue_only,
         },
         place.attached,
     )
@@ -413,6 +415,7 @@ def build_version(
     for name in changes.given() & {"tags", *CLEAR_FIELDS}:
         value = getattr(changes, name)
         setattr(cube, name, list(dict.fromkeys(value)) if name == "tags" else value)
+    cube.is_dialogue_only &= cube.semantic_type == SemanticType.DIALOGUE
     if not isinstance(changes.namespace, Unset):
         _move(cube, resolver.namespace(changes.namespace))
     if not isinstance(changes.persona, Unset):
