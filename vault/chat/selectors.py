@@ -191,6 +191,7 @@ def _conversations_saying(actor: Actor, words: str, wanted: Sequence[str]) -> li
         namespaces=tuple(chats.values_list("path", flat=True)),
         min_score=LEAST_SAID,
         is_use=False,
+        with_messages=True,
     )
     if not search.namespaces:
         return []

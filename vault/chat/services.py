@@ -362,7 +362,9 @@ def _planned(actor: Actor, asked: _Asked, content: str) -> TurnPlan:
         return replace(_command_plan(actor, asked, content, call), reading=reading)
     hits = about = _topics(actor, asked, call)
     if not about:
-        search = SearchQuery(query=call.rewritten, top_k=CONSIDERED, conversation_id=asked.conversation_id)
+        search = SearchQuery(
+            query=call.rewritten, top_k=CONSIDERED, conversation_id=asked.conversation_id, with_messages=True
+        )
         hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
         about = _about(call.rewritten, hits)
     now = datetime.now(UTC)

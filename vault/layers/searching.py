@@ -36,7 +36,7 @@ from vault.retrieval.ranking import NO_PARTS
 from vault.retrieval.selectors import Hit, memories_search
 from vault.vocabulary import EntryQueue, SearchMode
 
-OPENED = 20  # memories that a context opens at once, at least
+OPENED = 5  # memories of a context that are opened together, at least
 SHORTEST_LINE = 28  # tokens of a line beside its memory's text, at least
 FREE = 10  # memories beside the layers that a context may have
 DEFAULT_TOKENS = 2_000

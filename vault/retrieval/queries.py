@@ -28,7 +28,7 @@ class SearchQuery:
     is_use: whether what is found counts as used; not so while a person types. weights: tried instead of the mode's.
     conversation_id: where it is asked; mounted: the namespaces that are mounted there, whose memories pass persona,
     session and task. left_out: namespaces that a contract closes. prefer: what goes first among statements that fit.
-    with_messages: those that state nothing too, as the context of a conversation has them.
+    with_messages: those that state nothing too, such as "At the market" after a question.
     """
 
     query: str = field(repr=False)

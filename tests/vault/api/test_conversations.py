@@ -1,5 +1,7 @@
 """conversations/ and their turns, without a language model: whole, and streamed."""
 
+import json
+
 import pytest
 
 from governance.vocabulary import Scope
@@ -8,6 +10,8 @@ from tests.vault.api.contract import MISSING, Contract, contract, fields_at_faul
 from tests.vault.outbox import run_jobs
 
 FACT = "Caroline adopted a greyhound called Pixel in May."
+DIALOGUE = {"semantic_type": "dialogue"}
+EVENTS_AND_DIALOGUE = json.dumps({"semantic_type": {"in": ["event", "dialogue"]}})
 QUESTION = "What did Caroline adopt?"
 
 
@@ -135,8 +139,8 @@ def test_an_untitled_conversation_is_called_by_its_first_question(alice: Contrac
 def test_chat_turn_becomes_memory_of_the_member_only(alice: Contract, bob: Contract) -> None:
     turns = begin(alice, persona="alice")
     alice.post(turns, {"content": "I moved to Lisbon."})
-    said = alice.get("memories/?source=chat").json["results"]
-    statement, _answer, page = said
+    said = alice.get(f"memories/?source=chat&filters={EVENTS_AND_DIALOGUE}").json["results"]
+    statement, answer, page = said
     layers = [(one["speaker"], one["layer"], one["semantic_type"]) for one in said]
     assert layers == [
         ("user", "long_term", "event"),
@@ -148,7 +152,9 @@ def test_chat_turn_becomes_memory_of_the_member_only(alice: Contract, bob: Contr
     assert {one["persona"]["name"] for one in said} == {"alice"}
     paths = ["/users/alice", "/users/alice/chat", "/users/alice/chat"]
     assert [one["namespace"]["path"] for one in said] == paths
-    assert bob.listed() == []
+    assert [one["id"] for one in alice.get("memories/").json["results"]] == [statement["id"], page["id"]]
+    assert answer["dialogue_only"] is True
+    assert bob.listed() == bob.listed("semantic_type=dialogue") == []
 
 
 @pytest.mark.parametrize(
@@ -158,8 +164,9 @@ def test_chat_turn_becomes_memory_of_the_member_only(alice: Contract, bob: Contr
 def test_what_states_nothing_becomes_no_memory_and_is_no_evidence(alice: Contract, content: str) -> None:
     turns = begin(alice)
     alice.post(turns, {"content": content})
-    said = alice.get("memories/?source=chat").json["results"]
-    assert {one["semantic_type"] for one in said} == {"dialogue"}
+    assert alice.listed() == []
+    said = alice.get("memories/?semantic_type=dialogue").json["results"]
+    assert len(said) == 2
     assert {one["namespace"]["path"] for one in said} == {"/users/alice/chat"}
     assert alice.post(turns, {"content": f"{content}?"}).json["citations"] == []
 
@@ -176,7 +183,7 @@ def test_a_deleted_conversation_takes_its_statements_with_it(alice: Contract) ->
     turns = begin(alice)
     alice.post(turns, {"content": "I moved to Lisbon."})
     assert alice.delete(turns.removesuffix("turns/")).status == 204
-    assert alice.listed() == []
+    assert alice.listed() == alice.listed("semantic_type=dialogue") == []
 
 
 def test_questions_of_chats_do_not_displace_memories(alice: Contract) -> None:
@@ -185,13 +192,12 @@ def test_questions_of_chats_do_not_displace_memories(alice: Contract) -> None:
     for number in range(12):
         alice.post(turns, {"content": f"Where does Anna live, {number}?"})
     run_jobs()
-    found = alice.search("Where does Anna live?")
-    assert found[0]["content"] == "Anna lives in Porto."
-    assert [one["score"] for one in found[1:]] == [0] * 9  # no fewer rows for it
+    assert alice.search_contents("Where does Anna live?") == ["Anna lives in Porto."]
     session = turns.split("/")[1]
-    asked = alice.search("Where does Anna live, 7?", session_id=session, top_k=3)
+    asked = alice.search("Where does Anna live, 7?", session_id=session, top_k=3, filters=DIALOGUE)
     assert "Where does Anna live, 7?" in [one["content"] for one in asked]
-    assert alice.search("Where does Anna live?", namespaces=["/users/alice/chat"])[0]["source"] == "chat"
+    found = alice.search("Where does Anna live?", namespaces=["/users/alice/chat"], filters=DIALOGUE)
+    assert found[0]["source"] == "chat"
 
 
 @pytest.mark.parametrize("question", ["法国的首都是哪里？", "What is the capital of Peru?"])
@@ -246,7 +252,7 @@ def test_a_dry_run_deletes_no_conversation(alice: Contract, bob: Contract) -> No
     reply = alice.delete(address + "?dry_run=true")
     assert (reply.status, reply.json["dry_run"], reply.json["count"]) == (200, True, len(reply.json["ids"]))
     assert address.split("/")[1] in reply.json["ids"]
-    assert len(alice.listed()) == 3
+    assert len(alice.listed(f"filters={EVENTS_AND_DIALOGUE}")) == 3
     assert alice.get(turns).json["count"] == 1
     assert fields_at_fault(alice.delete(address + "?dry_run=maybe")) == {"dry_run"}
     assert fields_at_fault(alice.delete(address + "?purge=true")) == {"purge"}
@@ -257,7 +263,7 @@ def test_a_dry_run_deletes_no_conversation(alice: Contract, bob: Contract) -> No
 def test_a_deleted_question_leaves_its_turn_without_words(alice: Contract) -> None:
     turns = begin(alice)
     alice.post(turns, {"content": "I moved to Lisbon."})
-    for memory in alice.get("memories/").json["results"]:
+    for memory in alice.get(f"memories/?filters={EVENTS_AND_DIALOGUE}").json["results"]:
         alice.delete(f"memories/{memory['id']}/?purge=true")
     (turn,) = alice.get(turns).json["results"]
     assert (turn["question"], turn["content"]) == ("", "")

@@ -176,7 +176,8 @@ def test_with_infer_statements_become_memories_of_their_own(alice: Contract) -> 
 def test_an_assistants_words_are_no_facts_about_anyone(alice: Contract) -> None:
     text = "I moved to Lisbon in 2021. My favourite colour is green."
     reply = alice.post("memories/", {"messages": [chat_message("assistant", text)]})
-    assert [one["content"] for one in reply.json["results"]] == [text]
+    assert (reply.status, reply.json["results"]) == (201, [])
+    assert alice.listed("semantic_type=dialogue") == [text]
 
 
 # Duplicates

@@ -54,31 +54,31 @@ def test_a_page_holds_at_most_two_hundred(alice: Contract) -> None:
 
 def test_each_filter_of_the_address_filters_count_and_results(alice: Contract) -> None:
     alice.add("Plain.")
-    messages = [{"role": "user", "name": "Ann", "content": "Said.", "message_id": "m-1"}]
+    messages = [{"role": "user", "name": "Ann", "content": "I moved.", "message_id": "m-1"}]
     alice.post("memories/", {"messages": messages, "session_id": "s-1", "task_id": "t-1", "persona": "alice"})
     alice.add("Marked.", namespace="/team", tags=["a", "b"], semantic_type="goal", sensitivity="public")
     for asked, expected in {
         "namespace=/team": ["Marked."],
-        "namespace=/users/alice": ["Said.", "Plain."],
+        "namespace=/users/alice": ["I moved.", "Plain."],
         "namespace=/nowhere": [],
-        "persona=alice": ["Said."],
-        "state=generated": ["Marked.", "Said.", "Plain."],
+        "persona=alice": ["I moved."],
+        "state=generated": ["Marked.", "I moved.", "Plain."],
         "state=archived": [],
-        "layer=short_term": ["Said."],
-        "type=plaintext": ["Marked.", "Said.", "Plain."],
+        "layer=short_term": ["I moved."],
+        "type=plaintext": ["Marked.", "I moved.", "Plain."],
         "type=activation": [],
         "semantic_type=goal": ["Marked."],
         "sensitivity=public": ["Marked."],
-        "source=api": ["Marked.", "Said.", "Plain."],
-        "speaker=ann": ["Said."],
-        "session_id=s-1": ["Said."],
-        "message_id=m-1": ["Said."],
-        "task_id=t-1": ["Said."],
+        "source=api": ["Marked.", "I moved.", "Plain."],
+        "speaker=ann": ["I moved."],
+        "session_id=s-1": ["I moved."],
+        "message_id=m-1": ["I moved."],
+        "task_id=t-1": ["I moved."],
         "tag=a": ["Marked."],
         "tag=A": [],
         "tag=a&session_id=s-1": [],
-        "created_after=2001-01-01T00:00:00Z": ["Marked.", "Said.", "Plain."],
-        "created_after=2001-01-01": ["Marked.", "Said.", "Plain."],
+        "created_after=2001-01-01T00:00:00Z": ["Marked.", "I moved.", "Plain."],
+        "created_after=2001-01-01": ["Marked.", "I moved.", "Plain."],
         "created_before=2001-01-01": [],
         "created_after=2199-01-01T00:00:00Z": [],
         "created_before=2001-01-01T00:00:00Z": [],
