@@ -112,7 +112,7 @@ event_handler(Topic.COUNTS_DUE)(counts_write)
 event_handler(Topic.EXPORTS_DUE)(exports_start)
 event_handler(Topic.UPLOADS_DUE)(uploads_expire)
 event_handler(Topic.DIGESTS_DUE)(digests_send)
-event_handler(Topic.BLOBS_DUE)(archive.blobs_move)
+event_handler(Topic.BLOBS_DUE, batch=1)(archive.blobs_move)  # each round looks at all memories of a task
 event_handler(Topic.BLOBS_ORPHANED)(archive.blobs_delete)
 event_handler(Topic.STORE_CHANGED, weight=Weight.INTERACTIVE)(subscribers_inform)
 event_handler(Topic.STORE_READ)(reads_report)

@@ -59,14 +59,16 @@ class Route:
 _routes: dict[str, Route] = {}
 
 
-def event_handler(topic: str, *, weight: Weight = Weight.BACKGROUND, limit: timedelta = TIME_LIMIT) -> Callable[[F], F]:
-    """Register a function for the light events of a topic: many in one task, and not listed as jobs."""
+def event_handler(
+    topic: str, *, weight: Weight = Weight.BACKGROUND, limit: timedelta = TIME_LIMIT, batch: int = BATCH
+) -> Callable[[F], F]:
+    """Register a function for the light events of a topic: up to `batch` in one task, and not listed as jobs."""
 
     def register(handler: F) -> F:
         def run(task: Task, actor: Actor, payloads: Sequence[Payload]) -> Write:
             return handler(actor, payloads)
 
-        add_route(Route(topic=topic, handler=run, weight=weight, limit=limit))
+        add_route(Route(topic=topic, handler=run, weight=weight, limit=limit, batch=batch))
         return handler
 
     return register

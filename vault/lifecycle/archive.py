@@ -20,6 +20,7 @@ from governance.vocabulary import Topic
 from vault.cubes.blobs import FORMAT, REFERENCE, BlobRef, blob_name, blob_read, blob_ref
 from vault.cubes.jobs import ids_of
 from vault.models import Cube, CubeVersion
+from vault.models.cube import IS_HELD
 from vault.providers.registry import blob_store
 from vault.vocabulary import State
 
@@ -118,7 +119,7 @@ def _recalled(cube_ids: Collection[UUID]) -> QuerySet[CubeVersion]:
 
 
 def _versions(cube_ids: Collection[UUID]) -> QuerySet[CubeVersion]:
-    return CubeVersion.objects.filter(cube__in=Cube.objects.free().filter(id__in=cube_ids))
+    return CubeVersion.objects.filter(cube_id__in=cube_ids).exclude(IS_HELD)  # of the cube that is joined
 
 
 def _states_locked(cube_ids: Collection[UUID]) -> dict[UUID, str]:
