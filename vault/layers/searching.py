@@ -113,7 +113,7 @@ class _Question:
 
 @dataclass(frozen=True)
 class _Rest:
-    """What a context may still take from the layers. taken: memories that it has; budget: tokens that are left."""
+    """The room that a context has left for the layers. taken: memories that it has; budget: tokens that are left."""
 
     taken: frozenset[UUID]
     budget: int

@@ -24,5 +24,5 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.AddField("cube", "is_dialogue_only", models.BooleanField(default=False, db_default=False)),
-        RunSQL(MARK, RunSQL.noop),
+        RunSQL([*MARK], RunSQL.noop),
     ]

@@ -22,7 +22,7 @@ DIALOGUE = {"semantic_type": "dialogue"}
 
 
 def stored(world: World) -> list[bool]:
-    """Of all memories of acme, oldest first, whether they are dialogue only."""
+    """Return for each memory of acme, oldest first, whether it is dialogue only."""
     with acting(world.olivia.actor):
         return list(Cube.objects.order_by("id").values_list("is_dialogue_only", flat=True))
 
@@ -40,7 +40,7 @@ def talk(alice: Contract) -> Contract:
     return alice
 
 
-def test_an_addition_of_greetings_alone_is_created_without_results(world: World, alice: Contract) -> None:
+def test_addition_of_greetings_only_answers_created_without_results(world: World, alice: Contract) -> None:
     reply = alice.post("memories/", {"messages": GREETINGS, "session_id": "s1"})
     assert (reply.status, reply.json["results"]) == (201, [])
     assert stored(world) == [True] * 4
@@ -53,7 +53,7 @@ def test_results_hold_statements_and_the_messages_that_make_them(world: World, a
     assert stored(world) == [True] * 4 + [False]
 
 
-def test_messages_that_are_stored_verbatim_are_returned_and_found_whatever_they_say(alice: Contract) -> None:
+def test_verbatim_messages_are_returned_and_listed(alice: Contract) -> None:
     body = {"messages": GREETINGS, "session_id": "s1", "infer": False}
     assert len(alice.post("memories/", body).json["results"]) == 4
     assert len(alice.listed()) == 4
@@ -67,7 +67,7 @@ def test_a_bulk_addition_names_the_items_of_what_it_returns(alice: Contract) -> 
     assert [(one["index"], one["memory"]["content"]) for one in reply.json["results"]] == [(1, "Rain in Oslo.")]
 
 
-def test_a_job_that_adds_names_what_was_kept(alice: Contract) -> None:
+def test_job_that_adds_names_the_stored_statements(alice: Contract) -> None:
     said = [*GREETINGS, {"role": "user", "content": STATEMENT}]
     job = alice.post("memories/?async=true", {"messages": said, "session_id": "s1"}).json["job"]
     run_jobs()
@@ -139,7 +139,7 @@ def test_an_action_on_a_filter_reaches_them_and_the_trash_lists_them(talk: Contr
     assert "Hello there!" in talk.listed("deleted=true")
 
 
-def test_facets_count_them_as_dialogue_alone(talk: Contract) -> None:
+def test_facets_count_them_only_as_dialogue(talk: Contract) -> None:
     facets = {
         name: {one["value"]: one["count"] for one in values}
         for name, values in talk.get("memories/facets/").json.items()
