@@ -208,7 +208,7 @@ FUNCTIONS = (
         "read_statements",
         lambda text: read_statements(text, speaker="user", said_at=NOW),
         {
-            f"{READER}.remarks": "ASKED_TO_STORE BARE_REFERENCE COMMAND FEELING_NOW PRONOUN_START REACTION "
+            f"{READER}.remarks": "ASKED_TO_STORE BARE_REFERENCE COMMAND FEELING_NOW OPENING PRONOUN_START REACTION "
             "REMARK_ON_TALK TRAILING_QUESTION FAREWELL REASON LIST_ITEM"
         },
     ),

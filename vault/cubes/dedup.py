@@ -176,7 +176,8 @@ def _stored_contents(actor: Actor, wanted: Collection[tuple[UUID, bytes]]) -> di
     same = _same_contents(actor, wanted)
     if not same:  # nearly always: what may be shown need not be asked
         return {}
-    cubes = Cube.objects.visible_to(actor).filter(id__in=same).select_related("namespace").order_by("-id")
+    visible = Cube.objects.visible_to(actor).filter(id__in=same, is_dialogue_only=False)
+    cubes = visible.select_related("namespace").order_by("-id")
     derived = [cube.id for cube in cubes if cube.has_sources]
     origins: dict[UUID, list[UUID]] = {}
     for cube_id, source_id in CubeSource.objects.filter(cube_id__in=derived).values_list("cube_id", "source_id"):

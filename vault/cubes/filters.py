@@ -144,15 +144,19 @@ def messages_shown(body: Any) -> Q:
     return Q() if asks_for_messages(body) else Q(is_dialogue_only=False)
 
 
-def asks_for_messages(body: Any) -> bool:
-    """Return whether a filter names such messages; what it excludes, it does not name."""
+def asks_for_messages(body: Any, *, is_excluded: bool = False) -> bool:
+    """Return whether a filter names `dialogue_only`, or the type `dialogue` outside of NOT (is_excluded)."""
     if isinstance(body, list):
-        return any(map(asks_for_messages, body))
+        return any(asks_for_messages(one, is_excluded=is_excluded) for one in body)
     if not isinstance(body, Mapping):
         return False
-    if DIALOGUE_ONLY in body or _holds(body.get("semantic_type"), SemanticType.DIALOGUE):
+    if DIALOGUE_ONLY in body or (not is_excluded and _holds(body.get("semantic_type"), SemanticType.DIALOGUE)):
         return True
-    return any(asks_for_messages(body[name]) for name in ("AND", "OR") if name in body)
+    return any(
+        asks_for_messages(body[name], is_excluded=is_excluded or name == "NOT")
+        for name in ("AND", "OR", "NOT")
+        if name in body
+    )
 
 
 def _holds(operand: Any, value: str) -> bool:

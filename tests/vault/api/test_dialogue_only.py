@@ -95,6 +95,7 @@ def test_a_repeated_message_that_states_nothing_is_no_result_either(alice: Contr
         ("filters=" + json.dumps({"NOT": {"semantic_type": {"in": ["fact", "dialogue"]}}}), False),
         ("filters=" + json.dumps({"dialogue_only": True}), True),
         ("filters=" + json.dumps({"dialogue_only": False}), False),
+        ("filters=" + json.dumps({"NOT": {"dialogue_only": False}}), True),
     ],
 )
 def test_a_list_shows_them_where_dialogue_is_asked_for(talk: Contract, asked: str, greets: bool) -> None:
@@ -128,6 +129,29 @@ def test_one_is_read_by_its_id_and_shown_once_it_becomes_a_fact(talk: Contract) 
     changed = talk.patch(f"memories/{greeting['id']}/", {"semantic_type": "fact"}, **{"if-match": '"1"'})
     assert (changed.status, changed.json["dialogue_only"]) == (200, False)
     assert "Hello there!" in talk.listed()
+
+
+def test_one_whose_text_is_changed_is_shown(talk: Contract) -> None:
+    found = talk.get("memories/?semantic_type=dialogue").json["results"]
+    (greeting,) = (one for one in found if one["content"] == "Hello there!")
+    changed = talk.patch(f"memories/{greeting['id']}/", {"content": "My flight is on Saturday."}, **{"if-match": '"1"'})
+    assert changed.json["dialogue_only"] is False
+    assert "My flight is on Saturday." in talk.listed()
+
+
+def test_one_is_no_duplicate_of_a_memory_with_its_text(alice: Contract) -> None:
+    assert alice.post("memories/", {"messages": GREETINGS[2:3]}).status == 201
+    memory = alice.add("What is the capital of Norway?")
+    assert (memory["dialogue_only"], alice.listed()) == (False, ["What is the capital of Norway?"])
+
+
+def test_repeated_message_with_another_text_states_nothing_new(alice: Contract) -> None:
+    first = GREETINGS[0] | {"message_id": "m1"}
+    assert alice.post("memories/", {"messages": [first], "session_id": "s1"}).status == 201
+    changed = {"messages": [first | {"content": "Hello! I live in Oslo."}], "session_id": "s1"}
+    again = alice.post("memories/", changed)
+    assert (again.status, again.json["results"]) == (200, [])
+    assert alice.listed() == []
 
 
 def test_an_action_on_a_filter_reaches_them_and_the_trash_lists_them(talk: Contract) -> None:

@@ -114,3 +114,36 @@ def test_a_day_of_what_is_ahead_is_the_next_one() -> None:
     said_at = datetime(2026, 11, 16, 19, tzinfo=UTC)
     (starts,) = read_statements("We hired Tom, he starts on the first of December.", speaker="user", said_at=said_at)
     assert starts.event_time == datetime(2026, 12, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "stated"),
+    [
+        ("Thanks, I live in Berlin.", "I live in Berlin."),
+        ("Hi, my dog died yesterday.", "my dog died yesterday."),
+        ("Hello Anna, my name is Eve.", "my name is Eve."),
+        ("ok so the meeting moved to Monday", "the meeting moved to Monday"),
+        ("你好，我上个月搬到了上海。", "我上个月搬到了上海。"),
+        ("谢谢，我下周去东京出差。", "我下周去东京出差。"),
+        ("请叫我老张。", "请叫我老张。"),
+    ],
+)
+def test_statement_after_a_greeting_or_thanks_is_read(text: str, stated: str) -> None:
+    assert [one.text for one in read_statements(text, speaker="user", said_at=SAID_AT)] == [stated]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Thanks, that helps a lot.",
+        "Hi, I have a question.",
+        "Hello, how are you?",
+        "Thanks, I will try it.",
+        "Ok, let me think.",
+        "谢谢你，帮大忙了。",
+        "你好，很高兴认识你。",
+        "好的，我试试。",
+    ],
+)
+def test_remark_after_a_greeting_or_thanks_is_no_statement(text: str) -> None:
+    assert read_statements(text, speaker="user", said_at=SAID_AT) == ()

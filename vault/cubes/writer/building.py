@@ -235,6 +235,9 @@ def build_all(*, actor: Actor, drafts: Sequence[CubeDraft], permission: Permissi
         for at.index, (draft, screened) in enumerate(clean):
             refused_times(draft, known.now)
             _check_place(resolver, draft)
+            if _is_of_other_text(resolver, draft, clean, built):
+                built.append(built[draft.parent or 0])
+                continue
             sources = _sources(draft, built)
             one = _existing(resolver, known, draft, sources, screened)
             one = one or _build(resolver, known, draft, sources, screened, _gives_orders(resolver.actor, draft, built))
@@ -266,6 +269,16 @@ def _naming() -> Iterator[_At]:
         yield at
     except Invalid as fault:
         raise InvalidDraft(at.index, fault) from fault
+
+
+def _is_of_other_text(
+    resolver: Resolver, draft: CubeDraft, clean: Sequence[tuple[CubeDraft, Screened]], before: Sequence[Built]
+) -> bool:
+    """Return whether a draft is derived from a message that was stored before with another text, and keeps that."""
+    if draft.parent is None or not before[draft.parent].duplicate:
+        return False
+    parent = before[draft.parent].cube
+    return resolver.maker.hash(clean[draft.parent][0].content) != bytes(parent.content_hash)
 
 
 def _sources(draft: CubeDraft, before: Sequence[Built]) -> tuple[SourceRef, ...]:
@@ -415,7 +428,6 @@ def build_version(
     for name in changes.given() & {"tags", *CLEAR_FIELDS}:
         value = getattr(changes, name)
         setattr(cube, name, list(dict.fromkeys(value)) if name == "tags" else value)
-    cube.is_dialogue_only &= cube.semantic_type == SemanticType.DIALOGUE
     if not isinstance(changes.namespace, Unset):
         _move(cube, resolver.namespace(changes.namespace))
     if not isinstance(changes.persona, Unset):
@@ -425,6 +437,8 @@ def build_version(
     expiry_settle(resolver.policies, cube, born=cube.created_at, asked=not isinstance(changes.expires_at, Unset))
     cube.version = before.number + 1
     was, words = words, _changed(words, changes)
+    is_rewritten = findings is None and words.content != was.content  # a redaction rewrites nothing
+    cube.is_dialogue_only &= cube.semantic_type == SemanticType.DIALOGUE and not is_rewritten
     redacted = 0
     if findings is None:
         screened, findings = _screened_again(actor, cube, before, changes, words)

@@ -17,6 +17,7 @@ from vault.reader.rules.remarks import (
     FEELING_NOW,
     GREETING,
     LIST_ITEM,
+    OPENING,
     PRONOUN_START,
     REACTION,
     REASON,
@@ -132,11 +133,22 @@ def _stated(sentence: str) -> Iterator[Statement]:
             yield Statement(rest, "fact" if kind == "dialogue" else kind, REQUESTED_CONFIDENCE)
         return
     text = _without_question(sentence)
+    opening = OPENING.match(text)
+    if opening and _states_by_itself(text[opening.end() :]):
+        text = text[opening.end() :]
     if not text or _is_remark(text):
         return
     kind, confidence = classified(text)
     if kind != "dialogue" and (kind != "fact" or _is_self_contained(text)):
         yield Statement(text, kind, confidence)
+
+
+def _states_by_itself(rest: str) -> bool:
+    """Return whether the words after an opening state something, and are no other remark."""
+    if not rest or _is_remark(rest):
+        return False
+    kind, _ = classified(rest)
+    return kind not in {"dialogue", "fact"} or (kind == "fact" and not PRONOUN_START.search(_folded(rest)))
 
 
 def _without_question(sentence: str) -> str:

@@ -18,10 +18,10 @@ ASKED_TO_STORE = re.compile(
 COMMAND = re.compile(
     rf"{_LEAD}(?:summari[sz]e|list|show|tell|give|find|search|look up|look for|forget|delete|remove|erase|write|draft"
     r"|translate|explain|describe|help|stop|start over|repeat|compare|calculate|suggest|recommend|recap|remind"
-    r"|undo|edit"
-    r"|export|open|close|continue|go on|try again|answer|say|ask|let's (?:talk|see|start|move|go over|begin)|remember"
+    r"|undo|edit|go ahead|export|open|close|continue|go on|try again|answer|say|ask"
+    r"|let's (?:talk|see|start|move|go over|begin)|remember"
     r"(?! to ))\b"
-    r"|^(?:请|請|麻烦|帮我|帮忙|给我|替我|总结|總結|概括|归纳|列出|列一下|告诉我|告訴我|说说|说一下|讲讲|讲一下"
+    r"|^(?:(?:请|請)(?!叫我|喊我|称呼我)|麻烦|帮我|帮忙|给我|替我|总结|總結|概括|归纳|列出|列一下|告诉我|告訴我|说说|说一下|讲讲|讲一下"
     r"|介绍一下|忘掉|忘记我|忘了我"
     r"|删除|删掉|刪除|翻译|翻譯|解释|解釋|查一下|查找|找一下|搜索|推荐|推薦|写一|寫一|提醒我|继续|重来|再说一遍"
     r"|换个话题|重复)"
@@ -33,6 +33,7 @@ REMARK_ON_TALK = re.compile(
     r"|answer|wrong))\b"
     r"|(?:no[, ]+)?(?:i (?:was |am |'m )?(?:just |only )?(?:ask|asked|asking|mean|meant|meaning|testing|kidding|joking"
     r"|wonder|wondering|curious)\b)"
+    r"|(?:well[, ]+)?i (?:don't|do not) know\W*$"
     r"|i (?:don't|do not|didn't) (?:understand|get (?:it|that)|mean)\b|i (?:already )?(?:told|asked) you\b"
     r"|i (?:have|'ve|'ve got|got) (?:a|an|another|one more|some|a few|a quick) questions?\b"
     r"|i(?:'d| would)? (?:want|like|love|need)(?: you)? to (?:ask|know|talk|chat|hear|see (?:what|if|how)|test|try this"
@@ -76,7 +77,16 @@ REACTION = re.compile(
     r"|^(?:我(?:也)?(?:觉得|认为)?)?(?:这|那|它)(?:个|样|些|听起来|真|太|很|是|也|就)?.{0,6}(?:好|棒|对|错|行"
     r"|可以|不错|有意思|好玩|厉害|奇怪|没关系)"
     rf"(?:了|啊|的|吧|呢|极了)*{_END}|^(?:谢谢|多谢|感谢|谢啦|辛苦了|你好|您好|早上好|早安|上午好|中午好|晚安|晚上好|下午好"
-    rf"|再见|拜拜)|^(?:听起来|看起来|真的?|太).{{0,8}}{_END}"
+    rf"|再见|拜拜)|^帮(?:了|我)*大忙|^很?高兴(?:认识|见到|遇到)你|^(?:听起来|看起来|真的?|太).{{0,8}}{_END}"
+)
+# A greeting or thanks before what is said: "Hi Anna, my dog …", "你好，我上个月…". A name may follow it.
+OPENING = re.compile(
+    r"^\W{0,8}(?:(?:hi|hello|hey|good (?:morning|evening|afternoon)|thanks|thank you|thx|cheers|ok|okay)"
+    r"(?: (?:there|all|everyone|again|so much|very much|a lot|[a-z]{2,20}))?[,!\uff0c\uff01\u2014-]\s{0,4}"
+    r"|(?:ok|okay),? so\s"
+    r"|(?:你好|您好|大家好|早上好|上午好|中午好|下午好|晚上好|嗨|哈喽|谢谢(?:你|您)?|多谢|感谢|好的)[啊呀呢]?"
+    r"[,!\uff0c\uff01]\s{0,4})",
+    re.IGNORECASE,
 )
 FAREWELL = re.compile(
     r"^(?:good ?night|good ?bye|bye|see you|have a (?:nice|good|great|lovely))\b|^(?:晚安|再见|拜拜|回头见|明天见)"
