@@ -135,10 +135,11 @@ def test_no_stored_answer_holds_the_words_that_it_quotes(alice: Contract, world:
     alice.add(FACT)
     asked(alice, model="extractive")
     run_jobs()
-    chats = [one for one in alice.get("memories/").json["results"] if one["source"] == "chat"]
+    chats = alice.get("memories/?source=chat&semantic_type=dialogue").json["results"]
     (answer,) = [one for one in chats if SECRET in one["content"]]
     assert SECRET not in str(answer["keywords"])
-    found = alice.search(f"{SECRET} painting", namespaces=[answer["namespace"]["path"]], explain=True)
+    place = {"namespaces": [answer["namespace"]["path"]], "filters": {"semantic_type": "dialogue"}}
+    found = alice.search(f"{SECRET} painting", explain=True, **place)
     (hit,) = [one for one in found if one["id"] == answer["id"]]
     assert hit["score_parts"]["lexical"] == 0
 
@@ -219,8 +220,8 @@ def test_a_title_follows_the_question_that_it_was_taken_from(alice: Contract) ->
     turns = asked(alice, f"What do we know of the {SECRET}?")
     conversation = turns.removesuffix("turns/")
     assert SECRET in alice.get(conversation).json["title"]
-    questions = [one for one in alice.get("memories/").json["results"] if SECRET in one["content"]]
-    for one in questions:
+    dialogue = alice.get("memories/?semantic_type=dialogue").json["results"]
+    for one in [one for one in dialogue if SECRET in one["content"]]:
         alice.delete(f"memories/{one['id']}/")
     assert alice.get(conversation).json["title"] == ""
     assert SECRET not in alice.get("conversations/").body.decode()

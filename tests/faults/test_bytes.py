@@ -147,7 +147,9 @@ def test_no_file_holds_a_key(server: RunningServer) -> None:
 
 
 def test_what_was_stored_is_there_for_who_has_the_key(filled: RunningServer, canaries: dict[str, str]) -> None:
-    contents = "\n".join(Live.of(filled).contents("state=generated"))
+    live = Live.of(filled)
+    dialogue = live.contents("state=generated&semantic_type=dialogue")
+    contents = "\n".join([*live.contents("state=generated"), *dialogue])
     for name in ("changed content", "message", "chinese", "idempotent", "job", "question"):
         assert canaries[name] in contents, name
     assert canaries["erased"] not in contents

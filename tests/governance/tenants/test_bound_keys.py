@@ -1,5 +1,6 @@
 """A key that is bound to a persona or to namespaces sees and writes only there."""
 
+import json
 from collections.abc import Callable
 
 import psycopg
@@ -16,6 +17,8 @@ from tests.governance.personas.test_personas import made
 from tests.governance.tables import everything
 from tests.vault.api.contract import Contract, contract, fields_at_fault
 from tests.vault.outbox import run_jobs
+
+DIALOGUE_ONLY = json.dumps({"dialogue_only": True})
 
 
 def bound(world: World, person: Person, *scopes: Scope, **bonds: object) -> Contract:
@@ -95,7 +98,8 @@ def test_it_uses_only_conversations_and_jobs_of_its_own(world: World, alice: Con
     assert key.get(f"conversations/{before}/").status == key.get(f"jobs/{job}/").status == 404
     own = key.post("conversations/", {}).json["id"]
     assert key.post(f"conversations/{own}/turns/", {"content": "I take the early train."}).status == 201
-    assert [one["namespace"]["path"] for one in key.get("memories/").json["results"]] == ["/team"] * 3
+    stored = [*key.get("memories/").json["results"], *key.get(f"memories/?filters={DIALOGUE_ONLY}").json["results"]]
+    assert [one["namespace"]["path"] for one in stored] == ["/team"] * 3
 
 
 def test_it_manages_and_shares_nothing(world: World) -> None:

@@ -89,16 +89,21 @@ def fill(world: World, size: int) -> None:
         ids += added
         for cube_id in added[::SHARE]:
             for number in (1, 2):
-                changes = CubeChanges(content=f"Change {number} of {cube_id}.", tags=("changed",))
+                changes = CubeChanges(content=f"Change {name(number)} of {name(cube_id.int)}.", tags=("changed",))
                 cube_update(actor=actor, cube_id=cube_id, expected_versions={number}, changes=changes, reason="a test")
+
+
+def name(number: int) -> str:
+    """A word for each number: sentences that differ in numbers alone would contradict each other."""
+    return "".join(chr(ord("a") + int(digit)) for digit in str(number))
 
 
 def draft(number: int, ids: list[Any]) -> CubeDraft:
     has_origins = number % SHARE == SHARE - 1 and len(ids) > 1
     origins = [ids[(number * 7) % len(ids)], ids[-1]] if has_origins else []
     return CubeDraft(
-        content=f"Heron {number} nests by mill {number % 97}.",
-        title=f"Heron {number}",
+        content=f"The heron {name(number)} nests by the mill.",
+        title=f"Heron {name(number)}",
         namespace="/birds" if number % 2 else None,
         tags=("bird", f"mill-{number % 7}"),
         metadata={"number": number, "nested": {"mill": [number % 97]}},
