@@ -23,6 +23,7 @@ from governance.models import Persona
 from governance.personas.services import PERSONA_NAME, is_persona_name
 from vault.cubes.index import marks
 from vault.models import ArchivedPosting, CubeUse, Posting
+from vault.models.cube import AskedOfEachRow
 from vault.namespaces.rules import PathError, path_checked
 from vault.vocabulary import Layer, MemoryType, Modality, SemanticType, Sensitivity, Source, State
 
@@ -183,12 +184,6 @@ def _refuse_broken(body: Any, path: str) -> None:
             raise _fault(path, "NUL and lone surrogates cannot be searched for")
 
 
-class _AskedOfEachRow(Exists):
-    """EXISTS that the planner does not make a join of."""
-
-    template = "EXISTS(%(subquery)s OFFSET 0)"
-
-
 def _few_joined(condition: Q) -> Q:
     """Turn the first few look-ups of an AND into joins. PostgreSQL's planner takes seconds to order a hundred joins."""
     if condition.connector != Q.AND or condition.negated:
@@ -201,7 +196,7 @@ def _few_joined(condition: Q) -> Q:
         if found is None or lookups <= MOST_JOINED:
             few.children.append(child)
         else:
-            asked = Q(_AskedOfEachRow(found.query))
+            asked = Q(AskedOfEachRow(found.query))
             few.children.append(~asked if isinstance(child, Q) else asked)
     return few
 

@@ -45,6 +45,12 @@ OBJECT_TYPE = "memory"
 Row = TypeVar("Row", bound=models.Model)
 
 
+class AskedOfEachRow(Exists):
+    """EXISTS that the planner does not make a join of."""
+
+    template = "EXISTS(%(subquery)s OFFSET 0)"
+
+
 class ReachQuerySet(models.QuerySet[Row]):
     """Rows with the fields of Described, by what an actor may read of each by itself."""
 
@@ -105,7 +111,8 @@ class CubeQuerySet(ReachQuerySet["Cube"]):
         """Rows all of whose sources are among `origins`; a quoted source withholds its quote alone."""
         present = origins.filter(derived=OuterRef("cube_id"), pk=OuterRef("source_id"))
         missing = CubeSource.objects.filter(cube_id=OuterRef("pk")).exclude(kind=SourceKind.QUOTE)
-        return self.filter(Q(has_sources=False) | ~Exists(missing.exclude(Exists(present))))
+        # Joined, each of their sources would be compared with every readable memory of the tenant.
+        return self.filter(Q(has_sources=False) | ~Exists(missing.exclude(AskedOfEachRow(present))))
 
     def free(self) -> Self:
         """Rows that no freeze and no legal hold keeps as they are. The database alone decides (vault_cube_is_held)."""
