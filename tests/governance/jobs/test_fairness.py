@@ -19,6 +19,7 @@ INSERT INTO governance_outboxevent (id, tenant_id, topic, payload, request_id, a
 SELECT gen_random_uuid(), %s, %s, '{}', 'r', now() - interval '1 hour' + number * interval '1 ms'
 FROM generate_series(1, %s) AS number
 """
+AGAIN = "UPDATE governance_outboxevent SET lease = NULL, available_at = now() - interval '1 hour' WHERE lease = %s"
 DONE = "UPDATE governance_outboxevent SET done_at = now(), lease = NULL WHERE lease = %s"
 UNFAIR = dict.fromkeys(Weight, (3, 3))
 
@@ -71,6 +72,18 @@ def test_tenants_share_one_slot_however_old_the_backlog_of_one_is(world: World, 
             turns.append(task.tenant_id)
             superuser().execute(DONE, [task.lease])
     assert 4 <= turns.count(world.acme.id) <= 26
+
+
+def test_topics_of_one_tenant_leave_a_slot_for_another(world: World, superuser: Superuser) -> None:
+    """A claim must not look at three pairs of topic and tenant of which all are one tenant's."""
+    for topic in (Topic.MEMORIES_ADD, Topic.AUDIT_EXPORT, Topic.CUBES_REEMBED):
+        for tenant in (world.acme, world.other):
+            _leave(superuser, tenant.id, 3, topic)
+    for _ in range(30):  # three at random are one tenant's once in ten
+        tasks = tasks_claim(Weight.HEAVY)
+        assert {str(one) for one in _tenants(tasks)} == {str(world.acme.id), str(world.other.id)}
+        for task in tasks:
+            superuser().execute(AGAIN, [task.lease])
 
 
 def test_no_more_tasks_are_handed_out_than_there_are_slots(world: World, superuser: Superuser) -> None:
