@@ -29,6 +29,7 @@ from memos_web.protocols import (
     Json,
     NotTranslated,
     Protocol,
+    joined,
     memories_add,
     memories_delete,
     whole_number,
@@ -107,7 +108,7 @@ async def delete(call: Call) -> Json:
         parts = [*conditions_of(body), *([{"OR": limits}] if limits else [])]
         if body.get("session_id"):
             parts.append({"session_id": body["session_id"]})
-        await memories_delete(call.rest, filters={"AND": parts} if len(parts) > 1 else parts[0])
+        await memories_delete(call.rest, filters=joined("AND", parts))
     return _reply("Memories deleted successfully", {"success": True, "status": "success"})
 
 

@@ -16,8 +16,17 @@ def test_deleted_user_has_no_memories(running_server: RunningServer) -> None:
             reply = client.post("/get_memory", json={"user_id": user}).json()
             return sum(cube["total_nodes"] for cube in reply["data"]["text_mem"])
 
+        def messages(user: str) -> int:
+            bearer = {"Authorization": f"Bearer {running_server.first_run['api_key']}"}
+            asked = {"persona": user, "semantic_type": "dialogue"}
+            address = f"{running_server.base_url}/api/v1/memories/"
+            count: int = httpx.get(address, params=asked, headers=bearer, timeout=60).json()["count"]
+            return count
+
         for user in ("gina", "hugo"):
             client.post("/add", json={"user_id": user, "messages": f"{user} lives in Porto."}).raise_for_status()
+            client.post("/add", json={"user_id": user, "messages": "Hello there!"}).raise_for_status()
         reply = client.post("/delete_memory", json={"user_id": "gina"})
         assert (reply.status_code, reply.json()["data"]["success"]) == (200, True)
         assert (count("gina"), count("hugo")) == (0, 1)
+        assert (messages("gina"), messages("hugo")) == (0, 1)
