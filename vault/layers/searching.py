@@ -31,7 +31,7 @@ from vault.layers.services import persona_of_member
 from vault.models import Cube
 from vault.providers.registry import embedder
 from vault.retrieval.composing import compose, composed, visibility_number
-from vault.retrieval.queries import SearchQuery, narrowing, states, within_asked
+from vault.retrieval.queries import SearchQuery, narrowing, returnable, within_asked
 from vault.retrieval.ranking import NO_PARTS
 from vault.retrieval.selectors import Hit, memories_search
 from vault.vocabulary import EntryQueue, SearchMode
@@ -327,10 +327,11 @@ def _hit(view: CubeView, score: float) -> Hit:
 
 def _visible(actor: Actor, search: SearchQuery, cube_ids: Sequence[UUID]) -> dict[UUID, int]:
     """Those of the memories that the actor may see and that the search asks for, with their tokens. One query."""
-    condition = narrowing(token_maker(actor.tenant_id), replace(search, personas=(), session_id=""))
+    search = replace(search, personas=(), session_id="", with_messages=True)
+    condition = narrowing(token_maker(actor.tenant_id), search)
 
     def rows() -> QuerySet[Any]:
-        visible = Cube.objects.visible_to(actor).filter(states(search) & condition)
+        visible = Cube.objects.visible_to(actor).filter(returnable(search) & condition)
         return within_asked(visible, search).values("id", "token_count")
 
     place = (search.namespaces, search.names_place, search.mounted, search.include_archived)

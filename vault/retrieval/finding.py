@@ -21,7 +21,7 @@ from vault.retrieval.composing import Composed, cached, compose, composed, visib
 from vault.retrieval.facets import Asked as FacetsAsked
 from vault.retrieval.facets import facets_asked
 from vault.retrieval.heat_and_trust import heat_and_trust_of, weigh_heat_and_trust
-from vault.retrieval.queries import SearchQuery, narrowing, states, visible_namespaces, within_asked
+from vault.retrieval.queries import SearchQuery, narrowing, returnable, visible_namespaces, within_asked
 from vault.retrieval.question import question_of
 from vault.retrieval.ranker import COLUMNS, Scope, Vectors, rank
 from vault.retrieval.ranking import NO_PARTS, Weights
@@ -63,7 +63,7 @@ def find(actor: Actor, search: SearchQuery, asked: Asked, weights: Weights, limi
     condition = narrowing(maker, search)
     question = question_of(maker, search.query)
     named = (search.is_open, search.namespaces, search.names_place, search.mounted, search.left_out)
-    visibility = (visibility_number(actor), named, search.include_archived, search.messages)
+    visibility = (visibility_number(actor), named, search.include_archived, search.asks_for_messages)
     inside = partial(visible_namespaces, actor, search)
     excepted = cached("exceptions", lambda: exceptions_of(actor, inside, among=search.namespaces), key=visibility)
     seen = composed("seen", lambda: visible_namespaces(actor, search).values("id"), key=visibility)
@@ -121,16 +121,14 @@ def _filled(
     if len(found) < limit:
         found = found + newest(visible(), found, limit - len(found))
     if search.is_open and len(found) < limit:
-        anywhere = within_asked(Cube.objects.visible_to(actor).filter(states(search), search.messages), search).filter(
-            condition
-        )
+        anywhere = within_asked(Cube.objects.visible_to(actor).filter(returnable(search)), search).filter(condition)
         found = found + newest(anywhere, found, limit - len(found))
     return found
 
 
 def _visible(actor: Actor, search: SearchQuery, namespaces: Sequence[UUID], excepted: Exceptions) -> CubeQuerySet:
     """The visible memories. A memory that is granted by itself may lie in any namespace of the search."""
-    visible = Cube.objects.visible_to(actor).filter(states(search), search.messages)
+    visible = Cube.objects.visible_to(actor).filter(returnable(search))
     if not excepted.granted:
         return visible.filter(namespace_id__in=namespaces)
     visible = within_asked(visible, search)

@@ -10,7 +10,7 @@ from django.db.models import Q
 
 from governance.actor import Actor
 from governance.keys.services import TokenMaker
-from vault.cubes.filters import filter_read, mark_condition, messages_shown, persona_condition
+from vault.cubes.filters import asks_for_messages, filter_read, mark_condition, persona_condition
 from vault.cubes.index import marks
 from vault.models import Namespace
 from vault.models.cube import CubeQuerySet
@@ -63,9 +63,9 @@ class SearchQuery:
         return bool(self.namespaces) or _mentions(self.filters, "namespace")
 
     @property
-    def messages(self) -> Q:
-        """The condition on messages that state nothing; empty if the search asks for messages."""
-        return Q() if self.with_messages else messages_shown(self.filters)
+    def asks_for_messages(self) -> bool:
+        """Return whether messages that state nothing are among what it may return."""
+        return self.with_messages or asks_for_messages(self.filters)
 
     @property
     def is_scoped(self) -> bool:
@@ -134,6 +134,9 @@ def _mentions(body: Any, field: str) -> bool:
     return isinstance(body, list) and any(_mentions(one, field) for one in body)
 
 
-def states(search: SearchQuery) -> Q:
-    """Archived memories on request only; merged and expired ones never (vault/cubes/index/eligibility.py)."""
-    return Q(state__in=[*SHOWN, *([State.ARCHIVED] if search.include_archived else [])])
+def returnable(search: SearchQuery) -> Q:
+    """Archived memories, and messages that state nothing, on request only; merged and expired memories never
+    (vault/cubes/index/eligibility.py).
+    """
+    states = Q(state__in=[*SHOWN, *([State.ARCHIVED] if search.include_archived else [])])
+    return states if search.asks_for_messages else states & Q(is_dialogue_only=False)

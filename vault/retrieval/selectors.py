@@ -30,7 +30,7 @@ from vault.providers.ports import Reranker
 from vault.providers.registry import embedder, reranker
 from vault.providers.reranking import RERANKED, blended
 from vault.retrieval.finding import Asked, OtherModel, check_model, find, newest
-from vault.retrieval.queries import SearchQuery, narrowing, states, within_asked
+from vault.retrieval.queries import SearchQuery, narrowing, returnable, within_asked
 from vault.retrieval.ranking import DENSE, GRAPH, HYBRID, LEXICAL, NO_PARTS, Parts, Weights
 from vault.retrieval.scoring import Ranked
 from vault.vocabulary import NamespaceKind, SearchMode, Source
@@ -187,7 +187,7 @@ def _reranked(scorer: Reranker, query: str, candidates: Sequence[Ranked], best: 
 
 def _still_visible(actor: Actor, search: SearchQuery, found: Sequence[Ranked]) -> list[Ranked]:
     """The first `top_k` that are still visible: a memory may have been changed or deleted during the rerank."""
-    condition = states(search) & search.messages & narrowing(token_maker(actor.tenant_id), search)
+    condition = returnable(search) & narrowing(token_maker(actor.tenant_id), search)
     visible = within_asked(Cube.objects.visible_to(actor).filter(condition), search)
     shown = set(visible.filter(id__in=[row.cube_id for row in found]).values_list("id", flat=True))
     kept = [row for row in found if row.cube_id in shown][: search.top_k]
