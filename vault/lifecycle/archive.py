@@ -119,7 +119,7 @@ def _recalled(cube_ids: Collection[UUID]) -> QuerySet[CubeVersion]:
 
 
 def _versions(cube_ids: Collection[UUID]) -> QuerySet[CubeVersion]:
-    return CubeVersion.objects.filter(cube_id__in=cube_ids).exclude(IS_HELD)  # of the cube that is joined
+    return CubeVersion.objects.filter(cube_id__in=cube_ids).exclude(IS_HELD)  # of vault_cube, which both callers join
 
 
 def _states_locked(cube_ids: Collection[UUID]) -> dict[UUID, str]:

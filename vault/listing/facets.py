@@ -102,7 +102,8 @@ def _of(views: Sequence[CubeView], name: str) -> Iterator[str]:
 
 def _counted(actor: Actor, query: MemoryQuery) -> Facets:
     """Those of all filters, and of each filter that is set those without it, in one statement."""
-    by_itself = {name for name in VALUES if query.chosen.get(name)} | {"semantic_type"}  # messages are left out by type
+    # The types are always counted by themselves: whether messages are left out depends on the type that is chosen.
+    by_itself = [name for name in VALUES if query.chosen.get(name) or name == "semantic_type"]
     counts = {"": [name for name in VALUES if name not in by_itself]}
     counts |= {name: [name, TOTAL] for name in by_itself}
     found, parts, parameters = [], [], []

@@ -235,8 +235,9 @@ def build_all(*, actor: Actor, drafts: Sequence[CubeDraft], permission: Permissi
         for at.index, (draft, screened) in enumerate(clean):
             refused_times(draft, known.now)
             _check_place(resolver, draft)
-            if _is_of_other_text(resolver, draft, clean, built):
-                built.append(built[draft.parent or 0])
+            kept = _message_of_other_text(resolver, draft, clean, built)
+            if kept is not None:  # the statement of a text that is not stored
+                built.append(kept)
                 continue
             sources = _sources(draft, built)
             one = _existing(resolver, known, draft, sources, screened)
@@ -271,14 +272,15 @@ def _naming() -> Iterator[_At]:
         raise InvalidDraft(at.index, fault) from fault
 
 
-def _is_of_other_text(
+def _message_of_other_text(
     resolver: Resolver, draft: CubeDraft, clean: Sequence[tuple[CubeDraft, Screened]], before: Sequence[Built]
-) -> bool:
-    """Return whether a draft is derived from a message that was stored before with another text, and keeps that."""
+) -> Built | None:
+    """The stored message of a derived draft if that has another text, which it keeps; None otherwise."""
     if draft.parent is None or not before[draft.parent].duplicate:
-        return False
-    parent = before[draft.parent].cube
-    return resolver.maker.hash(clean[draft.parent][0].content) != bytes(parent.content_hash)
+        return None
+    parent = before[draft.parent]
+    same = resolver.maker.hash(clean[draft.parent][0].content) == bytes(parent.cube.content_hash)
+    return None if same else parent
 
 
 def _sources(draft: CubeDraft, before: Sequence[Built]) -> tuple[SourceRef, ...]:
