@@ -44,6 +44,13 @@ def test_the_list_shows_the_newest_first_and_a_search_the_best(world: World, ids
     assert rows_of(page_of(signed_in(world.charlie), "/memories/?q=tea")) == []
 
 
+def test_one_memory_is_counted_in_the_singular(world: World, ids: list[str]) -> None:
+    client = signed_in(world.alice)
+    assert ">3 memories<" in page_of(client, "/memories/")
+    assert world.client("alice").patch(f"memories/{ids[0]}/", {"tags": ["trains"]}, if_match='"1"').status == 200
+    assert ">1 memory<" in page_of(client, "/memories/?tag=trains")
+
+
 def test_filters_narrow_the_list_and_a_chip_takes_one_out(world: World, ids: list[str]) -> None:
     page = page_of(signed_in(world.alice), "/memories/?tag=team&semantic_type=event&layer=long_term")
     assert rows_of(page) == []
