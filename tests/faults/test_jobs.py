@@ -218,7 +218,11 @@ def _raising() -> None:
 
 
 def _run_all(world: World, superuser: Superuser, run: Callable[[Task], object]) -> None:
-    """Rounds of claims, each after all leases and pauses have passed, until nothing is open."""
+    """Rounds of claims, each after all leases and pauses have passed, until nothing is open.
+
+    The rounds share one connection: each thread that hangs holds another, and the server has a limit.
+    """
+    watcher = superuser()
     for _ in range(ROUNDS):
         threads: list[threading.Thread] = []
 
@@ -234,7 +238,7 @@ def _run_all(world: World, superuser: Superuser, run: Callable[[Task], object]) 
         dispatch_once(send)
         for thread in threads:
             thread.join(timeout=60)
-        superuser().execute("UPDATE governance_outboxevent SET available_at = now() WHERE done_at IS NULL")
+        watcher.execute("UPDATE governance_outboxevent SET available_at = now() WHERE done_at IS NULL")
         with acting(world.olivia.actor):
             if not OutboxEvent.objects.filter(done_at=None, parked_at=None).exists():
                 return
