@@ -13,8 +13,8 @@ from unittest import mock
 
 from benchmarks.client import Client
 from vault.chat import rules as chat
+from vault.chat.planning import CONSIDERED
 from vault.chat.rules import Evidence
-from vault.chat.services import CONSIDERED
 from vault.reader.rules import answers, questions
 from vault.retrieval.ranking import NO_PARTS, Parts
 from vault.retrieval.relevance import is_relevant

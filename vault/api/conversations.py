@@ -32,23 +32,22 @@ from vault.api.schema import (
     TurnAnswerSchema,
     TurnListSchema,
 )
+from vault.chat.planning import TurnPlan
 from vault.chat.selectors import TurnView, conversation_get, conversations_list, turn_shows, turns_list
 from vault.chat.services import (
     ConversationChanges,
     ConversationDraft,
     Done,
-    TurnAnswer,
     TurnEvent,
-    TurnPlan,
     conversation_create,
     conversation_delete,
     conversation_update,
     turn_answer,
     turn_begin,
     turn_speaker,
-    turn_store,
     turn_whole,
 )
+from vault.chat.storing import TurnAnswer, turn_store
 from vault.provenance.rules import manifest_json
 from vault.provenance.services import manifest_of_turns
 from vault.streaming import event_response

@@ -3,16 +3,13 @@
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from governance.database import release_connection
+from vault.chat.planning import TurnPlan
 from vault.chat.rules import phrase, prompt
 from vault.endpoints.rules import Price, PricedModel
 from vault.providers.ports import Completion, ProviderUnavailable, TextDelta
 from vault.vocabulary import EXTRACTIVE
-
-if TYPE_CHECKING:
-    from vault.chat.services import TurnPlan
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +32,7 @@ class Answering:
         return Completion(text="", model=name, prompt_tokens=None, completion_tokens=None)
 
 
-def answer_pieces(plan: "TurnPlan") -> Iterator[Answering | TextDelta | Completion]:
+def answer_pieces(plan: TurnPlan) -> Iterator[Answering | TextDelta | Completion]:
     """Ask the models of a plan in their order, outside any transaction, then quote its extract.
 
     A model that fails before its first word gives way to the next. Raises ProviderUnavailable where one breaks off
@@ -62,7 +59,7 @@ def answer_pieces(plan: "TurnPlan") -> Iterator[Answering | TextDelta | Completi
         yield TextDelta(f"\n{line}" if number else line)
 
 
-def _model_pieces(plan: "TurnPlan", model: PricedModel) -> Iterator[TextDelta | Completion]:
+def _model_pieces(plan: TurnPlan, model: PricedModel) -> Iterator[TextDelta | Completion]:
     release_connection()  # a model may take minutes; others need the connection
     for piece in model.llm.stream(prompt(plan.asked, plan.evidence, plan.past, agent=plan.agent)):
         if isinstance(piece, Completion) and plan.goal:

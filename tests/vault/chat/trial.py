@@ -278,7 +278,7 @@ def test_trial(alice: Contract, monkeypatch: pytest.MonkeyPatch, name: str) -> N
             def now(cls, tz: Any = None) -> datetime:  # type: ignore[override]
                 return moment.astimezone(tz or UTC)  # noqa: B023
 
-        monkeypatch.setattr("vault.chat.services.datetime", Now)
+        monkeypatch.setattr("vault.chat.planning.datetime", Now)
         with backdated(moment):
             conversation = alice.post("conversations/", {}).json["id"]
             known = _statements(alice)
