@@ -1,5 +1,6 @@
 """Finding the one cube that a call names: foreign, missing, deleted and expired are all the same NotFound."""
 
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -19,6 +20,8 @@ from vault.cubes.retention import facts_of
 from vault.models import Cube, CubeOrigin, CubeSource
 from vault.namespaces.services import namespace_target
 from vault.vocabulary import AccessLevel, SourceKind
+
+ATTACHED = ("namespace", "persona", "subject")  # rows that a change of a cube needs
 
 
 def cube_target(cube: Cube) -> Target:
@@ -55,6 +58,11 @@ def locate(actor: Actor, cube_id: UUID, *, lock: bool = False) -> Cube:
     return _one(Cube.objects.readable().filter(tenant_id=actor.tenant_id), cube_id, lock=lock)
 
 
+def locate_many(actor: Actor, cube_ids: Collection[UUID]) -> list[Cube]:
+    """Those of the cubes that `locate` would find, locked in one order for all who write several. One query."""
+    return list(_locked(Cube.objects.readable().filter(tenant_id=actor.tenant_id, id__in=cube_ids)).order_by("id"))
+
+
 def locate_readable(actor: Actor, cube_id: UUID) -> Cube:
     """The cube, if the actor may read it. Raises NotFound; Forbidden."""
     cube = locate(actor, cube_id)
@@ -81,9 +89,12 @@ def _followed(cube: Cube) -> QuerySet[Any]:
 
 
 def _one(rows: QuerySet[Cube], cube_id: UUID, *, lock: bool) -> Cube:
-    if lock:
-        rows = rows.select_for_update(of=("self",))
-    cube = rows.select_related("namespace", "persona", "subject").filter(id=cube_id).first()
+    rows = _locked(rows) if lock else rows.select_related(*ATTACHED)
+    cube = rows.filter(id=cube_id).first()
     if cube is None:
         raise NotFound
     return cube
+
+
+def _locked(rows: QuerySet[Cube]) -> QuerySet[Cube]:
+    return rows.select_for_update(of=("self",)).select_related(*ATTACHED)

@@ -12,32 +12,21 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models.functions import Now
 
 from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
-from governance.audit.services import record
 from governance.database import acting, database_now
 from governance.errors import DomainError, Forbidden, Unavailable
 from governance.ids import uuid7_floor
 from governance.models import AuditEntry
-from governance.policies.quotas import usage_take
-from governance.vocabulary import Measure, Permission, Verb
+from governance.vocabulary import Permission, Verb
 from vault.cubes.drafts import CubeChanges
-from vault.cubes.holds import come_under_queries
-from vault.cubes.index.eligibility import Partition, partition_of
-from vault.cubes.index.postings import postings_delete_many, postings_insert
 from vault.cubes.lookup import cube_target
-from vault.cubes.screening.findings import findings_insert, reviews_supersede
-from vault.cubes.services import cube_restore, cubes_hide, written_emit
-from vault.cubes.sources import sources_reworded
-from vault.cubes.usage import usage_count
-from vault.cubes.versions import versions_open_to
+from vault.cubes.services import Succession, amounts_take, cube_restore, cubes_hide, versions_write
+from vault.cubes.versions import versions_open_to, versions_present
 from vault.cubes.words import NO_WORDS, words_open
 from vault.cubes.writer.building import CLEAR_FIELDS, Built, Resolver, build_version
-from vault.cubes.writer.bulk_insert import insert_rows, update_rows
 from vault.models import Cube, CubeVersion, Namespace
-from vault.namespaces.quotas import room_take
 from vault.namespaces.services import namespace_target
 from vault.vocabulary import PastChange
 
@@ -238,12 +227,12 @@ def _equalise(
         return [], []
     open_versions = versions_open_to(actor).filter(id__in=[rows[cube.id].past_id for cube in cubes])
     past = {one.cube_id: one for one in open_versions}
-    present = {one.cube_id: one for one in _present(cubes)}
+    present = {one.cube_id: one for one in versions_present(cubes)}
     places = Namespace.objects.in_bulk({one.namespace_id for one in past.values()})
     writable = {one.id for one in places.values() if _may_write(actor, one)}
     reason = f"Restored as of {as_of.isoformat(timespec='seconds')}"
     resolver = Resolver(actor, Permission.MEMORY_CREATE)
-    built: list[tuple[Built, CubeVersion]] = []
+    built: list[Succession] = []
     skipped: list[tuple[UUID, str]] = []
     for cube in cubes:
         then = past.get(cube.id)
@@ -263,14 +252,9 @@ def _equalise(
         else:
             built.append((one, present[cube.id]))
     if built:
-        _write(actor, built)
+        amounts_take(actor, built)
+        versions_write(actor=actor, built=built)
     return [one.cube.id for one, _ in built], skipped
-
-
-def _present(cubes: Sequence[Cube]) -> list[CubeVersion]:
-    numbers = {cube.id: cube.version for cube in cubes}
-    rows = CubeVersion.objects.filter(cube_id__in=numbers, number__in=set(numbers.values()))
-    return [row for row in rows if row.number == numbers[row.cube_id]]
 
 
 def _may_write(actor: Actor, namespace: Namespace) -> bool:
@@ -296,29 +280,3 @@ def _equal_version(
     )
     actor = resolver.actor
     return build_version(actor=actor, cube=cube, before=before, changes=changes, reason=reason, resolver=resolver)
-
-
-def _write(actor: Actor, built: Sequence[tuple[Built, CubeVersion]]) -> None:
-    """`version_write` for many at once: a statement for each table, one audit entry that names all."""
-    usage_take(actor, {Measure.BYTES: sum(len(one.version.sealed) for one, _ in built)}, usage_count)
-    room_take(one.cube.namespace for one, before in built if one.cube.namespace_id != before.namespace_id)
-    ids = [one.cube.id for one, _ in built]
-    for one, _ in built:
-        one.cube.is_cold = False
-    update_rows([one.cube for one, _ in built])
-    Cube.objects.filter(id__in=ids).update(updated_at=Now())
-    insert_rows([one.version for one, _ in built])  # last of the two tables: from here on a hold may keep the cube
-    postings_delete_many([before for _, before in built])
-    now = database_now()
-    for partition in (Partition.SEARCHABLE, Partition.ARCHIVED):
-        entering = [one for one, _ in built if partition_of(one.cube, now) is partition]
-        if entering:
-            postings_insert(entering, archived=partition is Partition.ARCHIVED)
-    come_under_queries(actor, ids)
-    findings_insert((one.version, one.findings) for one, _ in built)
-    for one, _ in built:
-        sources_reworded(one)
-        if one.findings:
-            reviews_supersede(one.version)
-    record(actor=actor, verb=Verb.MEMORY_UPDATED, object_type="memory", object_ids=ids)
-    written_emit(actor, [one.cube for one, _ in built])

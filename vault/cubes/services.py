@@ -28,7 +28,13 @@ from vault.cubes.filters import mark_condition
 from vault.cubes.holds import come_under_queries, refuse_held
 from vault.cubes.index import marks
 from vault.cubes.index.eligibility import Partition, index_cubes, partition_of
-from vault.cubes.index.postings import INSERT_SEARCHABLE, postings_delete, postings_insert, postings_sent
+from vault.cubes.index.postings import (
+    INSERT_SEARCHABLE,
+    postings_delete,
+    postings_delete_many,
+    postings_insert,
+    postings_sent,
+)
 from vault.cubes.lookup import cube_target, locate, locate_for_erasing, locate_for_restoring
 from vault.cubes.retention import refuse_after_grace
 from vault.cubes.screening.findings import findings_insert, quarantine_ask, reviews_supersede
@@ -41,13 +47,14 @@ from vault.cubes.writer.building import (
     ENTRY_KEY,
     NO_TEXTS,
     Built,
+    Resolver,
     TextIndexes,
     build_all,
     build_version,
     changed_reading,
     refused_times,
 )
-from vault.cubes.writer.bulk_insert import insert_together, sent
+from vault.cubes.writer.bulk_insert import insert_rows, insert_together, sent, update_rows
 from vault.cubes.writer.prepared import Reading, note_places, note_reading, stored_texts_prepared, texts_prepared
 from vault.models import Cube, CubeVersion, Embedding, Namespace
 from vault.models.cube import CubeQuerySet
@@ -58,6 +65,8 @@ EVENT_CHUNK = 200  # cubes in one indexing job
 POSTINGS_AT_ONCE = 200_000  # in one statement
 # The database's own foreign keys cascade; the ORM would read all that depends on the cube first.
 DELETE_CUBE = "DELETE FROM vault_cube WHERE tenant_id = %s AND id = %s"
+
+Succession = tuple[Built, CubeVersion]  # a new version, and the present one
 
 
 @dataclass(frozen=True)
@@ -171,7 +180,7 @@ def cube_update(
     """
     with changed_texts_prepared(actor=actor, cube_id=cube_id, changes=changes, reason=reason), acting(actor):
         cube = cube_update_ask(actor=actor, cube_id=cube_id, expected_versions=expected_versions, lock=True)
-        _ask_to_open(actor, cube, changes)
+        ask_to_open(actor, cube, changes)
         reason = note_screened(
             actor=actor,
             name="reason",
@@ -180,17 +189,33 @@ def cube_update(
             sensitivity=cube.sensitivity,
             places=note_places(reason),
         )
-        was, owner_id = cube_target(cube), cube.owner_id
         before = CubeVersion.objects.get(cube=cube, number=cube.version)
-        built = build_version(actor=actor, cube=cube, before=before, changes=changes, reason=reason)
-        if built.cube.owner_id != owner_id:  # moved into somebody's private place, it is theirs from then on
-            authorize(actor, Permission.ACCESS_GOVERN, was)
-        refused_times(built.cube, database_now())
-        usage_take(actor, _bytes([built]), usage_count)
-        if built.cube.namespace_id != before.namespace_id:
-            room_take([built.cube.namespace])
+        built = next_version(Resolver(actor, Permission.MEMORY_CREATE), cube, before, changes, reason)
+        amounts_take(actor, [(built, before)])
         version_write(actor=actor, built=built, before=before)
     return built.cube
+
+
+def next_version(resolver: Resolver, cube: Cube, before: CubeVersion, changes: CubeChanges, reason: str) -> Built:
+    """The version that `changes` make of a cube which the actor may change, not stored yet.
+
+    Raises Forbidden; Invalid; KeyUnavailable.
+    """
+    actor, was, owner_id = resolver.actor, cube_target(cube), cube.owner_id
+    built = build_version(actor=actor, cube=cube, before=before, changes=changes, reason=reason, resolver=resolver)
+    if built.cube.owner_id != owner_id:  # moved into somebody's private place, it is theirs from then on
+        authorize(actor, Permission.ACCESS_GOVERN, was)
+    refused_times(built.cube, database_now())
+    return built
+
+
+def amounts_take(actor: Actor, built: Sequence[Succession]) -> None:
+    """Count new versions against the quotas of the tenant, and of the namespaces that memories move to.
+
+    Raises QuotaExceeded. Writes: Usage?, Namespace?.
+    """
+    usage_take(actor, _bytes([one for one, _ in built]), usage_count)
+    room_take(one.cube.namespace for one, before in built if one.cube.namespace_id != before.namespace_id)
 
 
 def version_write(*, actor: Actor, built: Built, before: CubeVersion) -> None:
@@ -199,35 +224,56 @@ def version_write(*, actor: Actor, built: Built, before: CubeVersion) -> None:
     Writes: Cube, CubeVersion, Posting …, PiiFinding …, Review?, AuditEntry, OutboxEvent.
     """
     authorize(actor, Permission.MEMORY_UPDATE, cube_target(built.cube))
-    cube = built.cube
-    cube.is_cold = False  # what is written anew is in use
-    cube.save(force_update=True)
-    Cube.objects.filter(id=cube.id).update(updated_at=Now())
-    built.version.save(force_insert=True)  # last of the two tables: from here on a hold may keep the cube
-    postings_delete(cube.id, before.terms)
-    partition = partition_of(cube, database_now())
-    if partition is not Partition.NONE:
-        postings_insert([built], archived=partition is Partition.ARCHIVED)
-    come_under_queries(actor, [cube.id])
-    sources_reworded(built)
-    if built.findings:
-        findings_insert([(built.version, built.findings)])
-        reviews_supersede(built.version)
-    if cube.is_quarantined:
-        quarantine_ask([built.version])
-        Embedding.objects.filter(cube_id=cube.id).delete()
-        replies_forget(actor=actor, object_ids=[cube.id])
+    versions_write(actor=actor, built=[(built, before)])
+
+
+def versions_write(*, actor: Actor, built: Sequence[Succession]) -> None:
+    """Make each version the present one of its cube, which the caller holds and may change: a statement for each table.
+
+    Writes: Cube …, CubeVersion …, Posting …, PiiFinding …, Review …, AuditEntry, OutboxEvent ….
+    """
+    authorize(actor, Permission.MEMORY_UPDATE)
+    new, cubes, now = [one for one, _ in built], [one.cube for one, _ in built], database_now()
+    for cube in cubes:
+        cube.is_cold = False  # what is written anew is in use
+    update_rows(cubes)
+    ids = [cube.id for cube in cubes]
+    Cube.objects.filter(id__in=ids).update(updated_at=Now())
+    insert_rows([one.version for one in new])  # last of the two tables: from here on a hold may keep the cubes
+    postings_delete_many([before for _, before in built])
+    for partition in (Partition.SEARCHABLE, Partition.ARCHIVED):
+        entering = [one for one in new if partition_of(one.cube, now) is partition]
+        if entering:
+            postings_insert(entering, archived=partition is Partition.ARCHIVED)
+    come_under_queries(actor, ids)
+    for one in new:
+        sources_reworded(one)
+    findings_insert((one.version, one.findings) for one in new)
+    for one in new:
+        if one.findings:
+            reviews_supersede(one.version)
+    _quarantine(actor, [one for one in new if one.cube.is_quarantined])
+    only = built[0] if len(built) == 1 else None
     record(
         actor=actor,
         verb=Verb.MEMORY_UPDATED,
         object_type="memory",
-        object_ids=[cube.id],
-        version=built.version.number,
-        before_hash=bytes(before.hash),
-        after_hash=bytes(built.version.hash),
-        detail=write_detail([built]),
+        object_ids=ids,
+        version=only[0].version.number if only else None,
+        before_hash=bytes(only[1].hash) if only else None,
+        after_hash=bytes(only[0].version.hash) if only else None,
+        detail=write_detail(new),
     )
-    written_emit(actor, [cube])
+    written_emit(actor, cubes)
+
+
+def _quarantine(actor: Actor, built: Sequence[Built]) -> None:
+    """Ask a person about changes that give orders; until then nobody finds or reads the memories."""
+    ids = [one.cube.id for one in built]
+    if ids:
+        quarantine_ask([one.version for one in built])
+        Embedding.objects.filter(cube_id__in=ids).delete()
+        replies_forget(actor=actor, object_ids=ids)
 
 
 def cube_delete(
@@ -353,7 +399,7 @@ def _amounts_of_stored(cube: Cube) -> dict[Measure, int]:
     return {Measure.MEMORIES: 1, Measure.BYTES: sum(stored_length(blob) for blob in sealed)}
 
 
-def _ask_to_open(actor: Actor, cube: Cube, asked: CubeChanges) -> None:
+def ask_to_open(actor: Actor, cube: Cube, asked: CubeChanges) -> None:
     """To take a memory out of what is private, or to say who may change it, is to share it.
 
     Raises Forbidden; Invalid.

@@ -1,5 +1,7 @@
 """The versions of a memory that an actor may read: each is as private as it was when it was written."""
 
+from collections.abc import Sequence
+
 from django.db.models import F, Q, QuerySet
 
 from governance.access.decisions.rules import sees_private
@@ -19,6 +21,13 @@ def versions_open_to(actor: Actor) -> QuerySet[CubeVersion]:
     rows = CubeVersion.objects.filter(_as_open_as_then(actor))
     denied = denied_by_purpose(actor, type_field="cube__type")
     return rows if denied is None else rows.exclude(denied)
+
+
+def versions_present(cubes: Sequence[Cube]) -> list[CubeVersion]:
+    """The present version of each cube. One query."""
+    numbers = {cube.id: cube.version for cube in cubes}
+    rows = CubeVersion.objects.filter(cube_id__in=numbers, number__in=set(numbers.values()))
+    return [row for row in rows if row.number == numbers[row.cube_id]]
 
 
 def _as_open_as_then(actor: Actor) -> Q:

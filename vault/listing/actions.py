@@ -41,6 +41,7 @@ from vault.cubes.blobs import with_blobs
 from vault.cubes.filters import filter_read
 from vault.cubes.index.eligibility import SEARCHABLE
 from vault.cubes.lookup import cube_target
+from vault.cubes.many import Failures
 from vault.cubes.screening.screen import EVERYWHERE
 from vault.cubes.selectors import CubeView, cubes_read
 from vault.cubes.writer.prepared import PreparedTexts, stored_texts_read, texts_given
@@ -49,14 +50,16 @@ from vault.listing.bulk import (
     PERMISSIONS,
     READING,
     TRANSITIONS,
+    VERSIONED,
     BulkAction,
     BulkArguments,
     Change,
     bulk_check,
     change_of,
+    versions_change,
 )
 from vault.listing.selectors import deleted_of
-from vault.listing.undo import undo_one
+from vault.listing.undo import undo_one, versions_undo
 from vault.models import ActionItem, Cube
 from vault.models.cube import IS_HELD, CubeQuerySet
 from vault.vocabulary import PiiField, State
@@ -70,7 +73,8 @@ EXPORT = "export"
 EVERYTHING = {"importance": {"gte": 0}}
 REPLACED = "replaced"  # in the result of an export that later ones of its schedule replace
 UNDONE_BY = {BulkAction.DELETE: BulkAction.RESTORE, BulkAction.RESTORE: BulkAction.DELETE}
-VERSIONED = frozenset({BulkAction.TAG, BulkAction.MOVE, BulkAction.EXPIRE})  # each makes a new version
+Tried = tuple[dict[UUID, UUID], list[tuple[UUID, DomainError]]]
+"""The memories that were changed, each with the one to be undone: itself, or its copy; and the others."""
 ARGUMENTS: TypeAdapter[BulkArguments] = TypeAdapter(BulkArguments)
 
 
@@ -372,8 +376,7 @@ def _step(run: JobRun) -> Step:
     if draft.action == EXPORT:
         done, skipped = {one: one for one in ids}, list[tuple[UUID, DomainError]]()
     else:
-        change = change_of(actor, BulkAction(draft.action), draft.arguments or BulkArguments(), run.job_id)
-        done, skipped = _tried(actor, run, change, ids)
+        done, skipped = _changed(run, BulkAction(draft.action), draft.arguments or BulkArguments(), ids)
     after = _versions(done.values())
     is_versioned = draft.action in VERSIONED
     changed = {
@@ -394,6 +397,13 @@ def _step(run: JobRun) -> Step:
     return _outcome(run, ids, len(changed), skipped)
 
 
+def _changed(run: JobRun, action: BulkAction, arguments: BulkArguments, ids: Sequence[UUID]) -> Tried:
+    if action not in VERSIONED:
+        return _tried(run, change_of(run.actor, action, arguments, run.job_id), ids)
+    chosen = dict.fromkeys(ids)
+    return _noted(run, *versions_change(actor=run.actor, action=action, chosen=chosen, arguments=arguments))
+
+
 def _undo_step(run: JobRun, job: Job, action: BulkAction, items: Sequence[ActionItem]) -> Step:
     actor, since, by_id = run.actor, job.created_at, {item.cube_id: item for item in items}
     authorize(actor, Permission.MEMORY_UPDATE)
@@ -401,17 +411,18 @@ def _undo_step(run: JobRun, job: Job, action: BulkAction, items: Sequence[Action
     def undo(cube_id: UUID) -> None:
         undo_one(actor, action, by_id[cube_id], since=since)
 
-    done, skipped = _tried(actor, run, undo, by_id)
+    if action in VERSIONED:
+        done, skipped = _noted(run, *versions_undo(actor, action, items))
+    else:
+        done, skipped = _tried(run, undo, by_id)
     total = ActionItem.objects.filter(tenant_id=actor.tenant_id, job_id=job.id).count() if run.total is None else None
     return _outcome(run, list(by_id), len(done), skipped, total=total)
 
 
-def _tried(
-    actor: Actor, run: JobRun, change: Change, ids: Iterable[UUID]
-) -> tuple[dict[UUID, UUID], list[tuple[UUID, DomainError]]]:
-    """The memories that were changed, each with the one to be undone: itself, or its copy; and the others."""
+def _tried(run: JobRun, change: Change, ids: Iterable[UUID]) -> Tried:
+    """One by one."""
     done: dict[UUID, UUID] = {}
-    skipped: list[tuple[UUID, DomainError]] = []
+    failed: Failures = {}
     for cube_id in ids:
         try:
             with transaction.atomic():
@@ -420,10 +431,17 @@ def _tried(
         except Unavailable:
             raise
         except DomainError as failure:
-            skipped.append((cube_id, failure))
-            if isinstance(failure, Forbidden):
-                denial_recorded(actor=actor, denial=failure, path=f"jobs/{run.job_id}/")
+            failed[cube_id] = failure
+    _, skipped = _noted(run, (), failed)
     return done, skipped
+
+
+def _noted(run: JobRun, done: Iterable[UUID], failed: Failures) -> Tried:
+    """Count what was denied. Writes: AuditEntry …."""
+    for failure in failed.values():
+        if isinstance(failure, Forbidden):
+            denial_recorded(actor=run.actor, denial=failure, path=f"jobs/{run.job_id}/")
+    return {one: one for one in done}, list(failed.items())
 
 
 def _outcome(

@@ -15,10 +15,10 @@ from governance.database import acting, database_now
 from governance.errors import Conflict, DomainError, FieldError, Forbidden, Invalid
 from governance.versions import version_check
 from governance.vocabulary import Permission
-from vault.cubes.changing import cube_change_ask, cube_move
 from vault.cubes.drafts import CubeChanges
+from vault.cubes.many import Failures, cubes_change_ask, cubes_update
 from vault.cubes.screening.screen import EVERYWHERE
-from vault.cubes.services import cube_delete, cube_restore, cube_update
+from vault.cubes.services import cube_delete, cube_restore
 from vault.cubes.writer.prepared import stored_texts_prepared
 from vault.holds.services import LONGEST_REASON, cube_freeze, cube_refreeze, cube_unfreeze
 from vault.lifecycle.fusion import MOST_PARTS, cube_split, split_propose
@@ -88,6 +88,7 @@ PERMISSIONS = {
     BulkAction.FREEZE: Permission.MEMORY_FREEZE,
     BulkAction.UNFREEZE: Permission.MEMORY_FREEZE,
 }
+VERSIONED = frozenset({BulkAction.TAG, BulkAction.MOVE, BulkAction.EXPIRE})  # each makes a new version
 TIERS = {BulkAction.COOL: Tier.COLD, BulkAction.WARM: Tier.HOT}
 TRANSITIONS = {BulkAction.ARCHIVE: State.ARCHIVED, BulkAction.ACTIVATE: State.ACTIVATED}
 READING = frozenset(
@@ -124,13 +125,27 @@ def bulk_apply(*, actor: Actor, action: BulkAction, chosen: Chosen, arguments: B
 
 
 def _applied(actor: Actor, action: BulkAction, versions: Chosen, arguments: BulkArguments) -> BulkOutcome:
-    chosen = sorted(versions)  # two calls that share memories lock them in one order
-    if not 1 <= len(chosen) <= MOST_CHOSEN:
+    if not 1 <= len(versions) <= MOST_CHOSEN:
         raise Invalid(errors=[FieldError("ids", f"1 to {MOST_CHOSEN} are needed")])
+    if action in VERSIONED:
+        bulk_check(action, arguments)
+        done, failed = versions_change(actor=actor, action=action, chosen=versions, arguments=arguments)
+    else:
+        done, failed = _applied_singly(actor, action, versions, arguments)
+    for failure in failed.values():
+        if isinstance(failure, Invalid):
+            raise failure  # the arguments are the same for all
+    return BulkOutcome(_versions(Cube.objects.filter(id__in=done).order_by("id")), tuple(failed.items()))
+
+
+def _applied_singly(
+    actor: Actor, action: BulkAction, versions: Chosen, arguments: BulkArguments
+) -> tuple[list[UUID], Failures]:
+    chosen = sorted(versions)  # two calls that share memories lock them in one order
     change = change_of(actor, action, arguments)
     present = _versions(Cube.objects.filter(id__in=chosen).order_by("id").select_for_update())
     done: list[UUID] = []
-    skipped: list[tuple[UUID, DomainError]] = []
+    failed: Failures = {}
     for cube_id in chosen:
         try:
             with transaction.atomic():
@@ -138,11 +153,24 @@ def _applied(actor: Actor, action: BulkAction, versions: Chosen, arguments: Bulk
                 if (read := versions[cube_id]) is not None:  # who may not change it learns nothing of its version
                     version_check("memory", present[cube_id], {read})
             done.append(cube_id)
-        except Invalid:
-            raise  # the arguments are the same for all
         except DomainError as failure:
-            skipped.append((cube_id, failure))
-    return BulkOutcome(_versions(Cube.objects.filter(id__in=done).order_by("id")), tuple(skipped))
+            failed[cube_id] = failure
+    return done, failed
+
+
+def versions_change(
+    *, actor: Actor, action: BulkAction, chosen: Chosen, arguments: BulkArguments
+) -> tuple[list[UUID], Failures]:
+    """Do one of VERSIONED to many memories at once: those that are as it wants them now, and the others.
+
+    Use inside `acting`. Raises Invalid; Unavailable. Writes what `cubes_update` writes.
+    """
+    authorize(actor, Permission.MEMORY_UPDATE)
+    cubes, failed = cubes_change_ask(actor=actor, chosen=chosen)
+    wanted = {cube.id: _changes(action, cube, arguments) for cube in cubes}
+    changes = {cube_id: one for cube_id, one in wanted.items() if one is not None}
+    failed |= cubes_update(actor=actor, cubes=[cube for cube in cubes if cube.id in changes], changes=changes)
+    return [cube_id for cube_id in wanted if cube_id not in failed], failed
 
 
 def _versions(cubes: CubeQuerySet) -> dict[UUID, int]:
@@ -178,7 +206,10 @@ def bulk_check(action: BulkAction, arguments: BulkArguments) -> None:
 
 
 def change_of(actor: Actor, action: BulkAction, arguments: BulkArguments, job: UUID | None = None) -> Change:
-    """Return the function that applies `action` to one memory by its id. job: the id of the job that does it."""
+    """Return the function that applies `action` to one memory by its id. job: the id of the job that does it.
+
+    Raises ValueError for those of VERSIONED.
+    """
     match action:
         case BulkAction.DELETE:
             return lambda cube_id: cube_delete(actor=actor, cube_id=cube_id)
@@ -196,14 +227,10 @@ def change_of(actor: Actor, action: BulkAction, arguments: BulkArguments, job: U
             return lambda cube_id: cube_transition(actor=actor, cube_id=cube_id, to=to, reason=reason, job_id=job)
         case BulkAction.COOL | BulkAction.WARM:
             return lambda cube_id: cube_tier(actor=actor, cube_id=cube_id, to=TIERS[action], job_id=job)
-        case BulkAction.MOVE:
-            return lambda cube_id: cube_move(actor=actor, cube_id=cube_id, namespace=arguments.namespace)
         case BulkAction.PROMOTE | BulkAction.COPY | BulkAction.SPLIT:
             return _operation_of(actor, action, arguments)
-        case BulkAction.TAG:
-            return lambda cube_id: _tag(actor, cube_id, arguments.tag)
-        case BulkAction.EXPIRE:
-            return lambda cube_id: _expire(actor, cube_id, arguments.expires_at)
+        case BulkAction.TAG | BulkAction.MOVE | BulkAction.EXPIRE:
+            raise ValueError(f"{action} is done to all at once, by versions_change")
 
 
 def _operation_of(actor: Actor, action: BulkAction, arguments: BulkArguments) -> Change:
@@ -216,11 +243,13 @@ def _operation_of(actor: Actor, action: BulkAction, arguments: BulkArguments) ->
     return lambda cube_id: _split(actor, cube_id, arguments.reason)
 
 
-def _tag(actor: Actor, cube_id: UUID, tag: str) -> None:
-    _check_tag(tag)
-    cube = cube_change_ask(actor=actor, cube_id=cube_id)
-    if tag not in cube.tags:
-        _update(actor, cube, CubeChanges(tags=(*cube.tags, tag)))
+def _changes(action: BulkAction, cube: Cube, arguments: BulkArguments) -> CubeChanges | None:
+    """None: the memory is as the action wants it."""
+    if action is BulkAction.MOVE:
+        return CubeChanges(namespace=arguments.namespace)
+    if action is BulkAction.EXPIRE:
+        return CubeChanges(expires_at=arguments.expires_at) if cube.expires_at != arguments.expires_at else None
+    return CubeChanges(tags=(*cube.tags, arguments.tag)) if arguments.tag not in cube.tags else None
 
 
 def _layer(arguments: BulkArguments) -> Layer:
@@ -236,16 +265,6 @@ def _split(actor: Actor, cube_id: UUID, reason: str) -> None:
     if not 2 <= len(parts) <= MOST_PARTS:
         raise Conflict(f"This memory has {len(parts)} parts; 2 to {MOST_PARTS} are needed.")
     cube_split(actor=actor, cube_id=cube_id, parts=parts, reason=reason)
-
-
-def _expire(actor: Actor, cube_id: UUID, expires_at: datetime | None) -> None:
-    cube = cube_change_ask(actor=actor, cube_id=cube_id)
-    if cube.expires_at != expires_at:
-        _update(actor, cube, CubeChanges(expires_at=expires_at))
-
-
-def _update(actor: Actor, cube: Cube, changes: CubeChanges) -> None:
-    cube_update(actor=actor, cube_id=cube.id, expected_versions={cube.version}, changes=changes)
 
 
 def _check_tag(tag: str) -> None:

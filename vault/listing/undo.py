@@ -1,12 +1,14 @@
 """Undoing what a bulk action did to one memory, as its versions tell it."""
 
+from collections.abc import Sequence
 from datetime import datetime
+from uuid import UUID
 
 from governance.actor import Actor
 from governance.errors import Conflict
-from vault.cubes.changing import cube_change_ask, cube_move
 from vault.cubes.drafts import CubeChanges
-from vault.cubes.services import cube_delete, cube_restore, cube_update
+from vault.cubes.many import Failures, cubes_change_ask, cubes_update
+from vault.cubes.services import cube_delete, cube_restore
 from vault.holds.services import cube_refreeze, cube_unfreeze
 from vault.lifecycle.fusion import fusion_undo
 from vault.lifecycle.services import cube_promote, cube_transition
@@ -23,7 +25,8 @@ def undo_one(actor: Actor, action: BulkAction, item: ActionItem, *, since: datet
 
     since: when the action was asked for.
 
-    Raises Conflict where what was changed is not as the action left it; else as the service that changes it back.
+    Raises Conflict where what was changed is not as the action left it; ValueError for the actions of VERSIONED; else
+    as the service that changes it back.
     """
     cube_id = item.cube_id
     match action:
@@ -34,7 +37,7 @@ def undo_one(actor: Actor, action: BulkAction, item: ActionItem, *, since: datet
         case BulkAction.FREEZE:
             cube_unfreeze(actor=actor, cube_id=cube_id, only_own=True)
         case BulkAction.TAG | BulkAction.MOVE | BulkAction.EXPIRE:
-            _version_undo(actor, action, cube_change_ask(actor=actor, cube_id=cube_id), item.version)
+            raise ValueError(f"{action} is undone for all at once, by versions_undo")
         case BulkAction.ARCHIVE:
             cube_transition(actor=actor, cube_id=cube_id, to=State.ACTIVATED)
         case BulkAction.COOL:
@@ -60,17 +63,36 @@ def _copy_undo(actor: Actor, item: ActionItem) -> None:
     cube_delete(actor=actor, cube_id=item.cube_id)
 
 
-def _version_undo(actor: Actor, action: BulkAction, cube: Cube, number: int) -> None:
-    versions = CubeVersion.objects.filter(cube=cube, number__in=[number - 1, number]).select_related("namespace")
-    before, after = versions.order_by("number")
+def versions_undo(actor: Actor, action: BulkAction, items: Sequence[ActionItem]) -> tuple[list[UUID], Failures]:
+    """Take back what one of VERSIONED did to many memories: those that were changed back, and the others.
+
+    Use inside `acting`. Raises Unavailable. Writes what `cubes_update` writes.
+    """
+    numbers = {item.cube_id: item.version for item in items}
+    cubes, failed = cubes_change_ask(actor=actor, chosen=dict.fromkeys(sorted(numbers)))
+    wanted = {number for item in items for number in (item.version - 1, item.version)}
+    rows = CubeVersion.objects.filter(cube__in=cubes, number__in=wanted).select_related("namespace")
+    versions = {(row.cube_id, row.number): row for row in rows}
+    changes: dict[UUID, CubeChanges] = {}
+    for cube in cubes:
+        number = numbers[cube.id]
+        try:
+            changes[cube.id] = _undoing(action, cube, versions[cube.id, number - 1], versions[cube.id, number])
+        except Conflict as failure:
+            failed[cube.id] = failure
+    failed |= cubes_update(actor=actor, cubes=[cube for cube in cubes if cube.id in changes], changes=changes)
+    return [cube_id for cube_id in changes if cube_id not in failed], failed
+
+
+def _undoing(action: BulkAction, cube: Cube, before: CubeVersion, after: CubeVersion) -> CubeChanges:
+    """Raises Conflict where what was changed is not as the action left it."""
     if action is BulkAction.MOVE:
         if cube.namespace_id != after.namespace_id:
             raise Conflict(CHANGED)
-        cube_move(actor=actor, cube_id=cube.id, namespace=before.namespace.path)
-        return
-    if action is BulkAction.EXPIRE and cube.expires_at != after.expires_at:
-        raise Conflict(CHANGED)
+        return CubeChanges(namespace=before.namespace.path)
+    if action is BulkAction.EXPIRE:
+        if cube.expires_at != after.expires_at:
+            raise Conflict(CHANGED)
+        return CubeChanges(expires_at=before.expires_at)
     added = set(after.tags) - set(before.tags)
-    tags = CubeChanges(tags=tuple(tag for tag in cube.tags if tag not in added))
-    changes = CubeChanges(expires_at=before.expires_at) if action is BulkAction.EXPIRE else tags
-    cube_update(actor=actor, cube_id=cube.id, expected_versions={cube.version}, changes=changes)
+    return CubeChanges(tags=tuple(tag for tag in cube.tags if tag not in added))

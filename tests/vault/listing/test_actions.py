@@ -9,6 +9,8 @@ from uuid import UUID
 import psycopg
 import pytest
 from asgiref.sync import async_to_sync
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from governance.errors import Forbidden
 from tests.factories import ApiReply, World
@@ -161,6 +163,35 @@ def test_an_action_changes_all_that_match_and_is_undone(
     assert (undone["status"], undone["result"]["changed"]) == ("succeeded", 4)
     assert [shown(one) for one in ids] == before
     assert superuser().execute("SELECT count(*) FROM vault_actionitem").fetchone() == (4,)
+
+
+@pytest.mark.parametrize(
+    ("action", "args"), [("tag", {"tag": "week"}), ("expire", {"expires_at": NEXT_YEAR}), ("move", {"namespace": "/a"})]
+)
+def test_an_action_on_forty_takes_as_many_statements_as_on_four(
+    world: World, action: str, args: dict[str, str]
+) -> None:
+    def statements(tag: str, count: int) -> int:
+        items = [{"content": f"{tag} {one}.", "namespace": "/team", "tags": [tag]} for one in range(count)]
+        assert world.client("alice").post("memories/bulk/", {"items": items}).status == 201
+        run_jobs()
+        assert ask(world, "alice", {"action": action, "filters": {"tags": tag}, "args": args}).status == 202
+        with CaptureQueriesContext(connection) as captured:
+            run_jobs()
+        return sum("vault_cubeversion" in query["sql"] for query in captured.captured_queries)
+
+    assert 0 < statements("four", 4) == statements("forty", 40)
+
+
+def test_a_quota_that_all_exceed_together_leaves_out_those_that_exceed_it(world: World, ids: list[str]) -> None:
+    """Each version takes as many bytes as its words."""
+    olivia = world.client("olivia")
+    used = next(one for one in olivia.get("quotas/").json["results"] if one["holder"]["kind"] == "tenant")["used"]
+    limits = {"bytes": used["bytes"] + used["bytes"] // len(ids) * 2}
+    assert olivia.send("PUT", "quotas/", {"holder": {"kind": "tenant", "id": None}, "limits": limits}).status == 200
+    job = job_of(world, "alice", {"action": "tag", "ids": ids[:4], "args": {"tag": "week"}})
+    assert (job["status"], job["result"]["codes"]) == ("succeeded", {"quota_exceeded": 2})
+    assert sorted("week" in memory(world, one)["tags"] for one in ids[:4]) == [False, False, True, True]
 
 
 def test_deleted_memories_come_back_and_restored_ones_go_again(world: World, ids: list[str]) -> None:

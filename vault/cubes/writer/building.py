@@ -447,6 +447,7 @@ def build_version(
         words, redacted = _reworded(words, screened.texts), screened.redacted
         cube.tags = list(screened.texts.tags)
     cube.is_quarantined = _orders_changed(actor, was, words)
+    cube.is_indexed &= not cube.is_quarantined
     return _sealed(resolver, cube, words, before=before, reason=reason, findings=findings, redacted=redacted)
 
 
