@@ -12,6 +12,7 @@ from governance.vocabulary import Permission
 from vault.cubes.drafts import CubeChanges
 from vault.cubes.holds import held_among
 from vault.cubes.lookup import cube_target, locate_many
+from vault.cubes.screening.findings import findings_by_version
 from vault.cubes.services import Succession, amounts_take, ask_to_open, check_version, next_version, versions_write
 from vault.cubes.versions import versions_present
 from vault.cubes.writer.building import Resolver
@@ -69,6 +70,7 @@ def cubes_update(*, actor: Actor, cubes: Sequence[Cube], changes: Mapping[UUID, 
 def _update(actor: Actor, cubes: Sequence[Cube], changes: Mapping[UUID, CubeChanges]) -> Failures:
     resolver = Resolver(actor, Permission.MEMORY_CREATE)
     before = {version.cube_id: version for version in versions_present(cubes)}
+    resolver.findings = findings_by_version([version.id for version in before.values()])
     built: list[Succession] = []
     failed: Failures = {}
     for cube in cubes:

@@ -205,7 +205,7 @@ def next_version(resolver: Resolver, cube: Cube, before: CubeVersion, changes: C
     built = build_version(actor=actor, cube=cube, before=before, changes=changes, reason=reason, resolver=resolver)
     if built.cube.owner_id != owner_id:  # moved into somebody's private place, it is theirs from then on
         authorize(actor, Permission.ACCESS_GOVERN, was)
-    refused_times(built.cube, database_now())
+    refused_times(built.cube, resolver.now)
     return built
 
 

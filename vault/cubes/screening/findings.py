@@ -1,6 +1,7 @@
 """Rows of what was found in versions, and of the reviews that ask about it. Written and deleted with their version."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from uuid import UUID
 
 from django.db.models import Q
 
@@ -32,7 +33,15 @@ def quarantine_ask(versions: Sequence[CubeVersion]) -> None:
 
 def findings_of(version: CubeVersion) -> list[Finding]:
     """Return the findings of a version, with the decisions about them."""
-    return [finding_of(row) for row in PiiFinding.objects.filter(version_id=version.id).order_by("id")]
+    return findings_by_version([version.id])[version.id]
+
+
+def findings_by_version(version_ids: Collection[UUID]) -> dict[UUID, list[Finding]]:
+    """The findings of each version, with the decisions about them. One query."""
+    found: dict[UUID, list[Finding]] = {version_id: [] for version_id in version_ids}
+    for row in PiiFinding.objects.filter(version_id__in=version_ids).order_by("id"):
+        found[row.version_id].append(finding_of(row))
+    return found
 
 
 def finding_of(row: PiiFinding) -> Finding:

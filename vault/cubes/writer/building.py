@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any
 from uuid import UUID
 
@@ -12,6 +13,7 @@ from django.db.models import Model
 
 from governance.actor import Actor
 from governance.backdating import backdated_moment
+from governance.database import database_now
 from governance.errors import FieldError, Forbidden, Invalid
 from governance.ids import uuid7
 from governance.keys.services import TokenMaker, token_maker
@@ -153,7 +155,10 @@ def changed_reading(cube: Cube, before: CubeVersion, changes: CubeChanges) -> Re
 
 
 class Resolver:
-    """Look-up of the objects that drafts name, once for each name. `texts`: texts that were prepared."""
+    """Look-up of the objects that drafts name, once for each name. `texts`: texts that were prepared.
+
+    findings: of the versions that changes follow, where they were read for all at once.
+    """
 
     def __init__(self, actor: Actor, permission: Permission, texts: TextIndexes = NO_TEXTS) -> None:
         self.actor = actor
@@ -161,10 +166,15 @@ class Resolver:
         self.texts = texts
         self.maker: TokenMaker = token_maker(actor.tenant_id)
         self.policies = policies_active(actor)
+        self.findings: Mapping[UUID, Sequence[Finding]] = {}
         self._namespaces: dict[str | None, Namespace] = {}
         self._personas: dict[str, Persona] = {}
         self._subjects: dict[str, UUID] = {}
         self._places: dict[tuple[str | None, str | None, str | None], Place] = {}
+
+    @cached_property
+    def now(self) -> datetime:
+        return database_now()
 
     def text_index(self, words: Words) -> TextIndex:
         return self.texts.words.get(text_key(words)) or text_index_of(self.maker, words)
@@ -443,7 +453,7 @@ def build_version(
     cube.is_dialogue_only &= cube.semantic_type == SemanticType.DIALOGUE and not is_rewritten
     redacted = 0
     if findings is None:
-        screened, findings = _screened_again(actor, cube, before, changes, words)
+        screened, findings = _screened_again(resolver, cube, before, changes, words)
         words, redacted = _reworded(words, screened.texts), screened.redacted
         cube.tags = list(screened.texts.tags)
     cube.is_quarantined = _orders_changed(actor, was, words)
@@ -463,7 +473,7 @@ def _read_texts(words: Words) -> tuple[str, str, str]:
 
 
 def _screened_again(
-    actor: Actor,
+    resolver: Resolver,
     cube: Cube,
     before: CubeVersion,
     changes: CubeChanges,
@@ -472,10 +482,12 @@ def _screened_again(
     """Screen the changed fields; decisions about the other fields stay."""
     new, texts = _new_fields(changes), texts_of_words(words, tuple(cube.tags))
     places = places_prepared(texts, new)
-    screened = Screen(actor).texts(
+    screened = Screen(resolver.actor).texts(
         texts, new, namespace_path=cube.namespace.path, sensitivity=Sensitivity(cube.sensitivity), places=places
     )
-    kept = [one for one in findings_of(before) if one.place.part not in new] if new != EVERYWHERE else []
+    known = resolver.findings.get(before.id)
+    known = findings_of(before) if known is None and new != EVERYWHERE else known or ()
+    kept = [one for one in known if one.place.part not in new]
     return screened, [*kept, *screened.findings]
 
 
