@@ -34,12 +34,17 @@ from vault.lifecycle.pairs import (
 from vault.vocabulary import ReviewKind
 
 ASKED_ALREADY = frozenset({ReviewKind.FUSION, ReviewKind.CONFLICT})
+# OFFSET 0 makes the planner look the content up in its index. Else it would read all older memories of the namespace in
+# the order of their ids, in the hope that ten equal ones come soon.
 EQUAL = """
 SELECT one.id, other.id, 1.0::float8 FROM vault_cube AS one CROSS JOIN LATERAL (
-  SELECT cube.id FROM vault_cube AS cube
-  WHERE cube.tenant_id = %(tenant)s AND cube.namespace_id = one.namespace_id AND cube.content_hash = one.content_hash
-    AND cube.is_indexed AND cube.id < one.id
-  ORDER BY cube.id DESC LIMIT %(nearest)s
+  SELECT equal.id FROM (
+    SELECT cube.id FROM vault_cube AS cube
+    WHERE cube.tenant_id = %(tenant)s AND cube.namespace_id = one.namespace_id AND cube.content_hash = one.content_hash
+      AND cube.is_indexed AND cube.id < one.id
+    OFFSET 0
+  ) AS equal
+  ORDER BY equal.id DESC LIMIT %(nearest)s
 ) AS other
 WHERE one.tenant_id = %(tenant)s AND one.id = ANY(%(ids)s::uuid[])
 """
