@@ -96,7 +96,8 @@ def all_of(*handlers: EventHandler) -> EventHandler:
     return handle
 
 
-event_handler(Topic.CUBES_WRITTEN, weight=Weight.INTERACTIVE)(
+# An event of many writes names up to 200 memories, whose words and vectors a task has in memory together.
+event_handler(Topic.CUBES_WRITTEN, weight=Weight.INTERACTIVE, batch=25)(
     all_of(cubes_index, cubes_link, contradictions.linked_conflicts_propose, statistics_count, pages_reread)
 )
 event_handler(Topic.CUBES_READ)(all_of(cubes_count_reads, segments_count_visits))
