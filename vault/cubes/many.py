@@ -13,27 +13,39 @@ from vault.cubes.drafts import CubeChanges
 from vault.cubes.holds import held_among
 from vault.cubes.lookup import cube_target, locate_many
 from vault.cubes.screening.findings import findings_by_version
-from vault.cubes.services import Succession, amounts_take, ask_to_open, check_version, next_version, versions_write
+from vault.cubes.services import (
+    Succession,
+    amounts_take,
+    ask_to_open,
+    check_version,
+    cubes_hide,
+    next_version,
+    versions_write,
+)
 from vault.cubes.versions import versions_present
 from vault.cubes.writer.building import Resolver
 from vault.models import Cube
 
 Failures = dict[UUID, DomainError]
+CHANGING = (Permission.MEMORY_UPDATE, Permission.MEMORY_READ)
 
 
-def cubes_change_ask(*, actor: Actor, chosen: Mapping[UUID, int | None]) -> tuple[list[Cube], Failures]:
+def cubes_change_ask(
+    *, actor: Actor, chosen: Mapping[UUID, int | None], permissions: Sequence[Permission] = CHANGING
+) -> tuple[list[Cube], Failures]:
     """Those of the memories that the actor may change now, locked, and of the others what speaks against it.
 
     chosen: each with the version that it must have; None: any. Use inside `acting`. Two queries, and one for each
-    memory that rests on others.
+    memory that rests on others. Raises Forbidden.
     """
+    authorize(actor, permissions[0])
     cubes = {cube.id: cube for cube in locate_many(actor, chosen)}
     held = held_among(actor, cubes)
     failed: Failures = {cube_id: NotFound() for cube_id in chosen if cube_id not in cubes}
     for cube in cubes.values():
         try:
-            authorize(actor, Permission.MEMORY_UPDATE, cube_target(cube))
-            authorize(actor, Permission.MEMORY_READ, cube_target(cube))
+            for permission in permissions:
+                authorize(actor, permission, cube_target(cube))
             if cube.id in held:
                 raise Held
             if (expected := chosen[cube.id]) is not None:
@@ -41,6 +53,18 @@ def cubes_change_ask(*, actor: Actor, chosen: Mapping[UUID, int | None]) -> tupl
         except DomainError as failure:
             failed[cube.id] = failure
     return [cube for cube in cubes.values() if cube.id not in failed], failed
+
+
+def cubes_delete(*, actor: Actor, chosen: Mapping[UUID, int | None]) -> tuple[list[UUID], Failures]:
+    """`cube_delete` of many: those that were deleted, and of the others what speaks against it. Use inside `acting`.
+
+    Writes: Cube …, AuditEntry; deletes Posting …, Embedding ….
+    """
+    authorize(actor, Permission.MEMORY_DELETE)
+    cubes, failed = cubes_change_ask(actor=actor, chosen=chosen, permissions=[Permission.MEMORY_DELETE])
+    if cubes:
+        cubes_hide(actor=actor, cubes=cubes)
+    return [cube.id for cube in cubes], failed
 
 
 def cubes_update(*, actor: Actor, cubes: Sequence[Cube], changes: Mapping[UUID, CubeChanges]) -> Failures:

@@ -49,6 +49,7 @@ from vault.lifecycle.rules import is_legal
 from vault.listing.bulk import (
     PERMISSIONS,
     READING,
+    TOGETHER,
     TRANSITIONS,
     VERSIONED,
     BulkAction,
@@ -56,7 +57,7 @@ from vault.listing.bulk import (
     Change,
     bulk_check,
     change_of,
-    versions_change,
+    change_together,
 )
 from vault.listing.selectors import deleted_of
 from vault.listing.undo import undo_one, versions_undo
@@ -398,10 +399,10 @@ def _step(run: JobRun) -> Step:
 
 
 def _changed(run: JobRun, action: BulkAction, arguments: BulkArguments, ids: Sequence[UUID]) -> Tried:
-    if action not in VERSIONED:
+    if action not in TOGETHER:
         return _tried(run, change_of(run.actor, action, arguments, run.job_id), ids)
     chosen = dict.fromkeys(ids)
-    return _noted(run, *versions_change(actor=run.actor, action=action, chosen=chosen, arguments=arguments))
+    return _noted(run, *change_together(actor=run.actor, action=action, chosen=chosen, arguments=arguments))
 
 
 def _undo_step(run: JobRun, job: Job, action: BulkAction, items: Sequence[ActionItem]) -> Step:

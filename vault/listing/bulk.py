@@ -16,9 +16,9 @@ from governance.errors import Conflict, DomainError, FieldError, Forbidden, Inva
 from governance.versions import version_check
 from governance.vocabulary import Permission
 from vault.cubes.drafts import CubeChanges
-from vault.cubes.many import Failures, cubes_change_ask, cubes_update
+from vault.cubes.many import Failures, cubes_change_ask, cubes_delete, cubes_update
 from vault.cubes.screening.screen import EVERYWHERE
-from vault.cubes.services import cube_delete, cube_restore
+from vault.cubes.services import cube_restore
 from vault.cubes.writer.prepared import stored_texts_prepared
 from vault.holds.services import LONGEST_REASON, cube_freeze, cube_refreeze, cube_unfreeze
 from vault.lifecycle.fusion import MOST_PARTS, cube_split, split_propose
@@ -89,6 +89,7 @@ PERMISSIONS = {
     BulkAction.UNFREEZE: Permission.MEMORY_FREEZE,
 }
 VERSIONED = frozenset({BulkAction.TAG, BulkAction.MOVE, BulkAction.EXPIRE})  # each makes a new version
+TOGETHER = VERSIONED | {BulkAction.DELETE}
 TIERS = {BulkAction.COOL: Tier.COLD, BulkAction.WARM: Tier.HOT}
 TRANSITIONS = {BulkAction.ARCHIVE: State.ARCHIVED, BulkAction.ACTIVATE: State.ACTIVATED}
 READING = frozenset(
@@ -127,9 +128,9 @@ def bulk_apply(*, actor: Actor, action: BulkAction, chosen: Chosen, arguments: B
 def _applied(actor: Actor, action: BulkAction, versions: Chosen, arguments: BulkArguments) -> BulkOutcome:
     if not 1 <= len(versions) <= MOST_CHOSEN:
         raise Invalid(errors=[FieldError("ids", f"1 to {MOST_CHOSEN} are needed")])
-    if action in VERSIONED:
+    if action in TOGETHER:
         bulk_check(action, arguments)
-        done, failed = versions_change(actor=actor, action=action, chosen=versions, arguments=arguments)
+        done, failed = change_together(actor=actor, action=action, chosen=versions, arguments=arguments)
     else:
         done, failed = _applied_singly(actor, action, versions, arguments)
     for failure in failed.values():
@@ -158,14 +159,16 @@ def _applied_singly(
     return done, failed
 
 
-def versions_change(
+def change_together(
     *, actor: Actor, action: BulkAction, chosen: Chosen, arguments: BulkArguments
 ) -> tuple[list[UUID], Failures]:
-    """Do one of VERSIONED to many memories at once: those that are as it wants them now, and the others.
+    """Do one of TOGETHER to many memories at once: those that are as it wants them now, and the others.
 
-    Use inside `acting`. Raises Invalid; Unavailable. Writes what `cubes_update` writes.
+    Use inside `acting`. Raises Unavailable. Writes what `cubes_delete` or `cubes_update` writes.
     """
-    authorize(actor, Permission.MEMORY_UPDATE)
+    authorize(actor, PERMISSIONS.get(action, Permission.MEMORY_UPDATE))
+    if action is BulkAction.DELETE:
+        return cubes_delete(actor=actor, chosen=chosen)
     cubes, failed = cubes_change_ask(actor=actor, chosen=chosen)
     wanted = {cube.id: _changes(action, cube, arguments) for cube in cubes}
     changes = {cube_id: one for cube_id, one in wanted.items() if one is not None}
@@ -208,11 +211,9 @@ def bulk_check(action: BulkAction, arguments: BulkArguments) -> None:
 def change_of(actor: Actor, action: BulkAction, arguments: BulkArguments, job: UUID | None = None) -> Change:
     """Return the function that applies `action` to one memory by its id. job: the id of the job that does it.
 
-    Raises ValueError for those of VERSIONED.
+    Raises ValueError for those of TOGETHER.
     """
     match action:
-        case BulkAction.DELETE:
-            return lambda cube_id: cube_delete(actor=actor, cube_id=cube_id)
         case BulkAction.RESTORE:
             return lambda cube_id: cube_restore(actor=actor, cube_id=cube_id)
         case BulkAction.FREEZE if (since := arguments.since) is not None:
@@ -229,8 +230,8 @@ def change_of(actor: Actor, action: BulkAction, arguments: BulkArguments, job: U
             return lambda cube_id: cube_tier(actor=actor, cube_id=cube_id, to=TIERS[action], job_id=job)
         case BulkAction.PROMOTE | BulkAction.COPY | BulkAction.SPLIT:
             return _operation_of(actor, action, arguments)
-        case BulkAction.TAG | BulkAction.MOVE | BulkAction.EXPIRE:
-            raise ValueError(f"{action} is done to all at once, by versions_change")
+        case BulkAction.DELETE | BulkAction.TAG | BulkAction.MOVE | BulkAction.EXPIRE:
+            raise ValueError(f"{action} is done to all at once, by change_together")
 
 
 def _operation_of(actor: Actor, action: BulkAction, arguments: BulkArguments) -> Change:

@@ -166,9 +166,15 @@ def test_an_action_changes_all_that_match_and_is_undone(
 
 
 @pytest.mark.parametrize(
-    ("action", "args"), [("tag", {"tag": "week"}), ("expire", {"expires_at": NEXT_YEAR}), ("move", {"namespace": "/a"})]
+    ("action", "args"),
+    [
+        ("tag", {"tag": "week"}),
+        ("expire", {"expires_at": NEXT_YEAR}),
+        ("move", {"namespace": "/a"}),
+        ("delete", {}),
+    ],
 )
-def test_an_action_on_forty_takes_as_many_statements_as_on_four(
+def test_an_action_on_forty_takes_no_more_statements_than_on_four(
     world: World, action: str, args: dict[str, str]
 ) -> None:
     def statements(tag: str, count: int) -> int:
@@ -178,9 +184,11 @@ def test_an_action_on_forty_takes_as_many_statements_as_on_four(
         assert ask(world, "alice", {"action": action, "filters": {"tags": tag}, "args": args}).status == 202
         with CaptureQueriesContext(connection) as captured:
             run_jobs()
-        return sum("vault_cubeversion" in query["sql"] for query in captured.captured_queries)
+        named = ("vault_cubeversion", "governance_auditentry", "UPDATE vault_cube", 'UPDATE "vault_cube"')
+        return sum(any(one in query["sql"] for one in named) for query in captured.captured_queries)
 
-    assert 0 < statements("four", 4) == statements("forty", 40)
+    few = statements("four", 4)
+    assert 0 < statements("forty", 40) <= few
 
 
 def test_a_quota_that_all_exceed_together_leaves_out_those_that_exceed_it(world: World, ids: list[str]) -> None:
