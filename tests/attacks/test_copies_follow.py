@@ -19,11 +19,11 @@ from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract, contract
 from tests.vault.chat.test_model import answers_with
 from tests.vault.outbox import run_jobs
-from vault.chat.rules import PHRASES
 from vault.cubes.drafts import CubeDraft, SourceRef
 from vault.cubes.passages import VERDICTS
 from vault.cubes.services import cubes_add
 from vault.models.cube import CubeQuerySet
+from vault.reader.phrases import PHRASES
 from vault.reviews import selectors, withdrawn
 from vault.vocabulary import SourceKind
 

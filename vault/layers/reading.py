@@ -9,6 +9,7 @@ from governance.prepared import prepared_cursor, sql_array
 from vault.cubes.words import Words, words_open
 from vault.lexicon.tokens import keywords
 from vault.models import Page
+from vault.reader.phrases import own_words
 from vault.reader.rules import sentences, statements
 
 MOST_KEYWORDS = 12  # of one page
@@ -36,8 +37,14 @@ class PageText:
     versions: tuple[int, ...]
 
     @property
+    def sides(self) -> tuple[str, str]:
+        """What was said, and the answer without the sentences that any answer has: they tell no topic."""
+        query, response = self.query, self.response
+        return (query.content if query else "", own_words(response.content) if response else "")
+
+    @property
     def text(self) -> str:
-        return "\n".join(one.content for one in (self.query, self.response) if one is not None)
+        return "\n".join(side for side in self.sides if side)
 
 
 def pages_open(pages: Sequence[Page]) -> list[PageText]:
@@ -76,19 +83,16 @@ def keyword_marks(maker: TokenMaker, text: str) -> list[int]:
 
 def gist_of(opened: PageText) -> list[object]:
     """The first statement of the question, else of the answer, else the question's first sentence, by reference."""
+    ids = (opened.page.query_id, opened.page.response_id)
+    whole = [words.content if words else "" for words in (opened.query, opened.response)]
     sides = [
-        (cube_id, version, words.content)
-        for cube_id, version, words in zip(
-            (opened.page.query_id, opened.page.response_id),
-            opened.versions,
-            (opened.query, opened.response),
-            strict=True,
-        )
-        if cube_id is not None and words is not None and words.content
+        (cube_id, version, content, own)
+        for cube_id, version, content, own in zip(ids, opened.versions, whole, opened.sides, strict=True)
+        if cube_id is not None and own
     ]
-    stated = [(side, found[0].text) for side in sides if (found := statements(side[2]))]
-    whole = [(side, parts[0]) for side in sides if (parts := sentences(side[2]))]
-    for (cube_id, version, content), passage in [*stated, *whole]:
+    stated = [(side, found[0].text) for side in sides if (found := statements(side[3]))]
+    first = [(side, parts[0]) for side in sides if (parts := sentences(side[3]))]
+    for (cube_id, version, content, _), passage in [*stated, *first]:
         start = content.find(passage)
         if start >= 0:
             return [str(cube_id), version, start, start + len(passage)]

@@ -22,11 +22,12 @@ from governance.personas.locating import OBJECT_TYPE, persona_locate, persona_ta
 from governance.vocabulary import Permission, Verb
 from vault.cubes.quoting import quotes_open
 from vault.cubes.selectors import CubeView, cubes_read, record_quoted
-from vault.cubes.words import Quote
+from vault.cubes.words import Quote, Words
 from vault.layers.constants import constants_in_force
 from vault.layers.rules import Constants, SegmentState, heat_parts
 from vault.layers.scoring import by_heat, hot_segments
 from vault.models import Cube, LayerEntry, Page, Segment, Stream
+from vault.reader.phrases import own_words
 from vault.vocabulary import EntryQueue, PageLayer
 
 META_PAGES = 3  # of a chain, or of a segment, whose passages stand for it
@@ -288,10 +289,13 @@ def _keywords(actor: Actor, pages: Sequence[Page]) -> Mapping[UUID, list[str]]:
     ids = {one for page in pages for one in (page.query_id, page.response_id) if one}
     readable = list(Cube.objects.visible_to(actor).filter(id__in=ids).values_list("id", flat=True))
     opened = cubes_read(actor=actor, cube_ids=readable, verb=Verb.MEMORY_READ, is_use=False)
-    words = {view.cube.id: view.words.keywords for view in opened}
+    words = {view.cube.id: view.words.keywords[:4] for view in opened if _says_something(view.words)}
     return {
-        page.id: [
-            word.casefold() for one in (page.query_id, page.response_id) if one in words for word in words[one][:4]
-        ]
+        page.id: [word.casefold() for one in (page.query_id, page.response_id) if one in words for word in words[one]]
         for page in pages
     }
+
+
+def _says_something(words: Words) -> bool:
+    """Return whether a side of a page has words of its own: an answer without a model quotes, and adds set phrases."""
+    return not words.quotes and bool(own_words(words.content))

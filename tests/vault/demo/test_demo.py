@@ -70,7 +70,7 @@ def _assert_month(actor: Actor, began: datetime) -> None:
     assert not CubeVersion.objects.filter(created_at__gt=began).exists()  # every step is dated before the run
     assert Hold.objects.count() == 4
     assert set(cubes.values_list("state", flat=True)) == {State.GENERATED, State.ACTIVATED, State.ARCHIVED}
-    assert Conversation.objects.count() == 5
+    assert Conversation.objects.count() == 6
     assert Review.objects.filter(status=ReviewStatus.OPEN).exists()
     assert set(Job.objects.values_list("status", "dead_letter")) >= {
         (JobStatus.PENDING, False),

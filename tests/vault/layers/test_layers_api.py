@@ -64,6 +64,21 @@ def test_segments_tell_their_heat_by_its_parts(alice: Contract, mind: str) -> No
     assert segment["summary"]
 
 
+def test_set_phrases_of_the_chat_are_no_topic_of_a_segment(world: World, alice: Contract) -> None:
+    """Each of these is answered with "Noted. I will remember this.", or with quotes after "From your memories:"."""
+    persona = persona_of(world, "alice")
+    assert alice.patch(f"personas/{persona}/settings/", {"stm_pages": 1}).status == 200
+    conversation = alice.post("conversations/", {}).json["id"]
+    for said in ("I run along the harbour.", "My kiln is green.", "Where do I run?", "Which colour has my kiln?"):
+        assert alice.post(f"conversations/{conversation}/turns/", {"content": said}).status == 201
+        run_jobs()
+    segments = alice.get(f"personas/{persona}/segments/").json["results"]
+    named = {word for segment in segments for keyword in segment["keywords"] for word in keyword.split()}
+    assert named == {"run", "along", "harbour", "kiln", "green"}
+    assert len(segments) == 2
+    assert not {"noted", "remember", "memories"} & {*" ".join(segment["summary"] for segment in segments).split()}
+
+
 def test_reading_a_page_visits_its_segment_once_for_a_request(world: World, alice: Contract, mind: str) -> None:
     found = alice.search("tomatoes in the garden", session_id="talk", top_k=100)
     assert len(found) > 4

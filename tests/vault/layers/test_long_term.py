@@ -15,7 +15,6 @@ from tests.factories import World
 from tests.vault.api.contract import Contract
 from tests.vault.layers.test_layers_api import persona_of
 from tests.vault.outbox import run_jobs
-from vault.chat.rules import PHRASES
 from vault.layers.statements import (
     StoredStatement,
     agent_statements,
@@ -27,6 +26,7 @@ from vault.layers.statements import (
 )
 from vault.layers.traits import dimensions, level_of, trait_signs
 from vault.models import LayerEntry, Page, Segment, Trait
+from vault.reader.phrases import PHRASES
 from vault.vocabulary import EntryAction
 
 FIGURES: dict[str, Any] = json.loads(Path(__file__).with_name("memoryos.json").read_text(encoding="utf-8"))
