@@ -38,7 +38,7 @@ class PageText:
 
     @property
     def sides(self) -> tuple[str, str]:
-        """What was said, and the answer without the sentences that any answer has: they tell no topic."""
+        """The message, and the answer without the sentences that any answer has: those tell no topic."""
         query, response = self.query, self.response
         return (query.content if query else "", own_words(response.content) if response else "")
 
