@@ -70,7 +70,8 @@ def cubes_delete(*, actor: Actor, chosen: Mapping[UUID, int | None]) -> tuple[li
 def cubes_update(*, actor: Actor, cubes: Sequence[Cube], changes: Mapping[UUID, CubeChanges]) -> Failures:
     """Make a new version of each memory of `cubes_change_ask`; returns of those that have none what speaks against it.
 
-    What all of them exceed together, such as a quota, is asked again for each. Use inside `acting`. Raises Unavailable.
+    Where anything speaks against one of them, or against all together as a quota does, each is changed by itself. Use
+    inside `acting`. Raises Unavailable.
     Writes: Cube …, CubeVersion …, Posting …, PiiFinding …, Review …, Namespace?, AuditEntry …, OutboxEvent ….
     """
     authorize(actor, Permission.MEMORY_UPDATE)
@@ -78,7 +79,8 @@ def cubes_update(*, actor: Actor, cubes: Sequence[Cube], changes: Mapping[UUID, 
         return {}
     try:
         with transaction.atomic():
-            return _update(actor, cubes, changes)
+            _update(actor, cubes, changes)
+            return {}
     except Unavailable:
         raise
     except DomainError as failure:
@@ -91,24 +93,15 @@ def cubes_update(*, actor: Actor, cubes: Sequence[Cube], changes: Mapping[UUID, 
     return failed
 
 
-def _update(actor: Actor, cubes: Sequence[Cube], changes: Mapping[UUID, CubeChanges]) -> Failures:
+def _update(actor: Actor, cubes: Sequence[Cube], changes: Mapping[UUID, CubeChanges]) -> None:
     resolver = Resolver(actor, Permission.MEMORY_CREATE)
     before = {version.cube_id: version for version in versions_present(cubes)}
     resolver.findings = findings_by_version([version.id for version in before.values()])
     built: list[Succession] = []
-    failed: Failures = {}
     for cube in cubes:
-        try:
-            ask_to_open(actor, cube, changes[cube.id])
-            one = next_version(resolver, cube, before[cube.id], changes[cube.id], "")
-            authorize(actor, Permission.MEMORY_UPDATE, cube_target(one.cube))
-        except Unavailable:
-            raise
-        except DomainError as failure:
-            failed[cube.id] = failure
-        else:
-            built.append((one, before[cube.id]))
-    if built:
-        amounts_take(actor, built)
-        versions_write(actor=actor, built=built)
-    return failed
+        ask_to_open(actor, cube, changes[cube.id])
+        one = next_version(resolver, cube, before[cube.id], changes[cube.id], "")
+        authorize(actor, Permission.MEMORY_UPDATE, cube_target(one.cube))
+        built.append((one, before[cube.id]))
+    amounts_take(actor, built)
+    versions_write(actor=actor, built=built)

@@ -159,7 +159,7 @@ def test_the_lease_is_the_one_of_the_settings(world: World, superuser: Superuser
 
 
 def test_a_task_takes_the_oldest_events_first_and_no_more_than_a_batch(world: World) -> None:
-    ids = _emit(world.alice, *map(str, range(BATCH + 10)))
+    ids = _emit(world.alice, *map(str, range(BATCH + 10)), topic=Topic.CUBES_READ)
     (task,) = _claim()
     assert list(task.event_ids) == ids[:BATCH]
 
