@@ -1,7 +1,5 @@
 """The sentences that answers without a language model are made of, beside what they quote."""
 
-import re
-
 PHRASES = {
     "en": {
         "quoted": "From your memories:",
@@ -47,9 +45,12 @@ GROUPS = {
     "zh": {"profile": "基本情况：", "fact": "事实：", "preference": "喜好：", "goal": "目标：", "event": "经历："},
 }
 _STOCK = frozenset(line for phrases in (*PHRASES.values(), *GROUPS.values()) for line in phrases.values())
-_MARKER = re.compile(r"\[[0-9]{1,3}\]")
 
 
 def own_words(text: str) -> str:
     """Return the lines of an answer that are neither one of PHRASES, nor one of GROUPS, nor the marker of a quote."""
-    return "\n".join(line for line in text.splitlines() if line not in _STOCK and not _MARKER.fullmatch(line))
+    return "\n".join(line for line in text.splitlines() if line not in _STOCK and not _is_marker(line))
+
+
+def _is_marker(line: str) -> bool:
+    return line.startswith("[") and line.endswith("]") and line[1:-1].isdecimal()
