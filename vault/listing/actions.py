@@ -401,8 +401,8 @@ def _step(run: JobRun) -> Step:
 def _changed(run: JobRun, action: BulkAction, arguments: BulkArguments, ids: Sequence[UUID]) -> Tried:
     if action not in TOGETHER:
         return _tried(run, change_of(run.actor, action, arguments, run.job_id), ids)
-    chosen = dict.fromkeys(ids)
-    return _noted(run, *change_together(actor=run.actor, action=action, chosen=chosen, arguments=arguments))
+    done, failed = change_together(actor=run.actor, action=action, chosen=dict.fromkeys(ids), arguments=arguments)
+    return _with_denials(run, {one: one for one in done}, failed)
 
 
 def _undo_step(run: JobRun, job: Job, action: BulkAction, items: Sequence[ActionItem]) -> Step:
@@ -413,7 +413,8 @@ def _undo_step(run: JobRun, job: Job, action: BulkAction, items: Sequence[Action
         undo_one(actor, action, by_id[cube_id], since=since)
 
     if action in VERSIONED:
-        done, skipped = _noted(run, *versions_undo(actor, action, items))
+        undone, failed = versions_undo(actor, action, items)
+        done, skipped = _with_denials(run, {one: one for one in undone}, failed)
     else:
         done, skipped = _tried(run, undo, by_id)
     total = ActionItem.objects.filter(tenant_id=actor.tenant_id, job_id=job.id).count() if run.total is None else None
@@ -433,16 +434,15 @@ def _tried(run: JobRun, change: Change, ids: Iterable[UUID]) -> Tried:
             raise
         except DomainError as failure:
             failed[cube_id] = failure
-    _, skipped = _noted(run, (), failed)
-    return done, skipped
+    return _with_denials(run, done, failed)
 
 
-def _noted(run: JobRun, done: Iterable[UUID], failed: Failures) -> Tried:
-    """Count what was denied. Writes: AuditEntry …."""
+def _with_denials(run: JobRun, done: dict[UUID, UUID], failed: Failures) -> Tried:
+    """Record the denials among what failed. Writes: AuditEntry …."""
     for failure in failed.values():
         if isinstance(failure, Forbidden):
             denial_recorded(actor=run.actor, denial=failure, path=f"jobs/{run.job_id}/")
-    return {one: one for one in done}, list(failed.items())
+    return done, list(failed.items())
 
 
 def _outcome(
