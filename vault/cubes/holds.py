@@ -21,7 +21,6 @@ from vault.models import Cube, Hold
 from vault.models.cube import CubeQuerySet
 from vault.vocabulary import HoldKind
 
-ANY_HELD = "SELECT EXISTS (SELECT 1 FROM unnest(%s::uuid[]) AS cube (id) WHERE vault_cube_is_held(%s, cube.id))"
 HELD_AMONG = "SELECT cube.id FROM unnest(%s::uuid[]) AS cube (id) WHERE vault_cube_is_held(%s, cube.id)"
 ANY_QUERY = "SELECT EXISTS (SELECT 1 FROM vault_hold WHERE tenant_id = %s AND kind = %s)"
 COVER = """
@@ -40,10 +39,8 @@ class HoldTerms:
 
 def refuse_held(actor: Actor, cube_ids: Sequence[UUID]) -> None:
     """Raise Held if a freeze or a legal hold protects any of these cubes. One query."""
-    with connection.cursor() as cursor:
-        cursor.execute(ANY_HELD, [list(cube_ids), actor.tenant_id])
-        if cursor.fetchone()[0]:
-            raise Held
+    if held_among(actor, cube_ids):
+        raise Held
 
 
 def held_among(actor: Actor, cube_ids: Iterable[UUID]) -> set[UUID]:
