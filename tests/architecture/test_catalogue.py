@@ -1,11 +1,11 @@
 """Tests of tenant separation in the database's catalogue; each removed protection must be reported."""
 
 import psycopg
-import pytest
 from django.apps import apps
 from django.db.models import ForeignKey
 
 from tests.architecture.catalogue import OF_PERSONS, findings, tenant_tables
+from tests.harness.cases import each_case
 from tests.harness.databases import Clone
 
 HOLES = [
@@ -81,7 +81,7 @@ def test_it_reports_every_hole(clone: Clone) -> None:
             assert any(finding in one for one in reported), f"{statement}: {reported}"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("statement", "finding"),
     [
         ("ALTER ROLE memos_app BYPASSRLS", "role too much"),

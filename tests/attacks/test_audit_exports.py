@@ -17,6 +17,7 @@ from governance.keys.tables import AUDIT_SIGNING
 from governance.vocabulary import ExportFormat
 from tests.factories import World
 from tests.governance.audit.logs import log_make
+from tests.harness.cases import each_case
 
 BOTH = pytest.mark.parametrize("form", list(ExportFormat))
 
@@ -86,7 +87,7 @@ def test_a_forged_list_of_what_was_left_out_is_refused(world: World, tmp_path: P
         verify(world, export)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "change", [{"filters": {"verb": "memory.read"}}, {"upto_seq": 20}, {"after_seq": 1}, {"entries": 1}, {"slug": "x"}]
 )
 def test_a_changed_manifest_is_refused(world: World, tmp_path: Path, change: Mapping[str, object]) -> None:

@@ -17,6 +17,7 @@ from memos_web.handler import ThreadedHandler
 from memos_web.slots import Busy
 from tests.factories import World
 from tests.governance.web.visitors import signed_in
+from tests.harness.cases import each_case
 
 KIB = 1024
 PART = 64 * KIB
@@ -82,8 +83,8 @@ def _session(client: Client) -> str:
     return f"sessionid={client.cookies['sessionid'].value}"
 
 
-@pytest.mark.parametrize("announced", [True, False])
-@pytest.mark.parametrize("path", ["/healthz", "/sign-in/", "/api/v1/memories/", "/api/v1/nowhere/", "/language/"])
+@each_case("announced", [True, False])
+@each_case("path", ["/healthz", "/sign-in/", "/api/v1/memories/", "/api/v1/nowhere/", "/language/"])
 def test_large_body_of_a_stranger_is_refused_unread(handler: ThreadedHandler, path: str, announced: bool) -> None:
     status, problem, sender = _send(handler, path, HUGE, announced=announced)
     assert (status, problem["code"]) == (413, "too_large")

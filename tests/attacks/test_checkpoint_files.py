@@ -12,6 +12,7 @@ from governance.audit.signing import checkpoint_folder, checkpoint_write, checkp
 from governance.audit.verifier import Unreadable
 from tests.factories import World
 from tests.governance.audit.logs import entries_make, log_make, seal_all
+from tests.harness.cases import each_case
 
 
 def verify(*arguments: str) -> dict[str, Any]:
@@ -27,7 +28,7 @@ def checkpoint_file(world: World) -> Path:
     return path
 
 
-@pytest.mark.parametrize("left", [1, 40, 200, -2, -1])
+@each_case("left", [1, 40, 200, -2, -1])
 def test_a_torn_last_line_is_reported_and_repaired_by_the_next_write(world: World, left: int) -> None:
     """left: the bytes of the last line that reached the disk; the last case lacks the line end alone."""
     log_make(world.alice.actor, 60)

@@ -16,6 +16,7 @@ from tests.governance.access.decisions.test_mutants import broken
 from tests.governance.access.grants.test_grants import given
 from tests.governance.mutants import mutant
 from tests.governance.web.visitors import signed_in
+from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract, contract
 from tests.vault.chat.test_model import answers_with
 from tests.vault.outbox import run_jobs
@@ -87,7 +88,7 @@ def withdraw(way: str, memory_id: str, owner: Contract, root: psycopg.Connection
 WAYS = ("delete", "purge", "redact", "expire")
 
 
-@pytest.mark.parametrize("way", WAYS)
+@each_case("way", WAYS)
 def test_a_withdrawn_memory_leaves_nothing_in_answers_that_quote_it_or_rest_on_it(
     alice: Contract, model: HTTPServer, superuser: Superuser, way: str
 ) -> None:
@@ -108,8 +109,8 @@ def test_a_withdrawn_memory_leaves_nothing_in_answers_that_quote_it_or_rest_on_i
     assert not [reply for reply in everything if SECRET in reply.body.decode()]
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize(
+@each_case("way", WAYS)
+@each_case(
     ("fact", "question", "verdict"),
     [
         ("Marta is allergic to peanuts.", "Is Marta allergic to peanuts?", "Yes. "),

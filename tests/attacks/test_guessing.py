@@ -14,6 +14,7 @@ from governance.accounts.rules import Limits
 from tests.factories import API, World
 from tests.governance.accounts.people import PASSWORD, audited, browser, give_password, is_in, mailed_link, sign_in
 from tests.governance.filling import drain
+from tests.harness.cases import each_case
 
 Superuser = Callable[[], psycopg.Connection]
 FREE_BY_ACCOUNT = 20
@@ -69,7 +70,7 @@ def _guess_from_everywhere(email: str) -> list[int]:
     return [_try(_at(f"198.51.{n}.9"), email) for n in range(FREE_BY_ACCOUNT + 1)]
 
 
-@pytest.mark.parametrize("email", ["alice@acme.example", "nobody@acme.example"])
+@each_case("email", ["alice@acme.example", "nobody@acme.example"])
 def test_guesses_from_many_addresses_are_counted_for_the_account(world: World, counter: None, email: str) -> None:
     assert _guess_from_everywhere(email) == [422] * FREE_BY_ACCOUNT + [429]
 

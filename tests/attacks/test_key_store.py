@@ -21,6 +21,7 @@ from governance.tenants.services import tenant_keys_rotate
 from tests.factories import World, client_for
 from tests.governance.keys.stores import MemoryRegistry, store_at
 from tests.governance.web.visitors import link_for, signed_in
+from tests.harness.cases import each_case
 from tests.harness.databases import Clone
 from tests.harness.product import RunningServer, installation
 from tests.harness.servers import ROOT, Servers
@@ -68,7 +69,7 @@ LOSSES = {
     replace_by_an_empty_database: DAMAGED,
     replace_by_another: FOREIGN,
 }
-losses = pytest.mark.parametrize(("lose", "reason"), LOSSES.items(), ids=lambda one: getattr(one, "__name__", ""))
+losses = each_case(("lose", "reason"), LOSSES.items(), ids=lambda one: getattr(one, "__name__", ""))
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from governance.audit.reading.transports import Pushed, deliver
 from governance.outbound import Refused, Undelivered
 from governance.outgoing import OutgoingSession
 from governance.vocabulary import SinkKind
+from tests.harness.cases import each_case
 from tests.harness.evidence import Evidence
 from vault.providers.openai_endpoint import Endpoint
 from vault.providers.openai_llm import OpenAiLlm
@@ -284,7 +285,7 @@ def test_a_refused_model_tells_the_setting(names: dict[str, list[str]]) -> None:
 # Broken on purpose
 
 
-@pytest.mark.parametrize("block", [str(block) for block in (*outbound.SPECIAL_IPV4, *outbound.SPECIAL_IPV6)])
+@each_case("block", [str(block) for block in (*outbound.SPECIAL_IPV4, *outbound.SPECIAL_IPV6)])
 def test_a_block_that_is_left_out_shows(monkeypatch: pytest.MonkeyPatch, block: str) -> None:
     """The address that shows lies in no other block of the list."""
     for name in ("SPECIAL_IPV4", "SPECIAL_IPV6"):

@@ -10,6 +10,7 @@ import pytest
 from governance.time_range import FIRST_YEAR, LAST_YEAR
 from tests.factories import World
 from tests.governance.web.visitors import signed_in
+from tests.harness.cases import each_case
 from vault.lexicon.resolved_dates import EARLIEST_YEAR, LATEST_YEAR, dates_written
 from vault.reader.rules import read_statements
 
@@ -84,8 +85,8 @@ def test_the_first_and_the_last_time_show_in_every_zone(world: World, superuser:
     assert set(statuses.values()) == {200}, statuses
 
 
-@pytest.mark.parametrize("year", [FIRST_YEAR, EARLIEST_YEAR, LATEST_YEAR, LAST_YEAR])
-@pytest.mark.parametrize(
+@each_case("year", [FIRST_YEAR, EARLIEST_YEAR, LATEST_YEAR, LAST_YEAR])
+@each_case(
     "text",
     [
         "I moved here 999 years ago.",

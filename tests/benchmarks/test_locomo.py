@@ -63,9 +63,8 @@ def test_json_of_another_layout_is_reported_in_one_line(tmp_path: Path, content:
     assert "\n" not in str(told.value)
 
 
+@pytest.mark.apart(DEVELOPMENT_HALF.exists(), "the files of LoCoMo beside this checkout")
 def test_the_development_half_is_read_whole() -> None:
-    if not DEVELOPMENT_HALF.exists():
-        pytest.skip("*** NO DEVELOPMENT DATA BESIDE THIS CHECKOUT: LoCoMo itself was not read ***")
     found = conversations(DEVELOPMENT_HALF)
     assert {one.id for one in found} == {"conv-26", "conv-30", "conv-41", "conv-42", "conv-43"}
     for one in found:

@@ -12,6 +12,7 @@ import pytest
 from benchmarks.client import BenchmarkError
 from benchmarks.report import RESULTS, Timing, refuse_unwritable, timing, write
 from benchmarks.tables import markdown
+from tests.harness.cases import each_case
 
 KEPT = sorted(RESULTS.glob("*.json"))
 
@@ -59,7 +60,7 @@ def test_a_result_names_neither_folders_nor_the_build_of_a_kernel(
     assert kept["machine"]["system"] == "Linux 6.1"
 
 
-@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.name)
+@each_case("path", KEPT, ids=lambda path: path.name)
 def test_committed_results_name_no_folder_and_no_kernel_build(path: Path) -> None:
     assert names_no_place(json.loads(path.read_text(encoding="utf-8")))
 

@@ -17,8 +17,8 @@ DESK, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
 LOOKS = [
     pytest.param({"color_scheme": "light", "viewport": DESK}, id="light-desk"),
     pytest.param({"color_scheme": "dark", "viewport": PHONE}, id="dark-phone"),
-    pytest.param({"color_scheme": "dark", "viewport": DESK}, id="dark-desk", marks=pytest.mark.full_size),
-    pytest.param({"color_scheme": "light", "viewport": PHONE}, id="light-phone", marks=pytest.mark.full_size),
+    pytest.param({"color_scheme": "dark", "viewport": DESK}, id="dark-desk", marks=pytest.mark.full),
+    pytest.param({"color_scheme": "light", "viewport": PHONE}, id="light-phone", marks=pytest.mark.full),
 ]
 
 

@@ -104,7 +104,7 @@ def complaints_of(page: Page, look: tuple[str, str]) -> list[str]:
     "looks",
     [
         pytest.param([DESK_LIGHT, PHONE_DARK], id="light-desk-dark-phone"),
-        pytest.param(EVERY_LOOK, id="every-look", marks=pytest.mark.full_size),
+        pytest.param(EVERY_LOOK, id="every-look", marks=pytest.mark.full),
     ],
 )
 def test_no_page_has_a_serious_finding_or_complains(

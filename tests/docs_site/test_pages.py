@@ -8,6 +8,7 @@ from django.test import Client
 
 from tests.factories import World
 from tests.governance.web.visitors import signed_in
+from tests.harness.cases import each_case
 from vault.web.docs_markdown import document_read
 from vault.web.docs_pages import ROOT, SECTIONS, neighbours, page_files
 
@@ -48,7 +49,7 @@ def test_every_guide_is_listed() -> None:
     assert guides <= {entry.address for entry in SECTIONS[0].entries}
 
 
-@pytest.mark.parametrize("address", ["nope", "guides", "../README", "README.md", "guides/first-memory.md", "%2e%2e/x"])
+@each_case("address", ["nope", "guides", "../README", "README.md", "guides/first-memory.md", "%2e%2e/x"])
 def test_unknown_page_is_404(address: str, world: World) -> None:
     assert Client().get(f"/docs/{address}/").status_code == 404
 

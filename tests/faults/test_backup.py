@@ -31,7 +31,7 @@ def server(servers: Servers) -> Iterator[RunningServer]:
         yield server
 
 
-@pytest.fixture(params=["folder", pytest.param("s3", marks=pytest.mark.full_size)])
+@pytest.fixture(params=["folder", pytest.param("s3", marks=pytest.mark.full)])
 def store(request: pytest.FixtureRequest, server: RunningServer) -> Iterator[BlobStore]:
     """The blob store of the installation."""
     if request.param == "folder":

@@ -8,6 +8,7 @@ import pytest
 from memos_web.config import LONGEST_SOCKET_PATH, ConfigError, read_config
 from memos_web.installation import address_write, missing, public_url, secrets_make
 from memos_web.settings.databases import broker_address, databases, redis_address
+from tests.harness.cases import each_case
 from tests.harness.servers import ROOT
 
 KEY = base64.b64encode(bytes(32)).decode()
@@ -85,7 +86,7 @@ def test_other_programs_settings_are_none_of_its_business() -> None:
     assert read_config({"PATH": "/bin", "NOT_MEMOS_PORT": "x"}).port == 8000
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "value"),
     [
         ("MEMOS_PORT", "0"),

@@ -14,6 +14,7 @@ from memos_web import metrics
 from memos_web.config import ConfigError, read_config
 from memos_web.embedded.folders import folder_empty
 from tests.factories import World
+from tests.harness.cases import each_case
 
 TOKEN = "a token of sixteen and more".replace(" ", "-")
 ROOT = Path(settings.BASE_DIR)
@@ -36,7 +37,7 @@ def test_metrics_without_a_configured_token_are_not_there(world: World) -> None:
     assert Client(headers={"authorization": "Bearer "}).get("/metrics").status_code == 404
 
 
-@pytest.mark.parametrize("sent", ["", "Bearer", "Bearer wrong", f"Token {TOKEN}", f"Bearer {TOKEN}x"])
+@each_case("sent", ["", "Bearer", "Bearer wrong", f"Token {TOKEN}", f"Bearer {TOKEN}x"])
 def test_metrics_with_another_token_are_refused(world: World, sent: str) -> None:
     with override_settings(METRICS_TOKEN=TOKEN):
         assert Client(headers={"authorization": sent}).get("/metrics").status_code == 401

@@ -18,6 +18,7 @@ from governance.outgoing import (
     public_address,
     url_usable,
 )
+from tests.harness.cases import each_case
 from tests.harness.product import wait_until
 
 INSIDE = [
@@ -79,7 +80,7 @@ def inside() -> Iterator[ThreadingHTTPServer]:
     thread.join(timeout=5)
 
 
-@pytest.mark.parametrize("host", INSIDE)
+@each_case("host", INSIDE)
 def test_no_address_of_the_inside_is_connected_to(host: str) -> None:
     with pytest.raises(AddressRefused):
         public_address(host, 443)

@@ -15,6 +15,7 @@ from governance.database import acting
 from governance.ids import uuid7
 from governance.prepared import in_one_go, prepared_cursor, sql_array
 from tests.factories import World
+from tests.harness.cases import each_case
 
 VALUES: list[tuple[str, Any]] = [
     ("uuid", UUID(int=7)),
@@ -32,7 +33,7 @@ VALUES: list[tuple[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "value"), VALUES)
+@each_case(("kind", "value"), VALUES)
 def test_a_value_comes_back_as_it_was_sent(world: World, kind: str, value: Any) -> None:
     with acting(world.alice.actor), prepared_cursor() as cursor:
         cursor.execute(f"SELECT %s::{kind}, %s::{kind} IS NULL", [value, value])

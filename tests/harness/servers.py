@@ -140,19 +140,13 @@ class ServersPlugin:
         node.workerinput["memos_servers"] = str(self.folder())  # type: ignore[attr-defined]
 
     def pytest_unconfigure(self) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Stop the servers, if they run."""
         if self.run is not None:
             self.run.stop()
             self.run = None
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--full-size", action="store_true", help="run the promises at their full size; takes long")
-
-
-@pytest.fixture(scope="session")
-def full_size(pytestconfig: pytest.Config) -> bool:
-    """Return whether this run uses the full sizes of the promises."""
-    return bool(pytestconfig.getoption("--full-size"))
 
 
 def pytest_configure(config: pytest.Config) -> None:

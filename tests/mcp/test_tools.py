@@ -9,6 +9,7 @@ from mcp_types import TextResourceContents
 
 from governance.vocabulary import Scope
 from tests.factories import World, key_for
+from tests.harness.cases import each_case
 from tests.mcp.agent import Agent, as_agent
 from tests.vault.api.contract import Contract, contract
 from tests.vault.packs.making import offered, subscribed
@@ -161,7 +162,7 @@ def test_scopes_of_a_key_hold(world: World) -> None:
     assert "forbidden" in as_agent(key.text, act)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "arguments", "says"),
     [
         ("get_memory", {"memory_id": "00000000-0000-7000-8000-000000000000"}, "not_found"),

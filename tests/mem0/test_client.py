@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import os
-import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -13,17 +11,16 @@ import httpx
 import pytest
 
 from tests.harness.product import RunningServer
+from tests.mem0.package import mem0_module
 
 pytestmark = pytest.mark.long
-
-# The package writes a folder and calls home when it is imported, unless it is told otherwise.
-os.environ |= {"MEM0_DIR": tempfile.mkdtemp(prefix="mem0-"), "MEM0_TELEMETRY": "False"}
-mem0 = pytest.importorskip("mem0", reason="*** mem0ai IS NOT INSTALLED: ITS CLIENT IS NOT TRIED ***")
 
 
 @pytest.fixture
 def client(running_server: RunningServer) -> Iterator[Any]:
-    made = mem0.MemoryClient(api_key=running_server.first_run["api_key"], host=f"{running_server.base_url}/mem0")
+    made = mem0_module().MemoryClient(
+        api_key=running_server.first_run["api_key"], host=f"{running_server.base_url}/mem0"
+    )
     yield made
     made.client.close()
 
@@ -99,7 +96,7 @@ def test_batches_change_and_delete(client: Any) -> None:
 def test_asynchronous_client_adds_and_filters_by_date(running_server: RunningServer) -> None:
     async def act() -> list[set[str]]:
         host = f"{running_server.base_url}/mem0"
-        async with mem0.AsyncMemoryClient(api_key=running_server.first_run["api_key"], host=host) as client:
+        async with mem0_module().AsyncMemoryClient(api_key=running_server.first_run["api_key"], host=host) as client:
             await client.add("I bought a canoe.", user_id="ines", infer=False)
             ours = {"user_id": "ines"}
             filters = [
@@ -125,7 +122,7 @@ def test_what_has_no_equal_is_an_error_that_says_so(client: Any) -> None:
 
 def test_a_wrong_key_is_refused_when_the_client_is_made(running_server: RunningServer) -> None:
     with httpx.Client() as http, pytest.raises(ValueError, match="API key"):
-        mem0.MemoryClient(api_key="mos_wrong", host=f"{running_server.base_url}/mem0", client=http)
+        mem0_module().MemoryClient(api_key="mos_wrong", host=f"{running_server.base_url}/mem0", client=http)
 
 
 @pytest.mark.parametrize("body", [b"{", b"[]", b'{"query": "x", "filters": 7}', b'{"query": "x", "top_k": "many"}'])

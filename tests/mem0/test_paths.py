@@ -2,8 +2,6 @@
 
 import asyncio
 import inspect
-import os
-import tempfile
 from typing import Any
 
 import httpx
@@ -11,11 +9,7 @@ import pytest
 from starlette.routing import compile_path
 
 from memos_web.mem0.app import MEM0
-
-# The package writes a folder and calls home when it is imported, unless it is told otherwise.
-os.environ |= {"MEM0_DIR": tempfile.mkdtemp(prefix="mem0-"), "MEM0_TELEMETRY": "False"}
-mem0 = pytest.importorskip("mem0", reason="*** mem0ai IS NOT INSTALLED: ITS CLIENT IS NOT TRIED ***")
-project = pytest.importorskip("mem0.client.project")
+from tests.mem0.package import mem0_module
 
 PROJECT = "/api/v1/orgs/organizations/o/projects/p/"
 CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
@@ -64,7 +58,7 @@ class Recorded:
         transport = httpx.MockTransport(self._answer)
         self._is_blocking = kind == "MemoryClient"
         http = (httpx.Client if self._is_blocking else httpx.AsyncClient)(transport=transport)
-        self.client = getattr(mem0, kind)(api_key="k", host="http://memos.example/mem0", client=http)
+        self.client = getattr(mem0_module(), kind)(api_key="k", host="http://memos.example/mem0", client=http)
         self.requests.clear()
 
     def call(self, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> None:
@@ -88,7 +82,7 @@ def recorded(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     def validate(client: Any) -> None:
         client.org_id, client.project_id = "o", "p"
 
-    monkeypatch.setattr(mem0.AsyncMemoryClient, "_validate_api_key", validate)
+    monkeypatch.setattr(mem0_module().AsyncMemoryClient, "_validate_api_key", validate)
     return Recorded(request.param)
 
 
@@ -118,7 +112,10 @@ def test_every_method_of_the_client_is_in_one_of_the_tables(kind: str) -> None:
     def methods_of(owner: Any) -> set[str]:
         return {name for name, _ in inspect.getmembers(owner, inspect.isfunction) if not name.startswith("_")}
 
-    projects = {"MemoryClient": project.Project, "AsyncMemoryClient": project.AsyncProject}
+    projects = {
+        "MemoryClient": mem0_module("mem0.client.project").Project,
+        "AsyncMemoryClient": mem0_module("mem0.client.project").AsyncProject,
+    }
     known = CALLS.keys() | CALLS_WITHOUT_EQUAL.keys() | REFUSED_BY_THE_CLIENT
-    assert methods_of(getattr(mem0, kind)) == {name for name in known if "." not in name}
+    assert methods_of(getattr(mem0_module(), kind)) == {name for name in known if "." not in name}
     assert {f"project.{name}" for name in methods_of(projects[kind])} == {name for name in known if "." in name}

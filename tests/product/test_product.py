@@ -12,6 +12,7 @@ from memos_web.product.app import PRODUCT
 from memos_web.product.translation import added, filters_of, limits_of, searched
 from memos_web.protocols import NotTranslated, WithProtocol
 from tests.factories import World, key_for
+from tests.harness.cases import each_case
 
 PORTO = {"role": "user", "content": "My sister Mia lives in Porto.", "chat_time": "2026-11-01T10:00:00"}
 
@@ -107,7 +108,7 @@ def test_without_the_right_nothing_is_added_or_read(world: World) -> None:
     assert sent(world, "alice", "POST", "/search", {"query": "Mia"}, key="mos_wrong")[0] == 401
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("path", "body", "word"),
     [
         ("/add", {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "text alone"),

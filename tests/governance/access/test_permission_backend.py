@@ -13,6 +13,7 @@ from governance.errors import NotFound
 from governance.models import User
 from governance.vocabulary import Action
 from tests.factories import Person, World
+from tests.harness.cases import each_case
 from vault.models import Cube, Namespace
 
 PEOPLE = ("olivia", "alice", "bob", "ada", "charlie")
@@ -58,7 +59,7 @@ def memories(world: World) -> list[Cube]:
     return [cube_of(world, one) for one in ids]
 
 
-@pytest.mark.parametrize("who", PEOPLE)
+@each_case("who", PEOPLE)
 def test_has_perm_answers_what_the_engine_answers(world: World, memories: list[Cube], who: str) -> None:
     person = world.person(who)
     user = user_of(person)

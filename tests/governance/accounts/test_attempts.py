@@ -9,6 +9,7 @@ from django.test import override_settings
 from governance.accounts.attempts import attempt_count, attempts_forget, counted_here_forget
 from governance.accounts.rules import Limits, wait_after
 from governance.errors import TooManyAttempts
+from tests.harness.cases import each_case
 
 pytestmark = pytest.mark.usefixtures("database")  # the names of counters are hashed with a key of the key store
 LIMITS = Limits(free=5, first_wait=30, longest_wait=3600)
@@ -89,7 +90,7 @@ def test_each_of_several_processes_allows_its_share_without_redis() -> None:
         attempt_count("place", "somebody")
 
 
-@pytest.mark.parametrize(("tries", "wait"), [(1, 0), (4, 0), (5, 30), (6, 60), (7, 120), (12, 3600), (10_000, 3600)])
+@each_case(("tries", "wait"), [(1, 0), (4, 0), (5, 30), (6, 60), (7, 120), (12, 3600), (10_000, 3600)])
 def test_waiting_doubles_up_to_an_end(tries: int, wait: int) -> None:
     assert wait_after(tries, LIMITS) == wait
 

@@ -27,6 +27,7 @@ from tests.governance.accounts.oidc_server import CLIENT_ID, OTHER_KEY, SECRET, 
 from tests.governance.accounts.people import audited, browser, code_of, is_in, set_up_factor
 from tests.governance.tables import everything
 from tests.governance.web.visitors import signed_in
+from tests.harness.cases import each_case
 
 Superuser = Callable[[], psycopg.Connection]
 
@@ -135,7 +136,7 @@ BROKEN_JOURNEYS: dict[str, Callable[[OidcServer, Client], Any]] = {
 }
 
 
-@pytest.mark.parametrize("fault", BROKEN_JOURNEYS)
+@each_case("fault", BROKEN_JOURNEYS)
 def test_a_journey_that_was_not_begun_here_leads_nowhere(registered: OidcServer, fault: str) -> None:
     client = browser()
     assert BROKEN_JOURNEYS[fault](registered, client).status_code == 403
@@ -152,7 +153,7 @@ BAD_TOKENS: dict[str, dict[str, object]] = {
 }
 
 
-@pytest.mark.parametrize("fault", BAD_TOKENS)
+@each_case("fault", BAD_TOKENS)
 def test_an_id_token_that_is_not_right_lets_nobody_in(registered: OidcServer, fault: str) -> None:
     registered.token = BAD_TOKENS[fault]
     client = browser()
@@ -173,7 +174,7 @@ def test_a_server_that_calls_itself_otherwise_is_not_believed(registered: OidcSe
     assert browser().get("/sign-in/acme/go/").status_code == 403
 
 
-@pytest.mark.parametrize(
+@each_case(
     "claims",
     [
         {"sub": "s", "email": "alice@acme.example", "email_verified": False},
@@ -291,7 +292,7 @@ def test_a_key_registers_none(world: World, server: OidcServer) -> None:
         provider_save(actor=world.olivia.key_actor(), draft=_draft(server))
 
 
-@pytest.mark.parametrize(
+@each_case(
     "changes",
     [
         {"issuer": "ftp://x.example"},

@@ -13,6 +13,7 @@ from governance.jobs.schedules import ScheduleDraft, schedule_create
 from tests.factories import Person, World
 from tests.governance.filling import Filled, fill
 from tests.governance.web.visitors import link_for, signed_in
+from tests.harness.cases import each_case
 
 Superuser = Callable[[], psycopg.Connection]
 LISTS = (
@@ -58,7 +59,7 @@ def both(world: World) -> tuple[Filled, Filled]:
     return fill(world.olivia, "nightingale"), fill(world.charlie, "turnstone")
 
 
-@pytest.mark.parametrize("who", ["alice", "bob", "olivia", "charlie"])
+@each_case("who", ["alice", "bob", "olivia", "charlie"])
 def test_who_is_no_operator_finds_no_admin(world: World, who: str) -> None:
     client = signed_in(world.person(who))
     for address in ["/admin/", *(f"/admin/{one}/" for one in LISTS)]:
@@ -111,7 +112,7 @@ def test_content_and_sealed_columns_stand_on_no_page(
             assert "sealed" not in page.content.decode(), address
 
 
-@pytest.mark.parametrize(
+@each_case(
     "asked",
     [
         "sealed_request__startswith=a",

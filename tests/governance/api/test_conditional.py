@@ -2,9 +2,8 @@
 
 from typing import Any
 
-import pytest
-
 from tests.factories import World
+from tests.harness.cases import each_case
 
 MADE = [
     ("memories/", {"content": "The heron stands."}, "memories/"),
@@ -16,7 +15,7 @@ MADE = [
 ]
 
 
-@pytest.mark.parametrize(("address", "body", "found_at"), MADE, ids=[one[0] for one in MADE])
+@each_case(("address", "body", "found_at"), MADE, ids=[one[0] for one in MADE])
 def test_made_thing_is_read_at_its_location(world: World, address: str, body: dict[str, Any], found_at: str) -> None:
     olivia = world.client("olivia")
     if "ids" in body:
@@ -43,7 +42,7 @@ def test_several_made_at_once_have_no_location(world: World) -> None:
     assert "Location" not in made.headers
 
 
-@pytest.mark.parametrize("offered", ['"1"', 'W/"1"', '"7", "1"', "*"])
+@each_case("offered", ['"1"', 'W/"1"', '"7", "1"', "*"])
 def test_memory_that_has_not_changed_is_not_sent_again(world: World, offered: str) -> None:
     memory = _added(world)
     again = world.client("alice").get(f"memories/{memory['id']}/", if_none_match=offered)

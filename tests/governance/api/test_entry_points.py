@@ -11,6 +11,7 @@ from governance.models import AuditEntry
 from governance.tenants.services import command_line_actor, sign_in_link_create
 from governance.vocabulary import Outcome
 from tests.factories import World
+from tests.harness.cases import each_case
 
 
 def signed_in(world: World) -> Client:
@@ -54,7 +55,7 @@ def test_the_schema_has_one_version_whatever_is_asked(world: World, version: str
     assert "Set-Cookie" not in reply["Content-Disposition"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "filters",
     [
         {"importance": {"gt": 10**400}},

@@ -16,6 +16,7 @@ from tests.governance.accounts.people import audited
 from tests.governance.personas.test_personas import made
 from tests.governance.tables import everything
 from tests.governance.web.visitors import signed_in
+from tests.harness.cases import each_case
 from tests.vault.api.contract import MISSING, Contract, contract, fields_at_fault, without_id
 
 Superuser = Callable[[], psycopg.Connection]
@@ -96,7 +97,7 @@ def test_the_audit_log_says_what_a_key_was_bound_to_by_id_and_nothing_that_was_t
     assert not any(word in str(told) for word in ("team", "clinic", "not/yet", "treatment"))
 
 
-@pytest.mark.parametrize(("who", "status"), [("bob", 403), ("alice", 403), ("ada", 403), ("charlie", 404)])
+@each_case(("who", "status"), [("bob", 403), ("alice", 403), ("ada", 403), ("charlie", 404)])
 def test_who_may_not_binds_nothing(world: World, superuser: Superuser, who: str, status: int) -> None:
     caller, connection = contract(world, who), superuser()
     before = _but_denials(everything(connection))
@@ -196,7 +197,7 @@ def test_a_key_that_manages_keys_widens_nothing_not_even_itself(
     assert key.patch(own, narrower).status == 200
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("wrong", "field"),
     [
         ({"persona": "nobody"}, "persona"),

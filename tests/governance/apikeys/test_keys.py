@@ -22,6 +22,7 @@ from tests.factories import World, actor_of, client_for, key_for, person_add
 from tests.governance.accounts.people import audited
 from tests.governance.tables import everything
 from tests.governance.web.visitors import signed_in
+from tests.harness.cases import each_case
 from tests.vault.api.contract import MISSING, Contract, without_id
 
 Superuser = Callable[[], psycopg.Connection]
@@ -181,7 +182,7 @@ def test_a_key_made_without_a_member_is_the_callers_own(world: World) -> None:
     assert made.json["member"]["email"] == "olivia@acme.example"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "body",
     [
         {},

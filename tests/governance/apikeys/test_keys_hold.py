@@ -246,10 +246,9 @@ def test_difference_between_two_samples_is_detected() -> None:
     assert auc([1, 1], [2, 2]) == 0.0
 
 
-def test_existing_prefix_cannot_be_recognised_by_time(world: World, full_size: bool, evidence: Evidence) -> None:
-    """Runs at full size only: with few samples the noise of a busy machine hides any difference."""
-    if not full_size:
-        pytest.skip("needs many samples: run with --full-size")
+@pytest.mark.full
+def test_existing_prefix_cannot_be_recognised_by_time(world: World, evidence: Evidence) -> None:
+    """Takes many samples: with few the noise of a busy machine hides any difference."""
     known = world.alice.key.text[:-2] + "xx"
     unknown = known.replace(world.alice.key.prefix, "0123456789ab")
     _times(selectors, known, unknown, 500)

@@ -14,6 +14,7 @@ from governance.audit.signing import checkpoint_folder, checkpoints_outside
 from governance.audit.verification import log_verify
 from tests.factories import World
 from tests.governance.audit.logs import Bender, entries_make, log_make, seal_all
+from tests.harness.cases import each_case
 from tests.harness.evidence import Evidence
 
 Superuser = Callable[[], psycopg.Connection]
@@ -93,7 +94,7 @@ NO_SEAL = (
 )
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [b"", b"not json", b"{}", b'{"format": "memos-checkpoint-1"}', b"\xff", f'{NO_SEAL}"signature": ""}}'.encode()],
 )

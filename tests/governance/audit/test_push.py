@@ -28,6 +28,7 @@ from governance.vocabulary import Outcome, SinkKind, Verb
 from tests.factories import World
 from tests.governance.audit.logs import entries_make, seal_all
 from tests.governance.tables import everything
+from tests.harness.cases import each_case
 from tests.vault.api.contract import contract, fields_at_fault
 
 Superuser = Callable[[], psycopg.Connection]
@@ -280,7 +281,7 @@ def test_sink_secret_is_sealed_and_shown_to_nobody(world: World, superuser: Supe
     assert _stored(world, view.id).sealed_secret is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("kind", "address", "secret"),
     [
         (SinkKind.WEBHOOK, "ftp://log.example", SECRET),
@@ -341,7 +342,7 @@ def test_nothing_is_sent_to_an_address_that_is_not_public(world: World, host: st
     assert _stored(world, sink).last_error.endswith("is no public address")
 
 
-@pytest.mark.parametrize("scheme", ["https", "syslog+tls", "syslog+tcp", "syslog+udp"])
+@each_case("scheme", ["https", "syslog+tls", "syslog+tcp", "syslog+udp"])
 def test_nor_is_it_saved(world: World, superuser: Superuser, scheme: str) -> None:
     kind, secret = (SinkKind.WEBHOOK, SECRET) if scheme == "https" else (SinkKind.SYSLOG, "")
     before = everything(superuser())

@@ -6,7 +6,6 @@ from contextlib import suppress
 from itertools import pairwise
 
 import psycopg
-import pytest
 from django.db import connections
 from django.test import override_settings
 
@@ -21,6 +20,7 @@ from governance.models import AuditCheckpoint, AuditEntry, AuditSeal, AuditUnsea
 from governance.vocabulary import Verb
 from tests.factories import Person, World
 from tests.governance.audit.logs import entries_make, first_fault, seal_all
+from tests.harness.cases import each_case
 from tests.harness.product import wait_until
 
 Superuser = Callable[[], psycopg.Connection]
@@ -181,7 +181,7 @@ def test_a_checkpoint_is_signed_and_lies_outside_the_database_for_its_owner_only
     assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
 
 
-@pytest.mark.parametrize("field", ["seq", "chain_hash", "at", "tenant", "key", "signature"])
+@each_case("field", ["seq", "chain_hash", "at", "tenant", "key", "signature"])
 def test_a_checkpoint_that_was_changed_in_any_field_is_not_signed(world: World, field: str) -> None:
     seal_all(world.acme.id)
     (checkpoint,) = checkpoints_outside(world.acme.id)

@@ -13,6 +13,7 @@ from governance.jobs.cron import next_run
 from governance.tasks import schedules_start_task
 from tests.factories import World
 from tests.governance.web.visitors import signed_in
+from tests.harness.cases import each_case
 from tests.vault.api.contract import MISSING, Contract, fields_at_fault
 from tests.vault.outbox import run_jobs
 
@@ -122,7 +123,7 @@ def test_a_schedule_of_someone_without_the_right_any_more_is_disabled(
     assert row.fetchone() == (False, None)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("body", "field"),
     [
         ({"kind": "memories.add"}, "kind"),

@@ -9,6 +9,7 @@ from governance.privacy.pii.folding import folded
 from governance.privacy.pii.pii_ranges import Span, redacted, settled
 from governance.privacy.pii.secrets import entropy
 from governance.vocabulary import PiiKind
+from tests.harness.cases import each_case
 
 REGIONS = ("CN", "US", "GB")
 LONGEST = 30_000
@@ -20,7 +21,7 @@ def detected(text: str, *, regions: tuple[str, ...] = REGIONS) -> list[tuple[str
     return [(str(span.kind), text[span.start : span.end]) for span in PatternDetector(regions).find(text)]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "values"),
     [
         ("银行卡4111111111111111吗", [("card", "4111111111111111")]),
@@ -122,7 +123,7 @@ HOSTILE = (
 )
 
 
-@pytest.mark.parametrize("unit", HOSTILE)
+@each_case("unit", HOSTILE)
 def test_no_text_makes_it_long(unit: str) -> None:
     """Each a text of the longest size; in processor time, whatever else the machine does."""
     detector = PatternDetector(REGIONS)

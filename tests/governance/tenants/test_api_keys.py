@@ -12,6 +12,7 @@ from governance.tenants.selectors import actor_by_key
 from governance.vocabulary import Scope
 from tests.factories import Person, World, client_for, key_for
 from tests.governance.tables import everything
+from tests.harness.cases import each_case
 
 Superuser = Callable[[], psycopg.Connection]
 MOMENT_PAST = "2020-01-01T00:00:00Z"
@@ -112,7 +113,7 @@ def test_a_key_is_in_no_table_and_no_log(world: World, superuser: Superuser, cap
     assert secret not in repr(world.alice.key_actor())
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("scope", "allowed"),
     [
         (Scope.MEMORIES_READ, {"list", "search"}),

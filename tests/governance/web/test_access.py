@@ -14,6 +14,7 @@ from tests.factories import World, person_add
 from tests.governance.access.grants.test_grants import _but_denials
 from tests.governance.tables import everything
 from tests.governance.web.visitors import signed_in, statements
+from tests.harness.cases import each_case
 
 Superuser = Callable[[], psycopg.Connection]
 
@@ -128,7 +129,7 @@ def test_who_may_not_share_sees_and_gives_nothing(
     assert _but_denials(everything(database)) == before
 
 
-@pytest.mark.parametrize(
+@each_case(
     "wrong",
     [{"holder": "planet:x"}, {"holder": "member:x"}, {"action": "eat"}, {"effect": "?"}, {"expires_at": "soon"},
      {"expires_at": "2001-01-01T00:00"}, {"address": "nowhere"}, {"from": "8"}],

@@ -24,6 +24,7 @@ from tests.governance.audit.logs import log_make
 from tests.governance.filling import drain
 from tests.governance.tables import everything
 from tests.governance.web.visitors import signed_in
+from tests.harness.cases import each_case
 
 Superuser = Callable[[], psycopg.Connection]
 PAGES = (
@@ -51,7 +52,7 @@ def words(client: Client, address: str) -> str:
     return str(response.content.decode())
 
 
-@pytest.mark.parametrize("address", PAGES)
+@each_case("address", PAGES)
 def test_an_auditor_opens_every_page_and_an_editor_none(world: World, ada: Client, address: str) -> None:
     assert "<h1>" in words(ada, address)
     assert signed_in(world.alice).get(address).status_code == 403
@@ -262,7 +263,7 @@ async def _whole(response: StreamingHttpResponse) -> bytes:
     return b"".join([part async for part in response])
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("change", "told"),
     [
         ({"kind": "webhook", "address": "http://log.example/a", "secret": "x" * 16}, "Begin it with https://."),

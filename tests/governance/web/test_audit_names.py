@@ -14,6 +14,7 @@ from governance.models import AuditEntry, Job, Member
 from governance.vocabulary import RoleName, Verb
 from tests.factories import World, client_for, person_add
 from tests.governance.web.visitors import signed_in
+from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract
 
 CONTENT, TITLE = "The otter sleeps.", "About the otter"
@@ -46,7 +47,7 @@ def call(world: World, who: str, name: str) -> None:
         Member.objects.filter(id=world.person(who).member.id).update(display_name=name)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("verb", "name"),
     [
         (Verb.NAMESPACE_CREATED, "/team/otters"),
@@ -103,7 +104,7 @@ def test_the_report_of_permission_changes_says_who_got_what(world: World, olivia
     assert "viewer" in role
 
 
-@pytest.mark.parametrize("asked", ["olivia@acme.example", "OLIVIA@acme.example", "olivia", "of a test", ""])
+@each_case("asked", ["olivia@acme.example", "OLIVIA@acme.example", "olivia", "of a test", ""])
 def test_who_is_asked_for_by_mail_address_by_name_or_by_id(world: World, olivia: Contract, asked: str) -> None:
     bob = client_for(world.bob.key.text)
     assert bob.get("memories/").status == 200
@@ -139,7 +140,7 @@ def test_nothing_stands_in_the_way_of_a_path_by_being_called_so(world: World, ol
     assert "persona.created" not in text
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("asked", "told"),
     [
         ({"principal": "nobody@acme.example"}, "Nothing here has this id or name."),
@@ -151,7 +152,7 @@ def test_nothing_stands_in_the_way_of_a_path_by_being_called_so(world: World, ol
         ({"from": "2027-02-01", "to": "2027-01-01"}, "The end is before the beginning."),
     ],
 )
-@pytest.mark.parametrize("htmx", [True, False])
+@each_case("htmx", [True, False])
 def test_invalid_filter_is_explained_beside_its_field(
     world: World, olivia: Contract, asked: dict[str, str], told: str, htmx: bool
 ) -> None:

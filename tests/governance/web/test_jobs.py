@@ -17,6 +17,7 @@ from governance.web.setting_forms import SettingsForm
 from governance.web.setting_words import LABELS
 from tests.factories import World
 from tests.governance.web.visitors import signed_in, statements
+from tests.harness.cases import each_case
 from tests.vault.outbox import run_jobs
 
 Superuser = Callable[[], psycopg.Connection]
@@ -136,7 +137,7 @@ def test_a_schedule_is_made_changed_switched_run_and_removed(world: World) -> No
     assert "Export the audit log" in text_of(client, started["Location"])
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("change", "told"),
     [
         ({"timezone": "Mars/Base"}, "Write the name of a time zone"),

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 
 import psycopg
-import pytest
 from django.test import Client, override_settings
 
 from tests.factories import World
 from tests.governance.web.visitors import link_for, signed_in
+from tests.harness.cases import each_case
 
 Superuser = Callable[[], psycopg.Connection]
 
@@ -71,7 +71,7 @@ def test_it_returns_to_the_page_that_was_wanted(world: World) -> None:
     assert client.post(link_for(world.alice))["Location"] == wanted
 
 
-@pytest.mark.parametrize("elsewhere", ["https://evil.example/", "//evil.example/", "javascript:alert(1)", "/\\evil"])
+@each_case("elsewhere", ["https://evil.example/", "//evil.example/", "javascript:alert(1)", "/\\evil"])
 def test_it_never_returns_to_another_site(world: World, elsewhere: str) -> None:
     client = Client()
     client.get("/sign-in/", {"next": elsewhere})

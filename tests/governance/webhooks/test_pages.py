@@ -13,6 +13,7 @@ from governance.webhooks.rules import PREFIX
 from tests.factories import World
 from tests.governance.filling import drain
 from tests.governance.web.visitors import signed_in
+from tests.harness.cases import each_case
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def test_admin_adds_tests_replays_and_removes_a_webhook(world: World, httpserver
     assert "No webhooks yet" in olivia.get("/integrations/").content.decode()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("form", "told"),
     [
         ({"url": "http://hooks.example/", "events": ["memory.created"]}, "Begin it with https://."),

@@ -38,6 +38,7 @@ from governance.webhooks.services import (
 )
 from tests.factories import World
 from tests.governance.filling import drain
+from tests.harness.cases import each_case
 from tests.vault.api.contract import contract, fields_at_fault
 
 Superuser = Callable[[], psycopg.Connection]
@@ -303,7 +304,7 @@ def test_webhook_is_managed_over_rest(world: World, httpserver: HTTPServer, insi
     assert olivia.get(address).status == 404
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("body", "field"),
     [
         ({"url": "https://10.1.1.1/", "events": ["memory.*"]}, "url"),

@@ -6,6 +6,7 @@ import pytest
 
 from governance.database import database_now
 from tests.factories import World
+from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract
 from tests.vault.api.test_chat_commands import ask, begin
 from tests.vault.outbox import run_jobs
@@ -81,7 +82,7 @@ def test_question_about_a_day_is_answered_with_its_topics(
     assert other not in answer
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("told", "question", "opening"),
     [
         ("I don't like badminton.", "I don't like badminton, right?", "Yes."),

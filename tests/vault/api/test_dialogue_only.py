@@ -10,6 +10,7 @@ import pytest
 
 from governance.database import acting
 from tests.factories import World
+from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract, contract, fields_at_fault
 from tests.vault.outbox import run_jobs
 from vault.listing.queries import query_read
@@ -87,7 +88,7 @@ def test_a_repeated_message_that_states_nothing_is_no_result_either(alice: Contr
     assert (again.status, again.json["results"]) == (200, [])
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("asked", "greets"),
     [
         ("", False),
@@ -107,7 +108,7 @@ def test_a_list_shows_them_where_dialogue_is_asked_for(talk: Contract, asked: st
     assert ("Hello there!" in talk.listed(asked)) is greets
 
 
-@pytest.mark.parametrize("mode", ["hybrid", "lexical", "dense", "tag", "graph"])
+@each_case("mode", ["hybrid", "lexical", "dense", "tag", "graph"])
 def test_a_search_shows_them_where_dialogue_is_asked_for(talk: Contract, mode: str) -> None:
     run_jobs()
     question = "Hello there! What is the capital of Norway?"

@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 
 from tests.factories import API, World
+from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract, contract, fields_at_fault
 
 JSON = "application/json"
@@ -15,7 +16,7 @@ def browser(person: Contract, **headers: str) -> Client:
     return Client(headers={"authorization": f"Bearer {person.key}", **headers})
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+@each_case("method", ["POST", "PUT", "PATCH", "DELETE"])
 def test_what_is_sent_without_the_last_slash_is_never_redirected(alice: Contract, method: str) -> None:
     """A client that follows a redirect makes a GET of it, gets 200, and has lost what it sent."""
     reply = browser(alice).generic(method, f"{API}memories", data=b'{"content": "x"}', content_type=JSON)

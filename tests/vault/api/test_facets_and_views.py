@@ -7,6 +7,7 @@ import pytest
 
 from governance.vocabulary import Scope
 from tests.factories import World
+from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract, contract
 
 
@@ -54,7 +55,7 @@ def test_large_counts_are_capped(world: World, memories: None, monkeypatch: pyte
     assert sum(one["count"] for one in reply["state"]) == 2
 
 
-@pytest.mark.parametrize("asked", ["?colour=red", "?state=lost", "?namespace=team", "?created_after=soon", "?tag=%00"])
+@each_case("asked", ["?colour=red", "?state=lost", "?namespace=team", "?created_after=soon", "?tag=%00"])
 def test_a_filter_that_is_unknown_is_invalid(world: World, asked: str) -> None:
     assert world.client("alice").get(f"memories/facets/{asked}").status == 400
 
@@ -77,7 +78,7 @@ def test_a_view_belongs_to_the_member_who_saved_it(world: World, superuser: Call
     assert alice.get("views/").json["results"] == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     "body",
     [
         {},

@@ -10,6 +10,7 @@ from governance.vocabulary import Verb
 from tests.factories import World
 from tests.governance.tables import everything
 from tests.governance.web.visitors import signed_in
+from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract, fields_at_fault
 from tests.vault.api.test_reviews import Superuser
 from tests.vault.outbox import run_jobs
@@ -156,7 +157,7 @@ def test_stranger_and_auditor_give_no_feedback_and_a_hold_refuses_it(
     assert alice.get("reviews/?kind=feedback").json["count"] == 0
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("body", "field"),
     [
         ({"kind": "nice"}, "kind"),

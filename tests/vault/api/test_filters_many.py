@@ -5,6 +5,7 @@ import pytest
 from governance.database import acting
 from governance.keys.services import token_maker
 from tests.factories import World
+from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract
 from vault.cubes.filters import MOST_JOINED, MOST_LEAVES, MOST_LOOKUPS, filter_read
 from vault.models import Cube
@@ -23,8 +24,8 @@ def test_of_very_many_conditions_each_must_hold(alice: Contract, wrong: int | No
     assert {hit["content"] for hit in listed} == {"All of them.", "None of them."}
 
 
-@pytest.mark.parametrize("operator", ["eq", "ne"])
-@pytest.mark.parametrize("nested", [False, True])
+@each_case("operator", ["eq", "ne"])
+@each_case("nested", [False, True])
 def test_few_of_them_are_joins_that_a_planner_has_to_put_in_order(world: World, operator: str, nested: bool) -> None:
     """It took seconds over a hundred."""
     leaves = [{"speaker": {operator: f"s{number}"}} for number in range(MOST_LEAVES)]

@@ -208,6 +208,7 @@ PLACES: dict[str, Callable[[Contract, World], str]] = {
 }
 
 
+@pytest.mark.sampled(25)
 @pytest.mark.parametrize("name", sorted(EXAMPLES))
 def test_every_example_works(world: World, name: str) -> None:
     """As it stands, for an owner with what its address and its ids name."""

@@ -5,11 +5,11 @@ from datetime import timedelta
 from urllib.parse import quote
 from uuid import UUID
 
-import pytest
 from django.conf import settings
 
 from governance.database import acting
 from tests.factories import World
+from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract, fields_at_fault
 from vault.models import Cube
 
@@ -172,7 +172,7 @@ def test_a_list_takes_the_filters_of_a_search(alice: Contract) -> None:
     assert alice.listed(f"filters={either}") == ["tea"]
 
 
-@pytest.mark.parametrize("filters", ["{", "[]", "7", '{"colour": "red"}', '{"tags": "\\u0000"}'])
+@each_case("filters", ["{", "[]", "7", '{"colour": "red"}', '{"tags": "\\u0000"}'])
 def test_a_list_with_broken_filters_names_them(alice: Contract, filters: str) -> None:
     assert any(
         field.startswith("filters") for field in fields_at_fault(alice.get(f"memories/?filters={quote(filters)}"))

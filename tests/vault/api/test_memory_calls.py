@@ -11,6 +11,7 @@ from django.utils.dateparse import parse_datetime
 
 from governance.vocabulary import Scope
 from tests.factories import World
+from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract, contract, fields_at_fault
 from tests.vault.outbox import run_jobs
 from vault.chat.memory_changes import turn_statements_undo
@@ -31,7 +32,7 @@ def rows(superuser: Superuser) -> list[Any]:
     return [superuser().execute(f"SELECT count(*) FROM {table}").fetchone() for table in TABLES]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "intent", "query", "scope"),
     [
         ("Remember that my dog is Rex", "add", "Remember that my dog is Rex", "all"),
@@ -99,7 +100,7 @@ def test_who_may_not_use_the_chat_is_refused(world: World) -> None:
     assert contract(world, "alice", Scope.CHAT).post(ADDRESS, asked).status == 200
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("body", "field"),
     [
         ({}, "text"),
@@ -205,7 +206,7 @@ def test_statement_of_a_message_is_no_second_hit_beside_it(alice: Contract) -> N
     assert len({page["id"], statement["id"]} & set(found)) == 1
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("first", "correction", "others"),
     [
         ("My dog is Rex.", "Actually my dog is called Max.", "My sister is a nurse."),

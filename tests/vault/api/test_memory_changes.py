@@ -6,6 +6,7 @@ import psycopg
 import pytest
 
 from tests.factories import ApiReply, World
+from tests.harness.cases import each_case
 
 TRAIN, BUS = "Ana travels by train. Always.", "Ana travels by bus and boat. Always."
 
@@ -39,7 +40,7 @@ def test_a_diff_tells_words_and_fields_and_gives_back_both_texts(world: World, m
     assert world.client("alice").get(f"{memory}versions/1/").json["content"] == TRAIN
 
 
-@pytest.mark.parametrize("asked", ["", "?from=1", "?from=0&to=1", "?from=1&to=9", "?from=x&to=1", "?from=1&to=2&x=1"])
+@each_case("asked", ["", "?from=1", "?from=0&to=1", "?from=1&to=9", "?from=x&to=1", "?from=1&to=2&x=1"])
 def test_a_diff_of_versions_that_are_not_there_is_invalid(world: World, memory: str, asked: str) -> None:
     assert world.client("alice").get(f"{memory}diff/{asked}").status == 400
 
@@ -66,8 +67,8 @@ def test_a_move_lays_the_memory_elsewhere(world: World, memory: str) -> None:
 CHANGES = [("rollback/", {"version": 1}), ("move/", {"namespace": "/team/notes"})]
 
 
-@pytest.mark.parametrize(("call", "body"), CHANGES)
-@pytest.mark.parametrize(("who", "status"), [("bob", 403), ("ada", 403), ("charlie", 404)])
+@each_case(("call", "body"), CHANGES)
+@each_case(("who", "status"), [("bob", 403), ("ada", 403), ("charlie", 404)])
 def test_whoever_may_not_change_it_changes_nothing(
     world: World,
     memory: str,
@@ -105,9 +106,7 @@ def test_what_is_held_stays_as_it_is(world: World, memory: str, call: str, body:
     assert world.client("alice").post(f"{memory}{call}", body).code == "held"
 
 
-@pytest.mark.parametrize(
-    "body", [{}, {"version": 0}, {"version": 9}, {"version": 1, "reason": "x" * 501}, {"versions": 1}]
-)
+@each_case("body", [{}, {"version": 0}, {"version": 9}, {"version": 1, "reason": "x" * 501}, {"versions": 1}])
 def test_a_rollback_to_what_is_not_there_is_invalid(world: World, memory: str, body: dict[str, object]) -> None:
     assert world.client("alice").post(f"{memory}rollback/", body).status == 400
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.factories import World
+from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract
 
 DAY = "2026-01-31"
@@ -35,7 +36,7 @@ FAULTS: list[tuple[str, dict[str, Any], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("address", "body", "field", "message"), FAULTS)
+@each_case(("address", "body", "field", "message"), FAULTS)
 def test_wrong_field_is_named_with_what_it_needs(
     olivia: Contract, address: str, body: dict[str, Any], field: str, message: str
 ) -> None:

@@ -3,15 +3,15 @@
 import hashlib
 from typing import Any
 
-import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 from tests.factories import World
+from tests.harness.cases import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("path", "member", "historic"),
     [
         ("audit/public-key/", "", {"public_key": "hex"}),

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 
@@ -102,7 +103,7 @@ NOT_KEPT = {
 }
 
 
-@pytest.mark.parametrize("text", [text for texts in NOT_KEPT.values() for text in texts])
+@each_case("text", [text for texts in NOT_KEPT.values() for text in texts])
 def test_what_states_nothing_becomes_no_memory(alice: Contract, text: str) -> None:
     assert tell(alice, (text,)) == []
     (turn,) = answers(alice, (text,))
@@ -385,6 +386,7 @@ DECLINED = {
 }
 
 
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize(
     "example", [pytest.param(one, id=name) for name, one in (COMMANDS | GOALS | ANSWERED | DECLINED).items()]
 )

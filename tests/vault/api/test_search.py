@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.factories import World
+from tests.harness.cases import each_case
 from tests.vault.api.contract import MISSING, Contract, contract, fields_at_fault
 from tests.vault.outbox import run_jobs
 
@@ -237,7 +238,7 @@ def test_a_place_and_a_persona_that_one_may_not_read_answer_as_those_that_do_not
         assert [(reply.status, reply.json["results"]) for reply in replies] == [(200, []), (200, [])]
 
 
-@pytest.mark.parametrize("mode", MODES)
+@each_case("mode", MODES)
 def test_a_search_where_there_is_nothing_is_an_empty_list(alice: Contract, mode: str) -> None:
     reply = alice.post("memories/search/", {"query": "anything", "mode": mode})
     assert reply.json["results"] == []

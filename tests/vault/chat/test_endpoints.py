@@ -11,6 +11,7 @@ from werkzeug import Request, Response
 from memos_web.config import LlmChoice
 from tests.factories import World
 from tests.governance.web.visitors import signed_in
+from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract
 from tests.vault.chat.test_model import FACT, QUESTION, streamed
 from tests.vault.outbox import run_jobs
@@ -193,7 +194,7 @@ def test_who_does_not_operate_the_tenant_sets_no_model(
     assert person.delete(f"models/{added['id']}/").status in refused
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("change", "field"),
     [
         ({"address": "http://model.example/v1"}, "address"),

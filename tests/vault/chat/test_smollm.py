@@ -15,10 +15,10 @@ from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from vault.chat.rules import UNSUPPORTED
 
-pytestmark = pytest.mark.long
-
 ROOT = Path(__file__).resolve().parents[3]
 ENVIRONMENT = ROOT / ".venv-smollm"  # its model is prepared there once, for all test runs
+
+pytestmark = [pytest.mark.full, pytest.mark.apart((ENVIRONMENT / ".filled").exists(), "make smollm")]
 NAME = "SmolLM2-135M-Instruct"
 START_SECONDS = 300
 
@@ -26,8 +26,6 @@ START_SECONDS = 300
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The base address of a served SmolLM2."""
-    if not (ENVIRONMENT / ".filled").exists():
-        pytest.skip("*** SmolLM2 IS NOT INSTALLED: NO REAL LANGUAGE MODEL WAS TRIED (make smollm) ***")
     port = free_port()
     log = tmp_path_factory.mktemp("smollm") / "log"
     command = [str(ENVIRONMENT / "bin" / "python"), str(ROOT / "scripts" / "smollm.py"), "--port", str(port)]

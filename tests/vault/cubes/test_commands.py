@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness.cases import each_case
 from vault.cubes.screening.commands import gives_orders
 
 ORDERS = (
@@ -69,7 +70,7 @@ EVERYDAY = (
 CONVERSATIONS = Path(__file__).parents[3] / "benchmarks" / "data" / "answers.json"
 
 
-@pytest.mark.parametrize("text", ORDERS)
+@each_case("text", ORDERS)
 def test_order_to_a_model_is_detected(text: str) -> None:
     assert gives_orders(text)
 

@@ -17,6 +17,7 @@ from governance.vocabulary import PiiAction, PiiKind, Verb
 from tests.factories import World
 from tests.governance.privacy.failing import FAILING
 from tests.governance.tables import everything
+from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from vault.cubes.drafts import CubeDraft
@@ -191,7 +192,7 @@ REFUSED: list[tuple[str, str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("method", "address", "body", "field"), REFUSED)
+@each_case(("method", "address", "body", "field"), REFUSED)
 def test_what_is_refused_leaves_no_row_and_tells_no_value(
     method: str, address: str, body: dict[str, Any], field: str, alice: Contract, superuser: Superuser, refusing: None
 ) -> None:

@@ -18,6 +18,7 @@ from governance.vocabulary import Topic
 from tests.benchmarks.conftest import sample
 from tests.factories import World
 from tests.governance.web.visitors import signed_in
+from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract, contract, fields_at_fault
 from tests.vault.layers.test_importing import LONG, MID, SHORT
 from tests.vault.outbox import run_jobs
@@ -273,7 +274,7 @@ def test_memoryos_folder_of_several_parts_is_stored_whole(world: World, alice: C
         assert Cube.objects.filter(semantic_type="fact", has_sources=False).count() >= 130
 
 
-@pytest.mark.parametrize(
+@each_case(
     "changed",
     [
         {"users/bo/short_term.json": SHORT},

@@ -2,13 +2,12 @@
 
 from typing import Any
 
-import pytest
-
 from governance.database import acting
 from governance.models import Job, Schedule
 from governance.vocabulary import Topic
 from tests.factories import World
 from tests.governance.web.visitors import signed_in
+from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract, contract, fields_at_fault
 from tests.vault.exchange.test_exchange import contents_of
 from tests.vault.outbox import run_jobs
@@ -73,7 +72,7 @@ def test_preview_of_a_schedule_counts_the_memories(olivia: Contract) -> None:
     assert reply.json["count"] == 1
 
 
-@pytest.mark.parametrize("settings", [{"keep": 0}, {"keep": 101}, {"on": "noon"}, {"speling": 1}])
+@each_case("settings", [{"keep": 0}, {"keep": 101}, {"on": "noon"}, {"speling": 1}])
 def test_settings_out_of_bounds_are_refused(settings: dict[str, Any], world: World, olivia: Contract) -> None:
     body = {"kind": "memories.export", "cron": "0 3 * * *", "settings": settings}
     assert fields_at_fault(olivia.post("schedules/", body)) == {f"settings.{name}" for name in settings}

@@ -16,6 +16,7 @@ from governance.models import Job, OutboxEvent
 from governance.vocabulary import Topic
 from tests.factories import World
 from tests.governance.web.visitors import signed_in
+from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract, contract, fields_at_fault
 from tests.vault.exchange.peers import HERE, THERE, OtherSide, other_side, peer_of, ran, synced
 from tests.vault.outbox import run_jobs
@@ -406,7 +407,7 @@ def test_rights_hold_for_what_another_installation_asks(world: World, charlie: C
     assert here(olivia) == ["Ours."]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "change",
     [
         {"sent": {}, "target": None, "base": None},

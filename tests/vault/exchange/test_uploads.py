@@ -16,6 +16,7 @@ from governance.models import AuditEntry, OutboxEvent
 from governance.vocabulary import Topic, Verb
 from tests.factories import World
 from tests.governance.web.visitors import signed_in
+from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract, fields_at_fault
 from tests.vault.exchange.test_exchange import FILE_TYPE, jsonl, line
 from tests.vault.outbox import run_jobs
@@ -113,7 +114,7 @@ def test_report_says_how_far_an_import_is(browser: Client) -> None:
     assert f'href="{report}"' in browser.get("/exchange/").content.decode()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "form", "content"),
     [
         ("notes", "", b"text\nx\n"),  # no ending tells the format
@@ -135,7 +136,7 @@ def test_unreadable_file_is_refused_and_not_stored(
         assert not Upload.objects.exists()
 
 
-@pytest.mark.parametrize(
+@each_case(
     "form",
     [
         {"namespace": "../x"},
@@ -226,7 +227,7 @@ def test_rest_renames_namespaces_and_speakers_and_shows_what_would_come(alice: C
     assert sorted(alice.listed("namespace=/team/new")) == ["Ana takes the train.", "Bo likes tea."]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("asked", "name"),
     [
         ("format=csv&speakers=bo", "speakers"),

@@ -9,6 +9,7 @@ from governance.database import acting
 from governance.models import AuditEntry
 from governance.vocabulary import Outcome, RoleName, Verb
 from tests.factories import World, client_for, person_add
+from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract, contract, fields_at_fault
 from vault.models import Hold, HoldCube
 
@@ -42,7 +43,7 @@ def test_a_frozen_memory_says_so_wherever_it_is_shown(alice: Contract, bob: Cont
     assert [memory["held"] for memory in bob.search("contract")] == [True]
 
 
-@pytest.mark.parametrize(("method", "where", "body", "headers"), CHANGES)
+@each_case(("method", "where", "body", "headers"), CHANGES)
 def test_a_frozen_memory_cannot_be_changed(
     alice: Contract, olivia: Contract, shared: str, method: str, where: str, body: Any, headers: dict[str, str]
 ) -> None:

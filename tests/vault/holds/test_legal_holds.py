@@ -10,6 +10,7 @@ from governance.models import AuditEntry, Member
 from governance.tenants.services import command_line_actor
 from governance.vocabulary import Outcome, RoleName, Scope, Verb
 from tests.factories import Person, World, client_for, person_add
+from tests.harness.cases import each_case
 from tests.vault.api.contract import MISSING, Contract, contract, fields_at_fault
 from vault.holds.services import HoldDraft, hold_create
 from vault.models import Cube, Hold, HoldCube, HoldReleaseApproval
@@ -190,7 +191,7 @@ def test_expiry_hides_a_held_memory_and_nothing_more(world: World, alice: Contra
     assert olivia.delete(f"memories/{memory_id}/?purge=true").status == 423
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("body", "fields"),
     [
         ({}, {"reason"}),

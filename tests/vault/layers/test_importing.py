@@ -106,7 +106,7 @@ def test_report_of_a_locomo_file_counts_what_it_left_out(world: World, tmp_path:
     assert {"place": "turn D2:2", "reason": "says_nothing"} in report["places"]
 
 
-@pytest.mark.skipif(LOCOMO is None, reason="no LoCoMo file beside the project: set LOCOMO_FILE to one")
+@pytest.mark.apart(LOCOMO is not None, "a LoCoMo file: set LOCOMO_FILE to its path")
 def test_report_of_a_published_conversation_is_true(world: World, tmp_path: Path) -> None:
     assert LOCOMO is not None
     published = json.loads(LOCOMO.read_text(encoding="utf-8"))[0]

@@ -11,6 +11,7 @@ from governance.errors import Forbidden
 from governance.models import Persona
 from tests.factories import World
 from tests.governance.web.visitors import signed_in
+from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from vault.layers.constants import tenant_constants_set
@@ -135,7 +136,7 @@ def test_only_its_owner_sets_constants_of_the_tenant(
     assert olivia.get(address).json["tau"] == 9
 
 
-@pytest.mark.parametrize("values", [{"mu": 0}, {"stm_pages": 2.5}, {"unknown": 1}, {"theta": "high"}])
+@each_case("values", [{"mu": 0}, {"stm_pages": 2.5}, {"unknown": 1}, {"theta": "high"}])
 def test_constant_out_of_its_range_is_refused(alice: Contract, mind: str, values: dict[str, Any]) -> None:
     assert alice.patch(f"personas/{mind}/settings/", values).status == 400
 

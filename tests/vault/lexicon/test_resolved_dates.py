@@ -1,13 +1,12 @@
 from datetime import UTC, datetime
 
-import pytest
-
+from tests.harness.cases import each_case
 from vault.lexicon.resolved_dates import dates_written
 
 SAID_AT = datetime(2026, 5, 8, 9, 20, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "written"),
     [
         ("Yesterday I went to the park.", "Yesterday = 2026-05-07"),

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.harness.cases import each_case
 from vault.lexicon import dates, temporal_expressions
 from vault.lexicon.calendar_units import EARLIEST, LATEST
 from vault.lexicon.temporal_expressions import asks_for_time, mentions_time, time_ranges_of, without_times
@@ -108,7 +109,7 @@ def test_a_question_without_a_time_has_no_span(question: str) -> None:
     assert time_ranges_of(question, NOW) == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("question", "day"),
     [
         ("What did I do yesterday?", "2026-11-19"),
@@ -159,7 +160,7 @@ def test_a_longer_phrase_is_not_taken_for_the_shorter_one_in_it(question: str) -
     assert len(time_ranges_of(question, NOW)) == 2
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("question", "first", "last"),
     [
         ("this week", "2026-11-16", "2026-11-22"),
@@ -327,7 +328,7 @@ def test_days_next_to_last_week_and_month_weigh_nearly_as_much() -> None:
     assert 0.8 < weight("上个月", "2026-11-10") < 1.0
 
 
-@pytest.mark.parametrize(
+@each_case(
     "question",
     [
         "May I come in?",
@@ -475,7 +476,7 @@ def test_no_pattern_repeats_anything_without_a_bound() -> None:
         assert not re.search(r"(?<!\\)[*+]|\{\d*,\}", pattern.pattern.replace("[a-z]*", "")), pattern.pattern
 
 
-@pytest.mark.parametrize("kind", dates.KINDS)
+@each_case("kind", dates.KINDS)
 def test_what_matches_a_kind_holds_one_of_its_signs(kind: dates.Kind) -> None:
     """A kind is only looked for where one of them is: this sees a sign that was forgotten."""
     found = [match[0].lower() for match in kind.pattern.finditer(dates.folded(PHRASES))]

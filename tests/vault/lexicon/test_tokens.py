@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.harness.cases import each_case
 from vault.lexicon.entities import entities
 from vault.lexicon.normal import normal_form
 from vault.lexicon.temporal_expressions import mentions_time
 from vault.lexicon.tokens import day_terms, keywords, language_of, query_terms, single_characters, terms
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "expected"),
     [
         ("Caroline's dogs don't like the O’Brien café", ["carolin", "dog", "like", "o", "brien", "cafe"]),

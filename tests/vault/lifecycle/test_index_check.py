@@ -8,6 +8,7 @@ import pytest
 from django.core.management import call_command
 
 from tests.factories import World
+from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 
@@ -47,7 +48,7 @@ def test_sound_index_has_no_fault(olivia: Contract, alice: Contract, heron: str)
     assert checked(olivia) == {"changed": 0, "faults": {}, "codes": {}, "skipped": []}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("broken", "fault", "mode"),
     [
         ("DELETE FROM vault_posting", "postings", "lexical"),

@@ -204,6 +204,7 @@ def ids(world: World, alice: Contract) -> Ids:
     return made
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("operation", OPERATIONS, ids=str)
 def test_dry_run_writes_nothing_of_what_the_call_at_the_present_version_then_does(
     world: World, alice: Contract, ids: Ids, superuser: Superuser, operation: Operation
@@ -220,6 +221,7 @@ def test_dry_run_writes_nothing_of_what_the_call_at_the_present_version_then_doe
     assert changed(after, rows(superuser())) != []
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("operation", OPERATIONS, ids=str)
 def test_stale_version_is_412_and_leaves_no_row(
     world: World, alice: Contract, ids: Ids, superuser: Superuser, operation: Operation
@@ -232,6 +234,7 @@ def test_stale_version_is_412_and_leaves_no_row(
     assert changed(before, rows(superuser())) == []
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("operation", POSTS, ids=str)
 def test_repeated_key_answers_the_first_reply_and_acts_once(
     world: World, alice: Contract, ids: Ids, superuser: Superuser, operation: Operation
@@ -245,6 +248,7 @@ def test_repeated_key_answers_the_first_reply_and_acts_once(
     assert set(changed(before, rows(superuser()))) <= DENIALS  # the repeated reply is in the audit log
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("operation", UNDONE, ids=str)
 def test_undo_gives_back_what_was(world: World, alice: Contract, ids: Ids, operation: Operation) -> None:
     operation.prepare(world, alice, ids)
@@ -262,6 +266,7 @@ def test_undo_gives_back_what_was(world: World, alice: Contract, ids: Ids, opera
     assert essence(alice, ids) == before
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("operation", OPERATIONS, ids=str)
 def test_reader_is_refused_or_heard_and_a_stranger_finds_nothing(
     world: World,

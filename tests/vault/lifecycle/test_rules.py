@@ -1,7 +1,6 @@
 """Tests of the legal steps of a memory and their causes: the whole table."""
 
-import pytest
-
+from tests.harness.cases import each_case
 from vault.lifecycle.rules import STEPS, Cause, is_legal, legal_states
 from vault.vocabulary import State
 
@@ -21,8 +20,8 @@ LEGAL = {
 }
 
 
-@pytest.mark.parametrize("to", list(State))
-@pytest.mark.parametrize("state", list(State))
+@each_case("to", list(State))
+@each_case("state", list(State))
 def test_step_is_legal_for_one_cause(state: State, to: State) -> None:
     causes = [cause for cause in Cause if is_legal(state, to, cause)]
     assert causes == ([LEGAL[state, to]] if (state, to) in LEGAL else [])

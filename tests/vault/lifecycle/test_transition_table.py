@@ -14,6 +14,7 @@ from governance.errors import Conflict, DomainError, IllegalTransition, NotFound
 from governance.ids import uuid7
 from governance.jobs.kinds import JobRun
 from tests.factories import World
+from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract
 from vault.cubes.drafts import CubeDraft
 from vault.cubes.services import cubes_add
@@ -99,7 +100,7 @@ def sweep(world: World) -> UUID:
     return run.job_id
 
 
-@pytest.mark.parametrize("name", LIVES)
+@each_case("name", LIVES)
 def test_request_over_rest_is_one_row_or_409_that_names_the_legal_states(
     alice: Contract, live: Callable[[tuple[State, ...]], Lived], name: str
 ) -> None:
@@ -148,8 +149,8 @@ WAYS: dict[Callable[[Lived], None], dict[str, State]] = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
-@pytest.mark.parametrize("name", LIVES)
+@each_case("way", WAYS, ids=lambda way: way.__name__)
+@each_case("name", LIVES)
 def test_operation_takes_only_its_own_steps(
     live: Callable[[tuple[State, ...]], Lived], name: str, way: Callable[[Lived], None]
 ) -> None:
@@ -170,7 +171,7 @@ def test_operation_takes_only_its_own_steps(
     assert lived.state() is to
 
 
-@pytest.mark.parametrize("name", LIVES)
+@each_case("name", LIVES)
 def test_expiry_ends_every_state_once_in_the_name_of_its_job(
     live: Callable[[tuple[State, ...]], Lived], name: str
 ) -> None:

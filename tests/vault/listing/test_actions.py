@@ -15,6 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from governance.errors import Forbidden
 from tests.factories import ApiReply, World
 from tests.governance.web.visitors import signed_in
+from tests.harness.cases import each_case
 from tests.vault.api.openapi import faults_of
 from tests.vault.outbox import run_jobs
 from vault.api.lines import lines_response
@@ -297,7 +298,7 @@ def test_a_right_that_is_lost_before_the_job_runs_is_lost_for_the_job(world: Wor
     assert olivia.get("memories/?tag=rota").json["count"] == 5
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("body", "field"),
     [
         ({"action": "delete", "filters": {}}, "filters"),

@@ -1,11 +1,10 @@
 """namespaces/: made, changed and moved by who may; a quota refuses; grants, memories and paths follow a move."""
 
-import pytest
-
 from governance.database import acting
 from governance.models import AuditEntry
 from governance.vocabulary import Verb
 from tests.factories import World
+from tests.harness.cases import each_case
 from tests.vault.api.contract import MISSING, Contract, fields_at_fault
 from tests.vault.outbox import run_jobs
 from vault.models import Namespace
@@ -36,7 +35,7 @@ def test_editor_makes_a_namespace_and_others_are_refused(alice: Contract, bob: C
     assert alice.post("namespaces/", {"path": "/clinic"}).status == 409
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("body", "field"),
     [
         ({"path": "clinic"}, "path"),

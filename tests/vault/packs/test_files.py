@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from governance.errors import DomainError
+from tests.harness.cases import each_case
 from tests.harness.evidence import Evidence
 from tests.vault.api.contract import Contract
 from tests.vault.packs.hostile import ITEMS, KEY, PUBLIC, STATED, hostile_files, valid_file
@@ -37,7 +38,7 @@ def test_chinese_text_is_read_back_equal() -> None:
     assert file_read(file_write(STATED, items, public_key=PUBLIC, sign=KEY.sign)).items == items
 
 
-@pytest.mark.parametrize("name", sorted(FILES))
+@each_case("name", sorted(FILES))
 def test_hostile_file_is_refused(name: str) -> None:
     with pytest.raises(DomainError) as raised:
         file_read(FILES[name])

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.factories import World
+from tests.harness.cases import each_case
 from tests.vault.api.contract import MISSING, Contract, contract
 from tests.vault.outbox import run_jobs
 from tests.vault.packs.making import TEXTS, built, memories_of, pack_of, published
@@ -149,7 +150,7 @@ def test_choice_needs_ids_or_filters(olivia: Contract) -> None:
     assert (version["state"], version["count"]) == ("blocked", 0)
 
 
-@pytest.mark.parametrize("name", ["Herons", "-herons", "herons ", "he/rons", "", "苍鹭"])
+@each_case("name", ["Herons", "-herons", "herons ", "he/rons", "", "苍鹭"])
 def test_name_that_is_no_short_name_is_refused(name: str, olivia: Contract) -> None:
     assert olivia.post("packs/", {"name": name, "title": "Herons"}).status == 400
 

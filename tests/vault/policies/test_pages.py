@@ -13,6 +13,7 @@ from governance.models import Member
 from tests.factories import World
 from tests.governance.tables import everything
 from tests.governance.web.visitors import signed_in
+from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract
 from tests.vault.policies.making import DAY, made
 
@@ -30,7 +31,7 @@ def sent(kind: str) -> dict[str, Any]:
     return {"name": kind, "enabled": "on", **FIELDS[kind]}
 
 
-@pytest.mark.parametrize("kind", sorted(FIELDS))
+@each_case("kind", sorted(FIELDS))
 def test_a_policy_of_each_kind_is_made_and_changed_by_its_form(world: World, olivia: Contract, kind: str) -> None:
     browser = signed_in(world.olivia)
     assert browser.get(f"/policies/new/{kind}/").status_code == 200
@@ -237,7 +238,7 @@ def test_a_quota_is_that_of_the_address_whoever_else_is_called_so(world: World, 
     assert holder == {"kind": "member", "id": str(world.bob.member.id)}
 
 
-@pytest.mark.parametrize("said", ["nobody", "charlie@other.example", "Acme", "of a test"])
+@each_case("said", ["nobody", "charlie@other.example", "Acme", "of a test"])
 def test_a_quota_of_nobody_is_reported_at_its_field(world: World, olivia: Contract, said: str) -> None:
     kind = "api_key" if said == "of a test" else "member"  # every key of the tests is called so
     fields = {**sent("quota"), "holder_kind": kind, "holder_id": said}
@@ -267,8 +268,8 @@ def test_what_would_be_reached_is_reported_by_name(world: World, olivia: Contrac
     assert "alice@acme.example" in page
 
 
-@pytest.mark.parametrize(("field", "value"), [("namespace", "team"), ("retention_class", "a b")])
-@pytest.mark.parametrize("language", ["en", "zh-CN"])
+@each_case(("field", "value"), [("namespace", "team"), ("retention_class", "a b")])
+@each_case("language", ["en", "zh-CN"])
 def test_a_pattern_is_reported_in_words(world: World, olivia: Contract, field: str, value: str, language: str) -> None:
     document = {"where": {"namespace": value}} if field == "namespace" else {field: value}
     refused = olivia.post("policies/", {"kind": "retention", "name": "p", "document": document | {"ttl_seconds": DAY}})

@@ -16,6 +16,7 @@ from governance.policies.services import PolicyChanges, policy_change
 from governance.vocabulary import PiiAction, Recipient, RoleName, Topic, Verb
 from tests.factories import World
 from tests.governance.tables import become, everything
+from tests.harness.cases import each_case
 from tests.vault.api.contract import MISSING, Contract, contract, fields_at_fault, without_id
 from tests.vault.policies.making import DAY, changed, made
 
@@ -112,7 +113,7 @@ def test_a_post_that_comes_again_makes_one(olivia: Contract) -> None:
     assert olivia.get("policies/").json["count"] == 1
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("body", "fields"),
     [
         ({"kind": "law"}, {"kind"}),
@@ -229,7 +230,7 @@ def test_the_list_has_what_is_in_force_and_the_rest_on_request(olivia: Contract)
     assert fields_at_fault(olivia.get("policies/?enabled=perhaps")) == {"enabled"}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("document", "message"),
     [
         ({"where": {}}, "set a default life, a longest life or a time for restoring"),

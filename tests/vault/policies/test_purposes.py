@@ -12,6 +12,7 @@ from governance.policies.purposes import denied_rows, where_condition
 from governance.policies.rules import Purposes, Rule, Where, is_denied, matches, purpose_levels
 from tests.factories import World
 from tests.governance.web.visitors import signed_in
+from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract, contract, without_id
 from tests.vault.outbox import run_jobs
 from tests.vault.policies.making import changed, made
@@ -49,7 +50,7 @@ def notes(olivia: Contract, alice: Contract) -> dict[str, str]:
     return ids
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("purpose", "paths"),
     [
         ("", ["/open"]),
@@ -58,7 +59,7 @@ def notes(olivia: Contract, alice: Contract) -> dict[str, str]:
         ("treatment", ["/clinic", "/clinic/therapy", "/open"]),
     ],
 )
-@pytest.mark.parametrize("who", ["olivia", "alice", "bob"])
+@each_case("who", ["olivia", "alice", "bob"])
 def test_every_way_of_reading_shows_just_what_the_purpose_opens(
     world: World, notes: dict[str, str], who: str, purpose: str, paths: list[str]
 ) -> None:

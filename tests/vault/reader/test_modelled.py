@@ -14,6 +14,7 @@ from werkzeug import Request, Response
 from governance.database import acting
 from memos_web.config import LlmChoice
 from tests.factories import World
+from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract
 from tests.vault.chat.test_model import streamed
 from vault.models import Cube
@@ -153,7 +154,7 @@ def test_unreadable_reply_is_asked_for_once_more_then_patterns_read(
     assert readers(world) == {"patterns/1"}
 
 
-@pytest.mark.parametrize("text", ["Hello!", "Thanks a lot!", "Where do I live?", "你好", "我住在哪里？"])
+@each_case("text", ["Hello!", "Thanks a lot!", "Where do I live?", "你好", "我住在哪里？"])
 def test_greetings_and_questions_are_not_sent_to_be_read(model: Model, alice: Contract, text: str) -> None:
     alice.post(turns(alice), {"content": text})
     assert model.readings == []

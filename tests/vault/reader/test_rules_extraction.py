@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from tests.harness.cases import each_case
 from vault.reader.rules import Statement, read_statements
 
 SAID_AT = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -13,7 +14,7 @@ def stated(text: str, speaker: str = "user") -> list[Statement]:
     return list(read_statements(text, speaker=speaker, said_at=SAID_AT))
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "Hello",

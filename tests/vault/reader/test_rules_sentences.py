@@ -1,5 +1,6 @@
 import pytest
 
+from tests.harness.cases import each_case
 from vault.reader.rules import is_question, semantic_type_of, sentences, statements
 from vault.reader.rules.sentences import LONGEST_SENTENCE
 
@@ -74,7 +75,7 @@ def test_a_statement_is_no_question(sentence: str) -> None:
     assert not is_question(sentence)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("sentence", "kind"),
     [
         ("My name is Ada.", "profile"),

@@ -11,6 +11,7 @@ from governance.jobs.services import job_create
 from governance.models import AuditEntry, Job, OutboxEvent
 from governance.vocabulary import Topic, Verb
 from tests.factories import World
+from tests.harness.cases import each_case
 from tests.vault.outbox import run_jobs
 from tests.vault.reembedding.moves import (
     NEW,
@@ -112,7 +113,7 @@ def test_the_switch_leaves_the_old_vectors_to_a_later_step(changed: World) -> No
     assert vectors(actor, OLD) == vectors(actor, NEW)
 
 
-@pytest.mark.parametrize("before_the_kill", range(5))
+@each_case("before_the_kill", range(5))
 def test_it_goes_on_after_a_worker_was_killed_at_any_step(many: World, before_the_kill: int) -> None:
     actor = many.olivia.actor
     reembedding_start(actor=actor)

@@ -2,9 +2,8 @@
 
 from datetime import UTC, datetime
 
-import pytest
-
 from tests.factories import World
+from tests.harness.cases import each_case
 from tests.vault.outbox import run_jobs
 from vault.cubes.drafts import CubeDraft
 from vault.cubes.services import cubes_add
@@ -19,7 +18,7 @@ TRIPS = {
 }
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("question", "place"),
     [
         ("Which trip before 1990?", "lake"),

@@ -11,6 +11,7 @@ from django.db import connection
 from governance.actor import Actor
 from tests.factories import World
 from tests.governance.access.grants.test_grants import given
+from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from vault.cubes.drafts import CubeDraft
@@ -84,9 +85,7 @@ def test_statements_of_a_speaker_in_the_month_come_first(team: World, filters: A
 
 
 @BOTH
-@pytest.mark.parametrize(
-    "question", ["What did Ada say in May 2025?", "What happened in May 2025?", "What did Ada say?"]
-)
+@each_case("question", ["What did Ada say in May 2025?", "What happened in May 2025?", "What did Ada say?"])
 def test_the_first_rows_are_the_same_however_many_are_asked_for(team: World, question: str, filters: Any) -> None:
     all_of_them = results(team.alice.actor, question, top_k=100, filters=filters)
     for top_k in (1, 5, 30):
@@ -119,8 +118,8 @@ def test_statements_of_a_named_person_rank_before_statements_about_them(team: Wo
     assert [name for name, _ in first] == ["Ada"] * 5 + ["Ben"] * 2
 
 
-@pytest.mark.parametrize("name", ["pump", "Pump"])
-@pytest.mark.parametrize("question", ["Why is the pump broken?", "why is the pump broken", "Pump broken?"])
+@each_case("name", ["pump", "Pump"])
+@each_case("question", ["Why is the pump broken?", "why is the pump broken", "Pump broken?"])
 def test_no_speakers_name_takes_a_word_out_of_a_question(world: World, name: str, question: str) -> None:
     """Writers choose their name; without one it is their role, as `assistant`."""
     notes = [f"The lamp {number} is broken." for number in range(30)]
@@ -132,7 +131,7 @@ def test_no_speakers_name_takes_a_word_out_of_a_question(world: World, name: str
 
 
 @BOTH
-@pytest.mark.parametrize(
+@each_case(
     ("question", "now_and_then"),
     [
         ("What was said last month?", "There is a party every last Thursday of a month."),
@@ -167,7 +166,7 @@ def test_a_speaker_may_be_called_as_a_month_or_a_day(world: World, name: str) ->
 
 
 @BOTH
-@pytest.mark.parametrize(
+@each_case(
     ("question", "note"),
     [
         ("Where did Ada move to?", "Ada moved to Lisbon in March."),
@@ -203,7 +202,7 @@ def test_a_name_is_a_word_where_who_spoke_does_not_count(team: World) -> None:
     assert first.score > second.score
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("question", "names"),
     [
         ("What did Ada and Adam say?", {"Ada", "Adam"}),
@@ -225,7 +224,7 @@ def test_a_name_counts_where_it_stands_by_itself(team: World, question: str, nam
 
 
 @BOTH
-@pytest.mark.parametrize(
+@each_case(
     ("question", "wrong"),
     [
         ("What did Ada say on 2025-05-10?", "The permit expires on 2025-12-31."),
@@ -241,8 +240,8 @@ def test_words_of_a_time_weigh_less_than_the_time(team: World, question: str, wr
     assert sorted(content for _, content in first) == IN_MAY
 
 
-@pytest.mark.parametrize("mode", [SearchMode.HYBRID, SearchMode.LEXICAL])
-@pytest.mark.parametrize(
+@each_case("mode", [SearchMode.HYBRID, SearchMode.LEXICAL])
+@each_case(
     ("question", "right"),
     [
         ("Which meeting about the flat is on 15 June?", "The long meeting about the flat takes place on 15 June."),
@@ -268,7 +267,7 @@ ODD = [
 ]
 
 
-@pytest.mark.parametrize("question", ODD)
+@each_case("question", ODD)
 def test_a_question_in_odd_letters_is_answered(team: World, question: str) -> None:
     assert results(team.alice.actor, question, top_k=3)
 

@@ -7,6 +7,7 @@ from governance.database import acting
 from governance.jobs.services import job_create
 from governance.vocabulary import Topic
 from tests.factories import World
+from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from tests.vault.packs.making import built, memories_of, pack_of, published
@@ -33,7 +34,7 @@ def pack_names(client: Contract, text: str, more: str = "") -> list[str]:
     return [one["name"].removeprefix("other/") for one in rows]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "first"),
     [
         ("first aid", "first-aid"),

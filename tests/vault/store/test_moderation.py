@@ -11,6 +11,7 @@ from governance.models import AuditEntry
 from governance.vocabulary import Verb
 from tests.factories import World
 from tests.governance.web.visitors import signed_in
+from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract, contract
 from tests.vault.outbox import run_jobs
 from tests.vault.packs.making import TEXTS, built, memories_of, offered, pack_of, published, subscribed
@@ -66,7 +67,7 @@ def test_banned_pack_goes_from_subscribers_and_takes_no_version(
 
 
 @pytest.mark.usefixtures("publication")
-@pytest.mark.parametrize("who", ["charlie", "olivia", "alice", "bob"])
+@each_case("who", ["charlie", "olivia", "alice", "bob"])
 def test_member_cannot_moderate(world: World, who: str) -> None:
     with pytest.raises(Forbidden):
         publication_moderate(actor=world.person(who).actor, name="herons", decision=Decision.SHOW, reason="x")

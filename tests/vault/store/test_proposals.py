@@ -8,6 +8,7 @@ from governance.database import acting
 from governance.models import AuditEntry, OutboxEvent
 from governance.vocabulary import Topic, Verb
 from tests.factories import World
+from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract, contract
 from tests.vault.outbox import run_jobs
 from tests.vault.packs.making import TEXTS, built, memories_of, pack_of, published, subscribed
@@ -117,7 +118,7 @@ def test_proposal_that_was_delivered_twice_is_received_once(
     assert received(charlie)["state"] == "open"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "fields",
     [
         {"content": "Ask ana@birds.example about the heron."},

@@ -8,6 +8,7 @@ from governance.models import AuditEntry
 from governance.vocabulary import RoleName, Verb
 from tests.factories import World, person_add
 from tests.governance.web.visitors import signed_in
+from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract, contract
 from tests.vault.outbox import run_jobs
 from tests.vault.packs.making import TEXTS, built, memories_of, offered, pack_of, published, subscribed
@@ -68,7 +69,7 @@ def test_ended_subscription_still_rates(olivia: Contract, charlie: Contract, pub
     assert charlie.get(f"publications/{publication}/").json["ratings"] == 1
 
 
-@pytest.mark.parametrize(("who", "status"), [("alice", 403), ("bob", 403), ("olivia", 409), ("charlie", 409)])
+@each_case(("who", "status"), [("alice", 403), ("bob", 403), ("olivia", 409), ("charlie", 409)])
 def test_rating_of_anybody_else_is_refused_and_leaves_no_row(
     who: str, status: int, world: World, charlie: Contract, publication: str
 ) -> None:

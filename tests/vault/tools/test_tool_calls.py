@@ -8,6 +8,7 @@ import pytest
 
 from tests.factories import World
 from tests.governance.web.visitors import signed_in
+from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract
 from vault.tools.rules import ToolCall, call_metadata, call_of, call_text, similarity
 from vault.vocabulary import ToolOutcome
@@ -106,7 +107,7 @@ def test_who_may_not_store_or_read_calls_is_refused(world: World, alice: Contrac
     assert world.client("charlie").post(RECALL, {"name": "book_flight"}).json["results"] == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("body", "field"),
     [
         ({"name": "x", "outcome": "maybe"}, "outcome"),

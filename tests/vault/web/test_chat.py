@@ -17,6 +17,7 @@ from pytest_httpserver import HTTPServer
 from governance.database import acting
 from tests.factories import World
 from tests.governance.web.visitors import signed_in
+from tests.harness.cases import each_case
 from tests.vault.chat.test_model import answers_with, model
 from vault.models import Conversation
 
@@ -101,8 +102,8 @@ def test_the_answer_to_a_form_is_a_redirect_to_the_turn(alice: Client) -> None:
     assert alice.get(f"{address}turns/")["Location"] == address
 
 
-@pytest.mark.parametrize("where", ["/chat/", "turns/"])
-@pytest.mark.parametrize(
+@each_case("where", ["/chat/", "turns/"])
+@each_case(
     ("question", "fault"),
     [
         ("  ", "Write something to ask."),
@@ -196,8 +197,8 @@ def test_deletion_lists_its_effects_and_removes_the_conversation(alice: Client) 
     assert alice.get(address).status_code == 404
 
 
-@pytest.mark.parametrize(("who", "status"), [("olivia", 403), ("bob", 403), ("charlie", 404)])
-@pytest.mark.parametrize("part", ["", "rename/", "delete/"])
+@each_case(("who", "status"), [("olivia", 403), ("bob", 403), ("charlie", 404)])
+@each_case("part", ["", "rename/", "delete/"])
 def test_a_conversation_is_its_members_only(world: World, alice: Client, who: str, status: int, part: str) -> None:
     address = begun(alice)
     other = signed_in(world.person(who))
@@ -247,7 +248,7 @@ def test_a_page_costs_the_same_few_queries_however_much_it_shows(alice: Client) 
     assert few <= 31  # with those that begin and end the two transactions
 
 
-@pytest.mark.parametrize("where", ["/chat/", "turns/", "rename/", "delete/", "/sign-out/", "/language/"])
+@each_case("where", ["/chat/", "turns/", "rename/", "delete/", "/sign-out/", "/language/"])
 def test_no_form_is_taken_from_elsewhere(alice: Client, where: str) -> None:
     address = begun(alice)
     strict = Client(enforce_csrf_checks=True)

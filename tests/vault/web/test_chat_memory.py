@@ -7,6 +7,7 @@ from django.test import Client
 
 from tests.factories import World
 from tests.governance.web.visitors import signed_in
+from tests.harness.cases import each_case
 from tests.vault.outbox import run_jobs
 
 
@@ -115,8 +116,8 @@ def test_a_conversation_is_exported_as_text(alice: Client) -> None:
     assert "> How does Ana travel?" in response.content.decode()
 
 
-@pytest.mark.parametrize(("who", "status"), [("bob", 403), ("charlie", 404)])
-@pytest.mark.parametrize("part", ["undo/", "forget/", "use/", "why/"])
+@each_case(("who", "status"), [("bob", 403), ("charlie", 404)])
+@each_case("part", ["undo/", "forget/", "use/", "why/"])
 def test_the_conversation_of_another_member_is_refused(
     world: World, alice: Client, who: str, status: int, part: str
 ) -> None:

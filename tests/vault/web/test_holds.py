@@ -10,6 +10,7 @@ from governance.database import acting
 from governance.vocabulary import RoleName
 from tests.factories import World, person_add
 from tests.governance.web.visitors import signed_in
+from tests.harness.cases import each_case
 from vault.models import Hold
 
 NASTY = '"><script>alert(1)</script>'
@@ -138,7 +139,7 @@ def test_a_stranger_finds_no_memory_to_hold(world: World, memory: str) -> None:
     assert charlie.post("/holds/", {"memory_id": memory, "reason": "x"}).status_code == 422
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("form", "told"),
     [
         ({"reason": "", "subject": "c"}, "Say why"),
@@ -173,7 +174,7 @@ def test_single_member_is_asked_to_add_a_second(world: World) -> None:
     assert "Add a second one first" in response.content.decode()
 
 
-@pytest.mark.parametrize(("who", "status"), [("alice", 403), ("bob", 403), ("ada", 403), ("charlie", 404)])
+@each_case(("who", "status"), [("alice", 403), ("bob", 403), ("ada", 403), ("charlie", 404)])
 def test_holds_are_for_those_who_govern(world: World, who: str, status: int) -> None:
     address = signed_in(world.olivia).post("/holds/", {"reason": "Case 17", "subject": "carla"})["Location"]
     browser = signed_in(world.person(who))

@@ -6,6 +6,7 @@ from uuid import UUID
 import pytest
 
 from tests.browser.test_stored_script import PAYLOADS
+from tests.harness.cases import each_case
 from vault.chat.selectors import Citation
 from vault.web.answers import Piece, pieces_of_markdown
 from vault.web.markdown import TAGS, markdown_html
@@ -30,7 +31,7 @@ def test_it_is_drawn(text: str, html: str | None) -> None:
     assert made == html if html else "<table>" in made
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         *PAYLOADS,

@@ -10,6 +10,7 @@ from governance.errors import Forbidden
 from governance.vocabulary import Verb
 from tests.factories import World
 from tests.governance.web.visitors import signed_in
+from tests.harness.cases import each_case
 
 FORM = {
     "version": "1",
@@ -53,7 +54,7 @@ def test_a_conflict_shows_both_texts_and_overwrites_nothing(world: World, addres
     assert other.get(f"/api/v1{address}").json["version"] == 3
 
 
-@pytest.mark.parametrize(
+@each_case(
     "wrong",
     [{"content": " "}, {"content": "a\x00b"}, {"tags": "x" * 101}, {"semantic_type": "x"}, {"expires_at": "soon"}],
 )
@@ -74,8 +75,8 @@ def test_a_rollback_on_the_page_brings_the_text_back(world: World, address: str)
     assert world.client("alice").get(f"/api/v1{address}").json["content"] == "Ana travels by train."
 
 
-@pytest.mark.parametrize(("who", "status"), [("bob", 403), ("ada", 403), ("charlie", 404)])
-@pytest.mark.parametrize("call", ["edit/", "rollback/"])
+@each_case(("who", "status"), [("bob", 403), ("ada", 403), ("charlie", 404)])
+@each_case("call", ["edit/", "rollback/"])
 def test_who_may_not_change_it_changes_nothing(world: World, address: str, who: str, status: int, call: str) -> None:
     client = signed_in(world.person(who))
     assert client.post(f"{address}{call}", {**FORM, "present": "1"}).status_code == status

@@ -11,6 +11,7 @@ from django.test import Client
 
 from tests.factories import World
 from tests.governance.web.visitors import signed_in, statements
+from tests.harness.cases import each_case
 from tests.vault.outbox import run_jobs
 
 Superuser = Callable[[], psycopg.Connection]
@@ -153,7 +154,7 @@ def test_a_deletion_is_counted_first_then_done_then_taken_back(world: World, ids
     assert len(rows_of(page_of(client, "/memories/"))) == 3
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("form", "field", "value"),
     [
         ({"action": "tag", "tag": "rota"}, "tags", ["team", "rota"]),

@@ -6,8 +6,9 @@ import json
 import re
 from pathlib import Path
 
-import pytest
 from django.conf import settings
+
+from tests.harness.cases import each_case
 
 ROOT = Path(settings.BASE_DIR)
 VENDOR = ROOT / "static" / "vendor"
@@ -38,7 +39,7 @@ def test_the_lock_names_no_place_to_download_from() -> None:
     assert not any("resolved" in entry for entry in packages)
 
 
-@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: str(path.relative_to(ROOT)))
+@each_case("path", TEMPLATES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_template_has_nothing_inline(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert not re.search(r"<style|\sstyle=|\son\w+=|javascript:|hx-on|<script(?![^>]*\ssrc=)", text)
@@ -46,13 +47,13 @@ def test_a_template_has_nothing_inline(path: Path) -> None:
     assert "autoescape off" not in text
 
 
-@pytest.mark.parametrize("path", OWN, ids=lambda path: str(path.relative_to(ROOT)))
+@each_case("path", OWN, ids=lambda path: str(path.relative_to(ROOT)))
 def test_nothing_of_ours_comes_from_elsewhere(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert not ELSEWHERE.search(text)
 
 
-@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: str(path.relative_to(ROOT)))
+@each_case("path", TEMPLATES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_partial_names_its_context_first(path: Path) -> None:
     if path.name.startswith("_"):
         assert path.read_text(encoding="utf-8").startswith("{# ")

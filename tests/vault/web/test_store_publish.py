@@ -9,6 +9,7 @@ from django.test import Client
 from governance.vocabulary import RoleName
 from tests.factories import World, person_add
 from tests.governance.web.visitors import signed_in
+from tests.harness.cases import each_case
 from tests.vault.api.contract import contract
 from tests.vault.outbox import run_jobs
 from tests.vault.packs.making import TEXTS, built, memories_of, pack_of
@@ -172,7 +173,7 @@ def test_pack_that_was_never_published_is_deleted(world: World, owner: Client) -
     assert owner.get(f"/store/own/{pack}/").status_code == 404
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("address", "form", "words"),
     [
         ("/store/publish/", PACK | {"name": "Not A Name"}, "Short name"),

@@ -11,6 +11,7 @@ from governance.access.decisions.services import authorize
 from governance.actor import Actor, CallContext, system_actor
 from governance.errors import Forbidden, NotFound
 from governance.vocabulary import Channel, Permission, PrincipalKind, RoleName, Scope
+from tests.harness.cases import each_case
 from tests.harness.databases import Clone
 
 TENANT, MEMBER, SOMEBODY = UUID(int=1), UUID(int=2), UUID(int=3)
@@ -73,26 +74,26 @@ def target(*private_to: UUID | None, tenant: UUID = TENANT) -> Target:
     return Target("memory", UUID(int=9), tenant, private_to=frozenset(private_to))
 
 
-@pytest.mark.parametrize(("role", "permission"), list(product(RoleName, Permission)))
+@each_case(("role", "permission"), list(product(RoleName, Permission)))
 def test_a_role_may_what_is_listed_and_nothing_else(role: RoleName, permission: Permission) -> None:
     expected = Decision(allowed=permission in BY_ROLE[role], rule=f"role:{role}")
     assert decide(actor(role), permission, None) == expected
 
 
-@pytest.mark.parametrize(("scope", "permission"), list(product(Scope, Permission)))
+@each_case(("scope", "permission"), list(product(Scope, Permission)))
 def test_a_key_may_what_its_scope_allows_and_nothing_else(scope: Scope, permission: Permission) -> None:
     allowed = permission in BY_SCOPE[scope]
     expected = Decision(allowed=allowed, rule="role:owner" if allowed else "scopes")
     assert decide(actor(RoleName.OWNER, scope, limited=True), permission, None) == expected
 
 
-@pytest.mark.parametrize(("role", "scope", "permission"), list(product(RoleName, Scope, Permission)))
+@each_case(("role", "scope", "permission"), list(product(RoleName, Scope, Permission)))
 def test_a_key_never_may_more_than_its_member(role: RoleName, scope: Scope, permission: Permission) -> None:
     by_key = decide(actor(role, scope, limited=True), permission, None).allowed
     assert by_key == (permission in BY_ROLE[role] and permission in BY_SCOPE[scope])
 
 
-@pytest.mark.parametrize("permission", Permission)
+@each_case("permission", Permission)
 def test_default_is_deny(permission: Permission) -> None:
     assert decide(actor(None), permission, None) == Decision(allowed=False, rule="role:None")
     assert decide(actor(RoleName.OWNER, limited=True), permission, None) == Decision(allowed=False, rule="scopes")
@@ -118,7 +119,7 @@ def test_what_is_private_is_its_owners_and_those_who_govern(permission: Permissi
     assert not sees_private(editor)
 
 
-@pytest.mark.parametrize("permission", Permission)
+@each_case("permission", Permission)
 def test_the_system_may_and_says_so(permission: Permission) -> None:
     system = system_actor(tenant_id=TENANT, request_id="job")
     assert decide(system, permission, target(SOMEBODY)) == Decision(allowed=True, rule="system")
@@ -136,7 +137,7 @@ def test_a_foreign_object_is_not_found_even_where_the_permission_is_missing() ->
         authorize(actor(None), Permission.MEMORY_READ, target(tenant=uuid4()))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("who", "kept_to", "rule"),
     [
         (actor(RoleName.VIEWER), MEMBER, "role:viewer"),

@@ -11,6 +11,7 @@ from tests.factories import World, key_for
 from tests.governance.access.grants.test_grants import _but_denials
 from tests.governance.personas.test_personas import made
 from tests.governance.tables import everything
+from tests.harness.cases import each_case
 from tests.vault.api.contract import MISSING, Contract, contract, fields_at_fault, without_id
 
 Superuser = Callable[[], psycopg.Connection]
@@ -72,7 +73,7 @@ def test_all_of_it_or_nothing(world: World, olivia: Contract, alice: Contract, s
     assert _but_denials(everything(connection)) == before
 
 
-@pytest.mark.parametrize(("who", "status"), [("alice", 403), ("bob", 403), ("ada", 403), ("charlie", 404)])
+@each_case(("who", "status"), [("alice", 403), ("bob", 403), ("ada", 403), ("charlie", 404)])
 def test_who_may_not_makes_changes_and_applies_nothing(
     world: World, preset: str, superuser: Superuser, who: str, status: int
 ) -> None:
