@@ -10,7 +10,7 @@ import pytest
 from tests.harness.product import RunningServer
 from tests.harness.servers import ROOT
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.full
 
 
 @pytest.fixture

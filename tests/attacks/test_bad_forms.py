@@ -17,7 +17,7 @@ from tests.governance.filling import fill
 from tests.governance.web.visitors import signed_in
 from tests.harness.evidence import Evidence
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.full
 Superuser = Callable[[], psycopg.Connection]
 SMALL, FULL = 1, 60  # made-up bodies for each form
 ANSWERS = frozenset({200, 202, 204, 302, 303, 400, 403, 404, 405, 409, 412, 413, 422, 423, 428, 429})

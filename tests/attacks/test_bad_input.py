@@ -15,7 +15,7 @@ from tests.harness.evidence import Evidence
 from tests.harness.product import RunningServer, installation
 from tests.harness.servers import Servers
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.full
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
 EXAMPLES_SMALL, EXAMPLES_FULL = 2, 30  # for each operation and kind of input
 CASES = re.compile(r"(\d+) generated, (\d+) passed")

@@ -16,7 +16,6 @@ import vault
 from benchmarks.hostile_texts import LENGTH, hostile_texts, processor_seconds
 from benchmarks.text_functions import FUNCTIONS, NOT_A_TEXT, TextFunction
 from governance.privacy.pii.detector import PatternDetector
-from tests.harness.cases import each_case
 from vault.cubes.differences import text_difference
 from vault.reader.rules import is_question, sentences, statements
 
@@ -51,7 +50,8 @@ def pairs() -> list[tuple[str, str, str]]:
     return [(name, short, whole[name]) for name, short in hostile_texts(SHORT)]
 
 
-@each_case("function", FUNCTIONS, ids=lambda one: one.name)
+@pytest.mark.sampled(12)
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda one: one.name)
 def test_hostile_texts_are_read_in_time(
     function: TextFunction, pairs: list[tuple[str, str, str]], full_size: bool
 ) -> None:

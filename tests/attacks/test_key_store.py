@@ -333,7 +333,7 @@ def moved_away(path: Path) -> Iterator[None]:
         aside.rename(path)
 
 
-@pytest.mark.long
+@pytest.mark.full
 def test_without_its_keys_it_is_not_ready_and_a_start_is_refused_with_one_line(started: RunningServer) -> None:
     keys = started.data_dir / "keys"
     with moved_away(keys / "keystore.sqlite3"):

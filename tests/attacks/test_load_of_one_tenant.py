@@ -22,7 +22,7 @@ from tests.harness.product import RunningServer, installation, wait_until
 from tests.harness.servers import ROOT, Servers
 from tests.journeys.live import UNEMBEDDED, Live, number, superuser
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.full
 SEARCHES_A_SECOND = 2.0
 MOST_TIMES_SLOWER = 2.0  # the p95, at full size
 MOST_SECONDS_TO_START = 5.0

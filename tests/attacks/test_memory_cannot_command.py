@@ -27,7 +27,7 @@ from vault.chat.rules import INSTRUCTIONS
 from vault.models import Cube
 from vault.reader import modelled
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.full
 
 Write = Callable[[Contract, int], None]
 POISONED, POISONED_IN_FULL = 34, 340

@@ -33,7 +33,7 @@ from vault.cubes.services import cubes_add
 from vault.models.cube import CubeQuerySet
 from vault.vocabulary import SourceKind
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.full
 
 Superuser = Callable[[], psycopg.Connection]
 QUESTION = "Which animal guards the boathouse?"

@@ -17,7 +17,7 @@ from tests.harness.evidence import Evidence
 from tests.harness.product import RunningServer, wait_until
 from tests.journeys.live import UNDONE, Live, number, superuser
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.full
 GRACE_ENDED = (
     b"UPDATE governance_tenant SET deletion_at = now() WHERE id = %s",
     b"UPDATE governance_outboxevent SET available_at = now() WHERE topic = 'tenant.erase' AND tenant_id = %s",

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.search_latency import HTTP_MS
 from tests.harness.product import RunningServer
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.full
 
 
 Table = dict[str, list[str]]  # the first cell of each row, the header's too, and the others

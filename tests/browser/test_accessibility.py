@@ -10,7 +10,7 @@ from tests.browser.conftest import OpenVisit, memory_add, sign_in_link
 from tests.browser.visit import ask
 from tests.harness.product import RunningServer
 
-pytestmark = [pytest.mark.browser, pytest.mark.long]
+pytestmark = [pytest.mark.browser, pytest.mark.full]
 
 SERIOUS = {"serious", "critical"}
 DESK, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}

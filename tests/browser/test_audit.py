@@ -14,7 +14,7 @@ from tests.browser.conftest import OpenVisit, memory_add
 from tests.browser.test_accessibility import LOOKS, findings
 from tests.harness.product import RunningServer, wait_until
 
-pytestmark = [pytest.mark.browser, pytest.mark.long]
+pytestmark = [pytest.mark.browser, pytest.mark.full]
 
 PAGES = ("", "verify/", "checkpoints/", "exports/", "permission-changes/", "unusual-reads/", "sinks/")
 

@@ -5,7 +5,7 @@ import pytest
 from tests.browser.conftest import OpenVisit
 from tests.browser.looks import looked_at
 
-pytestmark = [pytest.mark.browser, pytest.mark.long]
+pytestmark = [pytest.mark.browser, pytest.mark.full]
 
 ADDRESSES = ("/docs/", "/docs/guides/policies/", "/docs/audit/", "/docs/rest-api/", "/docs/readme/")
 

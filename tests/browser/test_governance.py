@@ -6,7 +6,7 @@ from tests.browser.conftest import OpenVisit, memory_add
 from tests.browser.looks import looked_at
 from tests.harness.product import RunningServer
 
-pytestmark = [pytest.mark.browser, pytest.mark.long]
+pytestmark = [pytest.mark.browser, pytest.mark.full]
 
 PAGES = (
     "/jobs/",

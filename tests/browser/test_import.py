@@ -10,7 +10,7 @@ from tests.browser.conftest import OpenVisit
 from tests.browser.looks import looked_at
 from tests.harness.product import wait_until
 
-pytestmark = [pytest.mark.browser, pytest.mark.long]
+pytestmark = [pytest.mark.browser, pytest.mark.full]
 STORED_SECONDS = 30.0
 TABLE = """Note,Who,Day
 The heron {name} nests by the mill.,Mia,2026-04-02

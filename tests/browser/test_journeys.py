@@ -32,6 +32,7 @@ def api(server: RunningServer, method: str, address: str, body: Any = None, key:
         return failure.code, json.load(failure)
 
 
+@pytest.mark.full
 def test_a_grant_lets_a_colleague_see_until_it_is_revoked(page: Page, server: RunningServer, colleague: SignIn) -> None:
     memory = memory_add(server, content="Leo's pen is in the red pouch.")  # in the owner's own namespace
     other = colleague("dora", "viewer")
@@ -58,6 +59,7 @@ def test_a_grant_lets_a_colleague_see_until_it_is_revoked(page: Page, server: Ru
     assert refused.status == 403
 
 
+@pytest.mark.full
 def test_a_hold_made_by_search_is_released_by_two(page: Page, server: RunningServer, colleague: SignIn) -> None:
     word = f"pump{uuid4().hex[:6]}"
     memory = memory_add(server, content=f"The {word} leaks.", namespace="/plant")
@@ -84,6 +86,7 @@ def test_a_hold_made_by_search_is_released_by_two(page: Page, server: RunningSer
     assert found["held"] is False
 
 
+@pytest.mark.full
 def test_the_log_is_filtered_verified_and_exported(page: Page, server: RunningServer) -> None:
     memory_add(server, content="To be found in the log.", namespace="/plant")
     page.goto("/audit/")
@@ -106,6 +109,7 @@ def test_the_log_is_filtered_verified_and_exported(page: Page, server: RunningSe
     assert download.value.suggested_filename.endswith(".zip")
 
 
+@pytest.mark.full
 def test_a_policy_that_denies_is_named_with_what_to_do(page: Page, server: RunningServer) -> None:
     place = f"/clinic-{uuid4().hex[:6]}"
     memory = memory_add(server, content="Blood group A.", namespace=place)
@@ -158,6 +162,7 @@ def test_find_edit_delete_and_chat_need_no_script(visit: OpenVisit, server: Runn
     expect(page.locator("input[name=id]")).to_have_count(0)
 
 
+@pytest.mark.full
 def test_a_key_is_made_bound_used_and_revoked(page: Page, server: RunningServer) -> None:
     memory_add(server, content="In the plant.", namespace="/plant")
     memory_add(server, content="In the office.", namespace="/office")
@@ -216,6 +221,7 @@ def test_a_new_admin_corrects_shares_traces_deletes_and_restores_a_memory(
     expect(page.locator(".memory-content .content")).to_have_text(f"{name} takes milk in her coffee.")
 
 
+@pytest.mark.full
 def test_a_memory_is_corrected_deleted_and_restored_by_keyboard(page: Page, server: RunningServer) -> None:
     word = f"Cello{uuid4().hex[:6]}"
     memory_add(server, content=f"{word} lessons are on Fridays.", namespace="/plant")

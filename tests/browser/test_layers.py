@@ -11,7 +11,7 @@ from tests.browser.conftest import OpenVisit
 from tests.browser.test_accessibility import DESK, PHONE, findings
 from tests.harness.product import RunningServer
 
-pytestmark = [pytest.mark.browser, pytest.mark.long]
+pytestmark = [pytest.mark.browser, pytest.mark.full]
 
 TALK = (
     ("My name is Maya Okafor. I live in Sheffield.", "Noted."),

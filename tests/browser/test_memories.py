@@ -9,7 +9,7 @@ from tests.browser.conftest import OpenVisit, memory_add
 from tests.browser.looks import looked_at
 from tests.harness.product import RunningServer, wait_until
 
-pytestmark = [pytest.mark.browser, pytest.mark.long]
+pytestmark = [pytest.mark.browser, pytest.mark.full]
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 TRANSFERRED = """() => performance.getEntriesByType("resource")

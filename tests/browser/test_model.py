@@ -12,7 +12,7 @@ from tests.browser.visit import ask
 from tests.harness.product import RunningServer, installation
 from tests.harness.servers import Servers
 
-pytestmark = [pytest.mark.browser, pytest.mark.long]
+pytestmark = [pytest.mark.browser, pytest.mark.full]
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from tests.browser.conftest import OpenVisit, memory_add
 from tests.browser.looks import looked_at
 from tests.harness.product import RunningServer
 
-pytestmark = [pytest.mark.browser, pytest.mark.long]
+pytestmark = [pytest.mark.browser, pytest.mark.full]
 
 
 def test_findings_are_shown_and_redacted_and_no_page_has_a_serious_finding(

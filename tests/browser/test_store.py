@@ -12,7 +12,7 @@ from tests.browser.looks import WIDTHS, looked_at
 from tests.browser.visit import ask
 from tests.harness.product import RunningServer, wait_until
 
-pytestmark = [pytest.mark.browser, pytest.mark.long]
+pytestmark = [pytest.mark.browser, pytest.mark.full]
 
 BUILD_SECONDS = 30.0
 REACH_SECONDS = 60.0  # within which a yank and a revocation reach every subscriber

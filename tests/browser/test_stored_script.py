@@ -18,7 +18,7 @@ from tests.browser.test_every_page import MORE
 from tests.browser.visit import ask
 from tests.harness.product import RunningServer
 
-pytestmark = [pytest.mark.browser, pytest.mark.long]
+pytestmark = [pytest.mark.browser, pytest.mark.full]
 
 CATCH = "window.executed=1"
 PAYLOADS = [

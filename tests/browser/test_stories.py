@@ -12,7 +12,7 @@ from tests.harness.product import RunningServer, installation
 from tests.harness.servers import Servers
 from tests.journeys.live import superuser
 
-pytestmark = [pytest.mark.browser, pytest.mark.long]
+pytestmark = [pytest.mark.browser, pytest.mark.full]
 
 # Each time in the tables of the product is moved back, so that all that was told was told three weeks ago.
 MOVE_BACK = """

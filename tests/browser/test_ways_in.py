@@ -11,7 +11,7 @@ from tests.browser.test_sign_in import choose_in_account_menu
 from tests.governance.accounts.people import PASSWORD, code_of
 from tests.harness.product import RunningServer
 
-pytestmark = [pytest.mark.browser, pytest.mark.long]
+pytestmark = [pytest.mark.browser, pytest.mark.full]
 
 TOKEN = """
 from governance.accounts.passwords import password_reset_token

@@ -19,7 +19,7 @@ SNIPPETS = re.findall(r"```ts\n(.*?)```", (CLIENT / "README.md").read_text(encod
 COMPILER = ["--strict", "--target", "es2022", "--module", "nodenext", "--types", "node"]
 
 pytestmark = [
-    pytest.mark.long,
+    pytest.mark.full,
     pytest.mark.skipif(
         not (CLIENT / "node_modules").is_dir() or shutil.which("node") is None,
         reason="*** THE PACKAGES OF THE TYPESCRIPT CLIENT ARE NOT INSTALLED: IT IS NOT TRIED (make node-packages) ***",

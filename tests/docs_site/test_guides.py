@@ -10,7 +10,7 @@ from tests.harness.product import RunningServer, installation
 from tests.harness.servers import ROOT, Servers
 from tests.harness.snippets import blocks_of, run_snippets
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.full
 
 GUIDES = sorted(
     [*(ROOT / "docs" / "guides").glob("*.md"), *(ROOT / "docs" / name for name in ("mcp.md", "mem0.md", "memos.md"))]

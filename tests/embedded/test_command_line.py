@@ -10,7 +10,7 @@ import pytest
 
 from tests.harness.servers import ROOT, clean_environ
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.full
 
 COMMANDS = {
     "doctor": (),

@@ -10,7 +10,7 @@ import pytest
 from tests.harness.product import RunningServer, installation, wait_until
 from tests.harness.servers import ROOT, Servers
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.full
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from tests.harness.product import RunningServer, installation
 from tests.harness.separate import PASSWORD, SeparateServers
 from tests.harness.servers import ROOT
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.full
 
 
 @pytest.fixture

@@ -66,7 +66,7 @@ def server(servers: Servers) -> Iterator[RunningServer]:
         yield started
 
 
-@pytest.mark.long
+@pytest.mark.full
 def test_two_agents_share_a_pool_and_keep_their_tool_calls(
     server: RunningServer, httpserver: HTTPServer, tmp_path: Path
 ) -> None:
@@ -107,7 +107,7 @@ def test_two_agents_share_a_pool_and_keep_their_tool_calls(
         ]
 
 
-@pytest.mark.long
+@pytest.mark.full
 def test_task_without_an_answer_is_an_error_and_leaves_no_note(
     running_server: RunningServer, httpserver: HTTPServer, tmp_path: Path
 ) -> None:

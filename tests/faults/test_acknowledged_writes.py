@@ -20,7 +20,7 @@ from tests.harness.evidence import Evidence
 from tests.harness.product import RunningServer, wait_until
 from tests.journeys.live import PROGRAMS, Live, NoAnswer, Writers, child, superuser
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.full
 WRITERS = 8
 # PostgreSQL answers a commit at once, and its log is written ten seconds later.
 CARELESS = (

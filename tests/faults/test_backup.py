@@ -19,7 +19,7 @@ from vault.providers.blobs_folder import FolderBlobStore
 from vault.providers.ports import BlobStore
 from vault.providers.registry import blob_store_of
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.full
 CANARY = "vermilion"
 REFERENCE = "customer-4711"
 

@@ -11,7 +11,7 @@ from tests.harness.product import RunningServer, installation, wait_until
 from tests.harness.servers import Servers
 from tests.journeys.live import UNDONE, Live, number, superuser
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.full
 PREFIX = 6  # bytes
 ENCODINGS = ("utf-8", "utf-16-le", "utf-16-be")
 SEALED = (

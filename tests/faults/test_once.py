@@ -19,7 +19,7 @@ from tests.harness.product import RunningServer
 from tests.journeys.live import AGAIN, Live, NoAnswer, superuser
 from tests.journeys.live import number as number_of
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.full
 LONGEST_ANSWER = 60.0  # seconds
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 2.0  # seconds
 STALE = 412

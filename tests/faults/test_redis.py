@@ -23,7 +23,7 @@ from tests.harness.evidence import Evidence
 from tests.harness.product import RunningServer, wait_until
 from tests.journeys.live import UNDONE, UNEMBEDDED, Live, Writers, child, number, superuser
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.full
 OUTAGE_SECONDS = 60.0
 JOB_SECONDS = 1.0
 LEAST_SUCCEEDED = 0.999

@@ -18,7 +18,7 @@ from memos_web.embedded.serving import health_path
 from tests.harness.processes import descendants, is_alive
 from tests.harness.product import RunningServer, installation, wait_until
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.full
 PROGRAMS = {
     "postgres": "bin/postgres -D",
     "redis": "bin/redis-server",

@@ -14,7 +14,7 @@ from tests.harness.databases import Clone
 from tests.harness.product import RunningServer, installation
 from tests.harness.servers import ROOT
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.full
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ from vault.lifecycle.steps import PlannedStep
 from vault.models import Cube, StateTransition
 from vault.vocabulary import State
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.full
 Superuser = Callable[[], psycopg.Connection]
 SIZE, FULL_SIZE = 500, 10_000
 AT_ONCE = 500  # memories added by one call

@@ -16,7 +16,7 @@ from tests.harness.servers import Servers
 from tests.journeys.live import Live, NoAnswer, superuser
 from vault.exchange.sync.wire import MOST_AT_ONCE
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.full
 OURS, THEIRS = 250, 350  # more than two steps of either direction
 STEPS = 90.0  # seconds that a sync of all of them may take
 SECRETS = ("keys/master.key", "keys/django.key", "first-run.json")

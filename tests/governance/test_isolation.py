@@ -20,7 +20,7 @@ from tests.governance.tables import Rows, become, everything, first_row, rows, r
 from tests.harness.evidence import Evidence
 from vault.models import Cube, Namespace
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.full
 
 POINTERS = [
     ("governance_apikey", "member_id", "governance_member"),

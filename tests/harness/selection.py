@@ -105,10 +105,12 @@ def _chosen(config: pytest.Config, items: Sequence[pytest.Item]) -> Iterable[pyt
     if config.getoption("--without-servers"):
         return [item for item in items if not _is_slow(item)]
     if not config.getoption("--full"):
-        return _sample([item for item in items if not item.get_closest_marker("full")], config.getoption("--seed"))
+        return sample_of_cases(
+            [item for item in items if not item.get_closest_marker("full")], config.getoption("--seed")
+        )
     left_out = [item for item in items if _is_left_out(item)]
     part = config.getoption("--part")
-    return left_out if part is None else _part(left_out, part)
+    return left_out if part is None else part_of_full(left_out, part)
 
 
 def _is_slow(item: pytest.Item) -> bool:
@@ -122,7 +124,7 @@ def _is_left_out(item: pytest.Item) -> bool:
     return bool(marked) or (item.config.getoption("--full-size") and "full_size" in _fixtures(item))
 
 
-def _sample(items: Sequence[pytest.Item], seed: int) -> Iterable[pytest.Item]:
+def sample_of_cases(items: Sequence[pytest.Item], seed: int) -> Iterable[pytest.Item]:
     """Draw the cases of functions marked `sampled`; all other tests."""
     cases = defaultdict[str, list[pytest.Item]](list)
     for item in items:
@@ -136,7 +138,7 @@ def _sample(items: Sequence[pytest.Item], seed: int) -> Iterable[pytest.Item]:
         yield from random.Random(f"{seed} {function}").sample(found, min(marker.args[0], len(found)))
 
 
-def _part(items: Sequence[pytest.Item], part: int) -> Iterable[pytest.Item]:
+def part_of_full(items: Sequence[pytest.Item], part: int) -> Iterable[pytest.Item]:
     """The tests of the files that belong to this part: the costliest file goes to the part with the least so far."""
     costs, loads = known_costs(full=True), [0.0] * PARTS
     files = sorted({_file(item) for item in items}, key=lambda file: (-costs.get(file, 1), file))

@@ -16,7 +16,7 @@ INSPECTOR = Path(__file__).parent / "inspector" / "node_modules" / ".bin" / "mcp
 CLIENT = Path(__file__).parents[2] / "clients" / "python" / "src"
 
 pytestmark = [
-    pytest.mark.long,
+    pytest.mark.full,
     pytest.mark.skipif(
         not INSPECTOR.exists() or shutil.which("node") is None,
         reason="*** THE MCP INSPECTOR IS NOT INSTALLED: IT IS NOT TRIED (make node-packages) ***",

@@ -12,7 +12,7 @@ import pytest
 from tests.harness.product import wait_until
 from tests.production.site import VOLUMES, Client, Site, run, without_capabilities
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.full
 
 REFUSED = "memos: the database role {role} is not bound by row-level security; serve as memos_app"
 MEMORIES = {

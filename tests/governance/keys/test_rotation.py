@@ -213,7 +213,7 @@ def test_only_who_manages_operations_rotates_the_keys_of_their_own_tenant(
     assert [row[0] for row in rows] == [world.other.id, world.acme.id]
 
 
-@pytest.mark.long
+@pytest.mark.full
 def test_a_running_product_serves_through_a_rotation(servers: Servers) -> None:
     with installation(servers.cluster) as server:
         server.start()

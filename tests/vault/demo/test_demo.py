@@ -39,7 +39,7 @@ def signed_in(link: str) -> Client:
     return client
 
 
-@pytest.mark.long
+@pytest.mark.full
 def test_demo_fills_a_month_once_and_its_pages_open(database: Clone) -> None:
     began = database_now()
     reply = demo()

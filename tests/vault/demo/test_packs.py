@@ -35,7 +35,7 @@ def test_first_aid_begins_with_the_emergency_number() -> None:
     assert "call the emergency number first" in pack.memories[0]
 
 
-@pytest.mark.long
+@pytest.mark.full
 def test_demo_publishes_five_packs_once_and_the_workshop_subscribes_to_one(database: Clone) -> None:
     assert demo()["packs"] == len(NAMES)
     publisher, workshop = (tenant_id_by_slug(slug) for slug in ("open-shelf", "demo"))

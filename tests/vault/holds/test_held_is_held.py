@@ -12,7 +12,7 @@ from tests.harness.evidence import Evidence
 from tests.vault.holds.attacks import CUBE_SETS, RAW, Attacker
 from tests.vault.holds.held import Holding, Superuser, changed, digests, holding
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.full
 
 SEED = 12
 # Each takes away one thing that the promise rests on.

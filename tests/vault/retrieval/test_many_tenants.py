@@ -29,7 +29,7 @@ from vault.retrieval.question import question_of
 from vault.retrieval.selectors import memories_search
 from vault.vocabulary import SearchMode
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.full
 
 ALL_OF_THEM = {"created_at": {"gte": "2000-01-01T00:00:00Z"}}
 TOP_K = 10

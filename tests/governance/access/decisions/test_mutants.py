@@ -40,7 +40,7 @@ from vault.cubes.lookup import cube_target
 from vault.models import cube, namespace
 from vault.namespaces.services import namespace_target
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.full
 
 WORLDS = 8
 RULES = [

@@ -15,7 +15,7 @@ from tests.governance.tables import everything
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import MISSING, Contract
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.full
 
 Superuser = Callable[[], psycopg.Connection]
 CANARY = "nightingale"

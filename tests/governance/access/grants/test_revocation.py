@@ -23,7 +23,7 @@ from tests.vault.outbox import run_jobs
 from vault.chat.services import Token, turn_begin, turn_stream
 from vault.chat.watching import ASKED_EVERY
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.full
 
 Superuser = Callable[[], psycopg.Connection]
 QUESTION = "Where does the otter sleep?"
