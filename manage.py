@@ -1,13 +1,17 @@
 #!/usr/bin/env python
 """The command line of MemOS Web; `manage.py help` lists what it can do."""
 
+import gc
 import os
 import sys
 
 from memos_web.config import ConfigError
 
+YOUNG = 50_000  # objects that are made before the collector looks at them: modules and models live until the end
+
 
 def main() -> int:
+    gc.set_threshold(YOUNG)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memos_web.settings.embedded")
     from django.core.management import CommandError
     from django.db import OperationalError
@@ -25,6 +29,8 @@ def main() -> int:
     except OperationalError as error:
         print(f"memos: the database does not answer as it should: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
+    finally:
+        gc.freeze()  # else half a second of processor time is spent at exit, looking for what to free
     return 0
 
 

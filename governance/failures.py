@@ -6,7 +6,7 @@ from django.db import Error, InterfaceError, OperationalError
 
 from governance.errors import Conflict, DomainError, Held, Unavailable
 
-HELD = "MH423"  # raised by the triggers of vault/migrations/0007_holds.py
+HELD = "MH423"  # raised by the triggers of vault/migrations/0003_functions.py
 # Serialization failure, deadlock, unique violation; and a foreign key's: what was found was erased before it was named.
 SAME_ROWS = frozenset({"40001", "40P01", "23505", "23503"})
 logger = logging.getLogger(__name__)

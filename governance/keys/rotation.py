@@ -22,12 +22,9 @@ from governance.keys.tables import (
     EXCHANGE,
     EXPORT_SIGNING,
     RETIRED,
-    ROOT_KEYS,
     ROOT_PLACE,
-    ROTATIONS,
     TENANT_SCOPE,
     TOKENS,
-    has_table,
     key_row,
     place_of,
 )
@@ -51,7 +48,7 @@ class RotatingKeyStore(SqliteKeyStore):
         """
         root = DataKey(id=INSTALLATION, secret=new_secret())
         with self._rotation() as db:
-            if has_table(db, "root_key") and db.execute("SELECT count(*) FROM root_key").fetchone() != (1,):
+            if db.execute("SELECT count(*) FROM root_key").fetchone() == (2,):
                 raise Conflict(NOT_FINISHED)
             before = self._root(db)
             tenants = "SELECT id, tenant, wrapped FROM data_key WHERE scope = ?"
@@ -61,7 +58,6 @@ class RotatingKeyStore(SqliteKeyStore):
                 db.execute("UPDATE data_key SET wrapped = ? WHERE id = ?", (again, key_id))
             (store_id,) = db.execute("SELECT id FROM key_store").fetchone()
             db.execute("UPDATE key_store SET proof = ?", (seal(root, b"", place=store_id),))
-            db.execute(ROOT_KEYS)
             db.execute("DELETE FROM root_key")
             for is_next, (name, wrapping) in enumerate((self._master, master_of(next_master))):
                 wrapped = seal(wrapping, root.secret, place=ROOT_PLACE)
@@ -72,9 +68,7 @@ class RotatingKeyStore(SqliteKeyStore):
         self._identify()
         with self._open() as db:
             named = (master_of(master_key)[0],)
-            return has_table(db, "root_key") and (
-                db.execute("SELECT 1 FROM root_key WHERE master = ?", named).fetchone() is not None
-            )
+            return db.execute("SELECT 1 FROM root_key WHERE master = ?", named).fetchone() is not None
 
     def drop_masters(self) -> int:
         """Make the former master key invalid. Return the number of keys that were removed.
@@ -83,9 +77,8 @@ class RotatingKeyStore(SqliteKeyStore):
         """
         self._identify()
         with self._transaction() as db:
-            if not has_table(db, "root_key"):
-                return 0
-            if db.execute("SELECT master FROM root_key WHERE is_next").fetchone() != (self._master[0],):
+            following = db.execute("SELECT master FROM root_key WHERE is_next").fetchone()
+            if following is not None and following != (self._master[0],):
                 raise Conflict(FORMER_MASTER)
             return db.execute("DELETE FROM root_key WHERE NOT is_next").rowcount
 
@@ -120,7 +113,6 @@ class RotatingKeyStore(SqliteKeyStore):
         """A transaction whose id the database stores afterwards, so that older copies of the file are refused."""
         self._identify()
         with self._transaction() as db:
-            db.execute(ROTATIONS)
             db.execute("INSERT INTO rotation VALUES (?)", (uuid7().bytes,))
             yield db
         self._mark_anew()

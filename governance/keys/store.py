@@ -26,7 +26,6 @@ from governance.keys.registry import Registry
 from governance.keys.rules import KEY_BYTES, DataKey, SealBroken, derive, seal, unseal
 from governance.keys.tables import (
     ALL_SCOPES,
-    DESTROYED_SCOPES,
     NEEDED,
     OF_AUDIT,
     OF_SCOPE,
@@ -35,7 +34,6 @@ from governance.keys.tables import (
     TENANT_SCOPE,
     complete_tenants,
     file_open,
-    has_table,
     is_destroyed,
     key_insert,
     key_row,
@@ -142,7 +140,6 @@ class SqliteKeyStore:
         of_scope = (tenant_id.bytes, scope)
         with self._open() as db:
             db.execute("BEGIN IMMEDIATE")
-            db.execute(DESTROYED_SCOPES)
             db.execute("INSERT OR IGNORE INTO destroyed_scope VALUES (?, ?)", of_scope)
             db.execute(f"INSERT INTO destroyed_key SELECT id FROM data_key WHERE {OF_SCOPE}", of_scope)
             db.execute(f"DELETE FROM data_key WHERE {OF_SCOPE}", of_scope)
@@ -155,7 +152,6 @@ class SqliteKeyStore:
         of_tenant = (tenant_id.bytes, *OF_AUDIT)
         with self._open() as db:
             db.execute("BEGIN IMMEDIATE")
-            db.execute(DESTROYED_SCOPES)
             db.execute("INSERT OR IGNORE INTO destroyed_scope VALUES (?, ?)", (tenant_id.bytes, ALL_SCOPES))
             db.execute(f"INSERT INTO destroyed_key SELECT id {destroyed}", of_tenant)
             db.execute(f"DELETE {destroyed}", of_tenant)
@@ -165,8 +161,6 @@ class SqliteKeyStore:
     def destroyed_scopes(self) -> list[tuple[UUID, str]]:
         self._identify()
         with self._open() as db:
-            if not has_table(db, "destroyed_scope"):
-                return []
             rows = db.execute("SELECT tenant, scope FROM destroyed_scope ORDER BY tenant, scope").fetchall()
         return [(UUID(bytes=tenant), scope) for tenant, scope in rows]
 
@@ -232,7 +226,7 @@ class SqliteKeyStore:
         except (sqlite3.Error, OSError) as error:
             raise KeyUnavailable("The key store cannot be made: the folder of keys cannot be written.") from error
 
-    def _write_identity(self, db: sqlite3.Connection) -> UUID:
+    def _write_identity(self, db: sqlite3.Connection) -> None:
         store_id = uuid7()
         db.execute("BEGIN IMMEDIATE")
         for statement in SCHEMA:
@@ -240,18 +234,17 @@ class SqliteKeyStore:
         proof = seal(self._wrapping, b"", place=store_id.bytes)
         db.execute("INSERT INTO key_store VALUES (?, ?)", (store_id.bytes, proof))
         db.execute("COMMIT")
-        return store_id
 
     def _refuse_stranger(self) -> None:
         """Raise KeyUnavailable if the database names another file, or another master key made it."""
         with self._open() as db:
-            if not has_table(db, "data_key"):
+            if db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'key_store'").fetchone() is None:
                 raise KeyUnavailable(DAMAGED)
             self._wrapping = self._root(db)
             store_id = self._identity(db)
             if self._registered is None:
                 self._registered = self._registry.registered() or self._register(db, store_id)
-            if self._identity(db) != self._registered:
+            if store_id != self._registered:
                 raise KeyUnavailable(FOREIGN)
             self._refuse_older(rotations_of(db))
 
@@ -269,32 +262,26 @@ class SqliteKeyStore:
             self._registry.note_rotations(rotations - noted)
         self._rotations = rotations
 
-    def _identity(self, db: sqlite3.Connection) -> UUID | None:
-        """Return the id of the file, or None for a file of a version that had no ids."""
-        row = db.execute("SELECT id, proof FROM key_store").fetchone() if has_table(db, "key_store") else None
+    def _identity(self, db: sqlite3.Connection) -> UUID:
+        """Return the id of the file. Raises KeyUnavailable where another master key made it."""
+        row = db.execute("SELECT id, proof FROM key_store").fetchone()
         if row is None:
-            return None
+            raise KeyUnavailable(DAMAGED)
         try:
             unseal(self._wrapping, row[1], place=row[0])
         except SealBroken as error:
             raise KeyUnavailable(OTHER_MASTER) from error
         return UUID(bytes=row[0])
 
-    def _register(self, db: sqlite3.Connection, store_id: UUID | None) -> UUID | None:
-        """Store the id of the file in a database that has none: both are new, or they share tenants."""
-        tenants = self._registry.tenants()
-        of_tenants = "SELECT tenant, id, scope, wrapped FROM data_key WHERE scope = ?"
-        keys = {UUID(bytes=row[0]): row[1:] for row in db.execute(of_tenants, (TENANT_SCOPE,))}
-        keys.pop(INSTALLATION, None)
-        shared = tenants & keys.keys()
-        if bool(tenants or keys) != bool(shared):
+    def _register(self, db: sqlite3.Connection, store_id: UUID) -> UUID:
+        """Store the id of the file in a database that has none: both are new. Raises KeyUnavailable."""
+        of_tenants = "SELECT 1 FROM data_key WHERE scope = ? AND tenant <> ?"
+        if self._registry.tenants() or db.execute(of_tenants, (TENANT_SCOPE, INSTALLATION.bytes)).fetchone():
             meanwhile = self._registry.registered()  # by another process, which has made keys since
             if meanwhile is None:
                 raise KeyUnavailable(FOREIGN)
             return meanwhile
-        for tenant_id in shared:
-            self._unwrap(tenant_id, keys[tenant_id])
-        return self._registry.register(store_id or self._write_identity(db))
+        return self._registry.register(store_id)
 
     # Keys
 
@@ -341,13 +328,13 @@ class SqliteKeyStore:
         Raises KeyUnavailable.
         """
         name, wrapping = self._master
-        if not has_table(db, "root_key"):
+        roots = dict(db.execute("SELECT master, wrapped FROM root_key"))
+        if not roots:
             return wrapping
-        row = db.execute("SELECT wrapped FROM root_key WHERE master = ?", (name,)).fetchone()
-        if row is None:
+        if name not in roots:
             raise KeyUnavailable(OTHER_MASTER)
         try:
-            return DataKey(id=INSTALLATION, secret=unseal(wrapping, row[0], place=ROOT_PLACE))
+            return DataKey(id=INSTALLATION, secret=unseal(wrapping, roots[name], place=ROOT_PLACE))
         except SealBroken as error:
             raise KeyUnavailable(DAMAGED) from error
 

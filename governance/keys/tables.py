@@ -16,21 +16,16 @@ EXPORT_SIGNING = "export-signing"  # a tenant signs its exported memory packs
 OF_AUDIT = (TENANT_SCOPE, AUDIT_SIGNING)  # of a deleted tenant these stay: its audit log can be verified
 ALL_SCOPES = "*"  # stands for every scope of a tenant whose keys were destroyed
 SCHEMA = (
-    "CREATE TABLE IF NOT EXISTS data_key (id BLOB PRIMARY KEY, tenant BLOB NOT NULL, scope TEXT NOT NULL, "
+    "CREATE TABLE data_key (id BLOB PRIMARY KEY, tenant BLOB NOT NULL, scope TEXT NOT NULL, "
     "wrapped BLOB NOT NULL, UNIQUE (tenant, scope)) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS key_store (id BLOB PRIMARY KEY, proof BLOB NOT NULL) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS destroyed_key (id BLOB PRIMARY KEY) WITHOUT ROWID",
-)
-DESTROYED_SCOPES = (
-    "CREATE TABLE IF NOT EXISTS destroyed_scope (tenant BLOB NOT NULL, scope TEXT NOT NULL, "
-    "PRIMARY KEY (tenant, scope)) WITHOUT ROWID"
-)
-ROOT_KEYS = (
-    "CREATE TABLE IF NOT EXISTS root_key (master BLOB PRIMARY KEY, wrapped BLOB NOT NULL, "
-    "is_next INTEGER NOT NULL) WITHOUT ROWID"
+    "CREATE TABLE key_store (id BLOB PRIMARY KEY, proof BLOB NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE destroyed_key (id BLOB PRIMARY KEY) WITHOUT ROWID",
+    "CREATE TABLE destroyed_scope (tenant BLOB NOT NULL, scope TEXT NOT NULL, "
+    "PRIMARY KEY (tenant, scope)) WITHOUT ROWID",
+    "CREATE TABLE root_key (master BLOB PRIMARY KEY, wrapped BLOB NOT NULL, is_next INTEGER NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE rotation (id BLOB PRIMARY KEY) WITHOUT ROWID",
 )
 ROOT_PLACE = b"root key"
-ROTATIONS = "CREATE TABLE IF NOT EXISTS rotation (id BLOB PRIMARY KEY) WITHOUT ROWID"
 RETIRED = "#"  # a key that was rotated: `scope#id`; it opens what it sealed, and seals nothing more
 OF_SCOPE = f"tenant = ?1 AND (scope = ?2 OR scope LIKE ?2 || '{RETIRED}%')"
 
@@ -57,22 +52,15 @@ def file_open(path: Path) -> sqlite3.Connection:
     return db
 
 
-def has_table(db: sqlite3.Connection, name: str) -> bool:
-    return db.execute("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", (name,)).fetchone() is not None
-
-
 def rotations_of(db: sqlite3.Connection) -> frozenset[UUID]:
     """Return the ids of the key rotations that this file contains."""
-    rows = db.execute("SELECT id FROM rotation") if has_table(db, "rotation") else ()
-    return frozenset(UUID(bytes=row[0]) for row in rows)
+    return frozenset(UUID(bytes=row[0]) for row in db.execute("SELECT id FROM rotation"))
 
 
 def complete_tenants(db: sqlite3.Connection) -> frozenset[UUID]:
     """Return the tenants that have all NEEDED keys, and those whose keys were destroyed."""
     rows = db.execute("SELECT tenant FROM data_key WHERE scope IN (?, ?) GROUP BY tenant HAVING count(*) = 2", NEEDED)
     complete = frozenset(UUID(bytes=row[0]) for row in rows)
-    if not has_table(db, "destroyed_scope"):
-        return complete
     deleted = db.execute("SELECT tenant FROM destroyed_scope WHERE scope = ?", (ALL_SCOPES,))
     return complete | frozenset(UUID(bytes=row[0]) for row in deleted)
 
@@ -83,8 +71,6 @@ def is_destroyed(db: sqlite3.Connection, key_id: UUID) -> bool:
 
 def refuse_destroyed(db: sqlite3.Connection, tenant_id: UUID, scope: str) -> None:
     """Raise KeyUnavailable if the key of the scope was destroyed, so that no new key takes its place."""
-    if not has_table(db, "destroyed_scope"):
-        return
     named = (tenant_id.bytes, scope, scope if scope in OF_AUDIT else ALL_SCOPES)
     if db.execute("SELECT 1 FROM destroyed_scope WHERE tenant = ? AND scope IN (?, ?)", named).fetchone():
         raise KeyUnavailable("The key was destroyed, and no other takes its place.")

@@ -7,14 +7,13 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import psycopg
 import pytest
 from django.test import Client, override_settings
 
 from governance.errors import KeyUnavailable
-from governance.keys.rules import DataKey, derive, seal
 from governance.keys.services import GENERAL, key_store, open_sealed, rotating_key_store, seal_for
 from governance.keys.store import DAMAGED, FOREIGN, KEY_MISSING, MISSING, OLDER, OTHER_MASTER
 from governance.tenants.services import tenant_keys_rotate
@@ -245,50 +244,15 @@ def test_the_note_in_the_database_cannot_be_changed(world: World, superuser: Cal
         superuser().execute("INSERT INTO governance_keystorenote (id, store_id) VALUES (0, gen_random_uuid())")
 
 
-# Stores of versions whose files had no id
+@pytest.mark.parametrize("master", [MASTER, MASTER[::-1]])
+def test_used_store_beside_a_database_with_tenants_and_no_note_is_refused(tmp_path: Path, master: bytes) -> None:
+    path, registry = tmp_path / "keystore.sqlite3", MemoryRegistry()
+    store_at(path, MASTER, registry).key_for(TENANT, GENERAL)
+    with pytest.raises(KeyUnavailable, match=FOREIGN if master == MASTER else OTHER_MASTER):
+        store_at(path, master, MemoryRegistry(ids=frozenset({TENANT}))).check()
 
 
-def former_store(path: Path, *tenants: UUID) -> None:
-    """The file as former versions made it."""
-    path.parent.mkdir(exist_ok=True)
-    wrapping = DataKey(id=UUID(int=0), secret=derive(MASTER, "memos key store"))
-    with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        db.execute(
-            "CREATE TABLE data_key (id BLOB PRIMARY KEY, tenant BLOB NOT NULL, scope TEXT NOT NULL, "
-            "wrapped BLOB NOT NULL, UNIQUE (tenant, scope)) WITHOUT ROWID"
-        )
-        for tenant in tenants:
-            wrapped = seal(wrapping, b"t" * 32, place=tenant.bytes + b"tenant")
-            db.execute("INSERT INTO data_key VALUES (?, ?, 'tenant', ?)", (uuid4().bytes, tenant.bytes, wrapped))
-
-
-def test_former_store_with_a_tenant_of_the_database_is_taken_over(tmp_path: Path) -> None:
-    path, registry = tmp_path / "keystore.sqlite3", MemoryRegistry(ids=frozenset({TENANT, uuid4()}))
-    former_store(path, TENANT)
-    store_at(path, MASTER, registry).check()
-    assert registry.noted is not None
-    store_at(path, MASTER, registry).check()
-    assert store_at(path, MASTER, registry).key_for(TENANT, "tenant").secret == b"t" * 32
-
-
-@pytest.mark.parametrize("tenants", [[], [uuid4()]])
-def test_former_store_without_a_tenant_of_the_database_is_refused(tmp_path: Path, tenants: list[UUID]) -> None:
-    path, registry = tmp_path / "keystore.sqlite3", MemoryRegistry(ids=frozenset({TENANT}))
-    former_store(path, *tenants)
-    with pytest.raises(KeyUnavailable, match=FOREIGN):
-        store_at(path, MASTER, registry).check()
-    assert registry.noted is None
-
-
-def test_former_store_under_another_master_key_is_refused(tmp_path: Path) -> None:
-    path, registry = tmp_path / "keystore.sqlite3", MemoryRegistry(ids=frozenset({TENANT}))
-    former_store(path, TENANT)
-    with pytest.raises(KeyUnavailable, match=OTHER_MASTER):
-        store_at(path, MASTER[::-1], registry).check()
-    assert registry.noted is None
-
-
-def test_missing_store_of_a_former_version_is_refused(tmp_path: Path) -> None:
+def test_missing_store_of_a_database_with_tenants_is_refused(tmp_path: Path) -> None:
     registry = MemoryRegistry(ids=frozenset({TENANT}))
     with pytest.raises(KeyUnavailable, match=MISSING):
         store_at(tmp_path / "keystore.sqlite3", MASTER, registry).check()

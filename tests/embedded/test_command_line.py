@@ -104,9 +104,9 @@ def test_help_lists_our_commands_first_each_with_what_it_does(tmp_path: Path) ->
     done = manage("--help", MEMOS_DATA_DIR=str(tmp_path))
     ours, _, others = done.stdout.partition("Commands of Django and libraries:")
     listed = dict(line.split(maxsplit=1) for line in ours.splitlines() if line.startswith("    "))
-    assert {"up", "doctor", "benchmark", *COMMANDS} <= set(listed)
+    assert {"up", "migrate", "doctor", "benchmark", *COMMANDS} <= set(listed)
     assert all(len(told) > 10 for told in listed.values())
     indented = [line for line in ours.partition("Commands:")[2].splitlines() if line]
     assert len(indented) == len(listed), "one line for each command"
-    assert "migrate" in others
-    assert "migrate" not in listed
+    assert "showmigrations" in others
+    assert "showmigrations" not in listed

@@ -80,8 +80,8 @@ class Retrieved:
     parts: Mapping[str, float]
     layer: str
     tokens: int
-    marker: int = 0
-    reason: str = ""
+    marker: int
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -320,28 +320,20 @@ def conversation_views(actor: Actor, rows: Sequence[Conversation]) -> list[Conve
     Writes: AuditEntry? naming the questions.
     """
     given = {row.id: _title_given(row) for row in rows}
-    unnamed = [row.id for row in rows if not given[row.id] or row.title_is_copy]
+    unnamed = [row.id for row in rows if not given[row.id]]
     asked = _first_questions(actor, unnamed) if unnamed else {}
-    readable = [cube_id for cube_id in asked.values() if cube_id]
-    questions = {view.cube.id: view for view in (cubes_view(actor=actor, cube_ids=readable) if readable else ())}
+    questions = {view.cube.id: view for view in (cubes_view(actor=actor, cube_ids=[*asked.values()]) if asked else ())}
     if questions:
         record(actor=actor, verb=Verb.MEMORY_READ, object_type="memory", object_ids=list(questions))
-    titles = {one: title_of(questions[cube].words.content) for one, cube in asked.items() if cube and cube in questions}
-    return [_view(row, _title(row, given[row.id], asked, titles)) for row in rows]
+    titles = {one: title_of(questions[cube].words.content) for one, cube in asked.items() if cube in questions}
+    return [_view(row, given[row.id] or titles.get(row.id, "")) for row in rows]
 
 
-def _first_questions(actor: Actor, conversation_ids: Sequence[UUID]) -> dict[UUID, UUID | None]:
-    """The first question of each conversation that has turns; None where the actor may not read it. One query."""
+def _first_questions(actor: Actor, conversation_ids: Sequence[UUID]) -> dict[UUID, UUID]:
+    """The first question of each conversation, where the actor may read it. One query."""
     visible = Cube.objects.visible_to(actor).filter(pk=OuterRef("question_id"))
-    rows = Turn.objects.filter(conversation_id__in=conversation_ids, position=0).annotate(readable=Exists(visible))
-    return {row.conversation_id: row.question_id if row.readable else None for row in rows}
-
-
-def _title(row: Conversation, given: str, asked: Mapping[UUID, UUID | None], titles: Mapping[UUID, str]) -> str:
-    """A title that may be a copy of the first question is shown where that one is."""
-    if given and not (row.title_is_copy and row.id in asked and row.id not in titles):
-        return given
-    return titles.get(row.id, "")
+    rows = Turn.objects.filter(Exists(visible), conversation_id__in=conversation_ids, position=0)
+    return {row.conversation_id: row.question_id for row in rows if row.question_id}
 
 
 def _title_given(row: Conversation) -> str:
@@ -388,7 +380,6 @@ def turn_view(row: Turn, said: TurnTexts) -> TurnView:
 
 
 def retrieved_of(row: Turn) -> tuple[Retrieved, ...]:
-    """Turns of earlier versions have no markers and no reasons."""
     return tuple(Retrieved(**{**one, "memory_id": UUID(one["memory_id"])}) for one in row.retrieved)
 
 

@@ -137,13 +137,12 @@ def conversation_update(*, actor: Actor, conversation_id: UUID, changes: Convers
         if changes.title is not UNSET:
             _check_title(changes.title)
             row.sealed_title = _sealed_title(row, title_screened(actor=actor, title=changes.title))
-            row.title_is_copy = False
         if changes.agent_persona is not UNSET:
             row.agent_persona = _agent_persona(actor, changes.agent_persona)
         if changes.model is not UNSET:
             _check_model(actor, changes.model)
             row.model = changes.model
-        row.save(update_fields=["sealed_title", "title_is_copy", "agent_persona", "model"])
+        row.save(update_fields=["sealed_title", "agent_persona", "model"])
         Conversation.objects.filter(id=row.id).update(updated_at=Now())
         row.refresh_from_db(fields=["updated_at"])
         record(

@@ -1,6 +1,6 @@
 """Checks of holds for writers of cubes: held cubes do not change, and new cubes get the holds that apply.
 
-The database itself refuses (vault/migrations/0007_holds.py); here it is asked first, so that the answer is a clear one.
+The database itself refuses (vault/migrations/0003_functions.py). It is asked first, so that the answer is a clear one.
 What is about a held subject the database brings under the hold; what matches a query is found here.
 """
 

@@ -23,7 +23,6 @@ class Conversation(TenantModel):
     model = models.CharField(max_length=100, blank=True, default="")
     key_id = models.UUIDField(null=True)  # the API key that began it: a bound key uses these alone
     sealed_title = models.BinaryField()  # as a person gave it; empty: the first question is the title
-    title_is_copy = models.BooleanField(default=False)  # stored before: perhaps the words of the first question
     excluded = models.JSONField(default=list)  # ids of memories that its answers leave out
     raises_goals = models.BooleanField(default=True)
     updated_at = models.DateTimeField(db_default=Now())

@@ -180,7 +180,7 @@ def _own(actor: Actor, export_id: UUID) -> Job:
 
 
 def _view(job: JobView, asked: Mapping[str, Any]) -> ExportView:
-    counts = {**asked, **(job.result or {})}  # exports of former releases have theirs among the settings
+    counts = job.result or {}
     return ExportView(
         id=job.id,
         format=ExportFormat(asked.get("format", ExportFormat.JSONL)),

@@ -6,7 +6,6 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from governance.keys.services import installation_secrets_store, rotating_key_store
-from governance.keys.signing import signing_key
 from governance.management.base import DomainCommand, actor_for
 from governance.tenants.services import tenant_keys_rotate
 from memos_web.config import ConfigError
@@ -43,7 +42,6 @@ class Command(DomainCommand):
     def _begin(self) -> tuple[dict[str, Any], list[str]]:
         store, following = rotating_key_store(), next_master_key(CONFIG)
         installation_secrets_store()
-        signing_key()  # takes over the file of a former version, which only the first master key opens
         if not store.opens_with(following):
             store.rotate_master(following)
         after = "" if next_master_key_use(CONFIG) else "set MEMOS_MASTER_KEY to the new key, "

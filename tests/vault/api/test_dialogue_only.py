@@ -1,11 +1,8 @@
 """Messages in which the reader finds nothing to keep: stored as dialogue, and shown only to who asks for dialogue."""
 
 import json
-from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
-import psycopg
 import pytest
 
 from governance.database import acting
@@ -16,7 +13,6 @@ from tests.vault.outbox import run_jobs
 from vault.listing.queries import query_read
 from vault.models import Cube
 
-Superuser = Callable[[], psycopg.Connection]
 GREETINGS = [
     {"role": "user", "content": "Hello there!"},
     {"role": "assistant", "content": "How can I help you today?"},
@@ -175,21 +171,6 @@ def test_an_action_on_what_a_page_lists_reaches_just_that(
 ) -> None:
     asked = {"action": "delete", "filters": query_read(chosen).filters_shown()}
     assert talk.post("memories/actions/?dry_run=true", asked).json["count"] == count
-
-
-def test_messages_that_were_stored_before_are_marked_by_the_upgrade(
-    world: World, talk: Contract, superuser: Superuser, owner_connection: psycopg.Connection
-) -> None:
-    conversation = talk.post("conversations/", {}).json["id"]
-    assert talk.post(f"conversations/{conversation}/turns/", {"content": STATEMENT}).status == 201
-    body = {"messages": GREETINGS, "session_id": "verbatim", "infer": False}
-    assert talk.post("memories/", body).status == 201
-    marked = stored(world)
-    superuser().execute("UPDATE vault_cube SET is_dialogue_only = false")
-    for statement in import_module("vault.migrations.0062_dialogue_only").MARK:
-        owner_connection.execute(statement)
-    assert sum(marked) == 5
-    assert stored(world) == marked
 
 
 def test_facets_count_them_only_as_dialogue(talk: Contract) -> None:

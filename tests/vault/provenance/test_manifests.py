@@ -11,13 +11,10 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.conf import settings
 
 from governance.database import acting
-from governance.errors import KeyUnavailable
-from governance.keys.rules import seal
 from governance.keys.services import key_store
-from governance.keys.signing import FORMER_FILE, FORMER_PLACE, SigningKey, former_wrapping, is_signed, signing_key
+from governance.keys.signing import is_signed, signing_key
 from governance.models import AuditEntry
 from governance.vocabulary import Verb
 from tests.factories import World
@@ -226,17 +223,3 @@ def test_signing_key_is_in_the_key_store_and_stays(key_store_path: Path) -> None
     first = signing_key()
     key_store.cache_clear()  # as a process that starts now
     assert signing_key().public_key() == first.public_key()
-    assert not key_store_path.with_name(FORMER_FILE).exists()
-
-
-@pytest.mark.usefixtures("database")
-def test_signing_key_of_a_former_version_is_taken_over(key_store_path: Path) -> None:
-    path, secret = key_store_path.with_name(FORMER_FILE), b"a signing key of former versions"
-    path.parent.mkdir(exist_ok=True)
-    path.write_bytes(seal(former_wrapping(b"2" * 32), secret, place=FORMER_PLACE))
-    with pytest.raises(KeyUnavailable):
-        signing_key()
-    path.write_bytes(seal(former_wrapping(settings.MASTER_KEY), secret, place=FORMER_PLACE))
-    assert signing_key().public_key() == SigningKey(secret).public_key()
-    path.unlink()
-    assert signing_key().public_key() == SigningKey(secret).public_key()

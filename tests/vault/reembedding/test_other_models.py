@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterator
-from importlib import import_module
 from io import StringIO
 from typing import Any
 
@@ -14,14 +13,12 @@ from pytest_django import Settings
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from governance.database import acting
 from memos_web.settings.databases import APP_ROLE, OWNER_ROLE
 from tests.factories import World
 from tests.harness.databases import Clone
 from tests.vault.outbox import run_jobs
 from tests.vault.reembedding.moves import NEW, OLD, active, asked, configure, remember, vectors
 from vault.cubes.embeddings.vector_index import nearest_by_index, vector_index_name
-from vault.models.index import Embedding
 
 HERON = "The heron nests by the mill."
 SERVED = "openai/mini"
@@ -144,35 +141,6 @@ def test_the_commands_say_what_they_did(world: World, settings: Settings) -> Non
     told_to_a_person = StringIO()
     call_command("reembed", "--tenant", "acme", stderr=told_to_a_person)
     assert told_to_a_person.getvalue().startswith("acme  ")
-
-
-def test_whoever_has_vectors_already_keeps_the_model_that_most_of_them_are_of(
-    world: World, settings: Settings, superuser: Superuser, owner_connection: psycopg.Connection
-) -> None:
-    remember(world.alice.actor, HERON, "An otter swims in the lake.")
-    run_jobs()
-    with acting(world.alice.actor):
-        one = Embedding.objects.all()[0]
-        Embedding.objects.bulk_create(
-            [
-                Embedding(
-                    tenant_id=one.tenant_id,
-                    cube_id=one.cube_id,
-                    model="another",
-                    version=1,
-                    namespace_id=one.namespace_id,
-                    layer=one.layer,
-                    type=one.type,
-                    happened_at=one.happened_at,
-                    vector=[1.0],
-                )
-            ]
-        )
-    superuser().execute("DELETE FROM vault_embeddingmodel")
-    superuser().execute("ALTER TABLE vault_embeddingmodel NO FORCE ROW LEVEL SECURITY")  # as it is at that moment
-    for statement in import_module("vault.migrations.0004_embedding_model").BACKFILL:
-        owner_connection.execute(statement)
-    assert superuser().execute("SELECT tenant_id, model FROM vault_embeddingmodel").fetchall() == [(world.acme.id, OLD)]
 
 
 def test_only_the_owner_makes_an_index(world: World) -> None:

@@ -2,7 +2,7 @@
 
 A word that is packed has its postings up to one cube, `until`, exactly as they are committed; later ones are read as
 rows. New cubes have greater ids, so adding leaves what is packed as it is. Whoever changes an older posting drops its
-words, packed or only placed, in the same transaction (the triggers of vault/migrations/0011_packed_postings.py): an
+words, packed or only placed, in the same transaction (the triggers of vault/migrations/0003_functions.py): an
 erasure leaves nothing behind, and the job that follows a later write packs the word again.
 
 Packing has two steps, each a transaction of its own. The first *places* words: it says which are about to be packed.

@@ -2,7 +2,7 @@
 
 An add changes no size: writers would wait for each other. The job behind it counts the namespace. Whatever changes or
 takes away a cube that was counted corrects the size in its own transaction (the triggers of
-vault/migrations/0013_sizes_follow.py), so that a size is at any time that of the cubes for which COUNTED holds. Both
+vault/migrations/0003_functions.py), so that a size is at any time that of the cubes for which COUNTED holds. Both
 hold the size's row first and look then: of two, the later one sees what the other did.
 """
 
