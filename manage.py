@@ -9,6 +9,10 @@ from memos_web.config import ConfigError
 
 def main() -> int:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memos_web.settings.embedded")
+    if sys.argv[1:] == ["up"]:
+        from memos_web.embedded.__main__ import main as up  # without Django, which would take seconds
+
+        return up()
     from django.core.management import CommandError
     from django.db import OperationalError
 
