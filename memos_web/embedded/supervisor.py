@@ -160,7 +160,7 @@ class Supervisor:
             self._add(Child(postgres.program(self.postgres), self._clear_after_postgres))
         if self.redis is not None:
             self._begin("starting Redis")
-            redis.prepare(self.redis)
+            redis.prepare(self.redis, self._pause)
             self._add(Child(redis.program(self.redis)))
         if (cache := self.redis) is not None:
             self._wait_until(lambda: redis.answers(cache), "redis")
