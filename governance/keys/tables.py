@@ -46,9 +46,13 @@ def key_insert(db: sqlite3.Connection, wrapping: DataKey, tenant_id: UUID, scope
 def file_open(path: Path) -> sqlite3.Connection:
     """Open an existing file; never create one. Nothing in it can be read by other users of the machine."""
     db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=5, isolation_level=None)
-    db.execute("PRAGMA secure_delete = ON")
-    db.execute("PRAGMA journal_mode = TRUNCATE")
-    db.execute("PRAGMA synchronous = EXTRA")
+    try:
+        db.execute("PRAGMA secure_delete = ON")
+        db.execute("PRAGMA journal_mode = TRUNCATE")
+        db.execute("PRAGMA synchronous = EXTRA")
+    except sqlite3.Error:
+        db.close()
+        raise
     return db
 
 

@@ -5,12 +5,17 @@ import sys
 
 from memos_web.config import ConfigError, read_config
 from memos_web.embedded.errors import StartError
+from memos_web.embedded.serving import ROOT
 from memos_web.embedded.supervisor import say, supervise
 
 
 def main() -> int:
+    """Serve until somebody asks to stop; the exit code."""
     try:
-        supervise(read_config(os.environ))
+        config = read_config(os.environ)
+        os.environ["MEMOS_DATA_DIR"] = str(config.data_dir)
+        os.chdir(ROOT)
+        supervise(config)
     except ConfigError as error:
         say(str(error))
         return 2

@@ -1,12 +1,11 @@
 """One supervised child: when it was started, how often it failed, and when it may start again."""
 
-import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from memos_web.embedded.health_check import HealthCheck
-from memos_web.embedded.programs import Program, spawn
+from memos_web.embedded.programs import Adopted, Process, Program, spawn
 
 LONGEST_DELAY = 10.0  # seconds between two starts of a child that keeps failing
 SETTLED_AFTER = 30.0  # seconds; a child that ran so long is forgiven its earlier failures
@@ -27,8 +26,8 @@ class Child:
 
     program: Program
     before_restart: Callable[[], None] = _nothing
-    capture: bool = False  # keep its stdout, for `output`
-    process: subprocess.Popen[bytes] | None = None
+    runs_once: bool = False  # its end is awaited, and it is not started again
+    process: Process | None = None
     failures: int = 0
     restart_at: float = 0.0  # time.monotonic()
     health: HealthCheck | None = None  # of a web process
@@ -39,20 +38,12 @@ class Child:
         return self.process is not None and self.process.poll() is None
 
     @property
-    def started(self) -> tuple[Program, subprocess.Popen[bytes]] | None:
+    def started(self) -> tuple[Program, Process] | None:
         return (self.program, self.process) if self.process is not None else None
 
     @property
     def succeeded(self) -> bool:
         return self.process is not None and self.process.poll() == 0
-
-    def output(self) -> str:
-        """Return the stdout of a captured child; a few lines, read after its end."""
-        assert self.process is not None
-        assert self.process.stdout is not None
-        with self.process.stdout as stdout:
-            written: bytes = stdout.read()
-        return written.decode()
 
     def is_silent(self) -> bool:
         """True for a process that runs, and has not answered its health check for too long."""
@@ -64,11 +55,12 @@ class Child:
         self.process.kill()
         self.process.wait()
 
-    def start(self) -> None:
+    def start(self, pid: int | None = None) -> None:
+        """Start the program, unless it runs already: `pid` is a process that the launcher forked."""
         self.started_at = time.monotonic()
         if self.health is not None:
             self.health.restart()
-        self.process = spawn(self.program, capture=self.capture)
+        self.process = spawn(self.program) if pid is None else Adopted(pid)
 
     def note_death(self) -> str:
         """Count the failure, plan the next start, and say in one line what happened."""
@@ -78,6 +70,6 @@ class Child:
         self.failures += 1
         delay = delay_after(self.failures)
         self.restart_at = time.monotonic() + delay
-        how = f"killed by signal {-code}" if (code := self.process.returncode) < 0 else f"exit code {code}"
+        how = f"killed by signal {-code}" if (code := self.process.returncode or 0) < 0 else f"exit code {code}"
         self.process = None
         return f"{self.program.name} ended ({how}), starting again in {delay:g} s; see {self.program.log}"

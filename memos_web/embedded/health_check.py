@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-START_SECONDS = 120.0  # until the first answer: models are loaded first
+START_SECONDS = 120.0  # until the first answer
 SILENT_SECONDS = 10.0  # without an answer, after the first
 REQUEST = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 

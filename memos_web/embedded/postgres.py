@@ -7,8 +7,8 @@ shared temporary folder and widens the rights of every folder above it.
 import os
 import shutil
 import signal
-import subprocess
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,7 +19,7 @@ from memos_web.config import Config
 from memos_web.embedded.account import Account, give, open_programs, server_account
 from memos_web.embedded.errors import StartError
 from memos_web.embedded.folders import make_socket_dir
-from memos_web.embedded.programs import Program, last_line
+from memos_web.embedded.programs import Program, last_line, spawn
 
 SUPERUSER = "postgres"
 PORT = 5432  # names the socket, too
@@ -71,13 +71,16 @@ def of(config: Config) -> Postgres | None:
     return Postgres(folder=config.data_dir / "pg", socket_dir=config.socket_dir, log=log, account=server_account())
 
 
-def prepare(server: Postgres) -> None:
-    """Make the folders and, the first time, the cluster: whole or not at all. Raises StartError."""
+def prepare(server: Postgres, pause: Callable[[float], None] = time.sleep) -> None:
+    """Make the folders and, the first time, the cluster: whole or not at all. Raises StartError.
+
+    pause: called with seconds, again and again, while there is something to wait for.
+    """
     open_programs(_installed(), server.account)
     make_socket_dir(server.socket_dir, server.account)
     if not (server.folder / "PG_VERSION").exists():
-        _make_cluster(server)
-    leave_no_stale_lock(server)
+        _make_cluster(server, pause)
+    leave_no_stale_lock(server, pause)
 
 
 def program(server: Postgres) -> Program:
@@ -112,7 +115,7 @@ def answers(server: Postgres) -> bool:
         return False
 
 
-def _make_cluster(server: Postgres) -> None:
+def _make_cluster(server: Postgres, pause: Callable[[float], None]) -> None:
     draft = server.folder.with_name(f"{server.folder.name}.new")
     if draft.exists():
         shutil.rmtree(draft)
@@ -122,29 +125,24 @@ def _make_cluster(server: Postgres) -> None:
     command += ["--auth-host=scram-sha-256", "--encoding=UTF8", "--locale=C"]
     command += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
     command += [] if server.durable else ["--no-sync"]
-    _run_initdb(command, server)
+    _run_initdb(command, server, pause)
     draft.rename(server.folder)
 
 
-def _run_initdb(command: list[str], server: Postgres) -> None:
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd="/",
-        env=_environ(),
-        user=server.account.uid if server.account else None,
-        group=server.account.gid if server.account else None,
-        extra_groups=[] if server.account else None,
-        start_new_session=True,
-    )
-    if done.returncode != 0:
-        server.log.write_text(done.stderr, encoding="utf-8")
+def _run_initdb(command: list[str], server: Postgres, pause: Callable[[float], None]) -> None:
+    program = Program(name="initdb", argv=tuple(command), log=server.log, environ=_environ(), account=server.account)
+    process = spawn(program)
+    try:
+        while process.poll() is None:
+            pause(0.02)
+    finally:
+        process.kill()  # where the pause was left because somebody asked to stop
+        process.wait()
+    if process.returncode != 0:
         raise StartError(f"PostgreSQL could not make its files: {last_line(server.log)}")
 
 
-def leave_no_stale_lock(server: Postgres) -> None:
+def leave_no_stale_lock(server: Postgres, pause: Callable[[float], None] = time.sleep) -> None:
     """Wait for a server that is still going down; remove the lock files of one that is gone.
 
     PostgreSQL itself only asks whether the number in the file is some living process, which after a crash it may be.
@@ -154,7 +152,7 @@ def leave_no_stale_lock(server: Postgres) -> None:
     while (pid := _pid_in(lock)) is not None and _is_server_of(pid, server.folder):
         if time.monotonic() > deadline:
             raise StartError(f"another PostgreSQL (process {pid}) runs on {server.folder}")
-        time.sleep(0.05)
+        pause(0.05)
     lock.unlink(missing_ok=True)
     for entry in server.socket_dir.glob(".s.PGSQL.*"):
         entry.unlink()

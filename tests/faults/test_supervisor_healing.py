@@ -21,7 +21,7 @@ from tests.harness.product import RunningServer, installation, wait_until
 pytestmark = pytest.mark.full
 PROGRAMS = {
     "postgres": "bin/postgres -D",
-    "redis": "bin/redis-server",
+    "redis": "/valkey-server",
     "web": "memos_web.embedded.web_process",
     "worker": "memos_web worker",
     "beat": "memos_web beat",
@@ -207,4 +207,5 @@ def test_doctor_finds_a_running_server_healthy(server: RunningServer) -> None:
     wait_until(lambda: server.manage("doctor").returncode == 0, seconds=30, why=lambda: server.manage("doctor").stdout)
     answer = json.loads(server.manage("doctor", "--json").stdout)
     assert answer["ok"]
+    assert next(check["detail"] for check in answer["checks"] if check["check"] == "redis").startswith("Valkey 9.")
     assert {check["check"] for check in answer["checks"]} >= {"disk", "key store", "dispatcher", "sealer", "beat"}

@@ -21,7 +21,7 @@ from tests.harness.product import RunningServer
 
 PROGRAMS = {
     "postgres": "bin/postgres -D",
-    "redis": "bin/redis-server",
+    "redis": "/valkey-server",
     "web": "memos_web.embedded.web_process",
     "worker": "memos_web worker",
     "beat": "memos_web beat",

@@ -3,6 +3,10 @@
 import importlib.util
 import json
 import re
+import shutil
+import subprocess
+import sys
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +16,7 @@ import yaml
 
 from governance.vocabulary import Weight
 from memos_web.config import KNOWN_VARIABLES
-from tests.harness.servers import ROOT
+from tests.harness.servers import ROOT, clean_environ
 from tests.production.site import VOLUMES
 
 COMPOSE = ROOT / "docker-compose.yml"
@@ -148,3 +152,45 @@ def test_what_the_image_runs_is_in_it(dockerfile: list[str]) -> None:
     assert (ROOT / "deploy" / "healthcheck.py").exists()
     command = next(line for line in dockerfile if line.startswith("CMD"))
     assert json.loads(command.removeprefix("CMD "))[:2] == ["uvicorn", "memos_web.asgi:application"]
+
+
+def test_every_command_of_the_image_finds_what_it_imports(tmp_path: Path) -> None:
+    """`help` loads them all. `benchmark` needs a checkout, and is no command of the image."""
+    app = tmp_path / "app"
+    _copy_context(app)
+    for words, code in (("help",), 0), (("benchmark", "ingest"), 1):
+        done = subprocess.run(
+            [sys.executable, "manage.py", *words],
+            cwd=app,
+            env=clean_environ(),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert done.returncode == code, done.stderr
+        assert "Traceback" not in done.stderr
+        assert ("Unknown command: 'benchmark'" in done.stderr) == (words[0] == "benchmark")
+        assert not re.search(r"^ +benchmark ", done.stdout, flags=re.MULTILINE)
+
+
+def _copy_context(folder: Path) -> None:
+    """Copy what `COPY .` takes: the files that .dockerignore lets in."""
+    lines = [line for line in (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines() if line[0] != "#"]
+    refused = [line.removeprefix("**/") for line in lines if not line.startswith("!") and line != "*"]
+
+    def ignored(place: str, names: list[str]) -> list[str]:
+        within = Path(place).relative_to(ROOT)
+        return [
+            name
+            for name in names
+            if any(fnmatch(path, line) for path in (name, str(within / name)) for line in refused)
+        ]
+
+    for path in (ROOT / line[1:] for line in lines if line.startswith("!")):
+        target = folder / path.relative_to(ROOT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():
+            shutil.copytree(path, target, ignore=ignored)
+        else:
+            shutil.copy(path, target)

@@ -12,6 +12,7 @@ from vault.providers.ports import Matrix, ProviderUnavailable
 from vault.providers.vectors import unit_rows
 
 DIMENSION = 256
+MISSING = "The package wordllama is missing (Python 3.14 has none): use Python 3.11 to 3.13, or set MEMOS_EMBEDDER"
 _LOADING = Lock()  # `cache` alone would let two threads load the weights twice
 
 
@@ -35,11 +36,6 @@ class WordLlamaEmbedder:
         return unit_rows(pooled)
 
 
-def count_tokens(text: str) -> int:
-    """Tokens of `text` in WordLlama's vocabulary (that of Llama 2): exact for it, an estimate for other models."""
-    return len(_model().tokenizer.encode(text, add_special_tokens=False).ids)
-
-
 def _model() -> Any:
     with _LOADING:
         return _loaded()
@@ -47,8 +43,10 @@ def _model() -> Any:
 
 @cache
 def _loaded() -> Any:
-    import wordllama  # type: ignore[import-untyped]  # here: only processes that embed pay for its weights
-
+    try:
+        import wordllama  # type: ignore[import-untyped]  # here: only processes that embed pay for its weights
+    except ModuleNotFoundError as error:
+        raise ProviderUnavailable(MISSING) from error
     # Left alone, the loader misses the tokenizer in its own package (it looks in a folder that does not exist there)
     # and asks the network for it.
     package = Path(wordllama.__file__).parent

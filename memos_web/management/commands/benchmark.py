@@ -15,7 +15,7 @@ from benchmarks.authorization import Load as Access
 from benchmarks.authorization import authorization, authorization_table
 from benchmarks.client import BenchmarkError, Target, target_of
 from benchmarks.clients import clients, clients_table
-from benchmarks.databases import postgresql_version
+from benchmarks.databases import embedded_version, postgresql_version
 from benchmarks.duplicates import duplicates, duplicates_table
 from benchmarks.exchange import exchange, exchange_table
 from benchmarks.first_journey import first_journey, first_journey_table
@@ -30,10 +30,11 @@ from benchmarks.report import RESULTS, Timing, refuse_unwritable, write
 from benchmarks.restoring import namespace_restore, namespace_restore_table
 from benchmarks.retrieval import retrieval, retrieval_table
 from benchmarks.search_latency import Asking, search_latency, search_latency_table
+from benchmarks.start import start, start_table
 from benchmarks.sweep import sweep, sweep_table
 from benchmarks.watermark import watermark, watermark_table
 from benchmarks.year import year, year_table
-from governance.management.base import InstalledCommand
+from governance.management.base import InstalledCommand, OneLineCommand
 from vault.vocabulary import EXTRACTIVE
 
 Options = dict[str, Any]
@@ -42,10 +43,11 @@ Figures = dict[str, Any]
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A benchmark, and the figures that are printed as a table."""
+    """A benchmark, and the figures that are printed as a table. target: a running server, if it measures one."""
 
     run: Callable[[Target, Options], Figures]
     table: Callable[[Figures], str]
+    needs_server: bool = True
 
 
 BENCHMARKS = {
@@ -112,6 +114,7 @@ BENCHMARKS = {
     "year": Benchmark(
         lambda target, options: year(target, options["cubes"], options["days"], options["chart"]), year_table
     ),
+    "start": Benchmark(lambda target, options: start(options["rounds"]), start_table, needs_server=False),
     "ablation": Benchmark(lambda target, options: ablation(options["data"]), ablation_table),
     "sweep": Benchmark(lambda target, options: sweep(options["data"]), sweep_table),
 }
@@ -203,7 +206,10 @@ class Command(InstalledCommand):
         through = names.add_parser("clients", help="adds and searches through REST, our client, mem0's client and MCP")
         through.add_argument("--adds", type=_count, default=1_000, help="through each; default %(default)s")
         through.add_argument("--searches", type=_count, default=500, help="through each; default %(default)s")
+        starting = names.add_parser("start", help="an installation's first and second start; needs no running server")
+        starting.add_argument("--rounds", type=_count, default=3, help="installations; default %(default)s")
         for one in (
+            starting,
             *_lifecycle_parsers(names.add_parser),
             through,
             moving,
@@ -227,19 +233,26 @@ class Command(InstalledCommand):
             one.add_argument("--first-run", type=Path, default=None, help="first-run.json of the server to measure")
             one.add_argument("--results", type=Path, default=RESULTS, help="folder for the JSON; default %(default)s")
 
+    def execute(self, *args: Any, **options: Any) -> str | None:
+        if BENCHMARKS[options["name"]].needs_server:
+            return super().execute(*args, **options)
+        return OneLineCommand.execute(self, *args, **options)
+
     def handle(self, *args: Any, **options: Any) -> None:
         first_run = options["first_run"] or settings.KEY_STORE_PATH.parents[1] / "first-run.json"
         benchmark = BENCHMARKS[options["name"]]
         try:
             refuse_unwritable(options["results"])
-            figures = benchmark.run(target_of(first_run), options)
+            target = target_of(first_run) if benchmark.needs_server else Target(url="", api_key="")
+            figures = benchmark.run(target, options)
         except BenchmarkError as error:
             raise CommandError(str(error)) from error
         for name, value in figures.items():
             self._show(name, asdict(value) if isinstance(value, Timing) else value)
         self.stdout.write(f"\n{benchmark.table(figures)}\n")
         try:
-            kept = write(options["name"], figures, options["results"], postgresql=postgresql_version())
+            version = postgresql_version() if benchmark.needs_server else embedded_version()
+            kept = write(options["name"], figures, options["results"], postgresql=version)
         except BenchmarkError as error:
             raise CommandError(str(error)) from error
         self.stdout.write(f"kept in {kept}")

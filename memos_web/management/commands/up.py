@@ -4,10 +4,8 @@ import os
 import sys
 from argparse import ArgumentParser
 
-from django.conf import settings
-
 from governance.management.base import OneLineCommand
-from memos_web.settings.base import CONFIG
+from memos_web.settings.base import BASE_DIR
 
 
 class Command(OneLineCommand):
@@ -17,8 +15,6 @@ class Command(OneLineCommand):
         parser.epilog = "MEMOS_HOST, MEMOS_PORT and MEMOS_DATA_DIR say where; the README lists every setting."
 
     def handle(self, *args: object, **options: object) -> None:
-        # The supervisor needs nothing of Django: it takes this process over and gives its memory back.
-        os.environ["MEMOS_DATA_DIR"] = str(CONFIG.data_dir)
-        os.chdir(settings.BASE_DIR)
+        # Only options of Django's lead here: manage.py starts the supervisor before it loads Django.
         sys.stdout.flush()
-        os.execv(sys.executable, [sys.executable, "-m", "memos_web.embedded"])
+        os.execv(sys.executable, [sys.executable, str(BASE_DIR / "manage.py"), "up"])

@@ -1,6 +1,8 @@
 """Key stores that no database notes."""
 
+import sqlite3
 from collections.abc import Collection
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
@@ -44,12 +46,10 @@ def store_at(path: Path, master_key: bytes, registry: MemoryRegistry | None = No
 
 def store_id_at(path: Path) -> UUID | None:
     """The id of the store in the file; None where there is none."""
-    import sqlite3
-
     if not path.exists() or not path.stat().st_size:
         return None
     try:
-        with sqlite3.connect(path) as db:
+        with closing(sqlite3.connect(path)) as db:
             row = db.execute("SELECT id FROM key_store").fetchone()
     except sqlite3.Error:
         return None

@@ -12,7 +12,7 @@ import pytest
 from vault.providers.hashing import HashingEmbedder
 from vault.providers.ports import Embedder, ProviderUnavailable
 from vault.providers.sentence_transformers import SentenceTransformersEmbedder
-from vault.providers.wordllama import WordLlamaEmbedder, count_tokens
+from vault.providers.wordllama import WordLlamaEmbedder
 
 OFFLINE = """
 import sys
@@ -83,11 +83,6 @@ def test_wordllama_loads_from_its_own_package_without_a_network(tmp_path: Path) 
 def test_the_names_tell_the_models_apart() -> None:
     names = {WordLlamaEmbedder().name, HashingEmbedder().name, SentenceTransformersEmbedder("a").name}
     assert names == {"wordllama/l2-supercat-256", "hashing/256", "sentence-transformers/a"}
-
-
-@pytest.mark.parametrize(("text", "tokens"), [("", 0), ("hello world", 2), ("你好", 3)])
-def test_tokens_are_counted(text: str, tokens: int) -> None:
-    assert count_tokens(text) == tokens
 
 
 @pytest.mark.apart(find_spec("sentence_transformers") is None, "an environment without the extra `ml`")

