@@ -43,8 +43,8 @@ def passages_retrieved(client: Client, question: str) -> tuple[Evidence, ...]:
     """The search results that are about a question, as an answer may use them."""
     body = {"query": question, "top_k": CONSIDERED, "explain": True}
     found = client.call("POST", "memories/search/", body)["results"]
-    about = [one for one in found if is_relevant(_parts(one["score_parts"]), question)]
-    return tuple(_evidence(marker, one) for marker, one in enumerate(about, start=1))
+    about = [hit for hit in found if is_relevant(_parts(hit["score_parts"]), question)]
+    return tuple(_evidence(marker, hit) for marker, hit in enumerate(about, start=1))
 
 
 def replies_without(

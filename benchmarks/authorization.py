@@ -76,7 +76,7 @@ def authorization(target: Target, load: Load) -> dict[str, Any]:
 
 def authorization_table(figures: dict[str, Any]) -> str:
     columns = ("grants", "search p50", "search p95", "list p50", "list p95", "sees")
-    rows = [[name, *(one[column] for column in columns)] for name, one in figures["systems"].items()]
+    rows = [[name, *(system[column] for column in columns)] for name, system in figures["systems"].items()]
     return markdown(["reader", *(f"{name} ms" if " p" in name else name for name in columns)], rows)
 
 
@@ -121,9 +121,9 @@ def _granted(reader: Reader, object_ids: Sequence[UUID], model: Any = CubeGrant,
 
 def _measured(target: Target, readers: Sequence[Reader], asked: Sequence[str]) -> dict[str, Any]:
     """Each question goes to every reader in turn, so that whatever else the machine does hits all alike."""
-    clients = {one.name: Client(replace(target, api_key=one.caller.api_key)) for one in readers}
-    searches: dict[str, list[float]] = {one.name: [] for one in readers}
-    lists: dict[str, list[float]] = {one.name: [] for one in readers}
+    clients = {reader.name: Client(replace(target, api_key=reader.caller.api_key)) for reader in readers}
+    searches: dict[str, list[float]] = {reader.name: [] for reader in readers}
+    lists: dict[str, list[float]] = {reader.name: [] for reader in readers}
     sees: dict[str, int] = {}
     for question in asked:
         for name, client in clients.items():
@@ -131,7 +131,10 @@ def _measured(target: Target, readers: Sequence[Reader], asked: Sequence[str]) -
             searches[name].append(client.last_ms)
             sees[name] = client.call("GET", f"memories/?page_size={LIST_PAGE}")["count"]
             lists[name].append(client.last_ms)
-    return {one.name: _figures(one, searches[one.name], lists[one.name], sees[one.name]) for one in readers}
+    return {
+        reader.name: _figures(reader, searches[reader.name], lists[reader.name], sees[reader.name])
+        for reader in readers
+    }
 
 
 def _figures(reader: Reader, searches: list[float], lists: list[float], sees: int) -> dict[str, Any]:
@@ -147,14 +150,14 @@ def _figures(reader: Reader, searches: list[float], lists: list[float], sees: in
 
 
 def _ratio(measured: dict[str, Any], name: str) -> float:
-    many = max((one for one in measured if one.endswith(" granted")), key=lambda one: measured[one]["grants"])
+    many = max((name for name in measured if name.endswith(" granted")), key=lambda name: measured[name]["grants"])
     ratio: float = measured[many][name] / measured["half granted at once"][name]
     return round(ratio, 2)
 
 
 def _decisions(readers: Sequence[Reader]) -> dict[str, Any]:
     """Decisions a second: of the rules alone, with ten grants at hand; and of the engine, which looks for grants."""
-    reader = max(readers, key=lambda one: one.grants)
+    reader = max(readers, key=lambda reader: reader.grants)
     actor = reader.caller.actor
     with acting(actor):
         found = CubeGrant.objects.select_related("content_object__namespace").filter(tenant_id=actor.tenant_id)[:ASKED]

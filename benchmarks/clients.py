@@ -85,9 +85,12 @@ async def _measured(target: Target, texts: Sequence[str], questions: Sequence[st
                     begun = time.perf_counter()
                     await getattr(way, kind)(text)
                     times[name][kind].append((time.perf_counter() - begun) * 1000)
-    found = {name: {kind: timing(samples) for kind, samples in one.items()} for name, one in times.items()}
+    found = {
+        name: {kind: timing(samples) for kind, samples in samples_by_kind.items()}
+        for name, samples_by_kind in times.items()
+    }
     return {
-        "ways": {name: {kind: asdict(value) for kind, value in one.items()} for name, one in found.items()},
+        "ways": {name: {kind: asdict(value) for kind, value in timings.items()} for name, timings in found.items()},
         "over REST": {name: _over(found[name], found[floor]) for name, floor in FLOORS.items()},
         "goals, ms over REST": GOALS,
     }

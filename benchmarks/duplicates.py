@@ -47,7 +47,7 @@ def duplicates(target: Target, cubes: int) -> dict[str, Any]:
         "threshold": THRESHOLD,
         "planted": cubes // PLANTED // 2,
         "near memories": len(near),
-        "of them proposed": round(len(near & {one for pair in proposed for one in pair}) / max(1, len(near)), 4),
+        "of them proposed": round(len(near & {id for pair in proposed for id in pair}) / max(1, len(near)), 4),
         "proposals": len(proposed),
         "job s": round(seconds, 2),
         "second job s": round(again, 2),
@@ -63,7 +63,7 @@ def duplicates_table(figures: dict[str, Any]) -> str:
 
 def _drafts(cubes: int) -> list[CubeDraft]:
     """Facts of one namespace; the second of every hundredth pair repeats the first."""
-    drafts = [replace(one, semantic_type=SemanticType.FACT) for one in drafts_of(conversation(cubes, SEED), PLACE)]
+    drafts = [replace(draft, semantic_type=SemanticType.FACT) for draft in drafts_of(conversation(cubes, SEED), PLACE)]
     for number in range(0, cubes - 1, 2 * PLANTED):
         drafts[number + 1] = replace(drafts[number], content=f"{drafts[number].content} Indeed.")
     return drafts

@@ -62,7 +62,7 @@ def exchange(target: Target, sizes: tuple[int, ...], profile: bool) -> dict[str,
 def exchange_table(figures: dict[str, Any]) -> str:
     headers = ["what", "per s", "of COPY", "peak MiB"]
     rows = []
-    for found in (one for name, one in figures.items() if name.endswith(" memories")):
+    for found in (figure for name, figure in figures.items() if name.endswith(" memories")):
         for name in ("export", "import"):
             copy = found[f"{name} by COPY"]
             share = f"{found[name]['per_s'] / copy['per_s']:.1%}" if "per_s" in copy else ""

@@ -46,7 +46,7 @@ def _chosen(found: Sequence[Conversation], sample: str) -> Conversation:
     for conversation in found:
         if conversation.id == sample:
             return conversation
-    raise BenchmarkError(f"no conversation {sample}; there are {', '.join(one.id for one in found)}")
+    raise BenchmarkError(f"no conversation {sample}; there are {', '.join(conversation.id for conversation in found)}")
 
 
 def _add_all(client: Client, namespace: str, turns: Sequence[Turn]) -> tuple[list[str], list[float]]:

@@ -93,14 +93,14 @@ def hostile_texts_benchmark() -> dict[str, Any]:
     return {
         "length": LENGTH,
         "texts": len(whole),
-        "functions": {one.name: _figures(one, half, whole) for one in FUNCTIONS},
+        "functions": {function.name: _figures(function, half, whole) for function in FUNCTIONS},
     }
 
 
 def hostile_texts_table(figures: dict[str, Any]) -> str:
     rows = [
-        [name, one["slowest ms"], one["slowest text"], one["growth"], one["growing text"]]
-        for name, one in figures["functions"].items()
+        [name, figure["slowest ms"], figure["slowest text"], figure["growth"], figure["growing text"]]
+        for name, figure in figures["functions"].items()
     ]
     return markdown(["function", "slowest ms", "text", f"growth (at most {MOST_GROWTH})", "text"], rows)
 

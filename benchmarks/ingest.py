@@ -116,7 +116,7 @@ def _bulk(target: Target, caller: Caller, cubes: int, clients: int) -> dict[str,
     shares = [_calls(conversation(share, SEED + number), f"/bulk-{clients}-{number}") for number in range(clients)]
     started = time.perf_counter()
     with ThreadPoolExecutor(clients) as threads:
-        times = [one for found in threads.map(lambda calls: _send(target, calls), shares) for one in found]
+        times = [sample for found in threads.map(lambda calls: _send(target, calls), shares) for sample in found]
     seconds = time.perf_counter() - started
     added = share * clients
     waited = vectors_awaited(caller.actor, count=before + added)

@@ -91,14 +91,14 @@ def layers(target: Target, sizes: Sequence[int], data: Path | None = None) -> di
 def layers_table(figures: dict[str, Any]) -> str:
     headers = ["history", "what", "p50 ms", "p95 ms", "mean ms", "of the shortest", "statements"]
     rows = [
-        [size, what, one["p50"], one["p95"], one["mean"], one["of the shortest"], one["statements"]]
+        [size, what, figure["p50"], figure["p95"], figure["mean"], figure["of the shortest"], figure["statements"]]
         for size, parts in figures["times"].items()
-        for what, one in parts.items()
+        for what, figure in parts.items()
     ]
     tables = [markdown(headers, rows)]
     if "parts" in figures:
         found = figures["parts"]["contexts"].items()
-        named = [[name, one["recall"], one["tokens"]] for name, one in found]
+        named = [[name, context["recall"], context["tokens"]] for name, context in found]
         tables.append(markdown(["context", "evidence in it", "tokens"], named))
     return "\n\n".join(tables)
 
@@ -125,8 +125,8 @@ def _times(histories: dict[int, History]) -> dict[str, Any]:
     taken: dict[int, dict[str, list[Taken]]] = {size: {} for size in histories}
     for _ in range(WINDOW):
         for size, history in histories.items():
-            for part, one in _turns(history, 1).items():
-                taken[size].setdefault(part, []).append(one)
+            for part, took in _turns(history, 1).items():
+                taken[size].setdefault(part, []).append(took)
     for history in histories.values():
         jobs_awaited(history.actor)
     for number in range(QUESTIONS):
@@ -145,20 +145,24 @@ def _times(histories: dict[int, History]) -> dict[str, Any]:
 
 
 def _figures(some: Sequence["Taken"], shortest: Sequence["Taken"]) -> dict[str, Any]:
-    times = [one.milliseconds for one in some]
-    least = statistics.median(one.milliseconds for one in shortest)
+    times = [sample.milliseconds for sample in some]
+    least = statistics.median(sample.milliseconds for sample in shortest)
     return {
         **asdict(timing(times)),
         "mean": round(statistics.mean(times), 2),
         "of the shortest": round(statistics.median(times) / least, 2) if least else None,
-        "statements": round(statistics.mean(one.statements for one in some), 1),
+        "statements": round(statistics.mean(sample.statements for sample in some), 1),
     }
 
 
 def _parts(said: Conversation, data: Path) -> dict[str, Any]:
     """The share of the evidence in the context of each question of a conversation, with and without each part."""
     actor = owner_of(f"bench-parts-{uuid4().hex[:8]}").actor
-    sample = [one for one in json.loads(data.read_text(encoding="utf-8")) if one["sample_id"] == said.id]
+    sample = [
+        conversation
+        for conversation in json.loads(data.read_text(encoding="utf-8"))
+        if conversation["sample_id"] == said.id
+    ]
     conversations_import(actor=actor, imported=locomo_parse(data.name, sample), persona=None, namespace=None)
     jobs_awaited(actor)
     turns = _turn_of_memory(actor)
@@ -168,7 +172,7 @@ def _parts(said: Conversation, data: Path) -> dict[str, Any]:
         with removed:
             for question in said.questions:
                 found = context_assemble(actor=actor, search=SearchQuery(query=question.text, is_use=False))
-                ids = [turns[one.hit.view.cube.id] for one in found.items if one.hit.view.cube.id in turns]
+                ids = [turns[item.hit.view.cube.id] for item in found.items if item.hit.view.cube.id in turns]
                 shares.append(recall(ids, question.evidence))
                 tokens.append(found.tokens)
         contexts[name] = {"recall": round(statistics.mean(shares), 4), "tokens": round(statistics.mean(tokens))}
@@ -212,7 +216,7 @@ def _turns(history: History, count: int) -> dict[str, Taken]:
     messages = [Message(roles[at % 2], text) for at, text in enumerate(history.next(count))]
     drafts = messages_read(messages, infer=True, common=CubeDraft(content="", session_id=SESSION))
     added = cubes_add(actor=actor, drafts=drafts, texts=texts_index(actor.tenant_id, drafts))
-    sides = [one for draft, one in zip(drafts, added, strict=True) if draft.page_role is not None]
+    sides = [cube for draft, cube in zip(drafts, added, strict=True) if draft.page_role is not None]
     pages = [_page(*sides[at : at + 2]) for at in range(0, len(sides), 2)]
     stream = StreamRef(history.persona_id, SESSION)
     append = partial(pages_append, actor=actor, stream=stream, drafts=pages, permission=Permission.MEMORY_CREATE)

@@ -103,7 +103,7 @@ def _search_until(ended: Event, search: Callable[[], float], ms: list[float]) ->
 def _ended(owner: Caller, count: int) -> list[UUID]:
     with acting(owner.actor), connection.cursor() as cursor:
         cursor.execute(CHOOSE, [owner.actor.tenant_id, count])
-        ids = [one for (one,) in cursor.fetchall()]
+        ids = [id for (id,) in cursor.fetchall()]
         cursor.execute(END, [ids])
     return ids
 

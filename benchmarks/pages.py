@@ -136,9 +136,9 @@ def pages_table(figures: dict[str, Any]) -> str:
 def _table(title: str, sizes: dict[str, Any]) -> str:
     keys = ("p50", "p95", "processor p50", "queries", "bytes", "gzip")
     rows = [
-        [f"{name}, {int(size):,}", *(one[key] for key in keys)]
+        [f"{name}, {int(size):,}", *(figure[key] for key in keys)]
         for size, found in sizes.items()
-        for name, one in found.items()
+        for name, figure in found.items()
     ]
     return markdown([title, "p50 ms", "p95 ms", "processor ms", "queries", "bytes", "gzip"], rows)
 
@@ -315,7 +315,7 @@ def _first_load(browser: Client) -> dict[str, float]:
 
 def _files(page: str) -> Iterator[Path]:
     """The static files that a page links to, and what those import."""
-    waiting = [Path(found) for one in LINKED.findall(page) if (found := finders.find(_source(one)))]
+    waiting = [Path(found) for address in LINKED.findall(page) if (found := finders.find(_source(address)))]
     seen: set[Path] = set()
     while waiting:
         path = waiting.pop()
@@ -324,7 +324,7 @@ def _files(page: str) -> Iterator[Path]:
         seen.add(path)
         yield path
         if path.suffix in {".js", ".css"}:
-            names = [one or other for one, other in IMPORTED.findall(path.read_text(encoding="utf-8"))]
+            names = [double or other for double, other in IMPORTED.findall(path.read_text(encoding="utf-8"))]
             files = [(path.parent / name.partition("#")[0].partition("?")[0]).resolve() for name in names]
             waiting += [file for file in files if file.is_file()]
 

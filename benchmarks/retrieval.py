@@ -113,4 +113,4 @@ def _means(found: Sequence[tuple[int, list[float]]]) -> dict[str, float]:
 
 def _by_category(found: Sequence[tuple[int, list[float]]]) -> dict[str, dict[str, float]]:
     categories = sorted({category for category, _ in found})
-    return {str(number): _means([one for one in found if one[0] == number]) for number in categories}
+    return {str(number): _means([result for result in found if result[0] == number]) for number in categories}

@@ -146,8 +146,8 @@ def search_latency(target: Target, asking: Asking) -> dict[str, Any]:
 
 def search_latency_table(figures: dict[str, Any]) -> str:
     rows = [
-        [name, one["p50"], one["p95"], one.get("took_ms p50", ""), one["full"]]
-        for name, one in figures["systems"].items()
+        [name, figure["p50"], figure["p95"], figure.get("took_ms p50", ""), figure["full"]]
+        for name, figure in figures["systems"].items()
     ]
     names = ["ours to floor", "service to floor", "goal p50 ms", "hidden to seen"]
     names += [name for name in figures if name.endswith((" to unfiltered", " to packed"))]
@@ -249,8 +249,11 @@ def _systems(
 ) -> Iterator[tuple[str, Ask]]:
     yield "ours", Ours(target, place.owner.api_key, asking.top_k, measured["ours"].service_ms)
     for name, narrowing in _filters(place.turns).items() if asking.filtered else ():
-        one = f"ours, {name}"
-        yield one, Ours(target, place.owner.api_key, asking.top_k, measured[one].service_ms, narrowing)
+        name_filtered = f"ours, {name}"
+        yield (
+            name_filtered,
+            Ours(target, place.owner.api_key, asking.top_k, measured[name_filtered].service_ms, narrowing),
+        )
     if asking.without_packed:
         yield IN_PROCESS, InProcess(place.owner.actor, asking.top_k, packed=True)
         yield WITHOUT_PACKED, InProcess(place.owner.actor, asking.top_k, packed=False)
@@ -284,9 +287,9 @@ def _ratios(times: dict[str, Timing], measured: dict[str, Measured]) -> dict[str
         "service to floor": round(timing(measured["ours"].service_ms).p50 / floor, 2),
         "goal p50 ms": round(2 * floor + HTTP_MS, 2),
     }
-    for name, one in times.items():
+    for name, timing_of in times.items():
         if name.startswith("ours, "):
-            found[f"{name.removeprefix('ours, ')} to unfiltered"] = round(one.p50 / times["ours"].p50, 2)
+            found[f"{name.removeprefix('ours, ')} to unfiltered"] = round(timing_of.p50 / times["ours"].p50, 2)
     if WITHOUT_PACKED in times:
         found["unpacked to packed"] = round(times[WITHOUT_PACKED].p50 / times[IN_PROCESS].p50, 2)
     if "reader: ours" in times:

@@ -72,7 +72,7 @@ def filled(actor: Actor, drafts: Sequence[CubeDraft]) -> list[UUID]:
     """Store what is not stored yet; the ids of all, in order. The vectors follow: see `jobs_awaited`."""
     ids: list[UUID] = []
     for start in range(0, len(drafts), BATCH):
-        ids += [one.cube.id for one in cubes_add(actor=actor, drafts=drafts[start : start + BATCH])]
+        ids += [cube.cube.id for cube in cubes_add(actor=actor, drafts=drafts[start : start + BATCH])]
     return ids
 
 

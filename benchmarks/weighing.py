@@ -55,15 +55,15 @@ class Bench:
     asked: list[Asked]
 
     def questions(self, half: str) -> int:
-        return sum(one.stored.half == half for one in self.asked)
+        return sum(asked.stored.half == half for asked in self.asked)
 
     def recalls(self, weights: Weights, depths: Sequence[int]) -> dict[str, dict[str, float]]:
         """Half → R@k → mean evidence recall."""
         sums = {half: [0.0] * len(depths) for half in HALVES}
-        for one in self.asked:
-            found = _ranked_ids(self.actor, one, weights, max(depths))
+        for asked in self.asked:
+            found = _ranked_ids(self.actor, asked, weights, max(depths))
             for index, depth in enumerate(depths):
-                sums[one.stored.half][index] += recall(found[:depth], one.question.evidence)
+                sums[asked.stored.half][index] += recall(found[:depth], asked.question.evidence)
         return {
             half: {
                 f"R@{depth}": round(total / max(1, self.questions(half)), 4)
@@ -95,7 +95,7 @@ def bench(data: Path) -> Bench:
     digest = digest_of(data)[:12]
     stored = [_stored(actor, conversation, digest) for conversation in found]
     jobs_awaited(actor)
-    return Bench(actor, [asked for one in stored for asked in _asked(one)])
+    return Bench(actor, [asked for conversation in stored for asked in _asked(conversation)])
 
 
 def digest_of(data: Path) -> str:

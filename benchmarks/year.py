@@ -109,7 +109,7 @@ def _move(owner: Caller, days: int) -> None:
 
 def _recall(owner: Caller, ids: Sequence[UUID]) -> None:
     """As the job behind a search counts it."""
-    write = cubes_count_reads(owner.actor, [{"ids": [str(one) for one in ids]}])
+    write = cubes_count_reads(owner.actor, [{"ids": [str(id) for id in ids]}])
     with acting(owner.actor):
         write()
 

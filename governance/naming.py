@@ -80,14 +80,14 @@ def names_find(tenant_id: UUID, ids: Collection[UUID]) -> dict[UUID, Name]:
     A memory's is the path of its namespace. A second query where an id stands in one of the names.
     """
     found = dict(_select_names(tenant_id, [*_rows], Q(id__in=set(ids)))) if ids else {}
-    within = {one for name in found.values() for one in ids_in(name.text)}
+    within = {id for name in found.values() for id in ids_in(name.text)}
     inner = dict(_select_names(tenant_id, [*_rows], Q(id__in=within))) if within else {}
     return {id: replace(name, text=named_in(name.text, inner)) for id, name in found.items()}
 
 
 def ids_in(text: str) -> list[UUID]:
     """The ids that stand in a text by themselves or in a name, as in that of a quota; not those of an address."""
-    return [UUID(one) for one in ID.findall(text)]
+    return [UUID(id) for id in ID.findall(text)]
 
 
 def named_in(text: str, names: Mapping[UUID, Name]) -> str:

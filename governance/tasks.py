@@ -21,7 +21,7 @@ from governance.tenants.last_use import last_uses_write
 @shared_task(name="jobs.run")  # type: ignore[untyped-decorator]
 def run_task(topic: str, tenant_id: str, lease: str, event_ids: Sequence[str], attempt: int) -> int:
     """Run the handler of a topic for events under one lease; safe to run twice. Returns how many events ended."""
-    ids = tuple(UUID(one) for one in event_ids)
+    ids = tuple(UUID(event_id) for event_id in event_ids)
     return task_watch(Task(UUID(tenant_id), topic, UUID(lease), ids, attempt))
 
 

@@ -51,7 +51,14 @@ def session_switch(*, person: SignedIn, member_id: UUID) -> SignedIn:
     """The same session in another organisation of the person. Raises NotFound; Forbidden. Writes: AuditEntry."""
     if person.bound_to is not None:
         raise Forbidden("This session opens one organisation only: sign in with your password.", rule="bound")
-    place = next((one for one in organisations_of(person.user_id, bound_to=None) if one.member_id == member_id), None)
+    place = next(
+        (
+            organisation
+            for organisation in organisations_of(person.user_id, bound_to=None)
+            if organisation.member_id == member_id
+        ),
+        None,
+    )
     if place is None:
         raise NotFound
     first = FirstFactor(user_id=person.user_id, bound_to=None, way=Way.SWITCH)

@@ -211,7 +211,7 @@ def _check(draft: ProviderDraft) -> None:
     faults = [
         ("issuer", not url_usable(draft.issuer), "an https:// address is needed"),
         ("client_id", not draft.client_id, "is needed"),
-        ("domains", not draft.domains or not all("." in one for one in draft.domains), "name the mail domains"),
+        ("domains", not draft.domains or not all("." in domain for domain in draft.domains), "name the mail domains"),
         ("secret", len(draft.secret) > LONGEST_SECRET, f"at most {LONGEST_SECRET} characters"),
         ("default_role", draft.default_role not in {None, *DEFAULT_ROLES}, f"one of {', '.join(DEFAULT_ROLES)}"),
     ]

@@ -64,7 +64,7 @@ class OperatorSite(admin.AdminSite):
         return answered(inside)
 
     def get_urls(self) -> list[URLPattern | URLResolver]:
-        return [one for one in super().get_urls() if getattr(one, "name", "") not in LEFT_OUT]
+        return [pattern for pattern in super().get_urls() if getattr(pattern, "name", "") not in LEFT_OUT]
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         return {**super().each_context(request), "me": me_get(actor=request.actor)}  # type: ignore[attr-defined]

@@ -204,7 +204,7 @@ class AuditUnusualView(ApiView):
         authorize(actor, Permission.AUDIT_READ)
         asked_only(request)
         found = unusual_reading(actor=actor)
-        results = [unusual_json(one) for one in found]
+        results = [unusual_json(reading) for reading in found]
         return Response({"count": len(results), "next": None, "previous": None, "results": results})
 
 

@@ -88,7 +88,7 @@ class TextField(serializers.CharField):
     def __init__(self, **options: Any) -> None:
         options.setdefault("trim_whitespace", False)
         super().__init__(**options)
-        self.validators = [one for one in self.validators if not isinstance(one, CHECKED_SEPARATELY)]
+        self.validators = [validator for validator in self.validators if not isinstance(validator, CHECKED_SEPARATELY)]
 
     def to_internal_value(self, data: Any) -> str:
         if not isinstance(data, str):

@@ -124,7 +124,7 @@ class ScheduleDefaultsView(ApiView):
         def call() -> Reply:
             read(NoInput, request)
             added = schedules_create_defaults(actor=actor)
-            return Reply(201 if added else 200, {"results": [schedule_json(one) for one in added]})
+            return Reply(201 if added else 200, {"results": [schedule_json(schedule) for schedule in added]})
 
         return self.post_once(call)
 
@@ -173,7 +173,7 @@ class ScheduleRunView(ApiView):
         asked_only(request, "dry_run")
         if flag(request, "dry_run"):
             preview = schedule_preview(actor=actor, schedule_id=schedule_id)
-            ids = [str(one) for one in preview.ids]
+            ids = [str(id) for id in preview.ids]
             return Response({"count": preview.count, "ids": ids, "counts": dict(preview.counts)})
 
         def call() -> Reply:

@@ -117,8 +117,8 @@ class ApiView(APIView):
 def _only_one(body: Any) -> dict[str, Any] | None:
     """The object that a call made, if it made one."""
     results = body.get("results", [body]) if isinstance(body, dict) else []
-    one = results[0] if len(results) == 1 else None
-    return one if isinstance(one, dict) and "id" in one else None
+    result = results[0] if len(results) == 1 else None
+    return result if isinstance(result, dict) and "id" in result else None
 
 
 def _can_be_read(address: str) -> bool:

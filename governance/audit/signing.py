@@ -75,7 +75,7 @@ def checkpoint_write(tenant_id: UUID) -> Checkpoint | None:
 def checkpoints_outside(tenant_id: UUID, *, newest_file: bool = False) -> list[Checkpoint]:
     """Every checkpoint in the tenant's files, or in the newest one, oldest first. Raises Unreadable."""
     files = _files(tenant_id)[-1 if newest_file else 0 :]
-    return [one for file in files for one in _checkpoints_in(file)]
+    return [checkpoint for file in files for checkpoint in _checkpoints_in(file)]
 
 
 def files_torn(tenant_id: UUID) -> list[Path]:

@@ -106,8 +106,8 @@ def log_verify(
     key = public_key(tenant_id)
     known = [*checkpoints, *_stored(tenant_id, after)]
     chain = chain_of(
-        [one for one in known if one.tenant == str(tenant_id)],
-        lambda one: is_signed(one, key),
+        [checkpoint for checkpoint in known if checkpoint.tenant == str(tenant_id)],
+        lambda checkpoint: is_signed(checkpoint, key),
         seq=after,
         at=first,
     )
@@ -148,7 +148,7 @@ def log_verify_whole(
             for after in starts
         ]
         try:
-            return _joined(one.result() for one in found)
+            return _joined(piece.result() for piece in found)
         except BrokenProcessPool as error:
             raise Unavailable("A process that verified a piece was killed: the audit log was not checked.") from error
 
@@ -156,19 +156,19 @@ def log_verify_whole(
 def _joined(pieces: Iterable[Verification]) -> Verification:
     """Join the results of the parts; parts after the first broken one are ignored."""
     seals = checkpoint = 0
-    for one in pieces:
-        seals, checkpoint = seals + one.seals, one.checkpoint or checkpoint
-        if not one.intact:
+    for piece in pieces:
+        seals, checkpoint = seals + piece.seals, piece.checkpoint or checkpoint
+        if not piece.intact:
             break
-    return replace(one, seals=seals, checkpoint=checkpoint)
+    return replace(piece, seals=seals, checkpoint=checkpoint)
 
 
 def refuse_strangers(tenant_id: UUID, saved: Sequence[Checkpoint]) -> None:
     """Check that a saved checkpoint belongs to this tenant and is signed. Raises Unreadable."""
     key = public_key(tenant_id)
-    for one in saved:
-        if one.tenant != str(tenant_id) or not is_signed(one, key):
-            raise Unreadable(f"the checkpoint at seal {one.seq} was not signed for this tenant")
+    for checkpoint in saved:
+        if checkpoint.tenant != str(tenant_id) or not is_signed(checkpoint, key):
+            raise Unreadable(f"the checkpoint at seal {checkpoint.seq} was not signed for this tenant")
 
 
 def _fault_of(chain: Chain, found: Generator[Row, None, None]) -> Fault | None:

@@ -174,7 +174,11 @@ def schedules_start_on(*, actor: Actor, kind: str, events: Collection[str]) -> i
     with acting(actor):
         rows = Schedule.objects.select_for_update(of=("self",)).select_related("last_job")
         chosen = rows.filter(tenant_id=actor.tenant_id, kind=kind, enabled=True, settings__on__in=list(events))
-        due = [one for one in chosen if one.last_job is None or one.last_job.status != JobStatus.PENDING]
+        due = [
+            schedule
+            for schedule in chosen
+            if schedule.last_job is None or schedule.last_job.status != JobStatus.PENDING
+        ]
         return sum(_start_on(schedule) for schedule in due)
 
 
@@ -243,14 +247,16 @@ def _kind(name: str) -> JobKind:
 def _checked(kind: JobKind, settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings as JSON, checked by the kind. Raises Invalid."""
     assert kind.settings is not None
-    unknown = sorted(set(settings) - {one.name for one in fields(kind.settings)})
+    unknown = sorted(set(settings) - {setting.name for setting in fields(kind.settings)})
     if unknown:
-        known = ", ".join(one.name for one in fields(kind.settings))
+        known = ", ".join(setting.name for setting in fields(kind.settings))
         raise Invalid(errors=[FieldError(f"settings.{name}", f"unknown field; known are {known}") for name in unknown])
     try:
         return asdict(TypeAdapter(kind.settings).validate_python(dict(settings)))
     except ValidationError as error:
-        faults = [FieldError(".".join(["settings", *map(str, one["loc"])]), message_of(one)) for one in error.errors()]
+        faults = [
+            FieldError(".".join(["settings", *map(str, fault["loc"])]), message_of(fault)) for fault in error.errors()
+        ]
         raise Invalid(errors=faults) from error
 
 

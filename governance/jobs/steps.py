@@ -184,7 +184,7 @@ def _proceed(kind: JobKind, system: Actor, job: Job, step: Step) -> object:
 def _park(system: Actor, job: Job, step: Step) -> None:
     """Fail a job whose other objects are done, so that somebody sees it and can run it again for the rest."""
     job.state, job.dead_letter = dict(step.state or {}), True
-    named = [{"field": str(one), "message": code} for one, code in list(step.parked.items())[:MOST_PARKED_NAMED]]
+    named = [{"field": str(id), "message": code} for id, code in list(step.parked.items())[:MOST_PARKED_NAMED]]
     detail = f"{len(step.parked)} could not be changed in any attempt. Run the job again once the cause is gone."
     _fail(job, {"code": ITEMS_PARKED, "detail": detail, "errors": named})
     job_end(system, job)
@@ -209,7 +209,7 @@ def _end_failed(system: Actor, job_id: UUID, error: DomainError) -> None:
         record_denial(actor=_named(job), denial=error, path=f"jobs/{job.id}/")
     fault: dict[str, Any] = {"code": error.code, "detail": error.detail}
     if error.errors:
-        fault["errors"] = [asdict(one) for one in error.errors]
+        fault["errors"] = [asdict(fault) for fault in error.errors]
     _fail(job, fault)
     job_end(system, job)
 

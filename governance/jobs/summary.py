@@ -45,7 +45,7 @@ def jobs_summary(*, actor: Actor) -> JobsSummary:
         groups = list(counted)
         waiting = rows.filter(status__in=OPEN).aggregate(count=Count("id"), oldest=Min("created_at"))
         dead_letters = rows.filter(dead_letter=True).count()
-    hours = [first + timedelta(hours=one) for one in range(HOURS)]
+    hours = [first + timedelta(hours=hour) for hour in range(HOURS)]
     return JobsSummary(
         done=_by_hour(groups, hours, JobStatus.SUCCEEDED),
         failed=_by_hour(groups, hours, JobStatus.FAILED),
@@ -71,4 +71,4 @@ def _by_kind(groups: list[Group]) -> tuple[tuple[str, int], ...]:
     counts: dict[str, int] = {}
     for _hour, kind, _status, count in groups:
         counts[kind] = counts.get(kind, 0) + count
-    return tuple(sorted(counts.items(), key=lambda one: (-one[1], one[0])))
+    return tuple(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))

@@ -69,6 +69,6 @@ def _ways_in(actor: Actor, member_id: UUID) -> Iterable[WayIn]:
             object_ids__overlap=[member_id, *keys],
         )
         for entry in made.order_by("id"):
-            key_id = next((one for one in entry.object_ids if one in keys), None)
+            key_id = next((object_id for object_id in entry.object_ids if object_id in keys), None)
             by_other = entry.member_id is not None and entry.member_id != member_id
             yield WayIn(key_id, by_other, entry.principal_kind == PrincipalKind.API_KEY)

@@ -65,6 +65,12 @@ def _tasks(rows: Sequence[tuple[UUID, UUID, UUID, str, int]]) -> list[Task]:
     for lease, event_id, tenant_id, topic, attempts in rows:
         grouped[(lease, tenant_id, topic)].append((event_id, attempts))
     return [
-        Task(tenant_id, topic, lease, tuple(sorted(one for one, _ in events)), max(tried for _, tried in events))
+        Task(
+            tenant_id,
+            topic,
+            lease,
+            tuple(sorted(event_id for event_id, _ in events)),
+            max(tried for _, tried in events),
+        )
         for (lease, tenant_id, topic), events in grouped.items()
     ]

@@ -40,7 +40,9 @@ def task_run(task: Task, *, slice_seconds: float = SLICE_SECONDS) -> int:
     """
     route, begun = route_of(task.topic), time.monotonic()
     until = begun + slice_seconds
-    first, *others = [replace(task, event_ids=(one,)) for one in task.event_ids] if route.is_serial else [task]
+    first, *others = (
+        [replace(task, event_ids=(event_id,)) for event_id in task.event_ids] if route.is_serial else [task]
+    )
     ended = _run_slice(route, first, until)
     for part in others:
         if time.monotonic() >= until:

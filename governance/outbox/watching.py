@@ -72,7 +72,7 @@ def _heartbeat(task: Task) -> None:
 
 def _leave(thread: threading.Thread, stop_worker: Callable[[], None]) -> None:
     logger.error("%s hangs: its thread is left alone", thread.name)
-    _stuck[:] = [one for one in _stuck if one.is_alive()] + [thread]
+    _stuck[:] = [thread for thread in _stuck if thread.is_alive()] + [thread]
     if len(_stuck) > MOST_STUCK:
         logger.critical("%d threads hang: the worker ends, to be started anew", len(_stuck))
         stop_worker()

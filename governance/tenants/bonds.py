@@ -50,7 +50,7 @@ def bonds_detail(actor: Actor, key: ApiKey) -> dict[str, str | int | bool | None
     return {
         "persona": str(key.persona_id) if key.persona_id else None,
         "namespaces": len(key.namespaces),
-        "namespace_ids": " ".join(str(one) for one in found if one),
+        "namespace_ids": " ".join(str(id) for id in found if id),
         "purpose": bool(key.purpose),
     }
 

@@ -87,7 +87,7 @@ def access_object(request: HttpRequest, actor: Actor, object_type: str, object_i
         draft = _draft(request.POST, object_type, object_id)
         if "preview" in request.POST:
             changes = grant_rehearse(actor=actor, draft=draft, context=_context(request))
-            return _show(request, actor, object_type, object_id, changes=[change_words(one) for one in changes])
+            return _show(request, actor, object_type, object_id, changes=[change_words(change) for change in changes])
         grant_create(actor=actor, draft=draft)
     except Invalid as fault:
         return _show(request, actor, object_type, object_id, fault=_fault_text(fault))
@@ -132,12 +132,12 @@ def _show(
         )
         shown: dict[str, Any] = {
             "overview": overview,
-            "members": [_member(one) for one in overview.members],
+            "members": [_member(member) for member in overview.members],
             "changes": changes,
             **_simulated(request, actor, object_type, object_id, context),
             "about": about_of(object_type, names_find(actor.tenant_id, [object_id]).get(object_id)),
             "grants": grants_shown(actor, grants_list(actor=actor, wanted=wanted, pages=grants)),
-            "holders": [(f"{one.kind}:{one.id}", KINDS[one.kind], one.name) for one in overview.holders],
+            "holders": [(f"{holder.kind}:{holder.id}", KINDS[holder.kind], holder.name) for holder in overview.holders],
             "members_older": members.older,
             "grants_older": grants.older,
             "actions": ACTIONS.items(),
@@ -151,10 +151,10 @@ def _show(
         return draw(request, "governance/access/object.html", shown, status=status if fault else HTTPStatus.OK)
 
 
-def _member(one: MemberAccess) -> tuple[MemberAccess, list[tuple[Any, Decision, str]], str]:
+def _member(member: MemberAccess) -> tuple[MemberAccess, list[tuple[Any, Decision, str]], str]:
     """A member with what they may do, as words, decision and mark; and why they may read or not."""
-    decided = [(words, each, mark_of(each)) for words, each in zip(ACTIONS.values(), one.decisions, strict=True)]
-    return one, decided, rule_words(one.decisions[0])
+    decided = [(words, each, mark_of(each)) for words, each in zip(ACTIONS.values(), member.decisions, strict=True)]
+    return member, decided, rule_words(member.decisions[0])
 
 
 def _simulated(
@@ -237,4 +237,4 @@ def _invalid(field: str) -> Invalid:
 
 
 def _fault_text(fault: Invalid) -> str:
-    return "; ".join(f"{one.field}: {one.message}" for one in fault.errors) or fault.detail
+    return "; ".join(f"{error.field}: {error.message}" for error in fault.errors) or fault.detail

@@ -136,8 +136,10 @@ def audit_verifier(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @page
 def audit_unusual(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     found = unusual_reading(actor=actor)
-    names = names_of(actor=actor, ids=[one.id for one in found])
-    return draw(request, "governance/audit/unusual.html", {"found": [(one, names.get(one.id)) for one in found]})
+    names = names_of(actor=actor, ids=[reading.id for reading in found])
+    return draw(
+        request, "governance/audit/unusual.html", {"found": [(reading, names.get(reading.id)) for reading in found]}
+    )
 
 
 @require_http_methods(SAFE)

@@ -72,7 +72,7 @@ def days_of(lines: Sequence[Line], *, reader: UUID) -> list[Day]:
     """The lines in their order, by days of the reader's time zone."""
     by_day = groupby(lines, key=lambda line: timezone.localtime(line.entry.at).date())
     return [
-        Day(day, tuple(_groups([EntryRow(one, sentence_of(one)) for one in found], reader))) for day, found in by_day
+        Day(day, tuple(_groups([EntryRow(line, sentence_of(line)) for line in found], reader))) for day, found in by_day
     ]
 
 

@@ -83,8 +83,8 @@ def _exports(request: HttpRequest, actor: Actor, faults: Sequence[FieldError] = 
     take = Newest(size=ROWS, key="id", cursor=uuid_or_none(request.GET.get("before", "")))
     exports = exports_list(actor=actor, pages=take)
     context = {
-        "exports": list(zip(exports, facts_of(actor, [one.filters for one in exports]), strict=True)),
-        "going_on": any(one.status in GOING_ON for one in exports),
+        "exports": list(zip(exports, facts_of(actor, [export.filters for export in exports]), strict=True)),
+        "going_on": any(export.status in GOING_ON for export in exports),
         "older": take.older,
         "faults": fault_texts(faults),
         "verbs": [*Verb],

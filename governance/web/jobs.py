@@ -177,9 +177,9 @@ def _left_out(actor: Actor, view: JobView) -> list[LeftOut]:
         return []
     parked = (view.error or {}).get("errors", ())
     skipped = view.result.get("skipped") if isinstance(view.result, Mapping) else None
-    named = [(one["field"], one["message"]) for one in parked]
+    named = [(fault["field"], fault["message"]) for fault in parked]
     if not named and isinstance(skipped, list):  # other kinds only count what they skip
-        named = [(one["id"], one["code"]) for one in skipped]
+        named = [(memory["id"], memory["code"]) for memory in skipped]
     codes = {id: code for text, code in named if (id := uuid_or_none(text))}
     with acting(actor):
         names = names_find(actor.tenant_id, codes)

@@ -177,7 +177,9 @@ def _problem_page(request: HttpRequest, failure: DomainError, template: str) -> 
 def _page_before(request: HttpRequest) -> str:
     """Return the page that a refused form stood on, as far as it can be read again; else nothing."""
     known = (request.POST.get("next", ""), request.headers.get("Referer", "")) if request.method == "POST" else ()
-    return next((one for one in known if is_here(request, one) and urlsplit(one).path != request.path), "")
+    return next(
+        (address for address in known if is_here(request, address) and urlsplit(address).path != request.path), ""
+    )
 
 
 def _typed(request: HttpRequest) -> list[str]:

@@ -78,9 +78,9 @@ class NewestMerged:
     def take(self, tables: Sequence[NamedRows]) -> list[tuple[str, Any]]:
         """A page of several tables, each row with its table's name."""
         found = [(name, row) for name, rows in tables for row in self._newest.before(rows)]
-        found.sort(key=lambda one: one[1].id, reverse=True)
+        found.sort(key=lambda pair: pair[1].id, reverse=True)
         shown_ids = {row.id for row in self._newest.cut([row for _, row in found])}
-        return [one for one in found if one[1].id in shown_ids]
+        return [pair for pair in found if pair[1].id in shown_ids]
 
 
 def uuid_or_none(text: str) -> UUID | None:

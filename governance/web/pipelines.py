@@ -68,7 +68,7 @@ def pipelines(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     counted = _counted(actor, rows, request.GET.get("count", ""))
     shown = [_shown(actor, row, counted.get(row.id)) for row in _by_next_run(rows)]
     context = {
-        "soon": [one for one in shown if _is_soon(one.row)],
+        "soon": [schedule for schedule in shown if _is_soon(schedule.row)],
         "schedules": shown,
         "unscheduled": _unscheduled(rows),
         "defaults": [kind_words(kind.name) for kind in kinds_without_schedule(actor=actor)],
@@ -100,14 +100,14 @@ def _counted(actor: Actor, rows: "Sequence[Schedule]", asked: str) -> dict[UUID,
     wanted = [row for row in rows if asked == str(row.id) or (asked == COUNT_SOON and _is_soon(row))]
     found = {row.id: schedule_preview(actor=actor, schedule_id=row.id) for row in wanted if _may_count(actor, row.kind)}
     with acting(actor):
-        names = names_find(actor.tenant_id, [one for preview in found.values() for one in preview.ids[:NAMED]])
+        names = names_find(actor.tenant_id, [id for preview in found.values() for id in preview.ids[:NAMED]])
     kinds = {row.id: row.kind for row in wanted}
     return {id: _named(kinds[id], preview, names) for id, preview in found.items()}
 
 
 def _named(kind: str, preview: Preview, names: Mapping[UUID, Name]) -> Counted:
-    named = [(one, names[one]) for one in preview.ids[:NAMED] if one in names]
-    return Counted(effect_words(kind, preview), tuple((one, str(name)) for one, name in named if name.kind == "memory"))
+    named = [(id, names[id]) for id in preview.ids[:NAMED] if id in names]
+    return Counted(effect_words(kind, preview), tuple((id, str(name)) for id, name in named if name.kind == "memory"))
 
 
 def _may_count(actor: Actor, kind: str) -> bool:

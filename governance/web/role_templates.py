@@ -144,4 +144,4 @@ def _status(fault: str) -> int:
 
 
 def _fault_text(failure: DomainError) -> str:
-    return "; ".join(f"{one.field}: {one.message}" for one in failure.errors) or failure.detail
+    return "; ".join(f"{fault.field}: {fault.message}" for fault in failure.errors) or failure.detail

@@ -138,7 +138,7 @@ def sign_in_organisation(request: HttpRequest) -> HttpResponseBase:
         raise Unauthenticated
     places = organisations_of(first.user_id, bound_to=first.bound_to)
     wanted = request.POST.get("organisation", "")
-    place = next((one for one in places if str(one.member_id) == wanted), None)
+    place = next((organisation for organisation in places if str(organisation.member_id) == wanted), None)
     if place is None:
         return draw(request, "governance/sign_in_organisation.html", {"places": places})
     return enter(request, first, place, strong=strong)

@@ -72,7 +72,7 @@ def body_of(
     *, event_id: UUID, event: str, at: datetime, object_type: str, ids: Sequence[UUID], version: int | None
 ) -> bytes:
     """Return the JSON body of a delivery: ids, and no content."""
-    data: dict[str, Any] = {"object": object_type, "ids": [str(one) for one in ids]}
+    data: dict[str, Any] = {"object": object_type, "ids": [str(id) for id in ids]}
     if version is not None:
         data["version"] = version
     moment = at.astimezone(UTC).isoformat().replace("+00:00", "Z")

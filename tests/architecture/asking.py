@@ -64,10 +64,10 @@ def _asking(modules: Mapping[str, Module], asks: Callable[[str, int], bool]) -> 
     for module in modules.values():
         for name, function in module.functions.items():
             called = set(_called(function.body))
-            calls[(module.name, name)] = {module.imported.get(one, (module.name, one)) for one, _ in called}
-            if any(asks(*one) for one in called):
+            calls[(module.name, name)] = {module.imported.get(callee, (module.name, callee)) for callee, _ in called}
+            if any(asks(*callee) for callee in called):
                 asking.add((module.name, name))
-    while more := {one for one, called in calls.items() if called & asking} - asking:
+    while more := {caller for caller, called in calls.items() if called & asking} - asking:
         asking |= more
     return asking
 

@@ -480,8 +480,8 @@ def _others(connection: psycopg.Connection[Any]) -> Iterator[str]:
 
 
 def _difference(what: str, found: set[Any], meant: set[Any]) -> Iterator[str]:
-    yield from (f"{what} too much: {one}" for one in sorted(map(str, found - meant)))
-    yield from (f"{what} missing: {one}" for one in sorted(map(str, meant - found)))
+    yield from (f"{what} too much: {name}" for name in sorted(map(str, found - meant)))
+    yield from (f"{what} missing: {name}" for name in sorted(map(str, meant - found)))
 
 
 def _one_line(expression: str | None) -> str:

@@ -145,7 +145,7 @@ def _modules() -> dict[str, Module]:
 
 
 def _silent(modules: Mapping[str, Module]) -> set[tuple[str, str]]:
-    return {one for one in silent_functions(modules) if one[0].rpartition(".")[2] in DOORS}
+    return {function for function in silent_functions(modules) if function[0].rpartition(".")[2] in DOORS}
 
 
 def test_every_public_function_that_reaches_rows_asks() -> None:

@@ -137,11 +137,11 @@ def test_no_stored_answer_holds_the_words_that_it_quotes(alice: Contract, world:
     asked(alice, model="extractive")
     run_jobs()
     chats = alice.get("memories/?source=chat&semantic_type=dialogue").json["results"]
-    (answer,) = [one for one in chats if SECRET in one["content"]]
+    (answer,) = [memory for memory in chats if SECRET in memory["content"]]
     assert SECRET not in str(answer["keywords"])
     place = {"namespaces": [answer["namespace"]["path"]], "filters": {"semantic_type": "dialogue"}}
     found = alice.search(f"{SECRET} painting", explain=True, **place)
-    (hit,) = [one for one in found if one["id"] == answer["id"]]
+    (hit,) = [memory for memory in found if memory["id"] == answer["id"]]
     assert hit["score_parts"]["lexical"] == 0
 
 
@@ -165,7 +165,7 @@ def test_a_reader_whose_right_was_taken_sees_no_copy_while_the_owner_does(
     turns = [asked(bob, model="extractive"), asked(bob)]
     mine = asked(alice, model="extractive")
     alice.delete(f"grants/{grant['id']}/")
-    assert not [one for one in turns if SECRET in bob.get(one).body.decode()]
+    assert not [turn for turn in turns if SECRET in bob.get(turn).body.decode()]
     assert SECRET in alice.get(mine).body.decode()
     assert SECRET not in bob.get("memories/").body.decode()
 
@@ -187,7 +187,7 @@ def test_sentences_of_a_message_go_and_come_back_with_the_message(alice: Contrac
     alice.delete(f"memories/{message['id']}/")
     assert alice.get("memories/").json["count"] == 0
     assert alice.search(SECRET) == []
-    assert {alice.get(f"memories/{one['id']}/").status for one in derived} == {404}
+    assert {alice.get(f"memories/{memory['id']}/").status for memory in derived} == {404}
     alice.post(f"memories/{message['id']}/restore/")
     assert alice.get("memories/").json["count"] == 1 + len(derived)
 
@@ -200,7 +200,7 @@ def test_what_a_person_says_by_itself_does_not_go_with_a_message_that_says_it_to
     again = alice.post("memories/", {"messages": [{"role": "user", "content": f"I moved to Porto. {said}"}]}).json
     alice.delete(f"memories/{message['id']}/")
     assert alice.get(f"memories/{added['id']}/").status == 200
-    assert {alice.get(f"memories/{one['id']}/").status for one in again["results"]} == {200}
+    assert {alice.get(f"memories/{memory['id']}/").status for memory in again["results"]} == {200}
 
 
 def test_a_sentence_is_denied_to_whom_its_message_is_denied(
@@ -222,8 +222,8 @@ def test_a_title_follows_the_question_that_it_was_taken_from(alice: Contract) ->
     conversation = turns.removesuffix("turns/")
     assert SECRET in alice.get(conversation).json["title"]
     dialogue = alice.get("memories/?semantic_type=dialogue").json["results"]
-    for one in [one for one in dialogue if SECRET in one["content"]]:
-        alice.delete(f"memories/{one['id']}/")
+    for memory in [memory for memory in dialogue if SECRET in memory["content"]]:
+        alice.delete(f"memories/{memory['id']}/")
     assert alice.get(conversation).json["title"] == ""
     assert SECRET not in alice.get("conversations/").body.decode()
 
@@ -287,8 +287,8 @@ def test_findings_of_a_withheld_text_are_shown_only_to_who_may_decide(
     memory_id = alice.add(FACT, namespace="/team")["id"]
     made_of(world, memory_id, "In short: ask li.lei@example.cn for the key.")
     alice.delete(f"memories/{memory_id}/")
-    assert [len(one["findings"]) for one in reviews(alice)] == [1]
-    assert [one["findings"] for one in reviews(bob)] == [[]]
+    assert [len(review["findings"]) for review in reviews(alice)] == [1]
+    assert [review["findings"] for review in reviews(bob)] == [[]]
     assert "li.lei" in signed_in(world.alice).get("/reviews/").content.decode()
     assert "li.lei" not in signed_in(world.bob).get("/reviews/").content.decode()
     assert bob.post(f"reviews/{reviews(bob)[0]['id']}/reject/").status == 403
@@ -305,7 +305,7 @@ def test_a_rejected_text_is_deleted_and_one_whose_source_came_back_needs_no_revi
     assert reviews(alice) == []
     assert alice.get(f"memories/{derived}/").status == 200
     alice.delete(f"memories/{memory_id}/")
-    assert [one["id"] for one in reviews(alice)] == [review["id"]]
+    assert [review["id"] for review in reviews(alice)] == [review["id"]]
     assert bob.post(f"reviews/{review['id']}/reject/").status == 403
     assert charlie.post(f"reviews/{review['id']}/reject/").status == 404
     assert alice.post(f"reviews/{review['id']}/reject/").status == 200
@@ -323,7 +323,7 @@ def test_what_was_erased_leaves_no_sealed_copy(
     asked(alice, "What is my favourite animal?")
     alice.delete(f"memories/{message['id']}/?purge=true")
     root = superuser()
-    ids = [one["id"] for one in derived]
+    ids = [memory["id"] for memory in derived]
     assert root.execute("SELECT count(*) FROM vault_cube WHERE id = ANY(%s)", [ids]).fetchone() == (0,)
     left = "SELECT count(*) FROM vault_cubeversion AS v JOIN vault_turn ON answer_id = v.cube_id WHERE sealed <> ''"
     assert root.execute(left).fetchone() == (0,)
@@ -393,8 +393,8 @@ def test_trash_shows_no_sentence_whose_message_was_withdrawn(
     body = {"messages": [{"role": "user", "content": f"I live in Lisbon. My favourite animal is the {SECRET}."}]}
     message, *derived = alice.post("memories/", body).json["results"]
     browser = signed_in(world.alice)
-    for one in derived:
-        assert alice.delete(f"memories/{one['id']}/").status == 204
+    for memory in derived:
+        assert alice.delete(f"memories/{memory['id']}/").status == 204
     assert SECRET in browser.get("/memories/?deleted=true").content.decode()
     withdraw("expire", message["id"], alice, superuser())
     assert SECRET not in browser.get("/memories/?deleted=true").content.decode()

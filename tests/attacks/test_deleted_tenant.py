@@ -66,8 +66,8 @@ def test_nothing_of_a_deleted_tenant_is_left(
     run_jobs()
     connection = superuser()
     wanted: dict[str, list[bytes]] = {"sealed": [], "vector": vectors(connection, ids), "hash": [], "name": NAMES}
-    for one in ids:
-        found = traces(connection, UUID(one))
+    for id in ids:
+        found = traces(connection, UUID(id))
         wanted["sealed"] += found["sealed"]
         wanted["hash"] += found["hash"]
     titles = connection.execute("SELECT sealed_title FROM vault_conversation WHERE id = %s", [conversation]).fetchall()
@@ -105,7 +105,7 @@ def test_nothing_of_a_deleted_tenant_is_left(
         "found before": sum(before.values()),
         "found after the deletion in files and log": sum(left.values()),
         "found after the deletion in a dump": in_dump,
-        "sealed versions of a backup that today's keys open": sum(one is not None for one in recovered),
+        "sealed versions of a backup that today's keys open": sum(text is not None for text in recovered),
     }
     evidence(row=8, name="deleted-tenant", figures=figures)
 

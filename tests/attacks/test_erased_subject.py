@@ -72,13 +72,13 @@ def opened(world: World) -> str:
     """Everything that the rows which are left say, with today's keys."""
     with acting(world.olivia.actor):
         versions = list(CubeVersion.objects.all())
-        titles = [bytes(one.sealed_title) for one in Conversation.objects.all()]
+        titles = [bytes(conversation.sealed_title) for conversation in Conversation.objects.all()]
         words = [
-            words_open(tenant_id=one.tenant_id, cube_id=one.cube_id, number=one.number, blob=one.sealed)
-            for one in versions
+            words_open(tenant_id=version.tenant_id, cube_id=version.cube_id, number=version.number, blob=version.sealed)
+            for version in versions
         ]
     assert len(versions) > 1
-    return repr([vars(one) for one in words]) + repr(titles)
+    return repr([vars(word) for word in words]) + repr(titles)
 
 
 def test_nothing_about_an_erased_subject_is_left(
@@ -100,8 +100,8 @@ def test_nothing_about_an_erased_subject_is_left(
     run_jobs()
     connection = superuser()
     wanted: dict[str, list[bytes]] = {"sealed": [], "vector": [], "hash": []}
-    for one in ids:
-        for kind, some in traces(connection, UUID(one)).items():
+    for id in ids:
+        for kind, some in traces(connection, UUID(id)).items():
             wanted[kind] += some
     # Whole: these vectors are mostly zeros, and a piece of one stands in other files by chance.
     wanted["vector"] = vectors(connection, ids)
@@ -117,9 +117,9 @@ def test_nothing_about_an_erased_subject_is_left(
     export = olivia.post(f"subjects/{subject}/export/").json["job"]["id"]
     run_jobs()
     document = json.loads(olivia.get(f"subjects/{subject}/exports/{export}/json/").body)
-    assert {one["id"] for one in document["memories"]} == set(ids)
-    assert all(CANARY in version["content"] for one in document["memories"] for version in one["versions"])
-    turns = {turn["conversation"] for one in document["memories"] for turn in one["conversation_turns"]}
+    assert {memory["id"] for memory in document["memories"]} == set(ids)
+    assert all(CANARY in version["content"] for memory in document["memories"] for version in memory["versions"])
+    turns = {turn["conversation"] for memory in document["memories"] for turn in memory["conversation_turns"]}
     assert turns == {address.split("/")[1] for address in (quoting, resting)}
     assert CANARY in opened(world)
 
@@ -149,6 +149,6 @@ def test_nothing_about_an_erased_subject_is_left(
         "pieces looked for in files and log": sum(len(set(some)) for some in wanted.values()),
         "found before": sum(before.values()),
         "found after the erasure": sum(left.values()),
-        "sealed versions of a backup that today's keys open": sum(one is not None for one in recovered),
+        "sealed versions of a backup that today's keys open": sum(text is not None for text in recovered),
     }
     evidence(row=8, name="erased-subject", figures=figures)

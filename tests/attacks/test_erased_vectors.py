@@ -36,7 +36,9 @@ def vectors_left(connection: psycopg.Connection) -> dict[str, Vectors]:
         ).fetchall()
         left[f"{table}.{column}"] = _of_length_one([row[0] for row in rows])
     packed = [b64decode(row[0]) for row in connection.execute(QUESTIONS).fetchall()]
-    left["questions"] = _of_length_one([np.frombuffer(one, dtype="<f2").astype(np.float32).tolist() for one in packed])
+    left["questions"] = _of_length_one(
+        [np.frombuffer(vector, dtype="<f2").astype(np.float32).tolist() for vector in packed]
+    )
     return left
 
 

@@ -51,7 +51,7 @@ def pairs() -> list[tuple[str, str, str]]:
     return [(name, short, whole[name]) for name, short in hostile_texts(SHORT)]
 
 
-@each_case("function", FUNCTIONS, ids=lambda one: one.name)
+@each_case("function", FUNCTIONS, ids=lambda function: function.name)
 def test_hostile_texts_are_read_in_time(
     function: TextFunction, pairs: list[tuple[str, str, str]], full_size: bool
 ) -> None:
@@ -80,7 +80,7 @@ def test_a_row_of_dots_does_not_stop_the_sentence_splitter(read: Any) -> None:
 
 
 def test_dates_without_end_do_not_hold_the_detector() -> None:
-    function = next(one for one in FUNCTIONS if one.name == "personal data of a text")
+    function = next(function for function in FUNCTIONS if function.name == "personal data of a text")
     assert _quickest(function, ("1/1/2020 " * 3_556)[:LENGTH]) < LIMIT
 
 

@@ -150,8 +150,8 @@ def test_new_invitation_of_an_address_replaces_the_earlier_one(world: World, sup
     second = invitation_create(actor=world.olivia.actor, email=VERA.upper(), role=RoleName.VIEWER)
     drain()
     listed = world.client("olivia").get("members/invitations/").json["results"]
-    assert [one["email"] for one in listed] == [VERA.upper(), "bert@acme.example"]
-    assert {one["role"] for one in listed} == {"viewer"}
+    assert [invitation["email"] for invitation in listed] == [VERA.upper(), "bert@acme.example"]
+    assert {invitation["role"] for invitation in listed} == {"viewer"}
     for link in (earlier, "/invitation/" + token_of(first.url) + "/"):
         assert browser().post(link, {"new": PASSWORD}).status_code == 404
     assert browser().post(mailed_link(VERA.upper()), {"new": PASSWORD}).status_code == 303

@@ -69,7 +69,7 @@ LOSSES = {
     replace_by_an_empty_database: DAMAGED,
     replace_by_another: FOREIGN,
 }
-losses = each_case(("lose", "reason"), LOSSES.items(), ids=lambda one: getattr(one, "__name__", ""))
+losses = each_case(("lose", "reason"), LOSSES.items(), ids=lambda value: getattr(value, "__name__", ""))
 
 
 @contextmanager

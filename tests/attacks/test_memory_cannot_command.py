@@ -125,9 +125,9 @@ class Obedient:
 
     def answer(self, request: Request) -> Response:
         messages = request.get_json()["messages"]
-        privileged = [one["content"] for one in messages if one["role"] not in UNPRIVILEGED]
+        privileged = [message["content"] for message in messages if message["role"] not in UNPRIVILEGED]
         self.system += privileged
-        self.told |= {found for one in messages for found in ORDER.findall(one["content"])}
+        self.told |= {found for message in messages for found in ORDER.findall(message["content"])}
         orders = [found for text in privileged for found in ORDER.findall(text)]
         said = f"PWNED-{orders[0]}" if orders else "Noted [1]."
         return streamed(said) if request.get_json().get("stream") else whole(said)
@@ -203,7 +203,7 @@ def memories_of(client: Contract) -> list[str]:
     address = "memories/?page_size=200"
     while address:
         page = client.get(address).json
-        found += [one["id"] for one in page["results"] if one["source"] != "chat"]
+        found += [memory["id"] for memory in page["results"] if memory["source"] != "chat"]
         address = page["next"].partition("/api/v1/")[2] if page["next"] else ""
     return sorted(found)
 

@@ -79,22 +79,22 @@ def files_below(*folders: Path) -> Iterator[Path]:
 def stored(alice: Contract, superuser: Superuser) -> tuple[list[str], dict[str, list[bytes]]]:
     """Memories of two versions each, with vectors and statistics, and their traces; all of it is on disk."""
     ids = [alice.add(f"Canary {number} sings of cobalt.", namespace="/team")["id"] for number in range(MEMORIES)]
-    for one in ids:
-        assert alice.patch(f"memories/{one}/", {"content": f"Changed {one}."}, if_match='"1"').status == 200
+    for id in ids:
+        assert alice.patch(f"memories/{id}/", {"content": f"Changed {id}."}, if_match='"1"').status == 200
     run_jobs()
     connection = superuser()
     connection.execute("ANALYZE")
     wanted: dict[str, list[bytes]] = {"sealed": [], "vector": [], "hash": []}
-    for one in ids:
-        for kind, some in traces(connection, UUID(one)).items():
+    for id in ids:
+        for kind, some in traces(connection, UUID(id)).items():
             wanted[kind] += some
     connection.execute("CHECKPOINT")
     return ids, wanted
 
 
 def purge(alice: Contract, ids: list[str]) -> None:
-    for one in ids:
-        assert alice.delete(f"memories/{one}/?purge=true").status == 204
+    for id in ids:
+        assert alice.delete(f"memories/{id}/?purge=true").status == 204
 
 
 def test_purged_memories_leave_files_and_log(

@@ -66,7 +66,7 @@ def stored_pieces(server: RunningServer, memory_id: str) -> list[bytes]:
         ).fetchall()
     whole = [bytes(row[0]) for row in rows] + [turned(bytes(row[0])[4:]) for row in vectors]
     assert len(whole) == 4, "two versions, a hash, a vector"
-    return [piece for one in whole for piece in pieces(one)]
+    return [piece for blob in whole for piece in pieces(blob)]
 
 
 def settled(server: RunningServer) -> None:
@@ -84,7 +84,7 @@ def test_redis_and_logs_have_nothing_about_an_erased_subject(
     live.done("POST", "memories/search/", {"query": canary})
     settled(running_server)
     wanted = [canary.encode(), reference.encode()]
-    wanted += [piece for one in ids for piece in stored_pieces(running_server, one)]
+    wanted += [piece for id in ids for piece in stored_pieces(running_server, id)]
     subject = live.done("GET", f"subjects/?reference={reference}")["results"][0]["id"]
     job = live.done("POST", f"subjects/{subject}/erase/")["job"]["id"]
     settled(running_server)
@@ -107,7 +107,7 @@ def test_redis_and_logs_have_nothing_of_a_deleted_tenant(
     live.done("POST", "memories/?async=true", {"content": f"Later {name}."})
     live.done("POST", "memories/search/", {"query": name})
     settled(running_server)
-    wanted = [name.encode(), *(piece for one in ids for piece in stored_pieces(running_server, one))]
+    wanted = [name.encode(), *(piece for id in ids for piece in stored_pieces(running_server, id))]
     live.done("POST", "organisation/deletion/", {"slug": name})
     with superuser(running_server) as connection:
         for statement in GRACE_ENDED:

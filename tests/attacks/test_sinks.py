@@ -68,15 +68,15 @@ def test_two_passes_run_at_once_and_no_more(slow: list[str], monkeypatch: pytest
     monkeypatch.setattr(push, "deliver", hang)
     passes = [threading.Thread(target=run) for _ in range(push.PASSES)]
     try:
-        for one in passes:
-            one.start()
+        for thread in passes:
+            thread.start()
             assert begun.acquire(timeout=20)
         assert push_due() == 0
         assert not begun.acquire(blocking=False)
     finally:
         wake.set()
-        for one in passes:
-            one.join(30)
+        for thread in passes:
+            thread.join(30)
 
 
 def test_tenant_has_ten_sinks_at_most(world: World, slow: list[str]) -> None:

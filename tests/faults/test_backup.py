@@ -129,7 +129,7 @@ def test_backup_under_load_restores_and_what_was_erased_since_stays_erased(
     checked = server.manage("audit_verify")
     assert checked.returncode == 0, checked.stderr
     manifest = json.loads((folder / NAME).read_text(encoding="utf-8"))
-    rows = sum(one["rows"] for one in manifest["tables"].values())
+    rows = sum(table["rows"] for table in manifest["tables"].values())
     load = number(server, "SELECT count(*) FROM vault_cube") - 1
     assert len(names_in(store)) == 1
     figures = {

@@ -81,7 +81,7 @@ def filled(world: World, superuser: Superuser, count: int) -> Memories:
         execute("UPDATE governance_outboxevent SET done_at = now() WHERE done_at IS NULL")
     states = dict.fromkeys(ids, State.GENERATED)
     states |= dict.fromkeys(expired, State.EXPIRED) | dict.fromkeys(forgotten, State.ARCHIVED)
-    return Memories({one: state for one, state in states.items() if one not in purged}, frozenset(purged))
+    return Memories({id: state for id, state in states.items() if id not in purged}, frozenset(purged))
 
 
 def faults(actor: Actor, memories: Memories) -> Counter[str]:
@@ -90,14 +90,14 @@ def faults(actor: Actor, memories: Memories) -> Counter[str]:
         states = dict(Cube.objects.values_list("id", "state"))
         taken = Counter(StateTransition.objects.values_list("cube_id", flat=True))
         entries = AuditEntry.objects.filter(verb__in=[Verb.MEMORY_TRANSITIONED, Verb.MEMORY_PURGED])
-        audited = Counter(one for ids in entries.values_list("object_ids", flat=True) for one in ids)
+        audited = Counter(id for ids in entries.values_list("object_ids", flat=True) for id in ids)
     found = Counter[str]()
-    for one, state in memories.states.items():
+    for id, state in memories.states.items():
         due = int(state != State.GENERATED)
-        found["lost"] += one not in states or states[one] != state or taken[one] < due or audited[one] < due
-        found["doubled"] += taken[one] > due or audited[one] > due
-    found["lost"] += sum(one in states or audited[one] < 1 for one in memories.purged)
-    found["doubled"] += sum(audited[one] > 1 for one in memories.purged)
+        found["lost"] += id not in states or states[id] != state or taken[id] < due or audited[id] < due
+        found["doubled"] += taken[id] > due or audited[id] > due
+    found["lost"] += sum(id in states or audited[id] < 1 for id in memories.purged)
+    found["doubled"] += sum(audited[id] > 1 for id in memories.purged)
     return +found
 
 
@@ -260,7 +260,7 @@ def test_a_transition_that_commits_by_itself_shows(
     def insert_outside(
         actor: Actor, planned: Sequence[PlannedStep], before: State, to: State, job_id: UUID | None
     ) -> None:
-        for one in planned:
+        for step in planned:
             operator.execute(
                 "INSERT INTO vault_statetransition (id, tenant_id, cube_id, step, from_state, to_state, "
                 "principal_kind, principal_id, reason, job_id) SELECT %s, %s, %s, count(*) + 1, %s, %s, %s, %s, '', %s "
@@ -268,13 +268,13 @@ def test_a_transition_that_commits_by_itself_shows(
                 [
                     uuid7(),
                     actor.tenant_id,
-                    one.cube.id,
+                    step.cube.id,
                     before,
                     to,
                     actor.principal_kind,
                     actor.principal_id,
                     job_id,
-                    one.cube.id,
+                    step.cube.id,
                 ],
             )
 

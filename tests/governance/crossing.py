@@ -145,8 +145,8 @@ class Heard:
             return self.status, ""
         text = OF_THE_REQUEST.sub("", self.body)
         for ids in known:
-            for one in (*ids.of.values(), ids.path):
-                text = text.replace(one, "")
+            for id in (*ids.of.values(), ids.path):
+                text = text.replace(id, "")
         return self.status, text
 
 
@@ -162,19 +162,19 @@ def routes(resolver: URLResolver | None = None, before: str = "") -> Iterator[st
 
 def unlisted(addresses: list[str]) -> list[str]:
     """The addresses that name something of which nobody has said what a foreign one is."""
-    return [one for one in addresses if set(PARAMETER.findall(one)) - set(TABLES) - set(OTHERS)]
+    return [address for address in addresses if set(PARAMETER.findall(address)) - set(TABLES) - set(OTHERS)]
 
 
 def asks(random: Random) -> list[Ask]:
     """All of them: first one of every address and method, then the rest, in an order of chance."""
-    every = [Ask(*one) for one in product(WHO, METHODS, sorted(set(routes())), PLACES)]
+    every = [Ask(*ask) for ask in product(WHO, METHODS, sorted(set(routes())), PLACES)]
     random.shuffle(every)
     seen = Counter[tuple[str, str]]()
     ranked = []
     for ask in every:
         ranked.append((seen[ask.route, ask.method], ask))
         seen[ask.route, ask.method] += 1
-    return [ask for _, ask in sorted(ranked, key=lambda one: one[0])]
+    return [ask for _, ask in sorted(ranked, key=lambda pair: pair[0])]
 
 
 def ids_of(root: psycopg.Connection, filled: Filled, slug: str) -> Ids:
@@ -261,7 +261,7 @@ def _query(ask: Ask, ids: Ids) -> str:
         del known["speaker"]  # a page repeats it as it was typed
     if ask.route.startswith(API):
         documented = _operation(ask).get("parameters", [])
-        known = {one["name"]: known[one["name"]] for one in documented if one["name"] in known}
+        known = {parameter["name"]: known[parameter["name"]] for parameter in documented if parameter["name"] in known}
     return "?" + "&".join(f"{name}={value}" for name, value in known.items())
 
 
@@ -296,8 +296,8 @@ def _made(name: str, schema: dict[str, Any], ids: Ids) -> Any:
         return [_made(name, schema.get("items", {}), ids)]
     if kind == "object" or "properties" in schema:
         required = {*schema.get("required", []), *NAMED, *WRAPPED}
-        parts = {key: one for key, one in schema.get("properties", {}).items() if key in required}
-        return {key: _made(key, one, ids) for key, one in parts.items() if not one.get("readOnly")}
+        parts = {key: part for key, part in schema.get("properties", {}).items() if key in required}
+        return {key: _made(key, part, ids) for key, part in parts.items() if not part.get("readOnly")}
     if name in NAMED:
         return ids.of[NAMED[name]]
     return {"integer": 1, "number": 0.5, "boolean": False}.get(str(kind), "a")

@@ -216,13 +216,13 @@ def test_a_transaction_of_one_tenant_cannot_turn_to_another(world: World) -> Non
 
 def test_a_queryset_without_any_filter_shows_the_own_tenant_only(both: tuple[Filled, Filled]) -> None:
     own, foreign = both
-    for one, other in ((own, foreign), (foreign, own)):
-        with acting(one.person.actor):
+    for world, other in ((own, foreign), (foreign, own)):
+        with acting(world.person.actor):
             for model in apps.get_models():
                 if any(field.name == "tenant" for field in model._meta.concrete_fields):
                     found = set(model._default_manager.values_list("tenant_id", flat=True))
-                    assert found == {one.person.actor.tenant_id}, model
-            assert list(Tenant.objects.values_list("id", flat=True)) == [one.person.actor.tenant_id]
+                    assert found == {world.person.actor.tenant_id}, model
+            assert list(Tenant.objects.values_list("id", flat=True)) == [world.person.actor.tenant_id]
             assert not Cube.objects.filter(id=other.cube_id).exists()
             assert not Namespace.objects.filter(path=f"/{other.canary}").exists()
             assert Cube.objects.filter(id=other.cube_id).update(importance=0) == 0

@@ -66,11 +66,11 @@ class Three:
         heard = [missing, foreign]
         # There is no cursor that never was; an organisation's name is public, for its people sign in below it.
         compared = ask.place != "cursor" and "<slug:slug>" not in ask.route
-        told = [one.comparable(self.unknown, self.ids) for one in heard]
+        told = [reply.comparable(self.unknown, self.ids) for reply in heard]
         if compared and told[0] != told[1]:
             heard.append(self.asker.ask(ask, self.unknown))
             told.append(heard[-1].comparable(self.unknown, self.ids))
-        leak = any(self.leaks(ask, one) for one in heard)
+        leak = any(self.leaks(ask, reply) for reply in heard)
         differs = compared and told[-1] != told[1] and told[0] != told[1]
         fault = "a canary" if leak else f"{told[1]} instead of {told[0]}" if differs else ""
         return heard, f"{ask}: {fault}" if fault else ""
@@ -108,7 +108,7 @@ def test_by_no_address_with_no_method_as_nobody(
             break
         heard, fault = three.tells(ask)
         faults += [fault] if fault else []
-        statuses.update(one.status for one in heard)
+        statuses.update(reply.status for reply in heard)
         tried.update({f"{ask.who}", f"in {ask.place}"})
     after = everything_of(root, three.second.person.actor)
     changed = sum(before[table] != after[table] for table in before)

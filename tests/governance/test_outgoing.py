@@ -152,7 +152,7 @@ def test_who_answers_a_byte_now_and_then_is_cut_off(
 
 def test_no_watch_outlives_its_request(inside: ThreadingHTTPServer) -> None:
     def watching() -> bool:
-        return any(isinstance(one, threading.Timer) for one in threading.enumerate())
+        return any(isinstance(thread, threading.Timer) for thread in threading.enumerate())
 
     with override_settings(ALLOW_PRIVATE_ADDRESSES=True), OutgoingSession() as session:
         for path in ("", "long", "redirect", ""):

@@ -46,7 +46,7 @@ def _place() -> Path:
 
 
 def _forget_old(place: Path) -> None:
-    for folder in sorted(place.iterdir(), key=lambda one: one.stat().st_mtime)[:-MOST]:
+    for folder in sorted(place.iterdir(), key=lambda folder: folder.stat().st_mtime)[:-MOST]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -78,4 +78,4 @@ def _imported(path: Path) -> Iterator[Path]:
         for name in names:
             if name.split(".")[0] in OURS:
                 module = ROOT / name.replace(".", "/")
-                yield from (one for one in (module.with_suffix(".py"), module / "__init__.py") if one.exists())
+                yield from (path for path in (module.with_suffix(".py"), module / "__init__.py") if path.exists())

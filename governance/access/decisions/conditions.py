@@ -80,7 +80,7 @@ def _address(values: Any, context: CallContext, now: datetime) -> bool | None:
     if not context.address:
         return None
     address = ip_address(context.address)
-    return any(address in _network(one) for one in _texts(values))
+    return any(address in _network(network) for network in _texts(values))
 
 
 def _daily(value: Any, context: CallContext, now: datetime) -> bool:
@@ -105,23 +105,23 @@ _network = cache(ip_network)
 def _checked_list(name: str, value: Any) -> list[str]:
     if not isinstance(value, list) or not 1 <= len(value) <= MOST_VALUES:
         raise ConditionFault(name, f"a list of 1 to {MOST_VALUES} texts")
-    for one in value:
-        if not isinstance(one, str) or not 1 <= len(one) <= LONGEST_VALUE or not one.isprintable():
+    for text in value:
+        if not isinstance(text, str) or not 1 <= len(text) <= LONGEST_VALUE or not text.isprintable():
             raise ConditionFault(name, f"texts of 1 to {LONGEST_VALUE} printable characters")
     return sorted(set(value))
 
 
 def _checked_channels(name: str, value: Any) -> list[str]:
-    return _all(name, _checked_list(name, value), lambda one: str(Channel(one)), f"some of {', '.join(Channel)}")
+    return _all(name, _checked_list(name, value), lambda text: str(Channel(text)), f"some of {', '.join(Channel)}")
 
 
 def _checked_addresses(name: str, value: Any) -> list[str]:
-    return _all(name, _checked_list(name, value), lambda one: str(ip_network(one)), "networks such as 10.0.0.0/8")
+    return _all(name, _checked_list(name, value), lambda text: str(ip_network(text)), "networks such as 10.0.0.0/8")
 
 
 def _all(name: str, values: Iterable[str], read: Callable[[str], str], wanted: str) -> list[str]:
     try:
-        return sorted({read(one) for one in values})
+        return sorted({read(text) for text in values})
     except ValueError as error:
         raise ConditionFault(name, wanted) from error
 
@@ -145,9 +145,9 @@ def _checked_daily(name: str, value: Any) -> dict[str, str]:
         times = {key: time.fromisoformat(value[key]) for key in ("from", "until")}
     except (TypeError, ValueError) as error:
         raise ConditionFault(name, "times such as 08:00") from error
-    if any(one.tzinfo is not None for one in times.values()) or times["from"] == times["until"]:
+    if any(time.tzinfo is not None for time in times.values()) or times["from"] == times["until"]:
         raise ConditionFault(name, "two different times of the day, without an offset: they are UTC")
-    return {key: one.isoformat() for key, one in times.items()}
+    return {key: time.isoformat() for key, time in times.items()}
 
 
 _CHECKS: dict[str, Callable[[str, Any], Any]] = {

@@ -74,7 +74,7 @@ def grants_of(actor: Actor, object_type: str, effect: Effect, actions: Iterable[
     ids = permission_ids(kind.grants)
     rows = _live(kind, principal_grants(actor)).filter(effect=effect)
     return _in_effect(rows, principal_grants(actor), effect).filter(
-        permission_id__in=[ids[one] for one in sorted(actions)]
+        permission_id__in=[ids[action] for action in sorted(actions)]
     )
 
 
@@ -97,10 +97,10 @@ def granted_on(actor: Actor, target: Target, *, at: datetime | None = None) -> l
     own_grants = principal_grants(actor) if at is None else _find(actor, at)
     rows: list[QuerySet[Any, Any]] = []
     actions: dict[int, Action] = {}
-    for one in target.chain:
-        kind = grantable_of(one.object_type)
-        if kind is not None and any(own_grants.has(one.object_type, effect) for effect in Effect):
-            rows.append(_on(kind, own_grants, one.object_id))
+    for level in target.chain:
+        kind = grantable_of(level.object_type)
+        if kind is not None and any(own_grants.has(level.object_type, effect) for effect in Effect):
+            rows.append(_on(kind, own_grants, level.object_id))
             actions |= {pk: action for action, pk in permission_ids(kind.grants).items()}
     found = rows[0].union(*rows[1:], all=True) if rows else ()
     granted = [Granted(id, Effect(effect), actions[permission], on) for id, effect, permission, on in found]

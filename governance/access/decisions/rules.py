@@ -88,7 +88,7 @@ OPENS: dict[Action, frozenset[Action]] = {
 
 def opening(action: Action) -> frozenset[Action]:
     """The actions of grants that allow `action`."""
-    return frozenset(one for one in Action if action in OPENS[one])
+    return frozenset(opener for opener in Action if action in OPENS[opener])
 
 
 def closing(action: Action) -> frozenset[Action]:
@@ -201,7 +201,7 @@ def _decided(actor: Actor, permission: Permission, target: Target | None, grante
     for grant in granted:
         if grant.effect is Effect.DENY and grant.action in closing(action):
             return Decision(allowed=False, rule="deny", grant_id=grant.id)
-    if action is Action.WRITE and any(one.locked for one in target.chain):
+    if action is Action.WRITE and any(level.locked for level in target.chain):
         return Decision(allowed=False, rule="read_only")
     own = _by_role(actor, permission, target)
     return own if own.allowed else _by_grant(action, target, granted) or own
@@ -233,7 +233,7 @@ def _by_role(actor: Actor, permission: Permission, target: Target | None) -> Dec
     action = action_on(permission, target)
     if action is Action.WRITE and not _curates(actor, target):
         return Decision(allowed=False, rule="curated")
-    if action in {Action.SHARE, Action.GOVERN} and not any(_owns(actor, one) for one in target.chain):
+    if action in {Action.SHARE, Action.GOVERN} and not any(_owns(actor, level) for level in target.chain):
         return Decision(allowed=False, rule="not_owner")
     return Decision(allowed=True, rule=role)
 
@@ -244,7 +244,7 @@ def _fits_purpose(actor: Actor, target: Target) -> bool:
 
 
 def _curates(actor: Actor, target: Target) -> bool:
-    return all(not one.curated or _owns(actor, one) for one in target.chain)
+    return all(not level.curated or _owns(actor, level) for level in target.chain)
 
 
 def _owns(actor: Actor, target: Target) -> bool:

@@ -26,7 +26,7 @@ def decision_on(actor: Actor, permission: Permission, target: Target | None = No
         own = decide(actor, permission, target, granted_on(actor, target))
     sources = target.sources if own.allowed and permission is Permission.MEMORY_READ else ()
     others = (decision_on(actor, permission, source) for source in sources)
-    return next((one for one in others if not one.allowed), own)
+    return next((decision for decision in others if not decision.allowed), own)
 
 
 def is_allowed(actor: Actor, permission: Permission, target: Target | None = None) -> bool:

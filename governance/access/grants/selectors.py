@@ -110,7 +110,9 @@ def access_check(
     found = grantable_of(object_type)
     if found is None:
         raise Invalid(
-            errors=[FieldError("object.type", f"one of {', '.join(one.object_type for one in grantables())}")]
+            errors=[
+                FieldError("object.type", f"one of {', '.join(grantable.object_type for grantable in grantables())}")
+            ]
         )
     with acting(actor):
         target = found.locate(actor, object_id)

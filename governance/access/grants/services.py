@@ -103,7 +103,7 @@ def grantable_named(object_type: str, *, field: str) -> Grantable:
     """The kind of objects with this name. Raises Invalid, naming those that there are."""
     kind = grantable_of(object_type)
     if kind is None:
-        known = ", ".join(one.object_type for one in grantables())
+        known = ", ".join(grantable.object_type for grantable in grantables())
         raise Invalid(errors=[FieldError(field, f"one of {known}")])
     return kind
 

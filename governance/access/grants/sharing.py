@@ -32,7 +32,7 @@ FactsOf = Callable[[Collection[UUID]], dict[UUID, Facts]]
 """What policies must know of these objects; without those that are there no more. Use inside `acting`."""
 AT_ONCE = 1_000  # grants held at once
 # A persona may come to speak of anything that its member can: only what may be shared from everywhere is.
-_facts: dict[str, FactsOf] = {PERSONA: lambda ids: {one: Facts(namespace="") for one in ids}}
+_facts: dict[str, FactsOf] = {PERSONA: lambda ids: {id: Facts(namespace="") for id in ids}}
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ class ExportSettings:
         except Invalid as failure:
             faults += failure.errors
         if faults:
-            raise Invalid(errors=[replace(one, field=f"settings.filters.{one.field}") for one in faults])
+            raise Invalid(errors=[replace(fault, field=f"settings.filters.{fault.field}") for fault in faults])
 
 
 @dataclass(frozen=True)

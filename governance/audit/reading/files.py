@@ -215,7 +215,7 @@ def _others(
         "entries": rows,
         "left_out_sha256": hashlib.sha256(left_out.encode()).hexdigest(),
     }
-    checkpoints = [one.text() for one in (span.start, span.end) if one]
+    checkpoints = [checkpoint.text() for checkpoint in (span.start, span.end) if checkpoint]
     return {
         "manifest.json": json.dumps(manifest_signed(actor.tenant_id, manifest), indent=2),
         "left-out.txt": left_out,

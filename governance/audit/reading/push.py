@@ -85,7 +85,7 @@ def in_turn(due: Sequence[tuple[UUID, UUID]]) -> list[tuple[UUID, UUID]]:
     for sink_id, tenant_id in due:
         ranked.append((before[tenant_id], sink_id, tenant_id))
         before[tenant_id] += 1
-    return [(sink_id, tenant_id) for _, sink_id, tenant_id in sorted(ranked, key=lambda one: one[0])]
+    return [(sink_id, tenant_id) for _, sink_id, tenant_id in sorted(ranked, key=lambda entry: entry[0])]
 
 
 def _push(sink_id: UUID, tenant_id: UUID) -> int:

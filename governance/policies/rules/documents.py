@@ -144,7 +144,9 @@ def document_read(kind: PolicyKind, raw: object, terms: Terms) -> AnyDocument:
     try:
         document: AnyDocument = ADAPTERS[kind].validate_python(raw)
     except ValidationError as error:
-        raise Invalid(errors=[FieldError(_path(one["loc"]), message_of(one)) for one in error.errors()]) from error
+        raise Invalid(
+            errors=[FieldError(_path(fault["loc"]), message_of(fault)) for fault in error.errors()]
+        ) from error
     faults = [*_unknown_words(document, terms), *_contradictions(document)]
     if faults:
         raise Invalid(errors=faults)

@@ -76,9 +76,9 @@ def national_ids(text: str) -> Iterator[Span]:
             yield Span(PiiKind.NATIONAL_ID, start, found.end(), "gb:nino")
     if not has_long_number(text):
         return
-    for found in accepted(RESIDENT_ID, text, lambda one: _is_resident_id(one[0].upper())):
+    for found in accepted(RESIDENT_ID, text, lambda match: _is_resident_id(match[0].upper())):
         yield Span(PiiKind.NATIONAL_ID, found.start(), found.end(), "cn:resident_id")
-    for found in accepted(SSN, text, lambda one: ssn.is_valid(SEPARATORS.sub("", one[0]))):
+    for found in accepted(SSN, text, lambda match: ssn.is_valid(SEPARATORS.sub("", match[0]))):
         if _may_be_one(text, found):
             yield Span(PiiKind.NATIONAL_ID, found.start(), found.end(), "us:ssn")
     for found in BARE_SSN.finditer(text):

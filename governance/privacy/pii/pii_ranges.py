@@ -41,7 +41,9 @@ def settled(spans: Iterable[Span]) -> tuple[Span, ...]:
     """
     starts: list[int] = []
     taken: list[Span] = []
-    for span in sorted(spans, key=lambda one: (one.kind is not PiiKind.SECRET, one.start - one.end, PROOF[one.kind])):
+    for span in sorted(
+        spans, key=lambda span: (span.kind is not PiiKind.SECRET, span.start - span.end, PROOF[span.kind])
+    ):
         place = bisect_right(starts, span.start)
         free_before = place == 0 or taken[place - 1].end <= span.start
         free_after = place == len(taken) or taken[place].start >= span.end

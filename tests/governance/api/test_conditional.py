@@ -15,7 +15,7 @@ MADE = [
 ]
 
 
-@each_case(("address", "body", "found_at"), MADE, ids=[one[0] for one in MADE])
+@each_case(("address", "body", "found_at"), MADE, ids=[case[0] for case in MADE])
 def test_made_thing_is_read_at_its_location(world: World, address: str, body: dict[str, Any], found_at: str) -> None:
     olivia = world.client("olivia")
     if "ids" in body:

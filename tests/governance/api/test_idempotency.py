@@ -178,7 +178,7 @@ def test_a_reply_names_what_it_shows_and_goes_with_it(world: World) -> None:
     assert shows["one"] == shows["restore"] == [UUID(memory)]
     assert shows["bulk"] == [UUID(kept.json["results"][0]["memory"]["id"])]
     assert shows["talk"] == [UUID(talk)]
-    assert {UUID(one["memory_id"]) for one in turn["citations"]} < set(shows["turn"])
+    assert {UUID(citation["memory_id"]) for citation in turn["citations"]} < set(shows["turn"])
     assert len(shows["turn"]) == 3 + len(turn["citations"])  # the conversation, question and answer
     assert replies_forget(actor=world.charlie.actor, object_ids=[UUID(memory)]) == 0
     assert replies_forget(actor=world.alice.actor, object_ids=[UUID(memory)]) >= 2

@@ -74,12 +74,12 @@ def test_a_key_is_bound_anew_part_by_part_from_its_next_request_on(
     freed = olivia.patch(address, {"persona": None, "namespaces": [], "purpose": ""}).json
     assert bonds_in(freed) == {"persona": None, "namespaces": [], "purpose": ""}
     assert alice.post("memories/", {"content": "x", "namespace": "/other"}).status == 201
-    assert [(one["persona"], one["namespaces"]) for one in audited(superuser, "apikey.bound")] == [
+    assert [(entry["persona"], entry["namespaces"]) for entry in audited(superuser, "apikey.bound")] == [
         (None, 1),
         (work, 1),
         (None, 0),
     ]
-    assert [one["changed"] for one in audited(superuser, "apikey.updated")] == ["name"]
+    assert [entry["changed"] for entry in audited(superuser, "apikey.updated")] == ["name"]
 
 
 def test_the_audit_log_says_what_a_key_was_bound_to_by_id_and_nothing_that_was_typed(
@@ -90,7 +90,7 @@ def test_the_audit_log_says_what_a_key_was_bound_to_by_id_and_nothing_that_was_t
     made = olivia.post("api-keys/", wanted(world, **bonds)).json
     olivia.patch(f"api-keys/{made['id']}/", {"namespaces": ["/clinic"], "purpose": ""})
     told = [audited(superuser, "apikey.created")[-1], audited(superuser, "apikey.bound")[-1]]
-    assert [(one["namespaces"], one["namespace_ids"], one["purpose"]) for one in told] == [
+    assert [(entry["namespaces"], entry["namespace_ids"], entry["purpose"]) for entry in told] == [
         (3, f"{ids['/team']} {ids['/clinic']}", True),
         (1, ids["/clinic"], False),
     ]
@@ -231,7 +231,7 @@ def test_of_two_personas_with_one_name_the_id_is_asked_for(world: World, olivia:
 def test_anothers_persona_is_like_one_that_never_was(world: World, olivia: Contract) -> None:
     foreign = made(contract(world, "charlie"), "elsewhere")
     others = made(contract(world, "bob"), "at home")
-    replies = [olivia.post("api-keys/", wanted(world, persona=one)) for one in (foreign, others, str(MISSING))]
+    replies = [olivia.post("api-keys/", wanted(world, persona=persona)) for persona in (foreign, others, str(MISSING))]
     assert {reply.status for reply in replies} == {400}
     assert without_id(replies[0]) == without_id(replies[1]) == without_id(replies[2])
 

@@ -202,7 +202,8 @@ def test_the_api_answers_bad_input_by_name(world: World, body: dict[str, object]
 def test_a_foreign_member_is_answered_like_a_missing_one(world: World) -> None:
     client = Contract(key=world.olivia.key.text)
     replies = [
-        client.post("api-keys/", {"scopes": ["chat"], "member": str(one)}) for one in (world.charlie.member.id, MISSING)
+        client.post("api-keys/", {"scopes": ["chat"], "member": str(member)})
+        for member in (world.charlie.member.id, MISSING)
     ]
     assert without_id(replies[0]) == without_id(replies[1])
 
@@ -215,7 +216,7 @@ def test_a_foreign_key_is_like_one_that_never_was(world: World) -> None:
         ("DELETE", "", None),
         ("POST", "rotate/", {}),
     ):
-        reply, missing = (charlie.send(method, f"api-keys/{one}/{tail}", body) for one in (world.bob.key.id, MISSING))
+        reply, missing = (charlie.send(method, f"api-keys/{key}/{tail}", body) for key in (world.bob.key.id, MISSING))
         assert reply.status == 404
         assert without_id(reply) == without_id(missing)
 

@@ -141,22 +141,22 @@ def insert_and_hash_anew(bender: Bender, rng: random.Random) -> Expected:
 
 def swap_entries(bender: Bender, rng: random.Random) -> Expected:
     """Two entries change what they say."""
-    (first, one), (_, other) = sorted(rng.sample(bender.places(), 2))
+    (first, entry), (_, other) = sorted(rng.sample(bender.places(), 2))
     for column in ("request_id", "detail", "after_hash", "verb", "version", "object_ids"):
         bender.run(
             f"UPDATE {ENTRY} AS a SET {column} = b.{column} FROM {ENTRY} AS b "
             "WHERE (a.id, b.id) IN ((%s, %s), (%s, %s))",
-            *(one, other, other, one),
+            *(entry, other, other, entry),
         )
     bender.set(ENTRY, "detail", '{"swapped": true}', other)  # so that two equal rows differ
-    bender.set(ENTRY, "detail", '{"swapped": false}', one)
-    return Expected(first, one)
+    bender.set(ENTRY, "detail", '{"swapped": false}', entry)
+    return Expected(first, entry)
 
 
 def swap_seals(bender: Bender, rng: random.Random) -> Expected:
     """Two seals change places."""
-    (first, _), (second, _) = sorted(rng.sample(bender.places(), 2))
-    for seq, to in ((first, 0), (second, first), (0, second)):
+    (first, _), (entry, _) = sorted(rng.sample(bender.places(), 2))
+    for seq, to in ((first, 0), (entry, first), (0, entry)):
         bender.run(f"UPDATE {SEAL} SET seq = %s WHERE tenant_id = %s AND seq = %s", to, bender.tenant_id, seq)
     return Expected(first)
 
@@ -240,7 +240,7 @@ def _hash_anew(bender: Bender) -> None:
 
 def _signed_from(bender: Bender, seq: int) -> int:
     """The first checkpoint at or behind a place."""
-    return min(one.seq for one in bender.outside() if one.seq >= seq)
+    return min(checkpoint.seq for checkpoint in bender.outside() if checkpoint.seq >= seq)
 
 
 __all__ = ["SIGNED_EVERY", "WAYS", "Expected", "Way"]

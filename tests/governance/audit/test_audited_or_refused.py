@@ -663,7 +663,7 @@ def test_with_the_audit_log_the_same_calls_succeed_and_leave_rows(world: World, 
     ]
     last = [(route, "delete") for route in ending]
     held = ("organisation/deletion/", "post")  # holds of this world refuse it: see tests/vault/deletion
-    for route, method in [*(one for one in CALLS if one not in last and one != held), *last]:
+    for route, method in [*(call for call in CALLS if call not in last and call != held), *last]:
         for call in CALLS[(route, method)]:
             rows = _rows(world)
             sent = {"if_match": '"3"'} if route.startswith("memories/") and method == "patch" else {}
@@ -713,8 +713,8 @@ def test_a_foreign_memory_is_the_same_404_as_one_that_never_was(world: World, su
     before = everything(root)
     for method, body in (("GET", None), ("PATCH", {"importance": 1}), ("DELETE", None)):
         foreign, random = (
-            world.client("charlie").send(method, f"memories/{one}/", body, if_match='"1"', x_request_id="the-same-id")
-            for one in (cube, uuid4())
+            world.client("charlie").send(method, f"memories/{id}/", body, if_match='"1"', x_request_id="the-same-id")
+            for id in (cube, uuid4())
         )
         assert foreign.status == 404
         assert foreign.body == random.body

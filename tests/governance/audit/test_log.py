@@ -134,7 +134,7 @@ def test_a_list_is_one_row_that_names_every_memory(world: World) -> None:
     cubes_list(actor=world.alice.actor, matching=Q(), pages=First(1000))
     with acting(world.olivia.actor):
         row = AuditEntry.objects.get(verb=Verb.MEMORY_LISTED)
-    assert set(row.object_ids) == {one.cube.id for one in made}
+    assert set(row.object_ids) == {memory.cube.id for memory in made}
 
 
 def test_the_audit_log_holds_no_content(world: World, superuser: Superuser) -> None:

@@ -174,7 +174,7 @@ def test_log_with_recomputed_hashes_is_detected_by_an_exported_checkpoint(world:
     report = checked(world, export, kept)
     assert report.fault is not None
     assert report.fault.reason == "checkpoint"
-    assert report.fault.seq == min(one.seq for one in kept if one.seq >= 13)
+    assert report.fault.seq == min(checkpoint.seq for checkpoint in kept if checkpoint.seq >= 13)
 
 
 def test_filters_leave_entries_out_and_their_seals_in(world: World, tmp_path: Path) -> None:
@@ -213,7 +213,7 @@ def test_checkpoint_younger_or_older_than_the_end_is_explained(
 
     def verify(*kept: Checkpoint, of: Path = export) -> tuple[int, str]:
         (tmp_path / "key.json").write_text(public_key(world.acme.id).text())
-        (tmp_path / "kept.jsonl").write_text("".join(f"{one.text()}\n" for one in kept))
+        (tmp_path / "kept.jsonl").write_text("".join(f"{checkpoint.text()}\n" for checkpoint in kept))
         given = ["--checkpoint", str(tmp_path / "kept.jsonl")] if kept else []
         code = main([str(of), "--public-key", str(tmp_path / "key.json"), *given])
         return code, capsys.readouterr().out

@@ -180,7 +180,7 @@ def _without(line: bytes, column: str) -> dict[str, object]:
         (WithoutCheckpoints, edit_and_hash_anew),
         (WithoutCheckpoints, insert_and_hash_anew),
     ],
-    ids=lambda one: one.__name__,
+    ids=lambda function: function.__name__,
 )
 def test_a_verifier_with_a_hole_does_not_pass_the_trial(bender: Bender, mutant: type[Chain], way: Way) -> None:
     kept = bender.outside()

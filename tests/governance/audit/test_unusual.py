@@ -55,7 +55,7 @@ def bent(superuser: Callable[[], psycopg.Connection]) -> psycopg.Connection:
 
 
 def _unusual_ids(world: World, by: ReadBy) -> list[UUID]:
-    return [one.id for one in unusual_reading(actor=world.ada.actor) if one.by is by]
+    return [reading.id for reading in unusual_reading(actor=world.ada.actor) if reading.by is by]
 
 
 def test_a_memory_that_is_suddenly_read_much_is_named(world: World, bent: psycopg.Connection) -> None:
@@ -67,7 +67,7 @@ def test_a_memory_that_is_suddenly_read_much_is_named(world: World, bent: psycop
     _read(bent, world.alice, sudden, 52)
     _read(bent, world.alice, few, FEWEST_READS - 1)
     assert _unusual_ids(world, ReadBy.OBJECT) == [sudden]
-    (found,) = [one for one in unusual_reading(actor=world.ada.actor) if one.by is ReadBy.OBJECT]
+    (found,) = [reading for reading in unusual_reading(actor=world.ada.actor) if reading.by is ReadBy.OBJECT]
     assert (found.reads, found.usual.median) == (52, 2)
     assert found.score > LIMIT
 

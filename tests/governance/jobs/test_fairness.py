@@ -81,7 +81,7 @@ def test_topics_of_one_tenant_leave_a_slot_for_another(world: World, superuser: 
             _leave(superuser, tenant.id, 3, topic)
     for _ in range(30):  # three at random are one tenant's once in ten
         tasks = tasks_claim(Weight.HEAVY)
-        assert {str(one) for one in _tenants(tasks)} == {str(world.acme.id), str(world.other.id)}
+        assert {str(tenant) for tenant in _tenants(tasks)} == {str(world.acme.id), str(world.other.id)}
         for task in tasks:
             superuser().execute(AGAIN, [task.lease])
 

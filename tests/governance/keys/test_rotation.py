@@ -66,7 +66,7 @@ def tenants(path: Path) -> dict[UUID, dict[str, UUID]]:
 
 
 def opened(store: SqliteKeyStore, tenants: dict[UUID, dict[str, UUID]]) -> list[bytes]:
-    found = [store.key_by_id(tenant, one) for tenant, keys in tenants.items() for one in keys.values()]
+    found = [store.key_by_id(tenant, key_id) for tenant, keys in tenants.items() for key_id in keys.values()]
     return [key.secret for key in found if key]
 
 
@@ -194,7 +194,7 @@ def test_only_who_manages_operations_rotates_the_keys_of_their_own_tenant(
     world: World, key_store_path: Path, superuser: Callable[[], psycopg.Connection]
 ) -> None:
     def keys() -> list[UUID]:
-        return [key_store().key_for(one.id, GENERAL).id for one in (world.acme, world.other)]
+        return [key_store().key_for(tenant.id, GENERAL).id for tenant in (world.acme, world.other)]
 
     acme, other = keys()
     signed = public_key(world.acme.id)

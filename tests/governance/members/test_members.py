@@ -240,7 +240,7 @@ def test_what_is_no_address_and_who_is_a_member_cannot_be_invited(world: World) 
 def test_the_api_lists_invites_changes_and_removes(world: World) -> None:
     client = Contract(key=world.olivia.key.text)
     listed = client.get("members/").json
-    assert [one["email"] for one in listed["results"]] == [
+    assert [member["email"] for member in listed["results"]] == [
         "olivia@acme.example",
         "alice@acme.example",
         "bob@acme.example",
@@ -286,7 +286,7 @@ def test_a_foreign_member_or_invitation_is_like_one_that_never_was(world: World)
     charlie = Contract(key=world.charlie.key.text)
     for foreign, prefix in ((world.bob.member.id, "members/"), (made.view.id, "members/invitations/")):
         for method, body in (("GET", None), ("PATCH", {"role": "viewer"}), ("DELETE", None)):
-            reply, missing = (charlie.send(method, f"{prefix}{one}/", body) for one in (foreign, MISSING))
+            reply, missing = (charlie.send(method, f"{prefix}{id}/", body) for id in (foreign, MISSING))
             assert without_id(reply) == without_id(missing)
     assert invitation_get(actor=world.olivia.actor, invitation_id=made.view.id)
 

@@ -47,7 +47,7 @@ def _emit(person: Person, *names: str, topic: Topic = Topic.CUBES_WRITTEN) -> li
         known = set(OutboxEvent.objects.values_list("id", flat=True))
         for name in names:
             emit(actor=person.actor, topic=topic, payload={"name": name})
-        return [one for one in OutboxEvent.objects.order_by("id").values_list("id", flat=True) if one not in known]
+        return [id for id in OutboxEvent.objects.order_by("id").values_list("id", flat=True) if id not in known]
 
 
 @contextmanager
@@ -68,7 +68,7 @@ def _claim() -> list[Task]:
 
 
 def _ids(tasks: Sequence[Task]) -> list[UUID]:
-    return sorted(one for task in tasks for one in task.event_ids)
+    return sorted(event_id for task in tasks for event_id in task.event_ids)
 
 
 def _run(handler: EventHandler, tasks: Sequence[Task] | None = None) -> int:

@@ -63,7 +63,7 @@ def mutant(name: str) -> PatternDetector:
     module_name, rule_name, old, new = MUTANTS[name]
     broken = getattr(_broken(ROOM + module_name, old, new), rule_name)
     rule: Rule = partial(broken, regions=REGIONS) if rule_name == "phones" else broken
-    return PatternDetector(REGIONS, [rule if _name(one) == rule_name else one for one in rules_for(REGIONS)])
+    return PatternDetector(REGIONS, [rule if _name(sound) == rule_name else sound for sound in rules_for(REGIONS)])
 
 
 def _broken(name: str, old: str, new: str) -> ModuleType:

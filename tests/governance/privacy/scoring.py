@@ -55,7 +55,11 @@ def score(detector: Detector, records: Iterable[Record]) -> Score:
         labels = list(record.labels)
         for span in detector.find(record.text):
             hit = next(
-                (one for one in labels if one.kind is span.kind and span.start <= one.start and one.end <= span.end),
+                (
+                    label
+                    for label in labels
+                    if label.kind is span.kind and span.start <= label.start and label.end <= span.end
+                ),
                 None,
             )
             if hit is not None and (span.end - span.start) - (hit.end - hit.start) <= SLACK:

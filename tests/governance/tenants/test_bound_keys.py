@@ -73,7 +73,7 @@ def test_bound_key_reads_and_writes_as_its_persona_only(world: World, alice: Con
     assert key.get(f"memories/{other['id']}/").status == 403
     assert key.add("Said.", namespace="/team")["persona"]["id"] == work
     assert fields_at_fault(key.post("memories/", {"content": "x", "persona": "alice"})) == {"persona"}
-    assert [one["name"] for one in key.get("personas/").json["results"]] == ["at work"]
+    assert [persona["name"] for persona in key.get("personas/").json["results"]] == ["at work"]
 
 
 def test_what_it_does_not_see_leaves_no_trace_in_its_scores(world: World, alice: Contract) -> None:
@@ -83,11 +83,11 @@ def test_what_it_does_not_see_leaves_no_trace_in_its_scores(world: World, alice:
     for text in ("The otter swims.", "The heron waits by the weir.", "Zelda feeds the otter."):
         alice.add(text, persona="at work", namespace="/team")
     run_jobs()
-    before = [(one["content"], one["score"]) for one in key.search("Where does Zelda see the otter?")]
+    before = [(hit["content"], hit["score"]) for hit in key.search("Where does Zelda see the otter?")]
     messages = [{"role": "user", "name": "Zelda", "content": f"The otter, the otter {n}."} for n in range(9)]
     alice.post("memories/", {"messages": messages, "infer": False, "session_id": "s", "namespace": "/team"})
     run_jobs()
-    assert [(one["content"], one["score"]) for one in key.search("Where does Zelda see the otter?")] == before
+    assert [(hit["content"], hit["score"]) for hit in key.search("Where does Zelda see the otter?")] == before
 
 
 def test_it_uses_only_conversations_and_jobs_of_its_own(world: World, alice: Contract) -> None:
@@ -99,7 +99,7 @@ def test_it_uses_only_conversations_and_jobs_of_its_own(world: World, alice: Con
     own = key.post("conversations/", {}).json["id"]
     assert key.post(f"conversations/{own}/turns/", {"content": "I take the early train."}).status == 201
     stored = [*key.get("memories/").json["results"], *key.get(f"memories/?filters={DIALOGUE_ONLY}").json["results"]]
-    assert [one["namespace"]["path"] for one in stored] == ["/team"] * 3
+    assert [memory["namespace"]["path"] for memory in stored] == ["/team"] * 3
 
 
 def test_it_manages_and_shares_nothing(world: World) -> None:
@@ -123,7 +123,7 @@ def test_me_shows_what_it_is_bound_to(world: World, alice: Contract) -> None:
     assert me["principal"]["persona"] == {"id": work, "name": "at work", "kind": "user"}
     assert me["principal"]["namespaces"] == ["/team"]
     assert me["principal"]["purpose"] == "treatment"
-    assert [one["name"] for one in me["personas"]] == ["at work"]
+    assert [persona["name"] for persona in me["personas"]] == ["at work"]
     assert alice.get("me/").json["principal"]["persona"] is None
 
 

@@ -325,4 +325,4 @@ def test_the_page_of_an_object_costs_few_statements(world: World, memory_id: str
     olivia, address = signed_in(world.olivia), f"/access/memory/{memory_id}/"
     olivia.get(address)  # finds what a process keeps
     found = statements(olivia, address)
-    assert len(found) <= 18, "\n".join(" ".join(one.split())[:120] for one in found)
+    assert len(found) <= 18, "\n".join(" ".join(text.split())[:120] for text in found)

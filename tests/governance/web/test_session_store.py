@@ -39,9 +39,9 @@ def test_what_stands_in_the_table_is_no_cookie() -> None:
 def test_data_of_another_session_does_not_open() -> None:
     first, second = _stored(), _stored()
     rows = {row.session_key: row for row in Session.objects.all()}
-    one, other = rows.values()
-    one.session_data, other.session_data = other.session_data, one.session_data
-    one.save()
+    left, right = rows.values()
+    left.session_data, right.session_data = right.session_data, left.session_data
+    left.save()
     assert [key for key in (first, second) if "member_id" in SessionStore(key.session_key)] != [first, second]
 
 

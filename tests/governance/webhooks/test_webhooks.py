@@ -85,7 +85,7 @@ def test_memory_is_added_and_webhook_receives_signed_ids_without_content(
     hook = made(world, httpserver)
     reply = world.client("alice").post("memories/", {"content": "The owl nests in the barn."})
     drain()
-    (body,) = [one for one in bodies(httpserver) if one["type"] == "memory.created"]
+    (body,) = [body for body in bodies(httpserver) if body["type"] == "memory.created"]
     memory_id = reply.json["results"][0]["id"]
     assert body["data"] == {"object": "memory", "ids": [memory_id]} | {
         name: value for name, value in body["data"].items() if name == "version"
@@ -96,7 +96,7 @@ def test_memory_is_added_and_webhook_receives_signed_ids_without_content(
     assert b"owl" not in b"".join(request.get_data() for request, _ in httpserver.log)
     with acting(world.olivia.actor):
         assert AuditEntry.objects.filter(id=body["id"], verb="memory.created").exists()
-    assert {one.status for one in deliveries(world, hook)} == {DeliveryStatus.DELIVERED}
+    assert {delivery.status for delivery in deliveries(world, hook)} == {DeliveryStatus.DELIVERED}
 
 
 def test_transaction_is_rolled_back_and_nothing_is_delivered(
@@ -152,13 +152,13 @@ def test_failed_delivery_pauses_all_of_the_webhook_and_succeeds_later(
     drain()
     assert len(httpserver.log) == 1, "the others wait for the end of the pause"
     waiting = deliveries(world, hook)
-    assert [one.status for one in waiting] == [DeliveryStatus.PENDING] * 3
-    assert sorted(one.attempts for one in waiting) == [0, 0, 1]
-    assert "500" in next(one.last_error for one in waiting if one.attempts)
+    assert [delivery.status for delivery in waiting] == [DeliveryStatus.PENDING] * 3
+    assert sorted(delivery.attempts for delivery in waiting) == [0, 0, 1]
+    assert "500" in next(delivery.last_error for delivery in waiting if delivery.attempts)
     httpserver.expect_request("/hook").respond_with_data("")
     due_now(superuser)
     drain()
-    assert [one.status for one in deliveries(world, hook)] == [DeliveryStatus.DELIVERED] * 3
+    assert [delivery.status for delivery in deliveries(world, hook)] == [DeliveryStatus.DELIVERED] * 3
     assert webhooks_list(actor=world.olivia.actor, pages=First(1))[0].failures == 0
     ids = [body["id"] for body in bodies(httpserver)]
     assert len(ids) == 4
@@ -202,10 +202,10 @@ def test_rotated_secret_signs_beside_the_previous_one_for_24_hours(
     assert verified(both, rotated.secret)
     superuser().execute("UPDATE governance_webhook SET previous_until = now()")
     assert webhook_test(actor=world.olivia.actor, webhook_id=hook.webhook.id) == ""
-    (one, _) = httpserver.log[1]
-    assert verified(one, rotated.secret)
-    assert not verified(one, hook.secret)
-    assert json.loads(one.get_data())["type"] == TEST_EVENT
+    (request, _) = httpserver.log[1]
+    assert verified(request, rotated.secret)
+    assert not verified(request, hook.secret)
+    assert json.loads(request.get_data())["type"] == TEST_EVENT
 
 
 def test_event_without_objects_is_delivered_unless_a_filter_asks_for_some(
@@ -295,7 +295,7 @@ def test_webhook_is_managed_over_rest(world: World, httpserver: HTTPServer, insi
     olivia.post("memories/", {"content": "The moon is full."})
     drain()
     sent = olivia.get(f"{address}deliveries/").json["results"]
-    assert [one["status"] for one in sent] == ["delivered"] * len(sent) != []
+    assert [delivery["status"] for delivery in sent] == ["delivered"] * len(sent) != []
     replayed = olivia.post(f"deliveries/{sent[0]['id']}/replay/")
     assert (replayed.status, replayed.json["status"]) == (200, "pending")
     assert olivia.patch(address, {"enabled": False}).json["enabled"] is False

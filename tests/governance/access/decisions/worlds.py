@@ -130,7 +130,7 @@ def store(told: Facts, members: list[Member], random: Random) -> Stored:
         for space in told.spaces
     ]
     Namespace.objects.bulk_create(spaces)
-    memories = [_cube(tenant_id, one, spaces, members, personas, random) for one in told.memories]
+    memories = [_cube(tenant_id, memory, spaces, members, personas, random) for memory in told.memories]
     Cube.objects.bulk_create(memories)
     keys, callers = _callers(tenant_id, members, personas, random)
     stored = Stored(told, tenant_id, members, keys, personas, spaces, memories, callers)
@@ -327,9 +327,11 @@ def disagreements(stored: Stored, random: Random) -> Iterator[str]:
     places += [(None, number, namespace_target(row)) for number, row in enumerate(stored.spaces)]
     for caller, actor in stored.callers:
         given = grants_everywhere(actor)
-        sample = {one[2].object_id for one in random.sample(places, SAMPLED)}
+        sample = {place[2].object_id for place in random.sample(places, SAMPLED)}
         for memory, space, target in places:
-            granted = sorted((grant for one in target.chain for grant in given[one.object_id]), key=lambda one: one.id)
+            granted = sorted(
+                (grant for level in target.chain for grant in given[level.object_id]), key=lambda grant: grant.id
+            )
             if target.object_id in sample:
                 yield "" if granted == granted_on(actor, target) else f"{caller} {target}: not {granted}"
             yield from _asked(stored, caller, actor, granted, memory, space, target)

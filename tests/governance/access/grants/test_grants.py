@@ -36,8 +36,8 @@ def given(giver: ApiClient, world: World, who: str, object_type: str, object_id:
 def sees(reader: Contract, memory_id: str) -> tuple[bool, bool, bool, bool]:
     """By id, in a list, in a search, in its versions."""
     by_id = reader.get(f"memories/{memory_id}/").status == 200
-    listed = memory_id in [one["id"] for one in reader.get("memories/").json["results"]]
-    found = memory_id in [one["id"] for one in reader.search("otter weir")]
+    listed = memory_id in [memory["id"] for memory in reader.get("memories/").json["results"]]
+    found = memory_id in [memory["id"] for memory in reader.search("otter weir")]
     versions = reader.get(f"memories/{memory_id}/versions/")
     return by_id, listed, found, versions.status == 200 and versions.json["count"] == 1
 
@@ -113,7 +113,7 @@ def test_an_auditor_reads_one_memory_by_grant_and_nothing_else(world: World, ali
     alice.add("Another.", namespace="/team")
     assert ada.get("memories/").status == 403
     given(alice, world, "ada", "memory", memory_id)
-    assert [one["id"] for one in ada.get("memories/").json["results"]] == [memory_id]
+    assert [memory["id"] for memory in ada.get("memories/").json["results"]] == [memory_id]
     assert ada.get(f"memories/{memory_id}/").status == 200
     assert ada.post("memories/", {"content": "x"}).status == 403
 

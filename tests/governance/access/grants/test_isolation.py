@@ -52,7 +52,7 @@ def comparable_reply(reply: ApiReply, identifier: str) -> tuple[int, str]:
 def test_by_no_address_of_the_api(world: World, filled: Filled, charlie: Contract, superuser: Superuser) -> None:
     database = superuser()
     before = unread(database)
-    for route in sorted(str(one.pattern) for one in api):
+    for route in sorted(str(pattern.pattern) for pattern in api):
         for method in METHODS:
             for identifier in ids_of(database):
                 body = {"object": {"type": "memory", "id": identifier}, "kind": "member", "id": identifier}

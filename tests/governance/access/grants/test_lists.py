@@ -13,7 +13,7 @@ SITE = "http://testserver"
 def ids(client: Contract, asked: str = "") -> list[str]:
     reply = client.get(f"grants/{asked}")
     assert reply.status == 200, reply
-    return [one["id"] for one in reply.json["results"]]
+    return [row["id"] for row in reply.json["results"]]
 
 
 def test_who_manages_sees_all_and_others_their_own(
@@ -68,11 +68,11 @@ def test_pages_of_several_tables_miss_nothing_and_lead_back(world: World, olivia
         kind, object_id = ("memory", memory["id"]) if number % 2 else ("namespace", memory["namespace"]["id"])
         made.append(given(olivia, world, "bob", kind, object_id)["id"])
     page = olivia.get("grants/?page_size=3").json
-    seen, pages = [one["id"] for one in page["results"]], [page]
+    seen, pages = [grant["id"] for grant in page["results"]], [page]
     assert (page["count"], page["previous"]) == (7, None)
     while pages[-1]["next"]:
         pages.append(olivia.get(pages[-1]["next"].removeprefix(SITE)).json)
-        seen += [one["id"] for one in pages[-1]["results"]]
+        seen += [grant["id"] for grant in pages[-1]["results"]]
     assert seen == made[::-1]
     back = olivia.get(pages[-1]["previous"].removeprefix(SITE)).json
     assert back["results"] == pages[-2]["results"]
@@ -85,9 +85,9 @@ def test_a_list_costs_the_same_for_one_and_for_many(world: World, olivia: Contra
         memory = alice.add(f"Number {number}.")
         given(alice, world, "bob", "memory", memory["id"])
     assert olivia.post("grants/", grant_body(world, "ada", "memory", memory["id"])).status == 201
-    one = queries(lambda: olivia.get("grants/?page_size=1"))
-    assert queries(lambda: olivia.get("grants/?page_size=20")) == one
-    assert one <= 18
+    count = queries(lambda: olivia.get("grants/?page_size=1"))
+    assert queries(lambda: olivia.get("grants/?page_size=20")) == count
+    assert count <= 18
 
 
 def test_a_bound_key_hears_of_no_grant_outside_of_its_bonds(
@@ -103,12 +103,12 @@ def test_a_bound_key_hears_of_no_grant_outside_of_its_bonds(
         given(alice, world, "bob", "memory", outside["id"])["id"],
         given(olivia, world, "bob", "namespace", outside["namespace"]["id"])["id"],
     }
-    of_persona, of_other = (given(alice, world, "bob", "persona", one)["id"] for one in (work, home))
+    of_persona, of_other = (given(alice, world, "bob", "persona", persona)["id"] for persona in (work, home))
     assert set(ids(bob)) == within | beyond | {of_persona, of_other}
     key = bound(world, world.bob, namespaces=("/team",))
     assert set(ids(key)) == within | {of_persona, of_other}
-    assert {key.get(f"grants/{one}/").status for one in within} == {200}
-    assert {key.get(f"grants/{one}/").status for one in beyond} == {403}
+    assert {key.get(f"grants/{grant}/").status for grant in within} == {200}
+    assert {key.get(f"grants/{grant}/").status for grant in beyond} == {403}
     speaking = bound(world, world.bob, namespaces=("/team",), persona=work)
-    assert [one for one in ids(speaking) if one not in within] == [of_persona]
-    assert not {one["id"] for one in speaking.get("grants/?object_type=memory").json["results"]}  # of no persona
+    assert [grant for grant in ids(speaking) if grant not in within] == [of_persona]
+    assert not {grant["id"] for grant in speaking.get("grants/?object_type=memory").json["results"]}  # of no persona

@@ -44,7 +44,7 @@ def test_stored_reply_is_withheld_after_the_grant_is_revoked(
     talk = f"conversations/{bob.post('conversations/', {}).json['id']}/turns/"
     question = {"content": "Where does the otter sleep?"}
     first, again = (bob.post(talk, question, idempotency_key="one") for _ in range(2))
-    assert [one["memory_id"] for one in first.json["citations"]] == [memory["id"]]
+    assert [citation["memory_id"] for citation in first.json["citations"]] == [memory["id"]]
     assert (again.status, again.json) == (201, first.json)
     assert alice.delete(f"grants/{grant['id']}/").status == 204
     later = bob.post(talk, question, idempotency_key="one")
@@ -103,7 +103,7 @@ def test_stored_turn_is_returned_to_whom_its_persona_reads_for(world: World, ali
     assert grant.status == 201, grant
     talk = f"conversations/{bob.post('conversations/', {'persona': ward}).json['id']}/turns/"
     first, again = (bob.post(talk, {"content": "Where does the otter sleep?"}, idempotency_key="one") for _ in "12")
-    assert [one["memory_id"] for one in first.json["citations"]] == [memory["id"]]
+    assert [citation["memory_id"] for citation in first.json["citations"]] == [memory["id"]]
     assert (again.status, again.json) == (201, first.json)
     alice.delete(f"grants/{grant.json['id']}/")
     assert refused(bob.post(talk, {"content": "Where does the otter sleep?"}, idempotency_key="one"))

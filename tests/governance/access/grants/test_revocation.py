@@ -194,7 +194,7 @@ def test_a_stream_is_cut_within_a_second_of_the_revocation(
     grant = given(alice, world, "bob", "memory", memory_id)
     conversation = bob.post("conversations/", {}).json["id"]
     plan = turn_begin(actor=world.bob.actor, conversation_id=conversation, content=QUESTION)
-    assert [str(one.memory_id) for one in plan.citations] == [memory_id]
+    assert [str(citation.memory_id) for citation in plan.citations] == [memory_id]
     stream = turn_stream(plan=plan)
     first = next(stream)
     assert isinstance(first, Token)
@@ -257,8 +257,8 @@ def test_what_is_denied_leaves_no_trace_in_a_score(
 
     def asked() -> list[Any]:
         return [
-            (one["content"], one["score"], one["score_parts"])
-            for one in bob.search("Where does Zelda see the otter sleep?", explain=True)
+            (hit["content"], hit["score"], hit["score_parts"])
+            for hit in bob.search("Where does Zelda see the otter sleep?", explain=True)
         ]
 
     for text in ("The otter swims at noon.", "The heron waits by the weir.", "Zelda feeds the otter."):
@@ -267,7 +267,7 @@ def test_what_is_denied_leaves_no_trace_in_a_score(
     before = asked()
     messages = [{"role": "user", "name": "Zelda", "content": f"The otter, the otter {n}."} for n in range(9)]
     body = {"messages": messages, "infer": False, "session_id": "s2", "namespace": "/team"}
-    hidden = [one["id"] for one in alice.post("memories/", body).json["results"]]
+    hidden = [memory["id"] for memory in alice.post("memories/", body).json["results"]]
     run_jobs()
     assert asked() != before
     for memory_id in hidden:
@@ -285,7 +285,7 @@ def test_denials_do_not_starve_a_search(world: World, olivia: Contract, alice: C
         given(olivia, world, "bob", "memory", result["memory"]["id"], effect="deny")
     open_to_bob = {result["memory"]["id"] for result in added[90:]}
     for mode in ("hybrid", "dense", "lexical"):
-        found = [one["id"] for one in bob.search("otter number sleeps", mode=mode, top_k=10)]
+        found = [memory["id"] for memory in bob.search("otter number sleeps", mode=mode, top_k=10)]
         assert set(found) == open_to_bob, mode
 
 

@@ -46,7 +46,7 @@ def test_a_member_gets_its_role_and_its_namespaces_for_its_purpose(
     assert alice.get("me/").json["roles"] == ["viewer"]
     assert alice.get("memories/").json["count"] == 0
     seen = alice.get("memories/", x_memory_purpose="treatment").json["results"]
-    assert [one["content"] for one in seen] == ["Mr Grey is allergic to penicillin."]
+    assert [memory["content"] for memory in seen] == ["Mr Grey is allergic to penicillin."]
     assert alice.get("memories/", x_memory_purpose="billing").json["count"] == 0
 
 
@@ -101,7 +101,7 @@ def test_an_owner_stays_one(world: World, olivia: Contract, preset: str) -> None
 
 
 def test_it_is_listed_changed_and_removed(olivia: Contract, preset: str) -> None:
-    assert [one["name"] for one in olivia.get("role-templates/").json["results"]] == ["nurse"]
+    assert [template["name"] for template in olivia.get("role-templates/").json["results"]] == ["nurse"]
     changed = olivia.patch(f"role-templates/{preset}/", {"purpose": "billing", "role": None})
     assert (changed.json["purpose"], changed.json["role"], changed.json["scopes"]) == (
         "billing",
