@@ -8,7 +8,7 @@ from unittest import mock
 
 from benchmarks.retrieval import HALVES
 from benchmarks.tables import markdown
-from benchmarks.weighing import Bench, bench, components, digest_of, weighed, weight_of
+from benchmarks.weights import Bench, bench, components, digest_of, weighed, weight_of
 from vault.lexicon import dates, tokens
 from vault.retrieval import sources
 from vault.retrieval.ranking import HYBRID, Weights

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.answer_parts import passages_retrieved, replies_without
+from benchmarks.bulk_load import message_of, wait_for_vectors
 from benchmarks.client import BenchmarkError, Client, Target
-from benchmarks.loading import message_of, wait_for_vectors
 from benchmarks.locomo import Turn, turns_of
 from benchmarks.tables import markdown
 from benchmarks.text_scores import JUDGE, bleu1, is_judged_right, token_f1

@@ -21,7 +21,7 @@ from benchmarks.tenants import Caller, cubes_in, drafts_of, editor_of, filled, j
 from governance.access.decisions.grantables import permission_ids
 from governance.access.decisions.rules import Granted, decide
 from governance.access.decisions.rules import Target as Object
-from governance.access.decisions.services import decision_on
+from governance.access.decisions.services import decide_on
 from governance.access.grants.grantees import Grantee, group_ensure
 from governance.database import acting
 from governance.vocabulary import Action, Effect, GranteeKind, Permission, PrincipalKind
@@ -163,7 +163,7 @@ def _decisions(readers: Sequence[Reader]) -> dict[str, Any]:
         found = CubeGrant.objects.select_related("content_object__namespace").filter(tenant_id=actor.tenant_id)[:ASKED]
         targets = [cube_target(row.content_object) for row in found]
         ten = [Granted(UUID(int=number), Effect.ALLOW, Action.WRITE, UUID(int=0)) for number in range(10)]
-        asked = _per_second(ASKED, lambda number: decision_on(actor, Permission.MEMORY_READ, _one(targets, number)))
+        asked = _per_second(ASKED, lambda number: decide_on(actor, Permission.MEMORY_READ, _one(targets, number)))
     pure = _per_second(PURE, lambda number: decide(actor, Permission.MEMORY_READ, _one(targets, number), ten))
     return {"rules": pure, "engine": asked}
 

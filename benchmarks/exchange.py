@@ -15,8 +15,8 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from benchmarks.client import BenchmarkError, Target
-from benchmarks.copying import copied, copied_out, why_no_copy
-from benchmarks.profiling import profiled
+from benchmarks.copy_bound import copied, copied_out, why_no_copy
+from benchmarks.profiles import profiled
 from benchmarks.synthetic import conversation
 from benchmarks.tables import markdown
 from benchmarks.tenants import Caller, cubes_in, drafts_of, filled, jobs_awaited, owner_of

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from benchmarks.bulk_load import message_of, wait_for_vectors
 from benchmarks.client import BenchmarkError, Client, Target
-from benchmarks.loading import message_of, wait_for_vectors
 from benchmarks.locomo import Conversation, Question, Turn, conversations, recall
 from benchmarks.report import timing
 from benchmarks.tables import markdown

@@ -10,12 +10,12 @@ from uuid import uuid4
 
 from django.test import Client as TestClient
 
+from benchmarks.bulk_load import items_of, message_of
 from benchmarks.client import BenchmarkError, Client, Target
-from benchmarks.copying import copied, why_no_copy
-from benchmarks.loading import items_of, message_of
+from benchmarks.copy_bound import copied, why_no_copy
 from benchmarks.locomo import Turn
 from benchmarks.peers import mem0, mem0_version, why_no_mem0
-from benchmarks.profiling import Spent, profiled
+from benchmarks.profiles import Spent, profiled
 from benchmarks.report import timing
 from benchmarks.synthetic import SESSION, conversation
 from benchmarks.tables import markdown

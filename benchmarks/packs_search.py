@@ -15,7 +15,7 @@ from benchmarks.tables import markdown
 from benchmarks.tenants import cubes_in, drafts_of, filled, jobs_awaited, owner_of
 from governance.actor import Actor, CallContext
 from governance.database import acting
-from governance.tenants.principals import actor_again
+from governance.tenants.principals import reload_actor
 from governance.vocabulary import Channel, PrincipalKind
 from vault.chat.services import ConversationDraft, conversation_create
 from vault.models import Conversation, PackMemory, PackVersion, Publication, Subscription
@@ -78,7 +78,7 @@ def packs_search_table(figures: dict[str, Any]) -> str:
 def _member(actor: Actor) -> Actor:
     """The member that owns the actor's key: the key itself may not publish or subscribe."""
     assert actor.member_id is not None
-    return actor_again(
+    return reload_actor(
         tenant_id=actor.tenant_id,
         kind=PrincipalKind.MEMBER,
         principal_id=actor.member_id,

@@ -32,7 +32,7 @@ from governance.actor import Actor, CallContext
 from governance.database import acting
 from governance.ids import uuid7
 from governance.policies.services import PolicyDraft, policy_create
-from governance.tenants.principals import actor_again
+from governance.tenants.principals import reload_actor
 from governance.tenants.selectors import member_by_email
 from governance.tenants.services import command_line_actor, sign_in_link_create
 from governance.vocabulary import Channel, PolicyKind, PrincipalKind
@@ -220,7 +220,7 @@ def packs_stock(publisher: Actor, count: int) -> None:
 def _member(actor: Actor) -> Actor:
     """Return the member that owns the actor's key, as a browser session."""
     assert actor.member_id is not None
-    return actor_again(
+    return reload_actor(
         tenant_id=actor.tenant_id,
         kind=PrincipalKind.MEMBER,
         principal_id=actor.member_id,

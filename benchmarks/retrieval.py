@@ -16,8 +16,8 @@ from uuid import uuid4
 from django.conf import settings
 
 from benchmarks.baselines import Bm25, ExactCosine
+from benchmarks.bulk_load import stored
 from benchmarks.client import Client, Target
-from benchmarks.loading import stored
 from benchmarks.locomo import Conversation, conversations, recall
 from benchmarks.peers import mem0, mem0_version, why_no_mem0
 from benchmarks.tables import markdown

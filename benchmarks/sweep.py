@@ -5,7 +5,7 @@ from typing import Any
 
 from benchmarks.retrieval import HALVES
 from benchmarks.tables import markdown
-from benchmarks.weighing import bench, components, digest_of, weighed, weight_of
+from benchmarks.weights import bench, components, digest_of, weighed, weight_of
 from vault.retrieval.ranking import HYBRID
 
 DEPTHS = (5, 10, 15, 20, 25, 30, 35, 40)

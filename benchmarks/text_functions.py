@@ -67,7 +67,7 @@ NOT_A_TEXT = {
     "governance.prepared": "PLACEHOLDER",  # statements of the product
     "vault.cubes.visibility": "PLACEHOLDER",  # statements of the product
     "governance.privacy.pii.numbers": "BBAN_LENGTH",  # the registry of IBANs
-    "governance.naming": "ID",  # lines of the audit log
+    "governance.object_names": "ID",  # lines of the audit log
     "governance.web.log_filter": "LINK",  # lines of the log
     "governance.web.middleware": "ACCEPTABLE_ID",  # 64 characters, matched whole
     "vault.layers.formats": "_SESSION",  # names of the fields of an imported file

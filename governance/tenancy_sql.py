@@ -22,16 +22,16 @@ def tenant_statements(table: str, *, rights: str, references: Iterable[tuple[str
     """Return the statements of `tenant_table`."""
     unique = f"ALTER TABLE {table} ADD CONSTRAINT {table}_tenant_id UNIQUE (tenant_id, id)"
     ties = [reference(table, column, target) for column, target in references]
-    return [*_walled(table, rights=rights), unique, *ties]
+    return [*_enable_row_security(table, rights=rights), unique, *ties]
 
 
 def derived_table(table: str, *, references: Iterable[tuple[str, str]] = ()) -> RunSQL:
     """`tenant_table` for rows without an id, made from others: they go with what each (column, target) names."""
     ties = [reference(table, column, target, on_delete="CASCADE") for column, target in references]
-    return _forward([*_walled(table, rights="SELECT, INSERT, UPDATE, DELETE"), *ties])
+    return _forward([*_enable_row_security(table, rights="SELECT, INSERT, UPDATE, DELETE"), *ties])
 
 
-def _walled(table: str, *, rights: str) -> list[str]:
+def _enable_row_security(table: str, *, rights: str) -> list[str]:
     return [
         f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY",
         f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY",
@@ -105,8 +105,8 @@ def router_function(signature: str, returns: str, body: str, *, volatility: str 
             f"CREATE FUNCTION {signature} RETURNS {returns} LANGUAGE sql {volatility} SECURITY DEFINER "
             f"SET search_path = pg_catalog, public, pg_temp AS $router${body}$router$",
             f"ALTER FUNCTION {signature} OWNER TO memos_router",
-            *_as_router(f"REVOKE ALL ON FUNCTION {signature} FROM PUBLIC"),
-            *_as_router(f"GRANT EXECUTE ON FUNCTION {signature} TO memos_app"),
+            *_run_as_router(f"REVOKE ALL ON FUNCTION {signature} FROM PUBLIC"),
+            *_run_as_router(f"GRANT EXECUTE ON FUNCTION {signature} TO memos_app"),
         ]
     )
 
@@ -127,7 +127,7 @@ def grant(rights: str, tables: Iterable[str]) -> RunSQL:
     return _forward([f"GRANT {rights} ON {table} TO memos_app" for table in tables])
 
 
-def _as_router(statement: str) -> list[str]:
+def _run_as_router(statement: str) -> list[str]:
     return ["SET ROLE memos_router", statement, "RESET ROLE"]
 
 

@@ -180,6 +180,6 @@ class CountedHere:
 _here = CountedHere()
 
 
-def counted_here_forget() -> None:
+def forget_local_attempts() -> None:
     """A new process would know nothing either."""
     _here.forget_all()

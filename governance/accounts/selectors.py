@@ -92,7 +92,7 @@ def manages_person(person: SignedIn) -> bool:
     return person.bound_to is None
 
 
-def refuse_unproved(person: SignedIn) -> None:
+def require_proved_address(person: SignedIn) -> None:
     """Raises AddressNotProved in a session that somebody who governs a tenant can have begun."""
     if not manages_person(person):
         raise AddressNotProved("Have a link mailed to your address, and open that link.", rule="bound")
@@ -136,7 +136,7 @@ def member_actor(member: Member, *, request_id: str, context: CallContext) -> Ac
     )
 
 
-def signed_in(*, stored: StoredSession, request_id: str, context: CallContext) -> SignedIn | None:
+def find_signed_in(*, stored: StoredSession, request_id: str, context: CallContext) -> SignedIn | None:
     """The person behind a session, or None: the session or the membership has ended. One statement.
 
     Writes, once in SEEN_EVERY_SECONDS: BrowserSession.

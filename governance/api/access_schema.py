@@ -100,7 +100,7 @@ def grant_json(view: GrantView) -> Json:
     }
 
 
-def checked_json(checked: Checked) -> Json:
+def decision_check_json(checked: Checked) -> Json:
     return {
         "allowed": checked.decision.allowed,
         "rule": checked.decision.rule,

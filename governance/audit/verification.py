@@ -10,8 +10,8 @@ from uuid import UUID
 
 from django.db import connection
 
+from governance.audit.checkpoints import public_key
 from governance.audit.lines import IN_UTC, LINE
-from governance.audit.signing import public_key
 from governance.audit.verifier import (
     GENESIS,
     Broken,
@@ -104,7 +104,7 @@ def log_verify(
     last, first = _ends(tenant_id, after)
     upto = last if most is None else min(last, after + most)
     key = public_key(tenant_id)
-    known = [*checkpoints, *_stored(tenant_id, after)]
+    known = [*checkpoints, *_find_stored_checkpoints(tenant_id, after)]
     chain = chain_of(
         [checkpoint for checkpoint in known if checkpoint.tenant == str(tenant_id)],
         lambda checkpoint: is_signed(checkpoint, key),
@@ -148,12 +148,12 @@ def log_verify_whole(
             for after in starts
         ]
         try:
-            return _joined(piece.result() for piece in found)
+            return _join(piece.result() for piece in found)
         except BrokenProcessPool as error:
             raise Unavailable("A process that verified a piece was killed: the audit log was not checked.") from error
 
 
-def _joined(pieces: Iterable[Verification]) -> Verification:
+def _join(pieces: Iterable[Verification]) -> Verification:
     """Join the results of the parts; parts after the first broken one are ignored."""
     seals = checkpoint = 0
     for piece in pieces:
@@ -212,7 +212,7 @@ def _ends(tenant_id: UUID, after: int) -> tuple[int, bytes]:
     return last, bytes(start.chain_hash).hex().encode()
 
 
-def _stored(tenant_id: UUID, after: int) -> list[Checkpoint]:
+def _find_stored_checkpoints(tenant_id: UUID, after: int) -> list[Checkpoint]:
     """Those of the database from `after` on, and the last one before."""
     with tenant_transaction(tenant_id):
         rows = AuditCheckpoint.objects.order_by("seq")

@@ -283,8 +283,8 @@ Point = tuple[int, int, int, int]  # extended homogeneous coordinates
 
 def ed25519_verify(public: bytes, message: bytes, signature: bytes) -> bool:
     """Return whether `signature` is valid for `message` under the 32 bytes of `public`."""
-    key = _decompressed(public)
-    commitment = _decompressed(signature[:32])
+    key = _decompress(public)
+    commitment = _decompress(signature[:32])
     scalar = int.from_bytes(signature[32:], "little")
     if len(signature) != 64 or key is None or commitment is None or scalar >= ORDER:
         return False
@@ -312,7 +312,7 @@ def _times(scalar: int, point: Point) -> Point:
     return result
 
 
-def _decompressed(data: bytes) -> Point | None:
+def _decompress(data: bytes) -> Point | None:
     y = int.from_bytes(data, "little")
     sign, y = y >> 255, y & ((1 << 255) - 1)
     if len(data) != 32 or y >= P:
@@ -331,7 +331,7 @@ def _root(square: int) -> int | None:
     return x if (x * x - square) % P == 0 else None
 
 
-_base = _decompressed((4 * pow(5, P - 2, P) % P).to_bytes(32, "little"))
+_base = _decompress((4 * pow(5, P - 2, P) % P).to_bytes(32, "little"))
 assert _base is not None
 BASE: Point = _base
 
@@ -367,10 +367,10 @@ def export_verify(
     """Check a whole export against `checkpoints`, and its own. Raises Unreadable."""
     started = time.monotonic()
     with ExitStack() as stack:
-        opened = _opened(path, stack)
-        manifest = manifest_read(opened("manifest.json").read().decode(), key)
+        open_file = _open_export(path, stack)
+        manifest = manifest_read(open_file("manifest.json").read().decode(), key)
         _refuse_strangers(checkpoints, key, manifest["tenant"])
-        own = checkpoints_read(opened("checkpoints.jsonl").read().decode())
+        own = checkpoints_read(open_file("checkpoints.jsonl").read().decode())
         after = int(manifest["after_seq"])
         known = [
             checkpoint
@@ -378,9 +378,11 @@ def export_verify(
             if checkpoint.tenant == manifest["tenant"] and checkpoint.seq >= after
         ]
         chain = chain_of(known, lambda checkpoint: is_signed(checkpoint, key), seq=after, at=_start(known, key, after))
-        left_out = _left_out(opened("left-out.txt").read(), manifest)
-        fault = _left_out_without_filter(left_out, manifest) or _walked(
-            chain, _rows(opened("seals.txt"), _lines(opened, manifest), left_out, after), int(manifest["upto_seq"])
+        left_out = _read_left_out(open_file("left-out.txt").read(), manifest)
+        fault = _find_unexplained_omission(left_out, manifest) or _check_rows(
+            chain,
+            _rows(open_file("seals.txt"), _lines(open_file, manifest), left_out, after),
+            int(manifest["upto_seq"]),
         )
     if fault is None and chain.signed_up_to() < chain.seq:
         raise Unreadable("no checkpoint at its last seal is signed with this key: nothing proves this export")
@@ -424,7 +426,7 @@ def manifest_read(text: str, key: PublicKey) -> dict[str, Any]:
     return manifest
 
 
-def _left_out(text: bytes, manifest: Mapping[str, Any]) -> list[tuple[int, int]]:
+def _read_left_out(text: bytes, manifest: Mapping[str, Any]) -> list[tuple[int, int]]:
     """The places (first, last) of the entries that the filters left out. Raises Unreadable unless they were signed."""
     if hashlib.sha256(text).hexdigest() != manifest["left_out_sha256"]:
         raise Unreadable("left-out.txt is not the list that manifest.json was signed with")
@@ -432,13 +434,13 @@ def _left_out(text: bytes, manifest: Mapping[str, Any]) -> list[tuple[int, int]]
     return [(int(first), int(last)) for first, last in pairs]
 
 
-def _left_out_without_filter(left_out: Sequence[tuple[int, int]], manifest: Mapping[str, Any]) -> Fault | None:
+def _find_unexplained_omission(left_out: Sequence[tuple[int, int]], manifest: Mapping[str, Any]) -> Fault | None:
     if not left_out or manifest["filters"]:
         return None
     return Fault(left_out[0][0], None, "left_out", "the entry was left out, and manifest.json names no filter")
 
 
-def _walked(chain: Chain, rows: Iterable[Row], upto: int) -> Fault | None:
+def _check_rows(chain: Chain, rows: Iterable[Row], upto: int) -> Fault | None:
     """Check `rows`, which have to end with the seal `upto`."""
     try:
         chain.walk(rows)
@@ -459,15 +461,15 @@ def _refuse_strangers(checkpoints: Iterable[Checkpoint], key: PublicKey, tenant:
             )
 
 
-def _opened(path: Path, stack: ExitStack) -> Callable[[str], BinaryIO]:
+def _open_export(path: Path, stack: ExitStack) -> Callable[[str], BinaryIO]:
     """Opens the files of an export by name."""
     archive = stack.enter_context(zipfile.ZipFile(path)) if path.is_file() else None
 
-    def opened(name: str) -> BinaryIO:
+    def open_file(name: str) -> BinaryIO:
         raw = archive.open(name) if archive else (path / name).open("rb", buffering=0)
         return stack.enter_context(io.BufferedReader(raw, 1 << 20))  # type: ignore[type-var]
 
-    return opened
+    return open_file
 
 
 NOWHERE = (sys.maxsize, sys.maxsize)
@@ -486,10 +488,10 @@ def _rows(seals: BinaryIO, lines: Iterator[bytes], left_out: Iterable[tuple[int,
         raise Broken(number + 1, extra[ID], "unsealed", "an entry that no seal knows")
 
 
-def _lines(opened: Callable[[str], BinaryIO], manifest: Mapping[str, str]) -> Iterator[bytes]:
+def _lines(open_file: Callable[[str], BinaryIO], manifest: Mapping[str, str]) -> Iterator[bytes]:
     if manifest["format"] == "csv":
-        return _csv_lines(opened("entries.csv"))
-    return (line[:-1] if line.endswith(b"\n") else line for line in opened("entries.jsonl"))
+        return _csv_lines(open_file("entries.csv"))
+    return (line[:-1] if line.endswith(b"\n") else line for line in open_file("entries.jsonl"))
 
 
 def _csv_lines(file: BinaryIO) -> Iterator[bytes]:

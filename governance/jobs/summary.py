@@ -47,9 +47,9 @@ def jobs_summary(*, actor: Actor) -> JobsSummary:
         dead_letters = rows.filter(dead_letter=True).count()
     hours = [first + timedelta(hours=hour) for hour in range(HOURS)]
     return JobsSummary(
-        done=_by_hour(groups, hours, JobStatus.SUCCEEDED),
-        failed=_by_hour(groups, hours, JobStatus.FAILED),
-        kinds=_by_kind(groups),
+        done=_count_by_hour(groups, hours, JobStatus.SUCCEEDED),
+        failed=_count_by_hour(groups, hours, JobStatus.FAILED),
+        kinds=_count_by_kind(groups),
         open=waiting["count"],
         oldest_open=waiting["oldest"],
         dead_letters=dead_letters,
@@ -59,7 +59,7 @@ def jobs_summary(*, actor: Actor) -> JobsSummary:
 Group = tuple[datetime, str, str, int]
 
 
-def _by_hour(groups: list[Group], hours: list[datetime], wanted: JobStatus) -> tuple[int, ...]:
+def _count_by_hour(groups: list[Group], hours: list[datetime], wanted: JobStatus) -> tuple[int, ...]:
     counts = dict.fromkeys(hours, 0)
     for hour, _kind, status, count in groups:
         if status == wanted and hour in counts:
@@ -67,7 +67,7 @@ def _by_hour(groups: list[Group], hours: list[datetime], wanted: JobStatus) -> t
     return tuple(counts.values())
 
 
-def _by_kind(groups: list[Group]) -> tuple[tuple[str, int], ...]:
+def _count_by_kind(groups: list[Group]) -> tuple[tuple[str, int], ...]:
     counts: dict[str, int] = {}
     for _hour, kind, _status, count in groups:
         counts[kind] = counts.get(kind, 0) + count

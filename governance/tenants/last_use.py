@@ -23,7 +23,7 @@ _noted: TTLCache[UUID, bool] = TTLCache(MOST_REMEMBERED, ttl=settings.KEY_LAST_U
 _noting = Lock()
 
 
-def key_used(*, tenant_id: UUID, key_id: UUID) -> None:
+def note_key_use(*, tenant_id: UUID, key_id: UUID) -> None:
     """Note that the key was used just now."""
     with _noting:
         if key_id in _noted:

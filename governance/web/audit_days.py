@@ -108,12 +108,12 @@ def period_choices(today: date) -> list[Period]:
     ]
 
 
-def in_own_zone(asked: Mapping[str, str]) -> dict[str, str]:
+def times_to_utc(asked: Mapping[str, str]) -> dict[str, str]:
     """Convert a form's times from the reader's time zone to UTC; a text that is no time stays."""
-    return {name: _zoned(value) if name in {"from", "to"} else value for name, value in asked.items()}
+    return {name: _time_to_utc(value) if name in {"from", "to"} else value for name, value in asked.items()}
 
 
-def _zoned(text: str) -> str:
+def _time_to_utc(text: str) -> str:
     try:
         moment = datetime.fromisoformat(text.strip().replace(" ", "+"))
     except ValueError:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from governance.actor import Actor
 from governance.audit.reading.selectors import names_of
-from governance.naming import PLACED, Name, ids_in, named_in
+from governance.object_names import PLACED, Name, ids_in, replace_ids
 from governance.vocabulary import PrincipalKind
 
 if TYPE_CHECKING:
@@ -98,4 +98,4 @@ def _facts(values: Mapping[str, object], names: Mapping[UUID, Name]) -> tuple[Fa
         name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         for name, value in values.items()
     }
-    return tuple(Fact(name, text, named_in(text, names)) for name, text in texts.items())
+    return tuple(Fact(name, text, replace_ids(text, names)) for name, text in texts.items())

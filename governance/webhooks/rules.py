@@ -57,7 +57,7 @@ def event_choices() -> list[str]:
     return sorted({*names, *(f"{name.partition('.')[0]}.*" for name in names)})
 
 
-def events_expanded(events: Iterable[str]) -> list[str]:
+def expand_events(events: Iterable[str]) -> list[str]:
     """Return the names of the events, with each area replaced by its events."""
     wanted = set(events)
     return [name for name in event_names() if name in wanted or f"{name.partition('.')[0]}.*" in wanted]
@@ -79,7 +79,7 @@ def body_of(
     return json.dumps({"id": str(event_id), "type": event, "at": moment, "data": data}).encode()
 
 
-def signed_headers(*, event_id: UUID, moment: int, body: bytes, keys: Iterable[str]) -> Mapping[str, str]:
+def sign_headers(*, event_id: UUID, moment: int, body: bytes, keys: Iterable[str]) -> Mapping[str, str]:
     """Return the headers of a delivery, with one signature for each secret that is valid.
 
     A signature is the HMAC-SHA256 of `<id>.<unix time>.<body>` (Standard Webhooks 1.0).

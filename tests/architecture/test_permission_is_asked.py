@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.asking import Module, module_read, silent_functions, untargeted_functions
+from tests.architecture.permission_calls import Module, module_read, silent_functions, untargeted_functions
 
 ROOT = Path(__file__).resolve().parents[2]
 DOORS = (  # what of a room reaches rows
@@ -22,7 +22,7 @@ DOORS = (  # what of a room reaches rows
     "reports",
     "passwords",
     "factors",
-    "entering",
+    "browser_sessions",
     "identities",
     "last_use",
     "mail",
@@ -53,13 +53,13 @@ ASK_NOBODY = {
     ("governance.accounts.selectors", "membership_is_proved"): "of the person who signs in, before there is an actor",
     ("governance.accounts.mail", "invitations_send"): "the worker's; mails what was allowed",
     ("governance.accounts.mail", "resets_send"): "the worker's; mails an account its own link",
-    ("governance.tenants.last_use", "key_used"): "notes a key that was just let in",
+    ("governance.tenants.last_use", "note_key_use"): "notes a key that was just let in",
     ("vault.cubes.jobs", "cubes_index"): "the worker's; makes of a memory what it is found by",
     ("vault.cubes.jobs", "cubes_count_reads"): "the worker's; counts what was read",
     ("vault.graph.jobs", "cubes_link"): "the worker's; links what was written",
     ("vault.cubes.lookup", "locate_many"): "the caller asks about each that it found",
     **{("vault.cubes.lookup", name): "the caller asks about what it found" for name in FINDING},
-    ("governance.access.decisions.services", "decision_on"): "is the question itself",
+    ("governance.access.decisions.services", "decide_on"): "is the question itself",
     ("governance.access.grants.services", "grant_locate"): "the caller asks about what it found",
     ("governance.access.grants.selectors", "grant_get"): "one's own grants; asks about those of others",
     (
@@ -67,18 +67,21 @@ ASK_NOBODY = {
         "grants_list",
     ): "is the filter itself: what one was given, gave, or may share",
     ("governance.access.grants.selectors", "access_check"): "about oneself; asks about others",
-    ("governance.access.grants.selectors", "object_called"): "finds only what the actor may read; the caller asks",
+    (
+        "governance.access.grants.selectors",
+        "find_object_by_name",
+    ): "finds only what the actor may read; the caller asks",
     ("governance.access.grants.selectors", "objects_readable"): "is the filter itself: what the actor may read",
-    ("governance.access.grants.selectors", "actor_like"): "makes the actor that is asked about",
-    ("governance.personas.locating", "persona_locate"): "the caller asks about what it found",
+    ("governance.access.grants.selectors", "build_actor"): "makes the actor that is asked about",
+    ("governance.personas.lookup", "persona_locate"): "the caller asks about what it found",
     ("vault.packs.locating", "pack_locate"): "the caller asks about what it found",
     ("vault.packs.locating", "version_locate"): "the caller asks about what it found",
     ("governance.idempotency.services", "reply_lock"): "a lock on the caller's own key",
-    ("governance.idempotency.services", "reply_stored"): "the caller's own; the call was asked about before",
+    ("governance.idempotency.services", "find_reply"): "the caller's own; the call was asked about before",
     ("governance.idempotency.services", "reply_store"): "the caller's own; the call was asked about before",
     ("governance.idempotency.services", "replies_forget"): "part of an erasure that was allowed",
-    ("governance.policies.selectors", "sharing_allowed"): "tells what policies say to whoever is about to share",
-    ("governance.policies.selectors", "publishing_allowed"): "tells what policies say to whoever is about to publish",
+    ("governance.policies.selectors", "check_sharing"): "tells what policies say to whoever is about to share",
+    ("governance.policies.selectors", "check_publishing"): "tells what policies say to whoever is about to publish",
     ("governance.policies.selectors", "publish_approval"): "tells what policies say to whoever is about to publish",
     ("governance.policies.selectors", "pii_rule"): "tells what policies say to whoever is about to write",
     ("governance.policies.selectors", "pii_action"): "tells what policies say to whoever is about to write",
@@ -96,7 +99,7 @@ ASK_NOBODY = {
     ("governance.keys.services", "open_sealed"): "who may is decided before",
     ("governance.keys.services", "token_maker"): "who may is decided before",
     ("governance.audit.reading.exports", "export_discard"): "the engine's, for a job that somebody cancelled who may",
-    ("governance.tenants.principals", "actor_again"): "makes the actor",
+    ("governance.tenants.principals", "reload_actor"): "makes the actor",
     ("governance.tenants.principals", "actor_now"): "makes the actor",
     ("governance.tenants.services", "command_line_actor"): "makes the actor",
     ("vault.layers.services", "persona_of_member"): "finds the actor's own persona alone",
@@ -106,7 +109,7 @@ LISTED_ABOVE = {
     ("governance.access.grants.services", "grant_locate"),
     ("governance.access.grants.selectors", "grant_get"),
     ("governance.access.grants.selectors", "access_check"),
-    ("governance.personas.locating", "persona_locate"),
+    ("governance.personas.lookup", "persona_locate"),
     ("vault.packs.locating", "pack_locate"),
     ("vault.packs.locating", "version_locate"),
     ("vault.store.contracts", "contract_locate"),
@@ -133,7 +136,7 @@ LISTED_ABOVE = {
     ("vault.reviews.services", "review_texts_prepared"),
     ("vault.reviews.feedback", "feedback_texts_prepared"),
     ("vault.layers.placing", "hot_emit"),  # leaves work for what the caller was allowed
-    ("governance.outbox.claiming", "event_claim"),  # the caller's own transaction wrote the event
+    ("governance.outbox.claims", "event_claim"),  # the caller's own transaction wrote the event
 }
 
 

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from django.test import Client
 
 from tests.factories import ApiClient
-from tests.governance.crossing import PARAMETER
+from tests.governance.tenant_crossings import PARAMETER
 from tests.vault.api.contract import Contract
 
 CONTENT = frozenset(

@@ -12,8 +12,8 @@ from django.test import Client
 
 from tests.attacks.forms import Form, forms_of, submissions
 from tests.factories import Person, World
-from tests.governance.crossing import API, ENDING, Ids, filled_in, ids_of, routes, text_of
-from tests.governance.filling import fill
+from tests.governance.filled_tenants import fill
+from tests.governance.tenant_crossings import API, ENDING, Ids, filled_in, ids_of, routes, text_of
 from tests.governance.web.visitors import signed_in
 from tests.harness.evidence import Evidence
 
@@ -100,7 +100,7 @@ def test_a_page_that_fails_on_input_shows(world: World, monkeypatch: pytest.Monk
     def fail(**_: object) -> None:
         raise ValueError("a fault of the program")
 
-    monkeypatch.setattr("governance.web.recovering.password_reset_ask", fail)
+    monkeypatch.setattr("governance.web.recovery.password_reset_ask", fail)
     sender = Sender(world.bob)
     sender.send(Form("post", "/sign-in/~/forgotten/", ()), b"email=bob%40acme.example")
     assert [fault.rpartition(": ")[2] for fault in sender.faults] == ["500"]

@@ -13,7 +13,7 @@ from governance.accounts.key_refusals import key_refusals_write
 from governance.accounts.rules import Limits
 from tests.factories import API, World
 from tests.governance.accounts.people import PASSWORD, audited, browser, give_password, is_in, mailed_link, sign_in
-from tests.governance.filling import drain
+from tests.governance.filled_tenants import drain
 from tests.harness.cases import each_case
 
 Superuser = Callable[[], psycopg.Connection]

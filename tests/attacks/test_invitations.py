@@ -31,7 +31,7 @@ from tests.governance.accounts.people import (
     token_of,
 )
 from tests.governance.accounts.test_oidc import come_back, registered, server  # noqa: F401
-from tests.governance.filling import drain
+from tests.governance.filled_tenants import drain
 from tests.governance.tables import everything
 from tests.governance.web.visitors import signed_in
 

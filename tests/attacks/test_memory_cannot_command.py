@@ -14,7 +14,7 @@ from werkzeug import Request, Response
 from governance.database import acting
 from governance.outbox.dispatcher import dispatch_once
 from governance.outbox.routes import Task
-from governance.outbox.running import task_run
+from governance.outbox.runner import task_run
 from memos_web.config import LlmChoice
 from tests.factories import World
 from tests.governance.mutants import mutant

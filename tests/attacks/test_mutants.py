@@ -62,7 +62,7 @@ def _counts_made_up_credentials_apart(module: ModuleType) -> bool:
 
 def _serves_all_sinks_of_one_tenant_first(module: ModuleType) -> bool:
     due = [(UUID(int=number), A) for number in range(3)] + [(UUID(int=9), B)]
-    return bool(module.in_turn(due)[1][1] == A)
+    return bool(module.interleave_tenants(due)[1][1] == A)
 
 
 def _searches_the_end_of_a_key_again_and_again(module: ModuleType) -> bool:

@@ -21,7 +21,7 @@ from tests.attacks.places import CONTENT, DECIDING, TRASH, Reader, unlisted
 from tests.factories import World
 from tests.governance.access.decisions.test_mutants import broken
 from tests.governance.access.grants.test_grants import given
-from tests.governance.crossing import routes
+from tests.governance.tenant_crossings import routes
 from tests.governance.web.visitors import signed_in
 from tests.harness.evidence import Evidence
 from tests.vault.api.contract import Contract, contract

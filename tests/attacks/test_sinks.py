@@ -8,7 +8,7 @@ from django.db import connections
 from django.test import override_settings
 
 from governance.audit.reading import push
-from governance.audit.reading.push import in_turn, push_due
+from governance.audit.reading.push import interleave_tenants, push_due
 from governance.audit.reading.sinks import MOST_SINKS
 from tests.factories import World
 from tests.governance.audit.logs import seal_all
@@ -39,7 +39,7 @@ def test_sinks_are_served_of_each_tenant_in_turn() -> None:
     a, b = uuid4(), uuid4()
     sinks = [uuid4() for _ in range(4)]
     due = [(sinks[0], a), (sinks[1], a), (sinks[2], a), (sinks[3], b)]
-    assert in_turn(due) == [(sinks[0], a), (sinks[3], b), (sinks[1], a), (sinks[2], a)]
+    assert interleave_tenants(due) == [(sinks[0], a), (sinks[3], b), (sinks[1], a), (sinks[2], a)]
 
 
 def test_tenant_whose_sinks_are_slow_waits_and_the_other_is_served(

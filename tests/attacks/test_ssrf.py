@@ -21,7 +21,7 @@ from werkzeug import Response
 from governance import outbound
 from governance.audit.reading.transports import Pushed, deliver
 from governance.outbound import Refused, Undelivered
-from governance.outgoing import OutgoingSession
+from governance.requests_adapter import OutgoingSession
 from governance.vocabulary import SinkKind
 from tests.harness.cases import each_case
 from tests.harness.evidence import Evidence

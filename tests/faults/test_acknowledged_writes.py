@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.faults.killing import (
+from tests.faults.kills import (
     RECOVERY_SECONDS,
     assert_all_there_once,
     assert_jobs_end,

@@ -21,9 +21,9 @@ from governance.members.services import invitation_create
 from governance.models import AuditEntry, Job, OutboxEvent, Persona
 from governance.outbox.dispatcher import dispatch_once
 from governance.outbox.routes import Payload, Route, Task, Write, add_route, all_routes, remove_route
-from governance.outbox.running import task_run
+from governance.outbox.runner import task_run
 from governance.outbox.services import emit
-from governance.outbox.watching import task_watch
+from governance.outbox.watchdog import task_watch
 from governance.policies.services import PolicyDraft, policy_create
 from governance.vocabulary import ExportFormat, JobStatus, PolicyKind, RoleName, Topic, Verb
 from memos_web.config import EmbedderChoice
@@ -290,15 +290,15 @@ def test_a_handler_that_hangs_is_left_and_what_it_writes_later_is_refused(work: 
 
 def test_a_worker_with_many_threads_that_hang_ends(work: World) -> None:
     """Fewer do not end it: the others' jobs go on."""
-    from governance.outbox import watching
+    from governance.outbox import watchdog
 
     ended: list[bool] = []
     wake = threading.Event()
-    threads = [threading.Thread(target=wake.wait) for _ in range(watching.MOST_STUCK + 1)]
+    threads = [threading.Thread(target=wake.wait) for _ in range(watchdog.MOST_STUCK + 1)]
     try:
         for thread in threads:
             thread.start()
-            watching._leave(thread, lambda: ended.append(True))
+            watchdog._leave(thread, lambda: ended.append(True))
     finally:
         wake.set()
         for thread in threads:

@@ -11,7 +11,7 @@ import redis as redis_client
 
 from memos_web.config import read_config
 from memos_web.embedded import redis
-from tests.faults.killing import (
+from tests.faults.kills import (
     LEASE_SECONDS,
     assert_all_there_once,
     assert_jobs_end,

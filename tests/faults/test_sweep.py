@@ -26,7 +26,7 @@ from governance.keys.services import key_store
 from governance.models import AuditEntry, Job, OutboxEvent
 from governance.outbox.dispatcher import dispatch_once
 from governance.outbox.routes import Task
-from governance.outbox.running import task_run
+from governance.outbox.runner import task_run
 from governance.vocabulary import JobStatus, Topic, Verb, Weight
 from tests.factories import World
 from tests.harness.evidence import Evidence

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.faults.killing import END_OF_LEASES
+from tests.faults.kills import END_OF_LEASES
 from tests.harness.processes import descendants, is_alive
 from tests.harness.product import RunningServer, installation, wait_until
 from tests.harness.servers import Servers

@@ -10,7 +10,7 @@ from django_htmx.middleware import HtmxMiddleware
 
 from governance.errors import Conflict, DomainError, Unavailable
 from governance.failures import database_failure
-from governance.web.pages import answered
+from governance.web.pages import answer_errors
 
 CASES: list[tuple[type[Error], psycopg.Error | None, type[DomainError] | None]] = [
     (OperationalError, psycopg.errors.DeadlockDetected(), Conflict),
@@ -42,7 +42,7 @@ def test_each_failure_has_its_word(
 
 @pytest.mark.parametrize(("kind", "cause", "told"), CASES)
 def test_a_page_says_the_same(kind: type[Error], cause: psycopg.Error | None, told: type[DomainError] | None) -> None:
-    @answered
+    @answer_errors
     def view(request: HttpRequest) -> HttpResponseBase:
         raise kind("host 10.0.0.7") from cause
 

@@ -15,7 +15,7 @@ from governance.database import acting, tenant_transaction
 from governance.models import Member, Tenant, User
 from tests.architecture.catalogue import OF_NOBODY, OWN_POLICIES, tenant_tables
 from tests.factories import World, person_add
-from tests.governance.filling import Filled, fill
+from tests.governance.filled_tenants import Filled, fill
 from tests.governance.tables import Rows, become, everything, first_row, rows, rows_as, rows_of
 from tests.harness.evidence import Evidence
 from vault.models import Cube, Namespace

@@ -19,7 +19,9 @@ from governance.vocabulary import RoleName
 from tests import factories
 from tests.architecture.catalogue import tenant_tables
 from tests.factories import World
-from tests.governance.crossing import (
+from tests.governance.filled_tenants import Filled, fill
+from tests.governance.tables import Rows, rows_of
+from tests.governance.tenant_crossings import (
     METHODS,
     PLACES,
     WHO,
@@ -33,8 +35,6 @@ from tests.governance.crossing import (
     routes,
     unlisted,
 )
-from tests.governance.filling import Filled, fill
-from tests.governance.tables import Rows, rows_of
 from tests.harness.evidence import Evidence
 
 Superuser = Callable[[], psycopg.Connection]

@@ -160,11 +160,11 @@ def database(
 def forget_former_tests() -> None:
     """Clear this process's caches of tenants, keys and people, as a new process has none."""
     from governance import database, heartbeats
-    from governance.accounts.attempts import counted_here_forget
+    from governance.accounts.attempts import forget_local_attempts
     from governance.policies import active, rates
     from governance.tenants import last_use
 
-    counted_here_forget()
+    forget_local_attempts()
     heartbeats._written.clear()
     active._known.clear()
     rates._rates.cache_clear()

@@ -66,7 +66,7 @@ def access_overview(
     with acting(actor):
         target = kind.locate(actor, object_id)
         authorize_giving(actor, Permission.ACCESS_SHARE, target)
-        held = _held(actor, target, context)
+        held = _find_holding(actor, target, context)
         roles = dict(Role.objects.filter(tenant_id=actor.tenant_id).values_list("name", "id"))
         present = Member.objects.filter(tenant_id=actor.tenant_id, removed_at=None).select_related("role")
         page = pages.take(present.order_by("-id"))
@@ -100,7 +100,7 @@ def _holders(actor: Actor, roles: Mapping[str, UUID]) -> list[Grantee]:
     ]
 
 
-def _held(actor: Actor, target: Target, context: CallContext) -> Holding:
+def _find_holding(actor: Actor, target: Target, context: CallContext) -> Holding:
     """All live grants on the object and on what it lies in that hold in `context`, by whom they were given to."""
     held: Holding = defaultdict(list)
     now = database_now()

@@ -12,7 +12,7 @@ from django.db import connection
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.audit.reading.queries import CLOCKS_DIFFER
-from governance.audit.reading.rules import FEWEST_READS, Usual, is_unusual, score, usual_of
+from governance.audit.reading.rules import FEWEST_READS, Usual, is_unusual, measure_usual, score
 from governance.audit.services import record
 from governance.database import acting, database_now
 from governance.ids import uuid7_floor
@@ -97,7 +97,7 @@ def _unusual(by: ReadBy) -> list[UnusualReading]:
         reads: dict[UUID, int] = dict(cursor.fetchall())
         cursor.execute(DAYS_BEFORE.format(**OF[by]), asked | {"wanted": list(reads)})
         before = _days(cursor.fetchall())
-    usual = {id: usual_of(before.get(id, [0] * DAYS)) for id in reads}
+    usual = {id: measure_usual(before.get(id, [0] * DAYS)) for id in reads}
     return [
         UnusualReading(by, id, count, usual[id], round(score(count, usual[id]), 1))
         for id, count in reads.items()

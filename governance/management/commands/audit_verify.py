@@ -15,7 +15,7 @@ from uuid import UUID
 
 from django.core.management import CommandError
 
-from governance.audit.signing import checkpoints_outside, files_torn
+from governance.audit.checkpoints import checkpoints_outside, find_torn_files
 from governance.audit.verification import Verification, log_verify_whole, refuse_strangers
 from governance.audit.verifier import Checkpoint, Unreadable, checkpoints_read
 from governance.errors import Invalid, NotFound
@@ -48,7 +48,7 @@ class Command(DomainCommand):
         if options["checkpoint"] and not options["tenant"]:
             raise Invalid("--checkpoint is of one tenant: name it with --tenant.")
         try:
-            saved = _trusted_checkpoints(options["checkpoint"])
+            saved = _read_checkpoints(options["checkpoint"])
             checked = [_check(slug, tenant_id, saved) for slug, tenant_id in _tenants(options["tenant"])]
         except (Unreadable, OSError, UnicodeDecodeError) as error:
             raise Invalid(f"The checkpoint cannot be used: {error}") from error
@@ -75,7 +75,7 @@ def _tenants(slug: str | None) -> list[tuple[str, UUID]]:
     return [(slug, tenant_id)]
 
 
-def _trusted_checkpoints(file: Path | None) -> list[Checkpoint]:
+def _read_checkpoints(file: Path | None) -> list[Checkpoint]:
     found = checkpoints_read(file.read_text(encoding="utf-8")) if file else []
     if file and not found:
         raise Unreadable("there is none in the file")
@@ -89,7 +89,7 @@ def _check(slug: str, tenant_id: UUID, saved: list[Checkpoint]) -> Checked:
     found = log_verify_whole(
         tenant_id, checkpoints=[*saved, *outside], processes=min(os.cpu_count() or 1, MOST_PROCESSES)
     )
-    return Checked(slug, found, len(saved) + len(outside), files_torn(tenant_id), time.monotonic() - started)
+    return Checked(slug, found, len(saved) + len(outside), find_torn_files(tenant_id), time.monotonic() - started)
 
 
 def _json(tenant: Checked) -> dict[str, Any]:

@@ -34,7 +34,7 @@ class Span:
     rule: str
 
 
-def settled(spans: Iterable[Span]) -> tuple[Span, ...]:
+def merge_spans(spans: Iterable[Span]) -> tuple[Span, ...]:
     """The spans without overlaps, in order: a secret holds whatever stands in it, then the longer one wins.
 
     So a card number that only seems to stand inside a phone number goes, and a mail address inside a password.
@@ -58,7 +58,7 @@ def placeholder(kind: PiiKind) -> str:
     return f"[{kind}]"
 
 
-def redacted(text: str, spans: Sequence[Span]) -> str:
+def redact(text: str, spans: Sequence[Span]) -> str:
     """`text` with placeholders. `spans` are settled."""
     return "".join(_pieces(text, spans))
 

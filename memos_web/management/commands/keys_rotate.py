@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from governance.keys.services import installation_secrets_store, rotating_key_store
-from governance.keys.signing import signing_key
+from governance.keys.signing_keys import signing_key
 from governance.management.base import DomainCommand, actor_for
 from governance.tenants.services import tenant_keys_rotate
 from memos_web.config import ConfigError

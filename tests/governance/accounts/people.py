@@ -13,7 +13,7 @@ from django.test import Client
 
 from governance.accounts.passwords import password_reset_ask, password_reset_use
 from tests.factories import REQUEST_ID, Person
-from tests.governance.filling import drain
+from tests.governance.filled_tenants import drain
 
 PASSWORD = "a heron by the mill"
 ADDRESS = "192.0.2.7"

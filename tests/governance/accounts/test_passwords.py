@@ -20,7 +20,7 @@ from tests.governance.accounts.people import (
     mailed_link,
     sign_in,
 )
-from tests.governance.filling import drain
+from tests.governance.filled_tenants import drain
 from tests.governance.tables import everything
 from tests.governance.web.visitors import signed_in
 from tests.harness.cases import each_case

@@ -6,7 +6,7 @@ from datetime import timedelta
 import psycopg
 import pytest
 
-from governance.accounts.tidying import accounts_tidy
+from governance.accounts.cleanup import accounts_tidy
 from governance.members.services import member_remove, member_role_change
 from governance.vocabulary import RoleName
 from tests.factories import World, person_add

@@ -11,7 +11,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from governance.accounts.operators import operator_set
 from governance.jobs.schedules import ScheduleDraft, schedule_create
 from tests.factories import Person, World
-from tests.governance.filling import Filled, fill
+from tests.governance.filled_tenants import Filled, fill
 from tests.governance.web.visitors import link_for, signed_in
 from tests.harness.cases import each_case
 

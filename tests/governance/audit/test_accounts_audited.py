@@ -11,7 +11,7 @@ from governance.members.services import invitation_create
 from governance.vocabulary import RoleName
 from tests.factories import World
 from tests.governance.accounts.people import browser, give_password, is_in, mailed_link, set_up_factor, sign_in
-from tests.governance.filling import drain
+from tests.governance.filled_tenants import drain
 from tests.governance.tables import everything
 from tests.governance.web.visitors import link_for, signed_in
 

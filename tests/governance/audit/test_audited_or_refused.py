@@ -32,7 +32,7 @@ from governance.models import (
 )
 from governance.vocabulary import DeliveryStatus, JobStatus, Outcome, RoleName, Topic
 from tests.factories import ApiClient, World, client_for, person_add
-from tests.governance.filling import fill
+from tests.governance.filled_tenants import fill
 from tests.governance.mutants import mutant
 from tests.governance.tables import everything
 from tests.harness.evidence import Evidence

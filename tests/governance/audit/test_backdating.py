@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import psycopg
 
-from governance.audit.sealing import entries_seal
+from governance.audit.seals import entries_seal
 from governance.audit.verification import SEALED_WITHIN, log_verify
 from tests.factories import World
 from tests.governance.audit.logs import Bender, entries_make, first_fault, log_make, seal_all
-from tests.governance.audit.tampering import ENTRY, _copy_of
+from tests.governance.audit.manipulations import ENTRY, _copy_of
 
 Superuser = Callable[[], psycopg.Connection]
 

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from django.core.management import CommandError, call_command
 
-from governance.audit.signing import checkpoint_folder, checkpoints_outside
+from governance.audit.checkpoints import checkpoint_folder, checkpoints_outside
 from governance.audit.verification import log_verify
 from tests.factories import World
 from tests.governance.audit.logs import Bender, entries_make, log_make, seal_all

@@ -24,7 +24,7 @@ from governance.tenants.services import (
 from governance.vocabulary import Outcome, RoleName, Scope, Verb
 from tests.factories import World
 from tests.governance.audit.logs import seal_all
-from tests.governance.filling import drain, fill
+from tests.governance.filled_tenants import drain, fill
 from tests.governance.tables import become, everything
 from vault.chat.services import (
     ConversationChanges,

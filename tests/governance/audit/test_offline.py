@@ -14,9 +14,9 @@ from uuid import UUID
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from governance.audit.checkpoints import checkpoints_outside, public_key
 from governance.audit.reading.files import export_write
 from governance.audit.reading.queries import AuditQuery, query_read
-from governance.audit.signing import checkpoints_outside, public_key
 from governance.audit.verifier import (
     EXPORT_FORMAT,
     GENESIS,

@@ -15,7 +15,7 @@ from governance.audit.verifier import COLUMNS, Broken, Chain, Checkpoint, Row
 from governance.errors import Unavailable
 from tests.factories import World
 from tests.governance.audit.logs import Bender, entries_make, first_fault, log_make, seal_all
-from tests.governance.audit.tampering import (
+from tests.governance.audit.manipulations import (
     OTHER,
     OTHER_ID,
     WAYS,

@@ -6,7 +6,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from governance.audit.reading.rules import FEWEST_READS, LIMIT, is_unusual, score, usual_of
+from governance.audit.reading.rules import FEWEST_READS, LIMIT, is_unusual, measure_usual, score
 from governance.audit.reading.unusual import ReadBy, unusual_reading
 from governance.database import acting
 from governance.errors import Forbidden
@@ -118,10 +118,10 @@ def test_asking_is_in_the_audit_log(world: World) -> None:
     ],
 )
 def test_the_rule(days: list[int], reads: int, unusual: bool) -> None:
-    assert is_unusual(reads, usual_of(days)) is unusual
+    assert is_unusual(reads, measure_usual(days)) is unusual
 
 
 def test_the_score_is_the_modified_z_score() -> None:
-    usual = usual_of([1, 2, 3, 4, 5, 6, 7])
+    usual = measure_usual([1, 2, 3, 4, 5, 6, 7])
     assert (usual.median, usual.spread) == (4, 2)
     assert score(14, usual) == pytest.approx(0.6745 * 10 / 2)

@@ -19,7 +19,7 @@ from governance.jobs.services import job_cancel, job_create, job_retry, job_undo
 from governance.models import AuditEntry, OutboxEvent, Persona
 from governance.outbox.dispatcher import dispatch_once
 from governance.outbox.routes import Task, add_route, remove_route, route_of
-from governance.outbox.running import task_fail, task_run
+from governance.outbox.runner import task_fail, task_run
 from governance.vocabulary import JobStatus, Permission, PersonaKind, Scope, Topic, Weight
 from tests.factories import Person, World
 from tests.governance.web.visitors import signed_in

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 from django.test import override_settings
 
-from governance.outbox.claiming import tasks_claim
+from governance.outbox.claims import tasks_claim
 from governance.outbox.routes import Task
 from governance.vocabulary import Topic, Weight
 from tests.factories import World

@@ -15,7 +15,7 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
-from governance.audit.signing import public_key
+from governance.audit.checkpoints import public_key
 from governance.errors import Conflict, Forbidden, KeyUnavailable
 from governance.keys.services import GENERAL, key_store
 from governance.keys.store import SqliteKeyStore
@@ -23,7 +23,7 @@ from governance.keys.tables import AUDIT_SIGNING, TOKENS
 from governance.tenants.services import tenant_keys_rotate
 from governance.vocabulary import Verb
 from tests.factories import World
-from tests.faults.killing import assert_all_there_once
+from tests.faults.kills import assert_all_there_once
 from tests.governance.keys.stores import MemoryRegistry, store_at, store_id_at
 from tests.harness.product import RunningServer, installation
 from tests.harness.servers import ROOT, Servers, clean_environ

@@ -26,7 +26,7 @@ from governance.vocabulary import RoleName, Scope
 from tests.factories import REQUEST_ID, World, client_for, key_for, person_add
 from tests.governance.access.grants.test_grants import _but_denials
 from tests.governance.accounts.people import ADDRESS, PASSWORD, audited, browser, is_in, mailed_link, sign_in, token_of
-from tests.governance.filling import drain
+from tests.governance.filled_tenants import drain
 from tests.governance.tables import everything
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import MISSING, Contract, without_id

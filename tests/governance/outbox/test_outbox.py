@@ -17,7 +17,8 @@ from governance.actor import Actor
 from governance.database import acting
 from governance.errors import Forbidden, Unavailable
 from governance.models import OutboxEvent, Persona
-from governance.outbox.claiming import task_release, tasks_claim
+from governance.outbox.claims import task_release, tasks_claim
+from governance.outbox.cleanup import tidy
 from governance.outbox.dispatcher import BrokerDown, dispatch_forever, dispatch_once
 from governance.outbox.routes import (
     BATCH,
@@ -31,10 +32,9 @@ from governance.outbox.routes import (
     remove_route,
     route_of,
 )
-from governance.outbox.running import task_run
+from governance.outbox.runner import task_run
 from governance.outbox.selectors import outbox_health
 from governance.outbox.services import CHANNEL, emit, emit_later, events_resume, is_asked
-from governance.outbox.tidying import tidy
 from governance.vocabulary import PersonaKind, Topic, Weight
 from tests.factories import Person, World
 from tests.harness.product import wait_until

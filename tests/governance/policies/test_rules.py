@@ -25,22 +25,22 @@ from governance.policies.rules import (
     Where,
     approval_of,
     binding_of,
-    deciding,
     document_json,
     document_read,
-    document_stored,
     expiry_under,
     is_denied,
     lifetime_of,
     limits_of,
+    load_document,
     matches,
     may_publish,
     may_share,
+    most_specific_rules,
     pii_rule_of,
     purpose_levels,
     specificity,
 )
-from governance.policies.rules.deciding import strictest
+from governance.policies.rules.decisions import strictest
 from governance.vocabulary import PiiAction, PolicyKind, PublishApproval, QuotaTargetKind, Recipient, RoleName
 
 TERMS = {
@@ -117,7 +117,7 @@ def oracle(found: list[Rule[Any]], facts: Facts) -> list[Rule[Any]]:
 @settings(max_examples=300, deadline=None)
 @given(rules(purposes), facts)
 def test_the_most_specific_that_match_decide(found: list[Rule[Purposes]], memory: Facts) -> None:
-    assert {rule.name for rule in deciding(found, memory)} == {rule.name for rule in oracle(found, memory)}
+    assert {rule.name for rule in most_specific_rules(found, memory)} == {rule.name for rule in oracle(found, memory)}
 
 
 @settings(max_examples=300, deadline=None)
@@ -280,4 +280,4 @@ def test_invalid_document_is_refused_with_each_wrong_field(kind: PolicyKind, raw
 @given(retentions | sharings | purposes)
 def test_a_document_is_the_same_after_it_was_stored(document: Retention | Sharing | Purposes) -> None:
     kind = {Retention: PolicyKind.RETENTION, Sharing: PolicyKind.SHARING, Purposes: PolicyKind.PURPOSE}[type(document)]
-    assert document_stored(kind, document_json(kind, document)) == document
+    assert load_document(kind, document_json(kind, document)) == document

@@ -10,8 +10,8 @@ from governance.privacy.pii.detector import PatternDetector, Rule, rules_for
 REGIONS = ("CN", "US", "GB")
 ROOM = "governance.privacy.pii."
 NAIVE = (
-    "from governance.privacy.pii.matching import accepted, has_long_number\n"
-    'def delimited(first, rest): return re.compile(rf"\\b{first}(?:{rest})\\b", re.DOTALL)'
+    "from governance.privacy.pii.patterns import find_accepted, has_long_number\n"
+    'def compile_delimited(first, rest): return re.compile(rf"\\b{first}(?:{rest})\\b", re.DOTALL)'
 )
 # name: (module, its rule, what is changed, into what)
 MUTANTS: dict[str, tuple[str, str, str, str]] = {
@@ -19,13 +19,13 @@ MUTANTS: dict[str, tuple[str, str, str, str]] = {
     "words end cards, Chinese or not": (
         "numbers",
         "cards",
-        "from governance.privacy.pii.matching import accepted, delimited, has_long_number",
+        "from governance.privacy.pii.patterns import compile_delimited, find_accepted, has_long_number",
         NAIVE,
     ),
     "words end ids, Chinese or not": (
         "numbers",
         "national_ids",
-        "from governance.privacy.pii.matching import accepted, delimited, has_long_number",
+        "from governance.privacy.pii.patterns import compile_delimited, find_accepted, has_long_number",
         NAIVE,
     ),
     "mod 97 is not asked": ("numbers", "ibans", "iban.is_valid(", "bool("),

@@ -9,7 +9,7 @@ from governance.vocabulary import PiiKind
 from tests.governance.privacy.corpus import LANGUAGES, read_marked, records
 from tests.governance.privacy.handwritten import CHINESE, ENGLISH
 from tests.governance.privacy.mutants import MUTANTS, REGIONS, mutant
-from tests.governance.privacy.scoring import LEAST_RECALL, Score, score
+from tests.governance.privacy.scores import LEAST_RECALL, Score, score
 from tests.harness.evidence import Evidence
 
 CI, FULL = 1_200, 20_000  # records of one language

@@ -12,16 +12,16 @@ from django.http import StreamingHttpResponse
 from django.test import Client
 from django.utils import timezone
 
+from governance.audit.checkpoints import checkpoints_outside
 from governance.audit.reading.exports import exports_list
-from governance.audit.signing import checkpoints_outside
 from governance.database import acting
 from governance.models import AuditEntry, AuditSink
 from governance.pages import First
 from governance.vocabulary import Verb
-from governance.web.audit_days import in_own_zone
+from governance.web.audit_days import times_to_utc
 from tests.factories import World
 from tests.governance.audit.logs import log_make
-from tests.governance.filling import drain
+from tests.governance.filled_tenants import drain
 from tests.governance.tables import everything
 from tests.governance.web.visitors import signed_in
 from tests.harness.cases import each_case
@@ -144,7 +144,7 @@ def test_a_period_begins_at_midnight_of_the_reader(world: World, ada: Client) ->
 
 def test_days_of_a_form_are_those_of_the_reader() -> None:
     with timezone.override("Asia/Tokyo"):
-        asked = in_own_zone({"from": "2026-03-01", "to": "x", "verb": "2026-03-01"})
+        asked = times_to_utc({"from": "2026-03-01", "to": "x", "verb": "2026-03-01"})
     assert asked == {"from": "2026-03-01T00:00:00+09:00", "to": "x", "verb": "2026-03-01"}
 
 

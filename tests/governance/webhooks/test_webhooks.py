@@ -22,7 +22,7 @@ from governance.errors import Conflict, Forbidden, Invalid, NotFound
 from governance.models import AuditEntry, OutboxEvent, Webhook, WebhookDelivery
 from governance.pages import First
 from governance.vocabulary import DeliveryStatus, Topic, Verb
-from governance.webhooks.rules import PREFIX, TEST_EVENT, event_names, events_expanded, pause_after, signed_headers
+from governance.webhooks.rules import PREFIX, TEST_EVENT, event_names, expand_events, pause_after, sign_headers
 from governance.webhooks.services import (
     MOST_WEBHOOKS,
     WebhookDraft,
@@ -37,7 +37,7 @@ from governance.webhooks.services import (
     webhooks_list,
 )
 from tests.factories import World
-from tests.governance.filling import drain
+from tests.governance.filled_tenants import drain
 from tests.harness.cases import each_case
 from tests.vault.api.contract import contract, fields_at_fault
 
@@ -290,7 +290,7 @@ def test_webhook_is_managed_over_rest(world: World, httpserver: HTTPServer, insi
     assert created.json["secret"].startswith(PREFIX)
     address = f"webhooks/{created.json['id']}/"
     assert "secret" not in olivia.get(address).json
-    assert set(created.json["events"]) == set(events_expanded(["memory.*", "job.finished"]))
+    assert set(created.json["events"]) == set(expand_events(["memory.*", "job.finished"]))
     assert olivia.post(f"{address}test/").json == {"delivered": True, "error": None}
     olivia.post("memories/", {"content": "The moon is full."})
     drain()
@@ -341,7 +341,7 @@ def test_pauses_double_up_to_an_hour() -> None:
 
 def test_signature_equals_the_published_example() -> None:
     """The example of the Standard Webhooks specification 1.0, section "Signature scheme"."""
-    headers = signed_headers(
+    headers = sign_headers(
         event_id="msg_p5jXN8AQM9LWM0D4loKWxJek",  # type: ignore[arg-type]
         moment=1614265330,
         body=b'{"test": 2432232314}',

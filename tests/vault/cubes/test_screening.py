@@ -15,7 +15,7 @@ from governance.models import AuditEntry, IdempotencyKey, Job
 from governance.policies.rules import PiiRule
 from governance.vocabulary import PiiAction, PiiKind, Verb
 from tests.factories import World
-from tests.governance.privacy.failing import FAILING
+from tests.governance.privacy.failing_detectors import FAILING
 from tests.governance.tables import everything
 from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from governance.database import acting
 from governance.models import AuditEntry, OutboxEvent, PolicyVersion
 from governance.policies.rules import Facts
-from governance.policies.selectors import pii_action, pii_rule, publishing_allowed, sharing_allowed
+from governance.policies.selectors import check_publishing, check_sharing, pii_action, pii_rule
 from governance.policies.services import PolicyChanges, policy_change
 from governance.vocabulary import PiiAction, Recipient, RoleName, Topic, Verb
 from tests.factories import World
@@ -161,8 +161,8 @@ def olivia_changes(world: World) -> None:
 def test_other_packages_read_the_active_policies(world: World, olivia: Contract) -> None:
     actor = world.alice.actor
     assert pii_action(actor=actor, namespace_path="/a", sensitivity="public") is PiiAction.FLAG
-    assert sharing_allowed(actor=actor, facts=Facts(namespace="/a"), recipient=Recipient.MEMBER).allowed
-    assert publishing_allowed(actor=actor, facts=Facts(namespace="/a")).allowed
+    assert check_sharing(actor=actor, facts=Facts(namespace="/a"), recipient=Recipient.MEMBER).allowed
+    assert check_publishing(actor=actor, facts=Facts(namespace="/a")).allowed
     made(
         olivia,
         "pii",
@@ -183,11 +183,11 @@ def test_other_packages_read_the_active_policies(world: World, olivia: Contract)
         (Recipient.MEMBER, RoleName.VIEWER, False),
         (Recipient.ROLE, RoleName.ADMIN, False),
     ):
-        answer = sharing_allowed(actor=actor, facts=secret, recipient=recipient, roles={role})
+        answer = check_sharing(actor=actor, facts=secret, recipient=recipient, roles={role})
         assert (answer.allowed, answer.rule) == (allowed, "policy:share@1")
-    assert not publishing_allowed(actor=actor, facts=secret).allowed
-    assert not publishing_allowed(actor=actor, facts=Facts(namespace="/a")).allowed  # it may hold restricted ones
-    assert sharing_allowed(actor=world.charlie.actor, facts=secret, recipient=Recipient.ROLE).allowed
+    assert not check_publishing(actor=actor, facts=secret).allowed
+    assert not check_publishing(actor=actor, facts=Facts(namespace="/a")).allowed  # it may hold restricted ones
+    assert check_sharing(actor=world.charlie.actor, facts=secret, recipient=Recipient.ROLE).allowed
 
 
 def test_policies_cost_one_query_after_a_change_and_none_from_then_on(world: World, olivia: Contract) -> None:

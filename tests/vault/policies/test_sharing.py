@@ -6,7 +6,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from governance.access.decisions.rules import policy_named
+from governance.access.decisions.rules import policy_name
 from governance.vocabulary import RoleName, Scope
 from tests.factories import World, key_for, person_add
 from tests.governance.access.grants.test_grants import _but_denials, grant_body
@@ -32,7 +32,7 @@ def to(kind: str, holder: object, body: dict[str, Any]) -> dict[str, Any]:
 
 def refused(reply: Any, rule: str) -> bool:
     assert reply.status == 403, reply
-    return bool(reply.code == "forbidden" and f"policy {policy_named(rule)} forbids" in reply.json["detail"])
+    return bool(reply.code == "forbidden" and f"policy {policy_name(rule)} forbids" in reply.json["detail"])
 
 
 @pytest.mark.parametrize("who", ["alice", "olivia"])

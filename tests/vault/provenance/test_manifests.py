@@ -17,7 +17,7 @@ from governance.database import acting
 from governance.errors import KeyUnavailable
 from governance.keys.rules import seal
 from governance.keys.services import key_store
-from governance.keys.signing import FORMER_FILE, FORMER_PLACE, SigningKey, former_wrapping, is_signed, signing_key
+from governance.keys.signing_keys import FORMER_FILE, FORMER_PLACE, SigningKey, former_wrapping, is_signed, signing_key
 from governance.models import AuditEntry
 from governance.vocabulary import Verb
 from tests.factories import World

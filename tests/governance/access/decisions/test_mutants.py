@@ -15,7 +15,7 @@ import pytest
 from django.db import transaction
 
 from governance.access.decisions import conditions, principal_grants, rules
-from governance.access.decisions.principal_grants import granted_on
+from governance.access.decisions.principal_grants import find_grants_on
 from governance.access.decisions.rules import Granted, Target
 from governance.actor import Actor
 from governance.database import tenant_transaction
@@ -115,10 +115,10 @@ QUERIES = [
     ("a bound key lists its namespaces", namespace, "bound_to", "if actor.binding is None", "if True or actor.binding is None"),
     ("a root is no prefix of a name", namespace, "bound_to", 'f"{root}/"', "root"),
     ("denied namespaces are not listed", namespace.NamespaceQuerySet, "visible_to", "Effect.DENY):", "Effect.DENY) and False:"),
-    ("granted namespaces are listed", namespace, "_in_reach_of", "Effect.ALLOW):", "Effect.ALLOW) and False:"),
+    ("granted namespaces are listed", namespace, "_visibility_condition", "Effect.ALLOW):", "Effect.ALLOW) and False:"),
     ("what has ended grants nothing", principal_grants, "_live", "expires_at__gt=", "expires_at__lt="),
     ("nor what others hold", principal_grants, "_live", ", group_id__in=own_grants.groups", ""),
-    ("nor what does not hold here", principal_grants, "_in_effect", "rows.filter(_met(own_grants, effect))", "rows"),
+    ("nor what does not hold here", principal_grants, "_filter_by_effect", "rows.filter(_condition_is_met(own_grants, effect))", "rows"),
     ("nor what is another action", principal_grants, "grants_of", "sorted(actions)", "sorted(Action)"),
     ("deleted memories are not listed", cube.CubeQuerySet, "stored", "deleted_at=None", ""),
     ("expired memories are not listed", cube.CubeQuerySet, "stored", "Q(expires_at__gt=Now())", "Q(expires_at__lt=Now())"),
@@ -191,7 +191,7 @@ def _questions(stored: Stored) -> Iterator[Question]:
     places += [(None, number, namespace_target(row)) for number, row in enumerate(stored.spaces)]
     for caller, actor in stored.callers:
         for memory, space, target in places:
-            granted = tuple(granted_on(actor, target))
+            granted = tuple(find_grants_on(actor, target))
             for action, permission in zip(ACTIONS, OF_SPACE if memory is None else OF_MEMORY, strict=True):
                 yield Question(actor, permission, target, granted, may(stored.told, caller, action, memory, space))
 

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from governance.access.decisions.grantables import grantables, permission_ids
-from governance.access.decisions.principal_grants import granted_on, grants_of, principal_grants
+from governance.access.decisions.principal_grants import find_grants_on, grants_of, principal_grants
 from governance.access.decisions.rules import Granted, Target, decide
 from governance.actor import Actor, Binding, CallContext
 from governance.database import clear_transaction_cache
@@ -333,13 +333,13 @@ def disagreements(stored: Stored, random: Random) -> Iterator[str]:
                 (grant for level in target.chain for grant in given[level.object_id]), key=lambda grant: grant.id
             )
             if target.object_id in sample:
-                yield "" if granted == granted_on(actor, target) else f"{caller} {target}: not {granted}"
+                yield "" if granted == find_grants_on(actor, target) else f"{caller} {target}: not {granted}"
             yield from _asked(stored, caller, actor, granted, memory, space, target)
         yield from listed(stored, caller, actor)
 
 
 def grants_everywhere(actor: Actor) -> dict[UUID, list[Granted]]:
-    """Return the grants of each object by the filters of `granted_on`, with one query for all objects of a kind."""
+    """Return the grants of each object by the filters of `find_grants_on`, with one query for all objects of a kind."""
     found = defaultdict[UUID, list[Granted]](list)
     for kind in grantables():
         actions = {pk: action for action, pk in permission_ids(kind.grants).items()}

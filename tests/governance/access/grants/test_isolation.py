@@ -10,7 +10,7 @@ from governance.api.access_urls import urlpatterns as api
 from governance.web.urls import urlpatterns as web
 from tests.factories import API, ApiReply, World
 from tests.governance.access.grants.test_grants import _but_denials
-from tests.governance.filling import Filled, fill
+from tests.governance.filled_tenants import Filled, fill
 from tests.governance.tables import everything
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import MISSING, Contract

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.conf import settings
 from django.db import connection
 
-from governance.audit.sealing import chain_lock, sealed_before
+from governance.audit.seals import chain_lock, find_sealed_time
 from governance.audit.verifier import (
     Checkpoint,
     PublicKey,
@@ -62,11 +62,11 @@ def checkpoint_write(tenant_id: UUID) -> Checkpoint | None:
             tenant=str(tenant_id),
             seq=seal.seq,
             chain_hash=bytes(seal.chain_hash).hex(),
-            at=sealed_before().astimezone(UTC).isoformat(),
+            at=find_sealed_time().astimezone(UTC).isoformat(),
             key=str(key.id),
             signature="",
         )
-        checkpoint = _signed(unsigned, key)
+        checkpoint = _sign(unsigned, key)
         _append(tenant_id, checkpoint)
         AuditCheckpoint(id=uuid7(), tenant_id=tenant_id, seq=seal.seq, text=checkpoint.text()).save(force_insert=True)
     return checkpoint
@@ -78,12 +78,12 @@ def checkpoints_outside(tenant_id: UUID, *, newest_file: bool = False) -> list[C
     return [checkpoint for file in files for checkpoint in _checkpoints_in(file)]
 
 
-def files_torn(tenant_id: UUID) -> list[Path]:
+def find_torn_files(tenant_id: UUID) -> list[Path]:
     """The tenant's files whose last line is incomplete, since its write was cut off. Lines before it are whole."""
     return [file for file in _files(tenant_id) if _is_torn(_whole_lines(file.read_bytes())[1])]
 
 
-def manifest_signed(tenant_id: UUID, manifest: Mapping[str, object]) -> dict[str, object]:
+def sign_manifest(tenant_id: UUID, manifest: Mapping[str, object]) -> dict[str, object]:
     """The manifest of an export with the tenant's signature. Raises KeyUnavailable."""
     key = key_store().key_for(tenant_id, AUDIT_SIGNING)
     unsigned = {**manifest, "key": str(key.id)}
@@ -100,7 +100,7 @@ def checkpoints_folder() -> Path:
     return folder
 
 
-def _signed(checkpoint: Checkpoint, key: DataKey) -> Checkpoint:
+def _sign(checkpoint: Checkpoint, key: DataKey) -> Checkpoint:
     signature = _private(key).sign(checkpoint.signed_text()).hex()
     return Checkpoint(**(vars(checkpoint) | {"signature": signature}))
 

@@ -52,7 +52,7 @@ def task_release(task: Task) -> None:
         OutboxEvent.objects.filter(lease=task.lease, done_at=None).update(lease=None, available_at=Now())
 
 
-def unrouted_park() -> int:
+def park_unrouted() -> int:
     """Make dead letters of all tenants' open events that have no handler; returns how many."""
     with no_tenant(), connection.cursor() as cursor:
         cursor.execute(PARK_UNROUTED, [[route.topic for route in all_routes()]])

@@ -46,7 +46,7 @@ def task_run(task: Task, *, slice_seconds: float = SLICE_SECONDS) -> int:
     ended = _run_slice(route, first, until)
     for part in others:
         if time.monotonic() >= until:
-            _give_back(task)
+            _release_task(task)
             break
         ended += _run_slice(route, part, until)
     if ended:
@@ -58,7 +58,7 @@ def task_run(task: Task, *, slice_seconds: float = SLICE_SECONDS) -> int:
 def lease_renew(task: Task) -> int:
     """Extend the lease; returns how many events were renewed. Events that are being committed are skipped."""
     with tenant_transaction(task.tenant_id):
-        return _locked(task).update(available_at=Now() + _lease())
+        return _lock_events(task).update(available_at=Now() + _lease())
 
 
 def task_fail(task: Task, error: str) -> int:
@@ -67,7 +67,7 @@ def task_fail(task: Task, error: str) -> int:
     """
     actor = system_actor(tenant_id=task.tenant_id, request_id=f"job-{task.event_ids[0]}")
     with acting(actor):
-        events = list(_locked(task))
+        events = list(_lock_events(task))
         begun = [event for event in events if event.attempts]
         for event in begun:
             _postpone(route_of(task.topic), actor, event, error)
@@ -84,9 +84,9 @@ def _run_slice(route: Route, task: Task, until: float) -> int:
     return ended
 
 
-def _give_back(task: Task) -> None:
+def _release_task(task: Task) -> None:
     with tenant_transaction(task.tenant_id):
-        _release(list(_locked(task)))
+        _release(list(_lock_events(task)))
         _wake_dispatcher()
 
 
@@ -125,7 +125,7 @@ def _begin(route: Route, task: Task) -> list[OutboxEvent]:
     with tenant_transaction(task.tenant_id):
         actor = system_actor(tenant_id=task.tenant_id, request_id=f"job-{task.event_ids[0]}")
         begun = []
-        for event in _locked(task):
+        for event in _lock_events(task):
             if event.attempts >= route.max_attempts:
                 _park(route, actor, event, event.last_error or KILLED)
             else:
@@ -174,7 +174,7 @@ def _wake_dispatcher() -> None:
         cursor.execute("SELECT pg_notify(%s, '')", [CHANNEL])
 
 
-def _locked(task: Task) -> QuerySet[OutboxEvent]:
+def _lock_events(task: Task) -> QuerySet[OutboxEvent]:
     """The open events of the task that no other transaction has locked."""
     rows = OutboxEvent.objects.filter(id__in=task.event_ids, lease=task.lease, done_at=None, parked_at=None)
     return rows.select_for_update(skip_locked=True).order_by("id")

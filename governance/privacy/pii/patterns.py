@@ -13,7 +13,7 @@ NOT_BEFORE = r"(?![A-Za-z0-9])"
 LONG_NUMBER = re.compile(r"[0-9](?:[ .\-/()]{0,2}[0-9]){6}")
 
 
-def delimited(first: str, rest: str) -> re.Pattern[str]:
+def compile_delimited(first: str, rest: str) -> re.Pattern[str]:
     """`first`, one character, and `rest`, where no Latin letter or digit touches them."""
     return re.compile(f"{first}{NOT_AFTER}(?:{rest}){NOT_BEFORE}", re.DOTALL)
 
@@ -23,7 +23,9 @@ def has_long_number(text: str) -> bool:
     return LONG_NUMBER.search(text) is not None
 
 
-def accepted(pattern: re.Pattern[str], text: str, accepts: Callable[[re.Match[str]], bool]) -> Iterator[re.Match[str]]:
+def find_accepted(
+    pattern: re.Pattern[str], text: str, accepts: Callable[[re.Match[str]], bool]
+) -> Iterator[re.Match[str]]:
     """The matches that `accepts` takes. After one that it refuses the search goes on inside it.
 
     Linear for patterns of bounded length: each place is tried once.

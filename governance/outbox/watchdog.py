@@ -12,7 +12,7 @@ from django.db import DatabaseError, connection, connections
 
 from governance.errors import DomainError
 from governance.outbox.routes import Task, route_of
-from governance.outbox.running import lease_renew, task_fail, task_run
+from governance.outbox.runner import lease_renew, task_fail, task_run
 
 MOST_STUCK = 8  # threads that hang; with more, the process ends, and whoever started it starts another
 TIMED_OUT = "TimeLimit: The handler did not end within {seconds:.0f} seconds."

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 from benchmarks.client import BenchmarkError, Client, Target
-from benchmarks.copying import copied, why_no_copy
+from benchmarks.copy_bound import copied, why_no_copy
 from benchmarks.synthetic import conversation
 from benchmarks.tables import markdown
 from benchmarks.tenants import Caller, cubes_in, drafts_of, filled, jobs_awaited, owner_of

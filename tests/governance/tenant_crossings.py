@@ -16,7 +16,7 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from tests.factories import Person, client_for
-from tests.governance.filling import Filled
+from tests.governance.filled_tenants import Filled
 from tests.governance.tables import first_row
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.openapi import document

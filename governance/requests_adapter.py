@@ -128,7 +128,7 @@ class _PinnedAdapter(HTTPAdapter):
         token = _TIMERS.set([])
         try:
             response: requests.Response = super().send(request, *args, **options)
-            body = _read_bounded(response)
+            body = _read_body(response)
             if any(timer.is_over for timer in _TIMERS.get()):  # without a length, a cut looks like the end
                 raise requests.ConnectionError("the answer took too long")
             response.raw = io.BytesIO(body)
@@ -144,7 +144,7 @@ class _PinnedAdapter(HTTPAdapter):
         self.poolmanager.clear()
 
 
-def _read_bounded(response: requests.Response) -> bytes:
+def _read_body(response: requests.Response) -> bytes:
     try:
         body: bytes = response.raw.read(LONGEST_ANSWER + 1, decode_content=True)
     except HTTPError as error:  # of urllib3, which callers of requests do not expect

@@ -5,7 +5,7 @@ from django.db import connection
 
 from governance.database import no_tenant
 from governance.errors import Unavailable
-from governance.tenants.binding import refuse_unbound_role
+from governance.tenants.role_check import refuse_unbound_role
 
 
 def refuse_unsafe_role() -> None:

@@ -10,7 +10,7 @@ import pytest
 import requests
 from django.test import override_settings
 
-from governance.outgoing import (
+from governance.requests_adapter import (
     LONGEST_ANSWER,
     AddressRefused,
     AnswerTooLong,

@@ -18,7 +18,7 @@ from governance.accounts.rules import FirstFactor, Way
 from governance.accounts.selectors import email_has_password, member_user
 from governance.errors import Invalid, NotFound
 from governance.members.services import invitation_accept, invitation_by_token
-from governance.web.pages import answered, draw
+from governance.web.pages import answer_errors, draw
 from governance.web.sessions import client_address, request_id
 from governance.web.views import proceed
 
@@ -26,8 +26,8 @@ SPENT = "governance/link_spent.html"
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@answered
-def forgotten(request: HttpRequest) -> HttpResponseBase:
+@answer_errors
+def password_forgotten(request: HttpRequest) -> HttpResponseBase:
     """Ask for a link to set a new password. The answer is the same for every address."""
     if request.method != "POST":
         return draw(request, "governance/forgotten.html")
@@ -38,7 +38,7 @@ def forgotten(request: HttpRequest) -> HttpResponseBase:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@answered
+@answer_errors
 def reset(request: HttpRequest, token: str) -> HttpResponseBase:
     """The page behind a mailed link: a new password, then the second factor, where there is one."""
     try:
@@ -67,7 +67,7 @@ def _reset(request: HttpRequest, token: str) -> HttpResponseBase:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@answered
+@answer_errors
 def invitation(request: HttpRequest, token: str) -> HttpResponseBase:
     """The page behind an invitation. Behind a mailed link its button makes a member, and a first password an account.
 

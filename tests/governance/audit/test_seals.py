@@ -9,11 +9,11 @@ import psycopg
 from django.db import connections
 from django.test import override_settings
 
+from governance.audit.checkpoints import checkpoint_folder, checkpoint_write, checkpoints_outside, public_key
 from governance.audit.lines import IN_UTC, LINE
 from governance.audit.sealer import seal_forever, seal_once, sign_once
-from governance.audit.sealing import entries_seal, tenants_with_unsealed
+from governance.audit.seals import entries_seal, tenants_with_unsealed
 from governance.audit.services import record
-from governance.audit.signing import checkpoint_folder, checkpoint_write, checkpoints_outside, public_key
 from governance.audit.verifier import COLUMNS, GENESIS, is_signed
 from governance.database import acting, tenant_transaction
 from governance.models import AuditCheckpoint, AuditEntry, AuditSeal, AuditUnsealed

@@ -93,7 +93,7 @@ def may_match(where: Where, facts: Facts) -> bool:
     )
 
 
-def deciding(rules: Iterable[Rule[D]], facts: Facts) -> list[Rule[D]]:
+def most_specific_rules(rules: Iterable[Rule[D]], facts: Facts) -> list[Rule[D]]:
     """The most specific of the rules that match; more than one where they are equally specific. By name."""
     found = [rule for rule in rules if matches(rule.document.where, facts)]
     most = max((specificity(rule.document.where) for rule in found), default=None)

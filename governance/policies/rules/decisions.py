@@ -6,7 +6,16 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from governance.policies.rules.documents import Limits, Pii, Purposes, Quota, Retention, Sharing
-from governance.policies.rules.matching import Facts, Rule, Where, deciding, levels, matches, may_match, rule_names
+from governance.policies.rules.selection import (
+    Facts,
+    Rule,
+    Where,
+    levels,
+    matches,
+    may_match,
+    most_specific_rules,
+    rule_names,
+)
 from governance.vocabulary import Measure, PiiAction, PublishApproval, QuotaTargetKind, Recipient, RoleName
 
 # A memory is born when its row is written, and its first expiry is reckoned from the start of that transaction.
@@ -73,7 +82,7 @@ class QuotaTarget:
 
 def lifetime_of(rules: Iterable[Rule[Retention]], facts: Facts) -> Lifetime | None:
     """None: no policy is about it. Of equals, the shortest of each; the name of the one with the shortest life."""
-    found = deciding(rules, facts)
+    found = most_specific_rules(rules, facts)
     if not found:
         return None
     documents = [rule.document for rule in found]
@@ -113,7 +122,7 @@ def exceeds(lifetime: Lifetime, *, born: datetime, at: datetime) -> bool:
 
 def binding_of(rules: Iterable[Rule[Purposes]], facts: Facts) -> Binding | None:
     """None: it may be read for anything. Of equals, the purposes that all of them allow."""
-    found = deciding(rules, facts)
+    found = most_specific_rules(rules, facts)
     if not found:
         return None
     return Binding(frozenset.intersection(*(rule.document.purposes for rule in found)), rule_names(found))
@@ -157,12 +166,12 @@ def may_share(
     def gives(document: Sharing) -> bool:
         return recipient in document.share_with and document.roles.issuperset(roles)
 
-    return _allowed(list(rules), facts, {rule.policy_id for rule in rules if not gives(rule.document)})
+    return _allow_if_all(list(rules), facts, {rule.policy_id for rule in rules if not gives(rule.document)})
 
 
 def may_publish(rules: Iterable[Rule[Sharing]], facts: Facts) -> Allowed:
     """May it leave the tenant? What is not known of it counts against it."""
-    return _allowed(list(rules), facts, {rule.policy_id for rule in rules if not rule.document.publish})
+    return _allow_if_all(list(rules), facts, {rule.policy_id for rule in rules if not rule.document.publish})
 
 
 def approval_of(rules: Iterable[Rule[Sharing]]) -> PublishApproval:
@@ -171,8 +180,8 @@ def approval_of(rules: Iterable[Rule[Sharing]]) -> PublishApproval:
     return max(asked, key=APPROVALS.index, default=PublishApproval.OUTSIDE)
 
 
-def _allowed(rules: list[Rule[Sharing]], facts: Facts, refusing: set[UUID]) -> Allowed:
-    certain = deciding(rules, facts)
+def _allow_if_all(rules: list[Rule[Sharing]], facts: Facts, refusing: set[UUID]) -> Allowed:
+    certain = most_specific_rules(rules, facts)
     known = {rule.policy_id for rule in rules if matches(rule.document.where, facts)}
     possible = [rule for rule in rules if rule.policy_id not in known and may_match(rule.document.where, facts)]
     against = [rule for rule in [*certain, *possible] if rule.policy_id in refusing]
@@ -181,7 +190,7 @@ def _allowed(rules: list[Rule[Sharing]], facts: Facts, refusing: set[UUID]) -> A
 
 def pii_rule_of(rules: Iterable[Rule[Pii]], facts: Facts) -> PiiRule:
     """Findings are flagged unless a policy says otherwise. Of equals, the strictest action for each kind."""
-    found = deciding(rules, facts)
+    found = most_specific_rules(rules, facts)
     if not found:
         return PiiRule()
     kinds = {kind for rule in found for kind in rule.document.kinds}

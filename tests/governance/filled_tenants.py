@@ -18,7 +18,7 @@ from governance.members.services import invitation_create
 from governance.models import Persona
 from governance.outbox.dispatcher import dispatch_once
 from governance.outbox.routes import Task
-from governance.outbox.running import task_run
+from governance.outbox.runner import task_run
 from governance.pages import First
 from governance.personas.services import PersonaDraft, persona_create
 from governance.policies.rules import Limits, Quota, QuotaTargetChoice

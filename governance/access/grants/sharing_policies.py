@@ -15,17 +15,17 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from governance.access.decisions.grantables import Grantable, grantables
-from governance.access.decisions.rules import Target, policy_named
+from governance.access.decisions.rules import Target, policy_name
 from governance.access.decisions.services import authorize
-from governance.access.grants.grantees import Grantee, holders_named
+from governance.access.grants.grantees import Grantee, name_grantees
 from governance.actor import Actor
 from governance.database import acting
 from governance.errors import SharingForbidden
 from governance.models import AccessGroup
-from governance.personas.locating import OBJECT_TYPE as PERSONA
+from governance.personas.lookup import OBJECT_TYPE as PERSONA
 from governance.policies.active import policies_active
 from governance.policies.rules import Allowed, Facts, Rule, Sharing, may_share
-from governance.policies.selectors import sharing_allowed
+from governance.policies.selectors import check_sharing
 from governance.vocabulary import Effect, Permission, Recipient
 
 FactsOf = Callable[[Collection[UUID]], dict[UUID, Facts]]
@@ -50,19 +50,19 @@ def declare_facts(object_type: str, facts: FactsOf) -> None:
     _facts[object_type] = facts
 
 
-def refuse_unshared(actor: Actor, target: Target, holder: Grantee) -> None:
+def refuse_denied_sharing(actor: Actor, target: Target, holder: Grantee) -> None:
     """Raises Forbidden, with the policy that does not let such an object be given to such a holder."""
     facts = _facts[target.object_type]([target.object_id])[target.object_id]
-    answer = sharing_allowed(actor=actor, facts=facts, recipient=Recipient(holder.kind), roles=holder.reaches)
+    answer = check_sharing(actor=actor, facts=facts, recipient=Recipient(holder.kind), roles=holder.reaches)
     if not answer.allowed:
         raise SharingForbidden(
-            f"The sharing policy {policy_named(answer.rule)} forbids this grant. Give it to somebody else, or ask an "
+            f"The sharing policy {policy_name(answer.rule)} forbids this grant. Give it to somebody else, or ask an "
             "admin about the policy.",
             permission=Permission.ACCESS_SHARE,
             rule=answer.rule,
             object_type=target.object_type,
             object_id=target.object_id,
-            policy=policy_named(answer.rule),
+            policy=policy_name(answer.rule),
         )
 
 
@@ -89,7 +89,7 @@ def grants_against(tenant_id: UUID, rules: Sequence[Rule[Sharing]]) -> Iterator[
         while rows := list(islice(found, AT_ONCE)):
             facts = _facts[kind.object_type]({row.content_object_id for row in rows})
             groups = AccessGroup.objects.filter(id__in={row.group_id for row in rows})
-            holders = holders_named(groups)
+            holders = name_grantees(groups)
             for row in rows:
                 about, holder = facts.get(row.content_object_id), holders.get(row.group_id)
                 if about is not None and holder is not None and not (verdict := answer(about, holder)).allowed:

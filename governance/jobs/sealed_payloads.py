@@ -10,7 +10,7 @@ from governance.models import Job
 
 def seal_request(job: Job, plaintext: bytes) -> bytes:
     """Raises KeyUnavailable."""
-    return seal_for(tenant_id=job.tenant_id, scope=GENERAL, place=_place(job), plaintext=plaintext)
+    return seal_for(tenant_id=job.tenant_id, scope=GENERAL, place=_sealing_context(job), plaintext=plaintext)
 
 
 def seal_result(job: Job, result: Mapping[str, Any]) -> bytes:
@@ -21,17 +21,17 @@ def seal_result(job: Job, result: Mapping[str, Any]) -> bytes:
 def open_request(job: Job) -> bytes | None:
     """The request, or None if there was none or it was erased. Raises KeyUnavailable."""
     sealed = bytes(job.sealed_request)
-    return open_sealed(tenant_id=job.tenant_id, place=_place(job), blob=sealed) if sealed else None
+    return open_sealed(tenant_id=job.tenant_id, place=_sealing_context(job), blob=sealed) if sealed else None
 
 
 def open_result(job: Job) -> dict[str, Any] | None:
     """Raises KeyUnavailable."""
     if not job.sealed_result:
         return None
-    plaintext = open_sealed(tenant_id=job.tenant_id, place=_place(job), blob=bytes(job.sealed_result))
+    plaintext = open_sealed(tenant_id=job.tenant_id, place=_sealing_context(job), blob=bytes(job.sealed_result))
     result: dict[str, Any] | None = json.loads(plaintext) if plaintext else None
     return result
 
 
-def _place(job: Job) -> bytes:
+def _sealing_context(job: Job) -> bytes:
     return b"job" + job.id.bytes

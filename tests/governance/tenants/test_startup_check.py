@@ -7,8 +7,8 @@ import psycopg
 import pytest
 from django.db import connection
 
-from governance.tenants.binding import UnsafeRole
-from governance.tenants.serving import refuse_unsafe_role
+from governance.tenants.role_check import UnsafeRole
+from governance.tenants.startup_check import refuse_unsafe_role
 from tests.harness.databases import Clone
 
 Superuser = Callable[[], psycopg.Connection]

@@ -51,20 +51,20 @@ class Name:
         return self.text if more in {"", text} else f"{self.text} ({self.more})"
 
 
-def _called(model: Any, field: str, more: Any = NOTHING) -> Rows:
+def _rows_named_by(model: Any, field: str, more: Any = NOTHING) -> Rows:
     return lambda tenant_id: model.objects.filter(tenant_id=tenant_id).annotate(called=F(field), more=more)
 
 
 _rows: dict[str, Rows] = {
-    "member": _called(Member, "display_name", F("user__email")),
-    "api_key": _called(ApiKey, "name", Concat(Value("mos_"), F("prefix"), Value("_…"))),
-    "persona": _called(Persona, "name"),
-    "role": _called(Role, "name"),
-    "policy": _called(Policy, "name"),
-    "role_template": _called(RoleTemplate, "name"),
-    "invitation": _called(Invitation, "email"),
-    "audit_sink": _called(AuditSink, "name"),
-    "webhook": _called(Webhook, "url"),
+    "member": _rows_named_by(Member, "display_name", F("user__email")),
+    "api_key": _rows_named_by(ApiKey, "name", Concat(Value("mos_"), F("prefix"), Value("_…"))),
+    "persona": _rows_named_by(Persona, "name"),
+    "role": _rows_named_by(Role, "name"),
+    "policy": _rows_named_by(Policy, "name"),
+    "role_template": _rows_named_by(RoleTemplate, "name"),
+    "invitation": _rows_named_by(Invitation, "email"),
+    "audit_sink": _rows_named_by(AuditSink, "name"),
+    "webhook": _rows_named_by(Webhook, "url"),
     "tenant": lambda tenant_id: Tenant.objects.filter(id=tenant_id).annotate(called=F("name"), more=F("slug")),
 }
 
@@ -82,7 +82,7 @@ def names_find(tenant_id: UUID, ids: Collection[UUID]) -> dict[UUID, Name]:
     found = dict(_select_names(tenant_id, [*_rows], Q(id__in=set(ids)))) if ids else {}
     within = {id for name in found.values() for id in ids_in(name.text)}
     inner = dict(_select_names(tenant_id, [*_rows], Q(id__in=within))) if within else {}
-    return {id: replace(name, text=named_in(name.text, inner)) for id, name in found.items()}
+    return {id: replace(name, text=replace_ids(name.text, inner)) for id, name in found.items()}
 
 
 def ids_in(text: str) -> list[UUID]:
@@ -90,12 +90,12 @@ def ids_in(text: str) -> list[UUID]:
     return [UUID(id) for id in ID.findall(text)]
 
 
-def named_in(text: str, names: Mapping[UUID, Name]) -> str:
+def replace_ids(text: str, names: Mapping[UUID, Name]) -> str:
     """The text with the names of such ids, as far as they are known."""
     return ID.sub(lambda found: str(names.get(UUID(found[0]), found[0])), text)
 
 
-def id_called(tenant_id: UUID, text: str, *, field: str, kinds: Sequence[str] = ()) -> UUID:
+def find_id(tenant_id: UUID, text: str, *, field: str, kinds: Sequence[str] = ()) -> UUID:
     """The object with this id, or whose e-mail address, path or the like it is, or else that is called so.
 
     In this order: whoever calls themselves by another's address does not stand in its way.

@@ -28,7 +28,7 @@ class Folded:
         return self.origins[start], self.origins[end - 1] + 1
 
 
-def folded(text: str) -> Folded:
+def fold(text: str) -> Folded:
     """`text` as the rules read it. Most texts are folded already, and cost one look."""
     if text.isascii() or not _FOLDABLE.search(text):
         return Folded(text)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from governance.privacy.pii.detector import DetectorFailed
 from governance.privacy.pii.pii_ranges import Span
 
-FAILING = "tests.governance.privacy.failing.FailingDetector"
+FAILING = "tests.governance.privacy.failing_detectors.FailingDetector"
 
 
 class FailingDetector:

@@ -68,7 +68,7 @@ def chain_lock(tenant_id: UUID) -> None:
         cursor.execute(LOCK, [f"audit chain {tenant_id}"])
 
 
-def sealed_before() -> datetime:
+def find_sealed_time() -> datetime:
     """Return the time before which all committed entries of the transaction's tenant are sealed."""
     with connection.cursor() as cursor:
         cursor.execute(SEALED_BEFORE)
