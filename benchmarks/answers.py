@@ -18,7 +18,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from benchmarks.answer_parts import passages_retrieved, replies_without
+from benchmarks.answer_parts import replies_without, retrieve_passages
 from benchmarks.bulk_load import message_of, wait_for_vectors
 from benchmarks.client import BenchmarkError, Client, Target
 from benchmarks.locomo import Turn, turns_of
@@ -100,7 +100,7 @@ def answers(target: Target, data: Path, answerer: Answerer) -> dict[str, Any]:
     without: dict[str, list[Replied]] = {}
     for sample in samples(data):
         questions = sample.questions[: answerer.most or None]
-        with _stored(client, sample):
+        with _store_conversation(client, sample):
             replied.setdefault(sample.half, []).extend(_replies(client, questions, answerer))
             if answerer.model == EXTRACTIVE:
                 for name, found in _without_parts(client, questions):
@@ -162,7 +162,7 @@ def _sample(data: dict[str, Any]) -> Sample:
 
 
 @contextmanager
-def _stored(client: Client, sample: Sample) -> Iterator[None]:
+def _store_conversation(client: Client, sample: Sample) -> Iterator[None]:
     """The messages of a conversation, searchable; erased afterwards. The asker's have no name, as their own."""
     items = [
         {"messages": [_message(turn, sample.asker)], "infer": False, "session_id": f"{sample.id}-{turn.session}"}
@@ -189,7 +189,7 @@ def _replies(client: Client, questions: Sequence[Labelled], answerer: Answerer) 
 
 
 def _without_parts(client: Client, questions: Sequence[Labelled]) -> Iterator[tuple[str, list[Replied]]]:
-    found = {question.text: passages_retrieved(client, question.text) for question in questions}
+    found = {question.text: retrieve_passages(client, question.text) for question in questions}
     for name, replies in replies_without(found):
         yield name, [Replied(question, replies[question.text]) for question in questions]
 

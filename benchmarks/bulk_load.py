@@ -35,7 +35,7 @@ def items_of(turns: Sequence[Turn], namespace: str) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def stored(client: Client, turns: Sequence[Turn]) -> Iterator[str]:
+def store_turns(client: Client, turns: Sequence[Turn]) -> Iterator[str]:
     """The namespace that holds `turns`, searchable by word and vector; erased afterwards."""
     namespace = f"/benchmarks/{uuid4().hex}"
     reply = client.call("POST", "memories/bulk/", {"items": items_of(turns, namespace)})

@@ -21,7 +21,7 @@ def why_no_copy() -> str | None:
     return None
 
 
-def copied(tenant: UUID) -> dict[str, Any]:
+def copy_in(tenant: UUID) -> dict[str, Any]:
     """Copy all rows of a tenant into empty tables in one transaction; return their number and rate."""
     conninfo = superuser_conninfo(product_database())
     assert conninfo is not None  # see why_no_copy
@@ -35,7 +35,7 @@ def copied(tenant: UUID) -> dict[str, Any]:
     return {"cubes": cubes, "per_s": round(cubes / seconds, 1), "rows": sum(counts.values())}
 
 
-def copied_out(tenant: UUID) -> dict[str, Any]:
+def copy_out(tenant: UUID) -> dict[str, Any]:
     """Copy the memories and versions of a tenant out of their tables; return their number and rate."""
     conninfo = superuser_conninfo(product_database())
     assert conninfo is not None  # see why_no_copy

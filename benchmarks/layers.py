@@ -20,7 +20,7 @@ from benchmarks.locomo import Conversation, conversations, recall
 from benchmarks.report import timing
 from benchmarks.synthetic import conversation
 from benchmarks.tables import markdown
-from benchmarks.tenants import jobs_awaited, owner_of
+from benchmarks.tenants import await_jobs, owner_of
 from governance.actor import Actor, system_actor
 from governance.database import acting
 from governance.models import OutboxEvent
@@ -112,7 +112,7 @@ def _history(size: int) -> History:
     found = History(actor, persona_id, [turn.text for turn in conversation(2 * size, SEED)])
     while found.done < size - WINDOW:
         _turns(found, min(PART, size - WINDOW - found.done))
-    jobs_awaited(actor)
+    await_jobs(actor)
     return found
 
 
@@ -128,7 +128,7 @@ def _times(histories: dict[int, History]) -> dict[str, Any]:
             for part, took in _turns(history, 1).items():
                 taken[size].setdefault(part, []).append(took)
     for history in histories.values():
-        jobs_awaited(history.actor)
+        await_jobs(history.actor)
     for number in range(QUESTIONS):
         for size, history in histories.items():
             search = SearchQuery(query=history.texts[number], is_use=False)
@@ -136,7 +136,7 @@ def _times(histories: dict[int, History]) -> dict[str, Any]:
                 ("layers of a context", partial(layers_search, search=replace(search, top_k=100))),
                 ("context", partial(context_assemble, search=search)),
             ):
-                taken[size].setdefault(part, []).append(_taken(partial(work, actor=history.actor)))
+                taken[size].setdefault(part, []).append(_measure(partial(work, actor=history.actor)))
     shortest = taken[min(histories)]
     return {
         f"{size} turns": {part: _figures(some, shortest[part]) for part, some in parts.items()}
@@ -164,7 +164,7 @@ def _parts(said: Conversation, data: Path) -> dict[str, Any]:
         if conversation["sample_id"] == said.id
     ]
     conversations_import(actor=actor, imported=locomo_parse(data.name, sample), persona=None, namespace=None)
-    jobs_awaited(actor)
+    await_jobs(actor)
     turns = _turn_of_memory(actor)
     contexts = {}
     for name, removed in removals().items():
@@ -186,12 +186,12 @@ def removals() -> dict[str, AbstractContextManager[Any]]:
         "without the queue": mock.patch.object(searching, "QUEUE", searching.QUEUE + NOTHING),
         "without segments": mock.patch.object(searching, "select_segments", return_value=[]),
         "without profile and knowledge": mock.patch.object(searching, "ENTRIES", searching.ENTRIES + NOTHING),
-        "without memories beside the layers": mock.patch.object(searching, "memories_search", _search_skipped),
+        "without memories beside the layers": mock.patch.object(searching, "memories_search", _skip_search),
         "memories beside the layers alone": mock.patch.object(searching, "_hits", return_value=[]),
     }
 
 
-def _search_skipped(*, actor: Actor, search: SearchQuery, within: Callable[[Sequence[Any]], None]) -> list[Any]:
+def _skip_search(*, actor: Actor, search: SearchQuery, within: Callable[[Sequence[Any]], None]) -> list[Any]:
     with acting(actor):
         within([])
     return []
@@ -221,9 +221,9 @@ def _turns(history: History, count: int) -> dict[str, Taken]:
     stream = StreamRef(history.persona_id, SESSION)
     append = partial(pages_append, actor=actor, stream=stream, drafts=pages, permission=Permission.MEMORY_CREATE)
     system = system_actor(tenant_id=actor.tenant_id, request_id="benchmark")
-    appended, written = _committed(actor, append, Topic.PAGES_WRITTEN)
-    placed, hot = _worked(system, pages_place, written, Topic.SEGMENTS_HOT)
-    distilled, _ = _worked(system, segments_distil, hot, Topic.SEGMENTS_HOT)
+    appended, written = _run_write(actor, append, Topic.PAGES_WRITTEN)
+    placed, hot = _run_job(system, pages_place, written, Topic.SEGMENTS_HOT)
+    distilled, _ = _run_job(system, segments_distil, hot, Topic.SEGMENTS_HOT)
     return {"append": appended, "place": placed, "distil": distilled, "turn": appended + placed + distilled}
 
 
@@ -231,19 +231,19 @@ def _page(question: Added, answer: Added) -> PageDraft:
     return PageDraft(question.cube.id, answer.cube.id, question.cube.created_at)
 
 
-def _worked(
+def _run_job(
     system: Actor, handler: Callable[[Actor, Sequence[Payload]], Write], payloads: Sequence[Payload], topic: Topic
 ) -> tuple[Taken, list[Payload]]:
     """Run a job of the worker for the events that there are."""
     if not payloads:
         return Taken(0.0, 0), []
     writes: list[Write] = []
-    read = _taken(lambda: writes.append(handler(system, payloads)))
-    written, left = _committed(system, writes[0], topic)
+    read = _measure(lambda: writes.append(handler(system, payloads)))
+    written, left = _run_write(system, writes[0], topic)
     return read + written, left
 
 
-def _committed(actor: Actor, work: Callable[[], object], topic: Topic) -> tuple[Taken, list[Payload]]:
+def _run_write(actor: Actor, work: Callable[[], object], topic: Topic) -> tuple[Taken, list[Payload]]:
     """Run a write in its transaction; its cost, and the payloads of the events of a topic that it left."""
     payloads: list[Payload] = []
     taking: list[Taken] = []
@@ -251,13 +251,13 @@ def _committed(actor: Actor, work: Callable[[], object], topic: Topic) -> tuple[
     def run() -> None:
         with acting(actor):
             work()
-            taking.append(_taken(lambda: payloads.extend(_claimed(actor, topic))))
+            taking.append(_measure(lambda: payloads.extend(_claim_events(actor, topic))))
 
-    whole = _taken(run)
+    whole = _measure(run)
     return whole - taking[0], payloads
 
 
-def _claimed(actor: Actor, topic: Topic) -> list[Payload]:
+def _claim_events(actor: Actor, topic: Topic) -> list[Payload]:
     """Take the actor's own events of a topic from the server's worker; outside of what is measured."""
     events = OutboxEvent.objects.filter(topic=topic, request_id=actor.request_id, done_at=None)
     payloads = list(events.values_list("payload", flat=True))
@@ -265,7 +265,7 @@ def _claimed(actor: Actor, topic: Topic) -> list[Payload]:
     return payloads
 
 
-def _taken(work: Callable[[], object]) -> Taken:
+def _measure(work: Callable[[], object]) -> Taken:
     count = [0]
 
     def execute(run: Any, sql: Any, params: Any, many: bool, context: Any) -> Any:

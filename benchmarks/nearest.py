@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import psycopg
 
-from benchmarks.databases import app_connection, settled
+from benchmarks.databases import app_connection, vacuum_and_analyse
 from benchmarks.floor import Scene, scene_of
 from benchmarks.report import timing
 from benchmarks.search_latency import SEED, Asking, place_of
@@ -56,7 +56,7 @@ def nearest(cubes: int, queries: int) -> dict[str, Any]:
     Share: of the ten that comparing all vectors finds, or that a search gives which compares all.
     """
     place = place_of(Asking(cubes), 0)
-    settled()
+    vacuum_and_analyse()
     asked = {
         "stored": questions(place.turns, queries, SEED + 1),
         "unknown": unknown_questions(queries, OTHER_SEED),

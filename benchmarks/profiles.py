@@ -12,7 +12,7 @@ Spent = dict[str, float]
 Row = tuple[str, str, float]
 
 
-def profiled(call: Callable[[], object]) -> dict[str, Spent]:
+def profile_call(call: Callable[[], object]) -> dict[str, Spent]:
     """Seconds: of everything, each function by itself; and of the product's own functions, with all that they called.
 
     The profiler slows small functions most: shares tell more than seconds.

@@ -8,10 +8,10 @@ from typing import Any
 from uuid import uuid4
 
 from benchmarks.client import BenchmarkError, Client, Target
-from benchmarks.copy_bound import copied, why_no_copy
+from benchmarks.copy_bound import copy_in, why_no_copy
 from benchmarks.synthetic import conversation
 from benchmarks.tables import markdown
-from benchmarks.tenants import Caller, cubes_in, drafts_of, filled, jobs_awaited, owner_of
+from benchmarks.tenants import Caller, await_jobs, cubes_in, drafts_of, fill_tenant, owner_of
 from governance.database import acting, database_now
 
 SEED = 20_261_124
@@ -24,8 +24,8 @@ def namespace_restore(target: Target, cubes: int) -> dict[str, Any]:
     """The figures of one run. The tenant stays, with two more versions of each memory. Raises BenchmarkError."""
     owner = owner_of(f"bench-restore-{cubes}")
     if cubes_in(owner.actor) != cubes:
-        filled(owner.actor, drafts_of(conversation(cubes, SEED), OPEN))
-    jobs_awaited(owner.actor)
+        fill_tenant(owner.actor, drafts_of(conversation(cubes, SEED), OPEN))
+    await_jobs(owner.actor)
     client = Client(Target(url=target.url, api_key=owner.api_key))
     (namespace,) = client.call("GET", f"namespaces/?path={OPEN}")["results"]
     as_of = _now(owner)
@@ -33,7 +33,7 @@ def namespace_restore(target: Target, cubes: int) -> dict[str, Any]:
     started = time.perf_counter()
     changed = _run(client, "memories/actions/", tag)
     changing_seconds = time.perf_counter() - started
-    jobs_awaited(owner.actor)
+    await_jobs(owner.actor)
     started = time.perf_counter()
     body = {"as_of": as_of}
     preview = client.call("POST", f"namespaces/{namespace['id']}/restore/?dry_run=true", body)
@@ -41,7 +41,7 @@ def namespace_restore(target: Target, cubes: int) -> dict[str, Any]:
     started = time.perf_counter()
     restored = _run(client, f"namespaces/{namespace['id']}/restore/", body)
     seconds = time.perf_counter() - started
-    indexed = jobs_awaited(owner.actor)
+    indexed = await_jobs(owner.actor)
     client.close()
     reason = why_no_copy()
     return {
@@ -56,7 +56,7 @@ def namespace_restore(target: Target, cubes: int) -> dict[str, Any]:
         "memories a second": round(cubes / seconds, 1),
         "vectors after s": round(indexed, 2),
         "goal s": GOAL_SECONDS * cubes / 10_000,
-        "copy of the same rows": {"skipped": reason} if reason else copied(owner.actor.tenant_id),
+        "copy of the same rows": {"skipped": reason} if reason else copy_in(owner.actor.tenant_id),
     }
 
 

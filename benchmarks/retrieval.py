@@ -16,7 +16,7 @@ from uuid import uuid4
 from django.conf import settings
 
 from benchmarks.baselines import Bm25, ExactCosine
-from benchmarks.bulk_load import stored
+from benchmarks.bulk_load import store_turns
 from benchmarks.client import Client, Target
 from benchmarks.locomo import Conversation, conversations, recall
 from benchmarks.peers import mem0, mem0_version, why_no_mem0
@@ -36,7 +36,7 @@ def retrieval(target: Target, data: Path, mode: str) -> dict[str, Any]:
     halves: dict[str, Recalls] = {half: defaultdict(list) for half in HALVES}
     for conversation in conversations(data):
         half = halves[half_of(conversation)]
-        for system, recalls in _measured(client, conversation, mode).items():
+        for system, recalls in _measure(client, conversation, mode).items():
             half[system] += recalls
     return {
         "data_sha256": hashlib.sha256(data.read_bytes()).hexdigest(),
@@ -63,8 +63,8 @@ def half_of(conversation: Conversation) -> str:
     return HALVES[0] if conversation.id in TUNED_ON else HALVES[1]
 
 
-def _measured(client: Client, conversation: Conversation, mode: str) -> Recalls:
-    with stored(client, conversation.turns) as namespace, _peers(conversation) as peers:
+def _measure(client: Client, conversation: Conversation, mode: str) -> Recalls:
+    with store_turns(client, conversation.turns) as namespace, _peers(conversation) as peers:
 
         def ours(question: str, limit: int) -> list[str]:
             body = {"query": question, "top_k": limit, "namespaces": [namespace], "mode": mode}

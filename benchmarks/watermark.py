@@ -99,7 +99,7 @@ def _half(texts: list[str], chance: random.Random) -> list[str]:
     return [text for number, text in enumerate(texts) if number in kept]
 
 
-def _ordered_anew(texts: list[str], chance: random.Random) -> list[str]:
+def _reorder(texts: list[str], chance: random.Random) -> list[str]:
     return chance.sample(texts, len(texts))
 
 
@@ -109,7 +109,7 @@ def _set_anew(texts: list[str], chance: random.Random) -> list[str]:
     return [" ".join(words[start : start + 7]) for start in range(0, len(words), 7)]
 
 
-def _worded_anew(texts: list[str], chance: random.Random) -> list[str]:
+def _reword(texts: list[str], chance: random.Random) -> list[str]:
     """A fifth of the memories in other words, which have no marked sentence any more."""
     changed = set(chance.sample(range(len(texts)), len(texts) // 5))
     return [plain(text)[:12] if number in changed else text for number, text in enumerate(texts)]
@@ -118,9 +118,9 @@ def _worded_anew(texts: list[str], chance: random.Random) -> list[str]:
 ATTACKS: dict[str, Attack] = {
     "copy": lambda texts, chance: texts,
     "trimmed to half": _half,
-    "re-ordered": _ordered_anew,
-    "half, re-ordered": lambda texts, chance: _ordered_anew(_half(texts, chance), chance),
+    "re-ordered": _reorder,
+    "half, re-ordered": lambda texts, chance: _reorder(_half(texts, chance), chance),
     "set anew": _set_anew,
-    "a fifth reworded": _worded_anew,
+    "a fifth reworded": _reword,
     "text of nobody": lambda texts, chance: [f"Heron {number} is elsewhere." for number in range(len(texts))],
 }

@@ -13,7 +13,7 @@ from pgvector import HalfVector
 
 from benchmarks.locomo import Conversation, Question, conversations, recall
 from benchmarks.retrieval import HALVES, half_of
-from benchmarks.tenants import drafts_of, filled, jobs_awaited, owner_of
+from benchmarks.tenants import await_jobs, drafts_of, fill_tenant, owner_of
 from governance.actor import Actor
 from governance.database import acting
 from vault.providers.registry import embedder
@@ -61,7 +61,7 @@ class Bench:
         """Half → R@k → mean evidence recall."""
         sums = {half: [0.0] * len(depths) for half in HALVES}
         for asked in self.asked:
-            found = _ranked_ids(self.actor, asked, weights, max(depths))
+            found = _rank_ids(self.actor, asked, weights, max(depths))
             for index, depth in enumerate(depths):
                 sums[asked.stored.half][index] += recall(found[:depth], asked.question.evidence)
         return {
@@ -83,7 +83,7 @@ def weight_of(component: str) -> float:
     return found
 
 
-def weighed(component: str, weight: float) -> Weights:
+def change_weight(component: str, weight: float) -> Weights:
     """The product's weights with one of them changed."""
     return replace(HYBRID, **{component: weight})
 
@@ -93,23 +93,23 @@ def bench(data: Path) -> Bench:
     found = conversations(data)
     actor = owner_of(TENANT).actor
     digest = digest_of(data)[:12]
-    stored = [_stored(actor, conversation, digest) for conversation in found]
-    jobs_awaited(actor)
-    return Bench(actor, [asked for conversation in stored for asked in _asked(conversation)])
+    stored = [_store(actor, conversation, digest) for conversation in found]
+    await_jobs(actor)
+    return Bench(actor, [asked for conversation in stored for asked in _pair_questions(conversation)])
 
 
 def digest_of(data: Path) -> str:
     return hashlib.sha256(data.read_bytes()).hexdigest()
 
 
-def _stored(actor: Actor, conversation: Conversation, digest: str) -> Stored:
+def _store(actor: Actor, conversation: Conversation, digest: str) -> Stored:
     namespace = f"/{digest}/{conversation.id}"
-    ids = filled(actor, drafts_of(conversation.turns, namespace))
+    ids = fill_tenant(actor, drafts_of(conversation.turns, namespace))
     turns = {cube_id: turn.id for cube_id, turn in zip(ids, conversation.turns, strict=True)}
     return Stored(conversation, namespace, turns)
 
 
-def _asked(stored: Stored) -> list[Asked]:
+def _pair_questions(stored: Stored) -> list[Asked]:
     vectors = embedder().embed([question.text for question in stored.conversation.questions])
     return [
         Asked(question, stored, HalfVector(vector))
@@ -117,7 +117,7 @@ def _asked(stored: Stored) -> list[Asked]:
     ]
 
 
-def _ranked_ids(actor: Actor, asked: Asked, weights: Weights, limit: int) -> list[str]:
+def _rank_ids(actor: Actor, asked: Asked, weights: Weights, limit: int) -> list[str]:
     """The ids of the turns found, best first: what `memories_search` does, without opening or auditing."""
     search = SearchQuery(query=asked.question.text, top_k=limit, namespaces=(asked.stored.namespace,))
     model = embedder().name

@@ -18,7 +18,7 @@ class Module:
     imported: Mapping[str, FunctionId]
 
 
-def module_read(name: str, source: str) -> Module:
+def read_module(name: str, source: str) -> Module:
     tree = ast.parse(source)
     imported = {
         alias.asname or alias.name: (node.module, alias.name)
@@ -32,7 +32,7 @@ def module_read(name: str, source: str) -> Module:
 
 def silent_functions(modules: Mapping[str, Module]) -> set[FunctionId]:
     """Public functions that act for someone or for a tenant and do not ask on every way through them."""
-    return _public(modules, {"actor", "tenant_id"}) - _asking(modules, lambda name, _: name in ASKING)
+    return _public(modules, {"actor", "tenant_id"}) - _find_asking(modules, lambda name, _: name in ASKING)
 
 
 def untargeted_functions(modules: Mapping[str, Module]) -> set[FunctionId]:
@@ -42,7 +42,9 @@ def untargeted_functions(modules: Mapping[str, Module]) -> set[FunctionId]:
         for module, name in _public(modules, {"actor"})
         if any(_names_an_object(parameter) for parameter in _parameters(modules[module].functions[name]))
     }
-    return named - _asking(modules, lambda name, count: name == "visible_to" or (name == "authorize" and count > 2))
+    return named - _find_asking(
+        modules, lambda name, count: name == "visible_to" or (name == "authorize" and count > 2)
+    )
 
 
 def _names_an_object(parameter: str) -> bool:
@@ -58,12 +60,12 @@ def _public(modules: Mapping[str, Module], wanted: set[str]) -> set[FunctionId]:
     }
 
 
-def _asking(modules: Mapping[str, Module], asks: Callable[[str, int], bool]) -> set[FunctionId]:
+def _find_asking(modules: Mapping[str, Module], asks: Callable[[str, int], bool]) -> set[FunctionId]:
     calls: dict[FunctionId, set[FunctionId]] = {}
     asking: set[FunctionId] = set()
     for module in modules.values():
         for name, function in module.functions.items():
-            called = set(_called(function.body))
+            called = set(_list_calls(function.body))
             calls[(module.name, name)] = {module.imported.get(callee, (module.name, callee)) for callee, _ in called}
             if any(asks(*callee) for callee in called):
                 asking.add((module.name, name))
@@ -76,13 +78,13 @@ def _parameters(function: ast.FunctionDef) -> set[str]:
     return {argument.arg for argument in (*function.args.args, *function.args.kwonlyargs)}
 
 
-def _called(body: list[ast.stmt]) -> Iterator[Call]:
+def _list_calls(body: list[ast.stmt]) -> Iterator[Call]:
     """Yield the calls that always run: not in a branch, a loop, a handler or a nested function."""
     for statement in body:
         if isinstance(statement, ast.With):
-            yield from _called(statement.body)
+            yield from _list_calls(statement.body)
         elif isinstance(statement, ast.Try):
-            yield from _called([*statement.body, *statement.finalbody])
+            yield from _list_calls([*statement.body, *statement.finalbody])
         elif isinstance(statement, (ast.If, ast.While)):
             yield from _names(statement.test)
         elif isinstance(statement, ast.For):

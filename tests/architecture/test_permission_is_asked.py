@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.permission_calls import Module, module_read, silent_functions, untargeted_functions
+from tests.architecture.permission_calls import Module, read_module, silent_functions, untargeted_functions
 
 ROOT = Path(__file__).resolve().parents[2]
 DOORS = (  # what of a room reaches rows
@@ -144,7 +144,7 @@ def _modules() -> dict[str, Module]:
     """Every module of governance and the vault, by its dotted name."""
     files = [path for house in ("governance", "vault") for path in (ROOT / house).rglob("*.py")]
     names = {path: ".".join(path.relative_to(ROOT).with_suffix("").parts) for path in files}
-    return {name: module_read(name, path.read_text(encoding="utf-8")) for path, name in names.items()}
+    return {name: read_module(name, path.read_text(encoding="utf-8")) for path, name in names.items()}
 
 
 def _silent(modules: Mapping[str, Module]) -> set[tuple[str, str]]:
@@ -161,7 +161,7 @@ def test_who_is_given_one_object_asks_about_that_object() -> None:
 
 def test_asking_about_no_object_shows() -> None:
     source = "def thing_get(*, actor, thing_id):\n    authorize(actor, 1)\ndef other_get(*, actor, thing_id):\n    "
-    module = module_read("a.services", source + "authorize(actor, 1, thing_id)\n")
+    module = read_module("a.services", source + "authorize(actor, 1, thing_id)\n")
     assert untargeted_functions({"a.services": module}) == {("a.services", "thing_get")}
 
 
@@ -189,7 +189,7 @@ def test_it_tells_who_asks_from_who_does_not(body: str, asks: bool) -> None:
         f"def thing_get(*, actor):\n    {body}\n"
     )
     locating = "def locate(actor):\n    authorize(actor, 2)\ndef careless(actor):\n    pass\n"
-    modules = {name: module_read(name, text) for name, text in (("a.services", source), ("a.locating", locating))}
+    modules = {name: read_module(name, text) for name, text in (("a.services", source), ("a.locating", locating))}
     assert (("a.services", "thing_get") in _silent(modules)) is not asks
 
 
@@ -197,5 +197,5 @@ def test_a_service_that_stops_asking_shows() -> None:
     path = ROOT / "vault" / "cubes" / "services.py"
     careless = path.read_text(encoding="utf-8").replace("authorize(actor, permission)", "pass", 1)
     careless = careless.replace("build_all(", "build_nothing(")
-    modules = _modules() | {"vault.cubes.services": module_read("vault.cubes.services", careless)}
+    modules = _modules() | {"vault.cubes.services": read_module("vault.cubes.services", careless)}
     assert ("vault.cubes.services", "cubes_add") in _silent(modules)

@@ -211,7 +211,7 @@ class Reader:
             yield self._search(place, {"query": question, "namespaces": [place], "top_k": 100, "provenance": True})
         for conversation in ids["conversation_id"]:
             yield self._search(conversation, {"query": question, "session_id": conversation, "top_k": 100})
-            yield self._asked(conversation, question)
+            yield self._ask(conversation, question)
 
     def _get(self, address: str) -> Callable[[], str]:
         client = self.browser
@@ -234,7 +234,7 @@ class Reader:
 
         return Reading("api/v1/memories/context/", "context", words)
 
-    def _asked(self, conversation: str, question: str) -> Reading:
+    def _ask(self, conversation: str, question: str) -> Reading:
         """The stream of a new answer: found, said and stored now."""
         route = "api/v1/conversations/<uuid:conversation_id>/turns/"
         client, address = ApiClient(self.api.key), f"conversations/{conversation}/turns/"
@@ -245,7 +245,7 @@ class Reader:
         return Reading(route, f"stream {conversation}", streamed)
 
 
-def unlisted(addresses: Iterable[str]) -> list[str]:
+def list_unknown_addresses(addresses: Iterable[str]) -> list[str]:
     """The addresses of which nobody has said whether words of memories can stand there, or two things were said."""
     return [address for address in set(addresses) if (address in CONTENT) == (_reason(address) != "")]
 

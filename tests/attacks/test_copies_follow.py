@@ -12,8 +12,8 @@ from pytest_httpserver import HTTPServer
 from governance.vocabulary import RoleName
 from memos_web.config import LlmChoice
 from tests.factories import World, client_for, person_add
-from tests.governance.access.decisions.test_mutants import broken
-from tests.governance.access.grants.test_grants import given
+from tests.governance.access.decisions.test_mutants import replace_function
+from tests.governance.access.grants.test_grants import give_grant
 from tests.governance.mutants import mutant
 from tests.governance.web.visitors import signed_in
 from tests.harness.cases import each_case
@@ -61,7 +61,7 @@ def model(httpserver: HTTPServer) -> Iterator[HTTPServer]:
         yield httpserver
 
 
-def asked(reader: Contract, question: str = QUESTION, **settings: Any) -> str:
+def ask_question(reader: Contract, question: str = QUESTION, **settings: Any) -> str:
     """Ask in a conversation of its own; the address of its turns."""
     turns = f"conversations/{reader.post('conversations/', settings).json['id']}/turns/"
     assert reader.post(turns, {"content": question}).status == 201
@@ -94,7 +94,7 @@ def test_a_withdrawn_memory_leaves_nothing_in_answers_that_quote_it_or_rest_on_i
 ) -> None:
     memory_id = alice.add(FACT)["id"]
     answers_with(model, f"Behind the {SECRET} painting [1].")
-    quoting, resting = asked(alice, model="extractive"), asked(alice)
+    quoting, resting = ask_question(alice, model="extractive"), ask_question(alice)
     for turns in (quoting, resting):
         turn = last(alice, turns)
         assert SECRET in turn["content"]
@@ -122,7 +122,7 @@ def test_a_yes_or_no_goes_with_the_memory_that_it_was_taken_from(
     alice: Contract, superuser: Superuser, way: str, fact: str, question: str, verdict: str
 ) -> None:
     memory_id = alice.add(fact)["id"]
-    turns = asked(alice, question)
+    turns = ask_question(alice, question)
     assert last(alice, turns)["content"].startswith(verdict)
     withdraw(way, memory_id, alice, superuser())
     assert not last(alice, turns)["content"].startswith(VERDICTS)
@@ -134,7 +134,7 @@ def test_every_verdict_is_one_that_goes_with_its_memory() -> None:
 
 def test_no_stored_answer_holds_the_words_that_it_quotes(alice: Contract, world: World) -> None:
     alice.add(FACT)
-    asked(alice, model="extractive")
+    ask_question(alice, model="extractive")
     run_jobs()
     chats = alice.get("memories/?source=chat&semantic_type=dialogue").json["results"]
     (answer,) = [memory for memory in chats if SECRET in memory["content"]]
@@ -148,7 +148,7 @@ def test_no_stored_answer_holds_the_words_that_it_quotes(alice: Contract, world:
 def test_a_restored_memory_brings_its_copies_back(alice: Contract, model: HTTPServer) -> None:
     memory_id = alice.add(FACT)["id"]
     answers_with(model, f"Behind the {SECRET} painting [1].")
-    both = asked(alice, model="extractive"), asked(alice)
+    both = ask_question(alice, model="extractive"), ask_question(alice)
     before = [last(alice, turns) for turns in both]
     alice.delete(f"memories/{memory_id}/")
     assert [last(alice, turns) for turns in both] != before
@@ -161,9 +161,9 @@ def test_a_reader_whose_right_was_taken_sees_no_copy_while_the_owner_does(
 ) -> None:
     memory_id = alice.add(FACT)["id"]
     answers_with(model, f"Behind the {SECRET} painting [1].")
-    grant = given(alice, world, "bob", "memory", memory_id)
-    turns = [asked(bob, model="extractive"), asked(bob)]
-    mine = asked(alice, model="extractive")
+    grant = give_grant(alice, world, "bob", "memory", memory_id)
+    turns = [ask_question(bob, model="extractive"), ask_question(bob)]
+    mine = ask_question(alice, model="extractive")
     alice.delete(f"grants/{grant['id']}/")
     assert not [turn for turn in turns if SECRET in bob.get(turn).body.decode()]
     assert SECRET in alice.get(mine).body.decode()
@@ -173,7 +173,7 @@ def test_a_reader_whose_right_was_taken_sees_no_copy_while_the_owner_does(
 def test_answers_that_were_reminded_of_a_withheld_answer_are_withheld_too(alice: Contract, model: HTTPServer) -> None:
     memory_id = alice.add(FACT)["id"]
     answers_with(model, f"Behind the {SECRET} painting.")
-    turns = asked(alice)
+    turns = ask_question(alice)
     alice.post(turns, {"content": "Say that once more, please?"})
     alice.delete(f"memories/{memory_id}/")
     assert [turn["withheld"] for turn in alice.get(turns).json["results"]] == [True, True]
@@ -210,7 +210,7 @@ def test_a_sentence_is_denied_to_whom_its_message_is_denied(
     message, *derived = alice.post("memories/", body | {"namespace": "/team"}).json["results"]
     address = f"memories/{derived[-1]['id']}/"
     assert bob.get(address).status == 200
-    given(olivia, world, "bob", "memory", message["id"], effect="deny")
+    give_grant(olivia, world, "bob", "memory", message["id"], effect="deny")
     assert bob.get(address).status == 403
     assert SECRET not in bob.get("memories/").body.decode()
     assert SECRET not in bob.post("memories/search/", {"query": SECRET}).body.decode()
@@ -218,7 +218,7 @@ def test_a_sentence_is_denied_to_whom_its_message_is_denied(
 
 
 def test_a_title_follows_the_question_that_it_was_taken_from(alice: Contract) -> None:
-    turns = asked(alice, f"What do we know of the {SECRET}?")
+    turns = ask_question(alice, f"What do we know of the {SECRET}?")
     conversation = turns.removesuffix("turns/")
     assert SECRET in alice.get(conversation).json["title"]
     dialogue = alice.get("memories/?semantic_type=dialogue").json["results"]
@@ -244,13 +244,15 @@ def test_a_reader_that_forgets_the_sources_shows(alice: Contract, model: HTTPSer
     """The mutant: what is readable is asked without regard to sources."""
     memory_id = alice.add(FACT)["id"]
     answers_with(model, f"Behind the {SECRET} painting [1].")
-    turns = asked(alice)
+    turns = ask_question(alice)
     alice.delete(f"memories/{memory_id}/")
-    with broken(CubeQuerySet, "resting_on", "return self.filter(", "return self.exclude(pk=None) or self.filter("):
+    with replace_function(
+        CubeQuerySet, "resting_on", "return self.filter(", "return self.exclude(pk=None) or self.filter("
+    ):
         assert SECRET in alice.get(turns).body.decode()
 
 
-def made_of(world: World, memory_id: str, content: str = f"In short: the {SECRET} guards a key.") -> str:
+def derive_text(world: World, memory_id: str, content: str = f"In short: the {SECRET} guards a key.") -> str:
     """Make a derived text from a stored memory, as a later feature would."""
     draft = CubeDraft(content, namespace="/team", sources=(SourceRef(UUID(memory_id), 1, SourceKind.TEXT),))
     return str(cubes_add(actor=world.alice.actor, drafts=[draft])[0].cube.id)
@@ -265,7 +267,7 @@ def reviews(reader: Contract) -> list[dict[str, Any]]:
 def test_a_derived_text_is_withheld_until_a_person_keeps_it(
     world: World, alice: Contract, bob: Contract, olivia: Contract, superuser: Superuser, way: str
 ) -> None:
-    derived = made_of(world, memory_id := alice.add(FACT, namespace="/team")["id"])
+    derived = derive_text(world, memory_id := alice.add(FACT, namespace="/team")["id"])
     assert (alice.get(f"memories/{derived}/").json["parents"], reviews(alice)) == ([memory_id], [])
     withdraw(way, memory_id, alice, superuser())
     assert alice.get(f"memories/{derived}/").status == 404
@@ -285,7 +287,7 @@ def test_findings_of_a_withheld_text_are_shown_only_to_who_may_decide(
     world: World, alice: Contract, bob: Contract
 ) -> None:
     memory_id = alice.add(FACT, namespace="/team")["id"]
-    made_of(world, memory_id, "In short: ask li.lei@example.cn for the key.")
+    derive_text(world, memory_id, "In short: ask li.lei@example.cn for the key.")
     alice.delete(f"memories/{memory_id}/")
     assert [len(review["findings"]) for review in reviews(alice)] == [1]
     assert [review["findings"] for review in reviews(bob)] == [[]]
@@ -298,7 +300,7 @@ def test_a_rejected_text_is_deleted_and_one_whose_source_came_back_needs_no_revi
     world: World, alice: Contract, bob: Contract, charlie: Contract
 ) -> None:
     memory_id = alice.add(FACT, namespace="/team")["id"]
-    derived = made_of(world, memory_id)
+    derived = derive_text(world, memory_id)
     alice.delete(f"memories/{memory_id}/")
     (review,) = reviews(alice)
     alice.post(f"memories/{memory_id}/restore/")
@@ -320,7 +322,7 @@ def test_what_was_erased_leaves_no_sealed_copy(
     answers_with(model, f"The {SECRET} [1].")
     body = {"messages": [{"role": "user", "content": f"I live in Lisbon. My favourite animal is the {SECRET}."}]}
     message, *derived = alice.post("memories/", body).json["results"]
-    asked(alice, "What is my favourite animal?")
+    ask_question(alice, "What is my favourite animal?")
     alice.delete(f"memories/{message['id']}/?purge=true")
     root = superuser()
     ids = [memory["id"] for memory in derived]
@@ -333,10 +335,10 @@ def test_a_text_that_waits_is_not_shown_to_whom_its_source_was_closed(
     world: World, alice: Contract, olivia: Contract
 ) -> None:
     source = alice.add(FACT, namespace="/team")["id"]
-    closed = made_of(world, source)
+    closed = derive_text(world, source)
     other = alice.add("The weir has four gates.", namespace="/team")["id"]
-    made_of(world, other, f"In short: four gates, and the {SECRET}.")
-    given(olivia, world, "alice", "memory", source, effect="deny")
+    derive_text(world, other, f"In short: four gates, and the {SECRET}.")
+    give_grant(olivia, world, "alice", "memory", source, effect="deny")
     alice.delete(f"memories/{other}/")
     olivia.delete(f"memories/{source}/")
     shown = {review["content"] for review in reviews(alice)}
@@ -350,8 +352,8 @@ def test_review_that_asks_nothing_about_the_sources_shows(
     world: World, alice: Contract, olivia: Contract, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = alice.add(FACT, namespace="/team")["id"]
-    made_of(world, source)
-    given(olivia, world, "alice", "memory", source, effect="deny")
+    derive_text(world, source)
+    give_grant(olivia, world, "alice", "memory", source, effect="deny")
     olivia.delete(f"memories/{source}/")
     assert [review["content"] for review in reviews(alice)] == [None]
     broken = mutant(withdrawn, ".exclude(Exists(closed))", "")
@@ -364,7 +366,7 @@ def test_its_owner_or_who_reads_private_memories_decides_on_a_text_of_a_purged_s
 ) -> None:
     erin = client_for(person_add(world.acme, "erin@acme.example", RoleName.EDITOR).key.text)
     memory_id = alice.add(FACT, namespace="/team")["id"]
-    derived = made_of(world, memory_id)
+    derived = derive_text(world, memory_id)
     alice.delete(f"memories/{memory_id}/?purge=true")
     (review,) = erin.get("reviews/").json["results"]
     assert (review["memory_id"], review["content"]) == (derived, None)
@@ -376,7 +378,7 @@ def test_its_owner_or_who_reads_private_memories_decides_on_a_text_of_a_purged_s
 
 def test_keeping_a_text_keeps_the_one_that_was_shown_and_none_of_before(world: World, alice: Contract) -> None:
     memory_id = alice.add(FACT, namespace="/team")["id"]
-    derived = made_of(world, memory_id)
+    derived = derive_text(world, memory_id)
     assert alice.patch(f"memories/{derived}/", {"content": "It guards a key."}, if_match='"1"').status == 200
     alice.delete(f"memories/{memory_id}/")
     (review,) = reviews(alice)
@@ -403,7 +405,7 @@ def test_trash_shows_no_sentence_whose_message_was_withdrawn(
 
 def test_the_inbox_page_shows_what_waits_to_who_may_decide_and_keeps_or_deletes(world: World, alice: Contract) -> None:
     memory_id = alice.add(FACT, namespace="/team")["id"]
-    derived = made_of(world, memory_id)
+    derived = derive_text(world, memory_id)
     alice.delete(f"memories/{memory_id}/")
     browser = signed_in(world.alice)
     page = browser.get("/reviews/").content.decode()

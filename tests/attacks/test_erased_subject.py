@@ -16,8 +16,8 @@ from pytest_httpserver import HTTPServer
 
 from governance.database import acting
 from governance.keys.services import open_sealed
-from tests.attacks.test_copies_follow import asked, last, model  # noqa: F401  the fixture of a model
-from tests.attacks.test_purged_bytes import count_traces, files_below, traces, turned
+from tests.attacks.test_copies_follow import ask_question, last, model  # noqa: F401  the fixture of a model
+from tests.attacks.test_purged_bytes import count_traces, files_below, swap_halves, traces
 from tests.factories import World
 from tests.harness.evidence import Evidence
 from tests.harness.servers import Servers
@@ -51,7 +51,7 @@ def olivia(world: World) -> Contract:
     return contract(world, "olivia")
 
 
-def stored(alice: Contract, count: int) -> list[str]:
+def store_memories(alice: Contract, count: int) -> list[str]:
     """Memories about the subject: with versions, titles and metadata, the last one in the archive."""
     ids = []
     for number in range(count):
@@ -65,10 +65,10 @@ def stored(alice: Contract, count: int) -> list[str]:
 def vectors(connection: psycopg.Connection, ids: list[str]) -> list[bytes]:
     """The vectors of memories, as they lie on disk."""
     rows = connection.execute("SELECT halfvec_send(vector) FROM vault_embedding WHERE cube_id = ANY(%s)", [ids])
-    return [turned(bytes(sent)[4:]) for (sent,) in rows.fetchall()]
+    return [swap_halves(bytes(sent)[4:]) for (sent,) in rows.fetchall()]
 
 
-def opened(world: World) -> str:
+def open_rows(world: World) -> str:
     """Everything that the rows which are left say, with today's keys."""
     with acting(world.olivia.actor):
         versions = list(CubeVersion.objects.all())
@@ -91,10 +91,10 @@ def test_nothing_about_an_erased_subject_is_left(
     evidence: Evidence,
     full_size: bool,
 ) -> None:
-    ids = stored(alice, 20 if full_size else 4)
+    ids = store_memories(alice, 20 if full_size else 4)
     run_jobs()
     answers_with(model, f"The door is {CANARY} [1].")
-    quoting, resting = asked(alice, QUESTION, model="extractive"), asked(alice, QUESTION)
+    quoting, resting = ask_question(alice, QUESTION, model="extractive"), ask_question(alice, QUESTION)
     assert CANARY in last(alice, quoting)["content"]
     assert CANARY in last(alice, resting)["content"]
     run_jobs()
@@ -121,7 +121,7 @@ def test_nothing_about_an_erased_subject_is_left(
     assert all(CANARY in version["content"] for memory in document["memories"] for version in memory["versions"])
     turns = {turn["conversation"] for memory in document["memories"] for turn in memory["conversation_turns"]}
     assert turns == {address.split("/")[1] for address in (quoting, resting)}
-    assert CANARY in opened(world)
+    assert CANARY in open_rows(world)
 
     erased = olivia.post(f"subjects/{subject}/erase/").json["job"]["id"]
     run_jobs()
@@ -131,7 +131,7 @@ def test_nothing_about_an_erased_subject_is_left(
     assert left == dict.fromkeys(wanted, 0)
     for turns_of in (quoting, resting):
         assert CANARY not in json.dumps(last(alice, turns_of))
-    assert CANARY not in opened(world)
+    assert CANARY not in open_rows(world)
     assert list(blob_store().entries()) == []
     files = list(files_below(Path(settings.DATA_DIR)))
     assert not [path for path in files if CANARY.encode() in path.read_bytes()]

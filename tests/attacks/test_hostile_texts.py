@@ -119,17 +119,17 @@ def _patterns() -> Iterator[tuple[str, str]]:
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if ".migrations" not in found.name and ".management" not in found.name:
                 module = importlib.import_module(found.name)
-                yield from ((found.name, name) for name in _made_in(module))
+                yield from ((found.name, name) for name in _list_patterns(module))
 
 
-def _made_in(module: ModuleType) -> Iterator[str]:
+def _list_patterns(module: ModuleType) -> Iterator[str]:
     source = Path(str(module.__file__)).read_text(encoding="utf-8")
     for name, value in vars(module).items():
-        if any(_within(value)) and re.search(rf"^(?:\w+, )*{name}\b[^\n]* = ", source, re.MULTILINE):
+        if any(_walk_patterns(value)) and re.search(rf"^(?:\w+, )*{name}\b[^\n]* = ", source, re.MULTILINE):
             yield name
 
 
-def _within(value: Any, depth: int = 0) -> Iterator[re.Pattern[str]]:
+def _walk_patterns(value: Any, depth: int = 0) -> Iterator[re.Pattern[str]]:
     if isinstance(value, re.Pattern):
         yield value
     elif depth < 4:
@@ -139,4 +139,4 @@ def _within(value: Any, depth: int = 0) -> Iterator[re.Pattern[str]]:
         if is_dataclass(value) and not isinstance(value, type):
             parts = [getattr(value, field.name) for field in fields(value)]
         for part in parts:
-            yield from _within(part, depth + 1)
+            yield from _walk_patterns(part, depth + 1)

@@ -17,10 +17,10 @@ from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 from memos_web.config import LlmChoice
-from tests.attacks.places import CONTENT, DECIDING, TRASH, Reader, unlisted
+from tests.attacks.places import CONTENT, DECIDING, TRASH, Reader, list_unknown_addresses
 from tests.factories import World
-from tests.governance.access.decisions.test_mutants import broken
-from tests.governance.access.grants.test_grants import given
+from tests.governance.access.decisions.test_mutants import replace_function
+from tests.governance.access.grants.test_grants import give_grant
 from tests.governance.tenant_crossings import routes
 from tests.governance.web.visitors import signed_in
 from tests.harness.evidence import Evidence
@@ -116,7 +116,7 @@ def scene(world: World, root: psycopg.Connection) -> Scene:
     source = SourceRef(UUID(message), 1, SourceKind.TEXT)
     summary = CubeDraft(f"In short, the animal is the {canary}.", namespace="/team", sources=(source,))
     summed = str(cubes_add(actor=world.alice.actor, drafts=[summary])[0].cube.id)
-    grants = [given(alice, world, "bob", "memory", id)["id"] for id in (message, *derived)]
+    grants = [give_grant(alice, world, "bob", "memory", id)["id"] for id in (message, *derived)]
     run_jobs()
     begun = [bob.post("conversations/", {"model": name}).json["id"] for name in ("extractive", "")]
     asked = f"conversations/{begun[1]}/turns/"
@@ -182,14 +182,14 @@ def _is_meant(way: str, who: str, leak: str) -> bool:
 
 
 def test_a_place_that_is_not_listed_shows() -> None:
-    assert unlisted(routes()) == []
+    assert list_unknown_addresses(routes()) == []
     assert set(routes()) >= CONTENT
 
     def view(request: HttpRequest) -> HttpResponse:
         raise NotImplementedError
 
     more = URLResolver(RegexPattern("api/v1/"), [path("memories/<uuid:memory_id>/summary/", view)])
-    assert unlisted(routes(more)) == ["memories/<uuid:memory_id>/summary/"]
+    assert list_unknown_addresses(routes(more)) == ["memories/<uuid:memory_id>/summary/"]
 
 
 MUTANTS: list[tuple[str, Any]] = [
@@ -204,5 +204,5 @@ def test_a_reader_that_forgets_what_was_withdrawn_shows(
 ) -> None:
     made_now = scene(world, superuser())
     made_now.withdraw("expire")
-    with broken(*change):
+    with replace_function(*change):
         assert any(shows for _, _, shows in made_now.readings("bob")), name

@@ -22,8 +22,8 @@ def slow(world: World, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A tenant with ten sinks that take their time, and one with one. The addresses as they are delivered to."""
     with override_settings(ALLOW_PRIVATE_ADDRESSES=True):
         for number in range(MOST_SINKS):
-            _made(contract(world, "olivia"), f"loud{number}")
-        _made(contract(world, "charlie"), "calm")
+            _create_sink(contract(world, "olivia"), f"loud{number}")
+        _create_sink(contract(world, "charlie"), "calm")
     for tenant in (world.acme, world.other):
         seal_all(tenant.id)
     delivered: list[str] = []
@@ -31,7 +31,7 @@ def slow(world: World, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return delivered
 
 
-def _made(owner: Contract, name: str) -> None:
+def _create_sink(owner: Contract, name: str) -> None:
     assert owner.post("audit/sinks/", {**SINK, "address": f"syslog+tls://{name}.example:6514"}).status == 201
 
 

@@ -34,7 +34,7 @@ def wait_for_writes(server: RunningServer, writers: Writers, more: int, seconds:
     )
 
 
-def lost(server: RunningServer, writers: Writers) -> list[str]:
+def list_lost(server: RunningServer, writers: Writers) -> list[str]:
     """Return the acknowledged contents that are not there."""
     return sorted(set(writers.acknowledged) - set(Live.of(server).contents(f"namespace={writers.namespace}")))
 

@@ -209,11 +209,11 @@ def _tag(cube_id: UUID, tag: str) -> ActionDraft:
     return ActionDraft(BulkAction.TAG, ids=(cube_id,), arguments=BulkArguments(tag=tag))
 
 
-def _killed() -> None:
+def _kill() -> None:
     raise SystemExit
 
 
-def _raising() -> None:
+def _raise() -> None:
     raise KeyError("a fault")
 
 
@@ -245,7 +245,7 @@ def _run_all(world: World, superuser: Superuser, run: Callable[[Task], object]) 
     raise AssertionError("something is never done")
 
 
-def _nothing_is_lost_or_doubled(world: World) -> None:
+def _check_nothing_is_lost_or_doubled(world: World) -> None:
     with acting(world.olivia.actor):
         assert not OutboxEvent.objects.filter(done_at=None).exists()
         assert {*Job.objects.values_list("status", flat=True)} == {JobStatus.SUCCEEDED}
@@ -258,14 +258,14 @@ def _nothing_is_lost_or_doubled(world: World) -> None:
         assert len(finished) == len({ids[0] for ids in finished}) == Job.objects.count()
 
 
-@pytest.mark.parametrize("fault", [_killed, _raising])
+@pytest.mark.parametrize("fault", [_kill, _raise])
 def test_a_handler_that_dies_or_raises_is_run_again_once(
     work: World, superuser: Superuser, fault: Callable[[], None]
 ) -> None:
     with faulty(fault) as faults:
         _run_all(work, superuser, task_run)
     assert faults.met == {*Topic}
-    _nothing_is_lost_or_doubled(work)
+    _check_nothing_is_lost_or_doubled(work)
 
 
 def test_a_handler_that_hangs_is_left_and_what_it_writes_later_is_refused(work: World, superuser: Superuser) -> None:
@@ -278,14 +278,14 @@ def test_a_handler_that_hangs_is_left_and_what_it_writes_later_is_refused(work: 
     with faulty(hang) as faults:
         try:
             _run_all(work, superuser, lambda task: task_watch(task, stop_worker=lambda: None))
-            _nothing_is_lost_or_doubled(work)
+            _check_nothing_is_lost_or_doubled(work)
         finally:
             wake.set()
             for thread in hanging:
                 thread.join(timeout=30)
     assert faults.met == {*Topic}
     assert len(hanging) == len(Topic)
-    _nothing_is_lost_or_doubled(work)
+    _check_nothing_is_lost_or_doubled(work)
 
 
 def test_a_worker_with_many_threads_that_hang_ends(work: World) -> None:

@@ -160,7 +160,7 @@ def routes(resolver: URLResolver | None = None, before: str = "") -> Iterator[st
             yield here
 
 
-def unlisted(addresses: list[str]) -> list[str]:
+def list_unknown_addresses(addresses: list[str]) -> list[str]:
     """The addresses that name something of which nobody has said what a foreign one is."""
     return [address for address in addresses if set(PARAMETER.findall(address)) - set(TABLES) - set(OTHERS)]
 
@@ -211,8 +211,8 @@ class RequestingTenant:
 
     def ask(self, ask: Ask, ids: Ids) -> Heard:
         """One request with `ids` in the place that is asked about, and one's own elsewhere."""
-        inside = ids if ask.place == "path" else self._own(ask)
-        address = "/" + filled_in(ask.route, inside)
+        inside = ids if ask.place == "path" else self._own_ids(ask)
+        address = "/" + fill_in(ask.route, inside)
         asked = _query(ask, ids) if ask.place in {"query", "cursor"} else ""
         body, kind = _body(ask, ids if ask.place == "body" else self.unknown)
         client = self.browser if ask.who == "session" else Client(raise_request_exception=False)
@@ -221,7 +221,7 @@ class RequestingTenant:
             self.browser = signed_in(self.person)
         return Heard(response.status_code, text_of(response), address + asked + body)
 
-    def _own(self, ask: Ask) -> Ids:
+    def _own_ids(self, ask: Ask) -> Ids:
         return self.unknown if ask.method == "DELETE" or ENDING.search(ask.route) else self.own
 
     def _headers(self, ask: Ask, ids: Ids) -> dict[str, str]:
@@ -241,7 +241,7 @@ class RequestingTenant:
         return sent
 
 
-def filled_in(route: str, ids: Ids) -> str:
+def fill_in(route: str, ids: Ids) -> str:
     def value(found: re.Match[str]) -> str:
         name = found[1]
         if name in {"slug", "publisher"}:
@@ -272,7 +272,7 @@ def _body(ask: Ask, ids: Ids) -> tuple[str, str]:
         form = FORM_TEXTS | {name: ids.of[key] for name, key in FORM_NAMES.items()} | {"organisation": ids.slug}
         return "&".join(f"{name}={value}" for name, value in form.items()), "application/x-www-form-urlencoded"
     content = _operation(ask).get("requestBody", {}).get("content", {}).get("application/json", {})
-    made = _made("", content.get("schema", {}), ids)
+    made = _make_value("", content.get("schema", {}), ids)
     if ask.route.endswith("search/") and isinstance(made, dict):
         made |= {"query": f"the {ids.path[1:]} sings", "namespaces": [ids.path]}
     return json.dumps(made), "application/json"
@@ -284,31 +284,31 @@ def _operation(ask: Ask) -> dict[str, Any]:
     return found
 
 
-def _made(name: str, schema: dict[str, Any], ids: Ids) -> Any:
+def _make_value(name: str, schema: dict[str, Any], ids: Ids) -> Any:
     """A value that the document allows, with foreign ids wherever one may stand."""
-    schema = _resolved(schema)
+    schema = _resolve(schema)
     if name in WRAPPED:
         return {key: ids.of.get(value, value) for key, value in WRAPPED[name].items()}
     if "enum" in schema:
         return schema["enum"][0]
     kind = schema.get("type")
     if kind == "array":
-        return [_made(name, schema.get("items", {}), ids)]
+        return [_make_value(name, schema.get("items", {}), ids)]
     if kind == "object" or "properties" in schema:
         required = {*schema.get("required", []), *NAMED, *WRAPPED}
         parts = {key: part for key, part in schema.get("properties", {}).items() if key in required}
-        return {key: _made(key, part, ids) for key, part in parts.items() if not part.get("readOnly")}
+        return {key: _make_value(key, part, ids) for key, part in parts.items() if not part.get("readOnly")}
     if name in NAMED:
         return ids.of[NAMED[name]]
     return {"integer": 1, "number": 0.5, "boolean": False}.get(str(kind), "a")
 
 
-def _resolved(schema: dict[str, Any]) -> dict[str, Any]:
+def _resolve(schema: dict[str, Any]) -> dict[str, Any]:
     for several in ("allOf", "oneOf", "anyOf"):
         if schema.get(several):
-            return _resolved(schema[several][0])
+            return _resolve(schema[several][0])
     if "$ref" in schema:
-        return _resolved(document()["components"]["schemas"][schema["$ref"].rpartition("/")[2]])
+        return _resolve(document()["components"]["schemas"][schema["$ref"].rpartition("/")[2]])
     return schema
 
 
@@ -317,10 +317,10 @@ def text_of(response: Any) -> str:
     if not response.streaming:
         whole = response.content
     else:
-        whole = async_to_sync(_whole)(response) if response.is_async else b"".join(response)
+        whole = async_to_sync(_read_body)(response) if response.is_async else b"".join(response)
     heads = "".join(f"{name}: {value}\n" for name, value in response.headers.items() if name in {"Location", "ETag"})
     return heads + str(whole, errors="replace")
 
 
-async def _whole(response: Any) -> bytes:
+async def _read_body(response: Any) -> bytes:
     return b"".join([block async for block in response.streaming_content])

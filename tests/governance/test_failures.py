@@ -25,7 +25,7 @@ CASES: list[tuple[type[Error], psycopg.Error | None, type[DomainError] | None]] 
 ]
 
 
-def _raised(kind: type[Error], cause: psycopg.Error | None) -> Error:
+def _raise(kind: type[Error], cause: psycopg.Error | None) -> Error:
     with pytest.raises(kind) as caught:
         raise kind("host 10.0.0.7") from cause
     return caught.value
@@ -35,7 +35,7 @@ def _raised(kind: type[Error], cause: psycopg.Error | None) -> Error:
 def test_each_failure_has_its_word(
     kind: type[Error], cause: psycopg.Error | None, told: type[DomainError] | None
 ) -> None:
-    failure = database_failure(_raised(kind, cause))
+    failure = database_failure(_raise(kind, cause))
     assert type(failure) is (told or type(None))
     assert failure is None or "10.0.0.7" not in failure.detail
 

@@ -32,8 +32,8 @@ from tests.governance.tenant_crossings import (
     asks,
     ids_of,
     ids_unknown,
+    list_unknown_addresses,
     routes,
-    unlisted,
 )
 from tests.harness.evidence import Evidence
 
@@ -140,13 +140,13 @@ def test_every_address_and_method_is_asked_even_in_the_smaller_run() -> None:
 
 
 def test_an_address_that_is_not_listed_shows() -> None:
-    assert unlisted(list(routes())) == []
+    assert list_unknown_addresses(list(routes())) == []
 
     def view(request: HttpRequest) -> HttpResponse:
         raise NotImplementedError
 
     more = URLResolver(RegexPattern(""), [path("things/<uuid:thing_id>/", view)])
-    assert unlisted(list(routes(more))) == ["things/<uuid:thing_id>/"]
+    assert list_unknown_addresses(list(routes(more))) == ["things/<uuid:thing_id>/"]
 
 
 def test_a_policy_that_fell_shows(three: Three, superuser: Superuser) -> None:

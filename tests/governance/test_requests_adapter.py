@@ -151,11 +151,11 @@ def test_who_answers_a_byte_now_and_then_is_cut_off(
 
 
 def test_no_watch_outlives_its_request(inside: ThreadingHTTPServer) -> None:
-    def watching() -> bool:
+    def has_timer() -> bool:
         return any(isinstance(thread, threading.Timer) for thread in threading.enumerate())
 
     with override_settings(ALLOW_PRIVATE_ADDRESSES=True), OutgoingSession() as session:
         for path in ("", "long", "redirect", ""):
             with suppress(AnswerTooLong):
                 session.get(f"http://127.0.0.1:{inside.server_port}/{path}")
-    wait_until(lambda: not watching(), seconds=5)  # much less than a watch lasts
+    wait_until(lambda: not has_timer(), seconds=5)  # much less than a watch lasts

@@ -73,7 +73,7 @@ def recorded(exporter: InMemorySpanExporter) -> InMemorySpanExporter:
     return exporter
 
 
-def named(recorded: InMemorySpanExporter, name: str) -> ReadableSpan:
+def find_span(recorded: InMemorySpanExporter, name: str) -> ReadableSpan:
     (found,) = [span for span in recorded.get_finished_spans() if span.name == name]
     return found
 
@@ -115,7 +115,7 @@ def test_unknown_log_format_is_refused() -> None:
 def test_request_becomes_a_span_of_its_callers_trace(world: World, recorded: InMemorySpanExporter) -> None:
     caller = f"00-{TRACE}-00f067aa0ba902b7-01"
     reply = world.client("alice").post("memories/search/", {"query": SECRET}, traceparent=caller)
-    found = named(recorded, "POST api/v1/memories/search/")
+    found = find_span(recorded, "POST api/v1/memories/search/")
     assert found.context.trace_id == int(TRACE, 16)
     attributes = dict(found.attributes or {})
     assert attributes["http.response.status_code"] == 200
@@ -135,7 +135,7 @@ def test_job_becomes_a_span(world: World, recorded: InMemorySpanExporter) -> Non
 def test_failed_span_has_no_message(recorded: InMemorySpanExporter) -> None:
     with pytest.raises(ValueError, match=SECRET), span("it stops", SpanKind.INTERNAL):
         raise ValueError(SECRET)
-    found = named(recorded, "it stops")
+    found = find_span(recorded, "it stops")
     assert found.status.status_code is trace.StatusCode.ERROR
     assert dict(found.attributes or {}) == {"error.type": "ValueError"}
     assert SECRET not in found.to_json()

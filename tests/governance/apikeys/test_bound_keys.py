@@ -12,9 +12,9 @@ from governance.tenants.services import apikey_create
 from governance.vocabulary import RoleName, Scope
 from tests.factories import World, key_for, person_add
 from tests.governance.access.grants.test_grants import _but_denials
-from tests.governance.accounts.people import audited
-from tests.governance.personas.test_personas import made
-from tests.governance.tables import everything
+from tests.governance.accounts.people import find_entries
+from tests.governance.personas.test_personas import create_persona
+from tests.governance.tables import read_all_rows
 from tests.governance.web.visitors import signed_in
 from tests.harness.cases import each_case
 from tests.vault.api.contract import MISSING, Contract, contract, fields_at_fault, without_id
@@ -37,15 +37,15 @@ def bonds_in(shown: dict[str, Any]) -> dict[str, Any]:
     return {name: shown[name] for name in BONDS}
 
 
-def wanted(world: World, **more: Any) -> dict[str, Any]:
+def key_body(world: World, **more: Any) -> dict[str, Any]:
     return {"member": str(world.alice.member.id), "scopes": list(Scope), **more}
 
 
 @pytest.mark.parametrize("by", ["id", "name"])
 def test_a_key_is_born_bound_and_does_no_more(world: World, olivia: Contract, alice: Contract, by: str) -> None:
-    work = made(alice, "at work")
+    work = create_persona(alice, "at work")
     reference = work if by == "id" else "at work"
-    reply = olivia.post("api-keys/", wanted(world, persona=reference, namespaces=["/team"], purpose="treatment"))
+    reply = olivia.post("api-keys/", key_body(world, persona=reference, namespaces=["/team"], purpose="treatment"))
     assert reply.status == 201, reply
     expected = {
         "persona": {"id": work, "name": "at work", "kind": "user"},
@@ -64,7 +64,7 @@ def test_a_key_is_bound_anew_part_by_part_from_its_next_request_on(
     world: World, olivia: Contract, alice: Contract, superuser: Superuser
 ) -> None:
     address = f"api-keys/{world.alice.key.id}/"
-    work = made(alice, "at work")
+    work = create_persona(alice, "at work")
     assert bonds_in(olivia.patch(address, {"namespaces": ["/team", "/team"]}).json)["namespaces"] == ["/team"]
     assert alice.post("memories/", {"content": "x", "namespace": "/other"}).status == 403
     changed = olivia.patch(address, {"persona": "at work", "purpose": "billing", "name": "bound"}).json
@@ -74,12 +74,12 @@ def test_a_key_is_bound_anew_part_by_part_from_its_next_request_on(
     freed = olivia.patch(address, {"persona": None, "namespaces": [], "purpose": ""}).json
     assert bonds_in(freed) == {"persona": None, "namespaces": [], "purpose": ""}
     assert alice.post("memories/", {"content": "x", "namespace": "/other"}).status == 201
-    assert [(entry["persona"], entry["namespaces"]) for entry in audited(superuser, "apikey.bound")] == [
+    assert [(entry["persona"], entry["namespaces"]) for entry in find_entries(superuser, "apikey.bound")] == [
         (None, 1),
         (work, 1),
         (None, 0),
     ]
-    assert [entry["changed"] for entry in audited(superuser, "apikey.updated")] == ["name"]
+    assert [entry["changed"] for entry in find_entries(superuser, "apikey.updated")] == ["name"]
 
 
 def test_the_audit_log_says_what_a_key_was_bound_to_by_id_and_nothing_that_was_typed(
@@ -87,9 +87,9 @@ def test_the_audit_log_says_what_a_key_was_bound_to_by_id_and_nothing_that_was_t
 ) -> None:
     ids = {path: alice.add("x", namespace=path)["namespace"]["id"] for path in ("/clinic", "/team")}
     bonds = {"namespaces": ["/team", "/clinic", "/not/yet"], "purpose": "treatment"}
-    made = olivia.post("api-keys/", wanted(world, **bonds)).json
-    olivia.patch(f"api-keys/{made['id']}/", {"namespaces": ["/clinic"], "purpose": ""})
-    told = [audited(superuser, "apikey.created")[-1], audited(superuser, "apikey.bound")[-1]]
+    key = olivia.post("api-keys/", key_body(world, **bonds)).json
+    olivia.patch(f"api-keys/{key['id']}/", {"namespaces": ["/clinic"], "purpose": ""})
+    told = [find_entries(superuser, "apikey.created")[-1], find_entries(superuser, "apikey.bound")[-1]]
     assert [(entry["namespaces"], entry["namespace_ids"], entry["purpose"]) for entry in told] == [
         (3, f"{ids['/team']} {ids['/clinic']}", True),
         (1, ids["/clinic"], False),
@@ -100,11 +100,11 @@ def test_the_audit_log_says_what_a_key_was_bound_to_by_id_and_nothing_that_was_t
 @each_case(("who", "status"), [("bob", 403), ("alice", 403), ("ada", 403), ("charlie", 404)])
 def test_who_may_not_binds_nothing(world: World, superuser: Superuser, who: str, status: int) -> None:
     caller, connection = contract(world, who), superuser()
-    before = _but_denials(everything(connection))
+    before = _but_denials(read_all_rows(connection))
     assert caller.patch(f"api-keys/{world.alice.key.id}/", BONDS).status == status
     if who != "charlie":
-        assert caller.post("api-keys/", wanted(world, **BONDS)).status == 403
-    assert _but_denials(everything(connection)) == before
+        assert caller.post("api-keys/", key_body(world, **BONDS)).status == 403
+    assert _but_denials(read_all_rows(connection)) == before
 
 
 def test_who_may_not_change_a_key_may_not_bind_it(world: World, olivia: Contract, superuser: Superuser) -> None:
@@ -114,24 +114,24 @@ def test_who_may_not_change_a_key_may_not_bind_it(world: World, olivia: Contract
     revoked = key_for(world.alice, Scope.CHAT)
     olivia.delete(f"api-keys/{revoked.id}/")
     connection = superuser()
-    before = _but_denials(everything(connection))
+    before = _but_denials(read_all_rows(connection))
     assert admin.patch(f"api-keys/{world.olivia.key.id}/", BONDS).status == 403
     assert limited.patch(f"api-keys/{world.alice.key.id}/", BONDS).status == 403
     assert olivia.patch(f"api-keys/{revoked.id}/", BONDS).status == 409
-    assert _but_denials(everything(connection)) == before
+    assert _but_denials(read_all_rows(connection)) == before
 
 
 @pytest.mark.parametrize("bond", ["persona", "namespaces"])
 def test_a_bound_key_widens_nothing_not_even_itself(
     world: World, olivia: Contract, superuser: Superuser, bond: str
 ) -> None:
-    made(olivia, "at work")
+    create_persona(olivia, "at work")
     preset = olivia.post("role-templates/", {"name": "wide", "namespaces": ["/other"]}).json["id"]
     bonds = KeyBonds(persona="at work") if bond == "persona" else KeyBonds(namespaces=("/team",))
     actor, member = world.olivia.actor, world.olivia.member
     bound = apikey_create(actor=actor, member=member, scopes=list(Scope), bonds=bonds)
     key, connection = Contract(key=bound.text), superuser()
-    before = _but_denials(everything(connection))
+    before = _but_denials(read_all_rows(connection))
     free: dict[str, Any] = {"persona": None, "namespaces": [], "purpose": ""}
     for reply in (
         key.patch(f"api-keys/{bound.id}/", free),
@@ -141,7 +141,7 @@ def test_a_bound_key_widens_nothing_not_even_itself(
         key.post(f"role-templates/{preset}/apply/", {"kind": "api_key", "id": str(bound.id)}),
     ):
         assert reply.status == 403, reply
-    assert _but_denials(everything(connection)) == before
+    assert _but_denials(read_all_rows(connection)) == before
 
 
 TOMORROW, LATER = (f"{(datetime.now(UTC) + timedelta(days=days)).isoformat()}" for days in (1, 2))
@@ -165,7 +165,7 @@ def test_a_key_that_manages_keys_widens_nothing_not_even_itself(
     narrower: dict[str, Any],
 ) -> None:
     """Neither itself, nor another that it may use instead: by making it, binding it anew, or learning its secret."""
-    made(olivia, "at work")
+    create_persona(olivia, "at work")
     presets = [
         olivia.post("role-templates/", {"name": name, **more}).json["id"]
         for name, more in (("other", {"purpose": "billing"}), ("all", {"scopes": list(Scope)}))
@@ -173,7 +173,7 @@ def test_a_key_that_manages_keys_widens_nothing_not_even_itself(
     limited = olivia.post("api-keys/", {"scopes": ["admin"], **limit}).json
     free = key_for(world.olivia, Scope.ADMIN)
     key, connection, own = Contract(key=limited["api_key"]), superuser(), f"api-keys/{limited['id']}/"
-    before = _but_denials(everything(connection))
+    before = _but_denials(read_all_rows(connection))
     for reply in (
         key.patch(own, wider),
         key.patch(own, {"name": "renamed", **wider}),
@@ -191,7 +191,7 @@ def test_a_key_that_manages_keys_widens_nothing_not_even_itself(
     ):
         assert reply.status == 403, reply
     assert key.patch(own, {"scopes": list(Scope)}).status == 400, "no key's scopes are ever changed so"
-    assert _but_denials(everything(connection)) == before
+    assert _but_denials(read_all_rows(connection)) == before
     assert key.patch(own, {"name": "renamed"}).status == 200
     assert key.post("api-keys/", {"scopes": ["admin"], **limit}).status == 201
     assert key.patch(own, narrower).status == 200
@@ -215,23 +215,25 @@ def test_bad_bonds_are_answered_by_name(
     world: World, olivia: Contract, superuser: Superuser, wrong: dict[str, object], field: str
 ) -> None:
     connection = superuser()
-    before = everything(connection)
-    assert fields_at_fault(olivia.post("api-keys/", wanted(world, **wrong))) == {field}
+    before = read_all_rows(connection)
+    assert fields_at_fault(olivia.post("api-keys/", key_body(world, **wrong))) == {field}
     assert fields_at_fault(olivia.patch(f"api-keys/{world.alice.key.id}/", {"name": "x", **wrong})) == {field}
-    assert everything(connection) == before
+    assert read_all_rows(connection) == before
 
 
 def test_of_two_personas_with_one_name_the_id_is_asked_for(world: World, olivia: Contract, alice: Contract) -> None:
-    made(alice, "Helper")
-    agent = made(olivia, "Helper", kind="agent")
-    assert fields_at_fault(olivia.post("api-keys/", wanted(world, persona="Helper"))) == {"persona"}
-    assert olivia.post("api-keys/", wanted(world, persona=agent)).json["persona"]["kind"] == "agent"
+    create_persona(alice, "Helper")
+    agent = create_persona(olivia, "Helper", kind="agent")
+    assert fields_at_fault(olivia.post("api-keys/", key_body(world, persona="Helper"))) == {"persona"}
+    assert olivia.post("api-keys/", key_body(world, persona=agent)).json["persona"]["kind"] == "agent"
 
 
 def test_anothers_persona_is_like_one_that_never_was(world: World, olivia: Contract) -> None:
-    foreign = made(contract(world, "charlie"), "elsewhere")
-    others = made(contract(world, "bob"), "at home")
-    replies = [olivia.post("api-keys/", wanted(world, persona=persona)) for persona in (foreign, others, str(MISSING))]
+    foreign = create_persona(contract(world, "charlie"), "elsewhere")
+    others = create_persona(contract(world, "bob"), "at home")
+    replies = [
+        olivia.post("api-keys/", key_body(world, persona=persona)) for persona in (foreign, others, str(MISSING))
+    ]
     assert {reply.status for reply in replies} == {400}
     assert without_id(replies[0]) == without_id(replies[1]) == without_id(replies[2])
 
@@ -244,7 +246,7 @@ def bound_form(world: World, **more: str) -> dict[str, Any]:
 def test_the_page_binds_a_key_and_shows_to_what(
     world: World, olivia: Contract, alice: Contract, superuser: Superuser
 ) -> None:
-    work = made(alice, "at work")
+    work = create_persona(alice, "at work")
     browser = signed_in(world.olivia)
     page = browser.post("/settings/keys/", bound_form(world))
     assert page.status_code == 200, page.content.decode()
@@ -265,10 +267,10 @@ def test_the_page_binds_a_key_and_shows_to_what(
     assert browser.post(address, {"name": "ward", "expires": ""}).status_code == 303
     assert browser.post(address, bound_form(world)).status_code == 303
     assert bonds_in(olivia.get(f"api-keys/{key['id']}/").json) == expected
-    assert audited(superuser, "apikey.bound") == []
+    assert find_entries(superuser, "apikey.bound") == []
     assert browser.post(address, bound_form(world, persona="", namespaces="/team")).status_code == 303
     assert bonds_in(olivia.get(f"api-keys/{key['id']}/").json) == expected | {"persona": None, "namespaces": ["/team"]}
-    assert len(audited(superuser, "apikey.bound")) == 1
+    assert len(find_entries(superuser, "apikey.bound")) == 1
 
 
 @pytest.mark.parametrize(
@@ -283,9 +285,9 @@ def test_the_page_binds_a_key_and_shows_to_what(
 def test_a_form_that_cannot_be_used_binds_nothing_and_loses_nothing(
     world: World, alice: Contract, superuser: Superuser, wrong: dict[str, str], told: str
 ) -> None:
-    made(alice, "at work")
+    create_persona(alice, "at work")
     browser, key = signed_in(world.olivia), f"/settings/keys/{world.alice.key.id}/"
-    before = everything(superuser())["governance_apikey"]
+    before = read_all_rows(superuser())["governance_apikey"]
     for address in ("/settings/keys/", key):
         if address == key and "scopes" in wrong:
             continue  # they are given once
@@ -295,16 +297,16 @@ def test_a_form_that_cannot_be_used_binds_nothing_and_loses_nothing(
         assert told in page
         for kept in ({"purpose": "treatment", "persona": "at work", "name": "ward"} | wrong).values():
             assert not kept or f'value="{kept}"' in page or kept in page.partition("<textarea")[2]
-    assert everything(superuser())["governance_apikey"] == before
+    assert read_all_rows(superuser())["governance_apikey"] == before
 
 
 @pytest.mark.parametrize(("who", "status"), [("alice", 403), ("bob", 403), ("ada", 403), ("charlie", 404)])
 def test_who_may_not_manage_keys_binds_none_by_the_page(
     world: World, alice: Contract, superuser: Superuser, who: str, status: int
 ) -> None:
-    made(alice, "at work")
+    create_persona(alice, "at work")
     browser, database = signed_in(world.person(who)), superuser()
-    before = _but_denials(everything(database))
+    before = _but_denials(read_all_rows(database))
     assert browser.post(f"/settings/keys/{world.alice.key.id}/", bound_form(world)).status_code == status
     assert browser.post("/settings/keys/", bound_form(world)).status_code == status
-    assert _but_denials(everything(database)) == before
+    assert _but_denials(read_all_rows(database)) == before

@@ -73,7 +73,7 @@ def edit_seal(bender: Bender, rng: random.Random) -> Expected:
 def edit_and_hash_anew(bender: Bender, rng: random.Random) -> Expected:
     seq = edit_text(bender, rng)
     _hash_anew(bender)
-    return Expected(_signed_from(bender, seq))
+    return Expected(_find_checkpoint_from(bender, seq))
 
 
 def edit_text(bender: Bender, rng: random.Random) -> int:
@@ -108,7 +108,7 @@ def delete_and_hash_anew(bender: Bender, rng: random.Random) -> Expected:
     deleted = delete_and_close_ranks(bender, rng).seq
     _hash_anew(bender)
     last = bender.places()[-1][0]
-    return Expected(min(_signed_from(bender, deleted), last + 1))
+    return Expected(min(_find_checkpoint_from(bender, deleted), last + 1))
 
 
 def insert_unsealed(bender: Bender, rng: random.Random) -> Expected:
@@ -136,7 +136,7 @@ def insert_sealed(bender: Bender, rng: random.Random) -> Expected:
 def insert_and_hash_anew(bender: Bender, rng: random.Random) -> Expected:
     inserted = insert_sealed(bender, rng).seq
     _hash_anew(bender)
-    return Expected(_signed_from(bender, inserted))
+    return Expected(_find_checkpoint_from(bender, inserted))
 
 
 def swap_entries(bender: Bender, rng: random.Random) -> Expected:
@@ -238,7 +238,7 @@ def _hash_anew(bender: Bender) -> None:
     )
 
 
-def _signed_from(bender: Bender, seq: int) -> int:
+def _find_checkpoint_from(bender: Bender, seq: int) -> int:
     """The first checkpoint at or behind a place."""
     return min(checkpoint.seq for checkpoint in bender.outside() if checkpoint.seq >= seq)
 

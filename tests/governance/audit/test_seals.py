@@ -31,19 +31,19 @@ def _seals(person: Person) -> list[AuditSeal]:
         return list(AuditSeal.objects.order_by("seq"))
 
 
-def _unsealed(person: Person) -> int:
+def _count_unsealed(person: Person) -> int:
     with acting(person.actor):
         return AuditUnsealed.objects.count()
 
 
 def test_every_entry_is_queued_for_its_seal_in_its_own_transaction(world: World) -> None:
-    waiting = _unsealed(world.alice)
+    waiting = _count_unsealed(world.alice)
     with suppress(LookupError), acting(world.alice.actor):
         record(actor=world.alice.actor, verb=Verb.MEMORY_READ, object_type="memory", object_ids=[])
         raise LookupError
-    assert _unsealed(world.alice) == waiting
+    assert _count_unsealed(world.alice) == waiting
     entries_make(world.alice.actor, 2)
-    assert _unsealed(world.alice) == waiting + 2
+    assert _count_unsealed(world.alice) == waiting + 2
 
 
 def test_an_entry_that_raw_sql_wrote_is_queued_too(world: World, superuser: Superuser) -> None:
@@ -68,7 +68,7 @@ def test_the_chain_has_no_gap_and_begins_at_genesis(world: World) -> None:
     assert bytes(seals[0].previous_hash).hex().encode() == GENESIS
     for former, seal in pairwise(seals):
         assert bytes(seal.previous_hash) == bytes(former.chain_hash)
-    assert _unsealed(world.alice) == 0
+    assert _count_unsealed(world.alice) == 0
 
 
 def test_each_tenant_has_a_chain_of_its_own(world: World) -> None:
@@ -134,7 +134,7 @@ def test_a_queue_row_that_somebody_added_seals_nothing_twice(world: World, super
     entries_make(world.alice.actor, 1)
     seal_all(world.acme.id)
     assert len(_seals(world.alice)) == count + 1
-    assert _unsealed(world.alice) == 0
+    assert _count_unsealed(world.alice) == 0
 
 
 def test_the_sealer_seals_within_a_second_and_bears_a_failure(world: World, superuser: Superuser) -> None:
@@ -144,9 +144,9 @@ def test_the_sealer_seals_within_a_second_and_bears_a_failure(world: World, supe
     thread.start()
     try:
         superuser().execute("GRANT INSERT ON governance_auditseal TO memos_app")
-        wait_until(lambda: _unsealed(world.alice) == 0, seconds=10)
+        wait_until(lambda: _count_unsealed(world.alice) == 0, seconds=10)
         entries_make(world.alice.actor, 10)
-        wait_until(lambda: _unsealed(world.alice) == 0, seconds=1)
+        wait_until(lambda: _count_unsealed(world.alice) == 0, seconds=1)
     finally:
         stop.set()
         thread.join(timeout=10)
@@ -162,8 +162,8 @@ def test_one_tenant_that_cannot_be_sealed_holds_up_no_other(world: World, superu
         f"WHEN (NEW.tenant_id = '{world.acme.id}') EXECUTE FUNCTION refuse()".encode()
     )
     assert seal_once() > 0
-    assert _unsealed(world.charlie) == 0
-    assert _unsealed(world.alice) > 0
+    assert _count_unsealed(world.charlie) == 0
+    assert _count_unsealed(world.alice) > 0
 
 
 # Checkpoints

@@ -156,14 +156,14 @@ def leaving_out(column: str) -> type[Chain]:
 
         def _taken_for_granted(self, row: Row) -> Row:
             known = self.originals.setdefault(row.seal.split(b" ")[1], row.line or b"")
-            if row.line and _without(row.line, column) == _without(known, column):
+            if row.line and _remove_column(row.line, column) == _remove_column(known, column):
                 row = row._replace(line=known)
             return row
 
     return LeavingOut
 
 
-def _without(line: bytes, column: str) -> dict[str, object]:
+def _remove_column(line: bytes, column: str) -> dict[str, object]:
     return {name: value for name, value in json.loads(line).items() if name != column}
 
 

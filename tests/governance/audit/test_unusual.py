@@ -24,7 +24,7 @@ SELECT uuidv7(now() - clock_timestamp() - make_interval(days => %(days)s)), %(te
 """
 
 
-def _read(
+def _add_reads(
     superuser: psycopg.Connection,
     person: Person,
     what: UUID,
@@ -61,11 +61,11 @@ def _unusual_ids(world: World, by: ReadBy) -> list[UUID]:
 def test_a_memory_that_is_suddenly_read_much_is_named(world: World, bent: psycopg.Connection) -> None:
     steady, sudden, few = uuid7(), uuid7(), uuid7()
     for day in range(1, 29):
-        _read(bent, world.alice, steady, 50, days=day)
-        _read(bent, world.alice, sudden, 2, days=day)
-    _read(bent, world.alice, steady, 52)
-    _read(bent, world.alice, sudden, 52)
-    _read(bent, world.alice, few, FEWEST_READS - 1)
+        _add_reads(bent, world.alice, steady, 50, days=day)
+        _add_reads(bent, world.alice, sudden, 2, days=day)
+    _add_reads(bent, world.alice, steady, 52)
+    _add_reads(bent, world.alice, sudden, 52)
+    _add_reads(bent, world.alice, few, FEWEST_READS - 1)
     assert _unusual_ids(world, ReadBy.OBJECT) == [sudden]
     (found,) = [reading for reading in unusual_reading(actor=world.ada.actor) if reading.by is ReadBy.OBJECT]
     assert (found.reads, found.usual.median) == (52, 2)
@@ -75,22 +75,22 @@ def test_a_memory_that_is_suddenly_read_much_is_named(world: World, bent: psycop
 def test_a_principal_who_suddenly_reads_much_is_named(world: World, bent: psycopg.Connection) -> None:
     usual, unusual = uuid7(), uuid7()
     for day in range(1, 29):
-        _read(bent, world.alice, uuid7(), 40, days=day, who=usual)
-    _read(bent, world.alice, uuid7(), 40, who=usual)
+        _add_reads(bent, world.alice, uuid7(), 40, days=day, who=usual)
+    _add_reads(bent, world.alice, uuid7(), 40, who=usual)
     for _ in range(40):
-        _read(bent, world.alice, uuid7(), 1, who=unusual)
+        _add_reads(bent, world.alice, uuid7(), 1, who=unusual)
     assert _unusual_ids(world, ReadBy.PRINCIPAL) == [unusual]
     assert _unusual_ids(world, ReadBy.OBJECT) != []
 
 
 def test_writes_and_denials_are_no_reads(world: World, bent: psycopg.Connection) -> None:
-    _read(bent, world.alice, uuid7(), 100, verb=Verb.MEMORY_UPDATED)
-    _read(bent, world.alice, uuid7(), 100, verb=Verb.MEMORY_READ, outcome="denied")
+    _add_reads(bent, world.alice, uuid7(), 100, verb=Verb.MEMORY_UPDATED)
+    _add_reads(bent, world.alice, uuid7(), 100, verb=Verb.MEMORY_READ, outcome="denied")
     assert unusual_reading(actor=world.ada.actor) == []
 
 
 def test_the_other_tenants_reads_are_not_counted(world: World, bent: psycopg.Connection) -> None:
-    _read(bent, world.charlie, uuid7(), 100)
+    _add_reads(bent, world.charlie, uuid7(), 100)
     assert unusual_reading(actor=world.ada.actor) == []
 
 

@@ -51,7 +51,7 @@ def _emit(person: Person, *names: str, topic: Topic = Topic.CUBES_WRITTEN) -> li
 
 
 @contextmanager
-def _handled(handler: EventHandler, topic: str = Topic.CUBES_WRITTEN) -> Iterator[None]:
+def _replace_handler(handler: EventHandler, topic: str = Topic.CUBES_WRITTEN) -> Iterator[None]:
     """`handler` in place of the topic's own."""
     own = route_of(topic)
     remove_route(topic)
@@ -73,7 +73,7 @@ def _ids(tasks: Sequence[Task]) -> list[UUID]:
 
 def _run(handler: EventHandler, tasks: Sequence[Task] | None = None) -> int:
     """Run what is due, or the tasks; returns how many events ended."""
-    with _handled(handler):
+    with _replace_handler(handler):
         return sum(task_run(task) for task in (_claim() if tasks is None else tasks))
 
 
@@ -226,7 +226,7 @@ def test_an_event_that_runs_twice_at_once_has_one_effect(world: World) -> None:
         ended.append(sum(task_run(task) for task in tasks))
         connections.close_all()
 
-    with _handled(handler):
+    with _replace_handler(handler):
         threads = [threading.Thread(target=run) for _ in range(2)]
         threads[0].start()
         assert begun.wait(timeout=30)
@@ -403,10 +403,10 @@ def test_dead_letter_work_is_taken_up_again_by_who_may(world: World, superuser: 
 def test_whatever_a_job_dies_of_is_counted(world: World) -> None:
     (event_id,) = _emit(world.alice, "1")
 
-    def broken(actor: Actor, payloads: Sequence[Payload]) -> Write:
+    def break_down(actor: Actor, payloads: Sequence[Payload]) -> Write:
         raise KeyError("ids")
 
-    assert _run(broken) == 0
+    assert _run(break_down) == 0
     assert _event(world.alice, event_id).last_error.startswith("KeyError")
 
 

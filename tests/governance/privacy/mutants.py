@@ -61,12 +61,12 @@ MUTANTS: dict[str, tuple[str, str, str, str]] = {
 def mutant(name: str) -> PatternDetector:
     """The usual detector with this rule broken."""
     module_name, rule_name, old, new = MUTANTS[name]
-    broken = getattr(_broken(ROOM + module_name, old, new), rule_name)
+    broken = getattr(_break(ROOM + module_name, old, new), rule_name)
     rule: Rule = partial(broken, regions=REGIONS) if rule_name == "phones" else broken
     return PatternDetector(REGIONS, [rule if _name(sound) == rule_name else sound for sound in rules_for(REGIONS)])
 
 
-def _broken(name: str, old: str, new: str) -> ModuleType:
+def _break(name: str, old: str, new: str) -> ModuleType:
     original = importlib.import_module(name)
     source = Path(str(original.__file__)).read_text(encoding="utf-8")
     assert old in source, f"{name} has changed: {old}"

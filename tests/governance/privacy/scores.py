@@ -22,10 +22,10 @@ class Score:
     examples: list[str] = field(default_factory=list)
 
     def recall(self, kind: PiiKind | None = None) -> float:
-        return _share(_of(self.hit, kind), _of(self.missed, kind))
+        return _share(_count_of(self.hit, kind), _count_of(self.missed, kind))
 
     def precision(self, kind: PiiKind | None = None) -> float:
-        return _share(_of(self.hit, kind), _of(self.false, kind))
+        return _share(_count_of(self.hit, kind), _count_of(self.false, kind))
 
     def shortfalls(self) -> list[str]:
         """Return the scores below the promise, over all and for each kind."""
@@ -74,7 +74,7 @@ def score(detector: Detector, records: Iterable[Record]) -> Score:
     return result
 
 
-def _of(counts: Counter[PiiKind], kind: PiiKind | None) -> int:
+def _count_of(counts: Counter[PiiKind], kind: PiiKind | None) -> int:
     return counts.total() if kind is None else counts[kind]
 
 

@@ -17,7 +17,7 @@ BEGIN, END = "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----"
 KEY = f"{BEGIN}\nMIIB\n{END}"
 
 
-def detected(text: str, *, regions: tuple[str, ...] = REGIONS) -> list[tuple[str, str]]:
+def detect(text: str, *, regions: tuple[str, ...] = REGIONS) -> list[tuple[str, str]]:
     return [(str(span.kind), text[span.start : span.end]) for span in PatternDetector(regions).find(text)]
 
 
@@ -51,7 +51,7 @@ def detected(text: str, *, regions: tuple[str, ...] = REGIONS) -> list[tuple[str
     ],
 )
 def test_it_finds(text: str, values: list[tuple[str, str]]) -> None:
-    assert detected(text) == values
+    assert detect(text) == values
 
 
 @pytest.mark.parametrize(
@@ -78,12 +78,12 @@ def test_it_finds(text: str, values: list[tuple[str, str]]) -> None:
     ],
 )
 def test_text_without_personal_data_is_left_unmarked(text: str) -> None:
-    assert detected(text) == []
+    assert detect(text) == []
 
 
 def test_whose_phone_numbers_need_no_country_code_can_be_chosen() -> None:
-    assert detected("tel 030 901820", regions=("DE",)) == [("phone", "030 901820")]
-    assert detected("tel 030 901820", regions=("CN",)) == []
+    assert detect("tel 030 901820", regions=("DE",)) == [("phone", "030 901820")]
+    assert detect("tel 030 901820", regions=("CN",)) == []
     with pytest.raises(DetectorFailed):
         PatternDetector(("XX",)).find("tel 030 901820")
 

@@ -15,7 +15,7 @@ Superuser = Callable[[], psycopg.Connection]
 
 
 @contextmanager
-def _served_as(role: str) -> Iterator[None]:
+def _serve_as(role: str) -> Iterator[None]:
     """Django connects as `role`, as with a DATABASE_URL that names it."""
     usual = connection.settings_dict["USER"]
     connection.close()
@@ -33,7 +33,7 @@ def test_it_serves_as_the_app_role(database: Clone) -> None:
 
 @pytest.mark.parametrize("role", ["memos_owner", "postgres"])
 def test_it_refuses_the_owner_and_a_superuser_in_one_line(database: Clone, role: str) -> None:
-    with _served_as(role), pytest.raises(UnsafeRole) as refusal:
+    with _serve_as(role), pytest.raises(UnsafeRole) as refusal:
         refuse_unsafe_role()
     assert role in str(refusal.value)
     assert "\n" not in str(refusal.value)

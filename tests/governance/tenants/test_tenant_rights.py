@@ -14,7 +14,7 @@ from governance.tenants.selectors import member_by_email
 from governance.tenants.services import apikey_create, member_add, sign_in_link_create
 from governance.vocabulary import Permission, RoleName, Scope
 from tests.factories import World, actor_of
-from tests.governance.tables import everything
+from tests.governance.tables import read_all_rows
 
 Superuser = Callable[[], psycopg.Connection]
 Write = Callable[[World, Actor], object]
@@ -44,20 +44,20 @@ AT_HOME: dict[str, tuple[Permission, Write]] = {
 
 @pytest.mark.parametrize("who", ["alice", "bob", "ada"])
 def test_it_refuses_those_who_do_not_govern_and_leaves_no_row(world: World, superuser: Superuser, who: str) -> None:
-    before = everything(superuser())
+    before = read_all_rows(superuser())
     for write, (permission, call) in AT_HOME.items():
         with pytest.raises(Forbidden) as refusal:
             call(world, world.person(who).actor)
         assert refusal.value.permission == permission, write
-        assert everything(superuser()) == before, write
+        assert read_all_rows(superuser()) == before, write
 
 
 def test_another_tenants_member_is_not_found_and_gets_no_row(world: World, superuser: Superuser) -> None:
-    before = everything(superuser())
+    before = read_all_rows(superuser())
     for write, (_, call) in ON_ALICE.items():
         with pytest.raises(NotFound):
             call(world, world.charlie.actor)
-        assert everything(superuser()) == before, write
+        assert read_all_rows(superuser()) == before, write
 
 
 def test_another_tenants_member_is_not_found_by_address(world: World) -> None:
@@ -87,10 +87,10 @@ def test_a_new_member_has_a_role_and_a_persona_of_their_own(world: World) -> Non
 
 
 def test_nobody_is_a_member_twice_however_the_address_is_written(world: World, superuser: Superuser) -> None:
-    before = everything(superuser())
+    before = read_all_rows(superuser())
     with pytest.raises(Conflict):
         member_add(actor=world.olivia.actor, email="ALICE@acme.example", role=RoleName.OWNER)
-    assert everything(superuser()) == before
+    assert read_all_rows(superuser()) == before
 
 
 def test_it_refuses_what_is_no_address(world: World) -> None:

@@ -14,7 +14,7 @@ from governance.members.stand_in import WayIn, can_belong_to_another
 from governance.models import AuditEntry
 from governance.vocabulary import Outcome, RoleName, Scope
 from tests.factories import Person, World, client_for, person_add
-from tests.governance.accounts.people import browser, give_password, is_in, mailed_link, sign_in, token_of
+from tests.governance.accounts.people import browser, find_mailed_link, give_password, is_in, sign_in, token_of
 from tests.governance.filled_tenants import drain
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract
@@ -133,7 +133,7 @@ def test_password_reset_is_mailed_to_the_member_only(case: Case) -> None:
     assert page.status_code == 200
     drain()
     assert [message.to for message in mail.outbox] == [[case.sam.email]]
-    assert token_of(mailed_link()) not in page.content.decode()
+    assert token_of(find_mailed_link()) not in page.content.decode()
 
 
 def key_on_the_page(client: Client, case: Case) -> str:

@@ -29,10 +29,10 @@ from tests.governance.access.decisions.worlds import (
     OF_SPACE,
     SAYS,
     Stored,
+    check_list,
     context_of,
     document_of,
     imagine,
-    listed,
     store,
 )
 from tests.harness.evidence import Evidence
@@ -138,8 +138,8 @@ def test_every_broken_rule_shows(world: World, evidence: Evidence) -> None:
     questions = [question for stored in worlds(world) for question in _questions(stored)]
     for name, old, new in RULES:
         decide = _module(rules, old, new)["decide"]
-        assert any(_asked(decide, question) is not question.expected for question in questions), name
-    assert all(_asked(rules.decide, question) is question.expected for question in questions)
+        assert any(_ask(decide, question) is not question.expected for question in questions), name
+    assert all(_ask(rules.decide, question) is question.expected for question in questions)
     evidence(row=3, name="mutants-of-rules", figures={"mutants": len(RULES), "killed": len(RULES)})
 
 
@@ -165,7 +165,7 @@ def test_every_broken_query_shows(world: World, evidence: Evidence) -> None:
         assert not _disagrees(stored)
         for mutant in list(alive):
             _, owner, function, old, new = mutant
-            with broken(owner, function, old, new):
+            with replace_function(owner, function, old, new):
                 if _disagrees(stored):
                     alive.remove(mutant)
     assert [name for name, *_ in alive] == []
@@ -196,14 +196,14 @@ def _questions(stored: Stored) -> Iterator[Question]:
                 yield Question(actor, permission, target, granted, may(stored.told, caller, action, memory, space))
 
 
-def _asked(decide: Any, question: Question) -> bool:
+def _ask(decide: Any, question: Question) -> bool:
     allowed = decide(question.actor, question.permission, question.target, question.granted).allowed
     assert isinstance(allowed, bool)
     return allowed
 
 
 def _disagrees(stored: Stored) -> bool:
-    return any(fault for caller, actor in stored.callers for fault in listed(stored, caller, actor))
+    return any(fault for caller, actor in stored.callers for fault in check_list(stored, caller, actor))
 
 
 def _module(module: ModuleType, old: str, new: str) -> dict[str, Any]:
@@ -216,7 +216,7 @@ def _module(module: ModuleType, old: str, new: str) -> dict[str, Any]:
 
 
 @contextmanager
-def broken(owner: Any, name: str, old: str, new: str) -> Iterator[None]:
+def replace_function(owner: Any, name: str, old: str, new: str) -> Iterator[None]:
     """A function whose text is another for a while, wherever it was imported."""
     intact = getattr(owner, name)
     source = textwrap.dedent(getsource(intact))

@@ -334,8 +334,8 @@ def disagreements(stored: Stored, random: Random) -> Iterator[str]:
             )
             if target.object_id in sample:
                 yield "" if granted == find_grants_on(actor, target) else f"{caller} {target}: not {granted}"
-            yield from _asked(stored, caller, actor, granted, memory, space, target)
-        yield from listed(stored, caller, actor)
+            yield from _ask(stored, caller, actor, granted, memory, space, target)
+        yield from check_list(stored, caller, actor)
 
 
 def grants_everywhere(actor: Actor) -> dict[UUID, list[Granted]]:
@@ -351,7 +351,7 @@ def grants_everywhere(actor: Actor) -> dict[UUID, list[Granted]]:
     return found
 
 
-def _asked(
+def _ask(
     stored: Stored,
     caller: Caller,
     actor: Actor,
@@ -366,7 +366,7 @@ def _asked(
         yield "" if decision.allowed == expected else f"{caller} {action} {target}: {decision}, not {expected}"
 
 
-def listed(stored: Stored, caller: Caller, actor: Actor) -> Iterator[str]:
+def check_list(stored: Stored, caller: Caller, actor: Actor) -> Iterator[str]:
     """A list is asked for first: scopes are no matter of the query. What is left is what reading it would say."""
     unscoped = Caller(**{**vars(caller), "scopes": None})
     seen = set(Cube.objects.visible_to(actor).values_list("id", flat=True))

@@ -11,7 +11,7 @@ from governance.web.urls import urlpatterns as web
 from tests.factories import API, ApiReply, World
 from tests.governance.access.grants.test_grants import _but_denials
 from tests.governance.filled_tenants import Filled, fill
-from tests.governance.tables import everything
+from tests.governance.tables import read_all_rows
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import MISSING, Contract
 
@@ -41,7 +41,7 @@ def address(route: str, identifier: str) -> str:
 
 def unread(database: psycopg.Connection) -> dict[str, list[str]]:
     """All rows but those that tell what was read: one's own lists are."""
-    return {table: rows for table, rows in _but_denials(everything(database)).items() if "audit" not in table}
+    return {table: rows for table, rows in _but_denials(read_all_rows(database)).items() if "audit" not in table}
 
 
 def comparable_reply(reply: ApiReply, identifier: str) -> tuple[int, str]:
