@@ -8,7 +8,7 @@ from unittest import mock
 
 from benchmarks.retrieval import HALVES
 from benchmarks.tables import markdown
-from benchmarks.weighing import Bench, bench, components, digest_of, weighed, weight_of
+from benchmarks.weights import Bench, bench, change_weight, components, digest_of, weight_of
 from vault.lexicon import dates, tokens
 from vault.retrieval import sources
 from vault.retrieval.ranking import HYBRID, Weights
@@ -26,7 +26,7 @@ def ablation(data: Path) -> dict[str, Any]:
         "weights": {name: weight_of(name) for name in components()},
         "questions": {half: loaded.questions(half) for half in HALVES},
         "recall": {name: loaded.recalls(weights, DEPTHS) for name, weights in variants().items()},
-        "mechanisms": {name: _recalled(loaded, removed) for name, removed in removals().items()},
+        "mechanisms": {name: _measure_recall(loaded, removed) for name, removed in removals().items()},
     }
 
 
@@ -49,7 +49,7 @@ def reader_of(kind: dates.Kind) -> str:
     return name
 
 
-def _recalled(loaded: Bench, removed: AbstractContextManager[Any]) -> dict[str, dict[str, float]]:
+def _measure_recall(loaded: Bench, removed: AbstractContextManager[Any]) -> dict[str, dict[str, float]]:
     with removed:
         return loaded.recalls(HYBRID, DEPTHS)
 
@@ -59,9 +59,9 @@ def variants() -> dict[str, Weights]:
     found = {CHOSEN: HYBRID}
     for name in components():
         if weight_of(name):
-            found[f"without {name}"] = weighed(name, 0.0)
+            found[f"without {name}"] = change_weight(name, 0.0)
         else:
-            found[f"with {name}"] = weighed(name, TRIED)
+            found[f"with {name}"] = change_weight(name, TRIED)
     return found
 
 

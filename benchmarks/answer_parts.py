@@ -22,7 +22,7 @@ from vault.retrieval.relevance import is_relevant
 WHOLE = "all parts"
 
 
-def parts_removed() -> dict[str, AbstractContextManager[Any]]:
+def remove_parts() -> dict[str, AbstractContextManager[Any]]:
     """The method as it is, then without one part at a time."""
     patched = mock.patch.object
     return {
@@ -39,19 +39,19 @@ def parts_removed() -> dict[str, AbstractContextManager[Any]]:
     }
 
 
-def passages_retrieved(client: Client, question: str) -> tuple[Evidence, ...]:
+def retrieve_passages(client: Client, question: str) -> tuple[Evidence, ...]:
     """The search results that are about a question, as an answer may use them."""
     body = {"query": question, "top_k": CONSIDERED, "explain": True}
     found = client.call("POST", "memories/search/", body)["results"]
-    about = [one for one in found if is_relevant(_parts(one["score_parts"]), question)]
-    return tuple(_evidence(marker, one) for marker, one in enumerate(about, start=1))
+    about = [hit for hit in found if is_relevant(_parts(hit["score_parts"]), question)]
+    return tuple(_evidence(marker, hit) for marker, hit in enumerate(about, start=1))
 
 
 def replies_without(
     questions_found: Mapping[str, tuple[Evidence, ...]],
 ) -> Iterator[tuple[str, dict[str, str]]]:
     """Each variant with its reply to each question. questions_found: their passages, by question."""
-    for name, removed in parts_removed().items():
+    for name, removed in remove_parts().items():
         with removed:
             yield (
                 name,

@@ -18,9 +18,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from benchmarks.answer_parts import passages_retrieved, replies_without
+from benchmarks.answer_parts import replies_without, retrieve_passages
+from benchmarks.bulk_load import message_of, wait_for_vectors
 from benchmarks.client import BenchmarkError, Client, Target
-from benchmarks.loading import message_of, wait_for_vectors
 from benchmarks.locomo import Turn, turns_of
 from benchmarks.tables import markdown
 from benchmarks.text_scores import JUDGE, bleu1, is_judged_right, token_f1
@@ -64,7 +64,7 @@ class Sample:
 def samples(path: Path) -> list[Sample]:
     """Raises BenchmarkError."""
     try:
-        return [_sample(one) for one in json.loads(path.read_text(encoding="utf-8"))]
+        return [_sample(sample) for sample in json.loads(path.read_text(encoding="utf-8"))]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BenchmarkError(f"cannot read {path} as labelled conversations: {error}") from error
 
@@ -100,12 +100,12 @@ def answers(target: Target, data: Path, answerer: Answerer) -> dict[str, Any]:
     without: dict[str, list[Replied]] = {}
     for sample in samples(data):
         questions = sample.questions[: answerer.most or None]
-        with _stored(client, sample):
+        with _store_conversation(client, sample):
             replied.setdefault(sample.half, []).extend(_replies(client, questions, answerer))
             if answerer.model == EXTRACTIVE:
                 for name, found in _without_parts(client, questions):
                     without.setdefault(name, []).extend(found)
-    together = [one for found in replied.values() for one in found]
+    together = [reply for found in replied.values() for reply in found]
     return {
         "data_sha256": hashlib.sha256(data.read_bytes()).hexdigest(),
         "embedder": embedder().name,
@@ -113,8 +113,10 @@ def answers(target: Target, data: Path, answerer: Answerer) -> dict[str, Any]:
         **({"judge": answerer.judge.name, "judge_prompt": JUDGE} if answerer.judge else {}),
         "shares": {**{half: _shares(found) for half, found in replied.items()}, "all": _shares(together)},
         "parts": {name: _shares(found) for name, found in without.items()},
-        "wrong": [f"{one.question.text} → {one.text}" for one in together if one.outcome is Outcome.WRONG],
-        "declined": [one.question.text for one in together if one.outcome is Outcome.DECLINED and one.question.answers],
+        "wrong": [f"{reply.question.text} → {reply.text}" for reply in together if reply.outcome is Outcome.WRONG],
+        "declined": [
+            reply.question.text for reply in together if reply.outcome is Outcome.DECLINED and reply.question.answers
+        ],
     }
 
 
@@ -136,7 +138,7 @@ def judge_of(url: str, model: str) -> CompletingLlm:
 
 def outcome_of(question: Labelled, reply: str, *, by_model: bool = False) -> Outcome:
     """declined: the reply says that nothing answers. Longer than MOST_CHARACTERS or MOST_QUOTES is never right."""
-    is_named = any(_contains(reply, one) for one in question.answers)
+    is_named = any(_contains(reply, answer) for answer in question.answers)
     if reply.startswith(NOTHING) or (by_model and not is_named and KNOWS_NOTHING.search(reply)):
         return Outcome.DECLINED
     is_short = len(reply) <= MOST_CHARACTERS and len(_MARKER.findall(reply)) <= MOST_QUOTES
@@ -160,7 +162,7 @@ def _sample(data: dict[str, Any]) -> Sample:
 
 
 @contextmanager
-def _stored(client: Client, sample: Sample) -> Iterator[None]:
+def _store_conversation(client: Client, sample: Sample) -> Iterator[None]:
     """The messages of a conversation, searchable; erased afterwards. The asker's have no name, as their own."""
     items = [
         {"messages": [_message(turn, sample.asker)], "infer": False, "session_id": f"{sample.id}-{turn.session}"}
@@ -169,8 +171,8 @@ def _stored(client: Client, sample: Sample) -> Iterator[None]:
     stored = client.call("POST", "memories/bulk/", {"items": items})["results"]
     wait_for_vectors(client, stored[0]["memory"]["namespace"]["path"])
     yield
-    for one in stored:
-        client.call("DELETE", f"memories/{one['memory']['id']}/?purge=true")
+    for result in stored:
+        client.call("DELETE", f"memories/{result['memory']['id']}/?purge=true")
 
 
 def _replies(client: Client, questions: Sequence[Labelled], answerer: Answerer) -> Iterator[Replied]:
@@ -187,9 +189,9 @@ def _replies(client: Client, questions: Sequence[Labelled], answerer: Answerer) 
 
 
 def _without_parts(client: Client, questions: Sequence[Labelled]) -> Iterator[tuple[str, list[Replied]]]:
-    found = {one.text: passages_retrieved(client, one.text) for one in questions}
+    found = {question.text: retrieve_passages(client, question.text) for question in questions}
     for name, replies in replies_without(found):
-        yield name, [Replied(one, replies[one.text]) for one in questions]
+        yield name, [Replied(question, replies[question.text]) for question in questions]
 
 
 def _message(turn: Turn, asker: str) -> dict[str, Any]:
@@ -202,25 +204,25 @@ def _shares(found: Sequence[Replied]) -> dict[str, Any]:
 
     tokens and calls: of language models, the mean of an answer.
     """
-    counts = Counter(one.outcome for one in found)
-    answerable = [one for one in found if one.question.answers]
+    counts = Counter(reply.outcome for reply in found)
+    answerable = [reply for reply in found if reply.question.answers]
     shares: dict[str, Any] = {
         "questions": len(found),
         "unanswerable": len(found) - len(answerable),
-        "right_answerable": _mean([one.outcome is Outcome.RIGHT for one in answerable]),
+        "right_answerable": _mean([reply.outcome is Outcome.RIGHT for reply in answerable]),
         **{outcome.value: round(counts[outcome] / len(found), 3) for outcome in Outcome},
     }
-    if not any(one.calls for one in found):
+    if not any(reply.calls for reply in found):
         return shares
-    worded = [(one, [text for text in one.question.answers if not text.startswith("^")]) for one in answerable]
-    told = [(one.text, texts) for one, texts in worded if texts]
+    worded = [(reply, [text for text in reply.question.answers if not text.startswith("^")]) for reply in answerable]
+    told = [(reply.text, texts) for reply, texts in worded if texts]
     shares["f1"] = _mean([token_f1(reply, texts) for reply, texts in told])
     shares["bleu1"] = _mean([bleu1(reply, texts) for reply, texts in told])
-    judged = [one.judged for one in answerable if one.judged is not None]
+    judged = [reply.judged for reply in answerable if reply.judged is not None]
     return shares | {
         **({"judged": _mean(judged)} if judged else {}),
-        "tokens": round(_mean([one.tokens for one in found])),
-        "calls": _mean([one.calls for one in found]),
+        "tokens": round(_mean([reply.tokens for reply in found])),
+        "calls": _mean([reply.calls for reply in found]),
     }
 
 

@@ -12,16 +12,16 @@ from typing import Any
 from uuid import UUID
 
 from benchmarks.client import Client, Target
-from benchmarks.databases import settled
+from benchmarks.databases import vacuum_and_analyse
 from benchmarks.report import timing
 from benchmarks.search_latency import OPEN, SEED
 from benchmarks.synthetic import conversation, questions
 from benchmarks.tables import markdown
-from benchmarks.tenants import Caller, cubes_in, drafts_of, editor_of, filled, jobs_awaited, owner_of
+from benchmarks.tenants import Caller, await_jobs, cubes_in, drafts_of, editor_of, fill_tenant, owner_of
 from governance.access.decisions.grantables import permission_ids
 from governance.access.decisions.rules import Granted, decide
 from governance.access.decisions.rules import Target as Object
-from governance.access.decisions.services import decision_on
+from governance.access.decisions.services import decide_on
 from governance.access.grants.grantees import Grantee, group_ensure
 from governance.database import acting
 from governance.vocabulary import Action, Effect, GranteeKind, Permission, PrincipalKind
@@ -55,13 +55,13 @@ def authorization(target: Target, load: Load) -> dict[str, Any]:
     owner, turns = owner_of(slug), conversation(load.cubes, SEED)
     half = load.cubes // 2
     if cubes_in(owner.actor) != load.cubes:
-        filled(owner.actor, drafts_of(turns[:half], OPEN))
-        filled(owner.actor, drafts_of(turns[half:], None))
-    jobs_awaited(owner.actor)
+        fill_tenant(owner.actor, drafts_of(turns[:half], OPEN))
+        fill_tenant(owner.actor, drafts_of(turns[half:], None))
+    await_jobs(owner.actor)
     readers = _readers(slug, owner, half)
-    vacuumed = settled()
+    vacuumed = vacuum_and_analyse()
     asked = questions(turns, WARM_UP + load.queries, SEED + 1)
-    measured = _measured(target, readers, asked)
+    measured = _measure(target, readers, asked)
     return {
         "cubes": load.cubes,
         "queries": load.queries,
@@ -76,7 +76,7 @@ def authorization(target: Target, load: Load) -> dict[str, Any]:
 
 def authorization_table(figures: dict[str, Any]) -> str:
     columns = ("grants", "search p50", "search p95", "list p50", "list p95", "sees")
-    rows = [[name, *(one[column] for column in columns)] for name, one in figures["systems"].items()]
+    rows = [[name, *(system[column] for column in columns)] for name, system in figures["systems"].items()]
     return markdown(["reader", *(f"{name} ms" if " p" in name else name for name in columns)], rows)
 
 
@@ -89,15 +89,15 @@ def _readers(slug: str, owner: Caller, half: int) -> list[Reader]:
     return [
         Reader("no grants", editor_of(slug, "none"), 0),
         *(
-            _granted(Reader(f"{count} granted", editor_of(slug, f"{count}-granted"), count), closed[:count])
+            _add_grants(Reader(f"{count} granted", editor_of(slug, f"{count}-granted"), count), closed[:count])
             for count in sorted({min(SOME, half), min(MANY, half)})
         ),
-        _granted(Reader("half granted at once", editor_of(slug, "at-once"), 1), [private.id], NamespaceGrant),
-        _granted(Reader(f"{len(denied)} denied", editor_of(slug, "denied"), len(denied)), denied, deny=True),
+        _add_grants(Reader("half granted at once", editor_of(slug, "at-once"), 1), [private.id], NamespaceGrant),
+        _add_grants(Reader(f"{len(denied)} denied", editor_of(slug, "denied"), len(denied)), denied, deny=True),
     ]
 
 
-def _granted(reader: Reader, object_ids: Sequence[UUID], model: Any = CubeGrant, *, deny: bool = False) -> Reader:
+def _add_grants(reader: Reader, object_ids: Sequence[UUID], model: Any = CubeGrant, *, deny: bool = False) -> Reader:
     """Rows as the service writes them, but many in a statement, and none that are there."""
     actor = reader.caller.actor
     assert actor.member_id is not None
@@ -119,11 +119,11 @@ def _granted(reader: Reader, object_ids: Sequence[UUID], model: Any = CubeGrant,
     return reader
 
 
-def _measured(target: Target, readers: Sequence[Reader], asked: Sequence[str]) -> dict[str, Any]:
+def _measure(target: Target, readers: Sequence[Reader], asked: Sequence[str]) -> dict[str, Any]:
     """Each question goes to every reader in turn, so that whatever else the machine does hits all alike."""
-    clients = {one.name: Client(replace(target, api_key=one.caller.api_key)) for one in readers}
-    searches: dict[str, list[float]] = {one.name: [] for one in readers}
-    lists: dict[str, list[float]] = {one.name: [] for one in readers}
+    clients = {reader.name: Client(replace(target, api_key=reader.caller.api_key)) for reader in readers}
+    searches: dict[str, list[float]] = {reader.name: [] for reader in readers}
+    lists: dict[str, list[float]] = {reader.name: [] for reader in readers}
     sees: dict[str, int] = {}
     for question in asked:
         for name, client in clients.items():
@@ -131,7 +131,10 @@ def _measured(target: Target, readers: Sequence[Reader], asked: Sequence[str]) -
             searches[name].append(client.last_ms)
             sees[name] = client.call("GET", f"memories/?page_size={LIST_PAGE}")["count"]
             lists[name].append(client.last_ms)
-    return {one.name: _figures(one, searches[one.name], lists[one.name], sees[one.name]) for one in readers}
+    return {
+        reader.name: _figures(reader, searches[reader.name], lists[reader.name], sees[reader.name])
+        for reader in readers
+    }
 
 
 def _figures(reader: Reader, searches: list[float], lists: list[float], sees: int) -> dict[str, Any]:
@@ -147,25 +150,27 @@ def _figures(reader: Reader, searches: list[float], lists: list[float], sees: in
 
 
 def _ratio(measured: dict[str, Any], name: str) -> float:
-    many = max((one for one in measured if one.endswith(" granted")), key=lambda one: measured[one]["grants"])
+    many = max((name for name in measured if name.endswith(" granted")), key=lambda name: measured[name]["grants"])
     ratio: float = measured[many][name] / measured["half granted at once"][name]
     return round(ratio, 2)
 
 
 def _decisions(readers: Sequence[Reader]) -> dict[str, Any]:
     """Decisions a second: of the rules alone, with ten grants at hand; and of the engine, which looks for grants."""
-    reader = max(readers, key=lambda one: one.grants)
+    reader = max(readers, key=lambda reader: reader.grants)
     actor = reader.caller.actor
     with acting(actor):
         found = CubeGrant.objects.select_related("content_object__namespace").filter(tenant_id=actor.tenant_id)[:ASKED]
         targets = [cube_target(row.content_object) for row in found]
         ten = [Granted(UUID(int=number), Effect.ALLOW, Action.WRITE, UUID(int=0)) for number in range(10)]
-        asked = _per_second(ASKED, lambda number: decision_on(actor, Permission.MEMORY_READ, _one(targets, number)))
-    pure = _per_second(PURE, lambda number: decide(actor, Permission.MEMORY_READ, _one(targets, number), ten))
+        asked = _per_second(
+            ASKED, lambda number: decide_on(actor, Permission.MEMORY_READ, _pick_object(targets, number))
+        )
+    pure = _per_second(PURE, lambda number: decide(actor, Permission.MEMORY_READ, _pick_object(targets, number), ten))
     return {"rules": pure, "engine": asked}
 
 
-def _one(targets: Sequence[Object], number: int) -> Object:
+def _pick_object(targets: Sequence[Object], number: int) -> Object:
     return targets[number % len(targets)]
 
 

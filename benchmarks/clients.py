@@ -54,7 +54,7 @@ def clients(target: Target, adds: int, searches: int) -> dict[str, Any]:
     target = replace(target, api_key=owner_of(f"bench-clients-{uuid4().hex[:8]}").api_key)
     texts = [turn.text for turn in conversation(adds, SEED)]
     questions = [" ".join(text.split()[:8]) for text in texts[:searches]]
-    return {"seed": SEED, "adds": adds, "searches": len(questions), **asyncio.run(_measured(target, texts, questions))}
+    return {"seed": SEED, "adds": adds, "searches": len(questions), **asyncio.run(_measure(target, texts, questions))}
 
 
 def clients_table(figures: dict[str, Any]) -> str:
@@ -70,7 +70,7 @@ def _cells(figures: dict[str, Any], name: str, kind: str) -> list[object]:
     return [figures["ways"][name][kind]["p50"], over]
 
 
-async def _measured(target: Target, texts: Sequence[str], questions: Sequence[str]) -> dict[str, Any]:
+async def _measure(target: Target, texts: Sequence[str], questions: Sequence[str]) -> dict[str, Any]:
     times: dict[str, dict[str, list[float]]] = {}
     url, headers = f"{target.url}/mcp/", {"Authorization": f"Bearer {target.api_key}"}
     async with (
@@ -85,9 +85,12 @@ async def _measured(target: Target, texts: Sequence[str], questions: Sequence[st
                     begun = time.perf_counter()
                     await getattr(way, kind)(text)
                     times[name][kind].append((time.perf_counter() - begun) * 1000)
-    found = {name: {kind: timing(samples) for kind, samples in one.items()} for name, one in times.items()}
+    found = {
+        name: {kind: timing(samples) for kind, samples in samples_by_kind.items()}
+        for name, samples_by_kind in times.items()
+    }
     return {
-        "ways": {name: {kind: asdict(value) for kind, value in one.items()} for name, one in found.items()},
+        "ways": {name: {kind: asdict(value) for kind, value in timings.items()} for name, timings in found.items()},
         "over REST": {name: _over(found[name], found[floor]) for name, floor in FLOORS.items()},
         "goals, ms over REST": GOALS,
     }
@@ -100,13 +103,13 @@ def _over(way: Mapping[str, Timing], floor: Mapping[str, Timing]) -> dict[str, f
 def _way(add: Callable[[str], object], search: Callable[[str], object]) -> Way:
     """Calls that block: nothing else runs meanwhile."""
 
-    async def added(text: str) -> None:
+    async def run_add(text: str) -> None:
         add(text)
 
-    async def searched(text: str) -> None:
+    async def run_search(text: str) -> None:
         search(text)
 
-    return Way(added, searched)
+    return Way(run_add, run_search)
 
 
 def _rest(target: Target) -> dict[str, Way]:
@@ -122,7 +125,7 @@ def _rest(target: Target) -> dict[str, Way]:
         messages = [{"role": "user", "content": text}]
         post("memories/", {"messages": messages, "infer": False, "persona": "rest"})
 
-    def once(path: str, body: Mapping[str, Any]) -> None:
+    def send(path: str, body: Mapping[str, Any]) -> None:
         rest.call("POST", path, body, {"Idempotency-Key": str(uuid4())})
 
     made: list[bool] = []
@@ -134,8 +137,8 @@ def _rest(target: Target) -> dict[str, Way]:
             lambda text: post("memories/search/", {"query": text, **plain}),
         ),
         "REST, with Idempotency-Key": _way(
-            lambda text: once("memories/", {"content": text, "namespace": "/once", "allow_duplicates": True}),
-            lambda text: once("memories/search/", {"query": text, **with_key}),
+            lambda text: send("memories/", {"content": text, "namespace": "/once", "allow_duplicates": True}),
+            lambda text: send("memories/search/", {"query": text, **with_key}),
         ),
         "REST, as mem0 asks": _way(
             as_mem0,
@@ -181,10 +184,10 @@ def _mcp(session: McpClient) -> Way:
         if result.is_error:
             raise BenchmarkError(f"{name} over MCP was refused: {result.content}")
 
-    async def add(text: str) -> None:
+    async def run_add(text: str) -> None:
         await call("add_memory", content=text, namespace="/mcp")
 
-    async def search(text: str) -> None:
+    async def run_search(text: str) -> None:
         await call("search_memories", query=text, namespace="/mcp", limit=TOP_K)
 
-    return Way(add, search)
+    return Way(run_add, run_search)

@@ -47,7 +47,7 @@ def product_database() -> str:
     return name
 
 
-def settled() -> bool:
+def vacuum_and_analyse() -> bool:
     """Vacuum and analyse, as the server does by itself some minutes after a load; False where only its owner can."""
     conninfo = superuser_conninfo(product_database())
     if conninfo is None:

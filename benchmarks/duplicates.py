@@ -11,10 +11,10 @@ from uuid import UUID
 import numpy as np
 
 from benchmarks.client import BenchmarkError, Target
-from benchmarks.lifecycle import job_awaited
+from benchmarks.lifecycle import await_job
 from benchmarks.synthetic import conversation
 from benchmarks.tables import markdown
-from benchmarks.tenants import Caller, cubes_in, drafts_of, filled, jobs_awaited, owner_of
+from benchmarks.tenants import Caller, await_jobs, cubes_in, drafts_of, fill_tenant, owner_of
 from governance.database import acting
 from governance.vocabulary import Topic
 from vault.cubes.drafts import CubeDraft
@@ -33,13 +33,13 @@ def duplicates(target: Target, cubes: int) -> dict[str, Any]:
     """The figures of one run. The tenant stays, with open proposals. Raises BenchmarkError."""
     owner = owner_of(f"bench-duplicates-{cubes}")
     if cubes_in(owner.actor) != cubes:
-        filled(owner.actor, _drafts(cubes))
-    jobs_awaited(owner.actor)
-    exact_seconds, near = _compared(owner)
-    seconds = job_awaited(owner, Topic.FUSIONS_PROPOSE, {"threshold": THRESHOLD})
-    proposed = _proposed(owner)
-    again = job_awaited(owner, Topic.FUSIONS_PROPOSE, {"threshold": THRESHOLD})
-    if _proposed(owner) != proposed:
+        fill_tenant(owner.actor, _drafts(cubes))
+    await_jobs(owner.actor)
+    exact_seconds, near = _compare_all(owner)
+    seconds = await_job(owner, Topic.FUSIONS_PROPOSE, {"threshold": THRESHOLD})
+    proposed = _list_proposals(owner)
+    again = await_job(owner, Topic.FUSIONS_PROPOSE, {"threshold": THRESHOLD})
+    if _list_proposals(owner) != proposed:
         raise BenchmarkError("a second run proposed more")
     return {
         "cubes": cubes,
@@ -47,7 +47,7 @@ def duplicates(target: Target, cubes: int) -> dict[str, Any]:
         "threshold": THRESHOLD,
         "planted": cubes // PLANTED // 2,
         "near memories": len(near),
-        "of them proposed": round(len(near & {one for pair in proposed for one in pair}) / max(1, len(near)), 4),
+        "of them proposed": round(len(near & {id for pair in proposed for id in pair}) / max(1, len(near)), 4),
         "proposals": len(proposed),
         "job s": round(seconds, 2),
         "second job s": round(again, 2),
@@ -63,13 +63,13 @@ def duplicates_table(figures: dict[str, Any]) -> str:
 
 def _drafts(cubes: int) -> list[CubeDraft]:
     """Facts of one namespace; the second of every hundredth pair repeats the first."""
-    drafts = [replace(one, semantic_type=SemanticType.FACT) for one in drafts_of(conversation(cubes, SEED), PLACE)]
+    drafts = [replace(draft, semantic_type=SemanticType.FACT) for draft in drafts_of(conversation(cubes, SEED), PLACE)]
     for number in range(0, cubes - 1, 2 * PLANTED):
         drafts[number + 1] = replace(drafts[number], content=f"{drafts[number].content} Indeed.")
     return drafts
 
 
-def _compared(owner: Caller) -> tuple[float, set[UUID]]:
+def _compare_all(owner: Caller) -> tuple[float, set[UUID]]:
     """Seconds to compare all vectors with each other, and the memories that have another one near."""
     with acting(owner.actor):
         rows = list(Embedding.objects.filter(tenant_id=owner.actor.tenant_id).values_list("cube_id", "vector"))
@@ -85,7 +85,7 @@ def _compared(owner: Caller) -> tuple[float, set[UUID]]:
     return time.perf_counter() - started, near
 
 
-def _proposed(owner: Caller) -> set[tuple[UUID, UUID | None]]:
+def _list_proposals(owner: Caller) -> set[tuple[UUID, UUID | None]]:
     with acting(owner.actor):
         rows = Review.objects.filter(tenant_id=owner.actor.tenant_id, kind=ReviewKind.FUSION)
         return set(rows.values_list("cube_id", "other_id"))

@@ -15,11 +15,11 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from benchmarks.client import BenchmarkError, Target
-from benchmarks.copying import copied, copied_out, why_no_copy
-from benchmarks.profiling import profiled
+from benchmarks.copy_bound import copy_in, copy_out, why_no_copy
+from benchmarks.profiles import profile_call
 from benchmarks.synthetic import conversation
 from benchmarks.tables import markdown
-from benchmarks.tenants import Caller, cubes_in, drafts_of, filled, jobs_awaited, owner_of
+from benchmarks.tenants import Caller, await_jobs, cubes_in, drafts_of, fill_tenant, owner_of
 from governance.actor import Actor
 from governance.database import acting
 from governance.jobs.kinds import JobRun
@@ -52,17 +52,17 @@ def exchange(target: Target, sizes: tuple[int, ...], profile: bool) -> dict[str,
     }
     figures["goal"] = {"out per_s": OUT_GOAL, "in per_s": IN_GOAL, "peak memory": MEMORY_GOAL}
     if profile:
-        owner, job = _exported(min(sizes))
+        owner, job = _create_export(min(sizes))
         file = b"".join(_export(owner.actor, job))
-        figures["profile of the export"] = profiled(lambda: list(_export(owner.actor, job)))
-        figures["profile of the import"] = profiled(lambda: _import(_empty().actor, file))
+        figures["profile of the export"] = profile_call(lambda: list(_export(owner.actor, job)))
+        figures["profile of the import"] = profile_call(lambda: _import(_empty().actor, file))
     return figures
 
 
 def exchange_table(figures: dict[str, Any]) -> str:
     headers = ["what", "per s", "of COPY", "peak MiB"]
     rows = []
-    for found in (one for name, one in figures.items() if name.endswith(" memories")):
+    for found in (figure for name, figure in figures.items() if name.endswith(" memories")):
         for name in ("export", "import"):
             copy = found[f"{name} by COPY"]
             share = f"{found[name]['per_s'] / copy['per_s']:.1%}" if "per_s" in copy else ""
@@ -75,7 +75,7 @@ def exchange_table(figures: dict[str, Any]) -> str:
 
 
 def _of_size(cubes: int, *, by_worker: bool) -> dict[str, Any]:
-    owner, job = _exported(cubes)
+    owner, job = _create_export(cubes)
     reason = why_no_copy()
     with TemporaryDirectory() as folder:
         path = Path(folder) / "memories.jsonl"
@@ -91,25 +91,25 @@ def _of_size(cubes: int, *, by_worker: bool) -> dict[str, Any]:
         "export": out,
         "import": into,
         "import by the worker": _by_worker(files, cubes) if by_worker else {"skipped": "measured at the least size"},
-        "export by COPY": {"skipped": reason} if reason else copied_out(owner.actor.tenant_id),
-        "import by COPY": {"skipped": reason} if reason else copied(owner.actor.tenant_id),
+        "export by COPY": {"skipped": reason} if reason else copy_out(owner.actor.tenant_id),
+        "import by COPY": {"skipped": reason} if reason else copy_in(owner.actor.tenant_id),
     }
 
 
-def _exported(cubes: int) -> tuple[Caller, UUID]:
+def _create_export(cubes: int) -> tuple[Caller, UUID]:
     """The tenant of a size, and a finished export of it."""
     owner = owner_of(f"bench-exchange-{cubes}")
     if cubes_in(owner.actor) != cubes:
-        filled(owner.actor, drafts_of(conversation(cubes, SEED), PLACE))
-    jobs_awaited(owner.actor)
-    return owner, _ended(owner.actor, export_create(actor=owner.actor, draft=ExportDraft())).id
+        fill_tenant(owner.actor, drafts_of(conversation(cubes, SEED), PLACE))
+    await_jobs(owner.actor)
+    return owner, _await_job(owner.actor, export_create(actor=owner.actor, draft=ExportDraft())).id
 
 
 def _empty() -> Caller:
     return owner_of(f"bench-import-{uuid4().hex[:8]}")
 
 
-def _ended(actor: Actor, job: JobView) -> JobView:
+def _await_job(actor: Actor, job: JobView) -> JobView:
     """Raises BenchmarkError where the worker does not finish it."""
     until = time.monotonic() + LONGEST_WAIT
     while time.monotonic() < until:
@@ -146,7 +146,9 @@ def _import(actor: Actor, content: bytes) -> int:
 def _by_worker(files: list[bytes], cubes: int) -> dict[str, Any]:
     actor, seconds = _empty().actor, 0.0
     for content in files:
-        view = _ended(actor, import_create(actor=actor, draft=ImportDraft(content=content, form=ImportFormat.JSONL)))
+        view = _await_job(
+            actor, import_create(actor=actor, draft=ImportDraft(content=content, form=ImportFormat.JSONL))
+        )
         if view.finished_at and view.started_at:
             seconds += (view.finished_at - view.started_at).total_seconds()
     return {"s": round(seconds, 2), "per_s": round(cubes / seconds, 1)}

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from benchmarks.bulk_load import message_of, wait_for_vectors
 from benchmarks.client import BenchmarkError, Client, Target
-from benchmarks.loading import message_of, wait_for_vectors
 from benchmarks.locomo import Conversation, Question, Turn, conversations, recall
 from benchmarks.report import timing
 from benchmarks.tables import markdown
@@ -17,7 +17,7 @@ TOP_K = 10
 
 def first_journey(target: Target, data: Path, sample: str) -> dict[str, Any]:
     """The figures of one run. What it stores is erased at its end."""
-    conversation = _chosen(conversations(data), sample)
+    conversation = _choose(conversations(data), sample)
     client, namespace = Client(target), f"/benchmarks/{uuid4().hex}"
     stored, add_ms = _add_all(client, namespace, conversation.turns)
     embedded_after = wait_for_vectors(client, namespace)
@@ -42,11 +42,11 @@ def first_journey_table(figures: dict[str, Any]) -> str:
     return f"{markdown(['', 'p50 ms', 'p95 ms'], rows)}\n\n{markdown([figures['conversation'], ''], recalled)}"
 
 
-def _chosen(found: Sequence[Conversation], sample: str) -> Conversation:
+def _choose(found: Sequence[Conversation], sample: str) -> Conversation:
     for conversation in found:
         if conversation.id == sample:
             return conversation
-    raise BenchmarkError(f"no conversation {sample}; there are {', '.join(one.id for one in found)}")
+    raise BenchmarkError(f"no conversation {sample}; there are {', '.join(conversation.id for conversation in found)}")
 
 
 def _add_all(client: Client, namespace: str, turns: Sequence[Turn]) -> tuple[list[str], list[float]]:

@@ -100,7 +100,7 @@ def hybrid(*, by_index: bool) -> str:
     return HYBRID.format(distance=NEAREST.format(dimension=DEFAULT_DIMENSION) if by_index else NEAREST_BY_SCAN)
 
 
-def asked(connection: psycopg.Connection[Any], statement: str, scene: Scene, question: str, *, limit: int) -> Asked:
+def ask(connection: psycopg.Connection[Any], statement: str, scene: Scene, question: str, *, limit: int) -> Asked:
     """Run one statement in a transaction of its tenant; the question is taken apart before the clock starts."""
     parameters = _parameters(scene, question, limit)
     started = time.perf_counter()

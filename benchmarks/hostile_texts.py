@@ -57,26 +57,26 @@ WORDS = (
 def hostile_texts(length: int) -> Iterator[tuple[str, str]]:
     """Names and texts, each of `length` characters, the same in every run."""
     for piece in (*CLASSES, *NEAR_MATCHES):
-        yield f"repeated {piece!r}", _repeated(piece, length)
+        yield f"repeated {piece!r}", _repeat(piece, length)
     for piece in CLASSES:
-        yield f"repeated {piece!r}, then a letter", _repeated(piece, length - 1) + "x"
+        yield f"repeated {piece!r}, then a letter", _repeat(piece, length - 1) + "x"
     for left, right in (("(", "1"), (".", " "), ("?", "?"), (" ", "a"), ("1", "("), ("“", "”"), ("中", "a")):
         half = length // 2
-        yield f"half {left!r}, half {right!r}", _repeated(left, half) + _repeated(right, length - half)
-        yield f"{left!r} and {right!r} in turns", _repeated(left * 63 + right, length)
+        yield f"half {left!r}, half {right!r}", _repeat(left, half) + _repeat(right, length - half)
+        yield f"{left!r} and {right!r} in turns", _repeat(left * 63 + right, length)
     yield "a number and parentheses", "1234567 1" + "(" * (length - 9)
-    yield "numbers and parentheses", _repeated("1234567 1" + "(" * 64, length)
+    yield "numbers and parentheses", _repeat("1234567 1" + "(" * 64, length)
     chance = random.Random(SEED)
     for alphabet in ALPHABETS:
         yield f"any of {alphabet!r}", "".join(chance.choices(alphabet, k=length))
     begin, end = "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----"
     for last in ("", "-----END ", end, f"中{end}"):
-        yield f"keys that end with {last!r}", _repeated(begin, length - len(last)) + last
+        yield f"keys that end with {last!r}", _repeat(begin, length - len(last)) + last
     yield "words", " ".join(chance.choices(WORDS, k=length))[:length]
     yield "numbers", " ".join(str(chance.randrange(10 ** chance.randint(1, 6))) for _ in range(length))[:length]
 
 
-def _repeated(piece: str, length: int) -> str:
+def _repeat(piece: str, length: int) -> str:
     return (piece * (length // len(piece) + 1))[:length]
 
 
@@ -93,14 +93,14 @@ def hostile_texts_benchmark() -> dict[str, Any]:
     return {
         "length": LENGTH,
         "texts": len(whole),
-        "functions": {one.name: _figures(one, half, whole) for one in FUNCTIONS},
+        "functions": {function.name: _figures(function, half, whole) for function in FUNCTIONS},
     }
 
 
 def hostile_texts_table(figures: dict[str, Any]) -> str:
     rows = [
-        [name, one["slowest ms"], one["slowest text"], one["growth"], one["growing text"]]
-        for name, one in figures["functions"].items()
+        [name, figure["slowest ms"], figure["slowest text"], figure["growth"], figure["growing text"]]
+        for name, figure in figures["functions"].items()
     ]
     return markdown(["function", "slowest ms", "text", f"growth (at most {MOST_GROWTH})", "text"], rows)
 

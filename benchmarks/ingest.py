@@ -10,16 +10,16 @@ from uuid import uuid4
 
 from django.test import Client as TestClient
 
+from benchmarks.bulk_load import items_of, message_of
 from benchmarks.client import BenchmarkError, Client, Target
-from benchmarks.copying import copied, why_no_copy
-from benchmarks.loading import items_of, message_of
+from benchmarks.copy_bound import copy_in, why_no_copy
 from benchmarks.locomo import Turn
 from benchmarks.peers import mem0, mem0_version, why_no_mem0
-from benchmarks.profiling import Spent, profiled
+from benchmarks.profiles import Spent, profile_call
 from benchmarks.report import timing
 from benchmarks.synthetic import SESSION, conversation
 from benchmarks.tables import markdown
-from benchmarks.tenants import Caller, cubes_in, drafts_of, filled, owner_of, vectors_awaited
+from benchmarks.tenants import Caller, await_vectors, cubes_in, drafts_of, fill_tenant, owner_of
 from vault.cubes.services import cubes_add
 from vault.providers.registry import embedder
 
@@ -53,7 +53,7 @@ def ingest(target: Target, load: Load) -> dict[str, Any]:
     for clients in CLIENTS:
         figures[f"bulk, {clients} client{'s'[: clients - 1]}"] = _bulk(target, caller, load.cubes, clients)
     figures["bulk, in process"] = _bulk_in_process(caller, load.cubes)
-    figures["copy"] = why_no_copy() or copied(caller.actor.tenant_id)
+    figures["copy"] = why_no_copy() or copy_in(caller.actor.tenant_id)
     if load.profile:
         figures["profile"] = _profile(caller, load.cubes)
     return figures
@@ -116,10 +116,10 @@ def _bulk(target: Target, caller: Caller, cubes: int, clients: int) -> dict[str,
     shares = [_calls(conversation(share, SEED + number), f"/bulk-{clients}-{number}") for number in range(clients)]
     started = time.perf_counter()
     with ThreadPoolExecutor(clients) as threads:
-        times = [one for found in threads.map(lambda calls: _send(target, calls), shares) for one in found]
+        times = [sample for found in threads.map(lambda calls: _send(target, calls), shares) for sample in found]
     seconds = time.perf_counter() - started
     added = share * clients
-    waited = vectors_awaited(caller.actor, count=before + added)
+    waited = await_vectors(caller.actor, count=before + added)
     return {
         "cubes": added,
         **asdict(timing(times)),
@@ -143,7 +143,7 @@ def _send(target: Target, calls: Sequence[dict[str, Any]]) -> list[float]:
 def _bulk_in_process(caller: Caller, cubes: int) -> dict[str, Any]:
     drafts = drafts_of(conversation(cubes, SEED + 10), "/bulk-in-process")
     started = time.perf_counter()
-    filled(caller.actor, drafts)
+    fill_tenant(caller.actor, drafts)
     return {"cubes": cubes, "per_s": round(cubes / (time.perf_counter() - started), 1)}
 
 
@@ -160,4 +160,4 @@ def _profile(caller: Caller, cubes: int) -> dict[str, Spent]:
             if reply.status_code != HTTPStatus.CREATED:
                 raise BenchmarkError(f"bulk adding answered {reply.status_code}")
 
-    return profiled(call_all)
+    return profile_call(call_all)

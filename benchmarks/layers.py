@@ -20,7 +20,7 @@ from benchmarks.locomo import Conversation, conversations, recall
 from benchmarks.report import timing
 from benchmarks.synthetic import conversation
 from benchmarks.tables import markdown
-from benchmarks.tenants import jobs_awaited, owner_of
+from benchmarks.tenants import await_jobs, owner_of
 from governance.actor import Actor, system_actor
 from governance.database import acting
 from governance.models import OutboxEvent
@@ -91,14 +91,14 @@ def layers(target: Target, sizes: Sequence[int], data: Path | None = None) -> di
 def layers_table(figures: dict[str, Any]) -> str:
     headers = ["history", "what", "p50 ms", "p95 ms", "mean ms", "of the shortest", "statements"]
     rows = [
-        [size, what, one["p50"], one["p95"], one["mean"], one["of the shortest"], one["statements"]]
+        [size, what, figure["p50"], figure["p95"], figure["mean"], figure["of the shortest"], figure["statements"]]
         for size, parts in figures["times"].items()
-        for what, one in parts.items()
+        for what, figure in parts.items()
     ]
     tables = [markdown(headers, rows)]
     if "parts" in figures:
         found = figures["parts"]["contexts"].items()
-        named = [[name, one["recall"], one["tokens"]] for name, one in found]
+        named = [[name, context["recall"], context["tokens"]] for name, context in found]
         tables.append(markdown(["context", "evidence in it", "tokens"], named))
     return "\n\n".join(tables)
 
@@ -112,7 +112,7 @@ def _history(size: int) -> History:
     found = History(actor, persona_id, [turn.text for turn in conversation(2 * size, SEED)])
     while found.done < size - WINDOW:
         _turns(found, min(PART, size - WINDOW - found.done))
-    jobs_awaited(actor)
+    await_jobs(actor)
     return found
 
 
@@ -125,10 +125,10 @@ def _times(histories: dict[int, History]) -> dict[str, Any]:
     taken: dict[int, dict[str, list[Taken]]] = {size: {} for size in histories}
     for _ in range(WINDOW):
         for size, history in histories.items():
-            for part, one in _turns(history, 1).items():
-                taken[size].setdefault(part, []).append(one)
+            for part, took in _turns(history, 1).items():
+                taken[size].setdefault(part, []).append(took)
     for history in histories.values():
-        jobs_awaited(history.actor)
+        await_jobs(history.actor)
     for number in range(QUESTIONS):
         for size, history in histories.items():
             search = SearchQuery(query=history.texts[number], is_use=False)
@@ -136,7 +136,7 @@ def _times(histories: dict[int, History]) -> dict[str, Any]:
                 ("layers of a context", partial(layers_search, search=replace(search, top_k=100))),
                 ("context", partial(context_assemble, search=search)),
             ):
-                taken[size].setdefault(part, []).append(_taken(partial(work, actor=history.actor)))
+                taken[size].setdefault(part, []).append(_measure(partial(work, actor=history.actor)))
     shortest = taken[min(histories)]
     return {
         f"{size} turns": {part: _figures(some, shortest[part]) for part, some in parts.items()}
@@ -145,22 +145,26 @@ def _times(histories: dict[int, History]) -> dict[str, Any]:
 
 
 def _figures(some: Sequence["Taken"], shortest: Sequence["Taken"]) -> dict[str, Any]:
-    times = [one.milliseconds for one in some]
-    least = statistics.median(one.milliseconds for one in shortest)
+    times = [sample.milliseconds for sample in some]
+    least = statistics.median(sample.milliseconds for sample in shortest)
     return {
         **asdict(timing(times)),
         "mean": round(statistics.mean(times), 2),
         "of the shortest": round(statistics.median(times) / least, 2) if least else None,
-        "statements": round(statistics.mean(one.statements for one in some), 1),
+        "statements": round(statistics.mean(sample.statements for sample in some), 1),
     }
 
 
 def _parts(said: Conversation, data: Path) -> dict[str, Any]:
     """The share of the evidence in the context of each question of a conversation, with and without each part."""
     actor = owner_of(f"bench-parts-{uuid4().hex[:8]}").actor
-    sample = [one for one in json.loads(data.read_text(encoding="utf-8")) if one["sample_id"] == said.id]
+    sample = [
+        conversation
+        for conversation in json.loads(data.read_text(encoding="utf-8"))
+        if conversation["sample_id"] == said.id
+    ]
     conversations_import(actor=actor, imported=locomo_parse(data.name, sample), persona=None, namespace=None)
-    jobs_awaited(actor)
+    await_jobs(actor)
     turns = _turn_of_memory(actor)
     contexts = {}
     for name, removed in removals().items():
@@ -168,7 +172,7 @@ def _parts(said: Conversation, data: Path) -> dict[str, Any]:
         with removed:
             for question in said.questions:
                 found = context_assemble(actor=actor, search=SearchQuery(query=question.text, is_use=False))
-                ids = [turns[one.hit.view.cube.id] for one in found.items if one.hit.view.cube.id in turns]
+                ids = [turns[item.hit.view.cube.id] for item in found.items if item.hit.view.cube.id in turns]
                 shares.append(recall(ids, question.evidence))
                 tokens.append(found.tokens)
         contexts[name] = {"recall": round(statistics.mean(shares), 4), "tokens": round(statistics.mean(tokens))}
@@ -182,12 +186,12 @@ def removals() -> dict[str, AbstractContextManager[Any]]:
         "without the queue": mock.patch.object(searching, "QUEUE", searching.QUEUE + NOTHING),
         "without segments": mock.patch.object(searching, "select_segments", return_value=[]),
         "without profile and knowledge": mock.patch.object(searching, "ENTRIES", searching.ENTRIES + NOTHING),
-        "without memories beside the layers": mock.patch.object(searching, "memories_search", _search_skipped),
+        "without memories beside the layers": mock.patch.object(searching, "memories_search", _skip_search),
         "memories beside the layers alone": mock.patch.object(searching, "_hits", return_value=[]),
     }
 
 
-def _search_skipped(*, actor: Actor, search: SearchQuery, within: Callable[[Sequence[Any]], None]) -> list[Any]:
+def _skip_search(*, actor: Actor, search: SearchQuery, within: Callable[[Sequence[Any]], None]) -> list[Any]:
     with acting(actor):
         within([])
     return []
@@ -212,14 +216,14 @@ def _turns(history: History, count: int) -> dict[str, Taken]:
     messages = [Message(roles[at % 2], text) for at, text in enumerate(history.next(count))]
     drafts = messages_read(messages, infer=True, common=CubeDraft(content="", session_id=SESSION))
     added = cubes_add(actor=actor, drafts=drafts, texts=texts_index(actor.tenant_id, drafts))
-    sides = [one for draft, one in zip(drafts, added, strict=True) if draft.page_role is not None]
+    sides = [cube for draft, cube in zip(drafts, added, strict=True) if draft.page_role is not None]
     pages = [_page(*sides[at : at + 2]) for at in range(0, len(sides), 2)]
     stream = StreamRef(history.persona_id, SESSION)
     append = partial(pages_append, actor=actor, stream=stream, drafts=pages, permission=Permission.MEMORY_CREATE)
     system = system_actor(tenant_id=actor.tenant_id, request_id="benchmark")
-    appended, written = _committed(actor, append, Topic.PAGES_WRITTEN)
-    placed, hot = _worked(system, pages_place, written, Topic.SEGMENTS_HOT)
-    distilled, _ = _worked(system, segments_distil, hot, Topic.SEGMENTS_HOT)
+    appended, written = _run_write(actor, append, Topic.PAGES_WRITTEN)
+    placed, hot = _run_job(system, pages_place, written, Topic.SEGMENTS_HOT)
+    distilled, _ = _run_job(system, segments_distil, hot, Topic.SEGMENTS_HOT)
     return {"append": appended, "place": placed, "distil": distilled, "turn": appended + placed + distilled}
 
 
@@ -227,19 +231,19 @@ def _page(question: Added, answer: Added) -> PageDraft:
     return PageDraft(question.cube.id, answer.cube.id, question.cube.created_at)
 
 
-def _worked(
+def _run_job(
     system: Actor, handler: Callable[[Actor, Sequence[Payload]], Write], payloads: Sequence[Payload], topic: Topic
 ) -> tuple[Taken, list[Payload]]:
     """Run a job of the worker for the events that there are."""
     if not payloads:
         return Taken(0.0, 0), []
     writes: list[Write] = []
-    read = _taken(lambda: writes.append(handler(system, payloads)))
-    written, left = _committed(system, writes[0], topic)
+    read = _measure(lambda: writes.append(handler(system, payloads)))
+    written, left = _run_write(system, writes[0], topic)
     return read + written, left
 
 
-def _committed(actor: Actor, work: Callable[[], object], topic: Topic) -> tuple[Taken, list[Payload]]:
+def _run_write(actor: Actor, work: Callable[[], object], topic: Topic) -> tuple[Taken, list[Payload]]:
     """Run a write in its transaction; its cost, and the payloads of the events of a topic that it left."""
     payloads: list[Payload] = []
     taking: list[Taken] = []
@@ -247,13 +251,13 @@ def _committed(actor: Actor, work: Callable[[], object], topic: Topic) -> tuple[
     def run() -> None:
         with acting(actor):
             work()
-            taking.append(_taken(lambda: payloads.extend(_claimed(actor, topic))))
+            taking.append(_measure(lambda: payloads.extend(_claim_events(actor, topic))))
 
-    whole = _taken(run)
+    whole = _measure(run)
     return whole - taking[0], payloads
 
 
-def _claimed(actor: Actor, topic: Topic) -> list[Payload]:
+def _claim_events(actor: Actor, topic: Topic) -> list[Payload]:
     """Take the actor's own events of a topic from the server's worker; outside of what is measured."""
     events = OutboxEvent.objects.filter(topic=topic, request_id=actor.request_id, done_at=None)
     payloads = list(events.values_list("payload", flat=True))
@@ -261,7 +265,7 @@ def _claimed(actor: Actor, topic: Topic) -> list[Payload]:
     return payloads
 
 
-def _taken(work: Callable[[], object]) -> Taken:
+def _measure(work: Callable[[], object]) -> Taken:
     count = [0]
 
     def execute(run: Any, sql: Any, params: Any, many: bool, context: Any) -> Any:

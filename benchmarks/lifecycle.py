@@ -17,7 +17,7 @@ from benchmarks.client import BenchmarkError, Client, Target
 from benchmarks.report import timing
 from benchmarks.synthetic import conversation, questions
 from benchmarks.tables import markdown
-from benchmarks.tenants import Caller, cubes_in, drafts_of, filled, jobs_awaited, owner_of
+from benchmarks.tenants import Caller, await_jobs, cubes_in, drafts_of, fill_tenant, owner_of
 from governance.database import acting
 from governance.jobs.selectors import job_get
 from governance.jobs.services import job_create
@@ -43,25 +43,25 @@ def lifecycle(target: Target, cubes: int) -> dict[str, Any]:
     owner = owner_of(f"bench-lifecycle-{cubes}")
     turns = conversation(cubes, SEED)
     if cubes_in(owner.actor) != cubes:
-        filled(owner.actor, drafts_of(turns, PLACE))
-    jobs_awaited(owner.actor)
-    search = _searching(replace(target, api_key=owner.api_key), questions(turns, ASKED, SEED))
+        fill_tenant(owner.actor, drafts_of(turns, PLACE))
+    await_jobs(owner.actor)
+    search = _make_search(replace(target, api_key=owner.api_key), questions(turns, ASKED, SEED))
     alone = [search() for _ in range(2 * ASKED)][ASKED:]  # the first ones warm up
-    jobs_awaited(owner.actor)
-    ids = _ended(owner, cubes // SHARE)
+    await_jobs(owner.actor)
+    ids = _list_ended(owner, cubes // SHARE)
     floor = _floor(owner, ids)
     ended, beside = Event(), list[float]()
     searching = Thread(target=_search_until, args=(ended, search, beside))
     searching.start()
     try:
-        seconds = sweep_awaited(owner, ALL)
+        seconds = await_sweep(owner, ALL)
     finally:
         ended.set()
         searching.join()
-    changed = _marked(owner, ids)
+    changed = _count_marked(owner, ids)
     if changed != len(ids):
         raise BenchmarkError(f"the sweep marked {changed} of {len(ids)} memories")
-    again = sweep_awaited(owner, ALL)
+    again = await_sweep(owner, ALL)
     return {
         "cubes": cubes,
         "seed": SEED,
@@ -84,7 +84,7 @@ def lifecycle_table(figures: dict[str, Any]) -> str:
     return markdown(list(names), [[figures[name] for name in names]])
 
 
-def _searching(target: Target, asked: list[str]) -> Callable[[], float]:
+def _make_search(target: Target, asked: list[str]) -> Callable[[], float]:
     """One search over REST after another, on one connection; returns its milliseconds."""
     client, numbers = Client(target), itertools.cycle(asked)
 
@@ -100,10 +100,10 @@ def _search_until(ended: Event, search: Callable[[], float], ms: list[float]) ->
         ms.append(search())
 
 
-def _ended(owner: Caller, count: int) -> list[UUID]:
+def _list_ended(owner: Caller, count: int) -> list[UUID]:
     with acting(owner.actor), connection.cursor() as cursor:
         cursor.execute(CHOOSE, [owner.actor.tenant_id, count])
-        ids = [one for (one,) in cursor.fetchall()]
+        ids = [id for (id,) in cursor.fetchall()]
         cursor.execute(END, [ids])
     return ids
 
@@ -118,19 +118,19 @@ def _floor(owner: Caller, ids: list[UUID]) -> float:
     return seconds
 
 
-def _marked(owner: Caller, ids: list[UUID]) -> int:
+def _count_marked(owner: Caller, ids: list[UUID]) -> int:
     with acting(owner.actor), connection.cursor() as cursor:
         cursor.execute(STATES, [ids])
         count: int = cursor.fetchone()[0]
     return count
 
 
-def sweep_awaited(owner: Caller, chosen: Mapping[str, Any]) -> float:
+def await_sweep(owner: Caller, chosen: Mapping[str, Any]) -> float:
     """Seconds from asking for a sweep with these settings to its end. Raises BenchmarkError."""
-    return job_awaited(owner, Topic.LIFECYCLE_SWEEP, chosen)
+    return await_job(owner, Topic.LIFECYCLE_SWEEP, chosen)
 
 
-def job_awaited(owner: Caller, kind: Topic, chosen: Mapping[str, Any]) -> float:
+def await_job(owner: Caller, kind: Topic, chosen: Mapping[str, Any]) -> float:
     """Seconds from asking for a job with these settings to its end. Raises BenchmarkError."""
     system = command_line_actor(owner.actor.tenant_id)
     started = time.perf_counter()

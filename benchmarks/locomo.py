@@ -52,7 +52,7 @@ def conversations(path: Path) -> list[Conversation]:
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         layout = "a list of conversations, each with sample_id, conversation and qa"
         raise BenchmarkError(f"{path} is not in LoCoMo's layout, {layout}") from error
-    if not found or not all(one.questions for one in found):
+    if not found or not all(conversation.questions for conversation in found):
         raise BenchmarkError(f"{path} has no conversation, or one without a question that its turns answer")
     return found
 

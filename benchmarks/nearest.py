@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import psycopg
 
-from benchmarks.databases import app_connection, settled
+from benchmarks.databases import app_connection, vacuum_and_analyse
 from benchmarks.floor import Scene, scene_of
 from benchmarks.report import timing
 from benchmarks.search_latency import SEED, Asking, place_of
@@ -56,7 +56,7 @@ def nearest(cubes: int, queries: int) -> dict[str, Any]:
     Share: of the ten that comparing all vectors finds, or that a search gives which compares all.
     """
     place = place_of(Asking(cubes), 0)
-    settled()
+    vacuum_and_analyse()
     asked = {
         "stored": questions(place.turns, queries, SEED + 1),
         "unknown": unknown_questions(queries, OTHER_SEED),
@@ -91,7 +91,7 @@ def _by_index(scene: Scene, asked: Sequence[str]) -> dict[str, dict[str, float]]
         found = {"compared one by one": {"share": 1.0, "p50": timing(exact.ms).p50}}
         for visited in VISITED:
             answers = _distances(raw, scene, vectors, visited)
-            share = _share(answers.found, exact.found, lambda one, worst: one <= worst + ALIKE)
+            share = _share(answers.found, exact.found, lambda distance, worst: distance <= worst + ALIKE)
             found[f"{visited} rows visited"] = {"share": share, "p50": timing(answers.ms).p50}
     return found
 
@@ -121,7 +121,7 @@ def _searches(actor: Actor, asked: Sequence[str], mode: SearchMode) -> dict[str,
     as_it_is = _scores(actor, asked, mode)
     with patch.object(statements, "index_pays", lambda *_, **__: False):
         exact = _scores(actor, asked, mode)
-    share = _share(as_it_is.found, exact.found, lambda one, worst: one >= worst - ALIKE)
+    share = _share(as_it_is.found, exact.found, lambda score, worst: score >= worst - ALIKE)
     return {"share": share, "p50": timing(as_it_is.ms).p50, "p50 comparing all": timing(exact.ms).p50}
 
 
@@ -137,5 +137,5 @@ def _scores(actor: Actor, asked: Sequence[str], mode: SearchMode) -> Answers:
 
 def _share(found: list[list[float]], exact: list[list[float]], is_among: Callable[[float, float], bool]) -> float:
     """Return the share of results that are no worse than the worst exact one, of as many as those are."""
-    kept = sum(is_among(one, best[-1]) for some, best in zip(found, exact, strict=True) for one in some)
+    kept = sum(is_among(result, best[-1]) for some, best in zip(found, exact, strict=True) for result in some)
     return round(kept / max(1, sum(map(len, exact))), 4)

@@ -8,14 +8,14 @@ from typing import Any
 from uuid import UUID
 
 from benchmarks.client import BenchmarkError
-from benchmarks.databases import settled
+from benchmarks.databases import vacuum_and_analyse
 from benchmarks.report import timing
 from benchmarks.synthetic import conversation, questions
 from benchmarks.tables import markdown
-from benchmarks.tenants import cubes_in, drafts_of, filled, jobs_awaited, owner_of
+from benchmarks.tenants import await_jobs, cubes_in, drafts_of, fill_tenant, owner_of
 from governance.actor import Actor, CallContext
 from governance.database import acting
-from governance.tenants.principals import actor_again
+from governance.tenants.principals import reload_actor
 from governance.vocabulary import Channel, PrincipalKind
 from vault.chat.services import ConversationDraft, conversation_create
 from vault.models import Conversation, PackMemory, PackVersion, Publication, Subscription
@@ -39,11 +39,11 @@ def packs_search(packs: int, memories: int, own: int, queries: int) -> dict[str,
     The tenants stay, so that the next run need not load them. Raises BenchmarkError.
     """
     name = f"{packs}-{memories}"
-    offers = _offered(_member(owner_of(f"bench-publisher-{name}").actor), packs, memories)
-    plain, mounted = (_loaded(f"bench-{kind}-{name}-{own}", own) for kind in ("plain", "packs"))
+    offers = _publish(_member(owner_of(f"bench-publisher-{name}").actor), packs, memories)
+    plain, mounted = (_load_tenant(f"bench-{kind}-{name}-{own}", own) for kind in ("plain", "packs"))
     places = [(plain, _conversation(plain)), (mounted, _with_packs(mounted, offers, memories))]
-    jobs_awaited(mounted)
-    settled()
+    await_jobs(mounted)
+    vacuum_and_analyse()
     took: list[list[float]] = [[], []]
     of_packs = 0
     turns = conversation(own, SEED)
@@ -78,7 +78,7 @@ def packs_search_table(figures: dict[str, Any]) -> str:
 def _member(actor: Actor) -> Actor:
     """The member that owns the actor's key: the key itself may not publish or subscribe."""
     assert actor.member_id is not None
-    return actor_again(
+    return reload_actor(
         tenant_id=actor.tenant_id,
         kind=PrincipalKind.MEMBER,
         principal_id=actor.member_id,
@@ -87,15 +87,15 @@ def _member(actor: Actor) -> Actor:
     )
 
 
-def _offered(actor: Actor, packs: int, memories: int) -> list[UUID]:
+def _publish(actor: Actor, packs: int, memories: int) -> list[UUID]:
     """The publications, made by the product's own services."""
     with acting(actor):
         found = list(Publication.objects.filter(tenant_id=actor.tenant_id).order_by("id").values_list("id", flat=True))
     for number in range(len(found), packs):
-        ids = filled(actor, drafts_of(conversation(memories, SEED + number + 1), f"/pack-{number}"))
+        ids = fill_tenant(actor, drafts_of(conversation(memories, SEED + number + 1), f"/pack-{number}"))
         pack = pack_create(actor=actor, draft=PackDraft(f"pack-{number}", f"Pack {number}"))
         version_build(actor=actor, pack_id=pack.id, draft=VersionDraft("1.0.0", ids=tuple(ids)))
-        jobs_awaited(actor)
+        await_jobs(actor)
         with acting(actor):
             version = PackVersion.objects.get(tenant_id=actor.tenant_id, pack_id=pack.id)
         if version.state != PackState.READY:
@@ -105,11 +105,11 @@ def _offered(actor: Actor, packs: int, memories: int) -> list[UUID]:
     return found[:packs]
 
 
-def _loaded(slug: str, own: int) -> Actor:
+def _load_tenant(slug: str, own: int) -> Actor:
     owner = _member(owner_of(slug).actor)
     if cubes_in(owner) < own:
-        filled(owner, drafts_of(conversation(own, SEED), OPEN))
-    jobs_awaited(owner)
+        fill_tenant(owner, drafts_of(conversation(own, SEED), OPEN))
+    await_jobs(owner)
     return owner
 
 
@@ -128,7 +128,7 @@ def _with_packs(actor: Actor, offers: list[UUID], memories: int) -> UUID:
         if offer in known:
             continue
         subscription_create(actor=actor, draft=SubscriptionDraft(offer))
-        jobs_awaited(actor)
+        await_jobs(actor)
         with acting(actor):
             made = Subscription.objects.select_related("namespace").get(tenant_id=actor.tenant_id, publication_id=offer)
         mount_create(actor=actor, draft=MountDraft(namespace=made.namespace.path, conversation_id=asked_in))

@@ -23,16 +23,16 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from benchmarks.client import BenchmarkError
-from benchmarks.databases import settled
+from benchmarks.databases import vacuum_and_analyse
 from benchmarks.report import timing
 from benchmarks.synthetic import conversation
 from benchmarks.tables import markdown
-from benchmarks.tenants import OWNER, cubes_in, drafts_of, filled, jobs_awaited, owner_of
+from benchmarks.tenants import OWNER, await_jobs, cubes_in, drafts_of, fill_tenant, owner_of
 from governance.actor import Actor, CallContext
 from governance.database import acting
 from governance.ids import uuid7
 from governance.policies.services import PolicyDraft, policy_create
-from governance.tenants.principals import actor_again
+from governance.tenants.principals import reload_actor
 from governance.tenants.selectors import member_by_email
 from governance.tenants.services import command_line_actor, sign_in_link_create
 from governance.vocabulary import Channel, PolicyKind, PrincipalKind
@@ -108,8 +108,8 @@ def pages(measuring: Measuring) -> dict[str, Any]:
     }
     figures["sizes"] = {}
     for size in measuring.sizes:
-        browser, known = _prepared(size)
-        figures["sizes"][str(size)] = _measured(browser, PAGES, known, measuring.rounds)
+        browser, known = _prepare(size)
+        figures["sizes"][str(size)] = _measure(browser, PAGES, known, measuring.rounds)
     figures["first load"] = _first_load(browser)
     return figures
 
@@ -117,9 +117,9 @@ def pages(measuring: Measuring) -> dict[str, Any]:
 def catalogue(packs: int, rounds: int) -> dict[str, Any]:
     """The figures of the pages of a catalogue of `packs` publications, which stay. Raises BenchmarkError."""
     packs_stock(owner_of(PUBLISHER).actor, packs)
-    settled()
-    browser = _signed_in(_member(owner_of("benchmark-catalogue").actor))
-    sizes = {str(packs): _measured(browser, CATALOGUE, {}, rounds)}
+    vacuum_and_analyse()
+    browser = _sign_in(_member(owner_of("benchmark-catalogue").actor))
+    sizes = {str(packs): _measure(browser, CATALOGUE, {}, rounds)}
     return {"rounds": rounds, "goal ms": GOAL_MS, "sizes": sizes}
 
 
@@ -136,30 +136,30 @@ def pages_table(figures: dict[str, Any]) -> str:
 def _table(title: str, sizes: dict[str, Any]) -> str:
     keys = ("p50", "p95", "processor p50", "queries", "bytes", "gzip")
     rows = [
-        [f"{name}, {int(size):,}", *(one[key] for key in keys)]
+        [f"{name}, {int(size):,}", *(figure[key] for key in keys)]
         for size, found in sizes.items()
-        for name, one in found.items()
+        for name, figure in found.items()
     ]
     return markdown([title, "p50 ms", "p95 ms", "processor ms", "queries", "bytes", "gzip"], rows)
 
 
-def _prepared(size: int) -> tuple[Client, dict[str, str]]:
+def _prepare(size: int) -> tuple[Client, dict[str, str]]:
     """A browser of the owner of a tenant with `size` memories, and ids of what it opens."""
     owner = _member(owner_of(f"benchmark-pages-{size}").actor)
     turns = conversation(size, SEED)
     if cubes_in(owner) < size:
-        filled(owner, drafts_of(turns, OPEN))
+        fill_tenant(owner, drafts_of(turns, OPEN))
     with acting(owner):
         opened = Conversation.objects.filter(tenant_id=owner.tenant_id).order_by("id").first()
-    conversation_id = opened.id if opened else _furnished(owner)
-    jobs_awaited(owner)
-    settled()
+    conversation_id = opened.id if opened else _add_objects(owner)
+    await_jobs(owner)
+    vacuum_and_analyse()
     with acting(owner):
         changed = Cube.objects.filter(tenant_id=owner.tenant_id, version__gt=1).order_by("id").first()
     if changed is None:
         raise BenchmarkError("the tenant was not loaded as a whole: remove it")
     word = max(turns[0].text.rstrip(".").split(), key=len)
-    return _signed_in(owner), {"memory": str(changed.id), "conversation": str(conversation_id), "word": word}
+    return _sign_in(owner), {"memory": str(changed.id), "conversation": str(conversation_id), "word": word}
 
 
 def packs_stock(publisher: Actor, count: int) -> None:
@@ -220,7 +220,7 @@ def packs_stock(publisher: Actor, count: int) -> None:
 def _member(actor: Actor) -> Actor:
     """Return the member that owns the actor's key, as a browser session."""
     assert actor.member_id is not None
-    return actor_again(
+    return reload_actor(
         tenant_id=actor.tenant_id,
         kind=PrincipalKind.MEMBER,
         principal_id=actor.member_id,
@@ -229,7 +229,7 @@ def _member(actor: Actor) -> Actor:
     )
 
 
-def _furnished(owner: Actor) -> Any:
+def _add_objects(owner: Actor) -> Any:
     """A memory with three versions, a policy, and a conversation of two turns; the id of the latter."""
     with acting(owner):
         cube = Cube.objects.filter(tenant_id=owner.tenant_id, version=1).order_by("-id")[0]
@@ -245,7 +245,7 @@ def _furnished(owner: Actor) -> Any:
     return made.id
 
 
-def _signed_in(owner: Actor) -> Client:
+def _sign_in(owner: Actor) -> Client:
     system = command_line_actor(owner.tenant_id)
     link = sign_in_link_create(actor=system, member=member_by_email(actor=system, email=OWNER))
     browser = Client(headers={"host": settings.ALLOWED_HOSTS[0], "accept-language": "en"})
@@ -254,7 +254,7 @@ def _signed_in(owner: Actor) -> Client:
     return browser
 
 
-def _measured(
+def _measure(
     browser: Client, patterns: dict[str, str], known: dict[str, str], rounds: int
 ) -> dict[str, dict[str, Any]]:
     """The figures of each page that is there."""
@@ -265,8 +265,8 @@ def _measured(
         if answer.status_code == 404:
             continue
         for _ in range(WARM_UP - 1):
-            _opened(browser, address)
-        taken = [_timed(browser, address) for _ in range(rounds)]
+            _open(browser, address)
+        taken = [_time(browser, address) for _ in range(rounds)]
         time_of = timing([wall for wall, _ in taken])
         found[name] = {
             "p50": time_of.p50,
@@ -279,7 +279,7 @@ def _measured(
     return found
 
 
-def _opened(browser: Client, address: str) -> HttpResponse:
+def _open(browser: Client, address: str) -> HttpResponse:
     """Raises BenchmarkError for every answer that is no page."""
     answer: Any = browser.get(address)
     if answer.status_code != 200:
@@ -288,22 +288,22 @@ def _opened(browser: Client, address: str) -> HttpResponse:
     return page
 
 
-def _timed(browser: Client, address: str) -> tuple[float, float]:
+def _time(browser: Client, address: str) -> tuple[float, float]:
     """Milliseconds by the clock, and of this process's processor time; the rest is the database, or waiting."""
     started, began = time.perf_counter(), time.process_time()
-    _opened(browser, address)
+    _open(browser, address)
     return (time.perf_counter() - started) * 1000, (time.process_time() - began) * 1000
 
 
 def _queries(browser: Client, address: str) -> int:
     with CaptureQueriesContext(connection) as captured:
-        _opened(browser, address)
+        _open(browser, address)
     return sum(not query["sql"].startswith(BOUNDS) for query in captured.captured_queries)
 
 
 def _first_load(browser: Client) -> dict[str, float]:
     """KB, compressed, of the list of memories with all that it loads, by kind of file; `all` is their sum."""
-    page = _opened(browser, "/memories/").content
+    page = _open(browser, "/memories/").content
     sizes = {"page": len(gzip.compress(page))}
     for path in sorted(set(_files(page.decode()))):
         kind = path.suffix.removeprefix(".")
@@ -315,7 +315,7 @@ def _first_load(browser: Client) -> dict[str, float]:
 
 def _files(page: str) -> Iterator[Path]:
     """The static files that a page links to, and what those import."""
-    waiting = [Path(found) for one in LINKED.findall(page) if (found := finders.find(_source(one)))]
+    waiting = [Path(found) for address in LINKED.findall(page) if (found := finders.find(_source(address)))]
     seen: set[Path] = set()
     while waiting:
         path = waiting.pop()
@@ -324,7 +324,7 @@ def _files(page: str) -> Iterator[Path]:
         seen.add(path)
         yield path
         if path.suffix in {".js", ".css"}:
-            names = [one or other for one, other in IMPORTED.findall(path.read_text(encoding="utf-8"))]
+            names = [double or other for double, other in IMPORTED.findall(path.read_text(encoding="utf-8"))]
             files = [(path.parent / name.partition("#")[0].partition("?")[0]).resolve() for name in names]
             waiting += [file for file in files if file.is_file()]
 

@@ -74,7 +74,7 @@ class Mem0:
 
     def turns(self, question: str, user: str, limit: int) -> list[str]:
         """The ids of the turns found, best first."""
-        return [one["metadata"]["message_id"] for one in self._results(question, user, limit)]
+        return [result["metadata"]["message_id"] for result in self._results(question, user, limit)]
 
     def filled(self, turns: Sequence[Turn], user: str) -> None:
         """Load `turns` unless just as many are there, in the form that its own `add` writes."""

@@ -16,8 +16,8 @@ from uuid import uuid4
 from django.conf import settings
 
 from benchmarks.baselines import Bm25, ExactCosine
+from benchmarks.bulk_load import store_turns
 from benchmarks.client import Client, Target
-from benchmarks.loading import stored
 from benchmarks.locomo import Conversation, conversations, recall
 from benchmarks.peers import mem0, mem0_version, why_no_mem0
 from benchmarks.tables import markdown
@@ -36,7 +36,7 @@ def retrieval(target: Target, data: Path, mode: str) -> dict[str, Any]:
     halves: dict[str, Recalls] = {half: defaultdict(list) for half in HALVES}
     for conversation in conversations(data):
         half = halves[half_of(conversation)]
-        for system, recalls in _measured(client, conversation, mode).items():
+        for system, recalls in _measure(client, conversation, mode).items():
             half[system] += recalls
     return {
         "data_sha256": hashlib.sha256(data.read_bytes()).hexdigest(),
@@ -63,8 +63,8 @@ def half_of(conversation: Conversation) -> str:
     return HALVES[0] if conversation.id in TUNED_ON else HALVES[1]
 
 
-def _measured(client: Client, conversation: Conversation, mode: str) -> Recalls:
-    with stored(client, conversation.turns) as namespace, _peers(conversation) as peers:
+def _measure(client: Client, conversation: Conversation, mode: str) -> Recalls:
+    with store_turns(client, conversation.turns) as namespace, _peers(conversation) as peers:
 
         def ours(question: str, limit: int) -> list[str]:
             body = {"query": question, "top_k": limit, "namespaces": [namespace], "mode": mode}
@@ -113,4 +113,4 @@ def _means(found: Sequence[tuple[int, list[float]]]) -> dict[str, float]:
 
 def _by_category(found: Sequence[tuple[int, list[float]]]) -> dict[str, dict[str, float]]:
     categories = sorted({category for category, _ in found})
-    return {str(number): _means([one for one in found if one[0] == number]) for number in categories}
+    return {str(number): _means([result for result in found if result[0] == number]) for number in categories}

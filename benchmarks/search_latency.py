@@ -15,14 +15,15 @@ from unittest.mock import patch
 import psycopg
 
 from benchmarks.client import BenchmarkError, Client, Target
-from benchmarks.databases import app_connection, settled
-from benchmarks.floor import COSINE, Asked, Scene, asked, hybrid, scene_of
+from benchmarks.databases import app_connection, vacuum_and_analyse
+from benchmarks.floor import COSINE, Asked, Scene, hybrid, scene_of
+from benchmarks.floor import ask as ask_floor
 from benchmarks.locomo import Turn
 from benchmarks.peers import Mem0, mem0, mem0_version, why_no_mem0
 from benchmarks.report import Timing, timing
 from benchmarks.synthetic import conversation, questions
 from benchmarks.tables import markdown
-from benchmarks.tenants import Caller, cubes_in, drafts_of, filled, jobs_awaited, owner_of, reader_of
+from benchmarks.tenants import Caller, await_jobs, cubes_in, drafts_of, fill_tenant, owner_of, reader_of
 from governance.actor import Actor
 from governance.errors import Conflict
 from governance.personas.services import PersonaDraft, persona_create
@@ -126,8 +127,8 @@ def search_latency(target: Target, asking: Asking) -> dict[str, Any]:
     if asking.cubes < asking.tenants:
         raise BenchmarkError(f"{asking.cubes} cubes cannot be divided among {asking.tenants} tenants")
     places = [place_of(asking, number) for number in range(asking.tenants)]
-    vacuumed = settled()
-    measured = _measured(target, asking, places)
+    vacuumed = vacuum_and_analyse()
+    measured = _measure(target, asking, places)
     expected = {name: min(asking.top_k, _visible(name, places)) for name in measured}
     return {
         "cubes": asking.cubes,
@@ -146,8 +147,8 @@ def search_latency(target: Target, asking: Asking) -> dict[str, Any]:
 
 def search_latency_table(figures: dict[str, Any]) -> str:
     rows = [
-        [name, one["p50"], one["p95"], one.get("took_ms p50", ""), one["full"]]
-        for name, one in figures["systems"].items()
+        [name, figure["p50"], figure["p95"], figure.get("took_ms p50", ""), figure["full"]]
+        for name, figure in figures["systems"].items()
     ]
     names = ["ours to floor", "service to floor", "goal p50 ms", "hidden to seen"]
     names += [name for name in figures if name.endswith((" to unfiltered", " to packed"))]
@@ -167,8 +168,8 @@ def place_of(asking: Asking, number: int) -> Place:
     if asking.filtered:
         _make_personas(owner.actor)
     if cubes_in(owner.actor) != size:
-        filled(owner.actor, list(_varied(turns)) if asking.filtered else _drafts(turns, asking.hidden))
-    jobs_awaited(owner.actor)
+        fill_tenant(owner.actor, list(_vary_drafts(turns)) if asking.filtered else _drafts(turns, asking.hidden))
+    await_jobs(owner.actor)
     return Place(slug, owner, turns, len(shown))
 
 
@@ -177,7 +178,7 @@ def _drafts(turns: Sequence[Turn], hidden: float) -> list[CubeDraft]:
     return [draft for turn in turns for draft in drafts_of([turn], None if _is_denied(turn, hidden) else OPEN)]
 
 
-def _varied(turns: Sequence[Turn]) -> Iterator[CubeDraft]:
+def _vary_drafts(turns: Sequence[Turn]) -> Iterator[CubeDraft]:
     """A third of the sessions in each layer, a tenth by each persona."""
     for turn in turns:
         (draft,) = drafts_of([turn], OPEN)
@@ -210,7 +211,7 @@ def _is_denied(turn: Turn, share: float) -> bool:
     return (turn.session * 37) % 100 < share * 100
 
 
-def _measured(target: Target, asking: Asking, places: Sequence[Place]) -> dict[str, Measured]:
+def _measure(target: Target, asking: Asking, places: Sequence[Place]) -> dict[str, Measured]:
     measured: dict[str, Measured] = defaultdict(Measured)
     each = -(-(asking.warm_up + asking.queries) // len(places))
     asked_of = [questions(place.turns, each, SEED + 1) for place in places]
@@ -249,8 +250,11 @@ def _systems(
 ) -> Iterator[tuple[str, Ask]]:
     yield "ours", Ours(target, place.owner.api_key, asking.top_k, measured["ours"].service_ms)
     for name, narrowing in _filters(place.turns).items() if asking.filtered else ():
-        one = f"ours, {name}"
-        yield one, Ours(target, place.owner.api_key, asking.top_k, measured[one].service_ms, narrowing)
+        name_filtered = f"ours, {name}"
+        yield (
+            name_filtered,
+            Ours(target, place.owner.api_key, asking.top_k, measured[name_filtered].service_ms, narrowing),
+        )
     if asking.without_packed:
         yield IN_PROCESS, InProcess(place.owner.actor, asking.top_k, packed=True)
         yield WITHOUT_PACKED, InProcess(place.owner.actor, asking.top_k, packed=False)
@@ -268,7 +272,7 @@ def _raw(prefix: str, scene: Scene, top_k: int, raw: psycopg.Connection[Any]) ->
     if embedder().name == DEFAULT_MODEL:
         statements["floor by index"] = hybrid(by_index=True)
     for name, statement in statements.items():
-        yield f"{prefix}{name}", partial(asked, raw, statement, scene, limit=top_k)
+        yield f"{prefix}{name}", partial(ask_floor, raw, statement, scene, limit=top_k)
 
 
 def _visible(name: str, places: Sequence[Place]) -> int:
@@ -284,9 +288,9 @@ def _ratios(times: dict[str, Timing], measured: dict[str, Measured]) -> dict[str
         "service to floor": round(timing(measured["ours"].service_ms).p50 / floor, 2),
         "goal p50 ms": round(2 * floor + HTTP_MS, 2),
     }
-    for name, one in times.items():
+    for name, timing_of in times.items():
         if name.startswith("ours, "):
-            found[f"{name.removeprefix('ours, ')} to unfiltered"] = round(one.p50 / times["ours"].p50, 2)
+            found[f"{name.removeprefix('ours, ')} to unfiltered"] = round(timing_of.p50 / times["ours"].p50, 2)
     if WITHOUT_PACKED in times:
         found["unpacked to packed"] = round(times[WITHOUT_PACKED].p50 / times[IN_PROCESS].p50, 2)
     if "reader: ours" in times:

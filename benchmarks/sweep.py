@@ -5,7 +5,7 @@ from typing import Any
 
 from benchmarks.retrieval import HALVES
 from benchmarks.tables import markdown
-from benchmarks.weighing import bench, components, digest_of, weighed, weight_of
+from benchmarks.weights import bench, change_weight, components, digest_of, weight_of
 from vault.retrieval.ranking import HYBRID
 
 DEPTHS = (5, 10, 15, 20, 25, 30, 35, 40)
@@ -16,7 +16,7 @@ AT = (10, max(DEPTHS))  # weights are compared at the first; ranked for the last
 def sweep(data: Path) -> dict[str, Any]:
     loaded = bench(data)
     varied = {
-        f"{name} × {factor}": loaded.recalls(weighed(name, weight_of(name) * factor), AT)
+        f"{name} × {factor}": loaded.recalls(change_weight(name, weight_of(name) * factor), AT)
         for name in components()
         if weight_of(name)
         for factor in FACTORS

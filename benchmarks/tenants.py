@@ -68,11 +68,11 @@ def drafts_of(turns: Sequence[Turn], namespace: str | None) -> list[CubeDraft]:
     return drafts
 
 
-def filled(actor: Actor, drafts: Sequence[CubeDraft]) -> list[UUID]:
-    """Store what is not stored yet; the ids of all, in order. The vectors follow: see `jobs_awaited`."""
+def fill_tenant(actor: Actor, drafts: Sequence[CubeDraft]) -> list[UUID]:
+    """Store what is not stored yet; the ids of all, in order. The vectors follow: see `await_jobs`."""
     ids: list[UUID] = []
     for start in range(0, len(drafts), BATCH):
-        ids += [one.cube.id for one in cubes_add(actor=actor, drafts=drafts[start : start + BATCH])]
+        ids += [cube.cube.id for cube in cubes_add(actor=actor, drafts=drafts[start : start + BATCH])]
     return ids
 
 
@@ -81,19 +81,19 @@ def cubes_in(actor: Actor) -> int:
         return Cube.objects.filter(tenant_id=actor.tenant_id, deleted_at=None).count()
 
 
-def vectors_awaited(actor: Actor, *, count: int) -> float:
+def await_vectors(actor: Actor, *, count: int) -> float:
     """Seconds until the worker has embedded `count` cubes of the tenant. Raises BenchmarkError."""
     vectors = Embedding.objects.filter(tenant_id=actor.tenant_id, model=embedder().name)
-    return _awaited(actor, lambda: vectors.count() >= count)
+    return _await(actor, lambda: vectors.count() >= count)
 
 
-def jobs_awaited(actor: Actor) -> float:
+def await_jobs(actor: Actor) -> float:
     """Seconds until nothing of the tenant waits for the worker: vectors, sizes, links. Raises BenchmarkError."""
     events = OutboxEvent.objects.filter(tenant_id=actor.tenant_id, done_at=None, parked_at=None)
-    return _awaited(actor, lambda: not events.exists())
+    return _await(actor, lambda: not events.exists())
 
 
-def _awaited(actor: Actor, done: Callable[[], bool]) -> float:
+def _await(actor: Actor, done: Callable[[], bool]) -> float:
     started = time.monotonic()
     while time.monotonic() - started < LONGEST_WAIT:
         with acting(actor):

@@ -67,7 +67,7 @@ NOT_A_TEXT = {
     "governance.prepared": "PLACEHOLDER",  # statements of the product
     "vault.cubes.visibility": "PLACEHOLDER",  # statements of the product
     "governance.privacy.pii.numbers": "BBAN_LENGTH",  # the registry of IBANs
-    "governance.naming": "ID",  # lines of the audit log
+    "governance.object_names": "ID",  # lines of the audit log
     "governance.web.log_filter": "LINK",  # lines of the log
     "governance.web.middleware": "ACCEPTABLE_ID",  # 64 characters, matched whole
     "vault.layers.formats": "_SESSION",  # names of the fields of an imported file
@@ -110,7 +110,7 @@ def _places(text: str) -> None:
     without(texts, places_in(_detector(), texts, frozenset(PiiField)))
 
 
-def _moved(text: str) -> None:
+def _move_findings(text: str) -> None:
     """A finding for every eight characters, half of them replaced."""
     found = [Place(PiiField.CONTENT, 0, Span(PiiKind.PHONE, at, at + 4, "phone")) for at in range(0, len(text) - 4, 8)]
     moved(found[::2], found[1::2])
@@ -144,7 +144,7 @@ def _path(text: str) -> None:
         return
 
 
-def _broken(text: str) -> None:
+def _break_lines(text: str) -> None:
     from rest_framework.serializers import ValidationError
 
     try:
@@ -163,7 +163,7 @@ def _answer(text: str) -> None:
     extractive_answer(f"{text[:LONGEST_QUESTION]}?", [Evidence("", 1, 1, text, "", NOW, 1.0)])
 
 
-def _attributed(text: str) -> None:
+def _attribute(text: str) -> None:
     attributed(text, [Evidence("", 1, 1, text[:LONGEST_QUESTION], "", NOW, 1.0)], text[:LONGEST_QUESTION])
 
 
@@ -200,7 +200,7 @@ FUNCTIONS = (
         "personal data of a text", lambda text: _detector().find(text), {f"{PII}.folding": "_FOLDABLE _DROPPED"}
     ),
     TextFunction("personal data of metadata", _places, {}),
-    TextFunction("redaction", _moved, {}),
+    TextFunction("redaction", _move_findings, {}),
     TextFunction("orders to a model", gives_orders, {"vault.cubes.screening.commands": "_INVISIBLE _BLANKS _ORDERS"}),
     TextFunction("sentences", sentences, {f"{READER}.sentences": "_END _BULLET _LAST_WORD _CLAUSE"}),
     TextFunction("statements", statements, {f"{READER}.kinds": "_KINDS"}),
@@ -255,7 +255,7 @@ FUNCTIONS = (
         "dates_written", lambda text: dates_written(text, NOW), {f"{LEXICON}.resolved_dates": "_RELATIVE _AHEAD"}
     ),
     TextFunction("extractive_answer", _answer, {}),
-    TextFunction("memories behind an answer", _attributed, {"vault.chat.rules": "KNOWS_NOTHING NUMBER"}),
+    TextFunction("memories behind an answer", _attribute, {"vault.chat.rules": "KNOWS_NOTHING NUMBER"}),
     TextFunction(
         "citations", lambda text: (markers_in(text, 9), list(pieces(text, ()))), {"vault.cubes.passages": "MARKER"}
     ),
@@ -334,7 +334,9 @@ FUNCTIONS = (
         {"vault.graph.rules": "_CAUSED _NEGATION _NUMBER _NO_NEGATION _ASKS"},
     ),
     TextFunction("namespace path", _path, {"vault.namespaces.rules": "PATH NOT_IN_A_PART"}),
-    TextFunction("broken characters", _broken, {"governance.api.fields": "BROKEN", "vault.cubes.filters": "BROKEN"}),
+    TextFunction(
+        "broken characters", _break_lines, {"governance.api.fields": "BROKEN", "vault.cubes.filters": "BROKEN"}
+    ),
     TextFunction("broken characters of a file", is_broken, {"vault.exchange.items": "BROKEN"}),
     TextFunction("words of a copy", plain, {"vault.packs.wordings": "_WORDS"}),
     TextFunction(

@@ -18,12 +18,12 @@ _MARKER = re.compile(r"\[(?:\d+|\?)\]")
 
 def tokens_of(text: str) -> list[str]:
     """Case-folded words without articles, and single Chinese characters; markers of citations are left out."""
-    return [one for one in _TOKEN.findall(_MARKER.sub(" ", text).casefold()) if one not in _ARTICLES]
+    return [token for token in _TOKEN.findall(_MARKER.sub(" ", text).casefold()) if token not in _ARTICLES]
 
 
 def token_f1(reply: str, answers: Sequence[str]) -> float:
     """The best F1 of the multisets of tokens, 0..1 (SQuAD)."""
-    return max((_f1(Counter(tokens_of(reply)), Counter(tokens_of(one))) for one in answers), default=0.0)
+    return max((_f1(Counter(tokens_of(reply)), Counter(tokens_of(answer))) for answer in answers), default=0.0)
 
 
 def bleu1(reply: str, answers: Sequence[str]) -> float:

@@ -40,9 +40,9 @@ def watermark(recipients: int, trials: int, marked: Sequence[int]) -> dict[str, 
 
 def watermark_table(figures: dict[str, Any]) -> str:
     rows = [
-        [f"{name}, {count} marked", *(one[key] for key in ("named", "wrong", "bits", "probability", "digest"))]
+        [f"{name}, {count} marked", *(figure[key] for key in ("named", "wrong", "bits", "probability", "digest"))]
         for count, found in figures["marked"].items()
-        for name, one in found.items()
+        for name, figure in found.items()
     ]
     return markdown(["copy", "named", "wrongly named", "bits", "probability", "by digest"], rows)
 
@@ -52,9 +52,9 @@ def _survival(attack: Attack, count: int, recipients: int, trials: int, chance: 
     keys = [UUID(int=chance.getrandbits(128)) for _ in range(count)]
     wordings = {key: _wordings(number) for number, key in enumerate(keys)}
     ids = [UUID(int=chance.getrandbits(128)) for _ in range(recipients)]
-    copies = {one: {key: bool(chance.getrandbits(1)) for key in keys} for one in ids}
+    copies = {recipient: {key: bool(chance.getrandbits(1)) for key in keys} for recipient in ids}
     named, wrong, bits, probabilities, by_digest = 0, 0, list[int](), list[float](), 0
-    digests = {_digest(_copy(wordings, copies[one])): one for one in ids}
+    digests = {_digest(_copy(wordings, copies[recipient])): recipient for recipient in ids}
     for _ in range(trials):
         leaker = chance.choice(ids)
         leaked = attack(_copy(wordings, copies[leaker]), chance)
@@ -66,7 +66,7 @@ def _survival(attack: Attack, count: int, recipients: int, trials: int, chance: 
         probabilities.append(best.probability if best.recipient_id == leaker else 0.0)
         by_digest += digests.get(_digest(leaked)) == leaker
     shares = {"named": named / trials, "wrong": wrong / trials, "digest": by_digest / trials}
-    return {name: round(one, 3) for name, one in shares.items()} | {
+    return {name: round(share, 3) for name, share in shares.items()} | {
         "bits": round(mean(bits), 1),
         "probability": round(mean(probabilities), 3),
     }
@@ -83,8 +83,8 @@ def _wordings(number: int) -> Wordings:
 def _copy(wordings: dict[UUID, Wordings], bits: dict[UUID, bool]) -> list[str]:
     """The texts of a copy: MEMORIES of them, of which the first ones have a marked sentence."""
     texts = [
-        f"Heron {number} is grey. {one.second if bits[key] else one.sentence} It eats fish."
-        for number, (key, one) in enumerate(wordings.items())
+        f"Heron {number} is grey. {wording.second if bits[key] else wording.sentence} It eats fish."
+        for number, (key, wording) in enumerate(wordings.items())
     ]
     return texts + [f"Heron {number} has no pool." for number in range(len(texts), MEMORIES)]
 
@@ -99,7 +99,7 @@ def _half(texts: list[str], chance: random.Random) -> list[str]:
     return [text for number, text in enumerate(texts) if number in kept]
 
 
-def _ordered_anew(texts: list[str], chance: random.Random) -> list[str]:
+def _reorder(texts: list[str], chance: random.Random) -> list[str]:
     return chance.sample(texts, len(texts))
 
 
@@ -109,7 +109,7 @@ def _set_anew(texts: list[str], chance: random.Random) -> list[str]:
     return [" ".join(words[start : start + 7]) for start in range(0, len(words), 7)]
 
 
-def _worded_anew(texts: list[str], chance: random.Random) -> list[str]:
+def _reword(texts: list[str], chance: random.Random) -> list[str]:
     """A fifth of the memories in other words, which have no marked sentence any more."""
     changed = set(chance.sample(range(len(texts)), len(texts) // 5))
     return [plain(text)[:12] if number in changed else text for number, text in enumerate(texts)]
@@ -118,9 +118,9 @@ def _worded_anew(texts: list[str], chance: random.Random) -> list[str]:
 ATTACKS: dict[str, Attack] = {
     "copy": lambda texts, chance: texts,
     "trimmed to half": _half,
-    "re-ordered": _ordered_anew,
-    "half, re-ordered": lambda texts, chance: _ordered_anew(_half(texts, chance), chance),
+    "re-ordered": _reorder,
+    "half, re-ordered": lambda texts, chance: _reorder(_half(texts, chance), chance),
     "set anew": _set_anew,
-    "a fifth reworded": _worded_anew,
+    "a fifth reworded": _reword,
     "text of nobody": lambda texts, chance: [f"Heron {number} is elsewhere." for number in range(len(texts))],
 }

@@ -15,10 +15,10 @@ from uuid import UUID
 from django.db import connection
 
 from benchmarks.client import BenchmarkError, Target
-from benchmarks.lifecycle import job_awaited, sweep_awaited
+from benchmarks.lifecycle import await_job, await_sweep
 from benchmarks.synthetic import conversation
 from benchmarks.tables import markdown
-from benchmarks.tenants import Caller, cubes_in, drafts_of, filled, jobs_awaited, owner_of
+from benchmarks.tenants import Caller, await_jobs, cubes_in, drafts_of, fill_tenant, owner_of
 from governance.database import acting
 from governance.vocabulary import Topic
 from vault.cubes.drafts import CubeDraft
@@ -50,20 +50,20 @@ def year(target: Target, cubes: int, days: int, chart: Path) -> dict[str, Any]:
     owner = owner_of(f"bench-year-{cubes}-{days}")
     if cubes_in(owner.actor):
         raise BenchmarkError("this tenant has lived its year: begin on an empty data directory")
-    ids = filled(owner.actor, [*_drafts(cubes, days), *_contradictions()])
-    jobs_awaited(owner.actor)
+    ids = fill_tenant(owner.actor, [*_drafts(cubes, days), *_contradictions()])
+    await_jobs(owner.actor)
     recalled = ids[RECALLED:cubes:GROUPS]
     steps = [{"day": 0, **_counts(owner, len(ids))}]
     started = time.perf_counter()
     for day in range(days, DAYS + 1, days):
-        jobs_awaited(owner.actor)  # what the former sweep left to other jobs: they lock the same rows
+        await_jobs(owner.actor)  # what the former sweep left to other jobs: they lock the same rows
         _move(owner, days)
         _recall(owner, recalled)
-        sweep_awaited(owner, {})
+        await_sweep(owner, {})
         steps.append({"day": day, **_counts(owner, len(ids))})
     seconds = time.perf_counter() - started
-    job_awaited(owner, Topic.CONFLICTS_PROPOSE, {})
-    asked = _asked(owner)
+    await_job(owner, Topic.CONFLICTS_PROPOSE, {})
+    asked = _count_questions(owner)
     _check(owner, recalled, asked)
     chart.write_text(_svg(steps, len(ids)), encoding="utf-8")
     return {"cubes": len(ids), "seed": SEED, "days of a step": days, "seconds": round(seconds, 1), "asked": asked} | {
@@ -109,7 +109,7 @@ def _move(owner: Caller, days: int) -> None:
 
 def _recall(owner: Caller, ids: Sequence[UUID]) -> None:
     """As the job behind a search counts it."""
-    write = cubes_count_reads(owner.actor, [{"ids": [str(one) for one in ids]}])
+    write = cubes_count_reads(owner.actor, [{"ids": [str(id) for id in ids]}])
     with acting(owner.actor):
         write()
 
@@ -133,7 +133,7 @@ def _check(owner: Caller, recalled: Sequence[UUID], asked: int) -> None:
         )
 
 
-def _asked(owner: Caller) -> int:
+def _count_questions(owner: Caller) -> int:
     with acting(owner.actor):
         return Review.objects.filter(kind=ReviewKind.CONFLICT, status=ReviewStatus.OPEN).count()
 

@@ -64,8 +64,8 @@ def tenant_transaction(tenant_id: UUID) -> Iterator[None]:
             raise RuntimeError("a transaction of one tenant cannot turn to another")
         yield
         return
-    with _commit_noted(), _transaction():
-        epoch_set(tenant_id, _enter(tenant_id))
+    with _note_commit(), _transaction():
+        remember_epoch(tenant_id, _enter(tenant_id))
         token, known = _acting_for.set(tenant_id), _known.set({})
         try:
             yield
@@ -75,7 +75,7 @@ def tenant_transaction(tenant_id: UUID) -> Iterator[None]:
 
 
 @contextmanager
-def _commit_noted() -> Iterator[None]:
+def _note_commit() -> Iterator[None]:
     yield
     commits = _commits.get()
     if commits is not None:
@@ -128,7 +128,7 @@ def no_tenant() -> Iterator[None]:
 
 
 @contextmanager
-def before_any_tenant() -> Iterator[None]:
+def transaction_without_tenant() -> Iterator[None]:
     """`in_one_go` for statements that set the tenant themselves. Raises RuntimeError within a transaction."""
     if connection.in_atomic_block:
         raise RuntimeError("a transaction of one tenant cannot turn to another")
@@ -203,7 +203,7 @@ def epoch_last(tenant_id: UUID) -> Epoch | None:
     return epoch if epoch is not None and epoch.tenant_id == tenant_id else None
 
 
-def epoch_set(tenant_id: UUID, number: int) -> None:
+def remember_epoch(tenant_id: UUID, number: int) -> None:
     """Remember the epoch that a statement returned which set the tenant by itself (`governance_enter`)."""
     _epoch.set(Epoch(tenant_id, number))
 
@@ -248,7 +248,7 @@ def free_lock(names: Sequence[str]) -> Iterator[str | None]:
         if row is None:
             yield None
         else:
-            with _unlocking(row[0]):
+            with _unlock_afterwards(row[0]):
                 yield row[0]
 
 
@@ -262,12 +262,12 @@ def awaited_lock(name: str, *, seconds: float) -> Iterator[None]:
         with transaction.atomic(durable=True), connection.cursor() as cursor:
             cursor.execute("SELECT set_config('lock_timeout', %s, true)", [f"{seconds * 1000:.0f}ms"])
             cursor.execute(AWAITED_LOCK, [name])
-        with _unlocking(name):
+        with _unlock_afterwards(name):
             yield
 
 
 @contextmanager
-def _unlocking(name: str) -> Iterator[None]:
+def _unlock_afterwards(name: str) -> Iterator[None]:
     session = connection.connection
     try:
         yield

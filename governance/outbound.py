@@ -144,11 +144,11 @@ class ExchangeTimer:
     def __init__(self, sock: socket.socket) -> None:
         self.is_over = False
         self._handle = socket.socket(fileno=os.dup(sock.fileno()))  # its own: TLS takes the socket over
-        self._timer = threading.Timer(SECONDS_IN_ALL, self._cut)
+        self._timer = threading.Timer(SECONDS_IN_ALL, self._cut_connection)
         self._timer.daemon = True
         self._timer.start()
 
-    def _cut(self) -> None:
+    def _cut_connection(self) -> None:
         self.is_over = True
         with suppress(OSError):  # it has just ended
             self._handle.shutdown(socket.SHUT_RDWR)

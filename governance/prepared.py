@@ -29,7 +29,7 @@ class _Prepared(psycopg.RawCursor[Any]):
     is_prepared = True
 
     def execute(self, query: Any, params: Any = None, **options: Any) -> "_Prepared":
-        statement, values = _bound(query, params)
+        statement, values = _bind_parameters(query, params)
         return super().execute(statement, values, **{**options, "prepare": self.is_prepared, "binary": True})
 
 
@@ -76,15 +76,15 @@ def in_one_go() -> Iterator[None]:
         yield
 
 
-def _bound(query: str, params: Values | None) -> tuple[bytes, Sequence[Any]]:
+def _bind_parameters(query: str, params: Values | None) -> tuple[bytes, Sequence[Any]]:
     if params is None:
         return query.encode(), ()
-    statement, names = _numbered(query)
+    statement, names = _number_parameters(query)
     return statement, [params[name] for name in names] if isinstance(params, Mapping) else params
 
 
 @lru_cache(MOST_STATEMENTS)
-def _numbered(statement: str) -> tuple[bytes, list[str]]:
+def _number_parameters(statement: str) -> tuple[bytes, list[str]]:
     """The statement with PostgreSQL's own placeholders, and the names of its values in that order.
 
     Made once: psycopg would do it for each call, as it keeps no statement beyond 4,096 letters.

@@ -5,23 +5,23 @@ from uuid import UUID
 
 from celery import shared_task
 
+from governance.accounts.cleanup import accounts_tidy
 from governance.accounts.key_refusals import key_refusals_write
-from governance.accounts.tidying import accounts_tidy
 from governance.audit.reading.exports import exports_tidy
 from governance.audit.reading.push import push_due
 from governance.heartbeats import Part, heartbeat
+from governance.jobs.cleanup import jobs_tidy
 from governance.jobs.schedules import schedules_start
-from governance.jobs.tidying import jobs_tidy
+from governance.outbox.cleanup import tidy
 from governance.outbox.routes import Task
-from governance.outbox.tidying import tidy
-from governance.outbox.watching import task_watch
+from governance.outbox.watchdog import task_watch
 from governance.tenants.last_use import last_uses_write
 
 
 @shared_task(name="jobs.run")  # type: ignore[untyped-decorator]
 def run_task(topic: str, tenant_id: str, lease: str, event_ids: Sequence[str], attempt: int) -> int:
     """Run the handler of a topic for events under one lease; safe to run twice. Returns how many events ended."""
-    ids = tuple(UUID(one) for one in event_ids)
+    ids = tuple(UUID(event_id) for event_id in event_ids)
     return task_watch(Task(UUID(tenant_id), topic, UUID(lease), ids, attempt))
 
 

@@ -13,7 +13,7 @@ def is_in_range(moment: datetime) -> bool:
     return FIRST_YEAR <= moment.year <= LAST_YEAR
 
 
-def moment_checked(moment: datetime, field: str) -> datetime:
+def check_moment(moment: datetime, field: str) -> datetime:
     """Return `moment`. Raises Invalid if it does not exist in every time zone."""
     if not is_in_range(moment):
         raise Invalid(errors=[FieldError(field, OUT_OF_RANGE)])

@@ -27,6 +27,6 @@ def versions_text(versions: Iterable[int]) -> str:
     return "-".join(str(number) for number in versions)
 
 
-def versions_read(texts: Iterable[str]) -> VersionLists:
+def read_versions(texts: Iterable[str]) -> VersionLists:
     """Read `versions_text`; texts that name no versions are left out."""
     return {tuple(int(number) for number in text.split("-")) for text in texts if LIST.fullmatch(text)}

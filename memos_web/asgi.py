@@ -18,8 +18,8 @@ from starlette.types import ASGIApp
 
 from governance.errors import Unavailable
 from governance.keys.services import key_store
-from governance.tenants.binding import UnsafeRole
-from governance.tenants.serving import refuse_unsafe_role
+from governance.tenants.role_check import UnsafeRole
+from governance.tenants.startup_check import refuse_unsafe_role
 from memos_web.handler import ThreadedHandler
 from memos_web.mcp.app import WithMcp
 from memos_web.mem0.app import MEM0

@@ -70,8 +70,8 @@ def refuse_unsafe_role(**_: Any) -> None:
     from governance.checks import each_topic_has_a_handler
     from governance.errors import Unavailable
     from governance.keys.services import key_store
-    from governance.tenants.binding import UnsafeRole
-    from governance.tenants.serving import refuse_unsafe_role
+    from governance.tenants.role_check import UnsafeRole
+    from governance.tenants.startup_check import refuse_unsafe_role
     from memos_web.telemetry import telemetry_start
 
     try:

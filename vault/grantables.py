@@ -7,11 +7,11 @@ from django.db.models import F, OuterRef, Q, QuerySet, Subquery
 
 from governance.access.decisions.grantables import Grantable, declare
 from governance.access.decisions.rules import Target
-from governance.access.grants.sharing import declare_facts
+from governance.access.grants.sharing_policies import declare_facts
 from governance.actor import Actor
 from governance.errors import NotFound
-from governance.idempotency.services import declare_shown
-from governance.naming import NOTHING, PLACED, declare_names
+from governance.idempotency.services import register_closed_check
+from governance.object_names import NOTHING, PLACED, declare_names
 from governance.policies.rules import Facts
 from governance.vocabulary import Action, Permission
 from vault.cubes.lookup import cube_target, locate
@@ -38,7 +38,7 @@ def declare_grantables() -> None:
     declare(Grantable("memory", "memory", CubeGrant, _memory, updating, _memories, Cube.objects.visible_to))
     declare_facts("namespace", _namespace_facts)
     declare_facts("memory", _memory_facts)
-    declare_shown(_closed)
+    register_closed_check(_closed)
     declare_names("namespace", _paths)
     declare_names(PLACED, _places_of_memories)
 

@@ -13,18 +13,18 @@ from requests import Session
 from governance.database import the_person
 from governance.keys.rules import DataKey, seal, unseal
 from governance.keys.services import SECOND_FACTORS, installation_secret
-from governance.outgoing import OutgoingSession
+from governance.requests_adapter import OutgoingSession
 
 
 class SealedFactors(DefaultMFAAdapter):  # type: ignore[misc]
     """TOTP keys and seeds of recovery codes: under a key made of the master key, each bound to its person."""
 
     def encrypt(self, text: str) -> str:
-        return b64encode(seal(_key(), text.encode(), place=_place())).decode()
+        return b64encode(seal(_key(), text.encode(), place=_sealing_context())).decode()
 
     def decrypt(self, encrypted_text: str) -> str:
         """Raises SealBroken for a row that was changed, or was another person's."""
-        return unseal(_key(), b64decode(encrypted_text), place=_place()).decode()
+        return unseal(_key(), b64decode(encrypted_text), place=_sealing_context()).decode()
 
 
 class TenantProviders(DefaultSocialAccountAdapter):  # type: ignore[misc]
@@ -45,5 +45,5 @@ def _key() -> DataKey:
     return DataKey(id=UUID(int=0), secret=installation_secret(SECOND_FACTORS))
 
 
-def _place() -> bytes:
+def _sealing_context() -> bytes:
     return b"second factor" + the_person().bytes

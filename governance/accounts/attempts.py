@@ -85,22 +85,22 @@ def attempts_count(counters: Sequence[Counter]) -> bool:
     """Count one try in each counter, or in none. Whether a pause follows. Raises TooManyAttempts while one lasts."""
     counted: list[Counter] = []
     is_last = False
-    for one in counters:
+    for counter in counters:
         try:
-            is_last |= _count(one)
+            is_last |= _count(counter)
         except TooManyAttempts:
             attempts_undo(counted)
             raise
-        counted.append(one)
+        counted.append(counter)
     return is_last
 
 
 def attempts_undo(counters: Sequence[Counter]) -> None:
     """Take a try off again that was none: it succeeded, or was not made."""
-    for one in counters:
-        keys = [f"{one.name}:count", f"{one.name}:lock"]
+    for counter in counters:
+        keys = [f"{counter.name}:count", f"{counter.name}:lock"]
         volatile(lambda client, keys=keys: client.eval(UNDO, 2, *keys))  # type: ignore[misc]
-        _here.undo(one.name)
+        _here.undo(counter.name)
 
 
 def attempt_count(kind: str, *who: str, free: int | None = None) -> bool:
@@ -115,12 +115,12 @@ def attempts_forget(kind: str, *who: str) -> None:
     _here.forget(name)
 
 
-def _count(one: Counter) -> bool:
-    answer = volatile(lambda client: _try_in_redis(client, one.name, one.limits))
-    free = one.free
+def _count(counter: Counter) -> bool:
+    answer = volatile(lambda client: _try_in_redis(client, counter.name, counter.limits))
+    free = counter.free
     if answer is None:
-        free = max(1, one.free // settings.WEB_PROCESSES)
-        answer = _here.attempt(one.name, replace(one.limits, free=free))
+        free = max(1, counter.free // settings.WEB_PROCESSES)
+        answer = _here.attempt(counter.name, replace(counter.limits, free=free))
     if answer > 0:
         raise TooManyAttempts(retry_after=answer)
     return -answer >= free
@@ -180,6 +180,6 @@ class CountedHere:
 _here = CountedHere()
 
 
-def counted_here_forget() -> None:
+def forget_local_attempts() -> None:
     """A new process would know nothing either."""
     _here.forget_all()

@@ -58,8 +58,8 @@ def digests_due(actor: Actor, *, most: int) -> list[DueDigest]:
         rows = Member.objects.filter(tenant_id=actor.tenant_id, removed_at=None, wants_digest=True)
         rows = rows.filter(Q(digest_at=None) | Q(digest_at__lt=now - DAY), user__is_active=True)
         members = rows.exclude(proved_at=None).select_related("user").order_by("id")
-        due = [one for one in members if now.astimezone(ZoneInfo(one.timezone)).hour >= MORNING]
-    return [DueDigest(one.id, one.user.email, one.digest_counts) for one in due[:most]]
+        due = [member for member in members if now.astimezone(ZoneInfo(member.timezone)).hour >= MORNING]
+    return [DueDigest(member.id, member.user.email, member.digest_counts) for member in due[:most]]
 
 
 def digest_note(actor: Actor, due: DueDigest, counts: Mapping[str, int]) -> None:

@@ -23,7 +23,7 @@ from django.utils.safestring import SafeString
 from governance.accounts.attempts import attempt_count, attempts_forget
 from governance.accounts.person_events import person_event_record
 from governance.accounts.rules import FirstFactor, SignedIn
-from governance.accounts.selectors import membership_is_proved, refuse_unproved
+from governance.accounts.selectors import membership_is_proved, require_proved_address
 from governance.audit.services import record
 from governance.database import acting, as_person, no_tenant
 from governance.errors import Conflict, FieldError, Forbidden, Invalid, NotFound
@@ -42,7 +42,7 @@ class FactorView:
     codes_left: int
 
 
-def second_factor_asked(first: FirstFactor) -> bool:
+def second_factor_is_due(first: FirstFactor) -> bool:
     """Return whether the person must show a second factor now, because they have one.
 
     An organisation's own way in asks members who never came by themselves for none: to ask would tell the organisation
@@ -81,9 +81,9 @@ def second_factor_add(*, person: SignedIn, secret: str, code: str) -> list[str]:
     Raises Invalid (the code is wrong); Conflict (there is one); AddressNotProved.
     Writes: Authenticator × 2, AuditEntry. Other sessions end: they were begun without it.
     """
-    refuse_unproved(person)
+    require_proved_address(person)
     attempt_count(PLACE, str(person.user_id))
-    step = _step_of(secret, code, after=0)
+    step = _find_time_step(secret, code, after=0)
     if step is None:
         raise Invalid(errors=[FieldError("code", WRONG)])
     with acting(person.actor), as_person(person.user_id):
@@ -130,7 +130,7 @@ def second_factor_remove(*, person: SignedIn, code: str) -> None:
 
     Writes: AuditEntry.
     """
-    refuse_unproved(person)
+    require_proved_address(person)
     if person.second_factor_required:
         raise Forbidden("This organisation requires a second factor.", rule="second_factor")
     _prove(person, code)
@@ -144,7 +144,7 @@ def recovery_codes_renew(*, person: SignedIn, code: str) -> list[str]:
 
     Writes: Authenticator, AuditEntry.
     """
-    refuse_unproved(person)
+    require_proved_address(person)
     _prove(person, code)
     with acting(person.actor), as_person(person.user_id):
         Authenticator.objects.filter(type=Authenticator.Type.RECOVERY_CODES).delete()
@@ -186,7 +186,7 @@ def _spend(code: str) -> str | None:
     row = Authenticator.objects.select_for_update().filter(type=Authenticator.Type.TOTP).first()
     if row is None:
         raise NotFound
-    step = _step_of(get_adapter().decrypt(row.data["secret"]), code, after=row.data.get("last_step", 0))
+    step = _find_time_step(get_adapter().decrypt(row.data["secret"]), code, after=row.data.get("last_step", 0))
     if step is not None:
         row.data["last_step"] = step
         row.save(update_fields=["data"])
@@ -196,7 +196,7 @@ def _spend(code: str) -> str | None:
     return str(Authenticator.Type.RECOVERY_CODES) if spent else None
 
 
-def _step_of(secret: str, code: str, *, after: int) -> int | None:
+def _find_time_step(secret: str, code: str, *, after: int) -> int | None:
     """The step of time, later than `after`, whose code this is."""
     for step in yield_hotp_counters_from_time():
         right: bool = compare_user_code(actual=code, expected=format_hotp_value(hotp_value(secret, step)))

@@ -15,7 +15,7 @@ from governance.errors import FieldError, Forbidden, Invalid, NotFound, Unauthen
 from governance.ids import uuid7
 from governance.keys.services import GENERAL, open_sealed, seal_for
 from governance.models import Member, OidcIdentity, OidcProvider, Tenant
-from governance.outgoing import url_usable
+from governance.requests_adapter import url_usable
 from governance.tenants.selectors import tenant_id_by_slug, user_id_by_email
 from governance.tenants.services import member_add
 from governance.vocabulary import Channel, Permission, RoleName, Verb
@@ -93,7 +93,7 @@ def second_factor_require(*, actor: Actor, required: bool) -> None:
     authorize(actor, Permission.MEMBER_MANAGE)
     with acting(actor):
         Tenant.objects.filter(id=actor.tenant_id).update(second_factor_required=required)
-        _changed(actor, {"second_factor_required": required})
+        _record_change(actor, {"second_factor_required": required})
 
 
 def provider_save(*, actor: Actor, draft: ProviderDraft) -> None:
@@ -111,7 +111,10 @@ def provider_save(*, actor: Actor, draft: ProviderDraft) -> None:
             row = OidcProvider(id=uuid7(), tenant_id=actor.tenant_id, issuer=draft.issuer)
         if draft.secret:
             row.sealed_secret = seal_for(
-                tenant_id=actor.tenant_id, scope=GENERAL, place=_place(row.id), plaintext=draft.secret.encode()
+                tenant_id=actor.tenant_id,
+                scope=GENERAL,
+                place=_sealing_context(row.id),
+                plaintext=draft.secret.encode(),
             )
         elif not row.sealed_secret:
             raise Invalid(errors=[FieldError("secret", "is needed")])
@@ -119,7 +122,7 @@ def provider_save(*, actor: Actor, draft: ProviderDraft) -> None:
         row.default_role = draft.default_role or ""
         row.opens_owners = actor.role is RoleName.OWNER or actor.is_system
         row.save()
-        _changed(actor, {"issuer": draft.issuer, "default_role": draft.default_role})
+        _record_change(actor, {"issuer": draft.issuer, "default_role": draft.default_role})
 
 
 def provider_remove(*, actor: Actor) -> None:
@@ -133,7 +136,7 @@ def provider_remove(*, actor: Actor) -> None:
         if row is None:
             raise NotFound
         _forget(row)
-        _changed(actor, {"removed": row.issuer})
+        _record_change(actor, {"removed": row.issuer})
 
 
 def provider_of(slug: str) -> ProviderSecret | None:
@@ -145,7 +148,7 @@ def provider_of(slug: str) -> ProviderSecret | None:
         row = OidcProvider.objects.first()
     if row is None:
         return None
-    secret = open_sealed(tenant_id=tenant_id, place=_place(row.id), blob=row.sealed_secret)
+    secret = open_sealed(tenant_id=tenant_id, place=_sealing_context(row.id), blob=row.sealed_secret)
     return ProviderSecret(
         id=row.id,
         tenant_id=tenant_id,
@@ -211,7 +214,7 @@ def _check(draft: ProviderDraft) -> None:
     faults = [
         ("issuer", not url_usable(draft.issuer), "an https:// address is needed"),
         ("client_id", not draft.client_id, "is needed"),
-        ("domains", not draft.domains or not all("." in one for one in draft.domains), "name the mail domains"),
+        ("domains", not draft.domains or not all("." in domain for domain in draft.domains), "name the mail domains"),
         ("secret", len(draft.secret) > LONGEST_SECRET, f"at most {LONGEST_SECRET} characters"),
         ("default_role", draft.default_role not in {None, *DEFAULT_ROLES}, f"one of {', '.join(DEFAULT_ROLES)}"),
     ]
@@ -226,7 +229,7 @@ def _refuse_key(actor: Actor) -> None:
         raise Forbidden("A key may not do this.", permission=Permission.MEMBER_MANAGE, rule="stand_in")
 
 
-def _changed(actor: Actor, detail: dict[str, str | int | bool | None]) -> None:
+def _record_change(actor: Actor, detail: dict[str, str | int | bool | None]) -> None:
     record(
         actor=actor,
         verb=Verb.SIGN_IN_RULES_CHANGED,
@@ -236,5 +239,5 @@ def _changed(actor: Actor, detail: dict[str, str | int | bool | None]) -> None:
     )
 
 
-def _place(provider_id: UUID) -> bytes:
+def _sealing_context(provider_id: UUID) -> bytes:
     return b"oidc" + provider_id.bytes

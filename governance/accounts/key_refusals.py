@@ -35,7 +35,7 @@ return 1
 logger = logging.getLogger(__name__)
 
 
-def key_refused(*, presented: str, address: str) -> None:
+def key_refusal_count(*, presented: str, address: str) -> None:
     """Count a key that was refused, and note it for the audit log. Raises TooManyAttempts while a pause lasts."""
     credential = credential_parse(presented)
     prefix, group = credential.prefix if credential else "", address_group(address)

@@ -28,7 +28,7 @@ def resets_send(actor: Actor, payloads: Sequence[Payload]) -> Write:
             token = password_reset_token(user_id=user.id)
             context = {"url": f"{settings.PUBLIC_URL}/reset/{token}/", "hours": settings.PASSWORD_RESET_HOURS}
             mail_send("governance/mail/reset.txt", user.email, context)
-    return _nothing
+    return _write_nothing
 
 
 def invitations_send(actor: Actor, payloads: Sequence[Payload]) -> Write:
@@ -47,10 +47,10 @@ def invitations_send(actor: Actor, payloads: Sequence[Payload]) -> Write:
             "expires_at": row.expires_at,
         }
         mail_send("governance/mail/invitation.txt", row.email, context)
-    return _nothing
+    return _write_nothing
 
 
-def _nothing() -> None:
+def _write_nothing() -> None:
     """All was written before the mail went out: a mail without its row would be a link that does not work."""
 
 

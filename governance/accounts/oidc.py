@@ -20,7 +20,7 @@ from requests import RequestException
 
 from governance.accounts.identities import Claims, ProviderSecret
 from governance.errors import Unauthenticated
-from governance.outgoing import AddressRefused, url_usable
+from governance.requests_adapter import AddressRefused, url_usable
 
 ALGORITHMS = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"})
 FAILURES = (OAuth2Error, RequestException, KeyError, TypeError, ValueError)

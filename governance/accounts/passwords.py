@@ -25,7 +25,7 @@ from governance.accounts.attempts import (
 )
 from governance.accounts.person_events import person_event_record
 from governance.accounts.rules import FirstFactor, SignedIn, TrustedBrowser, Way
-from governance.accounts.selectors import memberships_of, person_get, refuse_unproved
+from governance.accounts.selectors import memberships_of, person_get, require_proved_address
 from governance.actor import system_actor
 from governance.audit.services import record
 from governance.database import acting, as_person, database_now, no_tenant
@@ -60,9 +60,9 @@ def password_sign_in(
     if not _is_right(password, user):
         verb = Verb.SIGN_IN_LOCKED if last else Verb.SIGN_IN_FAILED
         if user_id:
-            _refused(user_id, verb, request_id, address)
+            _record_refusal(user_id, verb, request_id, address)
         else:
-            _stranger_refused(email, verb, request_id, address)
+            _log_stranger(email, verb, request_id, address)
         raise Unauthenticated("The address or the password is wrong.")
     assert user is not None
     attempts_undo(shared)
@@ -90,7 +90,7 @@ def _is_right(password: str, user: User | None) -> bool:
     return check_password(password[:LONGEST_PASSWORD], encoded)
 
 
-def _refused(user_id: UUID, verb: Verb, request_id: str, address: str) -> None:
+def _record_refusal(user_id: UUID, verb: Verb, request_id: str, address: str) -> None:
     person_event_record(
         user_id=user_id,
         verb=verb,
@@ -101,7 +101,7 @@ def _refused(user_id: UUID, verb: Verb, request_id: str, address: str) -> None:
     )
 
 
-def _stranger_refused(email: str, verb: Verb, request_id: str, address: str) -> None:
+def _log_stranger(email: str, verb: Verb, request_id: str, address: str) -> None:
     """No tenant's audit log can hold it. The hash tells whether it is the same address again, and not which."""
     hashed = credential_hash(email.strip().lower()).hex()[:32]
     logger.warning("%s: unknown email_hash=%s address=%s request=%s", verb, hashed, address, request_id)
@@ -118,7 +118,7 @@ def password_set(*, person: SignedIn, current: str, new: str) -> None:
     With a password, the present one must be given. Raises AddressNotProved; Invalid; TooManyAttempts.
     Writes: User, BrowserSession …, AuditEntry.
     """
-    refuse_unproved(person)
+    require_proved_address(person)
     user = _prove_password(person, current)
     password_check(new, user)
     encoded = make_password(new)

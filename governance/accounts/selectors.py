@@ -79,8 +79,8 @@ def memberships_of(user_id: UUID) -> list[Membership]:
 
 def organisations_of(user_id: UUID, *, bound_to: UUID | None) -> list[Organisation]:
     """Return the organisations that the person may enter. One short transaction for each of their tenants."""
-    found = [one for one in memberships_of(user_id) if bound_to in {None, one.tenant_id}]
-    return [_organisation(one) for one in found]
+    found = [membership for membership in memberships_of(user_id) if bound_to in {None, membership.tenant_id}]
+    return [_organisation(membership) for membership in found]
 
 
 def manages_person(person: SignedIn) -> bool:
@@ -92,7 +92,7 @@ def manages_person(person: SignedIn) -> bool:
     return person.bound_to is None
 
 
-def refuse_unproved(person: SignedIn) -> None:
+def require_proved_address(person: SignedIn) -> None:
     """Raises AddressNotProved in a session that somebody who governs a tenant can have begun."""
     if not manages_person(person):
         raise AddressNotProved("Have a link mailed to your address, and open that link.", rule="bound")
@@ -109,10 +109,12 @@ def membership_prove(member_id: UUID) -> None:
     Member.objects.filter(id=member_id, proved_at=None).update(proved_at=Now())
 
 
-def _organisation(one: Membership) -> Organisation:
-    with tenant_transaction(one.tenant_id):
-        tenant = Tenant.objects.get(id=one.tenant_id)
-    return Organisation(member_id=one.member_id, tenant_id=one.tenant_id, name=tenant.name, slug=tenant.slug)
+def _organisation(membership: Membership) -> Organisation:
+    with tenant_transaction(membership.tenant_id):
+        tenant = Tenant.objects.get(id=membership.tenant_id)
+    return Organisation(
+        member_id=membership.member_id, tenant_id=membership.tenant_id, name=tenant.name, slug=tenant.slug
+    )
 
 
 def person_get(user_id: UUID) -> User | None:
@@ -134,7 +136,7 @@ def member_actor(member: Member, *, request_id: str, context: CallContext) -> Ac
     )
 
 
-def signed_in(*, stored: StoredSession, request_id: str, context: CallContext) -> SignedIn | None:
+def find_signed_in(*, stored: StoredSession, request_id: str, context: CallContext) -> SignedIn | None:
     """The person behind a session, or None: the session or the membership has ended. One statement.
 
     Writes, once in SEEN_EVERY_SECONDS: BrowserSession.

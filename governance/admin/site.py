@@ -17,7 +17,7 @@ from governance.database import acting
 from governance.errors import NotFound, SecondFactorRequired
 from governance.tenants.selectors import me_get
 from governance.vocabulary import Verb
-from governance.web.pages import answered
+from governance.web.pages import answer_errors
 from governance.web.sessions import web_person
 
 # Signing in and out are the product's own, and a history is the audit log's.
@@ -61,10 +61,10 @@ class OperatorSite(admin.AdminSite):
                 response = view(request, *args, **kwargs)
                 return response.render() if isinstance(response, TemplateResponse) else response
 
-        return answered(inside)
+        return answer_errors(inside)
 
     def get_urls(self) -> list[URLPattern | URLResolver]:
-        return [one for one in super().get_urls() if getattr(one, "name", "") not in LEFT_OUT]
+        return [pattern for pattern in super().get_urls() if getattr(pattern, "name", "") not in LEFT_OUT]
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         return {**super().each_context(request), "me": me_get(actor=request.actor)}  # type: ignore[attr-defined]

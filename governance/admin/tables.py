@@ -61,7 +61,7 @@ class ReadOnlyAdmin(BaseAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         """The list and one row. There is nothing to add or delete, and the history is the audit log's."""
-        return [one for one in super().get_urls() if str(one.name).endswith(("_changelist", "_change"))]
+        return [pattern for pattern in super().get_urls() if str(pattern.name).endswith(("_changelist", "_change"))]
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return True

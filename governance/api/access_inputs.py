@@ -6,7 +6,7 @@ from uuid import UUID
 
 from rest_framework import serializers
 
-from governance.access.grants.selectors import object_called
+from governance.access.grants.selectors import find_object_by_name
 from governance.access.grants.services import GrantDraft
 from governance.access.role_templates.services import APPLICABLE, TemplateDraft
 from governance.actor import Actor, CallContext
@@ -167,7 +167,7 @@ def object_id(actor: Actor, body: dict[str, Any]) -> UUID:
     if "id" in asked:
         found: UUID = asked["id"]
         return found
-    return object_called(actor=actor, object_type=asked["type"], name=asked["path"])
+    return find_object_by_name(actor=actor, object_type=asked["type"], name=asked["path"])
 
 
 def check_context(body: dict[str, Any], own: CallContext) -> CallContext:

@@ -66,7 +66,7 @@ class PersonaListSchema(PageSchema):
 class TemplateSchema(Schema):
     id = serializers.UUIDField()
     name = serializers.CharField()
-    role = serializers.ChoiceField(choices=[one for one in RoleName if one is not RoleName.OWNER], allow_null=True)
+    role = serializers.ChoiceField(choices=[role for role in RoleName if role is not RoleName.OWNER], allow_null=True)
     namespaces = serializers.ListField(child=serializers.CharField())
     purpose = serializers.CharField(allow_blank=True)
     scopes = serializers.ListField(child=serializers.ChoiceField(choices=list(Scope)))
@@ -100,7 +100,7 @@ def grant_json(view: GrantView) -> Json:
     }
 
 
-def checked_json(checked: Checked) -> Json:
+def decision_check_json(checked: Checked) -> Json:
     return {
         "allowed": checked.decision.allowed,
         "rule": checked.decision.rule,

@@ -35,7 +35,7 @@ from governance.api.audit_schema import (
 from governance.api.described import ONCE, PAGE, described, read
 from governance.api.pages import CursorPages
 from governance.api.public_keys import public_key_json
-from governance.api.views import ApiView, asked_only, heavy
+from governance.api.views import ApiView, heavy, refuse_unknown_parameters
 from governance.audit.reading.exports import export_create, export_file, export_get, exports_list
 from governance.audit.reading.queries import FILTERS, query_read
 from governance.audit.reading.reports import changes_csv
@@ -77,7 +77,7 @@ class AuditEntryView(ApiView):
     def get(self, request: Request, entry_id: UUID) -> Response:
         """Read one audit entry with its seal."""
         view = entry_get(actor=self.actor(), entry_id=entry_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         return Response(sealed_entry_json(view))
 
 
@@ -88,7 +88,7 @@ class AuditVerifyView(ApiView):
         """Verify the audit log by its seals and signed checkpoints: up to 200,000 seals in one call."""
         actor = self.actor()
         authorize(actor, Permission.AUDIT_READ)
-        asked_only(request, "after")
+        refuse_unknown_parameters(request, "after")
         return Response(verification_json(verify(actor=actor, after=after_of(request.query_params.get("after", "0")))))
 
 
@@ -106,7 +106,7 @@ class AuditCheckpointView(ApiView):
     def get(self, request: Request, checkpoint_id: UUID) -> Response:
         """Download a signed checkpoint. Keep it on another machine."""
         view = checkpoint_get(actor=self.actor(), checkpoint_id=checkpoint_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         return Response(json.loads(view.text))
 
 
@@ -115,7 +115,7 @@ class AuditKeyView(ApiView):
     def get(self, request: Request) -> Response:
         """Read the public key of the checkpoints."""
         key = public_key_get(actor=self.actor())
-        asked_only(request)
+        refuse_unknown_parameters(request)
         return Response(public_key_json(key.raw) | json.loads(key.text()))
 
 
@@ -136,7 +136,7 @@ class AuditExportsView(ApiView):
         """
         actor = self.actor()
         authorize(actor, Permission.AUDIT_READ)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         body = read(ExportInput, request)
         query = query_read({name: str(value) for name, value in body.items()})
 
@@ -151,7 +151,7 @@ class AuditExportView(ApiView):
     def get(self, request: Request, export_id: UUID) -> Response:
         """Read the progress of one export."""
         view = export_get(actor=self.actor(), export_id=export_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         return Response(export_json(view))
 
 
@@ -167,7 +167,7 @@ class AuditExportFileView(FileView):
     def get(self, request: Request, export_id: UUID) -> StreamingHttpResponse:
         """Download a finished export, a zip with entries, their proof and a verifier. Only its requester may."""
         path = export_file(actor=self.actor(), export_id=export_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         return file_response(path, f"audit-{export_id}.zip")
 
 
@@ -178,7 +178,7 @@ class AuditChangesView(ApiView):
         actor = self.actor()
         authorize(actor, Permission.AUDIT_READ)
         pages = CursorPages(request, also_known=PERIOD)
-        query = query_read(_only(request, PERIOD))
+        query = query_read(_select_parameters(request, PERIOD))
         rows = permission_changes(actor=actor, query=query, pages=pages)
         return pages.envelope([entry_json(row) for row in rows])
 
@@ -190,8 +190,8 @@ class AuditChangesCsvView(FileView):
         """Download all these changes as a CSV table."""
         actor = self.actor()
         authorize(actor, Permission.AUDIT_READ)
-        asked_only(request, *PERIOD)
-        text = changes_csv(actor=actor, query=query_read(_only(request, PERIOD)))
+        refuse_unknown_parameters(request, *PERIOD)
+        text = changes_csv(actor=actor, query=query_read(_select_parameters(request, PERIOD)))
         return csv_response(text, "permission-changes.csv")
 
 
@@ -202,9 +202,9 @@ class AuditUnusualView(ApiView):
         """List memories and principals with unusually many reads, the most unusual first."""
         actor = self.actor()
         authorize(actor, Permission.AUDIT_READ)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         found = unusual_reading(actor=actor)
-        results = [unusual_json(one) for one in found]
+        results = [unusual_json(reading) for reading in found]
         return Response({"count": len(results), "next": None, "previous": None, "results": results})
 
 
@@ -221,5 +221,5 @@ def after_of(text: str) -> int:
     return int(text)
 
 
-def _only(request: Request, names: Sequence[str]) -> dict[str, str]:
+def _select_parameters(request: Request, names: Sequence[str]) -> dict[str, str]:
     return {name: request.query_params[name] for name in names if name in request.query_params}

@@ -31,7 +31,7 @@ FILTER_PARAMETERS = [
     OpenApiParameter("from", str, description="RFC 3339, included"),
     OpenApiParameter("to", str, description="RFC 3339, not included; not before `from`"),
 ]
-PERIOD_PARAMETERS = [one for one in FILTER_PARAMETERS if one.name in {"from", "to"}]
+PERIOD_PARAMETERS = [parameter for parameter in FILTER_PARAMETERS if parameter.name in {"from", "to"}]
 
 
 class AuditPrincipalSchema(Schema):
@@ -193,7 +193,7 @@ def entry_json(entry: "AuditEntry") -> Json:
         "verb": entry.verb,
         "outcome": entry.outcome,
         "object_type": entry.object_type,
-        "object_ids": [str(one) for one in entry.object_ids],
+        "object_ids": [str(object_id) for object_id in entry.object_ids],
         "version": entry.version,
         "before_hash": _hex(entry.before_hash),
         "after_hash": _hex(entry.after_hash),
@@ -244,8 +244,14 @@ def export_json(view: ExportView) -> Json:
     }
 
 
-def unusual_json(one: UnusualReading) -> Json:
-    return {"by": one.by, "id": str(one.id), "reads": one.reads, "usual": one.usual.median, "score": one.score}
+def unusual_json(reading: UnusualReading) -> Json:
+    return {
+        "by": reading.by,
+        "id": str(reading.id),
+        "reads": reading.reads,
+        "usual": reading.usual.median,
+        "score": reading.score,
+    }
 
 
 def sink_json(view: SinkView) -> Json:

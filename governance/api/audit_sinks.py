@@ -9,7 +9,7 @@ from governance.access.decisions.services import authorize
 from governance.api.audit_schema import SinkInput, SinkListSchema, SinkSchema, sink_json
 from governance.api.described import ONCE, PAGE, described, read
 from governance.api.pages import CursorPages
-from governance.api.views import ApiView, asked_only
+from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.audit.reading.sinks import SinkDraft, sink_create, sink_get, sink_remove, sink_retry, sinks_list
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission, SinkKind
@@ -30,7 +30,7 @@ class SinksView(ApiView):
         """Forward the audit log to a webhook or to syslog, from its first seal on."""
         actor = self.actor()
         authorize(actor, Permission.OPERATIONS_MANAGE)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         body = read(SinkInput, request)
         draft = SinkDraft(
             name=body["name"], kind=SinkKind(body["kind"]), address=body["address"], secret=body.get("secret", "")
@@ -47,7 +47,7 @@ class SinkView(ApiView):
     def get(self, request: Request, sink_id: UUID) -> Response:
         """Read one audit sink and its progress."""
         view = sink_get(actor=self.actor(), sink_id=sink_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         return Response(sink_json(view))
 
     @described("audit_sinks_remove", None, tag=TAG, status=204, may=[404])
@@ -55,7 +55,7 @@ class SinkView(ApiView):
         """Remove an audit sink. Nothing more is sent to it."""
         actor = self.actor()
         sink_get(actor=actor, sink_id=sink_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         sink_remove(actor=actor, sink_id=sink_id)
         return Response(status=204)
 
@@ -66,7 +66,7 @@ class SinkRetryView(ApiView):
         """Retry a failed delivery now."""
         actor = self.actor()
         sink_get(actor=actor, sink_id=sink_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
 
         def call() -> Reply:
             return Reply(200, sink_json(sink_retry(actor=actor, sink_id=sink_id)))

@@ -13,7 +13,7 @@ from rest_framework.exceptions import PermissionDenied
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
-from governance.accounts.key_refusals import key_refused
+from governance.accounts.key_refusals import key_refusal_count
 from governance.actor import Actor, CallContext
 from governance.errors import Forbidden, SecondFactorRequired, TooManyAttempts, Unauthenticated, Unavailable
 from governance.failures import database_failure
@@ -62,7 +62,7 @@ def body_limit(request: HttpRequest) -> int:
 def _is_authenticated(request: HttpRequest) -> bool:
     """Raises Unauthenticated; SecondFactorRequired."""
     request.request_id = str(uuid7())  # type: ignore[attr-defined]
-    SessionMiddleware(_answer_nothing).process_request(request)
+    SessionMiddleware(_answer_empty).process_request(request)
     if not request.path_info.startswith(API) or "Authorization" not in request.headers:
         return actor_of_session(request, CallContext(channel=Channel.WEB)) is not None
     scheme, _, presented = request.headers["Authorization"].partition(" ")
@@ -78,7 +78,7 @@ def _actor_by_key(request: HttpRequest, presented: str, context: CallContext) ->
     try:
         return actor_by_key(presented=presented, request_id=request_id(request), context=context)
     except Unauthenticated:
-        key_refused(presented=presented, address=context.address)
+        key_refusal_count(presented=presented, address=context.address)
         raise
 
 
@@ -147,7 +147,7 @@ class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-
         return {"type": "apiKey", "in": "cookie", "name": "sessionid"}
 
 
-def _answer_nothing(*_: object, **__: object) -> HttpResponse:
+def _answer_empty(*_: object, **__: object) -> HttpResponse:
     """The next step of a middleware of which only one method is used."""
     return HttpResponse()
 

@@ -41,7 +41,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     return _answer(request, Invalid("The request cannot be read."))
 
 
-def csrf_failed(request: HttpRequest, reason: str = "") -> HttpResponse:
+def answer_csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     """A form of ours that is too old, or not ours: the one refusal with a page of its own."""
     recognise(request)
     return draw(request, "403_csrf.html", status=HTTPStatus.FORBIDDEN)

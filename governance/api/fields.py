@@ -59,7 +59,11 @@ class StrictSerializer(serializers.Serializer[Any]):
         if unfit or any(isinstance(field, serializers.HiddenField) for field in self.fields.values()):
             raise RuntimeError(f"{type(self).__name__} has fields that StrictSerializer cannot take: {unfit}")
         return {
-            name: (field, getattr(self, f"validate_{name}", _as_it_is), field.required or field.default is not empty)
+            name: (
+                field,
+                getattr(self, f"validate_{name}", _return_unchanged),
+                field.required or field.default is not empty,
+            )
             for name, field in self.fields.items()
         }
 
@@ -78,7 +82,7 @@ def _name_choices(field: Any) -> None:
         field.error_messages["invalid_choice"] = f"one of {', '.join(map(str, field.choices))} is needed"
 
 
-def _as_it_is(value: Any) -> Any:
+def _return_unchanged(value: Any) -> Any:
     return value
 
 
@@ -88,7 +92,7 @@ class TextField(serializers.CharField):
     def __init__(self, **options: Any) -> None:
         options.setdefault("trim_whitespace", False)
         super().__init__(**options)
-        self.validators = [one for one in self.validators if not isinstance(one, CHECKED_SEPARATELY)]
+        self.validators = [validator for validator in self.validators if not isinstance(validator, CHECKED_SEPARATELY)]
 
     def to_internal_value(self, data: Any) -> str:
         if not isinstance(data, str):

@@ -14,13 +14,13 @@ from governance.api.access_schema import (
     GrantListSchema,
     GrantSchema,
     RemovalSchema,
-    checked_json,
+    decision_check_json,
     grant_json,
 )
 from governance.api.bodies import body_of
 from governance.api.described import DRY_RUN, ONCE, PAGE, described
 from governance.api.merged_pages import MergedPages
-from governance.api.views import ApiView, asked_only, flag
+from governance.api.views import ApiView, flag, refuse_unknown_parameters
 from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
@@ -60,7 +60,7 @@ class GrantsView(ApiView):
         What is given to an agent persona, everybody gets who may speak as it: every owner, admin, editor and viewer.
         """
         actor = self.actor()
-        asked_only(request)
+        refuse_unknown_parameters(request)
         draft = grant_draft(actor, body_of(GrantInput, request))
 
         def call() -> Reply:
@@ -79,7 +79,7 @@ class GrantView(ApiView):
         actor = self.actor()
         with acting(actor):
             view = grant_get(actor=actor, grant_id=grant_id)
-            asked_only(request)
+            refuse_unknown_parameters(request)
         return Response(grant_json(view))
 
     @described("grants_delete", None, status=204, parameters=[DRY_RUN], also={200: RemovalSchema}, may=[404, 409])
@@ -88,7 +88,7 @@ class GrantView(ApiView):
         actor = self.actor()
         with acting(actor):
             grant_revoke(actor=actor, grant_id=grant_id, dry_run=True)  # 404, 403; then 400
-            asked_only(request, "dry_run")
+            refuse_unknown_parameters(request, "dry_run")
             if flag(request, "dry_run"):
                 return Response({"dry_run": True, "count": 1, "ids": [str(grant_id)]})
             grant_revoke(actor=actor, grant_id=grant_id)
@@ -100,7 +100,7 @@ class CheckView(ApiView):
     def post(self, request: Request) -> Response:
         """Check whether a principal may do something, and by which rule. Everybody may ask about themselves."""
         actor = self.actor()
-        asked_only(request)
+        refuse_unknown_parameters(request)
         body = body_of(CheckInput, request)
         checked = access_check(
             actor=actor,
@@ -112,7 +112,7 @@ class CheckView(ApiView):
             context=check_context(body, actor.context),
             at=body.get("context", {}).get("time"),
         )
-        return Response(checked_json(checked))
+        return Response(decision_check_json(checked))
 
 
 def _filter(request: Request) -> GrantFilter:

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from governance.actor import Actor
 from governance.errors import FieldError, Invalid
-from governance.idempotency.services import Reply, reply_lock, reply_store, reply_stored
+from governance.idempotency.services import Reply, find_reply, reply_lock, reply_store
 from governance.keys.services import token_maker
 
 LONGEST_KEY = 255
@@ -56,7 +56,7 @@ def once(
     fingerprint = _fingerprint(request, actor)
     with reply_lock(actor=actor, key=key):
         as_whom = reader() if reader else actor
-        stored = reply_stored(actor=actor, key=key, fingerprint=fingerprint, reader=as_whom)
+        stored = find_reply(actor=actor, key=key, fingerprint=fingerprint, reader=as_whom)
         yield Once(actor, key, fingerprint, stored)
 
 

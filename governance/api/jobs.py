@@ -14,7 +14,7 @@ from governance.api.fields import StrictSerializer
 from governance.api.pages import CursorPages
 from governance.api.representations import time_json
 from governance.api.schema import FaultSchema
-from governance.api.views import ApiView, asked_only
+from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
 from governance.jobs.selectors import JobView, job_get, jobs_list
@@ -96,7 +96,7 @@ class JobDetailView(ApiView):
     def get(self, request: Request, job_id: UUID) -> Response:
         """Read the progress and result of a job."""
         view = job_get(actor=self.actor(), job_id=job_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         return Response(job_json(view))
 
 
@@ -106,7 +106,7 @@ class JobChangeView(ApiView):
     def change(self, request: Request, job_id: UUID, service: Change) -> Response:
         actor = self.actor()
         job_get(actor=actor, job_id=job_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
 
         def call() -> Reply:
             read(NoInput, request)

@@ -14,7 +14,7 @@ from governance.api.described import ONCE, PAGE, PageSchema, described, read
 from governance.api.fields import StrictSerializer, TextField, TimeField
 from governance.api.pages import CursorPages
 from governance.api.representations import persona_ref_json, time_json
-from governance.api.views import ApiView, asked_only
+from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.apikeys.selectors import KeyView as View
 from governance.apikeys.selectors import apikey_get, apikeys_list, key_view
 from governance.apikeys.services import KeyChanges, apikey_revoke, apikey_rotate, apikey_update
@@ -126,7 +126,7 @@ class KeysView(ApiView):
         """Create an API key. Only this response contains its text."""
         actor = self.actor()
         authorize(actor, Permission.APIKEY_MANAGE)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         body = read(KeyInput, request)
         member = self._member(body.get("member"))
 
@@ -160,7 +160,7 @@ class KeyView(ApiView):
     def get(self, request: Request, key_id: UUID) -> Response:
         """Read one API key."""
         row = apikey_get(actor=self.actor(), key_id=key_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         return Response(key_json(key_view(row)))
 
     @described("apikeys_update", KeySchema, tag=TAG, request=KeyChangesInput, may=[404, 409])
@@ -171,7 +171,7 @@ class KeyView(ApiView):
         """
         actor = self.actor()
         apikey_get(actor=actor, key_id=key_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         body = read(KeyChangesInput, request)
         changes = KeyChanges(
             given=frozenset(body),
@@ -186,7 +186,7 @@ class KeyView(ApiView):
         """Revoke an API key: its next request is refused."""
         actor = self.actor()
         apikey_get(actor=actor, key_id=key_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         apikey_revoke(actor=actor, key_id=key_id)
         return Response(status=204)
 
@@ -197,7 +197,7 @@ class KeyRotateView(ApiView):
         """Replace the secret of an API key. The former one works for another `overlap_seconds` (default: a day)."""
         actor = self.actor()
         apikey_get(actor=actor, key_id=key_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         body = read(RotateInput, request)
         overlap = timedelta(seconds=body.get("overlap_seconds", settings.KEY_OVERLAP_SECONDS))
 

@@ -14,7 +14,7 @@ from governance.api.described import DRY_RUN, ONCE, PAGE, PageSchema, described,
 from governance.api.fields import StrictSerializer, TextField
 from governance.api.pages import CursorPages
 from governance.api.representations import time_json
-from governance.api.views import ApiView, asked_only, flag
+from governance.api.views import ApiView, flag, refuse_unknown_parameters
 from governance.database import acting
 from governance.idempotency.services import Reply
 from governance.members.selectors import (
@@ -100,11 +100,11 @@ class MembersView(ApiView):
         """
         actor = self.actor()
         authorize(actor, Permission.MEMBER_MANAGE)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         body = read(InvitationInput, request)
 
         def call() -> Reply:
-            return _invited(invitation_create(actor=actor, email=body["email"], role=RoleName(body["role"])))
+            return _answer_invitation(invitation_create(actor=actor, email=body["email"], role=RoleName(body["role"])))
 
         return self.post_once(call)
 
@@ -114,7 +114,7 @@ class MemberView(ApiView):
     def get(self, request: Request, member_id: UUID) -> Response:
         """Read one member."""
         row = member_get(actor=self.actor(), member_id=member_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         return Response(member_json(member_view(row)))
 
     @described("members_update", MemberSchema, tag=TAG, request=RoleInput, may=[404, 409])
@@ -125,7 +125,7 @@ class MemberView(ApiView):
         """
         actor = self.actor()
         member_get(actor=actor, member_id=member_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         role = RoleName(read(RoleInput, request)["role"])
         return Response(member_json(member_role_change(actor=actor, member_id=member_id, role=role)))
 
@@ -143,7 +143,7 @@ class MemberView(ApiView):
         actor = self.actor()
         with acting(actor):
             member_remove(actor=actor, member_id=member_id)
-            asked_only(request, "dry_run")
+            refuse_unknown_parameters(request, "dry_run")
             dry_run = flag(request, "dry_run")
             transaction.set_rollback(dry_run)
         return Response({"dry_run": True, "count": 1, "ids": [str(member_id)]}) if dry_run else Response(status=204)
@@ -163,7 +163,7 @@ class InvitationView(ApiView):
     def get(self, request: Request, invitation_id: UUID) -> Response:
         """Read one open invitation."""
         row = invitation_get(actor=self.actor(), invitation_id=invitation_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         return Response(invitation_json(invitation_view(row)))
 
     @described("members_invitations_revoke", None, tag=TAG, status=204, may=[404, 409])
@@ -171,7 +171,7 @@ class InvitationView(ApiView):
         """Revoke an invitation: its links no longer work."""
         actor = self.actor()
         invitation_get(actor=actor, invitation_id=invitation_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         invitation_revoke(actor=actor, invitation_id=invitation_id)
         return Response(status=204)
 
@@ -196,5 +196,5 @@ def invitation_json(view: Invited) -> dict[str, Any]:
     }
 
 
-def _invited(made: NewInvitation) -> Reply:
+def _answer_invitation(made: NewInvitation) -> Reply:
     return Reply(201, {**invitation_json(made.view), "link": made.url}, shows=(made.view.id,))

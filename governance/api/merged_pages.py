@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 
 from governance.api.pages import PAGING
-from governance.api.views import asked_only
+from governance.api.views import refuse_unknown_parameters
 from governance.errors import FieldError, Invalid
 
 Table = tuple[str, QuerySet[Any]]
@@ -23,7 +23,7 @@ class MergedPages:
     """`cursor`: `<id` for what is older than a row, `>id` for what is newer."""
 
     def __init__(self, request: Request, *, also_known: Sequence[str] = ()) -> None:
-        asked_only(request, *PAGING, *also_known)
+        refuse_unknown_parameters(request, *PAGING, *also_known)
         self.address = request.build_absolute_uri()
         self.size = _size(request)
         self.newer, self.start = _cursor(request)
@@ -33,7 +33,7 @@ class MergedPages:
     def take(self, tables: Sequence[Table]) -> list[Row]:
         """The page. Queries: three for each table at most."""
         self.count = sum(rows.count() for _, rows in tables)
-        found = [row for table in tables for row in self._some(table)]
+        found = [row for table in tables for row in self._take_rows(table)]
         found.sort(key=lambda row: row[1].id, reverse=not self.newer)
         more, page = len(found) > self.size, found[: self.size]
         self.rows = page[::-1] if self.newer else page
@@ -51,7 +51,7 @@ class MergedPages:
             }
         )
 
-    def _some(self, table: Table) -> list[Row]:
+    def _take_rows(self, table: Table) -> list[Row]:
         name, rows = table
         if self.start is not None:
             rows = rows.filter(id__gt=self.start) if self.newer else rows.filter(id__lt=self.start)

@@ -11,7 +11,7 @@ from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from governance.api.views import asked_only
+from governance.api.views import refuse_unknown_parameters
 from governance.errors import FieldError, Invalid
 
 PAGING = ("page_size", "cursor")
@@ -34,7 +34,7 @@ class CursorPages(CursorPagination):
         self.count = 0
 
     def take(self, rows: QuerySet[Any]) -> Sequence[Any]:
-        asked_only(self.request, *self.known)
+        refuse_unknown_parameters(self.request, *self.known)
         self.count = rows.count()
         try:
             return self.paginate_queryset(rows, self.request) or []

@@ -12,7 +12,7 @@ from governance.api.access_schema import PersonaDetailSchema, PersonaListSchema,
 from governance.api.bodies import body_of
 from governance.api.described import DRY_RUN, ONCE, PAGE, described
 from governance.api.pages import CursorPages
-from governance.api.views import ApiView, asked_only, flag
+from governance.api.views import ApiView, flag, refuse_unknown_parameters
 from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
@@ -41,7 +41,7 @@ class PersonasView(ApiView):
         """Create a persona: another role of the caller, or an agent."""
         actor = self.actor()
         authorize(actor, Permission.PERSONA_CREATE)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         draft = persona_draft(body_of(PersonaInput, request))
 
         def call() -> Reply:
@@ -55,7 +55,7 @@ class PersonaView(ApiView):
     def get(self, request: Request, persona_id: UUID) -> Response:
         """Read one persona."""
         persona = persona_show(actor=self.actor(), persona_id=persona_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         return Response(persona_json(persona))
 
     @described("personas_update", PersonaDetailSchema, request=PersonaChangesInput, may=[404, 409])
@@ -64,7 +64,7 @@ class PersonaView(ApiView):
 
         actor = self.actor()
         with self.after(lambda: persona_update_ask(actor=actor, persona_id=persona_id)):
-            asked_only(request)
+            refuse_unknown_parameters(request)
             changes = persona_changes(body_of(PersonaChangesInput, request))
         return Response(persona_json(persona_update(actor=actor, persona_id=persona_id, changes=changes)))
 
@@ -74,7 +74,7 @@ class PersonaView(ApiView):
         actor = self.actor()
         with acting(actor):
             persona_remove(actor=actor, persona_id=persona_id, dry_run=True)  # 404, 403; then 400
-            asked_only(request, "dry_run")
+            refuse_unknown_parameters(request, "dry_run")
             if flag(request, "dry_run"):
                 return Response({"dry_run": True, "count": 1, "ids": [str(persona_id)]})
             persona_remove(actor=actor, persona_id=persona_id)

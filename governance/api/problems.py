@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.actor import Actor
-from governance.denials import denial_recorded
+from governance.denials import recorded_denial
 from governance.errors import (
     DomainError,
     FieldError,
@@ -36,9 +36,9 @@ def problem_response(error: Exception, context: Mapping[str, Any]) -> Response |
     failure = as_domain_error(error)
     if failure is None:
         return None
-    actor = _authenticated_actor(request)
+    actor = _find_actor(request)
     if isinstance(failure, Forbidden) and actor is not None:
-        failure = denial_recorded(actor=actor, denial=failure, path=request.path)
+        failure = recorded_denial(actor=actor, denial=failure, path=request.path)
     response = Response(
         problem(failure, request), status=failure.status, headers=headers(failure), content_type=CONTENT_TYPE
     )
@@ -47,7 +47,7 @@ def problem_response(error: Exception, context: Mapping[str, Any]) -> Response |
     return response
 
 
-def _authenticated_actor(request: Request) -> Actor | None:
+def _find_actor(request: Request) -> Actor | None:
     """The actor, if authentication got as far as that. `request.user` would authenticate again, and fail again."""
     actor: Actor | None = request.caller.actor  # type: ignore[attr-defined]
     return actor

@@ -7,7 +7,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from rest_framework import serializers
 
-from governance.keys.signing import key_id_of
+from governance.keys.signing_keys import key_id_of
 
 
 class PublicKeyFormsSchema(serializers.Serializer[Any]):

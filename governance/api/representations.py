@@ -30,7 +30,7 @@ def me_json(actor: Actor, me: Me) -> dict[str, Any]:
         "tenant": {"id": str(me.tenant_id), "slug": me.tenant_slug, "name": me.tenant_name},
         "roles": [actor.role] if actor.role else [],
         "scopes": sorted(actor.scopes if actor.scopes is not None else Scope),
-        "personas": [persona_ref_json(one) for one in me.personas],
+        "personas": [persona_ref_json(persona) for persona in me.personas],
     }
 
 

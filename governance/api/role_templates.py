@@ -21,7 +21,7 @@ from governance.api.access_schema import RemovalSchema, TemplateListSchema, Temp
 from governance.api.bodies import body_of
 from governance.api.described import DRY_RUN, ONCE, PAGE, described
 from governance.api.pages import CursorPages
-from governance.api.views import ApiView, asked_only, flag
+from governance.api.views import ApiView, flag, refuse_unknown_parameters
 from governance.database import acting
 from governance.idempotency.services import Reply
 from governance.vocabulary import GranteeKind, Permission
@@ -47,7 +47,7 @@ class TemplatesView(ApiView):
         """Create a role template."""
         actor = self.actor()
         authorize(actor, Permission.TEMPLATE_MANAGE)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         draft = template_draft(body_of(TemplateInput, request))
 
         def call() -> Reply:
@@ -61,7 +61,7 @@ class TemplateView(ApiView):
     def get(self, request: Request, template_id: UUID) -> Response:
         """Read one role template."""
         row = template_get(actor=self.actor(), template_id=template_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         return Response(template_json(row))
 
     @described("role_templates_update", TemplateSchema, tag=TAG, request=TemplateChangesInput, may=[404, 409])
@@ -71,7 +71,7 @@ class TemplateView(ApiView):
         actor = self.actor()
         with acting(actor):
             row = template_ask(actor=actor, template_id=template_id)
-            asked_only(request)
+            refuse_unknown_parameters(request)
             draft = template_draft(body_of(TemplateChangesInput, request), draft_of(row))
             return Response(template_json(template_update(actor=actor, template_id=template_id, draft=draft)))
 
@@ -89,7 +89,7 @@ class TemplateView(ApiView):
         actor = self.actor()
         with acting(actor):
             template_ask(actor=actor, template_id=template_id)  # 404, 403; then 400
-            asked_only(request, "dry_run")
+            refuse_unknown_parameters(request, "dry_run")
             if flag(request, "dry_run"):
                 return Response({"dry_run": True, "count": 1, "ids": [str(template_id)]})
             template_remove(actor=actor, template_id=template_id)
@@ -102,7 +102,7 @@ class ApplyView(ApiView):
         """Apply a role template to a member, a persona or an API key, completely or not at all."""
         actor = self.actor()
         template_ask(actor=actor, template_id=template_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         body = body_of(ApplyInput, request)
 
         def call() -> Reply:

@@ -13,7 +13,7 @@ from governance.api.fields import FlagField, StrictSerializer, TextField
 from governance.api.jobs import JobPromiseSchema, NoInput, job_json
 from governance.api.pages import CursorPages
 from governance.api.representations import time_json
-from governance.api.views import ApiView, asked_only, flag
+from governance.api.views import ApiView, flag, refuse_unknown_parameters
 from governance.idempotency.services import Reply
 from governance.jobs.schedules import (
     ScheduleDraft,
@@ -97,7 +97,7 @@ class SchedulesView(ApiView):
         """Schedule jobs of a kind. They run as you, with your rights of that time."""
         actor = self.actor()
         authorize(actor, Permission.OPERATIONS_MANAGE)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         draft = ScheduleDraft(**read(ScheduleInput, request))
 
         def call() -> Reply:
@@ -119,12 +119,12 @@ class ScheduleDefaultsView(ApiView):
         """Schedule the jobs that a new tenant has, each that has no schedule yet. 200 if none was missing."""
         actor = self.actor()
         authorize(actor, Permission.OPERATIONS_MANAGE)
-        asked_only(request)
+        refuse_unknown_parameters(request)
 
         def call() -> Reply:
             read(NoInput, request)
             added = schedules_create_defaults(actor=actor)
-            return Reply(201 if added else 200, {"results": [schedule_json(one) for one in added]})
+            return Reply(201 if added else 200, {"results": [schedule_json(schedule) for schedule in added]})
 
         return self.post_once(call)
 
@@ -134,7 +134,7 @@ class ScheduleView(ApiView):
     def get(self, request: Request, schedule_id: UUID) -> Response:
         """Read a schedule."""
         schedule = schedule_get(actor=self.actor(), schedule_id=schedule_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         return Response(schedule_json(schedule))
 
     @described("schedules_change", ScheduleSchema, request=ScheduleChanges, may=[404])
@@ -142,7 +142,7 @@ class ScheduleView(ApiView):
         """Change a schedule. It runs as you from now on."""
         actor = self.actor()
         schedule_get(actor=actor, schedule_id=schedule_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         changes = read(ScheduleChanges, request)
         return Response(schedule_json(schedule_update(actor=actor, schedule_id=schedule_id, changes=changes)))
 
@@ -151,7 +151,7 @@ class ScheduleView(ApiView):
         """Remove a schedule. Its jobs stay."""
         actor = self.actor()
         schedule_get(actor=actor, schedule_id=schedule_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         schedule_remove(actor=actor, schedule_id=schedule_id)
         return Response(status=204)
 
@@ -170,10 +170,10 @@ class ScheduleRunView(ApiView):
         """Start the job of a schedule now. A dry run counts what it would change."""
         actor = self.actor()
         schedule_get(actor=actor, schedule_id=schedule_id)
-        asked_only(request, "dry_run")
+        refuse_unknown_parameters(request, "dry_run")
         if flag(request, "dry_run"):
             preview = schedule_preview(actor=actor, schedule_id=schedule_id)
-            ids = [str(one) for one in preview.ids]
+            ids = [str(id) for id in preview.ids]
             return Response({"count": preview.count, "ids": ids, "counts": dict(preview.counts)})
 
         def call() -> Reply:

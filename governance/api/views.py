@@ -23,7 +23,7 @@ from governance.errors import DomainError, FieldError, Invalid, InvalidETag
 from governance.idempotency.services import Reply
 from governance.policies.heavy import heavy_call
 from governance.policies.rates import request_count
-from governance.versions import MALFORMED, VersionLists, versions_read
+from governance.versions import MALFORMED, VersionLists, read_versions
 
 ETAG = r'(?:W/)?"[!#-~]*"'  # RFC 9110 §8.8.3, without the letters beyond ASCII
 ETAGS = re.compile(rf"{ETAG}(?:\s*,\s*{ETAG})*")
@@ -50,7 +50,7 @@ class ApiView(APIView):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         for name in METHODS & vars(cls).keys():
-            setattr(cls, name, _run_again(vars(cls)[name], is_safe=name in SAFE))
+            setattr(cls, name, _allow_rerun(vars(cls)[name], is_safe=name in SAFE))
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Authenticate the caller (401), then check the request limits (429)."""
@@ -61,7 +61,7 @@ class ApiView(APIView):
         """Tell the address of what was made, and that only the caller may keep an answer, and must ask again."""
         final: Response = super().finalize_response(request, response, *args, **kwargs)
         patch_cache_control(final, private=True, no_cache=True)
-        if final.status_code == 201 and (made := _only_one(final.data)):
+        if final.status_code == 201 and (made := _find_created_object(final.data)):
             where = (self.address_of_made or request.path) + f"{made['id']}/"
             if _can_be_read(where):
                 final.headers.setdefault("Location", where)
@@ -114,11 +114,11 @@ class ApiView(APIView):
         return once.response()
 
 
-def _only_one(body: Any) -> dict[str, Any] | None:
+def _find_created_object(body: Any) -> dict[str, Any] | None:
     """The object that a call made, if it made one."""
     results = body.get("results", [body]) if isinstance(body, dict) else []
-    one = results[0] if len(results) == 1 else None
-    return one if isinstance(one, dict) and "id" in one else None
+    result = results[0] if len(results) == 1 else None
+    return result if isinstance(result, dict) and "id" in result else None
 
 
 def _can_be_read(address: str) -> bool:
@@ -129,7 +129,7 @@ def _can_be_read(address: str) -> bool:
     return hasattr(getattr(view, "view_class", None), "get")
 
 
-def _run_again(handler: Handler, *, is_safe: bool) -> Handler:
+def _allow_rerun(handler: Handler, *, is_safe: bool) -> Handler:
     """A handler that is run again once it has what its transaction lacked."""
 
     @wraps(handler)
@@ -175,10 +175,10 @@ def expected_version_lists(request: Request) -> VersionLists | None:
         return None
     if not ETAGS.fullmatch(header):
         raise InvalidETag('Write If-Match with quotes, as in "2-1".')
-    return versions_read(QUOTED.findall(header))
+    return read_versions(QUOTED.findall(header))
 
 
-def asked_only(request: Request, *known: str) -> None:
+def refuse_unknown_parameters(request: Request, *known: str) -> None:
     """Refuse what an address asks beyond `known`: a misspelt one would be lost silently. Raises Invalid."""
     unknown = sorted(set(request.query_params) - set(known))
     if unknown:

@@ -13,7 +13,7 @@ from governance.api.described import ONCE, PAGE, PageSchema, described, read
 from governance.api.fields import FlagField, StrictSerializer, TextField
 from governance.api.pages import CursorPages
 from governance.api.representations import time_json
-from governance.api.views import ApiView, asked_only
+from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.idempotency.services import Reply
 from governance.vocabulary import DeliveryStatus, Permission
 from governance.webhooks.rules import event_choices
@@ -117,7 +117,7 @@ def webhook_json(webhook: "Webhook") -> dict[str, Any]:
     }
 
 
-def made_json(made: WebhookMade) -> dict[str, Any]:
+def new_webhook_json(made: WebhookMade) -> dict[str, Any]:
     return webhook_json(made.webhook) | {"secret": made.secret}
 
 
@@ -149,11 +149,11 @@ class WebhooksView(ApiView):
         """Call an address after certain events. The reply shows the signing secret once."""
         actor = self.actor()
         authorize(actor, Permission.OPERATIONS_MANAGE)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         draft = WebhookDraft(**read(WebhookInput, request))
 
         def call() -> Reply:
-            return Reply(201, made_json(webhook_create(actor=actor, draft=draft)))
+            return Reply(201, new_webhook_json(webhook_create(actor=actor, draft=draft)))
 
         return self.post_once(call)
 
@@ -163,7 +163,7 @@ class WebhookView(ApiView):
     def get(self, request: Request, webhook_id: UUID) -> Response:
         """Read a webhook, without its secret."""
         webhook = webhook_get(actor=self.actor(), webhook_id=webhook_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         return Response(webhook_json(webhook))
 
     @described("webhooks_change", WebhookSchema, request=WebhookChanges, may=[404])
@@ -171,7 +171,7 @@ class WebhookView(ApiView):
         """Change the address, events or filters of a webhook, or switch it off and on."""
         actor = self.actor()
         webhook_get(actor=actor, webhook_id=webhook_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         changes = read(WebhookChanges, request)
         return Response(webhook_json(webhook_update(actor=actor, webhook_id=webhook_id, changes=changes)))
 
@@ -180,7 +180,7 @@ class WebhookView(ApiView):
         """Remove a webhook. Nothing more is sent to it."""
         actor = self.actor()
         webhook_get(actor=actor, webhook_id=webhook_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         webhook_remove(actor=actor, webhook_id=webhook_id)
         return Response(status=204)
 
@@ -191,7 +191,7 @@ class WebhookTestView(ApiView):
         """Send a `webhook.test` event now, and report whether it was delivered."""
         actor = self.actor()
         webhook_get(actor=actor, webhook_id=webhook_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         error = webhook_test(actor=actor, webhook_id=webhook_id)
         return Response({"delivered": not error, "error": error or None})
 
@@ -202,10 +202,10 @@ class WebhookRotateView(ApiView):
         """Make a new secret. Deliveries carry a signature of each secret for 24 hours."""
         actor = self.actor()
         webhook_get(actor=actor, webhook_id=webhook_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
 
         def call() -> Reply:
-            return Reply(200, made_json(webhook_rotate(actor=actor, webhook_id=webhook_id)))
+            return Reply(200, new_webhook_json(webhook_rotate(actor=actor, webhook_id=webhook_id)))
 
         return self.post_once(call)
 
@@ -225,7 +225,7 @@ class DeliveryReplayView(ApiView):
         """Send a delivery again. Its event keeps its id."""
         actor = self.actor()
         delivery_get(actor=actor, delivery_id=delivery_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
 
         def call() -> Reply:
             return Reply(200, delivery_json(delivery_replay(actor=actor, delivery_id=delivery_id)))

@@ -44,7 +44,7 @@ def apikey_update(*, actor: Actor, key_id: UUID, changes: KeyChanges) -> KeyView
     """
     row = apikey_changeable(actor=actor, key_id=key_id)
     with acting(actor):
-        locked = _locked(row)
+        locked = _lock_key(row)
         refuse_wider_key(actor, locked)
         if changes.given - BONDS:
             _change(actor, locked, changes)
@@ -83,7 +83,7 @@ def apikey_rotate(*, actor: Actor, key_id: UUID, overlap: timedelta) -> Rotated:
         raise Invalid(errors=[FieldError("overlap_seconds", f"0 to {longest}")])
     credential = credential_new_secret(row.prefix)
     with acting(actor):
-        locked, now = _locked(row), database_now()
+        locked, now = _lock_key(row), database_now()
         refuse_wider_key(actor, locked)
         locked.previous_hash, locked.previous_until = locked.secret_hash, now + overlap
         locked.secret_hash, locked.rotated_at = credential_hash(credential.text), now
@@ -121,7 +121,7 @@ def apikey_changeable(*, actor: Actor, key_id: UUID) -> ApiKey:
     return row
 
 
-def _locked(row: ApiKey) -> ApiKey:
+def _lock_key(row: ApiKey) -> ApiKey:
     locked = ApiKey.objects.select_for_update(of=("self",)).select_related("member__user", "persona").get(id=row.id)
     if locked.revoked_at is not None:
         raise Conflict("This key was revoked.")

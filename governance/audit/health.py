@@ -7,7 +7,7 @@ from pathlib import Path
 from django.conf import settings
 from django.db import connection
 
-from governance.audit.signing import checkpoints_folder
+from governance.audit.checkpoints import checkpoints_folder
 from governance.database import no_tenant
 
 LATE_SECONDS = 60.0  # beyond the time at which a seal or a checkpoint is due

@@ -12,8 +12,8 @@ from uuid import UUID
 import psycopg
 from django.db import DatabaseError, connection
 
-from governance.audit.sealing import BATCH, entries_seal, tenants_with_unsealed
-from governance.audit.signing import checkpoint_write, tenants_with_checkpoint_due
+from governance.audit.checkpoints import checkpoint_write, tenants_with_checkpoint_due
+from governance.audit.seals import BATCH, entries_seal, tenants_with_unsealed
 from governance.errors import DomainError
 from governance.heartbeats import Part, heartbeat
 
@@ -27,12 +27,12 @@ logger = logging.getLogger(__name__)
 
 def seal_once(*, batch: int = BATCH) -> int:
     """One batch for each tenant with something to seal: none waits for another's flood; returns how many entries."""
-    return sum(_each(tenants_with_unsealed(), lambda tenant_id: entries_seal(tenant_id, batch=batch)))
+    return sum(_run_for_tenants(tenants_with_unsealed(), lambda tenant_id: entries_seal(tenant_id, batch=batch)))
 
 
 def sign_once() -> int:
     """Sign the due checkpoints of all tenants; return their number."""
-    return len(_each(tenants_with_checkpoint_due(), checkpoint_write))
+    return len(_run_for_tenants(tenants_with_checkpoint_due(), checkpoint_write))
 
 
 def seal_forever(stop: threading.Event) -> None:
@@ -53,7 +53,7 @@ def seal_forever(stop: threading.Event) -> None:
     connection.close()
 
 
-def _each(tenants: Sequence[UUID], work: Callable[[UUID], Result]) -> list[Result]:
+def _run_for_tenants(tenants: Sequence[UUID], work: Callable[[UUID], Result]) -> list[Result]:
     """The results of `work` for each tenant; one that fails concerns no other, and comes again in the next round."""
     results = []
     for tenant_id in tenants:

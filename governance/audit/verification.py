@@ -10,8 +10,8 @@ from uuid import UUID
 
 from django.db import connection
 
+from governance.audit.checkpoints import public_key
 from governance.audit.lines import IN_UTC, LINE
-from governance.audit.signing import public_key
 from governance.audit.verifier import (
     GENESIS,
     Broken,
@@ -104,10 +104,10 @@ def log_verify(
     last, first = _ends(tenant_id, after)
     upto = last if most is None else min(last, after + most)
     key = public_key(tenant_id)
-    known = [*checkpoints, *_stored(tenant_id, after)]
+    known = [*checkpoints, *_find_stored_checkpoints(tenant_id, after)]
     chain = chain_of(
-        [one for one in known if one.tenant == str(tenant_id)],
-        lambda one: is_signed(one, key),
+        [checkpoint for checkpoint in known if checkpoint.tenant == str(tenant_id)],
+        lambda checkpoint: is_signed(checkpoint, key),
         seq=after,
         at=first,
     )
@@ -148,27 +148,27 @@ def log_verify_whole(
             for after in starts
         ]
         try:
-            return _joined(one.result() for one in found)
+            return _join(piece.result() for piece in found)
         except BrokenProcessPool as error:
             raise Unavailable("A process that verified a piece was killed: the audit log was not checked.") from error
 
 
-def _joined(pieces: Iterable[Verification]) -> Verification:
+def _join(pieces: Iterable[Verification]) -> Verification:
     """Join the results of the parts; parts after the first broken one are ignored."""
     seals = checkpoint = 0
-    for one in pieces:
-        seals, checkpoint = seals + one.seals, one.checkpoint or checkpoint
-        if not one.intact:
+    for piece in pieces:
+        seals, checkpoint = seals + piece.seals, piece.checkpoint or checkpoint
+        if not piece.intact:
             break
-    return replace(one, seals=seals, checkpoint=checkpoint)
+    return replace(piece, seals=seals, checkpoint=checkpoint)
 
 
 def refuse_strangers(tenant_id: UUID, saved: Sequence[Checkpoint]) -> None:
     """Check that a saved checkpoint belongs to this tenant and is signed. Raises Unreadable."""
     key = public_key(tenant_id)
-    for one in saved:
-        if one.tenant != str(tenant_id) or not is_signed(one, key):
-            raise Unreadable(f"the checkpoint at seal {one.seq} was not signed for this tenant")
+    for checkpoint in saved:
+        if checkpoint.tenant != str(tenant_id) or not is_signed(checkpoint, key):
+            raise Unreadable(f"the checkpoint at seal {checkpoint.seq} was not signed for this tenant")
 
 
 def _fault_of(chain: Chain, found: Generator[Row, None, None]) -> Fault | None:
@@ -212,7 +212,7 @@ def _ends(tenant_id: UUID, after: int) -> tuple[int, bytes]:
     return last, bytes(start.chain_hash).hex().encode()
 
 
-def _stored(tenant_id: UUID, after: int) -> list[Checkpoint]:
+def _find_stored_checkpoints(tenant_id: UUID, after: int) -> list[Checkpoint]:
     """Those of the database from `after` on, and the last one before."""
     with tenant_transaction(tenant_id):
         rows = AuditCheckpoint.objects.order_by("seq")

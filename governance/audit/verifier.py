@@ -147,8 +147,10 @@ class Chain:
         for checkpoint in checkpoints:
             self._checkpoints.setdefault(checkpoint.seq, []).append(checkpoint)
         self._passed: list[Checkpoint] = []
-        former = sorted((one for one in self._checkpoints if one < seq), reverse=True)
-        self._former = next((one for place in former for one in self._checkpoints[place] if trusted(one)), None)
+        former = sorted((place for place in self._checkpoints if place < seq), reverse=True)
+        self._former = next(
+            (checkpoint for place in former for checkpoint in self._checkpoints[place] if trusted(checkpoint)), None
+        )
         self._earliest = _earliest_behind(self._former) if self._former else b""
         self._compare()
 
@@ -173,14 +175,14 @@ class Chain:
 
     def end(self) -> None:
         """Raises Broken when a checkpoint knows of more."""
-        for seq in sorted((one for one in self._checkpoints if one > self.seq), reverse=True):
+        for seq in sorted((place for place in self._checkpoints if place > self.seq), reverse=True):
             if any(map(self._trusted, self._checkpoints[seq])):
                 detail = f"the audit log ends with seal {self.seq}, yet a signed checkpoint stands at seal {seq}"
                 raise Broken(self.seq + 1, None, "cut_off", detail)
 
     def signed_up_to(self) -> int:
         """The seal of the last checkpoint that the chain agrees with, 0 for none."""
-        return next((one.seq for one in reversed(self._passed) if self._trusted(one)), 0)
+        return next((checkpoint.seq for checkpoint in reversed(self._passed) if self._trusted(checkpoint)), 0)
 
     def _entry(self, row: Row) -> tuple[bytes, bytes]:
         """Id and hash of the entry: what its seal has to name."""
@@ -281,8 +283,8 @@ Point = tuple[int, int, int, int]  # extended homogeneous coordinates
 
 def ed25519_verify(public: bytes, message: bytes, signature: bytes) -> bool:
     """Return whether `signature` is valid for `message` under the 32 bytes of `public`."""
-    key = _decompressed(public)
-    commitment = _decompressed(signature[:32])
+    key = _decompress(public)
+    commitment = _decompress(signature[:32])
     scalar = int.from_bytes(signature[32:], "little")
     if len(signature) != 64 or key is None or commitment is None or scalar >= ORDER:
         return False
@@ -291,11 +293,11 @@ def ed25519_verify(public: bytes, message: bytes, signature: bytes) -> bool:
     return (left[0] * right[2] - right[0] * left[2]) % P == 0 and (left[1] * right[2] - right[1] * left[2]) % P == 0
 
 
-def _plus(one: Point, other: Point) -> Point:
-    a = (one[1] - one[0]) * (other[1] - other[0]) % P
-    b = (one[1] + one[0]) * (other[1] + other[0]) % P
-    c = 2 * one[3] * other[3] * D % P
-    d = 2 * one[2] * other[2] % P
+def _plus(point: Point, other: Point) -> Point:
+    a = (point[1] - point[0]) * (other[1] - other[0]) % P
+    b = (point[1] + point[0]) * (other[1] + other[0]) % P
+    c = 2 * point[3] * other[3] * D % P
+    d = 2 * point[2] * other[2] % P
     e, f, g, h = b - a, d - c, d + c, b + a
     return e * f % P, g * h % P, f * g % P, e * h % P
 
@@ -310,7 +312,7 @@ def _times(scalar: int, point: Point) -> Point:
     return result
 
 
-def _decompressed(data: bytes) -> Point | None:
+def _decompress(data: bytes) -> Point | None:
     y = int.from_bytes(data, "little")
     sign, y = y >> 255, y & ((1 << 255) - 1)
     if len(data) != 32 or y >= P:
@@ -329,7 +331,7 @@ def _root(square: int) -> int | None:
     return x if (x * x - square) % P == 0 else None
 
 
-_base = _decompressed((4 * pow(5, P - 2, P) % P).to_bytes(32, "little"))
+_base = _decompress((4 * pow(5, P - 2, P) % P).to_bytes(32, "little"))
 assert _base is not None
 BASE: Point = _base
 
@@ -365,16 +367,22 @@ def export_verify(
     """Check a whole export against `checkpoints`, and its own. Raises Unreadable."""
     started = time.monotonic()
     with ExitStack() as stack:
-        opened = _opened(path, stack)
-        manifest = manifest_read(opened("manifest.json").read().decode(), key)
+        open_file = _open_export(path, stack)
+        manifest = manifest_read(open_file("manifest.json").read().decode(), key)
         _refuse_strangers(checkpoints, key, manifest["tenant"])
-        own = checkpoints_read(opened("checkpoints.jsonl").read().decode())
+        own = checkpoints_read(open_file("checkpoints.jsonl").read().decode())
         after = int(manifest["after_seq"])
-        known = [one for one in (*checkpoints, *own) if one.tenant == manifest["tenant"] and one.seq >= after]
-        chain = chain_of(known, lambda one: is_signed(one, key), seq=after, at=_start(known, key, after))
-        left_out = _left_out(opened("left-out.txt").read(), manifest)
-        fault = _left_out_without_filter(left_out, manifest) or _walked(
-            chain, _rows(opened("seals.txt"), _lines(opened, manifest), left_out, after), int(manifest["upto_seq"])
+        known = [
+            checkpoint
+            for checkpoint in (*checkpoints, *own)
+            if checkpoint.tenant == manifest["tenant"] and checkpoint.seq >= after
+        ]
+        chain = chain_of(known, lambda checkpoint: is_signed(checkpoint, key), seq=after, at=_start(known, key, after))
+        left_out = _read_left_out(open_file("left-out.txt").read(), manifest)
+        fault = _find_unexplained_omission(left_out, manifest) or _check_rows(
+            chain,
+            _rows(open_file("seals.txt"), _lines(open_file, manifest), left_out, after),
+            int(manifest["upto_seq"]),
         )
     if fault is None and chain.signed_up_to() < chain.seq:
         raise Unreadable("no checkpoint at its last seal is signed with this key: nothing proves this export")
@@ -395,7 +403,7 @@ def _start(known: Iterable[Checkpoint], key: PublicKey, after: int) -> bytes:
     """The chain hash that the export begins behind: genesis, or what a signed checkpoint says of that place."""
     if after == 0:
         return GENESIS
-    found = next((one for one in known if one.seq == after and is_signed(one, key)), None)
+    found = next((checkpoint for checkpoint in known if checkpoint.seq == after and is_signed(checkpoint, key)), None)
     if found is None:
         raise Unreadable("the export begins behind a checkpoint that nobody signed with this key")
     return found.chain_hash.encode()
@@ -418,7 +426,7 @@ def manifest_read(text: str, key: PublicKey) -> dict[str, Any]:
     return manifest
 
 
-def _left_out(text: bytes, manifest: Mapping[str, Any]) -> list[tuple[int, int]]:
+def _read_left_out(text: bytes, manifest: Mapping[str, Any]) -> list[tuple[int, int]]:
     """The places (first, last) of the entries that the filters left out. Raises Unreadable unless they were signed."""
     if hashlib.sha256(text).hexdigest() != manifest["left_out_sha256"]:
         raise Unreadable("left-out.txt is not the list that manifest.json was signed with")
@@ -426,13 +434,13 @@ def _left_out(text: bytes, manifest: Mapping[str, Any]) -> list[tuple[int, int]]
     return [(int(first), int(last)) for first, last in pairs]
 
 
-def _left_out_without_filter(left_out: Sequence[tuple[int, int]], manifest: Mapping[str, Any]) -> Fault | None:
+def _find_unexplained_omission(left_out: Sequence[tuple[int, int]], manifest: Mapping[str, Any]) -> Fault | None:
     if not left_out or manifest["filters"]:
         return None
     return Fault(left_out[0][0], None, "left_out", "the entry was left out, and manifest.json names no filter")
 
 
-def _walked(chain: Chain, rows: Iterable[Row], upto: int) -> Fault | None:
+def _check_rows(chain: Chain, rows: Iterable[Row], upto: int) -> Fault | None:
     """Check `rows`, which have to end with the seal `upto`."""
     try:
         chain.walk(rows)
@@ -446,20 +454,22 @@ def _walked(chain: Chain, rows: Iterable[Row], upto: int) -> Fault | None:
 
 def _refuse_strangers(checkpoints: Iterable[Checkpoint], key: PublicKey, tenant: str) -> None:
     """A checkpoint that somebody kept must be of this tenant, and signed with this key."""
-    for one in checkpoints:
-        if one.tenant != tenant or not is_signed(one, key):
-            raise Unreadable(f"the checkpoint at seal {one.seq} is of another tenant, or not signed with this key")
+    for checkpoint in checkpoints:
+        if checkpoint.tenant != tenant or not is_signed(checkpoint, key):
+            raise Unreadable(
+                f"the checkpoint at seal {checkpoint.seq} is of another tenant, or not signed with this key"
+            )
 
 
-def _opened(path: Path, stack: ExitStack) -> Callable[[str], BinaryIO]:
+def _open_export(path: Path, stack: ExitStack) -> Callable[[str], BinaryIO]:
     """Opens the files of an export by name."""
     archive = stack.enter_context(zipfile.ZipFile(path)) if path.is_file() else None
 
-    def opened(name: str) -> BinaryIO:
+    def open_file(name: str) -> BinaryIO:
         raw = archive.open(name) if archive else (path / name).open("rb", buffering=0)
         return stack.enter_context(io.BufferedReader(raw, 1 << 20))  # type: ignore[type-var]
 
-    return opened
+    return open_file
 
 
 NOWHERE = (sys.maxsize, sys.maxsize)
@@ -478,10 +488,10 @@ def _rows(seals: BinaryIO, lines: Iterator[bytes], left_out: Iterable[tuple[int,
         raise Broken(number + 1, extra[ID], "unsealed", "an entry that no seal knows")
 
 
-def _lines(opened: Callable[[str], BinaryIO], manifest: Mapping[str, str]) -> Iterator[bytes]:
+def _lines(open_file: Callable[[str], BinaryIO], manifest: Mapping[str, str]) -> Iterator[bytes]:
     if manifest["format"] == "csv":
-        return _csv_lines(opened("entries.csv"))
-    return (line[:-1] if line.endswith(b"\n") else line for line in opened("entries.jsonl"))
+        return _csv_lines(open_file("entries.csv"))
+    return (line[:-1] if line.endswith(b"\n") else line for line in open_file("entries.jsonl"))
 
 
 def _csv_lines(file: BinaryIO) -> Iterator[bytes]:
@@ -512,7 +522,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         key = public_key_read(options.public_key.read_text(encoding="utf-8"))
-        saved = [one for file in options.checkpoint for one in checkpoints_read(file.read_text(encoding="utf-8"))]
+        saved = [
+            checkpoint
+            for file in options.checkpoint
+            for checkpoint in checkpoints_read(file.read_text(encoding="utf-8"))
+        ]
         report = export_verify(options.export, key, saved)
     except (Unreadable, OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
         print(f"cannot verify: {error}", file=sys.stderr)  # noqa: T201
@@ -535,7 +549,11 @@ def report_text(report: Report, saved: Sequence[Checkpoint]) -> str:
 def _younger(report: Report, saved: Sequence[Checkpoint]) -> str:
     """A kept checkpoint behind the end of an export that is signed where it ends: which of the two it may mean."""
     end = report.after + report.seals
-    younger = min((one for one in saved if one.seq > end), key=lambda one: one.seq, default=None)
+    younger = min(
+        (checkpoint for checkpoint in saved if checkpoint.seq > end),
+        key=lambda checkpoint: checkpoint.seq,
+        default=None,
+    )
     if younger is None or report.fault is None or report.fault.reason != "cut_off" or report.checkpoint != end:
         return ""
     return (
@@ -548,12 +566,12 @@ def _younger(report: Report, saved: Sequence[Checkpoint]) -> str:
 def _older(report: Report, saved: Sequence[Checkpoint]) -> str:
     """Say how far the saved checkpoints reach; after them the export is its own only evidence."""
     end = report.after + report.seals
-    compared = [one.seq for one in saved if report.after <= one.seq]
+    compared = [checkpoint.seq for checkpoint in saved if report.after <= checkpoint.seq]
     before = "".join(
-        f"\nYour checkpoint at seal {one.seq} was not compared: this export begins behind seal {report.after}. "
+        f"\nYour checkpoint at seal {checkpoint.seq} was not compared: this export begins behind seal {report.after}. "
         "Make one that begins earlier."
-        for one in saved
-        if one.seq < report.after
+        for checkpoint in saved
+        if checkpoint.seq < report.after
     )
     if not compared:
         return f"{before}\nNo checkpoint but those inside the export was compared: keep one of your own."

@@ -36,7 +36,7 @@ class Reply:
     shows: tuple[UUID, ...] = ()
 
 
-def declare_shown(closed: Closed) -> None:
+def register_closed_check(closed: Closed) -> None:
     """Register the check of a package whose objects appear in stored responses."""
     _closed.append(closed)
 
@@ -51,7 +51,7 @@ def reply_lock(*, actor: Actor, key: str) -> Iterator[None]:
         yield
 
 
-def reply_stored(*, actor: Actor, key: str, fingerprint: bytes, reader: Actor) -> Reply | None:
+def find_reply(*, actor: Actor, key: str, fingerprint: bytes, reader: Actor) -> Reply | None:
     """The stored response of this principal's key, or None. `reader`: the actor that reads what the response shows.
 
     Rights may have been lost since, by a revoked grant, a move or a policy. Then the response is refused, and the call
@@ -69,7 +69,7 @@ def reply_stored(*, actor: Actor, key: str, fingerprint: bytes, reader: Actor) -
         _refuse_closed(reader, row.object_ids)
         # The reply may hold content: telling it again is a read like any other.
         record(actor=actor, verb=Verb.REPLY_REPEATED, object_type="idempotency_key", object_ids=[row.id])
-    plaintext = open_sealed(tenant_id=actor.tenant_id, place=_place(actor, key), blob=row.sealed_reply)
+    plaintext = open_sealed(tenant_id=actor.tenant_id, place=_sealing_context(actor, key), blob=row.sealed_reply)
     if plaintext is None:
         raise Unavailable("The stored reply can no longer be opened.")
     return Reply(status=row.status, body=json.loads(plaintext), shows=tuple(row.object_ids))
@@ -80,7 +80,7 @@ def reply_store(*, actor: Actor, key: str, fingerprint: bytes, reply: Reply) -> 
     sealed = seal_for(
         tenant_id=actor.tenant_id,
         scope=GENERAL,
-        place=_place(actor, key),
+        place=_sealing_context(actor, key),
         plaintext=json.dumps(reply.body, default=str).encode(),
     )
     row = IdempotencyKey(
@@ -115,5 +115,5 @@ def _refuse_closed(reader: Actor, shows: Sequence[UUID]) -> None:
         )
 
 
-def _place(actor: Actor, key: str) -> bytes:
+def _sealing_context(actor: Actor, key: str) -> bytes:
     return b"idempotency" + actor.principal_id.bytes + key.encode()

@@ -23,7 +23,7 @@ from governance.jobs.services import job_create
 from governance.models import Schedule
 from governance.pages import Pages
 from governance.policies.rules.documents import message_of
-from governance.tenants.principals import actor_again
+from governance.tenants.principals import reload_actor
 from governance.vocabulary import Channel, JobStatus, Permission, PrincipalKind, Verb
 
 MOST = 100  # schedules of one look
@@ -73,7 +73,7 @@ def schedule_create(*, actor: Actor, draft: ScheduleDraft) -> Schedule:
             cron=draft.cron,
             timezone=draft.timezone,
             enabled=draft.enabled,
-            settings=_checked(kind, draft.settings or {}),
+            settings=_check_settings(kind, draft.settings or {}),
             principal_kind=actor.principal_kind,
             principal_id=actor.principal_id,
             next_run_at=_next(draft),
@@ -117,7 +117,7 @@ def schedule_update(*, actor: Actor, schedule_id: UUID, changes: Mapping[str, An
         present = ScheduleDraft(schedule.kind, schedule.cron, schedule.timezone, schedule.enabled, schedule.settings)
         draft = replace(present, **changes)
         schedule.cron, schedule.timezone, schedule.enabled = draft.cron, draft.timezone, draft.enabled
-        schedule.settings, schedule.next_run_at = _checked(kind, draft.settings or {}), _next(draft)
+        schedule.settings, schedule.next_run_at = _check_settings(kind, draft.settings or {}), _next(draft)
         schedule.principal_kind, schedule.principal_id = actor.principal_kind, actor.principal_id
         schedule.save()
         _record(actor, Verb.SCHEDULE_CHANGED, schedule)
@@ -174,7 +174,11 @@ def schedules_start_on(*, actor: Actor, kind: str, events: Collection[str]) -> i
     with acting(actor):
         rows = Schedule.objects.select_for_update(of=("self",)).select_related("last_job")
         chosen = rows.filter(tenant_id=actor.tenant_id, kind=kind, enabled=True, settings__on__in=list(events))
-        due = [one for one in chosen if one.last_job is None or one.last_job.status != JobStatus.PENDING]
+        due = [
+            schedule
+            for schedule in chosen
+            if schedule.last_job is None or schedule.last_job.status != JobStatus.PENDING
+        ]
         return sum(_start_on(schedule) for schedule in due)
 
 
@@ -224,7 +228,7 @@ def _start(actor: Actor, schedule: Schedule) -> JobView:
 
 def _owner(schedule: Schedule) -> Actor:
     """The actor of the schedule's owner, with current rights. Raises Forbidden if none are left."""
-    return actor_again(
+    return reload_actor(
         tenant_id=schedule.tenant_id,
         kind=PrincipalKind(schedule.principal_kind),
         principal_id=schedule.principal_id,
@@ -240,17 +244,19 @@ def _kind(name: str) -> JobKind:
     return kind_of(name)
 
 
-def _checked(kind: JobKind, settings: Mapping[str, Any]) -> dict[str, Any]:
+def _check_settings(kind: JobKind, settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings as JSON, checked by the kind. Raises Invalid."""
     assert kind.settings is not None
-    unknown = sorted(set(settings) - {one.name for one in fields(kind.settings)})
+    unknown = sorted(set(settings) - {setting.name for setting in fields(kind.settings)})
     if unknown:
-        known = ", ".join(one.name for one in fields(kind.settings))
+        known = ", ".join(setting.name for setting in fields(kind.settings))
         raise Invalid(errors=[FieldError(f"settings.{name}", f"unknown field; known are {known}") for name in unknown])
     try:
         return asdict(TypeAdapter(kind.settings).validate_python(dict(settings)))
     except ValidationError as error:
-        faults = [FieldError(".".join(["settings", *map(str, one["loc"])]), message_of(one)) for one in error.errors()]
+        faults = [
+            FieldError(".".join(["settings", *map(str, fault["loc"])]), message_of(fault)) for fault in error.errors()
+        ]
         raise Invalid(errors=faults) from error
 
 

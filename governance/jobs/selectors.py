@@ -13,7 +13,7 @@ from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.database import acting
 from governance.errors import NotFound
-from governance.jobs.sealing import open_result
+from governance.jobs.sealed_payloads import open_result
 from governance.models import Job
 from governance.pages import Pages
 from governance.vocabulary import JobStatus, Permission
@@ -64,7 +64,7 @@ def jobs_list(
 def jobs_readable(actor: Actor) -> QuerySet[Job]:
     """The actor's own jobs, all of them for those who govern; within a transaction of the actor. Raises Forbidden."""
     authorize(actor, Permission.JOB_READ)
-    rows = _in_reach(actor)
+    rows = _visible_to(actor)
     return rows if sees_private(actor) else rows.filter(Q(member_id=actor.member_id))
 
 
@@ -77,7 +77,7 @@ def job_get(*, actor: Actor, job_id: UUID) -> JobView:
 
 def job_locate(actor: Actor, job_id: UUID, *, lock: bool = False) -> Job:
     """The job's row, if it is the actor's. Raises NotFound; Forbidden."""
-    rows = _in_reach(actor).filter(id=job_id)
+    rows = _visible_to(actor).filter(id=job_id)
     job = (rows.select_for_update() if lock else rows).first()
     if job is None:
         raise NotFound
@@ -86,7 +86,7 @@ def job_locate(actor: Actor, job_id: UUID, *, lock: bool = False) -> Job:
     return job
 
 
-def _in_reach(actor: Actor) -> QuerySet[Job]:
+def _visible_to(actor: Actor) -> QuerySet[Job]:
     """A bound key sees no job but its own."""
     rows = Job.objects.filter(tenant_id=actor.tenant_id)
     return rows if actor.binding is None else rows.filter(principal_id=actor.principal_id)

@@ -15,7 +15,7 @@ from governance.database import acting, database_now
 from governance.errors import Conflict
 from governance.ids import uuid7
 from governance.jobs.kinds import JobKind, kind_of
-from governance.jobs.sealing import seal_request
+from governance.jobs.sealed_payloads import seal_request
 from governance.jobs.selectors import JobView, job_locate, job_view
 from governance.jobs.steps import ENDED, job_cancel_now, jobs_reopen
 from governance.models import Job, OutboxEvent
@@ -87,7 +87,7 @@ def job_retry(*, actor: Actor, job_id: UUID) -> JobView:
             raise Conflict(f"The job is {job.status}; only a failed one can be run again.")
         jobs_reopen([job.id])
         _reopen_event(actor, job)
-        return _changed(actor, job, Verb.JOB_RETRIED)
+        return _record_change(actor, job, Verb.JOB_RETRIED)
 
 
 def job_cancel(*, actor: Actor, job_id: UUID) -> JobView:
@@ -98,7 +98,7 @@ def job_cancel(*, actor: Actor, job_id: UUID) -> JobView:
     authorize(actor, Permission.JOB_READ)
     with acting(actor):
         job = job_locate(actor, job_id, lock=True)
-        kind = _kind_or_none(job.kind)
+        kind = _find_kind(job.kind)
         authorize(actor, kind.permission if kind else Permission.OPERATIONS_MANAGE)
         if job.status in ENDED and not job.dead_letter:
             raise Conflict(f"The job is {job.status}; only an open one can be cancelled.")
@@ -107,7 +107,7 @@ def job_cancel(*, actor: Actor, job_id: UUID) -> JobView:
             job_cancel_now(kind, actor, job)
         else:
             Job.objects.filter(id=job.id).update(status=JobStatus.CANCELLING)
-        return _changed(actor, job, Verb.JOB_CANCELLED)
+        return _record_change(actor, job, Verb.JOB_CANCELLED)
 
 
 def job_undo(*, actor: Actor, job_id: UUID) -> JobView:
@@ -126,7 +126,7 @@ def job_undo(*, actor: Actor, job_id: UUID) -> JobView:
         return job_create(actor=actor, kind=undo, settings={"job": str(job.id)})
 
 
-def _changed(actor: Actor, job: Job, verb: Verb) -> JobView:
+def _record_change(actor: Actor, job: Job, verb: Verb) -> JobView:
     record(actor=actor, verb=verb, object_type="job", object_ids=[job.id])
     job.refresh_from_db()
     return job_view(job)
@@ -145,13 +145,13 @@ def _reopen_event(actor: Actor, job: Job) -> None:
 
 def _kind(job: Job) -> JobKind:
     """The kind of a job. Raises Conflict for a kind of an earlier release."""
-    kind = _kind_or_none(job.kind)
+    kind = _find_kind(job.kind)
     if kind is None:
         raise Conflict("This release has no such kind of job.")
     return kind
 
 
-def _kind_or_none(name: str) -> JobKind | None:
+def _find_kind(name: str) -> JobKind | None:
     try:
         return kind_of(name)
     except LookupError:

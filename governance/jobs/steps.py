@@ -14,11 +14,11 @@ from governance.audit.services import record, record_denial
 from governance.database import acting
 from governance.errors import DomainError, Forbidden, Unavailable
 from governance.jobs.kinds import JobCancelled, JobKind, JobRun, Step
-from governance.jobs.sealing import open_request, open_result, seal_result
+from governance.jobs.sealed_payloads import open_request, open_result, seal_result
 from governance.models import Job
 from governance.outbox.routes import AGAIN, Route, Task, Write, add_route
-from governance.outbox.running import LeaseLost, lease_renew
-from governance.tenants.principals import actor_again
+from governance.outbox.runner import LeaseLost, lease_renew
+from governance.tenants.principals import reload_actor
 from governance.vocabulary import Channel, JobStatus, PrincipalKind, Verb, Weight
 
 KEPT = timedelta(days=7)  # a failed job waits so long to be run again
@@ -59,7 +59,7 @@ def step_run(kind: JobKind, task: Task, system: Actor, job_id: UUID) -> Write:
     if job.status == JobStatus.CANCELLING:
         return lambda: _end_cancelled(kind, system, job_id)
     try:
-        outcome = kind.handler(_run_of(job, task, system))
+        outcome = kind.handler(_prepare_run(job, task, system))
     except Unavailable:
         raise
     except JobCancelled:
@@ -97,8 +97,8 @@ def job_end(actor: Actor, job: Job) -> None:
 def requester_of(job: Job) -> Actor:
     """The actor that requested the job, with current rights. Raises Forbidden if none are left."""
     if job.principal_kind == PrincipalKind.SYSTEM:
-        return _named(job)
-    return actor_again(
+        return _name_requester(job)
+    return reload_actor(
         tenant_id=job.tenant_id,
         kind=PrincipalKind(job.principal_kind),
         principal_id=job.principal_id,
@@ -120,7 +120,7 @@ def _take_up(system: Actor, task: Task, job_id: UUID) -> Job | None:
     return job
 
 
-def _run_of(job: Job, task: Task, system: Actor) -> JobRun:
+def _prepare_run(job: Job, task: Task, system: Actor) -> JobRun:
     """Raises Forbidden; KeyUnavailable."""
     return JobRun(
         job_id=job.id,
@@ -184,7 +184,7 @@ def _proceed(kind: JobKind, system: Actor, job: Job, step: Step) -> object:
 def _park(system: Actor, job: Job, step: Step) -> None:
     """Fail a job whose other objects are done, so that somebody sees it and can run it again for the rest."""
     job.state, job.dead_letter = dict(step.state or {}), True
-    named = [{"field": str(one), "message": code} for one, code in list(step.parked.items())[:MOST_PARKED_NAMED]]
+    named = [{"field": str(id), "message": code} for id, code in list(step.parked.items())[:MOST_PARKED_NAMED]]
     detail = f"{len(step.parked)} could not be changed in any attempt. Run the job again once the cause is gone."
     _fail(job, {"code": ITEMS_PARKED, "detail": detail, "errors": named})
     job_end(system, job)
@@ -206,10 +206,10 @@ def job_cancel_now(kind: JobKind | None, system: Actor, job: Job) -> None:
 def _end_failed(system: Actor, job_id: UUID, error: DomainError) -> None:
     job = Job.objects.select_for_update().get(id=job_id)
     if isinstance(error, Forbidden):
-        record_denial(actor=_named(job), denial=error, path=f"jobs/{job.id}/")
+        record_denial(actor=_name_requester(job), denial=error, path=f"jobs/{job.id}/")
     fault: dict[str, Any] = {"code": error.code, "detail": error.detail}
     if error.errors:
-        fault["errors"] = [asdict(one) for one in error.errors]
+        fault["errors"] = [asdict(fault) for fault in error.errors]
     _fail(job, fault)
     job_end(system, job)
 
@@ -218,7 +218,7 @@ def _fail(job: Job, error: Mapping[str, Any]) -> None:
     job.status, job.error, job.kept_until = JobStatus.FAILED, dict(error), Now() + KEPT
 
 
-def _named(job: Job) -> Actor:
+def _name_requester(job: Job) -> Actor:
     """The requester as the audit log names them, without any right, since they may have lost theirs."""
     return Actor(
         tenant_id=job.tenant_id,

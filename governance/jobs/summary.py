@@ -45,11 +45,11 @@ def jobs_summary(*, actor: Actor) -> JobsSummary:
         groups = list(counted)
         waiting = rows.filter(status__in=OPEN).aggregate(count=Count("id"), oldest=Min("created_at"))
         dead_letters = rows.filter(dead_letter=True).count()
-    hours = [first + timedelta(hours=one) for one in range(HOURS)]
+    hours = [first + timedelta(hours=hour) for hour in range(HOURS)]
     return JobsSummary(
-        done=_by_hour(groups, hours, JobStatus.SUCCEEDED),
-        failed=_by_hour(groups, hours, JobStatus.FAILED),
-        kinds=_by_kind(groups),
+        done=_count_by_hour(groups, hours, JobStatus.SUCCEEDED),
+        failed=_count_by_hour(groups, hours, JobStatus.FAILED),
+        kinds=_count_by_kind(groups),
         open=waiting["count"],
         oldest_open=waiting["oldest"],
         dead_letters=dead_letters,
@@ -59,7 +59,7 @@ def jobs_summary(*, actor: Actor) -> JobsSummary:
 Group = tuple[datetime, str, str, int]
 
 
-def _by_hour(groups: list[Group], hours: list[datetime], wanted: JobStatus) -> tuple[int, ...]:
+def _count_by_hour(groups: list[Group], hours: list[datetime], wanted: JobStatus) -> tuple[int, ...]:
     counts = dict.fromkeys(hours, 0)
     for hour, _kind, status, count in groups:
         if status == wanted and hour in counts:
@@ -67,8 +67,8 @@ def _by_hour(groups: list[Group], hours: list[datetime], wanted: JobStatus) -> t
     return tuple(counts.values())
 
 
-def _by_kind(groups: list[Group]) -> tuple[tuple[str, int], ...]:
+def _count_by_kind(groups: list[Group]) -> tuple[tuple[str, int], ...]:
     counts: dict[str, int] = {}
     for _hour, kind, _status, count in groups:
         counts[kind] = counts.get(kind, 0) + count
-    return tuple(sorted(counts.items(), key=lambda one: (-one[1], one[0])))
+    return tuple(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))

@@ -89,14 +89,14 @@ def _chunks(blocks: Iterable[bytes], header: bytes, cipher: ChaCha20Poly1305) ->
         waiting += block
         parts = []
         while len(waiting) > CHUNK:  # never the last chunk, which has its own nonce
-            parts.append(_sealed(cipher, number, waiting[:CHUNK], header, is_last=False))
+            parts.append(_seal_part(cipher, number, waiting[:CHUNK], header, is_last=False))
             waiting, number = waiting[CHUNK:], number + 1
         yield ready + b"".join(parts)
         ready = b""
-    yield ready + _sealed(cipher, number, waiting, header, is_last=True)
+    yield ready + _seal_part(cipher, number, waiting, header, is_last=True)
 
 
-def _sealed(cipher: ChaCha20Poly1305, number: int, plaintext: bytes, header: bytes, *, is_last: bool) -> bytes:
+def _seal_part(cipher: ChaCha20Poly1305, number: int, plaintext: bytes, header: bytes, *, is_last: bool) -> bytes:
     ciphertext = cipher.encrypt(_nonce(number, is_last), plaintext, header)
     return _LENGTH.pack(len(ciphertext)) + ciphertext
 

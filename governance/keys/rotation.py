@@ -26,7 +26,7 @@ from governance.keys.tables import (
     TENANT_SCOPE,
     TOKENS,
     key_row,
-    place_of,
+    sealing_context,
 )
 
 # Tokens, signatures and files on their way stay valid.
@@ -53,7 +53,7 @@ class RotatingKeyStore(SqliteKeyStore):
             before = self._root(db)
             tenants = "SELECT id, tenant, wrapped FROM data_key WHERE scope = ?"
             for key_id, tenant, wrapped in db.execute(tenants, (TENANT_SCOPE,)).fetchall():
-                place = place_of(UUID(bytes=tenant), TENANT_SCOPE)
+                place = sealing_context(UUID(bytes=tenant), TENANT_SCOPE)
                 again = seal(root, unseal(before, wrapped, place=place), place=place)
                 db.execute("UPDATE data_key SET wrapped = ? WHERE id = ?", (again, key_id))
             (store_id,) = db.execute("SELECT id FROM key_store").fetchone()
@@ -93,15 +93,15 @@ class RotatingKeyStore(SqliteKeyStore):
             row = key_row(db, tenant_id, TENANT_SCOPE)
             if row is None:
                 raise KeyUnavailable(KEY_MISSING)
-            root, place = self._root(db), place_of(tenant_id, TENANT_SCOPE)
+            root, place = self._root(db), sealing_context(tenant_id, TENANT_SCOPE)
             before = DataKey(id=UUID(bytes=row[0]), secret=unseal(root, row[2], place=place))
             after = DataKey(id=uuid7(), secret=new_secret())
             others = "SELECT id, scope, wrapped FROM data_key WHERE tenant = ? AND scope <> ?"
             for key_id, scope, wrapped in db.execute(others, (tenant_id.bytes, TENANT_SCOPE)).fetchall():
                 is_retired = scope not in STABLE_SCOPES and RETIRED not in scope
                 name = f"{scope}{RETIRED}{key_id.hex()}" if is_retired else scope
-                secret = unseal(before, wrapped, place=place_of(tenant_id, scope))
-                again = seal(after, secret, place=place_of(tenant_id, name))
+                secret = unseal(before, wrapped, place=sealing_context(tenant_id, scope))
+                again = seal(after, secret, place=sealing_context(tenant_id, name))
                 db.execute("UPDATE data_key SET scope = ?, wrapped = ? WHERE id = ?", (name, again, key_id))
                 retired += is_retired
             wrapped = seal(root, after.secret, place=place)
@@ -115,11 +115,11 @@ class RotatingKeyStore(SqliteKeyStore):
         with self._transaction() as db:
             db.execute("INSERT INTO rotation VALUES (?)", (uuid7().bytes,))
             yield db
-        self._mark_anew()
+        self._touch()
         self._identified = None
         self._identify()
 
-    def _mark_anew(self) -> None:
+    def _touch(self) -> None:
         """Change the modification time: two changes within one tick of the clock would look like one."""
         try:
             status = self._path.stat()

@@ -37,9 +37,9 @@ from governance.keys.tables import (
     is_destroyed,
     key_insert,
     key_row,
-    place_of,
-    refuse_destroyed,
+    refuse_destroyed_scope,
     rotations_of,
+    sealing_context,
 )
 
 CACHE_SECONDS = 30.0  # how long a key is used before it is read again
@@ -106,13 +106,13 @@ class SqliteKeyStore:
     def key_for(self, tenant_id: UUID, scope: str, *, make_secret: Callable[[], bytes] = new_secret) -> DataKey:
         def find() -> DataKey:
             cache = self._cache
-            cached = _cached(cache, tenant_id, scope)
+            cached = _find_cached(cache, tenant_id, scope)
             return cached or _remember(cache, tenant_id, scope, self._find_or_make(tenant_id, scope, make_secret))
 
-        return self._again_if_changed(find)
+        return self._retry_after_change(find)
 
     def key_by_id(self, tenant_id: UUID, key_id: UUID) -> DataKey | None:
-        return self._again_if_changed(lambda: self._by_id(tenant_id, key_id))
+        return self._retry_after_change(lambda: self._find_by_id(tenant_id, key_id))
 
     def find(self, tenant_id: UUID, scope: str) -> DataKey | None:
         def read() -> DataKey | None:
@@ -120,11 +120,11 @@ class SqliteKeyStore:
                 row = key_row(db, tenant_id, scope)
             return self._unwrap(tenant_id, row) if row else None
 
-        return self._again_if_changed(read)
+        return self._retry_after_change(read)
 
-    def _by_id(self, tenant_id: UUID, key_id: UUID) -> DataKey | None:
+    def _find_by_id(self, tenant_id: UUID, key_id: UUID) -> DataKey | None:
         cache = self._cache
-        cached = _cached(cache, tenant_id, key_id)
+        cached = _find_cached(cache, tenant_id, key_id)
         if cached:
             return cached
         with self._open() as db:
@@ -171,7 +171,7 @@ class SqliteKeyStore:
         with self._open() as db:
             if db.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
                 raise KeyUnavailable(DAMAGED)
-            self._refuse_lost(self._registry.tenants() - complete_tenants(db))
+            self._refuse_missing_keys(self._registry.tenants() - complete_tenants(db))
         self._checked = self._identified
 
     # Which file this is
@@ -183,14 +183,14 @@ class SqliteKeyStore:
             return
         with self._lock:
             try:
-                self._identify_anew(mark)
+                self._refresh_identity(mark)
             except KeyUnavailable:
                 now = self._file_mark()
                 if now == mark:
                     raise
-                self._identify_anew(now)  # another process made or rotated it in between
+                self._refresh_identity(now)  # another process made or rotated it in between
 
-    def _identify_anew(self, mark: FileMark | None) -> None:
+    def _refresh_identity(self, mark: FileMark | None) -> None:
         if mark is None:
             self._make_if_new()
             mark = self._file_mark()
@@ -290,7 +290,7 @@ class SqliteKeyStore:
             row = key_row(db, tenant_id, scope)
             is_first = row is None and (scope in NEEDED or key_row(db, tenant_id, TENANT_SCOPE) is None)
         if is_first:
-            self._refuse_lost([tenant_id])
+            self._refuse_missing_keys([tenant_id])
         if row is None:
             row = self._make(tenant_id, scope, make_secret)
         return self._unwrap(tenant_id, row)
@@ -300,25 +300,25 @@ class SqliteKeyStore:
         with self._transaction() as db:
             row = key_row(db, tenant_id, scope)
             if row is None:
-                refuse_destroyed(db, tenant_id, scope)
-                wrapping = self._wrapping_in(db, tenant_id, scope)
+                refuse_destroyed_scope(db, tenant_id, scope)
+                wrapping = self._ensure_wrapping_key(db, tenant_id, scope)
                 key_insert(db, wrapping, tenant_id, scope, DataKey(id=uuid7(), secret=make_secret()))
                 row = key_row(db, tenant_id, scope)
         return row
 
-    def _refuse_lost(self, tenant_ids: Collection[UUID]) -> None:
+    def _refuse_missing_keys(self, tenant_ids: Collection[UUID]) -> None:
         """Raise KeyUnavailable if one of these tenants has memories: its keys are lost."""
         if tenant_ids and self._registry.has_memories(tenant_ids):
             raise KeyUnavailable(KEY_MISSING)
 
-    def _wrapping_in(self, db: sqlite3.Connection, tenant_id: UUID, scope: str) -> DataKey:
+    def _ensure_wrapping_key(self, db: sqlite3.Connection, tenant_id: UUID, scope: str) -> DataKey:
         """Return the key that encrypts a new key of `scope`. Creates the tenant's key if there is none."""
         root = self._root(db)
         if scope == TENANT_SCOPE:
             return root
         row = key_row(db, tenant_id, TENANT_SCOPE)
         if row is not None:
-            secret = unseal(root, row[2], place=place_of(tenant_id, TENANT_SCOPE))
+            secret = unseal(root, row[2], place=sealing_context(tenant_id, TENANT_SCOPE))
             return DataKey(id=UUID(bytes=row[0]), secret=secret)
         return key_insert(db, root, tenant_id, TENANT_SCOPE, DataKey(id=uuid7(), secret=new_secret()))
 
@@ -338,7 +338,7 @@ class SqliteKeyStore:
         except SealBroken as error:
             raise KeyUnavailable(DAMAGED) from error
 
-    def _again_if_changed(self, call: Callable[[], Answer]) -> Answer:
+    def _retry_after_change(self, call: Callable[[], Answer]) -> Answer:
         """Run `call` again if the file changed meanwhile: during a rotation it may have read keys of both sides."""
         for _ in range(TRIES - 1):
             self._identify()
@@ -357,7 +357,7 @@ class SqliteKeyStore:
         key_id, scope, wrapped = row
         wrapping = self._wrapping if scope == TENANT_SCOPE else self.key_for(tenant_id, TENANT_SCOPE)
         try:
-            secret = unseal(wrapping, wrapped, place=place_of(tenant_id, scope))
+            secret = unseal(wrapping, wrapped, place=sealing_context(tenant_id, scope))
         except SealBroken as error:
             raise KeyUnavailable(OTHER_MASTER if scope == TENANT_SCOPE else DAMAGED) from error
         return DataKey(id=UUID(bytes=key_id), secret=secret)
@@ -384,7 +384,7 @@ class SqliteKeyStore:
             raise KeyUnavailable(DAMAGED) from error
 
 
-def _cached(cache: Cache, tenant_id: UUID, name: str | UUID) -> DataKey | None:
+def _find_cached(cache: Cache, tenant_id: UUID, name: str | UUID) -> DataKey | None:
     found = cache.get((tenant_id, name))
     return found[1] if found and found[0] > time.monotonic() else None
 

@@ -38,7 +38,7 @@ def key_row(db: sqlite3.Connection, tenant_id: UUID, scope: str) -> tuple[bytes,
 
 
 def key_insert(db: sqlite3.Connection, wrapping: DataKey, tenant_id: UUID, scope: str, new: DataKey) -> DataKey:
-    wrapped = seal(wrapping, new.secret, place=place_of(tenant_id, scope))
+    wrapped = seal(wrapping, new.secret, place=sealing_context(tenant_id, scope))
     db.execute("INSERT INTO data_key VALUES (?, ?, ?, ?)", (new.id.bytes, tenant_id.bytes, scope, wrapped))
     return new
 
@@ -73,12 +73,12 @@ def is_destroyed(db: sqlite3.Connection, key_id: UUID) -> bool:
     return db.execute("SELECT 1 FROM destroyed_key WHERE id = ?", (key_id.bytes,)).fetchone() is not None
 
 
-def refuse_destroyed(db: sqlite3.Connection, tenant_id: UUID, scope: str) -> None:
+def refuse_destroyed_scope(db: sqlite3.Connection, tenant_id: UUID, scope: str) -> None:
     """Raise KeyUnavailable if the key of the scope was destroyed, so that no new key takes its place."""
     named = (tenant_id.bytes, scope, scope if scope in OF_AUDIT else ALL_SCOPES)
     if db.execute("SELECT 1 FROM destroyed_scope WHERE tenant = ? AND scope IN (?, ?)", named).fetchone():
         raise KeyUnavailable("The key was destroyed, and no other takes its place.")
 
 
-def place_of(tenant_id: UUID, scope: str) -> bytes:
+def sealing_context(tenant_id: UUID, scope: str) -> bytes:
     return tenant_id.bytes + scope.encode()

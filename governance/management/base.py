@@ -48,7 +48,7 @@ class DomainCommand(InstalledCommand):
         try:
             reply, lines = self.act(options)
         except DomainError as error:
-            raise CommandError(_what_is_wrong(error)) from error
+            raise CommandError(_describe_error(error)) from error
         except (OperationalError, InterfaceError) as error:
             raise CommandError("the database does not answer as it should: is the product up?") from error
         except DatabaseError as error:
@@ -69,6 +69,6 @@ def actor_for(slug: str) -> Actor:
     return command_line_actor(tenant_id)
 
 
-def _what_is_wrong(error: DomainError) -> str:
+def _describe_error(error: DomainError) -> str:
     faults = "; ".join(f"{fault.field}: {fault.message}" for fault in error.errors)
     return faults or error.detail

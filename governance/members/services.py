@@ -171,7 +171,7 @@ def invitation_revoke(*, actor: Actor, invitation_id: UUID) -> None:
 def invitation_by_token(*, token: str) -> Invited:
     """Return the invitation of a link without using it up. Raises NotFound: unknown, used, revoked or expired."""
     digest = credential_hash(token)
-    invitation_id, tenant_id = _by_hash(digest)
+    invitation_id, tenant_id = _find_by_hash(digest)
     with tenant_transaction(tenant_id):
         row = open_invitations(database_now()).filter(id=invitation_id).first()
         if row is None:
@@ -221,7 +221,7 @@ def invitation_url(token: str) -> str:
     return f"{settings.PUBLIC_URL}/invitation/{token}/"
 
 
-def _by_hash(digest: bytes) -> tuple[UUID, UUID]:
+def _find_by_hash(digest: bytes) -> tuple[UUID, UUID]:
     with no_tenant(), connection.cursor() as cursor:
         cursor.execute("SELECT id, tenant_id FROM governance_invitation_by_hash(%s)", [digest])
         found = cursor.fetchone()

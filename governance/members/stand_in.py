@@ -35,7 +35,7 @@ def refuse_stand_in(actor: Actor) -> None:
     if actor.is_proved or actor.member_id is None:
         return
     key_id = actor.principal_id if actor.principal_kind is PrincipalKind.API_KEY else None
-    if opened_by_another(list(_ways_in(actor, actor.member_id)), key_id=key_id):
+    if can_belong_to_another(list(_find_ways_in(actor, actor.member_id)), key_id=key_id):
         raise OwnHandNeeded(
             "Another member has made a way to act as you. Sign in with a password that you set by a mailed link, "
             "or have the operator make you a key.",
@@ -43,7 +43,7 @@ def refuse_stand_in(actor: Actor) -> None:
         )
 
 
-def opened_by_another(ways: Sequence[WayIn], *, key_id: UUID | None) -> bool:
+def can_belong_to_another(ways: Sequence[WayIn], *, key_id: UUID | None) -> bool:
     """Return whether another person may hold this key; None: a browser session that a link may have begun. Pure; `ways`
     by age.
 
@@ -59,7 +59,7 @@ def opened_by_another(ways: Sequence[WayIn], *, key_id: UUID | None) -> bool:
     return key_id is None and links
 
 
-def _ways_in(actor: Actor, member_id: UUID) -> Iterable[WayIn]:
+def _find_ways_in(actor: Actor, member_id: UUID) -> Iterable[WayIn]:
     with acting(actor):
         keys = set(ApiKey.objects.filter(member_id=member_id).values_list("id", flat=True))
         made = AuditEntry.objects.filter(
@@ -69,6 +69,6 @@ def _ways_in(actor: Actor, member_id: UUID) -> Iterable[WayIn]:
             object_ids__overlap=[member_id, *keys],
         )
         for entry in made.order_by("id"):
-            key_id = next((one for one in entry.object_ids if one in keys), None)
+            key_id = next((object_id for object_id in entry.object_ids if object_id in keys), None)
             by_other = entry.member_id is not None and entry.member_id != member_id
             yield WayIn(key_id, by_other, entry.principal_kind == PrincipalKind.API_KEY)

@@ -10,7 +10,7 @@ from django.db import DatabaseError, connection
 
 from governance.errors import DomainError
 from governance.heartbeats import Part, heartbeat
-from governance.outbox.claiming import task_release, tasks_claim, unrouted_park
+from governance.outbox.claims import park_unrouted, task_release, tasks_claim
 from governance.outbox.routes import Task
 from governance.outbox.services import CHANNEL
 from governance.vocabulary import Weight
@@ -35,7 +35,7 @@ def dispatch_once(send: Send) -> int:
     An event that failed before gets a task of its own, so that it cannot fail others. An event without a handler
     becomes a dead letter. Raises BrokerDown.
     """
-    if parked := unrouted_park():
+    if parked := park_unrouted():
         logger.error("%d events have no handler: they are dead letters now", parked)
     tasks = [task for weight in Weight for task in tasks_claim(weight)]
     for position, task in enumerate(tasks):

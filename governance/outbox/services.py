@@ -62,7 +62,7 @@ def record_read(
 
     Raises AuditUnavailable if either cannot be written.
     """
-    event = _event_row(actor, Topic.CUBES_READ, {"ids": [str(one) for one in object_ids], **(more or {})})
+    event = _event_row(actor, Topic.CUBES_READ, {"ids": [str(object_id) for object_id in object_ids], **(more or {})})
     record(actor=actor, verb=verb, object_type="memory", object_ids=object_ids, version=version, beside=(EMIT, event))
 
 

@@ -6,7 +6,7 @@ from uuid import UUID
 from django.db.models import Case, Q, QuerySet, When
 
 from governance.access.decisions.principal_grants import grants_of, principal_grants
-from governance.access.decisions.rules import closing, opening, reads_content, sees_private
+from governance.access.decisions.rules import allowing_actions, denying_actions, reads_content, sees_private
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.audit.services import record
@@ -14,7 +14,7 @@ from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.models import Persona
 from governance.pages import Pages
-from governance.personas.locating import OBJECT_TYPE, persona_locate, persona_target
+from governance.personas.lookup import OBJECT_TYPE, persona_locate, persona_target
 from governance.vocabulary import Action, Effect, Permission, PersonaKind, Verb
 
 
@@ -27,11 +27,11 @@ def personas_of(actor: Actor) -> QuerySet[Persona]:
     if actor.is_system:
         return rows
     if not sees_private(actor):
-        rows = rows.filter(_in_reach_of(actor))
+        rows = rows.filter(_visibility_condition(actor))
     if actor.binding is not None and actor.binding.persona_id is not None:
         rows = rows.filter(id=actor.binding.persona_id)
     if principal_grants(actor).has(OBJECT_TYPE, Effect.DENY):
-        rows = rows.exclude(pk__in=_granted(actor, Effect.DENY))
+        rows = rows.exclude(pk__in=_select_granted_ids(actor, Effect.DENY))
     return rows
 
 
@@ -76,13 +76,13 @@ def persona_get(*, actor: Actor, reference: str, field: str = "persona", kind: P
     return found[0]
 
 
-def _in_reach_of(actor: Actor) -> Q:
+def _visibility_condition(actor: Actor) -> Q:
     reach = Q(member_id=actor.member_id) | Q(kind=PersonaKind.AGENT) if reads_content(actor) else Q(pk__in=[])
     if principal_grants(actor).has(OBJECT_TYPE, Effect.ALLOW):
-        reach |= Q(pk__in=_granted(actor, Effect.ALLOW))
+        reach |= Q(pk__in=_select_granted_ids(actor, Effect.ALLOW))
     return reach
 
 
-def _granted(actor: Actor, effect: Effect) -> QuerySet[Any]:
-    actions = opening(Action.READ) if effect is Effect.ALLOW else closing(Action.READ)
+def _select_granted_ids(actor: Actor, effect: Effect) -> QuerySet[Any]:
+    actions = allowing_actions(Action.READ) if effect is Effect.ALLOW else denying_actions(Action.READ)
     return grants_of(actor, OBJECT_TYPE, effect, actions).values("content_object_id")

@@ -15,7 +15,7 @@ from governance.database import acting, clear_transaction_cache
 from governance.errors import Conflict, FieldError, Invalid
 from governance.ids import uuid7
 from governance.models import Member, Persona
-from governance.personas.locating import OBJECT_TYPE, persona_locate, persona_target
+from governance.personas.lookup import OBJECT_TYPE, persona_locate, persona_target
 from governance.vocabulary import Permission, PersonaKind, Verb
 
 LONGEST_NAME = 200
@@ -135,10 +135,10 @@ def is_persona_name(text: str) -> bool:
 def _check(name: str, attributes: Attributes) -> None:
     if not is_persona_name(name):
         raise Invalid(errors=[FieldError("name", PERSONA_NAME)])
-    attributes_checked(attributes, "attributes")
+    check_attributes(attributes, "attributes")
 
 
-def attributes_checked(attributes: Attributes, place: str) -> None:
+def check_attributes(attributes: Attributes, place: str) -> None:
     """Raises Invalid for more or longer attributes than a persona may have."""
     long = [name for name, value in attributes.items() if not name or len(name) > 100 or len(value) > LONGEST_ATTRIBUTE]
     if len(attributes) > MOST_ATTRIBUTES or long:

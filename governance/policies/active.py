@@ -23,7 +23,7 @@ from governance.policies.rules import (
     Retention,
     Rule,
     Sharing,
-    document_stored,
+    load_document,
 )
 from governance.vocabulary import PolicyKind
 
@@ -60,9 +60,9 @@ def policies_in_force() -> ActivePolicies:
     if epoch.number == 0:
         return NONE
     if epoch.changing:  # may be rolled back: nobody else may learn of it
-        return _read(epoch.number)
-    found = _cached(epoch.tenant_id, epoch.number)
-    return found if found is not None else _keep(epoch.tenant_id, _read(epoch.number))
+        return _load_policies(epoch.number)
+    found = _find_cached(epoch.tenant_id, epoch.number)
+    return found if found is not None else _keep(epoch.tenant_id, _load_policies(epoch.number))
 
 
 def policies_of_request(actor: Actor) -> ActivePolicies:
@@ -70,11 +70,11 @@ def policies_of_request(actor: Actor) -> ActivePolicies:
     epoch = epoch_last(actor.tenant_id)
     if epoch is not None and epoch.number == 0:
         return NONE
-    found = _cached(actor.tenant_id, epoch.number) if epoch is not None else None
+    found = _find_cached(actor.tenant_id, epoch.number) if epoch is not None else None
     return found if found is not None else policies_active(actor)
 
 
-def active_of(rows: Iterable[tuple[PolicyKind, UUID, str, int, AnyDocument]]) -> ActivePolicies:
+def group_policies(rows: Iterable[tuple[PolicyKind, UUID, str, int, AnyDocument]]) -> ActivePolicies:
     """(kind, id, name, version, document) of each enabled policy, sorted into their kinds."""
     found: dict[PolicyKind, list[Any]] = {kind: [] for kind in PolicyKind}
     for kind, policy_id, name, version, document in rows:
@@ -89,7 +89,7 @@ def active_of(rows: Iterable[tuple[PolicyKind, UUID, str, int, AnyDocument]]) ->
     )
 
 
-def _cached(tenant_id: UUID, epoch: int) -> ActivePolicies | None:
+def _find_cached(tenant_id: UUID, epoch: int) -> ActivePolicies | None:
     found = _known.get(tenant_id)
     return found if found is not None and found.epoch == epoch else None
 
@@ -101,14 +101,14 @@ def _keep(tenant_id: UUID, policies: ActivePolicies) -> ActivePolicies:
     return policies
 
 
-def _read(epoch: int) -> ActivePolicies:
+def _load_policies(epoch: int) -> ActivePolicies:
     rows = list(
         PolicyVersion.objects.filter(number=F("policy__version"), enabled=True)
         .order_by("policy__name")
         .values_list("policy__kind", "policy_id", "policy__name", "number", "document", "created_at")
     )
-    read = ((PolicyKind(row[0]), *row[1:4], document_stored(PolicyKind(row[0]), row[4])) for row in rows)
-    policies = active_of(read)
+    read = ((PolicyKind(row[0]), *row[1:4], load_document(PolicyKind(row[0]), row[4])) for row in rows)
+    policies = group_policies(read)
     return ActivePolicies(
         epoch=epoch,
         since=max((row[5] for row in rows), default=None),

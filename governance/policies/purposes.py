@@ -30,22 +30,24 @@ def namespaces_denied_by_purpose(actor: Actor) -> Q | None:
     rules = policies_active(actor).purpose
     if any(specificity(rule.document.where)[1] for rule in rules):
         return None
-    return _denied(purpose_levels(rules, actor.context.purpose), lambda where: _in_namespace(where, "path"))
+    return _denial_condition(
+        purpose_levels(rules, actor.context.purpose), lambda where: _namespace_condition(where, "path")
+    )
 
 
-def purposes_named(actor: Actor) -> list[str]:
+def list_purposes(actor: Actor) -> list[str]:
     """The purposes that the tenant's policies name."""
     return sorted({purpose for rule in policies_active(actor).purpose for purpose in rule.document.purposes})
 
 
 def denied_rows(levels: Sequence[Level], *, type_field: str = "type") -> Q | None:
     """The condition of rules.is_denied."""
-    return _denied(levels, lambda where: where_condition(where, type_field=type_field))
+    return _denial_condition(levels, lambda where: where_condition(where, type_field=type_field))
 
 
 def where_condition(where: Where, *, type_field: str = "type") -> Q:
     """The rows of Described that a policy is about: rules.matches as a condition."""
-    condition = _in_namespace(where, "namespace__path")
+    condition = _namespace_condition(where, "namespace__path")
     for field, words in (
         (type_field, where.types),
         ("semantic_type", where.semantic_types),
@@ -56,23 +58,23 @@ def where_condition(where: Where, *, type_field: str = "type") -> Q:
     return condition & Q(tags__overlap=sorted(where.tags)) if where.tags else condition
 
 
-def _in_namespace(where: Where, path: str) -> Q:
+def _namespace_condition(where: Where, path: str) -> Q:
     if not where.namespace:
         return EVERYTHING
     return Q(**{path: where.namespace}) | Q(**{f"{path}__startswith": f"{where.namespace}/"})
 
 
-def _denied(levels: Sequence[Level], condition: Callable[[Where], Q]) -> Q | None:
+def _denial_condition(levels: Sequence[Level], condition: Callable[[Where], Q]) -> Q | None:
     """From the least specific level up: each stands before those below it."""
     denied: Q | None = None
     for level in reversed(levels):
         if denied is not None:
-            denied &= ~_any(level.matching, condition)
+            denied &= ~_any_condition(level.matching, condition)
         if level.denying:
-            here = _any(level.denying, condition)
+            here = _any_condition(level.denying, condition)
             denied = here if denied is None else here | denied
     return denied
 
 
-def _any(selections: Sequence[Where], condition: Callable[[Where], Q]) -> Q:
+def _any_condition(selections: Sequence[Where], condition: Callable[[Where], Q]) -> Q:
     return reduce(or_, map(condition, selections))

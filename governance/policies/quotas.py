@@ -58,12 +58,12 @@ def usage_take(actor: Actor, amounts: Mapping[Measure, int], recount: Recount) -
     """
     policies = policies_active(actor)
     for limited in _limits(actor, policies, amounts):
-        row, fresh = _locked(actor, policies, limited, recount)
+        row, fresh = _lock_usage(actor, policies, limited, recount)
         wanted = amounts[limited.measure]
         if row.used + wanted > limited.limit and not fresh:
             _count(row, policies, limited, recount)
         if row.used + wanted > limited.limit:
-            raise _exceeded(limited, row.used)
+            raise _exceeded_error(limited, row.used)
         Usage.objects.filter(id=row.id).update(used=row.used + wanted)
 
 
@@ -75,16 +75,16 @@ def tokens_check(actor: Actor, recount: Recount) -> None:
         return
     with acting(actor):
         for limited in limits:
-            row, _ = _locked(actor, policies, limited, recount)
+            row, _ = _lock_usage(actor, policies, limited, recount)
             if row.used >= limited.limit:
-                raise _exceeded(limited, row.used, retry_after=_until_next_month(database_now()))
+                raise _exceeded_error(limited, row.used, retry_after=_until_next_month(database_now()))
 
 
 def tokens_add(actor: Actor, tokens: int, recount: Recount) -> None:
     """After a model has answered, in the transaction that stores the answer: what is used is used."""
     policies = policies_active(actor)
     for limited in _limits(actor, policies, [Measure.MODEL_TOKENS]):
-        row, _ = _locked(actor, policies, limited, recount)
+        row, _ = _lock_usage(actor, policies, limited, recount)
         Usage.objects.filter(id=row.id).update(used=F("used") + tokens)
 
 
@@ -100,7 +100,7 @@ def _limits(actor: Actor, policies: ActivePolicies, measures: Container[Measure]
                 yield _Limited(holder, measure, limit)
 
 
-def _locked(actor: Actor, policies: ActivePolicies, limited: _Limited, recount: Recount) -> tuple[Usage, bool]:
+def _lock_usage(actor: Actor, policies: ActivePolicies, limited: _Limited, recount: Recount) -> tuple[Usage, bool]:
     """The holder's row, locked, and whether it was counted just now."""
     with connection.cursor() as cursor:
         cursor.execute(ENSURE, [uuid7(), actor.tenant_id, limited.holder.kind, limited.holder.id, limited.measure])
@@ -131,7 +131,7 @@ def _count(row: Usage, policies: ActivePolicies, limited: _Limited, recount: Rec
     row.save(update_fields=["used", "epoch", "counted_at", "month"])
 
 
-def _exceeded(limited: _Limited, used: int, *, retry_after: int | None = None) -> QuotaExceeded:
+def _exceeded_error(limited: _Limited, used: int, *, retry_after: int | None = None) -> QuotaExceeded:
     what = limited.measure.replace("_", " ")
     return QuotaExceeded(
         f"The quota of this {limited.holder.kind.replace('_', ' ')} is {limited.limit} {what}; {used} are used.",

@@ -10,7 +10,7 @@ from governance.vocabulary import Topic
 FIRST = UUID(int=0)
 
 
-def retention_asked(actor: Actor) -> None:
+def retention_request(actor: Actor) -> None:
     """Ask for the job of retention if a policy is in force: in the caller's transaction, for memories that it released.
     Writes: OutboxEvent?.
     """

@@ -22,7 +22,7 @@ from governance.policies.rules import (
     Facts,
     PiiRule,
     approval_of,
-    document_stored,
+    load_document,
     may_publish,
     may_share,
     pii_rule_of,
@@ -90,7 +90,7 @@ def policy_view(row: PolicyVersion) -> PolicyView:
         name=row.policy.name,
         version=row.number,
         enabled=row.enabled,
-        document=document_stored(kind, row.document),
+        document=load_document(kind, row.document),
         reason=row.reason,
         author_kind=PrincipalKind(row.principal_kind),
         author_id=row.principal_id,
@@ -98,7 +98,7 @@ def policy_view(row: PolicyVersion) -> PolicyView:
     )
 
 
-def sharing_allowed(*, actor: Actor, facts: Facts, recipient: Recipient, roles: Collection[RoleName] = ()) -> Allowed:
+def check_sharing(*, actor: Actor, facts: Facts, recipient: Recipient, roles: Collection[RoleName] = ()) -> Allowed:
     """May what `facts` describe be shared with such a recipient that reaches these roles? Asked before a grant is made.
 
     Facts that are None stand for anything: a whole namespace is shared only if all that may lie in it may be.
@@ -106,7 +106,7 @@ def sharing_allowed(*, actor: Actor, facts: Facts, recipient: Recipient, roles: 
     return may_share(policies_active(actor).sharing, facts, recipient, roles)
 
 
-def publishing_allowed(*, actor: Actor, facts: Facts) -> Allowed:
+def check_publishing(*, actor: Actor, facts: Facts) -> Allowed:
     """May what `facts` describe leave the tenant? Asked before it is published."""
     return may_publish(policies_active(actor).sharing, facts)
 

@@ -18,7 +18,7 @@ from governance.errors import Conflict, FieldError, Invalid, PreconditionRequire
 from governance.ids import uuid7
 from governance.models import ApiKey, Member, Policy, PolicyVersion
 from governance.policies.retention import retention_changed
-from governance.policies.rules import AnyDocument, Limits, Quota, Terms, document_json, document_read, document_stored
+from governance.policies.rules import AnyDocument, Limits, Quota, Terms, document_json, document_read, load_document
 from governance.policies.selectors import PolicyView, policy_locate, policy_view
 from governance.versions import version_check
 from governance.vocabulary import Permission, PolicyKind, QuotaTargetKind, Verb
@@ -163,7 +163,7 @@ def _quotas_of(actor: Actor, quota: Quota) -> tuple[Policy | None, list[Policy]]
         row
         for row in rows.select_related("policy").order_by("policy_id")
         if (row.enabled or row.policy.name == quota_name(quota))
-        and getattr(document_stored(PolicyKind.QUOTA, row.document), "holder", None) == quota.holder
+        and getattr(load_document(PolicyKind.QUOTA, row.document), "holder", None) == quota.holder
     ]
     found.sort(key=lambda row: row.policy.name != quota_name(quota))
     policies = [row.policy for row in found]

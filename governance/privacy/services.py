@@ -32,14 +32,14 @@ def subject_ensure(*, actor: Actor, reference: str, permission: Permission = Per
     authorize(actor, permission)
     token = reference_token(actor.tenant_id, reference)
     with acting(actor):
-        found = _of_token(actor.tenant_id, token)
+        found = _find_by_token(actor.tenant_id, token)
         if found is not None:
             return found
         new = DataSubject(id=uuid7(), tenant_id=actor.tenant_id, reference_token=token)
         new.sealed_reference = seal_for(
             tenant_id=actor.tenant_id,
             scope=subject_scope(new.id),
-            place=_place(new.id),
+            place=_sealing_context(new.id),
             plaintext=reference.encode(),
         )
         DataSubject.objects.bulk_create([new], ignore_conflicts=True)
@@ -53,7 +53,9 @@ def subject_view(subject: DataSubject) -> SubjectView:
     """Open the reference of a subject that the caller may read."""
     if not subject.sealed_reference:
         return SubjectView(id=subject.id, reference="")
-    plaintext = open_sealed(tenant_id=subject.tenant_id, place=_place(subject.id), blob=subject.sealed_reference)
+    plaintext = open_sealed(
+        tenant_id=subject.tenant_id, place=_sealing_context(subject.id), blob=subject.sealed_reference
+    )
     return SubjectView(id=subject.id, reference=plaintext.decode() if plaintext else "")
 
 
@@ -62,10 +64,10 @@ def reference_token(tenant_id: UUID, reference: str) -> bytes:
     return token_maker(tenant_id).hash(f"subject\x00{reference}")
 
 
-def _of_token(tenant_id: UUID, token: bytes) -> DataSubject | None:
+def _find_by_token(tenant_id: UUID, token: bytes) -> DataSubject | None:
     """The subject, whose erasure then waits for the end of this transaction."""
     return next(iter(DataSubject.objects.raw(SHARED, [tenant_id, token])), None)
 
 
-def _place(subject_id: UUID) -> bytes:
+def _sealing_context(subject_id: UUID) -> bytes:
     return b"subject" + subject_id.bytes

@@ -35,9 +35,9 @@ def bonds_set(key: ApiKey, bonds: KeyBonds, parts: Collection[str] = BONDS) -> N
     if "persona" in parts:
         key.persona = _persona(key, bonds.persona) if bonds.persona is not None else None
     if "namespaces" in parts:
-        key.namespaces = paths_checked(bonds.namespaces)
+        key.namespaces = check_paths(bonds.namespaces)
     if "purpose" in parts:
-        key.purpose = _purpose_checked(bonds.purpose)
+        key.purpose = _check_purpose(bonds.purpose)
 
 
 def bonds_detail(actor: Actor, key: ApiKey) -> dict[str, str | int | bool | None]:
@@ -50,7 +50,7 @@ def bonds_detail(actor: Actor, key: ApiKey) -> dict[str, str | int | bool | None
     return {
         "persona": str(key.persona_id) if key.persona_id else None,
         "namespaces": len(key.namespaces),
-        "namespace_ids": " ".join(str(one) for one in found if one),
+        "namespace_ids": " ".join(str(id) for id in found if id),
         "purpose": bool(key.purpose),
     }
 
@@ -71,13 +71,13 @@ def _persona(key: ApiKey, reference: str) -> Persona:
     return found[0]
 
 
-def _purpose_checked(purpose: str) -> str:
+def _check_purpose(purpose: str) -> str:
     if len(purpose) > LONGEST_PURPOSE or not purpose.isprintable():
         raise Invalid(errors=[FieldError("purpose", f"at most {LONGEST_PURPOSE} printable characters")])
     return purpose
 
 
-def paths_checked(paths: tuple[str, ...]) -> list[str]:
+def check_paths(paths: tuple[str, ...]) -> list[str]:
     """Each once, in the order given: a key writes to the first when a call names none. Raises Invalid."""
     if len(paths) > MOST_NAMESPACES:
         raise Invalid(errors=[FieldError("namespaces", f"at most {MOST_NAMESPACES}")])

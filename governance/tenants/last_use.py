@@ -23,7 +23,7 @@ _noted: TTLCache[UUID, bool] = TTLCache(MOST_REMEMBERED, ttl=settings.KEY_LAST_U
 _noting = Lock()
 
 
-def key_used(*, tenant_id: UUID, key_id: UUID) -> None:
+def note_key_use(*, tenant_id: UUID, key_id: UUID) -> None:
     """Note that the key was used just now."""
     with _noting:
         if key_id in _noted:
@@ -36,8 +36,8 @@ def last_uses_write() -> int:
     """Beat's: write what was noted since the last time; returns how many keys. The database's clock says when."""
     noted = volatile(_take) or set()
     keys: dict[UUID, list[UUID]] = {}
-    for one in noted:
-        tenant, _, key = one.partition("/")
+    for use in noted:
+        tenant, _, key = use.partition("/")
         keys.setdefault(UUID(tenant), []).append(UUID(key))
     return sum(_write(tenant_id, key_ids) for tenant_id, key_ids in keys.items())
 

@@ -13,7 +13,7 @@ from governance.models import ApiKey, Member, SignInLink
 from governance.vocabulary import PrincipalKind, RoleName, Scope
 
 
-def actor_again(
+def reload_actor(
     *, tenant_id: UUID, kind: PrincipalKind, principal_id: UUID, request_id: str, context: CallContext
 ) -> Actor:
     """The actor for a member or a key, as of now. Raises Forbidden once the key was revoked or the member removed."""
@@ -43,7 +43,7 @@ def actor_now(actor: Actor) -> Actor:
     """
     if actor.is_system:
         return actor
-    found = actor_again(
+    found = reload_actor(
         tenant_id=actor.tenant_id,
         kind=actor.principal_kind,
         principal_id=actor.principal_id,

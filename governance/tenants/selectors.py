@@ -9,13 +9,20 @@ from django.db import connection
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor, CallContext
-from governance.database import acting, before_any_tenant, database_now, epoch_set, no_tenant, tenant_transaction
+from governance.database import (
+    acting,
+    database_now,
+    no_tenant,
+    remember_epoch,
+    tenant_transaction,
+    transaction_without_tenant,
+)
 from governance.errors import NotFound, Unauthenticated
 from governance.keys.services import credential_hash
 from governance.models import ApiKey, Member, Persona, Tenant
 from governance.personas.selectors import personas_of
 from governance.prepared import prepared_cursor
-from governance.tenants.last_use import key_used
+from governance.tenants.last_use import note_key_use
 from governance.tenants.principals import binding_of, links_usable
 from governance.tenants.rules import credential_parse
 from governance.vocabulary import Permission, PersonaKind, PrincipalKind, RoleName, Scope
@@ -93,7 +100,7 @@ def actor_by_key(*, presented: str, request_id: str, context: CallContext) -> Ac
     row = _key_row(credential.prefix, digest)
     if row is None:
         raise Unauthenticated
-    key_used(tenant_id=row.tenant_id, key_id=row.id)
+    note_key_use(tenant_id=row.tenant_id, key_id=row.id)
     return Actor(
         tenant_id=row.tenant_id,
         principal_kind=PrincipalKind.API_KEY,
@@ -148,10 +155,10 @@ FROM (VALUES (%(nobody)s::uuid)) AS nobody (id)
 def _key_row(prefix: str, digest: bytes) -> _KeyRow | None:
     """The usable key with this prefix and hash; one transaction, by hand: every request of the API begins with it."""
     with prepared_cursor() as entering, prepared_cursor() as reading:
-        with before_any_tenant():
+        with transaction_without_tenant():
             entering.execute(ENTER_BY_KEY, {"prefix": prefix, "nobody": uuid4()})
             reading.execute(USABLE_KEY, {"prefix": prefix, "digest": digest})
-        epoch_set(*entering.fetchone())
+        remember_epoch(*entering.fetchone())
         row = reading.fetchone()
     return _KeyRow(*row) if row else None
 

@@ -19,23 +19,23 @@ from governance.access.grants.rehearsal import grant_rehearse
 from governance.access.grants.selectors import (
     GrantFilter,
     access_check,
+    find_object_by_name,
     grant_get,
     grants_list,
-    object_called,
     objects_readable,
 )
 from governance.access.grants.services import GrantDraft, grant_create, grant_revoke
 from governance.actor import Actor, CallContext
 from governance.database import acting
 from governance.errors import FieldError, Forbidden, Invalid, NotFound
-from governance.naming import names_find
-from governance.time_range import moment_checked
+from governance.object_names import names_find
+from governance.time_range import check_moment
 from governance.vocabulary import Action, Channel, Effect, GranteeKind, Permission
 from governance.web.access_words import ACTIONS, CHANNELS, EFFECTS, KINDS
 from governance.web.decision_words import change_words, mark_of, rule_words
-from governance.web.grant_lines import about_of, grants_shown
-from governance.web.pages import draw, page, policy_refused, see_other
-from governance.web.paging import NewestMerged, NewestOf
+from governance.web.grant_lines import about_of, describe_grants
+from governance.web.pages import draw, page, refusal_sentence, see_other
+from governance.web.pagination import NewestMerged, NewestOf
 
 MEMBERS, GRANTS = 50, 50  # of one page
 PATHS = 200  # suggested
@@ -55,7 +55,7 @@ def access_ask(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Redirect from the path of a namespace to its access page."""
     path = request.GET.get("path", "").strip()
     try:
-        found = object_called(actor=actor, object_type="namespace", name=path)
+        found = find_object_by_name(actor=actor, object_type="namespace", name=path)
     except (NotFound, Invalid):
         return _list(request, actor, NewestMerged(GRANTS, ""), path=path, status=HTTPStatus.UNPROCESSABLE_ENTITY)
     return see_other(reverse("access_object", args=["namespace", found]))
@@ -67,7 +67,7 @@ def _list(
     with acting(actor):
         grants = grants_list(actor=actor, wanted=GrantFilter(), pages=take)
         context = {
-            "grants": grants_shown(actor, grants),
+            "grants": describe_grants(actor, grants),
             "older": take.older,
             "paths": objects_readable(actor=actor, object_type="namespace", most=PATHS),
             "path": path,
@@ -87,12 +87,12 @@ def access_object(request: HttpRequest, actor: Actor, object_type: str, object_i
         draft = _draft(request.POST, object_type, object_id)
         if "preview" in request.POST:
             changes = grant_rehearse(actor=actor, draft=draft, context=_context(request))
-            return _show(request, actor, object_type, object_id, changes=[change_words(one) for one in changes])
+            return _show(request, actor, object_type, object_id, changes=[change_words(change) for change in changes])
         grant_create(actor=actor, draft=draft)
     except Invalid as fault:
         return _show(request, actor, object_type, object_id, fault=_fault_text(fault))
     except Forbidden as denial:
-        sentence = policy_refused(request, denial)
+        sentence = refusal_sentence(request, denial)
         return _show(request, actor, object_type, object_id, fault=sentence, status=HTTPStatus.FORBIDDEN)
     return see_other(reverse("access_object", args=[object_type, object_id]))
 
@@ -132,12 +132,12 @@ def _show(
         )
         shown: dict[str, Any] = {
             "overview": overview,
-            "members": [_member(one) for one in overview.members],
+            "members": [_member(member) for member in overview.members],
             "changes": changes,
-            **_simulated(request, actor, object_type, object_id, context),
+            **_simulate(request, actor, object_type, object_id, context),
             "about": about_of(object_type, names_find(actor.tenant_id, [object_id]).get(object_id)),
-            "grants": grants_shown(actor, grants_list(actor=actor, wanted=wanted, pages=grants)),
-            "holders": [(f"{one.kind}:{one.id}", KINDS[one.kind], one.name) for one in overview.holders],
+            "grants": describe_grants(actor, grants_list(actor=actor, wanted=wanted, pages=grants)),
+            "holders": [(f"{holder.kind}:{holder.id}", KINDS[holder.kind], holder.name) for holder in overview.holders],
             "members_older": members.older,
             "grants_older": grants.older,
             "actions": ACTIONS.items(),
@@ -151,13 +151,13 @@ def _show(
         return draw(request, "governance/access/object.html", shown, status=status if fault else HTTPStatus.OK)
 
 
-def _member(one: MemberAccess) -> tuple[MemberAccess, list[tuple[Any, Decision, str]], str]:
+def _member(member: MemberAccess) -> tuple[MemberAccess, list[tuple[Any, Decision, str]], str]:
     """A member with what they may do, as words, decision and mark; and why they may read or not."""
-    decided = [(words, each, mark_of(each)) for words, each in zip(ACTIONS.values(), one.decisions, strict=True)]
-    return one, decided, rule_words(one.decisions[0])
+    decided = [(words, each, mark_of(each)) for words, each in zip(ACTIONS.values(), member.decisions, strict=True)]
+    return member, decided, rule_words(member.decisions[0])
 
 
-def _simulated(
+def _simulate(
     request: HttpRequest, actor: Actor, object_type: str, object_id: UUID, context: CallContext
 ) -> dict[str, Any]:
     """Return the question to the simulator, and its answer."""
@@ -194,12 +194,12 @@ def _draft(form: QueryDict, object_type: str, object_id: UUID) -> GrantDraft:
     """Read a grant from the form. Raises Invalid."""
     kind, _separator, holder = form.get("holder", "").partition(":")
     return GrantDraft(
-        holder_kind=_member_of(GranteeKind, kind, "principal"),
+        holder_kind=_read_member(GranteeKind, kind, "principal"),
         holder=holder,
         object_type=object_type,
         object_id=object_id,
-        action=_member_of(Action, form.get("action", ""), "action"),
-        effect=_member_of(Effect, form.get("effect", ""), "effect"),
+        action=_read_member(Action, form.get("action", ""), "action"),
+        effect=_read_member(Effect, form.get("effect", ""), "effect"),
         expires_at=_moment(form.get("expires_at", "")),
         conditions=_conditions(form),
     )
@@ -217,7 +217,7 @@ def _words(text: str) -> list[str]:
     return [word for part in text.split(",") if (word := part.strip())]
 
 
-def _member_of(kind: Any, text: str, field: str) -> Any:
+def _read_member(kind: Any, text: str, field: str) -> Any:
     if text not in set(kind):
         raise _invalid(field)
     return kind(text)
@@ -229,7 +229,7 @@ def _moment(text: str) -> datetime | None:
         moment = datetime.fromisoformat(text).replace(tzinfo=timezone.get_current_timezone()) if text else None
     except ValueError as error:
         raise _invalid("expires_at") from error
-    return moment_checked(moment, "expires_at") if moment else None
+    return check_moment(moment, "expires_at") if moment else None
 
 
 def _invalid(field: str) -> Invalid:
@@ -237,4 +237,4 @@ def _invalid(field: str) -> Invalid:
 
 
 def _fault_text(fault: Invalid) -> str:
-    return "; ".join(f"{one.field}: {one.message}" for one in fault.errors) or fault.detail
+    return "; ".join(f"{error.field}: {error.message}" for error in fault.errors) or fault.detail

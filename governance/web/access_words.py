@@ -51,7 +51,7 @@ def conditions_text(document: Mapping[str, Any]) -> list[str]:
 
 def _part_text(name: str, value: Any) -> str:
     if name in LISTED and isinstance(value, list):
-        words = [str(CHANNELS.get(one, one)) if name == "channel" else str(one) for one in value]
+        words = [str(CHANNELS.get(item, item)) if name == "channel" else str(item) for item in value]
         return str(LISTED[name]) % {"values": get_text_list(words, gettext("or"))}
     if name in MOMENTS:
         return str(MOMENTS[name]) % {"moment": value}

@@ -9,8 +9,8 @@ from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
+from governance.accounts.browser_sessions import session_revoke, session_switch, sessions_revoke_others
 from governance.accounts.digests import digest_set, is_digest_wanted
-from governance.accounts.entering import session_revoke, session_switch, sessions_revoke_others
 from governance.accounts.factors import (
     factor_get,
     recovery_codes_renew,
@@ -26,7 +26,7 @@ from governance.accounts.selectors import (
     manages_person,
     organisations_of,
     person_email,
-    refuse_unproved,
+    require_proved_address,
     sessions_list,
 )
 from governance.accounts.time_zones import time_zone_set
@@ -82,7 +82,7 @@ def digest(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
 @person_page
 def second_factor(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
     """Set it up; or show a code, where a session was begun without one; or what there is."""
-    refuse_unproved(person)
+    require_proved_address(person)
     active = factor_get(person=person).active
     if request.method != "POST":
         if active and person.strong:

@@ -23,7 +23,7 @@ from governance.audit.reading.selectors import (
     checkpoints_list,
     entries_list,
     entry_get,
-    filters_named,
+    filters_resolve,
     log_summary,
     names_of,
     permission_changes,
@@ -33,12 +33,12 @@ from governance.audit.reading.selectors import (
 from governance.audit.reading.unusual import unusual_reading
 from governance.errors import FieldError, Invalid
 from governance.vocabulary import Outcome, Permission, Verb
-from governance.web.audit_days import chips_of, days_of, in_own_zone, period_choices
+from governance.web.audit_days import chips_of, days_of, period_choices, times_to_utc
 from governance.web.audit_lines import OBJECTS_OF_ONE, lines_of
 from governance.web.audit_words import sentence_of
 from governance.web.faults import fault_texts
 from governance.web.pages import draw, page, wants_part
-from governance.web.paging import Newest, number_or_none, uuid_or_none
+from governance.web.pagination import Newest, number_or_none, uuid_or_none
 
 if TYPE_CHECKING:
     from governance.models import AuditEntry
@@ -51,7 +51,7 @@ SAFE = ["GET", "HEAD"]
 @require_http_methods(SAFE)
 @page
 def audit_log(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    query, faults = _query(actor, in_own_zone(request.GET.dict()))
+    query, faults = _query(actor, times_to_utc(request.GET.dict()))
     kind = request.GET.get("kind", "")
     query = replace(query, is_reading=KINDS.get(kind))
     take = Newest(size=ROWS, key="id", cursor=uuid_or_none(request.GET.get("before", "")))
@@ -136,15 +136,17 @@ def audit_verifier(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @page
 def audit_unusual(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     found = unusual_reading(actor=actor)
-    names = names_of(actor=actor, ids=[one.id for one in found])
-    return draw(request, "governance/audit/unusual.html", {"found": [(one, names.get(one.id)) for one in found]})
+    names = names_of(actor=actor, ids=[reading.id for reading in found])
+    return draw(
+        request, "governance/audit/unusual.html", {"found": [(reading, names.get(reading.id)) for reading in found]}
+    )
 
 
 @require_http_methods(SAFE)
 @page
 def audit_changes(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Show the changes of access rights between two times."""
-    query, faults = _query(actor, in_own_zone(_period(request)))
+    query, faults = _query(actor, times_to_utc(_period(request)))
     take = Newest(size=ROWS, key="id", cursor=uuid_or_none(request.GET.get("before", "")))
     entries = permission_changes(actor=actor, query=query, pages=take) if not faults else []
     context = {
@@ -160,7 +162,7 @@ def audit_changes(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @page
 def audit_changes_csv(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     authorize(actor, Permission.AUDIT_READ)
-    text = changes_csv(actor=actor, query=query_read(in_own_zone(_period(request))))
+    text = changes_csv(actor=actor, query=query_read(times_to_utc(_period(request))))
     return download(text, "permission-changes.csv", "text/csv; charset=utf-8")
 
 
@@ -185,7 +187,7 @@ def _query(actor: Actor, asked: Mapping[str, str]) -> tuple[AuditQuery, Sequence
     """Read the filters of a list, or their faults; the latter are not shown without the right to read the audit log."""
     authorize(actor, Permission.AUDIT_READ)
     try:
-        return query_read(filters_named(actor=actor, asked=asked)), ()
+        return query_read(filters_resolve(actor=actor, asked=asked)), ()
     except Invalid as failure:
         return AuditQuery(), failure.errors
 

@@ -72,7 +72,7 @@ def days_of(lines: Sequence[Line], *, reader: UUID) -> list[Day]:
     """The lines in their order, by days of the reader's time zone."""
     by_day = groupby(lines, key=lambda line: timezone.localtime(line.entry.at).date())
     return [
-        Day(day, tuple(_groups([EntryRow(one, sentence_of(one)) for one in found], reader))) for day, found in by_day
+        Day(day, tuple(_groups([EntryRow(line, sentence_of(line)) for line in found], reader))) for day, found in by_day
     ]
 
 
@@ -108,12 +108,12 @@ def period_choices(today: date) -> list[Period]:
     ]
 
 
-def in_own_zone(asked: Mapping[str, str]) -> dict[str, str]:
+def times_to_utc(asked: Mapping[str, str]) -> dict[str, str]:
     """Convert a form's times from the reader's time zone to UTC; a text that is no time stays."""
-    return {name: _zoned(value) if name in {"from", "to"} else value for name, value in asked.items()}
+    return {name: _time_to_utc(value) if name in {"from", "to"} else value for name, value in asked.items()}
 
 
-def _zoned(text: str) -> str:
+def _time_to_utc(text: str) -> str:
     try:
         moment = datetime.fromisoformat(text.strip().replace(" ", "+"))
     except ValueError:

@@ -13,16 +13,16 @@ from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.audit.reading.exports import export_create, export_file, exports_list
 from governance.audit.reading.queries import FILTERS, query_read
-from governance.audit.reading.selectors import filters_named
+from governance.audit.reading.selectors import filters_resolve
 from governance.audit.reading.sinks import SinkDraft, sink_create, sink_remove, sink_retry, sinks_list
 from governance.errors import FieldError, Invalid
 from governance.vocabulary import ExportFormat, JobStatus, Outcome, Permission, SinkKind, Verb
-from governance.web.audit_days import in_own_zone
+from governance.web.audit_days import times_to_utc
 from governance.web.audit_lines import facts_of
 from governance.web.faults import fault_texts
 from governance.web.files import file_response
 from governance.web.pages import draw, page, see_other, wants_part
-from governance.web.paging import Newest, uuid_or_none
+from governance.web.pagination import Newest, uuid_or_none
 
 ROWS = 20  # of one page
 SAFE = ["GET", "HEAD"]
@@ -37,8 +37,8 @@ def audit_exports(request: HttpRequest, actor: Actor) -> HttpResponseBase:
         return _exports(request, actor)
     try:
         asked = {name: request.POST.get(name, "") for name in FILTERS}
-        query = query_read(filters_named(actor=actor, asked=in_own_zone(asked)))
-        form = _form_of(request.POST.get("format", ""))
+        query = query_read(filters_resolve(actor=actor, asked=times_to_utc(asked)))
+        form = _read_format(request.POST.get("format", ""))
     except Invalid as failure:
         return _exports(request, actor, failure.errors)
     export_create(actor=actor, query=query, form=form)
@@ -67,7 +67,7 @@ def audit_sinks(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 
 @require_POST
 @page
-def audit_sink_again(request: HttpRequest, actor: Actor, sink_id: UUID) -> HttpResponseBase:
+def audit_sink_retry(request: HttpRequest, actor: Actor, sink_id: UUID) -> HttpResponseBase:
     sink_retry(actor=actor, sink_id=sink_id)
     return see_other(reverse("audit_sinks"))
 
@@ -83,8 +83,8 @@ def _exports(request: HttpRequest, actor: Actor, faults: Sequence[FieldError] = 
     take = Newest(size=ROWS, key="id", cursor=uuid_or_none(request.GET.get("before", "")))
     exports = exports_list(actor=actor, pages=take)
     context = {
-        "exports": list(zip(exports, facts_of(actor, [one.filters for one in exports]), strict=True)),
-        "going_on": any(one.status in GOING_ON for one in exports),
+        "exports": list(zip(exports, facts_of(actor, [export.filters for export in exports]), strict=True)),
+        "going_on": any(export.status in GOING_ON for export in exports),
         "older": take.older,
         "faults": fault_texts(faults),
         "verbs": [*Verb],
@@ -118,7 +118,7 @@ def _draft(request: HttpRequest) -> SinkDraft:
     return SinkDraft(given["name"], SinkKind(given["kind"]), given["address"].strip(), given["secret"])
 
 
-def _form_of(text: str) -> ExportFormat:
+def _read_format(text: str) -> ExportFormat:
     if text not in set(ExportFormat):
         raise Invalid(errors=[FieldError("format", f"one of {', '.join(ExportFormat)}")])
     return ExportFormat(text)

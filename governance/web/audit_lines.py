@@ -8,7 +8,7 @@ from uuid import UUID
 
 from governance.actor import Actor
 from governance.audit.reading.selectors import names_of
-from governance.naming import PLACED, Name, ids_in, named_in
+from governance.object_names import PLACED, Name, ids_in, replace_ids
 from governance.vocabulary import PrincipalKind
 
 if TYPE_CHECKING:
@@ -62,13 +62,13 @@ class Line:
 
 def lines_of(actor: Actor, entries: "Sequence[AuditEntry]", *, objects: int = OBJECTS) -> list[Line]:
     """`objects`: how many of a row's objects are shown. Raises Forbidden."""
-    names = names_of(actor=actor, ids={one for entry in entries for one in _ids(entry, objects)})
+    names = names_of(actor=actor, ids={id for entry in entries for id in _ids(entry, objects)})
     return [_line(entry, names, objects) for entry in entries]
 
 
 def facts_of(actor: Actor, rows: Sequence[Mapping[str, object]]) -> list[tuple[Fact, ...]]:
     """Pairs such as the filters of exports. Raises Forbidden."""
-    names = names_of(actor=actor, ids={one for row in rows for one in _ids_in(row)})
+    names = names_of(actor=actor, ids={id for row in rows for id in _ids_in(row)})
     return [_facts(row, names) for row in rows]
 
 
@@ -78,7 +78,7 @@ def _line(entry: "AuditEntry", names: Mapping[UUID, Name], objects: int) -> Line
         entry=entry,
         who=names.get(entry.principal_id),
         behind=names.get(entry.member_id) if by_other and entry.member_id else None,
-        objects=tuple((one, names.get(one)) for one in entry.object_ids[:objects]),
+        objects=tuple((id, names.get(id)) for id in entry.object_ids[:objects]),
         detail=_facts(entry.detail, names),
         context=_facts(entry.context, names),
     )
@@ -90,7 +90,7 @@ def _ids(entry: "AuditEntry", objects: int) -> set[UUID]:
 
 
 def _ids_in(values: Mapping[str, object]) -> set[UUID]:
-    return {one for value in values.values() if isinstance(value, str) for one in ids_in(value)}
+    return {id for value in values.values() if isinstance(value, str) for id in ids_in(value)}
 
 
 def _facts(values: Mapping[str, object], names: Mapping[UUID, Name]) -> tuple[Fact, ...]:
@@ -98,4 +98,4 @@ def _facts(values: Mapping[str, object], names: Mapping[UUID, Name]) -> tuple[Fa
         name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         for name, value in values.items()
     }
-    return tuple(Fact(name, text, named_in(text, names)) for name, text in texts.items())
+    return tuple(Fact(name, text, replace_ids(text, names)) for name, text in texts.items())

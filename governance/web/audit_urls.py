@@ -16,6 +16,6 @@ urlpatterns = [
     path("audit/exports/", audit_exports.audit_exports, name="audit_exports"),
     path("audit/exports/<uuid:export_id>/file/", audit_exports.audit_export_file, name="audit_export_file"),
     path("audit/sinks/", audit_exports.audit_sinks, name="audit_sinks"),
-    path("audit/sinks/<uuid:sink_id>/retry/", audit_exports.audit_sink_again, name="audit_sink_again"),
+    path("audit/sinks/<uuid:sink_id>/retry/", audit_exports.audit_sink_retry, name="audit_sink_again"),
     path("audit/sinks/<uuid:sink_id>/remove/", audit_exports.audit_sink_end, name="audit_sink_end"),
 ]

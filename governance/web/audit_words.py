@@ -160,7 +160,7 @@ class Sentence:
     is_denied: bool
 
     def __str__(self) -> str:
-        return " ".join(one for one in (self.who, self.before, self.what, self.after) if one)
+        return " ".join(part for part in (self.who, self.before, self.what, self.after) if part)
 
 
 def _channel_words(channel: str) -> str:
@@ -204,9 +204,9 @@ def what_words(line: Line) -> str:
     noun = NOUNS.get(entry.object_type)
     counted = noun(count) % {"n": count} if noun else entry.object_type.replace("_", " ")
     if line.placed and line.names:
-        places = ", ".join(str(one) for one in line.names) + (" …" if line.more else "")
+        places = ", ".join(str(name) for name in line.names) + (" …" if line.more else "")
         return _("%(what)s in %(path)s") % {"what": counted, "path": places}
     if not line.names:
         return counted
-    names = ", ".join(str(one) for one in line.names)
+    names = ", ".join(str(name) for name in line.names)
     return _("%(names)s and %(number)s more") % {"names": names, "number": line.more} if line.more else names

@@ -46,7 +46,7 @@ def chart_of(series: Sequence[tuple[str, Sequence[float]]]) -> Chart:
     stacked: list[tuple[str, list[float], list[float]]] = []
     for name, values in series:
         below = totals
-        totals = [one + value for one, value in zip(below, values, strict=True)]
+        totals = [total + value for total, value in zip(below, values, strict=True)]
         stacked.append((name, below, totals))
     top = _round_up(max(totals, default=0.0))
     bands = tuple(_band(name, below, above, top) for name, below, above in stacked) if len(totals) > 1 else ()

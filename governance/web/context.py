@@ -15,7 +15,7 @@ from governance.web.sessions import persona_of_session
 SIDE_COOKIE = "memos-side"
 
 
-def signed_in(request: HttpRequest) -> dict[str, Any]:
+def page_frame(request: HttpRequest) -> dict[str, Any]:
     """`actor` of the page, None on those before sign-in; `shell`: what the frame shows, found when it is drawn."""
     actor: Actor | None = getattr(request, "actor", None)
     if actor is None:

@@ -4,7 +4,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from governance.access.decisions.rules import Decision, policy_named
+from governance.access.decisions.rules import Decision, policy_name
 from governance.access.grants.rehearsal import AccessChange
 from governance.vocabulary import Action
 
@@ -38,7 +38,7 @@ LOSSES: dict[Action, Promise] = {
 def rule_words(decision: Decision) -> str:
     """Return the reason of a decision in words; for a rule of another release its code."""
     rule = decision.rule
-    if policy := policy_named(rule):
+    if policy := policy_name(rule):
         return _("The policy %(policy)s does not allow this for this purpose. Choose another purpose.") % {
             "policy": policy
         }
@@ -55,7 +55,7 @@ def mark_of(decision: Decision) -> str:
     """yes; deny: somebody or a policy closed it; no: nothing opens it."""
     if decision.allowed:
         return "yes"
-    return "deny" if decision.rule == "deny" or policy_named(decision.rule) else "no"
+    return "deny" if decision.rule == "deny" or policy_name(decision.rule) else "no"
 
 
 def change_words(change: AccessChange) -> str:

@@ -160,11 +160,11 @@ def detail_of(failure: DomainError) -> str:
     if isinstance(failure, Forbidden) and failure.detail == f"The permission {failure.permission} is missing.":
         return gettext("The permission %(permission)s is missing.") % {"permission": failure.permission}
     if isinstance(failure, Forbidden) and failure.policy:
-        return _by_policy(failure)
+        return _denying_policy(failure)
     return str(DETAILS.get(failure.detail, failure.detail))
 
 
-def _by_policy(failure: Forbidden) -> str:
+def _denying_policy(failure: Forbidden) -> str:
     """Return the policy that denies it, and the purpose."""
     if isinstance(failure, SharingForbidden):
         return gettext("The sharing policy %(policy)s forbids this grant.") % {"policy": failure.policy}

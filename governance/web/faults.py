@@ -91,7 +91,7 @@ NOT_PUBLIC = " is no public address"
 
 
 def fault_texts(faults: Iterable[FieldError]) -> list[Fault]:
-    return [_fault_text(one) for one in faults]
+    return [_fault_text(fault) for fault in faults]
 
 
 def _fault_text(fault: FieldError) -> Fault:

@@ -11,7 +11,7 @@ from governance.access.decisions.services import is_allowed
 from governance.access.grants.views import GrantView
 from governance.actor import Actor
 from governance.database import acting
-from governance.naming import PLACED, Name, names_find
+from governance.object_names import PLACED, Name, names_find
 from governance.vocabulary import Permission
 from governance.web.access_words import ACTIONS, EFFECTS, KINDS, OBJECTS, conditions_text
 
@@ -35,11 +35,11 @@ class ShownGrant:
     conditions: list[str]
 
 
-def grants_shown(actor: Actor, grants: Sequence[GrantView]) -> list[ShownGrant]:
+def describe_grants(actor: Actor, grants: Sequence[GrantView]) -> list[ShownGrant]:
     """Return the names. One query; for readers who do not manage grants one more for each kind of object."""
     with acting(actor):
         names = names_find(actor.tenant_id, _nameable(actor, grants))
-    return [_shown(one, names) for one in grants]
+    return [_describe_grant(grant, names) for grant in grants]
 
 
 def about_of(object_type: str, name: Name | None) -> About:
@@ -52,14 +52,14 @@ def _nameable(actor: Actor, grants: Sequence[GrantView]) -> set[UUID]:
 
     A single grant is not enough to decide: another may deny, it may have ended, or its condition may not hold.
     """
-    ids = {one.object_id for one in grants}
+    ids = {grant.object_id for grant in grants}
     if is_allowed(actor, Permission.GRANT_MANAGE):
         return ids
-    kinds = [kind for kind in grantables() if any(one.object_type == kind.object_type for one in grants)]
+    kinds = [kind for kind in grantables() if any(grant.object_type == kind.object_type for grant in grants)]
     return {id for kind in kinds for id in kind.readable(actor).filter(id__in=ids).values_list("id", flat=True)}
 
 
-def _shown(grant: GrantView, names: dict[UUID, Name]) -> ShownGrant:
+def _describe_grant(grant: GrantView, names: dict[UUID, Name]) -> ShownGrant:
     return ShownGrant(
         grant=grant,
         holder_kind=KINDS[grant.holder.kind],

@@ -18,7 +18,7 @@ from governance.pages import First
 from governance.vocabulary import Permission
 from governance.web.faults import fault_texts
 from governance.web.pages import draw, page, see_other
-from governance.web.paging import Newest, uuid_or_none
+from governance.web.pagination import Newest, uuid_or_none
 from governance.webhooks.rules import event_names
 from governance.webhooks.services import (
     MOST_WEBHOOKS,
@@ -85,7 +85,7 @@ def webhook_try(request: HttpRequest, actor: Actor, webhook_id: UUID) -> HttpRes
 
 @require_POST
 @page
-def webhook_rotated(request: HttpRequest, actor: Actor, webhook_id: UUID) -> HttpResponseBase:
+def webhook_rotate_secret(request: HttpRequest, actor: Actor, webhook_id: UUID) -> HttpResponseBase:
     made = webhook_rotate(actor=actor, webhook_id=webhook_id)
     return _page(request, actor, webhook_id, {"secret": made.secret})
 
@@ -107,7 +107,7 @@ def webhook_end(request: HttpRequest, actor: Actor, webhook_id: UUID) -> HttpRes
 
 @require_POST
 @page
-def delivery_again(request: HttpRequest, actor: Actor, delivery_id: UUID) -> HttpResponseBase:
+def delivery_retry(request: HttpRequest, actor: Actor, delivery_id: UUID) -> HttpResponseBase:
     delivery = delivery_get(actor=actor, delivery_id=delivery_id)
     with suppress(Conflict):  # of one that waits to be sent already; the page shows that
         delivery_replay(actor=actor, delivery_id=delivery_id)

@@ -184,13 +184,13 @@ def cron_words(cron: str) -> str:
         return cron
     minute, hour, day, _month, weekday = parts
     if hour == day == weekday == "*":
-        return _within_hours(minute) or cron
+        return _describe_minute(minute) or cron
     if not minute.isdigit() or not hour.isdigit():
         return cron
-    return _at(f"{int(hour):02}:{int(minute):02}", day, weekday) or cron
+    return _describe_day(f"{int(hour):02}:{int(minute):02}", day, weekday) or cron
 
 
-def _within_hours(minute: str) -> str:
+def _describe_minute(minute: str) -> str:
     if minute.startswith("*/") and minute[2:].isdigit():
         return gettext("Every %(number)s min") % {"number": minute[2:]}
     if minute == "0":
@@ -198,7 +198,7 @@ def _within_hours(minute: str) -> str:
     return gettext("Every hour, %(number)s min past") % {"number": minute} if minute.isdigit() else ""
 
 
-def _at(time: str, day: str, weekday: str) -> str:
+def _describe_day(time: str, day: str, weekday: str) -> str:
     if day == weekday == "*":
         return gettext("Daily at %(time)s") % {"time": time}
     if day == "*" and weekday.isdigit() and int(weekday) < 7:

@@ -22,7 +22,7 @@ from governance.jobs.schedules import schedules_list
 from governance.jobs.selectors import OPEN, JobView, job_get, jobs_list
 from governance.jobs.services import job_cancel, job_retry, job_undo
 from governance.jobs.summary import jobs_summary
-from governance.naming import names_find
+from governance.object_names import names_find
 from governance.pages import First
 from governance.vocabulary import JobStatus, Permission, Topic
 from governance.web.charts import bars_of, shares_of
@@ -37,7 +37,7 @@ from governance.web.job_words import (
     result_words,
 )
 from governance.web.pages import draw, page, see_other, wants_part
-from governance.web.paging import Newest, uuid_or_none
+from governance.web.pagination import Newest, uuid_or_none
 from governance.web.return_page import is_here
 
 NOW, ALL, DEAD = "", "all", "dead"
@@ -92,7 +92,7 @@ def jobs(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     context: dict[str, Any] = {
         "list": shown,
         "state": state,
-        "jobs": _jobs_drawn(actor, views),
+        "jobs": _describe_jobs(actor, views),
         "is_live": any(view.status in OPEN for view in views),
         "older": take.older,
         "here": request.get_full_path(),
@@ -109,8 +109,8 @@ def job(request: HttpRequest, actor: Actor, job_id: UUID) -> HttpResponseBase:
     raw = json.dumps(view.result, ensure_ascii=False, indent=2) if view.result else ""
     error = json.dumps(view.error, ensure_ascii=False, indent=2) if view.error else ""
     context = {
-        "job": _jobs_drawn(actor, [view])[0],
-        "left_out": _left_out(actor, view),
+        "job": _describe_jobs(actor, [view])[0],
+        "left_out": _find_left_out(actor, view),
         "result": raw,
         "error": error,
         "here": request.path,
@@ -124,26 +124,26 @@ def job(request: HttpRequest, actor: Actor, job_id: UUID) -> HttpResponseBase:
 @require_POST
 @page
 def cancel(request: HttpRequest, actor: Actor, job_id: UUID) -> HttpResponseBase:
-    return _changed(request, job_cancel(actor=actor, job_id=job_id))
+    return _redirect_after_change(request, job_cancel(actor=actor, job_id=job_id))
 
 
 @require_POST
 @page
 def retry(request: HttpRequest, actor: Actor, job_id: UUID) -> HttpResponseBase:
-    return _changed(request, job_retry(actor=actor, job_id=job_id))
+    return _redirect_after_change(request, job_retry(actor=actor, job_id=job_id))
 
 
 @require_POST
 @page
 def undo(request: HttpRequest, actor: Actor, job_id: UUID) -> HttpResponseBase:
-    return _changed(request, job_undo(actor=actor, job_id=job_id))
+    return _redirect_after_change(request, job_undo(actor=actor, job_id=job_id))
 
 
-def _jobs_drawn(actor: Actor, views: Sequence[JobView]) -> list[ShownJob]:
+def _describe_jobs(actor: Actor, views: Sequence[JobView]) -> list[ShownJob]:
     """Asks once for each kind whether the reader may run it."""
     kinds = {view.kind for view in views}
     runnable = {kind for kind in kinds if _may_run(actor, kind)}
-    return [_shown(view, view.kind in runnable) for view in views]
+    return [_describe_job(view, view.kind in runnable) for view in views]
 
 
 def _may_run(actor: Actor, kind: str) -> bool:
@@ -154,7 +154,7 @@ def _may_run(actor: Actor, kind: str) -> bool:
         return False
 
 
-def _shown(view: JobView, runnable: bool) -> ShownJob:
+def _describe_job(view: JobView, runnable: bool) -> ShownJob:
     mark, status = STATUSES[view.status]
     is_open, now = view.status in OPEN, timezone.now()
     return ShownJob(
@@ -171,15 +171,15 @@ def _shown(view: JobView, runnable: bool) -> ShownJob:
     )
 
 
-def _left_out(actor: Actor, view: JobView) -> list[LeftOut]:
+def _find_left_out(actor: Actor, view: JobView) -> list[LeftOut]:
     """The memories that a job could not change, to who manages operations: others may not see where they are."""
     if not is_allowed(actor, Permission.OPERATIONS_MANAGE):
         return []
     parked = (view.error or {}).get("errors", ())
     skipped = view.result.get("skipped") if isinstance(view.result, Mapping) else None
-    named = [(one["field"], one["message"]) for one in parked]
+    named = [(fault["field"], fault["message"]) for fault in parked]
     if not named and isinstance(skipped, list):  # other kinds only count what they skip
-        named = [(one["id"], one["code"]) for one in skipped]
+        named = [(memory["id"], memory["code"]) for memory in skipped]
     codes = {id: code for text, code in named if (id := uuid_or_none(text))}
     with acting(actor):
         names = names_find(actor.tenant_id, codes)
@@ -231,6 +231,6 @@ def _last(job: Any) -> tuple[str, str]:
     return mark, str(status)
 
 
-def _changed(request: HttpRequest, view: JobView) -> HttpResponseBase:
+def _redirect_after_change(request: HttpRequest, view: JobView) -> HttpResponseBase:
     wanted = request.POST.get("next", "")
     return see_other(wanted if is_here(request, wanted) else reverse("job", args=[view.id]))

@@ -20,7 +20,7 @@ from governance.members.selectors import member_get, members_list
 from governance.pages import First
 from governance.tenants.bonds import BONDS, KeyBonds
 from governance.tenants.services import apikey_create
-from governance.time_range import moment_checked
+from governance.time_range import check_moment
 from governance.vocabulary import Scope
 from governance.web.faults import fault_texts
 from governance.web.pages import draw, page, see_other, wants_part
@@ -46,7 +46,7 @@ def keys(request: HttpRequest, actor: Actor) -> HttpResponseBase:
             bonds=_bonds(request.POST),
         )
     except Invalid as failure:
-        context = {"faults": fault_texts(failure.errors), "asked": _asked(request.POST)}
+        context = {"faults": fault_texts(failure.errors), "asked": _read_form(request.POST)}
         return _page(request, actor, context, status=HTTPStatus.UNPROCESSABLE_ENTITY)
     return _page(request, actor, {"made": made.text})
 
@@ -61,7 +61,7 @@ def key_edit(request: HttpRequest, actor: Actor, key_id: UUID) -> HttpResponseBa
     try:
         apikey_update(actor=actor, key_id=key_id, changes=_changes(request.POST, view))
     except (Invalid, Conflict) as failure:
-        return _edit(request, actor, view, failure, _asked(request.POST))
+        return _edit(request, actor, view, failure, _read_form(request.POST))
     return see_other(reverse("keys"))
 
 
@@ -103,7 +103,7 @@ def _edit(
 ) -> HttpResponseBase:
     context = {
         "key": view,
-        "asked": asked or _shown(view),
+        "asked": asked or _describe_key(view),
         "faults": fault_texts(failure.errors) if failure else [],
         "detail": failure.detail if failure and not failure.errors else "",
         "hours": settings.KEY_OVERLAP_SECONDS // 3600,
@@ -113,7 +113,7 @@ def _edit(
     return draw(request, "governance/settings/key.html", context, status=status)
 
 
-def _shown(view: KeyView) -> dict[str, Any]:
+def _describe_key(view: KeyView) -> dict[str, Any]:
     """The fields that say what a key is."""
     return {
         "name": view.name,
@@ -124,7 +124,7 @@ def _shown(view: KeyView) -> dict[str, Any]:
     }
 
 
-def _asked(form: QueryDict) -> dict[str, Any]:
+def _read_form(form: QueryDict) -> dict[str, Any]:
     """Return the sent values, to be shown again with errors."""
     names = ("name", "member", "expires", "persona", "namespaces", "purpose")
     typed = {name: form.get(name, "") for name in names} | {"namespaces": "\n".join(_bonds(form).namespaces)}
@@ -142,7 +142,7 @@ def _bonds(form: QueryDict) -> KeyBonds:
 
 def _changes(form: QueryDict, view: KeyView) -> KeyChanges:
     """Only bonds that were sent and are no longer what they were: the others stay. Raises Invalid."""
-    bonds, shown = _bonds(form), _shown(view)
+    bonds, shown = _bonds(form), _describe_key(view)
     before = KeyBonds(shown["persona"] or None, view.namespaces, view.purpose)
     bound = {name for name in BONDS if name in form and getattr(bonds, name) != getattr(before, name)}
     return KeyChanges(
@@ -196,4 +196,4 @@ def _moment(text: str) -> datetime | None:
         moment = datetime.fromisoformat(f"{text}T23:59:59+00:00")
     except ValueError as error:
         raise Invalid(errors=[FieldError("expires", "a date such as 2027-01-31")]) from error
-    return moment_checked(moment, "expires")
+    return check_moment(moment, "expires")

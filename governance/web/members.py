@@ -40,14 +40,14 @@ def members(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     except (Invalid, Conflict) as failure:
         context = {"fault": failure, "email": email, "chosen": role}
         return _page(request, actor, context, status=HTTPStatus.UNPROCESSABLE_ENTITY)
-    return _page(request, actor, _shown(made))
+    return _page(request, actor, _describe_invitation(made))
 
 
 @require_POST
 @page
 def member_role(request: HttpRequest, actor: Actor, member_id: UUID) -> HttpResponseBase:
     member_role_change(actor=actor, member_id=member_id, role=_role(request.POST.get("role", "")))
-    return _changed(request, actor)
+    return _answer_change(request, actor)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -75,10 +75,10 @@ def member_link(request: HttpRequest, actor: Actor, member_id: UUID) -> HttpResp
 @page
 def invitation_end(request: HttpRequest, actor: Actor, invitation_id: UUID) -> HttpResponseBase:
     invitation_revoke(actor=actor, invitation_id=invitation_id)
-    return _changed(request, actor)
+    return _answer_change(request, actor)
 
 
-def _changed(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+def _answer_change(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     if not wants_part(request):
         return see_other(reverse("members"))
     return draw(request, "governance/settings/_members.html", _lists(actor))
@@ -99,7 +99,7 @@ def _lists(actor: Actor) -> dict[str, Any]:
     }
 
 
-def _shown(made: NewInvitation) -> dict[str, Any]:
+def _describe_invitation(made: NewInvitation) -> dict[str, Any]:
     return {"invited": made.view.email, "link_hours": settings.INVITATION_HOURS}
 
 

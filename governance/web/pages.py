@@ -19,7 +19,7 @@ from django.utils.http import urlencode
 from governance.accounts.rules import SignedIn
 from governance.actor import Actor
 from governance.database import run_again
-from governance.denials import denial_recorded
+from governance.denials import recorded_denial
 from governance.errors import DomainError, Forbidden, Invalid, SecondFactorRequired, Unauthenticated, Unavailable
 from governance.failures import database_failure
 from governance.tenants.selectors import me_get
@@ -33,7 +33,7 @@ PageView = Callable[Concatenate[HttpRequest, Actor, Asked], HttpResponseBase]
 PersonView = Callable[Concatenate[HttpRequest, SignedIn, Asked], HttpResponseBase]
 
 
-def answered(view: View[Asked]) -> View[Asked]:
+def answer_errors(view: View[Asked]) -> View[Asked]:
     """Turn errors of `view` into pages. Browsers do not cache its responses."""
 
     @wraps(view)
@@ -68,7 +68,7 @@ def page(view: PageView[Asked]) -> View[Asked]:
             is_safe = request.method in {"GET", "HEAD"}
             return run_again(partial(view, request, actor, *args, **kwargs), is_safe=is_safe)
 
-    return answered(with_actor)
+    return answer_errors(with_actor)
 
 
 def person_page(view: PersonView[Asked]) -> View[Asked]:
@@ -81,7 +81,7 @@ def person_page(view: PersonView[Asked]) -> View[Asked]:
         with timezone.override(person.timezone):
             return view(request, person, *args, **kwargs)
 
-    return answered(with_person)
+    return answer_errors(with_person)
 
 
 def draw(
@@ -129,7 +129,7 @@ def recognise(request: HttpRequest) -> None:
         request.actor = actor  # type: ignore[attr-defined]
 
 
-def policy_refused(request: HttpRequest, failure: Forbidden) -> str:
+def refusal_sentence(request: HttpRequest, failure: Forbidden) -> str:
     """Return the sentence of a form that a policy refused. The denial is recorded, and the form keeps its text.
 
     Raises `failure` where no policy decided; AuditUnavailable.
@@ -146,7 +146,7 @@ def refusal(request: HttpRequest, failure: DomainError) -> HttpResponse:
     """The answer that tells of `failure`: a page, a part of one, or JSON for a script. A denial is recorded."""
     failure = _record_denial(request, failure)
     if isinstance(failure, Unauthenticated):
-        return _to_sign_in(request)
+        return _redirect_to_sign_in(request)
     if isinstance(failure, SecondFactorRequired) and not wants_events(request):
         return go(request, reverse("second_factor"))
     if wants_events(request):
@@ -161,8 +161,8 @@ def _problem_page(request: HttpRequest, failure: DomainError, template: str) -> 
         "failure": failure,
         "explanation": explanation_of(failure),
         "detail": detail_of(failure),
-        "before": _page_before(request),
-        "typed": _typed(request) if isinstance(failure, Forbidden) and failure.policy else [],
+        "before": _previous_page(request),
+        "typed": _read_long_texts(request) if isinstance(failure, Forbidden) and failure.policy else [],
     }
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         context["me"] = context["shell"] = None  # the database may not be there to say who reads, and what they may
@@ -174,13 +174,15 @@ def _problem_page(request: HttpRequest, failure: DomainError, template: str) -> 
     return response
 
 
-def _page_before(request: HttpRequest) -> str:
+def _previous_page(request: HttpRequest) -> str:
     """Return the page that a refused form stood on, as far as it can be read again; else nothing."""
     known = (request.POST.get("next", ""), request.headers.get("Referer", "")) if request.method == "POST" else ()
-    return next((one for one in known if is_here(request, one) and urlsplit(one).path != request.path), "")
+    return next(
+        (address for address in known if is_here(request, address) and urlsplit(address).path != request.path), ""
+    )
 
 
-def _typed(request: HttpRequest) -> list[str]:
+def _read_long_texts(request: HttpRequest) -> list[str]:
     """The texts of a form that was refused, so that nobody has to write them twice."""
     texts = [str(text) for name, text in request.POST.items() if name != "csrfmiddlewaretoken"]
     return [text for text in texts if len(text) > SHORT]
@@ -191,7 +193,7 @@ def _problem_json(request: HttpRequest, failure: DomainError) -> JsonResponse:
     return JsonResponse(body, status=_status(failure))
 
 
-def _to_sign_in(request: HttpRequest) -> HttpResponse:
+def _redirect_to_sign_in(request: HttpRequest) -> HttpResponse:
     """Redirect to the sign-in page, which leads back. A script gets the address instead of a redirect."""
     here = request.get_full_path() if request.method == "GET" else ""
     address = f"{reverse('sign_in')}?{urlencode({'next': here})}" if here else reverse("sign_in")
@@ -206,7 +208,7 @@ def _record_denial(request: HttpRequest, failure: DomainError) -> DomainError:
     actor: Actor | None = getattr(request, "actor", None)
     if actor is None or not isinstance(failure, Forbidden):
         return failure
-    return denial_recorded(actor=actor, denial=failure, path=request.path)
+    return recorded_denial(actor=actor, denial=failure, path=request.path)
 
 
 def _status(failure: DomainError) -> int:

@@ -24,7 +24,7 @@ from governance.personas.services import (
 )
 from governance.vocabulary import PersonaKind
 from governance.web.pages import draw, page, see_other
-from governance.web.paging import NewestOf
+from governance.web.pagination import NewestOf
 
 if TYPE_CHECKING:
     from governance.models import Persona
@@ -37,13 +37,13 @@ PERSONAS = 50  # of one page
 def personas(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """The list; POST makes one more."""
     if request.method != "POST":
-        return _listed(request, actor)
+        return _draw_list(request, actor)
     kind = PersonaKind.AGENT if request.POST.get("kind") == PersonaKind.AGENT else PersonaKind.USER
     name = request.POST.get("name", "").strip()
     try:
         persona_create(actor=actor, draft=PersonaDraft(name=name, kind=kind))
     except (Invalid, Conflict) as failure:
-        return _listed(request, actor, name=name, fault=_fault(failure))
+        return _draw_list(request, actor, name=name, fault=_fault(failure))
     return see_other(reverse("personas"))
 
 
@@ -76,7 +76,7 @@ def persona_delete(request: HttpRequest, actor: Actor, persona_id: UUID) -> Http
     return draw(request, "governance/personas/delete.html", {"persona": known})
 
 
-def _listed(request: HttpRequest, actor: Actor, *, name: str = "", fault: str = "") -> HttpResponseBase:
+def _draw_list(request: HttpRequest, actor: Actor, *, name: str = "", fault: str = "") -> HttpResponseBase:
     take = NewestOf(PERSONAS, request.GET.get("before", ""))
     with acting(actor):
         found: list[Persona] = personas_list(actor=actor, pages=take)

@@ -22,7 +22,7 @@ from governance.jobs.schedules import (
     schedules_create_defaults,
     schedules_list,
 )
-from governance.naming import Name, names_find
+from governance.object_names import Name, names_find
 from governance.pages import First
 from governance.vocabulary import JobStatus, Permission
 from governance.web.job_words import STATUSES, cron_words, effect_words, kind_words, meaning_words
@@ -65,12 +65,12 @@ def pipelines(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """`count` in the address: the id of a schedule, or `soon` for all runs of the next 24 hours."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     rows = schedules_list(actor=actor, pages=First(SCHEDULES))
-    counted = _counted(actor, rows, request.GET.get("count", ""))
-    shown = [_shown(actor, row, counted.get(row.id)) for row in _by_next_run(rows)]
+    counted = _count_effects(actor, rows, request.GET.get("count", ""))
+    shown = [_describe_schedule(actor, row, counted.get(row.id)) for row in _sort_by_next_run(rows)]
     context = {
-        "soon": [one for one in shown if _is_soon(one.row)],
+        "soon": [schedule for schedule in shown if _is_soon(schedule.row)],
         "schedules": shown,
-        "unscheduled": _unscheduled(rows),
+        "unscheduled": _list_unscheduled(rows),
         "defaults": [kind_words(kind.name) for kind in kinds_without_schedule(actor=actor)],
         "is_counted": bool(counted),
         "here": request.get_full_path(),
@@ -86,7 +86,7 @@ def pipelines_default(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     return see_other(reverse("pipelines"))
 
 
-def _by_next_run(rows: "Sequence[Schedule]") -> "list[Schedule]":
+def _sort_by_next_run(rows: "Sequence[Schedule]") -> "list[Schedule]":
     """The next to run first, those that are off last."""
     return sorted(rows, key=lambda row: (row.next_run_at is None, row.next_run_at or row.created_at, row.id))
 
@@ -95,19 +95,19 @@ def _is_soon(row: "Schedule") -> bool:
     return row.next_run_at is not None and row.next_run_at <= timezone.now() + SOON
 
 
-def _counted(actor: Actor, rows: "Sequence[Schedule]", asked: str) -> dict[UUID, Counted]:
+def _count_effects(actor: Actor, rows: "Sequence[Schedule]", asked: str) -> dict[UUID, Counted]:
     """The counts that the address asks for, by schedule."""
     wanted = [row for row in rows if asked == str(row.id) or (asked == COUNT_SOON and _is_soon(row))]
     found = {row.id: schedule_preview(actor=actor, schedule_id=row.id) for row in wanted if _may_count(actor, row.kind)}
     with acting(actor):
-        names = names_find(actor.tenant_id, [one for preview in found.values() for one in preview.ids[:NAMED]])
+        names = names_find(actor.tenant_id, [id for preview in found.values() for id in preview.ids[:NAMED]])
     kinds = {row.id: row.kind for row in wanted}
-    return {id: _named(kinds[id], preview, names) for id, preview in found.items()}
+    return {id: _describe_count(kinds[id], preview, names) for id, preview in found.items()}
 
 
-def _named(kind: str, preview: Preview, names: Mapping[UUID, Name]) -> Counted:
-    named = [(one, names[one]) for one in preview.ids[:NAMED] if one in names]
-    return Counted(effect_words(kind, preview), tuple((one, str(name)) for one, name in named if name.kind == "memory"))
+def _describe_count(kind: str, preview: Preview, names: Mapping[UUID, Name]) -> Counted:
+    named = [(id, names[id]) for id in preview.ids[:NAMED] if id in names]
+    return Counted(effect_words(kind, preview), tuple((id, str(name)) for id, name in named if name.kind == "memory"))
 
 
 def _may_count(actor: Actor, kind: str) -> bool:
@@ -117,7 +117,7 @@ def _may_count(actor: Actor, kind: str) -> bool:
     return kind_of(kind).preview is not None and is_allowed(actor, kind_of(kind).permission)
 
 
-def _shown(actor: Actor, row: "Schedule", counted: Counted | None) -> ShownSchedule:
+def _describe_schedule(actor: Actor, row: "Schedule", counted: Counted | None) -> ShownSchedule:
     mark, status = STATUSES[JobStatus(row.last_job.status)] if row.last_job else ("", "")
     return ShownSchedule(
         row=row,
@@ -131,7 +131,7 @@ def _shown(actor: Actor, row: "Schedule", counted: Counted | None) -> ShownSched
     )
 
 
-def _unscheduled(rows: "Sequence[Schedule]") -> list[tuple[str, str, str]]:
+def _list_unscheduled(rows: "Sequence[Schedule]") -> list[tuple[str, str, str]]:
     """(kind, its name, what it does) of the kinds without a schedule."""
     scheduled = {row.kind for row in rows}
     return [(kind, kind_words(kind), meaning_words(kind)) for kind in schedulable_kinds() if kind not in scheduled]

@@ -25,7 +25,7 @@ from governance.database import acting
 from governance.errors import Conflict, DomainError, FieldError, Invalid, NotFound
 from governance.vocabulary import GranteeKind, RoleName, Scope
 from governance.web.pages import draw, page, see_other
-from governance.web.paging import NewestOf
+from governance.web.pagination import NewestOf
 
 if TYPE_CHECKING:
     from governance.models import RoleTemplate
@@ -39,11 +39,11 @@ ROLES = [role for role in RoleName if role is not RoleName.OWNER]
 def role_templates(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """The list; POST makes one more."""
     if request.method != "POST":
-        return _listed(request, actor)
+        return _draw_list(request, actor)
     try:
         template_create(actor=actor, draft=_draft(request.POST))
     except (Invalid, Conflict) as failure:
-        return _listed(request, actor, fault=_fault_text(failure))
+        return _draw_list(request, actor, fault=_fault_text(failure))
     return see_other(reverse("role_templates"))
 
 
@@ -52,13 +52,13 @@ def role_templates(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 def role_template(request: HttpRequest, actor: Actor, template_id: UUID) -> HttpResponseBase:
     """One of them; POST changes it."""
     if request.method != "POST":
-        return _shown(request, actor, template_id)
+        return _draw_template(request, actor, template_id)
     try:
         with acting(actor):
             row = template_ask(actor=actor, template_id=template_id)
-            template_update(actor=actor, template_id=template_id, draft=_merged(row, _draft(request.POST)))
+            template_update(actor=actor, template_id=template_id, draft=_keep_attributes(row, _draft(request.POST)))
     except (Invalid, Conflict) as failure:
-        return _shown(request, actor, template_id, fault=_fault_text(failure))
+        return _draw_template(request, actor, template_id, fault=_fault_text(failure))
     return see_other(reverse("role_templates"))
 
 
@@ -72,7 +72,7 @@ def role_template_apply(request: HttpRequest, actor: Actor, template_id: UUID) -
             raise Invalid(errors=[FieldError("holder", kind)])
         template_apply(actor=actor, template_id=template_id, kind=GranteeKind(kind), holder_id=_id(holder))
     except (Invalid, Conflict) as failure:
-        return _shown(request, actor, template_id, fault=_fault_text(failure))
+        return _draw_template(request, actor, template_id, fault=_fault_text(failure))
     return see_other(f"{reverse('role_template', args=[template_id])}?applied=1")
 
 
@@ -83,18 +83,18 @@ def role_template_remove(request: HttpRequest, actor: Actor, template_id: UUID) 
     return see_other(reverse("role_templates"))
 
 
-def _listed(request: HttpRequest, actor: Actor, *, fault: str = "") -> HttpResponseBase:
+def _draw_list(request: HttpRequest, actor: Actor, *, fault: str = "") -> HttpResponseBase:
     take = NewestOf(ROLE_TEMPLATES, request.GET.get("before", ""))
     with acting(actor):
         found = templates_list(actor=actor, pages=take)
-        context = {"role_templates": found, "older": take.older, **_form(_asked(request.POST), fault)}
+        context = {"role_templates": found, "older": take.older, **_form(_read_form(request.POST), fault)}
         return draw(request, "governance/role_templates/list.html", context, status=_status(fault))
 
 
-def _shown(request: HttpRequest, actor: Actor, template_id: UUID, *, fault: str = "") -> HttpResponseBase:
+def _draw_template(request: HttpRequest, actor: Actor, template_id: UUID, *, fault: str = "") -> HttpResponseBase:
     with acting(actor):
         row = template_get(actor=actor, template_id=template_id)
-        draft = _asked(request.POST) if "name" in request.POST else draft_of(row)
+        draft = _read_form(request.POST) if "name" in request.POST else draft_of(row)
         context = {
             "role_template": row,
             "holders": applicable(actor=actor),
@@ -112,10 +112,10 @@ def _draft(form: QueryDict) -> TemplateDraft:
     """Raises Invalid."""
     if form.get("role", "") not in {"", *ROLES} or not set(form.getlist("scopes")) <= set(Scope):
         raise Invalid(errors=[FieldError("role", "?")])
-    return _asked(form)
+    return _read_form(form)
 
 
-def _asked(form: QueryDict) -> TemplateDraft:
+def _read_form(form: QueryDict) -> TemplateDraft:
     """Read a role template from the form, to be shown again with errors."""
     role = form.get("role", "")
     return TemplateDraft(
@@ -127,7 +127,7 @@ def _asked(form: QueryDict) -> TemplateDraft:
     )
 
 
-def _merged(row: "RoleTemplate", draft: TemplateDraft) -> TemplateDraft:
+def _keep_attributes(row: "RoleTemplate", draft: TemplateDraft) -> TemplateDraft:
     """The form has no attributes of personas: those stay."""
     return TemplateDraft(**{**vars(draft), "persona_attributes": row.persona_attributes})
 
@@ -144,4 +144,4 @@ def _status(fault: str) -> int:
 
 
 def _fault_text(failure: DomainError) -> str:
-    return "; ".join(f"{one.field}: {one.message}" for one in failure.errors) or failure.detail
+    return "; ".join(f"{fault.field}: {fault.message}" for fault in failure.errors) or failure.detail

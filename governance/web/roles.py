@@ -63,7 +63,11 @@ def rights_of(role: RoleName | None) -> list[Promise]:
     return [words for permission, words in RIGHTS.items() if role and permission in ROLE_PERMISSIONS[role]]
 
 
-def granted_beside(actor: Actor) -> list[Promise]:
+def rights_by_grants(actor: Actor) -> list[Promise]:
     """Return the rights that grants add to the role for this member, on single objects. Asks the engine."""
     own = ROLE_PERMISSIONS[actor.role] if actor.role else frozenset()
-    return [words for one, words in RIGHTS.items() if one in ACTIONS and one not in own and is_allowed(actor, one)]
+    return [
+        words
+        for action, words in RIGHTS.items()
+        if action in ACTIONS and action not in own and is_allowed(actor, action)
+    ]

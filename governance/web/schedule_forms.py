@@ -122,7 +122,7 @@ def rhythm_of(cron: str) -> dict[str, str]:
     if month != "*":
         return plain
     if hour == day == weekday == "*":
-        return _within_hours(minute) or plain
+        return _read_minute(minute) or plain
     if not minute.isdigit() or not hour.isdigit():
         return plain
     at = f"{int(hour):02}:{int(minute):02}"
@@ -133,7 +133,7 @@ def rhythm_of(cron: str) -> dict[str, str]:
     return {"rhythm": "month", "at": at, "day": day} if weekday == "*" and day.isdigit() else plain
 
 
-def _within_hours(minute: str) -> dict[str, str]:
+def _read_minute(minute: str) -> dict[str, str]:
     if minute.isdigit():
         return {"rhythm": "hour", "at": f"00:{int(minute):02}"}
     every = minute.removeprefix("*/")

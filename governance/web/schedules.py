@@ -41,7 +41,7 @@ def schedule_new(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     authorize(actor, Permission.OPERATIONS_MANAGE)
     kind = request.GET.get("kind", "")
     if not kind:
-        kinds = [(one, kind_words(one), meaning_words(one)) for one in schedulable_kinds()]
+        kinds = [(kind, kind_words(kind), meaning_words(kind)) for kind in schedulable_kinds()]
         return draw(request, "governance/jobs/kinds.html", {"kinds": kinds})
     if kind not in schedulable_kinds():
         raise NotFound

@@ -7,7 +7,7 @@ from django.http import HttpRequest
 from django.middleware.csrf import rotate_token
 
 from governance.accounts.rules import FirstFactor, SignedIn, Way
-from governance.accounts.selectors import StoredSession, signed_in
+from governance.accounts.selectors import StoredSession, find_signed_in
 from governance.actor import Actor, CallContext
 from governance.errors import SecondFactorRequired, Unauthenticated
 from governance.vocabulary import Channel
@@ -77,7 +77,7 @@ def person_of_session(request: HttpRequest, context: CallContext) -> SignedIn | 
         bound_to=UUID(bound_to) if bound_to else None,
         strong=bool(request.session.get(STRONG)),
     )
-    person = signed_in(stored=stored, request_id=request_id(request), context=context)
+    person = find_signed_in(stored=stored, request_id=request_id(request), context=context)
     if person is not None:
         request.timezone = person.timezone  # type: ignore[attr-defined]
         request.is_operator = person.is_operator and person.actor.is_proved  # type: ignore[attr-defined]

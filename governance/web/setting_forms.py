@@ -57,7 +57,9 @@ def _schemas(kind: str) -> dict[str, dict[str, Any]]:
     found = {}
     for name, schema in whole.get("properties", {}).items():
         reference = schema.get("$ref", "").rpartition("/")[2]
-        values: dict[str, Any] = next((one for one in schema.get("anyOf", ()) if one.get("type") != "null"), {})
+        values: dict[str, Any] = next(
+            (variant for variant in schema.get("anyOf", ()) if variant.get("type") != "null"), {}
+        )
         found[name] = definitions.get(reference, {}) | values | schema
     return found
 
@@ -67,7 +69,7 @@ def _field(kind: str, name: str, schema: Mapping[str, Any]) -> forms.Field:
     is_optional = "anyOf" in schema
     if "enum" in schema:
         words = CHOICES.get((kind, name), {})
-        choices = [(one, words.get(one, one)) for one in schema["enum"]]
+        choices = [(choice, words.get(choice, choice)) for choice in schema["enum"]]
         return forms.ChoiceField(choices=choices, required="" not in schema["enum"], **common)
     bounds: dict[str, Any] = {"min_value": schema.get("minimum"), "max_value": schema.get("maximum")}
     match schema["type"]:

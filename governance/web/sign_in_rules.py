@@ -23,7 +23,7 @@ from governance.accounts.oidc import oidc_begin, oidc_end
 from governance.actor import Actor
 from governance.errors import Invalid, NotFound, Unauthenticated
 from governance.vocabulary import RoleName
-from governance.web.pages import answered, draw, page, see_other
+from governance.web.pages import answer_errors, draw, page, see_other
 from governance.web.sessions import client_address, request_id
 from governance.web.views import proceed
 
@@ -56,7 +56,7 @@ def provider_end(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 
 
 @require_http_methods(["GET", "HEAD"])
-@answered
+@answer_errors
 def oidc_go(request: HttpRequest, slug: str) -> HttpResponseBase:
     """To the sign-in server of the organisation. A link, not a form: a form may lead to our own pages alone (CSP)."""
     provider = provider_of(slug)
@@ -65,12 +65,12 @@ def oidc_go(request: HttpRequest, slug: str) -> HttpResponseBase:
     try:
         return oidc_begin(request, provider)
     except Unauthenticated as failure:
-        return _refused(request, slug, failure)
+        return _draw_refusal(request, slug, failure)
 
 
 @require_http_methods(["GET", "HEAD"])
-@answered
-def oidc_back(request: HttpRequest, slug: str) -> HttpResponseBase:
+@answer_errors
+def oidc_return(request: HttpRequest, slug: str) -> HttpResponseBase:
     """Back from it."""
     provider = provider_of(slug)
     if provider is None:
@@ -81,11 +81,11 @@ def oidc_back(request: HttpRequest, slug: str) -> HttpResponseBase:
             provider=provider, claims=claims, request_id=request_id(request), address=client_address(request)
         )
     except Unauthenticated as failure:
-        return _refused(request, slug, failure)
+        return _draw_refusal(request, slug, failure)
     return proceed(request, first)
 
 
-def _refused(request: HttpRequest, slug: str, failure: Unauthenticated) -> HttpResponseBase:
+def _draw_refusal(request: HttpRequest, slug: str, failure: Unauthenticated) -> HttpResponseBase:
     context = {"slug": slug, "failure": failure}
     return draw(request, "governance/oidc_refused.html", context, status=HTTPStatus.FORBIDDEN)
 

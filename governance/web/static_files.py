@@ -26,10 +26,10 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]
             with found.file as file:
                 content = file.read()
         response = HttpResponse(content, status=int(found.status), headers=dict(found.headers), content_type=None)
-        return _compressed(response, request) if response.get("Content-Type", "").startswith(TEXT) else response
+        return _compress(response, request) if response.get("Content-Type", "").startswith(TEXT) else response
 
 
-def _compressed(response: HttpResponse, request: HttpRequest) -> HttpResponse:
+def _compress(response: HttpResponse, request: HttpRequest) -> HttpResponse:
     """The reply for a browser that takes gzip; a part of a file stays as it is."""
     patch_vary_headers(response, ["Accept-Encoding"])
     takes = "gzip" in request.headers.get("Accept-Encoding", "")

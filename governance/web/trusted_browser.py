@@ -18,7 +18,7 @@ SALT = "memos trusted browser"
 SECONDS = 180 * 24 * 3600
 
 
-def trusted_browser(request: HttpRequest) -> TrustedBrowser | None:
+def find_trusted_browser(request: HttpRequest) -> TrustedBrowser | None:
     try:
         user_id, nonce = loads(request.COOKIES.get(COOKIE, ""), salt=SALT, max_age=SECONDS)
     except BadSignature:
@@ -30,7 +30,7 @@ def browser_trust(request: HttpRequest, response: HttpResponseBase, first: First
     """Set the cookie, unless an organisation's own way in was used: somebody else may have been let in by that."""
     if first.bound_to is not None:
         return
-    before = trusted_browser(request)
+    before = find_trusted_browser(request)
     nonce = before.nonce if before and before.user_id == first.user_id else token_urlsafe(16)
     response.set_cookie(
         COOKIE,

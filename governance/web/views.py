@@ -8,8 +8,8 @@ from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from governance.accounts.entering import session_begin, session_end
-from governance.accounts.factors import second_factor_asked, second_factor_pass
+from governance.accounts.browser_sessions import session_begin, session_end
+from governance.accounts.factors import second_factor_is_due, second_factor_pass
 from governance.accounts.identities import provider_of
 from governance.accounts.passwords import password_sign_in
 from governance.accounts.rules import FirstFactor, SignedIn, Way
@@ -18,13 +18,13 @@ from governance.actor import Actor
 from governance.database import acting
 from governance.errors import Forbidden, Invalid, NotFound, TooManyAttempts, Unauthenticated
 from governance.personas.selectors import persona_show
-from governance.policies.purposes import purposes_named
+from governance.policies.purposes import list_purposes
 from governance.tenants.selectors import sign_in_link_works, tenant_id_by_slug
 from governance.tenants.services import sign_in_link_use
-from governance.web.pages import answered, draw, page, person_page, see_other
-from governance.web.paging import uuid_or_none
+from governance.web.pages import answer_errors, draw, page, person_page, see_other
+from governance.web.pagination import uuid_or_none
 from governance.web.return_page import is_here, next_forget, next_keep, next_page
-from governance.web.roles import first_page, granted_beside, rights_of, role_label
+from governance.web.roles import first_page, rights_by_grants, rights_of, role_label
 from governance.web.sessions import (
     PERSONA,
     PURPOSE,
@@ -37,13 +37,13 @@ from governance.web.sessions import (
     sign_in,
     web_context,
 )
-from governance.web.trusted_browser import browser_trust, trusted_browser
+from governance.web.trusted_browser import browser_trust, find_trusted_browser
 
 LONGEST_PURPOSE = 200
 
 
 @require_http_methods(["GET", "HEAD"])
-@answered
+@answer_errors
 def home(request: HttpRequest) -> HttpResponseBase:
     """The bare address leads to the work, or to the way in."""
     actor = _actor(request)
@@ -58,13 +58,13 @@ def you(request: HttpRequest, actor: Actor) -> HttpResponseBase:
         context = {
             "role": role_label(actor.role),
             "rights": rights_of(actor.role),
-            "granted": granted_beside(actor),
+            "granted": rights_by_grants(actor),
         }
     return draw(request, "governance/you.html", context)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@answered
+@answer_errors
 def sign_in_page(request: HttpRequest, slug: str = "") -> HttpResponseBase:
     """By password, or by a link; with the organisation's own button where its address was opened."""
     if request.method != "POST":
@@ -79,19 +79,19 @@ def sign_in_page(request: HttpRequest, slug: str = "") -> HttpResponseBase:
             password=request.POST.get("password", ""),
             request_id=request_id(request),
             address=client_address(request),
-            trusted=trusted_browser(request),
+            trusted=find_trusted_browser(request),
         )
     except Unauthenticated:
-        return _again(request, slug, HTTPStatus.UNPROCESSABLE_ENTITY, {"wrong": True})
+        return _draw_sign_in(request, slug, HTTPStatus.UNPROCESSABLE_ENTITY, {"wrong": True})
     except TooManyAttempts as failure:
-        waiting = _again(request, slug, HTTPStatus.TOO_MANY_REQUESTS, {"wait": failure.retry_after})
+        waiting = _draw_sign_in(request, slug, HTTPStatus.TOO_MANY_REQUESTS, {"wait": failure.retry_after})
         waiting["Retry-After"] = str(failure.retry_after)
         return waiting
     return proceed(request, first)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@answered
+@answer_errors
 def sign_in_link(request: HttpRequest, token: str) -> HttpResponseBase:
     """The page behind a link. Only its button spends the link: mail scanners and previews open addresses too.
 
@@ -104,14 +104,14 @@ def sign_in_link(request: HttpRequest, token: str) -> HttpResponseBase:
     elif sign_in_link_works(token=token):
         response = draw(request, "governance/sign_in_link.html")
     else:
-        response = _spent(request)
+        response = _draw_spent_link(request)
     # Never the address, which is a secret. Not `no-referrer`: browsers then send `Origin: null`, which CSRF refuses.
     response["Referrer-Policy"] = "strict-origin"
     return response
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@answered
+@answer_errors
 def sign_in_code(request: HttpRequest) -> HttpResponseBase:
     """The second factor of one who has shown a first."""
     first, _ = first_factor_pending(request)
@@ -130,15 +130,15 @@ def sign_in_code(request: HttpRequest) -> HttpResponseBase:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@answered
+@answer_errors
 def sign_in_organisation(request: HttpRequest) -> HttpResponseBase:
     """Choose the organisation to enter, for a member of several."""
     first, strong = first_factor_pending(request)
-    if not strong and second_factor_asked(first):
+    if not strong and second_factor_is_due(first):
         raise Unauthenticated
     places = organisations_of(first.user_id, bound_to=first.bound_to)
     wanted = request.POST.get("organisation", "")
-    place = next((one for one in places if str(one.member_id) == wanted), None)
+    place = next((organisation for organisation in places if str(organisation.member_id) == wanted), None)
     if place is None:
         return draw(request, "governance/sign_in_organisation.html", {"places": places})
     return enter(request, first, place, strong=strong)
@@ -154,7 +154,7 @@ def sign_out(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
 
 def proceed(request: HttpRequest, first: FirstFactor) -> HttpResponseBase:
     """After the first factor: the second, where it is asked; else the organisation."""
-    if not second_factor_asked(first):
+    if not second_factor_is_due(first):
         return choose(request, first, strong=False)
     first_factor_keep(request, first)
     return see_other(reverse("sign_in_code"))
@@ -201,11 +201,11 @@ def purpose(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     if request.method == "POST":
         stated = request.POST.get("purpose", "").strip()
         if len(stated) > LONGEST_PURPOSE or not (stated.isprintable() or not stated):
-            context = {"purpose": stated[:LONGEST_PURPOSE], "known": purposes_named(actor), "longest": LONGEST_PURPOSE}
+            context = {"purpose": stated[:LONGEST_PURPOSE], "known": list_purposes(actor), "longest": LONGEST_PURPOSE}
             return draw(request, "governance/purpose.html", context, status=HTTPStatus.UNPROCESSABLE_ENTITY)
         request.session[PURPOSE] = stated
-        return see_other(_next_of(request) or reverse("purpose"))
-    known = {"purpose": actor.context.purpose, "known": purposes_named(actor), "longest": LONGEST_PURPOSE}
+        return see_other(_next_page(request) or reverse("purpose"))
+    known = {"purpose": actor.context.purpose, "known": list_purposes(actor), "longest": LONGEST_PURPOSE}
     return draw(request, "governance/purpose.html", known)
 
 
@@ -218,10 +218,10 @@ def persona_choose(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     if wanted is not None:
         chosen = persona_show(actor=actor, persona_id=wanted)
         request.session[PERSONA] = {"id": str(chosen.id), "name": chosen.name}
-    return see_other(_next_of(request) or reverse("home"))
+    return see_other(_next_page(request) or reverse("home"))
 
 
-def _next_of(request: HttpRequest) -> str:
+def _next_page(request: HttpRequest) -> str:
     """The page that a form came from, if it is one of ours."""
     wanted = request.POST.get("next", "")
     return wanted if is_here(request, wanted) else ""
@@ -231,11 +231,11 @@ def _spend(request: HttpRequest, token: str) -> HttpResponseBase:
     try:
         actor = sign_in_link_use(token=token, request_id=request_id(request), address=client_address(request))
     except NotFound:
-        return _spent(request)
+        return _draw_spent_link(request)
     return proceed(request, first_factor_of(actor, Way.LINK))
 
 
-def _spent(request: HttpRequest) -> HttpResponseBase:
+def _draw_spent_link(request: HttpRequest) -> HttpResponseBase:
     context = {"hours": settings.SIGN_IN_LINK_HOURS}
     return draw(request, "governance/sign_in_link_spent.html", context, status=HTTPStatus.NOT_FOUND)
 
@@ -245,7 +245,7 @@ def _ways(slug: str) -> dict[str, object]:
     return {"hours": settings.SIGN_IN_LINK_HOURS, "slug": slug, "provider": provider}
 
 
-def _again(request: HttpRequest, slug: str, status: int, more: dict[str, object]) -> HttpResponseBase:
+def _draw_sign_in(request: HttpRequest, slug: str, status: int, more: dict[str, object]) -> HttpResponseBase:
     context = {**_ways(slug), **more, "email": request.POST.get("email", "")[:254]}
     return draw(request, "governance/sign_in.html", context, status=status)
 

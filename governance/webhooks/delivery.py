@@ -21,10 +21,10 @@ from governance.models import Webhook, WebhookDelivery
 from governance.outbound import Refused, Undelivered, refuse_plaintext
 from governance.outbox.routes import Payload, Task, Write
 from governance.outbox.services import emit_later
-from governance.outgoing import post
+from governance.requests_adapter import post
 from governance.vocabulary import DeliveryStatus, Topic
 from governance.webhooks.filters import ids_matching
-from governance.webhooks.rules import RETRIED_FOR, body_of, pause_after, signed_headers
+from governance.webhooks.rules import RETRIED_FOR, body_of, pause_after, sign_headers
 
 KEPT = timedelta(days=30)  # a delivery stays in the list for so long
 
@@ -73,7 +73,7 @@ def send(prepared: Prepared) -> str:
         ids=prepared.ids,
         version=delivery.version,
     )
-    headers = signed_headers(event_id=delivery.entry_id, moment=int(time.time()), body=body, keys=prepared.keys)
+    headers = sign_headers(event_id=delivery.entry_id, moment=int(time.time()), body=body, keys=prepared.keys)
     try:
         refuse_plaintext(tls=prepared.url.startswith("https:"))
         status = post(prepared.url, body, headers)
@@ -88,7 +88,7 @@ def secrets_open(webhook: Webhook) -> list[str]:
     if webhook.previous_until is not None and webhook.previous_until > timezone.now():
         sealed = [*sealed, webhook.sealed_previous_secret]
     opened = [
-        open_sealed(tenant_id=webhook.tenant_id, place=secret_place(webhook.id), blob=bytes(blob))
+        open_sealed(tenant_id=webhook.tenant_id, place=secret_context(webhook.id), blob=bytes(blob))
         for blob in sealed
         if blob is not None
     ]
@@ -97,7 +97,7 @@ def secrets_open(webhook: Webhook) -> list[str]:
     return [secret.decode() for secret in opened if secret is not None]
 
 
-def secret_place(webhook_id: UUID) -> bytes:
+def secret_context(webhook_id: UUID) -> bytes:
     return b"webhook" + webhook_id.bytes
 
 

@@ -57,7 +57,7 @@ def event_choices() -> list[str]:
     return sorted({*names, *(f"{name.partition('.')[0]}.*" for name in names)})
 
 
-def events_expanded(events: Iterable[str]) -> list[str]:
+def expand_events(events: Iterable[str]) -> list[str]:
     """Return the names of the events, with each area replaced by its events."""
     wanted = set(events)
     return [name for name in event_names() if name in wanted or f"{name.partition('.')[0]}.*" in wanted]
@@ -72,14 +72,14 @@ def body_of(
     *, event_id: UUID, event: str, at: datetime, object_type: str, ids: Sequence[UUID], version: int | None
 ) -> bytes:
     """Return the JSON body of a delivery: ids, and no content."""
-    data: dict[str, Any] = {"object": object_type, "ids": [str(one) for one in ids]}
+    data: dict[str, Any] = {"object": object_type, "ids": [str(id) for id in ids]}
     if version is not None:
         data["version"] = version
     moment = at.astimezone(UTC).isoformat().replace("+00:00", "Z")
     return json.dumps({"id": str(event_id), "type": event, "at": moment, "data": data}).encode()
 
 
-def signed_headers(*, event_id: UUID, moment: int, body: bytes, keys: Iterable[str]) -> Mapping[str, str]:
+def sign_headers(*, event_id: UUID, moment: int, body: bytes, keys: Iterable[str]) -> Mapping[str, str]:
     """Return the headers of a delivery, with one signature for each secret that is valid.
 
     A signature is the HMAC-SHA256 of `<id>.<unix time>.<body>` (Standard Webhooks 1.0).

@@ -23,9 +23,9 @@ from governance.outbound import Refused, refuse_plaintext, refuse_private_litera
 from governance.outbox.services import emit
 from governance.pages import Pages
 from governance.vocabulary import DeliveryStatus, Permission, Topic, Verb
-from governance.webhooks.delivery import Prepared, secret_place, secrets_open, send
+from governance.webhooks.delivery import Prepared, secret_context, secrets_open, send
 from governance.webhooks.filters import fault_of
-from governance.webhooks.rules import TEST_EVENT, event_choices, events_expanded, new_secret
+from governance.webhooks.rules import TEST_EVENT, event_choices, expand_events, new_secret
 
 MOST_WEBHOOKS = 20  # of a tenant
 LONGEST_URL = 500
@@ -75,9 +75,9 @@ def webhook_create(*, actor: Actor, draft: WebhookDraft) -> WebhookMade:
         id=webhook_id,
         tenant_id=actor.tenant_id,
         url=draft.url,
-        events=events_expanded(draft.events),
+        events=expand_events(draft.events),
         filters=dict(draft.filters),
-        sealed_secret=_sealed(actor, webhook_id, secret),
+        sealed_secret=_seal_secret(actor, webhook_id, secret),
     )
     with acting(actor):
         if _active(actor).count() >= MOST_WEBHOOKS:
@@ -98,7 +98,7 @@ def webhook_update(*, actor: Actor, webhook_id: UUID, changes: Mapping[str, Any]
         _check(changes)
         values = {name: value for name, value in changes.items() if name != "events"}
         if "events" in changes:
-            values["events"] = events_expanded(changes["events"])
+            values["events"] = expand_events(changes["events"])
         if values:
             Webhook.objects.filter(id=webhook.id).update(**values, failures=0, next_at=Now())
             _record(actor, Verb.WEBHOOK_CHANGED, webhook)
@@ -128,7 +128,7 @@ def webhook_rotate(*, actor: Actor, webhook_id: UUID) -> WebhookMade:
         Webhook.objects.filter(id=webhook.id).update(
             sealed_previous_secret=webhook.sealed_secret,
             previous_until=timezone.now() + PREVIOUS_SECRET_VALID,
-            sealed_secret=_sealed(actor, webhook_id, secret),
+            sealed_secret=_seal_secret(actor, webhook_id, secret),
         )
         _record(actor, Verb.WEBHOOK_ROTATED, webhook)
         return WebhookMade(_webhook(actor, webhook_id), secret)
@@ -234,8 +234,10 @@ def _url_fault(url: str) -> str:
     return ""
 
 
-def _sealed(actor: Actor, webhook_id: UUID, secret: str) -> bytes:
-    return seal_for(tenant_id=actor.tenant_id, scope=GENERAL, place=secret_place(webhook_id), plaintext=secret.encode())
+def _seal_secret(actor: Actor, webhook_id: UUID, secret: str) -> bytes:
+    return seal_for(
+        tenant_id=actor.tenant_id, scope=GENERAL, place=secret_context(webhook_id), plaintext=secret.encode()
+    )
 
 
 def _active(actor: Actor) -> Any:

@@ -6,7 +6,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from governance.keys.registry import NOTED
-from governance.tenants.binding import UnsafeRole, refuse_unbound_role
+from governance.tenants.role_check import UnsafeRole, refuse_unbound_role
 from memos_web.config import Config
 from memos_web.embedded.errors import StartError
 from memos_web.installation import key_store_path

@@ -17,15 +17,15 @@ from kombu.exceptions import OperationalError as BrokerError
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from governance.audit.checkpoints import checkpoints_folder
 from governance.audit.health import audit_health, can_write_checkpoints
-from governance.audit.signing import checkpoints_folder
 from governance.errors import DomainError, KeyUnavailable
 from governance.heartbeats import Part, silent_parts
 from governance.keys.services import key_store
-from governance.tenants.binding import UnsafeRole
+from governance.tenants.role_check import UnsafeRole
 from governance.tenants.selectors import tenants_all
 from governance.tenants.services import command_line_actor
-from governance.tenants.serving import refuse_unsafe_role
+from governance.tenants.startup_check import refuse_unsafe_role
 from memos_web.celery import app
 from memos_web.config import Config
 from memos_web.disk import least_room

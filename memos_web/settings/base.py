@@ -100,7 +100,7 @@ SESSION_COOKIE_AGE = 14 * 24 * 3600
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_SAMESITE = "Lax"
-CSRF_FAILURE_VIEW = "governance.api.errors.csrf_failed"
+CSRF_FAILURE_VIEW = "governance.api.errors.answer_csrf_failure"
 SIGN_IN_LINK_HOURS = 24
 INVITATION_HOURS = 7 * 24
 PASSWORD_RESET_HOURS = 1
@@ -161,7 +161,7 @@ TEMPLATES: list[dict[str, Any]] = [
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.template.context_processors.i18n",
-                "governance.web.context.signed_in",
+                "governance.web.context.page_frame",
             ],
         },
     }

@@ -319,7 +319,18 @@ HERE = "relnamespace = 'public'::regnamespace"
 
 def findings(connection: psycopg.Connection[Any]) -> list[str]:
     """Return the differences between the database and the intended rights. `connection`: a superuser's."""
-    checks = (_tables, _policies, _references, _unique, _triggers, _roles, _rights, _columns, _functions, _others)
+    checks = (
+        _tables,
+        _policies,
+        _references,
+        _unique,
+        _triggers,
+        _roles,
+        _rights,
+        _columns,
+        _functions,
+        _find_other_ways,
+    )
     return [finding for check in checks for finding in check(connection)]
 
 
@@ -468,7 +479,7 @@ def _functions(connection: psycopg.Connection[Any]) -> Iterator[str]:
             yield f"{name}: everybody may call it"
 
 
-def _others(connection: psycopg.Connection[Any]) -> Iterator[str]:
+def _find_other_ways(connection: psycopg.Connection[Any]) -> Iterator[str]:
     """Ways around a policy that need no table: rules, functions that claim to leak nothing, columns not bound."""
     rules = connection.execute("SELECT tablename, rulename FROM pg_rules WHERE schemaname = 'public'")
     yield from (f"{table}: the rule {name} rewrites queries" for table, name in rules)
@@ -480,8 +491,8 @@ def _others(connection: psycopg.Connection[Any]) -> Iterator[str]:
 
 
 def _difference(what: str, found: set[Any], meant: set[Any]) -> Iterator[str]:
-    yield from (f"{what} too much: {one}" for one in sorted(map(str, found - meant)))
-    yield from (f"{what} missing: {one}" for one in sorted(map(str, meant - found)))
+    yield from (f"{what} too much: {name}" for name in sorted(map(str, found - meant)))
+    yield from (f"{what} missing: {name}" for name in sorted(map(str, meant - found)))
 
 
 def _one_line(expression: str | None) -> str:

@@ -78,7 +78,7 @@ def test_it_reports_every_hole(clone: Clone) -> None:
     with clone.connect("postgres") as superuser:
         for statement, finding in HOLES:
             reported = _findings_after(superuser, statement)
-            assert any(finding in one for one in reported), f"{statement}: {reported}"
+            assert any(finding in line for line in reported), f"{statement}: {reported}"
 
 
 @each_case(
@@ -93,7 +93,7 @@ def test_it_reports_every_hole(clone: Clone) -> None:
 )
 def test_it_reports_a_role_that_may_too_much(clone: Clone, statement: str, finding: str) -> None:
     with clone.connect("postgres") as superuser:
-        assert any(finding in one for one in _findings_after(superuser, statement))
+        assert any(finding in line for line in _findings_after(superuser, statement))
 
 
 def test_dropping_the_policy_of_any_table_shows(clone: Clone) -> None:

@@ -99,7 +99,7 @@ def test_every_file_and_test_that_is_named_exists(path: Path) -> None:
 def test_every_direct_dependency_has_its_line_and_no_other_has() -> None:
     file = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     project, groups = file["project"], [*file["dependency-groups"].values()]
-    extras = [one for extra in [*project["optional-dependencies"].values(), *groups] for one in extra]
+    extras = [requirement for extra in [*project["optional-dependencies"].values(), *groups] for requirement in extra]
     direct = {re.split(r"[\[=<>~; ]", requirement)[0].lower() for requirement in [*project["dependencies"], *extras]}
     lines = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
     listed = re.findall(r"^\| ([a-z][\w-]*) \|", lines, flags=re.MULTILINE)

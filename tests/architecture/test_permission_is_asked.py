@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.asking import Module, module_read, silent_functions, untargeted_functions
+from tests.architecture.permission_calls import Module, read_module, silent_functions, untargeted_functions
 
 ROOT = Path(__file__).resolve().parents[2]
 DOORS = (  # what of a room reaches rows
@@ -22,7 +22,7 @@ DOORS = (  # what of a room reaches rows
     "reports",
     "passwords",
     "factors",
-    "entering",
+    "browser_sessions",
     "identities",
     "last_use",
     "mail",
@@ -53,13 +53,13 @@ ASK_NOBODY = {
     ("governance.accounts.selectors", "membership_is_proved"): "of the person who signs in, before there is an actor",
     ("governance.accounts.mail", "invitations_send"): "the worker's; mails what was allowed",
     ("governance.accounts.mail", "resets_send"): "the worker's; mails an account its own link",
-    ("governance.tenants.last_use", "key_used"): "notes a key that was just let in",
+    ("governance.tenants.last_use", "note_key_use"): "notes a key that was just let in",
     ("vault.cubes.jobs", "cubes_index"): "the worker's; makes of a memory what it is found by",
     ("vault.cubes.jobs", "cubes_count_reads"): "the worker's; counts what was read",
     ("vault.graph.jobs", "cubes_link"): "the worker's; links what was written",
     ("vault.cubes.lookup", "locate_many"): "the caller asks about each that it found",
     **{("vault.cubes.lookup", name): "the caller asks about what it found" for name in FINDING},
-    ("governance.access.decisions.services", "decision_on"): "is the question itself",
+    ("governance.access.decisions.services", "decide_on"): "is the question itself",
     ("governance.access.grants.services", "grant_locate"): "the caller asks about what it found",
     ("governance.access.grants.selectors", "grant_get"): "one's own grants; asks about those of others",
     (
@@ -67,18 +67,21 @@ ASK_NOBODY = {
         "grants_list",
     ): "is the filter itself: what one was given, gave, or may share",
     ("governance.access.grants.selectors", "access_check"): "about oneself; asks about others",
-    ("governance.access.grants.selectors", "object_called"): "finds only what the actor may read; the caller asks",
+    (
+        "governance.access.grants.selectors",
+        "find_object_by_name",
+    ): "finds only what the actor may read; the caller asks",
     ("governance.access.grants.selectors", "objects_readable"): "is the filter itself: what the actor may read",
-    ("governance.access.grants.selectors", "actor_like"): "makes the actor that is asked about",
-    ("governance.personas.locating", "persona_locate"): "the caller asks about what it found",
+    ("governance.access.grants.selectors", "build_actor"): "makes the actor that is asked about",
+    ("governance.personas.lookup", "persona_locate"): "the caller asks about what it found",
     ("vault.packs.locating", "pack_locate"): "the caller asks about what it found",
     ("vault.packs.locating", "version_locate"): "the caller asks about what it found",
     ("governance.idempotency.services", "reply_lock"): "a lock on the caller's own key",
-    ("governance.idempotency.services", "reply_stored"): "the caller's own; the call was asked about before",
+    ("governance.idempotency.services", "find_reply"): "the caller's own; the call was asked about before",
     ("governance.idempotency.services", "reply_store"): "the caller's own; the call was asked about before",
     ("governance.idempotency.services", "replies_forget"): "part of an erasure that was allowed",
-    ("governance.policies.selectors", "sharing_allowed"): "tells what policies say to whoever is about to share",
-    ("governance.policies.selectors", "publishing_allowed"): "tells what policies say to whoever is about to publish",
+    ("governance.policies.selectors", "check_sharing"): "tells what policies say to whoever is about to share",
+    ("governance.policies.selectors", "check_publishing"): "tells what policies say to whoever is about to publish",
     ("governance.policies.selectors", "publish_approval"): "tells what policies say to whoever is about to publish",
     ("governance.policies.selectors", "pii_rule"): "tells what policies say to whoever is about to write",
     ("governance.policies.selectors", "pii_action"): "tells what policies say to whoever is about to write",
@@ -96,7 +99,7 @@ ASK_NOBODY = {
     ("governance.keys.services", "open_sealed"): "who may is decided before",
     ("governance.keys.services", "token_maker"): "who may is decided before",
     ("governance.audit.reading.exports", "export_discard"): "the engine's, for a job that somebody cancelled who may",
-    ("governance.tenants.principals", "actor_again"): "makes the actor",
+    ("governance.tenants.principals", "reload_actor"): "makes the actor",
     ("governance.tenants.principals", "actor_now"): "makes the actor",
     ("governance.tenants.services", "command_line_actor"): "makes the actor",
     ("vault.layers.services", "persona_of_member"): "finds the actor's own persona alone",
@@ -106,7 +109,7 @@ LISTED_ABOVE = {
     ("governance.access.grants.services", "grant_locate"),
     ("governance.access.grants.selectors", "grant_get"),
     ("governance.access.grants.selectors", "access_check"),
-    ("governance.personas.locating", "persona_locate"),
+    ("governance.personas.lookup", "persona_locate"),
     ("vault.packs.locating", "pack_locate"),
     ("vault.packs.locating", "version_locate"),
     ("vault.store.contracts", "contract_locate"),
@@ -133,7 +136,7 @@ LISTED_ABOVE = {
     ("vault.reviews.services", "review_texts_prepared"),
     ("vault.reviews.feedback", "feedback_texts_prepared"),
     ("vault.layers.placing", "hot_emit"),  # leaves work for what the caller was allowed
-    ("governance.outbox.claiming", "event_claim"),  # the caller's own transaction wrote the event
+    ("governance.outbox.claims", "event_claim"),  # the caller's own transaction wrote the event
 }
 
 
@@ -141,11 +144,11 @@ def _modules() -> dict[str, Module]:
     """Every module of governance and the vault, by its dotted name."""
     files = [path for house in ("governance", "vault") for path in (ROOT / house).rglob("*.py")]
     names = {path: ".".join(path.relative_to(ROOT).with_suffix("").parts) for path in files}
-    return {name: module_read(name, path.read_text(encoding="utf-8")) for path, name in names.items()}
+    return {name: read_module(name, path.read_text(encoding="utf-8")) for path, name in names.items()}
 
 
 def _silent(modules: Mapping[str, Module]) -> set[tuple[str, str]]:
-    return {one for one in silent_functions(modules) if one[0].rpartition(".")[2] in DOORS}
+    return {function for function in silent_functions(modules) if function[0].rpartition(".")[2] in DOORS}
 
 
 def test_every_public_function_that_reaches_rows_asks() -> None:
@@ -158,7 +161,7 @@ def test_who_is_given_one_object_asks_about_that_object() -> None:
 
 def test_asking_about_no_object_shows() -> None:
     source = "def thing_get(*, actor, thing_id):\n    authorize(actor, 1)\ndef other_get(*, actor, thing_id):\n    "
-    module = module_read("a.services", source + "authorize(actor, 1, thing_id)\n")
+    module = read_module("a.services", source + "authorize(actor, 1, thing_id)\n")
     assert untargeted_functions({"a.services": module}) == {("a.services", "thing_get")}
 
 
@@ -186,7 +189,7 @@ def test_it_tells_who_asks_from_who_does_not(body: str, asks: bool) -> None:
         f"def thing_get(*, actor):\n    {body}\n"
     )
     locating = "def locate(actor):\n    authorize(actor, 2)\ndef careless(actor):\n    pass\n"
-    modules = {name: module_read(name, text) for name, text in (("a.services", source), ("a.locating", locating))}
+    modules = {name: read_module(name, text) for name, text in (("a.services", source), ("a.locating", locating))}
     assert (("a.services", "thing_get") in _silent(modules)) is not asks
 
 
@@ -194,5 +197,5 @@ def test_a_service_that_stops_asking_shows() -> None:
     path = ROOT / "vault" / "cubes" / "services.py"
     careless = path.read_text(encoding="utf-8").replace("authorize(actor, permission)", "pass", 1)
     careless = careless.replace("build_all(", "build_nothing(")
-    modules = _modules() | {"vault.cubes.services": module_read("vault.cubes.services", careless)}
+    modules = _modules() | {"vault.cubes.services": read_module("vault.cubes.services", careless)}
     assert ("vault.cubes.services", "cubes_add") in _silent(modules)

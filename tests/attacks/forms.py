@@ -120,10 +120,10 @@ def forms_of(page: str, address: str) -> Iterator[Form]:
     """The forms of `page`, which lies at `address`, that stay on this site."""
     reader = _Reader(address)
     reader.feed(page)
-    for one in reader.forms:
-        target = urlsplit(one.action)
+    for form in reader.forms:
+        target = urlsplit(form.action)
         if not target.netloc:
-            yield Form(one.method, target.path or urlsplit(address).path, tuple(one.fields))
+            yield Form(form.method, target.path or urlsplit(address).path, tuple(form.fields))
 
 
 def submissions(form: Form, random: Random, count: int) -> Iterator[bytes]:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from django.test import Client
 
 from tests.factories import ApiClient
-from tests.governance.crossing import PARAMETER
+from tests.governance.tenant_crossings import PARAMETER
 from tests.vault.api.contract import Contract
 
 CONTENT = frozenset(
@@ -82,7 +82,7 @@ WITHOUT_CONTENT: Mapping[str, str] = {
     **dict.fromkeys(("subjects/", "api/v1/subjects/"), "references, counts and receipts; files read memories anew"),
     **dict.fromkeys(("api/v1/namespaces/", "api/v1/mounts/", "api/v1/schedules/"), "paths, times and counts"),
     **dict.fromkeys(
-        (f"api/v1/namespaces/<uuid:namespace_id>/{one}" for one in ("", "move/", "restore/", "entries/<str:key>/")),
+        (f"api/v1/namespaces/<uuid:namespace_id>/{tail}" for tail in ("", "move/", "restore/", "entries/<str:key>/")),
         "paths, ids, times and counts",
     ),
     **dict.fromkeys(
@@ -123,7 +123,9 @@ WITHOUT_CONTENT: Mapping[str, str] = {
     "notices/": "counts, and the pages behind them",
     "memories/<uuid:memory_id>/readers/": "names of readers and times",
     "memories/<uuid:memory_id>/rollback/": "POST alone; leads back to the memory's page",
-    **dict.fromkeys((f"api/v1/memories/<uuid:memory_id>/{one}/" for one in ("move", "rollback")), "as memories/ does"),
+    **dict.fromkeys(
+        (f"api/v1/memories/<uuid:memory_id>/{verb}/" for verb in ("move", "rollback")), "as memories/ does"
+    ),
     "api/v1/memories/<uuid:memory_id>/freeze/": "shows a hold",
     "api/v1/memories/<uuid:memory_id>/unfreeze/": "shows a hold",
     "api/v1/memories/<uuid:memory_id>/transition/": "POST alone; shows what it changed",
@@ -133,7 +135,7 @@ WITHOUT_CONTENT: Mapping[str, str] = {
     "api/v1/memories/<uuid:memory_id>/split/": "POST alone; shows what it changed",
     "api/v1/memories/<uuid:memory_id>/unfuse/": "POST alone; shows what it changed",
     "api/v1/memories/fuse/": "POST alone; shows what it changed",
-    **dict.fromkeys((f"memories/<uuid:memory_id>/{one}/" for one in ("copy", "promote")), "paths and layers"),
+    **dict.fromkeys((f"memories/<uuid:memory_id>/{verb}/" for verb in ("copy", "promote")), "paths and layers"),
     "memories/<uuid:memory_id>/feedback/": "POST alone; shows what the caller sent",
     "memories/<uuid:memory_id>/recall/": "POST alone; leads back to the memory's page",
     "memories/<uuid:memory_id>/unfuse/": "POST alone; leads back to the memory's page",
@@ -141,7 +143,7 @@ WITHOUT_CONTENT: Mapping[str, str] = {
     "memories/<uuid:memory_id>/unfreeze/": "POST alone; leads back to the memory's page",
     "api/v1/memories/<uuid:memory_id>/redact/": "shows the memory of the version that it blanked",
     "api/v1/memories/<uuid:memory_id>/restore/": "brings the memory back",
-    **dict.fromkeys((f"api/v1/jobs/<uuid:job_id>/{one}/" for one in ("cancel", "retry", "undo")), "as jobs/ does"),
+    **dict.fromkeys((f"api/v1/jobs/<uuid:job_id>/{verb}/" for verb in ("cancel", "retry", "undo")), "as jobs/ does"),
     **dict.fromkeys(
         ("api/v1/reviews/<uuid:review_id>/accept/", "api/v1/reviews/<uuid:review_id>/reject/"), "ids alone"
     ),
@@ -161,7 +163,7 @@ WITHOUT_CONTENT: Mapping[str, str] = {
         ("api/v1/packs/", "api/v1/publications/"),
         "what was chosen to leave, as it was signed; an erasure takes it: tests/vault/packs",
     ),
-    **dict.fromkeys((f"jobs/<uuid:job_id>/{one}/" for one in ("cancel", "retry", "undo")), "POST alone"),
+    **dict.fromkeys((f"jobs/<uuid:job_id>/{verb}/" for verb in ("cancel", "retry", "undo")), "POST alone"),
     "reviews/<uuid:review_id>/reject/": "POST alone; shows the review as reviews/ does",
 }
 QUERIES: Mapping[str, Sequence[str]] = {
@@ -209,7 +211,7 @@ class Reader:
             yield self._search(place, {"query": question, "namespaces": [place], "top_k": 100, "provenance": True})
         for conversation in ids["conversation_id"]:
             yield self._search(conversation, {"query": question, "session_id": conversation, "top_k": 100})
-            yield self._asked(conversation, question)
+            yield self._ask(conversation, question)
 
     def _get(self, address: str) -> Callable[[], str]:
         client = self.browser
@@ -232,7 +234,7 @@ class Reader:
 
         return Reading("api/v1/memories/context/", "context", words)
 
-    def _asked(self, conversation: str, question: str) -> Reading:
+    def _ask(self, conversation: str, question: str) -> Reading:
         """The stream of a new answer: found, said and stored now."""
         route = "api/v1/conversations/<uuid:conversation_id>/turns/"
         client, address = ApiClient(self.api.key), f"conversations/{conversation}/turns/"
@@ -243,9 +245,9 @@ class Reader:
         return Reading(route, f"stream {conversation}", streamed)
 
 
-def unlisted(addresses: Iterable[str]) -> list[str]:
+def list_unknown_addresses(addresses: Iterable[str]) -> list[str]:
     """The addresses of which nobody has said whether words of memories can stand there, or two things were said."""
-    return [one for one in set(addresses) if (one in CONTENT) == (_reason(one) != "")]
+    return [address for address in set(addresses) if (address in CONTENT) == (_reason(address) != "")]
 
 
 def _reason(route: str) -> str:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from governance.audit.checkpoints import checkpoints_outside, public_key, sign_manifest
 from governance.audit.reading.files import export_write
 from governance.audit.reading.queries import query_read
-from governance.audit.signing import checkpoints_outside, manifest_signed, public_key
 from governance.audit.verifier import Report, Unreadable, checkpoint_read, export_verify, manifest_text
 from governance.keys.services import key_store
 from governance.keys.tables import AUDIT_SIGNING
@@ -126,7 +126,7 @@ def test_an_unfiltered_export_never_verifies_with_anything_left_out(world: World
     delete_entries(export, ExportFormat.JSONL, 10, 10)
     digest = claim_left_out(export, 11, 20)
     manifest = json.loads((export / "manifest.json").read_text()) | {"left_out_sha256": digest}
-    (export / "manifest.json").write_text(json.dumps(manifest_signed(world.acme.id, manifest)))
+    (export / "manifest.json").write_text(json.dumps(sign_manifest(world.acme.id, manifest)))
     fault = verify(world, export).fault
     assert fault is not None
     assert (fault.seq, fault.reason) == (11, "left_out")

@@ -12,8 +12,8 @@ from django.test import Client
 
 from tests.attacks.forms import Form, forms_of, submissions
 from tests.factories import Person, World
-from tests.governance.crossing import API, ENDING, Ids, filled_in, ids_of, routes, text_of
-from tests.governance.filling import fill
+from tests.governance.filled_tenants import fill
+from tests.governance.tenant_crossings import API, ENDING, Ids, fill_in, ids_of, routes, text_of
 from tests.governance.web.visitors import signed_in
 from tests.harness.evidence import Evidence
 
@@ -32,7 +32,7 @@ def forms_on_pages(browser: Client, ids: Ids) -> dict[tuple[str, str, tuple[str,
     """Each form of the pages that `browser` may open, once, by method, action and names of its fields."""
     found = {}
     for route in pages():
-        address = "/" + filled_in(route, ids)
+        address = "/" + fill_in(route, ids)
         reply = browser.get(address)
         if reply.status_code == HTTPStatus.OK and reply.headers.get("Content-Type", "").startswith("text/html"):
             for form in forms_of(text_of(reply), address):
@@ -40,7 +40,7 @@ def forms_on_pages(browser: Client, ids: Ids) -> dict[tuple[str, str, tuple[str,
     return found
 
 
-def ordered(forms: Iterator[Form]) -> list[Form]:
+def sort_forms(forms: Iterator[Form]) -> list[Form]:
     """Return the forms, with those last that end something, so that earlier ones have an object."""
     return sorted(forms, key=lambda form: (bool(ENDING.search(form.action)), form.action, form.names))
 
@@ -83,7 +83,7 @@ def test_bad_input_to_any_form_is_answered_by_a_page(
 ) -> None:
     ids = ids_of(superuser(), fill(world.olivia, "canary"), "acme")
     sender, random = Sender(world.person(name)), Random(4)
-    forms = ordered(iter(forms_on_pages(sender.browser, ids).values()))
+    forms = sort_forms(iter(forms_on_pages(sender.browser, ids).values()))
     for form in forms:
         for body in submissions(form, random, FULL if full_size else SMALL):
             sender.send(form, body)
@@ -100,7 +100,7 @@ def test_a_page_that_fails_on_input_shows(world: World, monkeypatch: pytest.Monk
     def fail(**_: object) -> None:
         raise ValueError("a fault of the program")
 
-    monkeypatch.setattr("governance.web.recovering.password_reset_ask", fail)
+    monkeypatch.setattr("governance.web.recovery.password_reset_ask", fail)
     sender = Sender(world.bob)
     sender.send(Form("post", "/sign-in/~/forgotten/", ()), b"email=bob%40acme.example")
     assert [fault.rpartition(": ")[2] for fault in sender.faults] == ["500"]

@@ -43,7 +43,7 @@ class Sender:
 
 def _nameless_files() -> int:
     links = [f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd")]
-    return sum(os.readlink(one).endswith("(deleted)") for one in links if os.path.islink(one))
+    return sum(os.readlink(link).endswith("(deleted)") for link in links if os.path.islink(link))
 
 
 @pytest.fixture

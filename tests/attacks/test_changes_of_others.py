@@ -7,8 +7,8 @@ import psycopg
 import pytest
 
 from tests.factories import World
-from tests.governance.tables import Rows, everything
-from tests.governance.tenants.test_bound_keys import bound
+from tests.governance.tables import Rows, read_all_rows
+from tests.governance.tenants.test_bound_keys import create_bound_client
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract, contract
 
@@ -57,19 +57,19 @@ def test_memory_is_not_moved_into_the_home_of_another(
 ) -> None:
     olivia.add("There already.")
     memory = alice.add("A heron.", namespace="/team")["id"]
-    before = everything(superuser())
+    before = read_all_rows(superuser())
     assert alice.post(f"memories/{memory}/move/", {"namespace": place}).status in {400, 403, 404}
     page = signed_in(world.alice).post(BULK, {"action": "move", "namespace": place, "id": [memory], "confirmed": "yes"})
     assert page.status_code in {303, 422}
     assert alice.get(f"memories/{memory}/").json["namespace"]["path"] == "/team"
-    after = everything(superuser())
+    after = read_all_rows(superuser())
     assert {name for name in after if name.startswith("vault_") and after[name] != before.get(name)} <= {
         "vault_cubeuse"
     }
 
 
 def test_bound_key_brings_nothing_in_or_out(world: World, alice: Contract) -> None:
-    key = bound(world, world.alice, namespaces=("/team",))
+    key = create_bound_client(world, world.alice, namespaces=("/team",))
     outside = alice.add(f"The {SECRET} is elsewhere.", namespace="/other")["id"]
     inside = alice.add("A heron.", namespace="/team")["id"]
     for call, body in (("move", {"namespace": "/team"}), ("rollback", {"version": 1})):
@@ -89,7 +89,7 @@ def test_action_on_many_tells_a_foreign_memory_from_a_random_one_by_nothing_and_
 ) -> None:
     mine = alice.add("A heron.", namespace="/team")["id"]
     private = olivia.add(f"The {SECRET}.")["id"]
-    before = everything(superuser())
+    before = read_all_rows(superuser())
     told: dict[str, set[tuple[str, int]]] = {}
     for who, others in (("charlie", [mine, private]), ("alice", [private])):
         browser = signed_in(world.person(who))
@@ -98,10 +98,10 @@ def test_action_on_many_tells_a_foreign_memory_from_a_random_one_by_nothing_and_
             done = browser.post(BULK, {**form, "id": [other], "confirmed": "yes"})
             told.setdefault(who, set()).add((_without_tokens(asked), done.status_code))
     assert len(told["charlie"]) == 1
-    assert _changed(before, everything(superuser())) == set()
+    assert _list_changed_tables(before, read_all_rows(superuser())) == set()
 
 
-def _changed(before: dict[str, Rows], after: dict[str, Rows]) -> set[str]:
+def _list_changed_tables(before: dict[str, Rows], after: dict[str, Rows]) -> set[str]:
     """The tables of the product that have other rows."""
     return {name for name in after if name.startswith("vault_") and after[name] != before.get(name)}
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from governance.audit.signing import checkpoint_folder, checkpoint_write, checkpoints_outside, files_torn
+from governance.audit.checkpoints import checkpoint_folder, checkpoint_write, checkpoints_outside, find_torn_files
 from governance.audit.verifier import Unreadable
 from tests.factories import World
 from tests.governance.audit.logs import entries_make, log_make, seal_all
@@ -43,7 +43,7 @@ def test_a_torn_last_line_is_reported_and_repaired_by_the_next_write(world: Worl
     entries_make(world.alice.actor, 1)
     seal_all(world.acme.id)
     assert checkpoints_outside(world.acme.id)[:-1] == whole
-    assert files_torn(world.acme.id) == []
+    assert find_torn_files(world.acme.id) == []
     assert path.read_bytes().count(b"\n") == len(whole) + 1
 
 

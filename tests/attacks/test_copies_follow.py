@@ -12,8 +12,8 @@ from pytest_httpserver import HTTPServer
 from governance.vocabulary import RoleName
 from memos_web.config import LlmChoice
 from tests.factories import World, client_for, person_add
-from tests.governance.access.decisions.test_mutants import broken
-from tests.governance.access.grants.test_grants import given
+from tests.governance.access.decisions.test_mutants import replace_function
+from tests.governance.access.grants.test_grants import give_grant
 from tests.governance.mutants import mutant
 from tests.governance.web.visitors import signed_in
 from tests.harness.cases import each_case
@@ -61,7 +61,7 @@ def model(httpserver: HTTPServer) -> Iterator[HTTPServer]:
         yield httpserver
 
 
-def asked(reader: Contract, question: str = QUESTION, **settings: Any) -> str:
+def ask_question(reader: Contract, question: str = QUESTION, **settings: Any) -> str:
     """Ask in a conversation of its own; the address of its turns."""
     turns = f"conversations/{reader.post('conversations/', settings).json['id']}/turns/"
     assert reader.post(turns, {"content": question}).status == 201
@@ -94,7 +94,7 @@ def test_a_withdrawn_memory_leaves_nothing_in_answers_that_quote_it_or_rest_on_i
 ) -> None:
     memory_id = alice.add(FACT)["id"]
     answers_with(model, f"Behind the {SECRET} painting [1].")
-    quoting, resting = asked(alice, model="extractive"), asked(alice)
+    quoting, resting = ask_question(alice, model="extractive"), ask_question(alice)
     for turns in (quoting, resting):
         turn = last(alice, turns)
         assert SECRET in turn["content"]
@@ -122,7 +122,7 @@ def test_a_yes_or_no_goes_with_the_memory_that_it_was_taken_from(
     alice: Contract, superuser: Superuser, way: str, fact: str, question: str, verdict: str
 ) -> None:
     memory_id = alice.add(fact)["id"]
-    turns = asked(alice, question)
+    turns = ask_question(alice, question)
     assert last(alice, turns)["content"].startswith(verdict)
     withdraw(way, memory_id, alice, superuser())
     assert not last(alice, turns)["content"].startswith(VERDICTS)
@@ -134,21 +134,21 @@ def test_every_verdict_is_one_that_goes_with_its_memory() -> None:
 
 def test_no_stored_answer_holds_the_words_that_it_quotes(alice: Contract, world: World) -> None:
     alice.add(FACT)
-    asked(alice, model="extractive")
+    ask_question(alice, model="extractive")
     run_jobs()
     chats = alice.get("memories/?source=chat&semantic_type=dialogue").json["results"]
-    (answer,) = [one for one in chats if SECRET in one["content"]]
+    (answer,) = [memory for memory in chats if SECRET in memory["content"]]
     assert SECRET not in str(answer["keywords"])
     place = {"namespaces": [answer["namespace"]["path"]], "filters": {"semantic_type": "dialogue"}}
     found = alice.search(f"{SECRET} painting", explain=True, **place)
-    (hit,) = [one for one in found if one["id"] == answer["id"]]
+    (hit,) = [memory for memory in found if memory["id"] == answer["id"]]
     assert hit["score_parts"]["lexical"] == 0
 
 
 def test_a_restored_memory_brings_its_copies_back(alice: Contract, model: HTTPServer) -> None:
     memory_id = alice.add(FACT)["id"]
     answers_with(model, f"Behind the {SECRET} painting [1].")
-    both = asked(alice, model="extractive"), asked(alice)
+    both = ask_question(alice, model="extractive"), ask_question(alice)
     before = [last(alice, turns) for turns in both]
     alice.delete(f"memories/{memory_id}/")
     assert [last(alice, turns) for turns in both] != before
@@ -161,11 +161,11 @@ def test_a_reader_whose_right_was_taken_sees_no_copy_while_the_owner_does(
 ) -> None:
     memory_id = alice.add(FACT)["id"]
     answers_with(model, f"Behind the {SECRET} painting [1].")
-    grant = given(alice, world, "bob", "memory", memory_id)
-    turns = [asked(bob, model="extractive"), asked(bob)]
-    mine = asked(alice, model="extractive")
+    grant = give_grant(alice, world, "bob", "memory", memory_id)
+    turns = [ask_question(bob, model="extractive"), ask_question(bob)]
+    mine = ask_question(alice, model="extractive")
     alice.delete(f"grants/{grant['id']}/")
-    assert not [one for one in turns if SECRET in bob.get(one).body.decode()]
+    assert not [turn for turn in turns if SECRET in bob.get(turn).body.decode()]
     assert SECRET in alice.get(mine).body.decode()
     assert SECRET not in bob.get("memories/").body.decode()
 
@@ -173,7 +173,7 @@ def test_a_reader_whose_right_was_taken_sees_no_copy_while_the_owner_does(
 def test_answers_that_were_reminded_of_a_withheld_answer_are_withheld_too(alice: Contract, model: HTTPServer) -> None:
     memory_id = alice.add(FACT)["id"]
     answers_with(model, f"Behind the {SECRET} painting.")
-    turns = asked(alice)
+    turns = ask_question(alice)
     alice.post(turns, {"content": "Say that once more, please?"})
     alice.delete(f"memories/{memory_id}/")
     assert [turn["withheld"] for turn in alice.get(turns).json["results"]] == [True, True]
@@ -187,7 +187,7 @@ def test_sentences_of_a_message_go_and_come_back_with_the_message(alice: Contrac
     alice.delete(f"memories/{message['id']}/")
     assert alice.get("memories/").json["count"] == 0
     assert alice.search(SECRET) == []
-    assert {alice.get(f"memories/{one['id']}/").status for one in derived} == {404}
+    assert {alice.get(f"memories/{memory['id']}/").status for memory in derived} == {404}
     alice.post(f"memories/{message['id']}/restore/")
     assert alice.get("memories/").json["count"] == 1 + len(derived)
 
@@ -200,7 +200,7 @@ def test_what_a_person_says_by_itself_does_not_go_with_a_message_that_says_it_to
     again = alice.post("memories/", {"messages": [{"role": "user", "content": f"I moved to Porto. {said}"}]}).json
     alice.delete(f"memories/{message['id']}/")
     assert alice.get(f"memories/{added['id']}/").status == 200
-    assert {alice.get(f"memories/{one['id']}/").status for one in again["results"]} == {200}
+    assert {alice.get(f"memories/{memory['id']}/").status for memory in again["results"]} == {200}
 
 
 def test_a_sentence_is_denied_to_whom_its_message_is_denied(
@@ -210,7 +210,7 @@ def test_a_sentence_is_denied_to_whom_its_message_is_denied(
     message, *derived = alice.post("memories/", body | {"namespace": "/team"}).json["results"]
     address = f"memories/{derived[-1]['id']}/"
     assert bob.get(address).status == 200
-    given(olivia, world, "bob", "memory", message["id"], effect="deny")
+    give_grant(olivia, world, "bob", "memory", message["id"], effect="deny")
     assert bob.get(address).status == 403
     assert SECRET not in bob.get("memories/").body.decode()
     assert SECRET not in bob.post("memories/search/", {"query": SECRET}).body.decode()
@@ -218,12 +218,12 @@ def test_a_sentence_is_denied_to_whom_its_message_is_denied(
 
 
 def test_a_title_follows_the_question_that_it_was_taken_from(alice: Contract) -> None:
-    turns = asked(alice, f"What do we know of the {SECRET}?")
+    turns = ask_question(alice, f"What do we know of the {SECRET}?")
     conversation = turns.removesuffix("turns/")
     assert SECRET in alice.get(conversation).json["title"]
     dialogue = alice.get("memories/?semantic_type=dialogue").json["results"]
-    for one in [one for one in dialogue if SECRET in one["content"]]:
-        alice.delete(f"memories/{one['id']}/")
+    for memory in [memory for memory in dialogue if SECRET in memory["content"]]:
+        alice.delete(f"memories/{memory['id']}/")
     assert alice.get(conversation).json["title"] == ""
     assert SECRET not in alice.get("conversations/").body.decode()
 
@@ -244,13 +244,15 @@ def test_a_reader_that_forgets_the_sources_shows(alice: Contract, model: HTTPSer
     """The mutant: what is readable is asked without regard to sources."""
     memory_id = alice.add(FACT)["id"]
     answers_with(model, f"Behind the {SECRET} painting [1].")
-    turns = asked(alice)
+    turns = ask_question(alice)
     alice.delete(f"memories/{memory_id}/")
-    with broken(CubeQuerySet, "resting_on", "return self.filter(", "return self.exclude(pk=None) or self.filter("):
+    with replace_function(
+        CubeQuerySet, "resting_on", "return self.filter(", "return self.exclude(pk=None) or self.filter("
+    ):
         assert SECRET in alice.get(turns).body.decode()
 
 
-def made_of(world: World, memory_id: str, content: str = f"In short: the {SECRET} guards a key.") -> str:
+def derive_text(world: World, memory_id: str, content: str = f"In short: the {SECRET} guards a key.") -> str:
     """Make a derived text from a stored memory, as a later feature would."""
     draft = CubeDraft(content, namespace="/team", sources=(SourceRef(UUID(memory_id), 1, SourceKind.TEXT),))
     return str(cubes_add(actor=world.alice.actor, drafts=[draft])[0].cube.id)
@@ -265,7 +267,7 @@ def reviews(reader: Contract) -> list[dict[str, Any]]:
 def test_a_derived_text_is_withheld_until_a_person_keeps_it(
     world: World, alice: Contract, bob: Contract, olivia: Contract, superuser: Superuser, way: str
 ) -> None:
-    derived = made_of(world, memory_id := alice.add(FACT, namespace="/team")["id"])
+    derived = derive_text(world, memory_id := alice.add(FACT, namespace="/team")["id"])
     assert (alice.get(f"memories/{derived}/").json["parents"], reviews(alice)) == ([memory_id], [])
     withdraw(way, memory_id, alice, superuser())
     assert alice.get(f"memories/{derived}/").status == 404
@@ -285,10 +287,10 @@ def test_findings_of_a_withheld_text_are_shown_only_to_who_may_decide(
     world: World, alice: Contract, bob: Contract
 ) -> None:
     memory_id = alice.add(FACT, namespace="/team")["id"]
-    made_of(world, memory_id, "In short: ask li.lei@example.cn for the key.")
+    derive_text(world, memory_id, "In short: ask li.lei@example.cn for the key.")
     alice.delete(f"memories/{memory_id}/")
-    assert [len(one["findings"]) for one in reviews(alice)] == [1]
-    assert [one["findings"] for one in reviews(bob)] == [[]]
+    assert [len(review["findings"]) for review in reviews(alice)] == [1]
+    assert [review["findings"] for review in reviews(bob)] == [[]]
     assert "li.lei" in signed_in(world.alice).get("/reviews/").content.decode()
     assert "li.lei" not in signed_in(world.bob).get("/reviews/").content.decode()
     assert bob.post(f"reviews/{reviews(bob)[0]['id']}/reject/").status == 403
@@ -298,14 +300,14 @@ def test_a_rejected_text_is_deleted_and_one_whose_source_came_back_needs_no_revi
     world: World, alice: Contract, bob: Contract, charlie: Contract
 ) -> None:
     memory_id = alice.add(FACT, namespace="/team")["id"]
-    derived = made_of(world, memory_id)
+    derived = derive_text(world, memory_id)
     alice.delete(f"memories/{memory_id}/")
     (review,) = reviews(alice)
     alice.post(f"memories/{memory_id}/restore/")
     assert reviews(alice) == []
     assert alice.get(f"memories/{derived}/").status == 200
     alice.delete(f"memories/{memory_id}/")
-    assert [one["id"] for one in reviews(alice)] == [review["id"]]
+    assert [review["id"] for review in reviews(alice)] == [review["id"]]
     assert bob.post(f"reviews/{review['id']}/reject/").status == 403
     assert charlie.post(f"reviews/{review['id']}/reject/").status == 404
     assert alice.post(f"reviews/{review['id']}/reject/").status == 200
@@ -320,10 +322,10 @@ def test_what_was_erased_leaves_no_sealed_copy(
     answers_with(model, f"The {SECRET} [1].")
     body = {"messages": [{"role": "user", "content": f"I live in Lisbon. My favourite animal is the {SECRET}."}]}
     message, *derived = alice.post("memories/", body).json["results"]
-    asked(alice, "What is my favourite animal?")
+    ask_question(alice, "What is my favourite animal?")
     alice.delete(f"memories/{message['id']}/?purge=true")
     root = superuser()
-    ids = [one["id"] for one in derived]
+    ids = [memory["id"] for memory in derived]
     assert root.execute("SELECT count(*) FROM vault_cube WHERE id = ANY(%s)", [ids]).fetchone() == (0,)
     left = "SELECT count(*) FROM vault_cubeversion AS v JOIN vault_turn ON answer_id = v.cube_id WHERE sealed <> ''"
     assert root.execute(left).fetchone() == (0,)
@@ -333,10 +335,10 @@ def test_a_text_that_waits_is_not_shown_to_whom_its_source_was_closed(
     world: World, alice: Contract, olivia: Contract
 ) -> None:
     source = alice.add(FACT, namespace="/team")["id"]
-    closed = made_of(world, source)
+    closed = derive_text(world, source)
     other = alice.add("The weir has four gates.", namespace="/team")["id"]
-    made_of(world, other, f"In short: four gates, and the {SECRET}.")
-    given(olivia, world, "alice", "memory", source, effect="deny")
+    derive_text(world, other, f"In short: four gates, and the {SECRET}.")
+    give_grant(olivia, world, "alice", "memory", source, effect="deny")
     alice.delete(f"memories/{other}/")
     olivia.delete(f"memories/{source}/")
     shown = {review["content"] for review in reviews(alice)}
@@ -350,8 +352,8 @@ def test_review_that_asks_nothing_about_the_sources_shows(
     world: World, alice: Contract, olivia: Contract, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = alice.add(FACT, namespace="/team")["id"]
-    made_of(world, source)
-    given(olivia, world, "alice", "memory", source, effect="deny")
+    derive_text(world, source)
+    give_grant(olivia, world, "alice", "memory", source, effect="deny")
     olivia.delete(f"memories/{source}/")
     assert [review["content"] for review in reviews(alice)] == [None]
     broken = mutant(withdrawn, ".exclude(Exists(closed))", "")
@@ -364,7 +366,7 @@ def test_its_owner_or_who_reads_private_memories_decides_on_a_text_of_a_purged_s
 ) -> None:
     erin = client_for(person_add(world.acme, "erin@acme.example", RoleName.EDITOR).key.text)
     memory_id = alice.add(FACT, namespace="/team")["id"]
-    derived = made_of(world, memory_id)
+    derived = derive_text(world, memory_id)
     alice.delete(f"memories/{memory_id}/?purge=true")
     (review,) = erin.get("reviews/").json["results"]
     assert (review["memory_id"], review["content"]) == (derived, None)
@@ -376,7 +378,7 @@ def test_its_owner_or_who_reads_private_memories_decides_on_a_text_of_a_purged_s
 
 def test_keeping_a_text_keeps_the_one_that_was_shown_and_none_of_before(world: World, alice: Contract) -> None:
     memory_id = alice.add(FACT, namespace="/team")["id"]
-    derived = made_of(world, memory_id)
+    derived = derive_text(world, memory_id)
     assert alice.patch(f"memories/{derived}/", {"content": "It guards a key."}, if_match='"1"').status == 200
     alice.delete(f"memories/{memory_id}/")
     (review,) = reviews(alice)
@@ -393,8 +395,8 @@ def test_trash_shows_no_sentence_whose_message_was_withdrawn(
     body = {"messages": [{"role": "user", "content": f"I live in Lisbon. My favourite animal is the {SECRET}."}]}
     message, *derived = alice.post("memories/", body).json["results"]
     browser = signed_in(world.alice)
-    for one in derived:
-        assert alice.delete(f"memories/{one['id']}/").status == 204
+    for memory in derived:
+        assert alice.delete(f"memories/{memory['id']}/").status == 204
     assert SECRET in browser.get("/memories/?deleted=true").content.decode()
     withdraw("expire", message["id"], alice, superuser())
     assert SECRET not in browser.get("/memories/?deleted=true").content.decode()
@@ -403,7 +405,7 @@ def test_trash_shows_no_sentence_whose_message_was_withdrawn(
 
 def test_the_inbox_page_shows_what_waits_to_who_may_decide_and_keeps_or_deletes(world: World, alice: Contract) -> None:
     memory_id = alice.add(FACT, namespace="/team")["id"]
-    derived = made_of(world, memory_id)
+    derived = derive_text(world, memory_id)
     alice.delete(f"memories/{memory_id}/")
     browser = signed_in(world.alice)
     page = browser.get("/reviews/").content.decode()

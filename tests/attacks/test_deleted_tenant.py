@@ -37,7 +37,7 @@ def new_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(storage, "_last", [])
 
 
-def dumped(connection: psycopg.Connection) -> bytes:
+def dump_rows(connection: psycopg.Connection) -> bytes:
     """All rows of all tables as a dump has them."""
     tables = connection.execute(
         "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace ORDER BY relname"
@@ -50,7 +50,7 @@ def dumped(connection: psycopg.Connection) -> bytes:
 
 def pieces_in_dump(connection: psycopg.Connection, wanted: dict[str, list[bytes]]) -> int:
     """The pieces that a dump has: bytes are written as hexadecimal digits, names as they are."""
-    dump = dumped(connection)
+    dump = dump_rows(connection)
     return sum(piece in dump or piece.hex().encode() in dump for some in wanted.values() for piece in set(some))
 
 
@@ -58,7 +58,7 @@ def test_nothing_of_a_deleted_tenant_is_left(
     world: World, superuser: Superuser, servers: Servers, evidence: Evidence, full_size: bool
 ) -> None:
     alice, olivia, charlie = (contract(world, name) for name in ("alice", "olivia", "charlie"))
-    ids = [_stored(alice, number) for number in range(20 if full_size else 4)]
+    ids = [_store_memory(alice, number) for number in range(20 if full_size else 4)]
     conversation = alice.post("conversations/", {"title": f"Doors {CANARY}"}).json["id"]
     asked = alice.post(f"conversations/{conversation}/turns/", {"content": f"Which door is {CANARY}?"})
     assert asked.status == 201
@@ -66,8 +66,8 @@ def test_nothing_of_a_deleted_tenant_is_left(
     run_jobs()
     connection = superuser()
     wanted: dict[str, list[bytes]] = {"sealed": [], "vector": vectors(connection, ids), "hash": [], "name": NAMES}
-    for one in ids:
-        found = traces(connection, UUID(one))
+    for id in ids:
+        found = traces(connection, UUID(id))
         wanted["sealed"] += found["sealed"]
         wanted["hash"] += found["hash"]
     titles = connection.execute("SELECT sealed_title FROM vault_conversation WHERE id = %s", [conversation]).fetchall()
@@ -105,12 +105,12 @@ def test_nothing_of_a_deleted_tenant_is_left(
         "found before": sum(before.values()),
         "found after the deletion in files and log": sum(left.values()),
         "found after the deletion in a dump": in_dump,
-        "sealed versions of a backup that today's keys open": sum(one is not None for one in recovered),
+        "sealed versions of a backup that today's keys open": sum(text is not None for text in recovered),
     }
     evidence(row=8, name="deleted-tenant", figures=figures)
 
 
-def _stored(alice: Contract, number: int) -> str:
+def _store_memory(alice: Contract, number: int) -> str:
     made = alice.add(f"The door is {CANARY}, said {number}.", namespace=PLACE)
     change = {"title": f"Door {CANARY} {number}", "metadata": {"colour": CANARY}}
     assert alice.patch(f"memories/{made['id']}/", change, if_match='"1"').status == 200

@@ -16,8 +16,8 @@ from pytest_httpserver import HTTPServer
 
 from governance.database import acting
 from governance.keys.services import open_sealed
-from tests.attacks.test_copies_follow import asked, last, model  # noqa: F401  the fixture of a model
-from tests.attacks.test_purged_bytes import count_traces, files_below, traces, turned
+from tests.attacks.test_copies_follow import ask_question, last, model  # noqa: F401  the fixture of a model
+from tests.attacks.test_purged_bytes import count_traces, files_below, swap_halves, traces
 from tests.factories import World
 from tests.harness.evidence import Evidence
 from tests.harness.servers import Servers
@@ -51,7 +51,7 @@ def olivia(world: World) -> Contract:
     return contract(world, "olivia")
 
 
-def stored(alice: Contract, count: int) -> list[str]:
+def store_memories(alice: Contract, count: int) -> list[str]:
     """Memories about the subject: with versions, titles and metadata, the last one in the archive."""
     ids = []
     for number in range(count):
@@ -65,20 +65,20 @@ def stored(alice: Contract, count: int) -> list[str]:
 def vectors(connection: psycopg.Connection, ids: list[str]) -> list[bytes]:
     """The vectors of memories, as they lie on disk."""
     rows = connection.execute("SELECT halfvec_send(vector) FROM vault_embedding WHERE cube_id = ANY(%s)", [ids])
-    return [turned(bytes(sent)[4:]) for (sent,) in rows.fetchall()]
+    return [swap_halves(bytes(sent)[4:]) for (sent,) in rows.fetchall()]
 
 
-def opened(world: World) -> str:
+def open_rows(world: World) -> str:
     """Everything that the rows which are left say, with today's keys."""
     with acting(world.olivia.actor):
         versions = list(CubeVersion.objects.all())
-        titles = [bytes(one.sealed_title) for one in Conversation.objects.all()]
+        titles = [bytes(conversation.sealed_title) for conversation in Conversation.objects.all()]
         words = [
-            words_open(tenant_id=one.tenant_id, cube_id=one.cube_id, number=one.number, blob=one.sealed)
-            for one in versions
+            words_open(tenant_id=version.tenant_id, cube_id=version.cube_id, number=version.number, blob=version.sealed)
+            for version in versions
         ]
     assert len(versions) > 1
-    return repr([vars(one) for one in words]) + repr(titles)
+    return repr([vars(word) for word in words]) + repr(titles)
 
 
 def test_nothing_about_an_erased_subject_is_left(
@@ -91,17 +91,17 @@ def test_nothing_about_an_erased_subject_is_left(
     evidence: Evidence,
     full_size: bool,
 ) -> None:
-    ids = stored(alice, 20 if full_size else 4)
+    ids = store_memories(alice, 20 if full_size else 4)
     run_jobs()
     answers_with(model, f"The door is {CANARY} [1].")
-    quoting, resting = asked(alice, QUESTION, model="extractive"), asked(alice, QUESTION)
+    quoting, resting = ask_question(alice, QUESTION, model="extractive"), ask_question(alice, QUESTION)
     assert CANARY in last(alice, quoting)["content"]
     assert CANARY in last(alice, resting)["content"]
     run_jobs()
     connection = superuser()
     wanted: dict[str, list[bytes]] = {"sealed": [], "vector": [], "hash": []}
-    for one in ids:
-        for kind, some in traces(connection, UUID(one)).items():
+    for id in ids:
+        for kind, some in traces(connection, UUID(id)).items():
             wanted[kind] += some
     # Whole: these vectors are mostly zeros, and a piece of one stands in other files by chance.
     wanted["vector"] = vectors(connection, ids)
@@ -117,11 +117,11 @@ def test_nothing_about_an_erased_subject_is_left(
     export = olivia.post(f"subjects/{subject}/export/").json["job"]["id"]
     run_jobs()
     document = json.loads(olivia.get(f"subjects/{subject}/exports/{export}/json/").body)
-    assert {one["id"] for one in document["memories"]} == set(ids)
-    assert all(CANARY in version["content"] for one in document["memories"] for version in one["versions"])
-    turns = {turn["conversation"] for one in document["memories"] for turn in one["conversation_turns"]}
+    assert {memory["id"] for memory in document["memories"]} == set(ids)
+    assert all(CANARY in version["content"] for memory in document["memories"] for version in memory["versions"])
+    turns = {turn["conversation"] for memory in document["memories"] for turn in memory["conversation_turns"]}
     assert turns == {address.split("/")[1] for address in (quoting, resting)}
-    assert CANARY in opened(world)
+    assert CANARY in open_rows(world)
 
     erased = olivia.post(f"subjects/{subject}/erase/").json["job"]["id"]
     run_jobs()
@@ -131,7 +131,7 @@ def test_nothing_about_an_erased_subject_is_left(
     assert left == dict.fromkeys(wanted, 0)
     for turns_of in (quoting, resting):
         assert CANARY not in json.dumps(last(alice, turns_of))
-    assert CANARY not in opened(world)
+    assert CANARY not in open_rows(world)
     assert list(blob_store().entries()) == []
     files = list(files_below(Path(settings.DATA_DIR)))
     assert not [path for path in files if CANARY.encode() in path.read_bytes()]
@@ -149,6 +149,6 @@ def test_nothing_about_an_erased_subject_is_left(
         "pieces looked for in files and log": sum(len(set(some)) for some in wanted.values()),
         "found before": sum(before.values()),
         "found after the erasure": sum(left.values()),
-        "sealed versions of a backup that today's keys open": sum(one is not None for one in recovered),
+        "sealed versions of a backup that today's keys open": sum(text is not None for text in recovered),
     }
     evidence(row=8, name="erased-subject", figures=figures)

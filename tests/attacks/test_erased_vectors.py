@@ -7,8 +7,8 @@ import numpy as np
 import psycopg
 from numpy.typing import NDArray
 
-from tests.attacks.test_copies_follow import asked
-from tests.attacks.test_erased_subject import CANARY, QUESTION, REFERENCE, stored
+from tests.attacks.test_copies_follow import ask_question
+from tests.attacks.test_erased_subject import CANARY, QUESTION, REFERENCE, store_memories
 from tests.factories import World
 from tests.harness.evidence import Evidence
 from tests.vault.api.contract import contract
@@ -27,7 +27,7 @@ NEAR, FAR = 0.99, 0.9  # cosine with a memory's vector
 HEARD, UNHEARD = 0.25, 0.1  # cosine with the vector of one of its words
 
 
-def vectors_left(connection: psycopg.Connection) -> dict[str, Vectors]:
+def list_vectors(connection: psycopg.Connection) -> dict[str, Vectors]:
     """Every vector of the database by column, and those of questions in events; each of length 1."""
     left: dict[str, Vectors] = {}
     for table, column in connection.execute(COLUMNS).fetchall():
@@ -36,7 +36,9 @@ def vectors_left(connection: psycopg.Connection) -> dict[str, Vectors]:
         ).fetchall()
         left[f"{table}.{column}"] = _of_length_one([row[0] for row in rows])
     packed = [b64decode(row[0]) for row in connection.execute(QUESTIONS).fetchall()]
-    left["questions"] = _of_length_one([np.frombuffer(one, dtype="<f2").astype(np.float32).tolist() for one in packed])
+    left["questions"] = _of_length_one(
+        [np.frombuffer(vector, dtype="<f2").astype(np.float32).tolist() for vector in packed]
+    )
     return left
 
 
@@ -58,9 +60,9 @@ def test_no_vector_that_is_left_is_near_an_erased_one(
 ) -> None:
     alice, olivia, connection = contract(world, "alice"), contract(world, "olivia"), superuser()
     alice.add("The otter swims at night.", namespace="/team")
-    ids = stored(alice, 20 if full_size else 4)
+    ids = store_memories(alice, 20 if full_size else 4)
     run_jobs()
-    turns = asked(alice, QUESTION, model="extractive")
+    turns = ask_question(alice, QUESTION, model="extractive")
     for _ in range(TURNS - 1):
         assert alice.post(turns, {"content": QUESTION}).status == 201
     run_jobs()
@@ -68,13 +70,13 @@ def test_no_vector_that_is_left_is_near_an_erased_one(
         "SELECT vector::vector::real[] FROM vault_embedding WHERE cube_id = ANY(%s)", [ids]
     ).fetchall()
     erased, word = _of_length_one([row[0] for row in rows]), _of_length_one(embedder().embed([CANARY]))
-    before = vectors_left(connection)
+    before = list_vectors(connection)
     assert max(nearest(before, erased).values()) >= NEAR
     assert max(nearest(before, word).values()) >= HEARD
     subject = olivia.get(f"subjects/?reference={REFERENCE}").json["results"][0]["id"]
     assert olivia.post(f"subjects/{subject}/erase/").status == 202
     run_jobs()
-    after = vectors_left(connection)
+    after = list_vectors(connection)
     assert sum(len(vectors) for vectors in after.values()), "others are left"
     memories, words = nearest(after, erased), nearest(after, word)
     assert max(memories.values()) < FAR, memories

@@ -12,15 +12,23 @@ from governance.accounts.attempts import COUNTED_FOR, CountedHere, address_group
 from governance.accounts.key_refusals import key_refusals_write
 from governance.accounts.rules import Limits
 from tests.factories import API, World
-from tests.governance.accounts.people import PASSWORD, audited, browser, give_password, is_in, mailed_link, sign_in
-from tests.governance.filling import drain
+from tests.governance.accounts.people import (
+    PASSWORD,
+    browser,
+    find_entries,
+    find_mailed_link,
+    give_password,
+    is_in,
+    sign_in,
+)
+from tests.governance.filled_tenants import drain
 from tests.harness.cases import each_case
 
 Superuser = Callable[[], psycopg.Connection]
 FREE_BY_ACCOUNT = 20
 
 
-def _at(address: str) -> Client:
+def _client_at(address: str) -> Client:
     client = browser()
     client.defaults["REMOTE_ADDR"] = address
     return client
@@ -46,9 +54,9 @@ def test_successful_sign_ins_do_not_count_against_an_address(world: World, count
 
 @override_settings(ATTEMPTS_FREE_BY_ADDRESS=3)
 def test_addresses_of_one_ipv6_network_are_one_address(world: World, counter: None) -> None:
-    tries = [_try(_at(f"2001:db8:1:2::{n:x}"), f"{n}@acme.example") for n in range(1, 5)]
+    tries = [_try(_client_at(f"2001:db8:1:2::{n:x}"), f"{n}@acme.example") for n in range(1, 5)]
     assert tries == [422] * 3 + [429]
-    assert _try(_at("2001:db8:1:3::1"), "somebody@acme.example") == 422
+    assert _try(_client_at("2001:db8:1:3::1"), "somebody@acme.example") == 422
 
 
 @pytest.mark.parametrize(
@@ -67,7 +75,7 @@ def test_address_is_grouped_as_one_subscriber_has_it(address: str, group: str) -
 
 
 def _guess_from_everywhere(email: str) -> list[int]:
-    return [_try(_at(f"198.51.{n}.9"), email) for n in range(FREE_BY_ACCOUNT + 1)]
+    return [_try(_client_at(f"198.51.{n}.9"), email) for n in range(FREE_BY_ACCOUNT + 1)]
 
 
 @each_case("email", ["alice@acme.example", "nobody@acme.example"])
@@ -105,7 +113,7 @@ def test_mailed_link_gets_in_while_others_guess(world: World, counter: None) -> 
     browser().post("/sign-in/~/forgotten/", {"email": world.alice.email})
     drain()
     client = browser()
-    assert client.post(mailed_link(world.alice.email), {"new": "another heron at dusk"}).status_code == 303
+    assert client.post(find_mailed_link(world.alice.email), {"new": "another heron at dusk"}).status_code == 303
     assert is_in(client)
 
 
@@ -172,10 +180,12 @@ def test_wrong_secrets_are_recorded_once_a_while_in_their_tenant(
     _me(_wrong(key, 1), "2001:db8::1")
     _me("mos_0123456789ab_" + "x" * 43)
     _me("nonsense")
-    assert audited(superuser, "apikey.refused") == [], "a request writes nothing: a prefix that exists takes no longer"
+    assert find_entries(superuser, "apikey.refused") == [], (
+        "a request writes nothing: a prefix that exists takes no longer"
+    )
     assert key_refusals_write() == 1
     prefix = world.alice.key.prefix
-    assert audited(superuser, "apikey.refused") == [
+    assert find_entries(superuser, "apikey.refused") == [
         {"prefix": prefix, "tries": 11, "addresses": 2, "address": "192.0.2.7"}
     ]
     rows = superuser().execute(

@@ -21,18 +21,18 @@ from tests.governance.accounts.oidc_server import OidcServer
 from tests.governance.accounts.people import (
     ADDRESS,
     PASSWORD,
-    audited,
     browser,
+    find_entries,
+    find_mailed_link,
     give_password,
     is_in,
-    mailed_link,
     set_up_factor,
     sign_in,
     token_of,
 )
 from tests.governance.accounts.test_oidc import come_back, registered, server  # noqa: F401
-from tests.governance.filling import drain
-from tests.governance.tables import everything
+from tests.governance.filled_tenants import drain
+from tests.governance.tables import read_all_rows
 from tests.governance.web.visitors import signed_in
 
 Superuser = Callable[[], psycopg.Connection]
@@ -56,15 +56,15 @@ def _text(client: Client, address: str) -> str:
 def test_inviters_link_lets_nobody_in_and_sets_nothing(world: World, superuser: Superuser) -> None:
     made = invitation_create(actor=world.olivia.actor, email=VERA, role=RoleName.EDITOR)
     link, client = "/invitation/" + token_of(made.url) + "/", browser()
-    before = everything(superuser())
+    before = read_all_rows(superuser())
     assert 'name="new"' not in client.get(link).content.decode()
     assert client.post(link, {"new": PASSWORD}).status_code == 403
     with pytest.raises(AddressNotProved):
         invitation_accept(token=token_of(made.url), request_id=REQUEST_ID, address=ADDRESS)
     assert not is_in(client)
-    assert everything(superuser()) == before
+    assert read_all_rows(superuser()) == before
     drain()
-    assert client.post(mailed_link(VERA), {"new": PASSWORD}).status_code == 303
+    assert client.post(find_mailed_link(VERA), {"new": PASSWORD}).status_code == 303
     assert is_in(client)
     assert is_in(sign_in(VERA))
 
@@ -122,7 +122,7 @@ def test_nothing_tells_an_organisation_that_a_person_has_an_account_elsewhere(
         client = _link_by(world.olivia.actor, member)
         account = _text(client, "/account/") + _text(client, "/account/organisations/")
         code = client.get("/account/second-factor/").status_code
-        rows = [audited(superuser, verb, member.member.id) for verb in ("member.signed_in", "sign_in_link.used")]
+        rows = [find_entries(superuser, verb, member.member.id) for verb in ("member.signed_in", "sign_in_link.used")]
         for row in rows[0]:
             row.pop("session")
         tell = re.sub("charlie|charles", "", f"{sorted(reply.json)} {reply.status} {page} {mails} {account} {rows}")
@@ -145,17 +145,17 @@ def test_second_factor_is_asked_once_the_person_has_come_by_themselves(world: Wo
 def test_new_invitation_of_an_address_replaces_the_earlier_one(world: World, superuser: Superuser) -> None:
     first = invitation_create(actor=world.olivia.actor, email=VERA, role=RoleName.ADMIN)
     drain()
-    earlier = mailed_link(VERA)
+    earlier = find_mailed_link(VERA)
     invitation_create(actor=world.olivia.actor, email="bert@acme.example", role=RoleName.VIEWER)
     second = invitation_create(actor=world.olivia.actor, email=VERA.upper(), role=RoleName.VIEWER)
     drain()
     listed = world.client("olivia").get("members/invitations/").json["results"]
-    assert [one["email"] for one in listed] == [VERA.upper(), "bert@acme.example"]
-    assert {one["role"] for one in listed} == {"viewer"}
+    assert [invitation["email"] for invitation in listed] == [VERA.upper(), "bert@acme.example"]
+    assert {invitation["role"] for invitation in listed} == {"viewer"}
     for link in (earlier, "/invitation/" + token_of(first.url) + "/"):
         assert browser().post(link, {"new": PASSWORD}).status_code == 404
-    assert browser().post(mailed_link(VERA.upper()), {"new": PASSWORD}).status_code == 303
-    assert audited(superuser, "invitation.revoked") == [{"replaced": True}]
+    assert browser().post(find_mailed_link(VERA.upper()), {"new": PASSWORD}).status_code == 303
+    assert find_entries(superuser, "invitation.revoked") == [{"replaced": True}]
     with acting(world.olivia.actor):
         assert Invitation.objects.get(id=second.view.id).accepted_at is not None
 

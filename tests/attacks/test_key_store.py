@@ -68,11 +68,11 @@ LOSSES = {
     replace_by_an_empty_database: DAMAGED,
     replace_by_another: FOREIGN,
 }
-losses = each_case(("lose", "reason"), LOSSES.items(), ids=lambda one: getattr(one, "__name__", ""))
+losses = each_case(("lose", "reason"), LOSSES.items(), ids=lambda value: getattr(value, "__name__", ""))
 
 
 @contextmanager
-def started_anew(**settings: object) -> Iterator[None]:
+def restart_process(**settings: object) -> Iterator[None]:
     """As in a process that starts now."""
     with override_settings(**settings):
         key_store.cache_clear()
@@ -115,14 +115,14 @@ def test_lost_store_is_refused_by_a_process_that_starts(
     world: World, key_store_path: Path, lose: Callable[[Path], None], reason: str
 ) -> None:
     lose(key_store_path)
-    with started_anew(), pytest.raises(KeyUnavailable, match=reason):
+    with restart_process(), pytest.raises(KeyUnavailable, match=reason):
         key_store().check()
     assert key_store_path.exists() == (lose is not remove)
 
 
 def test_another_master_key_is_refused_before_any_key_is_made(world: World, key_store_path: Path) -> None:
     before = key_store_path.read_bytes()
-    with started_anew(MASTER_KEY=MASTER):
+    with restart_process(MASTER_KEY=MASTER):
         for use in (
             key_store().check,
             lambda: key_store().key_for(uuid4(), GENERAL),
@@ -159,7 +159,7 @@ def test_older_copy_without_the_keys_of_a_tenant_is_refused_and_no_new_ones_are_
         assert (reply.status, reply.code, reply.json["detail"]) == (503, "key_unavailable", KEY_MISSING)
     ready = Client().get("/readyz")
     assert (ready.status_code, ready.json()["checks"]["keys"]) == (503, "down")
-    with started_anew(), pytest.raises(KeyUnavailable, match=KEY_MISSING):
+    with restart_process(), pytest.raises(KeyUnavailable, match=KEY_MISSING):
         key_store().check()
     assert key_store_path.read_bytes() == before
 
@@ -189,11 +189,11 @@ def test_copy_from_before_a_rotation_is_refused_and_the_one_from_after_it_serves
         for reply in (client.get(address), client.post("memories/", {"content": "A third one."})):
             assert (reply.status, reply.code, reply.json["detail"]) == (503, "key_unavailable", OLDER)
     assert Client().get("/readyz").json()["checks"]["keys"] == "down"
-    with started_anew(), pytest.raises(KeyUnavailable, match=OLDER):
+    with restart_process(), pytest.raises(KeyUnavailable, match=OLDER):
         key_store().check()
     assert key_store_path.read_bytes() == older.read_bytes()
     shutil.copy(newer, key_store_path)
-    with started_anew():
+    with restart_process():
         key_store().check()
         assert client.get(address).json["content"].startswith("The spare key")
 
@@ -204,7 +204,7 @@ def test_copy_from_before_a_finished_rotation_of_the_master_key_is_refused_with_
     older = key_store_path.with_suffix(".older")
     shutil.copy(key_store_path, older)
     rotating_key_store().rotate_master(MASTER)
-    with started_anew(MASTER_KEY=MASTER):
+    with restart_process(MASTER_KEY=MASTER):
         assert rotating_key_store().drop_masters() == 1
         key_store().check()
         shutil.copy(older, key_store_path)
@@ -270,7 +270,7 @@ def started(servers: Servers) -> Iterator[RunningServer]:
         yield server
 
 
-def refused_start(server: RunningServer) -> str:
+def refuse_start(server: RunningServer) -> str:
     """The one line with which `up` ends by itself."""
     done = subprocess.run(
         [sys.executable, "manage.py", "up"],
@@ -287,7 +287,7 @@ def refused_start(server: RunningServer) -> str:
 
 
 @contextmanager
-def moved_away(path: Path) -> Iterator[None]:
+def move_away(path: Path) -> Iterator[None]:
     aside = path.with_name(f"{path.name}.aside")
     path.rename(aside)
     try:
@@ -300,20 +300,20 @@ def moved_away(path: Path) -> Iterator[None]:
 @pytest.mark.full
 def test_without_its_keys_it_is_not_ready_and_a_start_is_refused_with_one_line(started: RunningServer) -> None:
     keys = started.data_dir / "keys"
-    with moved_away(keys / "keystore.sqlite3"):
+    with move_away(keys / "keystore.sqlite3"):
         assert not started.is_ready()
         doctor = started.manage("doctor")
         assert doctor.returncode == 1
         assert f"FAIL  key store: {keys / 'keystore.sqlite3'}: {MISSING}" in doctor.stdout
     assert started.is_ready()
     started.stop()
-    with moved_away(keys / "master.key"):
-        assert "master.key is missing" in refused_start(started)
-        with moved_away(keys / "keystore.sqlite3"):
-            assert "master.key is missing" in refused_start(started), "there is a database"
+    with move_away(keys / "master.key"):
+        assert "master.key is missing" in refuse_start(started)
+        with move_away(keys / "keystore.sqlite3"):
+            assert "master.key is missing" in refuse_start(started), "there is a database"
         assert "master.key is missing" in started.manage("doctor").stderr
-    with moved_away(keys / "keystore.sqlite3"):
-        assert f"memos: {MISSING}" in refused_start(started)
+    with move_away(keys / "keystore.sqlite3"):
+        assert f"memos: {MISSING}" in refuse_start(started)
 
 
 def test_another_django_key_ends_sessions_and_opens_and_loses_nothing(world: World) -> None:

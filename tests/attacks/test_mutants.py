@@ -62,7 +62,7 @@ def _counts_made_up_credentials_apart(module: ModuleType) -> bool:
 
 def _serves_all_sinks_of_one_tenant_first(module: ModuleType) -> bool:
     due = [(UUID(int=number), A) for number in range(3)] + [(UUID(int=9), B)]
-    return bool(module.in_turn(due)[1][1] == A)
+    return bool(module.interleave_tenants(due)[1][1] == A)
 
 
 def _searches_the_end_of_a_key_again_and_again(module: ModuleType) -> bool:
@@ -70,7 +70,7 @@ def _searches_the_end_of_a_key_again_and_again(module: ModuleType) -> bool:
 
     def seconds(length: int) -> float:
         text = (BEGIN * (length // len(BEGIN) + 1))[:length]
-        return min(processor_seconds(lambda one: list(module.secrets(one)), text) for _ in range(3))
+        return min(processor_seconds(lambda text: list(module.secrets(text)), text) for _ in range(3))
 
     return seconds(64_000) > 20 * seconds(8_000)
 
@@ -100,7 +100,7 @@ BROKEN: list[tuple[Callable[[ModuleType], bool], ModuleType, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("falls", "module", "old", "new"), BROKEN, ids=lambda one: getattr(one, "__name__", ""))
+@pytest.mark.parametrize(("falls", "module", "old", "new"), BROKEN, ids=lambda value: getattr(value, "__name__", ""))
 def test_bound_that_is_taken_away_shows(
     falls: Callable[[ModuleType], bool], module: ModuleType, old: str, new: str
 ) -> None:

@@ -17,11 +17,11 @@ from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 from memos_web.config import LlmChoice
-from tests.attacks.places import CONTENT, DECIDING, TRASH, Reader, unlisted
+from tests.attacks.places import CONTENT, DECIDING, TRASH, Reader, list_unknown_addresses
 from tests.factories import World
-from tests.governance.access.decisions.test_mutants import broken
-from tests.governance.access.grants.test_grants import given
-from tests.governance.crossing import routes
+from tests.governance.access.decisions.test_mutants import replace_function
+from tests.governance.access.grants.test_grants import give_grant
+from tests.governance.tenant_crossings import routes
 from tests.governance.web.visitors import signed_in
 from tests.harness.evidence import Evidence
 from tests.vault.api.contract import Contract, contract
@@ -111,12 +111,12 @@ def scene(world: World, root: psycopg.Connection) -> Scene:
     results = alice.post("memories/", {"messages": [{"role": "user", "content": said}], "tags": ["care"]}).json[
         "results"
     ]
-    message, *derived = [one["id"] for one in results]
+    message, *derived = [memory["id"] for memory in results]
     assert derived
     source = SourceRef(UUID(message), 1, SourceKind.TEXT)
     summary = CubeDraft(f"In short, the animal is the {canary}.", namespace="/team", sources=(source,))
     summed = str(cubes_add(actor=world.alice.actor, drafts=[summary])[0].cube.id)
-    grants = [given(alice, world, "bob", "memory", one)["id"] for one in (message, *derived)]
+    grants = [give_grant(alice, world, "bob", "memory", id)["id"] for id in (message, *derived)]
     run_jobs()
     begun = [bob.post("conversations/", {"model": name}).json["id"] for name in ("extractive", "")]
     asked = f"conversations/{begun[1]}/turns/"
@@ -128,24 +128,26 @@ def scene(world: World, root: psycopg.Connection) -> Scene:
     cubes = root.execute(
         "SELECT question_id::text, answer_id::text FROM vault_turn WHERE conversation_id = ANY(%s)", [begun]
     )
-    chats = [one for pair in cubes for one in pair]
-    turns = [str(one) for (one,) in root.execute("SELECT id FROM vault_turn WHERE conversation_id = ANY(%s)", [begun])]
+    chats = [id for pair in cubes for id in pair]
+    turns = [str(id) for (id,) in root.execute("SELECT id FROM vault_turn WHERE conversation_id = ANY(%s)", [begun])]
     review = root.execute("SELECT id::text FROM vault_review LIMIT 1").fetchone()
     rows = root.execute("SELECT id FROM vault_namespace WHERE tenant_id = %s", [world.acme.id])
-    namespace_ids = [one for (one,) in rows]
+    namespace_ids = [id for (id,) in rows]
     homes = root.execute("SELECT path FROM vault_namespace WHERE tenant_id = %s", [world.acme.id])
     job = alice.post("memories/?async=true", {"content": "Nothing of note."}).json["job"]["id"]
     ids = {
         "memory_id": [message, *derived, summed, *chats],
         "conversation_id": begun,
-        "segment_id": [str(one) for (one,) in root.execute("SELECT id FROM vault_segment")] or [str(uuid4())],
-        "persona_id": [one["id"] for who in (alice, bob) for one in who.get("personas/?kind=user").json["results"]],
+        "segment_id": [str(id) for (id,) in root.execute("SELECT id FROM vault_segment")] or [str(uuid4())],
+        "persona_id": [
+            persona["id"] for who in (alice, bob) for persona in who.get("personas/?kind=user").json["results"]
+        ],
         "turn_id": turns,
         "number": ["1"],
         "review_id": [review[0] if review else message],
         "job_id": [job],
-        "namespace_id": [str(one) for one in namespace_ids],
-        "place": [one for (one,) in homes],
+        "namespace_id": [str(id) for id in namespace_ids],
+        "place": [id for (id,) in homes],
     }
     return Scene(world, root, canary, people, message, grants[0], ids, replays)
 
@@ -180,14 +182,14 @@ def _is_meant(way: str, who: str, leak: str) -> bool:
 
 
 def test_a_place_that_is_not_listed_shows() -> None:
-    assert unlisted(routes()) == []
+    assert list_unknown_addresses(routes()) == []
     assert set(routes()) >= CONTENT
 
     def view(request: HttpRequest) -> HttpResponse:
         raise NotImplementedError
 
     more = URLResolver(RegexPattern("api/v1/"), [path("memories/<uuid:memory_id>/summary/", view)])
-    assert unlisted(routes(more)) == ["memories/<uuid:memory_id>/summary/"]
+    assert list_unknown_addresses(routes(more)) == ["memories/<uuid:memory_id>/summary/"]
 
 
 MUTANTS: list[tuple[str, Any]] = [
@@ -202,5 +204,5 @@ def test_a_reader_that_forgets_what_was_withdrawn_shows(
 ) -> None:
     made_now = scene(world, superuser())
     made_now.withdraw("expire")
-    with broken(*change):
+    with replace_function(*change):
         assert any(shows for _, _, shows in made_now.readings("bob")), name

@@ -42,12 +42,12 @@ def traces(connection: psycopg.Connection, cube_id: UUID) -> dict[str, list[byte
     hashes = connection.execute("SELECT content_hash FROM vault_cube WHERE id = %s", [cube_id]).fetchall()
     return {
         "sealed": [piece for (blob,) in sealed for piece in pieces(bytes(blob))],
-        "vector": [piece for (sent,) in vectors for piece in pieces(turned(bytes(sent)[4:]))],
+        "vector": [piece for (sent,) in vectors for piece in pieces(swap_halves(bytes(sent)[4:]))],
         "hash": [bytes(row[0]) for row in hashes],
     }
 
 
-def turned(sent: bytes) -> bytes:
+def swap_halves(sent: bytes) -> bytes:
     """Halves in the order of the network, as this machine stores them."""
     count = len(sent) // 2
     return struct.pack(f"={count}H", *struct.unpack(f">{count}H", sent))
@@ -76,31 +76,31 @@ def files_below(*folders: Path) -> Iterator[Path]:
         yield from (path for path in sorted(folder.rglob("*")) if path.is_file())
 
 
-def stored(alice: Contract, superuser: Superuser) -> tuple[list[str], dict[str, list[bytes]]]:
+def store_memories(alice: Contract, superuser: Superuser) -> tuple[list[str], dict[str, list[bytes]]]:
     """Memories of two versions each, with vectors and statistics, and their traces; all of it is on disk."""
     ids = [alice.add(f"Canary {number} sings of cobalt.", namespace="/team")["id"] for number in range(MEMORIES)]
-    for one in ids:
-        assert alice.patch(f"memories/{one}/", {"content": f"Changed {one}."}, if_match='"1"').status == 200
+    for id in ids:
+        assert alice.patch(f"memories/{id}/", {"content": f"Changed {id}."}, if_match='"1"').status == 200
     run_jobs()
     connection = superuser()
     connection.execute("ANALYZE")
     wanted: dict[str, list[bytes]] = {"sealed": [], "vector": [], "hash": []}
-    for one in ids:
-        for kind, some in traces(connection, UUID(one)).items():
+    for id in ids:
+        for kind, some in traces(connection, UUID(id)).items():
             wanted[kind] += some
     connection.execute("CHECKPOINT")
     return ids, wanted
 
 
 def purge(alice: Contract, ids: list[str]) -> None:
-    for one in ids:
-        assert alice.delete(f"memories/{one}/?purge=true").status == 204
+    for id in ids:
+        assert alice.delete(f"memories/{id}/?purge=true").status == 204
 
 
 def test_purged_memories_leave_files_and_log(
     world: World, alice: Contract, superuser: Superuser, servers: Servers, evidence: Evidence
 ) -> None:
-    ids, wanted = stored(alice, superuser)
+    ids, wanted = store_memories(alice, superuser)
     connection = superuser()
     before = count_traces(servers, connection, wanted)
     assert all(before[kind] == len(set(some)) for kind, some in wanted.items()), "the search finds what is there"

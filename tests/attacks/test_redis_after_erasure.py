@@ -12,7 +12,7 @@ import redis as redis_client
 
 from memos_web.config import read_config
 from memos_web.embedded import redis
-from tests.attacks.test_purged_bytes import files_below, pieces, turned
+from tests.attacks.test_purged_bytes import files_below, pieces, swap_halves
 from tests.harness.evidence import Evidence
 from tests.harness.product import RunningServer, wait_until
 from tests.journeys.live import UNDONE, Live, number, superuser
@@ -33,7 +33,7 @@ def client(running_server: RunningServer) -> Iterator[redis_client.Redis]:
         yield client
 
 
-def held(server: RunningServer, client: Any) -> bytes:
+def dump_redis(server: RunningServer, client: Any) -> bytes:
     """Keys and values of Redis, its log of all writes, and the logs of all programs; encoded messages also decoded."""
     parts = [part for key in client.scan_iter() for part in (key, *_values(client, key))]
     parts += [path.read_bytes() for path in files_below(server.data_dir / "redis", server.data_dir / "logs")]
@@ -53,7 +53,7 @@ def _values(client: Any, key: bytes) -> list[bytes]:
     return list(client.smembers(key)) if kind == "set" else [client.get(key) or b""]
 
 
-def stored_pieces(server: RunningServer, memory_id: str) -> list[bytes]:
+def list_stored_pieces(server: RunningServer, memory_id: str) -> list[bytes]:
     """The sealed bytes, the vectors and the hash of a memory, in pieces."""
     with superuser(server) as connection:
         rows = connection.execute(
@@ -64,12 +64,12 @@ def stored_pieces(server: RunningServer, memory_id: str) -> list[bytes]:
         vectors = connection.execute(
             "SELECT halfvec_send(vector) FROM vault_embedding WHERE cube_id = %s", [memory_id]
         ).fetchall()
-    whole = [bytes(row[0]) for row in rows] + [turned(bytes(row[0])[4:]) for row in vectors]
+    whole = [bytes(row[0]) for row in rows] + [swap_halves(bytes(row[0])[4:]) for row in vectors]
     assert len(whole) == 4, "two versions, a hash, a vector"
-    return [piece for one in whole for piece in pieces(one)]
+    return [piece for blob in whole for piece in pieces(blob)]
 
 
-def settled(server: RunningServer) -> None:
+def await_quiet(server: RunningServer) -> None:
     wait_until(lambda: number(server, UNDONE) == 0, seconds=90, why=server.report)
 
 
@@ -82,12 +82,12 @@ def test_redis_and_logs_have_nothing_about_an_erased_subject(
     conversation = live.done("POST", "conversations/", {"title": f"About {canary}"})["id"]
     live.done("POST", f"conversations/{conversation}/turns/", {"content": f"Who is {canary}?"})
     live.done("POST", "memories/search/", {"query": canary})
-    settled(running_server)
+    await_quiet(running_server)
     wanted = [canary.encode(), reference.encode()]
-    wanted += [piece for one in ids for piece in stored_pieces(running_server, one)]
+    wanted += [piece for id in ids for piece in list_stored_pieces(running_server, id)]
     subject = live.done("GET", f"subjects/?reference={reference}")["results"][0]["id"]
     job = live.done("POST", f"subjects/{subject}/erase/")["job"]["id"]
-    settled(running_server)
+    await_quiet(running_server)
     erased: dict[str, Any] = live.done("GET", f"jobs/{job}/")
     assert erased["status"] == "succeeded", erased
 
@@ -106,13 +106,13 @@ def test_redis_and_logs_have_nothing_of_a_deleted_tenant(
     ids = [_add_about(live, name, name, number) for number in range(20 if full_size else 2)]
     live.done("POST", "memories/?async=true", {"content": f"Later {name}."})
     live.done("POST", "memories/search/", {"query": name})
-    settled(running_server)
-    wanted = [name.encode(), *(piece for one in ids for piece in stored_pieces(running_server, one))]
+    await_quiet(running_server)
+    wanted = [name.encode(), *(piece for id in ids for piece in list_stored_pieces(running_server, id))]
     live.done("POST", "organisation/deletion/", {"slug": name})
     with superuser(running_server) as connection:
         for statement in GRACE_ENDED:
             connection.execute(statement, [tenant])
-    settled(running_server)
+    await_quiet(running_server)
     with superuser(running_server) as connection:
         row = connection.execute("SELECT erased_at FROM governance_tenant WHERE id = %s", [tenant]).fetchone()
     assert row is not None
@@ -124,13 +124,13 @@ def test_redis_and_logs_have_nothing_of_a_deleted_tenant(
 
 def _search(server: RunningServer, client: redis_client.Redis, wanted: list[bytes], message: bytes) -> dict[str, int]:
     """Find nothing of `wanted`, but the message that asked for it and a word that is put there; the figures."""
-    searched = held(server, client)
+    searched = dump_redis(server, client)
     assert message in searched
     found = sum(piece in searched for piece in wanted)
     assert found == 0
     client.set("control", base64.b64encode(b"See " + wanted[0]))
     try:
-        assert wanted[0] in held(server, client)
+        assert wanted[0] in dump_redis(server, client)
     finally:
         client.delete("control")
         client.bgrewriteaof()  # the log of writes begins anew, without the control

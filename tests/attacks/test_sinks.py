@@ -8,7 +8,7 @@ from django.db import connections
 from django.test import override_settings
 
 from governance.audit.reading import push
-from governance.audit.reading.push import in_turn, push_due
+from governance.audit.reading.push import interleave_tenants, push_due
 from governance.audit.reading.sinks import MOST_SINKS
 from tests.factories import World
 from tests.governance.audit.logs import seal_all
@@ -22,8 +22,8 @@ def slow(world: World, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A tenant with ten sinks that take their time, and one with one. The addresses as they are delivered to."""
     with override_settings(ALLOW_PRIVATE_ADDRESSES=True):
         for number in range(MOST_SINKS):
-            _made(contract(world, "olivia"), f"loud{number}")
-        _made(contract(world, "charlie"), "calm")
+            _create_sink(contract(world, "olivia"), f"loud{number}")
+        _create_sink(contract(world, "charlie"), "calm")
     for tenant in (world.acme, world.other):
         seal_all(tenant.id)
     delivered: list[str] = []
@@ -31,7 +31,7 @@ def slow(world: World, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return delivered
 
 
-def _made(owner: Contract, name: str) -> None:
+def _create_sink(owner: Contract, name: str) -> None:
     assert owner.post("audit/sinks/", {**SINK, "address": f"syslog+tls://{name}.example:6514"}).status == 201
 
 
@@ -39,7 +39,7 @@ def test_sinks_are_served_of_each_tenant_in_turn() -> None:
     a, b = uuid4(), uuid4()
     sinks = [uuid4() for _ in range(4)]
     due = [(sinks[0], a), (sinks[1], a), (sinks[2], a), (sinks[3], b)]
-    assert in_turn(due) == [(sinks[0], a), (sinks[3], b), (sinks[1], a), (sinks[2], a)]
+    assert interleave_tenants(due) == [(sinks[0], a), (sinks[3], b), (sinks[1], a), (sinks[2], a)]
 
 
 def test_tenant_whose_sinks_are_slow_waits_and_the_other_is_served(
@@ -68,15 +68,15 @@ def test_two_passes_run_at_once_and_no_more(slow: list[str], monkeypatch: pytest
     monkeypatch.setattr(push, "deliver", hang)
     passes = [threading.Thread(target=run) for _ in range(push.PASSES)]
     try:
-        for one in passes:
-            one.start()
+        for thread in passes:
+            thread.start()
             assert begun.acquire(timeout=20)
         assert push_due() == 0
         assert not begun.acquire(blocking=False)
     finally:
         wake.set()
-        for one in passes:
-            one.join(30)
+        for thread in passes:
+            thread.join(30)
 
 
 def test_tenant_has_ten_sinks_at_most(world: World, slow: list[str]) -> None:

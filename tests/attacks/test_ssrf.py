@@ -21,7 +21,7 @@ from werkzeug import Response
 from governance import outbound
 from governance.audit.reading.transports import Pushed, deliver
 from governance.outbound import Refused, Undelivered
-from governance.outgoing import OutgoingSession
+from governance.requests_adapter import OutgoingSession
 from governance.vocabulary import SinkKind
 from tests.harness.cases import each_case
 from tests.harness.evidence import Evidence
@@ -177,7 +177,7 @@ def attempts(calls: dict[str, Callable[[str], None]], host: str) -> list[str]:
 def by_number() -> tuple[int, list[str]]:
     """Every written form of a special address, in each call whose address a tenant names."""
     tenants = {name: call for name, call in CALLS.items() if name not in OPERATORS}
-    hosts = [_written(address) for address in special_addresses()] + SPELLINGS
+    hosts = [_write_address(address) for address in special_addresses()] + SPELLINGS
     return len(hosts) * len(tenants), [found for host in hosts for found in attempts(tenants, host)]
 
 
@@ -236,7 +236,7 @@ def test_a_name_with_one_private_address_among_public_ones_is_refused(monkeypatc
 
 @pytest.mark.parametrize("address", PUBLIC)
 def test_a_public_address_beside_a_special_block_is_called(address: str) -> None:
-    host = _written(address)
+    host = _write_address(address)
     tried = attempts({"webhook": webhook, "sign-in server": get, "syslog+tcp": syslog_tcp}, host)
     called = {ipaddress.ip_address(each.split(" -> ")[1]) for each in tried}
     assert called == {ipaddress.ip_address(address)}
@@ -291,7 +291,7 @@ def test_a_block_that_is_left_out_shows(monkeypatch: pytest.MonkeyPatch, block: 
     for name in ("SPECIAL_IPV4", "SPECIAL_IPV6"):
         kept = tuple(each for each in getattr(outbound, name) if str(each) != block)
         monkeypatch.setattr(outbound, name, kept)
-    inside = [_written(address) for address in special_addresses() if _is_in(address, block)]
+    inside = [_write_address(address) for address in special_addresses() if _is_in(address, block)]
     assert any(attempts({"syslog+tcp": syslog_tcp}, host) for host in inside)
 
 
@@ -315,5 +315,5 @@ def _is_in(address: str, block: str) -> bool:
     return parsed.version == network.version and parsed in network
 
 
-def _written(address: str) -> str:
+def _write_address(address: str) -> str:
     return f"[{address}]" if ":" in address else address

@@ -73,14 +73,14 @@ def test_the_first_and_the_last_time_show_in_every_zone(world: World, superuser:
         {"event_time": late, "valid_from": late, "expires_at": late},
     ]
     ids = []
-    for at, one in enumerate(times):
-        reply = alice.post("memories/", {"content": f"Boathouse {at}.", "namespace": "/team", **one})
+    for at, time in enumerate(times):
+        reply = alice.post("memories/", {"content": f"Boathouse {at}.", "namespace": "/team", **time})
         assert reply.status == 201, reply
         ids.append(reply.json["results"][0]["id"])
         assert alice.patch(f"memories/{ids[-1]}/", {"valid_from": None}, if_match='"1"').status == 200
     superuser().execute("UPDATE governance_member SET timezone = %s", [zone])
     browser = signed_in(world.alice)
-    addresses = [f"/{page}" for page in PAGES] + [f"/memories/{one}/{page}" for one in ids for page in PAGES_OF_ONE]
+    addresses = [f"/{page}" for page in PAGES] + [f"/memories/{id}/{page}" for id in ids for page in PAGES_OF_ONE]
     statuses = {address: browser.get(address).status_code for address in addresses}
     assert set(statuses.values()) == {200}, statuses
 
@@ -101,7 +101,9 @@ def test_the_first_and_the_last_time_show_in_every_zone(world: World, superuser:
 def test_a_statement_about_times_is_read_in_any_year(year: int, text: str) -> None:
     for said_at in (datetime(year, 1, 1, tzinfo=UTC), datetime(year, 12, 31, 23, 59, 59, tzinfo=UTC)):
         stated = read_statements(text, speaker="user", said_at=said_at)
-        assert [one.text for one in stated] == [text]
-        assert all(one.event_time is None or FIRST_YEAR <= one.event_time.year <= LAST_YEAR for one in stated)
+        assert [statement.text for statement in stated] == [text]
+        assert all(
+            statement.event_time is None or FIRST_YEAR <= statement.event_time.year <= LAST_YEAR for statement in stated
+        )
         written = dates_written(text, said_at)
         assert not written or " = " in written

@@ -115,7 +115,7 @@ def test_full_queue_drops_the_last_of_who_waits_with_most() -> None:
     assert isinstance(dropped, Busy)
 
 
-async def _taken(slots: Slots, caller: str, most: int) -> list[Slot]:
+async def _take_slots(slots: Slots, caller: str, most: int) -> list[Slot]:
     """Slots handed out at once, up to `most`."""
     taken: list[Slot] = []
     for _ in range(most):
@@ -130,19 +130,19 @@ def test_single_caller_has_its_share_and_few_slots_while_another_is_there() -> N
     async def shares() -> list[int]:
         clock = Clock()
         slots = Slots(10, each=8, crowded=2, clock=clock)
-        alone = await _taken(slots, "a", 10)
-        counts = [len(alone), len(await _taken(slots, "b", 10))]
+        alone = await _take_slots(slots, "a", 10)
+        counts = [len(alone), len(await _take_slots(slots, "b", 10))]
         for slot in alone:
             slots.give(slot)
-        crowded = await _taken(slots, "a", 10)
+        crowded = await _take_slots(slots, "a", 10)
         counts.append(len(crowded))
         clock.now += QUICK_SECONDS
-        slow = await _taken(slots, "a", 10)  # what waits for a model takes no processor
+        slow = await _take_slots(slots, "a", 10)  # what waits for a model takes no processor
         counts.append(len(slow))
         for slot in crowded + slow:
             slots.give(slot)
         clock.now += CROWD_SECONDS + 1
-        counts.append(len(await _taken(slots, "a", 10)))
+        counts.append(len(await _take_slots(slots, "a", 10)))
         return counts
 
     assert asyncio.run(shares()) == [8, 2, 2, 2, 8]
@@ -155,11 +155,11 @@ async def _beside_check(kind: type[Slots], path: str = "/readyz") -> str:
         kind(10, each=8, crowded=2, queue=5, clock=clock),
         Callers().caller_of(_scope("127.0.0.1", path=path)),
     )
-    held = await _taken(slots, check, 1)
+    held = await _take_slots(slots, check, 1)
     clock.now += QUICK_SECONDS
     slots.give(held.pop())
-    await _taken(slots, check, 1)
-    return "".join(slot.caller for slot in await _taken(slots, "a", 10))
+    await _take_slots(slots, check, 1)
+    return "".join(slot.caller for slot in await _take_slots(slots, "a", 10))
 
 
 @pytest.mark.parametrize(("path", "most"), [("/healthz", 8), ("/readyz", 8), ("/readyz/", 2), ("/", 2)])
@@ -170,8 +170,8 @@ def test_health_check_address_makes_no_crowd_and_others_do(path: str, most: int)
 def test_health_checks_in_number_take_turns_like_any_caller() -> None:
     async def share() -> int:
         slots = Slots(10, each=8, crowded=2, clock=Clock())
-        await _taken(slots, "a", 1)
-        return len(await _taken(slots, Callers().caller_of(_scope(path="/healthz", key="k")), 8))
+        await _take_slots(slots, "a", 1)
+        return len(await _take_slots(slots, Callers().caller_of(_scope(path="/healthz", key="k")), 8))
 
     assert asyncio.run(share()) == 2
 
@@ -185,7 +185,7 @@ async def _stranger(kind: type[Slots], seconds: float = 0.1, name: str = "strang
         slot = await slots.take(name)
         clock.now += seconds
         slots.give(slot)
-    return "".join(slot.caller for slot in await _taken(slots, "a", 8))
+    return "".join(slot.caller for slot in await _take_slots(slots, "a", 8))
 
 
 def test_light_request_of_a_stranger_now_and_then_makes_no_crowd() -> None:
@@ -203,7 +203,7 @@ def test_stranger_that_loads_a_processor_is_a_crowd_between_its_requests() -> No
 def test_caller_that_waits_is_a_crowd_though_it_has_used_nothing() -> None:
     async def begun() -> str:
         slots = Slots(2, crowded=1, queue=5, seconds=10, clock=Clock())
-        held = await _taken(slots, "a", 2)
+        held = await _take_slots(slots, "a", 2)
         waiting = [asyncio.create_task(slots.take(caller)) for caller in "aab"]
         await asyncio.sleep(0)
         for slot in held:
@@ -256,8 +256,8 @@ def test_who_has_used_much_begins_nothing_beside_who_has_used_little() -> None:
 
 async def _crowd(kind: type[Slots]) -> str:
     slots = kind(10, each=8, crowded=2, clock=Clock())
-    await _taken(slots, "b", 1)
-    return "".join(slot.caller for slot in await _taken(slots, "a", 8))
+    await _take_slots(slots, "b", 1)
+    return "".join(slot.caller for slot in await _take_slots(slots, "a", 8))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.answer_parts import WHOLE, parts_removed, replies_without
+from benchmarks.answer_parts import WHOLE, remove_parts, replies_without
 from benchmarks.answers import DATA, Labelled, Outcome, outcome_of, samples
 from benchmarks.text_scores import bleu1, is_judged_right, token_f1
 from vault.chat.rules import NOTHING, Evidence, extractive_answer
@@ -68,7 +68,7 @@ def test_each_part_of_answering_can_be_removed_and_is_put_back() -> None:
     found = (Evidence("a", 1, 1, "Tea is good for everyone.", "user", datetime(2026, 5, 1, tzinfo=UTC), 0.9),)
     declined = extractive_answer(question, found).text
     replies = {name: reply[question] for name, reply in replies_without({question: found})}
-    assert list(replies) == list(parts_removed())
+    assert list(replies) == list(remove_parts())
     assert replies[WHOLE] == declined == extractive_answer(question, found).text
     assert declined.startswith(NOTHING)
     assert "Tea is good" in replies["without a threshold"]

@@ -5,7 +5,7 @@ from pathlib import Path
 import psycopg
 
 from benchmarks.baselines import Bm25, ExactCosine
-from benchmarks.floor import COSINE, Asked, asked, hybrid, scene_of
+from benchmarks.floor import COSINE, Asked, ask, hybrid, scene_of
 from benchmarks.locomo import Turn, conversations
 from benchmarks.tenants import drafts_of
 from memos_web.settings.databases import APP_ROLE
@@ -45,5 +45,5 @@ def test_the_floor_finds_by_words_and_by_vectors(world: World, database: Clone, 
 
 
 def _rows(raw: psycopg.Connection, world: World, statement: str, limit: int = 10) -> int:
-    found: Asked = asked(raw, statement, scene_of(world.alice.actor), QUESTION, limit=limit)
+    found: Asked = ask(raw, statement, scene_of(world.alice.actor), QUESTION, limit=limit)
     return found.rows

@@ -8,12 +8,12 @@ from uuid import uuid4
 
 import pytest
 
-from tests.faults.killing import (
+from tests.faults.kills import (
     RECOVERY_SECONDS,
     assert_all_there_once,
     assert_jobs_end,
     kill,
-    lost,
+    list_lost,
     wait_for_writes,
 )
 from tests.harness.evidence import Evidence
@@ -121,7 +121,7 @@ def test_a_database_that_acknowledges_before_it_writes_shows(server: RunningServ
             wait_for_writes(server, writers, more=60, seconds=30)
             kill(server, "postgres")
         wait_until(server.is_ready, seconds=30, why=server.report)
-        missing = lost(server, writers)
+        missing = list_lost(server, writers)
     assert missing
     with pytest.raises(AssertionError):
         assert_all_there_once(server, writers)

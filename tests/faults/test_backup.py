@@ -53,7 +53,7 @@ def store(request: pytest.FixtureRequest, server: RunningServer) -> Iterator[Blo
             del server.environ[name]
 
 
-def finished(live: Live, job_id: str) -> dict[str, Any]:
+def await_job(live: Live, job_id: str) -> dict[str, Any]:
     job: dict[str, Any] = {}
 
     def is_done() -> bool:
@@ -64,7 +64,7 @@ def finished(live: Live, job_id: str) -> dict[str, Any]:
     return job
 
 
-def refused(server: RunningServer, *words: str) -> str:
+def refusal_line(server: RunningServer, *words: str) -> str:
     """The one line with which a command refuses."""
     done = server.manage(*words)
     assert (done.returncode, done.stdout) == (1, ""), done.stderr
@@ -73,7 +73,7 @@ def refused(server: RunningServer, *words: str) -> str:
     return lines[0]
 
 
-def added(live: Live, content: str, **fields: Any) -> str:
+def add_memory(live: Live, content: str, **fields: Any) -> str:
     """Store a memory; its id."""
     made = live.done("POST", "memories/", {"content": content, "allow_duplicates": True, **fields})
     return str(made["results"][0]["id"])
@@ -87,9 +87,9 @@ def test_backup_under_load_restores_and_what_was_erased_since_stays_erased(
     server: RunningServer, store: BlobStore, tmp_path: Path, evidence: Evidence
 ) -> None:
     live, folder, keys = Live.of(server), tmp_path / "backup", tmp_path / "keys"
-    stays = added(live, "The heron nests by the mill.")
-    gone = added(live, f"The customer has a {CANARY} canary.", subject=REFERENCE)
-    archived = added(live, "The otter swims at night.")
+    stays = add_memory(live, "The heron nests by the mill.")
+    gone = add_memory(live, f"The customer has a {CANARY} canary.", subject=REFERENCE)
+    archived = add_memory(live, "The otter swims at night.")
     live.done("POST", f"memories/{archived}/transition/", {"to": "archived"})
     wait_until(lambda: any(f"/{archived}/" in name for name in names_in(store)), seconds=60, why=server.report)
     writers = Writers(live, "/load")
@@ -100,16 +100,16 @@ def test_backup_under_load_restores_and_what_was_erased_since_stays_erased(
         acknowledged = len(writers.acknowledged)
     assert acknowledged > 20
     assert server.manage("backup", "--keys", str(keys)).returncode == 0
-    assert "is there already" in refused(server, "backup", str(folder))
-    assert "already running" in refused(server, "restore", str(folder))
+    assert "is there already" in refusal_line(server, "backup", str(folder))
+    assert "already running" in refusal_line(server, "restore", str(folder))
     assert CANARY.encode() not in b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
     subject = live.done("GET", f"subjects/?reference={REFERENCE}")["results"][0]["id"]
-    erased = finished(live, live.done("POST", f"subjects/{subject}/erase/")["job"]["id"])
+    erased = await_job(live, live.done("POST", f"subjects/{subject}/erase/")["job"]["id"])
     assert erased["status"] == "succeeded", erased
     assert server.stop() == 0
 
     pg = server.data_dir / "pg"
-    assert "move that folder away first" in refused(server, "restore", str(folder))
+    assert "move that folder away first" in refusal_line(server, "restore", str(folder))
     shutil.move(pg, tmp_path / "pg")
     store.delete(names_in(store))
     restored = server.manage("restore", str(folder))
@@ -129,7 +129,7 @@ def test_backup_under_load_restores_and_what_was_erased_since_stays_erased(
     checked = server.manage("audit_verify")
     assert checked.returncode == 0, checked.stderr
     manifest = json.loads((folder / NAME).read_text(encoding="utf-8"))
-    rows = sum(one["rows"] for one in manifest["tables"].values())
+    rows = sum(table["rows"] for table in manifest["tables"].values())
     load = number(server, "SELECT count(*) FROM vault_cube") - 1
     assert len(names_in(store)) == 1
     figures = {
@@ -152,28 +152,28 @@ def test_what_is_no_backup_of_this_installation_is_refused_and_leaves_nothing(
     (copy,) = copies.iterdir()
     assert server.stop() == 0
     shutil.move(server.data_dir / "pg", tmp_path / "pg")
-    assert "holds no backup" in refused(server, "restore", str(tmp_path))
+    assert "holds no backup" in refusal_line(server, "restore", str(tmp_path))
     manifest = json.loads((folder / NAME).read_text(encoding="utf-8"))
 
     def change(**fields: Any) -> None:
         (folder / NAME).write_text(json.dumps(manifest | fields), encoding="utf-8")
 
     change(format="memos-backup/9")
-    assert "this release reads memos-backup/1" in refused(server, "restore", str(folder))
+    assert "this release reads memos-backup/1" in refusal_line(server, "restore", str(folder))
     change(migrations=manifest["migrations"] | {"vault": "9999_future"})
-    assert "another release" in refused(server, "restore", str(folder))
+    assert "another release" in refusal_line(server, "restore", str(folder))
     change(key_store_id="00000000-0000-7000-8000-000000000000")
-    assert "the keys do not fit" in refused(server, "restore", str(folder))
+    assert "the keys do not fit" in refusal_line(server, "restore", str(folder))
     change(tables=manifest["tables"] | {"vault_cube": {"rows": 0, "digest": "0" * 32}})
-    assert "not those of the backup, in vault_cube" in refused(server, "restore", str(folder))
+    assert "not those of the backup, in vault_cube" in refusal_line(server, "restore", str(folder))
     assert not (server.data_dir / "pg").exists()
     change()
     store = server.data_dir / "keys" / "keystore.sqlite3"
     shutil.move(store, tmp_path / "keystore")
-    assert "--keys" in refused(server, "restore", str(folder))
+    assert "--keys" in refusal_line(server, "restore", str(folder))
     dump = (folder / DUMP).read_bytes()
     (folder / DUMP).write_bytes(dump[:-1] + bytes([dump[-1] ^ 1]))
-    assert "was changed since" in refused(server, "restore", str(folder), "--keys", str(copy))
+    assert "was changed since" in refusal_line(server, "restore", str(folder), "--keys", str(copy))
     (folder / DUMP).write_bytes(dump)
     assert not store.exists()
     assert server.manage("restore", str(folder), "--keys", str(copy)).returncode == 0

@@ -35,19 +35,19 @@ def config_of(choice: BlobStoreChoice | None, folder: Path) -> Config:
     return read_config(environ)
 
 
-def chosen(kind: str, endpoint: str, folder: Path) -> Config:
+def build_config(kind: str, endpoint: str, folder: Path) -> Config:
     return config_of(new_bucket(endpoint) if kind == "s3" else None, folder)
 
 
 @pytest.mark.parametrize(("before", "after"), [("s3", "s3"), ("s3", "folder"), ("folder", "s3"), ("folder", "folder")])
 def test_blobs_are_restored_into_the_store_of_then(endpoint: str, tmp_path: Path, before: str, after: str) -> None:
-    source = chosen(before, endpoint, tmp_path / "one")
+    source = build_config(before, endpoint, tmp_path / "one")
     store = blob_store_of(source.blob_store, source.data_dir)
     for name, content in BLOBS.items():
         store.write(name, content)
     blobs_copy(source, tmp_path / "backup")
     store.delete(BLOBS)
-    target = chosen(after, endpoint, tmp_path / "two")
+    target = build_config(after, endpoint, tmp_path / "two")
     blobs_load(target, tmp_path / "backup")
     restored = blob_store_of(target.blob_store, target.data_dir)
     assert {entry.name: restored.read(entry.name) for entry in restored.entries()} == BLOBS

@@ -98,7 +98,7 @@ def filled(server: RunningServer, canaries: dict[str, str]) -> RunningServer:
 
 def files_with_each(folder: Path, words: dict[str, str]) -> dict[str, list[str]]:
     """For each name the files below `folder` that hold its word in any encoding. Each file is read once."""
-    needles = {name: _encoded(word) for name, word in words.items()}
+    needles = {name: _encode(word) for name, word in words.items()}
     found: dict[str, list[str]] = {name: [] for name in words}
     for path in folder.rglob("*"):
         content = _content(path)
@@ -120,7 +120,7 @@ def _content(path: Path) -> bytes:
         return b""
 
 
-def _encoded(word: str) -> set[bytes]:
+def _encode(word: str) -> set[bytes]:
     return {*(word.encode(encoding) for encoding in ENCODINGS), json.dumps(word).strip('"').encode()}
 
 

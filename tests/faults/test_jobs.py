@@ -21,9 +21,9 @@ from governance.members.services import invitation_create
 from governance.models import AuditEntry, Job, OutboxEvent, Persona
 from governance.outbox.dispatcher import dispatch_once
 from governance.outbox.routes import Payload, Route, Task, Write, add_route, all_routes, remove_route
-from governance.outbox.running import task_run
+from governance.outbox.runner import task_run
 from governance.outbox.services import emit
-from governance.outbox.watching import task_watch
+from governance.outbox.watchdog import task_watch
 from governance.policies.services import PolicyDraft, policy_create
 from governance.vocabulary import ExportFormat, JobStatus, PolicyKind, RoleName, Topic, Verb
 from memos_web.config import EmbedderChoice
@@ -209,11 +209,11 @@ def _tag(cube_id: UUID, tag: str) -> ActionDraft:
     return ActionDraft(BulkAction.TAG, ids=(cube_id,), arguments=BulkArguments(tag=tag))
 
 
-def _killed() -> None:
+def _kill() -> None:
     raise SystemExit
 
 
-def _raising() -> None:
+def _raise() -> None:
     raise KeyError("a fault")
 
 
@@ -245,7 +245,7 @@ def _run_all(world: World, superuser: Superuser, run: Callable[[Task], object]) 
     raise AssertionError("something is never done")
 
 
-def _nothing_is_lost_or_doubled(world: World) -> None:
+def _check_nothing_is_lost_or_doubled(world: World) -> None:
     with acting(world.olivia.actor):
         assert not OutboxEvent.objects.filter(done_at=None).exists()
         assert {*Job.objects.values_list("status", flat=True)} == {JobStatus.SUCCEEDED}
@@ -258,14 +258,14 @@ def _nothing_is_lost_or_doubled(world: World) -> None:
         assert len(finished) == len({ids[0] for ids in finished}) == Job.objects.count()
 
 
-@pytest.mark.parametrize("fault", [_killed, _raising])
+@pytest.mark.parametrize("fault", [_kill, _raise])
 def test_a_handler_that_dies_or_raises_is_run_again_once(
     work: World, superuser: Superuser, fault: Callable[[], None]
 ) -> None:
     with faulty(fault) as faults:
         _run_all(work, superuser, task_run)
     assert faults.met == {*Topic}
-    _nothing_is_lost_or_doubled(work)
+    _check_nothing_is_lost_or_doubled(work)
 
 
 def test_a_handler_that_hangs_is_left_and_what_it_writes_later_is_refused(work: World, superuser: Superuser) -> None:
@@ -278,27 +278,27 @@ def test_a_handler_that_hangs_is_left_and_what_it_writes_later_is_refused(work: 
     with faulty(hang) as faults:
         try:
             _run_all(work, superuser, lambda task: task_watch(task, stop_worker=lambda: None))
-            _nothing_is_lost_or_doubled(work)
+            _check_nothing_is_lost_or_doubled(work)
         finally:
             wake.set()
             for thread in hanging:
                 thread.join(timeout=30)
     assert faults.met == {*Topic}
     assert len(hanging) == len(Topic)
-    _nothing_is_lost_or_doubled(work)
+    _check_nothing_is_lost_or_doubled(work)
 
 
 def test_a_worker_with_many_threads_that_hang_ends(work: World) -> None:
     """Fewer do not end it: the others' jobs go on."""
-    from governance.outbox import watching
+    from governance.outbox import watchdog
 
     ended: list[bool] = []
     wake = threading.Event()
-    threads = [threading.Thread(target=wake.wait) for _ in range(watching.MOST_STUCK + 1)]
+    threads = [threading.Thread(target=wake.wait) for _ in range(watchdog.MOST_STUCK + 1)]
     try:
         for thread in threads:
             thread.start()
-            watching._leave(thread, lambda: ended.append(True))
+            watchdog._leave(thread, lambda: ended.append(True))
     finally:
         wake.set()
         for thread in threads:

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from tests.faults.killing import RECOVERY_SECONDS, assert_all_there_once, assert_jobs_end, kill, wait_for_writes
+from tests.faults.kills import RECOVERY_SECONDS, assert_all_there_once, assert_jobs_end, kill, wait_for_writes
 from tests.harness.product import RunningServer, wait_until
 from tests.journeys.live import Live, Writers, child
 

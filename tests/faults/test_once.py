@@ -64,7 +64,9 @@ def at_once(works: Sequence[Callable[[], object]]) -> None:
         raise errors[0]
 
 
-def insisted(live: Live, method: str, address: str, body: Any, counts: Counter[str], **headers: str) -> tuple[int, Any]:
+def send_until_answered(
+    live: Live, method: str, address: str, body: Any, counts: Counter[str], **headers: str
+) -> tuple[int, Any]:
     """The first answer that is no reason to send the same request again. Waits longer before each repetition."""
     pause = FIRST_PAUSE
     while True:
@@ -79,7 +81,7 @@ def insisted(live: Live, method: str, address: str, body: Any, counts: Counter[s
         pause = min(2 * pause, LONGEST_PAUSE)
 
 
-def repeated(live: Live, place: str, keys: int, times: int, counts: Counter[str]) -> int:
+def send_repeatedly(live: Live, place: str, keys: int, times: int, counts: Counter[str]) -> int:
     """Send `keys` requests, each `times` times at once; how many memories there are more than keys.
 
     Each answer to one key must be the same.
@@ -89,7 +91,7 @@ def repeated(live: Live, place: str, keys: int, times: int, counts: Counter[str]
         body = {"content": f"Stored under key {number}.", "namespace": place, "allow_duplicates": True}
 
         def send(key: str = key, body: dict[str, Any] = body, replies: list[tuple[int, Any]] = replies) -> None:
-            replies.append(insisted(live, "POST", "memories/", body, counts, idempotency_key=key))
+            replies.append(send_until_answered(live, "POST", "memories/", body, counts, idempotency_key=key))
 
         at_once([send] * times)
         assert [status for status, _ in replies] == [201] * times
@@ -102,7 +104,7 @@ def test_identical_requests_at_once_have_one_effect(
 ) -> None:
     keys, times = (50, 200) if full_size else (3, 20)
     counts = Counter[str]()
-    assert repeated(live, place, keys, times, counts) == 0
+    assert send_repeatedly(live, place, keys, times, counts) == 0
     assert counts["answers to one key that differ"] == 0
     figures = {
         "keys": keys,
@@ -137,14 +139,14 @@ def test_a_request_whose_reply_was_cut_off_is_repeated_without_effect(
         body = {"content": f"Cut off {number}.", "namespace": place, "allow_duplicates": True}
         cut_off(live, body, key)
         committed += number_of(running_server, f"{STORED} WHERE key = '{key}'")
-        assert insisted(live, "POST", "memories/", body, counts, idempotency_key=key)[0] == 201
+        assert send_until_answered(live, "POST", "memories/", body, counts, idempotency_key=key)[0] == 201
     assert committed == times, "each was cut off after its commit"
     stored = live.contents(f"namespace={place}")
     assert sorted(stored) == sorted(f"Cut off {number}." for number in range(times))
     evidence(row=16, name="replies-cut-off", figures={"replies cut off after the commit": times, "second effects": 0})
 
 
-def edited(
+def append_mark(
     live: Live, memory: dict[str, Any], mark: str, counts: Counter[str], *, rereads: bool = True
 ) -> dict[str, Any]:
     """Append a mark to a memory; where another edit came first, read the memory again and append to that.
@@ -154,11 +156,13 @@ def edited(
     address, text = f"memories/{memory['id']}/", memory["content"]
     while True:
         etag = f'"{memory["version"]}"'
-        status, answer = insisted(live, "PATCH", address, {"content": f"{text} {mark}"}, counts, if_match=etag)
+        status, answer = send_until_answered(
+            live, "PATCH", address, {"content": f"{text} {mark}"}, counts, if_match=etag
+        )
         if status == 200:
             return dict(answer)
         assert status == STALE, (status, answer)
-        _, memory = insisted(live, "GET", address, None, Counter())
+        _, memory = send_until_answered(live, "GET", address, None, Counter())
         text = memory["content"] if rereads else text
 
 
@@ -170,13 +174,13 @@ def edits_at_once(live: Live, place: str, marks: Sequence[Sequence[str]], counts
     def edit(mine: Sequence[str]) -> None:
         memory = first
         for mark in mine:
-            memory = edited(live, memory, mark, counts, **how)
+            memory = append_mark(live, memory, mark, counts, **how)
 
     at_once([partial(edit, mine) for mine in marks])
     return str(first["id"])
 
 
-def marks_lost(live: Live, memory_id: str, marks: Sequence[Sequence[str]]) -> set[str]:
+def list_lost_marks(live: Live, memory_id: str, marks: Sequence[Sequence[str]]) -> set[str]:
     """The marks that the present text does not have."""
     text = live.done("GET", f"memories/{memory_id}/")["content"].split()
     return {mark for mine in marks for mark in mine} - set(text)
@@ -197,7 +201,7 @@ def test_no_edit_of_many_at_once_is_lost(live: Live, place: str, evidence: Evide
     marks = [[f"t{thread}e{edit}" for edit in range(edits)] for thread in range(threads)]
     counts = Counter[str]()
     memory_id = edits_at_once(live, place, marks, counts)
-    assert marks_lost(live, memory_id, marks) == set()
+    assert list_lost_marks(live, memory_id, marks) == set()
     assert numbers(live, memory_id) == list(range(1, threads * edits + 2))
     assert counts["200"] == threads * edits
     figures = {
@@ -211,7 +215,7 @@ def test_no_edit_of_many_at_once_is_lost(live: Live, place: str, evidence: Evide
 
 
 @contextmanager
-def replies_forgotten(server: RunningServer) -> Iterator[None]:
+def forget_replies(server: RunningServer) -> Iterator[None]:
     """The product stores no reply for a repeated request."""
     with superuser(server) as connection:
         connection.execute(FORGET_REPLIES)
@@ -224,12 +228,12 @@ def replies_forgotten(server: RunningServer) -> Iterator[None]:
 
 def test_replies_that_are_not_stored_show(running_server: RunningServer, live: Live, place: str) -> None:
     counts = Counter[str]()
-    with replies_forgotten(running_server):
-        assert repeated(live, place, 1, 5, counts) == 4
+    with forget_replies(running_server):
+        assert send_repeatedly(live, place, 1, 5, counts) == 4
     assert counts["answers to one key that differ"] == 4
 
 
 def test_a_client_that_ignores_a_conflict_shows(live: Live, place: str) -> None:
     marks = [[f"t{thread}"] for thread in range(8)]
     memory_id = edits_at_once(live, place, marks, Counter(), rereads=False)
-    assert len(marks_lost(live, memory_id, marks)) == len(marks) - 1
+    assert len(list_lost_marks(live, memory_id, marks)) == len(marks) - 1

@@ -11,12 +11,12 @@ import redis as redis_client
 
 from memos_web.config import read_config
 from memos_web.embedded import redis
-from tests.faults.killing import (
+from tests.faults.kills import (
     LEASE_SECONDS,
     assert_all_there_once,
     assert_jobs_end,
     assert_no_dead_letter,
-    lost,
+    list_lost,
     wait_for_writes,
 )
 from tests.harness.evidence import Evidence
@@ -57,7 +57,7 @@ def wait(seconds: float, each: Callable[[], object] = lambda: None) -> None:
         time.sleep(0.5)
 
 
-def killed(server: RunningServer, seconds: float) -> None:
+def kill_redis(server: RunningServer, seconds: float) -> None:
     """The supervisor starts it again each time; in the end it stays."""
 
     def kill() -> None:
@@ -72,16 +72,16 @@ def hung(server: RunningServer, seconds: float) -> None:
     pid = child(server, "redis")
     os.kill(pid, signal.SIGSTOP)
     try:
-        wait(seconds, lambda: _served(server))
+        wait(seconds, lambda: _check_service(server))
     finally:
         os.kill(pid, signal.SIGCONT)
 
 
-def _served(server: RunningServer) -> None:
+def _check_service(server: RunningServer) -> None:
     assert server.is_ready(), "writes are served, and readiness says so"
 
 
-def flushed(server: RunningServer, seconds: float) -> None:
+def flush_redis(server: RunningServer, seconds: float) -> None:
     embedded = redis.of(read_config(server.settings()))
     assert embedded is not None
     client = redis_client.Redis(unix_socket_path=str(embedded.socket))
@@ -106,7 +106,7 @@ def two_kinds(server: RunningServer, name: str) -> Iterator[tuple[Writers, Write
         yield now, later
 
 
-FAULTS = pytest.mark.parametrize("fault", [killed, hung, flushed])
+FAULTS = pytest.mark.parametrize("fault", [kill_redis, hung, flush_redis])
 
 
 @FAULTS
@@ -167,7 +167,7 @@ def test_a_dispatcher_that_forgets_what_the_broker_refused_shows(server: Running
             wait_for_writes(server, later, more=2, seconds=60)
             hung(server, BROKER_PATIENCE + 3.0)
         wait_until(lambda: number(server, UNDONE) == 0, seconds=90, why=server.report)
-        assert lost(server, later)
+        assert list_lost(server, later)
         assert number(server, UNFINISHED) > 0
         with pytest.raises(AssertionError):
             assert_all_there_once(server, later)

@@ -64,7 +64,7 @@ def tenant_name(server: RunningServer) -> str | None:
         return None
 
 
-def replaced(server: RunningServer, name: str, old: int) -> Callable[[], bool]:
+def make_replacement_check(server: RunningServer, name: str, old: int) -> Callable[[], bool]:
     return lambda: child(server, name) not in {None, old}
 
 
@@ -74,7 +74,7 @@ def test_a_killed_program_is_back_within_ten_seconds(server: RunningServer, name
     assert old is not None
     os.kill(old, signal.SIGKILL)
     deadline = time.monotonic() + 10
-    wait_until(replaced(server, name, old), seconds=10, why=server.report)
+    wait_until(make_replacement_check(server, name, old), seconds=10, why=server.report)
     wait_until(
         lambda: server.is_ready() and tenant_name(server) == "Home",
         seconds=max(0.0, deadline - time.monotonic()),

@@ -26,7 +26,7 @@ from governance.keys.services import key_store
 from governance.models import AuditEntry, Job, OutboxEvent
 from governance.outbox.dispatcher import dispatch_once
 from governance.outbox.routes import Task
-from governance.outbox.running import task_run
+from governance.outbox.runner import task_run
 from governance.vocabulary import JobStatus, Topic, Verb, Weight
 from tests.factories import World
 from tests.harness.evidence import Evidence
@@ -59,7 +59,7 @@ class Memories:
         return len(self.purged) + sum(state != State.GENERATED for state in self.states.values())
 
 
-def filled(world: World, superuser: Superuser, count: int) -> Memories:
+def fill_world(world: World, superuser: Superuser, count: int) -> Memories:
     """So many memories, of which a fifth is due and PURGED are over. Jobs of adding them are not run."""
     ids: list[UUID] = []
     for start in range(0, count, AT_ONCE):
@@ -81,7 +81,7 @@ def filled(world: World, superuser: Superuser, count: int) -> Memories:
         execute("UPDATE governance_outboxevent SET done_at = now() WHERE done_at IS NULL")
     states = dict.fromkeys(ids, State.GENERATED)
     states |= dict.fromkeys(expired, State.EXPIRED) | dict.fromkeys(forgotten, State.ARCHIVED)
-    return Memories({one: state for one, state in states.items() if one not in purged}, frozenset(purged))
+    return Memories({id: state for id, state in states.items() if id not in purged}, frozenset(purged))
 
 
 def faults(actor: Actor, memories: Memories) -> Counter[str]:
@@ -90,14 +90,14 @@ def faults(actor: Actor, memories: Memories) -> Counter[str]:
         states = dict(Cube.objects.values_list("id", "state"))
         taken = Counter(StateTransition.objects.values_list("cube_id", flat=True))
         entries = AuditEntry.objects.filter(verb__in=[Verb.MEMORY_TRANSITIONED, Verb.MEMORY_PURGED])
-        audited = Counter(one for ids in entries.values_list("object_ids", flat=True) for one in ids)
+        audited = Counter(id for ids in entries.values_list("object_ids", flat=True) for id in ids)
     found = Counter[str]()
-    for one, state in memories.states.items():
+    for id, state in memories.states.items():
         due = int(state != State.GENERATED)
-        found["lost"] += one not in states or states[one] != state or taken[one] < due or audited[one] < due
-        found["doubled"] += taken[one] > due or audited[one] > due
-    found["lost"] += sum(one in states or audited[one] < 1 for one in memories.purged)
-    found["doubled"] += sum(audited[one] > 1 for one in memories.purged)
+        found["lost"] += id not in states or states[id] != state or taken[id] < due or audited[id] < due
+        found["doubled"] += taken[id] > due or audited[id] > due
+    found["lost"] += sum(id in states or audited[id] < 1 for id in memories.purged)
+    found["doubled"] += sum(audited[id] > 1 for id in memories.purged)
     return +found
 
 
@@ -146,14 +146,14 @@ def is_killed(task: Task, at: int) -> bool:
     return os.WIFSIGNALED(status)
 
 
-def claimed(topic: Topic) -> list[Task]:
+def claim_tasks(topic: Topic) -> list[Task]:
     """The due tasks of a topic; others are claimed, too, and wait for the end of their lease."""
     tasks: list[Task] = []
     dispatch_once(tasks.append)
     return [task for task in tasks if task.topic == topic]
 
 
-def killed_everywhere(superuser: Superuser, *, every: int = 1) -> int:
+def kill_everywhere(superuser: Superuser, *, every: int = 1) -> int:
     """Kill each run of the sweep `every` statements or commits later than the one before, until none is left to meet.
 
     Returns the deaths. Attempts are set back: the twelfth death would make a dead letter of the job.
@@ -161,13 +161,13 @@ def killed_everywhere(superuser: Superuser, *, every: int = 1) -> int:
     operator = superuser()
     for deaths in range(MOST_DEATHS):
         operator.execute(LEASES_END)
-        tasks = claimed(Topic.LIFECYCLE_SWEEP)
+        tasks = claim_tasks(Topic.LIFECYCLE_SWEEP)
         if not tasks or not is_killed(tasks[0], deaths * every):
             return deaths
     raise AssertionError("the sweep never ends")
 
 
-def finished(world: World, superuser: Superuser) -> None:
+def finish_jobs(world: World, superuser: Superuser) -> None:
     """Run all jobs, as a worker does after the last death."""
     superuser().execute(LEASES_END)
     run_jobs()
@@ -180,12 +180,12 @@ def test_a_sweep_that_is_killed_at_its_statements_loses_and_doubles_nothing(
     world: World, superuser: Superuser, evidence: Evidence, full_size: bool
 ) -> None:
     actor = world.olivia.actor
-    memories = filled(world, superuser, FULL_SIZE if full_size else SIZE)
+    memories = fill_world(world, superuser, FULL_SIZE if full_size else SIZE)
     job_create(actor=actor, kind=Topic.LIFECYCLE_SWEEP, settings={})
     every = 1 if full_size else 3
-    deaths = killed_everywhere(superuser, every=every)
+    deaths = kill_everywhere(superuser, every=every)
     assert deaths * every > 40
-    finished(world, superuser)
+    finish_jobs(world, superuser)
     assert faults(actor, memories) == {}
     figures = {
         "memories": len(memories.states) + len(memories.purged),
@@ -213,7 +213,7 @@ def at_once(works: Sequence[Callable[[], object]]) -> None:
     assert not any(thread.is_alive() for thread in threads)
 
 
-def scheduled_now(world: World, superuser: Superuser) -> None:
+def schedule_now(world: World, superuser: Superuser) -> None:
     """A sweep whose time has come."""
     schedule_create(actor=world.olivia.actor, draft=ScheduleDraft(Topic.LIFECYCLE_SWEEP, "0 3 * * *"))
     superuser().execute("UPDATE governance_schedule SET next_run_at = now() - interval '1 minute'")
@@ -229,15 +229,15 @@ def test_two_beats_and_two_sweeps_at_once_do_each_step_once(
 ) -> None:
     settings.JOB_SLOTS = dict.fromkeys(Weight, (10, 10))  # else a tenant's second sweep waits for the first
     actor = world.olivia.actor
-    memories = filled(world, superuser, FULL_SIZE if full_size else SIZE)
-    scheduled_now(world, superuser)
+    memories = fill_world(world, superuser, FULL_SIZE if full_size else SIZE)
+    schedule_now(world, superuser)
     at_once([schedules_start, schedules_start])
     assert sweeps(world) == 1
     job_create(actor=actor, kind=Topic.LIFECYCLE_SWEEP, settings={})  # as a person may, meanwhile
-    tasks = claimed(Topic.LIFECYCLE_SWEEP)
+    tasks = claim_tasks(Topic.LIFECYCLE_SWEEP)
     assert len(tasks) == 2
     at_once([lambda: task_run(tasks[0]), lambda: task_run(tasks[1])])
-    finished(world, superuser)
+    finish_jobs(world, superuser)
     assert faults(actor, memories) == {}
     figures = {
         "memories": len(memories.states) + len(memories.purged),
@@ -253,14 +253,14 @@ def test_two_beats_and_two_sweeps_at_once_do_each_step_once(
 def test_a_transition_that_commits_by_itself_shows(
     world: World, superuser: Superuser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    memories = filled(world, superuser, 20)
+    memories = fill_world(world, superuser, 20)
     operator = superuser()
     operator.execute("SET session_replication_role = replica")  # no foreign key waits for the locked memories
 
     def insert_outside(
         actor: Actor, planned: Sequence[PlannedStep], before: State, to: State, job_id: UUID | None
     ) -> None:
-        for one in planned:
+        for step in planned:
             operator.execute(
                 "INSERT INTO vault_statetransition (id, tenant_id, cube_id, step, from_state, to_state, "
                 "principal_kind, principal_id, reason, job_id) SELECT %s, %s, %s, count(*) + 1, %s, %s, %s, %s, '', %s "
@@ -268,25 +268,25 @@ def test_a_transition_that_commits_by_itself_shows(
                 [
                     uuid7(),
                     actor.tenant_id,
-                    one.cube.id,
+                    step.cube.id,
                     before,
                     to,
                     actor.principal_kind,
                     actor.principal_id,
                     job_id,
-                    one.cube.id,
+                    step.cube.id,
                 ],
             )
 
     monkeypatch.setattr(steps, "_insert", insert_outside)
     job_create(actor=world.olivia.actor, kind=Topic.LIFECYCLE_SWEEP, settings={})
-    killed_everywhere(superuser, every=7)
-    finished(world, superuser)
+    kill_everywhere(superuser, every=7)
+    finish_jobs(world, superuser)
     assert faults(world.olivia.actor, memories)["doubled"] > 0
 
 
 def test_a_schedule_that_stays_due_shows(world: World, superuser: Superuser, monkeypatch: pytest.MonkeyPatch) -> None:
-    scheduled_now(world, superuser)
+    schedule_now(world, superuser)
     monkeypatch.setattr(schedules, "next_run", lambda *_: database_now())
     at_once([schedules_start, schedules_start])
     schedules_start()

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.faults.killing import END_OF_LEASES
+from tests.faults.kills import END_OF_LEASES
 from tests.harness.processes import descendants, is_alive
 from tests.harness.product import RunningServer, installation, wait_until
 from tests.harness.servers import Servers
@@ -104,13 +104,13 @@ def sync(pair: Pair) -> Sync:
 
 
 def add(live: Live, namespace: str, contents: list[str]) -> None:
-    items = [{"content": one, "namespace": namespace} for one in contents]
+    items = [{"content": content, "namespace": namespace} for content in contents]
     live.done("POST", "memories/bulk/", {"items": items})
 
 
 def edit(live: Live, namespace: str, content: str, to: str) -> None:
     found = live.done("GET", f"memories/?namespace={namespace}&page_size=200")["results"]
-    (memory,) = [one for one in found if one["content"] == content]
+    (memory,) = [memory for memory in found if memory["content"] == content]
     live.done("PATCH", f"memories/{memory['id']}/", {"content": to}, if_match=f'"{memory["version"]}"')
 
 
@@ -133,7 +133,7 @@ def test_two_installations_share_no_database_key_or_secret(pair: Pair) -> None:
     for name in SECRETS:
         assert (pair.desk.data_dir / name).read_bytes() != (pair.home.data_dir / name).read_bytes()
     with superuser(pair.desk) as desk, superuser(pair.home) as home:
-        tenants = [one.execute("SELECT id FROM governance_tenant").fetchall() for one in (desk, home)]
+        tenants = [database.execute("SELECT id FROM governance_tenant").fetchall() for database in (desk, home)]
     assert not set(tenants[0]) & set(tenants[1])
     assert Live(pair.home.base_url, pair.desk.first_run["api_key"]).call("GET", "memories/")[0] == 401
 

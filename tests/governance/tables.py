@@ -44,7 +44,7 @@ def first_row(superuser: psycopg.Connection, table: str, column: str, tenant_id:
     return found
 
 
-def everything(superuser: psycopg.Connection) -> dict[str, Rows]:
+def read_all_rows(superuser: psycopg.Connection) -> dict[str, Rows]:
     """Every row, but for the queue of unsealed entries, which has one for each new row of the audit log."""
     tables = tenant_tables(superuser) - {"governance_auditunsealed"}
     return {table: sorted(rows(superuser, table)) for table in tables}

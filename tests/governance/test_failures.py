@@ -10,7 +10,7 @@ from django_htmx.middleware import HtmxMiddleware
 
 from governance.errors import Conflict, DomainError, Unavailable
 from governance.failures import database_failure
-from governance.web.pages import answered
+from governance.web.pages import answer_errors
 
 CASES: list[tuple[type[Error], psycopg.Error | None, type[DomainError] | None]] = [
     (OperationalError, psycopg.errors.DeadlockDetected(), Conflict),
@@ -25,7 +25,7 @@ CASES: list[tuple[type[Error], psycopg.Error | None, type[DomainError] | None]] 
 ]
 
 
-def _raised(kind: type[Error], cause: psycopg.Error | None) -> Error:
+def _raise(kind: type[Error], cause: psycopg.Error | None) -> Error:
     with pytest.raises(kind) as caught:
         raise kind("host 10.0.0.7") from cause
     return caught.value
@@ -35,14 +35,14 @@ def _raised(kind: type[Error], cause: psycopg.Error | None) -> Error:
 def test_each_failure_has_its_word(
     kind: type[Error], cause: psycopg.Error | None, told: type[DomainError] | None
 ) -> None:
-    failure = database_failure(_raised(kind, cause))
+    failure = database_failure(_raise(kind, cause))
     assert type(failure) is (told or type(None))
     assert failure is None or "10.0.0.7" not in failure.detail
 
 
 @pytest.mark.parametrize(("kind", "cause", "told"), CASES)
 def test_a_page_says_the_same(kind: type[Error], cause: psycopg.Error | None, told: type[DomainError] | None) -> None:
-    @answered
+    @answer_errors
     def view(request: HttpRequest) -> HttpResponseBase:
         raise kind("host 10.0.0.7") from cause
 

@@ -15,8 +15,8 @@ from governance.database import acting, tenant_transaction
 from governance.models import Member, Tenant, User
 from tests.architecture.catalogue import OF_NOBODY, OWN_POLICIES, tenant_tables
 from tests.factories import World, person_add
-from tests.governance.filling import Filled, fill
-from tests.governance.tables import Rows, become, everything, first_row, rows, rows_as, rows_of
+from tests.governance.filled_tenants import Filled, fill
+from tests.governance.tables import Rows, become, first_row, read_all_rows, rows, rows_as, rows_of
 from tests.harness.evidence import Evidence
 from vault.models import Cube, Namespace
 
@@ -64,7 +64,7 @@ def test_raw_sql_without_a_where_shows_the_own_tenant_and_no_other(
     both: tuple[Filled, Filled], superuser: Superuser, app_connection: psycopg.Connection, evidence: Evidence
 ) -> None:
     root = superuser()
-    read, tenants = relations_read(root), tenant_tables(root)
+    read, tenants = list_readable_relations(root), tenant_tables(root)
     assert read >= tenants
     seen_in_all = foreign_in_all = 0
     for own, foreign in (both, both[::-1]):
@@ -107,7 +107,7 @@ def _foreign(seen: Rows, foreign: Filled) -> Rows:
     return [row for row in seen if foreign.canary in row or str(foreign.person.actor.tenant_id) in row]
 
 
-def relations_read(root: psycopg.Connection) -> set[str]:
+def list_readable_relations(root: psycopg.Connection) -> set[str]:
     """Every table, view and partition that the app role may read."""
     found = root.execute(
         "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'v', 'm', "
@@ -135,7 +135,7 @@ def test_writes_across_the_border_are_refused_or_reach_no_row(
 ) -> None:
     root = superuser()
     own, foreign = both
-    before = everything(root)
+    before = read_all_rows(root)
     for table in sorted(tenant_tables(root) - {"governance_user"}):
         column = "id" if table == "governance_tenant" else "tenant_id"
         names = {"table": sql.Identifier(table), "column": sql.Identifier(column)}
@@ -149,7 +149,7 @@ def test_writes_across_the_border_are_refused_or_reach_no_row(
         ):
             reached = _attempt(app_connection, own.person.actor, sql.SQL(statement).format(**names), parameter)
             assert reached == 0, f"{table}: {statement}"
-    assert everything(root) == before
+    assert read_all_rows(root) == before
 
 
 def test_a_row_cannot_point_at_another_tenants_row(
@@ -216,13 +216,13 @@ def test_a_transaction_of_one_tenant_cannot_turn_to_another(world: World) -> Non
 
 def test_a_queryset_without_any_filter_shows_the_own_tenant_only(both: tuple[Filled, Filled]) -> None:
     own, foreign = both
-    for one, other in ((own, foreign), (foreign, own)):
-        with acting(one.person.actor):
+    for world, other in ((own, foreign), (foreign, own)):
+        with acting(world.person.actor):
             for model in apps.get_models():
                 if any(field.name == "tenant" for field in model._meta.concrete_fields):
                     found = set(model._default_manager.values_list("tenant_id", flat=True))
-                    assert found == {one.person.actor.tenant_id}, model
-            assert list(Tenant.objects.values_list("id", flat=True)) == [one.person.actor.tenant_id]
+                    assert found == {world.person.actor.tenant_id}, model
+            assert list(Tenant.objects.values_list("id", flat=True)) == [world.person.actor.tenant_id]
             assert not Cube.objects.filter(id=other.cube_id).exists()
             assert not Namespace.objects.filter(path=f"/{other.canary}").exists()
             assert Cube.objects.filter(id=other.cube_id).update(importance=0) == 0

@@ -19,7 +19,9 @@ from governance.vocabulary import RoleName
 from tests import factories
 from tests.architecture.catalogue import tenant_tables
 from tests.factories import World
-from tests.governance.crossing import (
+from tests.governance.filled_tenants import Filled, fill
+from tests.governance.tables import Rows, rows_of
+from tests.governance.tenant_crossings import (
     METHODS,
     PLACES,
     WHO,
@@ -30,11 +32,9 @@ from tests.governance.crossing import (
     asks,
     ids_of,
     ids_unknown,
+    list_unknown_addresses,
     routes,
-    unlisted,
 )
-from tests.governance.filling import Filled, fill
-from tests.governance.tables import Rows, rows_of
 from tests.harness.evidence import Evidence
 
 Superuser = Callable[[], psycopg.Connection]
@@ -66,11 +66,11 @@ class Three:
         heard = [missing, foreign]
         # There is no cursor that never was; an organisation's name is public, for its people sign in below it.
         compared = ask.place != "cursor" and "<slug:slug>" not in ask.route
-        told = [one.comparable(self.unknown, self.ids) for one in heard]
+        told = [reply.comparable(self.unknown, self.ids) for reply in heard]
         if compared and told[0] != told[1]:
             heard.append(self.asker.ask(ask, self.unknown))
             told.append(heard[-1].comparable(self.unknown, self.ids))
-        leak = any(self.leaks(ask, one) for one in heard)
+        leak = any(self.leaks(ask, reply) for reply in heard)
         differs = compared and told[-1] != told[1] and told[0] != told[1]
         fault = "a canary" if leak else f"{told[1]} instead of {told[0]}" if differs else ""
         return heard, f"{ask}: {fault}" if fault else ""
@@ -108,7 +108,7 @@ def test_by_no_address_with_no_method_as_nobody(
             break
         heard, fault = three.tells(ask)
         faults += [fault] if fault else []
-        statuses.update(one.status for one in heard)
+        statuses.update(reply.status for reply in heard)
         tried.update({f"{ask.who}", f"in {ask.place}"})
     after = everything_of(root, three.second.person.actor)
     changed = sum(before[table] != after[table] for table in before)
@@ -140,13 +140,13 @@ def test_every_address_and_method_is_asked_even_in_the_smaller_run() -> None:
 
 
 def test_an_address_that_is_not_listed_shows() -> None:
-    assert unlisted(list(routes())) == []
+    assert list_unknown_addresses(list(routes())) == []
 
     def view(request: HttpRequest) -> HttpResponse:
         raise NotImplementedError
 
     more = URLResolver(RegexPattern(""), [path("things/<uuid:thing_id>/", view)])
-    assert unlisted(list(routes(more))) == ["things/<uuid:thing_id>/"]
+    assert list_unknown_addresses(list(routes(more))) == ["things/<uuid:thing_id>/"]
 
 
 def test_a_policy_that_fell_shows(three: Three, superuser: Superuser) -> None:

@@ -9,7 +9,7 @@ import pytest
 from django.conf import settings
 from django.test import Client, override_settings
 
-from governance.audit.signing import checkpoint_folder, checkpoints_folder
+from governance.audit.checkpoints import checkpoint_folder, checkpoints_folder
 from governance.heartbeats import EVERY_SECONDS, Part, heartbeat, silent_parts
 from governance.tasks import worker_heartbeat_task
 from memos_web.celery import app, note_beat, note_worker
@@ -109,7 +109,7 @@ def test_sealer_that_does_not_seal_degrades(world: World, superuser: Superuser) 
 
 def test_checkpoints_that_are_late_degrade(world: World, superuser: Superuser) -> None:
     entries_make(world.alice.actor, 1)
-    from governance.audit.sealing import entries_seal
+    from governance.audit.seals import entries_seal
 
     entries_seal(world.acme.id)
     assert ready()[1] == "ready", "the next one is not due yet"

@@ -48,14 +48,14 @@ def lines() -> Iterator[Lines]:
     made = logging.config.DictConfigurator({"version": 1})
     chosen.setFormatter(made.configure_formatter(formatter("json")))
     loggers = [logging.getLogger(name) for name in ("memos_web.requests", "governance.jobs", "memos")]
-    levels = [one.level for one in loggers]
-    for one in loggers:
-        one.addHandler(chosen)
-        one.setLevel(logging.INFO)
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.addHandler(chosen)
+        logger.setLevel(logging.INFO)
     yield found
-    for one, level in zip(loggers, levels, strict=True):
-        one.removeHandler(chosen)
-        one.setLevel(level)
+    for logger, level in zip(loggers, levels, strict=True):
+        logger.removeHandler(chosen)
+        logger.setLevel(level)
 
 
 @pytest.fixture(scope="session")
@@ -73,8 +73,8 @@ def recorded(exporter: InMemorySpanExporter) -> InMemorySpanExporter:
     return exporter
 
 
-def named(recorded: InMemorySpanExporter, name: str) -> ReadableSpan:
-    (found,) = [one for one in recorded.get_finished_spans() if one.name == name]
+def find_span(recorded: InMemorySpanExporter, name: str) -> ReadableSpan:
+    (found,) = [span for span in recorded.get_finished_spans() if span.name == name]
     return found
 
 
@@ -115,7 +115,7 @@ def test_unknown_log_format_is_refused() -> None:
 def test_request_becomes_a_span_of_its_callers_trace(world: World, recorded: InMemorySpanExporter) -> None:
     caller = f"00-{TRACE}-00f067aa0ba902b7-01"
     reply = world.client("alice").post("memories/search/", {"query": SECRET}, traceparent=caller)
-    found = named(recorded, "POST api/v1/memories/search/")
+    found = find_span(recorded, "POST api/v1/memories/search/")
     assert found.context.trace_id == int(TRACE, 16)
     attributes = dict(found.attributes or {})
     assert attributes["http.response.status_code"] == 200
@@ -126,16 +126,16 @@ def test_request_becomes_a_span_of_its_callers_trace(world: World, recorded: InM
 def test_job_becomes_a_span(world: World, recorded: InMemorySpanExporter) -> None:
     world.client("alice").post("memories/", {"content": f"The {SECRET} sings."})
     run_jobs()
-    jobs = [one for one in recorded.get_finished_spans() if one.name.startswith("job ")]
+    jobs = [span for span in recorded.get_finished_spans() if span.name.startswith("job ")]
     assert jobs
-    assert all(str((one.attributes or {})["memos.request_id"]).startswith("job-") for one in jobs)
-    assert not any(SECRET in one.to_json() for one in recorded.get_finished_spans())
+    assert all(str((span.attributes or {})["memos.request_id"]).startswith("job-") for span in jobs)
+    assert not any(SECRET in span.to_json() for span in recorded.get_finished_spans())
 
 
 def test_failed_span_has_no_message(recorded: InMemorySpanExporter) -> None:
     with pytest.raises(ValueError, match=SECRET), span("it stops", SpanKind.INTERNAL):
         raise ValueError(SECRET)
-    found = named(recorded, "it stops")
+    found = find_span(recorded, "it stops")
     assert found.status.status_code is trace.StatusCode.ERROR
     assert dict(found.attributes or {}) == {"error.type": "ValueError"}
     assert SECRET not in found.to_json()

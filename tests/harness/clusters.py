@@ -23,7 +23,7 @@ MAKERS = (  # besides the migrations and what they import
 
 def cached_cluster(make: Callable[[], AbstractContextManager[Path]]) -> Path:
     """The folder of the cached cluster; if there is none, it is copied from the one that `make` gives."""
-    folder = _place() / digest()
+    folder = _cluster_folder() / digest()
     if not folder.is_dir():
         draft = Path(tempfile.mkdtemp(dir=folder.parent))
         with make() as made:
@@ -37,7 +37,7 @@ def cached_cluster(make: Callable[[], AbstractContextManager[Path]]) -> Path:
     return folder
 
 
-def _place() -> Path:
+def _cluster_folder() -> Path:
     """A folder that only this user may enter."""
     place = Path(tempfile.gettempdir()) / f"memos-clusters-{os.geteuid()}"
     place.mkdir(mode=0o700, exist_ok=True)
@@ -46,7 +46,7 @@ def _place() -> Path:
 
 
 def _forget_old(place: Path) -> None:
-    for folder in sorted(place.iterdir(), key=lambda one: one.stat().st_mtime)[:-MOST]:
+    for folder in sorted(place.iterdir(), key=lambda folder: folder.stat().st_mtime)[:-MOST]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -66,11 +66,11 @@ def _makers() -> set[Path]:
         path = waiting.pop()
         if path not in found:
             found.add(path)
-            waiting += _imported(path)
+            waiting += _list_imports(path)
     return found
 
 
-def _imported(path: Path) -> Iterator[Path]:
+def _list_imports(path: Path) -> Iterator[Path]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -78,4 +78,4 @@ def _imported(path: Path) -> Iterator[Path]:
         for name in names:
             if name.split(".")[0] in OURS:
                 module = ROOT / name.replace(".", "/")
-                yield from (one for one in (module.with_suffix(".py"), module / "__init__.py") if one.exists())
+                yield from (path for path in (module.with_suffix(".py"), module / "__init__.py") if path.exists())

@@ -78,9 +78,9 @@ def template_database(
 
     def recent() -> Founded:
         if not last or time.monotonic() - last[-1].at > WORLD_SECONDS:
-            template = _copied(maintenance, servers, DATABASE, f"world_{worker_id}")
+            template = _copy_database(maintenance, servers, DATABASE, f"world_{worker_id}")
             folder, at = tmp_path_factory.mktemp("world"), time.monotonic()
-            with _keys_below(folder) as path, django_db_blocker.unblock(), _connected(template):
+            with _keys_below(folder) as path, django_db_blocker.unblock(), _connect(template):
                 last[:] = [Founded(template, path.parent, factories.world(), at)]
         return last[-1]
 
@@ -106,10 +106,10 @@ def clone(
     The next test drops it: by then its sessions have ended, which a drop would wait for.
     """
     template = founded.template.name if "world" in request.fixturenames else DATABASE
-    return _copied(maintenance, servers, template, f"test_{worker_id}")
+    return _copy_database(maintenance, servers, template, f"test_{worker_id}")
 
 
-def _copied(maintenance: psycopg.Connection, servers: Servers, template: str, copy: str) -> Clone:
+def _copy_database(maintenance: psycopg.Connection, servers: Servers, template: str, copy: str) -> Clone:
     """The database `copy`, made anew."""
     name = sql.Identifier(copy)
     maintenance.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(name))
@@ -153,18 +153,18 @@ def database(
 ) -> Iterator[Clone]:
     """Django's `default` connection is the app role in a fresh database, with commits that count."""
     forget_former_tests()
-    with django_db_blocker.unblock(), _connected(clone):
+    with django_db_blocker.unblock(), _connect(clone):
         yield clone
 
 
 def forget_former_tests() -> None:
     """Clear this process's caches of tenants, keys and people, as a new process has none."""
     from governance import database, heartbeats
-    from governance.accounts.attempts import counted_here_forget
+    from governance.accounts.attempts import forget_local_attempts
     from governance.policies import active, rates
     from governance.tenants import last_use
 
-    counted_here_forget()
+    forget_local_attempts()
     heartbeats._written.clear()
     active._known.clear()
     rates._rates.cache_clear()
@@ -173,7 +173,7 @@ def forget_former_tests() -> None:
 
 
 @contextmanager
-def _connected(clone: Clone) -> Iterator[None]:
+def _connect(clone: Clone) -> Iterator[None]:
     """Django's `default` connection leads to `clone`, and at the end nowhere."""
     connection.settings_dict.update(NAME=clone.name, HOST=str(clone.server.socket_dir), PORT=str(clone.server.port))
     yield

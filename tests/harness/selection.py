@@ -92,7 +92,7 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect what the options leave out; put costly files first, so that no worker ends with one of them."""
-    chosen = set(_chosen(config, items))
+    chosen = set(_choose(config, items))
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     costs = known_costs(full=config.getoption("--full"))
     items[:] = [item for item in items if item in chosen]
@@ -101,7 +101,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         item.add_marker(pytest.mark.xdist_group(_group(item)))
 
 
-def _chosen(config: pytest.Config, items: Sequence[pytest.Item]) -> Iterable[pytest.Item]:
+def _choose(config: pytest.Config, items: Sequence[pytest.Item]) -> Iterable[pytest.Item]:
     if config.getoption("--without-servers"):
         return [item for item in items if not _is_slow(item)]
     if not config.getoption("--full"):

@@ -2,7 +2,7 @@
 
 from governance.outbox.dispatcher import dispatch_once
 from governance.outbox.routes import Task
-from governance.outbox.running import task_run
+from governance.outbox.runner import task_run
 
 
 def run_jobs() -> int:

@@ -15,7 +15,7 @@ from governance.api.audit import FileView
 from governance.api.described import DRY_RUN, ONCE, read
 from governance.api.fields import OneOfField, StrictSerializer, TextField, WholeField
 from governance.api.jobs import JobPromiseSchema, job_json
-from governance.api.views import ApiView, asked_only, flag
+from governance.api.views import ApiView, flag, refuse_unknown_parameters
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
 from vault.api.described import of_memories
@@ -81,7 +81,7 @@ class ActionsView(ApiView):
         """Do one action to chosen memories, or to all that match, as a job that can be undone for 30 days."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
-        asked_only(request, "dry_run")
+        refuse_unknown_parameters(request, "dry_run")
         dry_run = flag(request, "dry_run")
         body = read(ActionInput, request)
         draft = ActionDraft(
@@ -107,7 +107,7 @@ class ExportFileView(FileView):
         """Download an export as JSON Lines: one memory a line, as the caller may read it now."""
         actor = self.actor()
         lines = export_lines(actor=actor, job_id=job_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         return lines_response(lines, actor=actor, path=request.path)
 
 

@@ -16,7 +16,7 @@ from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.api.described import DRY_RUN, ONCE, PAGE
 from governance.api.pages import CursorPages
-from governance.api.views import ApiView, asked_only, flag
+from governance.api.views import ApiView, flag, refuse_unknown_parameters
 from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
@@ -74,7 +74,7 @@ class ConversationsView(ApiView):
         """Start a conversation."""
         actor = self.actor()
         authorize(actor, Permission.CONVERSATION_USE)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         draft = ConversationDraft(**read(ConversationInput, request))
 
         def call() -> Reply:
@@ -91,7 +91,7 @@ class ConversationView(ApiView):
         actor = self.actor()
         with acting(actor):
             view = conversation_get(actor=actor, conversation_id=conversation_id)
-            asked_only(request)
+            refuse_unknown_parameters(request)
         return Response(conversation_json(view))
 
     @of_memories("conversations_update", ConversationSchema, request=ConversationChangesInput, may=[404, 409])
@@ -100,7 +100,7 @@ class ConversationView(ApiView):
         actor = self.actor()
         with acting(actor):
             conversation_get(actor=actor, conversation_id=conversation_id)
-            asked_only(request)
+            refuse_unknown_parameters(request)
             changes = ConversationChanges(**read(ConversationChangesInput, request))
             view = conversation_update(actor=actor, conversation_id=conversation_id, changes=changes)
         return Response(conversation_json(view))
@@ -113,7 +113,7 @@ class ConversationView(ApiView):
         actor = self.actor()
         with acting(actor):
             conversation_delete(actor=actor, conversation_id=conversation_id)
-            asked_only(request, "dry_run")
+            refuse_unknown_parameters(request, "dry_run")
             dry_run = flag(request, "dry_run")
             transaction.set_rollback(dry_run)
         return Response(dry_run_json([conversation_id])) if dry_run else Response(status=204)
@@ -163,7 +163,7 @@ class TurnsView(ApiView):
         """
         actor = self.actor().within(Channel.CHAT)
         conversation_get(actor=actor, conversation_id=conversation_id)
-        asked_only(request, "provenance")
+        refuse_unknown_parameters(request, "provenance")
         proven = flag(request, "provenance")
         body = read(TurnInput, request)
         proven = proven or body.get("provenance", False)

@@ -20,7 +20,7 @@ from governance.api.described import DRY_RUN, described, read
 from governance.api.fields import StrictSerializer
 from governance.api.jobs import JobPromiseSchema, job_json
 from governance.api.public_keys import PublicKeyFormsSchema, public_key_json
-from governance.api.views import ApiView, asked_only, flag
+from governance.api.views import ApiView, flag, refuse_unknown_parameters
 from governance.errors import FieldError, Invalid
 from governance.vocabulary import Permission
 from vault.api.described import of_memories
@@ -150,7 +150,7 @@ class ExportsView(ApiView):
         """Export memories with their versions and lineage, as a job; then download them as a file."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         body = read(MemoriesExportInput, request)
         draft = ExportDraft(tuple(body.get("ids", ())), body.get("filters"), body.get("query", ""))
         job = export_create(actor=actor, draft=draft)
@@ -211,7 +211,7 @@ class ExchangeKeyView(ApiView):
         """Read the public keys of the organisation: others encrypt to one; the other signs its exported packs."""
         actor = self.actor()
         key, signing = exchange_public_key(actor=actor), export_key(actor=actor)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         own = public_key_json(bytes.fromhex(key), kind=X25519PublicKey)
         names = {"signing_key": signing.public_key().hex(), "signing_key_id": signing.key_id()}
         return Response({**own, "public_key": key, "signing": public_key_json(signing.public_key()), **names})
@@ -237,7 +237,7 @@ class ImportsView(ApiView):
         """
         actor = self.actor()
         authorize(actor, Permission.MEMORY_CREATE)
-        asked_only(request, "dry_run", *(one.name for one in QUERY))
+        refuse_unknown_parameters(request, "dry_run", *(one.name for one in QUERY))
         dry_run = flag(request, "dry_run")
         draft = _draft(request)
         if dry_run:
@@ -298,6 +298,6 @@ def _file(view: ApiView, request: Request, job_id: UUID, form: ExportForm) -> Ht
     is_pack = form is ExportForm.MEMPACK
     part = part_read(request.query_params.get("part", "1")) if is_pack else 1
     file = exchange_file(actor=actor, job_id=job_id, form=form, recipient=recipient, part=part)
-    asked_only(request, "recipient", *(["part"] if is_pack else []))
+    refuse_unknown_parameters(request, "recipient", *(["part"] if is_pack else []))
     kind = CONTENT_TYPES[form] if recipient is None else FILE_TYPE
     return file_stream(file.blocks, name=file.name, content_type=kind, actor=actor, path=request.path)

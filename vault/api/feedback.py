@@ -8,7 +8,7 @@ from rest_framework.response import Response
 
 from governance.api.described import DRY_RUN, IF_MATCH, ONCE
 from governance.api.fields import OneOfField, StrictSerializer, TextField
-from governance.api.views import ApiView, asked_only, expected_versions, flag
+from governance.api.views import ApiView, expected_versions, flag, refuse_unknown_parameters
 from governance.database import acting
 from governance.idempotency.services import Reply
 from vault.api.described import of_memories
@@ -56,7 +56,7 @@ class FeedbackView(ApiView):
         """
         actor, versions = self.actor(), expected_versions(request)
         with self.after(lambda: feedback_ask(actor=actor, cube_id=memory_id, expected_versions=versions)):
-            asked_only(request, "dry_run")
+            refuse_unknown_parameters(request, "dry_run")
             dry_run = flag(request, "dry_run")
             body = read(FeedbackInput, request)
         feedback = Feedback(FeedbackKind(body["kind"]), body.get("correction", ""), body.get("note", ""))

@@ -14,7 +14,7 @@ from governance.api.described import DRY_RUN, IF_MATCH, ONCE, PAGE, PageSchema, 
 from governance.api.fields import StrictSerializer, TextField
 from governance.api.pages import CursorPages
 from governance.api.representations import time_json
-from governance.api.views import ApiView, asked_only, expected_versions, flag
+from governance.api.views import ApiView, expected_versions, flag, refuse_unknown_parameters
 from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
@@ -111,7 +111,7 @@ class HoldsView(ApiView):
         """Hold memories unchanged until two different members release them. A dry run counts."""
         actor = self.actor()
         authorize(actor, Permission.HOLD_MANAGE)
-        asked_only(request, "dry_run")
+        refuse_unknown_parameters(request, "dry_run")
         dry_run = flag(request, "dry_run")
         draft = HoldDraft(**read(HoldInput, request))
         if dry_run:
@@ -131,7 +131,7 @@ class HoldView(ApiView):
         actor = self.actor()
         with acting(actor):
             view = hold_get(actor=actor, hold_id=hold_id)
-            asked_only(request)
+            refuse_unknown_parameters(request)
         return Response(hold_json(view))
 
 
@@ -147,7 +147,7 @@ class HoldReleaseView(ApiView):
 
         def call() -> Reply:
             view = hold_release(actor=actor, hold_id=hold_id)
-            asked_only(request)
+            refuse_unknown_parameters(request)
             return Reply(200 if view.status is HoldStatus.RELEASED else 202, hold_json(view))
 
         return self.post_once(call, ask=ask)
@@ -165,7 +165,7 @@ class FreezeView(ApiView):
         """Freeze a memory: a member's own hold, ended by its maker or an admin."""
         actor, versions = self.actor(), expected_versions(request)
         with self.after(lambda: cube_freezable(actor=actor, cube_id=memory_id, expected_versions=versions)):
-            asked_only(request, "dry_run")
+            refuse_unknown_parameters(request, "dry_run")
             dry_run = flag(request, "dry_run")
             reason = read(ReasonInput, request)["reason"]
 
@@ -197,7 +197,7 @@ class UnfreezeView(ApiView):
             cube_freezable(actor=actor, cube_id=memory_id)
 
         with self.after(lambda: self.rehearse(unfreeze)):
-            asked_only(request, "dry_run")
+            refuse_unknown_parameters(request, "dry_run")
             dry_run = flag(request, "dry_run")
         return change_answered(self, memory_id, unfreeze, ask=ask, dry_run=dry_run)
 

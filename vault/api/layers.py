@@ -16,7 +16,7 @@ from governance.api.fields import BROKEN, NumberField, StrictSerializer
 from governance.api.jobs import JobPromiseSchema, job_json
 from governance.api.pages import CursorPages
 from governance.api.representations import time_json
-from governance.api.views import ApiView, asked_only, flag
+from governance.api.views import ApiView, flag, refuse_unknown_parameters
 from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
@@ -196,7 +196,7 @@ class ProfileView(ApiView):
         actor = self.actor()
         with acting(actor):
             found = profile_get(actor=actor, persona_id=persona_id)
-            asked_only(request)
+            refuse_unknown_parameters(request)
             return Response(_profile_json(actor, persona_id, found))
 
     @of_memories("personas_profile_update", ProfileSchema, request=PROFILE_INPUT, may=[404, 423])
@@ -204,7 +204,7 @@ class ProfileView(ApiView):
         """Write fields of a profile, or remove them with null."""
         actor = self.actor()
         with self.after(lambda: persona_update_ask(actor=actor, persona_id=persona_id)):
-            asked_only(request)
+            refuse_unknown_parameters(request)
             values = _texts(request)
         with acting(actor):
             found = profile_set(actor=actor, persona_id=persona_id, values=values)
@@ -216,7 +216,7 @@ class TraitsView(ApiView):
     def get(self, request: Request, persona_id: UUID) -> Response:
         """Read the traits of a persona, in those of 90 dimensions that have evidence."""
         found = traits_list(actor=self.actor(), persona_id=persona_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         results = [trait_json(view) for view in found]
         return Response({"count": len(results), "next": None, "previous": None, "results": results})
 
@@ -226,7 +226,7 @@ class WorkingSetView(ApiView):
     def get(self, request: Request, persona_id: UUID) -> Response:
         """Read the memories that the next turn of a persona probably needs, at most 10,000 tokens."""
         found = working_set(actor=self.actor(), persona_id=persona_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         results = [{"memory_id": str(one.view.cube.id), "tokens": one.tokens, "reason": one.reason} for one in found]
         return Response({"count": len(results), "next": None, "previous": None, "results": results})
 
@@ -242,7 +242,7 @@ class ReplayView(ApiView):
 
         def call() -> Reply:
             ask()
-            asked_only(request)
+            refuse_unknown_parameters(request)
             given = read(ReplayInput, request)["settings"]
             values = {name: value for name, value in given.items() if value is not None}
             job = replay_later(actor=actor, persona_id=persona_id, values=values)
@@ -256,7 +256,7 @@ class ConstantsView(ApiView):
     def get(self, request: Request, persona_id: UUID) -> Response:
         """Read the constants of a persona's layers."""
         found = constants_get(actor=self.actor(), persona_id=persona_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         return Response(constants_json(found))
 
     @described("personas_settings_update", ConstantsSchema, request=ConstantsInput, may=[404])
@@ -264,7 +264,7 @@ class ConstantsView(ApiView):
         """Set constants of a persona's layers; null resets a constant."""
         actor = self.actor()
         with self.after(lambda: persona_update_ask(actor=actor, persona_id=persona_id)):
-            asked_only(request)
+            refuse_unknown_parameters(request)
             values = read(ConstantsInput, request)
         return Response(constants_json(constants_set(actor=actor, persona_id=persona_id, values=values)))
 
@@ -274,7 +274,7 @@ class TenantConstantsView(ApiView):
     def get(self, request: Request) -> Response:
         """The constants of the layers of every persona that sets none of its own."""
         found = tenant_constants_get(actor=self.actor())
-        asked_only(request)
+        refuse_unknown_parameters(request)
         return Response(constants_json(constants_of(found)))
 
     @described("layers_settings_update", ConstantsSchema, request=ConstantsInput)
@@ -282,7 +282,7 @@ class TenantConstantsView(ApiView):
         """Set constants for the tenant; null takes back what was set. A persona's own constants stand over them."""
         actor = self.actor()
         authorize(actor, Permission.OPERATIONS_MANAGE)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         values = read(ConstantsInput, request)
         return Response(constants_json(constants_of(tenant_constants_set(actor=actor, values=values))))
 

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 from governance.api.described import described
 from governance.api.fields import StrictSerializer, TextField
-from governance.api.views import ApiView, asked_only
+from governance.api.views import ApiView, refuse_unknown_parameters
 from vault.api.inputs import read
 from vault.api.pack_schema import PACK_TYPE
 from vault.api.schema import Schema
@@ -41,7 +41,7 @@ class PackTraceView(ApiView):
         """Find the subscriber whose copy of the pack a leaked text comes from. Nothing of the text is stored."""
         actor = self.actor()
         with self.after(lambda: pack_get(actor=actor, pack_id=pack_id)):
-            asked_only(request)
+            refuse_unknown_parameters(request)
             text = read(TraceInput, request)["text"]
         return Response(trace_json(leak_trace(actor=actor, pack_id=pack_id, text=text)))
 
@@ -52,7 +52,7 @@ class ContractFileView(ApiView):
         """Download the signed file of the installed version with the wordings of this subscriber."""
         actor = self.actor()
         name, content = contract_file(actor=actor, contract_id=contract_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         disposition = f'attachment; filename="{name}"'
         return HttpResponse(content, content_type=PACK_TYPE, headers={"Content-Disposition": disposition})
 

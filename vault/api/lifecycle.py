@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from governance.access.decisions.services import authorize
 from governance.api.described import DRY_RUN, IF_MATCH, ONCE
 from governance.api.fields import OneOfField, StrictSerializer, TextField
-from governance.api.views import ApiView, asked_only, expected_version_lists, expected_versions, flag
+from governance.api.views import ApiView, expected_version_lists, expected_versions, flag, refuse_unknown_parameters
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
 from vault.api.changes import MEMORY_OR_DRY_RUN, change_answered
@@ -100,7 +100,7 @@ class TransitionView(ApiView):
         """Archive a memory, recall it from the archive, or approve it. It makes no version."""
         actor, versions = self.actor(), expected_versions(request)
         with self.after(lambda: cube_change_ask(actor=actor, cube_id=memory_id, expected_versions=versions)):
-            asked_only(request, "dry_run")
+            refuse_unknown_parameters(request, "dry_run")
             dry_run = flag(request, "dry_run")
             body = read(TransitionInput, request)
         to, reason = State(body["to"]), body.get("reason", "")
@@ -123,7 +123,7 @@ class PromoteView(ApiView):
         """Move a memory to another layer. It makes no version; promoting it back undoes it."""
         actor, versions = self.actor(), expected_versions(request)
         with self.after(lambda: cube_change_ask(actor=actor, cube_id=memory_id, expected_versions=versions)):
-            asked_only(request, "dry_run")
+            refuse_unknown_parameters(request, "dry_run")
             dry_run = flag(request, "dry_run")
             layer = Layer(read(PromoteInput, request)["layer"])
 
@@ -149,7 +149,7 @@ class CopyView(ApiView):
         """Copy a memory to another namespace. The copy names its source and is readable as long as the source is."""
         actor, versions = self.actor(), expected_versions(request)
         with self.after(lambda: cube_copy_ask(actor=actor, cube_id=memory_id, expected_versions=versions)):
-            asked_only(request, "dry_run")
+            refuse_unknown_parameters(request, "dry_run")
             dry_run = flag(request, "dry_run")
             path = read(CopyInput, request)["namespace"]
 
@@ -182,7 +182,7 @@ class FuseView(ApiView):
         """Fuse memories into one. The originals stay, marked merged; a dry run proposes the text."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_UPDATE)
-        asked_only(request, "dry_run")
+        refuse_unknown_parameters(request, "dry_run")
         dry_run = flag(request, "dry_run")
         body, versions = read(FuseInput, request), expected_version_lists(request)
         if dry_run:
@@ -222,7 +222,7 @@ class SplitView(ApiView):
         """Split a memory into several. The original stays, marked merged."""
         actor, versions = self.actor(), expected_versions(request)
         with self.after(lambda: cube_change_ask(actor=actor, cube_id=memory_id, expected_versions=versions)):
-            asked_only(request, "dry_run")
+            refuse_unknown_parameters(request, "dry_run")
             dry_run = flag(request, "dry_run")
             body = read(SplitInput, request)
         asked: dict[str, Any] = {"parts": body["parts"], "reason": body.get("reason", "")}
@@ -254,7 +254,7 @@ class UnfuseView(ApiView):
         """Undo a fusion or a split within the grace period: of its result, or of a memory that it merged."""
         actor, versions = self.actor(), expected_versions(request)
         with self.after(lambda: cube_change_ask(actor=actor, cube_id=memory_id, expected_versions=versions)):
-            asked_only(request, "dry_run")
+            refuse_unknown_parameters(request, "dry_run")
             dry_run = flag(request, "dry_run")
             read(NoInput, request)
 

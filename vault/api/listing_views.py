@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from governance.access.decisions.services import authorize
 from governance.api.described import ONCE, described
 from governance.api.fields import StrictSerializer, TextField
-from governance.api.views import ApiView, asked_only, flag
+from governance.api.views import ApiView, flag, refuse_unknown_parameters
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
 from vault.api.described import of_memories
@@ -84,7 +84,7 @@ class FacetsView(ApiView):
         """Count the memories for each value of a filter, with the other filters unchanged."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
-        asked_only(request, *FILTERS, *TIMES, "deleted")
+        refuse_unknown_parameters(request, *FILTERS, *TIMES, "deleted")
         flag(request, "deleted")
         query = query_read({name: request.query_params.getlist(name) for name in request.query_params})
         return Response(facets_json(facets_count(actor=actor, query=query)))
@@ -96,7 +96,7 @@ class ViewsView(ApiView):
         """List the member's own saved views, oldest first."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         views = [_view_json(view) for view in views_list(actor=actor)]
         return Response({"count": len(views), "next": None, "previous": None, "results": views})
 
@@ -105,7 +105,7 @@ class ViewsView(ApiView):
         """Save a search or filter of the list of memories under a name."""
         actor = self.actor()
         view_create_ask(actor=actor)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         draft = ViewDraft(**read(ViewInput, request))
 
         def call() -> Reply:
@@ -118,7 +118,7 @@ class ViewView(ApiView):
     @described("views_delete", None, status=204, may=[404])
     def delete(self, request: Request, view_id: UUID) -> Response:
         """Delete a saved view."""
-        asked_only(request)
+        refuse_unknown_parameters(request)
         view_remove(actor=self.actor(), view_id=view_id)
         return Response(status=204)
 

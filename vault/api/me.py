@@ -8,7 +8,7 @@ from rest_framework.response import Response
 from governance.api.described import described
 from governance.api.representations import me_json
 from governance.api.schema import WhoSchema
-from governance.api.views import ApiView, asked_only
+from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.tenants.selectors import me_get
 
 
@@ -29,7 +29,7 @@ class MeView(ApiView):
     def get(self, request: Request) -> Response:
         """Read the caller: principal, tenant, roles, scopes, personas, limits."""
         actor = self.actor()
-        asked_only(request)
+        refuse_unknown_parameters(request)
         limits = {
             "content_characters": settings.MAX_CONTENT_CHARACTERS,
             "metadata_bytes": settings.MAX_METADATA_BYTES,

@@ -21,7 +21,7 @@ from governance.api.described import DRY_RUN, IF_MATCH, ONCE, PAGE
 from governance.api.idempotency import Once
 from governance.api.jobs import JobPromiseSchema, job_json
 from governance.api.pages import CursorPages
-from governance.api.views import ApiView, asked_only, expected_versions, flag, heavy
+from governance.api.views import ApiView, expected_versions, flag, heavy, refuse_unknown_parameters
 from governance.database import acting
 from governance.errors import DomainError, FieldError, Invalid, NotFound
 from governance.idempotency.services import Reply
@@ -125,7 +125,7 @@ class MemoriesView(ApiView):
         """Add one memory (`content`) or the messages of a conversation (`messages`)."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_CREATE)
-        asked_only(request, "async")
+        refuse_unknown_parameters(request, "async")
         later = flag(request, "async")
         body = read(MemoryInput, request)
         with self.once() as once:
@@ -152,7 +152,7 @@ class BulkView(ApiView):
         """Add up to 1,000 memories, all or none. A dry run counts those that would be new."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_CREATE)
-        asked_only(request, "dry_run")
+        refuse_unknown_parameters(request, "dry_run")
         dry_run = flag(request, "dry_run")
         drafts, origins = drafts_of_bulk(read(BulkInput, request))
         if dry_run:
@@ -175,7 +175,7 @@ class SearchView(ApiView):
         started = time.perf_counter()
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
-        asked_only(request, "provenance")
+        refuse_unknown_parameters(request, "provenance")
         proven = flag(request, "provenance")
         body = read(SearchInput, request)
         search = search_of(body)
@@ -202,7 +202,7 @@ class ContextView(ApiView):
         """Assemble the memories that a model may get for a question, within a budget of tokens."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         body = read(ContextInput, request)
         budget = body.pop("token_budget", DEFAULT_TOKENS)
         persona = body.pop("persona", None)
@@ -222,7 +222,7 @@ class MemoryView(ApiView):
         actor = self.actor()
         with acting(actor):
             view = cube_get(actor=actor, cube_id=memory_id)
-            asked_only(request, "provenance")
+            refuse_unknown_parameters(request, "provenance")
             manifest = _manifest(actor, [view]) if flag(request, "provenance") else {}
         return _one(memory_json(view) | manifest)
 
@@ -239,7 +239,7 @@ class MemoryView(ApiView):
 
         versions = expected_versions(request)
         with self.after(lambda: cube_update_ask(actor=actor, cube_id=memory_id, expected_versions=versions)):
-            asked_only(request, "dry_run")
+            refuse_unknown_parameters(request, "dry_run")
             dry_run = flag(request, "dry_run")
             changes = changes_of(read(ChangesInput, request))
         with changed_texts_prepared(actor=actor, cube_id=memory_id, changes=changes), acting(actor):
@@ -262,7 +262,7 @@ class MemoryView(ApiView):
         service = cube_purge if request.query_params.get("purge") == "true" else cube_delete
         with acting(actor):
             service(actor=actor, cube_id=memory_id, expected_versions=versions, dry_run=True)  # 404 to 412; then 400
-            asked_only(request, "purge", "dry_run")
+            refuse_unknown_parameters(request, "purge", "dry_run")
             flag(request, "purge")
             if flag(request, "dry_run"):
                 return Response(dry_run_json([memory_id]))
@@ -302,7 +302,7 @@ class RestoreView(ApiView):
                 cube_change_ask(actor=actor, cube_id=memory_id)
 
         with self.after(lambda: self.rehearse(restore)):
-            asked_only(request, "dry_run")
+            refuse_unknown_parameters(request, "dry_run")
             dry_run = flag(request, "dry_run")
             read(RestoreInput, request)
         with stored_texts_prepared(actor=actor, cube_ids=[memory_id]):

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from governance.access.decisions.services import authorize
 from governance.api.described import ONCE
 from governance.api.fields import FlagField, StrictSerializer
-from governance.api.views import ApiView, asked_only
+from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
 from vault.api.described import of_memories
@@ -86,7 +86,7 @@ class MemoryCallsView(ApiView):
         """
         actor = self.actor()
         authorize(actor, Permission.CONVERSATION_USE)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         body = read(MemoryCallInput, request)
         place = CallPlace(body.get("persona", ""), body.get("session_id"))
         past = last_questions(actor=actor, conversation_id=place.conversation_id) if place.conversation_id else []

@@ -11,7 +11,7 @@ from governance.access.decisions.services import authorize
 from governance.api.described import ONCE, PageSchema, described
 from governance.api.fields import StrictSerializer, TextField, WholeField
 from governance.api.representations import time_json
-from governance.api.views import ApiView, asked_only
+from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
 from vault.api.inputs import read
@@ -98,7 +98,7 @@ class EndpointsView(ApiView):
     def get(self, request: Request) -> Response:
         """List the tenant's language models in the order in which they are asked. Keys are not shown."""
         views = endpoints_list(actor=self.actor())
-        asked_only(request)
+        refuse_unknown_parameters(request)
         return _listed([endpoint_json(view) for view in views])
 
     @described("models_add", EndpointSchema, status=201, request=EndpointInput, parameters=[ONCE], may=[409])
@@ -106,7 +106,7 @@ class EndpointsView(ApiView):
         """Add a language model behind an OpenAI-compatible API. It is asked after those there are."""
         actor = self.actor()
         authorize(actor, Permission.OPERATIONS_MANAGE)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         draft = EndpointDraft(**read(EndpointInput, request))
 
         def call() -> Reply:
@@ -120,7 +120,7 @@ class EndpointView(ApiView):
     def get(self, request: Request, endpoint_id: UUID) -> Response:
         """Read one language model's settings."""
         view = endpoint_get(actor=self.actor(), endpoint_id=endpoint_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         return Response(endpoint_json(view))
 
     @described("models_update", EndpointSchema, request=EndpointMoveInput, may=[404])
@@ -128,7 +128,7 @@ class EndpointView(ApiView):
         """Change the place of a language model in the order."""
         actor = self.actor()
         endpoint_get(actor=actor, endpoint_id=endpoint_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         position = read(EndpointMoveInput, request)["position"]
         return Response(endpoint_json(endpoint_move(actor=actor, endpoint_id=endpoint_id, position=position)))
 
@@ -137,7 +137,7 @@ class EndpointView(ApiView):
         """Remove a language model with its key. Answers that it gave stay."""
         actor = self.actor()
         endpoint_get(actor=actor, endpoint_id=endpoint_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         endpoint_remove(actor=actor, endpoint_id=endpoint_id)
         return Response(status=204)
 
@@ -147,7 +147,7 @@ class ModelsUsageView(ApiView):
     def get(self, request: Request) -> Response:
         """Sum up answers, tokens and cost of each language model in this month (UTC)."""
         found = usage_of_month(actor=self.actor())
-        asked_only(request)
+        refuse_unknown_parameters(request)
         return _listed([usage_json(one) for one in found])
 
 

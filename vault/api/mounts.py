@@ -13,7 +13,7 @@ from governance.api.fields import FlagField, StrictSerializer, TextField
 from governance.api.jobs import JobPromiseSchema, job_json
 from governance.api.pages import CursorPages
 from governance.api.representations import time_json
-from governance.api.views import ApiView, asked_only
+from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
@@ -79,7 +79,7 @@ class MountsView(ApiView):
         """Mount a namespace: searches of a persona, a conversation or a task include it. It gives no right."""
         actor = self.actor()
         with self.after(lambda: mount_create_ask(actor=actor)):
-            asked_only(request)
+            refuse_unknown_parameters(request)
             body = read(MountInput, request)
         draft = MountDraft(
             namespace=body["namespace"],
@@ -99,7 +99,7 @@ class MountDetailView(ApiView):
     @described("mounts_delete", None, status=204, may=[404])
     def delete(self, request: Request, mount_id: UUID) -> Response:
         """Unmount a namespace. Memories and rights do not change."""
-        asked_only(request)
+        refuse_unknown_parameters(request)
         mount_remove(actor=self.actor(), mount_id=mount_id)
         return Response(status=204)
 
@@ -114,7 +114,7 @@ class SessionEndView(ApiView):
             session_end_ask(actor=actor, session_id=session_id)
 
         with self.after(ask):
-            asked_only(request)
+            refuse_unknown_parameters(request)
             _check_session(session_id)
 
         def call() -> Reply:
@@ -128,7 +128,7 @@ class EntryView(ApiView):
     def get(self, request: Request, namespace_id: UUID, key: str) -> Response:
         """Read the entry of a pipeline cache with this key. A later entry with the key replaces it."""
         entry = entry_find(actor=self.actor(), namespace_id=namespace_id, key=key)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         return Response(
             {
                 "memory_id": str(entry.id),

@@ -14,7 +14,7 @@ from governance.api.described import DRY_RUN, ONCE, PAGE, PageSchema, described
 from governance.api.fields import FlagField, OneOfField, StrictSerializer, TextField, WholeField
 from governance.api.jobs import JobPromiseSchema, job_json
 from governance.api.pages import CursorPages
-from governance.api.views import ApiView, asked_only, flag
+from governance.api.views import ApiView, flag, refuse_unknown_parameters
 from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
@@ -144,7 +144,7 @@ class NamespacesView(ApiView):
         """Create a namespace. Adding a memory creates its namespace automatically."""
         actor = self.actor()
         authorize(actor, Permission.NAMESPACE_CREATE)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         body = read(NamespaceInput, request)
         draft = NamespaceDraft(
             path=body["path"],
@@ -168,7 +168,7 @@ class NamespaceView(ApiView):
         actor = self.actor()
         with acting(actor):
             shown = _shown(actor, namespace_id)
-            asked_only(request)
+            refuse_unknown_parameters(request)
         return Response(shown)
 
     @described("namespaces_update", NamespaceItemSchema, request=NamespaceChangesInput, may=[404, 409])
@@ -176,7 +176,7 @@ class NamespaceView(ApiView):
         """Change a namespace's kind, owner, quota or read-only flag."""
         actor = self.actor()
         with self.after(lambda: namespace_update_ask(actor=actor, namespace_id=namespace_id)):
-            asked_only(request)
+            refuse_unknown_parameters(request)
             body = read(NamespaceChangesInput, request)
         changes = NamespaceChanges(
             kind=NamespaceKind(body["kind"]) if "kind" in body else None,
@@ -208,7 +208,7 @@ class NamespaceMoveView(ApiView):
             namespace_update_ask(actor=actor, namespace_id=namespace_id)
 
         with self.after(ask):
-            asked_only(request, "dry_run")
+            refuse_unknown_parameters(request, "dry_run")
             dry_run = flag(request, "dry_run")
             path = read(NamespaceMoveInput, request)["path"]
         if dry_run:
@@ -241,7 +241,7 @@ class NamespaceRestoreView(ApiView):
             namespace_restore_ask(actor=actor, namespace_id=namespace_id)
 
         with self.after(ask):
-            asked_only(request, "dry_run")
+            refuse_unknown_parameters(request, "dry_run")
             dry_run = flag(request, "dry_run")
             as_of = read(NamespaceRestoreInput, request)["as_of"]
         if dry_run:

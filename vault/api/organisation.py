@@ -11,7 +11,7 @@ from governance.api.described import DRY_RUN, ONCE, described, read
 from governance.api.fields import StrictSerializer, TextField
 from governance.api.jobs import JobPromiseSchema, job_json
 from governance.api.representations import time_json
-from governance.api.views import ApiView, asked_only, flag
+from governance.api.views import ApiView, flag, refuse_unknown_parameters
 from governance.idempotency.services import Reply
 from vault.api.schema import Schema
 from vault.api.subjects import CountsSchema
@@ -53,7 +53,7 @@ class DeletionView(ApiView):
         """
         actor = self.actor()
         owner_check(actor)
-        asked_only(request, "dry_run")
+        refuse_unknown_parameters(request, "dry_run")
         slug = read(DeletionInput, request)["slug"]
         if flag(request, "dry_run"):
             return Response(_preview_json(deletion_preview(actor=actor)))

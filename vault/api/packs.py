@@ -14,7 +14,7 @@ from governance.api.described import ONCE, PAGE, described
 from governance.api.jobs import JobPromiseSchema, job_json
 from governance.api.pages import CursorPages
 from governance.api.representations import time_json
-from governance.api.views import ApiView, asked_only
+from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
 from vault.api.inputs import read
@@ -89,7 +89,7 @@ class PacksView(ApiView):
         """Make a pack, without memories yet."""
         actor = self.actor()
         authorize(actor, Permission.STORE_MANAGE)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         draft = PackDraft(**_changes(read(PackInput, request)))
         return self.post_once(lambda: Reply(201, pack_json(pack_create(actor=actor, draft=draft))))
 
@@ -99,7 +99,7 @@ class PackView(ApiView):
     def get(self, request: Request, pack_id: UUID) -> Response:
         """One of the organisation's own packs."""
         pack = pack_get(actor=self.actor(), pack_id=pack_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         return Response(pack_json(pack))
 
     @described("packs_update", PackSchema, request=PackChangesInput, may=[404])
@@ -107,7 +107,7 @@ class PackView(ApiView):
         """Change texts of a pack; versions keep those that they were signed with."""
         actor = self.actor()
         with self.after(lambda: pack_get(actor=actor, pack_id=pack_id)):
-            asked_only(request)
+            refuse_unknown_parameters(request)
             changes = _changes(read(PackChangesInput, request))
         return Response(pack_json(pack_update(actor=actor, pack_id=pack_id, changes=changes)))
 
@@ -116,7 +116,7 @@ class PackView(ApiView):
         """Remove a pack that was never published."""
         actor = self.actor()
         with self.after(lambda: pack_get(actor=actor, pack_id=pack_id)):
-            asked_only(request)
+            refuse_unknown_parameters(request)
         pack_remove(actor=actor, pack_id=pack_id)
         return Response(status=204)
 
@@ -146,7 +146,7 @@ class PackVersionsView(ApiView):
             pack_get(actor=actor, pack_id=pack_id)
 
         with self.after(ask):
-            asked_only(request)
+            refuse_unknown_parameters(request)
             draft = _version_draft(read(VersionInput, request))
 
         def call() -> Reply:
@@ -161,7 +161,7 @@ class PackPreviewView(ApiView):
         """Show how the first 200 chosen memories would leave, one by one. Nothing is kept."""
         actor = self.actor()
         with self.after(lambda: pack_get(actor=actor, pack_id=pack_id)):
-            asked_only(request)
+            refuse_unknown_parameters(request)
             draft = _version_draft({"version": "0.0.0", **read(ChoiceInput, request)})
         decided = version_preview(actor=actor, pack_id=pack_id, draft=draft)
         return Response({"results": [leaving_json(one) for one in decided]})
@@ -172,7 +172,7 @@ class PackVersionView(ApiView):
     def get(self, request: Request, pack_id: UUID, number: str) -> Response:
         """One version of a pack, with the report of its scan."""
         row = version_get(actor=self.actor(), pack_id=pack_id, number=number)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         return Response(pack_version_json(row))
 
     @described("packs_versions_delete", None, status=204, may=[404, 409])
@@ -180,7 +180,7 @@ class PackVersionView(ApiView):
         """Delete a version that no live subscriber has installed; otherwise 409."""
         actor = self.actor()
         row = version_get(actor=actor, pack_id=pack_id, number=number)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         version_remove(actor=actor, version_id=row.id)
         return Response(status=204)
 
@@ -191,7 +191,7 @@ class PackVersionPreviewView(ApiView):
         """The memories of the version, as its readers get them."""
         actor = self.actor()
         row = version_get(actor=actor, pack_id=pack_id, number=number)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         items = version_items(actor=actor, version_id=row.id).items
         return Response({"results": [item_json(item) for item in items]})
 
@@ -202,7 +202,7 @@ class PackVersionFileView(ApiView):
         """Download the signed file of a version."""
         actor = self.actor()
         row = version_get(actor=actor, pack_id=pack_id, number=number)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         content = version_file(actor=actor, version_id=row.id)
         name = f"{row.pack.name}-{row.number}.mempack"
         disposition = f'attachment; filename="{name}"'
@@ -240,7 +240,7 @@ class PackVerifyView(ApiView):
         """Check the shape, digests and signature of a `.mempack` file. Nothing of it is stored."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         found = file_verify(actor=actor, content=dict(request.data).get("file", b""))
         manifest = found.manifest
         names = ("name", "version", "title", "count", "digest", "key_id", "data_subjects")
@@ -249,7 +249,7 @@ class PackVerifyView(ApiView):
 
 def _reason(view: ApiView, request: Request, pack_id: UUID, number: str) -> "tuple[PackVersion, str]":
     row = version_get(actor=view.actor(), pack_id=pack_id, number=number)
-    asked_only(request)
+    refuse_unknown_parameters(request)
     return row, read(WhyInput, request)["reason"]
 
 

@@ -14,7 +14,7 @@ from governance.api.described import IF_MATCH, ONCE, PAGE, PageSchema, described
 from governance.api.fields import StrictSerializer, TextField
 from governance.api.pages import CursorPages
 from governance.api.representations import time_json
-from governance.api.views import ApiView, asked_only, expected_versions, flag, heavy
+from governance.api.views import ApiView, expected_versions, flag, heavy, refuse_unknown_parameters
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
 from governance.policies.rules import document_json
@@ -110,7 +110,7 @@ class PoliciesView(ApiView):
         """Create a policy. It applies from the next request on."""
         actor = self.actor()
         authorize(actor, Permission.POLICY_MANAGE)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         draft = _draft(read(PolicyInput, request))
 
         def call() -> Reply:
@@ -126,7 +126,7 @@ class PolicySimulateView(ApiView):
         """Simulate saving a policy: counts and some ids of each effect. Changes nothing."""
         actor = self.actor()
         authorize(actor, Permission.POLICY_MANAGE)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         body = read(SimulateInput, request)
         days = body.get("days", settings.POLICY_SIMULATED_DAYS)
         outcomes = policy_simulate(
@@ -140,7 +140,7 @@ class PolicyView(ApiView):
     def get(self, request: Request, policy_id: UUID) -> Response:
         """Read the current version of a policy."""
         view = policy_get(actor=self.actor(), policy_id=policy_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         return _one(view)
 
     @described("policies_update", PolicySchema, request=PolicyChangesInput, parameters=[IF_MATCH], may=[404, 409, 428])
@@ -154,7 +154,7 @@ class PolicyView(ApiView):
         with self.after(
             lambda: policy_change_ask(actor=actor, policy_id=policy_id, expected_versions=versions, must_expect=True)
         ):
-            asked_only(request)
+            refuse_unknown_parameters(request)
             changes = PolicyChanges(**read(PolicyChangesInput, request))
         return _one(policy_change(actor=actor, policy_id=policy_id, expected_versions=versions, changes=changes))
 
@@ -163,7 +163,7 @@ class PolicyView(ApiView):
         """Disable a policy by a new version."""
         actor, versions = self.actor(), expected_versions(request)
         with self.after(lambda: policy_change_ask(actor=actor, policy_id=policy_id, expected_versions=versions)):
-            asked_only(request)
+            refuse_unknown_parameters(request)
         policy_disable(actor=actor, policy_id=policy_id, expected_versions=versions)
         return Response(status=204)
 

@@ -13,7 +13,7 @@ from governance.api.described import ONCE, PAGE, PageSchema, described
 from governance.api.fields import StrictSerializer, TextField
 from governance.api.pages import CursorPages
 from governance.api.representations import time_json
-from governance.api.views import ApiView, asked_only
+from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
@@ -98,7 +98,7 @@ class SubscriptionProposalsView(ApiView):
             authorize(actor, Permission.STORE_MANAGE)
 
         with self.after(ask):
-            asked_only(request)
+            refuse_unknown_parameters(request)
             body = read(ProposalInput, request)
         draft = ProposalDraft(body["memory"], body["content"], body["reason"])
 
@@ -119,7 +119,7 @@ class ProposalAcceptView(ApiView):
             proposal_ask(actor=actor, proposal_id=proposal_id)
 
         with self.after(ask):
-            asked_only(request)
+            refuse_unknown_parameters(request)
         return self.post_once(
             lambda: Reply(200, proposal_json(proposal_accept(actor=actor, proposal_id=proposal_id))), ask=ask
         )
@@ -135,7 +135,7 @@ class ProposalDeclineView(ApiView):
             proposal_ask(actor=actor, proposal_id=proposal_id)
 
         with self.after(ask):
-            asked_only(request)
+            refuse_unknown_parameters(request)
             reason = read(DeclineInput, request)["reason"]
 
         def call() -> Reply:

@@ -12,9 +12,9 @@ from governance.api.described import described
 from governance.api.fields import StrictSerializer
 from governance.api.public_keys import PublicKeyFormsSchema, public_key_json
 from governance.api.representations import time_json
-from governance.api.views import ApiView, asked_only
+from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.database import acting
-from governance.keys.signing import signing_key
+from governance.keys.signing_keys import signing_key
 from governance.vocabulary import Permission
 from vault.api.described import of_memories
 from vault.api.fields import refuse_deep
@@ -83,7 +83,7 @@ class MemoryProvenanceView(ApiView):
         actor = self.actor()
         with acting(actor):
             view = provenance_get(actor=actor, cube_id=memory_id)
-            asked_only(request)
+            refuse_unknown_parameters(request)
         return Response(provenance_json(view))
 
 
@@ -93,7 +93,7 @@ class VerifyView(ApiView):
         """Verify that this installation signed this manifest."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         verdict = manifest_verify(actor=actor, body=read(VerifyInput, request)["manifest"])
         return Response({"valid": verdict is Verdict.VALID, "verdict": verdict})
 
@@ -102,7 +102,7 @@ class SigningKeyView(ApiView):
     @described("provenance_key", SigningKeySchema)
     def get(self, request: Request) -> Response:
         """Read the public key of manifests."""
-        asked_only(request)
+        refuse_unknown_parameters(request)
         key = signing_key()
         return Response(public_key_json(key.public_key()) | {"public_key": key.public_pem()})
 

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from governance.access.decisions.services import authorize
 from governance.api.described import IF_MATCH, PageSchema, described
 from governance.api.fields import StrictSerializer, TextField
-from governance.api.views import ApiView, asked_only, expected_versions
+from governance.api.views import ApiView, expected_versions, refuse_unknown_parameters
 from governance.policies.rules import Limits, Quota, QuotaTarget, QuotaTargetChoice
 from governance.policies.services import quota_set
 from governance.vocabulary import Measure, Permission, QuotaTargetKind
@@ -72,7 +72,7 @@ class QuotasView(ApiView):
     @described("quotas_list", QuotaListSchema)
     def get(self, request: Request) -> Response:
         """List the caller's limits and their use; for those who govern, also the limits of single members and keys."""
-        asked_only(request)
+        refuse_unknown_parameters(request)
         results = [quota_json(view) for view in quotas_list(actor=self.actor())]
         return Response({"count": len(results), "next": None, "previous": None, "results": results})
 
@@ -82,7 +82,7 @@ class QuotasView(ApiView):
         actor = self.actor()
         authorize(actor, Permission.POLICY_MANAGE)
         versions = expected_versions(request)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         body = read(QuotaInput, request)
         holder = QuotaTargetChoice(QuotaTargetKind(body["holder"]["kind"]), body["holder"].get("id"))
         quota = Quota(holder, Limits(**body["limits"]))

@@ -10,7 +10,7 @@ from governance.access.decisions.services import authorize
 from governance.api.described import ONCE, PAGE, described
 from governance.api.pages import CursorPages
 from governance.api.representations import time_json
-from governance.api.views import ApiView, asked_only
+from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
 from vault.api.inputs import read
@@ -34,7 +34,7 @@ class PublicationRatingsView(ApiView):
         """Rate a pack that your organisation subscribes or has subscribed to; replaces your own rating."""
         actor = self.actor()
         authorize(actor, Permission.STORE_MANAGE)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         body = read(RatingInput, request)
 
         def call() -> Reply:
@@ -50,7 +50,7 @@ class PublicationRatingsView(ApiView):
         """Remove your own rating."""
         actor = self.actor()
         authorize(actor, Permission.STORE_MANAGE)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         rating_remove(actor=actor, publication_id=publication_id)
         return Response(status=204)
 

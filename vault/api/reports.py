@@ -8,7 +8,7 @@ from rest_framework.response import Response
 from governance.access.decisions.services import authorize
 from governance.api.described import ONCE, described
 from governance.api.representations import time_json
-from governance.api.views import ApiView, asked_only
+from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
 from vault.api.inputs import read
@@ -23,7 +23,7 @@ class PublicationReportsView(ApiView):
         """Report a pack to the operator of the installation. Its publisher does not see the report."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         body = read(ReportInput, request)
 
         def call() -> Reply:

@@ -15,7 +15,7 @@ from governance.api.described import DRY_RUN, IF_MATCH, ONCE, PAGE
 from governance.api.fields import StrictSerializer
 from governance.api.jobs import JobPromiseSchema, job_json
 from governance.api.pages import CursorPages
-from governance.api.views import ApiView, asked_only, expected_versions, flag
+from governance.api.views import ApiView, expected_versions, flag, refuse_unknown_parameters
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
@@ -77,7 +77,7 @@ class ReviewAcceptView(ApiView):
 
         def call() -> Reply:
             review_accept_ask(actor=actor, review_id=review_id)
-            asked_only(request)
+            refuse_unknown_parameters(request)
             body = read(AcceptInput, request)
             return _decided(actor, review_accept(actor=actor, review_id=review_id, **body))
 
@@ -98,7 +98,7 @@ class ReviewRejectView(ApiView):
 
         def call() -> Reply:
             review_reject_ask(actor=actor, review_id=review_id)
-            asked_only(request)
+            refuse_unknown_parameters(request)
             return _decided(actor, review_reject(actor=actor, review_id=review_id))
 
         return self.post_once(call, ask=lambda: review_reject_ask(actor=actor, review_id=review_id))
@@ -124,7 +124,7 @@ class QuarantineView(ApiView):
         """Put all that one writer stored in quarantine, as a job. Nobody reads it until its reviews are decided."""
         actor = self.actor()
         authorize(actor, Permission.APIKEY_MANAGE)
-        asked_only(request, "dry_run")
+        refuse_unknown_parameters(request, "dry_run")
         rehearsed = flag(request, "dry_run")
         writer_id = read(QuarantineInput, request)["writer"]
         if rehearsed:
@@ -153,7 +153,7 @@ class RedactView(ApiView):
             cube_redact_ask(actor=actor, cube_id=memory_id)
 
         with self.after(lambda: cube_redact_ask(actor=actor, cube_id=memory_id, expected_versions=versions)):
-            asked_only(request, "dry_run")
+            refuse_unknown_parameters(request, "dry_run")
             dry_run = flag(request, "dry_run")
             number = read(RedactInput, request)["version"]
 

@@ -11,7 +11,7 @@ from governance.access.decisions.services import authorize
 from governance.api.described import ONCE, PAGE, described
 from governance.api.pages import CursorPages
 from governance.api.representations import time_json
-from governance.api.views import ApiView, asked_only
+from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
@@ -90,7 +90,7 @@ class PublicationsView(ApiView):
         """Offer a version of a pack. Beyond the organisation another member approves it first, if there is one."""
         actor = self.actor()
         authorize(actor, Permission.STORE_MANAGE)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         body = read(PublicationInput, request)
         draft = PublicationDraft(
             version_id=body["pack_version"],
@@ -117,7 +117,7 @@ class PublicationView(ApiView):
         """One publication, with its texts, versions and some of its memories."""
         actor = self.actor()
         with self.after(lambda: listing_get(actor=actor, publication_id=publication_id)):
-            asked_only(request)
+            refuse_unknown_parameters(request)
         return Response(offer_json(offer_get(actor=actor, publication_id=publication_id)))
 
 
@@ -135,7 +135,7 @@ class PublicationTryView(ApiView):
             authorize(actor, Permission.STORE_MANAGE)
 
         with self.after(ask):
-            asked_only(request)
+            refuse_unknown_parameters(request)
             queries = tuple(read(TryInput, request).get("queries", ()))
         tried = publication_try(actor=actor, publication_id=publication_id, questions=queries)
         return Response({"results": [tried_json(one) for one in tried]})
@@ -151,7 +151,7 @@ class PublicationApproveView(ApiView):
             publication_get(actor=actor, publication_id=publication_id)
 
         with self.after(ask):
-            asked_only(request)
+            refuse_unknown_parameters(request)
         return self.post_once(
             lambda: Reply(200, publication_json(publication_approve(actor=actor, publication_id=publication_id))),
             ask=ask,
@@ -168,7 +168,7 @@ class PublicationRejectView(ApiView):
             publication_get(actor=actor, publication_id=publication_id)
 
         with self.after(ask):
-            asked_only(request)
+            refuse_unknown_parameters(request)
             reason = read(WhyInput, request)["reason"]
 
         def call() -> Reply:

@@ -18,7 +18,7 @@ from governance.api.fields import StrictSerializer, TextField
 from governance.api.jobs import JobPromiseSchema, NoInput, job_json
 from governance.api.pages import CursorPages
 from governance.api.representations import time_json
-from governance.api.views import ApiView, asked_only, flag
+from governance.api.views import ApiView, flag, refuse_unknown_parameters
 from governance.database import acting
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
@@ -142,7 +142,7 @@ class SubjectsView(ApiView):
         """Create a data subject. An existing one is answered unchanged."""
         actor = self.actor()
         authorize(actor, Permission.SUBJECT_MANAGE)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         reference = read(SubjectInput, request)["reference"]
 
         def call() -> Reply:
@@ -164,7 +164,7 @@ class SubjectView(OneSubjectView):
     def get(self, request: Request, subject_id: UUID) -> Response:
         """Read one data subject, with the receipts of its erasures."""
         line = subject_get(actor=self.actor(), subject_id=subject_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         return Response(subject_json(line))
 
 
@@ -174,7 +174,7 @@ class SubjectAssignView(OneSubjectView):
         """Assign up to 200 memories to a data subject, all or none: each gets a version under the subject's key."""
         actor = self.actor()
         with self.after(lambda: self.ask(subject_id)):
-            asked_only(request)
+            refuse_unknown_parameters(request)
             ids = read(AssignInput, request)["ids"]
 
         def call() -> Reply:
@@ -190,7 +190,7 @@ class SubjectExportView(OneSubjectView):
         """Export everything about the data subject, as a job; then download it as JSON or as a page."""
         actor = self.actor()
         with self.after(lambda: self.ask(subject_id)):
-            asked_only(request)
+            refuse_unknown_parameters(request)
 
         def call() -> Reply:
             read(NoInput, request)
@@ -230,7 +230,7 @@ class SubjectEraseView(OneSubjectView):
         """
         actor = self.actor()
         with self.after(lambda: self.ask(subject_id)):
-            asked_only(request, "dry_run")
+            refuse_unknown_parameters(request, "dry_run")
             dry_run = flag(request, "dry_run")
         if dry_run:
             return Response(_preview_json(erasure_preview(actor=actor, subject_id=subject_id)))
@@ -269,5 +269,5 @@ def _preview_json(preview: ErasurePreview) -> dict[str, Any]:
 def _file(view: ApiView, request: Request, subject_id: UUID, job_id: UUID, form: FileForm) -> HttpResponseBase:
     actor = view.actor()
     file = export_open(actor=actor, subject_id=subject_id, job_id=job_id, form=form)
-    asked_only(request)
+    refuse_unknown_parameters(request)
     return file_stream(file.blocks, name=file.name, content_type=CONTENT_TYPES[form], actor=actor, path=request.path)

@@ -16,7 +16,7 @@ from governance.api.fields import FlagField, OneOfField, StrictSerializer, TextF
 from governance.api.jobs import JobPromiseSchema, JobSchema, job_json
 from governance.api.pages import CursorPages
 from governance.api.representations import time_json
-from governance.api.views import ApiView, asked_only, flag
+from governance.api.views import ApiView, flag, refuse_unknown_parameters
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
@@ -214,7 +214,7 @@ class SubscriptionsView(ApiView):
         """
         actor = self.actor()
         authorize(actor, Permission.STORE_MANAGE)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         body = read(SubscriptionInput, request)
         draft = SubscriptionDraft(
             publication_id=body["publication"],
@@ -231,7 +231,7 @@ class SubscriptionDetailView(ApiView):
     def get(self, request: Request, subscription_id: UUID) -> Response:
         """One subscription, with the reads that are left."""
         view = subscription_get(actor=self.actor(), subscription_id=subscription_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         return Response(subscription_json(view))
 
     @described("subscriptions_update", SubscriptionSchema, request=SubscriptionChangesInput, may=[404, 409])
@@ -239,7 +239,7 @@ class SubscriptionDetailView(ApiView):
         """Change which versions come, and how, and whether the pack is trusted as an official source."""
         actor = self.actor()
         with self.after(_asking(self, subscription_id)):
-            asked_only(request)
+            refuse_unknown_parameters(request)
             body = read(SubscriptionChangesInput, request)
         delivery = Delivery(body["delivery"]) if "delivery" in body else None
         view = subscription_update(
@@ -256,7 +256,7 @@ class SubscriptionDetailView(ApiView):
         """Uninstall the pack, as a job. Its memories cannot be read from now on."""
         actor = self.actor()
         with self.after(_asking(self, subscription_id)):
-            asked_only(request)
+            refuse_unknown_parameters(request)
         ended = subscription_end(actor=actor, subscription_id=subscription_id)
         return Response({"job": job_json(ended.job)}, status=202)
 
@@ -285,7 +285,7 @@ class SubscriptionUpgradeView(ApiView):
         actor = self.actor()
         ask = _asking(self, subscription_id)
         with self.after(ask):
-            asked_only(request, "dry_run")
+            refuse_unknown_parameters(request, "dry_run")
             dry_run = flag(request, "dry_run")
             number = read(UpgradeInput, request)["version"]
         if dry_run:
@@ -307,7 +307,7 @@ class SubscriptionCompareView(ApiView):
         """
         actor, ask = self.actor(), _asking(self, subscription_id)
         with self.after(ask):
-            asked_only(request)
+            refuse_unknown_parameters(request)
 
         def call() -> Reply:
             job = subscription_compare(actor=actor, subscription_id=subscription_id)
@@ -322,7 +322,7 @@ class OverrideView(ApiView):
         """Word an installed memory anew for your organisation. Upgrades leave it as it is."""
         actor = self.actor()
         with self.after(_asking(self, subscription_id)):
-            asked_only(request)
+            refuse_unknown_parameters(request)
             content = read(OverrideInput, request)["content"]
         cube = override_set(actor=actor, subscription_id=subscription_id, memory_id=memory_id, content=content)
         return Response({"memory_id": str(cube.id), "version": cube.version})
@@ -332,7 +332,7 @@ class OverrideView(ApiView):
         """Go back to the pack's own wording, as a job that installs the memory anew."""
         actor = self.actor()
         with self.after(_asking(self, subscription_id)):
-            asked_only(request)
+            refuse_unknown_parameters(request)
         job = override_remove(actor=actor, subscription_id=subscription_id, memory_id=memory_id)
         return Response({"job": job_json(job)}, status=202)
 
@@ -352,7 +352,7 @@ class ContractDetailView(ApiView):
     def get(self, request: Request, contract_id: UUID) -> Response:
         """One contract."""
         view = contract_get(actor=self.actor(), contract_id=contract_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         return Response(contract_json(view))
 
 
@@ -371,7 +371,7 @@ class ContractInvoiceView(ApiView):
         """The invoice of a month: its reads and the price as the contract records it."""
         actor = self.actor()
         with self.after(lambda: contract_get(actor=actor, contract_id=contract_id)):
-            asked_only(request, "month")
+            refuse_unknown_parameters(request, "month")
             month = _month(request.query_params.get("month", ""))
         made = contract_invoice(actor=actor, contract_id=contract_id, month=month)
         return Response(
@@ -397,7 +397,7 @@ class ContractRevokeView(ApiView):
             contract_get(actor=actor, contract_id=contract_id)
 
         with self.after(ask):
-            asked_only(request)
+            refuse_unknown_parameters(request)
             reason = read(WhyInput, request)["reason"]
 
         def call() -> Reply:

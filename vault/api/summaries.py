@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.api.representations import time_json
-from governance.api.views import ApiView, asked_only
+from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.database import acting
 from vault.api.described import of_memories
 from vault.api.schema import Schema
@@ -36,7 +36,7 @@ class NamespaceSummaryView(ApiView):
         actor = self.actor()
         with acting(actor):
             namespace_get(actor=actor, namespace_id=namespace_id)
-            asked_only(request)
+            refuse_unknown_parameters(request)
             return Response(_json(namespace_summary(actor=actor, namespace_id=namespace_id)))
 
 
@@ -47,7 +47,7 @@ class ConversationSummaryView(ApiView):
         actor = self.actor()
         with acting(actor):
             conversation_get(actor=actor, conversation_id=conversation_id)
-            asked_only(request)
+            refuse_unknown_parameters(request)
             return Response(_json(conversation_summary(actor=actor, conversation_id=conversation_id)))
 
 

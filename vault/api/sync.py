@@ -15,7 +15,7 @@ from governance.api.described import ONCE, PageSchema, described, read
 from governance.api.fields import StrictSerializer, TextField
 from governance.api.jobs import JobPromiseSchema, JobSchema, job_json
 from governance.api.representations import time_json
-from governance.api.views import ApiView, asked_only
+from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.errors import Conflict, FieldError, Invalid
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
@@ -163,7 +163,7 @@ class SyncPeersView(ApiView):
     def get(self, request: Request) -> Response:
         """List the namespaces that are kept in step with other installations. Keys are not shown."""
         views = peers_list(actor=self.actor())
-        asked_only(request)
+        refuse_unknown_parameters(request)
         return Response({"count": len(views), "next": None, "previous": None, "results": [*map(peer_json, views)]})
 
     @described("sync_peers_add", SyncPeerSchema, status=201, request=SyncPeerInput, parameters=[ONCE], may=[409])
@@ -171,7 +171,7 @@ class SyncPeersView(ApiView):
         """Name a namespace of another installation, to keep one here in step with it."""
         actor = self.actor()
         authorize(actor, Permission.OPERATIONS_MANAGE)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         draft = PeerDraft(**_direction(read(SyncPeerInput, request)))
         return self.post_once(lambda: Reply(201, peer_json(peer_create(actor=actor, draft=draft))))
 
@@ -181,7 +181,7 @@ class SyncPeerView(ApiView):
     def get(self, request: Request, peer_id: UUID) -> Response:
         """Read one peer with its newest sync."""
         view = peer_get(actor=self.actor(), peer_id=peer_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         return Response(peer_json(view))
 
     @described("sync_peers_update", SyncPeerSchema, request=SyncPeerChanges, may=[404, 409])
@@ -189,7 +189,7 @@ class SyncPeerView(ApiView):
         """Change name, address, key or direction of a peer."""
         actor = self.actor()
         peer_get(actor=actor, peer_id=peer_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         changes = _direction(read(SyncPeerChanges, request))
         return Response(peer_json(peer_update(actor=actor, peer_id=peer_id, changes=changes)))
 
@@ -198,7 +198,7 @@ class SyncPeerView(ApiView):
         """Forget a peer with its key and schedule. Memories stay on both sides."""
         actor = self.actor()
         peer_get(actor=actor, peer_id=peer_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         peer_remove(actor=actor, peer_id=peer_id)
         return Response(status=204)
 
@@ -214,7 +214,7 @@ class SyncPeerRunView(ApiView):
 
         def call() -> Reply:
             ask()
-            asked_only(request)
+            refuse_unknown_parameters(request)
             return Reply(202, {"job": job_json(peer_sync(actor=actor, peer_id=peer_id))})
 
         return self.post_once(call, ask=ask)
@@ -226,7 +226,7 @@ class SyncPeerScheduleView(ApiView):
         """Sync with a peer at these times, in place of the times before."""
         actor = self.actor()
         peer_get(actor=actor, peer_id=peer_id)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         body = read(SyncScheduleInput, request)
         view = peer_schedule(
             actor=actor, peer_id=peer_id, cron=body["cron"].strip(), timezone=body.get("timezone", "UTC")
@@ -243,7 +243,7 @@ class SyncMemoriesView(ApiView):
         """
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
-        asked_only(request, "namespace", "after")
+        refuse_unknown_parameters(request, "namespace", "after")
         after = request.query_params.get("after")
         found = memories_listed(
             actor=actor,
@@ -263,7 +263,7 @@ class SyncReadView(ApiView):
         """
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         body = read(SyncReadInput, request)
         known = {_uuid("memories", one): number for one, number in body["memories"].items()}
         sent = memories_opened(actor=actor, namespace=body["namespace"], known=known)
@@ -281,7 +281,7 @@ class SyncWriteView(ApiView):
         """
         actor = self.actor()
         authorize(actor, Permission.MEMORY_CREATE)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         body = read(SyncWriteInput, request)
         changes = [_change(f"changes.{index}", one) for index, one in enumerate(body["changes"])]
         applied = changes_apply(actor=actor, namespace=body["namespace"], changes=changes)

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from governance.access.decisions.services import authorize
 from governance.api.described import ONCE
 from governance.api.fields import NumberField, OneOfField, StrictSerializer, TextField, WholeField
-from governance.api.views import ApiView, asked_only
+from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.database import acting
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
@@ -87,7 +87,7 @@ class ToolCallsView(ApiView):
         """Store a call of a tool with its arguments, outcome, duration and error."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_CREATE)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         draft = _draft(read(ToolCallInput, request))
         with self.once() as once:
             if once.reply is None:
@@ -105,7 +105,7 @@ class ToolCallSearchView(ApiView):
         """Recall calls of tools by name, arguments and outcome, nearest first."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
-        asked_only(request)
+        refuse_unknown_parameters(request)
         body = read(ToolCallQueryInput, request)
         body["namespaces"] = tuple(body.get("namespaces", ()))
         found = tool_calls_recall(actor=actor, query=CallQuery(**body))

@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from governance.api.described import DRY_RUN, IF_MATCH, ONCE
 from governance.api.fields import StrictSerializer, TextField, WholeField
 from governance.api.representations import time_json
-from governance.api.views import ApiView, asked_only, expected_versions, flag
+from governance.api.views import ApiView, expected_versions, flag, refuse_unknown_parameters
 from governance.database import acting
 from governance.errors import FieldError, Invalid
 from vault.api.changes import MEMORY_OR_DRY_RUN, change_answered
@@ -79,7 +79,7 @@ class VersionView(ApiView):
         actor = self.actor()
         with acting(actor):
             view = version_get(actor=actor, cube_id=memory_id, number=number)
-            asked_only(request)
+            refuse_unknown_parameters(request)
         return Response(version_json(view))
 
 
@@ -89,7 +89,7 @@ class DifferenceView(ApiView):
         """Compare two versions: texts word by word, other fields as a whole."""
         actor = self.actor()
         with self.after(lambda: version_get(actor=actor, cube_id=memory_id)):
-            asked_only(request, "from", "to")
+            refuse_unknown_parameters(request, "from", "to")
             before, after = _number(request, "from"), _number(request, "to")
         return Response(_json(versions_compare(actor=actor, cube_id=memory_id, before=before, after=after)))
 
@@ -106,7 +106,7 @@ class RollbackView(ApiView):
         """Roll a memory back: a new version gets the content, tags, type and times of an earlier one."""
         actor, versions = self.actor(), expected_versions(request)
         with self.after(lambda: cube_change_ask(actor=actor, cube_id=memory_id, expected_versions=versions)):
-            asked_only(request, "dry_run")
+            refuse_unknown_parameters(request, "dry_run")
             dry_run = flag(request, "dry_run")
             body = read(RollbackInput, request)
         number, reason = body["version"], body.get("reason", "")
@@ -136,7 +136,7 @@ class MoveView(ApiView):
         """Move a memory to another namespace, as a new version."""
         actor, versions = self.actor(), expected_versions(request)
         with self.after(lambda: cube_change_ask(actor=actor, cube_id=memory_id, expected_versions=versions)):
-            asked_only(request, "dry_run")
+            refuse_unknown_parameters(request, "dry_run")
             dry_run = flag(request, "dry_run")
             namespace = read(MoveInput, request)["namespace"]
 

@@ -24,7 +24,7 @@ from governance.ids import uuid7
 from governance.jobs.kinds import JobRun, Step
 from governance.jobs.registry import handler
 from governance.keys.services import key_store
-from governance.keys.signing import signing_key
+from governance.keys.signing_keys import signing_key
 from governance.models import Job, Member, OutboxEvent, Schedule, Tenant
 from governance.vocabulary import PrincipalKind, Topic, Verb
 from vault.cubes.storage import WITHIN_HOURS, remaining_copies, rights_missing

@@ -11,9 +11,9 @@ from governance.actor import Actor, CallContext
 from governance.database import acting, tenant_transaction
 from governance.errors import Conflict
 from governance.models import Member
-from governance.outbox.claiming import event_claim
-from governance.outbox.running import task_run
-from governance.tenants.principals import actor_again
+from governance.outbox.claims import event_claim
+from governance.outbox.runner import task_run
+from governance.tenants.principals import reload_actor
 from governance.tenants.selectors import me_get, tenant_id_by_slug
 from governance.tenants.services import command_line_actor, member_add, tenant_create
 from governance.vocabulary import Channel, PrincipalKind, RoleName, Topic
@@ -90,7 +90,7 @@ def _member(tenant_id: UUID, role: RoleName) -> Actor:
     with tenant_transaction(tenant_id):
         members = Member.objects.filter(tenant_id=tenant_id, role__name=role, removed_at=None).order_by("id")
         member_id = members.values_list("id", flat=True)[0]
-    return actor_again(
+    return reload_actor(
         tenant_id=tenant_id,
         kind=PrincipalKind.MEMBER,
         principal_id=member_id,

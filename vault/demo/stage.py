@@ -24,7 +24,7 @@ from governance.personas.services import PersonaDraft, persona_create
 from governance.policies.rules import Limits, Quota, QuotaTargetChoice
 from governance.policies.services import PolicyDraft, policy_create, quota_set
 from governance.tenants.bonds import KeyBonds
-from governance.tenants.principals import actor_again
+from governance.tenants.principals import reload_actor
 from governance.tenants.services import apikey_create
 from governance.vocabulary import (
     Action,
@@ -277,7 +277,7 @@ class Stage:
             rows.filter(tenant_id=self.tenant_id, created_at__gte=now).update(created_at=moment)
 
     def _actor(self, kind: PrincipalKind, principal_id: UUID, channel: Channel) -> Actor:
-        return actor_again(
+        return reload_actor(
             tenant_id=self.tenant_id,
             kind=kind,
             principal_id=principal_id,

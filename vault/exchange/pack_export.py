@@ -12,7 +12,7 @@ from governance.actor import Actor
 from governance.database import acting
 from governance.errors import Conflict, FieldError, Invalid, TooLarge
 from governance.jobs.selectors import JobView
-from governance.keys.signing import export_signing_key
+from governance.keys.signing_keys import export_signing_key
 from governance.models import Tenant
 from governance.tenants.principals import actor_now
 from governance.vocabulary import Permission, Verb

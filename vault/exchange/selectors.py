@@ -13,7 +13,7 @@ from governance.database import acting, database_now
 from governance.errors import FieldError, Invalid, NotFound
 from governance.jobs.selectors import JobView, job_get, job_view, jobs_readable
 from governance.keys.envelopes import envelope_write, exchange_key
-from governance.keys.signing import SigningKey, export_signing_key
+from governance.keys.signing_keys import SigningKey, export_signing_key
 from governance.tenants.principals import actor_now
 from governance.vocabulary import Permission, Topic
 from vault.cubes.blobs import with_blobs

@@ -19,7 +19,7 @@ from governance.jobs.selectors import JobView
 from governance.jobs.services import job_create
 from governance.keys.envelopes import envelope_read, exchange_key, is_envelope
 from governance.keys.services import token_maker
-from governance.keys.signing import export_signing_key, signing_key
+from governance.keys.signing_keys import export_signing_key, signing_key
 from governance.vocabulary import Permission, Topic
 from vault.cubes.services import cube_update, cubes_add
 from vault.cubes.writer.building import texts_index

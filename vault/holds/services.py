@@ -19,7 +19,7 @@ from governance.ids import uuid7
 from governance.keys.services import token_maker
 from governance.members.stand_in import refuse_stand_in
 from governance.models import Member
-from governance.policies.retention import retention_asked
+from governance.policies.retention import retention_request
 from governance.privacy.services import subject_ensure
 from governance.vocabulary import Permission, Verb
 from vault.cubes.filters import filter_read
@@ -109,7 +109,7 @@ def hold_release(*, actor: Actor, hold_id: UUID) -> HoldView:
         detail = {"approvals": len(view.approvals)}
         record(actor=actor, verb=verb, object_type="hold", object_ids=[hold.id], detail=detail)
         if released:
-            retention_asked(actor)
+            retention_request(actor)
     return view
 
 
@@ -156,7 +156,7 @@ def cube_unfreeze(
         for hold in freezes.filter(maker_id=member_id) if only_own else freezes:
             _approve(hold, member_id)
         record(actor=actor, verb=Verb.MEMORY_UNFROZEN, object_type="memory", object_ids=[cube.id], version=cube.version)
-        retention_asked(actor)
+        retention_request(actor)
 
 
 def cube_refreeze(*, actor: Actor, cube_id: UUID, since: datetime) -> None:

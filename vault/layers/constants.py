@@ -10,7 +10,7 @@ from governance.actor import Actor
 from governance.audit.services import record
 from governance.database import acting, cached_in_transaction, clear_transaction_cache
 from governance.errors import FieldError, Invalid
-from governance.personas.locating import OBJECT_TYPE, persona_locate, persona_target
+from governance.personas.lookup import OBJECT_TYPE, persona_locate, persona_target
 from governance.prepared import prepared_cursor
 from governance.vocabulary import Permission, Verb
 from vault.layers.rules import NAMES, RANGES, WHOLE, Constants, constants_of

@@ -14,7 +14,7 @@ from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.models import Persona
 from governance.pages import Pages
-from governance.personas.locating import OBJECT_TYPE, persona_locate, persona_target
+from governance.personas.lookup import OBJECT_TYPE, persona_locate, persona_target
 from governance.personas.services import PersonaChanges, persona_update
 from governance.vocabulary import Permission, PersonaKind, Verb
 from vault.cubes.drafts import CubeDraft

@@ -16,7 +16,7 @@ from governance.jobs.kinds import JobRun, Step
 from governance.jobs.registry import handler
 from governance.jobs.selectors import JobView
 from governance.jobs.services import job_create
-from governance.personas.locating import OBJECT_TYPE
+from governance.personas.lookup import OBJECT_TYPE
 from governance.vocabulary import Permission, Topic, Verb
 from vault.layers.constants import constants_checked, constants_in_force
 from vault.layers.rules import (

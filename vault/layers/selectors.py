@@ -18,7 +18,7 @@ from governance.database import acting, database_now
 from governance.errors import NotFound
 from governance.models import Persona
 from governance.pages import Pages
-from governance.personas.locating import OBJECT_TYPE, persona_locate, persona_target
+from governance.personas.lookup import OBJECT_TYPE, persona_locate, persona_target
 from governance.vocabulary import Permission, Verb
 from vault.cubes.quoting import quotes_open
 from vault.cubes.selectors import CubeView, cubes_read, record_quoted

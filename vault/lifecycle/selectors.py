@@ -6,7 +6,7 @@ from datetime import datetime
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.database import acting
-from governance.naming import Name, names_find
+from governance.object_names import Name, names_find
 from governance.vocabulary import Permission
 from vault.cubes.lookup import cube_target
 from vault.cubes.versions import versions_visible

@@ -16,7 +16,7 @@ from pydantic import Field, TypeAdapter
 from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
 from governance.database import acting
-from governance.denials import denial_recorded
+from governance.denials import recorded_denial
 from governance.errors import (
     Conflict,
     DomainError,
@@ -30,7 +30,7 @@ from governance.errors import (
 from governance.ids import uuid7
 from governance.jobs.kinds import JobRun, Preview, Step
 from governance.jobs.registry import handler
-from governance.jobs.sealing import open_result, seal_result
+from governance.jobs.sealed_payloads import open_result, seal_result
 from governance.jobs.selectors import JobView, job_get
 from governance.jobs.services import job_create
 from governance.keys.services import token_maker
@@ -441,7 +441,7 @@ def _with_denials(run: JobRun, done: dict[UUID, UUID], failed: Failures) -> Trie
     """Record the denials among what failed. Writes: AuditEntry …."""
     for failure in failed.values():
         if isinstance(failure, Forbidden):
-            denial_recorded(actor=run.actor, denial=failure, path=f"jobs/{run.job_id}/")
+            recorded_denial(actor=run.actor, denial=failure, path=f"jobs/{run.job_id}/")
     return done, list(failed.items())
 
 

@@ -10,7 +10,7 @@ from django.db.models import Q
 
 from governance.errors import FieldError, Invalid
 from governance.keys.services import TokenMaker
-from governance.time_range import moment_checked
+from governance.time_range import check_moment
 from vault.cubes.filters import DIALOGUE_ONLY, asks_for_messages, filter_read, messages_shown, moment
 from vault.retrieval.queries import SHOWN
 from vault.vocabulary import SearchMode
@@ -118,7 +118,7 @@ def _first(asked: Mapping[str, Sequence[str]], name: str) -> str:
 
 def _moment(asked: Mapping[str, Sequence[str]], name: str) -> datetime | None:
     text = _first(asked, name)
-    return moment_checked(moment(text if "T" in text else f"{text}T00:00:00Z", name), name) if text else None
+    return check_moment(moment(text if "T" in text else f"{text}T00:00:00Z", name), name) if text else None
 
 
 def _member(kind: Any, asked: Mapping[str, Sequence[str]], name: str, default: Any) -> Any:

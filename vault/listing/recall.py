@@ -6,7 +6,7 @@ The simulation reads nothing in the name of that principal.
 from dataclasses import dataclass
 
 from governance.access.decisions.services import authorize
-from governance.access.grants.selectors import actor_like
+from governance.access.grants.selectors import build_actor
 from governance.actor import Actor, CallContext
 from governance.audit.services import record
 from governance.database import acting
@@ -40,7 +40,7 @@ def recall_simulate(*, actor: Actor, kind: str, principal: str, text: str, conte
     """
     authorize(actor, Permission.GRANT_MANAGE)
     with acting(actor):
-        other = actor_like(actor, kind, principal, context)
+        other = build_actor(actor, kind, principal, context)
         views = _views(actor, text)
         visible = Cube.objects.visible_to(other)
         ids = set(visible.filter(id__in=[view.cube.id for view in views]).values_list("id", flat=True))

@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 from pgvector.django import HalfVectorField
 
 from governance.access.decisions.principal_grants import grants_of, principal_grants
-from governance.access.decisions.rules import closing, opening, reads_content, sees_private
+from governance.access.decisions.rules import allowing_actions, denying_actions, reads_content, sees_private
 from governance.actor import Actor
 from governance.models.base import TenantModel
 from governance.models.grant import OBJECT_PERMISSIONS, ObjectGrant
@@ -121,7 +121,7 @@ class CubeQuerySet(ReachQuerySet["Cube"]):
 
 def cubes_granted(actor: Actor, effect: Effect) -> models.QuerySet[Any]:
     """The grants that allow, or deny, the actor to read single cubes; to stand inside a query."""
-    actions = opening(Action.READ) if effect is Effect.ALLOW else closing(Action.READ)
+    actions = allowing_actions(Action.READ) if effect is Effect.ALLOW else denying_actions(Action.READ)
     return grants_of(actor, OBJECT_TYPE, effect, actions)
 
 

@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import Q
 
 from governance.access.decisions.principal_grants import grants_of, principal_grants
-from governance.access.decisions.rules import closing, opening, reads_content, sees_private
+from governance.access.decisions.rules import allowing_actions, denying_actions, reads_content, sees_private
 from governance.actor import Actor
 from governance.models.base import TenantModel
 from governance.models.grant import OBJECT_PERMISSIONS, ObjectGrant
@@ -62,7 +62,7 @@ def _in_reach_of(actor: Actor) -> Q:
 
 def namespaces_granted(actor: Actor, effect: Effect) -> models.QuerySet[Any]:
     """The ids of the namespaces whose reading is granted, or denied, to the actor; to stand inside a query."""
-    actions = opening(Action.READ) if effect is Effect.ALLOW else closing(Action.READ)
+    actions = allowing_actions(Action.READ) if effect is Effect.ALLOW else denying_actions(Action.READ)
     return grants_of(actor, OBJECT_TYPE, effect, actions).values("content_object_id")
 
 

@@ -18,7 +18,7 @@ from governance.ids import uuid7
 from governance.jobs.selectors import JobView
 from governance.jobs.services import job_create
 from governance.models import Member
-from governance.policies.retention import retention_asked
+from governance.policies.retention import retention_request
 from governance.vocabulary import Permission, Topic, Verb
 from vault.models import Namespace, Subscription
 from vault.models.namespace import NamespaceQuerySet
@@ -176,7 +176,7 @@ def namespace_move(*, actor: Actor, namespace_id: UUID, path: str) -> int:
                 subtree(actor, root.path).update(path=Concat(Value(path), behind))
         except IntegrityError as error:
             raise Conflict(TAKEN) from error
-        retention_asked(actor)  # its policies go by paths
+        retention_request(actor)  # its policies go by paths
         record(
             actor=actor,
             verb=Verb.NAMESPACE_MOVED,

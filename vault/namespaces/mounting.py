@@ -15,7 +15,7 @@ from governance.errors import Conflict, FieldError, Forbidden, Invalid, NotFound
 from governance.ids import uuid7
 from governance.keys.services import GENERAL, open_sealed, seal_for, token_maker
 from governance.pages import Pages
-from governance.personas.locating import persona_locate, persona_target
+from governance.personas.lookup import persona_locate, persona_target
 from governance.personas.selectors import personas_of
 from governance.vocabulary import Permission, Verb
 from vault.models import Conversation, Mount, Namespace

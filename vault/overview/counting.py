@@ -12,7 +12,7 @@ from typing import Any
 from django.db import connection
 
 from governance.actor import Actor, system_actor
-from governance.audit.signing import checkpoints_outside
+from governance.audit.checkpoints import checkpoints_outside
 from governance.audit.verification import Verification, log_verify
 from governance.audit.verifier import Unreadable
 from governance.database import acting, database_now, no_tenant

@@ -18,7 +18,7 @@ from governance.errors import Forbidden, Unavailable
 from governance.ids import uuid7
 from governance.outbox.routes import AGAIN, Payload, Write
 from governance.outbox.services import emit, is_asked
-from governance.tenants.principals import actor_again
+from governance.tenants.principals import reload_actor
 from governance.tenants.selectors import me_get
 from governance.vocabulary import Channel, Permission, PrincipalKind, Topic
 from vault.overview.attention import Attention, attention_list
@@ -62,7 +62,7 @@ def digests_send(actor: Actor, payloads: Sequence[Payload]) -> Write:
 def _send(actor: Actor, due: DueDigest) -> Mapping[str, int]:
     """Mail the member's open items if some are new. Raises Unavailable."""
     try:
-        member = actor_again(
+        member = reload_actor(
             tenant_id=actor.tenant_id,
             kind=PrincipalKind.MEMBER,
             principal_id=due.member_id,

@@ -9,8 +9,8 @@ from governance.access.decisions.rules import Target
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.errors import PiiUnavailable
-from governance.policies.selectors import publishing_allowed
-from governance.privacy.detecting import detector
+from governance.policies.selectors import check_publishing
+from governance.privacy.detection import detector
 from governance.privacy.pii.detector import DetectorFailed
 from governance.vocabulary import Permission
 from vault.cubes.retention import facts_of
@@ -120,7 +120,7 @@ def _staying(actor: Actor, view: CubeView, rules: LeavingRules) -> str:
         return "type"
     if cube.sensitivity not in LEAVING:
         return "sensitivity"
-    if not publishing_allowed(actor=actor, facts=facts_of(cube)).allowed:
+    if not check_publishing(actor=actor, facts=facts_of(cube)).allowed:
         return "policy"
     return "subject" if cube.subject_id is not None and rules.subjects is SubjectRule.DROP else ""
 

@@ -9,7 +9,7 @@ from governance.audit.services import record
 from governance.database import acting
 from governance.errors import Conflict, NotFound
 from governance.keys.services import open_sealed
-from governance.keys.signing import signing_key
+from governance.keys.signing_keys import signing_key
 from governance.pages import Pages
 from governance.vocabulary import Permission, Verb
 from vault.models import Pack, PackVersion

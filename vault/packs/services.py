@@ -19,7 +19,7 @@ from governance.jobs.registry import handler
 from governance.jobs.selectors import JobView
 from governance.jobs.services import job_create
 from governance.keys.services import GENERAL, seal_for, token_maker
-from governance.keys.signing import signing_key
+from governance.keys.signing_keys import signing_key
 from governance.models import Job, Tenant
 from governance.outbox.services import emit
 from governance.vocabulary import Permission, Topic, Verb

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.db.models import Count, Q, QuerySet
 
-from governance.access.grants.sharing import grants_against
+from governance.access.grants.sharing_policies import grants_against
 from governance.models import ApiKey, AuditEntry, Member
 from governance.policies.active import ActivePolicies
 from governance.policies.purposes import denied_rows

@@ -14,7 +14,7 @@ from governance.errors import FieldError, Invalid
 from governance.models import PolicyVersion
 from governance.policies.active import ActivePolicies, policies_active
 from governance.policies.purposes import where_condition
-from governance.policies.rules import AnyDocument, Quota, Rule, document_read, document_stored
+from governance.policies.rules import AnyDocument, Quota, Rule, document_read, load_document
 from governance.policies.selectors import policy_locate
 from governance.policies.services import PolicyDraft, terms
 from governance.vocabulary import Permission, PolicyKind
@@ -75,7 +75,7 @@ def _reach(document: AnyDocument, former: PolicyVersion | None) -> Q:
     reach = where_condition(document.where)
     if former is None:
         return reach
-    old = document_stored(PolicyKind(former.policy.kind), former.document)
+    old = load_document(PolicyKind(former.policy.kind), former.document)
     return reach if isinstance(old, Quota) else reach | where_condition(old.where)
 
 
@@ -99,5 +99,5 @@ def _quotas(
 ) -> tuple[Quota, ...]:
     remaining = list(before.quotas)
     if former is not None and former.enabled:
-        remaining.remove(document_stored(PolicyKind.QUOTA, former.document))  # type: ignore[arg-type]
+        remaining.remove(load_document(PolicyKind.QUOTA, former.document))  # type: ignore[arg-type]
     return (*remaining, *([quota] if draft.enabled else []))

@@ -12,7 +12,7 @@ from governance.audit.services import record
 from governance.database import acting, database_now
 from governance.errors import Conflict
 from governance.ids import uuid7
-from governance.keys.signing import is_signed, signing_key
+from governance.keys.signing_keys import is_signed, signing_key
 from governance.vocabulary import Permission, Verb
 from vault.chat.selectors import TurnView
 from vault.cubes.selectors import CubeView

@@ -21,7 +21,7 @@ from governance.jobs.kinds import JobRun, Step
 from governance.jobs.registry import handler
 from governance.jobs.selectors import JobView
 from governance.jobs.services import job_create
-from governance.naming import names_find
+from governance.object_names import names_find
 from governance.vocabulary import Permission, Topic, Verb, Weight
 from vault.cubes.index.eligibility import index_cubes
 from vault.cubes.lookup import cube_target

@@ -11,7 +11,7 @@ from governance.actor import Actor
 from governance.audit.services import record
 from governance.database import acting
 from governance.errors import NotFound
-from governance.naming import names_find
+from governance.object_names import names_find
 from governance.pages import Pages
 from governance.vocabulary import Permission, PiiKind, Verb
 from vault.cubes.index.eligibility import SEARCHABLE

@@ -11,7 +11,7 @@ from governance.actor import Actor
 from governance.audit.services import record
 from governance.database import acting
 from governance.errors import Conflict, FieldError, Forbidden, Invalid, NotFound, PiiUnavailable
-from governance.privacy.detecting import detector
+from governance.privacy.detection import detector
 from governance.privacy.pii.detector import DetectorFailed
 from governance.vocabulary import Permission, PiiKind, Verb
 from vault.cubes.blanking import versions_blank

@@ -20,7 +20,7 @@ from governance.models import Tenant
 from governance.outbox.routes import Payload, Write
 from governance.outbox.services import emit
 from governance.pages import Pages
-from governance.privacy.detecting import detector
+from governance.privacy.detection import detector
 from governance.privacy.pii.detector import DetectorFailed
 from governance.vocabulary import Permission, Topic, Verb
 from vault.cubes.screening.screen import EVERYWHERE

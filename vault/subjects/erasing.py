@@ -20,9 +20,9 @@ from governance.errors import Conflict, Held, NotFound
 from governance.ids import uuid7
 from governance.jobs.kinds import JobRun, Step
 from governance.jobs.registry import handler
-from governance.jobs.sealing import open_request
+from governance.jobs.sealed_payloads import open_request
 from governance.keys.services import key_store, subject_scope
-from governance.keys.signing import signing_key
+from governance.keys.signing_keys import signing_key
 from governance.models import DataSubject, Job
 from governance.privacy.services import reference_token
 from governance.vocabulary import Permission, Topic, Verb

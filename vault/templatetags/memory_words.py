@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.html import format_html, format_html_join
 
-from governance.naming import Name
+from governance.object_names import Name
 from vault.web.labels import FIELD_NAMES
 from vault.web.memory_rows import TextPiece
 

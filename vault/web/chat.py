@@ -24,7 +24,7 @@ from governance.personas.selectors import personas_list
 from governance.vocabulary import Channel, Permission, PersonaKind
 from governance.web.explanations import explanation_of
 from governance.web.pages import draw, page, see_other, wants_events
-from governance.web.paging import Newest, NewestLast, number_or_none, uuid_or_none
+from governance.web.pagination import Newest, NewestLast, number_or_none, uuid_or_none
 from vault.chat.selectors import (
     ConversationView,
     conversation_agent,

@@ -19,7 +19,7 @@ from governance.errors import Invalid
 from governance.pages import Last
 from governance.vocabulary import Channel
 from governance.web.pages import draw, page, see_other, wants_part
-from governance.web.paging import NewestLast, uuid_or_none
+from governance.web.pagination import NewestLast, uuid_or_none
 from vault.chat.evidence import prompt_of
 from vault.chat.memory_changes import (
     conversation_exclude,

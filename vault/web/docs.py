@@ -8,13 +8,13 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from governance.errors import NotFound
-from governance.web.pages import answered, draw, recognise
+from governance.web.pages import answer_errors, draw, recognise
 from vault.web.docs_markdown import Document, document_read
 from vault.web.docs_pages import SECTIONS, neighbours, page_addresses, page_files, title_of
 
 
 @require_http_methods(["GET", "HEAD"])
-@answered
+@answer_errors
 def docs(request: HttpRequest) -> HttpResponseBase:
     """List the guides with their first sentences, and the other pages."""
     recognise(request)
@@ -23,7 +23,7 @@ def docs(request: HttpRequest) -> HttpResponseBase:
 
 
 @require_http_methods(["GET", "HEAD"])
-@answered
+@answer_errors
 def docs_page(request: HttpRequest, address: str) -> HttpResponseBase:
     """Show one page. Raises NotFound."""
     recognise(request)

@@ -19,7 +19,7 @@ from governance.actor import Actor
 from governance.errors import Invalid
 from governance.time_range import is_in_range
 from governance.web.pages import draw, page
-from governance.web.paging import uuid_or_none
+from governance.web.pagination import uuid_or_none
 from vault.cubes.selectors import CubeView
 from vault.listing.neighbourhood import Neighbourhood, neighbourhood_get
 from vault.web.graph_drawing import Graph, graph_drawn

@@ -18,10 +18,10 @@ from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
 from governance.database import acting
 from governance.errors import FieldError, Forbidden, Invalid, NotFound
-from governance.naming import Name, ids_in, names_find
+from governance.object_names import Name, ids_in, names_find
 from governance.vocabulary import Permission
 from governance.web.pages import draw, page, see_other, wants_part
-from governance.web.paging import Newest, uuid_or_none
+from governance.web.pagination import Newest, uuid_or_none
 from vault.cubes.lookup import cube_target
 from vault.cubes.selectors import CubeView, cube_get
 from vault.holds.selectors import HoldView, Keeping, cube_keeping, hold_get, holds_list

@@ -20,11 +20,11 @@ from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
 from governance.errors import FieldError, Invalid
 from governance.pages import First
-from governance.personas.locating import persona_target
+from governance.personas.lookup import persona_target
 from governance.personas.selectors import personas_list
 from governance.vocabulary import Permission, PersonaKind
 from governance.web.pages import draw, page, see_other, wants_part
-from governance.web.paging import uuid_or_none
+from governance.web.pagination import uuid_or_none
 from vault.layers.constants import constants_get, constants_set
 from vault.layers.persona import (
     AGENT_FIELDS,

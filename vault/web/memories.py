@@ -13,10 +13,10 @@ from django.views.decorators.http import require_http_methods
 from governance.access.decisions.services import is_allowed
 from governance.actor import Actor
 from governance.database import acting
-from governance.naming import Name, names_find
+from governance.object_names import Name, names_find
 from governance.vocabulary import Permission
 from governance.web.pages import draw, page, wants_part
-from governance.web.paging import Newest, number_or_none
+from governance.web.pagination import Newest, number_or_none
 from vault.cubes.comparing import VersionDifference, difference_of, versions_compare
 from vault.cubes.lookup import cube_target
 from vault.cubes.selectors import CubeView, VersionView, cube_get, versions_list

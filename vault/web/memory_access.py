@@ -20,9 +20,9 @@ from governance.database import acting
 from governance.vocabulary import Outcome, Permission, Verb
 from governance.web.audit_lines import Line, lines_of
 from governance.web.charts import bars_of
-from governance.web.grant_lines import grants_shown
+from governance.web.grant_lines import describe_grants
 from governance.web.pages import draw, page, wants_part
-from governance.web.paging import Newest, NewestMerged
+from governance.web.pagination import Newest, NewestMerged
 from vault.cubes.lookup import cube_target, locate_readable
 from vault.cubes.selectors import CubeView
 
@@ -71,7 +71,7 @@ def _grants(actor: Actor, view: CubeView) -> Any:
         return None
     wanted = GrantFilter(object_type="memory", object_id=view.cube.id)
     found = grants_list(actor=actor, wanted=wanted, pages=NewestMerged(GRANTS, ""))
-    return grants_shown(actor, found)
+    return describe_grants(actor, found)
 
 
 def _readers(actor: Actor, memory_id: UUID) -> list[Line]:

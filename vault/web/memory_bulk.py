@@ -17,7 +17,7 @@ from django.views.decorators.http import require_POST
 
 from governance.access.decisions.services import is_allowed
 from governance.actor import Actor
-from governance.denials import denial_recorded
+from governance.denials import recorded_denial
 from governance.errors import FieldError, Invalid, VersionConflict
 from governance.vocabulary import Permission
 from governance.web.pages import draw, page, see_other
@@ -102,7 +102,7 @@ def memories_bulk(request: HttpRequest, actor: Actor) -> HttpResponseBase:
         return _asked(request, actor, action, chosen, {"fault": fault}, status=HTTPStatus.UNPROCESSABLE_ENTITY)
     _refuse_stale(chosen, outcome)
     for denial in outcome.denials:
-        denial_recorded(actor=actor, denial=denial, path=request.path)
+        recorded_denial(actor=actor, denial=denial, path=request.path)
     request.session["undo"] = _undo(action, outcome, _next(form, request), since)
     return see_other(_next(form, request))
 

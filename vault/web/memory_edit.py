@@ -15,10 +15,10 @@ from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.database import acting
 from governance.errors import FieldError, Invalid, VersionConflict
-from governance.naming import names_find
+from governance.object_names import names_find
 from governance.vocabulary import Permission
 from governance.web.pages import draw, go, page, see_other, wants_part
-from governance.web.paging import number_or_none
+from governance.web.pagination import number_or_none
 from vault.cubes.changing import cube_rollback
 from vault.cubes.comparing import versions_compare
 from vault.cubes.differences import text_difference

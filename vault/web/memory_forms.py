@@ -10,8 +10,8 @@ from django.http import QueryDict
 from django.utils import timezone
 
 from governance.errors import FieldError, Invalid
-from governance.time_range import moment_checked
-from governance.web.paging import number_or_none, uuid_or_none
+from governance.time_range import check_moment
+from governance.web.pagination import number_or_none, uuid_or_none
 
 MOST_TAGS, LONGEST_TAG = 50, 100
 Kind = TypeVar("Kind", bound=StrEnum)
@@ -69,7 +69,7 @@ def day_read(form: QueryDict, name: str) -> datetime | None:
         moment = datetime.fromisoformat(text).replace(tzinfo=timezone.get_current_timezone()) if text else None
     except ValueError as error:
         raise Invalid(errors=[FieldError(name, "a date such as 2027-01-31")]) from error
-    return moment_checked(moment, name) if moment else None
+    return check_moment(moment, name) if moment else None
 
 
 def moment_typed(moment: datetime | None) -> str:

@@ -21,7 +21,7 @@ from governance.errors import DomainError, Invalid
 from governance.keys.services import token_maker
 from governance.vocabulary import Permission
 from governance.web.pages import draw, page, wants_part
-from governance.web.paging import uuid_or_none
+from governance.web.pagination import uuid_or_none
 from vault.listing.facets import facets_count, facets_of
 from vault.listing.queries import FILTERS, MemoryQuery, Order, query_read
 from vault.listing.selectors import memories_page

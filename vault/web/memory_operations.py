@@ -17,7 +17,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from governance.actor import Actor
 from governance.database import acting
 from governance.errors import Conflict, DomainError, FieldError, IllegalTransition, Invalid, VersionConflict
-from governance.versions import versions_read
+from governance.versions import read_versions
 from governance.web.pages import draw, page, see_other
 from vault.cubes.changing import cube_change_ask
 from vault.cubes.lookup import locate_readable
@@ -68,7 +68,7 @@ def fuse(request: HttpRequest, actor: Actor) -> HttpResponseBase:
             cube_ids=ids,
             content=text,
             reason=form.get("reason", "").strip(),
-            expected_versions=versions_read([shown]) if shown else None,
+            expected_versions=read_versions([shown]) if shown else None,
         )
     except VersionConflict as fault:
         return _fusion_proposed(request, actor, ids, fault)

@@ -11,7 +11,7 @@ from governance.access.decisions.services import is_allowed
 from governance.actor import Actor
 from governance.database import acting
 from governance.vocabulary import Permission
-from governance.web.paging import Newest
+from governance.web.pagination import Newest
 from vault.cubes.lookup import cube_target
 from vault.cubes.selectors import cube_get, versions_list
 from vault.web.labels import labels_of

@@ -20,7 +20,7 @@ from governance.database import acting
 from governance.errors import FieldError, Forbidden, Invalid
 from governance.vocabulary import Permission
 from governance.web.pages import draw, page, see_other
-from governance.web.paging import uuid_or_none
+from governance.web.pagination import uuid_or_none
 from vault.cubes.past import PastSummary
 from vault.jobs.restoring import (
     namespace_past,

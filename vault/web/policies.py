@@ -17,11 +17,11 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
 from governance.access.decisions.services import authorize, is_allowed
-from governance.access.grants.sharing import grants_forbidden
+from governance.access.grants.sharing_policies import grants_forbidden
 from governance.actor import Actor
 from governance.database import acting
 from governance.errors import Conflict, Invalid, NotFound, VersionConflict
-from governance.naming import Name, id_called, named_in, names_find
+from governance.object_names import Name, find_id, names_find, replace_ids
 from governance.policies.rules import Quota, document_json, document_read
 from governance.policies.selectors import PolicyView, policies_list, policy_get, policy_versions
 from governance.policies.services import PolicyChanges, PolicyDraft, policy_change, policy_create, terms
@@ -29,7 +29,7 @@ from governance.vocabulary import Measure, Permission, PolicyKind, QuotaTargetKi
 from governance.web.access_words import KINDS as GRANTEES
 from governance.web.grant_lines import about_of
 from governance.web.pages import draw, page, see_other, wants_part
-from governance.web.paging import Newest, number_or_none, uuid_or_none
+from governance.web.pagination import Newest, number_or_none, uuid_or_none
 from vault.policies.rules import Effect, Outcome
 from vault.policies.selectors import QuotaView, quotas_list
 from vault.policies.simulating import policy_simulate
@@ -141,7 +141,7 @@ def policy(request: HttpRequest, actor: Actor, policy_id: UUID) -> HttpResponseB
     form = form_class(initial={**initial, "name": view.name, "enabled": view.enabled, "version": view.version})
     more = _forbidden(actor) if view.kind is PolicyKind.SHARING else {}
     more |= {
-        "name": named_in(view.name, names),
+        "name": replace_ids(view.name, names),
         "sentence": sentence_of(view.document, names),
         "document": _text(view),
     }
@@ -164,7 +164,7 @@ def versions(request: HttpRequest, actor: Actor, policy_id: UUID) -> HttpRespons
     names = _names(actor, {one for view in views for one in (view.author_id, *_quota_target_ids(view))})
     policy = policy_get(actor=actor, policy_id=policy_id)
     shown = [(view, _text(view), sentence_of(view.document, names), names.get(view.author_id)) for view in views]
-    context = {"versions": shown, "older": take.older, "policy": policy, "name": named_in(policy.name, names)}
+    context = {"versions": shown, "older": take.older, "policy": policy, "name": replace_ids(policy.name, names)}
     return draw(request, "vault/policies/versions.html", context)
 
 
@@ -186,7 +186,7 @@ def _measures(view: QuotaView) -> list[ShownMeasure]:
 
 def _listed(view: PolicyView, names: Mapping[UUID, Name]) -> tuple[PolicyView, str, Promise, str]:
     """A policy with its name, its kind and what it does."""
-    return view, named_in(view.name, names), KINDS[view.kind], sentence_of(view.document, names)
+    return view, replace_ids(view.name, names), KINDS[view.kind], sentence_of(view.document, names)
 
 
 def _answer(request: HttpRequest, actor: Actor, form: PolicyForm, view: PolicyView | None) -> HttpResponseBase:
@@ -268,7 +268,7 @@ def _document(actor: Actor, form: PolicyForm) -> dict[str, Any]:
     holder = document.get("holder", {})
     if holder.get("id"):
         with acting(actor):
-            found = id_called(actor.tenant_id, holder["id"], field="holder.id", kinds=[holder["kind"]])
+            found = find_id(actor.tenant_id, holder["id"], field="holder.id", kinds=[holder["kind"]])
         document["holder"] = {**holder, "id": str(found)}
     return document
 

@@ -9,7 +9,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from governance.errors import Invalid
-from governance.naming import Name
+from governance.object_names import Name
 from governance.policies.rules import AnyDocument, document_json
 from governance.vocabulary import PiiAction, PolicyKind, PublishApproval, QuotaTargetKind, Recipient, RoleName
 from governance.web.faults import fault_texts

@@ -7,7 +7,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from governance.naming import Name
+from governance.object_names import Name
 from governance.policies.rules import AnyDocument, Pii, Purposes, Quota, Retention, Sharing, Where
 from governance.vocabulary import Measure, PublishApproval, QuotaTargetKind, RoleName
 from vault.web.labels import PII_KINDS, SEMANTIC_TYPES, SENSITIVITIES

@@ -8,7 +8,7 @@ from django.views.decorators.http import require_http_methods
 
 from governance.actor import Actor
 from governance.database import acting
-from governance.keys.signing import signing_key
+from governance.keys.signing_keys import signing_key
 from governance.web.pages import draw, page, wants_part
 from vault.cubes.selectors import cube_get
 from vault.provenance.rules import manifest_json

@@ -18,7 +18,7 @@ from governance.database import acting
 from governance.errors import Conflict
 from governance.vocabulary import Permission
 from governance.web.pages import draw, page, see_other, wants_part
-from governance.web.paging import Newest, NewestOf, uuid_or_none
+from governance.web.pagination import Newest, NewestOf, uuid_or_none
 from vault.reviews.quarantine import writer_memories, writer_quarantine
 from vault.reviews.selectors import review_get, review_view, reviews_list
 from vault.reviews.services import review_accept, review_accept_ask, review_reject

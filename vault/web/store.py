@@ -17,7 +17,7 @@ from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.vocabulary import Permission
 from governance.web.pages import draw, page
-from governance.web.paging import Numbered, number_or_none
+from governance.web.pagination import Numbered, number_or_none
 from vault.store.catalogue import CatalogueOrder, CatalogueQuery, catalogue_facets, catalogue_list, catalogue_search
 from vault.store.subscribing import subscriptions_live
 from vault.vocabulary import PackTopic

@@ -15,7 +15,7 @@ from governance.actor import Actor
 from governance.errors import FieldError, Invalid
 from governance.vocabulary import Permission
 from governance.web.pages import draw, page, see_other
-from governance.web.paging import NewestOf
+from governance.web.pagination import NewestOf
 from vault.store.contracts import contract_get, contract_invoice, contract_reads, contract_revoke, contracts_list
 from vault.web.store_own import reason_of
 from vault.web.store_words import shown_agreement

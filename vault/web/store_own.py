@@ -17,7 +17,7 @@ from governance.actor import Actor
 from governance.errors import FieldError, Invalid
 from governance.vocabulary import Permission
 from governance.web.pages import draw, page, see_other
-from governance.web.paging import NewestOf
+from governance.web.pagination import NewestOf
 from vault.packs.files import LARGEST_FILE, PackInvalid
 from vault.packs.selectors import (
     Verdict,

@@ -23,7 +23,7 @@ from governance.errors import Conflict, Invalid
 from governance.policies.selectors import publish_approval
 from governance.vocabulary import Permission, PiiKind
 from governance.web.pages import draw, page, see_other
-from governance.web.paging import NewestOf, uuid_or_none
+from governance.web.pagination import NewestOf, uuid_or_none
 from vault.listing.selectors import paths_list
 from vault.packs.numbers import Number, number_read
 from vault.packs.scanning import Leaving

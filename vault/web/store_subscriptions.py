@@ -21,7 +21,7 @@ from governance.pages import First
 from governance.personas.selectors import personas_list
 from governance.vocabulary import Permission
 from governance.web.pages import draw, page, see_other
-from governance.web.paging import NewestOf, uuid_or_none
+from governance.web.pagination import NewestOf, uuid_or_none
 from vault.chat.selectors import conversations_list
 from vault.cubes.differences import Edit, TextChange, text_difference
 from vault.cubes.selectors import cube_get

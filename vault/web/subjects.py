@@ -23,7 +23,7 @@ from governance.vocabulary import JobStatus, Permission, Topic
 from governance.web.job_words import STATUSES as JOB_STATUSES
 from governance.web.job_words import error_words, kind_words
 from governance.web.pages import draw, page, see_other, wants_part
-from governance.web.paging import Newest, uuid_or_none
+from governance.web.pagination import Newest, uuid_or_none
 from vault.listing.queries import MemoryQuery
 from vault.listing.selectors import memories_page
 from vault.streaming import file_stream

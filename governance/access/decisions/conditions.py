@@ -39,7 +39,7 @@ def holds(document: Document, effect: Effect, context: CallContext, now: datetim
     return all(part is True for part in parts) if effect is Effect.ALLOW else all(part is not False for part in parts)
 
 
-def conditions_checked(document: Document) -> dict[str, Any]:
+def check_conditions(document: Document) -> dict[str, Any]:
     """The condition as it is stored: known parts alone, lists sorted. Raises ConditionFault."""
     for name in document:
         if name not in KNOWN:
@@ -49,10 +49,10 @@ def conditions_checked(document: Document) -> dict[str, Any]:
 
 def narrows(inner: Document, outer: Document) -> bool:
     """Return whether `inner` holds only where `outer` does, as far as that can be read off their parts."""
-    return all(name in inner and _within(inner[name], value) for name, value in outer.items())
+    return all(name in inner and is_subset(inner[name], value) for name, value in outer.items())
 
 
-def _within(inner: Any, outer: Any) -> bool:
+def is_subset(inner: Any, outer: Any) -> bool:
     if isinstance(inner, list) and isinstance(outer, list):
         return set(inner) <= set(outer)
     return bool(inner == outer)
@@ -66,7 +66,7 @@ def _part(name: str, value: Any, context: CallContext, now: datetime) -> bool | 
         return None  # stored by another version: not understood
 
 
-def _listed(stated: str, values: Any) -> bool | None:
+def is_in_list(stated: str, values: Any) -> bool | None:
     return stated in _texts(values) if stated else None
 
 
@@ -80,7 +80,7 @@ def _address(values: Any, context: CallContext, now: datetime) -> bool | None:
     if not context.address:
         return None
     address = ip_address(context.address)
-    return any(address in _network(one) for one in _texts(values))
+    return any(address in _network(network) for network in _texts(values))
 
 
 def _daily(value: Any, context: CallContext, now: datetime) -> bool:
@@ -91,9 +91,9 @@ def _daily(value: Any, context: CallContext, now: datetime) -> bool:
 
 Judge = Callable[[Any, CallContext, datetime], bool | None]
 _JUDGES: dict[str, Judge] = {
-    "purpose": lambda value, context, now: _listed(context.purpose, value),
-    "channel": lambda value, context, now: _listed(context.channel, value),
-    "session": lambda value, context, now: _listed(context.session, value),
+    "purpose": lambda value, context, now: is_in_list(context.purpose, value),
+    "channel": lambda value, context, now: is_in_list(context.channel, value),
+    "session": lambda value, context, now: is_in_list(context.session, value),
     "address": _address,
     "not_before": lambda value, context, now: now >= datetime.fromisoformat(value),
     "not_after": lambda value, context, now: now < datetime.fromisoformat(value),
@@ -102,31 +102,31 @@ _JUDGES: dict[str, Judge] = {
 _network = cache(ip_network)
 
 
-def _checked_list(name: str, value: Any) -> list[str]:
+def _check_list(name: str, value: Any) -> list[str]:
     if not isinstance(value, list) or not 1 <= len(value) <= MOST_VALUES:
         raise ConditionFault(name, f"a list of 1 to {MOST_VALUES} texts")
-    for one in value:
-        if not isinstance(one, str) or not 1 <= len(one) <= LONGEST_VALUE or not one.isprintable():
+    for text in value:
+        if not isinstance(text, str) or not 1 <= len(text) <= LONGEST_VALUE or not text.isprintable():
             raise ConditionFault(name, f"texts of 1 to {LONGEST_VALUE} printable characters")
     return sorted(set(value))
 
 
-def _checked_channels(name: str, value: Any) -> list[str]:
-    return _all(name, _checked_list(name, value), lambda one: str(Channel(one)), f"some of {', '.join(Channel)}")
+def _check_channels(name: str, value: Any) -> list[str]:
+    return _read_all(name, _check_list(name, value), lambda text: str(Channel(text)), f"some of {', '.join(Channel)}")
 
 
-def _checked_addresses(name: str, value: Any) -> list[str]:
-    return _all(name, _checked_list(name, value), lambda one: str(ip_network(one)), "networks such as 10.0.0.0/8")
+def _check_addresses(name: str, value: Any) -> list[str]:
+    return _read_all(name, _check_list(name, value), lambda text: str(ip_network(text)), "networks such as 10.0.0.0/8")
 
 
-def _all(name: str, values: Iterable[str], read: Callable[[str], str], wanted: str) -> list[str]:
+def _read_all(name: str, values: Iterable[str], read: Callable[[str], str], wanted: str) -> list[str]:
     try:
-        return sorted({read(one) for one in values})
+        return sorted({read(text) for text in values})
     except ValueError as error:
         raise ConditionFault(name, wanted) from error
 
 
-def _checked_moment(name: str, value: Any) -> str:
+def _check_moment(name: str, value: Any) -> str:
     try:
         moment = datetime.fromisoformat(value)
     except (TypeError, ValueError) as error:
@@ -138,24 +138,24 @@ def _checked_moment(name: str, value: Any) -> str:
     return moment.isoformat()
 
 
-def _checked_daily(name: str, value: Any) -> dict[str, str]:
+def _check_daily(name: str, value: Any) -> dict[str, str]:
     if not isinstance(value, dict) or set(value) != {"from", "until"}:
         raise ConditionFault(name, 'two times of the day in UTC, as in {"from": "08:00", "until": "18:00"}')
     try:
         times = {key: time.fromisoformat(value[key]) for key in ("from", "until")}
     except (TypeError, ValueError) as error:
         raise ConditionFault(name, "times such as 08:00") from error
-    if any(one.tzinfo is not None for one in times.values()) or times["from"] == times["until"]:
+    if any(time.tzinfo is not None for time in times.values()) or times["from"] == times["until"]:
         raise ConditionFault(name, "two different times of the day, without an offset: they are UTC")
-    return {key: one.isoformat() for key, one in times.items()}
+    return {key: time.isoformat() for key, time in times.items()}
 
 
 _CHECKS: dict[str, Callable[[str, Any], Any]] = {
-    "purpose": _checked_list,
-    "channel": _checked_channels,
-    "session": _checked_list,
-    "address": _checked_addresses,
-    "not_before": _checked_moment,
-    "not_after": _checked_moment,
-    "daily": _checked_daily,
+    "purpose": _check_list,
+    "channel": _check_channels,
+    "session": _check_list,
+    "address": _check_addresses,
+    "not_before": _check_moment,
+    "not_after": _check_moment,
+    "daily": _check_daily,
 }

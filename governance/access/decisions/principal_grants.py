@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 
 from governance.access.decisions.conditions import holds
 from governance.access.decisions.grantables import Grantable, grantable_of, grantables, permission_ids
-from governance.access.decisions.rules import ACTIONS, Granted, Target, opening
+from governance.access.decisions.rules import ACTIONS, Granted, Target, allowing_actions
 from governance.actor import Actor
 from governance.database import acting, cached_in_transaction
 from governance.prepared import prepared_cursor
@@ -73,14 +73,14 @@ def grants_of(actor: Actor, object_type: str, effect: Effect, actions: Iterable[
     assert kind is not None
     ids = permission_ids(kind.grants)
     rows = _live(kind, principal_grants(actor)).filter(effect=effect)
-    return _in_effect(rows, principal_grants(actor), effect).filter(
-        permission_id__in=[ids[one] for one in sorted(actions)]
+    return _filter_by_effect(rows, principal_grants(actor), effect).filter(
+        permission_id__in=[ids[action] for action in sorted(actions)]
     )
 
 
 def has_any_grant(actor: Actor, permission: Permission) -> bool:
     """Return whether any grant allows the actor this on anything. A query for each kind of object at most."""
-    family, wanted = permission.partition(".")[0], opening(ACTIONS[permission])
+    family, wanted = permission.partition(".")[0], allowing_actions(ACTIONS[permission])
     return any(
         kind.family == family
         and principal_grants(actor).has(kind.object_type, Effect.ALLOW)
@@ -89,7 +89,7 @@ def has_any_grant(actor: Actor, permission: Permission) -> bool:
     )
 
 
-def granted_on(actor: Actor, target: Target, *, at: datetime | None = None) -> list[Granted]:
+def find_grants_on(actor: Actor, target: Target, *, at: datetime | None = None) -> list[Granted]:
     """The actor's live grants on the target and on what it lies in, oldest first. One query, if there can be any.
 
     at: as of then; None: now.
@@ -97,20 +97,20 @@ def granted_on(actor: Actor, target: Target, *, at: datetime | None = None) -> l
     own_grants = principal_grants(actor) if at is None else _find(actor, at)
     rows: list[QuerySet[Any, Any]] = []
     actions: dict[int, Action] = {}
-    for one in target.chain:
-        kind = grantable_of(one.object_type)
-        if kind is not None and any(own_grants.has(one.object_type, effect) for effect in Effect):
-            rows.append(_on(kind, own_grants, one.object_id))
+    for level in target.chain:
+        kind = grantable_of(level.object_type)
+        if kind is not None and any(own_grants.has(level.object_type, effect) for effect in Effect):
+            rows.append(_select_grants_on(kind, own_grants, level.object_id))
             actions |= {pk: action for action, pk in permission_ids(kind.grants).items()}
     found = rows[0].union(*rows[1:], all=True) if rows else ()
     granted = [Granted(id, Effect(effect), actions[permission], on) for id, effect, permission, on in found]
     return sorted(granted, key=lambda grant: grant.id)
 
 
-def _on(kind: Grantable, own_grants: PrincipalGrants, object_id: UUID) -> QuerySet[Any, Any]:
+def _select_grants_on(kind: Grantable, own_grants: PrincipalGrants, object_id: UUID) -> QuerySet[Any, Any]:
     met = Q(pk__in=[])
     for effect in Effect:
-        met |= Q(effect=effect) & _met(own_grants, effect)
+        met |= Q(effect=effect) & _condition_is_met(own_grants, effect)
     rows = _live(kind, own_grants).filter(met, content_object_id=object_id)
     return rows.values_list("id", "effect", "permission_id", "content_object_id")
 
@@ -120,11 +120,11 @@ def _live(kind: Grantable, own_grants: PrincipalGrants) -> QuerySet[Any]:
     return rows.filter(Q(expires_at=None) | Q(expires_at__gt=own_grants.as_of or Now()))
 
 
-def _in_effect(rows: QuerySet[Any], own_grants: PrincipalGrants, effect: Effect) -> QuerySet[Any]:
-    return rows.filter(_met(own_grants, effect))
+def _filter_by_effect(rows: QuerySet[Any], own_grants: PrincipalGrants, effect: Effect) -> QuerySet[Any]:
+    return rows.filter(_condition_is_met(own_grants, effect))
 
 
-def _met(own_grants: PrincipalGrants, effect: Effect) -> Q:
+def _condition_is_met(own_grants: PrincipalGrants, effect: Effect) -> Q:
     met = Q(condition=None)
     return met | Q(condition_id__in=own_grants.met[effect]) if own_grants.met[effect] else met
 

@@ -86,12 +86,12 @@ OPENS: dict[Action, frozenset[Action]] = {
 }
 
 
-def opening(action: Action) -> frozenset[Action]:
+def allowing_actions(action: Action) -> frozenset[Action]:
     """The actions of grants that allow `action`."""
-    return frozenset(one for one in Action if action in OPENS[one])
+    return frozenset(opener for opener in Action if action in OPENS[opener])
 
 
-def closing(action: Action) -> frozenset[Action]:
+def denying_actions(action: Action) -> frozenset[Action]:
     """The actions of grants that, denied, deny `action`."""
     return OPENS[action]
 
@@ -151,7 +151,7 @@ class Decision:
         return f"{self.rule}:{self.grant_id}" if self.grant_id else self.rule
 
 
-def policy_named(rule: str) -> str:
+def policy_name(rule: str) -> str:
     """The name of the policy in a rule `policy:name@version`; empty for any other."""
     kind, _, named = rule.partition(":")
     return named.rpartition("@")[0] if kind == "policy" else ""
@@ -183,31 +183,33 @@ def decide(actor: Actor, permission: Permission, target: Target | None, granted:
     """
     if actor.is_system:
         return Decision(allowed=True, rule="system")
-    decision = _decided(actor, permission, target, granted)
+    decision = _decide_by_grants(actor, permission, target, granted)
     bound = decision.allowed and permission is Permission.MEMORY_READ
     if bound and target is not None and not _fits_purpose(actor, target):
         return Decision(allowed=False, rule=target.purpose_rule)
     return decision
 
 
-def _decided(actor: Actor, permission: Permission, target: Target | None, granted: Sequence[Granted]) -> Decision:
+def _decide_by_grants(
+    actor: Actor, permission: Permission, target: Target | None, granted: Sequence[Granted]
+) -> Decision:
     """By what the actor is and was given, before it is asked what for."""
-    ceiling = _ceiling(actor, permission, target)
+    ceiling = _exceeded_limit(actor, permission, target)
     if ceiling is not None:
         return Decision(allowed=False, rule=ceiling)
     action = action_on(permission, target)
     if target is None or action is None:
-        return _by_role(actor, permission, target)
+        return _decide_by_role(actor, permission, target)
     for grant in granted:
-        if grant.effect is Effect.DENY and grant.action in closing(action):
+        if grant.effect is Effect.DENY and grant.action in denying_actions(action):
             return Decision(allowed=False, rule="deny", grant_id=grant.id)
-    if action is Action.WRITE and any(one.locked for one in target.chain):
+    if action is Action.WRITE and any(level.locked for level in target.chain):
         return Decision(allowed=False, rule="read_only")
-    own = _by_role(actor, permission, target)
-    return own if own.allowed else _by_grant(action, target, granted) or own
+    own = _decide_by_role(actor, permission, target)
+    return own if own.allowed else _decide_by_grant(action, target, granted) or own
 
 
-def _ceiling(actor: Actor, permission: Permission, target: Target | None) -> str | None:
+def _exceeded_limit(actor: Actor, permission: Permission, target: Target | None) -> str | None:
     """Return the limit that no grant lifts: the scopes of a key, and its bindings."""
     if actor.scopes is not None and not any(permission in SCOPE_PERMISSIONS[scope] for scope in actor.scopes):
         return "scopes"
@@ -222,7 +224,7 @@ def _ceiling(actor: Actor, permission: Permission, target: Target | None) -> str
     return "binding" if outside or of_others else None
 
 
-def _by_role(actor: Actor, permission: Permission, target: Target | None) -> Decision:
+def _decide_by_role(actor: Actor, permission: Permission, target: Target | None) -> Decision:
     role = f"role:{actor.role}"
     if actor.role is None or permission not in ROLE_PERMISSIONS[actor.role]:
         return Decision(allowed=False, rule=role)
@@ -233,7 +235,7 @@ def _by_role(actor: Actor, permission: Permission, target: Target | None) -> Dec
     action = action_on(permission, target)
     if action is Action.WRITE and not _curates(actor, target):
         return Decision(allowed=False, rule="curated")
-    if action in {Action.SHARE, Action.GOVERN} and not any(_owns(actor, one) for one in target.chain):
+    if action in {Action.SHARE, Action.GOVERN} and not any(_owns(actor, level) for level in target.chain):
         return Decision(allowed=False, rule="not_owner")
     return Decision(allowed=True, rule=role)
 
@@ -244,17 +246,17 @@ def _fits_purpose(actor: Actor, target: Target) -> bool:
 
 
 def _curates(actor: Actor, target: Target) -> bool:
-    return all(not one.curated or _owns(actor, one) for one in target.chain)
+    return all(not level.curated or _owns(actor, level) for level in target.chain)
 
 
 def _owns(actor: Actor, target: Target) -> bool:
     return target.owner_id is not None and target.owner_id == actor.member_id
 
 
-def _by_grant(action: Action, target: Target, granted: Sequence[Granted]) -> Decision | None:
+def _decide_by_grant(action: Action, target: Target, granted: Sequence[Granted]) -> Decision | None:
     """The oldest grant that allows: on the object itself, or on what it lies in if that opens it."""
     for grant in granted:
         reaches = grant.object_id == target.object_id or target.open_within
-        if grant.effect is Effect.ALLOW and grant.action in opening(action) and reaches:
+        if grant.effect is Effect.ALLOW and grant.action in allowing_actions(action) and reaches:
             return Decision(allowed=True, rule="grant", grant_id=grant.id)
     return None

@@ -1,7 +1,7 @@
 """The one question of the product: may this actor do this?"""
 
-from governance.access.decisions.principal_grants import granted_on, has_any_grant
-from governance.access.decisions.rules import Decision, Target, action_on, decide, policy_named
+from governance.access.decisions.principal_grants import find_grants_on, has_any_grant
+from governance.access.decisions.rules import Decision, Target, action_on, decide, policy_name
 from governance.actor import Actor
 from governance.database import acting
 from governance.errors import Forbidden, NotFound
@@ -13,7 +13,7 @@ REASONS = {
 }
 
 
-def decision_on(actor: Actor, permission: Permission, target: Target | None = None) -> Decision:
+def decide_on(actor: Actor, permission: Permission, target: Target | None = None) -> Decision:
     """The decision with the rule that made it. At most one query for a known standing and each object asked about.
 
     About no object: whether there is anything at all that the actor may do it to.
@@ -21,25 +21,25 @@ def decision_on(actor: Actor, permission: Permission, target: Target | None = No
     if actor.is_system or action_on(permission, target) is None:
         return decide(actor, permission, target)
     if target is None:
-        return _on_anything(actor, permission)
+        return _decide_on_any_object(actor, permission)
     with acting(actor):
-        own = decide(actor, permission, target, granted_on(actor, target))
+        own = decide(actor, permission, target, find_grants_on(actor, target))
     sources = target.sources if own.allowed and permission is Permission.MEMORY_READ else ()
-    others = (decision_on(actor, permission, source) for source in sources)
-    return next((one for one in others if not one.allowed), own)
+    others = (decide_on(actor, permission, source) for source in sources)
+    return next((decision for decision in others if not decision.allowed), own)
 
 
 def is_allowed(actor: Actor, permission: Permission, target: Target | None = None) -> bool:
     """`authorize` as a question, for replies that show more to those who may see more."""
     at_home = target is None or target.tenant_id == actor.tenant_id
-    return at_home and decision_on(actor, permission, target).allowed
+    return at_home and decide_on(actor, permission, target).allowed
 
 
 def authorize(actor: Actor, permission: Permission, target: Target | None = None) -> None:
     """Pass, or raise: NotFound for another tenant's object, Forbidden (with the deciding rule) at home."""
     if target is not None and target.tenant_id != actor.tenant_id:
         raise NotFound
-    decision = decision_on(actor, permission, target)
+    decision = decide_on(actor, permission, target)
     if not decision.allowed:
         raise Forbidden(
             _denial_detail(actor, permission, decision.rule),
@@ -47,7 +47,7 @@ def authorize(actor: Actor, permission: Permission, target: Target | None = None
             rule=decision.named,
             object_type=target.object_type if target else "tenant",
             object_id=target.object_id if target else actor.tenant_id,
-            policy=policy_named(decision.rule),
+            policy=policy_name(decision.rule),
             purpose=actor.context.purpose,
         )
 
@@ -60,7 +60,7 @@ def authorize_giving(actor: Actor, permission: Permission, target: Target) -> No
 
 def _denial_detail(actor: Actor, permission: Permission, rule: str) -> str:
     """A policy decides only where all else allows: whoever hears its name may know that the object is there."""
-    policy, purpose = policy_named(rule), actor.context.purpose
+    policy, purpose = policy_name(rule), actor.context.purpose
     if not policy:
         return REASONS.get(rule, f"The permission {permission} is missing.")
     if not purpose:
@@ -68,7 +68,7 @@ def _denial_detail(actor: Actor, permission: Permission, rule: str) -> str:
     return f"The policy {policy} does not allow this for the purpose {purpose}. Name another in X-Memory-Purpose."
 
 
-def _on_anything(actor: Actor, permission: Permission) -> Decision:
+def _decide_on_any_object(actor: Actor, permission: Permission) -> Decision:
     """A role that lacks a permission may have it for single objects: then lists show those."""
     own = decide(actor, permission, None)
     if own.allowed or not own.rule.startswith("role:"):

@@ -37,7 +37,7 @@ def grantee_find(tenant_id: UUID, kind: GranteeKind, reference: str, *, field: s
 
     Raises Invalid, in the same words for a foreign and for an unknown one, and for one that has ended.
     """
-    wanted = _by_reference(kind, reference)
+    wanted = _reference_condition(kind, reference)
     found = _present(kind).filter(wanted, tenant_id=tenant_id).first() if wanted is not None else None
     if found is None:
         raise Invalid(errors=[FieldError(f"{field}.id", f"no {kind.replace('_', ' ')} of this tenant has this id")])
@@ -51,7 +51,7 @@ def group_ensure(tenant_id: UUID, holder: Grantee) -> AccessGroup:
     return AccessGroup.objects.get(tenant_id=tenant_id, kind=holder.kind, principal_id=holder.id)
 
 
-def holders_named(groups: Iterable[AccessGroup]) -> dict[UUID, Grantee]:
+def name_grantees(groups: Iterable[AccessGroup]) -> dict[UUID, Grantee]:
     """By the id of their group, those that have ended too. One query for each kind."""
     wanted: dict[GranteeKind, dict[UUID, UUID]] = defaultdict(dict)
     for group in groups:
@@ -63,7 +63,7 @@ def holders_named(groups: Iterable[AccessGroup]) -> dict[UUID, Grantee]:
     }
 
 
-def _by_reference(kind: GranteeKind, reference: str) -> Q | None:
+def _reference_condition(kind: GranteeKind, reference: str) -> Q | None:
     try:
         return Q(pk=UUID(reference))
     except ValueError:

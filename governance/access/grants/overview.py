@@ -66,7 +66,7 @@ def access_overview(
     with acting(actor):
         target = kind.locate(actor, object_id)
         authorize_giving(actor, Permission.ACCESS_SHARE, target)
-        held = _held(actor, target, context)
+        held = _find_holding(actor, target, context)
         roles = dict(Role.objects.filter(tenant_id=actor.tenant_id).values_list("name", "id"))
         present = Member.objects.filter(tenant_id=actor.tenant_id, removed_at=None).select_related("role")
         page = pages.take(present.order_by("-id"))
@@ -90,21 +90,24 @@ def _holders(actor: Actor, roles: Mapping[str, UUID]) -> list[Grantee]:
     agents = Persona.objects.filter(tenant, removed_at=None, kind=PersonaKind.AGENT).order_by("name")
     keys = ApiKey.objects.filter(tenant, revoked_at=None).order_by("name")[:MOST_HOLDERS]
     return [
-        *(Grantee(GranteeKind.ROLE, role_id, name) for name, role_id in sorted(roles.items(), key=lambda one: one[1])),
-        *(Grantee(GranteeKind.MEMBER, one.id, one.display_name) for one in members),
-        *(Grantee(GranteeKind.PERSONA, one.id, one.name) for one in agents[:MOST_HOLDERS]),
-        *(Grantee(GranteeKind.API_KEY, one.id, f"{one.name} {one.prefix}".strip()) for one in keys),
+        *(
+            Grantee(GranteeKind.ROLE, role_id, name)
+            for name, role_id in sorted(roles.items(), key=lambda role: role[1])
+        ),
+        *(Grantee(GranteeKind.MEMBER, member.id, member.display_name) for member in members),
+        *(Grantee(GranteeKind.PERSONA, agent.id, agent.name) for agent in agents[:MOST_HOLDERS]),
+        *(Grantee(GranteeKind.API_KEY, key.id, f"{key.name} {key.prefix}".strip()) for key in keys),
     ]
 
 
-def _held(actor: Actor, target: Target, context: CallContext) -> Holding:
+def _find_holding(actor: Actor, target: Target, context: CallContext) -> Holding:
     """All live grants on the object and on what it lies in that hold in `context`, by whom they were given to."""
     held: Holding = defaultdict(list)
     now = database_now()
-    for one in target.chain:
-        kind = grantable_of(one.object_type)
+    for level in target.chain:
+        kind = grantable_of(level.object_type)
         if kind is not None:
-            _add(held, actor, kind, one.object_id, context, now)
+            _add(held, actor, kind, level.object_id, context, now)
     return held
 
 

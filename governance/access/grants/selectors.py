@@ -8,20 +8,20 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 
 from governance.access.decisions.grantables import Grantable, grantable_of, grantables
-from governance.access.decisions.principal_grants import granted_on, principal_grants
+from governance.access.decisions.principal_grants import find_grants_on, principal_grants
 from governance.access.decisions.rules import Decision, Target, decide
 from governance.access.decisions.services import authorize_giving, is_allowed
 from governance.access.grants.grantees import grantee_find
-from governance.access.grants.services import grant_locate, grantable_named
+from governance.access.grants.services import find_grantable, grant_locate
 from governance.access.grants.views import GrantView, grant_views
 from governance.actor import Actor, CallContext, system_actor
 from governance.audit.services import record
 from governance.database import acting
 from governance.errors import FieldError, Forbidden, Invalid, NotFound
 from governance.models import ApiKey, Persona
-from governance.naming import names_find
+from governance.object_names import names_find
 from governance.pages import MergedTables
-from governance.tenants.principals import actor_again
+from governance.tenants.principals import reload_actor
 from governance.vocabulary import Action, GranteeKind, Permission, PrincipalKind, RoleName, Verb
 
 Rows = QuerySet[Any]
@@ -72,9 +72,9 @@ def grant_get(*, actor: Actor, grant_id: UUID) -> GrantView:
     return view
 
 
-def object_called(*, actor: Actor, object_type: str, name: str) -> UUID:
+def find_object_by_name(*, actor: Actor, object_type: str, name: str) -> UUID:
     """The id of the object that the tenant calls `name`, of those that the actor may read. Raises NotFound; Invalid."""
-    kind = grantable_named(object_type, field="object.type")
+    kind = find_grantable(object_type, field="object.type")
     with acting(actor):
         found = kind.by_name(actor, name)
         if found is None or not kind.readable(actor).filter(pk=found).exists():
@@ -84,7 +84,7 @@ def object_called(*, actor: Actor, object_type: str, name: str) -> UUID:
 
 def objects_readable(*, actor: Actor, object_type: str, most: int) -> list[str]:
     """The names of at most `most` objects of a type that the actor may read, in their order. Two queries."""
-    kind = grantable_named(object_type, field="object.type")
+    kind = find_grantable(object_type, field="object.type")
     with acting(actor):
         ids = list(kind.readable(actor).order_by("pk").values_list("pk", flat=True)[:most])
         return sorted(name.text for name in names_find(actor.tenant_id, ids).values())
@@ -110,13 +110,15 @@ def access_check(
     found = grantable_of(object_type)
     if found is None:
         raise Invalid(
-            errors=[FieldError("object.type", f"one of {', '.join(one.object_type for one in grantables())}")]
+            errors=[
+                FieldError("object.type", f"one of {', '.join(grantable.object_type for grantable in grantables())}")
+            ]
         )
     with acting(actor):
         target = found.locate(actor, object_id)
         if not _is_self(actor, kind, principal):
             authorize_giving(actor, Permission.ACCESS_GOVERN, target)
-        decision = _decided(actor, kind, principal, found.permissions[action], target, context, at)
+        decision = _decide_as(actor, kind, principal, found.permissions[action], target, context, at)
         record(
             actor=actor,
             verb=Verb.ACCESS_CHECKED,
@@ -124,10 +126,10 @@ def access_check(
             object_ids=[object_id],
             detail={"kind": kind, "action": action, "allowed": decision.allowed, "rule": decision.rule},
         )
-        return Checked(decision, _named(actor, decision))
+        return Checked(decision, _view_decisive_grant(actor, decision))
 
 
-def _decided(
+def _decide_as(
     actor: Actor,
     kind: str,
     principal: str,
@@ -137,15 +139,15 @@ def _decided(
     at: datetime | None,
 ) -> Decision:
     try:
-        asked_about = actor_like(actor, kind, principal, context)
+        asked_about = build_actor(actor, kind, principal, context)
     except Forbidden as ended:
         return Decision(allowed=False, rule=ended.rule)
     if target.object_type == "persona" and kind == GranteeKind.PERSONA:
         asked_about = replace(asked_about, persona_id=UUID(principal))
-    return decide(asked_about, permission, target, granted_on(asked_about, target, at=at))
+    return decide(asked_about, permission, target, find_grants_on(asked_about, target, at=at))
 
 
-def actor_like(actor: Actor, kind: str, principal: str, context: CallContext) -> Actor:
+def build_actor(actor: Actor, kind: str, principal: str, context: CallContext) -> Actor:
     """Somebody else of the actor's tenant, as they would be in `context`. Raises Invalid; Forbidden: they ended."""
     if kind == PrincipalKind.SYSTEM:
         return system_actor(tenant_id=actor.tenant_id, request_id=actor.request_id)
@@ -159,7 +161,7 @@ def actor_like(actor: Actor, kind: str, principal: str, context: CallContext) ->
         purpose = ApiKey.objects.values_list("purpose", flat=True).get(id=holder.id)
         context = replace(context, purpose=purpose) if purpose else context
     if holder_kind in {GranteeKind.MEMBER, GranteeKind.API_KEY}:
-        return actor_again(
+        return reload_actor(
             tenant_id=actor.tenant_id,
             kind=PrincipalKind(holder_kind),
             principal_id=holder.id,
@@ -167,16 +169,16 @@ def actor_like(actor: Actor, kind: str, principal: str, context: CallContext) ->
             context=context,
         )
     if holder_kind is GranteeKind.PERSONA:
-        return _as_persona(actor, holder.id, context)
+        return _build_persona_actor(actor, holder.id, context)
     return _nobody(actor, holder.id, context, role=holder.role)
 
 
-def _as_persona(actor: Actor, persona_id: UUID, context: CallContext) -> Actor:
+def _build_persona_actor(actor: Actor, persona_id: UUID, context: CallContext) -> Actor:
     """Its member speaking as it; an agent that belongs to nobody has what is granted to it, and nothing else."""
     persona = Persona.objects.get(id=persona_id)
     if persona.member_id is None:
         return replace(_nobody(actor, persona_id, context), persona_id=persona_id)
-    member = actor_again(
+    member = reload_actor(
         tenant_id=actor.tenant_id,
         kind=PrincipalKind.MEMBER,
         principal_id=persona.member_id,
@@ -205,7 +207,7 @@ def _is_self(actor: Actor, kind: str, principal: str) -> bool:
     return (kind, principal) in own and (actor.binding is None or kind == PrincipalKind.API_KEY)
 
 
-def _named(actor: Actor, decision: Decision) -> GrantView | None:
+def _view_decisive_grant(actor: Actor, decision: Decision) -> GrantView | None:
     if decision.grant_id is None:
         return None
     kind, row = grant_locate(actor, decision.grant_id)
@@ -217,7 +219,7 @@ def _kinds(actor: Actor, wanted: GrantFilter) -> list[Grantable]:
         if wanted.object_id is not None:
             raise Invalid(errors=[FieldError("object_type", "say of which type the object is")])
         return list(grantables())
-    return [grantable_named(wanted.object_type, field="object_type")]
+    return [find_grantable(wanted.object_type, field="object_type")]
 
 
 def _condition(actor: Actor, wanted: GrantFilter) -> Q:
@@ -231,10 +233,10 @@ def _condition(actor: Actor, wanted: GrantFilter) -> Q:
         condition &= Q(group__kind=holder.kind, group__principal_id=holder.id)
     elif wanted.holder_kind is not None:
         condition &= Q(group__kind=wanted.holder_kind)
-    return condition & _own(actor, wanted)
+    return condition & _visible_to(actor, wanted)
 
 
-def _own(actor: Actor, wanted: GrantFilter) -> Q:
+def _visible_to(actor: Actor, wanted: GrantFilter) -> Q:
     """Return the condition for the grants that the actor may see."""
     if is_allowed(actor, Permission.GRANT_MANAGE):
         return Q()

@@ -8,12 +8,12 @@ from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
-from governance.access.decisions.conditions import ConditionFault, conditions_checked, narrows
+from governance.access.decisions.conditions import ConditionFault, check_conditions, narrows
 from governance.access.decisions.grantables import Grantable, grantable_of, grantables, permission_ids
 from governance.access.decisions.rules import Target
-from governance.access.decisions.services import authorize, authorize_giving, decision_on, is_allowed
+from governance.access.decisions.services import authorize, authorize_giving, decide_on, is_allowed
 from governance.access.grants.grantees import Grantee, grantee_find, group_ensure
-from governance.access.grants.sharing import refuse_unshared
+from governance.access.grants.sharing_policies import refuse_denied_sharing
 from governance.access.grants.views import GrantView, grant_views
 from governance.actor import Actor
 from governance.audit.services import record
@@ -47,7 +47,7 @@ def grant_create(*, actor: Actor, draft: GrantDraft) -> tuple[GrantView, bool]:
     govern it. No sharing policy may forbid it.
     Raises NotFound; Forbidden; Invalid. Writes: AccessGroup?, GrantCondition?, the grant, AuditEntry.
     """
-    kind = grantable_named(draft.object_type, field="object.type")
+    kind = find_grantable(draft.object_type, field="object.type")
     with acting(actor):
         target = kind.locate(actor, draft.object_id)
         _ask(actor, kind, target, draft)
@@ -57,8 +57,8 @@ def grant_create(*, actor: Actor, draft: GrantDraft) -> tuple[GrantView, bool]:
         holder = grantee_find(actor.tenant_id, draft.holder_kind, draft.holder)
         _refuse_above(actor, holder, draft)
         if draft.effect is Effect.ALLOW:
-            refuse_unshared(actor, target, holder)
-        row, new = _put(actor, kind, draft, holder, checked)
+            refuse_denied_sharing(actor, target, holder)
+        row, new = _store_grant(actor, kind, draft, holder, checked)
         if not new and row.expires_at != draft.expires_at:
             _ask_to_change(actor, row, target)
             row.expires_at = draft.expires_at
@@ -70,7 +70,7 @@ def grant_create(*, actor: Actor, draft: GrantDraft) -> tuple[GrantView, bool]:
 
 def grant_create_ask(*, actor: Actor, object_type: str, object_id: UUID) -> None:
     """Check that the actor may give any grant on this object. Raises NotFound; Forbidden; Invalid."""
-    kind = grantable_named(object_type, field="object.type")
+    kind = find_grantable(object_type, field="object.type")
     with acting(actor):
         authorize_giving(actor, Permission.ACCESS_SHARE, kind.locate(actor, object_id))
 
@@ -99,11 +99,11 @@ def grant_locate(actor: Actor, grant_id: UUID) -> tuple[Grantable, ObjectGrant]:
     raise NotFound
 
 
-def grantable_named(object_type: str, *, field: str) -> Grantable:
+def find_grantable(object_type: str, *, field: str) -> Grantable:
     """The kind of objects with this name. Raises Invalid, naming those that there are."""
     kind = grantable_of(object_type)
     if kind is None:
-        known = ", ".join(one.object_type for one in grantables())
+        known = ", ".join(grantable.object_type for grantable in grantables())
         raise Invalid(errors=[FieldError(field, f"one of {known}")])
     return kind
 
@@ -129,7 +129,7 @@ def _ask_to_change(actor: Actor, row: ObjectGrant, target: Target) -> None:
 
 def _refuse_past(actor: Actor, permission: Permission, target: Target, draft: GrantDraft) -> None:
     """Refuse a grant that outlasts the actor's own: access with an end or a condition is passed on within both."""
-    decision = decision_on(actor, permission, target)
+    decision = decide_on(actor, permission, target)
     if decision.grant_id is None:
         return
     _, own = grant_locate(actor, decision.grant_id)
@@ -156,12 +156,12 @@ def _refuse_above(actor: Actor, holder: Grantee, draft: GrantDraft) -> None:
 
 def _conditions(draft: GrantDraft) -> dict[str, Any]:
     try:
-        return conditions_checked(draft.conditions)
+        return check_conditions(draft.conditions)
     except ConditionFault as fault:
         raise Invalid(errors=[FieldError(f"conditions.{fault.part}", fault.message)]) from fault
 
 
-def _put(
+def _store_grant(
     actor: Actor, kind: Grantable, draft: GrantDraft, holder: Grantee, conditions: Mapping[str, Any]
 ) -> tuple[ObjectGrant, bool]:
     group = group_ensure(actor.tenant_id, holder)

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from governance.access.decisions.grantables import grantable_of, permission_ids
-from governance.access.grants.grantees import Grantee, holders_named
+from governance.access.grants.grantees import Grantee, name_grantees
 from governance.models import AccessGroup
 from governance.models.grant import ObjectGrant
 from governance.vocabulary import Action, Effect
@@ -30,7 +30,7 @@ class GrantView:
 def grant_views(rows: Sequence[tuple[str, ObjectGrant]]) -> list[GrantView]:
     """The rows of any kinds, each with the type of its object. Queries: five at most, whatever their number."""
     groups = {group.id: group for group in AccessGroup.objects.filter(id__in={row.group_id for _, row in rows})}
-    holders = holders_named(groups.values())
+    holders = name_grantees(groups.values())
     return [_view(object_type, row, holders[row.group_id]) for object_type, row in rows]
 
 

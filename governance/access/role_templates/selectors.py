@@ -40,7 +40,10 @@ def applicable(*, actor: Actor) -> list[Grantee]:
         keys = ApiKey.objects.filter(tenant_id=actor.tenant_id, revoked_at=None).order_by("name")
         personas = personas_of(actor)
         return [
-            *(Grantee(GranteeKind.MEMBER, one.id, one.display_name) for one in members[:MOST_HOLDERS]),
-            *(Grantee(GranteeKind.PERSONA, one.id, one.name) for one in personas.order_by("name")[:MOST_HOLDERS]),
-            *(Grantee(GranteeKind.API_KEY, one.id, f"{one.name} {one.prefix}".strip()) for one in keys[:MOST_HOLDERS]),
+            *(Grantee(GranteeKind.MEMBER, member.id, member.display_name) for member in members[:MOST_HOLDERS]),
+            *(
+                Grantee(GranteeKind.PERSONA, persona.id, persona.name)
+                for persona in personas.order_by("name")[:MOST_HOLDERS]
+            ),
+            *(Grantee(GranteeKind.API_KEY, key.id, f"{key.name} {key.prefix}".strip()) for key in keys[:MOST_HOLDERS]),
         ]

@@ -18,9 +18,9 @@ from governance.errors import Conflict, FieldError, Forbidden, Invalid, NotFound
 from governance.ids import uuid7
 from governance.members.services import member_role_change
 from governance.models import ApiKey, Member, RoleTemplate
-from governance.personas.locating import persona_locate, persona_target
-from governance.personas.services import PersonaChanges, attributes_checked, persona_update
-from governance.tenants.bonds import KeyBonds, paths_checked
+from governance.personas.lookup import persona_locate, persona_target
+from governance.personas.services import PersonaChanges, check_attributes, persona_update
+from governance.tenants.bonds import KeyBonds, check_paths
 from governance.vocabulary import Action, GranteeKind, Permission, RoleName, Scope, Verb
 
 OBJECT_TYPE = "role_template"
@@ -185,9 +185,9 @@ def _fill(row: RoleTemplate, draft: TemplateDraft) -> None:
         raise Invalid(errors=[FieldError("name", f"1 to {LONGEST_NAME} printable characters")])
     if draft.role is RoleName.OWNER:
         raise Invalid(errors=[FieldError("role", "a preset makes no owners")])
-    attributes_checked(draft.persona_attributes, "persona_attributes")
+    check_attributes(draft.persona_attributes, "persona_attributes")
     row.name, row.role, row.purpose = draft.name, draft.role or "", draft.purpose
-    row.namespaces = paths_checked(draft.namespaces)
+    row.namespaces = check_paths(draft.namespaces)
     row.scopes = sorted(set(draft.scopes))
     row.persona_attributes = dict(draft.persona_attributes)
 

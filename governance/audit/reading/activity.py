@@ -7,7 +7,7 @@ from governance.actor import Actor
 from governance.audit.services import record
 from governance.database import acting
 from governance.models import AuditEntry
-from governance.naming import Name, names_find
+from governance.object_names import Name, names_find
 from governance.vocabulary import Outcome, Permission, Verb
 
 LOOKED_AT = 1_000  # of the newest entries

@@ -45,7 +45,7 @@ class ExportSettings:
         except Invalid as failure:
             faults += failure.errors
         if faults:
-            raise Invalid(errors=[replace(one, field=f"settings.filters.{one.field}") for one in faults])
+            raise Invalid(errors=[replace(fault, field=f"settings.filters.{fault.field}") for fault in faults])
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def export_get(*, actor: Actor, export_id: UUID) -> ExportView:
     """Raises Forbidden (somebody else's); NotFound."""
     authorize(actor, Permission.AUDIT_READ)
     with acting(actor):
-        job = _own(actor, export_id)
+        job = _find_own(actor, export_id)
         return _view(job_view(job), job.settings)
 
 
@@ -101,7 +101,7 @@ def export_file(*, actor: Actor, export_id: UUID) -> Path:
     """
     authorize(actor, Permission.AUDIT_READ)
     with acting(actor):
-        job = _own(actor, export_id)
+        job = _find_own(actor, export_id)
         view = _view(job_view(job), job.settings)
         if view.status != JobStatus.SUCCEEDED:
             raise Conflict(f"The export is {view.status}.")
@@ -162,7 +162,7 @@ def exports_tidy() -> int:
     return removed
 
 
-def _own(actor: Actor, export_id: UUID) -> Job:
+def _find_own(actor: Actor, export_id: UUID) -> Job:
     """The export's job, if the actor asked for it. Raises NotFound; Forbidden."""
     job = Job.objects.filter(tenant_id=actor.tenant_id, kind=Topic.AUDIT_EXPORT, id=export_id).first()
     if job is None:

@@ -22,10 +22,10 @@ from django.db import connection
 
 from governance.actor import Actor
 from governance.audit import verifier
+from governance.audit.checkpoints import checkpoint_write, public_key, sign_manifest
 from governance.audit.lines import IN_UTC, LINE
 from governance.audit.reading.queries import AuditQuery, query_words
-from governance.audit.sealing import entries_seal
-from governance.audit.signing import checkpoint_write, manifest_signed, public_key
+from governance.audit.seals import entries_seal
 from governance.audit.verifier import COLUMNS, EXPORT_FORMAT, Checkpoint, checkpoint_read
 from governance.database import acting
 from governance.models import AuditCheckpoint, AuditEntry, Tenant
@@ -121,7 +121,7 @@ def _fill(file: IO[bytes], actor: Actor, query: AuditQuery, form: ExportFormat, 
             rows = _entries(entries, actor, query, form, span, lambda part: progress(part * 0.6))
         with archive.open("seals.txt", "w", force_zip64=True) as seals:
             left_out = _seals(seals, actor, query, span, lambda part: progress(0.6 + part * 0.4))
-        for name, text in _others(actor, query, form, span, rows, left_out).items():
+        for name, text in _build_small_files(actor, query, form, span, rows, left_out).items():
             archive.writestr(name, text)
     return rows
 
@@ -165,12 +165,12 @@ def _batches(
             cursor.execute(IN_UTC)
             cursor.execute(SEALS, [low, min(low + BATCH, span.upto)])
             batch = [SealedRow(*row) for row in cursor.fetchall()]
-            wanted = _wanted(actor, query, batch)
+            wanted = _match_entries(actor, query, batch)
         yield batch, wanted
         progress((low + BATCH - span.after) / (span.upto - span.after + BATCH))
 
 
-def _wanted(actor: Actor, query: AuditQuery, batch: list[SealedRow]) -> frozenset[UUID]:
+def _match_entries(actor: Actor, query: AuditQuery, batch: list[SealedRow]) -> frozenset[UUID]:
     ids = [row.entry_id for row in batch]
     if query.whole:
         return frozenset(ids)
@@ -198,7 +198,7 @@ def _cell(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 
 
-def _others(
+def _build_small_files(
     actor: Actor, query: AuditQuery, form: ExportFormat, span: Span, rows: int, left_out: str
 ) -> dict[str, str]:
     """The small files, by name."""
@@ -215,9 +215,9 @@ def _others(
         "entries": rows,
         "left_out_sha256": hashlib.sha256(left_out.encode()).hexdigest(),
     }
-    checkpoints = [one.text() for one in (span.start, span.end) if one]
+    checkpoints = [checkpoint.text() for checkpoint in (span.start, span.end) if checkpoint]
     return {
-        "manifest.json": json.dumps(manifest_signed(actor.tenant_id, manifest), indent=2),
+        "manifest.json": json.dumps(sign_manifest(actor.tenant_id, manifest), indent=2),
         "left-out.txt": left_out,
         "checkpoints.jsonl": "".join(f"{text}\n" for text in checkpoints),
         "public-key.json": public_key(actor.tenant_id).text(),

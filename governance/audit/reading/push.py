@@ -17,7 +17,7 @@ from django.db.models import F
 from django.db.models.functions import Least, Now
 
 from governance.audit.lines import IN_UTC, LINE
-from governance.audit.reading.sinks import secret_place
+from governance.audit.reading.sinks import secret_context
 from governance.audit.reading.transports import Pushed, deliver
 from governance.database import free_lock, no_tenant, tenant_transaction
 from governance.errors import KeyUnavailable
@@ -63,13 +63,13 @@ def push_due() -> int:
         with no_tenant(), connection.cursor() as cursor:
             cursor.execute("SELECT id, tenant_id FROM governance_audit_sinks_due(%s)", [1000])
             due: list[tuple[UUID, UUID]] = cursor.fetchall()
-        return _push_in_turn(due)
+        return _push_due_sinks(due)
 
 
-def _push_in_turn(due: Sequence[tuple[UUID, UUID]]) -> int:
+def _push_due_sinks(due: Sequence[tuple[UUID, UUID]]) -> int:
     taken = 0
     spent: defaultdict[UUID, float] = defaultdict(float)
-    for sink_id, tenant_id in in_turn(due):
+    for sink_id, tenant_id in interleave_tenants(due):
         if spent[tenant_id] >= SECONDS_OF_TENANT:
             continue
         begun = time.monotonic()
@@ -78,14 +78,14 @@ def _push_in_turn(due: Sequence[tuple[UUID, UUID]]) -> int:
     return taken
 
 
-def in_turn(due: Sequence[tuple[UUID, UUID]]) -> list[tuple[UUID, UUID]]:
+def interleave_tenants(due: Sequence[tuple[UUID, UUID]]) -> list[tuple[UUID, UUID]]:
     """The first sink of each tenant, then the second of each, and so on."""
     before: defaultdict[UUID, int] = defaultdict(int)
     ranked = []
     for sink_id, tenant_id in due:
         ranked.append((before[tenant_id], sink_id, tenant_id))
         before[tenant_id] += 1
-    return [(sink_id, tenant_id) for _, sink_id, tenant_id in sorted(ranked, key=lambda one: one[0])]
+    return [(sink_id, tenant_id) for _, sink_id, tenant_id in sorted(ranked, key=lambda entry: entry[0])]
 
 
 def _push(sink_id: UUID, tenant_id: UUID) -> int:
@@ -110,7 +110,7 @@ def _push_batch(sink_id: UUID, tenant_id: UUID) -> int:
         logger.warning("audit sink: tenant=%s sink=%s %s", tenant_id, sink_id, type(error).__name__)
         _pause(sink_id, tenant_id, str(error))
         return 0
-    _move_on(sink_id, tenant_id, leased.after, rows[-1].seq)
+    _advance_cursor(sink_id, tenant_id, leased.after, rows[-1].seq)
     return len(rows)
 
 
@@ -123,7 +123,7 @@ def _lease(sink_id: UUID, tenant_id: UUID) -> Leased | None:
             return None
         AuditSink.objects.filter(id=sink_id).update(next_at=Now() + LEASE)
         secret = sink.sealed_secret and open_sealed(
-            tenant_id=tenant_id, place=secret_place(sink_id), blob=bytes(sink.sealed_secret)
+            tenant_id=tenant_id, place=secret_context(sink_id), blob=bytes(sink.sealed_secret)
         )
     return Leased(SinkKind(sink.kind), sink.address, sink.delivered_seq, secret or b"")
 
@@ -138,7 +138,7 @@ def _rows(tenant_id: UUID, after: int) -> list[Pushed]:
         ]
 
 
-def _move_on(sink_id: UUID, tenant_id: UUID, before: int, seq: int) -> None:
+def _advance_cursor(sink_id: UUID, tenant_id: UUID, before: int, seq: int) -> None:
     with tenant_transaction(tenant_id):
         AuditSink.objects.filter(id=sink_id, delivered_seq=before).update(
             delivered_seq=seq, delivered_at=Now(), next_at=Now(), failures=0, last_error=""

@@ -11,7 +11,7 @@ from django.db.models import Q
 
 from governance.errors import FieldError, Invalid
 from governance.ids import uuid7_floor
-from governance.time_range import moment_checked
+from governance.time_range import check_moment
 from governance.vocabulary import Outcome, Verb
 
 FILTERS = ("verb", "outcome", "principal", "object", "request_id", "from", "to")
@@ -85,8 +85,8 @@ def query_read(asked: Mapping[str, str]) -> AuditQuery:
     if since and before and before < since:
         raise Invalid(errors=[FieldError("to", "must not be before from")])
     return AuditQuery(
-        verb=_one_of(given, "verb", Verb),
-        outcome=_one_of(given, "outcome", Outcome),
+        verb=_read_choice(given, "verb", Verb),
+        outcome=_read_choice(given, "outcome", Outcome),
         principal=_id(given, "principal"),
         object_id=_id(given, "object"),
         request_id=request_id,
@@ -119,10 +119,10 @@ def moment(given: Mapping[str, str], name: str) -> datetime | None:
         found = (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError) as error:
         raise Invalid(errors=[FieldError(name, "a date or a time, as in 2027-01-31T12:00:00Z")]) from error
-    return moment_checked(found, name)
+    return check_moment(found, name)
 
 
-def _one_of(given: Mapping[str, str], name: str, kind: type[Kind]) -> Kind | None:
+def _read_choice(given: Mapping[str, str], name: str, kind: type[Kind]) -> Kind | None:
     text = given.get(name)
     if text is None:
         return None

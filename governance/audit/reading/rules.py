@@ -16,7 +16,7 @@ class Usual:
     spread: float
 
 
-def usual_of(days: Sequence[int]) -> Usual:
+def measure_usual(days: Sequence[int]) -> Usual:
     """`days`: reads on each former day; a day without any is a 0."""
     middle = median(days)
     return Usual(median=middle, spread=median(abs(reads - middle) for reads in days))

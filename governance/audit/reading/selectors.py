@@ -12,15 +12,15 @@ from django.utils import timezone
 from governance.access.decisions.rules import Target
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
+from governance.audit.checkpoints import checkpoints_outside, public_key
 from governance.audit.reading.queries import AuditQuery, query_words
 from governance.audit.services import record
-from governance.audit.signing import checkpoints_outside, public_key
 from governance.audit.verification import Verification, log_verify
 from governance.audit.verifier import PublicKey, Unreadable
 from governance.database import acting, database_now
 from governance.errors import FieldError, Invalid, NotFound
 from governance.models import AuditCheckpoint, AuditEntry, AuditSeal
-from governance.naming import Name, id_called, names_find
+from governance.object_names import Name, find_id, names_find
 from governance.pages import Pages
 from governance.vocabulary import Permission, Verb
 
@@ -158,7 +158,7 @@ def names_of(*, actor: Actor, ids: Collection[UUID]) -> dict[UUID, Name]:
         return names_find(actor.tenant_id, ids)
 
 
-def filters_named(*, actor: Actor, asked: Mapping[str, str]) -> dict[str, str]:
+def filters_resolve(*, actor: Actor, asked: Mapping[str, str]) -> dict[str, str]:
     """Replace names in the filters of a form by the ids that `query_read` takes. Raises Forbidden; Invalid."""
     authorize(actor, Permission.AUDIT_READ)
     found, faults = dict(asked), list[FieldError]()
@@ -167,7 +167,7 @@ def filters_named(*, actor: Actor, asked: Mapping[str, str]) -> dict[str, str]:
         if text:
             try:
                 with acting(actor):
-                    found[name] = str(id_called(actor.tenant_id, text, field=name, kinds=kinds))
+                    found[name] = str(find_id(actor.tenant_id, text, field=name, kinds=kinds))
             except Invalid as failure:
                 faults += failure.errors
     if faults:

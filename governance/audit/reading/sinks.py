@@ -80,7 +80,7 @@ def sink_create(*, actor: Actor, draft: SinkDraft) -> SinkView:
     sink = AuditSink(id=uuid7(), tenant_id=actor.tenant_id, name=draft.name, kind=draft.kind, address=draft.address)
     if draft.secret:
         sink.sealed_secret = seal_for(
-            tenant_id=actor.tenant_id, scope=GENERAL, place=secret_place(sink.id), plaintext=draft.secret.encode()
+            tenant_id=actor.tenant_id, scope=GENERAL, place=secret_context(sink.id), plaintext=draft.secret.encode()
         )
     with acting(actor):
         if AuditSink.objects.filter(tenant_id=actor.tenant_id, removed_at=None).count() >= MOST_SINKS:
@@ -117,7 +117,7 @@ def sink_remove(*, actor: Actor, sink_id: UUID) -> None:
         _tell(actor, Verb.AUDIT_SINK_REMOVED, sink)
 
 
-def secret_place(sink_id: UUID) -> bytes:
+def secret_context(sink_id: UUID) -> bytes:
     return b"sink" + sink_id.bytes
 
 

@@ -19,7 +19,7 @@ from governance.outbound import (
     resolve_destination,
     wrap_tls,
 )
-from governance.outgoing import post
+from governance.requests_adapter import post
 from governance.vocabulary import SinkKind
 
 PRIORITY = 13 * 8 + 6  # facility "log audit", severity "informational" (RFC 5424 §6.2.1)

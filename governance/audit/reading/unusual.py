@@ -12,7 +12,7 @@ from django.db import connection
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.audit.reading.queries import CLOCKS_DIFFER
-from governance.audit.reading.rules import FEWEST_READS, Usual, is_unusual, score, usual_of
+from governance.audit.reading.rules import FEWEST_READS, Usual, is_unusual, measure_usual, score
 from governance.audit.services import record
 from governance.database import acting, database_now
 from governance.ids import uuid7_floor
@@ -71,7 +71,7 @@ def unusual_reading(*, actor: Actor) -> list[UnusualReading]:
     """
     authorize(actor, Permission.AUDIT_READ)
     with acting(actor):
-        found = [one for by in ReadBy for one in _unusual(by)]
+        found = [reading for by in ReadBy for reading in _unusual(by)]
         record(
             actor=actor,
             verb=Verb.AUDIT_REPORTED,
@@ -79,7 +79,7 @@ def unusual_reading(*, actor: Actor) -> list[UnusualReading]:
             object_ids=[actor.tenant_id],
             detail={"report": "unusual_reads", "rows": len(found)},
         )
-    return sorted(found, key=lambda one: (-one.score, one.id))
+    return sorted(found, key=lambda reading: (-reading.score, reading.id))
 
 
 def _unusual(by: ReadBy) -> list[UnusualReading]:
@@ -97,11 +97,11 @@ def _unusual(by: ReadBy) -> list[UnusualReading]:
         reads: dict[UUID, int] = dict(cursor.fetchall())
         cursor.execute(DAYS_BEFORE.format(**OF[by]), asked | {"wanted": list(reads)})
         before = _days(cursor.fetchall())
-    usual = {one: usual_of(before.get(one, [0] * DAYS)) for one in reads}
+    usual = {id: measure_usual(before.get(id, [0] * DAYS)) for id in reads}
     return [
-        UnusualReading(by, one, count, usual[one], round(score(count, usual[one]), 1))
-        for one, count in reads.items()
-        if is_unusual(count, usual[one])
+        UnusualReading(by, id, count, usual[id], round(score(count, usual[id]), 1))
+        for id, count in reads.items()
+        if is_unusual(count, usual[id])
     ]
 
 

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from django.core.management import CommandError
 
-from governance.audit.signing import checkpoints_outside, files_torn
+from governance.audit.checkpoints import checkpoints_outside, find_torn_files
 from governance.audit.verification import Verification, log_verify_whole, refuse_strangers
 from governance.audit.verifier import Checkpoint, Unreadable, checkpoints_read
 from governance.errors import Invalid, NotFound
@@ -48,12 +48,14 @@ class Command(DomainCommand):
         if options["checkpoint"] and not options["tenant"]:
             raise Invalid("--checkpoint is of one tenant: name it with --tenant.")
         try:
-            saved = _trusted_checkpoints(options["checkpoint"])
+            saved = _read_checkpoints(options["checkpoint"])
             checked = [_check(slug, tenant_id, saved) for slug, tenant_id in _tenants(options["tenant"])]
         except (Unreadable, OSError, UnicodeDecodeError) as error:
             raise Invalid(f"The checkpoint cannot be used: {error}") from error
-        self.intact = all(one.found.intact for one in checked)
-        return {"intact": self.intact, "tenants": [_json(one) for one in checked]}, [_line(one) for one in checked]
+        self.intact = all(tenant.found.intact for tenant in checked)
+        return {"intact": self.intact, "tenants": [_json(tenant) for tenant in checked]}, [
+            _line(tenant) for tenant in checked
+        ]
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
@@ -73,7 +75,7 @@ def _tenants(slug: str | None) -> list[tuple[str, UUID]]:
     return [(slug, tenant_id)]
 
 
-def _trusted_checkpoints(file: Path | None) -> list[Checkpoint]:
+def _read_checkpoints(file: Path | None) -> list[Checkpoint]:
     found = checkpoints_read(file.read_text(encoding="utf-8")) if file else []
     if file and not found:
         raise Unreadable("there is none in the file")
@@ -87,29 +89,33 @@ def _check(slug: str, tenant_id: UUID, saved: list[Checkpoint]) -> Checked:
     found = log_verify_whole(
         tenant_id, checkpoints=[*saved, *outside], processes=min(os.cpu_count() or 1, MOST_PROCESSES)
     )
-    return Checked(slug, found, len(saved) + len(outside), files_torn(tenant_id), time.monotonic() - started)
+    return Checked(slug, found, len(saved) + len(outside), find_torn_files(tenant_id), time.monotonic() - started)
 
 
-def _json(one: Checked) -> dict[str, Any]:
-    found = one.found
+def _json(tenant: Checked) -> dict[str, Any]:
+    found = tenant.found
     return {
-        "tenant": one.slug,
+        "tenant": tenant.slug,
         "intact": found.intact,
         "seals": found.seals,
         "checkpoint": found.checkpoint,
-        "checkpoints_outside": one.outside,
-        "incomplete_files": [str(path) for path in one.torn],
-        "rows_per_second": round(found.seals / one.seconds),
+        "checkpoints_outside": tenant.outside,
+        "incomplete_files": [str(path) for path in tenant.torn],
+        "rows_per_second": round(found.seals / tenant.seconds),
         "first_bad": asdict(found.fault) if found.fault else None,
     }
 
 
-def _line(one: Checked) -> str:
-    found = one.found
-    speed = f"{found.seals / one.seconds:.0f} rows/s"
+def _line(tenant: Checked) -> str:
+    found = tenant.found
+    speed = f"{found.seals / tenant.seconds:.0f} rows/s"
     if found.fault:
         entry = f", entry {found.fault.entry_id}" if found.fault.entry_id else ""
-        return f"{one.slug}: BROKEN at seal {found.fault.seq}{entry}: {found.fault.detail} ({speed})"
-    signed = f"signed up to seal {found.checkpoint}" if one.outside else "no checkpoint outside the database to compare"
-    torn = "".join(f"\n{path}: the last line is incomplete; the next checkpoint repairs the file" for path in one.torn)
-    return f"{one.slug}: intact, {found.seals} seals, {signed} ({speed}){torn}"
+        return f"{tenant.slug}: BROKEN at seal {found.fault.seq}{entry}: {found.fault.detail} ({speed})"
+    signed = (
+        f"signed up to seal {found.checkpoint}" if tenant.outside else "no checkpoint outside the database to compare"
+    )
+    torn = "".join(
+        f"\n{path}: the last line is incomplete; the next checkpoint repairs the file" for path in tenant.torn
+    )
+    return f"{tenant.slug}: intact, {found.seals} seals, {signed} ({speed}){torn}"

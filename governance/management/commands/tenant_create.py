@@ -6,7 +6,7 @@ from typing import Any
 from governance.actor import CallContext
 from governance.jobs.schedules import schedules_create_defaults
 from governance.management.base import DomainCommand
-from governance.tenants.principals import actor_again
+from governance.tenants.principals import reload_actor
 from governance.tenants.services import apikey_create, command_line_actor, sign_in_link_create, tenant_create
 from governance.vocabulary import Channel, PrincipalKind, Scope
 
@@ -26,7 +26,7 @@ class Command(DomainCommand):
         key = apikey_create(actor=actor, member=owner, scopes=list(Scope), name="first")
         link = sign_in_link_create(actor=actor, member=owner)
         kind, context = PrincipalKind.MEMBER, CallContext(channel=Channel.COMMAND_LINE)
-        founder = actor_again(
+        founder = reload_actor(
             tenant_id=tenant.id, kind=kind, principal_id=owner.id, request_id=actor.request_id, context=context
         )
         schedules_create_defaults(actor=founder)  # they run with the rights of the owner

@@ -1,6 +1,6 @@
 """The rules of policies: what they say, which of them decides, and what follows. Pure; docs/policies.md tells them."""
 
-from governance.policies.rules.deciding import (
+from governance.policies.rules.decisions import (
     Allowed,
     Binding,
     Expiry,
@@ -32,9 +32,9 @@ from governance.policies.rules.documents import (
     Terms,
     document_json,
     document_read,
-    document_stored,
+    load_document,
 )
-from governance.policies.rules.matching import Facts, Rule, Where, deciding, levels, matches, specificity
+from governance.policies.rules.selection import Facts, Rule, Where, levels, matches, most_specific_rules, specificity
 
 __all__ = [
     "Allowed",
@@ -58,19 +58,19 @@ __all__ = [
     "Where",
     "approval_of",
     "binding_of",
-    "deciding",
     "document_json",
     "document_read",
-    "document_stored",
     "exceeds",
     "expiry_under",
     "is_denied",
     "levels",
     "lifetime_of",
     "limits_of",
+    "load_document",
     "matches",
     "may_publish",
     "may_share",
+    "most_specific_rules",
     "pii_rule_of",
     "purpose_levels",
     "specificity",

@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from governance.errors import FieldError, Invalid
-from governance.policies.rules.matching import PATH, Where, Word
+from governance.policies.rules.selection import PATH, Where, Word
 from governance.vocabulary import Measure, PiiAction, PolicyKind, PublishApproval, QuotaTargetKind, Recipient, RoleName
 
 CENTURY = 100 * 365 * 24 * 3600
@@ -144,7 +144,9 @@ def document_read(kind: PolicyKind, raw: object, terms: Terms) -> AnyDocument:
     try:
         document: AnyDocument = ADAPTERS[kind].validate_python(raw)
     except ValidationError as error:
-        raise Invalid(errors=[FieldError(_path(one["loc"]), message_of(one)) for one in error.errors()]) from error
+        raise Invalid(
+            errors=[FieldError(_path(fault["loc"]), message_of(fault)) for fault in error.errors()]
+        ) from error
     faults = [*_unknown_words(document, terms), *_contradictions(document)]
     if faults:
         raise Invalid(errors=faults)
@@ -180,7 +182,7 @@ def message_of(fault: ErrorDetails) -> str:
     return words.format(**context).replace("'", "") if words else fault["msg"]
 
 
-def document_stored(kind: PolicyKind, raw: object) -> AnyDocument:
+def load_document(kind: PolicyKind, raw: object) -> AnyDocument:
     """A document that was checked when it was stored."""
     document: AnyDocument = ADAPTERS[kind].validate_python(raw)
     return document
@@ -188,13 +190,13 @@ def document_stored(kind: PolicyKind, raw: object) -> AnyDocument:
 
 def document_json(kind: PolicyKind, document: AnyDocument) -> dict[str, Any]:
     """The document as JSON, every field named, sets in order: equal documents are equal texts."""
-    found: dict[str, Any] = _ordered(ADAPTERS[kind].dump_python(document, mode="json"))
+    found: dict[str, Any] = _sort_lists(ADAPTERS[kind].dump_python(document, mode="json"))
     return found
 
 
-def _ordered(value: Any) -> Any:
+def _sort_lists(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _ordered(part) for name, part in value.items()}
+        return {name: _sort_lists(part) for name, part in value.items()}
     return sorted(value) if isinstance(value, list) else value
 
 
@@ -215,7 +217,7 @@ def _unknown_words(document: AnyDocument, terms: Terms) -> list[FieldError]:
 
 def _contradictions(document: AnyDocument) -> list[FieldError]:
     if isinstance(document, Retention):
-        return _of_retention(document)
+        return _check_retention(document)
     if isinstance(document, Purposes) and not document.purposes:
         return [FieldError("document.purposes", "name one at least; to hide memories, share them with nobody")]
     if isinstance(document, Pii) and (document.where.types or document.where.semantic_types or document.where.tags):
@@ -229,7 +231,7 @@ def _contradictions(document: AnyDocument) -> list[FieldError]:
     return []
 
 
-def _of_retention(document: Retention) -> list[FieldError]:
+def _check_retention(document: Retention) -> list[FieldError]:
     if document.ttl_seconds is None and document.max_seconds is None and document.grace_days is None:
         return [FieldError("document", "set a default life, a longest life or a time for restoring")]
     if document.max_seconds is not None and (document.ttl_seconds or 0) > document.max_seconds:

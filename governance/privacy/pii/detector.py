@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Protocol
 
-from governance.privacy.pii.folding import Folded, folded
 from governance.privacy.pii.mails import mails
 from governance.privacy.pii.network import network_addresses
 from governance.privacy.pii.numbers import cards, ibans, national_ids
 from governance.privacy.pii.phones import phones
-from governance.privacy.pii.pii_ranges import Span, settled
+from governance.privacy.pii.pii_ranges import Span, merge_spans
 from governance.privacy.pii.secrets import secrets
+from governance.privacy.pii.spelling import Folded, fold
 
 VERSION = "patterns/1"
 SECONDS = 5.0  # of processor time for one text; the longest and worst takes a fraction of it
@@ -49,9 +49,9 @@ class PatternDetector:
     def find(self, text: str) -> Sequence[Span]:
         if len(text) < 4 or text.isspace():
             return ()
-        folded_text = folded(text)
+        folded_text = fold(text)
         try:
-            return settled(self._matches(folded_text))
+            return merge_spans(self._matches(folded_text))
         except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
             raise DetectorFailed(type(error).__name__) from None
 

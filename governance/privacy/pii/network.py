@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 
 from governance.privacy.pii.context import Topic, topic_before
-from governance.privacy.pii.matching import accepted
+from governance.privacy.pii.patterns import find_accepted
 from governance.privacy.pii.pii_ranges import Span
 from governance.vocabulary import PiiKind
 
@@ -25,13 +25,13 @@ LEAST_GROUPS = 3  # of an IPv6 address: `a::b` is a name in a program
 
 def network_addresses(text: str) -> Iterator[Span]:
     if text.count(".") >= 3:
-        for found in accepted(IPV4, text, _is_ipv4):
+        for found in find_accepted(IPV4, text, _is_ipv4):
             yield Span(PiiKind.NETWORK_ADDRESS, found.start(), found.end(), "ipv4")
     if text.count(":") >= 2:
-        for found in accepted(IPV6, text, _is_ipv6):
+        for found in find_accepted(IPV6, text, _is_ipv6):
             yield Span(PiiKind.NETWORK_ADDRESS, found.start(), found.end(), "ipv6")
     if text.count(":") >= 5 or text.count("-") >= 5:
-        for found in accepted(MAC, text, _is_mac):
+        for found in find_accepted(MAC, text, _is_mac):
             yield Span(PiiKind.NETWORK_ADDRESS, found.start(), found.end(), "mac")
 
 

@@ -13,12 +13,12 @@ from stdnum.exceptions import ValidationError
 from stdnum.us import ssn
 
 from governance.privacy.pii.context import Topic, topic_before
-from governance.privacy.pii.matching import accepted, delimited, has_long_number
+from governance.privacy.pii.patterns import compile_delimited, find_accepted, has_long_number
 from governance.privacy.pii.pii_ranges import Span
 from governance.vocabulary import PiiKind
 
 # 13 to 19 digits at once, or grouped as they are embossed: 4-4-4-4(-3), and 4-6-5 or 4-6-4.
-CARD = delimited(
+CARD = compile_delimited(
     "[0-9]",
     r"(?<![0-9][.,-].)(?:[0-9]{12,18}|[0-9]{3}([ -])[0-9]{4}(?:\1[0-9]{4}){2}(?:\1[0-9]{1,3})?"
     r"|[0-9]{3}([ -])[0-9]{6}\2[0-9]{4,5})(?![.,-][0-9])",
@@ -37,11 +37,11 @@ ISSUERS = re.compile(
 IBAN_CHECK = re.compile(r"[0-9]{2}(?<=[A-Za-z]{2}..)(?<![A-Za-z0-9][A-Za-z]{2}..)", re.DOTALL)
 IBAN = re.compile(r"[A-Za-z]{2}[0-9]{2}(?:[ -]?[A-Za-z0-9]{1,30}){1,9}")
 BBAN_LENGTH = re.compile("([0-9]+)!")  # in the registry of IBANs, as `4!a6!n`
-RESIDENT_ID = delimited("[1-9]", r"[0-9]{16}[0-9Xx]")
+RESIDENT_ID = compile_delimited("[1-9]", r"[0-9]{16}[0-9Xx]")
 # GB/T 2260: the first digit is a part of the country, the second a province in it.
 PROVINCE = re.compile("1[1-5]|2[1-3]|3[1-7]|4[1-6]|5[0-4]|6[1-5]|71|8[1-3]")
-SSN = delimited("[0-9]", r"(?<![0-9]-.)[0-9]{2}([- ])[0-9]{2}\1[0-9]{4}(?!-[0-9])")
-BARE_SSN = delimited("[0-9]", "[0-9]{8}")
+SSN = compile_delimited("[0-9]", r"(?<![0-9]-.)[0-9]{2}([- ])[0-9]{2}\1[0-9]{4}(?!-[0-9])")
+BARE_SSN = compile_delimited("[0-9]", "[0-9]{8}")
 # HMRC NIM39110: letters that are never used, prefixes that are not given out.
 NINO_DIGITS = re.compile(r"[0-9]{2} ?[0-9]{2} ?[0-9]{2} ?[A-D](?![A-Za-z0-9])")
 NINO_PREFIX = re.compile(r"(?<![A-Za-z0-9])(?!BG|GB|KN|NK|NT|TN|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z] ?\Z")
@@ -56,7 +56,7 @@ def cards(text: str) -> Iterator[Span]:
         digits = SEPARATORS.sub("", found[0])
         return bool(ISSUERS.fullmatch(digits)) and luhn.is_valid(digits) and _may_be_one(text, found)
 
-    for found in accepted(CARD, text, is_card):
+    for found in find_accepted(CARD, text, is_card):
         yield Span(PiiKind.CARD, found.start(), found.end(), "card:luhn")
 
 
@@ -76,9 +76,9 @@ def national_ids(text: str) -> Iterator[Span]:
             yield Span(PiiKind.NATIONAL_ID, start, found.end(), "gb:nino")
     if not has_long_number(text):
         return
-    for found in accepted(RESIDENT_ID, text, lambda one: _is_resident_id(one[0].upper())):
+    for found in find_accepted(RESIDENT_ID, text, lambda match: _is_resident_id(match[0].upper())):
         yield Span(PiiKind.NATIONAL_ID, found.start(), found.end(), "cn:resident_id")
-    for found in accepted(SSN, text, lambda one: ssn.is_valid(SEPARATORS.sub("", one[0]))):
+    for found in find_accepted(SSN, text, lambda match: ssn.is_valid(SEPARATORS.sub("", match[0]))):
         if _may_be_one(text, found):
             yield Span(PiiKind.NATIONAL_ID, found.start(), found.end(), "us:ssn")
     for found in BARE_SSN.finditer(text):

@@ -24,7 +24,7 @@ from phonenumbers import (
 )
 
 from governance.privacy.pii.context import Topic, topic_before
-from governance.privacy.pii.matching import has_long_number
+from governance.privacy.pii.patterns import has_long_number
 from governance.privacy.pii.pii_ranges import Span
 from governance.vocabulary import PiiKind
 

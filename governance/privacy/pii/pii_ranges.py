@@ -34,14 +34,16 @@ class Span:
     rule: str
 
 
-def settled(spans: Iterable[Span]) -> tuple[Span, ...]:
+def merge_spans(spans: Iterable[Span]) -> tuple[Span, ...]:
     """The spans without overlaps, in order: a secret holds whatever stands in it, then the longer one wins.
 
     So a card number that only seems to stand inside a phone number goes, and a mail address inside a password.
     """
     starts: list[int] = []
     taken: list[Span] = []
-    for span in sorted(spans, key=lambda one: (one.kind is not PiiKind.SECRET, one.start - one.end, PROOF[one.kind])):
+    for span in sorted(
+        spans, key=lambda span: (span.kind is not PiiKind.SECRET, span.start - span.end, PROOF[span.kind])
+    ):
         place = bisect_right(starts, span.start)
         free_before = place == 0 or taken[place - 1].end <= span.start
         free_after = place == len(taken) or taken[place].start >= span.end
@@ -56,7 +58,7 @@ def placeholder(kind: PiiKind) -> str:
     return f"[{kind}]"
 
 
-def redacted(text: str, spans: Sequence[Span]) -> str:
+def redact(text: str, spans: Sequence[Span]) -> str:
     """`text` with placeholders. `spans` are settled."""
     return "".join(_pieces(text, spans))
 

@@ -66,7 +66,7 @@ def secrets(text: str) -> Iterator[Span]:
             yield Span(PiiKind.SECRET, found.start(1), found.end(1), "secret:address")
     lowered = text.lower()
     if any(hint in lowered for hint in HINTS):
-        yield from _introduced(text)
+        yield from _find_introduced(text)
 
 
 class _Next:
@@ -99,7 +99,7 @@ def _private_keys(text: str) -> Iterator[Span]:
         found = PEM_BEGIN.search(text, end)
 
 
-def _introduced(text: str) -> Iterator[Span]:
+def _find_introduced(text: str) -> Iterator[Span]:
     for found in INTRODUCED.finditer(text):
         value = found["value"].rstrip(".:?!")
         if _is_secret(found["word"], value):

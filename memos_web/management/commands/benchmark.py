@@ -27,7 +27,7 @@ from benchmarks.nearest import nearest, nearest_table
 from benchmarks.packs_search import packs_search, packs_search_table
 from benchmarks.pages import Measuring, catalogue, catalogue_table, pages, pages_table
 from benchmarks.report import RESULTS, Timing, refuse_unwritable, write
-from benchmarks.restoring import namespace_restore, namespace_restore_table
+from benchmarks.restores import namespace_restore, namespace_restore_table
 from benchmarks.retrieval import retrieval, retrieval_table
 from benchmarks.search_latency import Asking, search_latency, search_latency_table
 from benchmarks.start import start, start_table

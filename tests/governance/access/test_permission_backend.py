@@ -56,7 +56,7 @@ def memories(world: World) -> list[Cube]:
             "effect": effect,
         }
         assert olivia.post("grants/", given).status == 201
-    return [cube_of(world, one) for one in ids]
+    return [cube_of(world, id) for id in ids]
 
 
 @each_case("who", PEOPLE)

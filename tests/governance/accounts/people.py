@@ -13,14 +13,14 @@ from django.test import Client
 
 from governance.accounts.passwords import password_reset_ask, password_reset_use
 from tests.factories import REQUEST_ID, Person
-from tests.governance.filling import drain
+from tests.governance.filled_tenants import drain
 
 PASSWORD = "a heron by the mill"
 ADDRESS = "192.0.2.7"
 Superuser = Callable[[], psycopg.Connection]
 
 
-def mailed_link(to: str = "") -> str:
+def find_mailed_link(to: str = "") -> str:
     """The path of the link in the last mail (to this address)."""
     last = [message for message in mail.outbox if not to or message.to == [to]][-1]
     found = re.search(r"https?://\S+", str(last.body))
@@ -36,7 +36,9 @@ def give_password(person: Person, password: str = PASSWORD) -> None:
     """By a mailed link, as anyone would: the password then opens every organisation of the person."""
     password_reset_ask(email=person.email, request_id=REQUEST_ID, address=ADDRESS)
     drain()
-    password_reset_use(token=token_of(mailed_link(person.email)), new=password, request_id=REQUEST_ID, address=ADDRESS)
+    password_reset_use(
+        token=token_of(find_mailed_link(person.email)), new=password, request_id=REQUEST_ID, address=ADDRESS
+    )
 
 
 def browser(agent: str = "a browser") -> Client:
@@ -72,7 +74,7 @@ def set_up_factor(client: Client) -> tuple[str, list[str]]:
     return secret[1], codes
 
 
-def audited(superuser: Superuser, verb: str, member_id: UUID | None = None) -> list[dict[str, object]]:
+def find_entries(superuser: Superuser, verb: str, member_id: UUID | None = None) -> list[dict[str, object]]:
     """The details of the rows with this verb."""
     condition = "" if member_id is None else f" AND member_id = '{member_id}'"
     rows = superuser().execute(

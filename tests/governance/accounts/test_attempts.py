@@ -6,7 +6,7 @@ import pytest
 import redis
 from django.test import override_settings
 
-from governance.accounts.attempts import attempt_count, attempts_forget, counted_here_forget
+from governance.accounts.attempts import attempt_count, attempts_forget, forget_local_attempts
 from governance.accounts.rules import Limits, wait_after
 from governance.errors import TooManyAttempts
 from tests.harness.cases import each_case
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("servers")  # the hashes of what was tried 
 @pytest.fixture(params=["redis", "no redis"])
 def counter(request: pytest.FixtureRequest) -> None:
     """Both places in which tries are counted."""
-    counted_here_forget()
+    forget_local_attempts()
     if request.param == "redis":
         request.getfixturevalue("redis_address")
 
@@ -74,7 +74,7 @@ def test_redis_learns_nobodys_address(redis_address: str) -> None:
 def test_a_redis_that_does_not_answer_costs_little_and_once() -> None:
     import time
 
-    counted_here_forget()
+    forget_local_attempts()
     begin = time.monotonic()
     _tries(5)
     assert time.monotonic() - begin < 1
@@ -84,7 +84,7 @@ def test_a_redis_that_does_not_answer_costs_little_and_once() -> None:
 
 @override_settings(REDIS_ADDRESS="redis://192.0.2.1:6379/0", WEB_PROCESSES=2)
 def test_each_of_several_processes_allows_its_share_without_redis() -> None:
-    counted_here_forget()
+    forget_local_attempts()
     _tries(2)
     with pytest.raises(TooManyAttempts):
         attempt_count("place", "somebody")

@@ -24,8 +24,8 @@ from governance.models import Member
 from governance.vocabulary import RoleName
 from tests.factories import World, actor_of, person_add
 from tests.governance.accounts.oidc_server import CLIENT_ID, OTHER_KEY, SECRET, OidcServer, oidc_server
-from tests.governance.accounts.people import audited, browser, code_of, is_in, set_up_factor
-from tests.governance.tables import everything
+from tests.governance.accounts.people import browser, code_of, find_entries, is_in, set_up_factor
+from tests.governance.tables import read_all_rows
 from tests.governance.web.visitors import signed_in
 from tests.harness.cases import each_case
 
@@ -66,8 +66,8 @@ def test_a_member_whom_it_vouches_for_is_in(world: World, registered: OidcServer
     assert come_back(registered, client)["Location"] == "/overview/"
     me = client.get("/api/v1/me/").json()
     assert (me["tenant"]["slug"], me["principal"]["email"]) == ("acme", "alice@acme.example")
-    assert audited(superuser, "member.signed_in")[-1]["way"] == "oidc"
-    assert len(audited(superuser, "identity.linked")) == 1
+    assert find_entries(superuser, "member.signed_in")[-1]["way"] == "oidc"
+    assert len(find_entries(superuser, "identity.linked")) == 1
 
 
 def test_it_goes_with_state_nonce_and_pkce_and_to_our_own_address(registered: OidcServer) -> None:
@@ -88,7 +88,7 @@ def test_linked_person_is_recognised_by_subject_after_a_change_of_address(world:
     assert client.get("/api/v1/me/").json()["principal"]["email"] == "alice@acme.example"
 
 
-def _tampered_state(server: OidcServer, client: Client) -> Any:
+def _tamper_state(server: OidcServer, client: Client) -> Any:
     gone = client.get("/sign-in/acme/go/")
     return client.get(server.authorize(gone["Location"]).replace("state=", "state=x"))
 
@@ -98,7 +98,7 @@ def _another_browser(server: OidcServer, client: Client) -> Any:
     return browser().get(server.authorize(gone["Location"]))
 
 
-def _again(server: OidcServer, client: Client) -> Any:
+def _repeat(server: OidcServer, client: Client) -> Any:
     gone = client.get("/sign-in/acme/go/")
     back = server.authorize(gone["Location"])
     client.get(back)
@@ -106,7 +106,7 @@ def _again(server: OidcServer, client: Client) -> Any:
     return client.get(back)
 
 
-def _given_up(server: OidcServer, client: Client) -> Any:
+def _give_up(server: OidcServer, client: Client) -> Any:
     gone = client.get("/sign-in/acme/go/")
     return client.get(server.authorize(gone["Location"]).replace("code=the-code", "error=access_denied"))
 
@@ -126,11 +126,11 @@ def _old_token(server: OidcServer, client: Client) -> Any:
 
 
 BROKEN_JOURNEYS: dict[str, Callable[[OidcServer, Client], Any]] = {
-    "another state": _tampered_state,
+    "another state": _tamper_state,
     "another browser": _another_browser,
-    "used again": _again,
+    "used again": _repeat,
     "another one's id token": _old_token,
-    "given up": _given_up,
+    "given up": _give_up,
     "another PKCE verifier": _other_verifier,
     "no journey": lambda server, client: client.get("/sign-in/acme/callback/?code=the-code&state=x"),
 }
@@ -263,7 +263,7 @@ def test_the_secret_is_sealed_and_never_shown(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     come_back(registered, browser())
-    stored = str(everything(superuser()))
+    stored = str(read_all_rows(superuser()))
     for form in (SECRET, SECRET.encode().hex(), base64.b64encode(SECRET.encode()).decode()):
         assert form not in stored
     assert SECRET not in caplog.text
@@ -275,7 +275,7 @@ def test_the_secret_is_sealed_and_never_shown(
 def test_only_who_manages_members_registers_one(
     world: World, server: OidcServer, superuser: Superuser, who: str
 ) -> None:
-    before = everything(superuser())
+    before = read_all_rows(superuser())
     actor = world.person(who).actor
     for call in (
         lambda: provider_save(actor=actor, draft=_draft(server)),
@@ -284,7 +284,7 @@ def test_only_who_manages_members_registers_one(
     ):
         with pytest.raises(Forbidden):
             call()
-    assert everything(superuser()) == before
+    assert read_all_rows(superuser()) == before
 
 
 def test_a_key_registers_none(world: World, server: OidcServer) -> None:
@@ -336,7 +336,7 @@ def test_it_is_set_up_changed_and_removed_on_its_page(world: World, server: Oidc
     assert come_back(server, browser()).status_code == 303  # the secret of before stayed
     assert client.post("/settings/sign-in/remove/").status_code == 303
     assert browser().get("/sign-in/acme/go/").status_code == 404
-    assert len(audited(superuser, "sign_in_rules.changed")) == 3
+    assert len(find_entries(superuser, "sign_in_rules.changed")) == 3
     assert signed_in(world.alice).get("/settings/sign-in/").status_code == 403
 
 

@@ -13,15 +13,15 @@ from django.test import override_settings
 from tests.factories import World, person_add
 from tests.governance.accounts.people import (
     PASSWORD,
-    audited,
     browser,
+    find_entries,
+    find_mailed_link,
     give_password,
     is_in,
-    mailed_link,
     sign_in,
 )
-from tests.governance.filling import drain
-from tests.governance.tables import everything
+from tests.governance.filled_tenants import drain
+from tests.governance.tables import read_all_rows
 from tests.governance.web.visitors import signed_in
 from tests.harness.cases import each_case
 
@@ -44,7 +44,7 @@ def test_the_right_password_lets_in_and_is_in_the_audit_log(world: World, superu
     give_password(world.alice)
     client = sign_in("ALICE@acme.example")
     assert is_in(client)
-    rows = audited(superuser, "member.signed_in", world.alice.member.id)
+    rows = find_entries(superuser, "member.signed_in", world.alice.member.id)
     assert [(row["way"], row["second_factor"]) for row in rows] == [("password", False)]
 
 
@@ -52,8 +52,8 @@ def test_the_right_password_lets_in_and_is_in_the_audit_log(world: World, superu
 def test_a_wrong_one_does_not_and_is_in_the_audit_log(world: World, superuser: Superuser, password: str) -> None:
     give_password(world.alice)
     assert not is_in(sign_in(world.alice.email, password))
-    assert len(audited(superuser, "sign_in.failed", world.alice.member.id)) == 1
-    assert audited(superuser, "member.signed_in", world.alice.member.id) == []
+    assert len(find_entries(superuser, "sign_in.failed", world.alice.member.id)) == 1
+    assert find_entries(superuser, "member.signed_in", world.alice.member.id) == []
 
 
 def test_who_has_no_password_is_not_let_in_by_an_empty_one(world: World) -> None:
@@ -85,8 +85,8 @@ def test_repeated_wrong_passwords_lock_out_with_a_time_to_retry(world: World, su
     locked = client.post("/sign-in/", {"email": world.alice.email, "password": PASSWORD})
     assert locked.status_code == 429  # even the right one
     assert 0 < int(locked["Retry-After"]) <= 30
-    assert len(audited(superuser, "sign_in.failed", world.alice.member.id)) == 4
-    assert len(audited(superuser, "sign_in.locked", world.alice.member.id)) == 1
+    assert len(find_entries(superuser, "sign_in.failed", world.alice.member.id)) == 4
+    assert len(find_entries(superuser, "sign_in.locked", world.alice.member.id)) == 1
 
 
 def test_who_is_unknown_is_locked_out_alike(world: World) -> None:
@@ -109,7 +109,7 @@ def test_a_stranger_is_logged_by_a_keyed_hash_and_on_nobodys_audit_log(
     assert "acme.example" not in caplog.text
     assert "a wrong one" not in caplog.text
     assert sha256(b"nobody@acme.example").hexdigest()[:32] not in known, "who has no key cannot try addresses"
-    assert audited(superuser, "sign_in.failed") == audited(superuser, "sign_in.locked") == []
+    assert find_entries(superuser, "sign_in.failed") == find_entries(superuser, "sign_in.locked") == []
 
 
 def test_being_locked_out_here_locks_nobody_out_elsewhere(world: World) -> None:
@@ -154,7 +154,7 @@ def test_a_new_password_by_mail_works_once_and_ends_every_session(world: World) 
     asked = browser().post("/sign-in/~/forgotten/", {"email": world.alice.email})
     assert asked.status_code == 200
     drain()
-    link = mailed_link()
+    link = find_mailed_link()
     assert mail.outbox[-1].to == [world.alice.email]
     assert browser().get(link).status_code == 200
     new = "another heron at dusk"
@@ -186,7 +186,7 @@ def test_an_expired_reset_link_sets_nothing(world: World, superuser: Superuser) 
     browser().post("/sign-in/~/forgotten/", {"email": world.alice.email})
     drain()
     superuser().execute("UPDATE governance_passwordreset SET expires_at = now()")
-    assert browser().post(mailed_link(), {"new": PASSWORD}).status_code == 404
+    assert browser().post(find_mailed_link(), {"new": PASSWORD}).status_code == 404
     assert not is_in(sign_in(world.alice.email))
 
 
@@ -194,8 +194,8 @@ def test_an_expired_reset_link_sets_nothing(world: World, superuser: Superuser) 
 def test_a_weak_password_is_refused_and_the_link_still_works(world: World, weak: str) -> None:
     browser().post("/sign-in/~/forgotten/", {"email": world.alice.email})
     drain()
-    assert browser().post(mailed_link(), {"new": weak}).status_code == 422
-    assert browser().post(mailed_link(), {"new": PASSWORD}).status_code == 303
+    assert browser().post(find_mailed_link(), {"new": weak}).status_code == 422
+    assert browser().post(find_mailed_link(), {"new": PASSWORD}).status_code == 303
 
 
 def test_who_came_by_a_link_sets_a_password_and_who_has_one_must_know_it(world: World) -> None:
@@ -236,4 +236,4 @@ def test_a_password_of_one_organisation_opens_no_other_until_the_address_is_prov
 
 def test_a_password_is_in_no_table(world: World, superuser: Superuser) -> None:
     give_password(world.alice)
-    assert PASSWORD not in str(everything(superuser()))
+    assert PASSWORD not in str(read_all_rows(superuser()))

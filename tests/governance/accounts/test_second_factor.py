@@ -20,15 +20,15 @@ from tests.factories import REQUEST_ID, World, person_add
 from tests.governance.accounts.people import (
     ADDRESS,
     PASSWORD,
-    audited,
     browser,
     code_of,
+    find_entries,
     give_password,
     is_in,
     set_up_factor,
     sign_in,
 )
-from tests.governance.tables import everything
+from tests.governance.tables import read_all_rows
 from tests.governance.web.visitors import link_for, signed_in
 
 Superuser = Callable[[], psycopg.Connection]
@@ -43,8 +43,8 @@ def test_second_factor_is_required_after_a_password(world: World, superuser: Sup
     assert not is_in(client)
     assert client.post("/sign-in/~/code/", {"code": code_of(secret)})["Location"] == "/overview/"
     assert is_in(client)
-    assert audited(superuser, "member.signed_in", world.alice.member.id)[-1]["second_factor"] is True
-    assert len(audited(superuser, "sign_in.failed", world.alice.member.id)) == 1
+    assert find_entries(superuser, "member.signed_in", world.alice.member.id)[-1]["second_factor"] is True
+    assert len(find_entries(superuser, "sign_in.failed", world.alice.member.id)) == 1
 
 
 def test_second_factor_is_required_after_a_link(world: World) -> None:
@@ -80,7 +80,7 @@ def test_a_recovery_code_lets_in_once_and_is_in_the_audit_log(world: World, supe
     _, codes = set_up_factor(sign_in(world.alice.email))
     assert sign_in(world.alice.email).post("/sign-in/~/code/", {"code": codes[3]}).status_code == 303
     assert sign_in(world.alice.email).post("/sign-in/~/code/", {"code": codes[3]}).status_code == 422
-    assert len(audited(superuser, "recovery_code.used", world.alice.member.id)) == 1
+    assert len(find_entries(superuser, "recovery_code.used", world.alice.member.id)) == 1
 
 
 def test_codes_are_not_guessed_not_even_from_many_addresses(world: World, superuser: Superuser) -> None:
@@ -91,7 +91,7 @@ def test_codes_are_not_guessed_not_even_from_many_addresses(world: World, superu
             second_factor_pass(first=first, code="000000", request_id=REQUEST_ID, address=f"192.0.2.{n}")
     with pytest.raises(TooManyAttempts):
         second_factor_pass(first=first, code="000000", request_id=REQUEST_ID, address="192.0.2.99")
-    assert len(audited(superuser, "sign_in.locked", world.alice.member.id)) == 1
+    assert len(find_entries(superuser, "sign_in.locked", world.alice.member.id)) == 1
 
 
 def test_locked_person_is_refused_with_every_code_and_in_every_new_sign_in(world: World) -> None:
@@ -173,7 +173,7 @@ def test_removal_needs_a_valid_code(world: World, superuser: Superuser) -> None:
     again = browser()
     again.post(link_for(world.alice))
     assert is_in(again)
-    assert len(audited(superuser, "second_factor.removed", world.alice.member.id)) == 1
+    assert len(find_entries(superuser, "second_factor.removed", world.alice.member.id)) == 1
 
 
 def test_sessions_without_a_second_factor_end_when_one_is_set_up(world: World) -> None:
@@ -237,10 +237,10 @@ def test_session_with_a_second_factor_goes_on_when_it_becomes_required(world: Wo
 
 @pytest.mark.parametrize("who", ["alice", "bob", "ada"])
 def test_member_who_does_not_manage_members_cannot_require_it(world: World, superuser: Superuser, who: str) -> None:
-    before = everything(superuser())
+    before = read_all_rows(superuser())
     with pytest.raises(Forbidden):
         second_factor_require(actor=world.person(who).actor, required=True)
-    assert everything(superuser()) == before
+    assert read_all_rows(superuser()) == before
 
 
 def test_another_organisations_link_cannot_lock_a_person_out(world: World) -> None:
@@ -261,4 +261,4 @@ def test_operator_removes_a_lost_second_factor(world: World, superuser: Superuse
     client = browser()
     client.post(link_for(world.alice))
     assert is_in(client)
-    assert audited(superuser, "second_factor.removed", world.alice.member.id) == [{"by": "operator"}]
+    assert find_entries(superuser, "second_factor.removed", world.alice.member.id) == [{"by": "operator"}]

@@ -6,11 +6,11 @@ from datetime import timedelta
 import psycopg
 import pytest
 
-from governance.accounts.tidying import accounts_tidy
+from governance.accounts.cleanup import accounts_tidy
 from governance.members.services import member_remove, member_role_change
 from governance.vocabulary import RoleName
 from tests.factories import World, person_add
-from tests.governance.accounts.people import ADDRESS, audited, browser, give_password, is_in, sign_in
+from tests.governance.accounts.people import ADDRESS, browser, find_entries, give_password, is_in, sign_in
 from tests.governance.web.visitors import link_for, signed_in
 
 Superuser = Callable[[], psycopg.Connection]
@@ -44,7 +44,7 @@ def test_a_revoked_session_is_out_at_its_next_request(world: World, superuser: S
     assert there.get("/chat/").status_code == 303
     assert there.get("/api/v1/me/").status_code == 401
     assert is_in(here)
-    assert len(audited(superuser, "session.revoked", world.alice.member.id)) == 1
+    assert len(find_entries(superuser, "session.revoked", world.alice.member.id)) == 1
 
 
 def test_all_others_are_ended_at_once(world: World) -> None:
@@ -144,7 +144,7 @@ def test_another_organisation_is_entered_in_the_same_session(world: World, super
         assert client.post("/account/organisations/", {"organisation": wrong}).status_code == 404
     assert client.post("/account/organisations/", {"organisation": joined.member.id}).status_code == 303
     assert client.get("/api/v1/me/").json()["tenant"]["slug"] == "other"
-    assert audited(superuser, "member.signed_in", joined.member.id)[-1]["way"] == "switch"
+    assert find_entries(superuser, "member.signed_in", joined.member.id)[-1]["way"] == "switch"
     assert len(_sessions(superuser, world)) == 1
 
 

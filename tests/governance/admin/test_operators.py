@@ -11,7 +11,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from governance.accounts.operators import operator_set
 from governance.jobs.schedules import ScheduleDraft, schedule_create
 from tests.factories import Person, World
-from tests.governance.filling import Filled, fill
+from tests.governance.filled_tenants import Filled, fill
 from tests.governance.web.visitors import link_for, signed_in
 from tests.harness.cases import each_case
 
@@ -40,14 +40,14 @@ def rows_of(superuser: Superuser, table: str, tenant: UUID) -> list[UUID]:
 
 def addresses() -> list[str]:
     """Every address below /admin/, with an id where one may stand."""
-    (root,) = [one for one in get_resolver().url_patterns if str(one.pattern) == "admin/"]
+    (root,) = [pattern for pattern in get_resolver().url_patterns if str(pattern.pattern) == "admin/"]
     assert isinstance(root, URLResolver)
 
     def below(resolver: URLResolver, prefix: str) -> list[str]:
         found: list[str] = []
-        for one in resolver.url_patterns:
-            address = prefix + str(one.pattern)
-            found += [address] if isinstance(one, URLPattern) else below(one, address)
+        for pattern in resolver.url_patterns:
+            address = prefix + str(pattern.pattern)
+            found += [address] if isinstance(pattern, URLPattern) else below(pattern, address)
         return found
 
     return below(root, "/admin/")
@@ -62,7 +62,7 @@ def both(world: World) -> tuple[Filled, Filled]:
 @each_case("who", ["alice", "bob", "olivia", "charlie"])
 def test_who_is_no_operator_finds_no_admin(world: World, who: str) -> None:
     client = signed_in(world.person(who))
-    for address in ["/admin/", *(f"/admin/{one}/" for one in LISTS)]:
+    for address in ["/admin/", *(f"/admin/{table}/" for table in LISTS)]:
         assert client.get(address).status_code == client.post(address).status_code == 404
 
 
@@ -82,30 +82,30 @@ def test_an_operator_sees_rows_of_no_other_tenant(
     world: World, both: tuple[Filled, Filled], superuser: Superuser
 ) -> None:
     client = operator(world.bob)
-    for one in LISTS:
-        page = client.get(f"/admin/{one}/").content.decode()
-        table = one.replace("/", "_")
+    for path in LISTS:
+        page = client.get(f"/admin/{path}/").content.decode()
+        table = path.replace("/", "_")
         if table == "governance_tenant":
             mine, others = [world.acme.id], [world.other.id]
         else:
             mine, others = (rows_of(superuser, table, tenant.id) for tenant in (world.acme, world.other))
         assert mine, table
         assert others, table
-        assert any(f"/admin/{one}/{row}/change/" in page for row in mine), table
+        assert any(f"/admin/{path}/{row}/change/" in page for row in mine), table
         assert not any(str(row) in page for row in others), table
-        assert client.get(f"/admin/{one}/{mine[0]}/change/").status_code == 200
+        assert client.get(f"/admin/{path}/{mine[0]}/change/").status_code == 200
         for method in (client.get, client.post):
-            assert method(f"/admin/{one}/{others[0]}/change/").status_code == 404
+            assert method(f"/admin/{path}/{others[0]}/change/").status_code == 404
 
 
 def test_content_and_sealed_columns_stand_on_no_page(
     world: World, both: tuple[Filled, Filled], superuser: Superuser
 ) -> None:
     client = operator(world.olivia)
-    for one in LISTS:
-        table = one.replace("/", "_")
+    for path in LISTS:
+        table = path.replace("/", "_")
         ids = [world.acme.id] if table == "governance_tenant" else rows_of(superuser, table, world.acme.id)
-        for address in [f"/admin/{one}/", *(f"/admin/{one}/{row}/change/" for row in ids[:20])]:
+        for address in [f"/admin/{path}/", *(f"/admin/{path}/{row}/change/" for row in ids[:20])]:
             page = client.get(address)
             assert page.status_code == 200
             assert "nightingale" not in page.content.decode(), address
@@ -129,17 +129,19 @@ def test_nothing_is_added_changed_or_deleted_but_schedules(
     world: World, both: tuple[Filled, Filled], superuser: Superuser
 ) -> None:
     client = operator(world.olivia)
-    assert not [one for one in addresses() if any(word in one for word in ("add", "delete", "history", "login"))]
-    for one in set(LISTS) - {"governance/schedule", "governance/tenant"}:
-        row = rows_of(superuser, one.replace("/", "_"), world.acme.id)[0]
-        assert client.post(f"/admin/{one}/{row}/change/", {"display_name": "X", "effect": "deny"}).status_code == 403
+    assert not [
+        address for address in addresses() if any(word in address for word in ("add", "delete", "history", "login"))
+    ]
+    for path in set(LISTS) - {"governance/schedule", "governance/tenant"}:
+        row = rows_of(superuser, path.replace("/", "_"), world.acme.id)[0]
+        assert client.post(f"/admin/{path}/{row}/change/", {"display_name": "X", "effect": "deny"}).status_code == 403
         assert client.post(
-            f"/admin/{one}/", {"action": "delete_selected", "_selected_action": str(row)}
+            f"/admin/{path}/", {"action": "delete_selected", "_selected_action": str(row)}
         ).status_code in {
             200,
             403,
         }
-        assert row in rows_of(superuser, one.replace("/", "_"), world.acme.id)
+        assert row in rows_of(superuser, path.replace("/", "_"), world.acme.id)
 
 
 def test_each_view_is_in_the_audit_log_with_what_was_shown(world: World, superuser: Superuser) -> None:
@@ -156,7 +158,7 @@ def test_each_view_is_in_the_audit_log_with_what_was_shown(world: World, superus
     )
     assert [entry[1] for entry in entries] == ["tenant", "tenant", "member", "member"]
     assert {entry[0] for entry in entries} == {world.bob.member.id}
-    assert set(entries[2][2]) == {one.member.id for one in (world.olivia, world.alice, world.bob, world.ada)}
+    assert set(entries[2][2]) == {person.member.id for person in (world.olivia, world.alice, world.bob, world.ada)}
     assert entries[3][2] == [world.alice.member.id]
     log = signed_in(world.ada).get("/audit/").content.decode()
     assert "as an operator" in log

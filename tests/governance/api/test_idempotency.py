@@ -14,7 +14,7 @@ from governance.idempotency.services import replies_forget
 from governance.models import IdempotencyKey
 from governance.vocabulary import Scope
 from tests.factories import ApiReply, World, client_for, key_for
-from tests.governance.tables import everything, rows
+from tests.governance.tables import read_all_rows, rows
 from vault.models import Cube
 
 Superuser = Callable[[], psycopg.Connection]
@@ -57,7 +57,7 @@ def test_a_job_is_promised_once(world: World) -> None:
 
 def test_another_request_under_the_same_key_is_422_and_changes_nothing(world: World, superuser: Superuser) -> None:
     _add(world)
-    before = everything(superuser())
+    before = read_all_rows(superuser())
     for address, body in (
         ("memories/", {**BODY, "content": "Something else."}),
         ("memories/bulk/", {"items": [BODY]}),
@@ -65,7 +65,7 @@ def test_another_request_under_the_same_key_is_422_and_changes_nothing(world: Wo
     ):
         reply = world.client("alice").post(address, body, idempotency_key="one")
         assert (reply.status, reply.code) == (422, "idempotency_key_reused"), address
-        assert everything(superuser()) == before
+        assert read_all_rows(superuser()) == before
 
 
 def test_a_request_that_was_refused_leaves_the_key_free(world: World) -> None:
@@ -178,7 +178,7 @@ def test_a_reply_names_what_it_shows_and_goes_with_it(world: World) -> None:
     assert shows["one"] == shows["restore"] == [UUID(memory)]
     assert shows["bulk"] == [UUID(kept.json["results"][0]["memory"]["id"])]
     assert shows["talk"] == [UUID(talk)]
-    assert {UUID(one["memory_id"]) for one in turn["citations"]} < set(shows["turn"])
+    assert {UUID(citation["memory_id"]) for citation in turn["citations"]} < set(shows["turn"])
     assert len(shows["turn"]) == 3 + len(turn["citations"])  # the conversation, question and answer
     assert replies_forget(actor=world.charlie.actor, object_ids=[UUID(memory)]) == 0
     assert replies_forget(actor=world.alice.actor, object_ids=[UUID(memory)]) >= 2

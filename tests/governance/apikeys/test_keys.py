@@ -19,8 +19,8 @@ from governance.tenants.last_use import last_uses_write
 from governance.tenants.services import apikey_create
 from governance.vocabulary import RoleName, Scope
 from tests.factories import World, actor_of, client_for, key_for, person_add
-from tests.governance.accounts.people import audited
-from tests.governance.tables import everything
+from tests.governance.accounts.people import find_entries
+from tests.governance.tables import read_all_rows
 from tests.governance.web.visitors import signed_in
 from tests.harness.cases import each_case
 from tests.vault.api.contract import MISSING, Contract, without_id
@@ -39,7 +39,7 @@ ON_BOBS: dict[str, Call] = {
 
 @pytest.mark.parametrize("who", ["alice", "bob", "ada"])
 def test_it_refuses_those_who_do_not_govern_and_leaves_no_row(world: World, superuser: Superuser, who: str) -> None:
-    before = everything(superuser())
+    before = read_all_rows(superuser())
     calls: dict[str, Call] = {
         **ON_BOBS,
         "apikeys_list": lambda world, actor: apikeys_list(actor=actor, pages=First(1000)),
@@ -47,24 +47,24 @@ def test_it_refuses_those_who_do_not_govern_and_leaves_no_row(world: World, supe
     for name, call in calls.items():
         with pytest.raises(Forbidden):
             call(world, world.person(who).actor)
-        assert everything(superuser()) == before, name
+        assert read_all_rows(superuser()) == before, name
 
 
 def test_another_tenants_key_is_not_found(world: World, superuser: Superuser) -> None:
-    before = everything(superuser())
+    before = read_all_rows(superuser())
     for call in ON_BOBS.values():
         with pytest.raises(NotFound):
             call(world, world.charlie.actor)
-    assert everything(superuser()) == before
+    assert read_all_rows(superuser()) == before
 
 
 def test_an_owner_may_and_each_change_is_in_the_audit_log(world: World, superuser: Superuser) -> None:
     for call in ON_BOBS.values():
         call(world, world.olivia.actor)
     prefix = world.bob.key.prefix
-    assert audited(superuser, "apikey.updated") == [{"prefix": prefix, "changed": "name"}]
-    assert audited(superuser, "apikey.rotated") == [{"prefix": prefix, "overlap_seconds": 86400}]
-    assert audited(superuser, "apikey.revoked") == [{"prefix": prefix}]
+    assert find_entries(superuser, "apikey.updated") == [{"prefix": prefix, "changed": "name"}]
+    assert find_entries(superuser, "apikey.rotated") == [{"prefix": prefix, "overlap_seconds": 86400}]
+    assert find_entries(superuser, "apikey.revoked") == [{"prefix": prefix}]
 
 
 def test_a_key_gives_no_more_than_it_has_and_an_admin_no_owners_key(world: World, superuser: Superuser) -> None:
@@ -76,11 +76,11 @@ def test_a_key_gives_no_more_than_it_has_and_an_admin_no_owners_key(world: World
         lambda: apikey_rotate(actor=limited, key_id=world.bob.key.id, overlap=DAY),
         lambda: apikey_create(actor=limited, member=world.bob.member, scopes=[Scope.CHAT]),
     ]
-    before = everything(superuser())
+    before = read_all_rows(superuser())
     for call in calls:
         with pytest.raises(Forbidden):
             call()
-    assert everything(superuser()) == before
+    assert read_all_rows(superuser()) == before
 
 
 def test_a_key_does_no_more_than_its_member_may(world: World) -> None:
@@ -202,7 +202,8 @@ def test_the_api_answers_bad_input_by_name(world: World, body: dict[str, object]
 def test_a_foreign_member_is_answered_like_a_missing_one(world: World) -> None:
     client = Contract(key=world.olivia.key.text)
     replies = [
-        client.post("api-keys/", {"scopes": ["chat"], "member": str(one)}) for one in (world.charlie.member.id, MISSING)
+        client.post("api-keys/", {"scopes": ["chat"], "member": str(member)})
+        for member in (world.charlie.member.id, MISSING)
     ]
     assert without_id(replies[0]) == without_id(replies[1])
 
@@ -215,7 +216,7 @@ def test_a_foreign_key_is_like_one_that_never_was(world: World) -> None:
         ("DELETE", "", None),
         ("POST", "rotate/", {}),
     ):
-        reply, missing = (charlie.send(method, f"api-keys/{one}/{tail}", body) for one in (world.bob.key.id, MISSING))
+        reply, missing = (charlie.send(method, f"api-keys/{key}/{tail}", body) for key in (world.bob.key.id, MISSING))
         assert reply.status == 404
         assert without_id(reply) == without_id(missing)
 
@@ -225,7 +226,7 @@ def test_at_home_it_is_403_and_the_denial_is_recorded(world: World, superuser: S
     assert alice.get("api-keys/").status == 403
     assert alice.post("api-keys/", {"scopes": ["chat"]}).status == 403
     assert alice.post(f"api-keys/{world.bob.key.id}/rotate/", {}).status == 403
-    assert len(audited(superuser, "access.denied", world.alice.member.id)) == 3
+    assert len(find_entries(superuser, "access.denied", world.alice.member.id)) == 3
 
 
 def test_the_page_shows_a_key_once_and_works_in_parts(world: World) -> None:

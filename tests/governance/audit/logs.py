@@ -8,9 +8,9 @@ import psycopg
 from psycopg import sql
 
 from governance.actor import Actor
-from governance.audit.sealing import entries_seal
+from governance.audit.checkpoints import checkpoint_write, checkpoints_outside
+from governance.audit.seals import entries_seal
 from governance.audit.services import record
-from governance.audit.signing import checkpoint_write, checkpoints_outside
 from governance.audit.verification import log_verify
 from governance.audit.verifier import Chain, Checkpoint, Fault
 from governance.database import acting

@@ -10,9 +10,9 @@ from governance.api.urls import urlpatterns as routes_of_the_law
 from governance.members.services import invitation_create
 from governance.vocabulary import RoleName
 from tests.factories import World
-from tests.governance.accounts.people import browser, give_password, is_in, mailed_link, set_up_factor, sign_in
-from tests.governance.filling import drain
-from tests.governance.tables import everything
+from tests.governance.accounts.people import browser, find_mailed_link, give_password, is_in, set_up_factor, sign_in
+from tests.governance.filled_tenants import drain
+from tests.governance.tables import read_all_rows
 from tests.governance.web.visitors import link_for, signed_in
 
 Superuser = Callable[[], psycopg.Connection]
@@ -61,11 +61,11 @@ def test_every_route_is_listed() -> None:
 def test_without_the_audit_log_nothing_changes_and_nothing_is_reported(world: World, superuser: Superuser) -> None:
     places = _places(world)
     _drop_audit_log(superuser)
-    before = everything(superuser())
+    before = read_all_rows(superuser())
     for (_, method), (address, body) in CALLS.items():
         reply = world.client("olivia").send(method.upper(), address.format(**places), body)
         assert (reply.status, reply.code) == (503, "audit_unavailable"), (method, address)
-        assert everything(superuser()) == before, (method, address)
+        assert read_all_rows(superuser()) == before, (method, address)
 
 
 @pytest.mark.parametrize("password", ["right", "wrong"])
@@ -83,7 +83,7 @@ def test_without_the_audit_log_links_and_codes_let_nobody_in(world: World, super
     link = link_for(world.bob)
     invitation_create(actor=world.olivia.actor, email="vera@acme.example", role=RoleName.VIEWER)
     drain()
-    invitation = mailed_link()
+    invitation = find_mailed_link()
     give_password(world.alice)
     _, codes = set_up_factor(sign_in(world.alice.email))
     waiting = sign_in(world.alice.email)
@@ -97,9 +97,9 @@ def test_without_the_audit_log_links_and_codes_let_nobody_in(world: World, super
 def test_without_the_audit_log_an_account_does_not_change(world: World, superuser: Superuser) -> None:
     client = signed_in(world.alice)
     _drop_audit_log(superuser)
-    before = everything(superuser())
+    before = read_all_rows(superuser())
     assert client.post("/account/password/", {"new": "a heron by the mill"}).status_code == 503
     assert client.post("/account/sessions/end-others/").status_code == 503
     assert client.post("/sign-out/").status_code == 503
     assert client.get("/account/").status_code == 503
-    assert everything(superuser()) == before
+    assert read_all_rows(superuser()) == before

@@ -11,17 +11,17 @@ from uuid import UUID
 import psycopg
 import pytest
 
+from governance.audit.checkpoints import checkpoints_outside, public_key
 from governance.audit.reading.exports import export_create, exports_tidy
 from governance.audit.reading.files import export_path
 from governance.audit.reading.queries import AuditQuery
-from governance.audit.signing import checkpoints_outside, public_key
 from governance.audit.verifier import checkpoint_read, export_verify, public_key_read
 from governance.database import acting
 from governance.models import Job
 from governance.vocabulary import ExportFormat, RoleName, Scope
 from tests.factories import World, person_add
 from tests.governance.audit.logs import log_make, seal_all
-from tests.governance.filling import drain
+from tests.governance.filled_tenants import drain
 from tests.vault.api.contract import MISSING, Contract, contract, fields_at_fault, without_id
 
 Superuser = Callable[[], psycopg.Connection]

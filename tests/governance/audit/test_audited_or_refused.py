@@ -32,9 +32,9 @@ from governance.models import (
 )
 from governance.vocabulary import DeliveryStatus, JobStatus, Outcome, RoleName, Topic
 from tests.factories import ApiClient, World, client_for, person_add
-from tests.governance.filling import fill
+from tests.governance.filled_tenants import fill
 from tests.governance.mutants import mutant
-from tests.governance.tables import everything
+from tests.governance.tables import read_all_rows
 from tests.harness.evidence import Evidence
 from tests.vault.api.contract import contract
 from tests.vault.outbox import run_jobs
@@ -440,7 +440,7 @@ def _routes() -> set[tuple[str, str]]:
     }
 
 
-def _received_again(proposal: PackProposal) -> PackProposal:
+def _receive_again(proposal: PackProposal) -> PackProposal:
     """Another proposal with the same texts."""
     texts = texts_open(proposal)
     row = PackProposal.objects.get(id=proposal.id)
@@ -450,7 +450,7 @@ def _received_again(proposal: PackProposal) -> PackProposal:
     return row
 
 
-def _delivery_failed() -> UUID:
+def _fail_delivery() -> UUID:
     delivery = WebhookDelivery.objects.latest("id")
     WebhookDelivery.objects.filter(id=delivery.id).update(status=DeliveryStatus.FAILED)
     return delivery.id
@@ -478,7 +478,7 @@ def places(world: World) -> dict[str, Any]:
     choice = {"version": "0.9.0", "ids": [str(filled.cube_id)]}
     assert client.post(f"packs/{pack}/versions/", choice).status == 202
     run_jobs()
-    offered, ending = (_publication_approved(client, world, name) for name in ("wrens", "rooks"))
+    offered, ending = (_approve_publication(client, world, name) for name in ("wrens", "rooks"))
     ended = client.post("subscriptions/", {"publication": ending}).json["subscription"]["id"]
     foreign = offered_pack(contract(world, "charlie"), "The coots sing at noon.", name="coots")
     of_foreign = subscribed(contract(world, "olivia"), foreign)["id"]
@@ -498,7 +498,7 @@ def places(world: World) -> dict[str, Any]:
             "schedule": Schedule.objects.latest("id").id,
             "sink": AuditSink.objects.latest("id").id,
             "webhook": Webhook.objects.latest("id").id,
-            "delivery": _delivery_failed(),
+            "delivery": _fail_delivery(),
             "peer": SyncPeer.objects.latest("id").id,
             "endpoint": ModelEndpoint.objects.latest("id").id,
             "view": view,
@@ -512,7 +512,7 @@ def places(world: World) -> dict[str, Any]:
             "of_foreign": of_foreign,
             "foreign_memory": PackMemory.objects.get(subscription_id=of_foreign).cube_id,
             "proposal": proposal.id,
-            "unwanted": _received_again(proposal).id,
+            "unwanted": _receive_again(proposal).id,
             "offered": offered,
             "ending": ended,
             "subscription": subscription.id,
@@ -543,7 +543,7 @@ def places(world: World) -> dict[str, Any]:
         "kept": client.post("memories/", {"content": "the kept nightingale"}).json["results"][0]["id"],
         "twin": client.post("memories/", {"content": "the twin nightingale"}).json["results"][0]["id"],
         "whole": client.post("memories/", {"content": "the whole nightingale"}).json["results"][0]["id"],
-        "merged": _merged(client),
+        "merged": _merge(client),
         "hold": client.post("holds/", {"reason": "nightingale", "subject": "the nightingale's"}).json["id"],
         "policy": filled.policy_id,
         **access,
@@ -562,25 +562,25 @@ def _publication_waiting(world: World, name: str) -> str:
     return found
 
 
-def _publication_approved(client: ApiClient, world: World, name: str) -> str:
+def _approve_publication(client: ApiClient, world: World, name: str) -> str:
     found = _publication_waiting(world, name)
     assert client.post(f"publications/{found}/approve/").status == 200
     return found
 
 
-def _merged(client: ApiClient) -> str:
+def _merge(client: ApiClient) -> str:
     added = client.post("memories/", {"content": "The nightingale sings. The nightingale sleeps."}).json
     found: str = added["results"][0]["id"]
     assert client.post(f"memories/{found}/split/", {"parts": ["It sings.", "It sleeps."]}).status == 201
     return found
 
 
-def _filled_in(body: Any, places: dict[str, Any]) -> Any:
+def _fill_in(body: Any, places: dict[str, Any]) -> Any:
     """The body with the ids of the rows that it names."""
     if isinstance(body, dict):
-        return {_filled_in(name, places): _filled_in(value, places) for name, value in body.items()}
+        return {_fill_in(name, places): _fill_in(value, places) for name, value in body.items()}
     if isinstance(body, list):
-        return [_filled_in(value, places) for value in body]
+        return [_fill_in(value, places) for value in body]
     return str(places[body[1:-1]]) if isinstance(body, str) and body[:1] == "{" else body
 
 
@@ -593,16 +593,16 @@ def test_without_the_audit_log_nothing_changes_and_nothing_is_reported(
 ) -> None:
     root = superuser()
     root.execute("REVOKE INSERT ON governance_auditentry FROM memos_app")
-    client, before = world.client("olivia"), everything(root)
+    client, before = world.client("olivia"), read_all_rows(root)
     for (_, method), calls in CALLS.items():
         for call in calls:
             reply = client.send(
-                method.upper(), call.address.format(**places), _filled_in(call.body, places), **call.headers()
+                method.upper(), call.address.format(**places), _fill_in(call.body, places), **call.headers()
             )
             assert (reply.status, reply.code) == (503, "audit_unavailable"), (method, call, reply)
             assert b"nightingale" not in reply.body
             assert reply.headers["Retry-After"]
-            assert everything(root) == before, (method, call)
+            assert read_all_rows(root) == before, (method, call)
     asked = sum(len(calls) for calls in CALLS.values())
     figures = {"addresses and methods": len(CALLS), "calls": asked, "answered 503": asked, "changed a row": 0}
     evidence(row=6, name="audited-or-refused", figures=figures | {"need no row": len(NEEDS_NO_ROW)})
@@ -617,11 +617,11 @@ def test_an_audit_log_that_writes_nothing_shows(
     written = 'cursor.execute(f"WITH entry AS ({INSERT}) {statement}" if statement else INSERT, [*row, *values])'
     forgetful = mutant(services, written, "pass")
     monkeypatch.setattr(services.record, "__code__", forgetful.record.__code__)
-    before = everything(root)
+    before = read_all_rows(root)
     reply = client.get(f"memories/{places['cube']}/")
     assert (reply.status, b"nightingale" in reply.body) == (200, True)
     assert client.patch(f"memories/{places['cube']}/", {"importance": 1.0}, if_match='"3"').status == 200
-    assert everything(root) != before
+    assert read_all_rows(root) != before
 
 
 def test_what_needs_no_row_tells_no_content(world: World, places: dict[str, Any], superuser: Superuser) -> None:
@@ -663,12 +663,12 @@ def test_with_the_audit_log_the_same_calls_succeed_and_leave_rows(world: World, 
     ]
     last = [(route, "delete") for route in ending]
     held = ("organisation/deletion/", "post")  # holds of this world refuse it: see tests/vault/deletion
-    for route, method in [*(one for one in CALLS if one not in last and one != held), *last]:
+    for route, method in [*(call for call in CALLS if call not in last and call != held), *last]:
         for call in CALLS[(route, method)]:
             rows = _rows(world)
             sent = {"if_match": '"3"'} if route.startswith("memories/") and method == "patch" else {}
             reply = world.client("olivia").send(
-                method.upper(), call.address.format(**places), _filled_in(call.body, places), **(call.headers() | sent)
+                method.upper(), call.address.format(**places), _fill_in(call.body, places), **(call.headers() | sent)
             )
             assert reply.status in {200, 201, 202, 204}, (method, call, reply)
             assert _rows(world) > rows, (method, call)
@@ -691,14 +691,14 @@ def test_a_denial_is_recorded_or_is_a_503(world: World, superuser: Superuser) ->
     root = superuser()
     cube = world.client("olivia").post("memories/", {"content": "private"}).json["results"][0]["id"]
     for who, method, address, body, permission, rule in DENIALS:
-        before = everything(root)
+        before = read_all_rows(root)
         reply = world.client(who).send(method, address.format(cube=cube), body)
         assert (reply.status, reply.code) == (403, "forbidden"), (who, method, address)
         with acting(world.olivia.actor):
             row = AuditEntry.objects.filter(outcome=Outcome.DENIED).latest("id")
         assert (row.detail["permission"], row.detail["rule"]) == (permission, rule)
         assert row.member_id == world.person(who).member.id
-        after = everything(root)
+        after = read_all_rows(root)
         assert len(after.pop("governance_auditentry")) == len(before.pop("governance_auditentry")) + 1
         assert after == before
     root.execute("REVOKE INSERT ON governance_auditentry FROM memos_app")
@@ -710,15 +710,15 @@ def test_a_denial_is_recorded_or_is_a_503(world: World, superuser: Superuser) ->
 def test_a_foreign_memory_is_the_same_404_as_one_that_never_was(world: World, superuser: Superuser) -> None:
     root = superuser()
     cube = world.client("olivia").post("memories/", {"content": "private"}).json["results"][0]["id"]
-    before = everything(root)
+    before = read_all_rows(root)
     for method, body in (("GET", None), ("PATCH", {"importance": 1}), ("DELETE", None)):
         foreign, random = (
-            world.client("charlie").send(method, f"memories/{one}/", body, if_match='"1"', x_request_id="the-same-id")
-            for one in (cube, uuid4())
+            world.client("charlie").send(method, f"memories/{id}/", body, if_match='"1"', x_request_id="the-same-id")
+            for id in (cube, uuid4())
         )
         assert foreign.status == 404
         assert foreign.body == random.body
-    assert everything(root) == before
+    assert read_all_rows(root) == before
 
 
 def _rows(world: World) -> int:

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import psycopg
 
-from governance.audit.sealing import entries_seal
+from governance.audit.seals import entries_seal
 from governance.audit.verification import SEALED_WITHIN, log_verify
 from tests.factories import World
 from tests.governance.audit.logs import Bender, entries_make, first_fault, log_make, seal_all
-from tests.governance.audit.tampering import ENTRY, _copy_of
+from tests.governance.audit.manipulations import ENTRY, _copy_of
 
 Superuser = Callable[[], psycopg.Connection]
 
@@ -29,7 +29,7 @@ def test_an_entry_that_claims_to_be_older_than_a_checkpoint_which_does_not_know_
     assert (fault.reason, fault.seq, fault.entry_id) == ("backdated", places[-1][0] + 1, str(forged))
     behind = log_verify(world.acme.id, checkpoints=bender.outside(), after=places[-2][0])
     assert behind.fault == fault, "also when what the checkpoint signed is not checked again"
-    unsigned = [replace(one, signature="00") for one in bender.outside()]
+    unsigned = [replace(checkpoint, signature="00") for checkpoint in bender.outside()]
     bender.run("DELETE FROM governance_auditcheckpoint")
     assert log_verify(world.acme.id, checkpoints=unsigned, after=places[-1][0]).intact, (
         "what nobody signed decides nothing"

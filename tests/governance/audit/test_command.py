@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from django.core.management import CommandError, call_command
 
-from governance.audit.signing import checkpoint_folder, checkpoints_outside
+from governance.audit.checkpoints import checkpoint_folder, checkpoints_outside
 from governance.audit.verification import log_verify
 from tests.factories import World
 from tests.governance.audit.logs import Bender, entries_make, log_make, seal_all
@@ -30,7 +30,7 @@ def verify(*arguments: str) -> tuple[int, dict[str, Any], str]:
     return code, json.loads(out.getvalue()) if out.getvalue() else {}, err.getvalue()
 
 
-def refused(*arguments: str) -> int:
+def exit_code_of_refusal(*arguments: str) -> int:
     """The exit code with which the command says that it checked nothing."""
     with pytest.raises(CommandError) as error:
         call_command("audit_verify", *arguments)
@@ -103,8 +103,8 @@ def test_what_is_no_checkpoint_is_refused_with_2_since_nothing_was_checked(
 ) -> None:
     kept = tmp_path / "kept.json"
     kept.write_bytes(text)
-    assert refused("--tenant", "acme", "--checkpoint", str(kept)) == 2
-    assert refused("--tenant", "acme", "--checkpoint", str(tmp_path / "no such file")) == 2
+    assert exit_code_of_refusal("--tenant", "acme", "--checkpoint", str(kept)) == 2
+    assert exit_code_of_refusal("--tenant", "acme", "--checkpoint", str(tmp_path / "no such file")) == 2
 
 
 def test_a_checkpoint_of_another_tenant_or_key_is_refused(world: World, tmp_path: Path) -> None:
@@ -112,9 +112,9 @@ def test_a_checkpoint_of_another_tenant_or_key_is_refused(world: World, tmp_path
     seal_all(world.other.id)
     kept = tmp_path / "kept.json"
     kept.write_text(checkpoints_outside(world.other.id)[0].text())
-    assert refused("--tenant", "acme", "--checkpoint", str(kept)) == 2
-    assert refused("--checkpoint", str(kept)) == 2
-    assert refused("--tenant", "nobody") == 2
+    assert exit_code_of_refusal("--tenant", "acme", "--checkpoint", str(kept)) == 2
+    assert exit_code_of_refusal("--checkpoint", str(kept)) == 2
+    assert exit_code_of_refusal("--tenant", "nobody") == 2
 
 
 def test_a_long_audit_log_is_verified_in_pieces_or_at_once_with_the_same_result(

@@ -24,8 +24,8 @@ from governance.tenants.services import (
 from governance.vocabulary import Outcome, RoleName, Scope, Verb
 from tests.factories import World
 from tests.governance.audit.logs import seal_all
-from tests.governance.filling import drain, fill
-from tests.governance.tables import become, everything
+from tests.governance.filled_tenants import drain, fill
+from tests.governance.tables import become, read_all_rows
 from vault.chat.services import (
     ConversationChanges,
     ConversationDraft,
@@ -107,12 +107,12 @@ def test_every_service_leaves_its_row_and_names_the_object(world: World) -> None
 
 def test_what_is_rolled_back_leaves_no_row_of_any_kind(world: World, superuser: Superuser) -> None:
     cases = _cases(world)
-    before = everything(superuser())
+    before = read_all_rows(superuser())
     for verb, call in cases.items():
         with suppress(LookupError), acting(world.olivia.actor):
             call()
             raise LookupError(verb)
-        assert everything(superuser()) == before, verb
+        assert read_all_rows(superuser()) == before, verb
 
 
 def test_a_row_says_who_did_what_to_which_object_in_what_context(world: World) -> None:
@@ -134,7 +134,7 @@ def test_a_list_is_one_row_that_names_every_memory(world: World) -> None:
     cubes_list(actor=world.alice.actor, matching=Q(), pages=First(1000))
     with acting(world.olivia.actor):
         row = AuditEntry.objects.get(verb=Verb.MEMORY_LISTED)
-    assert set(row.object_ids) == {one.cube.id for one in made}
+    assert set(row.object_ids) == {memory.cube.id for memory in made}
 
 
 def test_the_audit_log_holds_no_content(world: World, superuser: Superuser) -> None:
@@ -146,7 +146,7 @@ def test_the_audit_log_holds_no_content(world: World, superuser: Superuser) -> N
 
 def test_nobody_changes_the_audit_log(world: World, superuser: Superuser) -> None:
     seal_all(world.acme.id)
-    before = everything(superuser())
+    before = read_all_rows(superuser())
     for role in ("memos_app", "memos_owner", "postgres"):
         for statement in CHANGES:
             with superuser() as connection, connection.transaction(force_rollback=True):
@@ -154,7 +154,7 @@ def test_nobody_changes_the_audit_log(world: World, superuser: Superuser) -> Non
                 become(connection, world.acme.id)
                 with pytest.raises(psycopg.errors.InsufficientPrivilege):
                     connection.execute(statement.encode())
-    assert everything(superuser()) == before
+    assert read_all_rows(superuser()) == before
 
 
 def test_what_cannot_be_recorded_does_not_happen(world: World, superuser: Superuser) -> None:
@@ -167,12 +167,12 @@ def test_what_cannot_be_recorded_does_not_happen(world: World, superuser: Superu
 
 def test_a_record_that_fails_takes_the_whole_transaction_with_it(world: World, superuser: Superuser) -> None:
     superuser().execute("REVOKE INSERT ON governance_auditentry FROM memos_app")
-    before = everything(superuser())
+    before = read_all_rows(superuser())
     with suppress(AuditUnavailable), acting(world.alice.actor):
         with connection.cursor() as cursor:
             cursor.execute("UPDATE governance_persona SET name = 'changed'")
         record(actor=world.alice.actor, verb=Verb.MEMORY_READ, object_type="memory", object_ids=[])
-    assert everything(superuser()) == before
+    assert read_all_rows(superuser()) == before
 
 
 def test_a_denial_is_recorded_with_its_permission_and_rule(world: World) -> None:

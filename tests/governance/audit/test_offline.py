@@ -14,9 +14,9 @@ from uuid import UUID
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from governance.audit.checkpoints import checkpoints_outside, public_key
 from governance.audit.reading.files import export_write
 from governance.audit.reading.queries import AuditQuery, query_read
-from governance.audit.signing import checkpoints_outside, public_key
 from governance.audit.verifier import (
     EXPORT_FORMAT,
     GENESIS,
@@ -52,7 +52,7 @@ def export_of(world: World, folder: Path, form: ExportFormat, query: AuditQuery 
     return unpacked
 
 
-def checked(world: World, export: Path, kept: list[Checkpoint] | None = None) -> Report:
+def check_export(world: World, export: Path, kept: list[Checkpoint] | None = None) -> Report:
     checkpoints = checkpoints_outside(world.acme.id) if kept is None else kept
     return export_verify(export, public_key(world.acme.id), checkpoints)
 
@@ -109,11 +109,11 @@ def test_any_changed_byte_is_reported_in_its_row(
             continue  # a quote that is broken may end the row elsewhere; it is found, and not always as this row
         place = starts[number] + rng.randrange(len(lines[number]))
         file.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
-        report = checked(world, export)
+        report = check_export(world, export)
         assert report.fault is not None, (number, place)
         assert report.fault.seq == number - first + 1, (number, report.fault)
     file.write_bytes(whole)
-    assert checked(world, export).intact
+    assert check_export(world, export).intact
 
 
 def test_any_change_of_seals_or_row_count_is_detected(world: World, tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_any_change_of_seals_or_row_count_is_detected(world: World, tmp_path: Pa
     def fault_after(new_entries: str, new_seals: str) -> int | None:
         (export / "entries.jsonl").write_text(new_entries)
         (export / "seals.txt").write_text(new_seals)
-        fault = checked(world, export, kept).fault
+        fault = check_export(world, export, kept).fault
         return fault.seq if fault else None
 
     lines, rows = entries.splitlines(keepends=True), seals.splitlines(keepends=True)
@@ -144,7 +144,7 @@ def test_what_no_checkpoint_of_this_key_ends_is_not_called_intact(world: World, 
     """Nobody kept a checkpoint: then the export's own must be signed with the key that was kept, at its last seal."""
     log_make(world.alice.actor, 40)
     export = export_of(world, tmp_path, ExportFormat.JSONL)
-    assert checked(world, export, []).intact
+    assert check_export(world, export, []).intact
     stranger = PublicKey(id="another", raw=Ed25519PrivateKey.generate().public_key().public_bytes_raw())
     with pytest.raises(Unreadable, match="nothing proves"):
         export_verify(export, stranger, [])
@@ -158,7 +158,7 @@ def test_what_no_checkpoint_of_this_key_ends_is_not_called_intact(world: World, 
     for text in ("", forged):  # no checkpoint at all, or one that fits and bears a signature of something else
         (export / "checkpoints.jsonl").write_text(text)
         with pytest.raises(Unreadable, match="nothing proves"):
-            checked(world, export, [])
+            check_export(world, export, [])
 
 
 def test_log_with_recomputed_hashes_is_detected_by_an_exported_checkpoint(world: World, tmp_path: Path) -> None:
@@ -168,20 +168,20 @@ def test_log_with_recomputed_hashes_is_detected_by_an_exported_checkpoint(world:
     lines = (export / "entries.jsonl").read_bytes().splitlines()
     lines[12] = lines[12].replace(b"memory.updated", b"memory.read")
     _write_anew(export, lines)
-    assert not checked(world, export, kept).intact
+    assert not check_export(world, export, kept).intact
     own = Ed25519PrivateKey.generate()  # the forger signs, too: with another key
     _sign_anew(export, own, str(world.acme.id))
-    report = checked(world, export, kept)
+    report = check_export(world, export, kept)
     assert report.fault is not None
     assert report.fault.reason == "checkpoint"
-    assert report.fault.seq == min(one.seq for one in kept if one.seq >= 13)
+    assert report.fault.seq == min(checkpoint.seq for checkpoint in kept if checkpoint.seq >= 13)
 
 
 def test_filters_leave_entries_out_and_their_seals_in(world: World, tmp_path: Path) -> None:
     log_make(world.alice.actor, 40)
     query = query_read({"verb": "member.added"})
     for form in ExportFormat:
-        report = checked(world, export_of(world, tmp_path, form, query))
+        report = check_export(world, export_of(world, tmp_path, form, query))
         assert (report.intact, report.entries) == (True, 4)
         assert report.seals == report.left_out + 4
 
@@ -194,11 +194,11 @@ def test_an_export_from_a_time_on_begins_behind_the_checkpoint_before_it(world: 
     entries_make(world.alice.actor, 7)
     query = query_read({"from": (signed_at + timedelta(microseconds=1)).isoformat()})
     export = export_of(world, tmp_path, ExportFormat.JSONL, query)
-    report = checked(world, export)
+    report = check_export(world, export)
     assert (report.intact, report.seals, report.entries) == (True, 7, 7)
     (export / "checkpoints.jsonl").write_text("")
     with pytest.raises(Exception, match="begins behind a checkpoint"):
-        checked(world, export, [])
+        check_export(world, export, [])
 
 
 def test_checkpoint_younger_or_older_than_the_end_is_explained(
@@ -213,7 +213,7 @@ def test_checkpoint_younger_or_older_than_the_end_is_explained(
 
     def verify(*kept: Checkpoint, of: Path = export) -> tuple[int, str]:
         (tmp_path / "key.json").write_text(public_key(world.acme.id).text())
-        (tmp_path / "kept.jsonl").write_text("".join(f"{one.text()}\n" for one in kept))
+        (tmp_path / "kept.jsonl").write_text("".join(f"{checkpoint.text()}\n" for checkpoint in kept))
         given = ["--checkpoint", str(tmp_path / "kept.jsonl")] if kept else []
         code = main([str(of), "--public-key", str(tmp_path / "key.json"), *given])
         return code, capsys.readouterr().out
@@ -295,14 +295,14 @@ def test_its_own_ed25519_agrees_with_the_library(size: int) -> None:
 def test_it_verifies_fast_enough(tmp_path: Path, full_size: bool, evidence: Evidence) -> None:
     """The promise is 100,000 rows a second; a run beside others is held to less, and the figure is written down."""
     rows = 1_000_000 if full_size else 100_000
-    export, key = _made_up(tmp_path, rows)
+    export, key = _make_export(tmp_path, rows)
     report = export_verify(export, key, [])
     assert (report.intact, report.entries) == (True, rows)
     evidence(row=7, name="offline-rate", figures={"rows": rows, "rows_per_second": report.rows_per_second})
     assert report.rows_per_second >= (100_000 if full_size else 20_000)
 
 
-def _made_up(folder: Path, rows: int) -> tuple[Path, PublicKey]:
+def _make_export(folder: Path, rows: int) -> tuple[Path, PublicKey]:
     """An export as large as is wanted, packed as the product packs them."""
     key, previous = Ed25519PrivateKey.generate(), GENESIS
     tenant = str(UUID(int=1))

@@ -204,7 +204,7 @@ def test_a_grant_is_reported_with_the_kinds_of_its_conditions_and_its_end_and_no
     olivia.post("grants/", {**about, "action": "share"})
     rows = ada.get("audit/permission-changes/?page_size=200").json["results"]
     told = [row["detail"] for row in rows if row["verb"] == "grant.created"]
-    assert [(one["conditions"], one["expires_at"]) for one in told] == [
+    assert [(entry["conditions"], entry["expires_at"]) for entry in told] == [
         ("", None),
         ("channel daily purpose", "2999-01-01T00:00:00+00:00"),
     ]

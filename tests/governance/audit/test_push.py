@@ -27,7 +27,7 @@ from governance.pages import First
 from governance.vocabulary import Outcome, SinkKind, Verb
 from tests.factories import World
 from tests.governance.audit.logs import entries_make, seal_all
-from tests.governance.tables import everything
+from tests.governance.tables import read_all_rows
 from tests.harness.cases import each_case
 from tests.vault.api.contract import contract, fields_at_fault
 
@@ -45,10 +45,10 @@ def inside() -> Iterator[None]:
 
 def webhook(world: World, server: HTTPServer) -> AuditSink:
     draft = SinkDraft("hook", SinkKind.WEBHOOK, server.url_for("/trail?from=memos"), SECRET)
-    return _stored(world, sink_create(actor=world.olivia.actor, draft=draft).id)
+    return _load_sink(world, sink_create(actor=world.olivia.actor, draft=draft).id)
 
 
-def _stored(world: World, sink_id: UUID) -> AuditSink:
+def _load_sink(world: World, sink_id: UUID) -> AuditSink:
     with acting(world.olivia.actor):
         return AuditSink.objects.get(id=sink_id)
 
@@ -73,7 +73,7 @@ def test_a_webhook_gets_every_row_in_order_signed(world: World, httpserver: HTTP
     moment, _, given = request.headers["X-Memos-Signature"].removeprefix("t=").partition(",v1=")
     expected = hmac.digest(SECRET.encode(), f"{moment}.".encode() + request.get_data(), hashlib.sha256).hex()
     assert given == expected
-    assert _stored(world, sink.id).delivered_seq == sealed
+    assert _load_sink(world, sink.id).delivered_seq == sealed
     assert push_due() == 0
 
 
@@ -85,14 +85,14 @@ def test_the_cursor_moves_on_only_after_delivery_and_then_it_goes_on(
     sink = webhook(world, httpserver)
     sealed = seal_all(world.acme.id)
     assert push_due() == 0
-    failed = _stored(world, sink.id)
+    failed = _load_sink(world, sink.id)
     assert (failed.delivered_seq, failed.failures) == (0, 1)
     assert str(status) in failed.last_error
     assert push_due() == 0, "it pauses"
     httpserver.expect_request("/trail").respond_with_data("")
     _due_now(superuser)
     assert push_due() == sealed
-    well = _stored(world, sink.id)
+    well = _load_sink(world, sink.id)
     assert (well.delivered_seq, well.failures, well.last_error) == (sealed, 0, "")
     assert "/elsewhere" not in [request.path for request, _ in httpserver.log]
 
@@ -110,7 +110,7 @@ def test_rows_that_arrived_before_a_failure_come_again(
     sink = webhook(world, httpserver)
     sealed = seal_all(world.acme.id)
     assert push_due() == 3
-    assert _stored(world, sink.id).delivered_seq == 3
+    assert _load_sink(world, sink.id).delivered_seq == 3
     _due_now(superuser)
     assert push_due() == sealed - 3
     seen = [int(str(line["seq"])) for line in _lines(httpserver)]
@@ -136,7 +136,7 @@ def test_pauses_grow_and_never_end(world: World, inside: None, superuser: Superu
     for pause, seconds in zip(pauses, (2, 4, 8, 600), strict=True):
         assert seconds - 1.9 < pause <= seconds
     sink_retry(actor=world.olivia.actor, sink_id=sink.id)
-    assert _stored(world, sink.id).failures == 0
+    assert _load_sink(world, sink.id).failures == 0
 
 
 def test_two_pushers_at_once_do_not_send_the_same_rows(world: World, httpserver: HTTPServer, inside: None) -> None:
@@ -178,7 +178,7 @@ def test_syslog_over_tcp_gets_every_row_and_is_heard_out(world: World, inside: N
         sealed = seal_all(world.acme.id)
         assert push_due() == sealed
         thread.join(timeout=10)
-    messages = list(_counted(received[0]))
+    messages = list(_split_messages(received[0]))
     assert len(messages) == sealed
     assert messages[0].startswith(b"<110>1 20")
     assert b'[memos@32473 seq="1" chain="' in messages[0]
@@ -214,7 +214,7 @@ def test_a_peer_that_goes_away_before_the_end_has_taken_nothing(world: World, in
         seal_all(world.acme.id)
         assert push_due() == 0
         thread.join(timeout=10)
-    assert _stored(world, sink.id).delivered_seq == 0
+    assert _load_sink(world, sink.id).delivered_seq == 0
 
 
 def test_a_peer_that_dribbles_does_not_hold_the_worker_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,7 +244,7 @@ def test_signatures_differ_by_time_body_and_secret() -> None:
 @pytest.mark.parametrize("who", ["bob", "alice", "ada"])
 def test_who_may_not_leaves_no_sink(world: World, superuser: Superuser, who: str) -> None:
     sink = sink_create(actor=world.olivia.actor, draft=_draft()).id
-    before = everything(superuser())
+    before = read_all_rows(superuser())
     actor = world.person(who).actor
     for call in (
         lambda: sink_create(actor=actor, draft=_draft()),
@@ -254,16 +254,16 @@ def test_who_may_not_leaves_no_sink(world: World, superuser: Superuser, who: str
     ):
         with pytest.raises(Forbidden):
             call()
-    assert everything(superuser()) == before
+    assert read_all_rows(superuser()) == before
 
 
 def test_the_other_tenant_does_not_find_it(world: World, superuser: Superuser) -> None:
     sink = sink_create(actor=world.olivia.actor, draft=_draft()).id
-    before = everything(superuser())
+    before = read_all_rows(superuser())
     for call in (sink_remove, sink_retry):
         with pytest.raises(NotFound):
             call(actor=world.charlie.actor, sink_id=sink)
-    assert everything(superuser()) == before
+    assert read_all_rows(superuser()) == before
     assert sinks_list(actor=world.charlie.actor, pages=First(1000)) == []
 
 
@@ -278,7 +278,7 @@ def test_sink_secret_is_sealed_and_shown_to_nobody(world: World, superuser: Supe
     assert row.detail == {"kind": "webhook", "host": "log.example"}
     assert row.outcome == Outcome.DONE
     sink_remove(actor=world.olivia.actor, sink_id=view.id)
-    assert _stored(world, view.id).sealed_secret is None
+    assert _load_sink(world, view.id).sealed_secret is None
 
 
 @each_case(
@@ -339,19 +339,19 @@ def test_nothing_is_sent_to_an_address_that_is_not_public(world: World, host: st
         sink = sink_create(actor=world.olivia.actor, draft=draft).id
     seal_all(world.acme.id)
     assert push_due() == 0
-    assert _stored(world, sink).last_error.endswith("is no public address")
+    assert _load_sink(world, sink).last_error.endswith("is no public address")
 
 
 @each_case("scheme", ["https", "syslog+tls", "syslog+tcp", "syslog+udp"])
 def test_nor_is_it_saved(world: World, superuser: Superuser, scheme: str) -> None:
     kind, secret = (SinkKind.WEBHOOK, SECRET) if scheme == "https" else (SinkKind.SYSLOG, "")
-    before = everything(superuser())
+    before = read_all_rows(superuser())
     for host in NOT_PUBLIC:
         with pytest.raises(Invalid) as refusal:
             sink_create(actor=world.olivia.actor, draft=SinkDraft("s", kind, f"{scheme}://{host}", secret))
         assert [fault.field for fault in refusal.value.errors] == ["address"], host
         assert refusal.value.errors[0].message.endswith("is no public address"), host
-    assert everything(superuser()) == before
+    assert read_all_rows(superuser()) == before
 
 
 def test_a_webhook_without_tls_is_not_saved_unless_the_operator_allows_it(world: World) -> None:
@@ -397,7 +397,7 @@ def _all_of(peer: socket.socket) -> bytes:
     return b"".join(parts)
 
 
-def _counted(stream: bytes) -> Iterator[bytes]:
+def _split_messages(stream: bytes) -> Iterator[bytes]:
     """The messages of a stream with octet counting."""
     while stream:
         length, _, stream = stream.partition(b" ")

@@ -15,7 +15,7 @@ from governance.audit.verifier import COLUMNS, Broken, Chain, Checkpoint, Row
 from governance.errors import Unavailable
 from tests.factories import World
 from tests.governance.audit.logs import Bender, entries_make, first_fault, log_make, seal_all
-from tests.governance.audit.tampering import (
+from tests.governance.audit.manipulations import (
     OTHER,
     OTHER_ID,
     WAYS,
@@ -156,14 +156,14 @@ def leaving_out(column: str) -> type[Chain]:
 
         def _taken_for_granted(self, row: Row) -> Row:
             known = self.originals.setdefault(row.seal.split(b" ")[1], row.line or b"")
-            if row.line and _without(row.line, column) == _without(known, column):
+            if row.line and _remove_column(row.line, column) == _remove_column(known, column):
                 row = row._replace(line=known)
             return row
 
     return LeavingOut
 
 
-def _without(line: bytes, column: str) -> dict[str, object]:
+def _remove_column(line: bytes, column: str) -> dict[str, object]:
     return {name: value for name, value in json.loads(line).items() if name != column}
 
 
@@ -180,7 +180,7 @@ def _without(line: bytes, column: str) -> dict[str, object]:
         (WithoutCheckpoints, edit_and_hash_anew),
         (WithoutCheckpoints, insert_and_hash_anew),
     ],
-    ids=lambda one: one.__name__,
+    ids=lambda function: function.__name__,
 )
 def test_a_verifier_with_a_hole_does_not_pass_the_trial(bender: Bender, mutant: type[Chain], way: Way) -> None:
     kept = bender.outside()

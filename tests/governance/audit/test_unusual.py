@@ -6,7 +6,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from governance.audit.reading.rules import FEWEST_READS, LIMIT, is_unusual, score, usual_of
+from governance.audit.reading.rules import FEWEST_READS, LIMIT, is_unusual, measure_usual, score
 from governance.audit.reading.unusual import ReadBy, unusual_reading
 from governance.database import acting
 from governance.errors import Forbidden
@@ -24,7 +24,7 @@ SELECT uuidv7(now() - clock_timestamp() - make_interval(days => %(days)s)), %(te
 """
 
 
-def _read(
+def _add_reads(
     superuser: psycopg.Connection,
     person: Person,
     what: UUID,
@@ -55,19 +55,19 @@ def bent(superuser: Callable[[], psycopg.Connection]) -> psycopg.Connection:
 
 
 def _unusual_ids(world: World, by: ReadBy) -> list[UUID]:
-    return [one.id for one in unusual_reading(actor=world.ada.actor) if one.by is by]
+    return [reading.id for reading in unusual_reading(actor=world.ada.actor) if reading.by is by]
 
 
 def test_a_memory_that_is_suddenly_read_much_is_named(world: World, bent: psycopg.Connection) -> None:
     steady, sudden, few = uuid7(), uuid7(), uuid7()
     for day in range(1, 29):
-        _read(bent, world.alice, steady, 50, days=day)
-        _read(bent, world.alice, sudden, 2, days=day)
-    _read(bent, world.alice, steady, 52)
-    _read(bent, world.alice, sudden, 52)
-    _read(bent, world.alice, few, FEWEST_READS - 1)
+        _add_reads(bent, world.alice, steady, 50, days=day)
+        _add_reads(bent, world.alice, sudden, 2, days=day)
+    _add_reads(bent, world.alice, steady, 52)
+    _add_reads(bent, world.alice, sudden, 52)
+    _add_reads(bent, world.alice, few, FEWEST_READS - 1)
     assert _unusual_ids(world, ReadBy.OBJECT) == [sudden]
-    (found,) = [one for one in unusual_reading(actor=world.ada.actor) if one.by is ReadBy.OBJECT]
+    (found,) = [reading for reading in unusual_reading(actor=world.ada.actor) if reading.by is ReadBy.OBJECT]
     assert (found.reads, found.usual.median) == (52, 2)
     assert found.score > LIMIT
 
@@ -75,22 +75,22 @@ def test_a_memory_that_is_suddenly_read_much_is_named(world: World, bent: psycop
 def test_a_principal_who_suddenly_reads_much_is_named(world: World, bent: psycopg.Connection) -> None:
     usual, unusual = uuid7(), uuid7()
     for day in range(1, 29):
-        _read(bent, world.alice, uuid7(), 40, days=day, who=usual)
-    _read(bent, world.alice, uuid7(), 40, who=usual)
+        _add_reads(bent, world.alice, uuid7(), 40, days=day, who=usual)
+    _add_reads(bent, world.alice, uuid7(), 40, who=usual)
     for _ in range(40):
-        _read(bent, world.alice, uuid7(), 1, who=unusual)
+        _add_reads(bent, world.alice, uuid7(), 1, who=unusual)
     assert _unusual_ids(world, ReadBy.PRINCIPAL) == [unusual]
     assert _unusual_ids(world, ReadBy.OBJECT) != []
 
 
 def test_writes_and_denials_are_no_reads(world: World, bent: psycopg.Connection) -> None:
-    _read(bent, world.alice, uuid7(), 100, verb=Verb.MEMORY_UPDATED)
-    _read(bent, world.alice, uuid7(), 100, verb=Verb.MEMORY_READ, outcome="denied")
+    _add_reads(bent, world.alice, uuid7(), 100, verb=Verb.MEMORY_UPDATED)
+    _add_reads(bent, world.alice, uuid7(), 100, verb=Verb.MEMORY_READ, outcome="denied")
     assert unusual_reading(actor=world.ada.actor) == []
 
 
 def test_the_other_tenants_reads_are_not_counted(world: World, bent: psycopg.Connection) -> None:
-    _read(bent, world.charlie, uuid7(), 100)
+    _add_reads(bent, world.charlie, uuid7(), 100)
     assert unusual_reading(actor=world.ada.actor) == []
 
 
@@ -118,10 +118,10 @@ def test_asking_is_in_the_audit_log(world: World) -> None:
     ],
 )
 def test_the_rule(days: list[int], reads: int, unusual: bool) -> None:
-    assert is_unusual(reads, usual_of(days)) is unusual
+    assert is_unusual(reads, measure_usual(days)) is unusual
 
 
 def test_the_score_is_the_modified_z_score() -> None:
-    usual = usual_of([1, 2, 3, 4, 5, 6, 7])
+    usual = measure_usual([1, 2, 3, 4, 5, 6, 7])
     assert (usual.median, usual.spread) == (4, 2)
     assert score(14, usual) == pytest.approx(0.6745 * 10 / 2)

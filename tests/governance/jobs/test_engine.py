@@ -19,7 +19,7 @@ from governance.jobs.services import job_cancel, job_create, job_retry, job_undo
 from governance.models import AuditEntry, OutboxEvent, Persona
 from governance.outbox.dispatcher import dispatch_once
 from governance.outbox.routes import Task, add_route, remove_route, route_of
-from governance.outbox.running import task_fail, task_run
+from governance.outbox.runner import task_fail, task_run
 from governance.vocabulary import JobStatus, Permission, PersonaKind, Scope, Topic, Weight
 from tests.factories import Person, World
 from tests.governance.web.visitors import signed_in
@@ -260,13 +260,13 @@ def _small(person: Person, count: int, *, fails: int | None = None) -> list[JobV
     ]
 
 
-def _made(person: Person) -> list[str]:
+def _list_steps(person: Person) -> list[str]:
     """The steps of small jobs, in the order in which they were done."""
     with acting(person.actor):
         return list(Persona.objects.filter(name__startswith="step").order_by("id").values_list("name", flat=True))
 
 
-def _claimed() -> list[Task]:
+def _claim_tasks() -> list[Task]:
     sent: list[Task] = []
     dispatch_once(sent.append)
     return sent
@@ -275,18 +275,18 @@ def _claimed() -> list[Task]:
 def test_small_jobs_share_a_task_and_run_in_their_order(world: World) -> None:
     jobs = _small(world.alice, 2 * BATCH + 1)
     tasks = []
-    while task := _claimed():
+    while task := _claim_tasks():
         tasks += task
         assert task_run(task[0]) == len(task[0].event_ids)
     assert [task.event_ids for task in tasks] == [
         tuple(job.id for job in jobs[start : start + BATCH]) for start in range(0, len(jobs), BATCH)
     ]
-    assert _made(world.alice) == [f"step {number}" for number in range(len(jobs))]
+    assert _list_steps(world.alice) == [f"step {number}" for number in range(len(jobs))]
 
 
 def test_a_small_job_that_fails_fails_no_other_and_gets_a_task_of_its_own(world: World, superuser: Superuser) -> None:
     jobs = _small(world.alice, 3, fails=1)
-    (task,) = _claimed()
+    (task,) = _claim_tasks()
     assert task_run(task) == 2
     assert [_now(world.alice, job).status for job in jobs] == [
         JobStatus.SUCCEEDED,
@@ -296,33 +296,33 @@ def test_a_small_job_that_fails_fails_no_other_and_gets_a_task_of_its_own(world:
     _small(world.alice, 1)
     superuser().execute("UPDATE governance_outboxevent SET available_at = now() WHERE done_at IS NULL")
     with override_settings(JOB_SLOTS=dict.fromkeys(Weight, (2, 2))):
-        assert sorted(len(task.event_ids) for task in _claimed()) == [1, 1]
+        assert sorted(len(task.event_ids) for task in _claim_tasks()) == [1, 1]
 
 
 def test_small_jobs_behind_the_end_of_a_slice_keep_their_place(world: World) -> None:
     jobs = _small(world.alice, BATCH + 2)
-    (task,) = _claimed()
+    (task,) = _claim_tasks()
     assert task_run(task, slice_seconds=0) == 1
-    (after,) = _claimed()
+    (after,) = _claim_tasks()
     assert after.event_ids == tuple(job.id for job in jobs[1 : BATCH + 1])
     assert after.attempt == 0
 
 
 def test_small_jobs_behind_one_over_its_time_limit_are_given_back(world: World, superuser: Superuser) -> None:
     jobs = _small(world.alice, 3)
-    (task,) = _claimed()
+    (task,) = _claim_tasks()
     superuser().execute("UPDATE governance_outboxevent SET attempts = 1 WHERE id = %s", [jobs[0].id])  # it has begun
     assert task_fail(task, "TimeLimit") == 3
     assert task_run(task) == 0, "the lease is over"
-    (after,) = _claimed()
+    (after,) = _claim_tasks()
     assert after.event_ids == tuple(job.id for job in jobs[1:])
     assert _now(world.alice, jobs[1]).error is None
 
 
 def test_a_small_job_that_is_cancelled_in_its_task_writes_nothing(world: World) -> None:
     jobs = _small(world.alice, 3)
-    (task,) = _claimed()
+    (task,) = _claim_tasks()
     assert job_cancel(actor=world.alice.actor, job_id=jobs[1].id).status == JobStatus.CANCELLING
     assert task_run(task) == 3
     assert _now(world.alice, jobs[1]).status == JobStatus.CANCELLED
-    assert _made(world.alice) == ["step 0", "step 2"]
+    assert _list_steps(world.alice) == ["step 0", "step 2"]

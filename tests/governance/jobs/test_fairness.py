@@ -7,7 +7,7 @@ import psycopg
 import pytest
 from django.test import override_settings
 
-from governance.outbox.claiming import tasks_claim
+from governance.outbox.claims import tasks_claim
 from governance.outbox.routes import Task
 from governance.vocabulary import Topic, Weight
 from tests.factories import World
@@ -81,7 +81,7 @@ def test_topics_of_one_tenant_leave_a_slot_for_another(world: World, superuser: 
             _leave(superuser, tenant.id, 3, topic)
     for _ in range(30):  # three at random are one tenant's once in ten
         tasks = tasks_claim(Weight.HEAVY)
-        assert {str(one) for one in _tenants(tasks)} == {str(world.acme.id), str(world.other.id)}
+        assert {str(tenant) for tenant in _tenants(tasks)} == {str(world.acme.id), str(world.other.id)}
         for task in tasks:
             superuser().execute(AGAIN, [task.lease])
 

@@ -184,7 +184,7 @@ def test_default_schedules_are_added_by_one_call_and_a_second_adds_none(
     for client in (alice, bob):
         assert client.post("schedules/defaults/").status == 403
     added = olivia.post("schedules/defaults/")
-    assert (added.status, {one["kind"]: one["cron"] for one in added.json["results"]}) == (201, DEFAULTS)
+    assert (added.status, {schedule["kind"]: schedule["cron"] for schedule in added.json["results"]}) == (201, DEFAULTS)
     again = olivia.post("schedules/defaults/")
     assert (again.status, again.json) == (200, {"results": []})
     assert (crons(olivia), crons(charlie)) == (DEFAULTS, {})

@@ -15,7 +15,7 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
-from governance.audit.signing import public_key
+from governance.audit.checkpoints import public_key
 from governance.errors import Conflict, Forbidden, KeyUnavailable
 from governance.keys.services import GENERAL, key_store
 from governance.keys.store import SqliteKeyStore
@@ -23,7 +23,7 @@ from governance.keys.tables import AUDIT_SIGNING, TOKENS
 from governance.tenants.services import tenant_keys_rotate
 from governance.vocabulary import Verb
 from tests.factories import World
-from tests.faults.killing import assert_all_there_once
+from tests.faults.kills import assert_all_there_once
 from tests.governance.keys.stores import MemoryRegistry, store_at, store_id_at
 from tests.harness.product import RunningServer, installation
 from tests.harness.servers import ROOT, Servers, clean_environ
@@ -65,8 +65,8 @@ def tenants(path: Path) -> dict[UUID, dict[str, UUID]]:
     }
 
 
-def opened(store: SqliteKeyStore, tenants: dict[UUID, dict[str, UUID]]) -> list[bytes]:
-    found = [store.key_by_id(tenant, one) for tenant, keys in tenants.items() for one in keys.values()]
+def open_all(store: SqliteKeyStore, tenants: dict[UUID, dict[str, UUID]]) -> list[bytes]:
+    found = [store.key_by_id(tenant, key_id) for tenant, keys in tenants.items() for key_id in keys.values()]
     return [key.secret for key in found if key]
 
 
@@ -74,22 +74,22 @@ def test_both_master_keys_open_the_store_until_the_former_one_is_dropped(
     path: Path, tenants: dict[UUID, dict[str, UUID]]
 ) -> None:
     serving = store_at(path, OLD)
-    secrets = opened(serving, tenants)
+    secrets = open_all(serving, tenants)
     assert len(secrets) == 12
     store_at(path, OLD).rotate_master(NEXT)
     following = store_at(path, NEXT)
-    assert opened(serving, tenants) == opened(following, tenants) == secrets
+    assert open_all(serving, tenants) == open_all(following, tenants) == secrets
     made = uuid4()
     key = serving.key_for(made, "general")
     assert following.key_by_id(made, key.id) == key
     assert following.opens_with(OLD)
     assert following.drop_masters() == 1
-    assert opened(following, tenants) == secrets
+    assert open_all(following, tenants) == secrets
     for store in (serving, store_at(path, OLD)):
         with pytest.raises(KeyUnavailable, match="another master key"):
             store.key_for(made, "general")
     following.rotate_master(OLD)
-    assert opened(store_at(path, OLD), tenants) == secrets
+    assert open_all(store_at(path, OLD), tenants) == secrets
 
 
 def test_a_rotation_that_is_not_finished_is_not_followed_by_another(
@@ -105,7 +105,7 @@ def test_a_rotation_that_is_not_finished_is_not_followed_by_another(
         with pytest.raises(Conflict):
             refused()
     assert path.read_bytes() == before
-    assert len(opened(serving, tenants)) == 12
+    assert len(open_all(serving, tenants)) == 12
 
 
 def test_a_rotation_that_was_cut_off_before_the_note_is_noted_by_the_next_process(
@@ -113,10 +113,10 @@ def test_a_rotation_that_was_cut_off_before_the_note_is_noted_by_the_next_proces
 ) -> None:
     older, registry = path.read_bytes(), MemoryRegistry(noted=store_id_at(path))
     serving = store_at(path, OLD, registry)
-    secrets = opened(serving, tenants)
+    secrets = open_all(serving, tenants)
     store_at(path, OLD).rotate_tenant(next(iter(tenants)))  # notes it elsewhere
     assert registry.rotated == set()
-    assert opened(serving, tenants) == secrets
+    assert open_all(serving, tenants) == secrets
     assert len(registry.rotated) == 1
     path.write_bytes(older)
     for store in (serving, store_at(path, OLD, registry)):
@@ -127,12 +127,12 @@ def test_a_rotation_that_was_cut_off_before_the_note_is_noted_by_the_next_proces
 def test_threads_go_on_while_keys_are_rotated(path: Path, tenants: dict[UUID, dict[str, UUID]]) -> None:
     registry = MemoryRegistry(noted=store_id_at(path))
     shared, rotating = store_at(path, OLD, registry), store_at(path, OLD, registry)
-    secrets, done = opened(shared, tenants), threading.Event()
+    secrets, done = open_all(shared, tenants), threading.Event()
 
     def read(store: SqliteKeyStore) -> int:
         rounds = 0
         while not done.is_set() or not rounds:
-            assert opened(store, tenants) == secrets
+            assert open_all(store, tenants) == secrets
             for tenant in tenants:
                 key = store.key_for(tenant, f"subject:{rounds % 5}")
                 assert store.key_by_id(tenant, key.id) == key
@@ -155,9 +155,9 @@ def test_a_tenant_seals_under_new_keys_and_opens_what_the_former_sealed(
     path: Path, tenants: dict[UUID, dict[str, UUID]]
 ) -> None:
     serving, tenant = store_at(path, OLD), next(iter(tenants))
-    secrets = opened(serving, tenants)
+    secrets = open_all(serving, tenants)
     assert store_at(path, OLD).rotate_tenant(tenant) == 2
-    assert opened(serving, tenants) == secrets
+    assert open_all(serving, tenants) == secrets
     for scope in (TOKENS, AUDIT_SIGNING):
         assert serving.key_for(tenant, scope).id == tenants[tenant][scope]
     for scope in ("general", "subject:1"):
@@ -173,28 +173,28 @@ def test_a_tenant_seals_under_new_keys_and_opens_what_the_former_sealed(
 def test_a_rotation_that_is_killed_changed_nothing_and_is_done_the_next_time(
     path: Path, tenants: dict[UUID, dict[str, UUID]], what: str
 ) -> None:
-    secrets, tenant = opened(store_at(path, OLD), tenants), next(iter(tenants))
+    secrets, tenant = open_all(store_at(path, OLD), tenants), next(iter(tenants))
     words = [str(path), OLD.decode(), NEXT.decode(), what, str(tenant)]
     environ = {**clean_environ(), "DJANGO_SETTINGS_MODULE": "memos_web.settings.test"}
     killed = subprocess.run([sys.executable, "-c", DYING, *words], cwd=ROOT, env=environ, check=False, timeout=60)
     assert killed.returncode == -9
     store = store_at(path, OLD)
-    assert opened(store, tenants) == secrets
+    assert open_all(store, tenants) == secrets
     assert not store.opens_with(NEXT)
     assert store.key_for(tenant, "general").id == tenants[tenant]["general"]
     if what == "master":
         store.rotate_master(NEXT)
-        assert opened(store_at(path, NEXT), tenants) == secrets
+        assert open_all(store_at(path, NEXT), tenants) == secrets
     else:
         assert store.rotate_tenant(tenant) == 2
-        assert opened(store_at(path, OLD), tenants) == secrets
+        assert open_all(store_at(path, OLD), tenants) == secrets
 
 
 def test_only_who_manages_operations_rotates_the_keys_of_their_own_tenant(
     world: World, key_store_path: Path, superuser: Callable[[], psycopg.Connection]
 ) -> None:
     def keys() -> list[UUID]:
-        return [key_store().key_for(one.id, GENERAL).id for one in (world.acme, world.other)]
+        return [key_store().key_for(tenant.id, GENERAL).id for tenant in (world.acme, world.other)]
 
     acme, other = keys()
     signed = public_key(world.acme.id)
@@ -237,10 +237,10 @@ def test_a_running_product_serves_through_a_rotation(servers: Servers) -> None:
         for memory, content in ((stored, "The heron nests by the mill."), (later, "The otter swims.")):
             assert live.done("GET", f"memories/{memory}/")["content"] == content
         assert_all_there_once(server, writers)
-        assert _refused_with(server, before)
+        assert _refuses_master(server, before)
 
 
-def _refused_with(server: RunningServer, master: str) -> bool:
+def _refuses_master(server: RunningServer, master: str) -> bool:
     store_path = server.data_dir / "keys" / "keystore.sqlite3"
     with pytest.raises(KeyUnavailable, match="another master key"):
         store_at(store_path, base64.b64decode(master)).check()

@@ -92,7 +92,7 @@ def test_a_destroyed_key_leaves_no_copy_in_any_file_of_the_store(key_store_path:
     for scope in scopes[::2]:
         key_store().destroy(TENANT, scope)
     left = b"".join(file.read_bytes() for file in key_store_path.parent.iterdir())
-    assert not [one for one in wrapped if one in left or one[-32:] in left]
+    assert not [key for key in wrapped if key in left or key[-32:] in left]
     assert scopes[1].encode() in left
 
 

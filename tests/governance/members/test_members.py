@@ -25,9 +25,18 @@ from governance.tenants.services import member_add, sign_in_link_create
 from governance.vocabulary import RoleName, Scope
 from tests.factories import REQUEST_ID, World, client_for, key_for, person_add
 from tests.governance.access.grants.test_grants import _but_denials
-from tests.governance.accounts.people import ADDRESS, PASSWORD, audited, browser, is_in, mailed_link, sign_in, token_of
-from tests.governance.filling import drain
-from tests.governance.tables import everything
+from tests.governance.accounts.people import (
+    ADDRESS,
+    PASSWORD,
+    browser,
+    find_entries,
+    find_mailed_link,
+    is_in,
+    sign_in,
+    token_of,
+)
+from tests.governance.filled_tenants import drain
+from tests.governance.tables import read_all_rows
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import MISSING, Contract, without_id
 
@@ -51,27 +60,27 @@ ON_BOB: dict[str, Call] = {
 
 @pytest.mark.parametrize("who", ["alice", "bob", "ada"])
 def test_it_refuses_those_who_do_not_govern_and_leaves_no_row(world: World, superuser: Superuser, who: str) -> None:
-    before = everything(superuser())
+    before = read_all_rows(superuser())
     for name, call in {**EVERYBODY, **ON_BOB}.items():
         with pytest.raises(Forbidden):
             call(world, world.person(who).actor)
-        assert everything(superuser()) == before, name
+        assert read_all_rows(superuser()) == before, name
 
 
 def test_another_tenants_member_is_not_found(world: World, superuser: Superuser) -> None:
-    before = everything(superuser())
+    before = read_all_rows(superuser())
     for call in ON_BOB.values():
         with pytest.raises(NotFound):
             call(world, world.charlie.actor)
-    assert everything(superuser()) == before
+    assert read_all_rows(superuser()) == before
 
 
 def test_an_owner_may_and_each_change_is_in_the_audit_log(world: World, superuser: Superuser) -> None:
     for call in {**EVERYBODY, **ON_BOB}.values():
         call(world, world.olivia.actor)
-    assert audited(superuser, "member.role_changed") == [{"before": "viewer", "role": "editor"}]
-    assert audited(superuser, "member.removed") == [{"role": "editor", "keys_revoked": 1}]
-    assert audited(superuser, "invitation.created") == [{"role": "viewer"}]
+    assert find_entries(superuser, "member.role_changed") == [{"before": "viewer", "role": "editor"}]
+    assert find_entries(superuser, "member.removed") == [{"role": "editor", "keys_revoked": 1}]
+    assert find_entries(superuser, "invitation.created") == [{"role": "viewer"}]
 
 
 def test_only_owners_make_change_and_stand_in_for_owners(world: World, superuser: Superuser) -> None:
@@ -84,22 +93,22 @@ def test_only_owners_make_change_and_stand_in_for_owners(world: World, superuser
         lambda w, actor: member_add(actor=actor, email="x@acme.example", role=RoleName.OWNER),
         lambda w, actor: sign_in_link_create(actor=actor, member=w.olivia.member),
     ]
-    before = everything(superuser())
+    before = read_all_rows(superuser())
     for call in calls:
         with pytest.raises(Forbidden) as refusal:
             call(world, admin.actor)
         assert refusal.value.rule == "owners"
-    assert everything(superuser()) == before
+    assert read_all_rows(superuser()) == before
 
 
 def test_the_last_owner_stays(world: World, superuser: Superuser) -> None:
-    before = everything(superuser())
+    before = read_all_rows(superuser())
     for role in (RoleName.ADMIN, RoleName.VIEWER):
         with pytest.raises(Conflict):
             member_role_change(actor=world.olivia.actor, member_id=world.olivia.member.id, role=role)
     with pytest.raises(Conflict):
         member_remove(actor=world.olivia.actor, member_id=world.olivia.member.id)
-    assert everything(superuser()) == before
+    assert read_all_rows(superuser()) == before
     member_role_change(actor=world.olivia.actor, member_id=world.alice.member.id, role=RoleName.OWNER)
     member_remove(actor=world.olivia.actor, member_id=world.olivia.member.id)
 
@@ -143,7 +152,7 @@ def test_who_comes_back_has_none_of_the_keys_of_before(world: World) -> None:
 def test_an_invitation_makes_an_account_a_member_and_a_password(world: World, superuser: Superuser) -> None:
     invitation_create(actor=world.olivia.actor, email="vera@acme.example", role=RoleName.EDITOR)
     drain()
-    link, client = mailed_link(), browser()
+    link, client = find_mailed_link(), browser()
     for _ in range(2):  # looking does not spend it
         page = client.get(link).content.decode()
         assert "Acme" in page
@@ -153,7 +162,7 @@ def test_an_invitation_makes_an_account_a_member_and_a_password(world: World, su
     assert is_in(client)
     assert is_in(sign_in("vera@acme.example"))
     assert browser().post(link, {"new": PASSWORD}).status_code == 404
-    assert len(audited(superuser, "invitation.accepted")) == 1
+    assert len(find_entries(superuser, "invitation.accepted")) == 1
 
 
 def test_it_is_mailed_and_the_mailed_link_proves_the_address(world: World) -> None:
@@ -161,7 +170,7 @@ def test_it_is_mailed_and_the_mailed_link_proves_the_address(world: World) -> No
     drain()
     assert mail.outbox[-1].to == ["vera@acme.example"]
     assert "Acme" in mail.outbox[-1].subject
-    assert browser().post(mailed_link(), {"new": PASSWORD}).status_code == 303
+    assert browser().post(find_mailed_link(), {"new": PASSWORD}).status_code == 303
     assert _password_tenant(world) is None
 
 
@@ -173,7 +182,7 @@ def _password_tenant(world: World) -> object:
 def test_who_has_a_password_keeps_it(world: World) -> None:
     invitation_create(actor=world.olivia.actor, email="charlie@other.example", role=RoleName.VIEWER)
     drain()
-    link = mailed_link()
+    link = find_mailed_link()
     client = signed_in(world.charlie)
     client.post("/account/password/", {"new": PASSWORD})
     joining = browser()
@@ -192,19 +201,19 @@ def test_revoked_expired_and_made_up_links_are_the_same_404(world: World, superu
     )
     invitation_revoke(actor=world.olivia.actor, invitation_id=revoked.view.id)
     superuser().execute("UPDATE governance_invitation SET expires_at = now() WHERE id = %s", [expired.view.id])
-    before = everything(superuser())
+    before = read_all_rows(superuser())
     for token in (token_of(revoked.url), token_of(expired.url), "made-up"):
         assert browser().get(f"/invitation/{token}/").status_code == 404
         with pytest.raises(NotFound):
             invitation_accept(token=token, request_id=REQUEST_ID, address=ADDRESS)
-    assert everything(superuser()) == before
+    assert read_all_rows(superuser()) == before
 
 
 def test_of_two_who_accept_at_once_one_joins(world: World) -> None:
     invitation_create(actor=world.olivia.actor, email="vera@acme.example", role=RoleName.VIEWER)
     drain()
     joined: list[Actor] = []
-    threads = [threading.Thread(target=_accept, args=(token_of(mailed_link()), joined)) for _ in range(4)]
+    threads = [threading.Thread(target=_accept, args=(token_of(find_mailed_link()), joined)) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -224,9 +233,9 @@ def _accept(token: str, joined: list[Actor]) -> None:
 def test_neither_token_is_in_a_table(world: World, superuser: Superuser) -> None:
     made = invitation_create(actor=world.olivia.actor, email="vera@acme.example", role=RoleName.VIEWER)
     drain()
-    found = str(everything(superuser()))
+    found = str(read_all_rows(superuser()))
     assert token_of(made.url) not in found
-    assert token_of(mailed_link()) not in found
+    assert token_of(find_mailed_link()) not in found
     assert made.url not in repr(made)
 
 
@@ -240,7 +249,7 @@ def test_what_is_no_address_and_who_is_a_member_cannot_be_invited(world: World) 
 def test_the_api_lists_invites_changes_and_removes(world: World) -> None:
     client = Contract(key=world.olivia.key.text)
     listed = client.get("members/").json
-    assert [one["email"] for one in listed["results"]] == [
+    assert [member["email"] for member in listed["results"]] == [
         "olivia@acme.example",
         "alice@acme.example",
         "bob@acme.example",
@@ -286,7 +295,7 @@ def test_a_foreign_member_or_invitation_is_like_one_that_never_was(world: World)
     charlie = Contract(key=world.charlie.key.text)
     for foreign, prefix in ((world.bob.member.id, "members/"), (made.view.id, "members/invitations/")):
         for method, body in (("GET", None), ("PATCH", {"role": "viewer"}), ("DELETE", None)):
-            reply, missing = (charlie.send(method, f"{prefix}{one}/", body) for one in (foreign, MISSING))
+            reply, missing = (charlie.send(method, f"{prefix}{id}/", body) for id in (foreign, MISSING))
             assert without_id(reply) == without_id(missing)
     assert invitation_get(actor=world.olivia.actor, invitation_id=made.view.id)
 
@@ -296,7 +305,7 @@ def test_at_home_it_is_403_and_the_denial_is_recorded(world: World, superuser: S
     assert alice.get("members/").status == 403
     assert alice.post("members/", {"email": "x@acme.example", "role": "viewer"}).status == 403
     assert alice.delete(f"members/{world.bob.member.id}/").status == 403
-    assert len(audited(superuser, "access.denied", world.alice.member.id)) == 3
+    assert len(find_entries(superuser, "access.denied", world.alice.member.id)) == 3
 
 
 @pytest.mark.parametrize("missing", [Scope.MEMORIES_READ, Scope.MEMORIES_WRITE, Scope.CHAT, None])
@@ -305,14 +314,14 @@ def test_a_key_with_fewer_scopes_than_all_makes_nobody_more(
 ) -> None:
     scopes = set(Scope) - {missing} if missing else {Scope.ADMIN}
     client = Contract(key=key_for(world.olivia, *scopes).text)
-    before = _but_denials(everything(superuser()))
+    before = _but_denials(read_all_rows(superuser()))
     for role in ("admin", "viewer"):
         invited = client.post("members/", {"email": "vera@acme.example", "role": role})
         raised = client.patch(f"members/{world.bob.member.id}/", {"role": role})
         assert (invited.status, raised.status) == (403, 403)
         assert "every scope" in invited.json["detail"]
-    assert _but_denials(everything(superuser())) == before
-    assert [detail["rule"] for detail in audited(superuser, "access.denied")] == ["scopes"] * 4
+    assert _but_denials(read_all_rows(superuser())) == before
+    assert [detail["rule"] for detail in find_entries(superuser, "access.denied")] == ["scopes"] * 4
     drain()
     assert mail.outbox == []
 

@@ -17,7 +17,8 @@ from governance.actor import Actor
 from governance.database import acting
 from governance.errors import Forbidden, Unavailable
 from governance.models import OutboxEvent, Persona
-from governance.outbox.claiming import task_release, tasks_claim
+from governance.outbox.claims import task_release, tasks_claim
+from governance.outbox.cleanup import tidy
 from governance.outbox.dispatcher import BrokerDown, dispatch_forever, dispatch_once
 from governance.outbox.routes import (
     BATCH,
@@ -31,10 +32,9 @@ from governance.outbox.routes import (
     remove_route,
     route_of,
 )
-from governance.outbox.running import task_run
+from governance.outbox.runner import task_run
 from governance.outbox.selectors import outbox_health
 from governance.outbox.services import CHANNEL, emit, emit_later, events_resume, is_asked
-from governance.outbox.tidying import tidy
 from governance.vocabulary import PersonaKind, Topic, Weight
 from tests.factories import Person, World
 from tests.harness.product import wait_until
@@ -47,11 +47,11 @@ def _emit(person: Person, *names: str, topic: Topic = Topic.CUBES_WRITTEN) -> li
         known = set(OutboxEvent.objects.values_list("id", flat=True))
         for name in names:
             emit(actor=person.actor, topic=topic, payload={"name": name})
-        return [one for one in OutboxEvent.objects.order_by("id").values_list("id", flat=True) if one not in known]
+        return [id for id in OutboxEvent.objects.order_by("id").values_list("id", flat=True) if id not in known]
 
 
 @contextmanager
-def _handled(handler: EventHandler, topic: str = Topic.CUBES_WRITTEN) -> Iterator[None]:
+def _replace_handler(handler: EventHandler, topic: str = Topic.CUBES_WRITTEN) -> Iterator[None]:
     """`handler` in place of the topic's own."""
     own = route_of(topic)
     remove_route(topic)
@@ -68,12 +68,12 @@ def _claim() -> list[Task]:
 
 
 def _ids(tasks: Sequence[Task]) -> list[UUID]:
-    return sorted(one for task in tasks for one in task.event_ids)
+    return sorted(event_id for task in tasks for event_id in task.event_ids)
 
 
 def _run(handler: EventHandler, tasks: Sequence[Task] | None = None) -> int:
     """Run what is due, or the tasks; returns how many events ended."""
-    with _handled(handler):
+    with _replace_handler(handler):
         return sum(task_run(task) for task in (_claim() if tasks is None else tasks))
 
 
@@ -226,7 +226,7 @@ def test_an_event_that_runs_twice_at_once_has_one_effect(world: World) -> None:
         ended.append(sum(task_run(task) for task in tasks))
         connections.close_all()
 
-    with _handled(handler):
+    with _replace_handler(handler):
         threads = [threading.Thread(target=run) for _ in range(2)]
         threads[0].start()
         assert begun.wait(timeout=30)
@@ -403,10 +403,10 @@ def test_dead_letter_work_is_taken_up_again_by_who_may(world: World, superuser: 
 def test_whatever_a_job_dies_of_is_counted(world: World) -> None:
     (event_id,) = _emit(world.alice, "1")
 
-    def broken(actor: Actor, payloads: Sequence[Payload]) -> Write:
+    def break_down(actor: Actor, payloads: Sequence[Payload]) -> Write:
         raise KeyError("ids")
 
-    assert _run(broken) == 0
+    assert _run(break_down) == 0
     assert _event(world.alice, event_id).last_error.startswith("KeyError")
 
 

@@ -6,14 +6,14 @@ import psycopg
 import pytest
 
 from tests.factories import ApiClient, World
-from tests.governance.access.grants.test_grants import _but_denials, given
-from tests.governance.tables import everything
+from tests.governance.access.grants.test_grants import _but_denials, give_grant
+from tests.governance.tables import read_all_rows
 from tests.vault.api.contract import MISSING, Contract, contract, fields_at_fault, without_id
 
 Superuser = Callable[[], psycopg.Connection]
 
 
-def made(client: ApiClient, name: str, **more: object) -> str:
+def create_persona(client: ApiClient, name: str, **more: object) -> str:
     reply = client.post("personas/", {"name": name, **more})
     assert reply.status == 201, reply
     found: str = reply.json["id"]
@@ -23,12 +23,12 @@ def made(client: ApiClient, name: str, **more: object) -> str:
 def names(client: Contract, asked: str = "") -> set[str]:
     reply = client.get(f"personas/{asked}")
     assert reply.status == 200, reply
-    return {one["name"] for one in reply.json["results"]}
+    return {persona["name"] for persona in reply.json["results"]}
 
 
 def test_each_persona_has_a_stream_of_its_own(alice: Contract) -> None:
-    made(alice, "at work")
-    made(alice, "at home")
+    create_persona(alice, "at work")
+    create_persona(alice, "at home")
     alice.add("The same words.", persona="at work")
     alice.add("The same words.", persona="at home")  # no duplicate: another persona's
     assert alice.listed("persona=at work") == ["The same words."]
@@ -39,7 +39,7 @@ def test_each_persona_has_a_stream_of_its_own(alice: Contract) -> None:
 def test_ones_own_are_nobody_elses_and_agents_are_everybodys(
     alice: Contract, bob: Contract, olivia: Contract, charlie: Contract
 ) -> None:
-    own, agent = made(alice, "at work"), made(alice, "Helper", kind="agent")
+    own, agent = create_persona(alice, "at work"), create_persona(alice, "Helper", kind="agent")
     assert names(alice) == {"alice", "at work", "Helper"}
     assert names(bob) == {"bob", "Helper"}
     assert {"at work", "Helper", "bob"} <= names(olivia)
@@ -55,18 +55,18 @@ def test_ones_own_are_nobody_elses_and_agents_are_everybodys(
 def test_who_may_not_changes_nothing(
     world: World, alice: Contract, superuser: Superuser, who: str, status: int
 ) -> None:
-    ids = [made(alice, "at work"), made(alice, "Helper", kind="agent")]
+    ids = [create_persona(alice, "at work"), create_persona(alice, "Helper", kind="agent")]
     caller, connection = contract(world, who), superuser()
-    before = _but_denials(everything(connection))
-    for one in ids:
+    before = _but_denials(read_all_rows(connection))
+    for id in ids:
         for reply in (
-            caller.patch(f"personas/{one}/", {"name": "mine"}),
-            caller.patch(f"personas/{one}/", {"speling": 1}),
-            caller.delete(f"personas/{one}/"),
-            caller.delete(f"personas/{one}/?dry_run=true"),
+            caller.patch(f"personas/{id}/", {"name": "mine"}),
+            caller.patch(f"personas/{id}/", {"speling": 1}),
+            caller.delete(f"personas/{id}/"),
+            caller.delete(f"personas/{id}/?dry_run=true"),
         ):
             assert reply.status == status
-    assert _but_denials(everything(connection)) == before
+    assert _but_denials(read_all_rows(connection)) == before
 
 
 def test_only_who_manages_members_makes_one_for_another(world: World, bob: Contract, olivia: Contract) -> None:
@@ -84,30 +84,30 @@ def test_an_auditor_has_no_use_for_one(ada: Contract) -> None:
 
 
 def test_it_is_changed_and_removed_and_its_memories_stay(alice: Contract) -> None:
-    one = made(alice, "at work", attributes={"title": "nurse"})
-    memory = alice.add("Said at work.", persona=one)
-    changed = alice.patch(f"personas/{one}/", {"name": "at the ward", "attributes": {"title": "head nurse"}})
+    persona = create_persona(alice, "at work", attributes={"title": "nurse"})
+    memory = alice.add("Said at work.", persona=persona)
+    changed = alice.patch(f"personas/{persona}/", {"name": "at the ward", "attributes": {"title": "head nurse"}})
     assert (changed.json["name"], changed.json["attributes"]) == ("at the ward", {"title": "head nurse"})
-    assert alice.delete(f"personas/{one}/?dry_run=true").json["count"] == 1
-    assert alice.delete(f"personas/{one}/").status == 204
-    assert alice.get(f"personas/{one}/").status == 404
-    assert fields_at_fault(alice.post("memories/", {"content": "x", "persona": one})) == {"persona"}
+    assert alice.delete(f"personas/{persona}/?dry_run=true").json["count"] == 1
+    assert alice.delete(f"personas/{persona}/").status == 204
+    assert alice.get(f"personas/{persona}/").status == 404
+    assert fields_at_fault(alice.post("memories/", {"content": "x", "persona": persona})) == {"persona"}
     assert alice.get(f"memories/{memory['id']}/").json["persona"]["name"] == "at the ward"
-    assert made(alice, "at the ward") != one
+    assert create_persona(alice, "at the ward") != persona
 
 
 def test_a_persona_can_be_lent_and_taken_back(world: World, alice: Contract, bob: Contract) -> None:
-    one = made(alice, "at work")
-    grant = given(alice, world, "bob", "persona", one)
-    assert bob.get(f"personas/{one}/").status == 200
+    persona = create_persona(alice, "at work")
+    grant = give_grant(alice, world, "bob", "persona", persona)
+    assert bob.get(f"personas/{persona}/").status == 200
     assert "at work" in names(bob)
     alice.delete(f"grants/{grant['id']}/")
-    assert bob.get(f"personas/{one}/").status == 403
+    assert bob.get(f"personas/{persona}/").status == 403
 
 
 def test_what_is_granted_to_a_persona_holds_while_it_speaks(world: World, alice: Contract, bob: Contract) -> None:
     memory = alice.add("The otter sleeps under the old weir.")
-    ward = made(bob, "at the ward")
+    ward = create_persona(bob, "at the ward")
     body = {
         "principal": {"kind": "persona", "id": ward},
         "object": {"type": "memory", "id": memory["id"]},
@@ -119,27 +119,27 @@ def test_what_is_granted_to_a_persona_holds_while_it_speaks(world: World, alice:
     speaking = bob.post("conversations/", {"persona": ward}).json["id"]
     assert bob.post(f"conversations/{plain}/turns/", question).json["citations"] == []
     citations = bob.post(f"conversations/{speaking}/turns/", question).json["citations"]
-    assert [one["memory_id"] for one in citations] == [memory["id"]]
+    assert [citation["memory_id"] for citation in citations] == [memory["id"]]
     assert bob.get(f"memories/{memory['id']}/").status == 403
 
 
 def test_ones_own_persona_comes_before_an_agent_with_its_name(
     world: World, alice: Contract, bob: Contract, olivia: Contract
 ) -> None:
-    agent = made(alice, "bob", kind="agent")
+    agent = create_persona(alice, "bob", kind="agent")
     own = bob.post("conversations/", {"persona": "bob"})
     assert (own.status, own.json["persona"] == agent) == (201, False)
-    assert own.json["persona"] in {one["id"] for one in bob.get("personas/?kind=user").json["results"]}
+    assert own.json["persona"] in {persona["id"] for persona in bob.get("personas/?kind=user").json["results"]}
     assert bob.post("conversations/", {"agent_persona": "bob"}).json["agent_persona"] == agent
     assert fields_at_fault(olivia.post("conversations/", {"persona": "bob"})) == {"persona"}  # neither is hers
 
 
 def test_foreign_and_bad_ones_are_answered(alice: Contract, charlie: Contract) -> None:
-    one = made(alice, "at work")
-    assert without_id(charlie.get(f"personas/{one}/")) == without_id(charlie.get(f"personas/{MISSING}/"))
+    persona = create_persona(alice, "at work")
+    assert without_id(charlie.get(f"personas/{persona}/")) == without_id(charlie.get(f"personas/{MISSING}/"))
     assert fields_at_fault(alice.post("personas/", {"name": ""})) == {"name"}
     assert fields_at_fault(alice.post("personas/", {"name": "x", "kind": "ghost"})) == {"kind"}
     assert fields_at_fault(alice.post("personas/", {"name": "x", "attributes": {"a": "y" * 501}})) == {"attributes"}
-    assert fields_at_fault(alice.patch(f"personas/{one}/", {})) == {"body"}
+    assert fields_at_fault(alice.patch(f"personas/{persona}/", {})) == {"body"}
     assert fields_at_fault(alice.get("personas/?kind=ghost")) == {"kind"}
     assert alice.post("personas/", {"name": "at work"}).status == 409

@@ -25,22 +25,22 @@ from governance.policies.rules import (
     Where,
     approval_of,
     binding_of,
-    deciding,
     document_json,
     document_read,
-    document_stored,
     expiry_under,
     is_denied,
     lifetime_of,
     limits_of,
+    load_document,
     matches,
     may_publish,
     may_share,
+    most_specific_rules,
     pii_rule_of,
     purpose_levels,
     specificity,
 )
-from governance.policies.rules.deciding import strictest
+from governance.policies.rules.decisions import strictest
 from governance.vocabulary import PiiAction, PolicyKind, PublishApproval, QuotaTargetKind, Recipient, RoleName
 
 TERMS = {
@@ -97,15 +97,15 @@ piis = st.builds(
 )
 
 
-def oracle(found: list[Rule[Any]], one: Facts) -> list[Rule[Any]]:
+def oracle(found: list[Rule[Any]], facts: Facts) -> list[Rule[Any]]:
     """Return the policies that apply, by comparing each with every other."""
     meant = [
         rule
         for rule in found
-        if f"{one.namespace}/".startswith(f"{rule.document.where.namespace}/")
-        and (not rule.document.where.semantic_types or one.semantic_type in rule.document.where.semantic_types)
-        and (not rule.document.where.sensitivities or one.sensitivity in rule.document.where.sensitivities)
-        and (not rule.document.where.tags or rule.document.where.tags & (one.tags or frozenset()))
+        if f"{facts.namespace}/".startswith(f"{rule.document.where.namespace}/")
+        and (not rule.document.where.semantic_types or facts.semantic_type in rule.document.where.semantic_types)
+        and (not rule.document.where.sensitivities or facts.sensitivity in rule.document.where.sensitivities)
+        and (not rule.document.where.tags or rule.document.where.tags & (facts.tags or frozenset()))
     ]
     return [
         rule
@@ -116,30 +116,30 @@ def oracle(found: list[Rule[Any]], one: Facts) -> list[Rule[Any]]:
 
 @settings(max_examples=300, deadline=None)
 @given(rules(purposes), facts)
-def test_the_most_specific_that_match_decide(found: list[Rule[Purposes]], one: Facts) -> None:
-    assert {rule.name for rule in deciding(found, one)} == {rule.name for rule in oracle(found, one)}
+def test_the_most_specific_that_match_decide(found: list[Rule[Purposes]], memory: Facts) -> None:
+    assert {rule.name for rule in most_specific_rules(found, memory)} == {rule.name for rule in oracle(found, memory)}
 
 
 @settings(max_examples=300, deadline=None)
 @given(rules(purposes), facts, st.sampled_from([*PURPOSES, "", "other"]))
 def test_condition_for_many_memories_equals_the_decision_for_each(
-    found: list[Rule[Purposes]], one: Facts, purpose: str
+    found: list[Rule[Purposes]], memory: Facts, purpose: str
 ) -> None:
-    binding = binding_of(found, one)
+    binding = binding_of(found, memory)
     denied = binding is not None and purpose not in binding.purposes
-    assert is_denied(purpose_levels(found, purpose), one) is denied
-    assert denied is any(purpose not in rule.document.purposes for rule in oracle(found, one))
+    assert is_denied(purpose_levels(found, purpose), memory) is denied
+    assert denied is any(purpose not in rule.document.purposes for rule in oracle(found, memory))
 
 
 @settings(max_examples=300, deadline=None)
 @given(rules(retentions), facts, st.permutations(range(6)))
 def test_of_equals_the_strictest_whatever_their_order(
-    found: list[Rule[Retention]], one: Facts, order: list[int]
+    found: list[Rule[Retention]], memory: Facts, order: list[int]
 ) -> None:
     shuffled = [found[index] for index in order if index < len(found)]
-    lifetime, again = lifetime_of(found, one), lifetime_of(shuffled, one)
+    lifetime, again = lifetime_of(found, memory), lifetime_of(shuffled, memory)
     assert lifetime == again
-    decided = oracle(found, one)
+    decided = oracle(found, memory)
     assert (lifetime is None) is (not decided)
     if lifetime is not None:
         assert lifetime.default == min(timedelta(seconds=rule.document.ttl_seconds or 0) for rule in decided)
@@ -150,12 +150,12 @@ def test_of_equals_the_strictest_whatever_their_order(
 @settings(max_examples=300, deadline=None)
 @given(rules(sharings), facts, st.sampled_from(Recipient), st.sets(st.sampled_from(RoleName)))
 def test_sharing_is_what_all_deciding_policies_allow(
-    found: list[Rule[Sharing]], one: Facts, recipient: Recipient, roles: set[RoleName]
+    found: list[Rule[Sharing]], memory: Facts, recipient: Recipient, roles: set[RoleName]
 ) -> None:
-    decided = [rule.document for rule in oracle(found, one)]
+    decided = [rule.document for rule in oracle(found, memory)]
     expected = all(recipient in document.share_with and roles <= document.roles for document in decided)
-    assert may_share(found, one, recipient, roles).allowed is expected
-    assert may_publish(found, one).allowed is all(document.publish for document in decided)
+    assert may_share(found, memory, recipient, roles).allowed is expected
+    assert may_publish(found, memory).allowed is all(document.publish for document in decided)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,8 @@ def test_approval_of_publications_is_the_strictest_of_all_policies(
     asked: tuple[PublishApproval, ...], strictest_of_them: PublishApproval
 ) -> None:
     found = [
-        Rule(UUID(int=n), f"p{n}", 1, Sharing(Where(namespace=f"/p{n}"), approval=one)) for n, one in enumerate(asked)
+        Rule(UUID(int=n), f"p{n}", 1, Sharing(Where(namespace=f"/p{n}"), approval=approval))
+        for n, approval in enumerate(asked)
     ]
     assert approval_of(found) is strictest_of_them
 
@@ -179,28 +180,28 @@ def test_approval_of_publications_is_the_strictest_of_all_policies(
 @settings(max_examples=200, deadline=None)
 @given(rules(sharings), facts, st.sampled_from(Recipient))
 def test_a_whole_namespace_is_shared_only_if_all_in_it_may_be(
-    found: list[Rule[Sharing]], one: Facts, recipient: Recipient
+    found: list[Rule[Sharing]], memory: Facts, recipient: Recipient
 ) -> None:
-    if may_share(found, Facts(namespace=one.namespace), recipient).allowed:
-        assert may_share(found, one, recipient).allowed
+    if may_share(found, Facts(namespace=memory.namespace), recipient).allowed:
+        assert may_share(found, memory, recipient).allowed
 
 
 @settings(max_examples=200, deadline=None)
 @given(rules(piis), facts, st.sampled_from(["email", "phone", "card"]))
-def test_of_equal_pii_policies_the_strictest_acts(found: list[Rule[Pii]], one: Facts, kind: str) -> None:
-    decided = [rule.document for rule in oracle(found, one)]
+def test_of_equal_pii_policies_the_strictest_acts(found: list[Rule[Pii]], memory: Facts, kind: str) -> None:
+    decided = [rule.document for rule in oracle(found, memory)]
     expected = strictest(document.action_for(kind) for document in decided) if decided else PiiAction.FLAG
-    assert pii_rule_of(found, one).action_for(kind) is expected
+    assert pii_rule_of(found, memory).action_for(kind) is expected
 
 
 @settings(max_examples=200, deadline=None)
 @given(rules(retentions), facts, st.integers(1, 40) | st.none(), st.booleans())
 def test_an_expiry_that_was_settled_stays(
-    found: list[Rule[Retention]], one: Facts, seconds: int | None, by_policy: bool
+    found: list[Rule[Retention]], memory: Facts, seconds: int | None, by_policy: bool
 ) -> None:
     """Applying policies twice is applying them once; what a person set is never made later."""
     present = Expiry(BORN + timedelta(hours=seconds) if seconds else None, UUID(int=9) if by_policy else None)
-    lifetime = lifetime_of([_in_hours(rule) for rule in found], one)
+    lifetime = lifetime_of([_in_hours(rule) for rule in found], memory)
     settled = expiry_under(lifetime, born=BORN, present=present)
     assert expiry_under(lifetime, born=BORN, present=settled).at == settled.at
     if present.at is not None and not by_policy:
@@ -279,4 +280,4 @@ def test_invalid_document_is_refused_with_each_wrong_field(kind: PolicyKind, raw
 @given(retentions | sharings | purposes)
 def test_a_document_is_the_same_after_it_was_stored(document: Retention | Sharing | Purposes) -> None:
     kind = {Retention: PolicyKind.RETENTION, Sharing: PolicyKind.SHARING, Purposes: PolicyKind.PURPOSE}[type(document)]
-    assert document_stored(kind, document_json(kind, document)) == document
+    assert load_document(kind, document_json(kind, document)) == document

@@ -305,7 +305,7 @@ def decimal(rng: random.Random) -> str:
     return f"{rng.choice('0123')}.{digits(rng, 10)}"
 
 
-def nothing(rng: random.Random) -> str:
+def write_nothing(rng: random.Random) -> str:
     return ""
 
 
@@ -361,11 +361,11 @@ ENGLISH = Language(
         ("The voucher {} is void.", wrong_iban),
         ("Barcode {} was scanned.", wrong_resident_id),
         ("It read {} on the box.", wrong_luhn),
-        ("The key is under the mat and the token is expired.{}", nothing),
-        ("The password is required; the secret is patience.{}", nothing),
-        ("Meet me @noon, room 12-34-56.{}", nothing),
-        ("Seats 12-14, rows 100-200, pages 1000-2000.{}", nothing),
-        ("localhost is 127.0.0.1 and the mask 255.255.255.0.{}", nothing),
+        ("The key is under the mat and the token is expired.{}", write_nothing),
+        ("The password is required; the secret is patience.{}", write_nothing),
+        ("Meet me @noon, room 12-34-56.{}", write_nothing),
+        ("Seats 12-14, rows 100-200, pages 1000-2000.{}", write_nothing),
+        ("localhost is 127.0.0.1 and the mask 255.255.255.0.{}", write_nothing),
     ),
     joint=(" ", "\n", " - "),
 )
@@ -407,10 +407,10 @@ CHINESE = Language(
         ("代金券{}已作废", wrong_iban),
         ("扫描到{}这串数字", wrong_resident_id),
         ("盒子上写着{}呢", wrong_luhn),
-        ("钥匙在垫子下面，令牌已过期，密码是必填项。{}", nothing),
-        ("第1000-2000页，12-14座，共3000人。{}", nothing),
-        ("本机是127.0.0.1，掩码255.255.255.0。{}", nothing),
-        ("全场满100减20，限时2小时！{}", nothing),
+        ("钥匙在垫子下面，令牌已过期，密码是必填项。{}", write_nothing),
+        ("第1000-2000页，12-14座，共3000人。{}", write_nothing),
+        ("本机是127.0.0.1，掩码255.255.255.0。{}", write_nothing),
+        ("全场满100减20，限时2小时！{}", write_nothing),
         ("快递单号{}派送中", order_number),
     ),
     joint=("", "。", "，", "\n"),

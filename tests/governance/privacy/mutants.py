@@ -10,8 +10,8 @@ from governance.privacy.pii.detector import PatternDetector, Rule, rules_for
 REGIONS = ("CN", "US", "GB")
 ROOM = "governance.privacy.pii."
 NAIVE = (
-    "from governance.privacy.pii.matching import accepted, has_long_number\n"
-    'def delimited(first, rest): return re.compile(rf"\\b{first}(?:{rest})\\b", re.DOTALL)'
+    "from governance.privacy.pii.patterns import find_accepted, has_long_number\n"
+    'def compile_delimited(first, rest): return re.compile(rf"\\b{first}(?:{rest})\\b", re.DOTALL)'
 )
 # name: (module, its rule, what is changed, into what)
 MUTANTS: dict[str, tuple[str, str, str, str]] = {
@@ -19,13 +19,13 @@ MUTANTS: dict[str, tuple[str, str, str, str]] = {
     "words end cards, Chinese or not": (
         "numbers",
         "cards",
-        "from governance.privacy.pii.matching import accepted, delimited, has_long_number",
+        "from governance.privacy.pii.patterns import compile_delimited, find_accepted, has_long_number",
         NAIVE,
     ),
     "words end ids, Chinese or not": (
         "numbers",
         "national_ids",
-        "from governance.privacy.pii.matching import accepted, delimited, has_long_number",
+        "from governance.privacy.pii.patterns import compile_delimited, find_accepted, has_long_number",
         NAIVE,
     ),
     "mod 97 is not asked": ("numbers", "ibans", "iban.is_valid(", "bool("),
@@ -61,12 +61,12 @@ MUTANTS: dict[str, tuple[str, str, str, str]] = {
 def mutant(name: str) -> PatternDetector:
     """The usual detector with this rule broken."""
     module_name, rule_name, old, new = MUTANTS[name]
-    broken = getattr(_broken(ROOM + module_name, old, new), rule_name)
+    broken = getattr(_break(ROOM + module_name, old, new), rule_name)
     rule: Rule = partial(broken, regions=REGIONS) if rule_name == "phones" else broken
-    return PatternDetector(REGIONS, [rule if _name(one) == rule_name else one for one in rules_for(REGIONS)])
+    return PatternDetector(REGIONS, [rule if _name(sound) == rule_name else sound for sound in rules_for(REGIONS)])
 
 
-def _broken(name: str, old: str, new: str) -> ModuleType:
+def _break(name: str, old: str, new: str) -> ModuleType:
     original = importlib.import_module(name)
     source = Path(str(original.__file__)).read_text(encoding="utf-8")
     assert old in source, f"{name} has changed: {old}"

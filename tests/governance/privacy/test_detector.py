@@ -5,9 +5,9 @@ import time
 import pytest
 
 from governance.privacy.pii.detector import DetectorFailed, PatternDetector
-from governance.privacy.pii.folding import folded
-from governance.privacy.pii.pii_ranges import Span, redacted, settled
+from governance.privacy.pii.pii_ranges import Span, merge_spans, redact
 from governance.privacy.pii.secrets import entropy
+from governance.privacy.pii.spelling import fold
 from governance.vocabulary import PiiKind
 from tests.harness.cases import each_case
 
@@ -17,7 +17,7 @@ BEGIN, END = "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----"
 KEY = f"{BEGIN}\nMIIB\n{END}"
 
 
-def detected(text: str, *, regions: tuple[str, ...] = REGIONS) -> list[tuple[str, str]]:
+def detect(text: str, *, regions: tuple[str, ...] = REGIONS) -> list[tuple[str, str]]:
     return [(str(span.kind), text[span.start : span.end]) for span in PatternDetector(regions).find(text)]
 
 
@@ -51,7 +51,7 @@ def detected(text: str, *, regions: tuple[str, ...] = REGIONS) -> list[tuple[str
     ],
 )
 def test_it_finds(text: str, values: list[tuple[str, str]]) -> None:
-    assert detected(text) == values
+    assert detect(text) == values
 
 
 @pytest.mark.parametrize(
@@ -78,36 +78,36 @@ def test_it_finds(text: str, values: list[tuple[str, str]]) -> None:
     ],
 )
 def test_text_without_personal_data_is_left_unmarked(text: str) -> None:
-    assert detected(text) == []
+    assert detect(text) == []
 
 
 def test_whose_phone_numbers_need_no_country_code_can_be_chosen() -> None:
-    assert detected("tel 030 901820", regions=("DE",)) == [("phone", "030 901820")]
-    assert detected("tel 030 901820", regions=("CN",)) == []
+    assert detect("tel 030 901820", regions=("DE",)) == [("phone", "030 901820")]
+    assert detect("tel 030 901820", regions=("CN",)) == []
     with pytest.raises(DetectorFailed):
         PatternDetector(("XX",)).find("tel 030 901820")
 
 
 def test_a_card_within_a_phone_number_is_no_card() -> None:
     phone, card = Span(PiiKind.PHONE, 0, 17, "phone"), Span(PiiKind.CARD, 1, 15, "card:luhn")
-    assert settled([card, phone]) == (phone,)
+    assert merge_spans([card, phone]) == (phone,)
 
 
 def test_a_secret_holds_what_stands_in_it() -> None:
     secret, mail = Span(PiiKind.SECRET, 5, 10, "secret:address"), Span(PiiKind.EMAIL, 5, 20, "email")
-    assert settled([mail, secret]) == (secret,)
+    assert merge_spans([mail, secret]) == (secret,)
 
 
 def test_placeholders_stand_where_the_values_stood() -> None:
     text = "邮箱li@example.cn手机13812345678。"
-    assert redacted(text, PatternDetector(REGIONS).find(text)) == "邮箱[email]手机[phone]。"
+    assert redact(text, PatternDetector(REGIONS).find(text)) == "邮箱[email]手机[phone]。"
 
 
 def test_place_in_the_folded_text_maps_to_the_original() -> None:
-    seen = folded("a\u200b１\u2060２b")
+    seen = fold("a\u200b１\u2060２b")
     assert seen.text == "a12b"
     assert seen.back(1, 3) == (2, 5)
-    assert folded("中文，和：标点").origins is None
+    assert fold("中文，和：标点").origins is None
 
 
 def test_entropy_is_that_of_shannon() -> None:

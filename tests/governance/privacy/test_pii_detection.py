@@ -9,7 +9,7 @@ from governance.vocabulary import PiiKind
 from tests.governance.privacy.corpus import LANGUAGES, read_marked, records
 from tests.governance.privacy.handwritten import CHINESE, ENGLISH
 from tests.governance.privacy.mutants import MUTANTS, REGIONS, mutant
-from tests.governance.privacy.scoring import LEAST_RECALL, Score, score
+from tests.governance.privacy.scores import LEAST_RECALL, Score, score
 from tests.harness.evidence import Evidence
 
 CI, FULL = 1_200, 20_000  # records of one language
@@ -41,7 +41,11 @@ def test_messages_marked_by_hand_are_read_as_well(texts: tuple[str, ...]) -> Non
 @pytest.mark.parametrize("name", sorted(MUTANTS))
 def test_a_broken_rule_falls_short(name: str) -> None:
     detector = mutant(name)
-    short = [found for one in sorted(LANGUAGES) for found in score(detector, records(one, CI, seed=23)).shortfalls()]
+    short = [
+        found
+        for language in sorted(LANGUAGES)
+        for found in score(detector, records(language, CI, seed=23)).shortfalls()
+    ]
     assert short != []
 
 

@@ -11,7 +11,7 @@ from governance.models import ApiKey, Member, Tenant
 from governance.tenants.selectors import actor_by_key
 from governance.vocabulary import Scope
 from tests.factories import Person, World, client_for, key_for
-from tests.governance.tables import everything
+from tests.governance.tables import read_all_rows
 from tests.harness.cases import each_case
 
 Superuser = Callable[[], psycopg.Connection]
@@ -26,25 +26,25 @@ def test_a_key_acts_for_its_member(world: World) -> None:
     assert me["principal"]["key_prefix"] == world.alice.key.prefix
 
 
-def _expired(world: World, person: Person) -> str:
+def _expire_key(world: World, person: Person) -> str:
     with acting(world.olivia.actor):
         ApiKey.objects.filter(id=person.key.id).update(expires_at=MOMENT_PAST)
     return person.key.text
 
 
-def _revoked(world: World, person: Person) -> str:
+def _revoke_key(world: World, person: Person) -> str:
     with acting(world.olivia.actor):
         ApiKey.objects.filter(id=person.key.id).update(revoked_at=MOMENT_PAST)
     return person.key.text
 
 
-def _removed(world: World, person: Person) -> str:
+def _remove_member(world: World, person: Person) -> str:
     with acting(world.olivia.actor):
         Member.objects.filter(id=person.member.id).update(removed_at=MOMENT_PAST)
     return person.key.text
 
 
-ENDED = {"expired": _expired, "revoked": _revoked, "removed member": _removed}
+ENDED = {"expired": _expire_key, "revoked": _revoke_key, "removed member": _remove_member}
 WRONG: dict[str, Callable[[World, Person], str]] = {
     "wrong secret": lambda world, person: person.key.text[:-1] + ("a" if person.key.text[-1] != "a" else "b"),
     "no secret": lambda world, person: f"mos_{person.key.prefix}_",
@@ -74,13 +74,13 @@ def test_whatever_is_wrong_with_a_key_the_answer_is_the_same(world: World, super
 
 def _assert_unknown(superuser: psycopg.Connection, text: str) -> None:
     """The 401 of a key that never was, to the byte; and no row is written."""
-    before = everything(superuser)
+    before = read_all_rows(superuser)
     reply = client_for(text).get("me/", x_request_id="the-same-id")
     unknown = client_for("mos_000000000000_nothing").get("me/", x_request_id="the-same-id")
     assert (reply.status, reply.code) == (401, "unauthenticated"), text
     assert reply.headers["WWW-Authenticate"] == "Bearer"
     assert reply.body == unknown.body
-    assert everything(superuser) == before
+    assert read_all_rows(superuser) == before
 
 
 def test_another_scheme_is_the_same_401(world: World) -> None:
@@ -105,7 +105,7 @@ def test_a_key_is_in_no_table_and_no_log(world: World, superuser: Superuser, cap
     world.client("alice").post("memories/", {"content": "a word"})
     client_for(text + "x").get("me/")
     world.client("alice").get("no/such/address/")
-    found = str(everything(superuser()))
+    found = str(read_all_rows(superuser()))
     assert text not in found
     assert secret not in found
     assert secret.encode().hex() not in found
@@ -138,7 +138,7 @@ def test_a_key_does_what_its_scopes_allow(world: World, scope: Scope, allowed: s
 def test_a_key_that_was_revoked_stops_at_the_next_request(world: World) -> None:
     client = world.client("alice")
     assert client.get("me/").status == 200
-    _revoked(world, world.alice)
+    _revoke_key(world, world.alice)
     assert client.get("me/").status == 401
 
 

@@ -14,7 +14,7 @@ from governance.models import AuditEntry, Member
 from governance.tenants.services import sign_in_link_create, sign_in_link_use
 from governance.vocabulary import Channel, PrincipalKind, RoleName, Verb
 from tests.factories import World
-from tests.governance.tables import everything
+from tests.governance.tables import read_all_rows
 from tests.harness.databases import waiting_for_locks
 from tests.harness.product import wait_until
 
@@ -87,16 +87,16 @@ def test_it_does_not_work_for_a_member_who_was_removed(world: World) -> None:
 
 
 def test_an_unknown_one_is_not_found_and_leaves_no_row(world: World, superuser: Superuser) -> None:
-    before = everything(superuser())
+    before = read_all_rows(superuser())
     for token in ("", "unknown", "x" * 5000, "☃"):
         with pytest.raises(NotFound):
             _use(token)
-    assert everything(superuser()) == before
+    assert read_all_rows(superuser()) == before
 
 
 def test_the_token_is_not_in_the_database(world: World, superuser: Superuser) -> None:
     token = _token(world)
-    assert token not in str(everything(superuser()))
+    assert token not in str(read_all_rows(superuser()))
 
 
 def _sign_ins(world: World) -> int:

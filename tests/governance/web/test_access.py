@@ -12,7 +12,7 @@ from governance.vocabulary import RoleName
 from governance.web.access_words import conditions_text
 from tests.factories import World, person_add
 from tests.governance.access.grants.test_grants import _but_denials
-from tests.governance.tables import everything
+from tests.governance.tables import read_all_rows
 from tests.governance.web.visitors import signed_in, statements
 from tests.harness.cases import each_case
 
@@ -66,13 +66,13 @@ def test_a_preview_says_what_a_grant_would_change_and_gives_none(
 ) -> None:
     alice, address = signed_in(world.alice), f"/access/memory/{memory_id}/"
     alice.get(address)
-    before = everything(superuser())
+    before = read_all_rows(superuser())
     page = alice.post(address, form(world, preview="yes")).content.decode()
     assert "bob could read this." in page
     assert f'value="member:{world.bob.member.id}" selected' in page
     again = alice.post(address, form(world, preview="yes", holder=f"member:{world.alice.member.id}")).content.decode()
     assert "No member could do more or less than now." in again
-    after = everything(superuser())
+    after = read_all_rows(superuser())
     assert {table: rows for table, rows in before.items() if table.endswith("grant")} == {
         table: rows for table, rows in after.items() if table.endswith("grant")
     }
@@ -122,11 +122,11 @@ def test_who_may_not_share_sees_and_gives_nothing(
     world: World, memory_id: str, superuser: Superuser, who: str, status: int
 ) -> None:
     visitor, address, database = signed_in(world.person(who)), f"/access/memory/{memory_id}/", superuser()
-    before = _but_denials(everything(database))
+    before = _but_denials(read_all_rows(database))
     assert visitor.get(address).status_code == status
     assert visitor.post(address, form(world)).status_code == status
     assert visitor.post("/access/grants/019f0000-0000-7000-8000-000000000000/revoke/").status_code == 404
-    assert _but_denials(everything(database)) == before
+    assert _but_denials(read_all_rows(database)) == before
 
 
 @each_case(
@@ -325,4 +325,4 @@ def test_the_page_of_an_object_costs_few_statements(world: World, memory_id: str
     olivia, address = signed_in(world.olivia), f"/access/memory/{memory_id}/"
     olivia.get(address)  # finds what a process keeps
     found = statements(olivia, address)
-    assert len(found) <= 18, "\n".join(" ".join(one.split())[:120] for one in found)
+    assert len(found) <= 18, "\n".join(" ".join(text.split())[:120] for text in found)

@@ -12,17 +12,17 @@ from django.http import StreamingHttpResponse
 from django.test import Client
 from django.utils import timezone
 
+from governance.audit.checkpoints import checkpoints_outside
 from governance.audit.reading.exports import exports_list
-from governance.audit.signing import checkpoints_outside
 from governance.database import acting
 from governance.models import AuditEntry, AuditSink
 from governance.pages import First
 from governance.vocabulary import Verb
-from governance.web.audit_days import in_own_zone
+from governance.web.audit_days import times_to_utc
 from tests.factories import World
 from tests.governance.audit.logs import log_make
-from tests.governance.filling import drain
-from tests.governance.tables import everything
+from tests.governance.filled_tenants import drain
+from tests.governance.tables import read_all_rows
 from tests.governance.web.visitors import signed_in
 from tests.harness.cases import each_case
 
@@ -144,7 +144,7 @@ def test_a_period_begins_at_midnight_of_the_reader(world: World, ada: Client) ->
 
 def test_days_of_a_form_are_those_of_the_reader() -> None:
     with timezone.override("Asia/Tokyo"):
-        asked = in_own_zone({"from": "2026-03-01", "to": "x", "verb": "2026-03-01"})
+        asked = times_to_utc({"from": "2026-03-01", "to": "x", "verb": "2026-03-01"})
     assert asked == {"from": "2026-03-01T00:00:00+09:00", "to": "x", "verb": "2026-03-01"}
 
 
@@ -220,7 +220,7 @@ def test_an_export_is_asked_for_followed_and_fetched(world: World, ada: Client) 
     address = f"/audit/exports/{export.id}/file/"
     assert address in text
     fetched = cast(StreamingHttpResponse, ada.get(address))
-    assert len(async_to_sync(_whole)(fetched)) == export.size
+    assert len(async_to_sync(_read_body)(fetched)) == export.size
     assert signed_in(world.olivia).get(address).status_code == 403
     assert signed_in(world.charlie).get(address).status_code == 404
 
@@ -229,12 +229,12 @@ def test_forms_that_cannot_be_used_are_422_and_leave_no_row(world: World, ada: C
     for body in ({"format": "xml"}, {"format": "csv", "from": "x"}):
         assert ada.post("/audit/exports/", body).status_code == 422
     olivia = signed_in(world.olivia)
-    before = everything(superuser())
+    before = read_all_rows(superuser())
     for change in ({"kind": "pigeon"}, {"address": "x"}, {"name": ""}, {"secret": "syslog has none"}):
         response = olivia.post("/audit/sinks/", SINK | change)
         assert response.status_code == 422, change
         assert 'class="fault"' in response.content.decode()
-    assert everything(superuser()) == before
+    assert read_all_rows(superuser()) == before
 
 
 def test_sinks_are_made_tried_again_and_removed_by_who_manages(world: World, ada: Client) -> None:
@@ -259,7 +259,7 @@ def test_without_the_audit_log_no_page_shows_it(world: World, ada: Client, super
         assert "memory.updated" not in response.content.decode()
 
 
-async def _whole(response: StreamingHttpResponse) -> bytes:
+async def _read_body(response: StreamingHttpResponse) -> bytes:
     return b"".join([part async for part in response])
 
 

@@ -180,7 +180,7 @@ def test_an_end_before_the_beginning_is_refused(world: World, address: str) -> N
     backwards = "?from=2027-02-01&to=2027-01-01"
     reply = client_for(world.ada.key.text).get(f"{address}{backwards}")
     assert reply.status == 400
-    assert [one["field"] for one in reply.json["errors"]] == ["to"]
+    assert [fault["field"] for fault in reply.json["errors"]] == ["to"]
     if address != "audit/":
         page = signed_in(world.ada).get(f"/{address}{backwards}")
         assert page.status_code == 422
@@ -204,7 +204,7 @@ def test_names_cost_the_same_for_many(world: World, olivia: Contract) -> None:
     def cost() -> int:
         with CaptureQueriesContext(connection) as queries:
             words(ada, "/audit/")
-        return len([one for one in queries if "governance_" in one["sql"]])
+        return len([query for query in queries if "governance_" in query["sql"]])
 
     few = cost()
     for number in range(8):
@@ -246,10 +246,10 @@ def test_an_entry_that_names_very_many_shows_the_first_and_says_how_many_more(wo
     ada, address = signed_in(world.ada), f"/audit/{entry_of(world, Verb.MEMORY_LISTED).id}/"
     with CaptureQueriesContext(connection) as queries:
         text = words(ada, address)
-    assert all(str(one) in text for one in ids[:100])
+    assert all(str(id) in text for id in ids[:100])
     assert str(ids[100]) not in text
     assert "and 9900 more" in text
-    assert max(len(one["sql"]) for one in queries if "UNION ALL" in one["sql"]) < 100_000
+    assert max(len(query["sql"]) for query in queries if "UNION ALL" in query["sql"]) < 100_000
     assert "另有 9900 个" in ada.get(address, headers={"Accept-Language": "zh-CN"}).content.decode()
 
 

@@ -27,5 +27,5 @@ def test_series_lie_on_one_another() -> None:
 @pytest.mark.parametrize("values", [[0.0, 0.0], [1e9, 3.0, 7.5], [0.2, 0.1]])
 def test_no_point_lies_outside(values: list[float]) -> None:
     chart = chart_of([("fill-ok", values)])
-    heights = [float(one) for one in re.findall(r"[ML][\d.]+ (-?[\d.]+)", chart.bands[0].line)]
-    assert all(0 <= one <= 100 for one in heights)
+    heights = [float(height) for height in re.findall(r"[ML][\d.]+ (-?[\d.]+)", chart.bands[0].line)]
+    assert all(0 <= height <= 100 for height in heights)

@@ -207,7 +207,7 @@ def test_each_setting_of_each_kind_has_words() -> None:
     for kind in schedulable_kinds():
         settings = kind_of(kind).settings
         assert settings is not None
-        assert list(SettingsForm(kind=kind).fields) == [one.name for one in dataclasses.fields(settings)]
+        assert list(SettingsForm(kind=kind).fields) == [field.name for field in dataclasses.fields(settings)]
         assert {*SettingsForm(kind=kind).fields} <= {*LABELS}
 
 

@@ -12,7 +12,7 @@ from tests.harness.cases import each_case
 Superuser = Callable[[], psycopg.Connection]
 
 
-def audited(superuser: Superuser, verb: str) -> int:
+def count_entries(superuser: Superuser, verb: str) -> int:
     row = superuser().execute("SELECT count(*) FROM governance_auditentry WHERE verb = %s", [verb]).fetchone()
     assert row is not None
     return int(row[0])
@@ -89,11 +89,11 @@ def test_a_session_of_before_is_not_carried_over(world: World) -> None:
 
 def test_signing_out_ends_the_session_and_is_in_the_audit_log(world: World, superuser: Superuser) -> None:
     client = signed_in(world.alice)
-    assert audited(superuser, "member.signed_in") == 1
+    assert count_entries(superuser, "member.signed_in") == 1
     assert client.get("/sign-out/").status_code == 405
     assert client.post("/sign-out/")["Location"] == "/sign-in/"
     assert client.get("/chat/").status_code == 303
-    assert audited(superuser, "member.signed_out") == 1
+    assert count_entries(superuser, "member.signed_out") == 1
 
 
 def test_a_member_who_was_removed_is_signed_out(world: World, superuser: Superuser) -> None:

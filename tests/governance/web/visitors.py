@@ -30,4 +30,4 @@ def statements(client: Client, address: str) -> list[str]:
     with CaptureQueriesContext(connection) as queries:
         assert client.get(address).status_code == 200
     around = ("BEGIN", "COMMIT", "SELECT set_config(", "SELECT governance_enter(")
-    return [sql for one in queries if not (sql := one["sql"].strip()).startswith(around)]
+    return [sql for query in queries if not (sql := query["sql"].strip()).startswith(around)]

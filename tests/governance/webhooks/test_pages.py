@@ -11,7 +11,7 @@ from governance.database import acting
 from governance.models import Webhook, WebhookDelivery
 from governance.webhooks.rules import PREFIX
 from tests.factories import World
-from tests.governance.filling import drain
+from tests.governance.filled_tenants import drain
 from tests.governance.web.visitors import signed_in
 from tests.harness.cases import each_case
 

@@ -22,7 +22,7 @@ from governance.errors import Conflict, Forbidden, Invalid, NotFound
 from governance.models import AuditEntry, OutboxEvent, Webhook, WebhookDelivery
 from governance.pages import First
 from governance.vocabulary import DeliveryStatus, Topic, Verb
-from governance.webhooks.rules import PREFIX, TEST_EVENT, event_names, events_expanded, pause_after, signed_headers
+from governance.webhooks.rules import PREFIX, TEST_EVENT, event_names, expand_events, pause_after, sign_headers
 from governance.webhooks.services import (
     MOST_WEBHOOKS,
     WebhookDraft,
@@ -37,7 +37,7 @@ from governance.webhooks.services import (
     webhooks_list,
 )
 from tests.factories import World
-from tests.governance.filling import drain
+from tests.governance.filled_tenants import drain
 from tests.harness.cases import each_case
 from tests.vault.api.contract import contract, fields_at_fault
 
@@ -51,7 +51,7 @@ def inside() -> Iterator[None]:
         yield
 
 
-def made(world: World, server: HTTPServer, **draft: Any) -> WebhookMade:
+def create_webhook(world: World, server: HTTPServer, **draft: Any) -> WebhookMade:
     values = {"url": server.url_for("/hook"), "events": ["memory.*"], **draft}
     return webhook_create(actor=world.olivia.actor, draft=WebhookDraft(**values))
 
@@ -60,7 +60,7 @@ def bodies(server: HTTPServer) -> list[dict[str, Any]]:
     return [json.loads(request.get_data()) for request, _ in server.log]
 
 
-def verified(request: Request, secret: str) -> bool:
+def is_signed_with(request: Request, secret: str) -> bool:
     """Return whether one of the signatures is made with `secret`, as Standard Webhooks 1.0 defines it."""
     signed = f"{request.headers['webhook-id']}.{request.headers['webhook-timestamp']}.".encode() + request.get_data()
     digest = hmac.digest(base64.b64decode(secret.removeprefix(PREFIX)), signed, hashlib.sha256)
@@ -82,27 +82,27 @@ def test_memory_is_added_and_webhook_receives_signed_ids_without_content(
     world: World, httpserver: HTTPServer, inside: None
 ) -> None:
     httpserver.expect_request("/hook", method="POST").respond_with_data("")
-    hook = made(world, httpserver)
+    hook = create_webhook(world, httpserver)
     reply = world.client("alice").post("memories/", {"content": "The owl nests in the barn."})
     drain()
-    (body,) = [one for one in bodies(httpserver) if one["type"] == "memory.created"]
+    (body,) = [body for body in bodies(httpserver) if body["type"] == "memory.created"]
     memory_id = reply.json["results"][0]["id"]
     assert body["data"] == {"object": "memory", "ids": [memory_id]} | {
         name: value for name, value in body["data"].items() if name == "version"
     }
     (request, _) = httpserver.log[0]
-    assert verified(request, hook.secret)
-    assert not verified(request, PREFIX + base64.b64encode(b"another secret").decode())
+    assert is_signed_with(request, hook.secret)
+    assert not is_signed_with(request, PREFIX + base64.b64encode(b"another secret").decode())
     assert b"owl" not in b"".join(request.get_data() for request, _ in httpserver.log)
     with acting(world.olivia.actor):
         assert AuditEntry.objects.filter(id=body["id"], verb="memory.created").exists()
-    assert {one.status for one in deliveries(world, hook)} == {DeliveryStatus.DELIVERED}
+    assert {delivery.status for delivery in deliveries(world, hook)} == {DeliveryStatus.DELIVERED}
 
 
 def test_transaction_is_rolled_back_and_nothing_is_delivered(
     world: World, httpserver: HTTPServer, inside: None
 ) -> None:
-    hook = made(world, httpserver)
+    hook = create_webhook(world, httpserver)
     actor = world.olivia.actor
     with acting(actor):
         record(actor=actor, verb=Verb.MEMORY_CREATED, object_type="memory", object_ids=[])
@@ -118,7 +118,7 @@ def test_event_of_another_area_read_or_denial_is_not_delivered(
 ) -> None:
     httpserver.expect_request("/hook").respond_with_data("")
     memory_id = world.client("alice").post("memories/", {"content": "It rains."}).json["results"][0]["id"]
-    hook = made(world, httpserver)
+    hook = create_webhook(world, httpserver)
     assert world.client("alice").get(f"memories/{memory_id}/").status == 200
     assert world.client("bob").delete(f"memories/{memory_id}/").status == 403
     world.client("olivia").post("personas/", {"name": "Helper", "kind": "agent"})
@@ -133,7 +133,7 @@ def test_webhook_with_a_namespace_receives_only_what_lies_below_it(
     world: World, httpserver: HTTPServer, inside: None
 ) -> None:
     httpserver.expect_request("/hook").respond_with_data("")
-    made(world, httpserver, events=["memory.created"], filters={"namespace": "/birds"})
+    create_webhook(world, httpserver, events=["memory.created"], filters={"namespace": "/birds"})
     olivia = world.client("olivia")
     inner = olivia.post("memories/", {"content": "An owl.", "namespace": "/birds/night"}).json["results"][0]["id"]
     olivia.post("memories/", {"content": "A pike.", "namespace": "/fish"})
@@ -146,19 +146,19 @@ def test_failed_delivery_pauses_all_of_the_webhook_and_succeeds_later(
     world: World, httpserver: HTTPServer, inside: None, superuser: Superuser
 ) -> None:
     httpserver.expect_oneshot_request("/hook").respond_with_data("", 500)
-    hook = made(world, httpserver, events=["memory.created"])
+    hook = create_webhook(world, httpserver, events=["memory.created"])
     for content in ("The first.", "The second.", "The third."):
         world.client("alice").post("memories/", {"content": content})
     drain()
     assert len(httpserver.log) == 1, "the others wait for the end of the pause"
     waiting = deliveries(world, hook)
-    assert [one.status for one in waiting] == [DeliveryStatus.PENDING] * 3
-    assert sorted(one.attempts for one in waiting) == [0, 0, 1]
-    assert "500" in next(one.last_error for one in waiting if one.attempts)
+    assert [delivery.status for delivery in waiting] == [DeliveryStatus.PENDING] * 3
+    assert sorted(delivery.attempts for delivery in waiting) == [0, 0, 1]
+    assert "500" in next(delivery.last_error for delivery in waiting if delivery.attempts)
     httpserver.expect_request("/hook").respond_with_data("")
     due_now(superuser)
     drain()
-    assert [one.status for one in deliveries(world, hook)] == [DeliveryStatus.DELIVERED] * 3
+    assert [delivery.status for delivery in deliveries(world, hook)] == [DeliveryStatus.DELIVERED] * 3
     assert webhooks_list(actor=world.olivia.actor, pages=First(1))[0].failures == 0
     ids = [body["id"] for body in bodies(httpserver)]
     assert len(ids) == 4
@@ -169,7 +169,7 @@ def test_delivery_fails_after_a_day_and_can_be_replayed(
     world: World, httpserver: HTTPServer, inside: None, superuser: Superuser
 ) -> None:
     httpserver.expect_request("/hook").respond_with_data("", 404)
-    hook = made(world, httpserver, events=["memory.created"])
+    hook = create_webhook(world, httpserver, events=["memory.created"])
     world.client("alice").post("memories/", {"content": "It snows."})
     drain()
     with pytest.raises(Conflict):
@@ -193,27 +193,27 @@ def test_rotated_secret_signs_beside_the_previous_one_for_24_hours(
     world: World, httpserver: HTTPServer, inside: None, superuser: Superuser
 ) -> None:
     httpserver.expect_request("/hook").respond_with_data("")
-    hook = made(world, httpserver)
+    hook = create_webhook(world, httpserver)
     rotated = webhook_rotate(actor=world.olivia.actor, webhook_id=hook.webhook.id)
     assert rotated.secret != hook.secret
     assert webhook_test(actor=world.olivia.actor, webhook_id=hook.webhook.id) == ""
     (both, _) = httpserver.log[0]
-    assert verified(both, hook.secret)
-    assert verified(both, rotated.secret)
+    assert is_signed_with(both, hook.secret)
+    assert is_signed_with(both, rotated.secret)
     superuser().execute("UPDATE governance_webhook SET previous_until = now()")
     assert webhook_test(actor=world.olivia.actor, webhook_id=hook.webhook.id) == ""
-    (one, _) = httpserver.log[1]
-    assert verified(one, rotated.secret)
-    assert not verified(one, hook.secret)
-    assert json.loads(one.get_data())["type"] == TEST_EVENT
+    (request, _) = httpserver.log[1]
+    assert is_signed_with(request, rotated.secret)
+    assert not is_signed_with(request, hook.secret)
+    assert json.loads(request.get_data())["type"] == TEST_EVENT
 
 
 def test_event_without_objects_is_delivered_unless_a_filter_asks_for_some(
     world: World, httpserver: HTTPServer, inside: None
 ) -> None:
     httpserver.expect_request("/hook").respond_with_data("")
-    made(world, httpserver, events=["memory.deleted"])
-    made(world, httpserver, events=["memory.deleted"], filters={"namespace": "/birds"})
+    create_webhook(world, httpserver, events=["memory.deleted"])
+    create_webhook(world, httpserver, events=["memory.deleted"], filters={"namespace": "/birds"})
     actor = world.olivia.actor
     with acting(actor):
         record(actor=actor, verb=Verb.MEMORY_DELETED, object_type="memory", object_ids=[])
@@ -225,7 +225,7 @@ def test_event_without_objects_is_delivered_unless_a_filter_asks_for_some(
 def test_webhook_that_was_removed_or_switched_off_receives_nothing(
     world: World, httpserver: HTTPServer, inside: None, ended: str
 ) -> None:
-    hook, actor = made(world, httpserver), world.olivia.actor
+    hook, actor = create_webhook(world, httpserver), world.olivia.actor
     world.client("alice").post("memories/", {"content": "It hails."})
     if ended == "removed":
         webhook_remove(actor=actor, webhook_id=hook.webhook.id)
@@ -263,7 +263,7 @@ def test_member_who_does_not_manage_operations_is_refused(world: World, who: str
 def test_webhook_of_another_tenant_is_not_there_and_hears_nothing(
     world: World, httpserver: HTTPServer, inside: None
 ) -> None:
-    hook = made(world, httpserver)
+    hook = create_webhook(world, httpserver)
     world.client("charlie").post("memories/", {"content": "Of another tenant."})
     drain()
     assert deliveries(world, hook) == []
@@ -290,12 +290,12 @@ def test_webhook_is_managed_over_rest(world: World, httpserver: HTTPServer, insi
     assert created.json["secret"].startswith(PREFIX)
     address = f"webhooks/{created.json['id']}/"
     assert "secret" not in olivia.get(address).json
-    assert set(created.json["events"]) == set(events_expanded(["memory.*", "job.finished"]))
+    assert set(created.json["events"]) == set(expand_events(["memory.*", "job.finished"]))
     assert olivia.post(f"{address}test/").json == {"delivered": True, "error": None}
     olivia.post("memories/", {"content": "The moon is full."})
     drain()
     sent = olivia.get(f"{address}deliveries/").json["results"]
-    assert [one["status"] for one in sent] == ["delivered"] * len(sent) != []
+    assert [delivery["status"] for delivery in sent] == ["delivered"] * len(sent) != []
     replayed = olivia.post(f"deliveries/{sent[0]['id']}/replay/")
     assert (replayed.status, replayed.json["status"]) == (200, "pending")
     assert olivia.patch(address, {"enabled": False}).json["enabled"] is False
@@ -341,7 +341,7 @@ def test_pauses_double_up_to_an_hour() -> None:
 
 def test_signature_equals_the_published_example() -> None:
     """The example of the Standard Webhooks specification 1.0, section "Signature scheme"."""
-    headers = signed_headers(
+    headers = sign_headers(
         event_id="msg_p5jXN8AQM9LWM0D4loKWxJek",  # type: ignore[arg-type]
         moment=1614265330,
         body=b'{"test": 2432232314}',
@@ -354,7 +354,7 @@ def test_deliveries_older_than_thirty_days_are_deleted(
     world: World, httpserver: HTTPServer, inside: None, superuser: Superuser
 ) -> None:
     httpserver.expect_request("/hook").respond_with_data("")
-    hook = made(world, httpserver, events=["memory.created"])
+    hook = create_webhook(world, httpserver, events=["memory.created"])
     world.client("alice").post("memories/", {"content": "Long ago."})
     drain()
     superuser().execute("UPDATE governance_webhookdelivery SET created_at = %s", [timezone.now() - timedelta(days=31)])

@@ -5,10 +5,10 @@ from collections.abc import Callable
 import psycopg
 import pytest
 
-from governance.jobs.tidying import jobs_tidy
+from governance.jobs.cleanup import jobs_tidy
 from governance.outbox.dispatcher import dispatch_once
 from governance.outbox.routes import MAX_ATTEMPTS, Task
-from governance.outbox.running import task_run
+from governance.outbox.runner import task_run
 from governance.outbox.selectors import outbox_health
 from governance.outbox.services import events_resume
 from governance.tasks import jobs_tidy_task

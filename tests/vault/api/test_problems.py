@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 from django.test import Client
 
-from governance.accounts.attempts import counted_here_forget
+from governance.accounts.attempts import forget_local_attempts
 from tests.factories import API, World
 from tests.vault.api.contract import MISSING, Contract, check_problem, contract, fields_at_fault
 from tests.vault.api.openapi import document
@@ -51,7 +51,7 @@ CALLS: list[tuple[str, str]] = [
 def test_without_a_key_every_call_answers_401_and_says_how(world: World) -> None:
     for key in (None, "", "nonsense", "mos_a_b", world.alice.key.text[:-1] + "!"):
         for method, address in CALLS:
-            counted_here_forget()  # wrong keys of one prefix are slowed down
+            forget_local_attempts()  # wrong keys of one prefix are slowed down
             reply = Contract(key=key).send(method, address, {"speling": 1})
             assert (reply.status, reply.code) == (401, "unauthenticated"), (method, address, key)
             assert reply.headers["WWW-Authenticate"] == "Bearer"

@@ -10,7 +10,7 @@ from governance.database import acting
 from governance.models import AuditEntry
 from governance.vocabulary import Outcome, Verb
 from tests.factories import World
-from tests.governance.tables import everything
+from tests.governance.tables import read_all_rows
 from tests.vault.api.contract import MISSING, Contract, contract, fields_at_fault, without_id
 from tests.vault.outbox import run_jobs
 from vault.models import CubeVersion, Embedding, PiiFinding, Posting
@@ -157,7 +157,7 @@ def test_it_refuses_whoever_may_not_and_leaves_no_trace(
     world: World, alice: Contract, superuser: Superuser, name: str, status: int
 ) -> None:
     memory, review = flagged(alice)
-    client, before = contract(world, name), everything(superuser())
+    client, before = contract(world, name), read_all_rows(superuser())
     calls: list[tuple[str, Any]] = [
         (f"memories/{memory['id']}/redact/", {"version": 1}),
         (f"memories/{memory['id']}/redact/", {"speling": 1}),
@@ -167,7 +167,7 @@ def test_it_refuses_whoever_may_not_and_leaves_no_trace(
     ]
     replies = [client.post(address, body, idempotency_key=f"k{at}") for at, (address, body) in enumerate(calls)]
     assert {reply.status for reply in replies} == {status}
-    after = everything(superuser())
+    after = read_all_rows(superuser())
     assert {table for table in after if after[table] != before[table]} <= {"governance_auditentry"}
     if status == 403:
         with acting(world.olivia.actor):

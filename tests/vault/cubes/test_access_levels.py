@@ -7,7 +7,7 @@ import pytest
 
 from governance.vocabulary import RoleName
 from tests.factories import World, person_add
-from tests.governance.access.grants.test_grants import given
+from tests.governance.access.grants.test_grants import give_grant
 from tests.vault.api.contract import Contract, fields_at_fault
 
 Superuser = Callable[[], psycopg.Connection]
@@ -72,7 +72,7 @@ def test_an_expert_namespace_is_written_by_those_who_are_named(
     assert eve.get(f"memories/{curated['id']}/").status == 200
     assert eve.post("memories/", {"content": "x", "namespace": "/experts"}).status == 403
     olivia = Contract(key=world.olivia.key.text)
-    given(olivia, world, "alice", "namespace", curated["namespace"]["id"], action="write")
+    give_grant(olivia, world, "alice", "namespace", curated["namespace"]["id"], action="write")
     assert alice.post("memories/", {"content": "y", "namespace": "/experts"}).status == 201
 
 
@@ -80,7 +80,7 @@ def test_a_read_only_namespace_is_written_by_nobody(
     world: World, olivia: Contract, alice: Contract, superuser: Superuser
 ) -> None:
     memory = alice.add("Kept.", namespace="/kept")
-    given(olivia, world, "alice", "namespace", memory["namespace"]["id"], action="write")
+    give_grant(olivia, world, "alice", "namespace", memory["namespace"]["id"], action="write")
     superuser().execute("UPDATE vault_namespace SET read_only = true WHERE path = '/kept'")
     for person in (alice, olivia):
         assert person.post("memories/", {"content": "x", "namespace": "/kept"}).status == 403

@@ -15,8 +15,8 @@ from governance.models import AuditEntry, IdempotencyKey, Job
 from governance.policies.rules import PiiRule
 from governance.vocabulary import PiiAction, PiiKind, Verb
 from tests.factories import World
-from tests.governance.privacy.failing import FAILING
-from tests.governance.tables import everything
+from tests.governance.privacy.failing_detectors import FAILING
+from tests.governance.tables import read_all_rows
 from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
@@ -93,7 +93,7 @@ def test_flagged_text_is_stored_with_its_places_and_reviewed(world: World, alice
 
 def test_a_finding_never_holds_the_value(alice: Contract, superuser: Superuser) -> None:
     alice.add(TEXT, metadata={MAIL: PHONE})
-    clear = "\n".join(row for rows in everything(superuser()).values() for row in rows)
+    clear = "\n".join(row for rows in read_all_rows(superuser()).values() for row in rows)
     assert [value for value in VALUES if value in clear] == []
 
 
@@ -156,7 +156,7 @@ def test_what_is_redacted_is_nowhere(
     door(alice)
     for _ in range(2):  # before its jobs, and after
         opened = everything_opened(world)
-        clear = "\n".join(row for rows in everything(superuser()).values() for row in rows)
+        clear = "\n".join(row for rows in read_all_rows(superuser()).values() for row in rows)
         assert [value for value in VALUES if value in opened or value in clear] == []
         run_jobs()
     assert "[phone]" in everything_opened(world)
@@ -196,12 +196,12 @@ REFUSED: list[tuple[str, str, dict[str, Any], str]] = [
 def test_what_is_refused_leaves_no_row_and_tells_no_value(
     method: str, address: str, body: dict[str, Any], field: str, alice: Contract, superuser: Superuser, refusing: None
 ) -> None:
-    before = everything(superuser())
+    before = read_all_rows(superuser())
     reply = alice.send(method, address, body, idempotency_key="refused")
     assert (reply.status, reply.code) == (400, "pii_refused")
     assert {fault["field"] for fault in reply.json["errors"]} == {field}
     assert [value for value in VALUES if value.encode() in reply.body] == []
-    assert everything(superuser()) == before
+    assert read_all_rows(superuser()) == before
 
 
 def test_a_refused_change_and_a_refused_question_leave_what_was(
@@ -209,11 +209,11 @@ def test_a_refused_change_and_a_refused_question_leave_what_was(
 ) -> None:
     memory = alice.add("Nothing.")
     conversation = alice.post("conversations/", {}).json["id"]
-    before = everything(superuser())
+    before = read_all_rows(superuser())
     changed = alice.patch(f"memories/{memory['id']}/", {"content": TEXT}, if_match='"1"')
     asked = alice.post(f"conversations/{conversation}/turns/", {"content": TEXT})
     assert [(one.status, one.code) for one in (changed, asked)] == [(400, "pii_refused")] * 2
-    after = everything(superuser())
+    after = read_all_rows(superuser())
     assert {name for name in after if after[name] != before[name]} <= {"governance_auditentry"}
 
 
@@ -233,7 +233,7 @@ def test_an_answer_quotes_what_a_memory_holds_only_until_that_is_redacted(world:
 def test_what_cannot_be_checked_is_not_stored(alice: Contract, superuser: Superuser, action: str) -> None:
     memory = alice.add("Nothing.")
     conversation = alice.post("conversations/", {}).json["id"]
-    before = everything(superuser())
+    before = read_all_rows(superuser())
     with override_settings(PII_ACTION=action, PII_DETECTOR=FAILING):
         replies = [
             alice.post("memories/", {"content": "harmless"}),
@@ -245,7 +245,7 @@ def test_what_cannot_be_checked_is_not_stored(alice: Contract, superuser: Superu
             alice.patch(f"memories/{memory['id']}/", {"content": "harmless"}, if_match='"1"'),
         ]
     assert {(reply.status, reply.code) for reply in replies} == {(503, "pii_unavailable")}
-    after = everything(superuser())
+    after = read_all_rows(superuser())
     assert {name for name in after if after[name] != before[name]} <= {"governance_auditentry"}
 
 

@@ -15,7 +15,7 @@ from django.db import DatabaseError
 
 from governance.database import acting
 from governance.keys.services import key_store
-from governance.keys.signing import is_signed, signing_key
+from governance.keys.signing_keys import is_signed, signing_key
 from governance.keys.tables import ALL_SCOPES
 from governance.tenants.selectors import tenants_all
 from governance.vocabulary import RoleName

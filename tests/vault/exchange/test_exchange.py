@@ -12,7 +12,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from governance.database import acting
-from governance.keys.signing import key_id_of, signing_key
+from governance.keys.signing_keys import key_id_of, signing_key
 from governance.models import Job
 from governance.vocabulary import Topic
 from tests.benchmarks.conftest import sample

@@ -10,7 +10,7 @@ import psycopg
 
 from governance.database import acting
 from tests.factories import World
-from tests.governance.access.grants.test_grants import given
+from tests.governance.access.grants.test_grants import give_grant
 from tests.harness.evidence import Evidence
 from tests.vault.api.contract import Contract
 from tests.vault.exchange.test_exchange import exported, imported
@@ -35,7 +35,7 @@ def test_export_imported_into_an_empty_tenant_is_the_same_and_without_grants(
     run_jobs()
     superuser().execute("ANALYZE")  # as autovacuum would, which tests run without
     first = alice.get("memories/?page_size=1").json["results"][0]["id"]
-    given(alice, world, "bob", "memory", first)
+    give_grant(alice, world, "bob", "memory", first)
     assert charlie.get("memories/").json["results"] == []
 
     started = time.perf_counter()

@@ -14,7 +14,7 @@ from governance.database import acting
 from governance.errors import DomainError
 from governance.tenants.services import command_line_actor
 from tests.factories import ApiClient, ApiReply, World
-from tests.governance.filling import drain
+from tests.governance.filled_tenants import drain
 from tests.governance.tables import become
 from tests.vault.holds.held import Holding
 from vault.cubes.drafts import CubeChanges, CubeDraft

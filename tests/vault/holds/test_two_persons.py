@@ -10,12 +10,12 @@ from django.core import mail
 from django.test import Client
 
 from governance.database import acting
-from governance.members.stand_in import WayIn, opened_by_another
+from governance.members.stand_in import WayIn, can_belong_to_another
 from governance.models import AuditEntry
 from governance.vocabulary import Outcome, RoleName, Scope
 from tests.factories import Person, World, client_for, person_add
-from tests.governance.accounts.people import browser, give_password, is_in, mailed_link, sign_in, token_of
-from tests.governance.filling import drain
+from tests.governance.accounts.people import browser, find_mailed_link, give_password, is_in, sign_in, token_of
+from tests.governance.filled_tenants import drain
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract
 from vault.models import HoldReleaseApproval
@@ -133,7 +133,7 @@ def test_password_reset_is_mailed_to_the_member_only(case: Case) -> None:
     assert page.status_code == 200
     drain()
     assert [message.to for message in mail.outbox] == [[case.sam.email]]
-    assert token_of(mailed_link()) not in page.content.decode()
+    assert token_of(find_mailed_link()) not in page.content.decode()
 
 
 def key_on_the_page(client: Client, case: Case) -> str:
@@ -200,7 +200,7 @@ def way(key: UUID | None = None, *, by_other: bool = False, by_key: bool = False
 def test_what_another_made_is_shared_and_so_is_what_was_made_with_it(
     ways: list[WayIn], key: bool, session: bool
 ) -> None:
-    assert (opened_by_another(ways, key_id=KEY), opened_by_another(ways, key_id=None)) == (key, session)
+    assert (can_belong_to_another(ways, key_id=KEY), can_belong_to_another(ways, key_id=None)) == (key, session)
 
 
 def test_the_page_says_why(case: Case) -> None:

@@ -13,7 +13,7 @@ from governance.database import acting
 from governance.models import Persona
 from governance.outbox.dispatcher import dispatch_once
 from governance.outbox.routes import Task
-from governance.outbox.running import task_run
+from governance.outbox.runner import task_run
 from tests.factories import World
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs

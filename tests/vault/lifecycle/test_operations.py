@@ -11,7 +11,7 @@ from django.urls import URLPattern
 from governance.api.views import ApiView
 from governance.database import acting
 from tests.factories import ApiReply, World
-from tests.governance.tables import everything
+from tests.governance.tables import read_all_rows
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from vault.api.urls import urlpatterns
@@ -290,7 +290,7 @@ def test_reader_is_refused_or_heard_and_a_stranger_finds_nothing(
 
 
 def rows(connection: psycopg.Connection) -> dict[str, Any]:
-    return dict(everything(connection))
+    return dict(read_all_rows(connection))
 
 
 def changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:

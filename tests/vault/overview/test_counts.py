@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from governance.access.grants.services import GrantDraft, grant_create
-from governance.audit.sealing import entries_seal
+from governance.audit.seals import entries_seal
 from governance.errors import Forbidden
 from governance.vocabulary import Action, Effect, GranteeKind
 from tests.factories import World

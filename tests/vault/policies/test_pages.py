@@ -11,7 +11,7 @@ from django.test import Client
 from governance.database import acting
 from governance.models import Member
 from tests.factories import World
-from tests.governance.tables import everything
+from tests.governance.tables import read_all_rows
 from tests.governance.web.visitors import signed_in
 from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract
@@ -119,13 +119,13 @@ def test_quotas_have_bars_that_warn_when_they_are_nearly_full(world: World, oliv
 def test_it_says_what_saving_would_do_and_saves_nothing(world: World, alice: Contract, superuser: Superuser) -> None:
     memory = alice.add("Team.", namespace="/team")["id"]
     browser = signed_in(world.olivia)
-    before = everything(superuser())
+    before = read_all_rows(superuser())
     for htmx in ({}, {"HX-Request": "true"}):
         page = browser.post("/policies/new/retention/", {**sent("retention"), "simulate": "yes"}, headers=htmx)
         assert page.status_code == 200
         assert f"/memories/{memory}/" in page.content.decode()
         assert ("<html" in page.content.decode()) is not bool(htmx)
-        assert everything(superuser()) == before
+        assert read_all_rows(superuser()) == before
 
 
 @pytest.mark.parametrize("button", ["save", "simulate"])
@@ -156,14 +156,14 @@ def test_who_may_not_change_a_policy_changes_none(
 ) -> None:
     policy_id = made(olivia, "retention", {"ttl_seconds": DAY})
     browser = signed_in(world.person(who))
-    before = everything(superuser())["governance_policyversion"]
+    before = read_all_rows(superuser())["governance_policyversion"]
     assert browser.get(f"/policies/{policy_id}/").status_code == reads
     assert browser.get(f"/policies/{policy_id}/versions/").status_code == reads
     refused = browser.post(f"/policies/{policy_id}/", {**sent("retention"), "version": "1", "save": "yes"})
     assert refused.status_code == (404 if who == "charlie" else 403)
     if who != "charlie":
         assert browser.post("/policies/new/retention/", {**sent("retention"), "save": "yes"}).status_code == 403
-    assert everything(superuser())["governance_policyversion"] == before
+    assert read_all_rows(superuser())["governance_policyversion"] == before
 
 
 def test_nobody_opens_them_without_signing_in(world: World) -> None:

@@ -11,11 +11,11 @@ from django.test.utils import CaptureQueriesContext
 from governance.database import acting
 from governance.models import AuditEntry, OutboxEvent, PolicyVersion
 from governance.policies.rules import Facts
-from governance.policies.selectors import pii_action, pii_rule, publishing_allowed, sharing_allowed
+from governance.policies.selectors import check_publishing, check_sharing, pii_action, pii_rule
 from governance.policies.services import PolicyChanges, policy_change
 from governance.vocabulary import PiiAction, Recipient, RoleName, Topic, Verb
 from tests.factories import World
-from tests.governance.tables import become, everything
+from tests.governance.tables import become, read_all_rows
 from tests.harness.cases import each_case
 from tests.vault.api.contract import MISSING, Contract, contract, fields_at_fault, without_id
 from tests.vault.policies.making import DAY, changed, made
@@ -71,11 +71,11 @@ def test_each_change_is_in_the_audit_log_with_what_was_before(world: World, oliv
 def test_who_does_not_govern_changes_nothing(world: World, superuser: Superuser, who: str, reads: bool) -> None:
     policy_id = made(contract(world, "olivia"), "retention", KEEP)
     client, read = contract(world, who), 200 if reads else 403
-    before = everything(superuser())
+    before = read_all_rows(superuser())
     assert client.get("policies/").status == read
     assert client.post("policies/", DRAFT).status == 403
     assert calls_on(client, policy_id) == [read, read, 403, 403, 403, 403]
-    after = everything(superuser())
+    after = read_all_rows(superuser())
     denials = len(after.pop("governance_auditentry")) - len(before.pop("governance_auditentry"))
     assert denials == (5 if reads else 8)
     assert after == before
@@ -102,9 +102,9 @@ def test_a_change_needs_the_version_that_was_read(olivia: Contract) -> None:
 
 def test_a_name_is_given_once(olivia: Contract, superuser: Superuser) -> None:
     assert olivia.post("policies/", DRAFT).status == 201
-    before = everything(superuser())
+    before = read_all_rows(superuser())
     assert olivia.post("policies/", DRAFT).status == 409
-    assert everything(superuser()) == before
+    assert read_all_rows(superuser()) == before
 
 
 def test_a_post_that_comes_again_makes_one(olivia: Contract) -> None:
@@ -161,8 +161,8 @@ def olivia_changes(world: World) -> None:
 def test_other_packages_read_the_active_policies(world: World, olivia: Contract) -> None:
     actor = world.alice.actor
     assert pii_action(actor=actor, namespace_path="/a", sensitivity="public") is PiiAction.FLAG
-    assert sharing_allowed(actor=actor, facts=Facts(namespace="/a"), recipient=Recipient.MEMBER).allowed
-    assert publishing_allowed(actor=actor, facts=Facts(namespace="/a")).allowed
+    assert check_sharing(actor=actor, facts=Facts(namespace="/a"), recipient=Recipient.MEMBER).allowed
+    assert check_publishing(actor=actor, facts=Facts(namespace="/a")).allowed
     made(
         olivia,
         "pii",
@@ -183,11 +183,11 @@ def test_other_packages_read_the_active_policies(world: World, olivia: Contract)
         (Recipient.MEMBER, RoleName.VIEWER, False),
         (Recipient.ROLE, RoleName.ADMIN, False),
     ):
-        answer = sharing_allowed(actor=actor, facts=secret, recipient=recipient, roles={role})
+        answer = check_sharing(actor=actor, facts=secret, recipient=recipient, roles={role})
         assert (answer.allowed, answer.rule) == (allowed, "policy:share@1")
-    assert not publishing_allowed(actor=actor, facts=secret).allowed
-    assert not publishing_allowed(actor=actor, facts=Facts(namespace="/a")).allowed  # it may hold restricted ones
-    assert sharing_allowed(actor=world.charlie.actor, facts=secret, recipient=Recipient.ROLE).allowed
+    assert not check_publishing(actor=actor, facts=secret).allowed
+    assert not check_publishing(actor=actor, facts=Facts(namespace="/a")).allowed  # it may hold restricted ones
+    assert check_sharing(actor=world.charlie.actor, facts=secret, recipient=Recipient.ROLE).allowed
 
 
 def test_policies_cost_one_query_after_a_change_and_none_from_then_on(world: World, olivia: Contract) -> None:

@@ -13,7 +13,7 @@ from governance.errors import QuotaExceeded
 from governance.models import AuditEntry, Usage
 from governance.vocabulary import Measure, Verb
 from tests.factories import World
-from tests.governance.tables import everything
+from tests.governance.tables import read_all_rows
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract, contract, fields_at_fault
 from tests.vault.outbox import run_jobs
@@ -62,9 +62,9 @@ def test_a_quota_of_memories_is_the_most_that_there_are(olivia: Contract, alice:
 def test_a_refusal_leaves_nothing(olivia: Contract, alice: Contract, superuser: Superuser) -> None:
     alice.add("One.")
     limited(olivia, memories=1)
-    before = everything(superuser())
+    before = read_all_rows(superuser())
     assert refused(alice.post("memories/", {"content": "Two.", "namespace": "/new", "subject": "new"}))
-    after = everything(superuser())
+    after = read_all_rows(superuser())
     assert after == before
 
 
@@ -173,10 +173,10 @@ def test_where_no_quota_is_set_nothing_is_counted(world: World, alice: Contract)
 
 @pytest.mark.parametrize("who", ["alice", "bob", "ada"])
 def test_who_does_not_govern_sets_none_and_leaves_only_the_denial(world: World, who: str, superuser: Superuser) -> None:
-    before = everything(superuser())
+    before = read_all_rows(superuser())
     body = {"holder": {"kind": "tenant"}, "limits": {"memories": 1}}
     assert contract(world, who).send("PUT", "quotas/", body).status == 403
-    after = everything(superuser())
+    after = read_all_rows(superuser())
     assert len(after.pop("governance_auditentry")) == len(before.pop("governance_auditentry")) + 1
     assert after == before
 

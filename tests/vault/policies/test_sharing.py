@@ -6,13 +6,13 @@ from typing import Any
 import psycopg
 import pytest
 
-from governance.access.decisions.rules import policy_named
+from governance.access.decisions.rules import policy_name
 from governance.vocabulary import RoleName, Scope
 from tests.factories import World, key_for, person_add
 from tests.governance.access.grants.test_grants import _but_denials, grant_body
-from tests.governance.accounts.people import audited
-from tests.governance.personas.test_personas import made as persona_made
-from tests.governance.tables import everything
+from tests.governance.accounts.people import find_entries
+from tests.governance.personas.test_personas import create_persona as persona_made
+from tests.governance.tables import read_all_rows
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract
 from tests.vault.policies.making import changed, made, simulated
@@ -32,7 +32,7 @@ def to(kind: str, holder: object, body: dict[str, Any]) -> dict[str, Any]:
 
 def refused(reply: Any, rule: str) -> bool:
     assert reply.status == 403, reply
-    return bool(reply.code == "forbidden" and f"policy {policy_named(rule)} forbids" in reply.json["detail"])
+    return bool(reply.code == "forbidden" and f"policy {policy_name(rule)} forbids" in reply.json["detail"])
 
 
 @pytest.mark.parametrize("who", ["alice", "olivia"])
@@ -41,11 +41,11 @@ def test_a_grant_that_a_policy_forbids_is_refused_with_the_policy_named(
 ) -> None:
     made(olivia, "sharing", {"where": TEAM, "share_with": ["member"], "roles": ["editor"]}, name="Team")
     giver = Contract(key=world.person(who).key.text)
-    before = _but_denials(everything(superuser()))
+    before = _but_denials(read_all_rows(superuser()))
     body = grant_body(world, "bob", "memory", memory["id"])
     for forbidden in (body, to("role", "editor", body), body | {"action": "write"}):
         assert refused(giver.post("grants/", forbidden), "policy:Team@1")
-    assert _but_denials(everything(superuser())) == before
+    assert _but_denials(read_all_rows(superuser())) == before
     rules = superuser().execute("SELECT detail->>'rule' FROM governance_auditentry WHERE verb = 'access.denied'")
     assert {row[0] for row in rules} == {"policy:Team@1"}
     assert giver.post("grants/", grant_body(world, "alice", "memory", memory["id"])).status == 201
@@ -124,10 +124,10 @@ def test_a_preset_gives_nothing_that_a_policy_forbids(
 ) -> None:
     preset = olivia.post("role-templates/", {"name": "helper", "role": "editor", "namespaces": ["/team"]}).json["id"]
     made(olivia, "sharing", {"where": TEAM}, name="Team")
-    before = _but_denials(everything(superuser()))
+    before = _but_denials(read_all_rows(superuser()))
     reply = olivia.post(f"role-templates/{preset}/apply/", {"kind": "member", "id": str(world.bob.member.id)})
     assert refused(reply, "policy:Team@1")
-    assert _but_denials(everything(superuser())) == before
+    assert _but_denials(read_all_rows(superuser())) == before
 
 
 def test_the_page_gives_nothing_that_a_policy_forbids(
@@ -136,7 +136,7 @@ def test_the_page_gives_nothing_that_a_policy_forbids(
     made(olivia, "sharing", {"where": TEAM}, name="Team")
     form = {"holder": f"member:{world.bob.member.id}", "action": "read", "effect": "allow"}
     assert signed_in(world.olivia).post(f"/access/memory/{memory['id']}/", form).status_code == 403
-    assert audited(superuser, "grant.created") == []
+    assert find_entries(superuser, "grant.created") == []
     assert olivia.get("grants/").json["count"] == 0
 
 

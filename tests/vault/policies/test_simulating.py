@@ -8,7 +8,7 @@ import pytest
 
 from governance.database import acting
 from tests.factories import World
-from tests.governance.tables import everything
+from tests.governance.tables import read_all_rows
 from tests.vault.api.contract import Contract, fields_at_fault
 from tests.vault.outbox import run_jobs
 from tests.vault.policies.making import DAY, aged, changed, made, simulated
@@ -131,7 +131,7 @@ def test_it_counts_all_and_names_some(olivia: Contract, alice: Contract) -> None
 
 
 def test_it_changes_nothing(olivia: Contract, memories: dict[str, str], superuser: Superuser) -> None:
-    before = everything(superuser())
+    before = read_all_rows(superuser())
     for kind, document in (
         ("retention", {"ttl_seconds": 60}),
         ("purpose", {"where": {}, "purposes": ["x"]}),
@@ -140,7 +140,7 @@ def test_it_changes_nothing(olivia: Contract, memories: dict[str, str], superuse
         ("quota", {"holder": {"kind": "member"}, "limits": {"memories": 0}}),
     ):
         assert simulated(olivia, kind, document)
-    assert everything(superuser()) == before
+    assert read_all_rows(superuser()) == before
 
 
 def test_it_refuses_what_could_not_be_saved(olivia: Contract, charlie: Contract) -> None:

@@ -9,7 +9,7 @@ from governance.database import acting
 from governance.models import AuditEntry
 from governance.vocabulary import Verb
 from tests.factories import World
-from tests.governance.access.grants.test_grants import given
+from tests.governance.access.grants.test_grants import give_grant
 from tests.vault.api.contract import MISSING, Contract, contract, without_id
 from tests.vault.cubes.test_query_counts import queries
 from vault.models import CubeLink
@@ -93,7 +93,7 @@ def test_whom_one_memory_was_granted_sees_where_it_comes_from(world: World, alic
     memory_id = alice.add("One.")["id"]
     alice.patch(f"memories/{memory_id}/", {"content": "Two."}, if_match='"1"')
     assert bob.get(f"memories/{memory_id}/provenance/").status == 403
-    given(alice, world, "bob", "memory", memory_id)
+    give_grant(alice, world, "bob", "memory", memory_id)
     assert [one["version"] for one in lineage(bob, memory_id)["versions"]] == [2, 1]
     listed = bob.get(f"memories/{memory_id}/versions/").json["results"]
     assert [one["version"] for one in listed] == [2, 1]

@@ -14,7 +14,7 @@ import pytest
 
 from governance.database import acting
 from governance.keys.services import key_store
-from governance.keys.signing import is_signed, signing_key
+from governance.keys.signing_keys import is_signed, signing_key
 from governance.models import AuditEntry
 from governance.vocabulary import Verb
 from tests.factories import World

@@ -13,7 +13,7 @@ from governance.jobs.kinds import JobRun, Step
 from governance.models import Job, OutboxEvent
 from governance.outbox.dispatcher import dispatch_once
 from governance.outbox.routes import Task
-from governance.outbox.running import task_run
+from governance.outbox.runner import task_run
 from governance.vocabulary import Topic
 from memos_web.config import EmbedderChoice
 from vault.cubes.drafts import CubeDraft

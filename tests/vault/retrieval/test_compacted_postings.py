@@ -19,7 +19,7 @@ from governance.models import Persona
 from governance.personas.services import PersonaDraft, persona_create
 from memos_web.config import EmbedderChoice
 from tests.factories import World
-from tests.governance.access.grants.test_grants import given
+from tests.governance.access.grants.test_grants import give_grant
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from vault.cubes.drafts import CubeDraft
@@ -190,7 +190,7 @@ def test_denied_memory_leaves_no_trace_in_compacted_postings(words: World, alice
     with acting(words.alice.actor):
         hidden = list(Cube.objects.order_by("id").values_list("id", flat=True)[: SIZE // 3])
     for one in hidden[:40]:
-        given(alice, words, "bob", "memory", str(one), effect="deny")
+        give_grant(alice, words, "bob", "memory", str(one), effect="deny")
     searches = [SearchQuery(query=question) for question in ASKED[:20]]
     packed = [memories_search(actor=words.bob.actor, search=search) for search in searches]
     with _in_rows(words):
@@ -208,7 +208,7 @@ def test_granted_memories_have_equal_results_by_key_and_by_table(
     kept = alice.add("The heron number 9 stands.")["id"]
     run_jobs()
     for memory_id in opened:
-        given(alice, world, "bob", "memory", memory_id)
+        give_grant(alice, world, "bob", "memory", memory_id)
     search = SearchQuery(query="Which heron stands?", filters=filters)
     found = memories_search(actor=world.bob.actor, search=search)
     assert {str(hit.view.cube.id) for hit in found} == set(opened)

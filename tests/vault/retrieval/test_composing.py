@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.factories import World
-from tests.governance.access.grants.test_grants import given
+from tests.governance.access.grants.test_grants import give_grant
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from tests.vault.policies.making import made
@@ -47,9 +47,9 @@ def test_cached_statement_equals_a_newly_composed_one(
                         assert person.post("memories/search/", {"query": "notes", **place}, **purpose).status == 200
 
     all_search()
-    grant = given(alice, world, "bob", "memory", private, conditions={"purpose": ["treatment"]})
+    grant = give_grant(alice, world, "bob", "memory", private, conditions={"purpose": ["treatment"]})
     all_search()
-    given(olivia, world, "bob", "memory", open_note, effect="deny")
+    give_grant(olivia, world, "bob", "memory", open_note, effect="deny")
     all_search()
     made(olivia, "purpose", {"where": {"namespace": "/clinic"}, "purposes": ["treatment"]}, name="clinic")
     all_search()

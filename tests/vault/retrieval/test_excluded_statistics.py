@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from tests.factories import World
-from tests.governance.access.grants.test_grants import given
+from tests.governance.access.grants.test_grants import give_grant
 from tests.governance.tables import become
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
@@ -49,10 +49,10 @@ def test_statistics_count_visible_memories_after_each_denial(
         return measured[-1].cubes, measured[-1].words
 
     everything = counted()
-    first = given(olivia, world, "bob", "memory", ids[0], effect="deny")
+    first = give_grant(olivia, world, "bob", "memory", ids[0], effect="deny")
     without_first = counted()
     assert without_first == counted()
-    given(olivia, world, "bob", "memory", ids[2], effect="deny")
+    give_grant(olivia, world, "bob", "memory", ids[2], effect="deny")
     assert counted()[0] == 2
     olivia.delete(f"grants/{first['id']}/")
     without_third = counted()
@@ -68,7 +68,7 @@ def test_memory_denied_twice_is_subtracted_once(
     made(olivia, "purpose", {"where": {"sensitivities": ["restricted"]}, "purposes": ["audit"]})
     bob.search("otter")
     assert measured[-1].cubes == 3
-    given(olivia, world, "bob", "memory", ids[0], effect="deny")
+    give_grant(olivia, world, "bob", "memory", ids[0], effect="deny")
     bob.search("otter")
     assert measured[-1].cubes == 3
 
@@ -82,9 +82,9 @@ def test_excluded_memories_are_read_once_until_statistics_change(
         return sum(LOOKS in query["sql"] for query in asked)
 
     assert looks() == 0  # nothing is hidden
-    given(olivia, world, "bob", "memory", ids[0], effect="deny")
+    give_grant(olivia, world, "bob", "memory", ids[0], effect="deny")
     assert [looks(), looks(), looks()] == [1, 0, 0]
-    given(olivia, world, "bob", "memory", ids[1], effect="deny")
+    give_grant(olivia, world, "bob", "memory", ids[1], effect="deny")
     assert [looks(), looks()] == [1, 0]
     alice.add("A weasel.", namespace="/team")
     run_jobs()
@@ -101,7 +101,7 @@ def test_result_for_another_excluded_set_is_not_cached(
 ) -> None:
     """As where a denial is taken back, and given again, between the two statements."""
     for memory_id in ids[:2]:
-        given(olivia, world, "bob", "memory", memory_id, effect="deny")
+        give_grant(olivia, world, "bob", "memory", memory_id, effect="deny")
     with monkeypatch.context() as meanwhile:
         fewer = sql.EXCLUDED_SIZES.replace("WHERE false{denied}", "WHERE false{denied} LIMIT 1")
         assert fewer != sql.EXCLUDED_SIZES
@@ -132,7 +132,7 @@ def test_what_is_deleted_between_the_two_statements_is_of_neither_number(
         return look(*asked)
 
     for memory_id in ids[:2]:
-        given(olivia, world, "bob", "memory", memory_id, effect="deny")
+        give_grant(olivia, world, "bob", "memory", memory_id, effect="deny")
     monkeypatch.setattr(excluded, "_look", delete_first)
     bob.search("otter")
     assert (measured[-1].cubes, to_delete) == (2, [])
@@ -160,7 +160,7 @@ def test_what_becomes_of_a_denied_memory_changes_no_size_that_its_denied_reader_
         assert results_of_bob() == before
 
     for memory_id in ids[2:]:
-        given(olivia, world, "bob", "memory", memory_id, effect="deny")
+        give_grant(olivia, world, "bob", "memory", memory_id, effect="deny")
     before = results_of_bob()
     assert measured[-1].cubes == 2
     address = f"memories/{ids[2]}/"
@@ -194,7 +194,7 @@ def test_visible_granted_memories_are_counted_once(
     private = [alice.add(text)["id"] for text in ("A kestrel.", "A weasel.")]
     run_jobs()
     for memory_id in private:
-        given(alice, world, "bob", "memory", memory_id)
+        give_grant(alice, world, "bob", "memory", memory_id)
     bob.search("otter")
     assert measured[-1].granted == 2
     if way == "deleted":
@@ -204,11 +204,11 @@ def test_visible_granted_memories_are_counted_once(
     elif way == "expired":
         superuser().execute("UPDATE vault_cube SET expires_at = now() WHERE id = %s", [private[0]])
     elif way == "denied":
-        given(olivia, world, "bob", "memory", private[0], effect="deny")
+        give_grant(olivia, world, "bob", "memory", private[0], effect="deny")
     elif way == "granted twice":
-        given(alice, world, "bob", "memory", private[0], action="write")
+        give_grant(alice, world, "bob", "memory", private[0], action="write")
     else:
-        given(olivia, world, "bob", "memory", ids[0])
+        give_grant(olivia, world, "bob", "memory", ids[0])
     bob.search("otter")
     assert measured[-1].granted == (2 if way in {"granted twice", "seen anyway"} else 1)
     assert measured[-1].cubes == len(ids) + measured[-1].granted

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from tests.factories import World
-from tests.governance.access.grants.test_grants import given
+from tests.governance.access.grants.test_grants import give_grant
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 
@@ -24,7 +24,7 @@ def test_who_wrote_only_what_has_expired_is_no_speaker(
     denied = olivia.add("Nobody knows.", namespace="/team")["id"]
     run_jobs()
     if is_excepted:
-        given(olivia, world, "bob", "memory", denied, effect="deny")
+        give_grant(olivia, world, "bob", "memory", denied, effect="deny")
     before = _scored_results(bob, "Zelda otter", mode)
     said = _say(olivia, ["Nothing."], name="Zelda")
     assert _scored_results(bob, "Zelda otter", mode) != before

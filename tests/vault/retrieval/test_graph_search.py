@@ -9,7 +9,7 @@ import pytest
 from governance.actor import system_actor
 from governance.database import acting
 from tests.factories import World
-from tests.governance.access.grants.test_grants import given
+from tests.governance.access.grants.test_grants import give_grant
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from vault.graph import walks
@@ -117,9 +117,9 @@ def test_walk_does_not_reach_invisible_memories_behind_visible_ones(
     if way == "access level":
         superuser().execute("UPDATE vault_cube SET access_level = 'private' WHERE id = %s", [hidden["id"]])
     if way == "denial":
-        given(olivia, world, "bob", "memory", hidden["id"], effect="deny")
+        give_grant(olivia, world, "bob", "memory", hidden["id"], effect="deny")
     if way == "denied namespace":
-        given(olivia, world, "bob", "namespace", hidden["namespace"]["id"], effect="deny")
+        give_grant(olivia, world, "bob", "namespace", hidden["namespace"]["id"], effect="deny")
     link(world, (first, hop))
     before = scores(bob)
     assert before["Green doors."] > 0

@@ -13,7 +13,7 @@ from pytest_django import Settings
 
 from benchmarks.search_latency import OPEN
 from benchmarks.synthetic import conversation, questions, unknown_questions
-from benchmarks.tenants import Caller, drafts_of, filled, owner_of, reader_of
+from benchmarks.tenants import Caller, drafts_of, fill_tenant, owner_of, reader_of
 from governance.actor import Actor
 from governance.database import acting
 from governance.keys.services import token_maker
@@ -76,7 +76,7 @@ def _place(size: int, seed: int, searches: int, shown: float = 0.0) -> Place:
     for number in range(0, size, 1_000):
         drafts = drafts_of(turns[number : number + 1_000], None)
         seen = round(len(drafts) * shown)
-        filled(owner.actor, [replace(draft, namespace=OPEN) for draft in drafts[:seen]] + drafts[seen:])
+        fill_tenant(owner.actor, [replace(draft, namespace=OPEN) for draft in drafts[:seen]] + drafts[seen:])
     half = searches // 2
     pairs = zip(questions(turns, half, seed), unknown_questions(half, seed), strict=True)
     return Place(owner, size, [question for pair in pairs for question in pair])

@@ -15,8 +15,8 @@ import pytest
 from governance.database import acting
 from governance.vocabulary import RoleName, Scope
 from tests.factories import ApiClient, World, client_for, person_add
-from tests.governance.access.grants.test_grants import given
-from tests.governance.personas.test_personas import made as persona_made
+from tests.governance.access.grants.test_grants import give_grant
+from tests.governance.personas.test_personas import create_persona as persona_made
 from tests.vault.outbox import run_jobs
 from tests.vault.policies.making import made as policy_made
 from vault.cubes.visibility import exceptions_of
@@ -61,7 +61,7 @@ class Tenant:
 
     def deny(self, object_type: str, object_id: str) -> None:
         for name in ("bob", "ada"):
-            given(self.client("olivia"), self.people, name, object_type, object_id, effect="deny")
+            give_grant(self.client("olivia"), self.people, name, object_type, object_id, effect="deny")
 
     def delete(self, asked: str = "") -> None:
         for memory_id in self.hidden:
@@ -251,8 +251,8 @@ def _build(tenant: Tenant, way: Way, hidden: Sequence[str]) -> None:
         policy_made(olivia, "purpose", PURPOSE)
     (granted,) = _say(alice, "A kestrel at noon over the weir.", namespace="/users/alice")
     (denied,) = _say(olivia, "A lynx at noon by the otter.", namespace="/team", persona=WORK)
-    given(alice, tenant.people, "ada", "memory", granted)
-    given(olivia, tenant.people, "ada", "memory", denied, effect="deny")
+    give_grant(alice, tenant.people, "ada", "memory", granted)
+    give_grant(olivia, tenant.people, "ada", "memory", denied, effect="deny")
     for number, text in enumerate(SEEN):
         _say(olivia, text, namespace="/team", session_id="seen", persona=WORK, tags=["weir"])
         for words in hidden[number : number + 1]:

@@ -10,7 +10,7 @@ from django.db import connection
 
 from governance.actor import Actor
 from tests.factories import World
-from tests.governance.access.grants.test_grants import given
+from tests.governance.access.grants.test_grants import give_grant
 from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
@@ -341,7 +341,7 @@ def test_invisible_memories_take_no_place(
     added = cubes_add(actor=team.alice.actor, drafts=[replace(one, namespace=place) for one in said])
     run_jobs()
     for one in () if is_private else added:
-        given(alice, team, "bob", "memory", str(one.cube.id), effect="deny")
+        give_grant(alice, team, "bob", "memory", str(one.cube.id), effect="deny")
     assert results(team.bob.actor, question, top_k=3, filters=filters) == before
 
 
@@ -351,7 +351,7 @@ def test_granted_memory_is_searchable_by_speaker_and_time(team: World, alice: Co
     (added,) = cubes_add(actor=team.alice.actor, drafts=[replace(said, namespace=None)])
     run_jobs()
     assert ("Ada", "Only this.") not in results(team.bob.actor, WHO_AND_WHEN, top_k=100, filters=filters)
-    given(alice, team, "bob", "memory", str(added.cube.id))
+    give_grant(alice, team, "bob", "memory", str(added.cube.id))
     for question in (WHO_AND_WHEN, "What did Ada say?", "What happened in May 2025?"):
         assert ("Ada", "Only this.") in results(team.bob.actor, question, top_k=6, filters=filters)
 

@@ -11,7 +11,7 @@ import pytest
 
 from governance.errors import KeyUnavailable
 from governance.keys.services import key_store, subject_scope
-from governance.keys.signing import is_signed, signing_key
+from governance.keys.signing_keys import is_signed, signing_key
 from governance.vocabulary import Topic
 from tests.factories import World
 from tests.governance.web.visitors import signed_in

@@ -5,7 +5,7 @@ from django.test import Client, override_settings
 
 from governance.database import acting
 from tests.factories import World
-from tests.governance.privacy.failing import FAILING
+from tests.governance.privacy.failing_detectors import FAILING
 from tests.governance.web.visitors import signed_in
 from vault.models import Review
 from vault.vocabulary import ReviewStatus

@@ -13,7 +13,7 @@ from governance.actor import Actor
 from governance.errors import FieldError, PiiRefused, PiiUnavailable
 from governance.policies.rules import PiiRule
 from governance.policies.selectors import pii_rule
-from governance.privacy.detecting import detector
+from governance.privacy.detection import detector
 from governance.privacy.pii.detector import DetectorFailed
 from governance.privacy.pii.pii_ranges import Span
 from governance.vocabulary import PiiAction, PiiKind

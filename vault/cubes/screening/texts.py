@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from governance.privacy.pii.detector import Detector
-from governance.privacy.pii.pii_ranges import Span, placeholder, redacted
+from governance.privacy.pii.pii_ranges import Span, placeholder, redact
 from vault.cubes.words import Metadata
 from vault.vocabulary import PiiField
 
@@ -85,7 +85,7 @@ def without(texts: Texts, places: Iterable[Place]) -> Texts:
         by_leaf.setdefault((place.part, place.leaf), []).append(place.span)
 
     def clean(name: PiiField, leaf: int, text: str) -> str:
-        return redacted(text, sorted(by_leaf.get((name, leaf), ()), key=lambda span: span.start))
+        return redact(text, sorted(by_leaf.get((name, leaf), ()), key=lambda span: span.start))
 
     touched = {leaf for name, leaf in by_leaf if name is PiiField.METADATA}
     metadata = texts.metadata

@@ -20,7 +20,7 @@ from governance.keys.services import TokenMaker, token_maker
 from governance.models import Persona
 from governance.personas.selectors import persona_get
 from governance.policies.active import policies_active
-from governance.privacy.detecting import detector
+from governance.privacy.detection import detector
 from governance.privacy.pii.detector import DetectorFailed
 from governance.privacy.services import subject_ensure
 from governance.vocabulary import Permission

@@ -17,7 +17,7 @@ from governance.database import acting
 from governance.errors import DomainError
 from governance.keys.rules import DataKey
 from governance.keys.services import TokenMaker, token_maker
-from governance.privacy.detecting import detector
+from governance.privacy.detection import detector
 from governance.privacy.pii.detector import DetectorFailed
 from vault.cubes.blobs import BlobRef, blobs_at_hand, blobs_cached, blobs_given
 from vault.cubes.rules import TextIndex, Worded, text_index

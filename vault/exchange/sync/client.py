@@ -11,7 +11,7 @@ import requests
 
 from governance.errors import Conflict, NotFound, Unavailable
 from governance.outbound import Refused, refuse_plaintext
-from governance.outgoing import AddressRefused, OutgoingSession
+from governance.requests_adapter import AddressRefused, OutgoingSession
 from vault.exchange.sync.wire import (
     FOREIGN,
     KEY_UNKNOWN,

@@ -11,8 +11,8 @@ from governance.actor import Actor
 from governance.audit.services import record
 from governance.database import acting
 from governance.errors import FieldError, Invalid, NotFound, PiiUnavailable
-from governance.policies.selectors import publishing_allowed
-from governance.privacy.detecting import detector
+from governance.policies.selectors import check_publishing
+from governance.privacy.detection import detector
 from governance.privacy.pii.detector import DetectorFailed
 from governance.vocabulary import Permission, PiiKind, Verb
 from vault.cubes.blobs import with_blobs
@@ -86,7 +86,7 @@ def deleted_ids(actor: Actor, cube_ids: Sequence[UUID]) -> set[UUID]:
 
 
 def _sent(actor: Actor, cube: Cube, item: Item) -> Sent:
-    if not publishing_allowed(actor=actor, facts=facts_of(cube)).allowed:
+    if not check_publishing(actor=actor, facts=facts_of(cube)).allowed:
         return Sent(cube.id, cube.version, stays="policy")
     if any(_has_secret(item, number) for number in range(len(item.versions))):
         return Sent(cube.id, cube.version, stays="secret")

@@ -11,7 +11,7 @@ from django.core.management.base import CommandError
 
 from governance.actor import CallContext
 from governance.management.base import DomainCommand, actor_for
-from governance.tenants.principals import actor_again
+from governance.tenants.principals import reload_actor
 from governance.tenants.selectors import member_by_email
 from governance.vocabulary import Channel, PrincipalKind
 from vault.layers.formats import locomo_read, memoryos_read
@@ -38,7 +38,7 @@ class Command(DomainCommand):
             raise CommandError(f"{options['path']} does not exist")
         system = actor_for(options["tenant"])
         member = member_by_email(actor=system, email=options["member"])
-        actor = actor_again(
+        actor = reload_actor(
             tenant_id=system.tenant_id,
             kind=PrincipalKind.MEMBER,
             principal_id=member.id,

@@ -15,7 +15,7 @@ import pytest
 from django.db import transaction
 
 from governance.access.decisions import conditions, principal_grants, rules
-from governance.access.decisions.principal_grants import granted_on
+from governance.access.decisions.principal_grants import find_grants_on
 from governance.access.decisions.rules import Granted, Target
 from governance.actor import Actor
 from governance.database import tenant_transaction
@@ -29,10 +29,10 @@ from tests.governance.access.decisions.worlds import (
     OF_SPACE,
     SAYS,
     Stored,
+    check_list,
     context_of,
     document_of,
     imagine,
-    listed,
     store,
 )
 from tests.harness.evidence import Evidence
@@ -47,8 +47,8 @@ RULES = [
     ("deny overrides", "grant.effect is Effect.DENY", "False"),
     ("deny closes what needs it", "grant.action in closing(action)", "grant.action is action"),
     ("deny closes no more", "grant.action in closing(action)", "True"),
-    ("a locked namespace is not written", "any(one.locked for one in target.chain)", "False"),
-    ("a lock is on writing alone", "action is Action.WRITE and any(one.locked", "any(one.locked"),
+    ("a locked namespace is not written", "any(level.locked for level in target.chain)", "False"),
+    ("a lock is on writing alone", "action is Action.WRITE and any(level.locked", "any(level.locked"),
     ("scopes are a ceiling", "if actor.scopes is not None and not any(", "if False and not any("),
     ("grants need an allowance", "grant.effect is Effect.ALLOW and", ""),
     ("an allowance opens what it says", "grant.action in opening(action) and reaches", "reaches"),
@@ -58,8 +58,12 @@ RULES = [
     ("all who keep it private count", "if not all(owner ==", "if not any(owner =="),
     ("those who govern see private things", "if target is None or sees_private(actor):", "if target is None:"),
     ("only owners share", "if action in {Action.SHARE, Action.GOVERN} and", "if False and"),
-    ("owning one thing of the chain is enough", "any(_owns(actor, one) for one", "all(_owns(actor, one) for one"),
-    ("curated things are their owner's to write", "return all(not one.curated or", "return True or all("),
+    (
+        "owning one thing of the chain is enough",
+        "any(_owns(actor, level) for level",
+        "all(_owns(actor, level) for level",
+    ),
+    ("curated things are their owner's to write", "return all(not level.curated or", "return True or all("),
     ("a bound key stays in its namespaces", "outside = target.path is not None and", "outside = False and"),
     ("a bound key stays with its persona", "of_others = target.object_type in OF_PERSONAS", "of_others = False"),
     ("a bound key passes nothing on", "if permission not in BOUND:", "if False:"),
@@ -90,7 +94,7 @@ CONDITIONS = [
         "return stated in _texts(values) if stated else None",
         "return stated in _texts(values)",
     ),
-    ("a foreign address is none of ours", "any(address in _network(one)", "any(True"),
+    ("a foreign address is none of ours", "any(address in _network(network)", "any(True"),
     ("nights go over midnight", "at >= start or at < end", "at >= start"),
     ("days end", "start <= at < end if", "start <= at if"),
     ("days begin", "start <= at < end if", "at < end if"),
@@ -111,10 +115,10 @@ QUERIES = [
     ("a bound key lists its namespaces", namespace, "bound_to", "if actor.binding is None", "if True or actor.binding is None"),
     ("a root is no prefix of a name", namespace, "bound_to", 'f"{root}/"', "root"),
     ("denied namespaces are not listed", namespace.NamespaceQuerySet, "visible_to", "Effect.DENY):", "Effect.DENY) and False:"),
-    ("granted namespaces are listed", namespace, "_in_reach_of", "Effect.ALLOW):", "Effect.ALLOW) and False:"),
+    ("granted namespaces are listed", namespace, "_visibility_condition", "Effect.ALLOW):", "Effect.ALLOW) and False:"),
     ("what has ended grants nothing", principal_grants, "_live", "expires_at__gt=", "expires_at__lt="),
     ("nor what others hold", principal_grants, "_live", ", group_id__in=own_grants.groups", ""),
-    ("nor what does not hold here", principal_grants, "_in_effect", "rows.filter(_met(own_grants, effect))", "rows"),
+    ("nor what does not hold here", principal_grants, "_filter_by_effect", "rows.filter(_condition_is_met(own_grants, effect))", "rows"),
     ("nor what is another action", principal_grants, "grants_of", "sorted(actions)", "sorted(Action)"),
     ("deleted memories are not listed", cube.CubeQuerySet, "stored", "deleted_at=None", ""),
     ("expired memories are not listed", cube.CubeQuerySet, "stored", "Q(expires_at__gt=Now())", "Q(expires_at__lt=Now())"),
@@ -134,15 +138,15 @@ def test_every_broken_rule_shows(world: World, evidence: Evidence) -> None:
     questions = [question for stored in worlds(world) for question in _questions(stored)]
     for name, old, new in RULES:
         decide = _module(rules, old, new)["decide"]
-        assert any(_asked(decide, one) is not one.expected for one in questions), name
-    assert all(_asked(rules.decide, one) is one.expected for one in questions)
+        assert any(_ask(decide, question) is not question.expected for question in questions), name
+    assert all(_ask(rules.decide, question) is question.expected for question in questions)
     evidence(row=3, name="mutants-of-rules", figures={"mutants": len(RULES), "killed": len(RULES)})
 
 
 def test_every_broken_condition_shows(evidence: Evidence) -> None:
     random, now = Random(2), datetime(2026, 1, 1, NOON, tzinfo=UTC)
     told = [imagine(random) for _ in range(40)]
-    grants = [grant for one in told for grant in one.grants if grant.conditions]
+    grants = [grant for world in told for grant in world.grants if grant.conditions]
     callers = [Caller(member=0, role="viewer", says=dict(says)) for says in SAYS]
     pairs = [(grant, document_of(grant, now), caller) for grant in grants for caller in callers]
     for name, old, new in CONDITIONS:
@@ -161,7 +165,7 @@ def test_every_broken_query_shows(world: World, evidence: Evidence) -> None:
         assert not _disagrees(stored)
         for mutant in list(alive):
             _, owner, function, old, new = mutant
-            with broken(owner, function, old, new):
+            with replace_function(owner, function, old, new):
                 if _disagrees(stored):
                     alive.remove(mutant)
     assert [name for name, *_ in alive] == []
@@ -187,19 +191,19 @@ def _questions(stored: Stored) -> Iterator[Question]:
     places += [(None, number, namespace_target(row)) for number, row in enumerate(stored.spaces)]
     for caller, actor in stored.callers:
         for memory, space, target in places:
-            granted = tuple(granted_on(actor, target))
+            granted = tuple(find_grants_on(actor, target))
             for action, permission in zip(ACTIONS, OF_SPACE if memory is None else OF_MEMORY, strict=True):
                 yield Question(actor, permission, target, granted, may(stored.told, caller, action, memory, space))
 
 
-def _asked(decide: Any, question: Question) -> bool:
+def _ask(decide: Any, question: Question) -> bool:
     allowed = decide(question.actor, question.permission, question.target, question.granted).allowed
     assert isinstance(allowed, bool)
     return allowed
 
 
 def _disagrees(stored: Stored) -> bool:
-    return any(fault for caller, actor in stored.callers for fault in listed(stored, caller, actor))
+    return any(fault for caller, actor in stored.callers for fault in check_list(stored, caller, actor))
 
 
 def _module(module: ModuleType, old: str, new: str) -> dict[str, Any]:
@@ -212,14 +216,14 @@ def _module(module: ModuleType, old: str, new: str) -> dict[str, Any]:
 
 
 @contextmanager
-def broken(owner: Any, name: str, old: str, new: str) -> Iterator[None]:
+def replace_function(owner: Any, name: str, old: str, new: str) -> Iterator[None]:
     """A function whose text is another for a while, wherever it was imported."""
     intact = getattr(owner, name)
     source = textwrap.dedent(getsource(intact))
     assert old in source, old
     defined: dict[str, Any] = {}
     exec(source.replace(old, new, 1), intact.__globals__, defined)
-    places = [one for one in {owner, principal_grants, cube, namespace} if getattr(one, name, None) is intact]
+    places = [module for module in {owner, principal_grants, cube, namespace} if getattr(module, name, None) is intact]
     for place in places:
         setattr(place, name, defined[name])
     try:

@@ -50,8 +50,8 @@ def test_engine_and_lists_say_what_the_oracle_says(world: World, full_size: bool
     @given(st.randoms(use_true_random=False))
     def in_every_world(random: Random) -> None:
         found = answers(members, random, size)
-        assert [one for one in found if one] == []
-        asked.update(bool(one) for one in found)
+        assert [answer for answer in found if answer] == []
+        asked.update(bool(answer) for answer in found)
         worlds.append(len(found))
 
     in_every_world()

@@ -101,7 +101,7 @@ def test_default_is_deny(permission: Permission) -> None:
 
 def test_scopes_add_up_and_each_permission_has_one() -> None:
     both = actor(RoleName.EDITOR, Scope.MEMORIES_READ, Scope.CHAT, limited=True)
-    assert {one for one in Permission if decide(both, one, None).allowed} == READ | CHAT
+    assert {permission for permission in Permission if decide(both, permission, None).allowed} == READ | CHAT
     assert set().union(*SCOPE_PERMISSIONS.values()) == set(Permission)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from governance.access.decisions.grantables import grantables, permission_ids
-from governance.access.decisions.principal_grants import granted_on, grants_of, principal_grants
+from governance.access.decisions.principal_grants import find_grants_on, grants_of, principal_grants
 from governance.access.decisions.rules import Granted, Target, decide
 from governance.actor import Actor, Binding, CallContext
 from governance.database import clear_transaction_cache
@@ -130,7 +130,7 @@ def store(told: Facts, members: list[Member], random: Random) -> Stored:
         for space in told.spaces
     ]
     Namespace.objects.bulk_create(spaces)
-    memories = [_cube(tenant_id, one, spaces, members, personas, random) for one in told.memories]
+    memories = [_cube(tenant_id, memory, spaces, members, personas, random) for memory in told.memories]
     Cube.objects.bulk_create(memories)
     keys, callers = _callers(tenant_id, members, personas, random)
     stored = Stored(told, tenant_id, members, keys, personas, spaces, memories, callers)
@@ -327,17 +327,19 @@ def disagreements(stored: Stored, random: Random) -> Iterator[str]:
     places += [(None, number, namespace_target(row)) for number, row in enumerate(stored.spaces)]
     for caller, actor in stored.callers:
         given = grants_everywhere(actor)
-        sample = {one[2].object_id for one in random.sample(places, SAMPLED)}
+        sample = {place[2].object_id for place in random.sample(places, SAMPLED)}
         for memory, space, target in places:
-            granted = sorted((grant for one in target.chain for grant in given[one.object_id]), key=lambda one: one.id)
+            granted = sorted(
+                (grant for level in target.chain for grant in given[level.object_id]), key=lambda grant: grant.id
+            )
             if target.object_id in sample:
-                yield "" if granted == granted_on(actor, target) else f"{caller} {target}: not {granted}"
-            yield from _asked(stored, caller, actor, granted, memory, space, target)
-        yield from listed(stored, caller, actor)
+                yield "" if granted == find_grants_on(actor, target) else f"{caller} {target}: not {granted}"
+            yield from _ask(stored, caller, actor, granted, memory, space, target)
+        yield from check_list(stored, caller, actor)
 
 
 def grants_everywhere(actor: Actor) -> dict[UUID, list[Granted]]:
-    """Return the grants of each object by the filters of `granted_on`, with one query for all objects of a kind."""
+    """Return the grants of each object by the filters of `find_grants_on`, with one query for all objects of a kind."""
     found = defaultdict[UUID, list[Granted]](list)
     for kind in grantables():
         actions = {pk: action for action, pk in permission_ids(kind.grants).items()}
@@ -349,7 +351,7 @@ def grants_everywhere(actor: Actor) -> dict[UUID, list[Granted]]:
     return found
 
 
-def _asked(
+def _ask(
     stored: Stored,
     caller: Caller,
     actor: Actor,
@@ -364,7 +366,7 @@ def _asked(
         yield "" if decision.allowed == expected else f"{caller} {action} {target}: {decision}, not {expected}"
 
 
-def listed(stored: Stored, caller: Caller, actor: Actor) -> Iterator[str]:
+def check_list(stored: Stored, caller: Caller, actor: Actor) -> Iterator[str]:
     """A list is asked for first: scopes are no matter of the query. What is left is what reading it would say."""
     unscoped = Caller(**{**vars(caller), "scopes": None})
     seen = set(Cube.objects.visible_to(actor).values_list("id", flat=True))

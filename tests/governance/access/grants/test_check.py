@@ -8,7 +8,7 @@ import pytest
 
 from governance.vocabulary import Scope
 from tests.factories import World, key_for
-from tests.governance.access.grants.test_grants import FACT, given
+from tests.governance.access.grants.test_grants import FACT, give_grant
 from tests.vault.api.contract import MISSING, Contract, contract, fields_at_fault, without_id
 
 Superuser = Callable[[], psycopg.Connection]
@@ -45,10 +45,10 @@ def test_each_decision_names_its_rule(world: World, olivia: Contract, alice: Con
     reading = key_for(world.alice, Scope.MEMORIES_READ)
     assert answer(olivia, "api_key", reading.id, memory_id) == (True, "role:editor")
     assert answer(olivia, "api_key", reading.id, memory_id, "write") == (False, "scopes")
-    grant = given(alice, world, "bob", "memory", memory_id)
+    grant = give_grant(alice, world, "bob", "memory", memory_id)
     reply = olivia.post("grants/check/", question("member", bob, memory_id)).json
     assert (reply["allowed"], reply["rule"], reply["grant"]["id"]) == (True, "grant", grant["id"])
-    denial = given(alice, world, "bob", "memory", memory_id, effect="deny")
+    denial = give_grant(alice, world, "bob", "memory", memory_id, effect="deny")
     reply = olivia.post("grants/check/", question("member", bob, memory_id)).json
     assert (reply["allowed"], reply["rule"], reply["grant"]["id"]) == (False, "deny", denial["id"])
 
@@ -57,7 +57,7 @@ def test_the_context_that_is_asked_about_counts(
     world: World, olivia: Contract, alice: Contract, memory_id: str
 ) -> None:
     conditions = {"purpose": ["treatment"], "channel": ["chat"], "address": ["10.0.0.0/8"], "session": ["s"]}
-    given(alice, world, "bob", "memory", memory_id, conditions=conditions)
+    give_grant(alice, world, "bob", "memory", memory_id, conditions=conditions)
     bob = world.bob.member.id
     fits = {"purpose": "treatment", "channel": "chat", "address": "10.1.2.3", "session": "s"}
     assert answer(olivia, "member", bob, memory_id, **fits)[0]
@@ -73,7 +73,7 @@ def test_the_context_that_is_asked_about_counts(
 
 def test_the_time_that_is_asked_about_counts(world: World, olivia: Contract, alice: Contract, memory_id: str) -> None:
     night = {"daily": {"from": "22:00", "until": "06:00"}, "not_before": "2030-01-01T00:00:00Z"}
-    given(alice, world, "bob", "memory", memory_id, conditions=night, expires_at="2031-01-01T00:00:00Z")
+    give_grant(alice, world, "bob", "memory", memory_id, conditions=night, expires_at="2031-01-01T00:00:00Z")
     bob = world.bob.member.id
     for time, allowed in {
         "2030-06-01T23:00:00Z": True,
@@ -129,7 +129,7 @@ def test_bad_questions_are_answered(world: World, olivia: Contract, memory_id: s
 
 @pytest.mark.parametrize("who", ["olivia", "alice", "bob"])
 def test_the_check_says_what_then_happens(world: World, alice: Contract, memory_id: str, who: str) -> None:
-    given(alice, world, "bob", "memory", memory_id, conditions={"purpose": ["treatment"]})
+    give_grant(alice, world, "bob", "memory", memory_id, conditions={"purpose": ["treatment"]})
     person = contract(world, who)
     for purpose in ("", "treatment", "billing"):
         allowed, _ = answer(person, "api_key", world.person(who).key.id, memory_id, purpose=purpose, channel="api")

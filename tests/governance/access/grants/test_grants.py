@@ -10,7 +10,7 @@ from django.db import connections
 
 from governance.vocabulary import RoleName, Scope
 from tests.factories import ApiClient, World, key_for, person_add
-from tests.governance.tables import everything
+from tests.governance.tables import read_all_rows
 from tests.harness.databases import waiting_for_locks
 from tests.harness.product import wait_until
 from tests.vault.api.contract import MISSING, Contract, contract, fields_at_fault, without_id
@@ -26,7 +26,7 @@ def grant_body(world: World, who: str, object_type: str, object_id: str, action:
     return {"principal": principal, "object": {"type": object_type, "id": object_id}, "action": action, **more}
 
 
-def given(giver: ApiClient, world: World, who: str, object_type: str, object_id: str, **more: Any) -> Body:
+def give_grant(giver: ApiClient, world: World, who: str, object_type: str, object_id: str, **more: Any) -> Body:
     reply = giver.post("grants/", grant_body(world, who, object_type, object_id, **more))
     assert reply.status == 201, reply
     found: Body = reply.json
@@ -36,8 +36,8 @@ def given(giver: ApiClient, world: World, who: str, object_type: str, object_id:
 def sees(reader: Contract, memory_id: str) -> tuple[bool, bool, bool, bool]:
     """By id, in a list, in a search, in its versions."""
     by_id = reader.get(f"memories/{memory_id}/").status == 200
-    listed = memory_id in [one["id"] for one in reader.get("memories/").json["results"]]
-    found = memory_id in [one["id"] for one in reader.search("otter weir")]
+    listed = memory_id in [memory["id"] for memory in reader.get("memories/").json["results"]]
+    found = memory_id in [memory["id"] for memory in reader.search("otter weir")]
     versions = reader.get(f"memories/{memory_id}/versions/")
     return by_id, listed, found, versions.status == 200 and versions.json["count"] == 1
 
@@ -56,7 +56,7 @@ def test_granted_memory_is_visible_everywhere_and_revoked_memory_nowhere(
 ) -> None:
     namespace_id = alice.get(f"memories/{memory_id}/").json["namespace"]["id"]
     assert sees(bob, memory_id) == (False,) * 4
-    grant = given(alice, world, "bob", object_type, memory_id if object_type == "memory" else namespace_id)
+    grant = give_grant(alice, world, "bob", object_type, memory_id if object_type == "memory" else namespace_id)
     assert sees(bob, memory_id) == (True,) * 4
     assert alice.delete(f"grants/{grant['id']}/").status == 204
     assert sees(bob, memory_id) == (False,) * 4
@@ -67,8 +67,8 @@ def test_a_denial_overrides_whatever_allows(world: World, olivia: Contract, alic
     memory_id = alice.add(FACT, namespace="/team")["id"]
     run_jobs()
     assert sees(bob, memory_id) == (True,) * 4
-    given(alice, world, "bob", "memory", memory_id)
-    denial = given(olivia, world, "bob", "memory", memory_id, effect="deny")
+    give_grant(alice, world, "bob", "memory", memory_id)
+    denial = give_grant(olivia, world, "bob", "memory", memory_id, effect="deny")
     assert sees(bob, memory_id) == (False,) * 4
     assert bob.get(f"memories/{memory_id}/").json["code"] == "forbidden"
     assert sees(alice, memory_id) == (True,) * 4
@@ -79,7 +79,7 @@ def test_a_denial_overrides_whatever_allows(world: World, olivia: Contract, alic
 def test_even_an_owner_is_denied_and_can_take_the_denial_back(world: World, olivia: Contract, alice: Contract) -> None:
     memory_id = alice.add(FACT, namespace="/team")["id"]
     run_jobs()
-    denial = given(olivia, world, "olivia", "memory", memory_id, effect="deny")
+    denial = give_grant(olivia, world, "olivia", "memory", memory_id, effect="deny")
     assert sees(olivia, memory_id) == (False,) * 4
     assert olivia.delete(f"grants/{denial['id']}/").status == 204
     assert sees(olivia, memory_id) == (True,) * 4
@@ -90,7 +90,7 @@ def test_a_viewer_writes_where_that_is_granted_and_nowhere_else(
 ) -> None:
     shared = olivia.add("Shared.", namespace="/team")
     assert bob.post("memories/", {"content": "x", "namespace": "/team"}).status == 403
-    given(olivia, world, "bob", "namespace", shared["namespace"]["id"], action="write")
+    give_grant(olivia, world, "bob", "namespace", shared["namespace"]["id"], action="write")
     added = bob.post("memories/", {"content": "Bob was here.", "namespace": "/team"})
     assert added.status == 201
     assert bob.patch(f"memories/{shared['id']}/", {"title": "t"}, if_match='"1"').status == 200
@@ -102,7 +102,7 @@ def test_a_viewer_writes_where_that_is_granted_and_nowhere_else(
 def test_a_reader_by_grant_does_not_write_share_or_govern(
     world: World, alice: Contract, bob: Contract, memory_id: str
 ) -> None:
-    given(alice, world, "bob", "memory", memory_id)
+    give_grant(alice, world, "bob", "memory", memory_id)
     assert bob.patch(f"memories/{memory_id}/", {"title": "t"}, if_match='"1"').status == 403
     assert bob.delete(f"memories/{memory_id}/").status == 403
     assert bob.post("grants/", grant_body(world, "ada", "memory", memory_id)).status == 403
@@ -112,8 +112,8 @@ def test_an_auditor_reads_one_memory_by_grant_and_nothing_else(world: World, ali
     memory_id = alice.add(FACT, namespace="/team")["id"]
     alice.add("Another.", namespace="/team")
     assert ada.get("memories/").status == 403
-    given(alice, world, "ada", "memory", memory_id)
-    assert [one["id"] for one in ada.get("memories/").json["results"]] == [memory_id]
+    give_grant(alice, world, "ada", "memory", memory_id)
+    assert [memory["id"] for memory in ada.get("memories/").json["results"]] == [memory_id]
     assert ada.get(f"memories/{memory_id}/").status == 200
     assert ada.post("memories/", {"content": "x"}).status == 403
 
@@ -124,13 +124,13 @@ def test_who_may_not_share_gives_nothing_and_leaves_no_trace(
 ) -> None:
     namespace_id = alice.get(f"memories/{memory_id}/").json["namespace"]["id"]
     caller, connection = contract(world, who), superuser()
-    before = _but_denials(everything(connection))
+    before = _but_denials(read_all_rows(connection))
     for object_type, object_id in (("memory", memory_id), ("namespace", namespace_id)):
         for effect in ("allow", "deny"):
             body = grant_body(world, who, object_type, object_id, effect=effect)
             assert caller.post("grants/", body).status == status
             assert caller.post("grants/", body, idempotency_key="k").status == status
-    assert _but_denials(everything(connection)) == before
+    assert _but_denials(read_all_rows(connection)) == before
 
 
 @pytest.mark.parametrize(("who", "status"), [("bob", 403), ("ada", 403), ("charlie", 404)])
@@ -138,14 +138,14 @@ def test_who_may_not_govern_revokes_nothing(
     world: World, alice: Contract, memory_id: str, superuser: Superuser, who: str, status: int
 ) -> None:
     """Not even the one whom a denial is about."""
-    allowed = given(alice, world, "olivia", "memory", memory_id)
-    denied = given(alice, world, "bob", "memory", memory_id, effect="deny")
+    allowed = give_grant(alice, world, "olivia", "memory", memory_id)
+    denied = give_grant(alice, world, "bob", "memory", memory_id, effect="deny")
     caller, connection = contract(world, who), superuser()
-    before = _but_denials(everything(connection))
+    before = _but_denials(read_all_rows(connection))
     for grant in (allowed, denied):
         assert caller.delete(f"grants/{grant['id']}/").status == status
         assert caller.delete(f"grants/{grant['id']}/?dry_run=true").status == status
-    assert _but_denials(everything(connection)) == before
+    assert _but_denials(read_all_rows(connection)) == before
     assert alice.delete(f"grants/{allowed['id']}/?dry_run=true").json["count"] == 1
     assert alice.get(f"grants/{allowed['id']}/").status == 200
 
@@ -166,7 +166,7 @@ def test_a_foreign_principal_is_like_one_that_never_was(world: World, alice: Con
 
 
 def test_nobody_gives_more_than_they_have(world: World, alice: Contract, bob: Contract, memory_id: str) -> None:
-    given(alice, world, "bob", "memory", memory_id, action="share")
+    give_grant(alice, world, "bob", "memory", memory_id, action="share")
     assert bob.post("grants/", grant_body(world, "ada", "memory", memory_id, "write")).status == 403
     assert bob.post("grants/", grant_body(world, "ada", "memory", memory_id, "share")).status == 403
     assert bob.post("grants/", grant_body(world, "ada", "memory", memory_id, effect="deny")).status == 403
@@ -219,7 +219,7 @@ def test_it_holds_for_roles_and_keys_too(world: World, alice: Contract, bob: Con
 
 
 def test_the_same_grant_again_gets_its_end_anew(world: World, alice: Contract, memory_id: str) -> None:
-    first = given(alice, world, "bob", "memory", memory_id)
+    first = give_grant(alice, world, "bob", "memory", memory_id)
     again = alice.post("grants/", grant_body(world, "bob", "memory", memory_id, expires_at="2099-01-01T00:00:00Z"))
     assert (again.status, again.json["id"]) == (200, first["id"])
     assert again.json["expires_at"] == "2099-01-01T00:00:00Z"
@@ -230,24 +230,24 @@ def test_who_may_only_share_neither_ends_nor_revives_anothers_grant(
     world: World, alice: Contract, bob: Contract, memory_id: str, superuser: Superuser, ends: str | None
 ) -> None:
     """A grant that lives is not ended, and one that has ended does not come alive."""
-    given(alice, world, "bob", "memory", memory_id, action="share")
-    grant = given(alice, world, "ada", "memory", memory_id, expires_at="2098-01-01T00:00:00Z")
+    give_grant(alice, world, "bob", "memory", memory_id, action="share")
+    grant = give_grant(alice, world, "ada", "memory", memory_id, expires_at="2098-01-01T00:00:00Z")
     connection = superuser()
     for end in ("2098-01-01", "2001-01-01"):
         connection.execute("UPDATE vault_cubegrant SET expires_at = %s WHERE id = %s", [end, grant["id"]])
-        before = _but_denials(everything(connection))
+        before = _but_denials(read_all_rows(connection))
         body = grant_body(world, "ada", "memory", memory_id, expires_at=ends)
         assert bob.post("grants/", body).status == 403
         assert bob.delete(f"grants/{grant['id']}/").status == 403
-        assert _but_denials(everything(connection)) == before
+        assert _but_denials(read_all_rows(connection)) == before
     assert alice.post("grants/", body).json["expires_at"] == ends
 
 
 def test_who_shares_changes_the_end_of_what_they_gave(
     world: World, alice: Contract, bob: Contract, memory_id: str
 ) -> None:
-    given(alice, world, "bob", "memory", memory_id, action="share")
-    given(bob, world, "ada", "memory", memory_id)
+    give_grant(alice, world, "bob", "memory", memory_id, action="share")
+    give_grant(bob, world, "ada", "memory", memory_id)
     body = grant_body(world, "ada", "memory", memory_id, expires_at="2099-01-01T00:00:00Z")
     again = bob.post("grants/", body)
     assert (again.status, again.json["expires_at"]) == (200, body["expires_at"])
@@ -283,7 +283,7 @@ def test_bad_grants_are_answered(world: World, alice: Contract, memory_id: str) 
 
 
 def test_grants_are_in_the_audit_log(world: World, alice: Contract, memory_id: str, superuser: Superuser) -> None:
-    grant = given(alice, world, "bob", "memory", memory_id, conditions={"purpose": ["treatment"]})
+    grant = give_grant(alice, world, "bob", "memory", memory_id, conditions={"purpose": ["treatment"]})
     alice.delete(f"grants/{grant['id']}/")
     statement = (
         "SELECT verb, object_ids[1]::text, detail->>'holder', detail->>'action', detail->>'effect' "

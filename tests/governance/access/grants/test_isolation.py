@@ -10,8 +10,8 @@ from governance.api.access_urls import urlpatterns as api
 from governance.web.urls import urlpatterns as web
 from tests.factories import API, ApiReply, World
 from tests.governance.access.grants.test_grants import _but_denials
-from tests.governance.filling import Filled, fill
-from tests.governance.tables import everything
+from tests.governance.filled_tenants import Filled, fill
+from tests.governance.tables import read_all_rows
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import MISSING, Contract
 
@@ -41,7 +41,7 @@ def address(route: str, identifier: str) -> str:
 
 def unread(database: psycopg.Connection) -> dict[str, list[str]]:
     """All rows but those that tell what was read: one's own lists are."""
-    return {table: rows for table, rows in _but_denials(everything(database)).items() if "audit" not in table}
+    return {table: rows for table, rows in _but_denials(read_all_rows(database)).items() if "audit" not in table}
 
 
 def comparable_reply(reply: ApiReply, identifier: str) -> tuple[int, str]:
@@ -52,7 +52,7 @@ def comparable_reply(reply: ApiReply, identifier: str) -> tuple[int, str]:
 def test_by_no_address_of_the_api(world: World, filled: Filled, charlie: Contract, superuser: Superuser) -> None:
     database = superuser()
     before = unread(database)
-    for route in sorted(str(one.pattern) for one in api):
+    for route in sorted(str(pattern.pattern) for pattern in api):
         for method in METHODS:
             for identifier in ids_of(database):
                 body = {"object": {"type": "memory", "id": identifier}, "kind": "member", "id": identifier}

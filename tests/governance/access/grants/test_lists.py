@@ -1,9 +1,9 @@
 """GET grants/: whose grants one sees, page by page, at a price that does not grow."""
 
 from tests.factories import World
-from tests.governance.access.grants.test_grants import FACT, given, grant_body
-from tests.governance.personas.test_personas import made
-from tests.governance.tenants.test_bound_keys import bound
+from tests.governance.access.grants.test_grants import FACT, give_grant, grant_body
+from tests.governance.personas.test_personas import create_persona
+from tests.governance.tenants.test_bound_keys import create_bound_client
 from tests.vault.api.contract import Contract, fields_at_fault
 from tests.vault.cubes.test_query_counts import queries
 
@@ -13,15 +13,15 @@ SITE = "http://testserver"
 def ids(client: Contract, asked: str = "") -> list[str]:
     reply = client.get(f"grants/{asked}")
     assert reply.status == 200, reply
-    return [one["id"] for one in reply.json["results"]]
+    return [row["id"] for row in reply.json["results"]]
 
 
 def test_who_manages_sees_all_and_others_their_own(
     world: World, olivia: Contract, alice: Contract, bob: Contract, ada: Contract, charlie: Contract
 ) -> None:
     memory = alice.add(FACT)
-    first = given(alice, world, "bob", "memory", memory["id"])["id"]
-    second = given(olivia, world, "ada", "namespace", memory["namespace"]["id"])["id"]
+    first = give_grant(alice, world, "bob", "memory", memory["id"])["id"]
+    second = give_grant(olivia, world, "ada", "namespace", memory["namespace"]["id"])["id"]
     assert ids(olivia) == [second, first]
     assert ids(bob) == [first]
     assert ids(ada) == [second]
@@ -36,8 +36,8 @@ def test_who_manages_sees_all_and_others_their_own(
 
 def test_filters_filter_count_and_results(world: World, olivia: Contract, alice: Contract) -> None:
     memory = alice.add(FACT)
-    given(alice, world, "bob", "memory", memory["id"])
-    given(alice, world, "ada", "namespace", memory["namespace"]["id"])
+    give_grant(alice, world, "bob", "memory", memory["id"])
+    give_grant(alice, world, "ada", "namespace", memory["namespace"]["id"])
     for asked, count in {
         "object_type=memory": 1,
         "object_type=persona": 0,
@@ -62,18 +62,18 @@ def test_filters_filter_count_and_results(world: World, olivia: Contract, alice:
 
 
 def test_pages_of_several_tables_miss_nothing_and_lead_back(world: World, olivia: Contract, alice: Contract) -> None:
-    made = []
+    given_ids = []
     for number in range(7):
         memory = alice.add(f"Number {number}.", namespace=f"/place/{number}")
         kind, object_id = ("memory", memory["id"]) if number % 2 else ("namespace", memory["namespace"]["id"])
-        made.append(given(olivia, world, "bob", kind, object_id)["id"])
+        given_ids.append(give_grant(olivia, world, "bob", kind, object_id)["id"])
     page = olivia.get("grants/?page_size=3").json
-    seen, pages = [one["id"] for one in page["results"]], [page]
+    seen, pages = [grant["id"] for grant in page["results"]], [page]
     assert (page["count"], page["previous"]) == (7, None)
     while pages[-1]["next"]:
         pages.append(olivia.get(pages[-1]["next"].removeprefix(SITE)).json)
-        seen += [one["id"] for one in pages[-1]["results"]]
-    assert seen == made[::-1]
+        seen += [grant["id"] for grant in pages[-1]["results"]]
+    assert seen == given_ids[::-1]
     back = olivia.get(pages[-1]["previous"].removeprefix(SITE)).json
     assert back["results"] == pages[-2]["results"]
     first = olivia.get(back["previous"].removeprefix(SITE)).json
@@ -83,32 +83,32 @@ def test_pages_of_several_tables_miss_nothing_and_lead_back(world: World, olivia
 def test_a_list_costs_the_same_for_one_and_for_many(world: World, olivia: Contract, alice: Contract) -> None:
     for number in range(20):
         memory = alice.add(f"Number {number}.")
-        given(alice, world, "bob", "memory", memory["id"])
+        give_grant(alice, world, "bob", "memory", memory["id"])
     assert olivia.post("grants/", grant_body(world, "ada", "memory", memory["id"])).status == 201
-    one = queries(lambda: olivia.get("grants/?page_size=1"))
-    assert queries(lambda: olivia.get("grants/?page_size=20")) == one
-    assert one <= 18
+    count = queries(lambda: olivia.get("grants/?page_size=1"))
+    assert queries(lambda: olivia.get("grants/?page_size=20")) == count
+    assert count <= 18
 
 
 def test_a_bound_key_hears_of_no_grant_outside_of_its_bonds(
     world: World, olivia: Contract, alice: Contract, bob: Contract
 ) -> None:
     inside, outside = alice.add(FACT, namespace="/team"), alice.add(FACT, namespace="/other")
-    work, home = (made(alice, name, kind="agent") for name in ("Helper", "Other"))
+    work, home = (create_persona(alice, name, kind="agent") for name in ("Helper", "Other"))
     within = {
-        given(alice, world, "bob", "memory", inside["id"])["id"],
-        given(olivia, world, "bob", "namespace", inside["namespace"]["id"])["id"],
+        give_grant(alice, world, "bob", "memory", inside["id"])["id"],
+        give_grant(olivia, world, "bob", "namespace", inside["namespace"]["id"])["id"],
     }
     beyond = {
-        given(alice, world, "bob", "memory", outside["id"])["id"],
-        given(olivia, world, "bob", "namespace", outside["namespace"]["id"])["id"],
+        give_grant(alice, world, "bob", "memory", outside["id"])["id"],
+        give_grant(olivia, world, "bob", "namespace", outside["namespace"]["id"])["id"],
     }
-    of_persona, of_other = (given(alice, world, "bob", "persona", one)["id"] for one in (work, home))
+    of_persona, of_other = (give_grant(alice, world, "bob", "persona", persona)["id"] for persona in (work, home))
     assert set(ids(bob)) == within | beyond | {of_persona, of_other}
-    key = bound(world, world.bob, namespaces=("/team",))
+    key = create_bound_client(world, world.bob, namespaces=("/team",))
     assert set(ids(key)) == within | {of_persona, of_other}
-    assert {key.get(f"grants/{one}/").status for one in within} == {200}
-    assert {key.get(f"grants/{one}/").status for one in beyond} == {403}
-    speaking = bound(world, world.bob, namespaces=("/team",), persona=work)
-    assert [one for one in ids(speaking) if one not in within] == [of_persona]
-    assert not {one["id"] for one in speaking.get("grants/?object_type=memory").json["results"]}  # of no persona
+    assert {key.get(f"grants/{grant}/").status for grant in within} == {200}
+    assert {key.get(f"grants/{grant}/").status for grant in beyond} == {403}
+    speaking = create_bound_client(world, world.bob, namespaces=("/team",), persona=work)
+    assert [grant for grant in ids(speaking) if grant not in within] == [of_persona]
+    assert not {grant["id"] for grant in speaking.get("grants/?object_type=memory").json["results"]}  # of no persona

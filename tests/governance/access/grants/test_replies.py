@@ -6,7 +6,7 @@ import pytest
 
 from governance.vocabulary import RoleName
 from tests.factories import ApiReply, Person, World, person_add
-from tests.governance.access.grants.test_grants import FACT, given
+from tests.governance.access.grants.test_grants import FACT, give_grant
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from tests.vault.policies.making import made
@@ -25,11 +25,11 @@ def eve(editor: Person) -> Contract:
     return Contract(key=editor.key.text)
 
 
-def added(client: Contract, body: Body, **headers: str) -> ApiReply:
+def add_memory(client: Contract, body: Body, **headers: str) -> ApiReply:
     return client.post("memories/", body, idempotency_key="one", **headers)
 
 
-def refused(reply: ApiReply) -> bool:
+def is_refused(reply: ApiReply) -> bool:
     return (reply.status, reply.code, FACT in reply.body.decode()) == (403, "forbidden", False)
 
 
@@ -40,15 +40,15 @@ def test_stored_reply_is_withheld_after_the_grant_is_revoked(
     memory = alice.add(FACT)
     run_jobs()
     object_id = memory["id"] if object_type == "memory" else memory["namespace"]["id"]
-    grant = given(alice, world, "bob", object_type, object_id)
+    grant = give_grant(alice, world, "bob", object_type, object_id)
     talk = f"conversations/{bob.post('conversations/', {}).json['id']}/turns/"
     question = {"content": "Where does the otter sleep?"}
     first, again = (bob.post(talk, question, idempotency_key="one") for _ in range(2))
-    assert [one["memory_id"] for one in first.json["citations"]] == [memory["id"]]
+    assert [citation["memory_id"] for citation in first.json["citations"]] == [memory["id"]]
     assert (again.status, again.json) == (201, first.json)
     assert alice.delete(f"grants/{grant['id']}/").status == 204
     later = bob.post(talk, question, idempotency_key="one")
-    assert refused(later)
+    assert is_refused(later)
     assert alice.get(f"memories/{memory['id']}/").status == 200
 
 
@@ -63,10 +63,10 @@ def test_writer_without_the_grant_gets_no_stored_reply_and_writes_no_more(
     }
     grant = alice.post("grants/", body).json["id"]
     writing = {"content": FACT, "namespace": memory["namespace"]["path"]}
-    first = added(eve, writing)
-    assert (first.status, added(eve, writing).json) == (201, first.json)
+    first = add_memory(eve, writing)
+    assert (first.status, add_memory(eve, writing).json) == (201, first.json)
     alice.delete(f"grants/{grant}/")
-    assert refused(added(eve, writing))
+    assert is_refused(add_memory(eve, writing))
     assert alice.listed() == [FACT, "Something else."]
 
 
@@ -74,19 +74,19 @@ def test_stored_reply_is_withheld_after_a_move_into_a_private_namespace(alice: C
     memory = alice.add(FACT, namespace="/team")
     mine = alice.add("Mine.")["namespace"]["path"]
     writing = {"content": FACT, "namespace": "/team"}
-    first = added(eve, writing)
+    first = add_memory(eve, writing)
     assert first.json["results"][0]["id"] == memory["id"]
-    assert added(eve, writing).json == first.json
+    assert add_memory(eve, writing).json == first.json
     assert alice.patch(f"memories/{memory['id']}/", {"namespace": mine}, if_match='"1"').status == 200
-    assert refused(added(eve, writing))
+    assert is_refused(add_memory(eve, writing))
 
 
 def test_stored_reply_is_returned_only_for_the_purpose_of_a_new_policy(olivia: Contract, eve: Contract) -> None:
     writing = {"content": FACT, "namespace": "/team"}
-    first = added(eve, writing)
+    first = add_memory(eve, writing)
     made(olivia, "purpose", {"where": {"namespace": "/team"}, "purposes": ["treatment"]})
-    assert refused(added(eve, writing))
-    assert added(eve, writing, x_memory_purpose="treatment").json == first.json
+    assert is_refused(add_memory(eve, writing))
+    assert add_memory(eve, writing, x_memory_purpose="treatment").json == first.json
 
 
 def test_stored_turn_is_returned_to_whom_its_persona_reads_for(world: World, alice: Contract, bob: Contract) -> None:
@@ -103,7 +103,7 @@ def test_stored_turn_is_returned_to_whom_its_persona_reads_for(world: World, ali
     assert grant.status == 201, grant
     talk = f"conversations/{bob.post('conversations/', {'persona': ward}).json['id']}/turns/"
     first, again = (bob.post(talk, {"content": "Where does the otter sleep?"}, idempotency_key="one") for _ in "12")
-    assert [one["memory_id"] for one in first.json["citations"]] == [memory["id"]]
+    assert [citation["memory_id"] for citation in first.json["citations"]] == [memory["id"]]
     assert (again.status, again.json) == (201, first.json)
     alice.delete(f"grants/{grant.json['id']}/")
-    assert refused(bob.post(talk, {"content": "Where does the otter sleep?"}, idempotency_key="one"))
+    assert is_refused(bob.post(talk, {"content": "Where does the otter sleep?"}, idempotency_key="one"))

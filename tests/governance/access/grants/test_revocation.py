@@ -14,7 +14,7 @@ from werkzeug import Request, Response
 
 from memos_web.config import LlmChoice
 from tests.factories import World
-from tests.governance.access.grants.test_grants import FACT, given, sees
+from tests.governance.access.grants.test_grants import FACT, give_grant, sees
 from tests.governance.web.visitors import signed_in
 from tests.harness.evidence import Evidence
 from tests.vault.api.contract import Contract
@@ -45,7 +45,7 @@ def test_a_grant_opens_nothing_from_its_end_on(
     """By the database's clock, with nothing that runs: at the very moment, and after."""
     namespace_id = alice.get(f"memories/{memory_id}/").json["namespace"]["id"]
     object_id = memory_id if object_type == "memory" else namespace_id
-    given(alice, world, "bob", object_type, object_id, expires_at="2099-01-01T00:00:00Z")
+    give_grant(alice, world, "bob", object_type, object_id, expires_at="2099-01-01T00:00:00Z")
     assert sees(bob, memory_id) == (True,) * 4
     table = "vault_cubegrant" if object_type == "memory" else "vault_namespacegrant"
     superuser().execute(f"UPDATE {table} SET expires_at = now() + make_interval(secs => %s)".encode(), [seconds])
@@ -58,7 +58,7 @@ def test_a_denial_ends_by_the_same_clock(
 ) -> None:
     memory_id = alice.add(FACT, namespace="/team")["id"]
     run_jobs()
-    given(olivia, world, "bob", "memory", memory_id, effect="deny", expires_at="2099-01-01T00:00:00Z")
+    give_grant(olivia, world, "bob", "memory", memory_id, effect="deny", expires_at="2099-01-01T00:00:00Z")
     assert sees(bob, memory_id) == (False,) * 4
     superuser().execute("UPDATE vault_cubegrant SET expires_at = now()")
     assert sees(bob, memory_id) == (True,) * 4
@@ -68,7 +68,7 @@ def test_a_queued_job_has_the_rights_of_when_it_runs(
     world: World, olivia: Contract, bob: Contract, superuser: Superuser
 ) -> None:
     namespace_id = olivia.add("Shared.", namespace="/team")["namespace"]["id"]
-    grant = given(olivia, world, "bob", "namespace", namespace_id, action="write")
+    grant = give_grant(olivia, world, "bob", "namespace", namespace_id, action="write")
     body = {"content": "Written too late.", "namespace": "/team"}
     promised = bob.post("memories/?async=true", body)
     assert promised.status == 202
@@ -83,14 +83,14 @@ def test_a_queued_job_has_the_rights_of_when_it_runs(
 
 def test_a_reply_that_is_repeated_after_a_revocation_is_not(world: World, olivia: Contract, bob: Contract) -> None:
     namespace_id = olivia.add("Shared.", namespace="/team")["namespace"]["id"]
-    grant = given(olivia, world, "bob", "namespace", namespace_id, action="write")
+    grant = give_grant(olivia, world, "bob", "namespace", namespace_id, action="write")
     body = {"content": "Once.", "namespace": "/team"}
     assert bob.post("memories/", body, idempotency_key="k").status == 201
     olivia.delete(f"grants/{grant['id']}/")
     assert bob.post("memories/", body, idempotency_key="k").status == 403
 
 
-def revoked_and_read(world: World, giver: Contract, reader: Contract, rounds: int) -> tuple[int, int]:
+def revoke_and_read(world: World, giver: Contract, reader: Contract, rounds: int) -> tuple[int, int]:
     """Give, take away, write, read: how many requests after the revocation, and how many of them showed something."""
     memory = giver.add(FACT)
     run_jobs()
@@ -98,7 +98,7 @@ def revoked_and_read(world: World, giver: Contract, reader: Contract, rounds: in
     for number in range(rounds):
         object_type = ("memory", "namespace")[number % 2]
         object_id = memory["id"] if object_type == "memory" else memory["namespace"]["id"]
-        grant = given(giver, world, "bob", object_type, object_id, action=("read", "write")[number // 2 % 2])
+        grant = give_grant(giver, world, "bob", object_type, object_id, action=("read", "write")[number // 2 % 2])
         assert reader.get(address).status == 200
         assert giver.delete(f"grants/{grant['id']}/").status == 204
         version = giver.patch(address, {"content": f"{FACT} Otter {number}."}, if_match="*")
@@ -123,7 +123,7 @@ def test_the_next_request_after_a_revocation_reads_nothing(
     world: World, alice: Contract, bob: Contract, full_size: bool, evidence: Evidence
 ) -> None:
     rounds = 100 if full_size else 4
-    asked, shown = revoked_and_read(world, alice, bob, rounds)
+    asked, shown = revoke_and_read(world, alice, bob, rounds)
     assert shown == 0
     figures = {"revocations": rounds, "requests after them": asked, "that showed something": shown}
     evidence(row=11, name="next-request", figures=figures)
@@ -137,7 +137,7 @@ def test_revocation_without_effect_is_detected(
         "CREATE FUNCTION stay() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$; "
         "CREATE TRIGGER stay BEFORE DELETE ON vault_cubegrant FOR EACH ROW EXECUTE FUNCTION stay()"
     )
-    asked, shown = revoked_and_read(world, alice, bob, 1)
+    asked, shown = revoke_and_read(world, alice, bob, 1)
     assert 0 < shown <= asked
 
 
@@ -191,10 +191,10 @@ def test_a_stream_is_cut_within_a_second_of_the_revocation(
     full_size: bool,
     evidence: Evidence,
 ) -> None:
-    grant = given(alice, world, "bob", "memory", memory_id)
+    grant = give_grant(alice, world, "bob", "memory", memory_id)
     conversation = bob.post("conversations/", {}).json["id"]
     plan = turn_begin(actor=world.bob.actor, conversation_id=conversation, content=QUESTION)
-    assert [str(one.memory_id) for one in plan.citations] == [memory_id]
+    assert [str(citation.memory_id) for citation in plan.citations] == [memory_id]
     stream = turn_stream(plan=plan)
     first = next(stream)
     assert isinstance(first, Token)
@@ -213,7 +213,7 @@ def test_a_stream_is_cut_within_a_second_of_the_revocation(
 def test_cut_stream_is_reported_to_the_reader_and_in_the_audit_log(
     world: World, alice: Contract, bob: Contract, memory_id: str, slow_model: Event, superuser: Superuser
 ) -> None:
-    given(alice, world, "bob", "memory", memory_id)
+    give_grant(alice, world, "bob", "memory", memory_id)
     conversation = bob.post("conversations/", {}).json["id"]
     database = superuser()
     database.execute(
@@ -257,8 +257,8 @@ def test_what_is_denied_leaves_no_trace_in_a_score(
 
     def asked() -> list[Any]:
         return [
-            (one["content"], one["score"], one["score_parts"])
-            for one in bob.search("Where does Zelda see the otter sleep?", explain=True)
+            (hit["content"], hit["score"], hit["score_parts"])
+            for hit in bob.search("Where does Zelda see the otter sleep?", explain=True)
         ]
 
     for text in ("The otter swims at noon.", "The heron waits by the weir.", "Zelda feeds the otter."):
@@ -267,11 +267,11 @@ def test_what_is_denied_leaves_no_trace_in_a_score(
     before = asked()
     messages = [{"role": "user", "name": "Zelda", "content": f"The otter, the otter {n}."} for n in range(9)]
     body = {"messages": messages, "infer": False, "session_id": "s2", "namespace": "/team"}
-    hidden = [one["id"] for one in alice.post("memories/", body).json["results"]]
+    hidden = [memory["id"] for memory in alice.post("memories/", body).json["results"]]
     run_jobs()
     assert asked() != before
     for memory_id in hidden:
-        given(olivia, world, "bob", "memory", memory_id, effect="deny")
+        give_grant(olivia, world, "bob", "memory", memory_id, effect="deny")
     assert asked() == before
     assert bob.search("Zelda", mode="graph") == bob.search("Zelda", mode="graph", top_k=3)
 
@@ -282,16 +282,16 @@ def test_denials_do_not_starve_a_search(world: World, olivia: Contract, alice: C
     added = alice.post("memories/bulk/", {"items": items}).json["results"]
     run_jobs()
     for result in added[:90]:
-        given(olivia, world, "bob", "memory", result["memory"]["id"], effect="deny")
+        give_grant(olivia, world, "bob", "memory", result["memory"]["id"], effect="deny")
     open_to_bob = {result["memory"]["id"] for result in added[90:]}
     for mode in ("hybrid", "dense", "lexical"):
-        found = [one["id"] for one in bob.search("otter number sleeps", mode=mode, top_k=10)]
+        found = [memory["id"] for memory in bob.search("otter number sleeps", mode=mode, top_k=10)]
         assert set(found) == open_to_bob, mode
 
 
 def test_a_page_that_was_open_asks_again(world: World, alice: Contract, memory_id: str) -> None:
     browser: Client = signed_in(world.bob)
-    grant = given(alice, world, "bob", "memory", memory_id)
+    grant = give_grant(alice, world, "bob", "memory", memory_id)
     assert browser.get(f"/memories/{memory_id}/").status_code == 200
     alice.delete(f"grants/{grant['id']}/")
     assert browser.get(f"/memories/{memory_id}/").status_code == 403

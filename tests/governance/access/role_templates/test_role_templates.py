@@ -9,8 +9,8 @@ import pytest
 from governance.vocabulary import Scope
 from tests.factories import World, key_for
 from tests.governance.access.grants.test_grants import _but_denials
-from tests.governance.personas.test_personas import made
-from tests.governance.tables import everything
+from tests.governance.personas.test_personas import create_persona
+from tests.governance.tables import read_all_rows
 from tests.harness.cases import each_case
 from tests.vault.api.contract import MISSING, Contract, contract, fields_at_fault, without_id
 
@@ -46,7 +46,7 @@ def test_a_member_gets_its_role_and_its_namespaces_for_its_purpose(
     assert alice.get("me/").json["roles"] == ["viewer"]
     assert alice.get("memories/").json["count"] == 0
     seen = alice.get("memories/", x_memory_purpose="treatment").json["results"]
-    assert [one["content"] for one in seen] == ["Mr Grey is allergic to penicillin."]
+    assert [memory["content"] for memory in seen] == ["Mr Grey is allergic to penicillin."]
     assert alice.get("memories/", x_memory_purpose="billing").json["count"] == 0
 
 
@@ -59,7 +59,7 @@ def test_a_key_gets_its_scopes_its_namespaces_and_its_purpose(world: World, oliv
 
 
 def test_a_persona_gets_its_attributes(olivia: Contract, preset: str) -> None:
-    persona = made(olivia, "at the ward", attributes={"title": "?", "shift": "night"})
+    persona = create_persona(olivia, "at the ward", attributes={"title": "?", "shift": "night"})
     assert apply(olivia, preset, "persona", persona) == 200
     assert olivia.get(f"personas/{persona}/").json["attributes"] == {"title": "nurse", "shift": "night"}
 
@@ -67,10 +67,10 @@ def test_a_persona_gets_its_attributes(olivia: Contract, preset: str) -> None:
 def test_all_of_it_or_nothing(world: World, olivia: Contract, alice: Contract, superuser: Superuser) -> None:
     preset = olivia.post("role-templates/", NURSE | {"namespaces": ["/nowhere"]}).json["id"]
     connection = superuser()
-    before = _but_denials(everything(connection))
+    before = _but_denials(read_all_rows(connection))
     reply = olivia.post(f"role-templates/{preset}/apply/", {"kind": "member", "id": str(world.alice.member.id)})
     assert fields_at_fault(reply) == {"namespaces"}
-    assert _but_denials(everything(connection)) == before
+    assert _but_denials(read_all_rows(connection)) == before
 
 
 @each_case(("who", "status"), [("alice", 403), ("bob", 403), ("ada", 403), ("charlie", 404)])
@@ -78,7 +78,7 @@ def test_who_may_not_makes_changes_and_applies_nothing(
     world: World, preset: str, superuser: Superuser, who: str, status: int
 ) -> None:
     caller, connection = contract(world, who), superuser()
-    before = _but_denials(everything(connection))
+    before = _but_denials(read_all_rows(connection))
     address = f"role-templates/{preset}/"
     for reply in (
         caller.get(address),
@@ -92,7 +92,7 @@ def test_who_may_not_makes_changes_and_applies_nothing(
     if who != "charlie":
         assert caller.post("role-templates/", NURSE | {"name": "another"}).status == 403
         assert caller.get("role-templates/").status == 403
-    assert _but_denials(everything(connection)) == before
+    assert _but_denials(read_all_rows(connection)) == before
 
 
 def test_an_owner_stays_one(world: World, olivia: Contract, preset: str) -> None:
@@ -101,7 +101,7 @@ def test_an_owner_stays_one(world: World, olivia: Contract, preset: str) -> None
 
 
 def test_it_is_listed_changed_and_removed(olivia: Contract, preset: str) -> None:
-    assert [one["name"] for one in olivia.get("role-templates/").json["results"]] == ["nurse"]
+    assert [template["name"] for template in olivia.get("role-templates/").json["results"]] == ["nurse"]
     changed = olivia.patch(f"role-templates/{preset}/", {"purpose": "billing", "role": None})
     assert (changed.json["purpose"], changed.json["role"], changed.json["scopes"]) == (
         "billing",

@@ -1,0 +1,132 @@
+"""Names of the objects whose ids governance stores: things and people, never content.
+
+For ids that the reader is shown anyway; whoever shows a name asks first whether the reader may know it. Use inside
+`acting`.
+"""
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID
+
+from django.db.models import CharField, F, Q, QuerySet, Value
+from django.db.models.functions import Concat
+
+from governance.errors import FieldError, Invalid
+from governance.models import (
+    ApiKey,
+    AuditSink,
+    Invitation,
+    Member,
+    Persona,
+    Policy,
+    Role,
+    RoleTemplate,
+    Tenant,
+    Webhook,
+)
+
+ID = re.compile(r"(?<![/0-9a-f-])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![0-9a-f-])")
+NOTHING = Value("", output_field=CharField())
+LONGEST_NAME = 254  # of an e-mail address
+Rows = Callable[[UUID], QuerySet[Any]]
+"""The rows of one kind in a tenant, with `called`, and with `more`, which no two share, whatever they are called."""
+PLACED = "memory"  # has no name that is no content: it is told by where it lies, and not found by that
+
+
+@dataclass(frozen=True)
+class Name:
+    """`more`: what is one's alone in the tenant, as a member's e-mail address or a key's beginning; else empty."""
+
+    kind: str
+    text: str
+    more: str = ""
+
+    def __str__(self) -> str:
+        """Once, where one says the other: anna@acme.example is not called `anna (anna@acme.example)`."""
+        text, more = self.text.casefold(), self.more.casefold()
+        if more.startswith(f"{text}@"):
+            return self.more
+        return self.text if more in {"", text} else f"{self.text} ({self.more})"
+
+
+def _rows_named_by(model: Any, field: str, more: Any = NOTHING) -> Rows:
+    return lambda tenant_id: model.objects.filter(tenant_id=tenant_id).annotate(called=F(field), more=more)
+
+
+_rows: dict[str, Rows] = {
+    "member": _rows_named_by(Member, "display_name", F("user__email")),
+    "api_key": _rows_named_by(ApiKey, "name", Concat(Value("mos_"), F("prefix"), Value("_…"))),
+    "persona": _rows_named_by(Persona, "name"),
+    "role": _rows_named_by(Role, "name"),
+    "policy": _rows_named_by(Policy, "name"),
+    "role_template": _rows_named_by(RoleTemplate, "name"),
+    "invitation": _rows_named_by(Invitation, "email"),
+    "audit_sink": _rows_named_by(AuditSink, "name"),
+    "webhook": _rows_named_by(Webhook, "url"),
+    "tenant": lambda tenant_id: Tenant.objects.filter(id=tenant_id).annotate(called=F("name"), more=F("slug")),
+}
+
+
+def declare_names(kind: str, rows: Rows) -> None:
+    """Objects of a house above have names too."""
+    _rows[kind] = rows
+
+
+def names_find(tenant_id: UUID, ids: Collection[UUID]) -> dict[UUID, Name]:
+    """Those of `ids` that have a name in the tenant, also of what has ended. One query, whatever they are.
+
+    A memory's is the path of its namespace. A second query where an id stands in one of the names.
+    """
+    found = dict(_select_names(tenant_id, [*_rows], Q(id__in=set(ids)))) if ids else {}
+    within = {id for name in found.values() for id in ids_in(name.text)}
+    inner = dict(_select_names(tenant_id, [*_rows], Q(id__in=within))) if within else {}
+    return {id: replace(name, text=replace_ids(name.text, inner)) for id, name in found.items()}
+
+
+def ids_in(text: str) -> list[UUID]:
+    """The ids that stand in a text by themselves or in a name, as in that of a quota; not those of an address."""
+    return [UUID(id) for id in ID.findall(text)]
+
+
+def replace_ids(text: str, names: Mapping[UUID, Name]) -> str:
+    """The text with the names of such ids, as far as they are known."""
+    return ID.sub(lambda found: str(names.get(UUID(found[0]), found[0])), text)
+
+
+def find_id(tenant_id: UUID, text: str, *, field: str, kinds: Sequence[str] = ()) -> UUID:
+    """The object with this id, or whose e-mail address, path or the like it is, or else that is called so.
+
+    In this order: whoever calls themselves by another's address does not stand in its way.
+    kinds: of two kinds with the name, the first; all of them, unless said. Raises Invalid for `field`. Two queries.
+    """
+    try:
+        return UUID(text)
+    except ValueError:
+        pass
+    if len(text) > LONGEST_NAME or "\x00" in text:
+        raise Invalid(errors=[FieldError(field, "nothing has this id or name")])
+    wanted = [*(kinds or (kind for kind in _rows if kind != PLACED))]
+    found = _select_names(tenant_id, wanted, Q(more__iexact=text)) or _select_names(
+        tenant_id, wanted, Q(called__iexact=text)
+    )
+    first = min((wanted.index(name.kind) for _, name in found), default=None)
+    ids = [id for id, name in found if wanted.index(name.kind) == first]
+    if len(ids) != 1:
+        known = "several have this name: give the e-mail address or the id" if ids else "nothing has this id or name"
+        raise Invalid(errors=[FieldError(field, known)])
+    return ids[0]
+
+
+def _select_names(tenant_id: UUID, kinds: Sequence[str], wanted: Q) -> list[tuple[UUID, Name]]:
+    parts = [
+        _rows[kind](tenant_id)
+        .filter(wanted)
+        .annotate(named=Value(kind, output_field=CharField()))
+        .order_by()
+        .values_list("id", "called", "more", "named")
+        for kind in kinds
+    ]
+    rows = parts[0].union(*parts[1:], all=True)
+    return [(id, Name(kind, called or more, more)) for id, called, more, kind in rows]

@@ -1,0 +1,217 @@
+"""Decisions of policies about one memory, text or holder; between equally specific ones the strictest. Pure."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from governance.policies.rules.documents import Limits, Pii, Purposes, Quota, Retention, Sharing
+from governance.policies.rules.selection import (
+    Facts,
+    Rule,
+    Where,
+    levels,
+    matches,
+    may_match,
+    most_specific_rules,
+    rule_names,
+)
+from governance.vocabulary import Measure, PiiAction, PublishApproval, QuotaTargetKind, Recipient, RoleName
+
+# A memory is born when its row is written, and its first expiry is reckoned from the start of that transaction.
+SAME = timedelta(minutes=1)
+STRICTNESS = tuple(PiiAction)
+APPROVALS = tuple(PublishApproval)
+
+
+@dataclass(frozen=True)
+class Lifetime:
+    """The lifetime that retention gives a memory. `default`: unless its writer sets one; `maximum`: at most."""
+
+    default: timedelta | None
+    maximum: timedelta | None
+    grace: timedelta | None
+    retention_class: str
+    policy_id: UUID
+    rule: str
+
+
+@dataclass(frozen=True)
+class Expiry:
+    """The expiry of a memory, and the policy that set it; None: a person set it, or nobody."""
+
+    at: datetime | None
+    policy_id: UUID | None = None
+
+
+@dataclass(frozen=True)
+class Binding:
+    """The purposes that a memory may be read for."""
+
+    purposes: frozenset[str]
+    rule: str
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """A decision about sharing or publishing, with its rule; no rule: no policy is against it."""
+
+    allowed: bool
+    rule: str = ""
+
+
+@dataclass(frozen=True)
+class PiiRule:
+    """The action for findings, by their kind."""
+
+    action: PiiAction = PiiAction.FLAG
+    kinds: dict[str, PiiAction] = field(default_factory=dict)
+    rule: str = ""
+
+    def action_for(self, kind: str) -> PiiAction:
+        return self.kinds.get(kind, self.action)
+
+
+@dataclass(frozen=True, order=True)
+class QuotaTarget:
+    """The holder whose use is counted."""
+
+    kind: QuotaTargetKind
+    id: UUID
+
+
+def lifetime_of(rules: Iterable[Rule[Retention]], facts: Facts) -> Lifetime | None:
+    """None: no policy is about it. Of equals, the shortest of each; the name of the one with the shortest life."""
+    found = most_specific_rules(rules, facts)
+    if not found:
+        return None
+    documents = [rule.document for rule in found]
+    defaults = [document.default for document in documents if document.default is not None]
+    maxima = [document.maximum for document in documents if document.maximum is not None]
+    graces = [timedelta(days=document.grace_days) for document in documents if document.grace_days is not None]
+    shortest = min(found, key=lambda rule: (rule.document.default or timedelta.max, rule.name))
+    return Lifetime(
+        default=min(defaults, default=None),
+        maximum=min(maxima, default=None),
+        grace=min(graces, default=None),
+        retention_class=shortest.document.retention_class,
+        policy_id=shortest.policy_id,
+        rule=rule_names(found),
+    )
+
+
+def expiry_under(lifetime: Lifetime | None, *, born: datetime, present: Expiry) -> Expiry:
+    """Return the expiry under a lifetime. One that a person set stays, up to the maximum; any other follows the current
+    policies.
+    """
+    if present.at is None or present.policy_id is not None:
+        if lifetime is None or lifetime.default is None:
+            return Expiry(None)
+        wanted = Expiry(born + lifetime.default, lifetime.policy_id)
+        is_so = present.at is not None and wanted.at is not None and abs(present.at - wanted.at) < SAME
+        return present if is_so else wanted
+    if lifetime is not None and exceeds(lifetime, born=born, at=present.at) and lifetime.maximum is not None:
+        return Expiry(born + lifetime.maximum)
+    return present
+
+
+def exceeds(lifetime: Lifetime, *, born: datetime, at: datetime) -> bool:
+    """Return whether an expiry is later than the maximum allows."""
+    return lifetime.maximum is not None and at > born + lifetime.maximum
+
+
+def binding_of(rules: Iterable[Rule[Purposes]], facts: Facts) -> Binding | None:
+    """None: it may be read for anything. Of equals, the purposes that all of them allow."""
+    found = most_specific_rules(rules, facts)
+    if not found:
+        return None
+    return Binding(frozenset.intersection(*(rule.document.purposes for rule in found)), rule_names(found))
+
+
+@dataclass(frozen=True)
+class Level:
+    """Selections of equal specificity: what they match is decided here, and what one of `denying` matches is denied."""
+
+    matching: tuple[Where, ...]
+    denying: tuple[Where, ...]
+
+
+def purpose_levels(rules: Iterable[Rule[Purposes]], purpose: str) -> list[Level]:
+    """`binding_of` for all memories at once, by falling specificity; empty when `purpose` may read everything."""
+    found = [
+        Level(
+            matching=tuple(rule.document.where for rule in level),
+            denying=tuple(rule.document.where for rule in level if purpose not in rule.document.purposes),
+        )
+        for level in levels(rules)
+    ]
+    while found and not found[-1].denying:
+        found.pop()
+    return found
+
+
+def is_denied(purposes: Sequence[Level], facts: Facts) -> bool:
+    """Return whether the first level that matches denies the purpose."""
+    for level in purposes:
+        if any(matches(where, facts) for where in level.matching):
+            return any(matches(where, facts) for where in level.denying)
+    return False
+
+
+def may_share(
+    rules: Iterable[Rule[Sharing]], facts: Facts, recipient: Recipient, roles: Collection[RoleName] = ()
+) -> Allowed:
+    """May it be shared with such a recipient (that reaches these roles)? What is not known of it counts against it."""
+
+    def gives(document: Sharing) -> bool:
+        return recipient in document.share_with and document.roles.issuperset(roles)
+
+    return _allow_if_all(list(rules), facts, {rule.policy_id for rule in rules if not gives(rule.document)})
+
+
+def may_publish(rules: Iterable[Rule[Sharing]], facts: Facts) -> Allowed:
+    """May it leave the tenant? What is not known of it counts against it."""
+    return _allow_if_all(list(rules), facts, {rule.policy_id for rule in rules if not rule.document.publish})
+
+
+def approval_of(rules: Iterable[Rule[Sharing]]) -> PublishApproval:
+    """The strictest of all: a pack holds memories of many places, so that `where` does not count."""
+    asked = [rule.document.approval for rule in rules]
+    return max(asked, key=APPROVALS.index, default=PublishApproval.OUTSIDE)
+
+
+def _allow_if_all(rules: list[Rule[Sharing]], facts: Facts, refusing: set[UUID]) -> Allowed:
+    certain = most_specific_rules(rules, facts)
+    known = {rule.policy_id for rule in rules if matches(rule.document.where, facts)}
+    possible = [rule for rule in rules if rule.policy_id not in known and may_match(rule.document.where, facts)]
+    against = [rule for rule in [*certain, *possible] if rule.policy_id in refusing]
+    return Allowed(allowed=not against, rule=rule_names(against or certain))
+
+
+def pii_rule_of(rules: Iterable[Rule[Pii]], facts: Facts) -> PiiRule:
+    """Findings are flagged unless a policy says otherwise. Of equals, the strictest action for each kind."""
+    found = most_specific_rules(rules, facts)
+    if not found:
+        return PiiRule()
+    kinds = {kind for rule in found for kind in rule.document.kinds}
+    return PiiRule(
+        action=strictest(rule.document.action for rule in found),
+        kinds={kind: strictest(rule.document.action_for(kind) for rule in found) for kind in sorted(kinds)},
+        rule=rule_names(found),
+    )
+
+
+def strictest(actions: Iterable[PiiAction]) -> PiiAction:
+    return max(actions, key=STRICTNESS.index)
+
+
+def limits_of(quotas: Iterable[Quota], holder: QuotaTarget) -> Limits:
+    """A quota of this very member or key stands before those of each; of equals, the smallest limit."""
+    meant = [quota for quota in quotas if quota.holder.kind is holder.kind]
+    own = [quota for quota in meant if quota.holder.id == holder.id]
+    found = own or [quota for quota in meant if quota.holder.id is None]
+    return Limits(**{measure: _smallest(quota.limits.of(measure) for quota in found) for measure in Measure})
+
+
+def _smallest(limits: Iterable[int | None]) -> int | None:
+    return min((limit for limit in limits if limit is not None), default=None)

@@ -1,0 +1,95 @@
+"""One page of a list, by the key of its last row: it costs the same however far one has turned the pages."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from governance.pages import NamedRows
+
+
+class Newest:
+    """Takes the `size` newest rows before `cursor`, a value of `key` (None: the very newest).
+
+    `older` is then the cursor of the next page, None when this one is the last.
+    """
+
+    def __init__(self, *, size: int, key: str, cursor: UUID | int | None = None) -> None:
+        self.size = size
+        self.key = key
+        self.cursor = cursor
+        self.older: UUID | int | None = None
+
+    def take(self, rows: QuerySet[Any]) -> Sequence[Any]:
+        return self.cut(list(self.before(rows)))
+
+    def before(self, rows: QuerySet[Any]) -> QuerySet[Any]:
+        """The page's rows, and one more where there is an older page."""
+        if self.cursor is not None:
+            rows = rows.filter(**{f"{self.key}__lt": self.cursor})
+        return rows.order_by(f"-{self.key}")[: self.size + 1]
+
+    def cut(self, found: list[Any]) -> list[Any]:
+        if len(found) > self.size:
+            self.older = getattr(found[self.size - 1], self.key)
+        return found[: self.size]
+
+
+class NewestLast(Newest):
+    """The same rows in the order in which they came."""
+
+    def take(self, rows: QuerySet[Any]) -> Sequence[Any]:
+        return list(reversed(super().take(rows)))
+
+
+class NewestOf(Newest):
+    """By id, from the cursor as an address has it."""
+
+    def __init__(self, size: int, cursor: str) -> None:
+        super().__init__(size=size, key="id", cursor=uuid_or_none(cursor))
+
+
+class Numbered:
+    """Page `number` (from 1) of a list that has no key to go on from. has_more: whether there is a next page."""
+
+    def __init__(self, *, size: int, number: int) -> None:
+        self.size = size
+        self.number = number
+        self.has_more = False
+
+    def take(self, rows: QuerySet[Any]) -> Sequence[Any]:
+        start = (self.number - 1) * self.size
+        found = list(rows[start : start + self.size + 1])
+        self.has_more = len(found) > self.size
+        return found[: self.size]
+
+
+class NewestMerged:
+    """`NewestOf` several tables together."""
+
+    def __init__(self, size: int, cursor: str) -> None:
+        self._newest = NewestOf(size, cursor)
+
+    @property
+    def older(self) -> UUID | int | None:
+        return self._newest.older
+
+    def take(self, tables: Sequence[NamedRows]) -> list[tuple[str, Any]]:
+        """A page of several tables, each row with its table's name."""
+        found = [(name, row) for name, rows in tables for row in self._newest.before(rows)]
+        found.sort(key=lambda pair: pair[1].id, reverse=True)
+        shown_ids = {row.id for row in self._newest.cut([row for _, row in found])}
+        return [pair for pair in found if pair[1].id in shown_ids]
+
+
+def uuid_or_none(text: str) -> UUID | None:
+    """A cursor from an address that people can edit: what is no id begins at the newest."""
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
+def number_or_none(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None

@@ -1,0 +1,105 @@
+"""Coming in by a mailed link: a new password, or an invitation."""
+
+from http import HTTPStatus
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.views.decorators.http import require_http_methods
+
+from governance.accounts.passwords import (
+    password_begin,
+    password_check,
+    password_reset_ask,
+    password_reset_use,
+    reset_find,
+)
+from governance.accounts.rules import FirstFactor, Way
+from governance.accounts.selectors import email_has_password, member_user
+from governance.errors import Invalid, NotFound
+from governance.members.services import invitation_accept, invitation_by_token
+from governance.web.pages import answer_errors, draw
+from governance.web.sessions import client_address, request_id
+from governance.web.views import proceed
+
+SPENT = "governance/link_spent.html"
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@answer_errors
+def password_forgotten(request: HttpRequest) -> HttpResponseBase:
+    """Ask for a link to set a new password. The answer is the same for every address."""
+    if request.method != "POST":
+        return draw(request, "governance/forgotten.html")
+    password_reset_ask(
+        email=request.POST.get("email", "")[:254], request_id=request_id(request), address=client_address(request)
+    )
+    return draw(request, "governance/forgotten.html", {"sent": True, "hours": settings.PASSWORD_RESET_HOURS})
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@answer_errors
+def reset(request: HttpRequest, token: str) -> HttpResponseBase:
+    """The page behind a mailed link: a new password, then the second factor, where there is one."""
+    try:
+        response = _reset(request, token)
+    except NotFound:
+        response = draw(request, SPENT, status=HTTPStatus.NOT_FOUND)
+    response["Referrer-Policy"] = "strict-origin"
+    return response
+
+
+def _reset(request: HttpRequest, token: str) -> HttpResponseBase:
+    reset_find(token)
+    if request.method != "POST":
+        return draw(request, "governance/reset.html")
+    try:
+        first = password_reset_use(
+            token=token,
+            new=request.POST.get("new", ""),
+            request_id=request_id(request),
+            address=client_address(request),
+        )
+    except Invalid as failure:
+        context = {"faults": [fault.message for fault in failure.errors]}
+        return draw(request, "governance/reset.html", context, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    return proceed(request, first)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@answer_errors
+def invitation(request: HttpRequest, token: str) -> HttpResponseBase:
+    """The page behind an invitation. Behind a mailed link its button makes a member, and a first password an account.
+
+    The inviter's link only shows the invitation, and tells nothing of the person: who invites may open it.
+    """
+    try:
+        response = _invitation(request, token)
+    except NotFound:
+        response = draw(request, SPENT, status=HTTPStatus.NOT_FOUND)
+    response["Referrer-Policy"] = "strict-origin"
+    return response
+
+
+def _invitation(request: HttpRequest, token: str) -> HttpResponseBase:
+    invited = invitation_by_token(token=token)
+    needs_password = invited.proves_address and not email_has_password(invited.email)
+    context: dict[str, object] = {"invited": invited, "needs_password": needs_password}
+    if request.method != "POST":
+        return draw(request, "governance/invitation.html", context)
+    new = request.POST.get("new", "")
+    if needs_password:
+        try:
+            password_check(new)
+        except Invalid as failure:
+            context["faults"] = [fault.message for fault in failure.errors]
+            return draw(request, "governance/invitation.html", context, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    return proceed(request, _accept(request, token, new))
+
+
+def _accept(request: HttpRequest, token: str, new: str) -> FirstFactor:
+    actor = invitation_accept(token=token, request_id=request_id(request), address=client_address(request))
+    user_id = member_user(actor=actor)
+    if new:
+        password_begin(user_id=user_id, new=new)
+    return FirstFactor(user_id=user_id, bound_to=None, way=Way.INVITATION)
