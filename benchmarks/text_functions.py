@@ -37,8 +37,8 @@ from vault.lexicon.temporal_expressions import asks_for_time, mentions_time, tim
 from vault.lexicon.tokens import keywords, language_of, query_terms, single_characters, terms
 from vault.namespaces.rules import PathError, path_checked, private_path
 from vault.packs.wordings import plain
-from vault.providers.hashing import HashingEmbedder
-from vault.providers.reranking import OverlapReranker
+from vault.providers.hashing_embedder import HashingEmbedder
+from vault.providers.reranker import OverlapReranker
 from vault.reader.rules import (
     Passage,
     answer_of,
@@ -338,11 +338,13 @@ FUNCTIONS = (
     TextFunction("broken characters of a file", is_broken, {"vault.exchange.items": "BROKEN"}),
     TextFunction("words of a copy", plain, {"vault.packs.wordings": "_WORDS"}),
     TextFunction(
-        "hashing embedder", lambda text: HashingEmbedder().embed([text]), {"vault.providers.hashing": "_RUNS _CJK_RUN"}
+        "hashing embedder",
+        lambda text: HashingEmbedder().embed([text]),
+        {"vault.providers.hashing_embedder": "_RUNS _CJK_RUN"},
     ),
     TextFunction(
         "overlap reranker",
         lambda text: OverlapReranker().score(text[:LONGEST_QUESTION], [text]),
-        {"vault.providers.reranking": "_WORD"},
+        {"vault.providers.reranker": "_WORD"},
     ),
 )

@@ -37,7 +37,7 @@ from vault.store.catalogue import (
     listing_get,
     offer_get,
 )
-from vault.store.publishing import (
+from vault.store.publications import (
     PublicationDraft,
     publication_approve,
     publication_create,
@@ -47,7 +47,7 @@ from vault.store.publishing import (
     tenants_named,
 )
 from vault.store.rules import Terms, terms_json, terms_stored
-from vault.store.trying import TriedQuestion, publication_try
+from vault.store.trials import TriedQuestion, publication_try
 from vault.vocabulary import PackTopic, QuotaPeriod, Visibility
 
 if TYPE_CHECKING:

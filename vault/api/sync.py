@@ -19,10 +19,8 @@ from governance.api.views import ApiView, asked_only
 from governance.errors import Conflict, FieldError, Invalid
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
-from vault.api.described import of_memories
+from vault.api.descriptions import of_memories
 from vault.api.schema import Schema
-from vault.exchange.sync.incoming import changes_apply
-from vault.exchange.sync.outgoing import memories_listed, memories_opened
 from vault.exchange.sync.peers import (
     LONGEST_ADDRESS,
     LONGEST_KEY,
@@ -38,6 +36,8 @@ from vault.exchange.sync.peers import (
     peer_update,
     peers_list,
 )
+from vault.exchange.sync.received_changes import changes_apply
+from vault.exchange.sync.sent_memories import memories_listed, memories_opened
 from vault.exchange.sync.wire import (
     LONGEST_CALL,
     MOST_AT_ONCE,

@@ -24,7 +24,7 @@ from vault.cubes.selectors import CubeView, cubes_view
 from vault.cubes.services import cube_delete, cubes_add
 from vault.cubes.writer.building import texts_index
 from vault.models import Cube
-from vault.reader.modelled import MessageReading, text_read
+from vault.reader.model_reader import MessageReading, text_read
 from vault.reader.rules import Intent, MemoryCall, memory_call, read_statements
 from vault.reader.services import MODEL, PATTERNS, statement_draft
 from vault.retrieval.queries import SearchQuery

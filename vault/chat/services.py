@@ -21,9 +21,9 @@ from governance.models import Persona
 from governance.pages import Last
 from governance.personas.selectors import persona_get
 from governance.vocabulary import Permission, PersonaKind, PrincipalKind, Verb
-from vault.chat.answering import Answering, answer_pieces
+from vault.chat.answers import Answering, answer_pieces
 from vault.chat.memory_changes import turn_forget
-from vault.chat.planning import TurnPlan, TurnSettings, fixed_plan, question_screened, turn_plan
+from vault.chat.plans import TurnPlan, TurnSettings, fixed_plan, question_screened, turn_plan
 from vault.chat.rules import LONGEST_MARKER, Agent, PastTurn, attributed, markers_in, phrase_extract
 from vault.chat.selectors import (
     Citation,
@@ -36,8 +36,8 @@ from vault.chat.selectors import (
     turns_list,
     turns_sources,
 )
-from vault.chat.storing import TurnAnswer, answer_read, turn_store
-from vault.chat.watching import Watch
+from vault.chat.stream_checks import Watch
+from vault.chat.turn_storage import TurnAnswer, answer_read, turn_store
 from vault.cubes.drafts import UNSET, SourceRef, Unset
 from vault.cubes.screening.screen import title_screened
 from vault.cubes.services import cubes_hide

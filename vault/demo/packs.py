@@ -22,8 +22,8 @@ from vault.cubes.services import cubes_add
 from vault.models import Pack, PackVersion, Publication, Subscription
 from vault.packs.services import PackDraft, VersionDraft, pack_create, version_build
 from vault.store.catalogue import listing_named
-from vault.store.publishing import PublicationDraft, publication_approve, publication_create
-from vault.store.subscribing import SubscriptionDraft, subscription_create
+from vault.store.publications import PublicationDraft, publication_approve, publication_create
+from vault.store.subscriptions import SubscriptionDraft, subscription_create
 from vault.vocabulary import PackState, PackTopic, Visibility
 
 PUBLISHER, PUBLISHER_NAME = "open-shelf", "Open Shelf"

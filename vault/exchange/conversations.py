@@ -13,10 +13,10 @@ from governance.errors import Invalid, TooLarge
 from governance.jobs.kinds import JobRun
 from governance.keys.services import token_maker
 from governance.time_range import is_in_range
+from vault.exchange.archives import LARGEST_FILE, MOST_ITEMS, archive_entries, archive_open, entry_read
 from vault.exchange.items import LeftOut, is_broken, json_read
-from vault.exchange.reading import LARGEST_FILE, MOST_ITEMS, archive_entries, archive_open, entry_read
+from vault.layers.conversation_import import ImportReport, conversations_import
 from vault.layers.formats import MEMORYOS_FILES, Imported, Turn, locomo_parse, memoryos_parse
-from vault.layers.importing import ImportReport, conversations_import
 from vault.models import Cube
 from vault.vocabulary import ImportFormat
 

@@ -6,8 +6,7 @@ from functools import partial
 from typing import Any
 
 from governance.errors import Invalid
-from vault.exchange.items import Item, ItemVersion, Unfit, json_read
-from vault.exchange.reading import (
+from vault.exchange.archives import (
     LARGEST_FILE,
     Entries,
     archive_entries,
@@ -16,6 +15,7 @@ from vault.exchange.reading import (
     text_item,
     unfit_entry,
 )
+from vault.exchange.items import Item, ItemVersion, Unfit, json_read
 from vault.packs.files import Item as PackItem
 from vault.packs.files import Pack
 from vault.vocabulary import SemanticType, SourceKind

@@ -11,9 +11,7 @@ from hashlib import sha256
 from typing import Any
 
 from governance.errors import FieldError, Invalid, TooLarge
-from vault.exchange.dumps import chatgpt_entries, memos_entries, pack_entries
-from vault.exchange.items import FORMAT, Item, LeftOut, Parsed, Unfit, item_read, json_read
-from vault.exchange.reading import (
+from vault.exchange.archives import (
     LARGEST_FILE,
     LARGEST_LINE,
     MOST_ITEMS,
@@ -24,6 +22,8 @@ from vault.exchange.reading import (
     text_item,
     unfit_entry,
 )
+from vault.exchange.dumps import chatgpt_entries, memos_entries, pack_entries
+from vault.exchange.items import FORMAT, Item, LeftOut, Parsed, Unfit, item_read, json_read
 from vault.packs.files import file_read
 from vault.vocabulary import ImportFormat
 

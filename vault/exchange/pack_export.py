@@ -20,7 +20,7 @@ from vault.cubes.blobs import with_blobs
 from vault.cubes.selectors import cubes_read
 from vault.models import ActionItem, Cube, CubeVersion
 from vault.packs.files import LARGEST_MEMORIES, MINIMUM_PRODUCT, MOST_MEMORIES, Item, PackWriter
-from vault.packs.scanning import LeavingRules, leaving_of
+from vault.packs.scan import LeavingRules, leaving_of
 from vault.vocabulary import FindingRule, SubjectRule, Treatment
 
 PART = 100  # memories of one transaction

@@ -23,6 +23,7 @@ from governance.keys.signing import export_signing_key, signing_key
 from governance.vocabulary import Permission, Topic
 from vault.cubes.services import cube_update, cubes_add
 from vault.cubes.writer.building import texts_index
+from vault.exchange.archives import LARGEST_FILE
 from vault.exchange.conversations import (
     CONVERSATIONS,
     ConversationFile,
@@ -33,7 +34,16 @@ from vault.exchange.conversations import (
     texts_of,
     texts_present,
 )
+from vault.exchange.file_preview import SAMPLES, FileView, Names, Sample, items_renamed, names_counted, sample_of
 from vault.exchange.formats import file_parse, table_columns
+from vault.exchange.item_drafts import (
+    Present,
+    imported_find,
+    item_changes,
+    item_draft,
+    items_by_origin,
+    origin_metadata,
+)
 from vault.exchange.items import (
     ITEM,
     Item,
@@ -44,16 +54,6 @@ from vault.exchange.items import (
     item_line,
     left_out_counts,
 )
-from vault.exchange.reading import LARGEST_FILE
-from vault.exchange.storing import (
-    Present,
-    imported_find,
-    item_changes,
-    item_draft,
-    items_by_origin,
-    origin_metadata,
-)
-from vault.exchange.viewing import SAMPLES, FileView, Names, Sample, items_renamed, names_counted, sample_of
 from vault.listing.actions import EVERYTHING, EXPORT, ActionDraft, action_create
 from vault.namespaces.rules import PathError, path_checked
 from vault.retrieval.queries import SearchQuery

@@ -25,7 +25,7 @@ from vault.cubes.selectors import CubeView, cubes_read, record_quoted
 from vault.cubes.words import Quote, Words
 from vault.layers.constants import constants_in_force
 from vault.layers.rules import Constants, SegmentState, heat_parts
-from vault.layers.scoring import by_heat, hot_segments
+from vault.layers.scores import by_heat, hot_segments
 from vault.models import Cube, LayerEntry, Page, Segment, Stream
 from vault.reader.phrases import own_words
 from vault.vocabulary import EntryQueue, PageLayer

@@ -18,7 +18,7 @@ from governance.database import acting
 from governance.jobs.kinds import JobRun, Preview, Step
 from governance.jobs.registry import handler
 from governance.vocabulary import Permission, Topic, Verb
-from vault.lifecycle.forgetting import MANY_USES, RECENCY_SECONDS
+from vault.lifecycle.forgetting_policies import MANY_USES, RECENCY_SECONDS
 
 FIRST = UUID(int=0)
 PART = 2_000  # memories of one step

@@ -18,7 +18,7 @@ from governance.jobs.kinds import JobRun, Preview, Step
 from vault.cubes.embeddings.vector_index import nearest_by_index
 from vault.cubes.embeddings.vectors import active_model, answering
 from vault.cubes.index.eligibility import SEARCHABLE
-from vault.graph.gathering import words_of
+from vault.graph.neighbours import words_of
 from vault.graph.rules import contradict
 from vault.models import Cube, CubeVersion, Embedding, LayerEntry, Review
 from vault.models.cube import CubeQuerySet

@@ -29,7 +29,7 @@ from vault.cubes.retention import facts_of
 from vault.cubes.services import cube_purge
 from vault.cubes.writer.prepared import stored_texts_read, texts_given
 from vault.lifecycle.attempts import ids_again, state_after
-from vault.lifecycle.forgetting import POLICIES, Forgetting, Use, archived_because
+from vault.lifecycle.forgetting_policies import POLICIES, Forgetting, Use, archived_because
 from vault.lifecycle.steps import PlannedStep, steps_write
 from vault.models import Cube, CubeUse, StateTransition
 from vault.models.cube import CubeQuerySet

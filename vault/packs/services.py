@@ -29,9 +29,9 @@ from vault.models import Cube, Pack, PackVersion, Publication
 from vault.models.cube import CubeQuerySet
 from vault.packs.files import MINIMUM_PRODUCT, MOST_MEMORIES, file_read, file_write, item_digest
 from vault.packs.listings import listing_write
-from vault.packs.locating import pack_locate, pack_target, version_locate, version_place
+from vault.packs.lookup import pack_locate, pack_target, version_locate, version_place
 from vault.packs.numbers import number_read
-from vault.packs.scanning import Leaving, LeavingRules, is_blocked, leaving_of, report_of
+from vault.packs.scan import Leaving, LeavingRules, is_blocked, leaving_of, report_of
 from vault.packs.wordings import Wordings, wordings_seal
 from vault.retrieval.queries import SHOWN
 from vault.vocabulary import FindingRule, PackState, PackTopic, SubjectRule, Treatment

@@ -57,7 +57,7 @@ from vault.endpoints.services import model_names
 from vault.lifecycle.summaries import conversation_summary
 from vault.providers.ports import ProviderUnavailable
 from vault.reader.rules import needs_past
-from vault.streaming import event_response
+from vault.streams import event_response
 from vault.vocabulary import EXTRACTIVE
 from vault.web.answers import shown_turn, shown_turns
 

@@ -37,7 +37,7 @@ from vault.layers.persona import (
     profile_set_ask,
     traits_list,
 )
-from vault.layers.replaying import LATEST, Outcome, layers_replay
+from vault.layers.replay import LATEST, Outcome, layers_replay
 from vault.layers.rules import NAMES, Constants, is_hot
 from vault.layers.selectors import (
     MOVING,
@@ -52,7 +52,7 @@ from vault.layers.selectors import (
 )
 from vault.layers.traits import dimensions
 from vault.layers.validity import validity_list
-from vault.layers.working import BUDGET, working_set
+from vault.layers.working_set import BUDGET, working_set
 from vault.vocabulary import EntryQueue
 from vault.web.layer_settings import inputs, numbers, shown
 from vault.web.memory_rows import HEAT_STEPS

@@ -16,8 +16,8 @@ from governance.actor import Actor
 from governance.errors import Conflict, Invalid
 from governance.web.pages import draw, page, see_other
 from vault.store.catalogue import listing_named
-from vault.store.moderating import DISMISSED, LONGEST_REASON, Decision, ReportView, report_decide, reports_list
-from vault.store.reporting import report_write
+from vault.store.moderation import DISMISSED, LONGEST_REASON, Decision, ReportView, report_decide, reports_list
+from vault.store.reports import report_write
 from vault.vocabulary import PublicationState, ReportReason
 from vault.web.store_forms import ReportForm
 from vault.web.store_own import PUBLICATION_MARKS, PUBLICATION_STATES

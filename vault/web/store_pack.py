@@ -21,9 +21,9 @@ from governance.personas.selectors import personas_list
 from governance.vocabulary import Permission
 from governance.web.pages import draw, page, see_other
 from vault.store.catalogue import listing_named, offer_get
-from vault.store.rating import may_rate, rating_own, rating_remove, rating_write, ratings_list
+from vault.store.ratings import may_rate, rating_own, rating_remove, rating_write, ratings_list
 from vault.store.rules import terms_stored
-from vault.store.subscribing import subscription_create, subscriptions_live
+from vault.store.subscriptions import subscription_create, subscriptions_live
 from vault.vocabulary import PackState
 from vault.web.labels import SEMANTIC_TYPES
 from vault.web.markdown import markdown_html

@@ -12,7 +12,7 @@ from governance.errors import Invalid
 from governance.vocabulary import Permission
 from governance.web.pages import draw, page
 from vault.store.catalogue import listing_named
-from vault.store.trying import TriedQuestion, publication_try
+from vault.store.trials import TriedQuestion, publication_try
 from vault.web.store_forms import QuestionsForm
 from vault.web.store_words import shown_listing
 

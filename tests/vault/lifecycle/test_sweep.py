@@ -20,7 +20,7 @@ from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from vault.lifecycle.attempts import ATTEMPTS
-from vault.lifecycle.forgetting import POLICIES, Forgetting, Use, archived_because
+from vault.lifecycle.forgetting_policies import POLICIES, Forgetting, Use, archived_because
 from vault.lifecycle.sweep import lifecycle_sweep
 from vault.models import Cube, StateTransition
 

@@ -9,7 +9,7 @@ from tests.factories import World
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract, contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.making import built, memories_of, pack_of, published, subscribed
+from tests.vault.packs.pack_factories import built, memories_of, pack_of, published, subscribed
 from vault.lifecycle.knowledge import relation_of
 from vault.models import Cube
 from vault.vocabulary import ReviewKind

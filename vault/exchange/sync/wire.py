@@ -10,8 +10,8 @@ from uuid import UUID
 from pydantic import Field, TypeAdapter, ValidationError
 
 from governance.errors import Conflict
+from vault.exchange.item_drafts import CHANGED, SYNC_FORMAT
 from vault.exchange.items import ITEM, ORIGIN, ORIGIN_FORMAT, Item, Unfit, item_checked, item_line
-from vault.exchange.storing import CHANGED, SYNC_FORMAT
 from vault.vocabulary import SyncOutcome
 
 LISTED = 1_000  # memories of one page of a list
