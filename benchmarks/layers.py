@@ -183,7 +183,7 @@ def removals() -> dict[str, AbstractContextManager[Any]]:
         "without segments": mock.patch.object(layer_search, "select_segments", return_value=[]),
         "without profile and knowledge": mock.patch.object(layer_search, "ENTRIES", layer_search.ENTRIES + NOTHING),
         "without memories beside the layers": mock.patch.object(layer_search, "memories_search", _search_skipped),
-        "memories beside the layers alone": mock.patch.object(layer_search, "_hits", return_value=[]),
+        "memories beside the layers alone": mock.patch.object(layer_search, "_find_hits", return_value=[]),
     }
 
 

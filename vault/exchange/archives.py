@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 from typing import Any, NoReturn
 
 from governance.errors import Invalid
-from vault.exchange.items import Item, Unfit, item_checked
+from vault.exchange.items import Item, Unfit, item_check
 from vault.vocabulary import SemanticType
 
 LARGEST_FILE = 16 * 1024 * 1024  # bytes
@@ -90,7 +90,7 @@ def text_item(
         "event_time": moment_read(at),
     }
     identity = id or sha256(text.strip().encode(errors="replace")).hexdigest()
-    return item_checked({"id": identity, "versions": [version], "made_from": made_from, **(labels or {})})
+    return item_check({"id": identity, "versions": [version], "made_from": made_from, **(labels or {})})
 
 
 def moment_read(text: str) -> datetime | None:

@@ -38,7 +38,7 @@ class FileView:
     samples: tuple[Sample, ...] = ()
 
 
-def items_renamed(items: Iterable[Item], namespaces: Names, speakers: Names) -> tuple[Item, ...]:
+def rename_items(items: Iterable[Item], namespaces: Names, speakers: Names) -> tuple[Item, ...]:
     """The items under other namespaces and speakers; an empty name makes a memory private, or without a speaker."""
     if not namespaces and not speakers:
         return tuple(items)
@@ -52,13 +52,13 @@ def items_renamed(items: Iterable[Item], namespaces: Names, speakers: Names) -> 
     )
 
 
-def names_counted(items: Sequence[Item], name: str) -> dict[str, int]:
+def count_names(items: Sequence[Item], name: str) -> dict[str, int]:
     """The number of items with each value of a label, without those that have none."""
     counts = Counter(value for item in items if (value := getattr(item, name)))
     return dict(counts.most_common(MOST_NAMED))
 
 
-def sample_of(item: Item, namespace: str | None) -> Sample:
+def make_sample(item: Item, namespace: str | None) -> Sample:
     present = item.versions[-1]
     return Sample(
         content=present.content,

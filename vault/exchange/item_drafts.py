@@ -16,7 +16,7 @@ from vault.vocabulary import ImportFormat, Source
 READER = "import"
 SYNC_FORMAT = "sync"  # of memories that a sync brought, beside the formats of files
 WITH_IDS = (ImportFormat.JSONL, ImportFormat.MEMPACK, ImportFormat.MEMOS, ImportFormat.CHATGPT, SYNC_FORMAT)
-CHANGED = tuple(one.name for one in fields(ItemVersion) if one.name != "reason")
+CHANGED = tuple(field.name for field in fields(ItemVersion) if field.name != "reason")
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Present:
 def imported_find(actor: Actor, ids: Iterable[str]) -> dict[str, Present]:
     """The memories of earlier imports that the actor may read, by the id that they had. Three queries."""
     maker = token_maker(actor.tenant_id)
-    by_mark = {marks.same(maker, f"metadata.{ORIGIN}", one): one for one in ids}
+    by_mark = {marks.same(maker, f"metadata.{ORIGIN}", item_id): item_id for item_id in ids}
     found: dict[UUID, str] = {}
     for index in (Posting, ArchivedPosting):
         rows = index.objects.filter(tenant_id=actor.tenant_id, term__in=list(by_mark))
@@ -48,7 +48,7 @@ def items_by_origin(items: Sequence[Item]) -> Iterator[list[Item]]:
     waiting = list(items)
     while waiting:
         open_ids = {item.id for item in waiting}
-        ready = [item for item in waiting if not any(one.id in open_ids for one in item.made_from)] or waiting
+        ready = [item for item in waiting if not any(origin.id in open_ids for origin in item.made_from)] or waiting
         yield ready
         taken = {item.id for item in ready}
         waiting = [item for item in waiting if item.id not in taken]
@@ -59,7 +59,7 @@ def item_draft(
 ) -> CubeDraft:
     """The first version of an item. form: an ImportFormat, or SYNC_FORMAT. present: memories here, by item id."""
     first = item.versions[0]
-    origins = [(present[one.id], one) for one in item.made_from if one.id in present]
+    origins = [(present[origin.id], origin) for origin in item.made_from if origin.id in present]
     return CubeDraft(
         content=first.content,
         title=first.title,
@@ -82,7 +82,7 @@ def item_draft(
         source=Source.IMPORT,
         reader=READER,
         allow_duplicates=form in WITH_IDS,  # there the id says what is the same
-        sources=tuple(SourceRef(here.id, min(one.version, here.version), one.kind) for here, one in origins),
+        sources=tuple(SourceRef(here.id, min(origin.version, here.version), origin.kind) for here, origin in origins),
     )
 
 

@@ -51,19 +51,21 @@ def conversations_import(
     authorize(actor, Permission.MEMORY_CREATE)
     common = CubeDraft(content="", persona=persona, namespace=namespace, source=Source.IMPORT)
     messages = pages = derived = present = 0
-    for part in _parts(imported.turns):
-        drafts = _drafts(part, common)
-        added = _store(actor, drafts)
-        present += sum(one.duplicate for one in added)
-        new = [draft for draft, one in zip(drafts, added, strict=True) if not one.duplicate]
+    for part in _split_turns(imported.turns):
+        drafts = _make_drafts(part, common)
+        added = _store_drafts(actor, drafts)
+        present += sum(memory.duplicate for memory in added)
+        new = [draft for draft, memory in zip(drafts, added, strict=True) if not memory.duplicate]
         messages += sum(draft.is_message for draft in new)
         derived += sum(not draft.is_message for draft in new)
-        pages += _pages_of(actor, [one for draft, one in zip(drafts, added, strict=True) if draft.page_role])
+        pages += _count_pages(actor, [memory for draft, memory in zip(drafts, added, strict=True) if draft.page_role])
     facts = [replace(common, content=text, semantic_type=SemanticType.FACT) for text in imported.facts]
     profiles = [replace(common, content=text, semantic_type=SemanticType.PROFILE) for text in imported.profiles]
-    stored = [_store(actor, some[at : at + PART]) for some in (facts, profiles) for at in range(0, len(some), PART)]
-    repeated = sum(one.duplicate for some in stored for one in some)
-    kinds = [one.cube.semantic_type for some in stored for one in some if not one.duplicate]
+    stored = [
+        _store_drafts(actor, some[at : at + PART]) for some in (facts, profiles) for at in range(0, len(some), PART)
+    ]
+    repeated = sum(memory.duplicate for some in stored for memory in some)
+    kinds = [memory.cube.semantic_type for some in stored for memory in some if not memory.duplicate]
     return ImportReport(
         messages=messages,
         pages=pages,
@@ -77,14 +79,14 @@ def conversations_import(
     )
 
 
-def _parts(turns: Sequence[Turn]) -> Iterator[list[Turn]]:
+def _split_turns(turns: Sequence[Turn]) -> Iterator[list[Turn]]:
     """Messages of one session, PART at a time: an even number, so that no page is cut."""
     for _, some in groupby(turns, key=lambda turn: turn.session):
         whole = list(some)
         yield from (whole[at : at + PART] for at in range(0, len(whole), PART))
 
 
-def _drafts(turns: Sequence[Turn], common: CubeDraft) -> list[CubeDraft]:
+def _make_drafts(turns: Sequence[Turn], common: CubeDraft) -> list[CubeDraft]:
     answers = {turn.message.message_id for turn in turns if turn.answers}
     common = replace(common, session_id=turns[0].session)
     drafts = messages_read([turn.message for turn in turns], infer=True, common=common)
@@ -94,12 +96,12 @@ def _drafts(turns: Sequence[Turn], common: CubeDraft) -> list[CubeDraft]:
     ]
 
 
-def _pages_of(actor: Actor, added: Sequence[Added]) -> int:
+def _count_pages(actor: Actor, added: Sequence[Added]) -> int:
     """Count the pages of the messages that were stored now."""
-    ids = [one.cube.id for one in added if not one.duplicate]
+    ids = [memory.cube.id for memory in added if not memory.duplicate]
     with acting(actor):
         return Page.objects.filter(Q(query_id__in=ids) | Q(response_id__in=ids)).count()
 
 
-def _store(actor: Actor, drafts: Sequence[CubeDraft]) -> list[Added]:
+def _store_drafts(actor: Actor, drafts: Sequence[CubeDraft]) -> list[Added]:
     return memories_add(actor=actor, drafts=drafts, texts=texts_index(actor.tenant_id, drafts))

@@ -56,23 +56,23 @@ def segments_distil(actor: Actor, payloads: Sequence[Payload]) -> Write:
     Writes: LayerEntry …, Trait …, Cube …, Review …, Page …, Segment …,
     AuditEntry …, OutboxEvent ….
     """
-    ids = list(dict.fromkeys(UUID(str(one)) for payload in payloads for one in _list(payload["segments"])))
-    readings = {segment_id: _read(actor, segment_id) for segment_id in ids}
+    ids = list(dict.fromkeys(UUID(str(a)) for payload in payloads for a in _as_list(payload["segments"])))
+    readings = {segment_id: _read_pages(actor, segment_id) for segment_id in ids}
 
     def write() -> None:
         for segment_id in sorted(ids):
-            _distil(actor, segment_id, readings[segment_id])
+            _distil_segment(actor, segment_id, readings[segment_id])
 
     return write
 
 
-def _read(actor: Actor, segment_id: UUID) -> Reading:
+def _read_pages(actor: Actor, segment_id: UUID) -> Reading:
     with acting(actor):
         rows = Page.objects.filter(segment_id=segment_id, promoted_at=None).order_by("id")
         pages = list(rows.select_related("stream", "query").defer("vector")[:PART])
         texts = pages_open(pages)
-        derived = _derived([page.query_id for page in pages if page.query_id])
-        found = tuple(one for text in texts for one in _statements_of(text, derived))
+        derived = _find_derived_statements([page.query_id for page in pages if page.query_id])
+        found = tuple(find_statement for text in texts for find_statement in _find_statements(text, derived))
     signs = {text.page.id: trait_signs(text.query.content) for text in texts if text.query is not None}
     read = {text.page.id: text.versions for text in texts}
     modelled = model_read(actor, texts, found)
@@ -81,21 +81,23 @@ def _read(actor: Actor, segment_id: UUID) -> Reading:
     return Reading(read, modelled.found, {**signs, **modelled.signs}, modelled)
 
 
-def _derived(cube_ids: Sequence[UUID]) -> dict[UUID, list[tuple[UUID, SemanticType, str]]]:
+def _find_derived_statements(cube_ids: Sequence[UUID]) -> dict[UUID, list[tuple[UUID, SemanticType, str]]]:
     """The memories that were derived from these and are still there: what a person deleted is not told again."""
     links = CubeSource.objects.filter(source_id__in=cube_ids, kind=SourceKind.EXTRACT).order_by("id")
     pairs = list(links.values_list("cube_id", "source_id"))
-    kinds = dict(Cube.objects.readable().filter(id__in=[one for one, _ in pairs]).values_list("id", "semantic_type"))
+    kinds = dict(
+        Cube.objects.readable().filter(id__in=[cube_id for cube_id, _ in pairs]).values_list("id", "semantic_type")
+    )
     words = words_of_cubes(kinds)
     found: dict[UUID, list[tuple[UUID, SemanticType, str]]] = {}
     for cube_id, source_id in pairs:
         if cube_id in words:
-            one = (cube_id, SemanticType(kinds[cube_id]), words[cube_id][1].content)
-            found.setdefault(source_id, []).append(one)
+            statement = (cube_id, SemanticType(kinds[cube_id]), words[cube_id][1].content)
+            found.setdefault(source_id, []).append(statement)
     return found
 
 
-def _statements_of(
+def _find_statements(
     text: PageText, derived: Mapping[UUID, Sequence[tuple[UUID, SemanticType, str]]]
 ) -> Iterator[Distilled]:
     """Return the statements that MemReader stored of a question, and an answer's recommendations and promises."""
@@ -106,20 +108,20 @@ def _statements_of(
             stated.append((page.query.id, SemanticType(page.query.semantic_type), text.query.content))
         for cube_id, kind, content in stated:
             if is_worth_keeping(content):
-                yield Distilled(page.id, _queue_of(kind, content), persona_id, cube_id, page.at, content)
+                yield Distilled(page.id, _choose_queue(kind, content), persona_id, cube_id, page.at, content)
     if page.response_id is not None and text.response is not None and agent_statements(text.response.content):
         agent_id = page.stream.agent_persona_id or persona_id
         yield Distilled(page.id, EntryQueue.AGENT, agent_id, page.response_id, page.at, text.response.content)
 
 
-def _queue_of(kind: SemanticType, content: str) -> EntryQueue:
+def _choose_queue(kind: SemanticType, content: str) -> EntryQueue:
     """A field of the profile, however it was said ("I moved to Leeds" is an event, too); else knowledge."""
     slot = slot_of(content)
     is_field = slot is not None and (slot.is_field or (kind is SemanticType.PROFILE and slot.is_profile))
     return EntryQueue.PROFILE if is_field else EntryQueue.KNOWLEDGE
 
 
-def _distil(actor: Actor, segment_id: UUID, reading: Reading) -> None:
+def _distil_segment(actor: Actor, segment_id: UUID, reading: Reading) -> None:
     segment = Segment.objects.filter(id=segment_id, evicted_at=None).first()
     if segment is None:
         return
@@ -130,10 +132,10 @@ def _distil(actor: Actor, segment_id: UUID, reading: Reading) -> None:
     pages = Page.objects.filter(id__in=list(reading.pages), promoted_at=None).select_for_update().order_by("id")
     rows = list(pages.defer("vector"))
     fresh = {page.id for page in rows}
-    found = [one for one in reading.found if one.page_id in fresh]
-    queues = _Queues(actor, constants.entries, [one.cube_id for one in found])
-    for one in found:
-        queues.take(one)
+    found = [statement for statement in reading.found if statement.page_id in fresh]
+    queues = _Queues(actor, constants.entries, [statement.cube_id for statement in found])
+    for statement in found:
+        queues.take(statement)
     queues.finish()
     _traits_update(actor, segment.persona_id, {page: reading.signs.get(page, {}) for page in fresh})
     Page.objects.filter(id__in=fresh).update(promoted_at=Now())
@@ -172,45 +174,45 @@ class _Queues:
         self._new: list[LayerEntry] = []
         self._grown: set[tuple[UUID, EntryQueue]] = set()
 
-    def take(self, one: Distilled) -> None:
+    def take(self, statement: Distilled) -> None:
         """Reconcile a statement with its queue; what follows is written here, but for entries: see `finish`."""
-        stored = self._entries(one.persona_id, one.queue)
-        outcome = reconcile(one.text, one.at, stored, one.name)
+        stored = self._entries(statement.persona_id, statement.queue)
+        outcome = reconcile(statement.text, statement.at, stored, statement.name)
         self.counts[outcome.action] = self.counts.get(outcome.action, 0) + 1
         if outcome.action is EntryAction.NOTHING:
             return
-        cube = self._cubes[one.cube_id]
+        cube = self._cubes[statement.cube_id]
         if outcome.other is not None:
-            self._store()
-            self._contradict(one, outcome, outcome.other, cube)
-        if outcome.is_older or (one.persona_id, one.queue, one.cube_id) in self._present:
+            self._store_entries()
+            self._resolve_contradiction(statement, outcome, outcome.other, cube)
+        if outcome.is_older or (statement.persona_id, statement.queue, statement.cube_id) in self._present:
             return
-        slot = slot_of(one.text) if one.queue is EntryQueue.PROFILE and not one.name else None
-        name = one.name or (slot.name if slot else "")
+        slot = slot_of(statement.text) if statement.queue is EntryQueue.PROFILE and not statement.name else None
+        name = statement.name or (slot.name if slot else "")
         entry = LayerEntry(
             tenant_id=self.actor.tenant_id,
-            persona_id=one.persona_id,
-            queue=one.queue,
+            persona_id=statement.persona_id,
+            queue=statement.queue,
             name=name[:100],
             cube=cube,
             action=outcome.action,
             reason=outcome.reason,
         )
         self._new.append(entry)
-        self._present.add((one.persona_id, one.queue, one.cube_id))
-        self._grown.add((one.persona_id, one.queue))
-        stored.append(StoredStatement(entry.id, one.text, one.at, entry.name))
+        self._present.add((statement.persona_id, statement.queue, statement.cube_id))
+        self._grown.add((statement.persona_id, statement.queue))
+        stored.append(StoredStatement(entry.id, statement.text, statement.at, entry.name))
 
     def finish(self) -> None:
         """Write the entries; the oldest leave queues that are over their capacity."""
-        self._store()
+        self._store_entries()
         for persona_id, queue in sorted(self._grown):
             rows = LayerEntry.objects.filter(persona_id=persona_id, queue=queue, left_at=None)
             over = list(rows.order_by("-id").values_list("id", flat=True)[self.capacity :])
             if over:
                 LayerEntry.objects.filter(id__in=over).update(left_at=Now())
 
-    def _store(self) -> None:
+    def _store_entries(self) -> None:
         LayerEntry.objects.bulk_create(self._new)
         self._new = []
 
@@ -228,18 +230,18 @@ class _Queues:
             ]
         return self._stored[persona_id, queue]
 
-    def _contradict(self, one: Distilled, outcome: Reconciled, other: UUID, cube: Cube) -> None:
+    def _resolve_contradiction(self, statement: Distilled, outcome: Reconciled, other: UUID, cube: Cube) -> None:
         """Close the validity of the older of two statements, and ask a person."""
         entry = LayerEntry.objects.select_related("cube").get(id=other)
         older, newer, until = (
-            (cube, entry.cube, self._moment_of(entry)) if outcome.is_older else (entry.cube, cube, one.at)
+            (cube, entry.cube, self._statement_time(entry)) if outcome.is_older else (entry.cube, cube, statement.at)
         )
         if older.id == newer.id:
             return
-        closed = _close(self.actor, older, newer, until)
+        closed = _end_validity(self.actor, older, newer, until)
         if not outcome.is_older:
             LayerEntry.objects.filter(id=entry.id).update(left_at=Now())
-            stored = self._entries(one.persona_id, one.queue)
+            stored = self._entries(statement.persona_id, statement.queue)
             stored[:] = [each for each in stored if each.id != entry.id]
         if closed is not None:
             Review(
@@ -250,11 +252,11 @@ class _Queues:
                 status=ReviewStatus.OPEN,
             ).save(force_insert=True)
 
-    def _moment_of(self, entry: LayerEntry) -> datetime:
+    def _statement_time(self, entry: LayerEntry) -> datetime:
         return entry.cube.event_time or entry.created_at
 
 
-def _close(actor: Actor, older: Cube, newer: Cube, until: datetime) -> CubeVersion | None:
+def _end_validity(actor: Actor, older: Cube, newer: Cube, until: datetime) -> CubeVersion | None:
     """End the validity of a memory where another begins; None where a hold keeps it, or it ended before."""
     row = Cube.objects.free().filter(id=older.id, valid_to=None, deleted_at=None).first()
     if row is None or (row.valid_from is not None and row.valid_from >= until):
@@ -303,6 +305,6 @@ def _trait_settle(row: Trait) -> None:
     row.save(update_fields=["level", "confidence", "history"])
 
 
-def _list(value: object) -> list[object]:
+def _as_list(value: object) -> list[object]:
     assert isinstance(value, list)
     return value

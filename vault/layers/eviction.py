@@ -21,10 +21,10 @@ def segments_archive(actor: Actor, payloads: Sequence[Payload]) -> Write:
 
     Writes what `cube_transition` writes for each.
     """
-    named = [str(one) for payload in payloads for one in _list(payload["segments"])]
+    named = [str(a) for payload in payloads for a in _as_list(payload["segments"])]
 
     def write() -> None:
-        for cube_id in _archivable(named):
+        for cube_id in _find_archivable_ids(named):
             try:
                 cube_transition(actor=actor, cube_id=cube_id, to=State.ARCHIVED, reason=REASON)
             except Held:
@@ -33,17 +33,17 @@ def segments_archive(actor: Actor, payloads: Sequence[Payload]) -> Write:
     return write
 
 
-def _archivable(segment_ids: Sequence[str]) -> list[UUID]:
+def _find_archivable_ids(segment_ids: Sequence[str]) -> list[UUID]:
     pages = Page.objects.filter(segment_id__in=segment_ids, segment__evicted_at__isnull=False)
-    ids = {one for pair in pages.values_list("query_id", "response_id") for one in pair if one}
+    ids = {cube_id for pair in pages.values_list("query_id", "response_id") for cube_id in pair if cube_id}
     staying = Page.objects.filter(Q(query_id__in=ids) | Q(response_id__in=ids)).exclude(
         segment__evicted_at__isnull=False
     )
-    kept = {one for pair in staying.values_list("query_id", "response_id") for one in pair if one}
+    kept = {cube_id for pair in staying.values_list("query_id", "response_id") for cube_id in pair if cube_id}
     rows = Cube.objects.readable().filter(id__in=ids - kept).order_by("id")
     return [cube.id for cube in rows if is_legal(State(cube.state), State.ARCHIVED)]
 
 
-def _list(value: object) -> list[object]:
+def _as_list(value: object) -> list[object]:
     assert isinstance(value, list)
     return value

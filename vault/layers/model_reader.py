@@ -110,7 +110,7 @@ def model_read(actor: Actor, texts: Sequence[PageText], found: Sequence[Distille
 
     One structured call with one retry, outside any transaction.
     """
-    shown = _shown(texts)
+    shown = _select_pages(texts)
     if not shown or not settings.MEMOS_LLM.reads:
         return None
     try:
@@ -122,20 +122,20 @@ def model_read(actor: Actor, texts: Sequence[PageText], found: Sequence[Distille
         logger.warning("a segment is read without a model: %s", failure.detail)
         return None
     pages = {text.page.id for text in shown}
-    statements = [one for one in found if one.page_id in pages]
-    messages = _messages(shown, statements)
+    statements = [statement for statement in found if statement.page_id in pages]
+    messages = _compose_messages(shown, statements)
     reply = structured_call(
         FallbackLlm(models), messages, schema=SCHEMA, read=lambda value: choice_read(value, len(shown), len(statements))
     )
     if reply.value is None:
         return None
-    others = [one for one in found if one.page_id not in pages]
+    others = [statement for statement in found if statement.page_id not in pages]
     return ModelReading(
-        found=(*_chosen(statements, reply.value), *others),
-        signs=_signs(shown, reply.value),
-        gists=_gists(shown, reply.value),
+        found=(*_apply_choice(statements, reply.value), *others),
+        signs=_collect_signs(shown, reply.value),
+        gists=_collect_gists(shown, reply.value),
         model=reply.completions[-1].model,
-        tokens=sum(_tokens(messages, one) for one in reply.completions),
+        tokens=sum(_count_tokens(messages, completion) for completion in reply.completions),
     )
 
 
@@ -148,8 +148,8 @@ def choice_read(value: Any, pages: int, statements: int) -> Choice:
         raise ValueError("an object of statements, traits and gists is needed")
     fields: dict[int, str] = {}
     dropped = set()
-    for row in _rows(value, "statements"):
-        number = _number(row, "number", statements)
+    for row in _read_rows(value, "statements"):
+        number = _read_number(row, "number", statements)
         if number is None:
             continue
         if row.get("keep") is False:
@@ -157,19 +157,19 @@ def choice_read(value: Any, pages: int, statements: int) -> Choice:
         else:
             fields[number] = row["field"] if row.get("field") in FIELDS else ""
     traits = []
-    for row in _rows(value, "traits"):
-        page, code, weight = _number(row, "page", pages), row.get("dimension"), row.get("weight")
+    for row in _read_rows(value, "traits"):
+        page, code, weight = _read_number(row, "page", pages), row.get("dimension"), row.get("weight")
         if page is not None and isinstance(code, str) and code in dimensions() and weight in (1, -1):
             traits.append((page, code, int(weight)))
     gists = {}
-    for row in _rows(value, "gists"):
-        page, sentence = _number(row, "page", pages), _number(row, "sentence", MOST_SENTENCES)
+    for row in _read_rows(value, "gists"):
+        page, sentence = _read_number(row, "page", pages), _read_number(row, "sentence", MOST_SENTENCES)
         if page is not None and sentence is not None:
             gists[page] = sentence
     return Choice(fields, frozenset(dropped) - set(fields), tuple(traits), gists)
 
 
-def _rows(value: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+def _read_rows(value: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     rows = value.get(name, [])
     rows = [rows] if isinstance(rows, dict) else rows
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
@@ -177,14 +177,14 @@ def _rows(value: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _number(row: Mapping[str, Any], name: str, count: int) -> int | None:
+def _read_number(row: Mapping[str, Any], name: str, count: int) -> int | None:
     """From 0; None for a number that was not given, which counts from 1."""
     number = row.get(name)
     usable = isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= count
     return number - 1 if usable and isinstance(number, int) else None
 
 
-def _shown(texts: Sequence[PageText]) -> list[PageText]:
+def _select_pages(texts: Sequence[PageText]) -> list[PageText]:
     """The pages that fit a prompt, oldest first."""
     shown, left = [], LONGEST_PROMPT
     for text in texts:
@@ -209,15 +209,17 @@ def _passages(text: PageText) -> list[tuple[str, list[object]]]:
     return found[:MOST_SENTENCES]
 
 
-def _messages(shown: Sequence[PageText], statements: Sequence[Distilled]) -> list[ChatMessage]:
+def _compose_messages(shown: Sequence[PageText], statements: Sequence[Distilled]) -> list[ChatMessage]:
     pages = [
         {"page": number, "sentences": [sentence for sentence, _ in _passages(text)]}
         for number, text in enumerate(shown, start=1)
     ]
     quoted = {
         "pages": pages,
-        "statements": [{"number": number, "text": one.text} for number, one in enumerate(statements, start=1)],
-        "dimensions": {code: one.definition for code, one in dimensions().items()},
+        "statements": [
+            {"number": number, "text": statement.text} for number, statement in enumerate(statements, start=1)
+        ],
+        "dimensions": {code: dimension.definition for code, dimension in dimensions().items()},
         "fields": FIELDS,
         "schema": SCHEMA,
     }
@@ -227,19 +229,19 @@ def _messages(shown: Sequence[PageText], statements: Sequence[Distilled]) -> lis
     ]
 
 
-def _chosen(statements: Sequence[Distilled], choice: Choice) -> list[Distilled]:
+def _apply_choice(statements: Sequence[Distilled], choice: Choice) -> list[Distilled]:
     """The statements without those that the model dropped; where it names a field, as that field of the profile."""
     chosen = []
-    for number, one in enumerate(statements):
+    for number, statement in enumerate(statements):
         if number in choice.dropped:
             continue
         name = choice.fields.get(number, "")
-        is_user = one.queue is not EntryQueue.AGENT
-        chosen.append(replace(one, queue=EntryQueue.PROFILE, name=name) if name and is_user else one)
+        is_user = statement.queue is not EntryQueue.AGENT
+        chosen.append(replace(statement, queue=EntryQueue.PROFILE, name=name) if name and is_user else statement)
     return chosen
 
 
-def _signs(shown: Sequence[PageText], choice: Choice) -> dict[UUID, dict[str, int]]:
+def _collect_signs(shown: Sequence[PageText], choice: Choice) -> dict[UUID, dict[str, int]]:
     """The signs by page. An assistant's words alone say nothing of a person."""
     signs: dict[UUID, dict[str, int]] = {text.page.id: {} for text in shown}
     for page, code, weight in choice.traits:
@@ -248,7 +250,7 @@ def _signs(shown: Sequence[PageText], choice: Choice) -> dict[UUID, dict[str, in
     return signs
 
 
-def _gists(shown: Sequence[PageText], choice: Choice) -> dict[UUID, list[object]]:
+def _collect_gists(shown: Sequence[PageText], choice: Choice) -> dict[UUID, list[object]]:
     gists = {}
     for page, sentence in choice.gists.items():
         passages = _passages(shown[page])
@@ -257,7 +259,7 @@ def _gists(shown: Sequence[PageText], choice: Choice) -> dict[UUID, list[object]
     return gists
 
 
-def _tokens(messages: Sequence[ChatMessage], completion: Completion) -> int:
+def _count_tokens(messages: Sequence[ChatMessage], completion: Completion) -> int:
     """Count the tokens of prompt and reply, as the model's server counted, or estimated where it did not."""
     asked, said = completion.prompt_tokens, completion.completion_tokens
     if asked is None:

@@ -49,11 +49,11 @@ class PageText:
 
 def pages_open(pages: Sequence[Page]) -> list[PageText]:
     """The present words of pages, for the product itself. One query. Raises KeyUnavailable."""
-    ids = [one for page in pages for one in (page.query_id, page.response_id) if one is not None]
+    ids = [cube_id for page in pages for cube_id in (page.query_id, page.response_id) if cube_id is not None]
     opened = words_of_cubes(ids)
     texts = []
     for page in pages:
-        query, response = (opened.get(one) if one else None for one in (page.query_id, page.response_id))
+        query, response = (opened.get(cube_id) if cube_id else None for cube_id in (page.query_id, page.response_id))
         versions = tuple(side[0] if side else 0 for side in (query, response))
         texts.append(PageText(page, query[1] if query else None, response[1] if response else None, versions))
     return texts

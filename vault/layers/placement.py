@@ -79,8 +79,8 @@ def pages_place(actor: Actor, payloads: Sequence[Payload]) -> Write:
 
     Texts are read, and the model asked, outside the transaction. Writes: Page …, Segment …, AuditEntry, OutboxEvent ….
     """
-    stream_ids = list(dict.fromkeys(UUID(str(one["stream"])) for one in payloads))
-    readings = {stream_id: _read(actor, stream_id) for stream_id in stream_ids}
+    stream_ids = list(dict.fromkeys(UUID(str(payload["stream"])) for payload in payloads))
+    readings = {stream_id: _read_pages(actor, stream_id) for stream_id in stream_ids}
 
     def write() -> None:
         for stream_id in stream_ids:
@@ -91,7 +91,7 @@ def pages_place(actor: Actor, payloads: Sequence[Payload]) -> Write:
 
 def pages_reread(actor: Actor, payloads: Sequence[Payload]) -> Write:
     """Have the pages read again whose memories have other words now. Writes: Page …, Segment …, OutboxEvent …."""
-    ids = [UUID(str(one)) for payload in payloads for one in _list(payload["ids"])]
+    ids = [UUID(str(page_id)) for payload in payloads for page_id in _as_list(payload["ids"])]
 
     def write() -> None:
         named = Page.objects.filter(Q(query_id__in=ids) | Q(response_id__in=ids), vector__isnull=False)
@@ -118,21 +118,23 @@ def hot_emit(actor: Actor, persona_id: UUID) -> None:
         emit(actor=actor, topic=Topic.SEGMENTS_HOT, payload={"segments": hot})
 
 
-def _read(actor: Actor, stream_id: UUID) -> dict[UUID, Reading]:
+def _read_pages(actor: Actor, stream_id: UUID) -> dict[UUID, Reading]:
     with acting(actor):
         names = ("id", "query_id", "response_id")
-        texts = pages_open(_pages(UNREAD, names, [actor.tenant_id, stream_id, PART]))
+        texts = pages_open(_query_pages(UNREAD, names, [actor.tenant_id, stream_id, PART]))
         maker = token_maker(actor.tenant_id)
     model = embedder()
-    vectors = model.embed([one.text or " " for one in texts]) if texts else ()
+    vectors = model.embed([page_text.text or " " for page_text in texts]) if texts else ()
     return {
-        one.page.id: Reading(one.versions, HalfVector(vector), model.name, keyword_marks(maker, one.text), gist_of(one))
-        for one, vector in zip(texts, vectors, strict=True)
+        page_text.page.id: Reading(
+            page_text.versions, HalfVector(vector), model.name, keyword_marks(maker, page_text.text), gist_of(page_text)
+        )
+        for page_text, vector in zip(texts, vectors, strict=True)
     }
 
 
 def _place_stream(actor: Actor, stream_id: UUID, readings: dict[UUID, Reading]) -> None:
-    persona_id = _persona_of(actor, stream_id)
+    persona_id = _find_persona(actor, stream_id)
     persona_lock(persona_id)
     placer = _Placer(actor, persona_id, constants_in_force(persona_id))
     names = (
@@ -149,7 +151,7 @@ def _place_stream(actor: Actor, stream_id: UUID, readings: dict[UUID, Reading]) 
         "keywords",
         "score",
     )
-    pages = _pages(WAITING, names, [actor.tenant_id, stream_id, PART])
+    pages = _query_pages(WAITING, names, [actor.tenant_id, stream_id, PART])
     done = 0
     for page in pages:
         reading = readings.get(page.id) if page.vector is None else None
@@ -158,7 +160,7 @@ def _place_stream(actor: Actor, stream_id: UUID, readings: dict[UUID, Reading]) 
         if reading is not None:
             page.vector, page.model, page.keywords = reading.vector, reading.model, reading.keywords
         if page.chain is None:
-            page.chain = _chain_of(actor, stream_id, page, placer.constants)
+            page.chain = _find_chain(actor, stream_id, page, placer.constants)
         if reading is not None:
             _write_reading(actor, page, reading)
         if page.layer == PageLayer.MID_TERM and page.segment_id is None:
@@ -179,15 +181,15 @@ def _place_stream(actor: Actor, stream_id: UUID, readings: dict[UUID, Reading]) 
         emit(actor=actor, topic=Topic.PAGES_WRITTEN, payload={"stream": str(stream_id)})
 
 
-def _pages(statement: str, names: Sequence[str], values: Sequence[Any]) -> list[Page]:
+def _query_pages(statement: str, names: Sequence[str], values: Sequence[Any]) -> list[Page]:
     """The pages that a statement finds, with the fields that it reads. They are not saved by the ORM."""
     with prepared_cursor() as cursor:
         cursor.execute(statement, values)
         rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-    return [Page(**{**row, "vector": _vector(row.get("vector"))}) for row in rows]
+    return [Page(**{**row, "vector": _load_vector(row.get("vector"))}) for row in rows]
 
 
-def _persona_of(actor: Actor, stream_id: UUID) -> UUID:
+def _find_persona(actor: Actor, stream_id: UUID) -> UUID:
     with prepared_cursor() as cursor:
         cursor.execute(STREAM_PERSONA, [actor.tenant_id, stream_id])
         (persona_id,) = cursor.fetchone()
@@ -208,7 +210,7 @@ def _write_segment(actor: Actor, page: Page) -> None:
         cursor.execute(WRITE_SEGMENT, [page.segment_id, page.score, page.chain, actor.tenant_id, page.id])
 
 
-def _chain_of(actor: Actor, stream_id: UUID, page: Page, constants: Constants) -> UUID:
+def _find_chain(actor: Actor, stream_id: UUID, page: Page, constants: Constants) -> UUID:
     """The chain of the page before, where this one continues it; else its own."""
     with prepared_cursor() as cursor:
         cursor.execute(BEFORE, [actor.tenant_id, stream_id, page.position])
@@ -217,7 +219,7 @@ def _chain_of(actor: Actor, stream_id: UUID, page: Page, constants: Constants) -
         return page.id
     at, chain, vector, model, keywords = row
     follows = continues(
-        cosine=cosine_of(_vector(vector), page.vector) if model == page.model else 0.0,
+        cosine=cosine_of(_load_vector(vector), page.vector) if model == page.model else 0.0,
         shares_keyword=bool(set(keywords) & set(page.keywords)),
         gap=(page.at - at).total_seconds(),
         constants=constants,
@@ -236,53 +238,53 @@ class _Placer:
 
     def place(self, page: Page) -> None:
         """Join the best segment over θ, else open one; the coldest resident leaves before."""
-        scores = self._scores(page)
+        scores = self._score_residents(page)
         best = best_segment(scores, self.constants.theta)
         if best is None:
-            row = self._open()
+            row = self._open_segment()
             _add_page(row, page)
             row.save(force_insert=True)
         else:
-            row = self._segment(best)
+            row = self._load_segment(best)
             _add_page(row, page)
-            self._write(row)
+            self._write_pages(row)
         page.segment_id, page.score = row.id, scores[best] if best is not None else None
         self.changed.append(row.id)
 
     def finish(self) -> None:
         self.changed = list(dict.fromkeys(self.changed))
         if self.evicted:
-            payload = {"segments": [str(one) for one in self.evicted]}
+            payload = {"segments": [str(segment_id) for segment_id in self.evicted]}
             emit(actor=self.actor, topic=Topic.SEGMENTS_EVICTED, payload=payload)
         if self.changed:
             hot_emit(self.actor, self.persona_id)
 
-    def _scores(self, page: Page) -> dict[UUID, float]:
+    def _score_residents(self, page: Page) -> dict[UUID, float]:
         """The Fscore of a page with each resident; the database has the centroids, and need not send them."""
         assert page.vector is not None
         keywords = frozenset(page.keywords)
-        query = SegmentQuery(self.actor.tenant_id, self.persona_id, _half(page.vector), page.model, keywords)
+        query = SegmentQuery(self.actor.tenant_id, self.persona_id, _as_half_vector(page.vector), page.model, keywords)
         scores, stale = segment_scores(query)
         if not stale:
             return scores
         for row in Segment.objects.filter(id__in=stale):
-            _refresh(row)
+            _refresh_segment(row)
         return segment_scores(query)[0]
 
-    def _segment(self, segment_id: UUID) -> Segment:
+    def _load_segment(self, segment_id: UUID) -> Segment:
         with prepared_cursor() as cursor:
             cursor.execute(SEGMENT, [self.actor.tenant_id, segment_id])
             key, vector, model, keywords, pages, unpromoted = cursor.fetchone()
         row = Segment(id=key, model=model, keywords=keywords, pages=pages, unpromoted=unpromoted)
-        row.vector = _vector(vector)
+        row.vector = _load_vector(vector)
         return row
 
-    def _write(self, row: Segment) -> None:
+    def _write_pages(self, row: Segment) -> None:
         values = [row.vector, row.model, Jsonb(row.keywords), row.pages, row.unpromoted, row.visited_at]
         with prepared_cursor() as cursor:
             cursor.execute(WRITE_PAGES, [*values, self.actor.tenant_id, row.id])
 
-    def _open(self) -> Segment:
+    def _open_segment(self) -> Segment:
         """A new segment; where there are as many as may be, the coldest leaves first."""
         residents = Segment.objects.filter(persona_id=self.persona_id, evicted_at=None)
         over = residents.count() + 1 - self.constants.segments
@@ -298,11 +300,11 @@ class _Placer:
 def _add_page(row: Segment, page: Page) -> None:
     """The centroid, the keywords and the counts follow the page."""
     assert page.vector is not None
-    new = _numbers(page.vector)
+    new = _as_array(page.vector)
     if row.vector is None or row.model != page.model:
         row.vector, row.model = page.vector, page.model
     else:
-        row.vector = HalfVector((_numbers(row.vector) * row.pages + new) / (row.pages + 1))
+        row.vector = HalfVector((_as_array(row.vector) * row.pages + new) / (row.pages + 1))
     counts = Counter({mark: int(count) for mark, count in row.keywords.items()})
     counts.update(str(mark) for mark in page.keywords)
     row.keywords = dict(counts.most_common(MOST_SEGMENT_KEYWORDS))
@@ -311,7 +313,7 @@ def _add_page(row: Segment, page: Page) -> None:
     row.visited_at = database_now()
 
 
-def _refresh(row: Segment) -> None:
+def _refresh_segment(row: Segment) -> None:
     """Make the centroid and the keywords anew from the pages that are left."""
     pages = Page.objects.filter(segment_id=row.id, vector__isnull=False)
     newest = pages.order_by("-id").values_list("model", flat=True).first()
@@ -323,27 +325,27 @@ def _refresh(row: Segment) -> None:
     Segment.objects.filter(id=row.id).update(vector=row.vector, model=row.model, keywords=row.keywords)
 
 
-def cosine_of(one: HalfVector | None, other: HalfVector | None) -> float:
+def cosine_of(first: HalfVector | None, other: HalfVector | None) -> float:
     """The cosine of two vectors; 0 where one is missing or of another length."""
-    if one is None or other is None:
+    if first is None or other is None:
         return 0.0
-    left, right = _numbers(one), _numbers(other)
+    left, right = _as_array(first), _as_array(other)
     if left.shape != right.shape:
         return 0.0
     length = float(np.linalg.norm(left) * np.linalg.norm(right))
     return float(left @ right) / length if length else 0.0
 
 
-def _vector(value: bytes | None) -> HalfVector | None:
+def _load_vector(value: bytes | None) -> HalfVector | None:
     """A vector in PostgreSQL's binary form, as prepared statements bring it."""
     return HalfVector.from_binary(value) if value is not None else None
 
 
-def _half(vector: HalfVector | Sequence[float]) -> HalfVector:
+def _as_half_vector(vector: HalfVector | Sequence[float]) -> HalfVector:
     return vector if isinstance(vector, HalfVector) else HalfVector(list(vector))
 
 
-def _numbers(vector: HalfVector | Sequence[float]) -> Matrix:
+def _as_array(vector: HalfVector | Sequence[float]) -> Matrix:
     """A vector as it was made, or as the database gives it back."""
     values = vector.to_numpy() if isinstance(vector, HalfVector) else vector
     return np.asarray(values, dtype=np.float32)
@@ -353,6 +355,6 @@ def _versions(page: Page) -> list[int]:
     return [side.version if side else 0 for side in (page.query, page.response)]
 
 
-def _list(value: object) -> list[object]:
+def _as_list(value: object) -> list[object]:
     assert isinstance(value, list)
     return value

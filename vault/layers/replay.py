@@ -18,7 +18,7 @@ from governance.jobs.selectors import JobView
 from governance.jobs.services import job_create
 from governance.personas.locating import OBJECT_TYPE
 from governance.vocabulary import Permission, Topic, Verb
-from vault.layers.constants import constants_checked, constants_in_force
+from vault.layers.constants import constants_check, constants_in_force
 from vault.layers.rules import (
     NAMES,
     Constants,
@@ -30,7 +30,7 @@ from vault.layers.rules import (
     fscore,
     is_hot,
 )
-from vault.layers.selectors import persona_asked
+from vault.layers.selectors import persona_authorize
 from vault.models import Page
 from vault.providers.ports import Matrix
 
@@ -89,13 +89,13 @@ def layers_replay(
     """
     with acting(actor):
         authorize(actor, Permission.MEMORY_READ)
-        persona_asked(actor, persona_id)
-        constants_checked(values)
+        persona_authorize(actor, persona_id)
+        constants_check(values)
         present = constants_in_force(persona_id)
         tried = constants_of({name: getattr(present, name) for name in NAMES}, values)
-        pages = _history(persona_id, latest)
+        pages = _load_history(persona_id, latest)
         record(actor=actor, verb=Verb.PERSONA_READ, object_type=OBJECT_TYPE, object_ids=[persona_id])
-    return replayed(pages, present), replayed(pages, tried)
+    return replay_pages(pages, present), replay_pages(pages, tried)
 
 
 def replay_later(*, actor: Actor, persona_id: UUID, values: Mapping[str, float]) -> JobView:
@@ -105,8 +105,8 @@ def replay_later(*, actor: Actor, persona_id: UUID, values: Mapping[str, float])
     """
     with acting(actor):
         authorize(actor, Permission.MEMORY_READ)
-        persona_asked(actor, persona_id)
-        constants_checked(values)
+        persona_authorize(actor, persona_id)
+        constants_check(values)
         settings = {"persona": str(persona_id), "values": dict(values)}
         return job_create(actor=actor, kind=Topic.LAYERS_REPLAY, settings=settings)
 
@@ -119,18 +119,18 @@ def replay_run(run: JobRun) -> Step:
     return Step(done=now.pages, total=now.pages, result={"now": vars(now), "tried": vars(tried)})
 
 
-def replayed(pages: Sequence[PastPage], constants: Constants) -> Outcome:
+def replay_pages(pages: Sequence[PastPage], constants: Constants) -> Outcome:
     """Pure: queues, chains, segments, eviction and promotion of `pages`, oldest first."""
     queues: dict[UUID, list[PastPage]] = {}
     segments: dict[int, _Segment] = {}
     chains = joined = evicted = distilled = promoted = opened = 0
     for page in pages:
         queue = queues.setdefault(page.stream, [])
-        chains += not (queue and _continues(queue[-1], page, constants))
+        chains += not (queue and _continues_chain(queue[-1], page, constants))
         leaving = queue[: max(len(queue) + 1 - constants.stm_pages, 0)]
         queues[page.stream] = [*queue[len(leaving) :], page]
-        for one in leaving:
-            key = _best(segments, one, constants)
+        for oldest in leaving:
+            key = _find_best_segment(segments, oldest, constants)
             joined += key is not None
             if key is None:
                 while len(segments) >= constants.segments:
@@ -139,8 +139,8 @@ def replayed(pages: Sequence[PastPage], constants: Constants) -> Outcome:
                     evicted += 1
                 opened += 1
                 key = opened
-                segments[key] = _Segment(one.vector, Counter(), 0, 0, page.at, page.at)
-            _join(segments[key], one, page.at)
+                segments[key] = _Segment(oldest.vector, Counter(), 0, 0, page.at, page.at)
+            _join_segment(segments[key], oldest, page.at)
             if is_hot(segments[key].state(page.at), constants):
                 distilled += 1
                 promoted += segments[key].unpromoted
@@ -158,7 +158,7 @@ def replayed(pages: Sequence[PastPage], constants: Constants) -> Outcome:
     )
 
 
-def _history(persona_id: UUID, latest: int) -> list[PastPage]:
+def _load_history(persona_id: UUID, latest: int) -> list[PastPage]:
     rows = Page.objects.filter(stream__persona_id=persona_id).exclude(vector=None)
     newest = rows.order_by("-id").values_list("model", flat=True).first()
     found = rows.filter(model=newest or "").order_by("-id")
@@ -169,7 +169,7 @@ def _history(persona_id: UUID, latest: int) -> list[PastPage]:
     ]
 
 
-def _continues(before: PastPage, page: PastPage, constants: Constants) -> bool:
+def _continues_chain(before: PastPage, page: PastPage, constants: Constants) -> bool:
     return continues(
         cosine=_cosine(before.vector, page.vector),
         shares_keyword=bool(before.keywords & page.keywords),
@@ -178,7 +178,7 @@ def _continues(before: PastPage, page: PastPage, constants: Constants) -> bool:
     )
 
 
-def _best(segments: Mapping[int, _Segment], page: PastPage, constants: Constants) -> int | None:
+def _find_best_segment(segments: Mapping[int, _Segment], page: PastPage, constants: Constants) -> int | None:
     scores = {
         key: fscore(_cosine(segment.vector, page.vector), set(segment.keywords), page.keywords)
         for key, segment in segments.items()
@@ -186,7 +186,7 @@ def _best(segments: Mapping[int, _Segment], page: PastPage, constants: Constants
     return best_segment(scores, constants.theta)
 
 
-def _join(segment: _Segment, page: PastPage, now: datetime) -> None:
+def _join_segment(segment: _Segment, page: PastPage, now: datetime) -> None:
     mean = (segment.vector * segment.pages + page.vector) / (segment.pages + 1)
     segment.vector = mean.astype(np.float32)
     segment.keywords.update(page.keywords)
@@ -195,6 +195,6 @@ def _join(segment: _Segment, page: PastPage, now: datetime) -> None:
     segment.visited_at = now
 
 
-def _cosine(one: Matrix, other: Matrix) -> float:
-    length = float(np.linalg.norm(one) * np.linalg.norm(other))
-    return float(one @ other) / length if length else 0.0
+def _cosine(first: Matrix, other: Matrix) -> float:
+    length = float(np.linalg.norm(first) * np.linalg.norm(other))
+    return float(first @ other) / length if length else 0.0

@@ -20,7 +20,7 @@ SELECT id, CASE WHEN model = %(model)s AND vector IS NOT NULL THEN 1 - (vector <
   CASE WHEN keywords ?| %(keywords)s::text[] THEN keywords END, vector IS NULL AND pages > 0
 FROM vault_segment WHERE tenant_id = %(tenant)s AND persona_id = %(persona)s AND evicted_at IS NULL
 """
-# `by_heat` over τ, as text: it is asked after each page.
+# `order_by_heat` over τ, as text: it is asked after each page.
 HOT = """
 SELECT id FROM vault_segment
 WHERE tenant_id = %(tenant)s AND persona_id = %(persona)s AND evicted_at IS NULL AND unpromoted > 0
@@ -67,7 +67,7 @@ def segment_scores(query: SegmentQuery) -> tuple[dict[UUID, float], list[UUID]]:
     return query.scores(rows), [key for key, _, _, is_stale in rows if is_stale]
 
 
-def by_heat(rows: QuerySet[Segment], constants: Constants) -> QuerySet[Any]:
+def order_by_heat(rows: QuerySet[Segment], constants: Constants) -> QuerySet[Any]:
     """Segments with `warmth`, their heat at this moment (§3.3) as SQL, the hottest first."""
     idle = Greatest(Cast(Extract(Now() - F("visited_at"), SECONDS), FloatField()), Value(0.0))
     fresh = Exp(-Least(ExpressionWrapper(idle / Value(constants.mu), FloatField()), Value(FAINTEST)))
@@ -78,7 +78,7 @@ def by_heat(rows: QuerySet[Segment], constants: Constants) -> QuerySet[Any]:
 def hot_segments(persona_id: UUID, constants: Constants) -> QuerySet[Any]:
     """The residents of a persona that are to be distilled (`is_hot`), as SQL."""
     residents = Segment.objects.filter(persona_id=persona_id, evicted_at=None, unpromoted__gt=0)
-    return by_heat(residents, constants).filter(warmth__gt=constants.tau)
+    return order_by_heat(residents, constants).filter(warmth__gt=constants.tau)
 
 
 def hot_ids(tenant_id: UUID, persona_id: UUID, constants: Constants) -> list[UUID]:
@@ -92,6 +92,6 @@ def hot_ids(tenant_id: UUID, persona_id: UUID, constants: Constants) -> list[UUI
 
 def coldest_segments(persona_id: UUID, constants: Constants, count: int) -> list[UUID]:
     """The residents of a persona that leave first (`coldest`), as SQL."""
-    residents = by_heat(Segment.objects.filter(persona_id=persona_id, evicted_at=None), constants)
+    residents = order_by_heat(Segment.objects.filter(persona_id=persona_id, evicted_at=None), constants)
     ordered = residents.annotate(rounded=Round("warmth", precision=9))
     return list(ordered.order_by("rounded", "visited_at", "created_at", "id").values_list("id", flat=True)[:count])

@@ -141,11 +141,11 @@ def layers_search(
 
     def read(question: _Question) -> list[Hit]:
         with acting(actor):
-            hits = _hits(actor, _persona(actor, search), search, question)
+            hits = _find_hits(actor, _find_persona(actor, search), search, question)
             within(hits)
         return hits
 
-    return _with_question(search.query, read)
+    return _search_with_question(search.query, read)
 
 
 def context_assemble(*, actor: Actor, search: SearchQuery, token_budget: int = DEFAULT_TOKENS) -> Context:
@@ -164,22 +164,22 @@ def context_assemble(*, actor: Actor, search: SearchQuery, token_budget: int = D
         own: list[Hit] = []
 
         def layers(hits: Sequence[Hit]) -> None:
-            first.extend(fit([hit for hit in hits if hit.score], lambda hit: _tokens_of(hit.view), token_budget))
-            left = token_budget - sum(_tokens_of(hit.view) for hit in first)
+            first.extend(fit([hit for hit in hits if hit.score], lambda hit: _count_tokens(hit.view), token_budget))
+            left = token_budget - sum(_count_tokens(hit.view) for hit in first)
             with acting(actor):
                 if search.personas or persona_of_member(actor) is not None:
                     rest = _Rest(frozenset(hit.view.cube.id for hit in first), left)
-                    own.extend(_hits(actor, _persona(actor, named), named, question, rest))
+                    own.extend(_find_hits(actor, _find_persona(actor, named), named, question, rest))
 
         hits = memories_search(actor=actor, search=free, within=layers)
         shown = {hit.view.cube.id for hit in [*first, *own]}
         return [*first, *own, *(hit for hit in hits if hit.view.cube.id not in shown)]
 
-    items = [_item(hit) for hit in _with_question(search.query, read)]
+    items = [_make_context_item(hit) for hit in _search_with_question(search.query, read)]
     return Context(tuple(fit(items, lambda item: item.tokens, token_budget)))
 
 
-def _with_question(text: str, read: Callable[[_Question], list[Hit]]) -> list[Hit]:
+def _search_with_question(text: str, read: Callable[[_Question], list[Hit]]) -> list[Hit]:
     """Return the results of `read`, repeated with a vector of the tenant's own model where that is another."""
     model = embedder()
     while True:
@@ -189,7 +189,7 @@ def _with_question(text: str, read: Callable[[_Question], list[Hit]]) -> list[Hi
             model = answering(other.active)
 
 
-def _persona(actor: Actor, search: SearchQuery) -> UUID:
+def _find_persona(actor: Actor, search: SearchQuery) -> UUID:
     if len(search.personas) > 1:
         raise Invalid(errors=[FieldError("personas", "name one: the layers are one persona's")])
     if search.personas:
@@ -200,24 +200,26 @@ def _persona(actor: Actor, search: SearchQuery) -> UUID:
     return found
 
 
-def _hits(
+def _find_hits(
     actor: Actor, persona_id: UUID, search: SearchQuery, question: _Question, rest: _Rest | None = None
 ) -> list[Hit]:
     """Raises _OtherModel."""
     active = active_model(actor)
     if active is not None and active != question.model and answering(active).name != question.model:
         raise _OtherModel(active)
-    scores, visited = _scored(actor, persona_id, search, question)
-    ranked, sizes = _ranked(actor, search, scores)
+    scores, visited = _score_memories(actor, persona_id, search, question)
+    ranked, sizes = _rank_memories(actor, search, scores)
     if rest is None:
         views = cubes_read(actor=actor, cube_ids=ranked, verb=Verb.MEMORY_SEARCHED, is_use=False)
     else:
-        views = _views_within(actor, [one for one in ranked if one not in rest.taken], sizes, rest.budget)
+        views = _open_within_budget(
+            actor, [cube_id for cube_id in ranked if cube_id not in rest.taken], sizes, rest.budget
+        )
     _count_use(actor, search, views, visited)
-    return [_hit(view, scores[view.cube.id]) for view in views]
+    return [_make_hit(view, scores[view.cube.id]) for view in views]
 
 
-def _scored(
+def _score_memories(
     actor: Actor, persona_id: UUID, search: SearchQuery, question: _Question
 ) -> tuple[dict[UUID, float], tuple[UUID, ...]]:
     """Memories by their score, and the segments that were visited. Five queries, three of them sent together."""
@@ -247,7 +249,7 @@ def _scored(
         _score_sides(scores, sides[page_id], near)
     for cube_id, near in of_entries:
         scores[cube_id] = max(near, scores.get(cube_id, 0.0))
-    return scores, tuple(UUID(str(one)) for one in found.visited)
+    return scores, tuple(UUID(str(segment_id)) for segment_id in found.visited)
 
 
 def _best_pages(
@@ -285,28 +287,30 @@ def _score_sides(scores: dict[UUID, float], sides: tuple[UUID | None, UUID | Non
             scores[cube_id] = max(near, scores.get(cube_id, 0.0))
 
 
-def _ranked(actor: Actor, search: SearchQuery, scores: Mapping[UUID, float]) -> tuple[list[UUID], dict[UUID, int]]:
+def _rank_memories(
+    actor: Actor, search: SearchQuery, scores: Mapping[UUID, float]
+) -> tuple[list[UUID], dict[UUID, int]]:
     """Those that the reader may see and that the search's filters leave, best first, and the tokens of each."""
-    sizes = _visible(actor, search, list(scores))
-    ranked = sorted(sizes, key=lambda one: (-scores[one], str(one)))
-    return [one for one in ranked if _clamped(scores[one]) >= search.min_score][: search.top_k], sizes
+    sizes = _find_visible(actor, search, list(scores))
+    ranked = sorted(sizes, key=lambda cube_id: (-scores[cube_id], str(cube_id)))
+    return [cube_id for cube_id in ranked if _clamp_score(scores[cube_id]) >= search.min_score][: search.top_k], sizes
 
 
-def _views_within(actor: Actor, ranked: Sequence[UUID], sizes: Mapping[UUID, int], budget: int) -> list[CubeView]:
+def _open_within_budget(actor: Actor, ranked: Sequence[UUID], sizes: Mapping[UUID, int], budget: int) -> list[CubeView]:
     """Open the memories that a context takes, as many at once as could fit, until no further one fits its budget."""
     found: list[CubeView] = []
     left, waiting = budget, list(ranked)
-    while waiting := [one for one in waiting if sizes[one] + SHORTEST_LINE <= left]:
-        count = max(OPENED, _count_within([sizes[one] + SHORTEST_LINE for one in waiting], left))
+    while waiting := [cube_id for cube_id in waiting if sizes[cube_id] + SHORTEST_LINE <= left]:
+        count = max(OPENED, _count_within_budget([sizes[cube_id] + SHORTEST_LINE for cube_id in waiting], left))
         named, waiting = waiting[:count], waiting[count:]
         views = cubes_read(actor=actor, cube_ids=named, verb=Verb.MEMORY_SEARCHED, is_use=False)
-        taken = fit(views, _tokens_of, left)
-        left -= sum(_tokens_of(view) for view in taken)
+        taken = fit(views, _count_tokens, left)
+        left -= sum(_count_tokens(view) for view in taken)
         found += taken
     return found
 
 
-def _count_within(sizes: Sequence[int], budget: int) -> int:
+def _count_within_budget(sizes: Sequence[int], budget: int) -> int:
     """The number of first sizes whose sum is within a budget."""
     return sum(total <= budget for total in accumulate(sizes))
 
@@ -317,15 +321,15 @@ def _count_use(actor: Actor, search: SearchQuery, views: Sequence[CubeView], vis
         emit(
             actor=actor,
             topic=Topic.CUBES_READ,
-            payload={"ids": ids, "segments": [str(one) for one in visited]},
+            payload={"ids": ids, "segments": [str(segment_id) for segment_id in visited]},
         )
 
 
-def _hit(view: CubeView, score: float) -> Hit:
-    return Hit(view, _clamped(score), replace(NO_PARTS, dense=_clamped(score)))
+def _make_hit(view: CubeView, score: float) -> Hit:
+    return Hit(view, _clamp_score(score), replace(NO_PARTS, dense=_clamp_score(score)))
 
 
-def _visible(actor: Actor, search: SearchQuery, cube_ids: Sequence[UUID]) -> dict[UUID, int]:
+def _find_visible(actor: Actor, search: SearchQuery, cube_ids: Sequence[UUID]) -> dict[UUID, int]:
     """Those of the memories that the actor may see and that the search asks for, with their tokens. One query."""
     search = replace(search, personas=(), session_id="", with_messages=True)
     condition = narrowing(token_maker(actor.tenant_id), search)
@@ -343,20 +347,20 @@ def _visible(actor: Actor, search: SearchQuery, cube_ids: Sequence[UUID]) -> dic
         return dict(cursor.fetchall())
 
 
-def _clamped(score: float) -> float:
+def _clamp_score(score: float) -> float:
     return min(max(score, 0.0), 1.0)
 
 
-def _item(hit: Hit) -> ContextItem:
-    line = _line(hit.view)
+def _make_context_item(hit: Hit) -> ContextItem:
+    line = _format_line(hit.view)
     return ContextItem(hit, line, approximate_tokens(line))
 
 
-def _tokens_of(view: CubeView) -> int:
-    return approximate_tokens(_line(view))
+def _count_tokens(view: CubeView) -> int:
+    return approximate_tokens(_format_line(view))
 
 
-def _line(view: CubeView) -> str:
+def _format_line(view: CubeView) -> str:
     cube, words = view.cube, view.words
     moment = cube.event_time or cube.created_at
     quoted = {

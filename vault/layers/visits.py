@@ -22,7 +22,7 @@ def segments_count_visits(actor: Actor, payloads: Sequence[Payload]) -> Write:
     def write() -> None:
         visits: Counter[UUID] = Counter()
         for payload in payloads:
-            visits.update(_visited(payload))
+            visits.update(_find_visited_ids(payload))
         for segment_id in sorted(visits):
             residents = Segment.objects.filter(id=segment_id, evicted_at=None)
             residents.update(visits=F("visits") + visits[segment_id], visited_at=Now())
@@ -33,10 +33,10 @@ def segments_count_visits(actor: Actor, payloads: Sequence[Payload]) -> Write:
     return write
 
 
-def _visited(payload: Payload) -> set[UUID]:
+def _find_visited_ids(payload: Payload) -> set[UUID]:
     named = payload.get("segments")
     if isinstance(named, list):
-        return {UUID(str(one)) for one in named}
+        return {UUID(str(segment_id)) for segment_id in named}
     ids = payload["ids"]
     assert isinstance(ids, list)
     pages = Page.objects.filter(Q(query_id__in=ids) | Q(response_id__in=ids)).exclude(segment=None)

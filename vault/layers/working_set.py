@@ -11,7 +11,7 @@ from governance.vocabulary import Permission
 from vault.cubes.selectors import CubeView
 from vault.layers.persona import entries_list, profile_get
 from vault.layers.rules import fit
-from vault.layers.selectors import pages_view, persona_asked, segments_list, stm_list
+from vault.layers.selectors import pages_view, persona_authorize, segments_list, stm_list
 from vault.models import Page
 from vault.vocabulary import EntryQueue
 
@@ -38,17 +38,21 @@ def working_set(*, actor: Actor, persona_id: UUID, budget: int = BUDGET) -> list
     """
     with acting(actor):
         authorize(actor, Permission.MEMORY_READ)
-        persona_asked(actor, persona_id)
+        persona_authorize(actor, persona_id)
         fields = profile_get(actor=actor, persona_id=persona_id)
-        items = [WorkingItem(one.view, "profile") for one in fields if one.view]
+        items = [WorkingItem(field.view, "profile") for field in fields if field.view]
         recent = stm_list(actor=actor, persona_id=persona_id, pages=First(7))
         items += [WorkingItem(side, "recent") for page in recent for side in (page.query, page.response) if side]
         hot = segments_list(actor=actor, persona_id=persona_id, pages=First(HOT))
-        newest = Page.objects.filter(segment__in=[one.row.id for one in hot]).defer("vector").order_by("segment", "-id")
+        newest = (
+            Page.objects.filter(segment__in=[segment.row.id for segment in hot])
+            .defer("vector")
+            .order_by("segment", "-id")
+        )
         last = pages_view(actor, list(newest.distinct("segment")))
         items += [WorkingItem(side, "hot_topic") for page in last for side in (page.query, page.response) if side]
         entries = entries_list(actor=actor, persona_id=persona_id, queue=EntryQueue.KNOWLEDGE, pages=First(ENTRIES))
-        items += [WorkingItem(one.view, "new_entry") for one in entries]
+        items += [WorkingItem(entry.view, "new_entry") for entry in entries]
     first = {item.view.cube.id: item for item in reversed(items)}
     ordered = [item for item in items if first[item.view.cube.id] is item]
     return fit(ordered, lambda item: item.tokens, budget)

@@ -26,22 +26,22 @@ def sentence_mark(*, actor: Actor, cube_id: UUID, sentence: str, second: str) ->
     if view.cube.source == Source.PACK:
         raise Conflict("Memories of a pack cannot go into another pack.")
     wordings_check(view.words.content, sentence, second)
-    return _write(actor, view, {METADATA: {"sentence": sentence, "second": second}})
+    return _write_metadata(actor, view, {METADATA: {"sentence": sentence, "second": second}})
 
 
 def sentence_unmark(*, actor: Actor, cube_id: UUID) -> Cube:
     """Take the second wording away. Raises NotFound; Forbidden. Writes as `cube_update`."""
     authorize(actor, Permission.STORE_MANAGE, Target("memory", cube_id, actor.tenant_id))
-    return _write(actor, cube_get(actor=actor, cube_id=cube_id), {})
+    return _write_metadata(actor, cube_get(actor=actor, cube_id=cube_id), {})
 
 
 def sentences_of(text: str) -> list[str]:
     """The sentences that stand once in a text, in order."""
     found = [text[begin:end].strip() for begin, end in sentence_ranges(text)]
-    return [one for one in found if one and text.count(one) == 1]
+    return [sentence for sentence in found if sentence and text.count(sentence) == 1]
 
 
-def _write(actor: Actor, view: CubeView, stated: dict[str, dict[str, str]]) -> Cube:
+def _write_metadata(actor: Actor, view: CubeView, stated: dict[str, dict[str, str]]) -> Cube:
     kept = {name: value for name, value in view.words.metadata.items() if name != METADATA}
     changes = CubeChanges(metadata={**kept, **stated})
     return cube_update(actor=actor, cube_id=view.cube.id, expected_versions={view.cube.version}, changes=changes)

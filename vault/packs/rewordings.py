@@ -50,25 +50,25 @@ def rewordings_of(*, actor: Actor, pack_id: UUID) -> Rewordings:
     return found
 
 
-def reworded(text: str, rewordings: tuple[Rewording, ...]) -> str:
+def rewordings_apply(text: str, rewordings: tuple[Rewording, ...]) -> str:
     """`text` with the accepted changes of it. What the publisher has changed since then stays."""
-    for one in rewordings:
-        if text == one.before:
-            text = one.after
+    for rewording in rewordings:
+        if text == rewording.before:
+            text = rewording.after
     return text
 
 
 def texts_seal(row: PackProposal, texts: ProposalTexts) -> bytes:
     """Raises KeyUnavailable."""
     plaintext = json.dumps(asdict(texts), ensure_ascii=False).encode()
-    return seal_for(tenant_id=row.tenant_id, scope=GENERAL, place=_place(row), plaintext=plaintext)
+    return seal_for(tenant_id=row.tenant_id, scope=GENERAL, place=_encryption_context(row), plaintext=plaintext)
 
 
 def texts_open(row: PackProposal) -> ProposalTexts:
     """Empty once their key was destroyed. Raises KeyUnavailable."""
-    plaintext = open_sealed(tenant_id=row.tenant_id, place=_place(row), blob=row.sealed)
+    plaintext = open_sealed(tenant_id=row.tenant_id, place=_encryption_context(row), blob=row.sealed)
     return ProposalTexts(**json.loads(plaintext)) if plaintext else ProposalTexts("", "")
 
 
-def _place(row: PackProposal) -> bytes:
+def _encryption_context(row: PackProposal) -> bytes:
     return b"proposal" + row.id.bytes

@@ -18,8 +18,8 @@ from vault.cubes.screening.screen import EVERYWHERE
 from vault.cubes.screening.texts import Place, Texts, places_in, without
 from vault.cubes.selectors import CubeView
 from vault.packs.files import Item
-from vault.packs.rewordings import Rewordings, reworded, rewordings_of
-from vault.packs.wordings import Wordings, with_second, wordings_of
+from vault.packs.rewordings import Rewordings, rewordings_apply, rewordings_of
+from vault.packs.wordings import Wordings, add_second, wordings_of
 from vault.vocabulary import FindingRule, MemoryType, SemanticType, Sensitivity, Source, SubjectRule, Treatment
 
 LEAVING = frozenset({Sensitivity.PUBLIC, Sensitivity.INTERNAL})
@@ -51,23 +51,27 @@ class Leaving:
     wordings: Wordings | None = field(default=None, repr=False)
 
 
-def leaving_of(*, actor: Actor, pack_id: UUID, views: Iterable[CubeView], rules: LeavingRules) -> list[Leaving]:
+def memories_scan(*, actor: Actor, pack_id: UUID, views: Iterable[CubeView], rules: LeavingRules) -> list[Leaving]:
     """Decide on each memory, in order. Raises Forbidden; PiiUnavailable where a text cannot be checked."""
     authorize(actor, Permission.STORE_MANAGE, Target("pack", pack_id, actor.tenant_id))
     rewordings = rewordings_of(actor=actor, pack_id=pack_id)
-    return [_leaving(actor, pack_id, view, rules, rewordings) for view in views]
+    return [_decide_leaving(actor, pack_id, view, rules, rewordings) for view in views]
 
 
-def report_of(decided: Sequence[Leaving]) -> dict[str, object]:
+def compose_report(decided: Sequence[Leaving]) -> dict[str, object]:
     """Counts by treatment, the reasons of dropped ones, and the ids of those that block the version."""
-    dropped = Counter(reason for one in decided if one.treatment is Treatment.DROPPED for reason in one.reasons)
-    blocked = [one for one in decided if one.treatment is Treatment.BLOCKED]
+    dropped = Counter(
+        reason for leaving in decided if leaving.treatment is Treatment.DROPPED for reason in leaving.reasons
+    )
+    blocked = [leaving for leaving in decided if leaving.treatment is Treatment.BLOCKED]
     return {
-        "counts": {str(kind): sum(one.treatment is kind for one in decided) for kind in Treatment},
+        "counts": {str(kind): sum(leaving.treatment is kind for leaving in decided) for kind in Treatment},
         "dropped": dict(sorted(dropped.items())),
-        "reworded": sum(one.is_reworded for one in decided),
-        "marked": sum(one.wordings is not None for one in decided),
-        "blocked": [{"memory_id": str(one.cube_id), "kinds": list(one.reasons)} for one in blocked[:MOST_NAMED]],
+        "reworded": sum(leaving.is_reworded for leaving in decided),
+        "marked": sum(leaving.wordings is not None for leaving in decided),
+        "blocked": [
+            {"memory_id": str(leaving.cube_id), "kinds": list(leaving.reasons)} for leaving in blocked[:MOST_NAMED]
+        ],
     }
 
 
@@ -75,17 +79,19 @@ def is_blocked(report: Mapping[str, object]) -> bool:
     return bool(report["blocked"])
 
 
-def _leaving(actor: Actor, pack_id: UUID, view: CubeView, rules: LeavingRules, rewordings: Rewordings) -> Leaving:
+def _decide_leaving(
+    actor: Actor, pack_id: UUID, view: CubeView, rules: LeavingRules, rewordings: Rewordings
+) -> Leaving:
     cube, key = view.cube, uuid5(pack_id, str(view.cube.id))
-    if reason := _staying(actor, view, rules):
+    if reason := _find_reason_to_stay(actor, view, rules):
         return Leaving(cube.id, Treatment.DROPPED, (reason,))
     texts = Texts(view.words.content, view.words.title, tags=tuple(cube.tags))
     treatment = Treatment.AS_IS
     if view.subject is not None:
-        texts, treatment = _anonymous(texts, view.subject.reference), Treatment.ANONYMISED
-    content = reworded(texts.content, rewordings.get(key, ()))
+        texts, treatment = _remove_reference(texts, view.subject.reference), Treatment.ANONYMISED
+    content = rewordings_apply(texts.content, rewordings.get(key, ()))
     is_reworded, texts = content != texts.content, replace(texts, content=content)
-    places = _places(texts)
+    places = _find_places(texts)
     kinds = tuple(sorted({str(place.span.kind) for place in places}))
     if places and treatment is Treatment.AS_IS:
         if rules.findings is not FindingRule.REDACT:
@@ -93,25 +99,29 @@ def _leaving(actor: Actor, pack_id: UUID, view: CubeView, rules: LeavingRules, r
             return Leaving(cube.id, kept, kinds)
         treatment = Treatment.REDACTED
     texts = without(texts, places) if places else texts
-    marked, found = _marked(texts, view, treatment)
+    marked, found = _check_marked_sentence(texts, view, treatment)
     if found and rules.findings is not FindingRule.REDACT and treatment is Treatment.AS_IS:
         kept = Treatment.BLOCKED if rules.findings is FindingRule.BLOCK else Treatment.DROPPED
         return Leaving(cube.id, kept, found)
-    return Leaving(cube.id, treatment, kinds, _item(key, view, texts), cube.subject_id, is_reworded, marked)
+    return Leaving(cube.id, treatment, kinds, _make_item(key, view, texts), cube.subject_id, is_reworded, marked)
 
 
-def _marked(texts: Texts, view: CubeView, treatment: Treatment) -> tuple[Wordings | None, tuple[str, ...]]:
+def _check_marked_sentence(
+    texts: Texts, view: CubeView, treatment: Treatment
+) -> tuple[Wordings | None, tuple[str, ...]]:
     """The marked sentence of a text that leaves, if its second wording has no findings, and the kinds of findings."""
     wordings = wordings_of(view.words.metadata)
     if wordings is not None and treatment is Treatment.ANONYMISED and view.subject is not None:
         reference = view.subject.reference
-        wordings = Wordings(_replaced(wordings.sentence, reference), _replaced(wordings.second, reference))
-    marked = with_second(texts.content, wordings) if wordings is not None else None
-    found = _places(Texts(marked.content)) if marked is not None else []
+        wordings = Wordings(
+            _replace_reference(wordings.sentence, reference), _replace_reference(wordings.second, reference)
+        )
+    marked = add_second(texts.content, wordings) if wordings is not None else None
+    found = _find_places(Texts(marked.content)) if marked is not None else []
     return (None if found else marked), tuple(sorted({str(place.span.kind) for place in found}))
 
 
-def _staying(actor: Actor, view: CubeView, rules: LeavingRules) -> str:
+def _find_reason_to_stay(actor: Actor, view: CubeView, rules: LeavingRules) -> str:
     """The reason to drop the memory before its text is scanned; empty if there is none."""
     cube = view.cube
     if cube.source == Source.PACK:
@@ -125,13 +135,13 @@ def _staying(actor: Actor, view: CubeView, rules: LeavingRules) -> str:
     return "subject" if cube.subject_id is not None and rules.subjects is SubjectRule.DROP else ""
 
 
-def _anonymous(texts: Texts, reference: str) -> Texts:
+def _remove_reference(texts: Texts, reference: str) -> Texts:
     """Without the tenant's reference of the data subject, wherever the texts spell it."""
     tags = tuple(tag for tag in texts.tags if reference.casefold() not in tag.casefold())
-    return Texts(_replaced(texts.content, reference), _replaced(texts.title, reference), tags=tags)
+    return Texts(_replace_reference(texts.content, reference), _replace_reference(texts.title, reference), tags=tags)
 
 
-def _replaced(text: str, reference: str) -> str:
+def _replace_reference(text: str, reference: str) -> str:
     """Replace the reference in any case. Lower-casing may change lengths, so each place is compared separately."""
     parts, at, size, wanted = list[str](), 0, len(reference), reference.casefold()
     while at < len(text):
@@ -144,14 +154,14 @@ def _replaced(text: str, reference: str) -> str:
     return "".join(parts)
 
 
-def _places(texts: Texts) -> list[Place]:
+def _find_places(texts: Texts) -> list[Place]:
     try:
         return places_in(detector(), texts, EVERYWHERE)
     except DetectorFailed as failure:
         raise PiiUnavailable("The pack was not built: a memory could not be checked.") from failure
 
 
-def _item(key: UUID, view: CubeView, texts: Texts) -> Item:
+def _make_item(key: UUID, view: CubeView, texts: Texts) -> Item:
     """key: says nothing about the memory's own id, and stays the same in every version."""
     cube = view.cube
     return Item(

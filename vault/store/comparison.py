@@ -62,10 +62,10 @@ def pack_compare(run: JobRun) -> Callable[[], Step]:
     ids = ids if total else []
     edition = _edition_made_at(row)
     with acting(run.system):
-        officials = _officials(ids, edition)
-    vectors = model.embed([one.text for one in officials]) if officials else None
+        officials = _read_pack_statements(ids, edition)
+    vectors = model.embed([official.text for official in officials]) if officials else None
     with acting(run.system):
-        proposals = _proposals(run.system, officials, vectors, model.name) if vectors is not None else {}
+        proposals = _find_proposals(run.system, officials, vectors, model.name) if vectors is not None else {}
 
     def write() -> Step:
         counts = dict(run.result)
@@ -86,27 +86,27 @@ def _edition_made_at(row: Subscription) -> datetime | None:
         return versions.values_list("created_at", flat=True).first()
 
 
-def _officials(ids: Sequence[UUID], edition: datetime | None) -> list[Official]:
+def _read_pack_statements(ids: Sequence[UUID], edition: datetime | None) -> list[Official]:
     cubes = {cube.id: cube for cube in Cube.objects.filter(id__in=ids)}
     words = words_of(cubes.values())
     return [
-        Official(one, cube.valid_from or cube.event_time or edition or cube.created_at, words[one].content)
-        for one in ids
-        if (cube := cubes.get(one)) is not None and one in words
+        Official(cube_id, cube.valid_from or cube.event_time or edition or cube.created_at, words[cube_id].content)
+        for cube_id in ids
+        if (cube := cubes.get(cube_id)) is not None and cube_id in words
     ]
 
 
-def _proposals(
+def _find_proposals(
     actor: Actor, officials: Sequence[Official], vectors: Matrix, model: str
 ) -> Mapping[ReviewKind, Sequence[Pair]]:
     """The new pairs of own memories and those of the pack, the nearest first. Five queries for each of `officials`."""
     found: dict[ReviewKind, list[Pair]] = {kind: [] for kind in KNOWLEDGE}
     taken: set[UUID] = set()
     for official, vector in zip(officials, vectors, strict=True):
-        near = _near(actor, model, HalfVector(vector))
+        near = _find_similar_memories(actor, model, HalfVector(vector))
         words = words_of(near)
         asked = pairs_reviewed([official.cube_id], KNOWLEDGE)
-        waiting = _waiting(near)
+        waiting = _find_proposed_ids(near)
         for own in near:
             if own.id not in words or own.id in taken | waiting or frozenset((own.id, official.cube_id)) in asked:
                 continue
@@ -117,22 +117,22 @@ def _proposals(
     return found
 
 
-def _near(actor: Actor, model: str, vector: HalfVector) -> list[Cube]:
+def _find_similar_memories(actor: Actor, model: str, vector: HalfVector) -> list[Cube]:
     """The own memories nearest to a vector that are valid and not held, whoever owns them."""
-    rows = Embedding.objects.filter(tenant_id=actor.tenant_id, model=model, cube__in=_own(actor))
+    rows = Embedding.objects.filter(tenant_id=actor.tenant_id, model=model, cube__in=_own_memories(actor))
     nearest = rows.annotate(distance=CosineDistance("vector", vector)).order_by("distance")
     near = nearest.filter(distance__lte=1 - LEAST_SIMILAR)
     ids = list(near.values_list("cube_id", flat=True)[:NEAREST])
     cubes = {cube.id: cube for cube in Cube.objects.filter(id__in=ids).free()}
-    return [cubes[one] for one in ids if one in cubes]
+    return [cubes[cube_id] for cube_id in ids if cube_id in cubes]
 
 
-def _own(actor: Actor) -> CubeQuerySet:
+def _own_memories(actor: Actor) -> CubeQuerySet:
     rows = comparable_cubes(actor).exclude(source=Source.PACK)
     return rows.filter(Q(valid_to=None) | Q(valid_to__gt=Now()))
 
 
-def _waiting(cubes: Sequence[Cube]) -> set[UUID]:
+def _find_proposed_ids(cubes: Sequence[Cube]) -> set[UUID]:
     """Those that an open proposal is about."""
     rows = Review.objects.filter(kind__in=KNOWLEDGE, status=ReviewStatus.OPEN, cube__in=[cube.id for cube in cubes])
     return set(rows.values_list("cube_id", flat=True))

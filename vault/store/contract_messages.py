@@ -37,7 +37,7 @@ def subscribers_inform(actor: Actor, payloads: Sequence[Payload]) -> Write:
         for contract in contracts:
             subscriber = system_actor(tenant_id=contract.subscriber_id, request_id=actor.request_id)
             with acting(subscriber):
-                _inform(subscriber, contract, offered)
+                _inform_subscriber(subscriber, contract, offered)
     return lambda: None
 
 
@@ -47,7 +47,7 @@ def reads_report(actor: Actor, payloads: Sequence[Payload]) -> Write:
     Writes: PackRead …; in each publisher's tenant PackRead …, Contract.
     """
     authorize(actor, Permission.STORE_MANAGE)
-    named = {str(one) for payload in payloads for one in _listed(payload["subscriptions"])}
+    named = {str(subscription) for payload in payloads for subscription in _as_list(payload["subscriptions"])}
     sent: list[UUID] = []
     for subscription_id in sorted(map(UUID, named)):
         with acting(actor):
@@ -56,13 +56,13 @@ def reads_report(actor: Actor, payloads: Sequence[Payload]) -> Write:
             new = list(rows.filter(tenant_id=actor.tenant_id))
         publisher = system_actor(tenant_id=row.publisher_id, request_id=actor.request_id)
         with acting(publisher):
-            PackRead.objects.bulk_create((_mirrored(publisher, one) for one in new), ignore_conflicts=True)
+            PackRead.objects.bulk_create((_copy_for_publisher(publisher, read) for read in new), ignore_conflicts=True)
             mirrored = PackRead.objects.filter(
                 tenant_id=publisher.tenant_id, subscription_id=row.id, is_publishers=True
             )
             reads = mirrored.aggregate(last=Max("number"))["last"] or 0
             Contract.objects.filter(tenant_id=publisher.tenant_id, subscription_id=row.id).update(reads=reads)
-        sent += [one.id for one in new]
+        sent += [read.id for read in new]
 
     def write() -> None:
         PackRead.objects.filter(tenant_id=actor.tenant_id, id__in=sent).update(is_sent=True)
@@ -70,11 +70,11 @@ def reads_report(actor: Actor, payloads: Sequence[Payload]) -> Write:
     return write
 
 
-def _listed(value: object) -> list[object]:
+def _as_list(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
-def _inform(subscriber: Actor, contract: Contract, offered: Sequence[str]) -> None:
+def _inform_subscriber(subscriber: Actor, contract: Contract, offered: Sequence[str]) -> None:
     row = Subscription.objects.select_for_update().filter(id=contract.subscription_id).first()
     if row is None or row.state != ContractState.ACTIVE:
         return
@@ -94,14 +94,14 @@ def _inform(subscriber: Actor, contract: Contract, offered: Sequence[str]) -> No
         record(actor=subscriber, verb=Verb.SUBSCRIPTION_CHANGED, object_type="subscription", object_ids=[row.id])
 
 
-def _mirrored(publisher: Actor, one: PackRead) -> PackRead:
+def _copy_for_publisher(publisher: Actor, read: PackRead) -> PackRead:
     return PackRead(
         id=uuid7(),
         tenant_id=publisher.tenant_id,
-        subscription_id=one.subscription_id,
+        subscription_id=read.subscription_id,
         is_publishers=True,
-        number=one.number,
-        memories=one.memories,
-        at=one.at,
+        number=read.number,
+        memories=read.memories,
+        at=read.at,
         is_sent=True,
     )

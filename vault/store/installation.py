@@ -26,7 +26,7 @@ from vault.models import Contract, Cube, Listing, Mount, Namespace, PackMemory, 
 from vault.packs.files import Item, file_read, item_digest
 from vault.packs.numbers import number_read, range_read
 from vault.packs.selectors import file_open
-from vault.packs.wordings import delivered
+from vault.packs.wordings import items_personalise
 from vault.store.contracts import subscribers_count
 from vault.store.payments import payment_provider
 from vault.store.rules import OFFICIAL_TRUST, PACK_TRUST, Terms
@@ -87,7 +87,7 @@ def pack_install(run: JobRun) -> Callable[[], Step]:
         locked = rows.get(id=row.id)
         if (locked.state in CLOSED) != (row.state in CLOSED):
             return Step(state={"after": "a change"})
-        return _step(run, locked, target)
+        return _install_part(run, locked, target)
 
     return write
 
@@ -103,12 +103,12 @@ def changes_of(row: Subscription, target: Target) -> Changes:
     """The changes that an installation of `target` would make. Use inside `acting`."""
     wanted = target.digests()
     rows = list(PackMemory.objects.filter(tenant_id=row.tenant_id, subscription=row))
-    present = {one.key: one.digest for one in rows}
+    present = {memory.key: memory.digest for memory in rows}
     return Changes(
         added=tuple(sorted(wanted.keys() - present.keys())),
         changed=tuple(sorted(key for key, digest in present.items() if wanted.get(key, digest) != digest)),
         removed=tuple(sorted(present.keys() - wanted.keys())),
-        overridden=frozenset(one.key for one in rows if one.is_overridden),
+        overridden=frozenset(memory.key for memory in rows if memory.is_overridden),
     )
 
 
@@ -120,34 +120,34 @@ def target_of(system: Actor, row: Subscription, number: str) -> Target:
     """
     with acting(system):
         is_listed = Listing.objects.filter(id=row.publication_id, is_offered=True).exists()
-    with acting(_publisher(row)):
-        offered = _offered(row, is_listed)
+    with acting(_publisher_actor(row)):
+        offered = _installable_versions(row, is_listed)
         wanted = number or str(range_read(row.range).newest(map(number_read, offered)) or "")
         if wanted in offered:
             version = PackVersion.objects.get(id=offered[wanted])
-            return Target(wanted, delivered(version, file_read(file_open(version)).items, row.tenant_id))
+            return Target(wanted, items_personalise(version, file_read(file_open(version)).items, row.tenant_id))
     if number or row.state == ContractState.REQUESTED:
         raise Conflict("The publisher offers no version that the range of the subscription takes.")
     return NOTHING
 
 
-def _offered(row: Subscription, is_listed: bool) -> dict[str, UUID]:
+def _installable_versions(row: Subscription, is_listed: bool) -> dict[str, UUID]:
     """The versions that may be installed; of a publication that is offered no more, the installed one alone."""
     publication = Publication.objects.get(tenant_id=row.publisher_id, id=row.publication_id)
     if publication.state == PublicationState.BANNED:
         return {}
     versions = PackVersion.objects.filter(pack_id=publication.pack_id, published_at__isnull=False)
     numbers = versions.exclude(state=PackState.YANKED).values_list("number", "id")
-    return {one: version_id for one, version_id in numbers if is_listed or one == row.number}
+    return {number: version_id for number, version_id in numbers if is_listed or number == row.number}
 
 
-def _publisher(row: Subscription) -> Actor:
+def _publisher_actor(row: Subscription) -> Actor:
     return system_actor(tenant_id=row.publisher_id, request_id=f"subscription-{row.id}")
 
 
 def _contract_end(row: Subscription) -> None:
     """End the publisher's side, unless the publisher did. Writes: Contract, Publication, Listing, AuditEntry?."""
-    publisher = _publisher(row)
+    publisher = _publisher_actor(row)
     with acting(publisher):
         contract = Contract.objects.select_for_update().filter(subscription_id=row.id).first()
         if contract is None or contract.state != ContractState.ACTIVE:
@@ -165,7 +165,7 @@ def _contract_note(system: Actor, row: Subscription, target: Target) -> None:
     """
     with acting(system):
         subscriber = Tenant.objects.get(id=row.tenant_id).name
-    publisher = _publisher(row)
+    publisher = _publisher_actor(row)
     with acting(publisher):
         contract = Contract.objects.select_for_update().filter(subscription_id=row.id).first()
         if contract is not None and contract.state != ContractState.ACTIVE:
@@ -173,7 +173,7 @@ def _contract_note(system: Actor, row: Subscription, target: Target) -> None:
         if contract is not None and contract.number == target.number:
             return
         verb = Verb.CONTRACT_CREATED if contract is None else Verb.CONTRACT_CHANGED
-        contract = contract or _contract(row, subscriber)
+        contract = contract or _make_contract(row, subscriber)
         contract.number = target.number
         contract.save()
         subscribers_count(actor=publisher, publication_id=row.publication_id)
@@ -181,7 +181,7 @@ def _contract_note(system: Actor, row: Subscription, target: Target) -> None:
         record(actor=publisher, verb=verb, object_type="contract", object_ids=[contract.id], detail=detail)
 
 
-def _contract(row: Subscription, subscriber: str) -> Contract:
+def _make_contract(row: Subscription, subscriber: str) -> Contract:
     agreed = ("quota", "period", "purposes", "price", "valid_to")
     return Contract(
         id=uuid7(),
@@ -195,22 +195,22 @@ def _contract(row: Subscription, subscriber: str) -> Contract:
     )
 
 
-def _step(run: JobRun, row: Subscription, target: Target) -> Step:
+def _install_part(run: JobRun, row: Subscription, target: Target) -> Step:
     changes = changes_of(row, target)
     staying = changes.overridden if row.state in LIVE else frozenset()
     leaving = [key for key in (*changes.removed, *changes.changed) if key not in staying][:PART]
     if leaving:
-        _remove(run.system, row, leaving)
+        _remove_memories(run.system, row, leaving)
         return Step(state={"removed": str(leaving[-1])})
     coming = set(changes.added[:PART])
     if coming:
-        _add(run.system, row, [item for item in target.items if item.id in coming])
+        _add_memories(run.system, row, [item for item in target.items if item.id in coming])
         return Step(state={"added": str(max(coming))}, done=run.done + len(coming), total=len(target.items))
-    _finish(run.system, row, target, changes)
+    _finish_installation(run.system, row, target, changes)
     return Step(done=len(target.items), total=len(target.items), result={"version": target.number})
 
 
-def _remove(system: Actor, row: Subscription, keys: Sequence[UUID]) -> None:
+def _remove_memories(system: Actor, row: Subscription, keys: Sequence[UUID]) -> None:
     rows = PackMemory.objects.filter(tenant_id=row.tenant_id, subscription=row, key__in=keys)
     cube_ids = list(rows.values_list("cube_id", flat=True))
     cubes = Cube.objects.filter(tenant_id=row.tenant_id, id__in=cube_ids).select_related("namespace")
@@ -219,18 +219,18 @@ def _remove(system: Actor, row: Subscription, keys: Sequence[UUID]) -> None:
     cubes_erase(actor=system, cubes=locked)
 
 
-def _add(system: Actor, row: Subscription, items: Sequence[Item]) -> None:
+def _add_memories(system: Actor, row: Subscription, items: Sequence[Item]) -> None:
     added = cubes_add(actor=system, drafts=[_draft(row, item) for item in items])
     PackMemory.objects.bulk_create(
         PackMemory(
             id=uuid7(),
             tenant_id=row.tenant_id,
             subscription=row,
-            cube_id=one.cube.id,
+            cube_id=memory.cube.id,
             key=item.id,
             digest=item_digest(item),
         )
-        for one, item in zip(added, items, strict=True)
+        for memory, item in zip(added, items, strict=True)
     )
 
 
@@ -255,11 +255,11 @@ def _draft(row: Subscription, item: Item) -> CubeDraft:
     )
 
 
-def _finish(system: Actor, row: Subscription, target: Target, changes: Changes) -> None:
+def _finish_installation(system: Actor, row: Subscription, target: Target, changes: Changes) -> None:
     wanted = target.digests()
-    for one in PackMemory.objects.filter(tenant_id=row.tenant_id, subscription=row, key__in=changes.changed):
-        one.digest = wanted[one.key]  # of the text that the override stands for from now on
-        one.save(update_fields=["digest"])
+    for memory in PackMemory.objects.filter(tenant_id=row.tenant_id, subscription=row, key__in=changes.changed):
+        memory.digest = wanted[memory.key]  # of the text that the override stands for from now on
+        memory.save(update_fields=["digest"])
     row.number, row.available = target.number, ""
     if row.state == ContractState.REQUESTED:
         row.state = ContractState.ACTIVE

@@ -92,10 +92,10 @@ def versions_offered(*, actor: Actor, subscription_id: UUID) -> list[OfferedVers
             return []
         found = PackVersion.objects.filter(tenant_id=row.publisher_id, pack_id=publication.pack_id)
         found = found.filter(published_at__isnull=False).exclude(state=PackState.YANKED).defer("sealed")
-        return [_offered(row, one) for one in found.order_by("-parts")[:MOST_VERSIONS]]
+        return [_offered_version(row, version) for version in found.order_by("-parts")[:MOST_VERSIONS]]
 
 
-def _offered(row: Subscription, version: PackVersion) -> OfferedVersion:
+def _offered_version(row: Subscription, version: PackVersion) -> OfferedVersion:
     number = number_read(version.number)
     return OfferedVersion(
         number=version.number,

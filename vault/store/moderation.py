@@ -121,21 +121,21 @@ def report_decide(
     operator_require(actor=actor)
     reporter = system_actor(tenant_id=tenant_id, request_id=actor.request_id)
     with acting(reporter):
-        row = _report(reporter, report_id)
+        row = _locate_report(reporter, report_id)
     if decision is not None:
         publisher = system_actor(tenant_id=row.publisher_id, request_id=actor.request_id)
         publication_moderate(actor=publisher, name=row.name.rpartition("/")[2], decision=decision, reason=reason)
     detail = {"report": str(row.id), "decision": str(decision or DISMISSED)}
     with acting(actor):
-        _note(actor, row, detail)
+        _record_decision(actor, row, detail)
     with acting(reporter):
-        row = _report(reporter, report_id)
+        row = _locate_report(reporter, report_id)
         row.decision, row.decided_at = detail["decision"], Now()
         row.save(update_fields=["decision", "decided_at"])
-        _note(reporter, row, detail)
+        _record_decision(reporter, row, detail)
 
 
-def _report(reporter: Actor, report_id: UUID) -> PackReport:
+def _locate_report(reporter: Actor, report_id: UUID) -> PackReport:
     """Raises NotFound."""
     row = PackReport.objects.select_for_update().filter(tenant_id=reporter.tenant_id, id=report_id).first()
     if row is None:
@@ -143,7 +143,7 @@ def _report(reporter: Actor, report_id: UUID) -> PackReport:
     return row
 
 
-def _note(actor: Actor, row: PackReport, detail: dict[str, str]) -> None:
+def _record_decision(actor: Actor, row: PackReport, detail: dict[str, str]) -> None:
     record(
         actor=actor,
         verb=Verb.PUBLICATION_MODERATED,

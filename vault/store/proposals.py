@@ -75,7 +75,7 @@ def proposal_create(*, actor: Actor, subscription_id: UUID, draft: ProposalDraft
         memory = memories.filter(cube_id=draft.memory_id).first()
         if memory is None:
             raise NotFound
-        _check(draft)
+        _check_draft(draft)
         if _rows(actor, subscription.publication_id).filter(key=memory.key, state=ProposalState.OPEN).exists():
             raise Conflict("Your organisation's proposal for this memory waits for an answer.")
         row = _proposal(actor, subscription, memory)
@@ -119,7 +119,7 @@ def proposal_accept(*, actor: Actor, proposal_id: UUID) -> Proposal:
 
     Raises NotFound; Forbidden; Conflict where it was decided. Writes: PackProposal, AuditEntry, OutboxEvent.
     """
-    return _decide(actor, proposal_id, ProposalState.ACCEPTED, "")
+    return _decide_proposal(actor, proposal_id, ProposalState.ACCEPTED, "")
 
 
 def proposal_decline(*, actor: Actor, proposal_id: UUID, reason: str) -> Proposal:
@@ -127,13 +127,13 @@ def proposal_decline(*, actor: Actor, proposal_id: UUID, reason: str) -> Proposa
 
     Raises NotFound; Forbidden; Invalid; Conflict where it was decided. Writes: PackProposal, AuditEntry, OutboxEvent.
     """
-    return _decide(actor, proposal_id, ProposalState.DECLINED, reason.strip())
+    return _decide_proposal(actor, proposal_id, ProposalState.DECLINED, reason.strip())
 
 
 def proposal_ask(*, actor: Actor, proposal_id: UUID) -> None:
     """Check that the actor may decide a received proposal, except for its state. Raises NotFound; Forbidden."""
     with acting(actor):
-        row = _received(actor, proposal_id)
+        row = _locate_received(actor, proposal_id)
         authorize(actor, Permission.STORE_MANAGE, _target(row))
 
 
@@ -143,14 +143,14 @@ def proposals_deliver(actor: Actor, payloads: Sequence[Payload]) -> Write:
     Writes, in each publisher's tenant: PackProposal, AuditEntry.
     """
     authorize(actor, Permission.STORE_MANAGE)
-    for proposal, publisher in sorted({(str(one["proposal"]), str(one["publisher"])) for one in payloads}):
+    for proposal, publisher in sorted({(str(payload["proposal"]), str(payload["publisher"])) for payload in payloads}):
         with acting(actor):
             row = PackProposal.objects.filter(tenant_id=actor.tenant_id, id=UUID(proposal), source_id=None).first()
             organisation = Tenant.objects.get(id=actor.tenant_id).name
         if row is not None:
             there = system_actor(tenant_id=UUID(publisher), request_id=actor.request_id)
             with acting(there):
-                _mirror(there, row, texts_open(row), organisation)
+                _store_received(there, row, texts_open(row), organisation)
     return lambda: None
 
 
@@ -160,17 +160,17 @@ def answers_deliver(actor: Actor, payloads: Sequence[Payload]) -> Write:
     Writes, in each subscriber's tenant: PackProposal, AuditEntry.
     """
     authorize(actor, Permission.STORE_MANAGE)
-    for proposal_id in sorted({UUID(str(one["proposal"])) for one in payloads}):
+    for proposal_id in sorted({UUID(str(payload["proposal"])) for payload in payloads}):
         with acting(actor):
             row = PackProposal.objects.filter(tenant_id=actor.tenant_id, id=proposal_id).first()
         if row is not None and row.source_tenant is not None:
             there = system_actor(tenant_id=row.source_tenant, request_id=actor.request_id)
             with acting(there):
-                _answer(there, row, texts_open(row).answer)
+                _store_answer(there, row, texts_open(row).answer)
     return lambda: None
 
 
-def _check(draft: ProposalDraft) -> None:
+def _check_draft(draft: ProposalDraft) -> None:
     """Raises Invalid; PiiUnavailable."""
     for name, text, longest in (("content", draft.text, LONGEST_TEXT), ("reason", draft.reason, LONGEST_REASON)):
         if not 1 <= len(text.strip()) <= longest or "\x00" in text:
@@ -207,7 +207,7 @@ def _target(row: PackProposal) -> Target:
     return Target("proposal", row.id, row.tenant_id)
 
 
-def _received(actor: Actor, proposal_id: UUID) -> PackProposal:
+def _locate_received(actor: Actor, proposal_id: UUID) -> PackProposal:
     rows = PackProposal.objects.filter(tenant_id=actor.tenant_id, id=proposal_id, source_id__isnull=False)
     row = rows.select_for_update().first()
     if row is None:
@@ -215,9 +215,9 @@ def _received(actor: Actor, proposal_id: UUID) -> PackProposal:
     return row
 
 
-def _decide(actor: Actor, proposal_id: UUID, state: ProposalState, answer: str) -> Proposal:
+def _decide_proposal(actor: Actor, proposal_id: UUID, state: ProposalState, answer: str) -> Proposal:
     with acting(actor):
-        row = _received(actor, proposal_id)
+        row = _locate_received(actor, proposal_id)
         authorize(actor, Permission.STORE_MANAGE, _target(row))
         if row.state != ProposalState.OPEN:
             raise Conflict(f"The proposal is {row.state}.")
@@ -233,7 +233,7 @@ def _decide(actor: Actor, proposal_id: UUID, state: ProposalState, answer: str) 
     return Proposal(row, texts)
 
 
-def _mirror(publisher: Actor, sent: PackProposal, texts: ProposalTexts, organisation: str) -> None:
+def _store_received(publisher: Actor, sent: PackProposal, texts: ProposalTexts, organisation: str) -> None:
     """Write the publisher's row, with the wording that its own file of the version has."""
     publication = Publication.objects.filter(tenant_id=publisher.tenant_id, id=sent.publication_id).first()
     if publication is None or PackProposal.objects.filter(tenant_id=publisher.tenant_id, source_id=sent.id).exists():
@@ -247,20 +247,20 @@ def _mirror(publisher: Actor, sent: PackProposal, texts: ProposalTexts, organisa
         state=ProposalState.OPEN,
         **{name: getattr(sent, name) for name in ("publication_id", "pack", "key", "number")},
     )
-    row.sealed = texts_seal(row, replace(texts, before=_wording(publication, sent)))
+    row.sealed = texts_seal(row, replace(texts, before=_find_wording(publication, sent)))
     row.save(force_insert=True)
     record(actor=publisher, verb=Verb.PROPOSAL_CREATED, object_type="proposal", object_ids=[row.id])
 
 
-def _wording(publication: Publication, sent: PackProposal) -> str:
+def _find_wording(publication: Publication, sent: PackProposal) -> str:
     """The text of the memory in the version that the subscriber has; empty once that version was erased."""
     version = PackVersion.objects.filter(pack_id=publication.pack_id, number=sent.number, state__in=WITH_FILE).first()
     if version is None or not version.sealed:
         return ""
-    return next((one.content for one in file_read(file_open(version)).items if one.id == sent.key), "")
+    return next((item.content for item in file_read(file_open(version)).items if item.id == sent.key), "")
 
 
-def _answer(subscriber: Actor, decided: PackProposal, answer: str) -> None:
+def _store_answer(subscriber: Actor, decided: PackProposal, answer: str) -> None:
     rows = PackProposal.objects.select_for_update().filter(tenant_id=subscriber.tenant_id, source_id=None)
     row = rows.filter(id__in=[decided.source_id]).first()
     if row is None or row.state != ProposalState.OPEN:

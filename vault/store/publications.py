@@ -43,13 +43,13 @@ class PublicationDraft:
     terms: Terms = FREE
 
 
-def tenants_named(slugs: tuple[str, ...]) -> tuple[UUID, ...]:
+def tenant_ids_of_slugs(slugs: tuple[str, ...]) -> tuple[UUID, ...]:
     """The tenants with these slugs. Raises Invalid, naming each that the installation does not have."""
     found = {slug: tenant_id_by_slug(slug) for slug in slugs[:MOST_TENANTS]}
     unknown = [slug for slug in slugs if found.get(slug) is None]
     if unknown:
         raise Invalid(errors=[FieldError("tenants", f"no such organisation: {', '.join(unknown)}")])
-    return tuple(one for one in found.values() if one is not None)
+    return tuple(tenant_id for tenant_id in found.values() if tenant_id is not None)
 
 
 def publication_create(*, actor: Actor, draft: PublicationDraft) -> Publication:
@@ -78,7 +78,7 @@ def publication_create(*, actor: Actor, draft: PublicationDraft) -> Publication:
         row.save()
         record(actor=actor, verb=Verb.PUBLICATION_CREATED, object_type="publication", object_ids=[row.id])
         if not needs_another:
-            _publish(actor, row)
+            _publish_version(actor, row)
     return row
 
 
@@ -95,7 +95,7 @@ def publication_approve(*, actor: Actor, publication_id: UUID) -> Publication:
         if row.requested_by_id == actor.member_id:
             raise Conflict("Another member approves a publication.")
         record(actor=actor, verb=Verb.PUBLICATION_ACCEPTED, object_type="publication", object_ids=[row.id])
-        _publish(actor, row)
+        _publish_version(actor, row)
     return row
 
 
@@ -130,7 +130,7 @@ def version_yank(*, actor: Actor, version_id: UUID, reason: str) -> PackVersion:
         rows = Publication.objects.select_for_update(of=("self",))
         row = rows.filter(tenant_id=actor.tenant_id, pack=version.pack).first()
         if row is not None:
-            _replace_yanked(actor, row, version)
+            _replace_yanked_version(actor, row, version)
             _tell_subscribers(actor, row)
     return version
 
@@ -147,7 +147,7 @@ def version_remove(*, actor: Actor, version_id: UUID) -> None:
         rows = Publication.objects.select_for_update(of=("self",))
         row = rows.filter(tenant_id=actor.tenant_id, pack=version.pack).first()
         if row is not None:
-            _replace_yanked(actor, row, version)
+            _replace_yanked_version(actor, row, version)
             _tell_subscribers(actor, row)
         Listing.objects.filter(tenant_id=actor.tenant_id, version=version).delete()  # no other version is published
         version.delete()
@@ -166,10 +166,10 @@ def versions_erase(*, actor: Actor, subject_id: UUID) -> int:
         for version in found:
             version.state, version.reason = PackState.YANKED, ERASED
             version.sealed, version.wordings = b"", b""
-            version.subjects = [one for one in version.subjects if one != subject_id]
+            version.subjects = [reference for reference in version.subjects if reference != subject_id]
             version.save()
             for row in Publication.objects.select_for_update().filter(pack_id=version.pack_id):
-                _replace_yanked(actor, row, version)
+                _replace_yanked_version(actor, row, version)
                 _tell_subscribers(actor, row)
         if found:
             ids = [version.id for version in found]
@@ -182,8 +182,8 @@ def publications_list(*, actor: Actor, pages: Pages) -> list[Publication]:
     authorize(actor, Permission.STORE_MANAGE)
     with acting(actor):
         rows = Publication.objects.filter(tenant_id=actor.tenant_id)
-        found = list(pages.take(_with_pack(rows).order_by("-id")))
-        ids = [one.id for one in found]
+        found = list(pages.take(_select_with_pack(rows).order_by("-id")))
+        ids = [publication.id for publication in found]
         record(actor=actor, verb=Verb.PUBLICATION_LISTED, object_type="publication", object_ids=ids)
         return found
 
@@ -193,8 +193,8 @@ def publications_waiting(*, actor: Actor, pages: Pages) -> list[Publication]:
     authorize(actor, Permission.STORE_MANAGE)
     with acting(actor):
         rows = Publication.objects.filter(tenant_id=actor.tenant_id, waiting__isnull=False)
-        found = list(pages.take(_with_pack(rows).order_by("-id")))
-        ids = [one.id for one in found]
+        found = list(pages.take(_select_with_pack(rows).order_by("-id")))
+        ids = [publication.id for publication in found]
         record(actor=actor, verb=Verb.PUBLICATION_LISTED, object_type="publication", object_ids=ids)
         return found
 
@@ -203,7 +203,7 @@ def publication_of(*, actor: Actor, pack_id: UUID) -> Publication | None:
     """The publication of one of the tenant's own packs. Raises Forbidden."""
     authorize(actor, Permission.STORE_MANAGE, Target("pack", pack_id, actor.tenant_id))
     with acting(actor):
-        return _with_pack(Publication.objects.filter(tenant_id=actor.tenant_id, pack_id=pack_id)).first()
+        return _select_with_pack(Publication.objects.filter(tenant_id=actor.tenant_id, pack_id=pack_id)).first()
 
 
 def publication_get(*, actor: Actor, publication_id: UUID) -> Publication:
@@ -216,7 +216,7 @@ def publication_get(*, actor: Actor, publication_id: UUID) -> Publication:
 
 def publication_locate(actor: Actor, publication_id: UUID, *, lock: bool = False) -> Publication:
     """Raises NotFound. The caller asks `authorize` next. Use inside `acting`."""
-    rows = _with_pack(Publication.objects.filter(tenant_id=actor.tenant_id, id=publication_id))
+    rows = _select_with_pack(Publication.objects.filter(tenant_id=actor.tenant_id, id=publication_id))
     row = (rows.select_for_update(of=("self",)) if lock else rows).first()
     if row is None:
         raise NotFound
@@ -227,7 +227,7 @@ def publication_target(row: Publication) -> Target:
     return Target("publication", row.id, row.tenant_id)
 
 
-def _with_pack(rows: QuerySet[Publication]) -> QuerySet[Publication]:
+def _select_with_pack(rows: QuerySet[Publication]) -> QuerySet[Publication]:
     columns = ("version__sealed", "waiting__sealed")
     return rows.select_related("pack", "version", "waiting", "requested_by", "approved_by").defer(*columns)
 
@@ -266,10 +266,10 @@ def _needs_approval(actor: Actor, visibility: Visibility) -> bool:
 def _other_approver(actor: Actor) -> bool:
     roles = [role for role in RoleName if Permission.STORE_MANAGE in ROLE_PERMISSIONS[role]]
     others = Member.objects.filter(tenant_id=actor.tenant_id, removed_at=None, role__name__in=roles)
-    return any(one != actor.member_id for one in others.values_list("id", flat=True))
+    return any(member_id != actor.member_id for member_id in others.values_list("id", flat=True))
 
 
-def _publish(actor: Actor, row: Publication) -> None:
+def _publish_version(actor: Actor, row: Publication) -> None:
     version, row.waiting = row.waiting, None
     row.version = version
     row.approved_by_id, row.state = actor.member_id, PublicationState.PUBLISHED
@@ -286,7 +286,7 @@ def _tell_subscribers(actor: Actor, row: Publication) -> None:
     emit(actor=actor, topic=Topic.STORE_CHANGED, payload={"publication": str(row.id)})
 
 
-def _replace_yanked(actor: Actor, row: Publication, version: PackVersion) -> None:
+def _replace_yanked_version(actor: Actor, row: Publication, version: PackVersion) -> None:
     others = PackVersion.objects.filter(pack_id=row.pack_id, published_at__isnull=False).exclude(id=version.id)
     if row.waiting_id == version.id:
         row.waiting = None

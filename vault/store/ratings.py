@@ -33,17 +33,17 @@ def rating_write(*, actor: Actor, publication_id: UUID, stars: int, text: str = 
     Raises NotFound; Forbidden; Invalid; Conflict for others. Writes: PackRating, AuditEntry, OutboxEvent.
     """
     authorize(actor, Permission.STORE_MANAGE, Target("publication", publication_id, actor.tenant_id))
-    _check(stars, text)
+    _check_rating(stars, text)
     with acting(actor):
-        subscription = _subscription(actor, publication_id)
-        row = _own(actor, publication_id) or PackRating(
+        subscription = _find_subscription(actor, publication_id)
+        row = _find_own_rating(actor, publication_id) or PackRating(
             id=uuid7(), tenant_id=actor.tenant_id, publication_id=publication_id, member_id=actor.member_id
         )
         row.organisation = Tenant.objects.get(id=actor.tenant_id).name
         row.stars, row.text, row.number, row.rated_at = stars, text, subscription.number, Now()
         row.save()
         row.refresh_from_db(fields=["rated_at"])
-        _report(actor, row, subscription.publisher_id)
+        _report_rating(actor, row, subscription.publisher_id)
     return row
 
 
@@ -54,11 +54,11 @@ def rating_remove(*, actor: Actor, publication_id: UUID) -> None:
     """
     authorize(actor, Permission.STORE_MANAGE, Target("publication", publication_id, actor.tenant_id))
     with acting(actor):
-        subscription = _subscription(actor, publication_id)
-        row = _own(actor, publication_id)
+        subscription = _find_subscription(actor, publication_id)
+        row = _find_own_rating(actor, publication_id)
         if row is None:
             raise NotFound
-        _report(actor, row, subscription.publisher_id)
+        _report_rating(actor, row, subscription.publisher_id)
         row.delete()
 
 
@@ -80,7 +80,7 @@ def rating_own(*, actor: Actor, publication_id: UUID) -> PackRating | None:
     """The actor's own rating. Raises Forbidden."""
     authorize(actor, Permission.MEMORY_READ, Target("publication", publication_id, actor.tenant_id))
     with acting(actor):
-        return _own(actor, publication_id)
+        return _find_own_rating(actor, publication_id)
 
 
 def may_rate(*, actor: Actor, publication_id: UUID) -> bool:
@@ -90,7 +90,7 @@ def may_rate(*, actor: Actor, publication_id: UUID) -> bool:
         return False
     with acting(actor):
         try:
-            _subscription(actor, publication_id)
+            _find_subscription(actor, publication_id)
         except (Conflict, NotFound):
             return False
     return True
@@ -108,11 +108,11 @@ def ratings_report(actor: Actor, payloads: Sequence[Payload]) -> Write:
             row = PackRating.objects.filter(tenant_id=actor.tenant_id, id=UUID(rating), source_id=None).first()
         there = system_actor(tenant_id=UUID(publisher), request_id=actor.request_id)
         with acting(there):
-            _mirror(there, UUID(publication), UUID(rating), row)
+            _store_received_rating(there, UUID(publication), UUID(rating), row)
     return lambda: None
 
 
-def _check(stars: int, text: str) -> None:
+def _check_rating(stars: int, text: str) -> None:
     """Raises Invalid."""
     if not 1 <= stars <= MOST_STARS:
         raise Invalid(errors=[FieldError("stars", f"1 to {MOST_STARS}")])
@@ -120,7 +120,7 @@ def _check(stars: int, text: str) -> None:
         raise Invalid(errors=[FieldError("text", f"at most {LONGEST_RATING} characters, and no NUL")])
 
 
-def _subscription(actor: Actor, publication_id: UUID) -> Subscription:
+def _find_subscription(actor: Actor, publication_id: UUID) -> Subscription:
     """The latest one that was installed. Raises NotFound; Conflict where there is none, or the pack is one's own."""
     if actor.member_id is None:
         raise Conflict("A member rates a pack.")
@@ -135,20 +135,20 @@ def _subscription(actor: Actor, publication_id: UUID) -> Subscription:
     return row
 
 
-def _own(actor: Actor, publication_id: UUID) -> PackRating | None:
+def _find_own_rating(actor: Actor, publication_id: UUID) -> PackRating | None:
     if actor.member_id is None:
         return None
     rows = PackRating.objects.filter(tenant_id=actor.tenant_id, publication_id=publication_id, source_id=None)
     return rows.filter(member_id=actor.member_id).first()
 
 
-def _report(actor: Actor, row: PackRating, publisher_id: UUID) -> None:
+def _report_rating(actor: Actor, row: PackRating, publisher_id: UUID) -> None:
     ids = {"rating": row.id, "publication": row.publication_id, "publisher": publisher_id}
     record(actor=actor, verb=Verb.PUBLICATION_RATED, object_type="publication", object_ids=[row.publication_id])
-    emit(actor=actor, topic=Topic.STORE_RATED, payload={name: str(one) for name, one in ids.items()})
+    emit(actor=actor, topic=Topic.STORE_RATED, payload={name: str(row_id) for name, row_id in ids.items()})
 
 
-def _mirror(publisher: Actor, publication_id: UUID, rating_id: UUID, row: PackRating | None) -> None:
+def _store_received_rating(publisher: Actor, publication_id: UUID, rating_id: UUID, row: PackRating | None) -> None:
     found = Publication.objects.select_for_update(of=("self",)).select_related("pack", "version")
     publication = found.defer("version__sealed").filter(tenant_id=publisher.tenant_id, id=publication_id).first()
     if publication is None:

@@ -22,7 +22,7 @@ from vault.models import Cube, Listing, Namespace, PackMemory, PackRead, Subscri
 from vault.namespaces.mounts import MountDraft, mount_create
 from vault.packs.numbers import ANY, number_read, range_read
 from vault.store.catalogue import listing_get
-from vault.store.rules import OFFICIAL_TRUST, PACK_TRUST, Terms, period_start, terms_stored
+from vault.store.rules import OFFICIAL_TRUST, PACK_TRUST, Terms, period_start, terms_load
 from vault.vocabulary import ContractState, Delivery, NamespaceKind, QuotaPeriod
 
 ROOT = "/packs"
@@ -74,12 +74,12 @@ def subscription_create(*, actor: Actor, draft: SubscriptionDraft) -> Requested:
     authorize(actor, Permission.STORE_MANAGE)
     range_read(draft.range)
     listing = listing_get(actor=actor, publication_id=draft.publication_id)
-    terms = terms_stored(listing.terms)
+    terms = terms_load(listing.terms)
     _check_purposes(draft, terms)
     with acting(actor):
         _lapsed_end(actor, listing)
-        namespace = _namespace(actor, f"{ROOT}/{listing.publisher_slug}/{listing.name}")
-        row = _agreed(actor, draft, listing, namespace, terms)
+        namespace = _make_namespace(actor, f"{ROOT}/{listing.publisher_slug}/{listing.name}")
+        row = _make_subscription(actor, draft, listing, namespace, terms)
         try:
             with transaction.atomic():
                 row.save(force_insert=True)
@@ -147,7 +147,7 @@ def subscription_end(*, actor: Actor, subscription_id: UUID) -> Requested:
         row = subscription_locate(actor, subscription_id)
         authorize(actor, Permission.STORE_MANAGE, subscription_target(row))
         _check_live(row)
-        return Requested(_view(row, database_now()), _end(actor, row))
+        return Requested(_view(row, database_now()), _end_subscription(actor, row))
 
 
 def install_ask(*, actor: Actor, subscription: Subscription, number: str = "") -> JobView:
@@ -242,7 +242,7 @@ def _view(row: Subscription, now: datetime) -> SubscriptionView:
     return SubscriptionView(row, state, row.used if is_present else 0)
 
 
-def _end(actor: Actor, row: Subscription) -> JobView:
+def _end_subscription(actor: Actor, row: Subscription) -> JobView:
     row.state = ContractState.ENDED
     row.save(update_fields=["state"])
     record(actor=actor, verb=Verb.SUBSCRIPTION_ENDED, object_type="subscription", object_ids=[row.id])
@@ -262,7 +262,7 @@ def _lapsed_end(actor: Actor, listing: Listing) -> None:
     """End a subscription whose time is over, so that a new one may follow."""
     rows = Subscription.objects.filter(tenant_id=actor.tenant_id, publication_id=listing.id, state__in=LIVE)
     for row in rows.filter(valid_to__lte=Now()).select_for_update():
-        _end(actor, row)
+        _end_subscription(actor, row)
 
 
 def _check_live(row: Subscription) -> None:
@@ -278,7 +278,7 @@ def _check_purposes(draft: SubscriptionDraft, terms: Terms) -> None:
         raise Invalid(errors=[FieldError("purposes", message)])
 
 
-def _agreed(
+def _make_subscription(
     actor: Actor, draft: SubscriptionDraft, listing: Listing, namespace: Namespace, terms: Terms
 ) -> Subscription:
     return Subscription(
@@ -302,7 +302,7 @@ def _agreed(
     )
 
 
-def _namespace(actor: Actor, path: str) -> Namespace:
+def _make_namespace(actor: Actor, path: str) -> Namespace:
     """The read-only namespace of the pack, made if need be; one of an earlier subscription is opened again."""
     row = Namespace.objects.filter(tenant_id=actor.tenant_id, path=path).first()
     if row is not None and (row.kind != NamespaceKind.EXPERT or not row.read_only):

@@ -13,10 +13,10 @@ from governance.errors import Conflict, FieldError, Invalid
 from governance.vocabulary import Permission, Verb
 from vault.models import Contract, PackVersion
 from vault.packs.files import file_copy, file_read
-from vault.packs.leaks import Match, bits_of, matches_of, merged
+from vault.packs.leaks import Match, find_bits, merge_bits, rank_matches
 from vault.packs.lookup import pack_locate, pack_target
 from vault.packs.selectors import file_open
-from vault.packs.wordings import delivered, has_second, wordings_open
+from vault.packs.wordings import has_second, items_personalise, wordings_open
 from vault.store.contracts import contract_locate, contract_target
 
 LONGEST_LEAK = 1_000_000  # characters
@@ -55,16 +55,17 @@ def leak_trace(*, actor: Actor, pack_id: UUID, text: str) -> Trace:
         wordings = [wordings_open(row) for row in versions.defer("sealed").order_by("parts")]
         contracts = list(_contracts(actor, pack_id))
         record(actor=actor, verb=Verb.PACK_READ, object_type="pack", object_ids=[pack.id], detail={"leak": True})
-    bits = merged(bits_of(text, one) for one in wordings)
-    latest = {one.subscriber_id: one for one in contracts}  # in order of time
+    bits = merge_bits(find_bits(text, marked) for marked in wordings)
+    latest = {contract.subscriber_id: contract for contract in contracts}  # in order of time
     copies = {
-        one: {key: has_second(actor.tenant_id, one, key) for key in bits} for one in list(latest)[-MOST_CANDIDATES:]
+        subscriber_id: {key: has_second(actor.tenant_id, subscriber_id, key) for key in bits}
+        for subscriber_id in list(latest)[-MOST_CANDIDATES:]
     }
     found = [
         Candidate(latest[match.recipient_id].subscriber, latest[match.recipient_id].state, match)
-        for match in matches_of(bits, copies)
+        for match in rank_matches(bits, copies)
     ]
-    return Trace(len({key for one in wordings for key in one}), len(bits), tuple(found))
+    return Trace(len({key for marked in wordings for key in marked}), len(bits), tuple(found))
 
 
 def contract_file(*, actor: Actor, contract_id: UUID) -> tuple[str, bytes]:
@@ -81,7 +82,7 @@ def contract_file(*, actor: Actor, contract_id: UUID) -> tuple[str, bytes]:
             raise Conflict("The subscriber has no version installed.")
         file = file_read(file_open(version))
         record(actor=actor, verb=Verb.PACK_VERSION_READ, object_type="pack_version", object_ids=[version.id])
-        items = delivered(version, file.items, contract.subscriber_id)
+        items = items_personalise(version, file.items, contract.subscriber_id)
     return f"{pack.name}-{version.number}.mempack", file_copy(file, items)
 
 

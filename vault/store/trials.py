@@ -16,7 +16,7 @@ from vault.cubes.selectors import cubes_view
 from vault.models import Cube, PackVersion, Turn
 from vault.packs.files import Item, file_read
 from vault.packs.selectors import file_open
-from vault.packs.wordings import delivered
+from vault.packs.wordings import items_personalise
 from vault.providers.ports import Matrix
 from vault.providers.registry import embedder
 from vault.retrieval.queries import SearchQuery
@@ -48,7 +48,7 @@ class TriedQuestion:
     @property
     def added(self) -> int:
         """Return how many memories of the pack are among the best."""
-        return sum(one.is_of_pack for one in self.with_pack)
+        return sum(memory.is_of_pack for memory in self.with_pack)
 
 
 def publication_try(*, actor: Actor, publication_id: UUID, questions: Sequence[str] = ()) -> list[TriedQuestion]:
@@ -66,9 +66,9 @@ def publication_try(*, actor: Actor, publication_id: UUID, questions: Sequence[s
         record(actor=actor, verb=Verb.PUBLICATION_READ, object_type="publication", object_ids=[listing.id])
     with tenant_transaction(listing.publisher_id):
         version = PackVersion.objects.get(id=listing.version_id)
-        items = delivered(version, file_read(file_open(version)).items, actor.tenant_id)
+        items = items_personalise(version, file_read(file_open(version)).items, actor.tenant_id)
     vectors = embedder().embed([item.content for item in items])
-    return [_tried(actor, question, items, vectors) for question in asked]
+    return [_try_question(actor, question, items, vectors) for question in asked]
 
 
 def questions_last(*, actor: Actor) -> list[str]:
@@ -81,32 +81,32 @@ def questions_last(*, actor: Actor) -> list[str]:
         newest = rows.filter(conversation__deleted_at=None, question__isnull=False).order_by("-id")
         ids = list(newest.values_list("question_id", flat=True)[: 4 * MOST_QUESTIONS])
         readable = set(Cube.objects.visible_to(actor).filter(id__in=ids).values_list("id", flat=True))
-        views = cubes_view(actor=actor, cube_ids=[one for one in ids if one in readable])
+        views = cubes_view(actor=actor, cube_ids=[cube_id for cube_id in ids if cube_id in readable])
         if views:
             shown = [view.cube.id for view in views]
             record(actor=actor, verb=Verb.MEMORY_READ, object_type="memory", object_ids=shown)
     return list(dict.fromkeys(view.words.content for view in views))[:MOST_QUESTIONS]
 
 
-def _tried(actor: Actor, question: str, items: Sequence[Item], vectors: Matrix) -> TriedQuestion:
+def _try_question(actor: Actor, question: str, items: Sequence[Item], vectors: Matrix) -> TriedQuestion:
     own = memories_search(actor=actor, search=SearchQuery(question, top_k=SHOWN, is_use=False))
     asked = embedder().embed([question])[0]
-    without = _own(own, asked)
+    without = _score_own_memories(own, asked)
     scores = vectors @ asked
     best = np.argsort(-scores)[:SHOWN]
-    offered = [TriedMemory(_extract(items[place].content), round(float(scores[place]), 4), True) for place in best]
-    together = sorted([*without, *offered], key=lambda one: -one.score)[:SHOWN]
+    offered = [TriedMemory(_shorten_text(items[place].content), round(float(scores[place]), 4), True) for place in best]
+    together = sorted([*without, *offered], key=lambda memory: -memory.score)[:SHOWN]
     return TriedQuestion(question, tuple(without), tuple(together))
 
 
-def _own(hits: Sequence[Hit], asked: Matrix) -> list[TriedMemory]:
+def _score_own_memories(hits: Sequence[Hit], asked: Matrix) -> list[TriedMemory]:
     texts = [hit.view.words.content for hit in hits if hit.score > 0]
     if not texts:
         return []
     scores = embedder().embed(texts) @ asked
     pairs = [TriedMemory(text, round(float(score), 4), False) for text, score in zip(texts, scores, strict=True)]
-    return sorted(pairs, key=lambda one: -one.score)
+    return sorted(pairs, key=lambda memory: -memory.score)
 
 
-def _extract(text: str) -> str:
+def _shorten_text(text: str) -> str:
     return text if len(text) <= EXTRACT else f"{text[:EXTRACT].rstrip()}…"

@@ -17,7 +17,7 @@ from vault.cubes.services import cube_update
 from vault.models import Cube, PackMemory, PackVersion, Publication, Subscription
 from vault.packs.files import Item, file_read
 from vault.packs.selectors import file_open
-from vault.packs.wordings import delivered
+from vault.packs.wordings import items_personalise
 from vault.store.installation import Changes, Target, changes_of, target_of
 from vault.store.subscriptions import install_ask, subscription_locate, subscription_target
 from vault.vocabulary import ContractState
@@ -53,11 +53,11 @@ class UpgradePlan:
     changes: tuple[MemoryChange, ...] = field(repr=False)
 
     def count(self, kind: ChangeKind) -> int:
-        return sum(one.kind is kind for one in self.changes)
+        return sum(change.kind is kind for change in self.changes)
 
     @property
     def overridden(self) -> int:
-        return sum(one.is_overridden for one in self.changes)
+        return sum(change.is_overridden for change in self.changes)
 
 
 def upgrade_plan(*, actor: Actor, subscription_id: UUID, number: str = "") -> UpgradePlan:
@@ -73,10 +73,10 @@ def upgrade_plan(*, actor: Actor, subscription_id: UUID, number: str = "") -> Up
         record(actor=actor, verb=Verb.SUBSCRIPTION_READ, object_type="subscription", object_ids=[row.id])
     system = system_actor(tenant_id=actor.tenant_id, request_id=actor.request_id)
     target = target_of(system, row, number)
-    installed, changelog = _of_publisher(row, target.number)
+    installed, changelog = _read_published(row, target.number)
     with acting(actor):
         changes = changes_of(row, target)
-    return UpgradePlan(row.number, target.number, changelog, tuple(_changes(changes, installed, target)))
+    return UpgradePlan(row.number, target.number, changelog, tuple(_list_changes(changes, installed, target)))
 
 
 def override_set(*, actor: Actor, subscription_id: UUID, memory_id: UUID, content: str) -> Cube:
@@ -89,7 +89,7 @@ def override_set(*, actor: Actor, subscription_id: UUID, memory_id: UUID, conten
         authorize(actor, Permission.STORE_MANAGE, subscription_target(row))
         if row.state != ContractState.ACTIVE:
             raise Conflict(f"The subscription is {row.state}.")
-        memory = _memory(row, memory_id)
+        memory = _locate_memory(row, memory_id)
         memory.is_overridden = True
         memory.save(update_fields=["is_overridden"])
         _note_override(actor, row, memory_id)
@@ -107,7 +107,7 @@ def override_remove(*, actor: Actor, subscription_id: UUID, memory_id: UUID) -> 
     with acting(actor):
         row = subscription_locate(actor, subscription_id)
         authorize(actor, Permission.STORE_MANAGE, subscription_target(row))
-        memory = _memory(row, memory_id)
+        memory = _locate_memory(row, memory_id)
         if not memory.is_overridden:
             raise Conflict("The memory has the pack's own wording.")
         memory.is_overridden, memory.digest = False, ""  # so that it differs from any version
@@ -116,7 +116,7 @@ def override_remove(*, actor: Actor, subscription_id: UUID, memory_id: UUID) -> 
         return install_ask(actor=actor, subscription=row, number=row.number)
 
 
-def _memory(row: Subscription, memory_id: UUID) -> PackMemory:
+def _locate_memory(row: Subscription, memory_id: UUID) -> PackMemory:
     rows = PackMemory.objects.filter(tenant_id=row.tenant_id, subscription=row, cube_id=memory_id)
     memory = rows.select_for_update().first()
     if memory is None:
@@ -129,21 +129,21 @@ def _note_override(actor: Actor, row: Subscription, memory_id: UUID) -> None:
     record(actor=actor, verb=Verb.SUBSCRIPTION_CHANGED, object_type="subscription", object_ids=[row.id], detail=detail)
 
 
-def _of_publisher(row: Subscription, number: str) -> tuple[dict[UUID, Item], str]:
+def _read_published(row: Subscription, number: str) -> tuple[dict[UUID, Item], str]:
     """The memories of the installed version, none once it was erased, and the changelog of version `number`."""
     publisher = system_actor(tenant_id=row.publisher_id, request_id=f"subscription-{row.id}")
     with acting(publisher):
         publication = Publication.objects.get(tenant_id=row.publisher_id, id=row.publication_id)
         versions = PackVersion.objects.filter(pack_id=publication.pack_id)
-        later, installed = (versions.filter(number=one).first() for one in (number, row.number))
+        later, installed = (versions.filter(number=version_number).first() for version_number in (number, row.number))
         changelog = later.changelog if later else ""
         if installed is None or not installed.sealed:
             return {}, changelog
-        items = delivered(installed, file_read(file_open(installed)).items, row.tenant_id)
+        items = items_personalise(installed, file_read(file_open(installed)).items, row.tenant_id)
         return {item.id: item for item in items}, changelog
 
 
-def _changes(changes: Changes, installed: Mapping[UUID, Item], target: Target) -> Iterator[MemoryChange]:
+def _list_changes(changes: Changes, installed: Mapping[UUID, Item], target: Target) -> Iterator[MemoryChange]:
     coming = {item.id: item for item in target.items}
     kinds = (
         (ChangeKind.ADDED, changes.added),

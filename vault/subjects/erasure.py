@@ -29,7 +29,7 @@ from governance.vocabulary import Permission, Topic, Verb
 from vault.cubes.blanking import versions_blank
 from vault.cubes.services import cubes_erase
 from vault.cubes.storage import WITHIN_HOURS, remaining_copies, rights_missing
-from vault.exchange.services import subjects_named
+from vault.exchange.services import subjects_list
 from vault.exchange.uploads import uploads_drop
 from vault.holds.selectors import key_is_needed
 from vault.jobs.memory_additions import DRAFTS
@@ -208,5 +208,5 @@ def _requests_drop(actor: Actor, token: bytes) -> int:
 def _subjects_of(kind: str, request: bytes) -> set[str | None]:
     """The references of data subjects that a waiting request names."""
     if kind == Topic.MEMORIES_IMPORT:
-        return {*subjects_named(request)}
+        return {*subjects_list(request)}
     return {draft.subject for draft in DRAFTS.validate_json(request)}

@@ -42,9 +42,9 @@ from vault.layers.rules import NAMES, Constants, is_hot
 from vault.layers.selectors import (
     MOVING,
     SegmentView,
+    last_moved_page,
     layer_counts,
     layers_state,
-    page_leaving,
     segment_get,
     segments_list,
     stm_list,
@@ -204,7 +204,7 @@ def _mind(actor: Actor, persona_id: UUID, stream_id: UUID | None) -> dict[str, A
     working = working_set(actor=actor, persona_id=persona_id)
     counts = layer_counts(actor=actor, persona_id=persona_id, stream_id=stream.id if stream else None)
     tokens = sum(item.tokens for item in working)
-    leaving = page_leaving(actor=actor, persona_id=persona_id, stream_id=stream.id) if stream else None
+    leaving = last_moved_page(actor=actor, persona_id=persona_id, stream_id=stream.id) if stream else None
     return {
         "streams": streams,
         "stream": stream,

@@ -31,12 +31,12 @@ READS = {
     "vault/store/moderation.py": {"_report_view"},  # of the operator of the installation
     "vault/store/ratings.py": {"ratings_list"},
     "vault/store/trials.py": {"publication_try"},
-    "vault/store/upgrades.py": {"_of_publisher"},
+    "vault/store/upgrades.py": {"_read_published"},
 }
 # Writes: handlers of the outbox and steps of jobs, with what they call.
 WRITES = {
     "vault/store/contract_messages.py": {"subscribers_inform", "reads_report"},
-    "vault/store/installation.py": {"_publisher"},
+    "vault/store/installation.py": {"_publisher_actor"},
     "vault/store/moderation.py": {"report_decide"},  # of the operator of the installation
     "vault/store/proposals.py": {"proposals_deliver", "answers_deliver"},
     "vault/store/ratings.py": {"ratings_report"},

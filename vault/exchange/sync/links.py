@@ -42,14 +42,14 @@ def conflict_note(actor: Actor, peer: SyncPeer, *, cube_id: UUID, remote_id: UUI
     rows = SyncLink.objects.filter(tenant_id=peer.tenant_id, peer=peer, cube_id=cube_id, remote_id=remote_id)
     if not rows.exists():
         link_write(peer, cube_id=cube_id, version=NEVER_EQUAL, remote_id=remote_id, remote_version=NEVER_EQUAL)
-    theirs = Theirs(peer.id, peer.name, number, _values(item, remote_id))
+    theirs = Theirs(peer.id, peer.name, number, _last_version_values(item, remote_id))
     try:
         return "" if sync_conflict_propose(actor=actor, cube_id=cube_id, theirs=theirs) else WAITS
     except Invalid as refusal:
         return refusal.code
 
 
-def _values(item: Item, remote_id: UUID) -> dict[str, Any]:
+def _last_version_values(item: Item, remote_id: UUID) -> dict[str, Any]:
     """The last version as JSON, as a memory here would have it."""
     last = ITEM.dump_python(item, mode="json")["versions"][-1]
     metadata = {**last["metadata"], ORIGIN: str(remote_id), ORIGIN_FORMAT: SYNC_FORMAT}

@@ -25,7 +25,7 @@ from vault.exchange.item_drafts import (
     origin_metadata,
 )
 from vault.exchange.items import ORIGIN, ORIGIN_FORMAT, Item
-from vault.exchange.sync.wire import MOST_AT_ONCE, Applied, Change, Sent, is_equal, shortened
+from vault.exchange.sync.wire import MOST_AT_ONCE, Applied, Change, Sent, is_equal, shorten_item
 from vault.models import Cube
 from vault.vocabulary import SyncOutcome
 
@@ -54,17 +54,19 @@ def changes_apply(
     if len(changes) > MOST_AT_ONCE:
         raise Invalid(errors=[FieldError("changes", f"at most {MOST_AT_ONCE} of one call")])
     with acting(actor):
-        names = {one.sent.item.id for one in changes if one.sent and one.sent.item}
-        names |= {origin.id for one in changes if one.sent and one.sent.item for origin in one.sent.item.made_from}
-        known = {**_own(actor, names), **imported_find(actor, names), **linked}
-        targets = _targets(actor, [_target_id(actor, one, known) for one in changes])
-        new = [one for one, found in zip(changes, targets, strict=True) if _is_new(one, found)]
-        made = _added(actor, namespace, new, known)
+        names = {change.sent.item.id for change in changes if change.sent and change.sent.item}
+        names |= {
+            origin.id for change in changes if change.sent and change.sent.item for origin in change.sent.item.made_from
+        }
+        known = {**_find_own_memories(actor, names), **imported_find(actor, names), **linked}
+        targets = _lock_targets(actor, [_target_id(actor, change, known) for change in changes])
+        new = [change for change, found in zip(changes, targets, strict=True) if _is_new(change, found)]
+        made = _add_new_memories(actor, namespace, new, known)
         return [
-            made[one.sent.item.id]
-            if one.sent and one.sent.item and _is_new(one, found)
-            else _changed(actor, one, found)
-            for one, found in zip(changes, targets, strict=True)
+            made[change.sent.item.id]
+            if change.sent and change.sent.item and _is_new(change, found)
+            else _apply_change(actor, change, found)
+            for change, found in zip(changes, targets, strict=True)
         ]
 
 
@@ -76,13 +78,13 @@ def _target_id(actor: Actor, change: Change, known: Mapping[str, Present]) -> UU
     """The memory here: named, made by an earlier sync, or the very original of a copy that comes back."""
     if change.target is not None or change.sent is None or change.sent.item is None:
         return change.target
-    found = known.get(change.sent.item.id) or _own(actor, {change.sent.origin}).get(change.sent.origin)
+    found = known.get(change.sent.item.id) or _find_own_memories(actor, {change.sent.origin}).get(change.sent.origin)
     return found.id if found else None
 
 
-def _own(actor: Actor, ids: set[str]) -> dict[str, Present]:
+def _find_own_memories(actor: Actor, ids: set[str]) -> dict[str, Present]:
     """Those ids that are memories here. One query, none where no id is a UUID."""
-    wanted = [UUID(one) for one in ids if _is_uuid(one)]
+    wanted = [UUID(text) for text in ids if _is_uuid(text)]
     if not wanted:
         return {}
     rows = Cube.objects.visible_to(actor).filter(id__in=wanted).values_list("id", "version", "content_hash")
@@ -96,30 +98,32 @@ def _is_uuid(text: str) -> bool:
         return False
 
 
-def _targets(actor: Actor, ids: Sequence[UUID | None]) -> list[Target | None]:
+def _lock_targets(actor: Actor, ids: Sequence[UUID | None]) -> list[Target | None]:
     """Locked, and in order; None for what the actor does not find."""
-    wanted = [one for one in ids if one is not None]
+    wanted = [cube_id for cube_id in ids if cube_id is not None]
     locked = Cube.objects.select_for_update(of=("self",)).filter(tenant_id=actor.tenant_id, id__in=wanted)
     list(locked.order_by("id").values_list("id", flat=True))
     present = cube_items(actor, wanted, dict.fromkeys(wanted, 2**31), verb=Verb.MEMORY_READ)
     found = {cube.id: Target(cube, item) for cube, item in present}
-    return [found.get(one) if one else None for one in ids]
+    return [found.get(cube_id) if cube_id else None for cube_id in ids]
 
 
-def _added(actor: Actor, namespace: str, changes: Sequence[Change], known: Mapping[str, Present]) -> dict[str, Applied]:
+def _add_new_memories(
+    actor: Actor, namespace: str, changes: Sequence[Change], known: Mapping[str, Present]
+) -> dict[str, Applied]:
     """The outcome of each new memory, by its item's id."""
-    items = [one.sent.item for one in changes if one.sent and one.sent.item]
+    items = [change.sent.item for change in changes if change.sent and change.sent.item]
     outcomes: dict[str, Applied] = {}
     present = dict(known)
     for ready in items_by_origin(items):
-        for item, applied in zip(ready, _add(actor, namespace, ready, present), strict=True):
+        for item, applied in zip(ready, _add_items(actor, namespace, ready, present), strict=True):
             outcomes[item.id] = applied
             if applied.id is not None and applied.version is not None:
                 present[item.id] = Present(applied.id, applied.version, b"")
     return outcomes
 
 
-def _add(actor: Actor, namespace: str, items: Sequence[Item], present: Mapping[str, Present]) -> list[Applied]:
+def _add_items(actor: Actor, namespace: str, items: Sequence[Item], present: Mapping[str, Present]) -> list[Applied]:
     """Store new memories, all at once; where one is refused, each by itself."""
     try:
         with transaction.atomic():
@@ -127,22 +131,22 @@ def _add(actor: Actor, namespace: str, items: Sequence[Item], present: Mapping[s
     except Invalid as refusal:
         if len(items) == 1:
             return [Applied(SyncOutcome.REFUSED, reason=refusal.code)]
-    return [applied for item in items for applied in _add(actor, namespace, [item], present)]
+    return [applied for item in items for applied in _add_items(actor, namespace, [item], present)]
 
 
 def _add_all(actor: Actor, namespace: str, items: Sequence[Item], present: Mapping[str, Present]) -> list[Applied]:
-    drafts = [item_draft(one, form=SYNC_FORMAT, namespace=namespace, persona=None, present=present) for one in items]
+    drafts = [item_draft(item, form=SYNC_FORMAT, namespace=namespace, persona=None, present=present) for item in items]
     applied = []
     for item, added in zip(items, cubes_add(actor=actor, drafts=drafts), strict=True):
         version = added.cube.version
         if len(item.versions) > 1 and not added.cube.is_quarantined:
             later = replace(item, versions=item.versions[1:])
-            version = _write(actor, added.cube.id, version, later, origin_metadata(item.id, SYNC_FORMAT))
+            version = _write_versions(actor, added.cube.id, version, later, origin_metadata(item.id, SYNC_FORMAT))
         applied.append(Applied(SyncOutcome.STORED, added.cube.id, version))
     return applied
 
 
-def _changed(actor: Actor, change: Change, target: Target | None) -> Applied:
+def _apply_change(actor: Actor, change: Change, target: Target | None) -> Applied:
     """The outcome of a change of a memory that is there, or was."""
     sent = change.sent
     if target is None:
@@ -151,43 +155,45 @@ def _changed(actor: Actor, change: Change, target: Target | None) -> Applied:
     try:
         with transaction.atomic():
             if sent is None or sent.item is None:
-                return _removed(actor, change, target)
+                return _remove_memory(actor, change, target)
             if is_equal(target.item.versions[-1], sent.item.versions[-1]):
                 return Applied(SyncOutcome.PRESENT, cube.id, cube.version)
             if change.base != cube.version:
-                return _conflict(target)
-            return _updated(actor, sent, target)
+                return _report_conflict(target)
+            return _update_memory(actor, sent, target)
     except Held:
         return Applied(SyncOutcome.REFUSED, cube.id, cube.version, reason="held")
     except Invalid as refusal:
         return Applied(SyncOutcome.REFUSED, cube.id, cube.version, reason=refusal.code)
 
 
-def _removed(actor: Actor, change: Change, target: Target) -> Applied:
+def _remove_memory(actor: Actor, change: Change, target: Target) -> Applied:
     cube = target.cube
     if change.base != cube.version:
-        return _conflict(target)
+        return _report_conflict(target)
     cube_delete(actor=actor, cube_id=cube.id, expected_versions={cube.version})
     return Applied(SyncOutcome.DELETED, cube.id, cube.version)
 
 
-def _updated(actor: Actor, sent: Sent, target: Target) -> Applied:
+def _update_memory(actor: Actor, sent: Sent, target: Target) -> Applied:
     assert sent.item is not None
     there = target.item.versions[-1].metadata
     origin = {name: there[name] for name in (ORIGIN, ORIGIN_FORMAT) if name in there}
-    version = _write(actor, target.cube.id, target.cube.version, sent.item, origin)
+    version = _write_versions(actor, target.cube.id, target.cube.version, sent.item, origin)
     return Applied(SyncOutcome.UPDATED, target.cube.id, version)
 
 
-def _write(actor: Actor, cube_id: UUID, version: int, item: Item, origin: Mapping[str, Any]) -> int:
+def _write_versions(actor: Actor, cube_id: UUID, version: int, item: Item, origin: Mapping[str, Any]) -> int:
     """Give a memory the item's versions; returns the number of the last."""
-    for number, one in enumerate(item.versions):
-        changes = item_changes(one, origin)
+    for number, item_version in enumerate(item.versions):
+        changes = item_changes(item_version, origin)
         expected = {version + number}
-        cube_update(actor=actor, cube_id=cube_id, expected_versions=expected, changes=changes, reason=one.reason)
+        cube_update(
+            actor=actor, cube_id=cube_id, expected_versions=expected, changes=changes, reason=item_version.reason
+        )
     return version + len(item.versions)
 
 
-def _conflict(target: Target) -> Applied:
+def _report_conflict(target: Target) -> Applied:
     cube = target.cube
-    return Applied(SyncOutcome.CONFLICT, cube.id, cube.version, theirs=shortened(target.item))
+    return Applied(SyncOutcome.CONFLICT, cube.id, cube.version, theirs=shorten_item(target.item))

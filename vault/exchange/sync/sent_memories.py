@@ -21,7 +21,7 @@ from vault.cubes.screening.screen import EVERYWHERE
 from vault.cubes.screening.texts import Texts, places_in
 from vault.exchange.cube_items import cube_items
 from vault.exchange.items import Item
-from vault.exchange.sync.wire import GONE, LISTED, MOST_AT_ONCE, Listed, Listing, Sent, sent_of
+from vault.exchange.sync.wire import GONE, LISTED, MOST_AT_ONCE, Listed, Listing, Sent, make_sent
 from vault.models import Cube, Namespace
 from vault.models.cube import CubeQuerySet
 from vault.packs.scan import LEAVING
@@ -31,23 +31,25 @@ NOT_SHARED = "not_shared"  # it lies elsewhere now, is confidential, or came wit
 MAY_LEAVE = Q(type=MemoryType.PLAINTEXT, sensitivity__in=LEAVING) & ~Q(source=Source.PACK)
 
 
-def memories_listed(*, actor: Actor, namespace: str, after: UUID | None = None) -> Listing:
+def memories_list_for_peer(*, actor: Actor, namespace: str, after: UUID | None = None) -> Listing:
     """The next LISTED memories of a namespace that may leave, by id: none that came with a pack, or is confidential.
 
     Raises Forbidden; NotFound where the actor reads no such namespace. Writes: AuditEntry.
     """
     authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
-        rows = leaving(actor, namespace)
+        rows = select_sendable(actor, namespace)
         page = rows.order_by("id") if after is None else rows.filter(id__gt=after).order_by("id")
         found = list(page.values_list("id", "version")[: LISTED + 1])
         memories = tuple(Listed(cube_id, version) for cube_id, version in found[:LISTED])
-        record(actor=actor, verb=Verb.MEMORY_LISTED, object_type="memory", object_ids=[one.id for one in memories])
+        record(
+            actor=actor, verb=Verb.MEMORY_LISTED, object_type="memory", object_ids=[memory.id for memory in memories]
+        )
         return Listing(rows.count(), memories, len(found) <= LISTED)
 
 
 @with_blobs
-def memories_opened(*, actor: Actor, namespace: str, known: Mapping[UUID, int]) -> list[Sent]:
+def memories_open_for_peer(*, actor: Actor, namespace: str, known: Mapping[UUID, int]) -> list[Sent]:
     """The memories with these ids, in their order, each with the versions behind the `known` one.
 
     One that the actor may not read, and one that was deleted, is GONE. What a sharing policy keeps from publishing, and
@@ -58,16 +60,18 @@ def memories_opened(*, actor: Actor, namespace: str, known: Mapping[UUID, int]) 
     if len(known) > MOST_AT_ONCE:
         raise Invalid(errors=[FieldError("memories", f"at most {MOST_AT_ONCE} of one call")])
     with acting(actor):
-        allowed = set(leaving(actor, namespace).filter(id__in=known).values_list("id", flat=True))
+        allowed = set(select_sendable(actor, namespace).filter(id__in=known).values_list("id", flat=True))
         visible = set(Cube.objects.visible_to(actor).filter(id__in=known).values_list("id", flat=True))
         items = {cube.id: (cube, item) for cube, item in cube_items(actor, sorted(allowed), known)}
         return [
-            _sent(actor, *items[one]) if one in items else Sent(one, stays=NOT_SHARED if one in visible else GONE)
-            for one in known
+            _make_sent_memory(actor, *items[memory_id])
+            if memory_id in items
+            else Sent(memory_id, stays=NOT_SHARED if memory_id in visible else GONE)
+            for memory_id in known
         ]
 
 
-def leaving(actor: Actor, path: str) -> CubeQuerySet:
+def select_sendable(actor: Actor, path: str) -> CubeQuerySet:
     """The memories of a namespace that the actor may read and that may leave. Use inside `acting`.
 
     Raises NotFound.
@@ -85,12 +89,12 @@ def deleted_ids(actor: Actor, cube_ids: Sequence[UUID]) -> set[UUID]:
     return set(cube_ids) - set(there.values_list("id", flat=True))
 
 
-def _sent(actor: Actor, cube: Cube, item: Item) -> Sent:
+def _make_sent_memory(actor: Actor, cube: Cube, item: Item) -> Sent:
     if not publishing_allowed(actor=actor, facts=facts_of(cube)).allowed:
         return Sent(cube.id, cube.version, stays="policy")
     if any(_has_secret(item, number) for number in range(len(item.versions))):
         return Sent(cube.id, cube.version, stays="secret")
-    return sent_of(cube.id, cube.version, item)
+    return make_sent(cube.id, cube.version, item)
 
 
 def _has_secret(item: Item, number: int) -> bool:

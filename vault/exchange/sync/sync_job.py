@@ -20,7 +20,7 @@ from vault.exchange.sync.client import PeerClient
 from vault.exchange.sync.links import conflict_note, link_write
 from vault.exchange.sync.peers import key_open, peer_locate, refuse_running
 from vault.exchange.sync.received_changes import changes_apply
-from vault.exchange.sync.sent_memories import deleted_ids, leaving, memories_opened
+from vault.exchange.sync.sent_memories import deleted_ids, memories_open_for_peer, select_sendable
 from vault.exchange.sync.wire import GONE, MOST_AT_ONCE, Applied, Change, Listing, Sent
 from vault.models import Cube, SyncLink, SyncPeer
 from vault.reviews.sync_conflicts import sync_conflicts_open
@@ -88,79 +88,87 @@ def memories_sync(run: JobRun) -> Step | Callable[[], Step]:
         client = PeerClient(peer.address, peer.remote_namespace, key_open(peer))
     phase = run.state.get("phase") or (PUSH if peer.direction == SyncDirection.PUSH else PULL)
     after = UUID(run.state["after"]) if run.state.get("after") else FIRST
-    return (_pull if phase == PULL else _push)(run, peer, client, after)
+    return (_pull_part if phase == PULL else _push_part)(run, peer, client, after)
 
 
-def _pull(run: JobRun, peer: SyncPeer, client: PeerClient, after: UUID) -> Callable[[], Step]:
+def _pull_part(run: JobRun, peer: SyncPeer, client: PeerClient, after: UUID) -> Callable[[], Step]:
     with acting(run.actor):
         is_new = not SyncLink.objects.filter(tenant_id=peer.tenant_id, peer=peer).exists()
     try:
-        listing = client.listed(None if after == FIRST else after)
+        listing = client.list_memories(None if after == FIRST else after)
     except NotFound:
         if not is_new or peer.direction == SyncDirection.PULL:
             raise
-        return lambda: _next(run, peer, Range(after, None, 0), PULL, SyncCounts(), 0)  # the first push makes it
+        return lambda: _next_step(run, peer, Range(after, None, 0), PULL, SyncCounts(), 0)  # the first push makes it
     with acting(run.actor):
-        part, known = _wanted(peer, listing, after)
-    sent = client.opened(known)
-    return partial(_pulled, run, peer, part, sent, listing.count)
+        part, known = _find_wanted(peer, listing, after)
+    sent = client.open_memories(known)
+    return partial(_store_pulled, run, peer, part, sent, listing.count)
 
 
-def _wanted(peer: SyncPeer, listing: Listing, after: UUID) -> tuple[Range, dict[UUID, int]]:
+def _find_wanted(peer: SyncPeer, listing: Listing, after: UUID) -> tuple[Range, dict[UUID, int]]:
     """A part of the peer's list with MOST_AT_ONCE memories to read at most: those that differ from the last sync, with
     the version that is known, and linked ones that the list lacks.
     """
     end = None if listing.is_last else listing.memories[-1].id
-    links = _links(peer, Range(after, end, 0), "remote_id")
-    there = {one.id: one.version for one in listing.memories}
-    differing = {one for one, version in there.items() if one not in links or links[one].remote_version != version}
+    links = _load_links(peer, Range(after, end, 0), "remote_id")
+    there = {memory.id: memory.version for memory in listing.memories}
+    differing = {
+        memory_id
+        for memory_id, version in there.items()
+        if memory_id not in links or links[memory_id].remote_version != version
+    }
     wanted = sorted(differing | (links.keys() - there.keys()))
     if len(wanted) > MOST_AT_ONCE:
         end = wanted[MOST_AT_ONCE - 1]
         wanted = wanted[:MOST_AT_ONCE]
-    count = sum(end is None or one <= end for one in there)
-    return Range(after, end, count), {one: links[one].remote_version if one in links else 0 for one in wanted}
+    count = sum(end is None or memory_id <= end for memory_id in there)
+    return Range(after, end, count), {
+        memory_id: links[memory_id].remote_version if memory_id in links else 0 for memory_id in wanted
+    }
 
 
-def _pulled(run: JobRun, peer: SyncPeer, part: Range, sent: Sequence[Sent], total: int) -> Step:
+def _store_pulled(run: JobRun, peer: SyncPeer, part: Range, sent: Sequence[Sent], total: int) -> Step:
     """Store what came, and delete what is gone there and unchanged here."""
-    links = {one.remote_id: one for one in _of_peer(peer).filter(remote_id__in=[one.id for one in sent])}
-    dead = deleted_ids(run.actor, [one.cube_id for one in links.values()])
-    counts = _counts(run)
+    links = {
+        memory.remote_id: memory for memory in _select_links(peer).filter(remote_id__in=[link.id for link in sent])
+    }
+    dead = deleted_ids(run.actor, [link.cube_id for link in links.values()])
+    counts = _load_counts(run)
     changes: list[tuple[Sent, Change]] = []
-    for one in sent:
-        link = links.get(one.id)
+    for memory in sent:
+        link = links.get(memory.id)
         if link is not None and link.cube_id in dead:
             link.delete()  # deleted here: what was changed there comes back, what is gone there stays gone
             link = None
-        if one.stays == GONE:
+        if memory.stays == GONE:
             if link is not None:
-                changes.append((one, Change(None, link.cube_id, link.version)))
-        elif one.stays or one.item is None:
-            counts = counts.without(one.stays or "empty")
+                changes.append((memory, Change(None, link.cube_id, link.version)))
+        elif memory.stays or memory.item is None:
+            counts = counts.without(memory.stays or "empty")
         elif link is None:
-            changes.append((one, Change(one)))
+            changes.append((memory, Change(memory)))
         else:
-            changes.append((one, Change(one, link.cube_id, link.version)))
+            changes.append((memory, Change(memory, link.cube_id, link.version)))
     applied = changes_apply(
         actor=run.actor,
         namespace=peer.namespace,
         changes=[change for _, change in changes],
-        linked=_origins(peer, sent),
+        linked=_find_origins(peer, sent),
     )
-    for (one, change), outcome in zip(changes, applied, strict=True):
-        counts = _settled_here(run.actor, peer, counts, one, change, outcome)
-    return _next(run, peer, part, PULL, counts, total)
+    for (memory, change), outcome in zip(changes, applied, strict=True):
+        counts = _record_outcome_here(run.actor, peer, counts, memory, change, outcome)
+    return _next_step(run, peer, part, PULL, counts, total)
 
 
-def _settled_here(
+def _record_outcome_here(
     actor: Actor, peer: SyncPeer, counts: SyncCounts, sent: Sent, change: Change, applied: Applied
 ) -> SyncCounts:
     """Note the outcome of a change from the peer. Writes: SyncLink, Review?."""
     if applied.outcome is SyncOutcome.REFUSED:
         return counts.without(applied.reason)
     if change.sent is None:
-        _of_peer(peer).filter(remote_id=sent.id).delete()
+        _select_links(peer).filter(remote_id=sent.id).delete()
         return counts.plus("deleted_here" if applied.outcome is SyncOutcome.DELETED else "kept")
     assert applied.id is not None
     assert applied.version is not None
@@ -173,34 +181,36 @@ def _settled_here(
     return counts.plus(names[applied.outcome]) if applied.outcome in names else counts
 
 
-def _push(run: JobRun, peer: SyncPeer, client: PeerClient, after: UUID) -> Callable[[], Step]:
+def _push_part(run: JobRun, peer: SyncPeer, client: PeerClient, after: UUID) -> Callable[[], Step]:
     with acting(run.actor):
-        part, changes, counts, total = _outgoing(run, peer, after)
-    applied = client.sent([change for _, change in changes])
-    return partial(_pushed, run, peer, part, list(zip(changes, applied, strict=True)), counts, total)
+        part, changes, counts, total = _find_changes_to_send(run, peer, after)
+    applied = client.send_changes([change for _, change in changes])
+    return partial(_store_push_results, run, peer, part, list(zip(changes, applied, strict=True)), counts, total)
 
 
-def _outgoing(run: JobRun, peer: SyncPeer, after: UUID) -> tuple[Range, list[tuple[UUID, Change]], SyncCounts, int]:
+def _find_changes_to_send(
+    run: JobRun, peer: SyncPeer, after: UUID
+) -> tuple[Range, list[tuple[UUID, Change]], SyncCounts, int]:
     """The next memories here that differ from the last sync, as changes, by their ids here."""
     try:
-        rows = leaving(run.actor, peer.namespace)
+        rows = select_sendable(run.actor, peer.namespace)
     except NotFound:
-        return Range(after, None, 0), [], _counts(run), 0  # nothing was stored here yet
+        return Range(after, None, 0), [], _load_counts(run), 0  # nothing was stored here yet
     page = list(rows.filter(id__gt=after).order_by("id").values_list("id", "version")[: MOST_AT_ONCE + 1])
     end = None if len(page) <= MOST_AT_ONCE else page[MOST_AT_ONCE - 1][0]
     here = dict(page[:MOST_AT_ONCE])
     part = Range(after, end, len(here))
-    links = _links(peer, part, "cube_id")
+    links = _load_links(peer, part, "cube_id")
     waiting = sync_conflicts_open(actor=run.actor, cube_ids=list(here))
     differing = [
-        one
-        for one, version in here.items()
-        if one not in waiting and (one not in links or links[one].version != version)
+        cube_id
+        for cube_id, version in here.items()
+        if cube_id not in waiting and (cube_id not in links or links[cube_id].version != version)
     ]
-    known = {one: links[one].version if one in links else 0 for one in differing}
-    counts, changes = _counts(run), list[tuple[UUID, Change]]()
+    known = {cube_id: links[cube_id].version if cube_id in links else 0 for cube_id in differing}
+    counts, changes = _load_counts(run), list[tuple[UUID, Change]]()
     origins = _remote_origins(peer)
-    for sent in memories_opened(actor=run.actor, namespace=peer.namespace, known=known):
+    for sent in memories_open_for_peer(actor=run.actor, namespace=peer.namespace, known=known):
         if sent.item is None:
             counts = counts.without(sent.stays)
             continue
@@ -209,12 +219,12 @@ def _outgoing(run: JobRun, peer: SyncPeer, after: UUID) -> tuple[Range, list[tup
         changes.append(
             (sent.id, Change(translated, link.remote_id, link.remote_version) if link else Change(translated))
         )
-    for one in deleted_ids(run.actor, [one for one in links if one not in here]):
-        changes.append((one, Change(None, links[one].remote_id, links[one].remote_version)))
+    for deleted_id in deleted_ids(run.actor, [link for link in links if link not in here]):
+        changes.append((deleted_id, Change(None, links[deleted_id].remote_id, links[deleted_id].remote_version)))
     return part, changes, counts, rows.count()
 
 
-def _pushed(
+def _store_push_results(
     run: JobRun,
     peer: SyncPeer,
     part: Range,
@@ -223,15 +233,15 @@ def _pushed(
     total: int,
 ) -> Step:
     for (cube_id, change), applied in results:
-        counts = _settled_there(run.actor, peer, counts, cube_id, change, applied)
-    return _next(run, peer, part, PUSH, counts, total)
+        counts = _record_outcome_there(run.actor, peer, counts, cube_id, change, applied)
+    return _next_step(run, peer, part, PUSH, counts, total)
 
 
-def _settled_there(
+def _record_outcome_there(
     actor: Actor, peer: SyncPeer, counts: SyncCounts, cube_id: UUID, change: Change, applied: Applied
 ) -> SyncCounts:
     """Note the peer's outcome of a change from here. Writes: SyncLink, Review?."""
-    links = _of_peer(peer).filter(cube_id=cube_id)
+    links = _select_links(peer).filter(cube_id=cube_id)
     if applied.outcome is SyncOutcome.REFUSED:
         if applied.reason == GONE:  # deleted there: what was changed here is sent anew
             links.delete()
@@ -254,7 +264,7 @@ def _settled_there(
     return counts.plus(names[applied.outcome]) if applied.outcome in names else counts
 
 
-def _next(run: JobRun, peer: SyncPeer, part: Range, phase: str, counts: SyncCounts, total: int) -> Step:
+def _next_step(run: JobRun, peer: SyncPeer, part: Range, phase: str, counts: SyncCounts, total: int) -> Step:
     """The end of a step, and the beginning of the next."""
     SyncPeer.objects.filter(id=peer.id).update(last_job_id=run.job_id)
     state: dict[str, Any] | None = {"phase": phase, "after": str(part.end)}
@@ -267,24 +277,24 @@ def _next(run: JobRun, peer: SyncPeer, part: Range, phase: str, counts: SyncCoun
     return Step(state=state, done=done, total=whole, result={"counts": asdict(counts), "totals": totals})
 
 
-def _counts(run: JobRun) -> SyncCounts:
+def _load_counts(run: JobRun) -> SyncCounts:
     return SyncCounts(**run.result.get("counts", {}))
 
 
-def _of_peer(peer: SyncPeer) -> Any:
+def _select_links(peer: SyncPeer) -> Any:
     return SyncLink.objects.filter(tenant_id=peer.tenant_id, peer=peer)
 
 
-def _links(peer: SyncPeer, part: Range, name: str) -> dict[UUID, SyncLink]:
+def _load_links(peer: SyncPeer, part: Range, name: str) -> dict[UUID, SyncLink]:
     """The links of a part of one side's list, by the id there."""
-    return {getattr(one, name): one for one in _of_peer(peer).filter(**part.bounds(name))}
+    return {getattr(select_link, name): select_link for select_link in _select_links(peer).filter(**part.bounds(name))}
 
 
-def _origins(peer: SyncPeer, sent: Sequence[Sent]) -> dict[str, Present]:
+def _find_origins(peer: SyncPeer, sent: Sequence[Sent]) -> dict[str, Present]:
     """The memories here that the peer's ids of origins stand for."""
-    named = {origin.id for one in sent if one.item for origin in one.item.made_from}
-    links = _of_peer(peer).filter(remote_id__in=[UUID(one) for one in named if _is_uuid(one)])
-    here = {one.cube_id: str(one.remote_id) for one in links}
+    named = {origin.id for memory in sent if memory.item for origin in memory.item.made_from}
+    links = _select_links(peer).filter(remote_id__in=[UUID(text) for text in named if _is_uuid(text)])
+    here = {link.cube_id: str(link.remote_id) for link in links}
     cubes = Cube.objects.filter(tenant_id=peer.tenant_id, id__in=here, deleted_at=None)
     return {here[cube.id]: Present(cube.id, cube.version, bytes(cube.content_hash)) for cube in cubes}
 
@@ -295,9 +305,9 @@ def _remote_origins(peer: SyncPeer) -> Callable[[Sequence[Any]], tuple[Any, ...]
     def translate(origins: Sequence[Any]) -> tuple[Any, ...]:
         if not origins:
             return ()
-        links = _of_peer(peer).filter(cube_id__in=[UUID(one.id) for one in origins])
-        there = {str(one.cube_id): str(one.remote_id) for one in links}
-        return tuple(replace(one, id=there.get(one.id, one.id)) for one in origins)
+        links = _select_links(peer).filter(cube_id__in=[UUID(origin.id) for origin in origins])
+        there = {str(link.cube_id): str(link.remote_id) for link in links}
+        return tuple(replace(origin, id=there.get(origin.id, origin.id)) for origin in origins)
 
     return translate
 
