@@ -17,7 +17,7 @@ from governance.privacy.pii.detector import PatternDetector, rules_for
 from governance.privacy.pii.pii_ranges import Span
 from governance.vocabulary import PiiKind
 from vault.chat.corrections import ADDS, DENIED, TAKEN_BACK
-from vault.chat.rules import Evidence, attributed, extractive_answer, markers_in, title_of
+from vault.chat.rules import Evidence, attribute_sentences, extractive_answer, make_title, markers_in
 from vault.cubes.differences import text_difference
 from vault.cubes.drafts import CubeDraft
 from vault.cubes.rules import approximate_tokens, index_of, text_index
@@ -164,7 +164,7 @@ def _answer(text: str) -> None:
 
 
 def _attributed(text: str) -> None:
-    attributed(text, [Evidence("", 1, 1, text[:LONGEST_QUESTION], "", NOW, 1.0)], text[:LONGEST_QUESTION])
+    attribute_sentences(text, [Evidence("", 1, 1, text[:LONGEST_QUESTION], "", NOW, 1.0)], text[:LONGEST_QUESTION])
 
 
 PII, LEXICON, READER = "governance.privacy.pii", "vault.lexicon", "vault.reader.rules"
@@ -259,7 +259,7 @@ FUNCTIONS = (
     TextFunction(
         "citations", lambda text: (markers_in(text, 9), list(pieces(text, ()))), {"vault.cubes.passages": "MARKER"}
     ),
-    TextFunction("conversation title", title_of, {}),
+    TextFunction("conversation title", make_title, {}),
     TextFunction("Markdown", lambda text: markdown_html(text, {1, 2}), {"vault.web.markdown": "CITE"}),
     TextFunction("index of a memory", _index, {"vault.cubes.index.marks": "WORD"}),
     TextFunction(

@@ -44,8 +44,8 @@ from vault.chat.services import (
     conversation_update,
     turn_answer,
     turn_begin,
+    turn_complete,
     turn_speaker,
-    turn_whole,
 )
 from vault.chat.turn_storage import TurnAnswer, turn_store
 from vault.provenance.rules import manifest_json
@@ -175,7 +175,7 @@ class TurnsView(ApiView):
         with self.once(reader=lambda: turn_speaker(actor=actor, conversation_id=conversation_id)) as once:
             if once.reply is None:
                 plan = turn_begin(actor=actor, conversation_id=conversation_id, content=body["content"])
-                answer = turn_whole(plan=plan)
+                answer = turn_complete(plan=plan)
                 with acting(actor):
                     turn = turn_store(plan=plan, answer=answer)
                     manifest = _manifest(actor, [turn]) if proven else {}

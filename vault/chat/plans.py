@@ -14,9 +14,9 @@ from governance.errors import FieldError, Invalid, TooLarge
 from governance.ids import uuid7
 from governance.policies.quotas import tokens_check
 from governance.vocabulary import Permission
-from vault.chat.commands import STATED, goal_of, hits_meant
+from vault.chat.commands import STATED, find_goal, hits_for_call
 from vault.chat.corrections import corrected_statement, is_current
-from vault.chat.evidence import evidence_of
+from vault.chat.evidence import make_evidence
 from vault.chat.rules import (
     Agent,
     Evidence,
@@ -106,28 +106,28 @@ def turn_plan(actor: Actor, asked: TurnSettings, content: str) -> TurnPlan:
     _check_content(content)
     if asked.models:
         tokens_check(actor, usage_count)
-    content = question_screened(actor, content)
+    content = question_screen(actor, content)
     reading = message_read(
         actor, content, memory_call(content, said_at=datetime.now(UTC), past=asked.past), asked.models
     )
     call = reading.call
     if call.intent in {Intent.SUMMARISE, Intent.DELETE}:
         return replace(_command_plan(actor, asked, content, call), reading=reading)
-    hits = about = _topics(actor, asked, call)
+    hits = about = _find_topics(actor, asked, call)
     if not about:
         search = SearchQuery(
             query=call.rewritten, top_k=CONSIDERED, conversation_id=asked.conversation_id, with_messages=True
         )
         hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
-        about = _about(call.rewritten, hits)
+        about = _select_about(call.rewritten, hits)
     now = datetime.now(UTC)
     fitting = [hit for hit in about if hit.view.cube.id not in asked.excluded and is_current(hit, now)]
-    usable = _within(call, fitting)
-    goal = _goal(actor, asked, call)
+    usable = _select_within_range(call, fitting)
+    goal = _find_goal(actor, asked, call)
     quoted, others = (usable, []) if asked.models else _quoted_first(call.rewritten, usable, goal)
-    if goal and not asked.models and goal.view.cube.id in _ids(quoted):
+    if goal and not asked.models and goal.view.cube.id in _collect_ids(quoted):
         goal = None  # the answer says it
-    plan = _plan(actor, asked, content, [*quoted, *([goal] if goal else []), *others])
+    plan = _make_plan(actor, asked, content, [*quoted, *([goal] if goal else []), *others])
     evidence = list(plan.evidence)
     raised = evidence.pop(len(quoted)) if goal else None
     stated = reading.statements
@@ -143,19 +143,22 @@ def turn_plan(actor: Actor, asked: TurnSettings, content: str) -> TurnPlan:
         stated=stated,
         reading=reading,
         corrected=tuple(
-            corrected_statement(one.text, said_at=now, hits=hits, is_correction=is_correction) for one in stated
+            corrected_statement(statement.text, said_at=now, hits=hits, is_correction=is_correction)
+            for statement in stated
         ),
-        retrieved=_retrieved(plan, _with(hits, goal), partial(_reason, asked, now, _ids(about), _ids(fitting))),
+        retrieved=_explain_hits(
+            plan, _add_goal(hits, goal), partial(_find_reason, asked, now, _collect_ids(about), _collect_ids(fitting))
+        ),
     )
 
 
-def _goal(actor: Actor, asked: TurnSettings, call: MemoryCall) -> Hit | None:
+def _find_goal(actor: Actor, asked: TurnSettings, call: MemoryCall) -> Hit | None:
     if not asked.raises_goals:
         return None
-    return goal_of(actor, call.rewritten, asked.conversation_id, asked.raised | asked.excluded)
+    return find_goal(actor, call.rewritten, asked.conversation_id, asked.raised | asked.excluded)
 
 
-def _with(hits: Sequence[Hit], goal: Hit | None) -> list[Hit]:
+def _add_goal(hits: Sequence[Hit], goal: Hit | None) -> list[Hit]:
     """Add the goal to the results of a question, and drop results that merely fill the search."""
     found = [hit for hit in hits if hit.score > 0]
     ids = {hit.view.cube.id for hit in found}
@@ -164,27 +167,27 @@ def _with(hits: Sequence[Hit], goal: Hit | None) -> list[Hit]:
 
 def _command_plan(actor: Actor, asked: TurnSettings, content: str, call: MemoryCall) -> TurnPlan:
     """A summary, or the list of what a deletion would take: nothing is deleted yet."""
-    hits = hits_meant(actor, call, asked.conversation_id, asked.excluded)
-    plan = _plan(actor, replace(asked, models=()), content, hits)
+    hits = hits_for_call(actor, call, asked.conversation_id, asked.excluded)
+    plan = _make_plan(actor, replace(asked, models=()), content, hits)
     made = summary_extract if call.intent is Intent.SUMMARISE else forget_extract
-    retrieved = _retrieved(plan, hits, lambda _: "")
+    retrieved = _explain_hits(plan, hits, lambda _: "")
     reply = made(content, plan.evidence)
     return replace(plan, asked=call.rewritten, intent=call.intent, reply=reply, retrieved=retrieved)
 
 
 def fixed_plan(actor: Actor, asked: TurnSettings, content: str, reply: Extract) -> TurnPlan:
     """The plan of a reply that rests on no memory."""
-    return replace(_plan(actor, replace(asked, models=()), content, []), asked=content, reply=reply)
+    return replace(_make_plan(actor, replace(asked, models=()), content, []), asked=content, reply=reply)
 
 
-def _plan(actor: Actor, asked: TurnSettings, content: str, found: Sequence[Hit]) -> TurnPlan:
+def _make_plan(actor: Actor, asked: TurnSettings, content: str, found: Sequence[Hit]) -> TurnPlan:
     """With the memories in the order in which they are numbered."""
     return TurnPlan(
         actor=actor,
         conversation_id=asked.conversation_id,
         turn_id=uuid7(),
         question=content,
-        evidence=tuple(_evidence(marker, hit) for marker, hit in enumerate(found, start=1)),
+        evidence=tuple(_make_evidence(marker, hit) for marker, hit in enumerate(found, start=1)),
         citations=tuple(
             Citation(memory_id=hit.view.cube.id, marker=marker, score=round(hit.score, 4), pack=hit.view.pack)
             for marker, hit in enumerate(found, start=1)
@@ -194,9 +197,9 @@ def _plan(actor: Actor, asked: TurnSettings, content: str, found: Sequence[Hit])
     )
 
 
-def _retrieved(plan: TurnPlan, hits: Sequence[Hit], reason: Callable[[Hit], str]) -> tuple[Retrieved, ...]:
+def _explain_hits(plan: TurnPlan, hits: Sequence[Hit], reason: Callable[[Hit], str]) -> tuple[Retrieved, ...]:
     """The results of a question, each with its number in the plan, or the reason why it has none."""
-    markers = {one.memory_id: one.marker for one in plan.citations}
+    markers = {citation.memory_id: citation.marker for citation in plan.citations}
     return tuple(
         Retrieved(
             memory_id=hit.view.cube.id,
@@ -211,7 +214,9 @@ def _retrieved(plan: TurnPlan, hits: Sequence[Hit], reason: Callable[[Hit], str]
     )
 
 
-def _reason(asked: TurnSettings, now: datetime, about: AbstractSet[UUID], fitting: AbstractSet[UUID], hit: Hit) -> str:
+def _find_reason(
+    asked: TurnSettings, now: datetime, about: AbstractSet[UUID], fitting: AbstractSet[UUID], hit: Hit
+) -> str:
     """Return the reason why a result has no number: the first step of the plan that drops it."""
     cube_id = hit.view.cube.id
     if cube_id in asked.excluded:
@@ -223,11 +228,11 @@ def _reason(asked: TurnSettings, now: datetime, about: AbstractSet[UUID], fittin
     return Unused.OTHER_TIME if cube_id in fitting else ""
 
 
-def _ids(hits: Sequence[Hit]) -> frozenset[UUID]:
+def _collect_ids(hits: Sequence[Hit]) -> frozenset[UUID]:
     return frozenset(hit.view.cube.id for hit in hits)
 
 
-def _about(question: str, hits: Sequence[Hit]) -> list[Hit]:
+def _select_about(question: str, hits: Sequence[Hit]) -> list[Hit]:
     """The hits that are about the question, and not merely the best there are; none that only quotes others.
 
     What was said right after a question that is about it is about it, too: an answer often repeats none of its words.
@@ -235,12 +240,12 @@ def _about(question: str, hits: Sequence[Hit]) -> list[Hit]:
     own = [hit for hit in hits if not hit.view.words.quotes]
     asked = frozenset(content_terms(question))
     fitting = [hit for hit in own if is_relevant(hit.parts, question) or _says_irregularly(hit, asked)]
-    ids = _ids(fitting)
-    before = {_place(hit) for hit in fitting if is_question(hit.view.words.content)} - {None}
-    return [hit for hit in own if hit.view.cube.id in ids or _place(hit, before=1) in before]
+    ids = _collect_ids(fitting)
+    before = {_session_position(hit) for hit in fitting if is_question(hit.view.words.content)} - {None}
+    return [hit for hit in own if hit.view.cube.id in ids or _session_position(hit, before=1) in before]
 
 
-def _place(hit: Hit, before: int = 0) -> tuple[str, int] | None:
+def _session_position(hit: Hit, before: int = 0) -> tuple[str, int] | None:
     """The session of a hit and its position there, or a position so many before it; None outside of a session."""
     position, session = hit.view.cube.position, hit.view.words.session_id
     return (session, position - before) if session and position is not None else None
@@ -252,7 +257,7 @@ def _says_irregularly(hit: Hit, asked: frozenset[str]) -> bool:
     return bool((base_forms(found) - frozenset(found)) & asked)
 
 
-def _topics(actor: Actor, asked: TurnSettings, call: MemoryCall) -> list[Hit]:
+def _find_topics(actor: Actor, asked: TurnSettings, call: MemoryCall) -> list[Hit]:
     """Find the statements of the time that a question about topics names; none for other questions.
 
     Of a day without a year: in the last year in which something was stated on it.
@@ -263,18 +268,18 @@ def _topics(actor: Actor, asked: TurnSettings, call: MemoryCall) -> list[Hit]:
     search = SearchQuery(query=call.rewritten, top_k=CONSIDERED, filters=filters, conversation_id=asked.conversation_id)
     hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
     ranges = time_ranges_of(call.rewritten, datetime.now(UTC))
-    meant = [one for one in ranges if one.weight == max(other.weight for other in ranges)]
-    latest = sorted(meant, key=lambda one: one.start, reverse=True)
-    found = ([hit for hit in hits if one.start <= _moment(hit) < one.end] for one in latest)
+    meant = [time_range for time_range in ranges if time_range.weight == max(other.weight for other in ranges)]
+    latest = sorted(meant, key=lambda time_range: time_range.start, reverse=True)
+    found = ([hit for hit in hits if time_range.start <= _hit_time(hit) < time_range.end] for time_range in latest)
     return next((inside for inside in found if inside), [])
 
 
-def _moment(hit: Hit) -> datetime:
+def _hit_time(hit: Hit) -> datetime:
     """The time when it happened, else when it was stored."""
     return hit.view.cube.event_time or hit.view.cube.created_at
 
 
-def _within(call: MemoryCall, hits: Sequence[Hit]) -> list[Hit]:
+def _select_within_range(call: MemoryCall, hits: Sequence[Hit]) -> list[Hit]:
     """For a question about a day or a week, keep the results of that time, if there are any."""
     if (
         call.time_range is None
@@ -283,25 +288,25 @@ def _within(call: MemoryCall, hits: Sequence[Hit]) -> list[Hit]:
     ):
         return list(hits)
     start, end = call.time_range
-    inside = [hit for hit in hits if start <= _moment(hit) < end]
+    inside = [hit for hit in hits if start <= _hit_time(hit) < end]
     return inside or list(hits)
 
 
 def _quoted_first(question: str, hits: Sequence[Hit], goal: Hit | None) -> tuple[list[Hit], list[Hit]]:
     """The hits that an extractive answer will quote, in its order, and the others: so its markers count from 1."""
-    evidence = [_evidence(marker, hit) for marker, hit in enumerate(hits)]
-    quoted = [one.marker for one in quotes(question, evidence, offers_nearest=goal is None)]
+    evidence = [_make_evidence(marker, hit) for marker, hit in enumerate(hits)]
+    quoted = [quote.marker for quote in quotes(question, evidence, offers_nearest=goal is None)]
     return [hits[at] for at in quoted], [hit for at, hit in enumerate(hits) if at not in quoted]
 
 
-def question_screened(actor: Actor, question: str) -> str:
+def question_screen(actor: Actor, question: str) -> str:
     """The question as it may be kept. Raises PiiRefused; PiiUnavailable."""
     draft = CubeDraft(content=question, speaker=MessageRole.USER, source=Source.CHAT)
     return drafts_screened(actor=actor, drafts=[draft])[0].content
 
 
-def _evidence(marker: int, hit: Hit) -> Evidence:
-    return evidence_of(marker, hit.view, score=hit.score, dense=hit.parts.dense)
+def _make_evidence(marker: int, hit: Hit) -> Evidence:
+    return make_evidence(marker, hit.view, score=hit.score, dense=hit.parts.dense)
 
 
 def _check_content(content: str) -> None:

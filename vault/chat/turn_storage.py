@@ -13,7 +13,7 @@ from vault.chat.answers import Answering
 from vault.chat.corrections import statement_end
 from vault.chat.plans import TurnPlan
 from vault.chat.rules import Extract, markers_in, prompt, tokens_used
-from vault.chat.selectors import Citation, TurnView, conversation_locate, retrieved_of
+from vault.chat.selectors import Citation, TurnView, conversation_locate, load_retrieved
 from vault.cubes.drafts import CubeDraft, SourceRef
 from vault.cubes.services import Added, cubes_add
 from vault.cubes.usage import usage_count
@@ -57,7 +57,7 @@ def turn_store(*, plan: TurnPlan, answer: TurnAnswer) -> TurnView:
     Writes: Cube × 2 …, Turn, AuditEntry …, OutboxEvent.
     """
     actor, said, completion, read = plan.actor, answer.text, answer.completion, answer.read
-    prompt_tokens, completion_tokens = _tokens(plan, answer)
+    prompt_tokens, completion_tokens = _sum_tokens(plan, answer)
     price = answer.answering.price
     with acting(actor):
         row = conversation_locate(actor, plan.conversation_id, lock=True)
@@ -74,7 +74,7 @@ def turn_store(*, plan: TurnPlan, answer: TurnAnswer) -> TurnView:
             question=asked.cube,
             answer=answered.cube,
             model=completion.model,
-            citations=[_citation_stored(one) for one in cited],
+            citations=[_encode_citation(citation) for citation in cited],
             prompt_tokens=prompt_tokens,
             completion_tokens=completion_tokens,
             cost=price.cost(prompt_tokens, completion_tokens),
@@ -82,7 +82,7 @@ def turn_store(*, plan: TurnPlan, answer: TurnAnswer) -> TurnView:
             failed_models=list(answer.answering.failed),
             end=answer.end,
             intent=plan.intent,
-            retrieved=[asdict(one) | {"memory_id": str(one.memory_id)} for one in plan.retrieved],
+            retrieved=[asdict(row) | {"memory_id": str(row.memory_id)} for row in plan.retrieved],
             goal_id=UUID(plan.goal.source) if plan.goal else None,
         )
         turn_append(actor=actor, conversation=row, asked=asked, answered=answered)
@@ -100,13 +100,17 @@ def turn_store(*, plan: TurnPlan, answer: TurnAnswer) -> TurnView:
     return _stored_view(turn, asked.content, shown, tuple(cited))
 
 
-def answer_read(plan: TurnPlan, said: str, completion: Completion, answering: Answering, end: TurnEnd) -> TurnAnswer:
+def answer_make(plan: TurnPlan, said: str, completion: Completion, answering: Answering, end: TurnEnd) -> TurnAnswer:
     return TurnAnswer(said, completion, end, answering, _read_turn(plan, said, answering))
 
 
-def _citation_stored(one: Citation) -> dict[str, str | int | float]:
-    stored: dict[str, str | int | float] = {"memory_id": str(one.memory_id), "marker": one.marker, "score": one.score}
-    return stored | {"pack": one.pack} if one.pack else stored
+def _encode_citation(citation: Citation) -> dict[str, str | int | float]:
+    stored: dict[str, str | int | float] = {
+        "memory_id": str(citation.memory_id),
+        "marker": citation.marker,
+        "score": citation.score,
+    }
+    return stored | {"pack": citation.pack} if citation.pack else stored
 
 
 def _next_position(conversation: Conversation) -> int:
@@ -132,7 +136,7 @@ def _stored_view(turn: Turn, question: str, answer: str, cited: tuple[Citation, 
         completion_tokens=turn.completion_tokens,
         created_at=turn.created_at,
         intent=turn.intent,
-        retrieved=retrieved_of(turn),
+        retrieved=load_retrieved(turn),
         goal_id=turn.goal_id,
         cost=turn.cost,
         currency=turn.currency,
@@ -140,7 +144,7 @@ def _stored_view(turn: Turn, question: str, answer: str, cited: tuple[Citation, 
     )
 
 
-def _tokens(plan: TurnPlan, answer: TurnAnswer) -> tuple[int, int]:
+def _sum_tokens(plan: TurnPlan, answer: TurnAnswer) -> tuple[int, int]:
     """Tokens of the prompts and of the replies, with those for reading the question."""
     read = (plan.reading.prompt_tokens, plan.reading.completion_tokens) if plan.reading else (0, 0)
     if answer.answering.model is None:
@@ -152,7 +156,7 @@ def _tokens(plan: TurnPlan, answer: TurnAnswer) -> tuple[int, int]:
 
 def _read_turn(plan: TurnPlan, said: str, answering: Answering) -> TurnTexts:
     """Read both texts of a turn before its transaction. Raises KeyUnavailable."""
-    extract, stated = _extract(plan, said, answering), plan.stated
+    extract, stated = _read_extract(plan, said, answering), plan.stated
     question = CubeDraft(content=plan.question, speaker=MessageRole.USER)
     content = said if extract is None else "\n".join(extract.frame)
     answer = CubeDraft(content=content, speaker=MessageRole.ASSISTANT)
@@ -160,11 +164,13 @@ def _read_turn(plan: TurnPlan, said: str, answering: Answering) -> TurnTexts:
         answer=content,
         extract=extract,
         stated=stated,
-        indexes=texts_index(plan.actor.tenant_id, [question, answer, *(_worded(one) for one in stated)]),
+        indexes=texts_index(
+            plan.actor.tenant_id, [question, answer, *(_statement_draft(statement) for statement in stated)]
+        ),
     )
 
 
-def _worded(statement: Statement) -> CubeDraft:
+def _statement_draft(statement: Statement) -> CubeDraft:
     return CubeDraft(content=statement.text, speaker=MessageRole.USER)
 
 
@@ -193,18 +199,18 @@ def _cubes_of_turn(plan: TurnPlan, row: Conversation, read: TurnTexts) -> tuple[
         is_dialogue_only=not read.stated,
     )
     reader = MODEL if plan.reading and plan.reading.statements is not None else PATTERNS
-    drafts = [statement_draft(question, one, parent=0, reader=reader) for one in read.stated]
-    stated = [replace(one, namespace=None) for one in drafts]
+    drafts = [statement_draft(question, statement, parent=0, reader=reader) for statement in read.stated]
+    stated = [replace(draft, namespace=None) for draft in drafts]
     if extract is None:
         answer = replace(answer, sources=plan.sources, parent=0, parent_kind=SourceKind.TEXT)
     else:
-        named = (SourceRef(UUID(one.source), one.version, SourceKind.QUOTE) for one in extract.quotes)
+        named = (SourceRef(UUID(quote.source), quote.version, SourceKind.QUOTE) for quote in extract.quotes)
         answer = replace(answer, sources=tuple(named), quotes=extract.quotes)
     permission = Permission.CONVERSATION_USE
     added = cubes_add(actor=plan.actor, drafts=[question, answer, *stated], permission=permission, texts=read.indexes)
     return tuple(added)
 
 
-def _extract(plan: TurnPlan, said: str, answering: Answering) -> Extract | None:
+def _read_extract(plan: TurnPlan, said: str, answering: Answering) -> Extract | None:
     """Return the extract of an answer; None if the words are a model's."""
     return plan.extract_after(answering.failed).until(said) if answering.model is None else None

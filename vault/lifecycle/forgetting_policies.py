@@ -67,7 +67,7 @@ class KeepFormula:
         recency = exp(-(use.idle / strength))
         often = min(1.0, log(1 + use.recalls) / log(1 + MANY_USES))
         score = 0.35 * recency + 0.25 * use.importance + 0.2 * often + 0.2 * use.priority
-        return Judgement(score, f"{_used(use)}, importance {use.importance:.2f}, priority {use.priority:.2f}")
+        return Judgement(score, f"{_describe_use(use)}, importance {use.importance:.2f}, priority {use.priority:.2f}")
 
 
 class LeastRecentlyUsed:
@@ -77,7 +77,7 @@ class LeastRecentlyUsed:
     sql = "1 / (1 + idle / 86400)"
 
     def judge(self, use: Use) -> Judgement:
-        return Judgement(1 / (1 + _days(use.idle)), _used(use))
+        return Judgement(1 / (1 + _count_days(use.idle)), _describe_use(use))
 
 
 class Heat:
@@ -88,7 +88,7 @@ class Heat:
 
     def judge(self, use: Use) -> Judgement:
         score = use.recalls + exp(-use.idle.total_seconds() / RECENCY_SECONDS)
-        return Judgement(score, _used(use))
+        return Judgement(score, _describe_use(use))
 
 
 POLICIES: Mapping[Forgetting, ForgettingPolicy] = {
@@ -98,7 +98,7 @@ POLICIES: Mapping[Forgetting, ForgettingPolicy] = {
 }
 
 
-def archived_because(name: Forgetting, use: Use, limit: float | None = None) -> str:
+def reason_to_archive(name: Forgetting, use: Use, limit: float | None = None) -> str:
     """Return the reason for archiving this memory, for its page; empty if it stays. limit None: that of the policy."""
     policy = POLICIES[name]
     least = policy.limit if limit is None else limit
@@ -108,9 +108,9 @@ def archived_because(name: Forgetting, use: Use, limit: float | None = None) -> 
     return f"Archived because its {name} score is {found.score:.3f}, below {least:.3f}: {found.reason}."
 
 
-def _used(use: Use) -> str:
-    return f"last used {_days(use.idle):.0f} days ago, used {use.recalls} times"
+def _describe_use(use: Use) -> str:
+    return f"last used {_count_days(use.idle):.0f} days ago, used {use.recalls} times"
 
 
-def _days(time: timedelta) -> float:
+def _count_days(time: timedelta) -> float:
     return time / timedelta(days=1)

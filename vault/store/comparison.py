@@ -22,8 +22,8 @@ from governance.jobs.registry import handler
 from governance.vocabulary import Permission, Topic
 from vault.cubes.embeddings.vectors import active_model, answering
 from vault.graph.neighbours import words_of
-from vault.lifecycle.contradictions import begin_of
-from vault.lifecycle.knowledge import KNOWLEDGE, relation_of
+from vault.lifecycle.contradictions import validity_start
+from vault.lifecycle.knowledge import KNOWLEDGE, find_relation
 from vault.lifecycle.pairs import Pair, comparable_cubes, pairs_propose, pairs_reviewed
 from vault.models import Cube, Embedding, PackMemory, PackVersion, Publication, Review, Subscription
 from vault.models.cube import CubeQuerySet
@@ -110,7 +110,7 @@ def _find_proposals(
         for own in near:
             if own.id not in words or own.id in taken | waiting or frozenset((own.id, official.cube_id)) in asked:
                 continue
-            kind = relation_of(official.text, words[own.id].content, is_newer=official.since > begin_of(own))
+            kind = find_relation(official.text, words[own.id].content, is_newer=official.since > validity_start(own))
             if kind is not None:
                 found[kind].append((own.id, official.cube_id))
                 taken.add(own.id)
