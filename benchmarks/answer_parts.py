@@ -13,7 +13,7 @@ from unittest import mock
 
 from benchmarks.client import Client
 from vault.chat import rules as chat
-from vault.chat.planning import CONSIDERED
+from vault.chat.plans import CONSIDERED
 from vault.chat.rules import Evidence
 from vault.reader.rules import answers, questions
 from vault.retrieval.ranking import NO_PARTS, Parts

@@ -29,13 +29,13 @@ from governance.vocabulary import Permission, Topic
 from vault.cubes.drafts import CubeDraft
 from vault.cubes.services import Added, cubes_add
 from vault.cubes.writer.building import texts_index
-from vault.layers import searching
-from vault.layers.distilling import segments_distil
+from vault.layers import search as layer_search
+from vault.layers.conversation_import import conversations_import
+from vault.layers.distillation import segments_distil
 from vault.layers.formats import locomo_parse
-from vault.layers.importing import conversations_import
-from vault.layers.placing import pages_place
-from vault.layers.reading import words_of_cubes
-from vault.layers.searching import context_assemble, layers_search
+from vault.layers.page_texts import words_of_cubes
+from vault.layers.placement import pages_place
+from vault.layers.search import context_assemble, layers_search
 from vault.layers.services import PageDraft, StreamRef, pages_append, persona_of_member
 from vault.models import Cube, CubeSource
 from vault.reader.services import Message, messages_read
@@ -183,11 +183,11 @@ def removals() -> dict[str, AbstractContextManager[Any]]:
     """Contexts with all parts, and without one at a time."""
     return {
         "all parts": nullcontext(),
-        "without the queue": mock.patch.object(searching, "QUEUE", searching.QUEUE + NOTHING),
-        "without segments": mock.patch.object(searching, "select_segments", return_value=[]),
-        "without profile and knowledge": mock.patch.object(searching, "ENTRIES", searching.ENTRIES + NOTHING),
-        "without memories beside the layers": mock.patch.object(searching, "memories_search", _skip_search),
-        "memories beside the layers alone": mock.patch.object(searching, "_hits", return_value=[]),
+        "without the queue": mock.patch.object(layer_search, "QUEUE", layer_search.QUEUE + NOTHING),
+        "without segments": mock.patch.object(layer_search, "select_segments", return_value=[]),
+        "without profile and knowledge": mock.patch.object(layer_search, "ENTRIES", layer_search.ENTRIES + NOTHING),
+        "without memories beside the layers": mock.patch.object(layer_search, "memories_search", _skip_search),
+        "memories beside the layers alone": mock.patch.object(layer_search, "_find_hits", return_value=[]),
     }
 
 

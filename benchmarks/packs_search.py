@@ -19,12 +19,12 @@ from governance.tenants.principals import reload_actor
 from governance.vocabulary import Channel, PrincipalKind
 from vault.chat.services import ConversationDraft, conversation_create
 from vault.models import Conversation, PackMemory, PackVersion, Publication, Subscription
-from vault.namespaces.mounting import MountDraft, mount_create
+from vault.namespaces.mounts import MountDraft, mount_create
 from vault.packs.services import PackDraft, VersionDraft, pack_create, version_build
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import memories_search
-from vault.store.publishing import PublicationDraft, publication_create
-from vault.store.subscribing import SubscriptionDraft, subscription_create
+from vault.store.publications import PublicationDraft, publication_create
+from vault.store.subscriptions import SubscriptionDraft, subscription_create
 from vault.vocabulary import PackState, Visibility
 
 SEED = 20_261_125

@@ -17,7 +17,7 @@ from governance.privacy.pii.detector import PatternDetector, rules_for
 from governance.privacy.pii.pii_ranges import Span
 from governance.vocabulary import PiiKind
 from vault.chat.corrections import ADDS, DENIED, TAKEN_BACK
-from vault.chat.rules import Evidence, attributed, extractive_answer, markers_in, title_of
+from vault.chat.rules import Evidence, attribute_sentences, extractive_answer, make_title, markers_in
 from vault.cubes.differences import text_difference
 from vault.cubes.drafts import CubeDraft
 from vault.cubes.rules import approximate_tokens, index_of, text_index
@@ -37,8 +37,8 @@ from vault.lexicon.temporal_expressions import asks_for_time, mentions_time, tim
 from vault.lexicon.tokens import keywords, language_of, query_terms, single_characters, terms
 from vault.namespaces.rules import PathError, path_checked, private_path
 from vault.packs.wordings import plain
-from vault.providers.hashing import HashingEmbedder
-from vault.providers.reranking import OverlapReranker
+from vault.providers.hashing_embedder import HashingEmbedder
+from vault.providers.reranker import OverlapReranker
 from vault.reader.rules import (
     Passage,
     answer_of,
@@ -164,7 +164,7 @@ def _answer(text: str) -> None:
 
 
 def _attribute(text: str) -> None:
-    attributed(text, [Evidence("", 1, 1, text[:LONGEST_QUESTION], "", NOW, 1.0)], text[:LONGEST_QUESTION])
+    attribute_sentences(text, [Evidence("", 1, 1, text[:LONGEST_QUESTION], "", NOW, 1.0)], text[:LONGEST_QUESTION])
 
 
 PII, LEXICON, READER = "governance.privacy.pii", "vault.lexicon", "vault.reader.rules"
@@ -259,7 +259,7 @@ FUNCTIONS = (
     TextFunction(
         "citations", lambda text: (markers_in(text, 9), list(pieces(text, ()))), {"vault.cubes.passages": "MARKER"}
     ),
-    TextFunction("conversation title", title_of, {}),
+    TextFunction("conversation title", make_title, {}),
     TextFunction("Markdown", lambda text: markdown_html(text, {1, 2}), {"vault.web.markdown": "CITE"}),
     TextFunction("index of a memory", _index, {"vault.cubes.index.marks": "WORD"}),
     TextFunction(
@@ -340,11 +340,13 @@ FUNCTIONS = (
     TextFunction("broken characters of a file", is_broken, {"vault.exchange.items": "BROKEN"}),
     TextFunction("words of a copy", plain, {"vault.packs.wordings": "_WORDS"}),
     TextFunction(
-        "hashing embedder", lambda text: HashingEmbedder().embed([text]), {"vault.providers.hashing": "_RUNS _CJK_RUN"}
+        "hashing embedder",
+        lambda text: HashingEmbedder().embed([text]),
+        {"vault.providers.hashing_embedder": "_RUNS _CJK_RUN"},
     ),
     TextFunction(
         "overlap reranker",
         lambda text: OverlapReranker().score(text[:LONGEST_QUESTION], [text]),
-        {"vault.providers.reranking": "_WORD"},
+        {"vault.providers.reranker": "_WORD"},
     ),
 )

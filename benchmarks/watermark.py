@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from benchmarks.tables import markdown
-from vault.packs.leaks import Match, bits_of, matches_of
+from vault.packs.leaks import Match, find_bits, rank_matches
 from vault.packs.wordings import Wordings, plain
 
 SEED = 20_261_125
@@ -58,8 +58,8 @@ def _survival(attack: Attack, count: int, recipients: int, trials: int, chance: 
     for _ in range(trials):
         leaker = chance.choice(ids)
         leaked = attack(_copy(wordings, copies[leaker]), chance)
-        found = bits_of("\n".join(leaked), wordings)
-        best = matches_of(found, copies)[0]
+        found = find_bits("\n".join(leaked), wordings)
+        best = rank_matches(found, copies)[0]
         named += _is_sure(best) and best.recipient_id == leaker
         wrong += _is_sure(best) and best.recipient_id != leaker
         bits.append(len(found))

@@ -18,55 +18,55 @@ from vault.cubes.embeddings.change_progress import vectors_clear
 from vault.cubes.index.compaction import words_pack, words_place
 from vault.cubes.index.statistics import statistics_count
 from vault.cubes.jobs import cubes_count_reads, cubes_index
-from vault.deletion import running
+from vault.deletion import deletion_job
 from vault.exchange import services as exchange
-from vault.exchange.starting import exports_start
-from vault.exchange.sync import running as sync
+from vault.exchange.event_exports import exports_start
+from vault.exchange.sync import sync_job as sync
 from vault.exchange.uploads import uploads_expire
 from vault.graph.jobs import cubes_link
-from vault.jobs import adding, moving, restoring, sessions
-from vault.layers import replaying
-from vault.layers.distilling import segments_distil
-from vault.layers.evicting import segments_archive
-from vault.layers.placing import pages_place, pages_reread
-from vault.layers.visiting import segments_count_visits
+from vault.jobs import memory_additions, namespace_move, restoration, sessions
+from vault.layers import replay
+from vault.layers.distillation import segments_distil
+from vault.layers.eviction import segments_archive
+from vault.layers.placement import pages_place, pages_reread
+from vault.layers.visits import segments_count_visits
 from vault.lifecycle import archive, behaviour, contradictions, duplicates, index_check, summaries, sweep, tiers
 from vault.listing import actions
 from vault.namespaces import webhooks
-from vault.overview.counting import counts_write
+from vault.overview.counts import counts_write
 from vault.overview.digests import digests_send
 from vault.packs import services as packs
 from vault.packs.listings import listings_embed
 from vault.policies import jobs as retention
 from vault.reviews import quarantine
-from vault.store import comparing, installing
-from vault.store.crossing import reads_report, subscribers_inform
-from vault.store.proposing import answers_deliver, proposals_deliver
-from vault.store.rating import ratings_report
-from vault.subjects import erasing, exports
+from vault.store import comparison, installation
+from vault.store.contract_messages import reads_report, subscribers_inform
+from vault.store.proposals import answers_deliver, proposals_deliver
+from vault.store.ratings import ratings_report
+from vault.subjects import erasure, exports
 
 FILTERS = (webhooks,)  # of webhooks, registered when they are imported
 # `@handler` in a room registers a kind of job.
 JOBS = (
     actions,
-    adding,
+    memory_additions,
     behaviour,
-    comparing,
+    comparison,
     contradictions,
     duplicates,
-    erasing,
+    erasure,
     exchange,
     exports,
     index_check,
-    installing,
+    installation,
     model_change,
-    moving,
+    namespace_move,
     quarantine,
     packs,
-    replaying,
-    restoring,
+    replay,
+    restoration,
     retention,
-    running,
+    deletion_job,
     sessions,
     summaries,
     sweep,

@@ -4,7 +4,7 @@ from celery import shared_task
 
 from vault.cubes.storage import storage_reclaim
 from vault.jobs.sessions import sessions_end_idle
-from vault.overview.counting import counts_ask
+from vault.overview.counts import counts_ask
 from vault.overview.digests import digests_ask
 
 

@@ -300,7 +300,7 @@ class SubjectStatus(StrEnum):
 
 
 class Counted(StrEnum):
-    """The rows that are counted each day (vault/overview/counting.py). EXPIRY: memories by the day on which they
+    """The rows that are counted each day (vault/overview/counts.py). EXPIRY: memories by the day on which they
     expire.
     """
 

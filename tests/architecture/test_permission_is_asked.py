@@ -74,8 +74,8 @@ ASK_NOBODY = {
     ("governance.access.grants.selectors", "objects_readable"): "is the filter itself: what the actor may read",
     ("governance.access.grants.selectors", "build_actor"): "makes the actor that is asked about",
     ("governance.personas.lookup", "persona_locate"): "the caller asks about what it found",
-    ("vault.packs.locating", "pack_locate"): "the caller asks about what it found",
-    ("vault.packs.locating", "version_locate"): "the caller asks about what it found",
+    ("vault.packs.lookup", "pack_locate"): "the caller asks about what it found",
+    ("vault.packs.lookup", "version_locate"): "the caller asks about what it found",
     ("governance.idempotency.services", "reply_lock"): "a lock on the caller's own key",
     ("governance.idempotency.services", "find_reply"): "the caller's own; the call was asked about before",
     ("governance.idempotency.services", "reply_store"): "the caller's own; the call was asked about before",
@@ -110,24 +110,24 @@ LISTED_ABOVE = {
     ("governance.access.grants.selectors", "grant_get"),
     ("governance.access.grants.selectors", "access_check"),
     ("governance.personas.lookup", "persona_locate"),
-    ("vault.packs.locating", "pack_locate"),
-    ("vault.packs.locating", "version_locate"),
+    ("vault.packs.lookup", "pack_locate"),
+    ("vault.packs.lookup", "version_locate"),
     ("vault.store.contracts", "contract_locate"),
-    ("vault.store.subscribing", "subscription_locate"),
-    ("vault.store.publishing", "publication_locate"),
+    ("vault.store.subscriptions", "subscription_locate"),
+    ("vault.store.publications", "publication_locate"),
     ("vault.cubes.blanking", "copies_blank"),  # part of an erasure that was allowed
-    ("vault.reviews.withdrawn", "withdrawn_locate"),  # the caller asks about what it found
-    ("vault.namespaces.managing", "namespace_locate"),  # the caller asks about what it found
+    ("vault.reviews.withdrawals", "withdrawn_locate"),  # the caller asks about what it found
+    ("vault.namespaces.management", "namespace_locate"),  # the caller asks about what it found
     # asks about the namespace and each below it
-    ("vault.jobs.restoring", "namespace_restore_ask"),
-    ("vault.jobs.restoring", "namespace_restore_later"),
-    ("vault.jobs.restoring", "namespace_restore_preview"),
+    ("vault.jobs.restoration", "namespace_restore_ask"),
+    ("vault.jobs.restoration", "namespace_restore_later"),
+    ("vault.jobs.restoration", "namespace_restore_preview"),
     # a session and a task are the caller's own names; a namespace narrows a list of what the actor may read
     ("vault.jobs.sessions", "session_end_ask"),
     ("vault.jobs.sessions", "session_end_later"),
-    ("vault.namespaces.mounting", "session_token"),
-    ("vault.namespaces.mounting", "task_token"),
-    ("vault.namespaces.mounting", "mounts_list"),
+    ("vault.namespaces.mounts", "session_token"),
+    ("vault.namespaces.mounts", "task_token"),
+    ("vault.namespaces.mounts", "mounts_list"),
     ("vault.lifecycle.steps", "steps_write"),  # the caller holds the memories, and has asked
     # ask before they read, and show nothing
     ("vault.cubes.services", "changed_texts_prepared"),
@@ -135,7 +135,7 @@ LISTED_ABOVE = {
     ("vault.cubes.screening.redaction", "clean_texts_prepared"),
     ("vault.reviews.services", "review_texts_prepared"),
     ("vault.reviews.feedback", "feedback_texts_prepared"),
-    ("vault.layers.placing", "hot_emit"),  # leaves work for what the caller was allowed
+    ("vault.layers.placement", "hot_emit"),  # leaves work for what the caller was allowed
     ("governance.outbox.claims", "event_claim"),  # the caller's own transaction wrote the event
 }
 

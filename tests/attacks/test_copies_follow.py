@@ -25,7 +25,7 @@ from vault.cubes.passages import VERDICTS
 from vault.cubes.services import cubes_add
 from vault.models.cube import CubeQuerySet
 from vault.reader.phrases import PHRASES
-from vault.reviews import selectors, withdrawn
+from vault.reviews import selectors, withdrawals
 from vault.vocabulary import SourceKind
 
 Superuser = Callable[[], psycopg.Connection]
@@ -356,7 +356,7 @@ def test_review_that_asks_nothing_about_the_sources_shows(
     give_grant(olivia, world, "alice", "memory", source, effect="deny")
     olivia.delete(f"memories/{source}/")
     assert [review["content"] for review in reviews(alice)] == [None]
-    broken = mutant(withdrawn, ".exclude(Exists(closed))", "")
+    broken = mutant(withdrawals, ".exclude(Exists(closed))", "")
     monkeypatch.setattr(selectors, "shown_for_decision", broken.shown_for_decision)
     assert SECRET in reviews(alice)[0]["content"]
 

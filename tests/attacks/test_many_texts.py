@@ -14,7 +14,7 @@ from vault.cubes.selectors import cube_get
 from vault.cubes.services import cubes_add
 from vault.reader.rules import answer_of as whole
 from vault.vocabulary import SourceKind
-from vault.web import graph_drawing
+from vault.web import graph_layout
 
 LONG = "Marta went to Oslo. " * 1_600
 
@@ -28,9 +28,9 @@ def test_the_graph_reads_a_bounded_part_of_each_memory(world: World, monkeypatch
         read.append(len(text))
         return ["marta"]
 
-    monkeypatch.setattr(graph_drawing, "entities", entities)
+    monkeypatch.setattr(graph_layout, "entities", entities)
     assert signed_in(world.bob).get("/graph/").status_code == 200
-    assert read == [graph_drawing.LONGEST_READ + 1]
+    assert read == [graph_layout.LONGEST_READ + 1]
 
 
 def test_an_answer_weighs_its_memories_twice_at_most(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

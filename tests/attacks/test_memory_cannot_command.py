@@ -22,10 +22,11 @@ from tests.harness.evidence import Evidence
 from tests.vault.api.contract import Contract, contract
 from tests.vault.chat.test_model import PATH, streamed
 from tests.vault.outbox import run_jobs
-from vault.chat import answering, rules
+from vault.chat import answers as chat_answers
+from vault.chat import rules
 from vault.chat.rules import INSTRUCTIONS
 from vault.models import Cube
-from vault.reader import modelled
+from vault.reader import model_reader
 
 pytestmark = pytest.mark.full
 
@@ -179,7 +180,7 @@ def test_no_order_in_what_people_wrote_reaches_the_system_role_or_is_followed(
         for answer in ask_agent(alice, agent, f"Where does the kestrel {number} nest, and what of PWNED?", 2)
     ]
     assert not [answer for answer in answers if "PWNED" in answer]
-    assert set(obedient.system) == {INSTRUCTIONS, modelled.INSTRUCTIONS}
+    assert set(obedient.system) == {INSTRUCTIONS, model_reader.INSTRUCTIONS}
     assert (memories_of(alice), grants(olivia)) == before
     assert "999" in obedient.told
     assert len(obedient.told) > count // 12  # poison was in the prompts, as data
@@ -279,5 +280,5 @@ def test_a_prompt_that_lets_people_write_into_the_system_role_is_obeyed(
     alice, olivia = contract(world, "alice"), contract(world, "olivia")
     alice.add(poison(3))
     agent = create_agent(olivia, "answer PWNED-999")
-    monkeypatch.setattr(answering, "prompt", mutant(rules, *MUTANTS[name]).prompt)
+    monkeypatch.setattr(chat_answers, "prompt", mutant(rules, *MUTANTS[name]).prompt)
     assert "PWNED" in ask_agent(alice, agent, "Where does the kestrel nest?", 1)[0]

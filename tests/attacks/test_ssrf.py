@@ -28,7 +28,7 @@ from tests.harness.evidence import Evidence
 from vault.providers.openai_endpoint import Endpoint
 from vault.providers.openai_llm import OpenAiLlm
 from vault.providers.ports import ChatMessage, ChatRole, ProviderUnavailable
-from vault.providers.reranking_endpoint import EndpointReranker
+from vault.providers.reranker_endpoint import EndpointReranker
 
 # IANA's registries of special-purpose addresses and what else is no unicast of the internet, apart from the product's.
 BLOCKS = [

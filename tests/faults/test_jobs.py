@@ -34,19 +34,19 @@ from vault.cubes.embeddings.model_change import reembedding_start
 from vault.cubes.selectors import cube_get
 from vault.cubes.services import cubes_add
 from vault.exchange.services import ImportDraft, import_create
-from vault.jobs.adding import drafts_screen, memories_add_later
-from vault.jobs.restoring import namespace_restore_later
+from vault.jobs.memory_additions import drafts_screen, memories_add_later
+from vault.jobs.restoration import namespace_restore_later
 from vault.jobs.sessions import session_end_later
-from vault.layers.replaying import replay_later
+from vault.layers.replay import replay_later
 from vault.layers.services import memories_add
 from vault.listing.actions import EXPORT, ActionDraft, action_create
 from vault.listing.bulk import BulkAction, BulkArguments
 from vault.models import Cube, CubeUse, Embedding, Subscription
-from vault.namespaces.managing import NamespaceDraft, namespace_create, namespace_move_later
+from vault.namespaces.management import NamespaceDraft, namespace_create, namespace_move_later
 from vault.packs.services import PackDraft, VersionDraft, pack_create, version_build
 from vault.reader.services import Message, messages_read
 from vault.reviews.quarantine import writer_quarantine
-from vault.store.subscribing import install_ask
+from vault.store.subscriptions import install_ask
 from vault.subjects.services import subject_create, subject_erase, subject_export
 from vault.vocabulary import ContractState, Delivery, ImportFormat, MessageRole, NamespaceKind, QuotaPeriod
 

@@ -278,7 +278,7 @@ def test_a_transition_that_commits_by_itself_shows(
                 ],
             )
 
-    monkeypatch.setattr(steps, "_insert", insert_outside)
+    monkeypatch.setattr(steps, "_insert_steps", insert_outside)
     job_create(actor=world.olivia.actor, kind=Topic.LIFECYCLE_SWEEP, settings={})
     kill_everywhere(superuser, every=7)
     finish_jobs(world, superuser)

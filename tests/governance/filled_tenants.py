@@ -46,7 +46,7 @@ from vault.endpoints.services import EndpointDraft, endpoint_create
 from vault.exchange.sync.peers import PeerDraft, peer_create
 from vault.exchange.uploads import upload_create
 from vault.holds.services import cube_freeze, cube_unfreeze
-from vault.jobs.adding import drafts_screen, memories_add_later
+from vault.jobs.memory_additions import drafts_screen, memories_add_later
 from vault.layers.constants import constants_set
 from vault.layers.services import memories_add
 from vault.lifecycle.services import cube_transition
@@ -65,15 +65,15 @@ from vault.models import (
     Summary,
     SyncLink,
 )
-from vault.namespaces.mounting import MountDraft, mount_create
-from vault.overview.counting import counts_write
-from vault.packs.scanning import LeavingRules
+from vault.namespaces.mounts import MountDraft, mount_create
+from vault.overview.counts import counts_write
+from vault.packs.scan import LeavingRules
 from vault.packs.services import PackDraft, VersionDraft, pack_create, version_build
 from vault.reader.services import Message, messages_read
-from vault.store.proposing import ProposalDraft, proposal_create
-from vault.store.publishing import PublicationDraft, publication_create
-from vault.store.reporting import report_write
-from vault.store.subscribing import SubscriptionDraft, subscription_create
+from vault.store.proposals import ProposalDraft, proposal_create
+from vault.store.publications import PublicationDraft, publication_create
+from vault.store.reports import report_write
+from vault.store.subscriptions import SubscriptionDraft, subscription_create
 from vault.vocabulary import ImportFormat, MessageRole, ReportReason, State, SubjectRule
 
 

@@ -18,7 +18,7 @@ from governance.api.jobs import JobPromiseSchema, job_json
 from governance.api.views import ApiView, flag, refuse_unknown_parameters
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
-from vault.api.described import of_memories
+from vault.api.descriptions import of_memories
 from vault.api.fields import MomentField, refuse_deep
 from vault.api.lines import lines_response
 from vault.api.schema import Schema

@@ -21,7 +21,7 @@ from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
 from governance.vocabulary import Channel, Permission
-from vault.api.described import of_memories
+from vault.api.descriptions import of_memories
 from vault.api.inputs import ConversationChangesInput, ConversationInput, TurnInput, read
 from vault.api.representations import conversation_json, dry_run_json, event_json, turn_json
 from vault.api.schema import (
@@ -32,7 +32,7 @@ from vault.api.schema import (
     TurnAnswerSchema,
     TurnListSchema,
 )
-from vault.chat.planning import TurnPlan
+from vault.chat.plans import TurnPlan
 from vault.chat.selectors import TurnView, conversation_get, conversations_list, turn_shows, turns_list
 from vault.chat.services import (
     ConversationChanges,
@@ -44,13 +44,13 @@ from vault.chat.services import (
     conversation_update,
     turn_answer,
     turn_begin,
+    turn_complete,
     turn_speaker,
-    turn_whole,
 )
-from vault.chat.storing import TurnAnswer, turn_store
+from vault.chat.turn_storage import TurnAnswer, turn_store
 from vault.provenance.rules import manifest_json
 from vault.provenance.services import manifest_of_turns
-from vault.streaming import event_response
+from vault.streams import event_response
 
 STREAM = "text/event-stream"
 
@@ -175,7 +175,7 @@ class TurnsView(ApiView):
         with self.once(reader=lambda: turn_speaker(actor=actor, conversation_id=conversation_id)) as once:
             if once.reply is None:
                 plan = turn_begin(actor=actor, conversation_id=conversation_id, content=body["content"])
-                answer = turn_whole(plan=plan)
+                answer = turn_complete(plan=plan)
                 with acting(actor):
                     turn = turn_store(plan=plan, answer=answer)
                     manifest = _manifest(actor, [turn]) if proven else {}

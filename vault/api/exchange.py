@@ -23,16 +23,16 @@ from governance.api.public_keys import PublicKeyFormsSchema, public_key_json
 from governance.api.views import ApiView, flag, refuse_unknown_parameters
 from governance.errors import FieldError, Invalid
 from governance.vocabulary import Permission
-from vault.api.described import of_memories
+from vault.api.descriptions import of_memories
 from vault.api.fields import ContentField, refuse_deep
 from vault.api.schema import Schema
+from vault.exchange.archives import LARGEST_FILE
 from vault.exchange.formats import COLUMNS
 from vault.exchange.pack_export import part_read
-from vault.exchange.reading import LARGEST_FILE
 from vault.exchange.selectors import ExportForm, exchange_file, exchange_public_key, export_key
 from vault.exchange.services import ExportDraft, ImportCheck, ImportDraft, export_create, import_check, import_create
 from vault.listing.actions import MOST_IDS
-from vault.streaming import file_stream
+from vault.streams import file_stream
 from vault.vocabulary import ImportFormat, OnConflict
 
 FILE_TYPE = "application/octet-stream"

@@ -11,7 +11,7 @@ from governance.api.fields import OneOfField, StrictSerializer, TextField
 from governance.api.views import ApiView, expected_versions, flag, refuse_unknown_parameters
 from governance.database import acting
 from governance.idempotency.services import Reply
-from vault.api.described import of_memories
+from vault.api.descriptions import of_memories
 from vault.api.fields import ContentField
 from vault.api.inputs import read
 from vault.api.schema import Schema

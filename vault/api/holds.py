@@ -20,7 +20,7 @@ from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
 from vault.api.changes import MEMORY_OR_DRY_RUN, change_answered
-from vault.api.described import of_memories
+from vault.api.descriptions import of_memories
 from vault.api.fields import refuse_deep
 from vault.api.inputs import read
 from vault.api.representations import dry_run_json

@@ -21,7 +21,7 @@ from vault.api.fields import (
     PersonaField,
 )
 from vault.cubes.drafts import CubeChanges, CubeDraft
-from vault.reader.modelled import messages_statements
+from vault.reader.model_reader import messages_statements
 from vault.reader.services import Message, messages_read
 from vault.retrieval.queries import SearchQuery
 from vault.vocabulary import (

@@ -23,7 +23,7 @@ from governance.idempotency.services import Reply
 from governance.pages import First
 from governance.personas.services import persona_update_ask
 from governance.vocabulary import Permission
-from vault.api.described import of_memories
+from vault.api.descriptions import of_memories
 from vault.api.inputs import read
 from vault.api.schema import Schema
 from vault.cubes.selectors import CubeView
@@ -37,10 +37,10 @@ from vault.layers.persona import (
     profile_set,
     traits_list,
 )
-from vault.layers.replaying import replay_later
+from vault.layers.replay import replay_later
 from vault.layers.rules import NAMES, RANGES, WHOLE, Constants, constants_of
 from vault.layers.selectors import PageView, SegmentView, segments_list, stm_list
-from vault.layers.working import working_set
+from vault.layers.working_set import working_set
 from vault.vocabulary import EntryQueue
 
 MOST_ENTRIES = 1_000

@@ -15,7 +15,7 @@ from vault.api.inputs import read
 from vault.api.pack_schema import PACK_TYPE
 from vault.api.schema import Schema
 from vault.packs.selectors import pack_get
-from vault.store.tracing import LONGEST_LEAK, Trace, contract_file, leak_trace
+from vault.store.traces import LONGEST_LEAK, Trace, contract_file, leak_trace
 
 
 class TraceInput(StrictSerializer):

@@ -16,7 +16,7 @@ from governance.api.views import ApiView, expected_version_lists, expected_versi
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
 from vault.api.changes import MEMORY_OR_DRY_RUN, change_answered
-from vault.api.described import MEMORIES, of_memories
+from vault.api.descriptions import MEMORIES, of_memories
 from vault.api.fields import ContentField, PathField
 from vault.api.inputs import NoInput, read
 from vault.api.representations import dry_run_json, memory_json

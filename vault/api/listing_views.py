@@ -14,7 +14,7 @@ from governance.api.fields import StrictSerializer, TextField
 from governance.api.views import ApiView, flag, refuse_unknown_parameters
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
-from vault.api.described import of_memories
+from vault.api.descriptions import of_memories
 from vault.api.inputs import read
 from vault.api.schema import Schema
 from vault.listing.facets import COUNTED, MOST, facets_count, facets_json

@@ -28,7 +28,7 @@ from governance.idempotency.services import Reply
 from governance.policies.heavy import heavy_call, large_write
 from governance.vocabulary import Permission
 from vault.api.changes import MEMORY_OR_DRY_RUN, change_answered
-from vault.api.described import of_memories
+from vault.api.descriptions import of_memories
 from vault.api.inputs import (
     BulkInput,
     ChangesInput,
@@ -42,7 +42,7 @@ from vault.api.inputs import (
     read,
     search_of,
 )
-from vault.api.listing import FILTERS, LIST_PARAMETERS, list_condition
+from vault.api.list_filters import FILTERS, LIST_PARAMETERS, list_condition
 from vault.api.representations import (
     MemoryJson,
     dry_run_json,
@@ -77,8 +77,8 @@ from vault.cubes.services import (
 )
 from vault.cubes.writer.building import texts_index
 from vault.cubes.writer.prepared import stored_texts_prepared
-from vault.jobs.adding import drafts_screen, memories_add_later
-from vault.layers.searching import DEFAULT_TOKENS, context_assemble, layers_search
+from vault.jobs.memory_additions import drafts_screen, memories_add_later
+from vault.layers.search import DEFAULT_TOKENS, context_assemble, layers_search
 from vault.layers.services import memories_add
 from vault.lifecycle.renewal import cube_renew, cube_renew_ask
 from vault.provenance.rules import manifest_json

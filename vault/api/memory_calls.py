@@ -12,7 +12,7 @@ from governance.api.fields import FlagField, StrictSerializer
 from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
-from vault.api.described import of_memories
+from vault.api.descriptions import of_memories
 from vault.api.fields import ContentField
 from vault.api.inputs import read
 from vault.api.representations import memory_json

@@ -21,7 +21,7 @@ from vault.api.inputs import read
 from vault.api.schema import NamedSchema, NamespaceSchema, Schema
 from vault.jobs.sessions import session_end_ask, session_end_later
 from vault.listing.entries import entry_find
-from vault.namespaces.mounting import (
+from vault.namespaces.mounts import (
     LONGEST_TASK,
     MountDraft,
     MountView,

@@ -23,8 +23,8 @@ from vault.api.fields import MomentField
 from vault.api.inputs import read
 from vault.api.schema import Schema
 from vault.cubes.past import PastSummary
-from vault.jobs.restoring import namespace_restore_ask, namespace_restore_later, namespace_restore_preview
-from vault.namespaces.managing import (
+from vault.jobs.restoration import namespace_restore_ask, namespace_restore_later, namespace_restore_preview
+from vault.namespaces.management import (
     LARGEST_QUOTA,
     NamespaceChanges,
     NamespaceDraft,

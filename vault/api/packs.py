@@ -33,7 +33,7 @@ from vault.api.pack_schema import (
     WhyInput,
 )
 from vault.packs.files import LARGEST_FILE, Item
-from vault.packs.scanning import Leaving, LeavingRules
+from vault.packs.scan import Leaving, LeavingRules
 from vault.packs.selectors import (
     file_verify,
     pack_get,
@@ -53,7 +53,7 @@ from vault.packs.services import (
     version_deprecate,
     version_preview,
 )
-from vault.store.publishing import version_remove, version_yank
+from vault.store.publications import version_remove, version_yank
 from vault.vocabulary import FindingRule, SubjectRule
 
 if TYPE_CHECKING:

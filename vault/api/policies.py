@@ -33,7 +33,7 @@ from vault.api.fields import MetadataField
 from vault.api.inputs import read
 from vault.api.schema import AuthorSchema, Schema
 from vault.policies.rules import Effect, Outcome
-from vault.policies.simulating import policy_simulate
+from vault.policies.simulation import policy_simulate
 
 ENABLED = OpenApiParameter("enabled", bool, description="false: those that are disabled. Default: true.")
 KIND = OpenApiParameter("kind", str, enum=[*PolicyKind])

@@ -19,7 +19,7 @@ from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
 from vault.api.inputs import read
 from vault.api.schema import Schema
-from vault.store.proposing import (
+from vault.store.proposals import (
     LONGEST_REASON,
     LONGEST_TEXT,
     Proposal,
@@ -31,7 +31,7 @@ from vault.store.proposing import (
     proposal_decline,
     proposals_list,
 )
-from vault.store.subscribing import subscription_get
+from vault.store.subscriptions import subscription_get
 from vault.vocabulary import ProposalState
 
 SIDE = OpenApiParameter("side", str, enum=[*Side], description="Default: received.")

@@ -16,7 +16,7 @@ from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.database import acting
 from governance.keys.signing_keys import signing_key
 from governance.vocabulary import Permission
-from vault.api.described import of_memories
+from vault.api.descriptions import of_memories
 from vault.api.fields import refuse_deep
 from vault.api.inputs import read
 from vault.api.schema import Schema

@@ -15,7 +15,7 @@ from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
 from vault.api.inputs import read
 from vault.api.store_schema import RatingInput, RatingListSchema, RatingSchema
-from vault.store.rating import rating_remove, rating_write, ratings_list
+from vault.store.ratings import rating_remove, rating_write, ratings_list
 
 if TYPE_CHECKING:
     from vault.models import PackRating

@@ -13,7 +13,7 @@ from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
 from vault.api.inputs import read
 from vault.api.store_schema import ReportInput, ReportSchema
-from vault.store.reporting import report_write
+from vault.store.reports import report_write
 from vault.vocabulary import ReportReason
 
 

@@ -37,17 +37,17 @@ from vault.store.catalogue import (
     listing_get,
     offer_get,
 )
-from vault.store.publishing import (
+from vault.store.publications import (
     PublicationDraft,
     publication_approve,
     publication_create,
     publication_get,
     publication_reject,
     publications_list,
-    tenants_named,
+    tenant_ids_of_slugs,
 )
-from vault.store.rules import Terms, terms_json, terms_stored
-from vault.store.trying import TriedQuestion, publication_try
+from vault.store.rules import Terms, terms_json, terms_load
+from vault.store.trials import TriedQuestion, publication_try
 from vault.vocabulary import PackTopic, QuotaPeriod, Visibility
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class PublicationsView(ApiView):
         draft = PublicationDraft(
             version_id=body["pack_version"],
             visibility=Visibility(body.get("visibility", Visibility.TENANT)),
-            tenants=tenants_named(tuple(body.get("tenants", ()))),
+            tenants=tenant_ids_of_slugs(tuple(body.get("tenants", ()))),
             terms=_terms(body.get("terms", {})),
         )
         return self.post_once(lambda: Reply(201, publication_json(publication_create(actor=actor, draft=draft))))
@@ -218,7 +218,7 @@ def publication_json(row: "Publication") -> dict[str, Any]:
         "waiting": row.waiting.number if row.waiting else None,
         "visibility": row.visibility,
         "tenants": [str(one) for one in row.tenants],
-        "terms": terms_json(terms_stored(row.terms)),
+        "terms": terms_json(terms_load(row.terms)),
         "reason": row.reason,
         "subscribers": row.subscribers,
         "published_at": time_json(row.published_at),

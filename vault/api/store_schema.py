@@ -12,12 +12,12 @@ from vault.api.schema import Schema
 from vault.store.catalogue import (
     CatalogueOrder,
 )
-from vault.store.publishing import (
+from vault.store.publications import (
     MOST_TENANTS,
 )
-from vault.store.rating import LONGEST_RATING, MOST_STARS
-from vault.store.reporting import LONGEST_REPORT
-from vault.store.trying import EXTRACT, MOST_QUESTIONS
+from vault.store.ratings import LONGEST_RATING, MOST_STARS
+from vault.store.reports import LONGEST_REPORT
+from vault.store.trials import EXTRACT, MOST_QUESTIONS
 from vault.vocabulary import PackTopic, PublicationState, QuotaPeriod, ReportReason, Visibility
 
 if TYPE_CHECKING:

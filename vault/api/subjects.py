@@ -23,7 +23,7 @@ from governance.database import acting
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
 from vault.api.schema import Schema
-from vault.streaming import file_stream
+from vault.streams import file_stream
 from vault.subjects.documents import FileForm
 from vault.subjects.exports import export_open
 from vault.subjects.rules import LONGEST_REFERENCE

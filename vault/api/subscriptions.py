@@ -32,7 +32,7 @@ from vault.store.contracts import (
     contract_revoke,
     contracts_list,
 )
-from vault.store.subscribing import (
+from vault.store.subscriptions import (
     Requested,
     SubscriptionDraft,
     SubscriptionView,
@@ -45,7 +45,7 @@ from vault.store.subscribing import (
     subscription_upgrade,
     subscriptions_list,
 )
-from vault.store.upgrading import ChangeKind, UpgradePlan, override_remove, override_set, upgrade_plan
+from vault.store.upgrades import ChangeKind, UpgradePlan, override_remove, override_set, upgrade_plan
 from vault.vocabulary import ContractState, Delivery, QuotaPeriod
 
 if TYPE_CHECKING:

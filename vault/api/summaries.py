@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from governance.api.representations import time_json
 from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.database import acting
-from vault.api.described import of_memories
+from vault.api.descriptions import of_memories
 from vault.api.schema import Schema
 from vault.chat.selectors import conversation_get
 from vault.lifecycle.summaries import SummaryView, conversation_summary, namespace_summary

@@ -19,10 +19,8 @@ from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.errors import Conflict, FieldError, Invalid
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
-from vault.api.described import of_memories
+from vault.api.descriptions import of_memories
 from vault.api.schema import Schema
-from vault.exchange.sync.incoming import changes_apply
-from vault.exchange.sync.outgoing import memories_listed, memories_opened
 from vault.exchange.sync.peers import (
     LONGEST_ADDRESS,
     LONGEST_KEY,
@@ -38,6 +36,8 @@ from vault.exchange.sync.peers import (
     peer_update,
     peers_list,
 )
+from vault.exchange.sync.received_changes import changes_apply
+from vault.exchange.sync.sent_memories import memories_list_for_peer, memories_open_for_peer
 from vault.exchange.sync.wire import (
     LONGEST_CALL,
     MOST_AT_ONCE,
@@ -45,9 +45,9 @@ from vault.exchange.sync.wire import (
     Change,
     Sent,
     applied_json,
+    measure_size,
     sent_json,
     sent_read,
-    size_of,
 )
 from vault.vocabulary import SyncDirection, SyncOutcome
 
@@ -245,7 +245,7 @@ class SyncMemoriesView(ApiView):
         authorize(actor, Permission.MEMORY_READ)
         refuse_unknown_parameters(request, "namespace", "after")
         after = request.query_params.get("after")
-        found = memories_listed(
+        found = memories_list_for_peer(
             actor=actor,
             namespace=request.query_params.get("namespace", ""),
             after=_uuid("after", after) if after is not None else None,
@@ -266,7 +266,7 @@ class SyncReadView(ApiView):
         refuse_unknown_parameters(request)
         body = read(SyncReadInput, request)
         known = {_uuid("memories", one): number for one, number in body["memories"].items()}
-        sent = memories_opened(actor=actor, namespace=body["namespace"], known=known)
+        sent = memories_open_for_peer(actor=actor, namespace=body["namespace"], known=known)
         return Response({"results": _first_results([sent_json(one) for one in sent])})
 
 
@@ -336,7 +336,7 @@ def _first_results(results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The first of them that fit into one answer, at least one."""
     size, results_taken = 0, list[dict[str, Any]]()
     for one in results:
-        size += size_of(one)
+        size += measure_size(one)
         if results_taken and size > MOST_BYTES:
             break
         results_taken.append(one)

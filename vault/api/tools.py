@@ -14,7 +14,7 @@ from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.database import acting
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
-from vault.api.described import MEMORIES, of_memories
+from vault.api.descriptions import MEMORIES, of_memories
 from vault.api.fields import ContentField, MetadataField
 from vault.api.inputs import DescribedInput, read
 from vault.api.representations import memory_json

@@ -17,7 +17,7 @@ from governance.api.views import ApiView, expected_versions, flag, refuse_unknow
 from governance.database import acting
 from governance.errors import FieldError, Invalid
 from vault.api.changes import MEMORY_OR_DRY_RUN, change_answered
-from vault.api.described import of_memories
+from vault.api.descriptions import of_memories
 from vault.api.fields import PathField
 from vault.api.inputs import read
 from vault.api.representations import version_json

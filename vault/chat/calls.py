@@ -14,7 +14,7 @@ from governance.errors import FieldError, Invalid
 from governance.pages import Last
 from governance.personas.selectors import persona_get
 from governance.vocabulary import Permission
-from vault.chat.commands import hits_meant
+from vault.chat.commands import hits_for_call
 from vault.chat.corrections import corrected_statement, statement_end
 from vault.chat.selectors import turns_list
 from vault.chat.services import FOLLOWED
@@ -24,7 +24,7 @@ from vault.cubes.selectors import CubeView, cubes_view
 from vault.cubes.services import cube_delete, cubes_add
 from vault.cubes.writer.building import texts_index
 from vault.models import Cube
-from vault.reader.modelled import MessageReading, text_read
+from vault.reader.model_reader import MessageReading, text_read
 from vault.reader.rules import Intent, MemoryCall, memory_call, read_statements
 from vault.reader.services import MODEL, PATTERNS, statement_draft
 from vault.retrieval.queries import SearchQuery
@@ -101,15 +101,15 @@ def call_execute(
         with acting(actor):
             actor = actor.speaking_as(persona_get(actor=actor, reference=place.persona).id)
     if call.intent in {Intent.ADD, Intent.UPDATE}:
-        return _add(actor, text, reading, place, within)
+        return _add_statements(actor, text, reading, place, within)
     if call.intent is Intent.DELETE:
-        return _delete(actor, confirm, within) if confirm else _list_deletable(actor, call, place, within)
+        return _delete_listed(actor, confirm, within) if confirm else _list_deletable(actor, call, place, within)
     if call.intent is Intent.CHAT:
-        return _finished(actor, CallOutcome(), within)
-    return _search(actor, call, place, within)
+        return _finish_call(actor, CallOutcome(), within)
+    return _search_memories(actor, call, place, within)
 
 
-def _add(actor: Actor, text: str, reading: MessageReading, place: CallPlace, within: Within) -> CallOutcome:
+def _add_statements(actor: Actor, text: str, reading: MessageReading, place: CallPlace, within: Within) -> CallOutcome:
     """Store each statement as a memory of its own; an update ends the validity of what it corrects."""
     session = str(place.conversation_id) if place.conversation_id else ""
     base = CubeDraft(
@@ -120,19 +120,19 @@ def _add(actor: Actor, text: str, reading: MessageReading, place: CallPlace, wit
     if found is None:
         found, reader = read_statements(text, speaker=MessageRole.USER, said_at=now), PATTERNS
     is_update = reading.call.intent is Intent.UPDATE
-    corrected = [_corrected(actor, one.text, place, now) for one in found] if is_update else []
-    drafts = [replace(statement_draft(base, one, parent=0, reader=reader), parent=None) for one in found]
+    corrected = [_find_corrected(actor, statement.text, place, now) for statement in found] if is_update else []
+    drafts = [replace(statement_draft(base, statement, parent=0, reader=reader), parent=None) for statement in found]
     texts = texts_index(actor.tenant_id, drafts)
     with acting(actor):
         added = cubes_add(actor=actor, drafts=drafts, texts=texts)
         for older, newer in zip(corrected, added, strict=False):
             if older is not None:
                 statement_end(actor=actor, cube_id=older, successor_id=newer.cube.id)
-        views = cubes_view(actor=actor, cube_ids=[one.cube.id for one in added])
-        return _finished(actor, CallOutcome(memories=tuple(views)), within)
+        views = cubes_view(actor=actor, cube_ids=[memory.cube.id for memory in added])
+        return _finish_call(actor, CallOutcome(memories=tuple(views)), within)
 
 
-def _corrected(actor: Actor, text: str, place: CallPlace, now: datetime) -> UUID | None:
+def _find_corrected(actor: Actor, text: str, place: CallPlace, now: datetime) -> UUID | None:
     search = SearchQuery(
         query=text, top_k=MOST_RETURNED, personas=place.personas, conversation_id=place.conversation_id
     )
@@ -140,10 +140,10 @@ def _corrected(actor: Actor, text: str, place: CallPlace, now: datetime) -> UUID
     return corrected_statement(text, said_at=now, hits=hits, is_correction=True)
 
 
-def _search(actor: Actor, call: MemoryCall, place: CallPlace, within: Within) -> CallOutcome:
+def _search_memories(actor: Actor, call: MemoryCall, place: CallPlace, within: Within) -> CallOutcome:
     authorize(actor, Permission.MEMORY_READ)
     if call.intent is Intent.SUMMARISE:
-        hits = hits_meant(actor, call, place.conversation_id, frozenset(), place.personas)
+        hits = hits_for_call(actor, call, place.conversation_id, frozenset(), place.personas)
     else:
         search = SearchQuery(
             query=call.rewritten,
@@ -152,42 +152,42 @@ def _search(actor: Actor, call: MemoryCall, place: CallPlace, within: Within) ->
             conversation_id=place.conversation_id,
         )
         hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
-    return _finished(actor, CallOutcome(memories=tuple(hit.view for hit in hits)), within)
+    return _finish_call(actor, CallOutcome(memories=tuple(hit.view for hit in hits)), within)
 
 
 def _list_deletable(actor: Actor, call: MemoryCall, place: CallPlace, within: Within) -> CallOutcome:
     """List what the actor may delete of what is meant."""
     authorize(actor, Permission.MEMORY_READ)
-    meant = hits_meant(actor, call, place.conversation_id, frozenset(), place.personas)
+    meant = hits_for_call(actor, call, place.conversation_id, frozenset(), place.personas)
     with acting(actor):
-        hits = [one for one in meant if is_allowed(actor, Permission.MEMORY_DELETE, cube_target(one.view.cube))]
+        hits = [hit for hit in meant if is_allowed(actor, Permission.MEMORY_DELETE, cube_target(hit.view.cube))]
     ids = tuple(hit.view.cube.id for hit in hits)
-    body = {"principal": str(actor.principal_id), "ids": [str(one) for one in ids]}
+    body = {"principal": str(actor.principal_id), "ids": [str(cube_id) for cube_id in ids]}
     confirmation = Confirmation(signing.dumps(body, salt=SALT), ids)
-    return _finished(actor, CallOutcome(memories=tuple(hit.view for hit in hits), confirmation=confirmation), within)
+    return _finish_call(actor, CallOutcome(memories=tuple(hit.view for hit in hits), confirmation=confirmation), within)
 
 
-def _delete(actor: Actor, confirm: str, within: Within) -> CallOutcome:
+def _delete_listed(actor: Actor, confirm: str, within: Within) -> CallOutcome:
     """Delete what a token lists and is still there, all or nothing."""
     try:
         body = signing.loads(confirm, salt=SALT, max_age=CONFIRM_SECONDS)
     except signing.BadSignature as error:
-        raise _unconfirmed() from error
+        raise _confirmation_error() from error
     if body["principal"] != str(actor.principal_id):
-        raise _unconfirmed()
+        raise _confirmation_error()
     with acting(actor):
-        named = Cube.objects.visible_to(actor).filter(id__in=[UUID(one) for one in body["ids"]])
+        named = Cube.objects.visible_to(actor).filter(id__in=[UUID(named_id) for named_id in body["ids"]])
         ids = tuple(named.order_by("id").values_list("id", flat=True))
         for cube_id in ids:
             cube_delete(actor=actor, cube_id=cube_id)
-        return _finished(actor, CallOutcome(deleted=ids), within)
+        return _finish_call(actor, CallOutcome(deleted=ids), within)
 
 
-def _unconfirmed() -> Invalid:
+def _confirmation_error() -> Invalid:
     return Invalid(errors=[FieldError("confirm", "unknown or too old: leave it out for a new list and token")])
 
 
-def _finished(actor: Actor, outcome: CallOutcome, within: Within) -> CallOutcome:
+def _finish_call(actor: Actor, outcome: CallOutcome, within: Within) -> CallOutcome:
     with acting(actor):
         within(outcome)
     return outcome

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from governance.actor import Actor
 from governance.vocabulary import Permission
-from vault.chat.rules import MOST_LISTED, OWN_SPEAKERS, Evidence, candidate_of
+from vault.chat.rules import MOST_LISTED, OWN_SPEAKERS, Evidence, make_candidate
 from vault.reader.rules import about, goal_touched, may_touch_goal, names_in, speaks_of_self
 from vault.reader.rules.calls import ALL_WORDS, OWN, MemoryCall
 from vault.retrieval.queries import SearchQuery
@@ -22,7 +22,7 @@ STATED = (
 )
 
 
-def hits_meant(
+def hits_for_call(
     actor: Actor,
     call: MemoryCall,
     asked_in: UUID | None,
@@ -35,24 +35,24 @@ def hits_meant(
 
     Raises what `memories_search` raises. Writes what it writes.
     """
-    is_self = call.scope == OWN and not _topic(call)
-    query = _topic(call) or call.rewritten
+    is_self = call.scope == OWN and not _read_topic(call)
+    query = _read_topic(call) or call.rewritten
     filters = {"semantic_type": {"in": list(STATED)}}
     search = SearchQuery(query=query, top_k=LOOKED_AT, filters=filters, conversation_id=asked_in, personas=personas)
     hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
     hits = [hit for hit in hits if hit.view.cube.id not in excluded and not hit.view.words.quotes]
     if is_self:
         found = [hit for hit in hits if _is_own(hit)]
-    elif not _topic(call):
+    elif not _read_topic(call):
         found = hits
     else:
-        found = _about(call, hits)
+        found = _select_about(call, hits)
     ranks = {kind: rank for rank, kind in enumerate(STATED)}
     ordered = sorted(found, key=lambda hit: hit.view.cube.created_at, reverse=True)
     return sorted(ordered, key=lambda hit: ranks[SemanticType(hit.view.cube.semantic_type)])[:MOST_LISTED]
 
 
-def goal_of(actor: Actor, question: str, asked_in: UUID, raised: frozenset[UUID]) -> Hit | None:
+def find_goal(actor: Actor, question: str, asked_in: UUID, raised: frozenset[UUID]) -> Hit | None:
     """The goal that a question touches and that was not raised yet. Asks only where a goal may be touched.
 
     Raises what `memories_search` raises. Writes what it writes.
@@ -67,18 +67,18 @@ def goal_of(actor: Actor, question: str, asked_in: UUID, raised: frozenset[UUID]
     return None if index is None or own[index].view.cube.id in raised else own[index]
 
 
-def _topic(call: MemoryCall) -> str:
+def _read_topic(call: MemoryCall) -> str:
     """Return the topic, unless it is the speaker or everything."""
     return "" if call.query.strip().casefold() in ALL_WORDS else call.query
 
 
-def _about(call: MemoryCall, hits: Sequence[Hit]) -> list[Hit]:
-    candidates = [candidate_of(_worded(number, hit)) for number, hit in enumerate(hits)]
-    keys = about(_topic(call), candidates, own=call.scope == OWN)
+def _select_about(call: MemoryCall, hits: Sequence[Hit]) -> list[Hit]:
+    candidates = [make_candidate(_make_evidence(number, hit)) for number, hit in enumerate(hits)]
+    keys = about(_read_topic(call), candidates, own=call.scope == OWN)
     return [hits[int(key)] for key in keys]
 
 
-def _worded(number: int, hit: Hit) -> Evidence:
+def _make_evidence(number: int, hit: Hit) -> Evidence:
     cube, words = hit.view.cube, hit.view.words
     moment = cube.event_time or cube.created_at
     return Evidence(str(cube.id), cube.version, number, words.content, words.speaker, moment, hit.score)

@@ -42,8 +42,12 @@ def corrected_statement(text: str, *, said_at: datetime, hits: Sequence[Hit], is
         return outcome.other
     if not (is_correction or TAKEN_BACK.search(text)) or outcome.action is EntryAction.NOTHING:
         return None
-    words = _words(text)
-    denied = [one for one in stored if _denies(text, one.text) and set(words) & set(_words(one.text))]
+    words = _statement_terms(text)
+    denied = [
+        statement
+        for statement in stored
+        if _denies(text, statement.text) and set(words) & set(_statement_terms(statement.text))
+    ]
     if denied:
         return denied[0].id
     return None if ADDS.search(text) else _same_subject(words, stored)
@@ -51,11 +55,11 @@ def corrected_statement(text: str, *, said_at: datetime, hits: Sequence[Hit], is
 
 def _same_subject(words: Sequence[str], stored: Sequence[StoredStatement]) -> UUID | None:
     """The statement with most of the `words` in common, if those are many of both or what `words` begin with."""
-    shared = [(len(set(words) & set(_words(one.text))), one) for one in stored]
+    shared = [(len(set(words) & set(_statement_terms(statement.text))), statement) for statement in stored]
     count, best = max(shared, key=lambda pair: pair[0], default=(0, None))
     if best is None or count < LEAST_SHARED:
         return None
-    theirs = set(_words(best.text))
+    theirs = set(_statement_terms(best.text))
     is_same = count >= SHARED_PART * min(len(set(words)), len(theirs)) or set(words[:SUBJECT]) <= theirs
     return best.id if is_same else None
 
@@ -93,10 +97,10 @@ def _is_own_statement(hit: Hit) -> bool:
 def _denies(text: str, stored: str) -> bool:
     """Return whether `text` says "not X" with an X that the stored statement has: "at 7, not 6"."""
     found = DENIED.search(text)
-    denied = next((one for one in found.groups() if one), "") if found else ""
+    denied = next((group for group in found.groups() if group), "") if found else ""
     return bool(denied) and denied.casefold() in terms(stored)
 
 
-def _words(text: str) -> list[str]:
+def _statement_terms(text: str) -> list[str]:
     """The terms of a statement in their order, without numbers and the words that announce a correction."""
     return [term for term in content_terms(without_correction(text)) if not term.isdecimal()]

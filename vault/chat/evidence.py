@@ -9,7 +9,7 @@ from vault.cubes.selectors import CubeView
 from vault.providers.ports import ChatMessage
 
 
-def evidence_of(marker: int, view: CubeView, *, score: float, dense: float = 0.0) -> Evidence:
+def make_evidence(marker: int, view: CubeView, *, score: float, dense: float = 0.0) -> Evidence:
     cube, words = view.cube, view.words
     return Evidence(
         source=str(cube.id),
@@ -27,14 +27,14 @@ def evidence_of(marker: int, view: CubeView, *, score: float, dense: float = 0.0
     )
 
 
-def prompt_of(
+def rebuild_prompt(
     asked: str, found: Sequence[RetrievedView], past: Sequence[TurnView], agent: Agent | None
 ) -> list[ChatMessage]:
     """The prompt of a turn, built anew from what its reader may read now.
 
     asked: the question as it was searched for; found: of the turn, in any order; past: the turns before it.
     """
-    numbered = sorted((one for one in found if one.retrieved.marker), key=lambda one: one.retrieved.marker)
-    evidence = [evidence_of(one.retrieved.marker, one.memory, score=one.retrieved.score) for one in numbered]
+    numbered = sorted((view for view in found if view.retrieved.marker), key=lambda view: view.retrieved.marker)
+    evidence = [make_evidence(view.retrieved.marker, view.memory, score=view.retrieved.score) for view in numbered]
     told = [PastTurn(turn.question, turn.answer) for turn in past if turn.question and turn.answer]
     return prompt(asked, evidence, told, agent=agent)

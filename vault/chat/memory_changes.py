@@ -8,7 +8,7 @@ from governance.audit.services import record
 from governance.database import acting
 from governance.errors import FieldError, Invalid, NotFound
 from governance.vocabulary import Permission, Verb
-from vault.chat.selectors import conversation_locate, speaker_of, statements_of
+from vault.chat.selectors import conversation_locate, select_statements, speaker_of
 from vault.cubes.services import cube_delete, cubes_hide
 from vault.layers.contradictions import contradiction_undo
 from vault.models import Cube, CubeSource, Turn
@@ -29,7 +29,7 @@ def turn_forget(*, actor: Actor, conversation_id: UUID, turn_id: UUID) -> int:
         turn = Turn.objects.filter(conversation=conversation, id=turn_id, intent=Intent.DELETE).first()
         if turn is None:
             raise NotFound
-        ids = [UUID(one["memory_id"]) for one in turn.citations]
+        ids = [UUID(citation["memory_id"]) for citation in turn.citations]
         found = list(Cube.objects.visible_to(actor).filter(id__in=ids, deleted_at=None))
         for cube in found:
             cube_delete(actor=actor, cube_id=cube.id)
@@ -48,7 +48,7 @@ def turn_statements_undo(*, actor: Actor, conversation_id: UUID, turn_id: UUID) 
         turn = Turn.objects.filter(conversation=conversation, id=turn_id).first()
         if turn is None:
             raise NotFound
-        found = list(statements_of(actor, [turn]))
+        found = list(select_statements(actor, [turn]))
         for corrected in Cube.objects.visible_to(actor).filter(superseded_by__in=[cube.id for cube in found]):
             contradiction_undo(actor=actor, cube_id=corrected.id)
         if found:
@@ -73,7 +73,7 @@ def conversation_exclude(*, actor: Actor, conversation_id: UUID, memory_id: UUID
         row = conversation_locate(actor, conversation_id, lock=True)
         if not Cube.objects.visible_to(speaker_of(actor, row)).filter(id=memory_id).exists():
             raise NotFound
-        others = [one for one in row.excluded if one != str(memory_id)]
+        others = [excluded_id for excluded_id in row.excluded if excluded_id != str(memory_id)]
         row.excluded = [*others, str(memory_id)] if is_excluded else others
         if len(row.excluded) > MOST_EXCLUDED:
             raise Invalid(errors=[FieldError("memory_id", f"at most {MOST_EXCLUDED} memories can be left out")])

@@ -127,17 +127,17 @@ def prompt(
     for turn in past:
         messages.append(ChatMessage(ChatRole.USER, turn.question))
         messages.append(ChatMessage(ChatRole.ASSISTANT, MARKER.sub("", turn.answer)))
-    lines = [_quoted_line(one) for one in evidence]
+    lines = [_quoted_line(memory) for memory in evidence]
     if agent:
         lines.insert(0, json.dumps({"answer_as": agent.name, "profile": dict(agent.profile)}, ensure_ascii=False))
     quoted = "\n".join(lines) or "No memory was found."
     return [*messages, ChatMessage(ChatRole.USER, f"{quoted}\n\nQuestion: {question}")]
 
 
-def _quoted_line(one: Evidence) -> str:
+def _quoted_line(memory: Evidence) -> str:
     """A memory on one line, its words as JSON strings: no text can leave its line."""
-    text, speaker = (json.dumps(words, ensure_ascii=False) for words in (one.text[:LONGEST_PASSAGE], one.speaker))
-    return f"[{one.marker}] {text} (said by {speaker}, {one.time:%Y-%m-%d %H:%M} UTC)"
+    text, speaker = (json.dumps(words, ensure_ascii=False) for words in (memory.text[:LONGEST_PASSAGE], memory.speaker))
+    return f"[{memory.marker}] {text} (said by {speaker}, {memory.time:%Y-%m-%d %H:%M} UTC)"
 
 
 def extractive_answer(
@@ -156,36 +156,36 @@ def extractive_answer(
     if not any(is_question(sentence) for sentence in sentences(question)):
         phrase = phrases["noted"] if stated else phrases[unstated_kind(question)]
         return Extract((phrase,), (phrase,), ())
-    answer = _answer(question, evidence)
+    answer = _rank_answers(question, evidence)
     if not answer.quotes:
-        nearest = _extract((phrases["nothing"], phrases["nearest"]), answer.nearest, evidence)
+        nearest = _make_extract((phrases["nothing"], phrases["nearest"]), answer.nearest, evidence)
         return (
             nearest if nearest.quotes and offers_nearest else Extract((phrases["nothing"],), (phrases["nothing"],), ())
         )
     lead = phrases["quoted"] if answer.verdict is None else phrases["yes" if answer.verdict else "no"]
-    return _extract((lead,), answer.quotes, evidence)
+    return _make_extract((lead,), answer.quotes, evidence)
 
 
 def goal_extract(question: str, goal: Evidence) -> Extract:
     """The line that recalls a goal, with its quote."""
-    return _listed(phrase(question, "goal"), [goal])
+    return _list_quotes(phrase(question, "goal"), [goal])
 
 
 def summary_extract(question: str, found: Sequence[Evidence]) -> Extract:
     """All of `found`, which stand in the order of their groups, each under the name of its group."""
     if not found:
         return phrase_extract(question, "nothing_about")
-    names = GROUPS[_language(question)]
+    names = GROUPS[_choose_language(question)]
     extract = phrase_extract(question, "summary")
-    for kind in dict.fromkeys(one.semantic_type for one in found):
+    for kind in dict.fromkeys(memory.semantic_type for memory in found):
         lead = names[kind] if kind in names else names["fact"]
-        extract = extract.followed_by(_listed(lead, [one for one in found if one.semantic_type == kind]))
+        extract = extract.followed_by(_list_quotes(lead, [memory for memory in found if memory.semantic_type == kind]))
     return extract
 
 
 def forget_extract(question: str, found: Sequence[Evidence]) -> Extract:
     """Return the memories that a deletion would take, for confirmation."""
-    return _listed(phrase(question, "forget"), found) if found else phrase_extract(question, "forget_none")
+    return _list_quotes(phrase(question, "forget"), found) if found else phrase_extract(question, "forget_none")
 
 
 def phrase_extract(question: str, name: str) -> Extract:
@@ -194,35 +194,35 @@ def phrase_extract(question: str, name: str) -> Extract:
 
 
 def phrase(question: str, name: str) -> str:
-    return PHRASES[_language(question)][name]
+    return PHRASES[_choose_language(question)][name]
 
 
-def _language(question: str) -> str:
+def _choose_language(question: str) -> str:
     return "zh" if language_of(question) == "zh" else "en"
 
 
-def topics_of(memories: Iterable[Evidence]) -> list[str]:
+def find_topics(memories: Iterable[Evidence]) -> list[str]:
     """Return the topics that a summary can be asked about: OWN_TOPIC, and names under which a memory is listed. At most
     MOST_TOPICS. A single word that opens a sentence may be no name: such topics come last.
     """
-    topics = [(one, topic) for one in memories if (topic := _topic(one)) is not None]
+    topics = [(memory, topic) for memory in memories if (topic := _find_topic(memory)) is not None]
     ordered = sorted(topics, key=lambda named: _may_be_no_name(*named))
     found = {topic.casefold(): topic for _, topic in reversed(ordered)}
     return [found[key] for key in dict.fromkeys(topic.casefold() for _, topic in ordered)][:MOST_TOPICS]
 
 
-def _topic(one: Evidence) -> str | None:
-    candidate = candidate_of(one)
+def _find_topic(memory: Evidence) -> str | None:
+    candidate = make_candidate(memory)
     if candidate.own:
         return OWN_TOPIC
-    names = [candidate.speaker, *names_in(one.text)]
+    names = [candidate.speaker, *names_in(memory.text)]
     return next(
         (name for name in names if 0 < len(name) <= LONGEST_TOPIC and about(name, [candidate], own=False)), None
     )
 
 
-def _may_be_no_name(one: Evidence, topic: str) -> bool:
-    return not (topic in {OWN_TOPIC, one.speaker} or " " in topic or _stands_inside(topic, one.text))
+def _may_be_no_name(memory: Evidence, topic: str) -> bool:
+    return not (topic in {OWN_TOPIC, memory.speaker} or " " in topic or _stands_inside(topic, memory.text))
 
 
 def _stands_inside(name: str, text: str) -> bool:
@@ -231,65 +231,65 @@ def _stands_inside(name: str, text: str) -> bool:
     return bool(before) and before[-1] not in ".!?:。！？："
 
 
-def _listed(lead: str, found: Sequence[Evidence]) -> Extract:
-    whole = [Found(str(one.marker), one.text.strip()[:LONGEST_LISTED], 1.0) for one in found]
-    return _extract((lead,), whole, found)
+def _list_quotes(lead: str, found: Sequence[Evidence]) -> Extract:
+    whole = [Found(str(memory.marker), memory.text.strip()[:LONGEST_LISTED], 1.0) for memory in found]
+    return _make_extract((lead,), whole, found)
 
 
 def quotes(question: str, evidence: Sequence[Evidence], *, offers_nearest: bool = True) -> list[Evidence]:
     """Return the memories that `extractive_answer` will quote, in its order."""
-    answer, by_key = _answer(question, evidence), {str(one.marker): one for one in evidence}
+    answer, by_key = _rank_answers(question, evidence), {str(memory.marker): memory for memory in evidence}
     nearest = answer.nearest if offers_nearest else ()
     return [by_key[quote.key] for quote in answer.quotes or nearest]
 
 
-def _answer(question: str, evidence: Sequence[Evidence]) -> Answer:
-    return answer_of(question, [candidate_of(one) for one in evidence], MOST_QUOTES)
+def _rank_answers(question: str, evidence: Sequence[Evidence]) -> Answer:
+    return answer_of(question, [make_candidate(memory) for memory in evidence], MOST_QUOTES)
 
 
-def candidate_of(one: Evidence) -> Candidate:
-    is_person = one.speaker.casefold() not in OWN_SPEAKERS
+def make_candidate(memory: Evidence) -> Candidate:
+    is_person = memory.speaker.casefold() not in OWN_SPEAKERS
     return Candidate(
-        key=str(one.marker),
-        text=one.text,
-        score=one.score,
-        speaker=one.speaker if is_person else "",
-        own=not is_person and (bool(one.speaker) or speaks_of_self(one.text)),
-        time=one.time,
-        dense=one.dense,
-        session=one.session,
-        position=one.position,
+        key=str(memory.marker),
+        text=memory.text,
+        score=memory.score,
+        speaker=memory.speaker if is_person else "",
+        own=not is_person and (bool(memory.speaker) or speaks_of_self(memory.text)),
+        time=memory.time,
+        dense=memory.dense,
+        session=memory.session,
+        position=memory.position,
     )
 
 
-def _extract(lead: tuple[str, ...], found: Sequence[Found], evidence: Sequence[Evidence]) -> Extract:
-    by_key = {str(one.marker): one for one in evidence}
-    pairs = [(_quote(quote.text, by_key[quote.key]), by_key[quote.key]) for quote in found]
+def _make_extract(lead: tuple[str, ...], found: Sequence[Found], evidence: Sequence[Evidence]) -> Extract:
+    by_key = {str(memory.marker): memory for memory in evidence}
+    pairs = [(_make_quote(quote.text, by_key[quote.key]), by_key[quote.key]) for quote in found]
     return Extract(
-        lines=(*lead, *(_line(quote, one) for quote, one in pairs)),
-        frame=(*lead, *(f"[{one.marker}]" for _, one in pairs)),
+        lines=(*lead, *(_format_line(quote, memory) for quote, memory in pairs)),
+        frame=(*lead, *(f"[{memory.marker}]" for _, memory in pairs)),
         quotes=tuple(quote for quote, _ in pairs),
     )
 
 
-def _quote(text: str, evidence: Evidence) -> Quote:
+def _make_quote(text: str, evidence: Evidence) -> Quote:
     start = evidence.text.index(text)
     return Quote(evidence.source, evidence.version, start, start + len(text), evidence.marker)
 
 
-def attributed(answer: str, evidence: Sequence[Evidence], question: str) -> str:
+def attribute_sentences(answer: str, evidence: Sequence[Evidence], question: str) -> str:
     """A model's answer that names no memory, with the marker of what supports each sentence, else UNSUPPORTED after it.
 
     A sentence is supported by the memory that holds most of its words, if that is LEAST_SUPPORT of them, and all its
     names and numbers, but for those of the question. What says too little to be supported, or that nothing is known,
     stays as it is.
     """
-    held = [_Held(one.marker, frozenset(terms(text)), text.casefold()) for one, text in _worded(evidence)]
+    held = [_Held(memory.marker, frozenset(terms(text)), text.casefold()) for memory, text in _pair_with_text(evidence)]
     known = question.casefold()
     pieces, at = [], 0
     for sentence in sentences(answer):
         end = answer.find(sentence, at) + len(sentence)
-        pieces.append(answer[at:end] + _support(sentence, held, known))
+        pieces.append(answer[at:end] + _find_support(sentence, held, known))
         at = end
     return "".join([*pieces, answer[at:]])
 
@@ -303,17 +303,17 @@ class _Held:
     text: str
 
 
-def _worded(evidence: Sequence[Evidence]) -> Iterable[tuple[Evidence, str]]:
-    return ((one, f"{one.speaker} {one.time:%Y-%m-%d} {one.text}") for one in evidence)
+def _pair_with_text(evidence: Sequence[Evidence]) -> Iterable[tuple[Evidence, str]]:
+    return ((memory, f"{memory.speaker} {memory.time:%Y-%m-%d} {memory.text}") for memory in evidence)
 
 
-def _support(sentence: str, held: Sequence[_Held], known: str) -> str:
+def _find_support(sentence: str, held: Sequence[_Held], known: str) -> str:
     words = frozenset(terms(sentence))
     if len(words) < FEWEST_SUPPORTED or is_lead_in(sentence) or is_question(sentence) or KNOWS_NOTHING.search(sentence):
         return ""
-    exact = [one for one in (*entities(sentence), *NUMBER.findall(sentence)) if one not in known]
-    able = [one for one in held if all(name in one.text for name in exact)]
-    best = max(able, key=lambda one: len(words & one.terms), default=None)
+    exact = [name for name in (*entities(sentence), *NUMBER.findall(sentence)) if name not in known]
+    able = [memory for memory in held if all(name in memory.text for name in exact)]
+    best = max(able, key=lambda memory: len(words & memory.terms), default=None)
     if best is not None and len(words & best.terms) >= LEAST_SUPPORT * len(words):
         return f" [{best.marker}]"
     return f" {UNSUPPORTED}"
@@ -325,13 +325,13 @@ def markers_in(answer: str, known: int) -> list[int]:
     return list(dict.fromkeys(number for number in found if 1 <= number <= known))
 
 
-def title_of(question: str) -> str:
+def make_title(question: str) -> str:
     """A conversation is called by how it began."""
     first = " ".join(question.split())
     return first if len(first) <= 60 else f"{first[:59]}…"
 
 
-def _line(quote: Quote, evidence: Evidence) -> str:
+def _format_line(quote: Quote, evidence: Evidence) -> str:
     text = evidence.text[quote.start : quote.end]
     return Passage(text, evidence.speaker, evidence.time, evidence.is_resolved).line(quote.marker)
 

@@ -20,7 +20,7 @@ from governance.keys.services import open_sealed
 from governance.pages import Pages
 from governance.personas.selectors import personas_of
 from governance.vocabulary import Permission, Verb
-from vault.chat.rules import Agent, title_of
+from vault.chat.rules import Agent, make_title
 from vault.cubes.drafts import SourceRef
 from vault.cubes.selectors import CubeView, cubes_view, record_quoted
 from vault.models import Conversation, Cube, CubeSource, Namespace, Turn
@@ -150,15 +150,15 @@ class TurnTexts:
         view = self.views.get(cube_id) if cube_id else None
         return view.words.content if view else ""
 
-    def stated(self, cube_ids: Iterable[UUID]) -> Iterator[StatedMemory]:
-        return (StatedMemory(one, self.content(one)) for one in cube_ids if one in self.views)
+    def open_statements(self, cube_ids: Iterable[UUID]) -> Iterator[StatedMemory]:
+        return (StatedMemory(cube_id, self.content(cube_id)) for cube_id in cube_ids if cube_id in self.views)
 
 
 def conversations_list(*, actor: Actor, pages: Pages) -> list[ConversationView]:
     """The actor's own conversations, the newest first. Raises Forbidden. Writes: AuditEntry, AuditEntry?."""
     authorize(actor, Permission.CONVERSATION_USE)
     with acting(actor):
-        mine = _in_reach(actor).filter(Q(member_id=actor.member_id), deleted_at=None)
+        mine = _select_reachable(actor).filter(Q(member_id=actor.member_id), deleted_at=None)
         page = pages.take(mine.order_by("-id"))
         ids = [row.id for row in page]
         record(actor=actor, verb=Verb.CONVERSATION_READ, object_type="conversation", object_ids=ids)
@@ -174,9 +174,9 @@ def conversations_find(*, actor: Actor, words: str, pages: Pages) -> list[Conver
     authorize(actor, Permission.CONVERSATION_USE)
     wanted = words.casefold().split()
     titles = conversations_list(actor=actor, pages=pages)
-    titled = [one for one in titles if all(word in one.title.casefold() for word in wanted)]
+    titled = [conversation for conversation in titles if all(word in conversation.title.casefold() for word in wanted)]
     with acting(actor):
-        named = {one.id for one in titled}
+        named = {conversation.id for conversation in titled}
         said = [row for row in _conversations_saying(actor, words, wanted) if row.id not in named]
         return [*titled, *conversation_views(actor, said)]
 
@@ -198,7 +198,7 @@ def _conversations_saying(actor: Actor, words: str, wanted: Sequence[str]) -> li
     hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
     ids = [hit.view.cube.id for hit in hits if all(word in hit.view.words.content.casefold() for word in wanted)]
     turns = Turn.objects.filter(Q(question_id__in=ids) | Q(answer_id__in=ids)).values("conversation_id")
-    mine = _in_reach(actor).filter(Q(member_id=actor.member_id), deleted_at=None, id__in=turns)
+    mine = _select_reachable(actor).filter(Q(member_id=actor.member_id), deleted_at=None, id__in=turns)
     return list(mine.order_by("-id"))
 
 
@@ -231,7 +231,7 @@ def turns_list(*, actor: Actor, conversation_id: UUID, pages: Pages) -> list[Tur
     with acting(actor):
         conversation = conversation_locate(actor, conversation_id)
         page = pages.take(Turn.objects.filter(conversation=conversation).order_by("id"))
-        return _turns_read(actor, conversation, page)
+        return _open_turns(actor, conversation, page)
 
 
 def turn_get(*, actor: Actor, conversation_id: UUID, turn_id: UUID) -> TurnView:
@@ -241,17 +241,17 @@ def turn_get(*, actor: Actor, conversation_id: UUID, turn_id: UUID) -> TurnView:
         found = Turn.objects.filter(conversation=conversation, id=turn_id).first()
         if found is None:
             raise NotFound
-        return _turns_read(actor, conversation, [found])[0]
+        return _open_turns(actor, conversation, [found])[0]
 
 
-def _turns_read(actor: Actor, conversation: Conversation, page: Sequence[Turn]) -> list[TurnView]:
+def _open_turns(actor: Actor, conversation: Conversation, page: Sequence[Turn]) -> list[TurnView]:
     stated = _stated_by_page(actor, page)
-    said = _turn_texts(speaker_of(actor, conversation), page, {one for ids in stated.values() for one in ids})
+    said = _turn_texts(speaker_of(actor, conversation), page, {cube_id for ids in stated.values() for cube_id in ids})
     record(actor=actor, verb=Verb.MEMORY_READ, object_type="memory", object_ids=list(said.views))
     record_quoted(actor, [view.passages for view in said.views.values()])
     views = [turn_view(row, said) for row in page]
     return [
-        replace(view, stated=tuple(said.stated(stated.get(row.question_id, ()))))
+        replace(view, stated=tuple(said.open_statements(stated.get(row.question_id, ()))))
         for view, row in zip(views, page, strict=True)
     ]
 
@@ -263,13 +263,13 @@ def turn_retrieved(*, actor: Actor, conversation_id: UUID, turn: TurnView) -> li
     """
     with acting(actor):
         reader = speaker_of(actor, conversation_locate(actor, conversation_id))
-        ids = [one.memory_id for one in turn.retrieved]
+        ids = [row.memory_id for row in turn.retrieved]
         readable = set(Cube.objects.visible_to(reader).filter(id__in=ids).values_list("id", flat=True))
-        shown = [one for one in ids if one in readable]
+        shown = [cube_id for cube_id in ids if cube_id in readable]
         views = {view.cube.id: view for view in cubes_view(actor=reader, cube_ids=shown)}
         record(actor=actor, verb=Verb.MEMORY_READ, object_type="memory", object_ids=list(views))
-        found = [one for one in turn.retrieved if one.memory_id in views]
-        return [RetrievedView(one, views[one.memory_id]) for one in found]
+        found = [row for row in turn.retrieved if row.memory_id in views]
+        return [RetrievedView(row, views[row.memory_id]) for row in found]
 
 
 def _stated_by_page(actor: Actor, turns: Sequence[Turn]) -> dict[UUID | None, tuple[UUID, ...]]:
@@ -285,7 +285,7 @@ def _stated_by_page(actor: Actor, turns: Sequence[Turn]) -> dict[UUID | None, tu
 
 def conversation_locate(actor: Actor, conversation_id: UUID, *, lock: bool = False) -> Conversation:
     """The row of the actor's own conversation. Raises NotFound; Forbidden: a conversation is its member's alone."""
-    rows = _in_reach(actor).filter(id=conversation_id, deleted_at=None)
+    rows = _select_reachable(actor).filter(id=conversation_id, deleted_at=None)
     row = (rows.select_for_update() if lock else rows.select_related("agent_persona")).first()
     if row is None:
         raise NotFound
@@ -302,7 +302,7 @@ def conversation_locate(actor: Actor, conversation_id: UUID, *, lock: bool = Fal
     return row
 
 
-def _in_reach(actor: Actor) -> QuerySet[Conversation]:
+def _select_reachable(actor: Actor) -> QuerySet[Conversation]:
     """A bound key knows of no conversation but those that it began itself."""
     rows = Conversation.objects.filter(tenant_id=actor.tenant_id)
     return rows if actor.binding is None else rows.filter(key_id=actor.principal_id)
@@ -319,14 +319,18 @@ def conversation_views(actor: Actor, rows: Sequence[Conversation]) -> list[Conve
 
     Writes: AuditEntry? naming the questions.
     """
-    given = {row.id: _title_given(row) for row in rows}
+    given = {row.id: _open_title(row) for row in rows}
     unnamed = [row.id for row in rows if not given[row.id]]
     asked = _first_questions(actor, unnamed) if unnamed else {}
     questions = {view.cube.id: view for view in (cubes_view(actor=actor, cube_ids=[*asked.values()]) if asked else ())}
     if questions:
         record(actor=actor, verb=Verb.MEMORY_READ, object_type="memory", object_ids=list(questions))
-    titles = {one: title_of(questions[cube].words.content) for one, cube in asked.items() if cube in questions}
-    return [_view(row, given[row.id] or titles.get(row.id, "")) for row in rows]
+    titles = {
+        conversation_id: make_title(questions[cube].words.content)
+        for conversation_id, cube in asked.items()
+        if cube in questions
+    }
+    return [_make_view(row, given[row.id] or titles.get(row.id, "")) for row in rows]
 
 
 def _first_questions(actor: Actor, conversation_ids: Sequence[UUID]) -> dict[UUID, UUID]:
@@ -336,12 +340,12 @@ def _first_questions(actor: Actor, conversation_ids: Sequence[UUID]) -> dict[UUI
     return {row.conversation_id: row.question_id for row in rows if row.question_id}
 
 
-def _title_given(row: Conversation) -> str:
+def _open_title(row: Conversation) -> str:
     title = open_sealed(tenant_id=row.tenant_id, place=title_place(row.id), blob=bytes(row.sealed_title))
     return title.decode() if title else ""
 
 
-def _view(row: Conversation, title: str) -> ConversationView:
+def _make_view(row: Conversation, title: str) -> ConversationView:
     return ConversationView(
         id=row.id,
         title=title,
@@ -351,7 +355,7 @@ def _view(row: Conversation, title: str) -> ConversationView:
         created_at=row.created_at,
         updated_at=row.updated_at,
         raises_goals=row.raises_goals,
-        excluded=frozenset(UUID(one) for one in row.excluded),
+        excluded=frozenset(UUID(excluded_id) for excluded_id in row.excluded),
     )
 
 
@@ -364,14 +368,14 @@ def turn_view(row: Turn, said: TurnTexts) -> TurnView:
         question=said.content(row.question_id),
         answer=None if withheld else said.content(row.answer_id),
         withheld=withheld,
-        citations=tuple(_citations(row, said)),
+        citations=tuple(_load_citations(row, said)),
         model=row.model,
         end=TurnEnd(row.end),
         prompt_tokens=row.prompt_tokens,
         completion_tokens=row.completion_tokens,
         created_at=row.created_at,
         intent=row.intent,
-        retrieved=() if withheld else retrieved_of(row),
+        retrieved=() if withheld else load_retrieved(row),
         goal_id=row.goal_id,
         cost=row.cost,
         currency=row.currency,
@@ -379,15 +383,15 @@ def turn_view(row: Turn, said: TurnTexts) -> TurnView:
     )
 
 
-def retrieved_of(row: Turn) -> tuple[Retrieved, ...]:
-    return tuple(Retrieved(**{**one, "memory_id": UUID(one["memory_id"])}) for one in row.retrieved)
+def load_retrieved(row: Turn) -> tuple[Retrieved, ...]:
+    return tuple(Retrieved(**{**fields, "memory_id": UUID(fields["memory_id"])}) for fields in row.retrieved)
 
 
 def turn_shows(turn: TurnView) -> tuple[UUID, ...]:
     """Ids of all that a reply with this turn shows: the conversation, question, answer and cited memories."""
     stored = Turn.objects.values_list("conversation_id", "question_id", "answer_id").get(id=turn.id)
     cited = (citation.memory_id for citation in turn.citations)
-    return (*(one for one in stored if one is not None), *cited)
+    return (*(citation for citation in stored if citation is not None), *cited)
 
 
 def turns_sources(turns: Sequence[TurnView]) -> list[SourceRef]:
@@ -398,7 +402,7 @@ def turns_sources(turns: Sequence[TurnView]) -> list[SourceRef]:
     return [SourceRef(cube_id, version, SourceKind.TEXT) for cube_id, version in versions]
 
 
-def statements_of(actor: Actor, turns: Sequence[Turn]) -> QuerySet[Cube]:
+def select_statements(actor: Actor, turns: Sequence[Turn]) -> QuerySet[Cube]:
     """The memories that the questions of these turns state, as far as the actor may read them."""
     pages = [turn.question_id for turn in turns if turn.question_id]
     stated = CubeSource.objects.filter(source_id__in=pages, kind=SourceKind.EXTRACT).values("cube_id")
@@ -409,7 +413,7 @@ def title_place(conversation_id: UUID) -> bytes:
     return b"conversation" + conversation_id.bytes
 
 
-def _citations(row: Turn, said: TurnTexts) -> Iterator[Citation]:
+def _load_citations(row: Turn, said: TurnTexts) -> Iterator[Citation]:
     """Return the citations. A quoted one is available if its quote is, any other if its memory is."""
     answer = said.views.get(row.answer_id) if row.answer_id else None
     quoted = {quote.marker for quote in answer.words.quotes} if answer else set()

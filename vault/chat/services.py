@@ -21,10 +21,10 @@ from governance.models import Persona
 from governance.pages import Last
 from governance.personas.selectors import persona_get
 from governance.vocabulary import Permission, PersonaKind, PrincipalKind, Verb
-from vault.chat.answering import Answering, answer_pieces
+from vault.chat.answers import Answering, answer_pieces
 from vault.chat.memory_changes import turn_forget
-from vault.chat.planning import TurnPlan, TurnSettings, fixed_plan, question_screened, turn_plan
-from vault.chat.rules import LONGEST_MARKER, Agent, PastTurn, attributed, markers_in, phrase_extract
+from vault.chat.plans import TurnPlan, TurnSettings, fixed_plan, question_screen, turn_plan
+from vault.chat.rules import LONGEST_MARKER, Agent, PastTurn, attribute_sentences, markers_in, phrase_extract
 from vault.chat.selectors import (
     Citation,
     ConversationView,
@@ -36,8 +36,8 @@ from vault.chat.selectors import (
     turns_list,
     turns_sources,
 )
-from vault.chat.storing import TurnAnswer, answer_read, turn_store
-from vault.chat.watching import Watch
+from vault.chat.stream_checks import Watch
+from vault.chat.turn_storage import TurnAnswer, answer_make, turn_store
 from vault.cubes.drafts import UNSET, SourceRef, Unset
 from vault.cubes.screening.screen import title_screened
 from vault.cubes.services import cubes_hide
@@ -72,7 +72,7 @@ class ConversationChanges:
     agent_persona: str | Unset | None = UNSET
     model: str | Unset = UNSET
 
-    def given(self) -> frozenset[str]:
+    def named_fields(self) -> frozenset[str]:
         """Names of the fields that this change mentions."""
         return frozenset(part.name for part in fields(self) if getattr(self, part.name) is not UNSET)
 
@@ -150,7 +150,7 @@ def conversation_update(*, actor: Actor, conversation_id: UUID, changes: Convers
             verb=Verb.CONVERSATION_UPDATED,
             object_type="conversation",
             object_ids=[row.id],
-            detail={"changed": " ".join(sorted(changes.given()))},
+            detail={"changed": " ".join(sorted(changes.named_fields()))},
         )
         return conversation_views(actor, [row])[0]
 
@@ -199,26 +199,26 @@ def turn_begin(*, actor: Actor, conversation_id: UUID, content: str) -> TurnPlan
         asked = TurnSettings(
             conversation_id,
             tuple(models_of(actor, conversation.model)),
-            excluded=frozenset(UUID(one) for one in conversation.excluded),
-            raised=frozenset(one for one in raised if one is not None),
+            excluded=frozenset(UUID(excluded_id) for excluded_id in conversation.excluded),
+            raised=frozenset(goal_id for goal_id in raised if goal_id is not None),
             raises_goals=conversation.raises_goals,
         )
-    before = _before(actor, conversation, content)
+    before = _find_past_turns(actor, conversation, content)
     if before and before[-1].intent == Intent.DELETE and confirms(content):
         count = turn_forget(actor=actor, conversation_id=conversation_id, turn_id=before[-1].id)
         reply = phrase_extract(before[-1].question, "forgotten" if count else "forget_none")
-        return fixed_plan(actor, asked, question_screened(actor, content), reply)
+        return fixed_plan(actor, asked, question_screen(actor, content), reply)
     past_questions = tuple(turn.question for turn in before if turn.question)
     plan = turn_plan(actor, replace(asked, past=past_questions), content)
     persona = conversation.agent_persona
     agent = Agent(persona.name, persona.attributes) if persona else None
     if plan.reply is not None:
         return replace(plan, agent=agent)
-    past, rested_on = _past(actor, conversation) if plan.models else ((), [])
+    past, rested_on = _load_past(actor, conversation) if plan.models else ((), [])
     return replace(plan, past=past, agent=agent, sources=(*plan.sources, *rested_on))
 
 
-def _before(actor: Actor, conversation: Conversation, content: str) -> list[TurnView]:
+def _find_past_turns(actor: Actor, conversation: Conversation, content: str) -> list[TurnView]:
     """The last turns, where the question may only be whole with them."""
     if not needs_past(content):
         return []
@@ -258,13 +258,13 @@ def turn_answer(*, plan: TurnPlan) -> Generator[Token | Cited | TurnAnswer, None
                     yield Cited(plan.citations[marker - 1])
     except GeneratorExit:
         if said and watch.allows():
-            turn_store(plan=plan, answer=answer_read(plan, said, completion, answering, TurnEnd.INTERRUPTED))
+            turn_store(plan=plan, answer=answer_make(plan, said, completion, answering, TurnEnd.INTERRUPTED))
         raise
     watch.ask(now=True)
     if not cited and answering.model is not None and (plan.evidence or plan.intent is Intent.SEARCH):
-        said = attributed(said, plan.evidence, plan.asked)[: settings.MAX_CONTENT_CHARACTERS]
+        said = attribute_sentences(said, plan.evidence, plan.asked)[: settings.MAX_CONTENT_CHARACTERS]
         yield from (Cited(plan.citations[marker - 1]) for marker in markers_in(said, len(plan.citations)))
-    yield answer_read(plan, said, completion, answering, end)
+    yield answer_make(plan, said, completion, answering, end)
 
 
 def turn_stream(*, plan: TurnPlan) -> Generator[TurnEvent, None, None]:
@@ -281,10 +281,10 @@ def turn_run(*, actor: Actor, conversation_id: UUID, content: str) -> TurnView:
 
 def turn_finish(*, plan: TurnPlan) -> TurnView:
     """The whole of `turn_stream` at once. Raises what it raises."""
-    return turn_store(plan=plan, answer=turn_whole(plan=plan))
+    return turn_store(plan=plan, answer=turn_complete(plan=plan))
 
 
-def turn_whole(*, plan: TurnPlan) -> TurnAnswer:
+def turn_complete(*, plan: TurnPlan) -> TurnAnswer:
     """The last of `turn_answer`. Raises what it raises."""
     *_, answer = turn_answer(plan=plan)
     assert isinstance(answer, TurnAnswer)
@@ -297,13 +297,15 @@ def turn_speaker(*, actor: Actor, conversation_id: UUID) -> Actor:
         return speaker_of(actor, conversation_locate(actor, conversation_id))
 
 
-def _past(actor: Actor, conversation: Conversation) -> tuple[tuple[PastTurn, ...], list[SourceRef]]:
+def _load_past(actor: Actor, conversation: Conversation) -> tuple[tuple[PastTurn, ...], list[SourceRef]]:
     """The turns that a model is reminded of, and what they rest on."""
     turns = turns_list(actor=actor, conversation_id=conversation.id, pages=Last(REMEMBERED))
     told = [turn for turn in turns if turn.question and turn.answer]
     with acting(actor):
         direct = turns_sources(told)
-        behind = [replace(one, kind=SourceKind.TEXT) for one in sources_of([source.id for source in direct])]
+        behind = [
+            replace(reference, kind=SourceKind.TEXT) for reference in sources_of([source.id for source in direct])
+        ]
     return tuple(PastTurn(turn.question, turn.answer or "") for turn in told), [*direct, *behind]
 
 

@@ -21,9 +21,9 @@ from vault.cubes.drafts import CubeDraft
 from vault.cubes.services import cubes_add
 from vault.models import Pack, PackVersion, Publication, Subscription
 from vault.packs.services import PackDraft, VersionDraft, pack_create, version_build
-from vault.store.catalogue import listing_named
-from vault.store.publishing import PublicationDraft, publication_approve, publication_create
-from vault.store.subscribing import SubscriptionDraft, subscription_create
+from vault.store.catalogue import listing_get_by_name
+from vault.store.publications import PublicationDraft, publication_approve, publication_create
+from vault.store.subscriptions import SubscriptionDraft, subscription_create
 from vault.vocabulary import PackState, PackTopic, Visibility
 
 PUBLISHER, PUBLISHER_NAME = "open-shelf", "Open Shelf"
@@ -131,7 +131,7 @@ def _subscribe(slug: str) -> None:
     if tenant_id is None:
         raise Conflict(f"There is no tenant {slug}.")
     owner = _member(tenant_id, RoleName.OWNER)
-    listing = listing_named(actor=owner, publisher=PUBLISHER, name=SUBSCRIBED)
+    listing = listing_get_by_name(actor=owner, publisher=PUBLISHER, name=SUBSCRIBED)
     with acting(owner):
         if Subscription.objects.filter(tenant_id=tenant_id, publication_id=listing.id).exists():
             return

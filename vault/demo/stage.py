@@ -45,7 +45,7 @@ from vault.cubes.lookup import locate
 from vault.cubes.services import cube_delete, cube_update, cubes_add
 from vault.demo.story import Entry, moment_of
 from vault.holds.services import HoldDraft, cube_freeze, hold_create, hold_release
-from vault.jobs.adding import drafts_screen, memories_add_later
+from vault.jobs.memory_additions import drafts_screen, memories_add_later
 from vault.layers.services import memories_add
 from vault.lifecycle.services import cube_transition
 from vault.listing.views import ViewDraft, view_create

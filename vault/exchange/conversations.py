@@ -13,10 +13,10 @@ from governance.errors import Invalid, TooLarge
 from governance.jobs.kinds import JobRun
 from governance.keys.services import token_maker
 from governance.time_range import is_in_range
+from vault.exchange.archives import LARGEST_FILE, MOST_ITEMS, archive_entries, archive_open, entry_read
 from vault.exchange.items import LeftOut, is_broken, json_read
-from vault.exchange.reading import LARGEST_FILE, MOST_ITEMS, archive_entries, archive_open, entry_read
+from vault.layers.conversation_import import ImportReport, conversations_import
 from vault.layers.formats import MEMORYOS_FILES, Imported, Turn, locomo_parse, memoryos_parse
-from vault.layers.importing import ImportReport, conversations_import
 from vault.models import Cube
 from vault.vocabulary import ImportFormat
 
@@ -36,7 +36,7 @@ class ConversationFile:
     @property
     def size(self) -> int:
         """Messages, facts and profiles."""
-        return len(texts_of(self.imported))
+        return len(list_texts(self.imported))
 
 
 @dataclass
@@ -53,13 +53,13 @@ def conversation_read(content: bytes, form: ImportFormat) -> ConversationFile:
     return READERS[form](content)
 
 
-def _locomo(content: bytes) -> ConversationFile:
+def _read_locomo(content: bytes) -> ConversationFile:
     """Raises Invalid; TooLarge."""
     imported = locomo_parse("The file", json_read(content, "The file"))
-    return _bounded(imported, [])
+    return _drop_unfit(imported, [])
 
 
-def _folder(content: bytes) -> ConversationFile:
+def _read_memoryos_folder(content: bytes) -> ConversationFile:
     """A zip of one user's data folder of MemoryOS. Raises Invalid; TooLarge."""
     found = _Folder()
     with archive_open(content) as archive:
@@ -75,10 +75,10 @@ def _folder(content: bytes) -> ConversationFile:
         raise Invalid("The zip holds the data of several users. Import the folder of one user at a time.")
     user = "".join(found.names).rpartition("/")[2][:LONGEST_NAME] or "user"
     imported = memoryos_parse(user, found.files)
-    return _bounded(imported, found.left_out)
+    return _drop_unfit(imported, found.left_out)
 
 
-def texts_of(imported: Imported) -> list[str]:
+def list_texts(imported: Imported) -> list[str]:
     """The texts of messages, facts and profiles, in the order in which they are stored."""
     return [*(turn.message.content for turn in imported.turns), *imported.facts, *imported.profiles]
 
@@ -86,10 +86,10 @@ def texts_of(imported: Imported) -> list[str]:
 def texts_present(actor: Actor, imported: Imported) -> int:
     """The number of texts that the actor can read here already. One query."""
     maker = token_maker(actor.tenant_id)
-    hashes = {maker.hash(text) for text in texts_of(imported)}
+    hashes = {maker.hash(text) for text in list_texts(imported)}
     with acting(actor):
         rows = Cube.objects.visible_to(actor).filter(content_hash__in=hashes)
-        return len({bytes(one) for one in rows.values_list("content_hash", flat=True)})
+        return len({bytes(content_hash) for content_hash in rows.values_list("content_hash", flat=True)})
 
 
 def part_store(run: JobRun, imported: Imported) -> tuple[int, ImportReport]:
@@ -123,26 +123,28 @@ def request_read(line: bytes) -> Imported:
     return CONVERSATION.validate_json(line)
 
 
-def _bounded(imported: Imported, left_out: list[LeftOut]) -> ConversationFile:
+def _drop_unfit(imported: Imported, left_out: list[LeftOut]) -> ConversationFile:
     """Without what cannot be stored. left_out: parts of the file beside the conversation. Raises TooLarge."""
     left_out += [LeftOut(place[:LONGEST_NAME], reason) for place, reason in imported.left_out]
-    if len(texts_of(imported)) > MOST_ITEMS:
+    if len(list_texts(imported)) > MOST_ITEMS:
         raise TooLarge(f"A file holds at most {MOST_ITEMS} memories. Split it.")
     turns, kept = list[Turn](), dict[str, tuple[str, ...]]()
     for number, turn in enumerate(imported.turns, 1):
         moment = turn.message.timestamp
-        reason = "bad_time" if moment is not None and not is_in_range(moment) else _unfit(turn.message.content)
+        reason = (
+            "bad_time" if moment is not None and not is_in_range(moment) else _find_unfit_reason(turn.message.content)
+        )
         turns += [] if reason else [turn]
         left_out += [LeftOut(f"message {number}", reason)] if reason else []
     for name, texts in (("fact", imported.facts), ("profile", imported.profiles)):
-        reasons = [_unfit(text) for text in texts]
+        reasons = [_find_unfit_reason(text) for text in texts]
         kept[name] = tuple(text for text, reason in zip(texts, reasons, strict=True) if not reason)
         left_out += [LeftOut(f"{name} {at}", reason) for at, reason in enumerate(reasons, 1) if reason]
     whole = replace(imported, turns=tuple(turns), facts=kept["fact"], profiles=kept["profile"])
     return ConversationFile(whole, tuple(left_out))
 
 
-def _unfit(text: str) -> str:
+def _find_unfit_reason(text: str) -> str:
     """The reason why a text cannot be stored; empty if there is none."""
     if len(text) > settings.MAX_CONTENT_CHARACTERS:
         return "too_long"
@@ -150,7 +152,7 @@ def _unfit(text: str) -> str:
 
 
 READERS: Mapping[ImportFormat, Callable[[bytes], ConversationFile]] = {
-    ImportFormat.MEMORYOS: _folder,
-    ImportFormat.LOCOMO: _locomo,
+    ImportFormat.MEMORYOS: _read_memoryos_folder,
+    ImportFormat.LOCOMO: _read_locomo,
 }
 CONVERSATIONS = frozenset(READERS)

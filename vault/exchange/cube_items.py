@@ -38,29 +38,29 @@ def cube_items(
     present = {cube.id: cube.version for cube in cubes}
     views: dict[UUID, list[VersionView]] = defaultdict(list)
     wanted = [
-        one
-        for one in versions.select_related("namespace")
-        if one.number > min(known.get(one.cube_id, 0), present[one.cube_id] - 1)
+        version
+        for version in versions.select_related("namespace")
+        if version.number > min(known.get(version.cube_id, 0), present[version.cube_id] - 1)
     ]
     for view in versions_view(actor, wanted):
         views[view.row.cube_id].append(view)
     sources = list(CubeSource.objects.filter(cube_id__in=ids).order_by("id"))
-    readable = _readable(actor, sources)
+    readable = _find_readable_ids(actor, sources)
     origins: dict[UUID, list[CubeSource]] = defaultdict(list)
     for source in sources:
         if source.source_id in readable:
             origins[source.cube_id].append(source)
     record(actor=actor, verb=verb, object_type="memory", object_ids=ids)
-    made = ((cube, _item(cube, views[cube.id], origins[cube.id])) for cube in cubes)
+    made = ((cube, _make_item(cube, views[cube.id], origins[cube.id])) for cube in cubes)
     return [(cube, item) for cube, item in made if item is not None]
 
 
-def _readable(actor: Actor, sources: Sequence[CubeSource]) -> set[UUID]:
-    ids = {one.source_id for one in sources}
+def _find_readable_ids(actor: Actor, sources: Sequence[CubeSource]) -> set[UUID]:
+    ids = {source.source_id for source in sources}
     return set(Cube.objects.visible_to(actor).filter(id__in=ids).values_list("id", flat=True)) if ids else set()
 
 
-def _item(cube: Cube, views: Sequence[VersionView], sources: Sequence[CubeSource]) -> Item | None:
+def _make_item(cube: Cube, views: Sequence[VersionView], sources: Sequence[CubeSource]) -> Item | None:
     """views, sources: of this memory, oldest first. None where the words of every version are gone."""
     own = [view for view in views if view.words.content]
     if not own:
@@ -68,7 +68,7 @@ def _item(cube: Cube, views: Sequence[VersionView], sources: Sequence[CubeSource
     words = own[-1].words
     return Item(
         id=str(cube.id),
-        versions=tuple(_version(view) for view in own),
+        versions=tuple(_make_version(view) for view in own),
         namespace="" if cube.namespace.kind == NamespaceKind.PRIVATE else cube.namespace.path,
         subject=subject_view(cube.subject).reference or None if cube.subject else None,
         speaker=words.speaker,
@@ -76,11 +76,11 @@ def _item(cube: Cube, views: Sequence[VersionView], sources: Sequence[CubeSource
         message_id=words.message_id,
         task_id=words.task_id,
         dialogue_only=cube.is_dialogue_only,
-        made_from=tuple(Origin(str(one.source_id), one.version, SourceKind(one.kind)) for one in sources),
+        made_from=tuple(Origin(str(source.source_id), source.version, SourceKind(source.kind)) for source in sources),
     )
 
 
-def _version(view: VersionView) -> ItemVersion:
+def _make_version(view: VersionView) -> ItemVersion:
     row, words = view.row, view.words
     return ItemVersion(
         content=words.content,

@@ -6,8 +6,7 @@ from functools import partial
 from typing import Any
 
 from governance.errors import Invalid
-from vault.exchange.items import Item, ItemVersion, Unfit, json_read
-from vault.exchange.reading import (
+from vault.exchange.archives import (
     LARGEST_FILE,
     Entries,
     archive_entries,
@@ -16,6 +15,7 @@ from vault.exchange.reading import (
     text_item,
     unfit_entry,
 )
+from vault.exchange.items import Item, ItemVersion, Unfit, json_read
 from vault.packs.files import Item as PackItem
 from vault.packs.files import Pack
 from vault.vocabulary import SemanticType, SourceKind
@@ -63,7 +63,7 @@ def _pack_item(item: PackItem) -> Item:
 def memos_entries(content: bytes) -> Entries:
     """The memories of a zipped cube folder, or of its textual_memory.json: rows of general_text, nodes of tree_text."""
     if not content.startswith(b"PK"):
-        yield from _cube("", content)
+        yield from _read_memoryos_cube("", content)
         return
     with archive_open(content) as archive:
         for entry in archive_entries(archive, len(content), LARGEST_FILE):
@@ -71,12 +71,12 @@ def memos_entries(content: bytes) -> Entries:
             if name.rpartition("/")[2] == CONFIGURATION:
                 yield f"file {name[:100]}", unfit_entry("configuration")
             elif name.lower().endswith(".json"):
-                yield from _cube(f" of {name[:100]}", entry_read(archive, entry, LARGEST_FILE))
+                yield from _read_memoryos_cube(f" of {name[:100]}", entry_read(archive, entry, LARGEST_FILE))
             else:
                 yield f"file {name[:100]}", unfit_entry("not_text")
 
 
-def _cube(place: str, content: bytes) -> Entries:
+def _read_memoryos_cube(place: str, content: bytes) -> Entries:
     document = json_read(content, "The textual memory")
     edges: Any = []  # general_text has none
     if isinstance(document, dict):
@@ -120,8 +120,8 @@ def _cube_item(row: Any, outgoing: Edges, incoming: Edges) -> Item:
         row["memory"],
         id=identity,
         title=stated["key"] if _is_short(stated.get("key")) else "",
-        tags=tuple(str(one) for one in tags),
-        at=_time_of(stated),
+        tags=tuple(str(tag) for tag in tags),
+        at=_find_time(stated),
         metadata=metadata,
         labels={"session_id": stated["session_id"]} if _is_short(stated.get("session_id")) else {},
         semantic_type=CUBE_TYPES.get(kind, SemanticType.FACT) if isinstance(kind, str) else SemanticType.FACT,
@@ -133,7 +133,7 @@ def _is_short(value: Any) -> bool:
     return isinstance(value, str) and 0 < len(value) <= 200
 
 
-def _time_of(stated: Mapping[str, Any]) -> str:
+def _find_time(stated: Mapping[str, Any]) -> str:
     found = next((stated[name] for name in ("memory_time", "created_at", "updated_at") if stated.get(name)), "")
     if not isinstance(found, str):
         raise Unfit("bad_time")
@@ -143,7 +143,7 @@ def _time_of(stated: Mapping[str, Any]) -> str:
 def chatgpt_entries(content: bytes) -> Entries:
     """Messages of the person and the assistant, on the branch of each conversation that was shown last."""
     if not content.startswith(b"PK"):
-        yield from _conversations(content)
+        yield from _read_chatgpt_conversations(content)
         return
     with archive_open(content) as archive:
         entries = archive_entries(archive, len(content), LARGEST_FILE)
@@ -151,12 +151,12 @@ def chatgpt_entries(content: bytes) -> Entries:
             raise Invalid(f"The zip holds no {CONVERSATIONS}.")
         for entry in entries:
             if entry.filename.rpartition("/")[2] == CONVERSATIONS:
-                yield from _conversations(entry_read(archive, entry, LARGEST_FILE))
+                yield from _read_chatgpt_conversations(entry_read(archive, entry, LARGEST_FILE))
             else:
                 yield f"file {entry.filename[:100]}", unfit_entry("not_text")
 
 
-def _conversations(content: bytes) -> Entries:
+def _read_chatgpt_conversations(content: bytes) -> Entries:
     document = json_read(content, "The list of conversations")
     if not isinstance(document, list):
         raise Invalid("An export of ChatGPT is a list of conversations.")
@@ -166,7 +166,7 @@ def _conversations(content: bytes) -> Entries:
         if not isinstance(mapping, dict):
             yield place, unfit_entry("malformed")
             continue
-        branch = _branch(mapping, conversation.get("current_node"))
+        branch = _find_branch(mapping, conversation.get("current_node"))
         for position, (key, node) in enumerate(mapping.items(), 1):
             message = node.get("message") if isinstance(node, dict) else None
             if message is None and isinstance(node, dict):
@@ -175,10 +175,10 @@ def _conversations(content: bytes) -> Entries:
             if branch and key not in branch:
                 yield where, unfit_entry("other_branch")
             else:
-                yield where, partial(_message, message, conversation)
+                yield where, partial(_read_message, message, conversation)
 
 
-def _branch(mapping: Mapping[str, Any], last: Any) -> set[str]:
+def _find_branch(mapping: Mapping[str, Any], last: Any) -> set[str]:
     """The keys from a node up to the root; empty where the file names no such node."""
     branch: set[str] = set()
     while isinstance(last, str) and last in mapping and last not in branch:
@@ -188,7 +188,7 @@ def _branch(mapping: Mapping[str, Any], last: Any) -> set[str]:
     return branch
 
 
-def _message(message: Any, conversation: Mapping[str, Any]) -> Item:
+def _read_message(message: Any, conversation: Mapping[str, Any]) -> Item:
     """Raises Unfit."""
     if not isinstance(message, dict):
         raise Unfit("malformed")
@@ -210,13 +210,13 @@ def _message(message: Any, conversation: Mapping[str, Any]) -> Item:
         "\n".join(texts),
         id=identity,
         title=title[:500] if isinstance(title, str) else "",
-        at=_posix(message.get("create_time") or conversation.get("create_time")),
+        at=_format_posix_time(message.get("create_time") or conversation.get("create_time")),
         labels={"session_id": session, "message_id": identity, "speaker": author["role"]},
         semantic_type=SemanticType.DIALOGUE,
     )
 
 
-def _posix(value: Any) -> str:
+def _format_posix_time(value: Any) -> str:
     """Seconds since 1970 as ISO 8601; empty for None. Raises Unfit."""
     if value is None:
         return ""

@@ -11,9 +11,7 @@ from hashlib import sha256
 from typing import Any
 
 from governance.errors import FieldError, Invalid, TooLarge
-from vault.exchange.dumps import chatgpt_entries, memos_entries, pack_entries
-from vault.exchange.items import FORMAT, Item, LeftOut, Parsed, Unfit, item_read, json_read
-from vault.exchange.reading import (
+from vault.exchange.archives import (
     LARGEST_FILE,
     LARGEST_LINE,
     MOST_ITEMS,
@@ -24,6 +22,8 @@ from vault.exchange.reading import (
     text_item,
     unfit_entry,
 )
+from vault.exchange.dumps import chatgpt_entries, memos_entries, pack_entries
+from vault.exchange.items import FORMAT, Item, LeftOut, Parsed, Unfit, item_read, json_read
 from vault.packs.files import file_read
 from vault.vocabulary import ImportFormat
 
@@ -57,7 +57,7 @@ def file_parse(content: bytes, form: ImportFormat, columns: Columns | None = Non
     if pack is not None:
         entries = pack_entries(pack)
     else:
-        entries = _csv(content, columns or {}) if form is ImportFormat.CSV else READERS[form](content)
+        entries = _read_csv(content, columns or {}) if form is ImportFormat.CSV else READERS[form](content)
     items: dict[str, Item] = {}
     left_out: list[LeftOut] = []
     for place, entry in entries:
@@ -75,7 +75,7 @@ def file_parse(content: bytes, form: ImportFormat, columns: Columns | None = Non
     return Parsed(tuple(items.values()), tuple(left_out), pack.manifest if pack else None)
 
 
-def _jsonl(content: bytes) -> Entries:
+def _read_jsonl(content: bytes) -> Entries:
     first, _, rest = content.partition(b"\n")
     heading = json_read(first, "The first line")
     if not isinstance(heading, dict) or heading.get("format") != FORMAT:
@@ -91,14 +91,14 @@ def _bounded_line(line: bytes) -> Item:
     return item_read(line)
 
 
-def _csv(content: bytes, columns: Columns) -> Entries:
-    text = _text(content)
+def _read_csv(content: bytes, columns: Columns) -> Entries:
+    text = _decode_text(content)
     try:
         rows = csv.DictReader(io.StringIO(text, newline=""), strict=True, restkey="\x00")
         names = list(rows.fieldnames or ())
-        chosen = _columns(names, columns)
+        chosen = _choose_columns(names, columns)
         for number, row in enumerate(rows, 1):
-            yield f"row {number}", partial(_row, row, chosen)
+            yield f"row {number}", partial(_read_row, row, chosen)
     except csv.Error as error:
         raise Invalid("The file is no readable CSV.") from error
 
@@ -109,10 +109,10 @@ def table_columns(content: bytes) -> tuple[list[str], dict[str, str]]:
     Raises Invalid.
     """
     try:
-        names = next(csv.reader(io.StringIO(_text(content), newline=""), strict=True), [])
+        names = next(csv.reader(io.StringIO(_decode_text(content), newline=""), strict=True), [])
     except csv.Error as error:
         raise Invalid("The file is no readable CSV.") from error
-    return names, _guessed(names)
+    return names, _guess_columns(names)
 
 
 def format_guess(name: str) -> ImportFormat | None:
@@ -121,9 +121,9 @@ def format_guess(name: str) -> ImportFormat | None:
     return found[0] if found else None
 
 
-def _columns(names: list[str], asked: Columns) -> dict[str, str]:
+def _choose_columns(names: list[str], asked: Columns) -> dict[str, str]:
     """The file's column by our name; an empty one takes a guess back. Raises Invalid."""
-    found, taken = _guessed(names), {ours: theirs for ours, theirs in asked.items() if theirs}
+    found, taken = _guess_columns(names), {ours: theirs for ours, theirs in asked.items() if theirs}
     faults = [FieldError("columns", f"unknown field: {ours}"[:100]) for ours in asked if ours not in COLUMNS]
     faults += [
         FieldError("columns", f"the file has no column {theirs}"[:100])
@@ -138,7 +138,7 @@ def _columns(names: list[str], asked: Columns) -> dict[str, str]:
     return found
 
 
-def _guessed(names: list[str]) -> dict[str, str]:
+def _guess_columns(names: list[str]) -> dict[str, str]:
     """The file's column by our name. Raises Invalid."""
     if len(set(names)) != len(names) or not names:
         raise Invalid("The first row must name each column once.")
@@ -151,7 +151,7 @@ def _guessed(names: list[str]) -> dict[str, str]:
     return found
 
 
-def _row(row: Mapping[str, Any], columns: Columns) -> Item:
+def _read_row(row: Mapping[str, Any], columns: Columns) -> Item:
     if "\x00" in row or any(value is None for value in row.values()):
         raise Unfit("malformed")  # more or fewer fields than the first row
     values = {ours: row[theirs].strip() for ours, theirs in columns.items()}
@@ -161,26 +161,26 @@ def _row(row: Mapping[str, Any], columns: Columns) -> Item:
         text,
         id=values.get("id", ""),
         title=values.get("title", ""),
-        tags=_tags(values.get("tags", "")),
+        tags=_split_tags(values.get("tags", "")),
         at=values.get("event_time", ""),
         labels=labels,
     )
 
 
-def _markdown(content: bytes) -> Entries:
+def _read_markdown(content: bytes) -> Entries:
     """Each section of each file, by its heading; a file in a zip, or one by itself."""
     if not content.startswith(b"PK"):
-        yield from _sections("", content)
+        yield from _read_sections("", content)
         return
     with archive_open(content) as archive:
         for entry in archive_entries(archive, len(content)):
             if not entry.filename.lower().endswith(MARKDOWN):
                 yield f"file {entry.filename[:100]}", unfit_entry("other_file")
                 continue
-            yield from _sections(entry.filename, entry_read(archive, entry))
+            yield from _read_sections(entry.filename, entry_read(archive, entry))
 
 
-def _sections(name: str, content: bytes) -> Entries:
+def _read_sections(name: str, content: bytes) -> Entries:
     try:
         text = content.decode("utf-8-sig")
     except ValueError:
@@ -207,7 +207,7 @@ def _sections(name: str, content: bytes) -> Entries:
             )
 
 
-def _mem0(content: bytes) -> Entries:
+def _read_mem0(content: bytes) -> Entries:
     document = json_read(content, "The file")
     if isinstance(document, dict):
         document = next((document[name] for name in ("results", "memories") if name in document), None)
@@ -231,18 +231,18 @@ def _mem0_item(entry: Any) -> Item:
     return text_item(
         text,
         id=str(entry.get("id") or ""),
-        tags=tuple(str(one) for one in categories),
+        tags=tuple(str(category) for category in categories),
         at=str(entry.get("created_at") or ""),
         metadata={**metadata, **owners},
     )
 
 
-def _tags(text: str) -> tuple[str, ...]:
+def _split_tags(text: str) -> tuple[str, ...]:
     parts = text.split(";") if ";" in text else text.split(",")
     return tuple(dict.fromkeys(part.strip() for part in parts if part.strip()))
 
 
-def _text(content: bytes) -> str:
+def _decode_text(content: bytes) -> str:
     try:
         text = content.decode("utf-8-sig")
     except ValueError as error:
@@ -253,9 +253,9 @@ def _text(content: bytes) -> str:
 
 
 READERS: Mapping[ImportFormat, Callable[[bytes], Entries]] = {
-    ImportFormat.JSONL: _jsonl,
-    ImportFormat.MARKDOWN: _markdown,
-    ImportFormat.MEM0: _mem0,
+    ImportFormat.JSONL: _read_jsonl,
+    ImportFormat.MARKDOWN: _read_markdown,
+    ImportFormat.MEM0: _read_mem0,
     ImportFormat.MEMOS: memos_entries,
     ImportFormat.CHATGPT: chatgpt_entries,
 }

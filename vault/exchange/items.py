@@ -112,21 +112,21 @@ def item_line(item: Item) -> bytes:
 def item_read(line: bytes) -> Item:
     """Raises Unfit."""
     try:
-        return item_checked(json.loads(line.decode(), parse_constant=_no_number))
+        return item_check(json.loads(line.decode(), parse_constant=_no_number))
     except (ValueError, RecursionError) as error:
         raise Unfit("malformed") from error
 
 
-def item_checked(value: Any) -> Item:
+def item_check(value: Any) -> Item:
     """Raises Unfit."""
     try:
         item: Item = ITEM.validate_python(value)
     except (ValidationError, RecursionError) as error:
-        raise Unfit(_reason(error)) from error
+        raise Unfit(_find_reason(error)) from error
     for version in item.versions:
-        _check(version)
+        _check_version(version)
     labels = (item.id, item.namespace, item.subject or "", item.speaker, item.session_id, item.message_id, item.task_id)
-    if any(is_broken(text) for text in (*labels, *(one.id for one in item.made_from))):
+    if any(is_broken(text) for text in (*labels, *(origin.id for origin in item.made_from))):
         raise Unfit("broken_text")
     return item
 
@@ -146,18 +146,18 @@ def json_read(content: bytes, what: str) -> Any:
 
 def left_out_counts(left_out: Sequence[LeftOut]) -> dict[str, int]:
     counts: dict[str, int] = {}
-    for one in left_out:
-        counts[one.reason] = counts.get(one.reason, 0) + 1
+    for part in left_out:
+        counts[part.reason] = counts.get(part.reason, 0) + 1
     return dict(sorted(counts.items()))
 
 
-def _check(version: ItemVersion) -> None:
+def _check_version(version: ItemVersion) -> None:
     if not version.content.strip():
         raise Unfit("empty")
     if any(is_broken(text) for text in (version.content, version.title, version.reason, *version.tags)):
         raise Unfit("broken_text")
-    times = [one for one in (version.event_time, version.valid_from, version.valid_to) if one is not None]
-    if not all(one.tzinfo is not None and is_in_range(one) for one in times):
+    times = [time for time in (version.event_time, version.valid_from, version.valid_to) if time is not None]
+    if not all(time.tzinfo is not None and is_in_range(time) for time in times):
         raise Unfit("bad_time")
     if version.valid_from and version.valid_to and version.valid_to <= version.valid_from:
         raise Unfit("bad_time")
@@ -167,33 +167,36 @@ def _check(version: ItemVersion) -> None:
 def _check_metadata(metadata: Mapping[str, Any]) -> None:
     level: list[Any] = [metadata]
     for _ in range(DEEPEST):
-        level = [child for part in level for child in _children(part)]
+        level = [child for part in level for child in _list_children(part)]
     if level:
         raise Unfit("bad_metadata")
-    if any(is_broken(one) if isinstance(one, str) else not math.isfinite(one) for one in _leaves(metadata)):
+    if any(
+        is_broken(iterate_leaf) if isinstance(iterate_leaf, str) else not math.isfinite(iterate_leaf)
+        for iterate_leaf in _iterate_leaves(metadata)
+    ):
         raise Unfit("bad_metadata")
     if len(json.dumps(metadata, ensure_ascii=False).encode()) > settings.MAX_METADATA_BYTES:
         raise Unfit("bad_metadata")
 
 
-def _children(part: Any) -> list[Any]:
+def _list_children(part: Any) -> list[Any]:
     return list(part.values()) if isinstance(part, dict) else part if isinstance(part, list) else []
 
 
-def _leaves(value: Any) -> Iterator[str | float]:
+def _iterate_leaves(value: Any) -> Iterator[str | float]:
     """The texts and numbers of a JSON value, names of objects among them."""
     if isinstance(value, str | float):
         yield value
     elif isinstance(value, dict):
         for name, child in value.items():
             yield str(name)
-            yield from _leaves(child)
+            yield from _iterate_leaves(child)
     elif isinstance(value, list):
         for child in value:
-            yield from _leaves(child)
+            yield from _iterate_leaves(child)
 
 
-def _reason(error: ValidationError | RecursionError) -> str:
+def _find_reason(error: ValidationError | RecursionError) -> str:
     if isinstance(error, RecursionError):
         return "malformed"
     kinds = {fault["type"] for fault in error.errors(include_input=False, include_url=False)}

@@ -20,7 +20,7 @@ from vault.cubes.blobs import with_blobs
 from vault.cubes.selectors import cubes_read
 from vault.models import ActionItem, Cube, CubeVersion
 from vault.packs.files import LARGEST_MEMORIES, MINIMUM_PRODUCT, MOST_MEMORIES, Item, PackWriter
-from vault.packs.scanning import LeavingRules, leaving_of
+from vault.packs.scan import LeavingRules, memories_scan
 from vault.vocabulary import FindingRule, SubjectRule, Treatment
 
 PART = 100  # memories of one transaction
@@ -61,7 +61,7 @@ def pack_blocks(actor: Actor, job: JobView, part: int, now: datetime) -> Iterato
         "created_at": now,
         "minimum_product_version": MINIMUM_PRODUCT,
     }
-    return _blocks(actor, ids, stated)
+    return _write_blocks(actor, ids, stated)
 
 
 def _check_size(actor: Actor, ids: list[UUID]) -> None:
@@ -72,12 +72,12 @@ def _check_size(actor: Actor, ids: list[UUID]) -> None:
         raise TooLarge(f"A pack holds at most {LARGEST_MEMORIES} bytes of text. Export fewer memories.")
 
 
-def _blocks(actor: Actor, ids: list[UUID], stated: dict[str, object]) -> Iterator[bytes]:
+def _write_blocks(actor: Actor, ids: list[UUID], stated: dict[str, object]) -> Iterator[bytes]:
     kept, stayed = 0, Counter[str]()
     with PackWriter() as writer:
         for start in range(0, len(ids), PART):
             actor = actor_now(actor)  # a download may take longer than the right to it lasts
-            items, reasons = _part(actor, ids[start : start + PART])
+            items, reasons = _read_part(actor, ids[start : start + PART])
             kept += len(items)
             stayed += reasons
             block = writer.add(items)
@@ -92,7 +92,7 @@ def _blocks(actor: Actor, ids: list[UUID], stated: dict[str, object]) -> Iterato
 
 
 @with_blobs
-def _part(actor: Actor, ids: list[UUID]) -> tuple[list[Item], Counter[str]]:
+def _read_part(actor: Actor, ids: list[UUID]) -> tuple[list[Item], Counter[str]]:
     """The memories of a part that may leave, and how many stay by reason. Writes: AuditEntry …."""
     with acting(actor):
         authorize(actor, Permission.STORE_MANAGE)
@@ -103,6 +103,6 @@ def _part(actor: Actor, ids: list[UUID]) -> tuple[list[Item], Counter[str]]:
             verb=Verb.MEMORY_EXPORTED,
             is_use=False,
         )
-        decided = leaving_of(actor=actor, pack_id=actor.tenant_id, views=views, rules=RULES)
-    dropped = (reason for one in decided if one.treatment is Treatment.DROPPED for reason in one.reasons)
-    return [one.item for one in decided if one.item is not None], Counter(dropped)
+        decided = memories_scan(actor=actor, pack_id=actor.tenant_id, views=views, rules=RULES)
+    dropped = (reason for leaving in decided if leaving.treatment is Treatment.DROPPED for reason in leaving.reasons)
+    return [leaving.item for leaving in decided if leaving.item is not None], Counter(dropped)

@@ -74,7 +74,7 @@ def exchange_file(
         export_check(view)
         blocks, name = _form_blocks(actor, view, form, part), f"memories-{job_id}.{SUFFIXES[form]}"
     if recipient is not None:
-        return ExchangeFile(f"{name}.sealed", _sealed(blocks, recipient))
+        return ExchangeFile(f"{name}.sealed", _encrypt_blocks(blocks, recipient))
     return ExchangeFile(name, blocks)
 
 
@@ -92,7 +92,7 @@ def export_key(*, actor: Actor) -> SigningKey:
     return export_signing_key(actor.tenant_id)
 
 
-def _sealed(blocks: Iterator[bytes], recipient: str) -> Iterator[bytes]:
+def _encrypt_blocks(blocks: Iterator[bytes], recipient: str) -> Iterator[bytes]:
     """Raises Invalid."""
     try:
         return envelope_write(blocks, bytes.fromhex(recipient))
@@ -105,24 +105,24 @@ def _form_blocks(actor: Actor, view: JobView, form: ExportForm, part: int) -> It
     now = database_now()
     if form is ExportForm.MEMPACK:
         return pack_blocks(actor, view, part, now)
-    return _blocks(actor, view.id, form, _heading(form, view, now))
+    return _write_blocks(actor, view.id, form, _write_heading(form, view, now))
 
 
-def _heading(form: ExportForm, view: JobView, now: datetime) -> bytes:
+def _write_heading(form: ExportForm, view: JobView, now: datetime) -> bytes:
     if form is ExportForm.MARKDOWN:
         return b""
     stated = {"format": FORMAT, "count": view.done, "exported_at": now.astimezone(UTC).isoformat()}
     return json.dumps(stated).encode() + b"\n"
 
 
-def _blocks(actor: Actor, job_id: UUID, form: ExportForm, started: bytes) -> Iterator[bytes]:
+def _write_blocks(actor: Actor, job_id: UUID, form: ExportForm, started: bytes) -> Iterator[bytes]:
     last: UUID | None = None
     heading = started  # sent with the first part: what fails there is still told by a status
     while True:
         actor = actor_now(actor)  # a download may take longer than the right to it lasts
         authorize(actor, Permission.MEMORY_READ)
-        named, items = _part(actor, job_id, last)
-        write = item_line if form is ExportForm.JSONL else _markdown
+        named, items = _read_part(actor, job_id, last)
+        write = item_line if form is ExportForm.JSONL else _write_markdown
         yield heading + b"".join(write(item) + b"\n" for item in items)
         if len(named) < PART:
             return
@@ -130,7 +130,7 @@ def _blocks(actor: Actor, job_id: UUID, form: ExportForm, started: bytes) -> Ite
 
 
 @with_blobs
-def _part(actor: Actor, job_id: UUID, last: UUID | None) -> tuple[list[UUID], list[Item]]:
+def _read_part(actor: Actor, job_id: UUID, last: UUID | None) -> tuple[list[UUID], list[Item]]:
     """The next memories that the job noted, and those of them that the actor may read. Writes: AuditEntry …."""
     with acting(actor):
         noted = ActionItem.objects.filter(tenant_id=actor.tenant_id, job_id=job_id).order_by("cube_id")
@@ -139,7 +139,7 @@ def _part(actor: Actor, job_id: UUID, last: UUID | None) -> tuple[list[UUID], li
         return named, [item for _, item in cube_items(actor, named)]
 
 
-def _markdown(item: Item) -> bytes:
+def _write_markdown(item: Item) -> bytes:
     """A section of the present version, as the importer of Markdown reads it."""
     version = item.versions[-1]
     first = version.content.strip().splitlines()[0]

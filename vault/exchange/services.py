@@ -23,17 +23,27 @@ from governance.keys.signing_keys import export_signing_key, signing_key
 from governance.vocabulary import Permission, Topic
 from vault.cubes.services import cube_update, cubes_add
 from vault.cubes.writer.building import texts_index
+from vault.exchange.archives import LARGEST_FILE
 from vault.exchange.conversations import (
     CONVERSATIONS,
     ConversationFile,
     conversation_read,
+    list_texts,
     part_store,
     request_read,
     request_write,
-    texts_of,
     texts_present,
 )
+from vault.exchange.file_preview import SAMPLES, FileView, Names, Sample, count_names, make_sample, rename_items
 from vault.exchange.formats import file_parse, table_columns
+from vault.exchange.item_drafts import (
+    Present,
+    imported_find,
+    item_changes,
+    item_draft,
+    items_by_origin,
+    origin_metadata,
+)
 from vault.exchange.items import (
     ITEM,
     Item,
@@ -44,16 +54,6 @@ from vault.exchange.items import (
     item_line,
     left_out_counts,
 )
-from vault.exchange.reading import LARGEST_FILE
-from vault.exchange.storing import (
-    Present,
-    imported_find,
-    item_changes,
-    item_draft,
-    items_by_origin,
-    origin_metadata,
-)
-from vault.exchange.viewing import SAMPLES, FileView, Names, Sample, items_renamed, names_counted, sample_of
 from vault.listing.actions import EVERYTHING, EXPORT, ActionDraft, action_create
 from vault.namespaces.rules import PathError, path_checked
 from vault.retrieval.queries import SearchQuery
@@ -161,19 +161,19 @@ def export_create(*, actor: Actor, draft: ExportDraft) -> JobView:
     found = memories_search(actor=actor, search=search)
     if not found:
         raise Invalid(errors=[FieldError("query", "finds no memory")])
-    return action_create(actor=actor, draft=ActionDraft(EXPORT, ids=tuple(one.view.cube.id for one in found)))
+    return action_create(actor=actor, draft=ActionDraft(EXPORT, ids=tuple(hit.view.cube.id for hit in found)))
 
 
 def import_check(*, actor: Actor, draft: ImportDraft) -> ImportCheck:
     """The dry run. Raises Forbidden; Invalid; TooLarge; KeyUnavailable. Writes nothing."""
     authorize(actor, Permission.MEMORY_CREATE)
     if draft.form in CONVERSATIONS:
-        file = _conversation(actor, draft)
+        file = _read_conversation(actor, draft)
         known = texts_present(actor, file.imported)
         return ImportCheck(file.size - known, known, 0, file.left_out, file=_conversation_view(draft, file))
-    parsed = _parsed(actor, draft)
+    parsed = _parse_file(actor, draft)
     view = _file_view(actor, draft, parsed)
-    parsed = _mapped(draft, parsed)
+    parsed = _apply_mapping(draft, parsed)
     maker = token_maker(actor.tenant_id)
     counts = ImportCounts()
     with acting(actor):
@@ -181,8 +181,8 @@ def import_check(*, actor: Actor, draft: ImportDraft) -> ImportCheck:
             some = parsed.items[start : start + LOOKED_UP]
             present = imported_find(actor, (item.id for item in some))
             for item in some:
-                counts = counts.plus(**{_state(present.get(item.id), maker.hash(item.versions[-1].content)): 1})
-    signer = _signer(actor, parsed)
+                counts = counts.plus(**{_item_state(present.get(item.id), maker.hash(item.versions[-1].content)): 1})
+    signer = _find_signer(actor, parsed)
     return ImportCheck(counts.stored, counts.present, counts.conflicts, parsed.left_out, signer, view)
 
 
@@ -192,13 +192,13 @@ def import_view(*, actor: Actor, draft: ImportDraft) -> FileView:
     """
     authorize(actor, Permission.MEMORY_CREATE)
     if draft.form in CONVERSATIONS:
-        return _conversation_view(draft, _conversation(actor, draft))
+        return _conversation_view(draft, _read_conversation(actor, draft))
     try:
-        return _file_view(actor, draft, _parsed(actor, draft))
+        return _file_view(actor, draft, _parse_file(actor, draft))
     except Invalid as fault:
-        if draft.form is not ImportFormat.CSV or all(one.field != "columns" for one in fault.errors):
+        if draft.form is not ImportFormat.CSV or all(error.field != "columns" for error in fault.errors):
             raise
-        return FileView(*_table(actor, draft))
+        return FileView(*_read_table(actor, draft))
 
 
 def import_create(*, actor: Actor, draft: ImportDraft) -> JobView:
@@ -208,12 +208,12 @@ def import_create(*, actor: Actor, draft: ImportDraft) -> JobView:
     """
     authorize(actor, Permission.MEMORY_CREATE)
     if draft.form in CONVERSATIONS:
-        file = _conversation(actor, draft)
+        file = _read_conversation(actor, draft)
         total, left_out, signer = file.size, file.left_out, None
         lines = [request_write(file.imported)]
     else:
-        parsed = _mapped(draft, _parsed(actor, draft))
-        total, left_out, signer = len(parsed.items), parsed.left_out, _signer(actor, parsed)
+        parsed = _apply_mapping(draft, _parse_file(actor, draft))
+        total, left_out, signer = len(parsed.items), parsed.left_out, _find_signer(actor, parsed)
         lines = [item_line(item) for item in parsed.items]
     if not total:
         reasons = ", ".join(f"{reason}: {count}" for reason, count in left_out_counts(left_out).items())
@@ -227,7 +227,7 @@ def import_create(*, actor: Actor, draft: ImportDraft) -> JobView:
     heading: dict[str, Any] = {
         "format": str(draft.form),
         "left_out": left_out_counts(left_out),
-        "places": [asdict(one) for one in left_out[:MOST_NAMED]],
+        "places": [asdict(part) for part in left_out[:MOST_NAMED]],
     }
     if signer is not None:
         heading["signer"] = asdict(signer)
@@ -250,7 +250,7 @@ def memories_import(run: JobRun) -> Callable[[], Step]:
     items = [ITEM.validate_json(line) for line in lines[run.done : run.done + PART]]
 
     def write() -> Step:
-        counts = _store(run, items, ImportCounts(**run.result.get("counts", {})))
+        counts = _store_part(run, items, ImportCounts(**run.result.get("counts", {})))
         done = run.done + len(items)
         result = {"stored": counts.stored, "counts": asdict(counts), **json.loads(heading)}
         return Step(state={} if done < len(lines) else None, done=done, result=result)
@@ -268,7 +268,7 @@ def _conversation_step(run: JobRun, heading: bytes, line: bytes) -> Step:
     return Step(state={} if done < (run.total or 0) else None, done=done, result=result)
 
 
-def subjects_named(request: bytes) -> set[str]:
+def subjects_list(request: bytes) -> set[str]:
     """The references of data subjects that a waiting import names."""
     heading, *lines = request.split(b"\n")
     if json.loads(heading).get("format") in CONVERSATIONS:
@@ -277,14 +277,14 @@ def subjects_named(request: bytes) -> set[str]:
     return {item.subject for item in items if item.subject is not None}
 
 
-def _parsed(actor: Actor, draft: ImportDraft) -> Parsed:
+def _parse_file(actor: Actor, draft: ImportDraft) -> Parsed:
     """The file as it stands. Raises Invalid; TooLarge; KeyUnavailable."""
-    return file_parse(_opened(actor, draft.content), draft.form, draft.columns)
+    return file_parse(_decrypt_file(actor, draft.content), draft.form, draft.columns)
 
 
-def _mapped(draft: ImportDraft, parsed: Parsed) -> Parsed:
+def _apply_mapping(draft: ImportDraft, parsed: Parsed) -> Parsed:
     """The file under the names to store. Raises Invalid."""
-    items = items_renamed(parsed.items, draft.namespaces, draft.speakers)
+    items = rename_items(parsed.items, draft.namespaces, draft.speakers)
     _check_paths({draft.namespace} if draft.namespace else {item.namespace for item in items if item.namespace})
     for field_name, names in (("speakers", draft.speakers.values()), ("persona", [draft.persona or ""])):
         if any(len(name) > LONGEST_LABEL or is_broken(name) for name in names):
@@ -293,38 +293,38 @@ def _mapped(draft: ImportDraft, parsed: Parsed) -> Parsed:
 
 
 def _file_view(actor: Actor, draft: ImportDraft, parsed: Parsed) -> FileView:
-    columns, chosen = _table(actor, draft) if draft.form is ImportFormat.CSV else ((), {})
-    some = items_renamed(parsed.items[:SAMPLES], draft.namespaces, draft.speakers)
+    columns, chosen = _read_table(actor, draft) if draft.form is ImportFormat.CSV else ((), {})
+    some = rename_items(parsed.items[:SAMPLES], draft.namespaces, draft.speakers)
     return FileView(
         columns=columns,
         chosen=chosen,
-        namespaces=names_counted(parsed.items, "namespace"),
-        speakers=names_counted(parsed.items, "speaker"),
-        samples=tuple(sample_of(item, draft.namespace) for item in some),
+        namespaces=count_names(parsed.items, "namespace"),
+        speakers=count_names(parsed.items, "speaker"),
+        samples=tuple(make_sample(item, draft.namespace) for item in some),
     )
 
 
-def _table(actor: Actor, draft: ImportDraft) -> tuple[tuple[str, ...], dict[str, str]]:
+def _read_table(actor: Actor, draft: ImportDraft) -> tuple[tuple[str, ...], dict[str, str]]:
     """The columns of a CSV file, and those that are chosen by our name. Raises Invalid; KeyUnavailable."""
-    names, guessed = table_columns(_opened(actor, draft.content))
+    names, guessed = table_columns(_decrypt_file(actor, draft.content))
     return tuple(names), {**guessed, **draft.columns}
 
 
 def _conversation_view(draft: ImportDraft, file: ConversationFile) -> FileView:
-    texts = texts_of(file.imported)[:SAMPLES]
+    texts = list_texts(file.imported)[:SAMPLES]
     return FileView(samples=tuple(Sample(text, namespace=draft.namespace or "") for text in texts))
 
 
-def _conversation(actor: Actor, draft: ImportDraft) -> ConversationFile:
+def _read_conversation(actor: Actor, draft: ImportDraft) -> ConversationFile:
     """Raises Invalid; TooLarge; KeyUnavailable."""
     for name in ("columns", "namespaces", "speakers"):
         if getattr(draft, name):
             raise Invalid(errors=[FieldError(name, "a file of conversations has none")])
     _check_paths({draft.namespace} if draft.namespace else set())
-    return conversation_read(_opened(actor, draft.content), draft.form)
+    return conversation_read(_decrypt_file(actor, draft.content), draft.form)
 
 
-def _opened(actor: Actor, content: bytes) -> bytes:
+def _decrypt_file(actor: Actor, content: bytes) -> bytes:
     """The content of a file, decrypted where it is encrypted. Raises Invalid; TooLarge; KeyUnavailable."""
     if len(content) > LARGEST_FILE:
         raise TooLarge(f"A file has at most {LARGEST_FILE} bytes. Split it.")
@@ -340,7 +340,7 @@ def _check_paths(paths: Iterable[str]) -> None:
             raise Invalid(errors=[FieldError("namespace", str(fault))]) from fault
 
 
-def _signer(actor: Actor, parsed: Parsed) -> Signer | None:
+def _find_signer(actor: Actor, parsed: Parsed) -> Signer | None:
     """Raises KeyUnavailable."""
     manifest = parsed.manifest
     if manifest is None:
@@ -349,13 +349,13 @@ def _signer(actor: Actor, parsed: Parsed) -> Signer | None:
     return Signer(manifest.name, manifest.version, manifest.key_id, manifest.key_id in own)
 
 
-def _state(present: Present | None, digest: bytes) -> str:
+def _item_state(present: Present | None, digest: bytes) -> str:
     if present is None:
         return "stored"
     return "present" if present.digest == digest else "conflicts"
 
 
-def _store(run: JobRun, items: Sequence[Item], counts: ImportCounts) -> ImportCounts:
+def _store_part(run: JobRun, items: Sequence[Item], counts: ImportCounts) -> ImportCounts:
     """Store a part: those first that no other of the part was made of."""
     actor = run.actor
     maker = token_maker(actor.tenant_id)
@@ -363,21 +363,23 @@ def _store(run: JobRun, items: Sequence[Item], counts: ImportCounts) -> ImportCo
     present = imported_find(actor, named)
     waiting = []
     for item in items:
-        state = _state(present.get(item.id), maker.hash(item.versions[-1].content))
+        state = _item_state(present.get(item.id), maker.hash(item.versions[-1].content))
         if state == "stored":
             waiting.append(item)
         elif state == "conflicts" and run.settings["on_conflict"] == OnConflict.UPDATE:
             counts = counts.plus(
-                **_update(run, present[item.id].id, present[item.id].version, item, item.versions[-1:])
+                **_add_versions(run, present[item.id].id, present[item.id].version, item, item.versions[-1:])
             )
         else:
             counts = counts.plus(**{state: 1})
     for ready in items_by_origin(waiting):
-        counts = _add(run, ready, present, counts)
+        counts = _add_memories(run, ready, present, counts)
     return counts
 
 
-def _add(run: JobRun, items: Sequence[Item], present: dict[str, Present], counts: ImportCounts) -> ImportCounts:
+def _add_memories(
+    run: JobRun, items: Sequence[Item], present: dict[str, Present], counts: ImportCounts
+) -> ImportCounts:
     """Store new memories with their later versions. `present` grows by them."""
     actor = run.actor
     given = run.settings
@@ -386,33 +388,35 @@ def _add(run: JobRun, items: Sequence[Item], present: dict[str, Present], counts
         for item in items
     ]
     added = cubes_add(actor=actor, drafts=drafts, texts=texts_index(actor.tenant_id, drafts))
-    for item, draft, one in zip(items, drafts, added, strict=True):
-        cube = one.cube
+    for item, draft, memory in zip(items, drafts, added, strict=True):
+        cube = memory.cube
         missing = len(item.made_from) - len(draft.sources)
-        state = "present" if one.duplicate else "stored"
+        state = "present" if memory.duplicate else "stored"
         counts = counts.plus(
-            **{state: 1}, quarantined=int(cube.is_quarantined and not one.duplicate), origins_missing=missing
+            **{state: 1}, quarantined=int(cube.is_quarantined and not memory.duplicate), origins_missing=missing
         )
         version = cube.version
-        if not one.duplicate and not cube.is_quarantined and len(item.versions) > 1:
-            more = _update(run, cube.id, 1, item, item.versions[1:])
+        if not memory.duplicate and not cube.is_quarantined and len(item.versions) > 1:
+            more = _add_versions(run, cube.id, 1, item, item.versions[1:])
             counts = counts.plus(versions=more.get("updated", 0), held=more.get("held", 0))
             version += more.get("updated", 0)
         present[item.id] = Present(cube.id, version, bytes(cube.content_hash))
     return counts
 
 
-def _update(run: JobRun, cube_id: UUID, version: int, item: Item, versions: Sequence[ItemVersion]) -> dict[str, int]:
+def _add_versions(
+    run: JobRun, cube_id: UUID, version: int, item: Item, versions: Sequence[ItemVersion]
+) -> dict[str, int]:
     """Give a memory more versions; a hold ends it. Returns counts."""
-    for number, one in enumerate(versions):
-        changes = item_changes(one, origin_metadata(item.id, run.settings["format"]))
+    for number, version_ in enumerate(versions):
+        changes = item_changes(version_, origin_metadata(item.id, run.settings["format"]))
         try:
             cube_update(
                 actor=run.actor,
                 cube_id=cube_id,
                 expected_versions={version + number},
                 changes=changes,
-                reason=one.reason,
+                reason=version_.reason,
             )
         except Held:
             return {"updated": number, "held": len(versions) - number}

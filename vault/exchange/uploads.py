@@ -47,7 +47,10 @@ def upload_create(*, actor: Actor, name: str, form: ImportFormat, content: bytes
     row = Upload(id=uuid7(), tenant_id=actor.tenant_id, member_id=actor.member_id, form=form)
     heading = name.replace("\n", " ").encode(errors="replace")[:LONGEST_NAME]
     row.sealed = seal_for(
-        tenant_id=actor.tenant_id, scope=GENERAL, place=_place(row.id), plaintext=b"\n".join((heading, content))
+        tenant_id=actor.tenant_id,
+        scope=GENERAL,
+        place=_encryption_context(row.id),
+        plaintext=b"\n".join((heading, content)),
     )
     with acting(actor):
         waiting = Upload.objects.filter(tenant_id=actor.tenant_id, member_id=actor.member_id).order_by("-id")
@@ -61,10 +64,10 @@ def upload_create(*, actor: Actor, name: str, form: ImportFormat, content: bytes
 def upload_open(*, actor: Actor, upload_id: UUID) -> UploadedFile:
     """A file of the actor's own. Raises Forbidden; NotFound; KeyUnavailable."""
     with acting(actor):
-        row = _locate(actor, upload_id)
+        row = _locate_upload(actor, upload_id)
         authorize(actor, Permission.MEMORY_CREATE, Target(OBJECT_TYPE, row.id, row.tenant_id))
         _refuse_others(actor, row)
-        plain = open_sealed(tenant_id=actor.tenant_id, place=_place(row.id), blob=row.sealed)
+        plain = open_sealed(tenant_id=actor.tenant_id, place=_encryption_context(row.id), blob=row.sealed)
     if plain is None:
         raise NotFound
     name, _, content = plain.partition(b"\n")
@@ -74,7 +77,7 @@ def upload_open(*, actor: Actor, upload_id: UUID) -> UploadedFile:
 def upload_remove(*, actor: Actor, upload_id: UUID) -> None:
     """Forget a file of the actor's own. Raises Forbidden; NotFound. Writes: AuditEntry; deletes Upload."""
     with acting(actor):
-        row = _locate(actor, upload_id)
+        row = _locate_upload(actor, upload_id)
         authorize(actor, Permission.MEMORY_CREATE, Target(OBJECT_TYPE, row.id, row.tenant_id))
         _refuse_others(actor, row)
         record(actor=actor, verb=Verb.UPLOAD_REMOVED, object_type=OBJECT_TYPE, object_ids=[row.id])
@@ -103,7 +106,7 @@ def uploads_drop(*, actor: Actor) -> int:
         return count
 
 
-def _locate(actor: Actor, upload_id: UUID) -> Upload:
+def _locate_upload(actor: Actor, upload_id: UUID) -> Upload:
     """Raises NotFound. The caller asks `authorize` next."""
     row = Upload.objects.filter(tenant_id=actor.tenant_id, id=upload_id).first()
     if row is None:
@@ -117,5 +120,5 @@ def _refuse_others(actor: Actor, row: Upload) -> None:
         raise NotFound
 
 
-def _place(upload_id: UUID) -> bytes:
+def _encryption_context(upload_id: UUID) -> bytes:
     return b"upload" + upload_id.bytes

@@ -11,7 +11,8 @@ from governance.database import acting
 from governance.keys.services import token_maker
 from governance.outbox.routes import Payload, Write
 from vault.cubes.jobs import ids_of
-from vault.graph.gathering import (
+from vault.graph.links import links_insert
+from vault.graph.neighbours import (
     LinkableCube,
     just_after,
     just_before,
@@ -20,7 +21,6 @@ from vault.graph.gathering import (
     statement_of,
     words_of,
 )
-from vault.graph.links import links_insert
 from vault.graph.rules import Link, LinkContext, LinkPolicy, RuleLinks, Statement
 from vault.models import Cube, CubeLink
 from vault.vocabulary import LinkKind

@@ -19,7 +19,7 @@ from governance.jobs.services import job_create
 from governance.vocabulary import Permission, Topic, Verb
 from vault.cubes.services import cubes_hide
 from vault.models import Cube, Namespace
-from vault.namespaces.mounting import session_token
+from vault.namespaces.mounts import session_token
 from vault.namespaces.services import namespace_target
 from vault.vocabulary import NamespaceKind
 

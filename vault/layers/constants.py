@@ -48,7 +48,7 @@ def constants_set(*, actor: Actor, persona_id: UUID, values: Mapping[str, float 
     """
     with acting(actor):
         authorize(actor, Permission.PERSONA_UPDATE, persona_target(persona_locate(actor, persona_id, lock=True)))
-        _write(actor, persona_id, values)
+        _write_constants(actor, persona_id, values)
         record(
             actor=actor,
             verb=Verb.PERSONA_CHANGED,
@@ -74,7 +74,7 @@ def tenant_constants_set(*, actor: Actor, values: Mapping[str, float | None]) ->
     """
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
-        _write(actor, None, values)
+        _write_constants(actor, None, values)
         record(
             actor=actor,
             verb=Verb.PERSONA_CHANGED,
@@ -86,7 +86,7 @@ def tenant_constants_set(*, actor: Actor, values: Mapping[str, float | None]) ->
         return _tenant_values()
 
 
-def constants_checked(values: Mapping[str, float]) -> Constants:
+def constants_check(values: Mapping[str, float]) -> Constants:
     """The defaults with `values`, for a trial that stores nothing. Raises Invalid."""
     _refuse_out_of_range(values)
     return constants_of(values)
@@ -97,7 +97,7 @@ def _tenant_values() -> dict[str, float]:
     return {name: value for values in rows for name, value in values.items() if name in RANGES}
 
 
-def _write(actor: Actor, persona_id: UUID | None, values: Mapping[str, float | None]) -> None:
+def _write_constants(actor: Actor, persona_id: UUID | None, values: Mapping[str, float | None]) -> None:
     _refuse_out_of_range(values)
     here = Q(persona=None) if persona_id is None else Q(persona_id=persona_id)
     row = LayerSettings.objects.select_for_update().filter(here).first()

@@ -54,7 +54,7 @@ class Imported:
 def memoryos_read(folder: Path) -> Imported:
     """A user's folder of MemoryOS. Raises Invalid."""
     try:
-        files = {name: _json(folder / name) for name in MEMORYOS_FILES if (folder / name).is_file()}
+        files = {name: _read_json(folder / name) for name in MEMORYOS_FILES if (folder / name).is_file()}
     except ValueError as error:
         raise Invalid(f"{folder.name} is not in MemoryOS's layout.") from error
     return memoryos_parse(folder.name, files)
@@ -65,7 +65,7 @@ def memoryos_parse(user: str, files: Mapping[str, Any]) -> Imported:
     if not files:
         raise Invalid(f"{user} holds no {', '.join(MEMORYOS_FILES[:-1])} or {MEMORYOS_FILES[-1]}.")
     try:
-        return _memoryos(files, f"memoryos/{user}")
+        return _parse_memoryos(files, f"memoryos/{user}")
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise Invalid(f"{user} is not in MemoryOS's layout.") from error
 
@@ -73,7 +73,7 @@ def memoryos_parse(user: str, files: Mapping[str, Any]) -> Imported:
 def locomo_read(path: Path) -> Imported:
     """A file in LoCoMo's layout. Raises Invalid."""
     try:
-        samples = _json(path)
+        samples = _read_json(path)
     except ValueError as error:
         raise Invalid(f"{path.name} is not in LoCoMo's layout.") from error
     return locomo_parse(path.name, samples)
@@ -92,7 +92,7 @@ def locomo_parse(name: str, samples: Any) -> Imported:
 
 def _locomo_left_out(sample: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """The turns without words, the pictures, and what is told about the conversation beside it."""
-    for _, _, said in _sessions(sample):
+    for _, _, said in _iterate_sessions(sample):
         for turn in said:
             if not turn["text"].strip():
                 yield f"turn {turn['dia_id']}", SILENT
@@ -102,14 +102,18 @@ def _locomo_left_out(sample: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield f"{name} of {sample['sample_id']}", BESIDE
 
 
-def _memoryos(files: Mapping[str, Any], session: str) -> Imported:
+def _parse_memoryos(files: Mapping[str, Any], session: str) -> Imported:
     short, mid, long = (files.get(name) for name in MEMORYOS_FILES)
     long = long or {}
-    details = [page for one in ((mid or {}).get("sessions") or {}).values() for page in one.get("details", ())]
-    pages = sorted([*details, *(short or ())], key=lambda page: _moment(str(page.get("timestamp", ""))) or EARLIEST)
+    details = [
+        page
+        for session_part in ((mid or {}).get("sessions") or {}).values()
+        for page in session_part.get("details", ())
+    ]
+    pages = sorted([*details, *(short or ())], key=lambda page: _parse_time(str(page.get("timestamp", ""))) or EARLIEST)
     turns = tuple(turn for page in pages for turn in _page_turns(page, session))
-    lines = [str(one.get("knowledge", "")) for one in long.get("knowledge_base") or ()]
-    texts = [str(one.get("data", "")) for one in (long.get("user_profiles") or {}).values()]
+    lines = [str(fact.get("knowledge", "")) for fact in long.get("knowledge_base") or ()]
+    texts = [str(profile.get("data", "")) for profile in (long.get("user_profiles") or {}).values()]
     facts = tuple(dict.fromkeys(line.strip(" -*•\n") for line in lines if is_worth_keeping(line)))
     profiles = tuple(text.strip() for text in texts if is_worth_keeping(text))
     silent = [f"{name} of page {at}" for at, page in enumerate(pages, 1) for name, _ in SIDES if _is_silent(page, name)]
@@ -127,7 +131,7 @@ def _is_silent(page: dict[str, Any], name: str) -> bool:
 
 
 def _page_turns(page: dict[str, Any], session: str) -> Iterator[Turn]:
-    at = _moment(str(page.get("timestamp", "")))
+    at = _parse_time(str(page.get("timestamp", "")))
     for name, role in SIDES:
         text = str(page.get(name) or "").strip()
         if text and is_worth_keeping(text):
@@ -137,22 +141,22 @@ def _page_turns(page: dict[str, Any], session: str) -> Iterator[Turn]:
 
 
 def _locomo_turns(sample: dict[str, Any]) -> Iterator[Turn]:
-    for number, at, said in _sessions(sample):
+    for number, at, said in _iterate_sessions(sample):
         for turn in said:
             if not turn["text"].strip():
                 continue
             message = Message(
                 role=MessageRole.USER,
                 content=turn["text"],
-                name=_label(turn["speaker"]),
+                name=_check_label(turn["speaker"]),
                 timestamp=at,
-                message_id=_label(turn["dia_id"]),
+                message_id=_check_label(turn["dia_id"]),
             )
-            session = f"{_label(sample['sample_id'])}/session-{number}"
+            session = f"{_check_label(sample['sample_id'])}/session-{number}"
             yield Turn(session, message, answers=turn["speaker"] == sample["conversation"].get("speaker_b"))
 
 
-def _label(value: Any) -> str:
+def _check_label(value: Any) -> str:
     """A name of a speaker, a turn or a sample. Raises TypeError; ValueError."""
     if not isinstance(value, str):
         raise TypeError("a name is a text")
@@ -162,7 +166,7 @@ def _label(value: Any) -> str:
     return value
 
 
-def _sessions(sample: dict[str, Any]) -> Iterator[tuple[int, datetime, list[dict[str, Any]]]]:
+def _iterate_sessions(sample: dict[str, Any]) -> Iterator[tuple[int, datetime, list[dict[str, Any]]]]:
     """The number, the time and the turns of each session, in order."""
     conversation = sample["conversation"]
     for number in sorted(int(match[1]) for key in conversation if (match := _SESSION.fullmatch(key))):
@@ -170,7 +174,7 @@ def _sessions(sample: dict[str, Any]) -> Iterator[tuple[int, datetime, list[dict
         yield number, at, conversation[f"session_{number}"]
 
 
-def _json(path: Path) -> Any:
+def _read_json(path: Path) -> Any:
     """None where the file is missing. Raises Invalid; ValueError."""
     if not path.is_file():
         return None
@@ -179,9 +183,9 @@ def _json(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def _moment(text: str) -> datetime | None:
+def _parse_time(text: str) -> datetime | None:
     """A time in ISO 8601 or as LoCoMo writes it; UTC where it names no zone. None for anything else."""
-    for read in (datetime.fromisoformat, lambda one: datetime.strptime(one, LOCOMO_TIME)):
+    for read in (datetime.fromisoformat, lambda text_: datetime.strptime(text_, LOCOMO_TIME)):
         try:
             moment = read(text)
         except ValueError:

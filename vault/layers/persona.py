@@ -20,7 +20,7 @@ from governance.vocabulary import Permission, PersonaKind, Verb
 from vault.cubes.drafts import CubeDraft
 from vault.cubes.selectors import CubeView, cubes_read
 from vault.cubes.services import cube_delete, cubes_add
-from vault.layers.selectors import persona_asked
+from vault.layers.selectors import persona_authorize
 from vault.layers.statements import slot_of
 from vault.layers.traits import Dimension, dimensions
 from vault.models import Cube, LayerEntry, Trait, TraitEvidence
@@ -69,24 +69,24 @@ def profile_get(*, actor: Actor, persona_id: UUID) -> list[ProfileField]:
     """
     with acting(actor):
         authorize(actor, Permission.MEMORY_READ)
-        persona = persona_asked(actor, persona_id)
+        persona = persona_authorize(actor, persona_id)
         if persona.kind == PersonaKind.AGENT:
             record(actor=actor, verb=Verb.PERSONA_READ, object_type=OBJECT_TYPE, object_ids=[persona_id])
-            named_values = sorted(persona.attributes.items(), key=lambda pair: _order(pair[0]))
+            named_values = sorted(persona.attributes.items(), key=lambda pair: _field_order(pair[0]))
             return [ProfileField(name, value) for name, value in named_values]
-        entries = _entries(actor, persona_id, EntryQueue.PROFILE)
-        by_name = {one.row.name: one for one in reversed(entries)}
-        named = sorted(by_name.items(), key=lambda pair: _order(pair[0]))
-        return [ProfileField(name, _value(one.view), one.view) for name, one in named if name]
+        entries = _list_entries(actor, persona_id, EntryQueue.PROFILE)
+        by_name = {entry.row.name: entry for entry in reversed(entries)}
+        named = sorted(by_name.items(), key=lambda pair: _field_order(pair[0]))
+        return [ProfileField(name, _field_value(entry.view), entry.view) for name, entry in named if name]
 
 
 def entries_list(*, actor: Actor, persona_id: UUID, queue: EntryQueue, pages: Pages) -> list[EntryView]:
     """A queue of a persona, newest first. Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry."""
     with acting(actor):
         authorize(actor, Permission.MEMORY_READ)
-        persona_asked(actor, persona_id)
+        persona_authorize(actor, persona_id)
         rows = LayerEntry.objects.filter(persona_id=persona_id, queue=queue, left_at=None).order_by("-id")
-        return _opened(actor, list(pages.take(rows.filter(cube__in=Cube.objects.visible_to(actor)))))
+        return _open_entries(actor, list(pages.take(rows.filter(cube__in=Cube.objects.visible_to(actor)))))
 
 
 def traits_list(*, actor: Actor, persona_id: UUID) -> list[TraitView]:
@@ -96,7 +96,7 @@ def traits_list(*, actor: Actor, persona_id: UUID) -> list[TraitView]:
     """
     with acting(actor):
         authorize(actor, Permission.MEMORY_READ)
-        persona_asked(actor, persona_id)
+        persona_authorize(actor, persona_id)
         record(actor=actor, verb=Verb.PERSONA_READ, object_type=OBJECT_TYPE, object_ids=[persona_id])
         rows = {row.dimension: row for row in Trait.objects.filter(persona_id=persona_id)}
         evidence: dict[UUID, list[UUID]] = {}
@@ -108,8 +108,10 @@ def traits_list(*, actor: Actor, persona_id: UUID) -> list[TraitView]:
             for code, row in rows.items()
             if code in dimensions() and row.id in evidence
         ]
-        groups = list(dict.fromkeys(one.group for one in dimensions().values()))
-        return sorted(views, key=lambda one: (groups.index(one.dimension.group), -one.confidence, one.dimension.code))
+        groups = list(dict.fromkeys(dimension.group for dimension in dimensions().values()))
+        return sorted(
+            views, key=lambda trait: (groups.index(trait.dimension.group), -trait.confidence, trait.dimension.code)
+        )
 
 
 def profile_set_ask(*, actor: Actor, persona_id: UUID) -> Persona:
@@ -182,19 +184,19 @@ def _field_leave(actor: Actor, persona_id: UUID, name: str) -> None:
     rows.update(left_at=Now())
 
 
-def _entries(actor: Actor, persona_id: UUID, queue: EntryQueue) -> list[EntryView]:
+def _list_entries(actor: Actor, persona_id: UUID, queue: EntryQueue) -> list[EntryView]:
     rows = LayerEntry.objects.filter(persona_id=persona_id, queue=queue, left_at=None).order_by("-id")
-    return _opened(actor, list(rows.filter(cube__in=Cube.objects.visible_to(actor))))
+    return _open_entries(actor, list(rows.filter(cube__in=Cube.objects.visible_to(actor))))
 
 
-def _opened(actor: Actor, rows: list[LayerEntry]) -> list[EntryView]:
+def _open_entries(actor: Actor, rows: list[LayerEntry]) -> list[EntryView]:
     ids = [row.cube_id for row in rows]
     opened = cubes_read(actor=actor, cube_ids=ids, verb=Verb.MEMORY_READ, is_use=False)
     views = {view.cube.id: view for view in opened}
     return [EntryView(row, views[row.cube_id]) for row in rows if row.cube_id in views]
 
 
-def _value(view: CubeView) -> str:
+def _field_value(view: CubeView) -> str:
     written = view.words.metadata.get(VALUE)
     if isinstance(written, str):
         return written
@@ -202,7 +204,7 @@ def _value(view: CubeView) -> str:
     return slot.value if slot else view.words.content
 
 
-def _order(name: str) -> tuple[int, str]:
+def _field_order(name: str) -> tuple[int, str]:
     usual = (*FIELDS, *AGENT_FIELDS)
     return (usual.index(name) if name in usual else len(usual), name)
 

@@ -52,7 +52,7 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "continuity": (-1, 1),
     "chain_gap": (0, 1e9),
 }
-NAMES = tuple(one.name for one in fields(Constants))
+NAMES = tuple(field.name for field in fields(Constants))
 
 
 def constants_of(*layers: Mapping[str, float]) -> Constants:
@@ -100,16 +100,21 @@ def coldest(segments: Mapping[Key, SegmentState], constants: Constants) -> Key:
     """The resident that leaves first. Ties: the older last visit, then the older creation, then the id."""
 
     def order(key: Key) -> tuple[float, float, float, str]:
-        one = segments[key]
+        segment = segments[key]
         # Rounded: two segments that differ by the length of a statement are equally warm.
-        return (round(heat(one, constants), 9), _seconds(one.visited_at), _seconds(one.created_at), str(key))
+        return (
+            round(heat(segment, constants), 9),
+            _seconds(segment.visited_at),
+            _seconds(segment.created_at),
+            str(key),
+        )
 
     return min(segments, key=order)
 
 
-def jaccard(one: AbstractSet[Hashable], other: AbstractSet[Hashable]) -> float:
+def jaccard(first: AbstractSet[Hashable], other: AbstractSet[Hashable]) -> float:
     """|A ∩ B| / |A ∪ B|; 0 where either is empty."""
-    return len(one & other) / len(one | other) if one and other else 0.0
+    return len(first & other) / len(first | other) if first and other else 0.0
 
 
 def fscore(cosine: float, segment_keywords: AbstractSet[Hashable], page_keywords: AbstractSet[Hashable]) -> float:
@@ -171,7 +176,7 @@ def select_pages(
     for found in gated.values():
         for page, score in found.items():
             best[page] = max(score, best.get(page, score))
-    ranked = sorted(best.items(), key=lambda one: (-one[1], str(one[0])))
+    ranked = sorted(best.items(), key=lambda scored: (-scored[1], str(scored[0])))
     return Selection(tuple(ranked[: constants.top_pages]), tuple(segment for segment in segments if gated[segment]))
 
 

@@ -25,7 +25,7 @@ from vault.cubes.selectors import CubeView, cubes_read, record_quoted
 from vault.cubes.words import Quote, Words
 from vault.layers.constants import constants_in_force
 from vault.layers.rules import Constants, SegmentState, heat_parts
-from vault.layers.scoring import by_heat, hot_segments
+from vault.layers.scores import hot_segments, order_by_heat
 from vault.models import Cube, LayerEntry, Page, Segment, Stream
 from vault.reader.phrases import own_words
 from vault.vocabulary import EntryQueue, PageLayer
@@ -91,7 +91,7 @@ class LayerCounts:
     last_score: float | None
 
 
-def persona_asked(actor: Actor, persona_id: UUID) -> Persona:
+def persona_authorize(actor: Actor, persona_id: UUID) -> Persona:
     """The persona, if the actor may use it and read memory. Use inside `acting`. Raises NotFound; Forbidden."""
     persona = persona_locate(actor, persona_id)
     authorize(actor, Permission.PERSONA_USE, persona_target(persona))
@@ -106,7 +106,7 @@ def stm_list(*, actor: Actor, persona_id: UUID, pages: Pages, stream_id: UUID | 
     """
     with acting(actor):
         authorize(actor, Permission.MEMORY_READ)
-        persona_asked(actor, persona_id)
+        persona_authorize(actor, persona_id)
         rows = Page.objects.filter(stream__persona_id=persona_id, layer=PageLayer.SHORT_TERM)
         rows = rows.filter(stream_id=stream_id) if stream_id else rows
         return pages_view(actor, pages.take(rows.defer("vector").order_by("-id")))
@@ -116,7 +116,7 @@ def segment_pages(*, actor: Actor, persona_id: UUID, segment_id: UUID, pages: Pa
     """The pages of a segment, newest first. Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry."""
     with acting(actor):
         authorize(actor, Permission.MEMORY_READ)
-        persona_asked(actor, persona_id)
+        persona_authorize(actor, persona_id)
         rows = Page.objects.filter(segment_id=segment_id, segment__persona_id=persona_id)
         return pages_view(actor, pages.take(rows.defer("vector").order_by("-id")))
 
@@ -128,10 +128,10 @@ def segments_list(*, actor: Actor, persona_id: UUID, pages: Pages, evicted: bool
     """
     with acting(actor):
         authorize(actor, Permission.MEMORY_READ)
-        persona_asked(actor, persona_id)
+        persona_authorize(actor, persona_id)
         constants = constants_in_force(persona_id)
         rows = Segment.objects.filter(persona_id=persona_id, evicted_at__isnull=not evicted, pages__gt=0)
-        page = pages.take(by_heat(rows, constants))
+        page = pages.take(order_by_heat(rows, constants))
         record(actor=actor, verb=Verb.PERSONA_READ, object_type=OBJECT_TYPE, object_ids=[persona_id])
         return _segments_view(actor, page, constants)
 
@@ -140,7 +140,7 @@ def layer_counts(*, actor: Actor, persona_id: UUID, stream_id: UUID | None) -> L
     """Counts of a persona's layers. Raises NotFound; Forbidden. Queries: five."""
     with acting(actor):
         authorize(actor, Permission.MEMORY_READ)
-        persona_asked(actor, persona_id)
+        persona_authorize(actor, persona_id)
         constants = constants_in_force(persona_id)
         moved = Page.objects.filter(stream__persona_id=persona_id, layer=PageLayer.MID_TERM)
         of_stream = moved.filter(stream_id=stream_id) if stream_id else moved
@@ -156,14 +156,14 @@ def layer_counts(*, actor: Actor, persona_id: UUID, stream_id: UUID | None) -> L
         )
 
 
-def page_leaving(*, actor: Actor, persona_id: UUID, stream_id: UUID) -> PageView | None:
+def last_moved_page(*, actor: Actor, persona_id: UUID, stream_id: UUID) -> PageView | None:
     """The page that left the queue of a stream last, for MOVING after it; None later. It may have no segment yet.
 
     Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry?.
     """
     with acting(actor):
         authorize(actor, Permission.MEMORY_READ)
-        persona_asked(actor, persona_id)
+        persona_authorize(actor, persona_id)
         fresh = Stream.objects.filter(id=stream_id, persona_id=persona_id, updated_at__gt=database_now() - MOVING)
         moved = Page.objects.filter(stream__in=fresh, layer=PageLayer.MID_TERM)
         last = list(moved.defer("vector").order_by("-position")[:1])
@@ -177,7 +177,7 @@ def layers_state(*, actor: Actor, persona_id: UUID) -> str:
     """
     with acting(actor):
         authorize(actor, Permission.MEMORY_READ)
-        persona_asked(actor, persona_id)
+        persona_authorize(actor, persona_id)
         turns = Stream.objects.filter(persona_id=persona_id).aggregate(Sum("last_position"), Max("updated_at"))
         segments = Segment.objects.filter(persona_id=persona_id, evicted_at=None)
         warmth = segments.aggregate(Count("id"), Sum("pages"), Sum("unpromoted"), Sum("visits"))
@@ -195,7 +195,7 @@ def segment_get(
     """
     with acting(actor):
         authorize(actor, Permission.MEMORY_READ)
-        persona_asked(actor, persona_id)
+        persona_authorize(actor, persona_id)
         row = Segment.objects.defer("vector").filter(id=segment_id, persona_id=persona_id).first()
         if row is None:
             raise NotFound
@@ -208,10 +208,10 @@ def streams_list(*, actor: Actor, persona_id: UUID, limit: int = 20) -> list[Str
     """The streams of a persona, the one written last first. Raises NotFound; Forbidden. Writes: AuditEntry?."""
     with acting(actor):
         authorize(actor, Permission.MEMORY_READ)
-        persona_asked(actor, persona_id)
+        persona_authorize(actor, persona_id)
         rows = list(Stream.objects.filter(persona_id=persona_id).order_by("-updated_at")[:limit])
         newest = _newest_pages(Page.objects.filter(stream__in=rows), "stream_id", 1)
-        titles = _gists(actor, newest)
+        titles = _open_gists(actor, newest)
         by_stream = {page.stream_id: titles.get(page.id, "") for page in newest}
         return [StreamView(row.id, row.updated_at, row.last_position, by_stream.get(row.id, "")) for row in rows]
 
@@ -221,15 +221,15 @@ def pages_view(actor: Actor, pages: Sequence[Page]) -> list[PageView]:
 
     Raises KeyUnavailable. Writes: AuditEntry ….
     """
-    ids = {one for page in pages for one in (page.query_id, page.response_id) if one}
+    ids = {cube_id for page in pages for cube_id in (page.query_id, page.response_id) if cube_id}
     readable = set(Cube.objects.visible_to(actor).filter(id__in=ids).values_list("id", flat=True))
-    named = [one for page in pages for one in (page.query_id, page.response_id) if one in readable]
+    named = [cube_id for page in pages for cube_id in (page.query_id, page.response_id) if cube_id in readable]
     opened = cubes_read(actor=actor, cube_ids=list(dict.fromkeys(named)), verb=Verb.MEMORY_READ, is_use=False)
     views = {view.cube.id: view for view in opened}
-    metas = _metas(actor, [page for page in pages if page.chain])
+    metas = _find_topics(actor, [page for page in pages if page.chain])
     found = []
     for page in pages:
-        query, response = (views.get(one) if one else None for one in (page.query_id, page.response_id))
+        query, response = (views.get(cube_id) if cube_id else None for cube_id in (page.query_id, page.response_id))
         if query is not None or response is not None:
             meta = metas.get(page.chain, "") if page.chain else ""
             found.append(PageView(page, query, response, page.chain not in {None, page.id}, meta))
@@ -244,11 +244,11 @@ def gist_quote(gist: Sequence[object]) -> Quote | None:
     return Quote(str(source), int(str(version)), int(str(start)), int(str(end)), 0)
 
 
-def _metas(actor: Actor, pages: Sequence[Page]) -> dict[UUID, str]:
+def _find_topics(actor: Actor, pages: Sequence[Page]) -> dict[UUID, str]:
     """Return the topic of each chain: passages of its newest pages. It is the same for every page of the chain."""
     chains = Page.objects.filter(chain__in={page.chain for page in pages})
     newest = _newest_pages(chains, "chain", META_PAGES)
-    gists = _gists(actor, newest)
+    gists = _open_gists(actor, newest)
     texts: dict[UUID, list[str]] = {}
     for page in reversed(newest):
         if page.chain and page.id in gists:
@@ -261,7 +261,7 @@ def _newest_pages(rows: QuerySet[Page], part: str, count: int) -> list[Page]:
     return list(rows.defer("vector").annotate(number=number).filter(number__lte=count).order_by("-id"))
 
 
-def _gists(actor: Actor, pages: Iterable[Page]) -> dict[UUID, str]:
+def _open_gists(actor: Actor, pages: Iterable[Page]) -> dict[UUID, str]:
     quotes = {page.id: quote for page in pages if (quote := gist_quote(page.gist)) is not None}
     passages = quotes_open(actor, quotes.values())
     record_quoted(actor, [passages])
@@ -270,7 +270,7 @@ def _gists(actor: Actor, pages: Iterable[Page]) -> dict[UUID, str]:
 
 def _segments_view(actor: Actor, rows: Sequence[Segment], constants: Constants) -> list[SegmentView]:
     newest = _newest_pages(Page.objects.filter(segment__in=rows), "segment_id", META_PAGES)
-    gists, words = _gists(actor, newest), _keywords(actor, newest)
+    gists, words = _open_gists(actor, newest), _read_keywords(actor, newest)
     now = database_now()
     views = []
     for row in rows:
@@ -285,13 +285,18 @@ def _segments_view(actor: Actor, rows: Sequence[Segment], constants: Constants) 
     return views
 
 
-def _keywords(actor: Actor, pages: Sequence[Page]) -> Mapping[UUID, list[str]]:
-    ids = {one for page in pages for one in (page.query_id, page.response_id) if one}
+def _read_keywords(actor: Actor, pages: Sequence[Page]) -> Mapping[UUID, list[str]]:
+    ids = {cube_id for page in pages for cube_id in (page.query_id, page.response_id) if cube_id}
     readable = list(Cube.objects.visible_to(actor).filter(id__in=ids).values_list("id", flat=True))
     opened = cubes_read(actor=actor, cube_ids=readable, verb=Verb.MEMORY_READ, is_use=False)
     words = {view.cube.id: view.words.keywords[:4] for view in opened if _says_something(view.words)}
     return {
-        page.id: [word.casefold() for one in (page.query_id, page.response_id) if one in words for word in words[one]]
+        page.id: [
+            word.casefold()
+            for cube_id in (page.query_id, page.response_id)
+            if cube_id in words
+            for word in words[cube_id]
+        ]
         for page in pages
     }
 

@@ -104,14 +104,14 @@ def messages_append(*, actor: Actor, drafts: Sequence[CubeDraft], added: Sequenc
     authorize(actor, Permission.MEMORY_CREATE)
     streams: dict[StreamRef, list[tuple[MessageRole, Added]]] = {}
     with acting(actor):
-        for draft, one in zip(drafts, added, strict=True):
-            if draft.page_role is None or one.duplicate or one.cube.is_quarantined or not draft.session_id:
+        for draft, memory in zip(drafts, added, strict=True):
+            if draft.page_role is None or memory.duplicate or memory.cube.is_quarantined or not draft.session_id:
                 continue
-            persona_id = one.cube.persona_id or persona_of_member(actor)
+            persona_id = memory.cube.persona_id or persona_of_member(actor)
             if persona_id is not None:
-                streams.setdefault(StreamRef(persona_id, draft.session_id), []).append((draft.page_role, one))
-        for stream in sorted(streams, key=lambda one: (str(one.persona_id), one.session)):
-            pages = _paired(streams[stream])
+                streams.setdefault(StreamRef(persona_id, draft.session_id), []).append((draft.page_role, memory))
+        for stream in sorted(streams, key=lambda reference: (str(reference.persona_id), reference.session)):
+            pages = _pair_messages(streams[stream])
             pages_append(actor=actor, stream=stream, drafts=pages, permission=Permission.MEMORY_CREATE)
 
 
@@ -126,11 +126,11 @@ def pages_append(*, actor: Actor, stream: StreamRef, drafts: Sequence[PageDraft]
         capacity = constants_in_force(stream.persona_id).stm_pages
         new = list(drafts)
         may_complete = new[0].query is None
-        stream_id, position = _enter(actor, stream, 0 if may_complete else len(new))
+        stream_id, position = _enter_stream(actor, stream, 0 if may_complete else len(new))
         if may_complete:
-            new = new[1:] if _complete(stream_id, position, new[0]) else new
+            new = new[1:] if _complete_page(stream_id, position, new[0]) else new
             position += len(new)
-            _advance(actor, stream_id, position)
+            _advance_stream(actor, stream_id, position)
         if new:
             with prepared_cursor() as cursor:
                 remaining = max(capacity - len(new), 0)
@@ -154,21 +154,21 @@ def persona_of_member(actor: Actor) -> UUID | None:
     return cached_in_transaction(("persona of member", member_id), find)
 
 
-def _paired(messages: Sequence[tuple[MessageRole, Added]]) -> list[PageDraft]:
+def _pair_messages(messages: Sequence[tuple[MessageRole, Added]]) -> list[PageDraft]:
     """A user's message with the assistant's that follows it; either may stand by itself."""
     pages: list[PageDraft] = []
-    for role, one in messages:
-        at = one.cube.event_time or one.cube.created_at
+    for role, memory in messages:
+        at = memory.cube.event_time or memory.cube.created_at
         if role is MessageRole.USER:
-            pages.append(PageDraft(one.cube.id, None, at))
+            pages.append(PageDraft(memory.cube.id, None, at))
         elif pages and pages[-1].response is None:
-            pages[-1] = PageDraft(pages[-1].query, one.cube.id, pages[-1].at)
+            pages[-1] = PageDraft(pages[-1].query, memory.cube.id, pages[-1].at)
         else:
-            pages.append(PageDraft(None, one.cube.id, at))
+            pages.append(PageDraft(None, memory.cube.id, at))
     return pages
 
 
-def _enter(actor: Actor, stream: StreamRef, count: int) -> tuple[UUID, int]:
+def _enter_stream(actor: Actor, stream: StreamRef, count: int) -> tuple[UUID, int]:
     """Lock the stream and make room for `count` pages; its id, and the position of its last page with them."""
     token = token_maker(actor.tenant_id).token("stream", stream.session)
     row = [uuid7(), actor.tenant_id, stream.persona_id, stream.agent_persona_id, token, count]
@@ -178,13 +178,13 @@ def _enter(actor: Actor, stream: StreamRef, count: int) -> tuple[UUID, int]:
     return stream_id, position
 
 
-def _complete(stream_id: UUID, position: int, answer: PageDraft) -> bool:
+def _complete_page(stream_id: UUID, position: int, answer: PageDraft) -> bool:
     """Add the answer to the newest page if it has none; return whether it did."""
     waiting = Page.objects.filter(stream_id=stream_id, position=position, response=None, layer=PageLayer.SHORT_TERM)
     return bool(waiting.update(response_id=answer.response, vector=None))
 
 
-def _advance(actor: Actor, stream_id: UUID, position: int) -> None:
+def _advance_stream(actor: Actor, stream_id: UUID, position: int) -> None:
     with prepared_cursor() as cursor:
         cursor.execute(ADVANCE, [position, actor.tenant_id, stream_id])
 

@@ -122,7 +122,7 @@ class StoredStatement:
 
     @cached_property
     def slot(self) -> "Slot | None":
-        return slot_named(self.text, self.name)
+        return find_slot_or_name(self.text, self.name)
 
     @cached_property
     def terms(self) -> frozenset[str]:
@@ -157,18 +157,18 @@ def profile_text(present: str, new: str) -> str:
 def slot_of(text: str) -> Slot | None:
     """The slot that a statement fills: a field of the profile, a thing of one's own, or a liking."""
     for name, pattern in _FIELDS:
-        if (match := pattern.search(text)) and (value := _value(match)):
+        if (match := pattern.search(text)) and (value := _matched_value(match)):
             return Slot(name, value)
     if match := _OWN.search(text):
-        return Slot(_folded(match["name"] or match["own"]), _trimmed(match["value"] or match["chinese"]))
+        return Slot(_fold_case(match["name"] or match["own"]), _trim_value(match["value"] or match["chinese"]))
     if match := _LIKES.search(text):
         liked = match["object"] or match["zh"]
         thing = liked or match["not"] or match["hates"] or match["zhnot"]
-        return Slot(f"likes {' '.join(terms(_trimmed(thing))) or _folded(thing)}", "yes" if liked else "no")
+        return Slot(f"likes {' '.join(terms(_trim_value(thing))) or _fold_case(thing)}", "yes" if liked else "no")
     return None
 
 
-def slot_named(text: str, name: str) -> Slot | None:
+def find_slot_or_name(text: str, name: str) -> Slot | None:
     """`slot_of`; where no pattern fits, the field `name` with the whole statement as its value."""
     return slot_of(text) or (Slot(name, text) if name else None)
 
@@ -177,22 +177,22 @@ def agent_statements(text: str) -> list[str]:
     """Return an assistant's recommendations and promises, sentence by sentence; never a provider's failure."""
     if not is_worth_keeping(text):
         return []
-    return [one for one in sentences(text) if _AGENT.search(one) and not is_question(one)]
+    return [sentence for sentence in sentences(text) if _AGENT.search(sentence) and not is_question(sentence)]
 
 
 def reconcile(text: str, said_at: datetime, stored: Sequence[StoredStatement], name: str = "") -> Reconciled:
     """Hold a statement against the entries of its queue. name: of the profile field that it is known to fill."""
-    slot, words = slot_named(text, name), set(terms(text))
+    slot, words = find_slot_or_name(text, name), set(terms(text))
     for entry in stored:
         theirs = entry.slot
         if slot is not None and theirs is not None and slot.name == theirs.name:
-            if _folded(slot.value) == _folded(theirs.value):
+            if _fold_case(slot.value) == _fold_case(theirs.value):
                 return Reconciled(EntryAction.NOTHING, "same_value", entry.id)
             took_back = _TAKEN_BACK.search(text) is not None
             action = EntryAction.DELETE if took_back else EntryAction.UPDATE
             reason = "taken_back" if took_back else "other_value"
             return Reconciled(action, reason, entry.id, is_older=said_at < entry.said_at)
-    near = max(((_overlap(words, entry.terms), entry.id) for entry in stored), default=None)
+    near = max(((_word_overlap(words, entry.terms), entry.id) for entry in stored), default=None)
     if near is not None and near[0] >= SAME:
         return Reconciled(EntryAction.NOTHING, "same_words", near[1])
     if near is not None and near[0] >= ABOUT_THE_SAME and _TAKEN_BACK.search(text):
@@ -200,17 +200,17 @@ def reconcile(text: str, said_at: datetime, stored: Sequence[StoredStatement], n
     return Reconciled(EntryAction.ADD, "new")
 
 
-def _value(match: re.Match[str]) -> str:
-    return next((_trimmed(value) for value in match.groupdict().values() if value), "")
+def _matched_value(match: re.Match[str]) -> str:
+    return next((_trim_value(value) for value in match.groupdict().values() if value), "")
 
 
-def _trimmed(text: str) -> str:
+def _trim_value(text: str) -> str:
     return _TAIL.sub("", text.strip()).strip()
 
 
-def _folded(text: str) -> str:
+def _fold_case(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def _overlap(one: AbstractSet[str], other: AbstractSet[str]) -> float:
-    return len(one & other) / len(one | other) if one and other else 0.0
+def _word_overlap(first: AbstractSet[str], other: AbstractSet[str]) -> float:
+    return len(first & other) / len(first | other) if first and other else 0.0

@@ -48,7 +48,7 @@ def dimensions() -> Mapping[str, Dimension]:
             row["name"],
             row["name_zh"],
             row["definition"],
-            _cues(row["cues"], row["cues_zh"]),
+            _compile_cues(row["cues"], row["cues_zh"]),
         )
         for row in rows
     }
@@ -77,6 +77,6 @@ def level_of(pages: int, balance: int) -> Level:
     return Level(level, round(pages / (pages + DOUBT), 3))
 
 
-def _cues(words: Sequence[str], chinese: Sequence[str]) -> re.Pattern[str]:
+def _compile_cues(words: Sequence[str], chinese: Sequence[str]) -> re.Pattern[str]:
     spaced = "|".join(re.escape(word) for word in words)
     return re.compile("|".join([rf"\b(?:{spaced})(?:s|es|ing|ed)?\b", *(re.escape(word) for word in chinese)]))

@@ -11,7 +11,7 @@ from governance.database import acting
 from governance.vocabulary import Permission, Verb
 from vault.cubes.selectors import CubeView, cubes_read
 from vault.layers.persona import VALUE
-from vault.layers.selectors import persona_asked
+from vault.layers.selectors import persona_authorize
 from vault.layers.statements import Slot, slot_of
 from vault.models import Cube, LayerEntry
 from vault.vocabulary import EntryQueue
@@ -45,29 +45,31 @@ def validity_list(*, actor: Actor, persona_id: UUID) -> list[ValidityRow]:
     """
     with acting(actor):
         authorize(actor, Permission.MEMORY_READ)
-        persona_asked(actor, persona_id)
+        persona_authorize(actor, persona_id)
         queues = (EntryQueue.PROFILE, EntryQueue.KNOWLEDGE)
         rows = LayerEntry.objects.filter(persona_id=persona_id, queue__in=queues).order_by("-id")
         seen = rows.filter(cube__in=Cube.objects.visible_to(actor)).values_list("cube_id", "name")
         names = dict(seen[:LATEST])
         views = cubes_read(actor=actor, cube_ids=list(names), verb=Verb.MEMORY_READ, is_use=False)
-    return _rows([(slot, view) for view in views if (slot := _slot(view, names[view.cube.id])) is not None])
+    return _group_by_slot(
+        [(slot, view) for view in views if (slot := _find_slot(view, names[view.cube.id])) is not None]
+    )
 
 
-def _slot(view: CubeView, name: str) -> Slot | None:
+def _find_slot(view: CubeView, name: str) -> Slot | None:
     """The slot that a memory fills; a field that a person wrote has its name and value beside its words."""
     written = view.words.metadata.get(VALUE)
     return Slot(name, written) if name and isinstance(written, str) else slot_of(view.words.content)
 
 
-def _rows(stated: Sequence[tuple[Slot, CubeView]]) -> list[ValidityRow]:
+def _group_by_slot(stated: Sequence[tuple[Slot, CubeView]]) -> list[ValidityRow]:
     by_slot: dict[str, list[Validity]] = {}
     for slot, view in stated:
         cube = view.cube
         since = cube.valid_from or cube.event_time or cube.created_at
         by_slot.setdefault(slot.name, []).append(Validity(slot.value, since, cube.valid_to, cube.id))
     rows = [
-        ValidityRow(slot, tuple(sorted(some, key=lambda one: (one.since, one.cube_id))))
+        ValidityRow(slot, tuple(sorted(some, key=lambda validity: (validity.since, validity.cube_id))))
         for slot, some in by_slot.items()
     ]
     # What has changed says more than what never did.

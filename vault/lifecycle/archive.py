@@ -53,20 +53,20 @@ def blobs_move(actor: Actor, payloads: Sequence[Payload]) -> Write:
     """
     ids = ids_of(payloads)
     with acting(actor):
-        going = list(_in_rows(ids).order_by("id")[:PART])
-        coming = list(_recalled(ids).order_by("id")[:PART])
+        going = list(_select_archived_in_rows(ids).order_by("id")[:PART])
+        coming = list(_select_recalled(ids).order_by("id")[:PART])
     store = blob_store()
     for version in going:
         store.write(blob_name(version.tenant_id, version.cube_id, version.number), bytes(version.sealed))
-    contents = {version.id: blob_read(_ref(version)) for version in coming}
+    contents = {version.id: blob_read(_load_ref(version)) for version in coming}
 
     def write() -> object:
-        states = _states_locked([version.cube_id for version in [*going, *coming]])
+        states = _lock_states([version.cube_id for version in [*going, *coming]])
         to_store = [version.id for version in going if states.get(version.cube_id) == State.ARCHIVED]
         back = [version.id for version in coming if states.get(version.cube_id, State.ARCHIVED) not in STAYING]
         with connection.cursor() as cursor:
             cursor.execute(TO_STORE, [actor.tenant_id, to_store, FORMAT])
-            cursor.execute(TO_ROW, [back, [contents[one] for one in back], actor.tenant_id])
+            cursor.execute(TO_ROW, [back, [contents[version_id] for version_id in back], actor.tenant_id])
         _erased_forget(actor, going)
         return AGAIN if PART in {len(going), len(coming)} else None
 
@@ -78,7 +78,7 @@ def blobs_delete(actor: Actor, payloads: Sequence[Payload]) -> Write:
     names = [
         blob_name(actor.tenant_id, UUID(str(payload["cube"])), number)
         for payload in payloads
-        for number in _numbers(payload)
+        for number in _read_numbers(payload)
     ]
     blob_store().delete(names)
     return lambda: None
@@ -86,11 +86,11 @@ def blobs_delete(actor: Actor, payloads: Sequence[Payload]) -> Write:
 
 def archive_ask(actor: Actor, cube_ids: Sequence[UUID]) -> int:
     """Have the content of these memories moved that is not where their state says; how many. Writes: OutboxEvent?."""
-    moving = [*_in_rows(cube_ids).values_list("cube_id", flat=True)]
-    moving += _recalled(cube_ids).values_list("cube_id", flat=True)
+    moving = [*_select_archived_in_rows(cube_ids).values_list("cube_id", flat=True)]
+    moving += _select_recalled(cube_ids).values_list("cube_id", flat=True)
     ids = sorted(set(moving))
     if ids:
-        emit(actor=actor, topic=Topic.BLOBS_DUE, payload={"ids": [str(one) for one in ids]})
+        emit(actor=actor, topic=Topic.BLOBS_DUE, payload={"ids": [str(cube_id) for cube_id in ids]})
     return len(ids)
 
 
@@ -103,26 +103,26 @@ def orphans_collect(actor: Actor) -> int:
     with acting(actor):
         before = database_now() - ORPHAN_AGE
     old = [entry.name for entry in store.entries(f"{actor.tenant_id}/") if entry.written_at < before]
-    orphans = [name for start in range(0, len(old), PART) for name in _orphans(actor, old[start : start + PART])]
+    orphans = [name for start in range(0, len(old), PART) for name in _find_orphans(actor, old[start : start + PART])]
     store.delete(orphans)
     return len(orphans)
 
 
-def _in_rows(cube_ids: Collection[UUID]) -> QuerySet[CubeVersion]:
+def _select_archived_in_rows(cube_ids: Collection[UUID]) -> QuerySet[CubeVersion]:
     """Versions of archived memories whose bytes the database has still."""
-    return _versions(cube_ids).filter(cube__state=State.ARCHIVED).exclude(sealed=b"").exclude(IS_REFERENCE)
+    return _select_free_versions(cube_ids).filter(cube__state=State.ARCHIVED).exclude(sealed=b"").exclude(IS_REFERENCE)
 
 
-def _recalled(cube_ids: Collection[UUID]) -> QuerySet[CubeVersion]:
+def _select_recalled(cube_ids: Collection[UUID]) -> QuerySet[CubeVersion]:
     """Versions of recalled memories whose bytes the store has still."""
-    return _versions(cube_ids).exclude(cube__state__in=STAYING).filter(IS_REFERENCE)
+    return _select_free_versions(cube_ids).exclude(cube__state__in=STAYING).filter(IS_REFERENCE)
 
 
-def _versions(cube_ids: Collection[UUID]) -> QuerySet[CubeVersion]:
+def _select_free_versions(cube_ids: Collection[UUID]) -> QuerySet[CubeVersion]:
     return CubeVersion.objects.filter(cube_id__in=cube_ids).exclude(IS_HELD)  # of vault_cube, which both callers join
 
 
-def _states_locked(cube_ids: Collection[UUID]) -> dict[UUID, str]:
+def _lock_states(cube_ids: Collection[UUID]) -> dict[UUID, str]:
     """The states of those that are there and that nothing holds, in one order for all who lock several."""
     rows = Cube.objects.free().filter(id__in=cube_ids).order_by("id").select_for_update(of=("self",))
     return dict(rows.values_list("id", "state"))
@@ -138,8 +138,8 @@ def _erased_forget(actor: Actor, stored: Sequence[CubeVersion]) -> None:
             emit(actor=actor, topic=Topic.BLOBS_ORPHANED, payload=payload)
 
 
-def _orphans(actor: Actor, names: Sequence[str]) -> list[str]:
-    places = {name: _place(name) for name in names}
+def _find_orphans(actor: Actor, names: Sequence[str]) -> list[str]:
+    places = {name: _parse_name(name) for name in names}
     ids = {place[0] for place in places.values() if place}
     with acting(actor):
         rows = CubeVersion.objects.filter(tenant_id=actor.tenant_id, cube_id__in=ids).filter(IS_REFERENCE)
@@ -147,7 +147,7 @@ def _orphans(actor: Actor, names: Sequence[str]) -> list[str]:
     return [name for name, place in places.items() if place not in referring]
 
 
-def _place(name: str) -> tuple[UUID, int] | None:
+def _parse_name(name: str) -> tuple[UUID, int] | None:
     """The memory and the number of its version that a name stands for; None for any other name."""
     _, *rest = name.split("/")
     try:
@@ -157,13 +157,13 @@ def _place(name: str) -> tuple[UUID, int] | None:
         return None
 
 
-def _numbers(payload: Payload) -> list[int]:
+def _read_numbers(payload: Payload) -> list[int]:
     numbers = payload["numbers"]
     assert isinstance(numbers, list)
     return numbers
 
 
-def _ref(version: CubeVersion) -> BlobRef:
+def _load_ref(version: CubeVersion) -> BlobRef:
     ref = blob_ref(tenant_id=version.tenant_id, cube_id=version.cube_id, number=version.number, stored=version.sealed)
     assert ref is not None, "it was looked for by being a reference"
     return ref

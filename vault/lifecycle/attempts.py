@@ -10,12 +10,12 @@ from uuid import UUID
 ATTEMPTS = 3
 
 
-def ids_again(state: Mapping[str, Any]) -> list[UUID] | None:
+def ids_to_retry(state: Mapping[str, Any]) -> list[UUID] | None:
     """The objects that this step tries again; None while the job still looks at all."""
-    return [UUID(one) for one in state["again"]] if "again" in state else None
+    return [UUID(object_id) for object_id in state["again"]] if "again" in state else None
 
 
-def state_after(
+def plan_next_step(
     state: Mapping[str, Any], after: UUID | None, failed: Mapping[UUID, str]
 ) -> tuple[dict[str, Any] | None, Mapping[UUID, str]]:
     """The start of the next step, None if the job is done, and what is parked.
@@ -23,20 +23,20 @@ def state_after(
     after: the last object that was looked at, None behind the last of all. failed: the codes of this step's failures.
     """
     if "again" in state:
-        return _tried_again(int(state["attempt"]), failed)
-    waiting = [*state.get("failed", ()), *_texts(failed)]
+        return _plan_retry(int(state["attempt"]), failed)
+    waiting = [*state.get("failed", ()), *_as_texts(failed)]
     if after is not None:
         return {"after": str(after), **({"failed": waiting} if waiting else {})}, {}
     return ({"again": waiting, "attempt": 2} if waiting else None), {}
 
 
-def _tried_again(attempt: int, failed: Mapping[UUID, str]) -> tuple[dict[str, Any] | None, Mapping[UUID, str]]:
+def _plan_retry(attempt: int, failed: Mapping[UUID, str]) -> tuple[dict[str, Any] | None, Mapping[UUID, str]]:
     if not failed:
         return None, {}
     if attempt < ATTEMPTS:
-        return {"again": _texts(failed), "attempt": attempt + 1}, {}
-    return {"again": _texts(failed), "attempt": 1}, failed
+        return {"again": _as_texts(failed), "attempt": attempt + 1}, {}
+    return {"again": _as_texts(failed), "attempt": 1}, failed
 
 
-def _texts(ids: Iterable[UUID]) -> list[str]:
-    return [str(one) for one in ids]
+def _as_texts(ids: Iterable[UUID]) -> list[str]:
+    return [str(object_id) for object_id in ids]

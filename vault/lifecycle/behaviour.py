@@ -18,7 +18,7 @@ from governance.database import acting
 from governance.jobs.kinds import JobRun, Preview, Step
 from governance.jobs.registry import handler
 from governance.vocabulary import Permission, Topic, Verb
-from vault.lifecycle.forgetting import MANY_USES, RECENCY_SECONDS
+from vault.lifecycle.forgetting_policies import MANY_USES, RECENCY_SECONDS
 
 FIRST = UUID(int=0)
 PART = 2_000  # memories of one step
@@ -66,7 +66,7 @@ def behaviour_preview(actor: Actor, chosen: Mapping[str, Any]) -> Preview:
     authorize(actor, Permission.OPERATIONS_MANAGE)
     settings = SETTINGS.validate_python(dict(chosen))
     with acting(actor):
-        due = _due(actor, settings, FIRST, settings.most)
+        due = _find_due(actor, settings, FIRST, settings.most)
     return Preview(len(due), tuple(due)[:MOST_NAMED])
 
 
@@ -83,14 +83,14 @@ def behaviour_update(run: JobRun) -> Callable[[], Step]:
 
     def write() -> Step:
         with acting(run.system):
-            due = _due(run.system, chosen, after, part)
-            raised = _write(run.system, due, chosen)
-        return _outcome(run, list(due), raised, chosen)
+            due = _find_due(run.system, chosen, after, part)
+            raised = _write_importance(run.system, due, chosen)
+        return _compose_step(run, list(due), raised, chosen)
 
     return write
 
 
-def _due(actor: Actor, chosen: BehaviourSettings, after: UUID, limit: int) -> dict[UUID, bool]:
+def _find_due(actor: Actor, chosen: BehaviourSettings, after: UUID, limit: int) -> dict[UUID, bool]:
     """The next memories to write, each with whether its importance rises."""
     values: dict[str, Any] = {
         "tenant": actor.tenant_id,
@@ -103,7 +103,7 @@ def _due(actor: Actor, chosen: BehaviourSettings, after: UUID, limit: int) -> di
         return {cube_id: bool(rises) for cube_id, rises in cursor.fetchall()}
 
 
-def _write(actor: Actor, due: Mapping[UUID, bool], chosen: BehaviourSettings) -> list[UUID]:
+def _write_importance(actor: Actor, due: Mapping[UUID, bool], chosen: BehaviourSettings) -> list[UUID]:
     """Return the memories whose importance was raised."""
     rising = [cube_id for cube_id, rises in due.items() if rises]
     values: dict[str, Any] = {"tenant": actor.tenant_id, "ids": list(due), "importance": chosen.importance}
@@ -118,7 +118,7 @@ def _write(actor: Actor, due: Mapping[UUID, bool], chosen: BehaviourSettings) ->
     return raised
 
 
-def _outcome(run: JobRun, ids: list[UUID], raised: list[UUID], chosen: BehaviourSettings) -> Step:
+def _compose_step(run: JobRun, ids: list[UUID], raised: list[UUID], chosen: BehaviourSettings) -> Step:
     done = run.done + len(ids)
     result = {"changed": done, "importance": run.result.get("importance", 0) + len(raised)}
     is_last = len(ids) < PART or done >= chosen.most

@@ -29,7 +29,6 @@ from vault.cubes.services import cube_update
 from vault.lifecycle.pairs import (
     Pair,
     comparable_cubes,
-    contradicting,
     fields_in_common,
     near_candidates,
     pairs_preview,
@@ -37,6 +36,7 @@ from vault.lifecycle.pairs import (
     pairs_reviewed,
     pairs_step,
     pairs_waiting,
+    select_contradicting,
 )
 from vault.models import Cube, CubeLink, CubeSource
 from vault.models.cube import CubeQuerySet
@@ -58,14 +58,14 @@ SETTINGS = TypeAdapter(ContradictionSettings)
 def conflicts_preview(actor: Actor, chosen: Mapping[str, Any]) -> Preview:
     """The earlier memories of what a run would ask about, among those that it looks at first. Raises Forbidden."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
-    return pairs_preview(actor, partial(_pairs, threshold=SETTINGS.validate_python(dict(chosen)).threshold))
+    return pairs_preview(actor, partial(_find_pairs, threshold=SETTINGS.validate_python(dict(chosen)).threshold))
 
 
 @handler(Topic.CONFLICTS_PROPOSE, settings=ContradictionSettings, preview=conflicts_preview, default_cron="30 4 * * *")
 def conflicts_propose(run: JobRun) -> Callable[[], Step]:
     """Look for contradictions of the next memories. Two runs at once ask once. Writes: Review …."""
     threshold = SETTINGS.validate_python(dict(run.settings)).threshold
-    return pairs_step(run, ReviewKind.CONFLICT, partial(_pairs, threshold=threshold))
+    return pairs_step(run, ReviewKind.CONFLICT, partial(_find_pairs, threshold=threshold))
 
 
 def linked_conflicts_propose(actor: Actor, payloads: Sequence[Payload]) -> Write:
@@ -75,9 +75,9 @@ def linked_conflicts_propose(actor: Actor, payloads: Sequence[Payload]) -> Write
     """
 
     def write() -> None:
-        linked = _linked(ids_of(payloads))
+        linked = _find_linked_pairs(ids_of(payloads))
         if linked:
-            pairs_propose(actor, ReviewKind.CONFLICT, _overlapping(actor, linked))
+            pairs_propose(actor, ReviewKind.CONFLICT, _select_overlapping(actor, linked))
 
     return write
 
@@ -91,7 +91,7 @@ def contradiction_settle(*, actor: Actor, cube_id: UUID, later_id: UUID) -> None
     with acting(actor):
         cube, later = locate(actor, cube_id, lock=True), locate(actor, later_id)
         authorize(actor, Permission.MEMORY_UPDATE, cube_target(cube))
-        validity_end(actor=actor, cube=cube, successor=later, until=begin_of(later), reason=LATER_HOLDS)
+        validity_end(actor=actor, cube=cube, successor=later, until=validity_start(later), reason=LATER_HOLDS)
 
 
 def validity_end(*, actor: Actor, cube: Cube, successor: Cube, until: datetime, reason: str) -> None:
@@ -107,18 +107,18 @@ def validity_end(*, actor: Actor, cube: Cube, successor: Cube, until: datetime, 
         Cube.objects.filter(id=cube.id).update(superseded_by=successor.id)
 
 
-def _pairs(actor: Actor, ids: Sequence[UUID], threshold: float) -> list[Pair]:
-    near = {_ordered(one, other) for one, other, _ in near_candidates(actor, ids, threshold)}
-    linked = _linked(ids)
-    return _overlapping(actor, linked | contradicting(near - linked))
+def _find_pairs(actor: Actor, ids: Sequence[UUID], threshold: float) -> list[Pair]:
+    near = {_order_pair(cube_id, other) for cube_id, other, _ in near_candidates(actor, ids, threshold)}
+    linked = _find_linked_pairs(ids)
+    return _select_overlapping(actor, linked | select_contradicting(near - linked))
 
 
-def _linked(ids: Sequence[UUID]) -> set[Pair]:
+def _find_linked_pairs(ids: Sequence[UUID]) -> set[Pair]:
     rows = CubeLink.objects.filter(kind=LinkKind.CONTRADICTS).filter(Q(source__in=ids) | Q(target__in=ids))
-    return {_ordered(one, other) for one, other in rows.values_list("source_id", "target_id")}
+    return {_order_pair(cube_id, other) for cube_id, other in rows.values_list("source_id", "target_id")}
 
 
-def _overlapping(actor: Actor, candidates: Iterable[Pair]) -> list[Pair]:
+def _select_overlapping(actor: Actor, candidates: Iterable[Pair]) -> list[Pair]:
     """New pairs of memories of which both claim to hold at one time: the earlier statement first.
 
     A statement is in one open review as the earlier one; of several later ones, the latest is asked about.
@@ -129,11 +129,11 @@ def _overlapping(actor: Actor, candidates: Iterable[Pair]) -> list[Pair]:
     asked = pairs_reviewed(named, {ReviewKind.CONFLICT})
     taken = {earlier for earlier, _ in pairs_waiting(named, ReviewKind.CONFLICT)}
     chosen: list[Pair] = []
-    possible = [sorted((cubes[one] for one in pair), key=_moment) for pair in pairs if pair <= cubes.keys()]
-    for earlier, later in sorted(possible, key=lambda pair: _moment(pair[1]), reverse=True):
+    possible = [sorted((cubes[cube_id] for cube_id in pair), key=_sort_key) for pair in pairs if pair <= cubes.keys()]
+    for earlier, later in sorted(possible, key=lambda pair: _sort_key(pair[1]), reverse=True):
         is_new = frozenset((earlier.id, later.id)) not in asked and earlier.id not in taken
         is_pair = fields_in_common(earlier) == fields_in_common(later)
-        if is_new and is_pair and _overlap(earlier, later):
+        if is_new and is_pair and _overlaps(earlier, later):
             chosen.append((earlier.id, later.id))
             taken.add(earlier.id)
     return chosen
@@ -146,18 +146,18 @@ def _outside_pages(rows: CubeQuerySet) -> CubeQuerySet:
     return rows.filter(Q(has_sources=False) | ~Exists(extracts), layer=Layer.LONG_TERM)
 
 
-def _overlap(earlier: Cube, later: Cube) -> bool:
-    return earlier.valid_to is None or earlier.valid_to > begin_of(later)
+def _overlaps(earlier: Cube, later: Cube) -> bool:
+    return earlier.valid_to is None or earlier.valid_to > validity_start(later)
 
 
-def begin_of(cube: Cube) -> datetime:
+def validity_start(cube: Cube) -> datetime:
     """The time from which a statement holds, as far as it was stated."""
     return cube.valid_from or cube.event_time or cube.created_at
 
 
-def _moment(cube: Cube) -> tuple[datetime, UUID]:
-    return begin_of(cube), cube.id
+def _sort_key(cube: Cube) -> tuple[datetime, UUID]:
+    return validity_start(cube), cube.id
 
 
-def _ordered(one: UUID, other: UUID) -> Pair:
-    return (one, other) if one > other else (other, one)
+def _order_pair(first: UUID, other: UUID) -> Pair:
+    return (first, other) if first > other else (other, first)

@@ -23,13 +23,13 @@ from vault.lifecycle.pairs import (
     Candidate,
     Pair,
     comparable_cubes,
-    contradicting,
     fields_in_common,
     near_candidates,
     pairs_preview,
     pairs_reviewed,
     pairs_step,
     pairs_waiting,
+    select_contradicting,
 )
 from vault.vocabulary import ReviewKind
 
@@ -63,31 +63,31 @@ SETTINGS = TypeAdapter(DuplicateSettings)
 def fusions_preview(actor: Actor, chosen: Mapping[str, Any]) -> Preview:
     """The later memories of what a run would propose for the memories that it looks at first. Raises Forbidden."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
-    return pairs_preview(actor, partial(_pairs, threshold=SETTINGS.validate_python(dict(chosen)).threshold))
+    return pairs_preview(actor, partial(_find_pairs, threshold=SETTINGS.validate_python(dict(chosen)).threshold))
 
 
 @handler(Topic.FUSIONS_PROPOSE, settings=DuplicateSettings, preview=fusions_preview, default_cron="0 5 * * *")
 def fusions_propose(run: JobRun) -> Callable[[], Step]:
     """Look for duplicates of the next memories. Two runs at once propose each fusion once. Writes: Review …."""
     threshold = SETTINGS.validate_python(dict(run.settings)).threshold
-    return pairs_step(run, ReviewKind.FUSION, partial(_pairs, threshold=threshold))
+    return pairs_step(run, ReviewKind.FUSION, partial(_find_pairs, threshold=threshold))
 
 
-def _pairs(actor: Actor, ids: Sequence[UUID], threshold: float) -> list[Pair]:
+def _find_pairs(actor: Actor, ids: Sequence[UUID], threshold: float) -> list[Pair]:
     """New proposals for some memories, the most similar first; each memory is in one open proposal at most.
 
     The memory that was stored later comes first.
     """
-    found = [*_equal(actor, ids), *near_candidates(actor, ids, threshold)]
-    named = {cube_id for one, other, _ in found for cube_id in (one, other)}
+    found = [*_find_equal(actor, ids), *near_candidates(actor, ids, threshold)]
+    named = {cube_id for first, other, _ in found for cube_id in (first, other)}
     common = {cube.id: fields_in_common(cube) for cube in comparable_cubes(actor).free().filter(id__in=named)}
     asked = pairs_reviewed(named, ASKED_ALREADY)
     ordered = [
-        (max(one, other), min(one, other))
-        for one, other, _ in sorted(found, key=lambda each: (-each[2], each[0], each[1]))
-        if one in common and common[one] == common.get(other) and frozenset((one, other)) not in asked
+        (max(first, other), min(first, other))
+        for first, other, _ in sorted(found, key=lambda each: (-each[2], each[0], each[1]))
+        if first in common and common[first] == common.get(other) and frozenset((first, other)) not in asked
     ]
-    opposed = contradicting(dict.fromkeys(ordered))
+    opposed = select_contradicting(dict.fromkeys(ordered))
     taken = {cube_id for pair in pairs_waiting(named, ReviewKind.FUSION) for cube_id in pair}
     pairs: list[Pair] = []
     for pair in ordered:
@@ -97,8 +97,8 @@ def _pairs(actor: Actor, ids: Sequence[UUID], threshold: float) -> list[Pair]:
     return pairs
 
 
-def _equal(actor: Actor, ids: Sequence[UUID]) -> list[Candidate]:
+def _find_equal(actor: Actor, ids: Sequence[UUID]) -> list[Candidate]:
     """By the keyed hash of the content, which has an index."""
     with connection.cursor() as cursor:
         cursor.execute(EQUAL, {"tenant": actor.tenant_id, "ids": list(ids), "nearest": NEAREST})
-        return [(one, other, similarity) for one, other, similarity in cursor.fetchall()]
+        return [(first, other, similarity) for first, other, similarity in cursor.fetchall()]

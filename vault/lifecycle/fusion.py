@@ -21,7 +21,7 @@ from vault.cubes.services import cubes_add, cubes_hide
 from vault.cubes.writer.prepared import stored_texts_prepared
 from vault.lifecycle.fusion_text import fused_text, split_parts
 from vault.lifecycle.rules import Cause
-from vault.lifecycle.services import draft_of, reason_check, words_check
+from vault.lifecycle.services import draft_copy, reason_check, words_check
 from vault.lifecycle.steps import PlannedStep, refuse_illegal, steps_write
 from vault.models import Cube, CubeLink, StateTransition
 from vault.vocabulary import LinkKind, Sensitivity, State
@@ -59,10 +59,10 @@ def fusion_propose(
     """
     authorize(actor, Permission.MEMORY_UPDATE)
     with acting(actor):
-        views = _parents(actor, cube_ids, expected_versions)
+        views = _open_parents(actor, cube_ids, expected_versions)
         cubes = tuple(view.cube for view in views)
         content = fused_text([view.words.content for view in views], settings.MAX_CONTENT_CHARACTERS)
-        return FusionProposal(cubes, versions_text(_versions(cubes)), _title(views), content)
+        return FusionProposal(cubes, versions_text(_versions(cubes)), _choose_title(views), content)
 
 
 def cubes_fuse(
@@ -83,13 +83,13 @@ def cubes_fuse(
     """
     authorize(actor, Permission.MEMORY_UPDATE)
     with acting(actor):
-        views = _parents(actor, cube_ids, expected_versions)
+        views = _open_parents(actor, cube_ids, expected_versions)
         reason_check(reason)
         texts = [view.words.content for view in views]
         text = fused_text(texts, settings.MAX_CONTENT_CHARACTERS) if content is None else content
         _content_check("content", text)
         (added,) = cubes_add(actor=actor, drafts=[_fused_draft(views, text)])
-        _merge(actor, [view.cube for view in views], added.cube.id, reason)
+        _mark_merged(actor, [view.cube for view in views], added.cube.id, reason)
     return added.cube
 
 
@@ -122,9 +122,9 @@ def cube_split(
         refuse_illegal(State(cube.state), State.MERGED, Cause.FUSION)
         (view,) = cubes_read(actor=actor, cube_ids=[cube.id], verb=Verb.MEMORY_READ)
         words_check(view)
-        drafts = [draft_of(view, content=part.strip(), reader=SPLIT) for part in parts]
-        made = [one.cube for one in cubes_add(actor=actor, drafts=drafts)]
-        _merge(actor, [cube], made[0].id, reason)
+        drafts = [draft_copy(view, content=part.strip(), reader=SPLIT) for part in parts]
+        made = [added.cube for added in cubes_add(actor=actor, drafts=drafts)]
+        _mark_merged(actor, [cube], made[0].id, reason)
     return made
 
 
@@ -136,19 +136,23 @@ def fusion_undo(*, actor: Actor, cube_id: UUID, expected_versions: Collection[in
     late, or where a result was fused or split once more. Writes: Cube …, StateTransition …, Posting …, AuditEntry ….
     """
     with acting(actor):
-        ids = [cube.id for cube in _concerned(locate(actor, cube_id)).parents]
+        ids = [cube.id for cube in _find_fusion(locate(actor, cube_id)).parents]
     with stored_texts_prepared(actor=actor, cube_ids=ids), acting(actor):
         cube = cube_change_ask(actor=actor, cube_id=cube_id, expected_versions=expected_versions)
-        found = _concerned(cube)
-        parents = [cube_change_ask(actor=actor, cube_id=one.id) for one in sorted(found.parents, key=_by_id)]
-        results = [cube_change_ask(actor=actor, cube_id=one.id) for one in sorted(found.results, key=_by_id)]
+        found = _find_fusion(cube)
+        parents = [
+            cube_change_ask(actor=actor, cube_id=parent_cube.id) for parent_cube in sorted(found.parents, key=_id_key)
+        ]
+        results = [
+            cube_change_ask(actor=actor, cube_id=result_cube.id) for result_cube in sorted(found.results, key=_id_key)
+        ]
         if not parents or not results:
             raise Conflict(NOT_MERGED)
         for result in results:
             authorize(actor, Permission.MEMORY_DELETE, cube_target(result))
         if any(result.state == State.MERGED for result in results):
             raise Conflict("What was made here was fused or split once more. Undo that first.")
-        steps = [PlannedStep(parent, _state_before(parent)) for parent in parents]
+        steps = [PlannedStep(parent, _find_state_before(parent)) for parent in parents]
         for step in steps:
             refuse_illegal(State(step.cube.state), step.to, Cause.UNDO_OF_FUSION)
         cubes_hide(actor=actor, cubes=results)
@@ -161,12 +165,12 @@ def is_undoable(cube: Cube) -> bool:
     """Return whether `fusion_undo` of this memory has something to undo. Use inside `acting`. Two queries at most."""
     if cube.state != State.MERGED and cube.reader not in {FUSION, SPLIT}:
         return False
-    found = _concerned(cube)
+    found = _find_fusion(cube)
     return bool(found.parents and found.results)
 
 
 def _versions(cubes: Collection[Cube]) -> tuple[int, ...]:
-    return tuple(cube.version for cube in sorted(cubes, key=_by_id))
+    return tuple(cube.version for cube in sorted(cubes, key=_id_key))
 
 
 def _versions_check(cubes: Collection[Cube], expected: VersionLists) -> None:
@@ -176,10 +180,10 @@ def _versions_check(cubes: Collection[Cube], expected: VersionLists) -> None:
         raise VersionConflict(f"The memories are at versions {versions_text(present)}. Read them again.")
 
 
-def _parents(actor: Actor, cube_ids: Collection[UUID], expected: VersionLists | None) -> list[CubeView]:
+def _open_parents(actor: Actor, cube_ids: Collection[UUID], expected: VersionLists | None) -> list[CubeView]:
     """The memories of a fusion, opened, the newest first. Two calls that share memories lock them in one order."""
     chosen = sorted(set(cube_ids))
-    cubes = [cube_change_ask(actor=actor, cube_id=one) for one in chosen]
+    cubes = [cube_change_ask(actor=actor, cube_id=cube_id) for cube_id in chosen]
     if expected is not None:
         _versions_check(cubes, expected)
     if not 2 <= len(chosen) <= MOST_FUSED:
@@ -196,38 +200,38 @@ def _parents(actor: Actor, cube_ids: Collection[UUID], expected: VersionLists | 
 
 
 def _fused_draft(views: Sequence[CubeView], content: str) -> CubeDraft:
-    drafts = [draft_of(view, content=content, reader=FUSION) for view in views]
+    drafts = [draft_copy(view, content=content, reader=FUSION) for view in views]
     ends = [draft.expires_at for draft in drafts if draft.expires_at is not None]
     begins = [draft.valid_from for draft in drafts]
     levels = list(Sensitivity)
     return replace(
         drafts[0],
-        title=_title(views),
+        title=_choose_title(views),
         tags=tuple(dict.fromkeys(tag for draft in drafts for tag in draft.tags)),
         sensitivity=max((draft.sensitivity for draft in drafts), key=levels.index),
         importance=max(draft.importance for draft in drafts),
         expires_at=min(ends, default=None),
-        valid_from=None if None in begins else min(one for one in begins if one is not None),
+        valid_from=None if None in begins else min(begin for begin in begins if begin is not None),
         sources=tuple(source for draft in drafts for source in draft.sources),
     )
 
 
-def _title(views: Sequence[CubeView]) -> str:
+def _choose_title(views: Sequence[CubeView]) -> str:
     return next((view.words.title for view in views if view.words.title), "")
 
 
-def _merge(actor: Actor, cubes: Sequence[Cube], into: UUID, reason: str) -> None:
+def _mark_merged(actor: Actor, cubes: Sequence[Cube], into: UUID, reason: str) -> None:
     steps_write(actor, [PlannedStep(cube, State.MERGED, reason) for cube in cubes])
     Cube.objects.filter(id__in=[cube.id for cube in cubes]).update(superseded_by=into)
 
 
-def _concerned(cube: Cube) -> UndonePlan:
+def _find_fusion(cube: Cube) -> UndonePlan:
     """Return the sources and results of the fusion or split that this memory is part of. Both may be empty."""
     rows = Cube.objects.filter(tenant_id=cube.tenant_id, deleted_at=None)
     if cube.reader == SPLIT and cube.state != State.MERGED:
         links = CubeLink.objects.filter(source_id=cube.id, kind=LinkKind.DERIVED).values("target_id")
         whole = rows.filter(id__in=links, state=State.MERGED).first()
-        return _concerned(whole) if whole else UndonePlan((), ())
+        return _find_fusion(whole) if whole else UndonePlan((), ())
     lead_id = cube.superseded_by if cube.state == State.MERGED else cube.id
     lead = rows.filter(id=lead_id).first() if lead_id else None
     if lead is None or lead.reader not in {FUSION, SPLIT}:
@@ -239,7 +243,7 @@ def _concerned(cube: Cube) -> UndonePlan:
     return UndonePlan(parents, tuple(rows.filter(id__in=made, reader=SPLIT)))
 
 
-def _state_before(cube: Cube) -> State:
+def _find_state_before(cube: Cube) -> State:
     """Raises Conflict once the grace period is over."""
     row = StateTransition.objects.filter(cube=cube, to_state=State.MERGED).order_by("-step").first()
     if row is None:
@@ -263,5 +267,5 @@ def _content_check(name: str, text: str) -> None:
         raise Invalid(errors=[FieldError(name, "write something")])
 
 
-def _by_id(cube: Cube) -> UUID:
+def _id_key(cube: Cube) -> UUID:
     return cube.id

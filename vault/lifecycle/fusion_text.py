@@ -14,7 +14,7 @@ def fused_text(texts: Sequence[str], longest: int) -> str:
     texts: the newest statement first, since it leads.
     """
     lead = texts[0].strip()
-    known = [frozenset(terms(one)) for one in sentences(lead)]
+    known = [frozenset(terms(sentence)) for sentence in sentences(lead)]
     lines = [lead]
     room = longest - len(lead)
     for sentence in _new_sentences(texts[1:], known):
@@ -27,7 +27,7 @@ def fused_text(texts: Sequence[str], longest: int) -> str:
 
 def split_parts(text: str) -> list[str]:
     """The paragraphs of a text; where there is one alone, its sentences."""
-    paragraphs = [one.strip() for one in text.replace("\r\n", "\n").split("\n\n") if one.strip()]
+    paragraphs = [part.strip() for part in text.replace("\r\n", "\n").split("\n\n") if part.strip()]
     return paragraphs if len(paragraphs) > 1 else sentences(text)
 
 
@@ -35,6 +35,6 @@ def _new_sentences(texts: Sequence[str], known: list[frozenset[str]]) -> Iterato
     for text in texts:
         for sentence in sentences(text):
             stated = frozenset(terms(sentence))
-            if stated and all(len(stated & one) < SAME * len(stated) for one in known):
+            if stated and all(len(stated & words) < SAME * len(stated) for words in known):
                 known.append(stated)
                 yield sentence

@@ -101,9 +101,9 @@ def check_preview(actor: Actor, chosen: Mapping[str, Any]) -> Preview:
     """The memories with a fault, among the first MOST_PREVIEWED. Raises Forbidden."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
-        refs = _refs(list(_rows(actor, FIRST).values_list("id", flat=True)[:MOST_PREVIEWED]))
-    with blobs_given(_loaded(refs)), acting(actor):
-        found = _faults(actor, list(_rows(actor, FIRST)[:MOST_PREVIEWED]))
+        refs = _load_refs(list(_select_rows(actor, FIRST).values_list("id", flat=True)[:MOST_PREVIEWED]))
+    with blobs_given(_load_blobs(refs)), acting(actor):
+        found = _find_faults(actor, list(_select_rows(actor, FIRST)[:MOST_PREVIEWED]))
     return Preview(len(found), tuple(found)[:MOST_NAMED])
 
 
@@ -117,36 +117,38 @@ def index_check(run: JobRun) -> Callable[[], Step]:
     system, after = run.system, UUID(run.state.get("after", str(FIRST)))
     repair = SETTINGS.validate_python(dict(run.settings)).repair
     with acting(system):
-        ids = list(_rows(system, after).values_list("id", flat=True)[:LOOKED_AT])
-        refs = _refs(ids)
+        ids = list(_select_rows(system, after).values_list("id", flat=True)[:LOOKED_AT])
+        refs = _load_refs(ids)
         total = Cube.objects.filter(tenant_id=system.tenant_id).count() if run.total is None else run.total
-    loaded = _loaded(refs)
+    loaded = _load_blobs(refs)
     with blobs_given(loaded), acting(system):
-        cubes = list(_rows(system, after).filter(id__in=ids))
-        found = _faults(system, cubes)
-    texts = stored_texts_read(actor=system, cube_ids=[one for one, fault in found.items() if fault is Fault.POSTINGS])
+        cubes = list(_select_rows(system, after).filter(id__in=ids))
+        found = _find_faults(system, cubes)
+    texts = stored_texts_read(
+        actor=system, cube_ids=[cube_id for cube_id, fault in found.items() if fault is Fault.POSTINGS]
+    )
     is_last = len(ids) < LOOKED_AT
     orphans = orphans_collect(system) if repair and is_last else 0
 
     def write() -> Step:
         with texts_given(texts), blobs_given(loaded), acting(system):
-            repaired = _repair(system, found) if repair else []
+            repaired = _repair_faults(system, found) if repair else []
             if repair:
-                archive_ask(system, [one for one in ids if found.get(one) is not Fault.BLOB])
+                archive_ask(system, [cube_id for cube_id in ids if found.get(cube_id) is not Fault.BLOB])
         listings = (listings_refresh if repair else listings_stale)(actor=system) if is_last else 0
         more = {"orphans": orphans, "listings": listings}
-        return _outcome(run, found, repaired, ids, total, more)
+        return _compose_step(run, found, repaired, ids, total, more)
 
     return write
 
 
-def _rows(actor: Actor, after: UUID) -> CubeQuerySet:
+def _select_rows(actor: Actor, after: UUID) -> CubeQuerySet:
     return Cube.objects.filter(tenant_id=actor.tenant_id, id__gt=after).select_related("namespace").order_by("id")
 
 
-def _faults(actor: Actor, cubes: Sequence[Cube]) -> dict[UUID, Fault]:
+def _find_faults(actor: Actor, cubes: Sequence[Cube]) -> dict[UUID, Fault]:
     """The first fault of each memory that has one. Four queries."""
-    now, counted = database_now(), _counted(actor, cubes)
+    now, counted = database_now(), _count_postings(actor, cubes)
     versions: dict[UUID, list[CubeVersion]] = {}
     for version in CubeVersion.objects.filter(cube_id__in=[cube.id for cube in cubes]).order_by("cube_id", "number"):
         versions.setdefault(version.cube_id, []).append(version)
@@ -168,7 +170,7 @@ def _faults(actor: Actor, cubes: Sequence[Cube]) -> dict[UUID, Fault]:
     return found
 
 
-def _counted(actor: Actor, cubes: Sequence[Cube]) -> dict[UUID, Postings]:
+def _count_postings(actor: Actor, cubes: Sequence[Cube]) -> dict[UUID, Postings]:
     ids = [cube.id for cube in cubes]
     layers, types = [LAYERS[Layer(cube.layer)] for cube in cubes], [TYPES[MemoryType(cube.type)] for cube in cubes]
     tenant_id = actor.tenant_id
@@ -204,8 +206,8 @@ def _is_damaged(cube: Cube, versions: Sequence[CubeVersion]) -> bool:
         return True
     try:
         opened = [
-            words_open(tenant_id=one.tenant_id, cube_id=one.cube_id, number=one.number, blob=one.sealed)
-            for one in versions
+            words_open(tenant_id=version.tenant_id, cube_id=version.cube_id, number=version.number, blob=version.sealed)
+            for version in versions
         ]
     except KeyUnavailable:
         return True
@@ -213,12 +215,12 @@ def _is_damaged(cube: Cube, versions: Sequence[CubeVersion]) -> bool:
     return present != NO_WORDS and token_maker(cube.tenant_id).hash(present.content) != bytes(cube.content_hash)
 
 
-def _refs(cube_ids: Sequence[UUID]) -> list[BlobRef]:
+def _load_refs(cube_ids: Sequence[UUID]) -> list[BlobRef]:
     rows = CubeVersion.objects.filter(cube_id__in=cube_ids).order_by("cube_id", "number")
-    return [ref for version in rows if (ref := _ref(version))]
+    return [ref for version in rows if (ref := _load_ref(version))]
 
 
-def _loaded(refs: Sequence[BlobRef]) -> dict[BlobRef, bytes]:
+def _load_blobs(refs: Sequence[BlobRef]) -> dict[BlobRef, bytes]:
     """The blobs that are there and whole. Outside any transaction. Raises BlobStoreUnavailable where none answers."""
     with blobs_given({}) as loaded:
         for ref in refs:
@@ -229,7 +231,7 @@ def _loaded(refs: Sequence[BlobRef]) -> dict[BlobRef, bytes]:
 
 def _is_lost(version: CubeVersion) -> bool:
     """The blob is missing, or was changed. Where the store is on this machine it is looked at once more."""
-    ref = _ref(version)
+    ref = _load_ref(version)
     if ref is None:
         return False
     try:
@@ -239,16 +241,16 @@ def _is_lost(version: CubeVersion) -> bool:
     return False
 
 
-def _ref(version: CubeVersion) -> BlobRef | None:
+def _load_ref(version: CubeVersion) -> BlobRef | None:
     return blob_ref(tenant_id=version.tenant_id, cube_id=version.cube_id, number=version.number, stored=version.sealed)
 
 
-def _repair(actor: Actor, found: Mapping[UUID, Fault]) -> list[UUID]:
+def _repair_faults(actor: Actor, found: Mapping[UUID, Fault]) -> list[UUID]:
     """Mend what is wrong still. What a hold keeps stays as it is. Returns the memories that were repaired."""
-    wanted = [one for one, fault in found.items() if fault in {Fault.POSTINGS, Fault.VECTOR}]
+    wanted = [cube_id for cube_id, fault in found.items() if fault in {Fault.POSTINGS, Fault.VECTOR}]
     rows = Cube.objects.free().filter(id__in=wanted).order_by("id").select_for_update(of=("self",))
     cubes = list(rows.select_related("namespace"))
-    faults = _faults(actor, cubes)
+    faults = _find_faults(actor, cubes)
     cubes = [cube for cube in cubes if faults.get(cube.id) in {Fault.POSTINGS, Fault.VECTOR}]
     if not cubes:
         return []
@@ -263,7 +265,7 @@ def _repair(actor: Actor, found: Mapping[UUID, Fault]) -> list[UUID]:
     return ids
 
 
-def _outcome(
+def _compose_step(
     run: JobRun,
     found: Mapping[UUID, Fault],
     repaired: Sequence[UUID],
@@ -276,14 +278,15 @@ def _outcome(
     more: orphans, blobs that no row referred to and that were deleted; listings, rows of the catalogue without a
     vector, which was asked for. Not named where there were none.
     """
-    left = {one: fault for one, fault in found.items() if one not in set(repaired)}
+    left = {cube_id: fault for cube_id, fault in found.items() if cube_id not in set(repaired)}
     result = {
         "changed": run.result.get("changed", 0) + len(repaired),
         "faults": dict(Counter(run.result.get("faults", {})) + Counter(found.values())),
         "codes": dict(Counter(run.result.get("codes", {})) + Counter(left.values())),
-        "skipped": [*run.result.get("skipped", ()), *({"id": str(one), "code": code} for one, code in left.items())][
-            :MOST_NAMED
-        ],
+        "skipped": [
+            *run.result.get("skipped", ()),
+            *({"id": str(cube_id), "code": code} for cube_id, code in left.items()),
+        ][:MOST_NAMED],
     }
     result |= {name: count for name, count in more.items() if count}
     done = run.done + len(ids)

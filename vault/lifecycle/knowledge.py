@@ -10,7 +10,7 @@ from governance.database import acting, database_now
 from governance.vocabulary import Permission, Verb
 from vault.cubes.lookup import cube_target, locate
 from vault.graph.rules import agree, contradict
-from vault.lifecycle.contradictions import begin_of, validity_end
+from vault.lifecycle.contradictions import validity_end, validity_start
 from vault.models import Cube
 from vault.vocabulary import ReviewKind
 
@@ -18,7 +18,7 @@ KNOWLEDGE = (ReviewKind.PACK_SUPERSEDES, ReviewKind.PACK_CONTRADICTS, ReviewKind
 PACK_HOLDS = "A person decided that the statement of a pack holds."
 
 
-def relation_of(official: str, own: str, *, is_newer: bool) -> ReviewKind | None:
+def find_relation(official: str, own: str, *, is_newer: bool) -> ReviewKind | None:
     """The relation of a pack's statement to an own one; None: they say different things.
 
     is_newer: the pack's statement holds from a later time than the own one.
@@ -41,11 +41,11 @@ def knowledge_settle(*, actor: Actor, kind: ReviewKind, cube_id: UUID, official_
             Cube.objects.filter(id=cube.id).update(trust=max(cube.trust, official.trust))
             record(actor=actor, verb=Verb.MEMORY_UPDATED, object_type="memory", object_ids=[cube.id])
         else:
-            until = _end_of(cube, official)
+            until = _find_end(cube, official)
             validity_end(actor=actor, cube=cube, successor=official, until=until, reason=PACK_HOLDS)
 
 
-def _end_of(cube: Cube, official: Cube) -> datetime:
+def _find_end(cube: Cube, official: Cube) -> datetime:
     """The time from which the pack's statement holds, as far as it states one that is later than the own memory's."""
     stated = official.valid_from or official.event_time
-    return stated if stated is not None and stated > begin_of(cube) else database_now()
+    return stated if stated is not None and stated > validity_start(cube) else database_now()

@@ -18,7 +18,7 @@ from governance.jobs.kinds import JobRun, Preview, Step
 from vault.cubes.embeddings.vector_index import nearest_by_index
 from vault.cubes.embeddings.vectors import active_model, answering
 from vault.cubes.index.eligibility import SEARCHABLE
-from vault.graph.gathering import words_of
+from vault.graph.neighbours import words_of
 from vault.graph.rules import contradict
 from vault.models import Cube, CubeVersion, Embedding, LayerEntry, Review
 from vault.models.cube import CubeQuerySet
@@ -52,7 +52,7 @@ def pairs_preview(actor: Actor, find: Finder) -> Preview:
     """The first memories of the pairs that a run would propose among the first MOST_PREVIEWED memories."""
     with acting(actor):
         pairs = find(actor, _next_ids(actor, FIRST, MOST_PREVIEWED))
-    return Preview(len(pairs), tuple(one for one, _ in pairs[:MOST_NAMED]))
+    return Preview(len(pairs), tuple(cube_id for cube_id, _ in pairs[:MOST_NAMED]))
 
 
 def pairs_step(run: JobRun, kind: ReviewKind, find: Finder) -> Callable[[], Step]:
@@ -75,7 +75,7 @@ def pairs_step(run: JobRun, kind: ReviewKind, find: Finder) -> Callable[[], Step
 
 def pairs_propose(actor: Actor, kind: ReviewKind, pairs: Sequence[Pair]) -> int:
     """Open a review of each pair that has none, about the first one's present version. Returns how many were new."""
-    about = [one for one, _ in pairs]
+    about = [cube_id for cube_id, _ in pairs]
     versions = CubeVersion.objects.filter(cube_id__in=about, number=F("cube__version"))
     present = dict(versions.exclude(sealed=b"").values_list("cube_id", "id"))
     asked = pairs_reviewed(about, {kind})
@@ -83,13 +83,13 @@ def pairs_propose(actor: Actor, kind: ReviewKind, pairs: Sequence[Pair]) -> int:
         Review(
             tenant_id=actor.tenant_id,
             kind=kind,
-            cube_id=one,
+            cube_id=cube_id,
             other_id=other,
-            version_id=present[one],
+            version_id=present[cube_id],
             status=ReviewStatus.OPEN,
         )
-        for one, other in pairs
-        if one in present and frozenset((one, other)) not in asked
+        for cube_id, other in pairs
+        if cube_id in present and frozenset((cube_id, other)) not in asked
     ]
     Review.objects.bulk_create(new, ignore_conflicts=True)
     return len(new)
@@ -130,15 +130,15 @@ def _pairs_with(cube_ids: Collection[UUID], rows: QuerySet[Review]) -> set[Pair]
     """Two queries, each by its index. A single one with OR reads every review of the kind."""
     pairs = rows.exclude(other=None).values_list("cube_id", "other_id")
     found = [*pairs.filter(cube__in=cube_ids), *pairs.filter(other__in=cube_ids)]
-    return {(one, other) for one, other in found if other is not None}
+    return {(first, other) for first, other in found if other is not None}
 
 
-def contradicting(pairs: Iterable[Pair]) -> set[Pair]:
+def select_contradicting(pairs: Iterable[Pair]) -> set[Pair]:
     """Those whose present texts contradict each other by the rules of links. Raises KeyUnavailable."""
     asked = list(pairs)
     words = words_of(Cube.objects.filter(id__in={cube_id for pair in asked for cube_id in pair}))
-    opened = [(one, other) for one, other in asked if one in words and other in words]
-    return {(one, other) for one, other in opened if contradict(words[one].content, words[other].content)}
+    opened = [(first, other) for first, other in asked if first in words and other in words]
+    return {(first, other) for first, other in opened if contradict(words[first].content, words[other].content)}
 
 
 def near_candidates(actor: Actor, cube_ids: Sequence[UUID], threshold: float) -> list[Candidate]:
@@ -166,7 +166,7 @@ def _near_inside(model: str, values: Mapping[str, Any]) -> list[Candidate]:
         if index:
             cursor.execute(STEADY_PLANS, [str(EF_SEARCH)])
         cursor.execute(NEAR.format(distance=distance), values)
-        found = [(one, other, similarity) for one, other, similarity in cursor.fetchall()]
+        found = [(first, other, similarity) for first, other, similarity in cursor.fetchall()]
         if index:
             cursor.execute(PLANS_AS_BEFORE)
     return found

@@ -60,7 +60,7 @@ def cube_renew(
         Cube.objects.filter(id=cube.id).update(expires_at=expires_at)
         cube.expires_at = expires_at
         if cube.state == State.EXPIRED:
-            before = _state_before(cube)
+            before = _find_state_before(cube)
             refuse_illegal(State.EXPIRED, before, Cause.RESTORE)
             steps_write(actor, [PlannedStep(cube, before)])
         else:  # no sweep has marked it yet
@@ -71,6 +71,6 @@ def cube_renew(
         return cube_update(actor=actor, cube_id=cube.id, expected_versions={present}, changes=changes)
 
 
-def _state_before(cube: Cube) -> State:
+def _find_state_before(cube: Cube) -> State:
     row = StateTransition.objects.filter(cube=cube, to_state=State.EXPIRED).order_by("-step").first()
     return State(row.from_state) if row else State.GENERATED

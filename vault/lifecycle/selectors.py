@@ -34,11 +34,11 @@ def transition_last(*, actor: Actor, cube: Cube) -> TransitionView | None:
             return None
         who = names_find(actor.tenant_id, {row.principal_id}).get(row.principal_id)
         return TransitionView(
-            State(row.from_state), State(row.to_state), _reason(actor, cube, row), row.created_at, who
+            State(row.from_state), State(row.to_state), _read_reason(actor, cube, row), row.created_at, who
         )
 
 
-def _reason(actor: Actor, cube: Cube, row: StateTransition) -> str:
+def _read_reason(actor: Actor, cube: Cube, row: StateTransition) -> str:
     """Empty where the actor may not read the memory as it was at the step, or where that was redacted."""
     if not row.reason:
         return ""

@@ -103,7 +103,7 @@ def cube_copy(
         cube = cube_copy_ask(actor=actor, cube_id=cube_id, expected_versions=expected_versions)
         (view,) = cubes_read(actor=actor, cube_ids=[cube.id], verb=Verb.MEMORY_READ)
         words_check(view)
-        return cubes_add(actor=actor, drafts=[draft_of(view, namespace=namespace)])[0].cube
+        return cubes_add(actor=actor, drafts=[draft_copy(view, namespace=namespace)])[0].cube
 
 
 def cube_copy_ask(*, actor: Actor, cube_id: UUID, expected_versions: Collection[int] | None = None) -> Cube:
@@ -122,7 +122,7 @@ def cube_copy_ask(*, actor: Actor, cube_id: UUID, expected_versions: Collection[
     return cube
 
 
-def draft_of(
+def draft_copy(
     view: CubeView, *, content: str | None = None, namespace: str | None = None, reader: str = ""
 ) -> CubeDraft:
     """A new memory with the words of another one, or with `content`, and all that describes it; its source is named."""

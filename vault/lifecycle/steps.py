@@ -63,8 +63,8 @@ def steps_write(actor: Actor, steps: Sequence[PlannedStep], job_id: UUID | None 
     for step in steps:
         groups[State(step.cube.state), step.to].append(step)
     for (before, to), group in groups.items():
-        _insert(actor, group, before, to, job_id)
-        _compare_and_set([step.cube for step in group], before, to)
+        _insert_steps(actor, group, before, to, job_id)
+        _change_states([step.cube for step in group], before, to)
     cubes = [step.cube for step in steps]
     entered = set(index_cubes(cubes))
     if entered:
@@ -88,7 +88,7 @@ def _content_move(actor: Actor, groups: Mapping[tuple[State, State], Sequence[Pl
         emit(actor=actor, topic=Topic.BLOBS_DUE, payload={"ids": moving[start : start + EVENT_CHUNK]})
 
 
-def _insert(actor: Actor, steps: Sequence[PlannedStep], before: State, to: State, job_id: UUID | None) -> None:
+def _insert_steps(actor: Actor, steps: Sequence[PlannedStep], before: State, to: State, job_id: UUID | None) -> None:
     """A row of each step, numbered behind the last one of its memory."""
     values: dict[str, Any] = {
         "tenant": actor.tenant_id,
@@ -105,7 +105,7 @@ def _insert(actor: Actor, steps: Sequence[PlannedStep], before: State, to: State
         cursor.execute(INSERT, values)
 
 
-def _compare_and_set(cubes: Sequence[Cube], before: State, to: State) -> None:
+def _change_states(cubes: Sequence[Cube], before: State, to: State) -> None:
     """Also what leaves the index is marked here: a second UPDATE would write each row twice."""
     left = {} if to in SEARCHABLE else {"is_indexed": False}
     changed = Cube.objects.filter(id__in=[cube.id for cube in cubes], state=before).update(state=to, **left)

@@ -149,7 +149,7 @@ def namespace_summary(*, actor: Actor, namespace_id: UUID) -> SummaryView | None
     authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
         visible = Namespace.objects.visible_to(actor).values("id")
-        return _view(actor, Summary.objects.filter(namespace_id=namespace_id, namespace__in=visible).first())
+        return _open_summary(actor, Summary.objects.filter(namespace_id=namespace_id, namespace__in=visible).first())
 
 
 def conversation_summary(*, actor: Actor, conversation_id: UUID) -> SummaryView | None:
@@ -163,14 +163,14 @@ def conversation_summary(*, actor: Actor, conversation_id: UUID) -> SummaryView 
         own = rows.filter(Q(conversation__member_id=actor.member_id))
         if actor.binding is not None:  # a bound key knows of no conversation but those that it began itself
             own = own.filter(conversation__key_id=actor.principal_id)
-        return _view(actor, own.first())
+        return _open_summary(actor, own.first())
 
 
 def summaries_preview(actor: Actor, chosen: Mapping[str, Any]) -> Preview:
     """The places whose summary a run would write now. Raises Forbidden."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
-        due = [one for kind in PlaceKind for one in _due(actor, kind, FIRST, MOST_PREVIEWED)]
+        due = [place_id for kind in PlaceKind for place_id in _find_due(actor, kind, FIRST, MOST_PREVIEWED)]
     return Preview(len(due), tuple(due[:MOST_NAMED]))
 
 
@@ -185,35 +185,35 @@ def summaries_write(run: JobRun) -> Callable[[], Step]:
     kind = PlaceKind(run.state.get("kind", PlaceKind.NAMESPACE))
     with acting(run.system):
         now = database_now()
-        ids = _due(run.system, kind, UUID(run.state.get("after", str(FIRST))), PART)
-        read = {one: _sentences(run.system, kind, one) for one in ids}
-    summaries = [_chosen(run.system, one, sentences, chosen) for one, sentences in read.items()]
+        ids = _find_due(run.system, kind, UUID(run.state.get("after", str(FIRST))), PART)
+        read = {place_id: _read_sentences(run.system, kind, place_id) for place_id in ids}
+    summaries = [_choose_sentences(run.system, place_id, sentences, chosen) for place_id, sentences in read.items()]
 
     def write() -> Step:
         with acting(run.system):
-            _write(run.system, kind, summaries, now)
+            _write_summaries(run.system, kind, summaries, now)
         done = run.done + len(ids)
-        return Step(state=_next(kind, ids), done=done, total=done, result={"changed": done})
+        return Step(state=_next_state(kind, ids), done=done, total=done, result={"changed": done})
 
     return write
 
 
-def _next(kind: PlaceKind, ids: Sequence[UUID]) -> dict[str, str] | None:
+def _next_state(kind: PlaceKind, ids: Sequence[UUID]) -> dict[str, str] | None:
     if len(ids) == PART:
         return {"kind": kind, "after": str(ids[-1])}
     return {"kind": PlaceKind.CONVERSATION} if kind is PlaceKind.NAMESPACE else None
 
 
-def _due(actor: Actor, kind: PlaceKind, after: UUID, limit: int) -> list[UUID]:
+def _find_due(actor: Actor, kind: PlaceKind, after: UUID, limit: int) -> list[UUID]:
     is_namespace = kind is PlaceKind.NAMESPACE
     values: dict[str, Any] = {"tenant": actor.tenant_id, "after": after, "limit": limit, "kinds": list(KINDS)}
     values["fewest"] = FEWEST_MEMORIES if is_namespace else FEWEST_TURNS
     with connection.cursor() as cursor:
         cursor.execute(DUE_NAMESPACES if is_namespace else DUE_CONVERSATIONS, values)
-        return [one for (one,) in cursor.fetchall()]
+        return [place_id for (place_id,) in cursor.fetchall()]
 
 
-def _sentences(actor: Actor, kind: PlaceKind, place_id: UUID) -> list[Sentence]:
+def _read_sentences(actor: Actor, kind: PlaceKind, place_id: UUID) -> list[Sentence]:
     """Those of the newest MOST_READ memories, oldest first; of a text that quotes others, none.
 
     Raises KeyUnavailable.
@@ -224,31 +224,31 @@ def _sentences(actor: Actor, kind: PlaceKind, place_id: UUID) -> list[Sentence]:
         rows = searchable.filter(cube__namespace_id=place_id, cube__is_dialogue_only=False)
     else:
         turns = Turn.objects.filter(tenant_id=actor.tenant_id, conversation_id=place_id)
-        sides = {one for pair in turns.values_list("question_id", "answer_id") for one in pair if one}
+        sides = {cube_id for pair in turns.values_list("question_id", "answer_id") for cube_id in pair if cube_id}
         rows = searchable.filter(cube_id__in=sides)
     newest = sorted(rows.order_by("-cube_id")[:MOST_READ], key=lambda row: row.cube_id)
-    return [one for row in newest for one in _of_version(row)]
+    return [sentence for row in newest for sentence in _split_version(row)]
 
 
-def _of_version(row: CubeVersion) -> list[Sentence]:
+def _split_version(row: CubeVersion) -> list[Sentence]:
     words = words_open(tenant_id=row.tenant_id, cube_id=row.cube_id, number=row.number, blob=bytes(row.sealed))
     spans = () if words.quotes else sentence_ranges(words.content)
     return [Sentence(words.content[start:end], (str(row.cube_id), row.number, start, end)) for start, end in spans]
 
 
-def _chosen(actor: Actor, place_id: UUID, sentences: Sequence[Sentence], chosen: SummarySettings) -> Chosen:
-    memories = len({one.passage[0] for one in sentences})
+def _choose_sentences(actor: Actor, place_id: UUID, sentences: Sequence[Sentence], chosen: SummarySettings) -> Chosen:
+    memories = len({sentence.passage[0] for sentence in sentences})
     is_asked = chosen.uses_model and settings.MEMOS_LLM.reads
-    by_model = _by_model(actor, place_id, sentences, chosen.sentences) if is_asked else None
+    by_model = _choose_by_model(actor, place_id, sentences, chosen.sentences) if is_asked else None
     if by_model is not None:
         return by_model
-    numbers = central_sentences([one.text for one in sentences], chosen.sentences)
+    numbers = central_sentences([sentence.text for sentence in sentences], chosen.sentences)
     return Chosen(place_id, tuple(sentences[number] for number in numbers), memories)
 
 
-def _by_model(actor: Actor, place_id: UUID, sentences: Sequence[Sentence], most: int) -> Chosen | None:
+def _choose_by_model(actor: Actor, place_id: UUID, sentences: Sequence[Sentence], most: int) -> Chosen | None:
     """The model's choice; None without a model, beyond the quota, or where no reply can be read."""
-    shown = _shown(sentences)
+    shown = _select_sentences(sentences)
     if not shown:
         return None
     try:
@@ -259,7 +259,11 @@ def _by_model(actor: Actor, place_id: UUID, sentences: Sequence[Sentence], most:
     except (ProviderUnavailable, QuotaExceeded) as failure:
         logger.warning("a summary is made without a model: %s", failure.detail)
         return None
-    quoted = {"most": most, "sentences": {number: one.text for number, one in enumerate(shown)}, "schema": SCHEMA}
+    quoted = {
+        "most": most,
+        "sentences": {number: sentence.text for number, sentence in enumerate(shown)},
+        "schema": SCHEMA,
+    }
     messages = [
         ChatMessage(ChatRole.SYSTEM, INSTRUCTIONS),
         ChatMessage(ChatRole.USER, json.dumps(quoted, ensure_ascii=False)),
@@ -269,13 +273,13 @@ def _by_model(actor: Actor, place_id: UUID, sentences: Sequence[Sentence], most:
     )
     if reply.value is None:
         return None
-    tokens = sum(_tokens(messages, one) for one in reply.completions)
-    memories = len({one.passage[0] for one in sentences})
+    tokens = sum(_count_tokens(messages, completion) for completion in reply.completions)
+    memories = len({sentence.passage[0] for sentence in sentences})
     name = reply.completions[-1].model
     return Chosen(place_id, tuple(shown[number] for number in reply.value), memories, name, tokens)
 
 
-def _tokens(messages: Sequence[ChatMessage], completion: Completion) -> int:
+def _count_tokens(messages: Sequence[ChatMessage], completion: Completion) -> int:
     """The tokens of prompt and reply, as the model's server counted, or estimated where it did not."""
     asked, said = completion.prompt_tokens, completion.completion_tokens
     if asked is None:
@@ -291,35 +295,39 @@ def numbers_read(value: Any, sentences: int, most: int) -> list[int]:
     given = value.get("sentences") if isinstance(value, dict) else None
     if not isinstance(given, list):
         raise ValueError("a list of numbers is needed")
-    known = [one for one in given if isinstance(one, int) and not isinstance(one, bool) and 0 <= one < sentences]
+    known = [
+        number
+        for number in given
+        if isinstance(number, int) and not isinstance(number, bool) and 0 <= number < sentences
+    ]
     if not known:
         raise ValueError("no number of a sentence")
     return sorted(dict.fromkeys(known))[:most]
 
 
-def _shown(sentences: Sequence[Sentence]) -> list[Sentence]:
+def _select_sentences(sentences: Sequence[Sentence]) -> list[Sentence]:
     """The newest sentences that a prompt has room for, oldest first."""
     shown: list[Sentence] = []
     room = LONGEST_PROMPT
-    for one in reversed(sentences):
-        room -= len(one.text)
+    for sentence in reversed(sentences):
+        room -= len(sentence.text)
         if room < 0:
             break
-        shown.append(one)
+        shown.append(sentence)
     return shown[::-1]
 
 
-def _write(actor: Actor, kind: PlaceKind, summaries: Sequence[Chosen], now: datetime) -> None:
+def _write_summaries(actor: Actor, kind: PlaceKind, summaries: Sequence[Chosen], now: datetime) -> None:
     rows = [
         Summary(
             tenant_id=actor.tenant_id,
-            passages=[list(sentence.passage) for sentence in one.sentences],
-            memories=one.memories,
-            model=one.model,
+            passages=[list(sentence.passage) for sentence in summary.sentences],
+            memories=summary.memories,
+            model=summary.model,
             updated_at=now,
-            **{f"{kind}_id": one.place_id},
+            **{f"{kind}_id": summary.place_id},
         )
-        for one in summaries
+        for summary in summaries
     ]
     if not rows:
         return
@@ -329,13 +337,13 @@ def _write(actor: Actor, kind: PlaceKind, summaries: Sequence[Chosen], now: date
         unique_fields=["tenant", "namespace", "conversation"],
         update_fields=["passages", "memories", "model", "updated_at"],
     )
-    if tokens := sum(one.tokens for one in summaries):
+    if tokens := sum(summary.tokens for summary in summaries):
         tokens_add(actor, tokens, usage_count)
-    ids = [one.place_id for one in summaries]
+    ids = [summary.place_id for summary in summaries]
     record(actor=actor, verb=VERBS[kind], object_type=str(kind), object_ids=ids)
 
 
-def _view(actor: Actor, row: Summary | None) -> SummaryView | None:
+def _open_summary(actor: Actor, row: Summary | None) -> SummaryView | None:
     if row is None:
         return None
     quotes = [
@@ -343,5 +351,5 @@ def _view(actor: Actor, row: Summary | None) -> SummaryView | None:
     ]
     passages = quotes_open(actor, quotes)
     record_quoted(actor, [passages])
-    lines = tuple(SummaryLine(passages[one].text, UUID(one.source)) for one in quotes if one in passages)
+    lines = tuple(SummaryLine(passages[quote].text, UUID(quote.source)) for quote in quotes if quote in passages)
     return SummaryView(lines, row.memories, row.model, row.updated_at) if lines else None

@@ -28,13 +28,15 @@ def central_sentences(texts: Sequence[str], most: int) -> list[int]:
     that says what a chosen one says is passed over.
     """
     stated = [frozenset(terms(text)) for text in texts]
-    holding = Counter(term for one in stated for term in one)
-    scores = [sum(log(holding[term]) for term in one) / sqrt(len(one)) if one else 0.0 for one in stated]
+    holding = Counter(term for sentence in stated for term in sentence)
+    scores = [
+        sum(log(holding[term]) for term in sentence) / sqrt(len(sentence)) if sentence else 0.0 for sentence in stated
+    ]
     chosen: list[int] = []
-    for number in sorted(range(len(texts)), key=lambda one: (-scores[one], one)):
+    for number in sorted(range(len(texts)), key=lambda index: (-scores[index], index)):
         own = stated[number]
         if len(chosen) == most:
             break
-        if len(own) >= FEWEST_TERMS and all(len(own & stated[one]) < SAME * len(own) for one in chosen):
+        if len(own) >= FEWEST_TERMS and all(len(own & stated[earlier]) < SAME * len(own) for earlier in chosen):
             chosen.append(number)
     return sorted(chosen)

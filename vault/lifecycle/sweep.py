@@ -28,8 +28,8 @@ from governance.vocabulary import Permission, Topic
 from vault.cubes.retention import facts_of
 from vault.cubes.services import cube_purge
 from vault.cubes.writer.prepared import stored_texts_read, texts_given
-from vault.lifecycle.attempts import ids_again, state_after
-from vault.lifecycle.forgetting import POLICIES, Forgetting, Use, archived_because
+from vault.lifecycle.attempts import ids_to_retry, plan_next_step
+from vault.lifecycle.forgetting_policies import POLICIES, Forgetting, Use, reason_to_archive
 from vault.lifecycle.steps import PlannedStep, steps_write
 from vault.models import Cube, CubeUse, StateTransition
 from vault.models.cube import CubeQuerySet
@@ -41,7 +41,7 @@ MOST_PREVIEWED = 10_000  # memories that a preview looks at
 MOST_NAMED = 100  # ids in a preview or a result
 FORGETTABLE = (State.GENERATED, State.ACTIVATED)
 ROUNDING = 1e-9  # the database and Python may round a score differently
-# What expired, what is over, and what is forgotten as far as counts of use tell: a recall since is seen by `_plans`.
+# What expired, what is over, and what is forgotten by the counted uses: `_make_plans` also sees a recall since.
 DUE = """
 SELECT cube.id, is_forgotten FROM vault_cube AS cube
   LEFT JOIN vault_cubeuse AS used ON used.tenant_id = cube.tenant_id AND used.cube_id = cube.id
@@ -102,8 +102,8 @@ def sweep_preview(actor: Actor, chosen: Mapping[str, Any]) -> Preview:
     authorize(actor, Permission.OPERATIONS_MANAGE)
     settings = SETTINGS.validate_python(dict(chosen))
     with acting(actor):
-        due = _due(actor, settings, FIRST, MOST_PREVIEWED)
-        plans = _plans(actor, settings, [cube_id for cube_id, _ in due])
+        due = _find_due(actor, settings, FIRST, MOST_PREVIEWED)
+        plans = _make_plans(actor, settings, [cube_id for cube_id, _ in due])
     counts = Counter(str(plan.deed) for plan in plans)
     return Preview(len(plans), tuple(plan.cube.id for plan in plans[:MOST_NAMED]), counts)
 
@@ -116,32 +116,34 @@ def lifecycle_sweep(run: JobRun) -> Callable[[], Step]:
     Twice, or two at once, it takes each step once. Writes: Cube …, StateTransition …, Posting …, AuditEntry ….
     """
     chosen = SETTINGS.validate_python(dict(run.settings))
-    again = ids_again(run.state)
+    again = ids_to_retry(run.state)
     with acting(run.system):
         if again is None:
-            due = _due(run.system, chosen, UUID(run.state.get("after", str(FIRST))), MOST_CHANGED)
+            due = _find_due(run.system, chosen, UUID(run.state.get("after", str(FIRST))), MOST_CHANGED)
         else:
             due = [(cube_id, True) for cube_id in again]
-        total = _count(run.system, chosen) if run.total is None and len(due) == MOST_CHANGED else len(due)
+        total = _count_due(run.system, chosen) if run.total is None and len(due) == MOST_CHANGED else len(due)
     texts = stored_texts_read(actor=run.system, cube_ids=[cube_id for cube_id, is_forgotten in due if is_forgotten])
 
     def write() -> Step:
         ids = [cube_id for cube_id, _ in due]
         with texts_given(texts), acting(run.system):
-            plans = _plans(run.system, chosen, ids, lock=True)
-            failed = _done(run, plans)
-        return _outcome(run, plans, failed, ids, total)
+            plans = _make_plans(run.system, chosen, ids, lock=True)
+            failed = _apply_plans(run, plans)
+        return _compose_step(run, plans, failed, ids, total)
 
     return write
 
 
-def _outcome(run: JobRun, plans: Sequence[Plan], failed: Mapping[UUID, str], ids: Sequence[UUID], total: int) -> Step:
+def _compose_step(
+    run: JobRun, plans: Sequence[Plan], failed: Mapping[UUID, str], ids: Sequence[UUID], total: int
+) -> Step:
     """Counts by deed so far. codes, skipped: what failed, in the last attempt once all others are done."""
-    is_again = ids_again(run.state) is not None
+    is_again = ids_to_retry(run.state) is not None
     done = Counter(plan.deed for plan in plans if plan.cube.id not in failed)
     counts = {str(deed): run.result.get(deed, 0) + done[deed] for deed in Deed}
     before = {} if is_again else run.result
-    named = [{"id": str(one), "code": code} for one, code in failed.items()]
+    named = [{"id": str(cube_id), "code": code} for cube_id, code in failed.items()]
     result = {
         **counts,
         "changed": sum(counts.values()),
@@ -149,24 +151,24 @@ def _outcome(run: JobRun, plans: Sequence[Plan], failed: Mapping[UUID, str], ids
         "skipped": [*before.get("skipped", ()), *named][:MOST_NAMED],
     }
     after = ids[-1] if len(ids) == MOST_CHANGED else None
-    state, parked = state_after(run.state, after, failed)
+    state, parked = plan_next_step(run.state, after, failed)
     looked_at = run.done + (0 if is_again else len(ids))
     return Step(state=state, done=looked_at, total=max(run.total or total, looked_at), result=result, parked=parked)
 
 
-def _done(run: JobRun, plans: Sequence[Plan]) -> dict[UUID, str]:
+def _apply_plans(run: JobRun, plans: Sequence[Plan]) -> dict[UUID, str]:
     """Do all at once; where one of them fails, each by itself. Returns the codes of those that failed."""
     try:
         with transaction.atomic():
-            _do(run, plans)
+            _write_plans(run, plans)
             return {}
     except Unavailable:
         raise
     except DomainError:
-        return {plan.cube.id: code for plan in plans if (code := _failure(run, plan))}
+        return {plan.cube.id: code for plan in plans if (code := _apply_alone(run, plan))}
 
 
-def _failure(run: JobRun, plan: Plan) -> str:
+def _apply_alone(run: JobRun, plan: Plan) -> str:
     """The code of what stands against one memory's change; empty once that is done."""
     state = Cube.objects.filter(id=plan.cube.id).values_list("state", flat=True).first()
     if state is None:  # it was erased with the memory that it was read out of
@@ -174,7 +176,7 @@ def _failure(run: JobRun, plan: Plan) -> str:
     plan.cube.state = state
     try:
         with transaction.atomic():
-            _do(run, [plan])
+            _write_plans(run, [plan])
     except Unavailable:
         raise
     except DomainError as failure:
@@ -182,7 +184,7 @@ def _failure(run: JobRun, plan: Plan) -> str:
     return ""
 
 
-def _do(run: JobRun, plans: Sequence[Plan]) -> None:
+def _write_plans(run: JobRun, plans: Sequence[Plan]) -> None:
     states = {Deed.EXPIRED: State.EXPIRED, Deed.ARCHIVED: State.ARCHIVED}
     steps = [PlannedStep(plan.cube, states[plan.deed], plan.reason) for plan in plans if plan.deed in states]
     steps_write(run.system, steps, run.job_id)
@@ -191,26 +193,26 @@ def _do(run: JobRun, plans: Sequence[Plan]) -> None:
             cube_purge(actor=run.system, cube_id=plan.cube.id)
 
 
-def _due(actor: Actor, chosen: SweepSettings, after: UUID, most: int) -> list[tuple[UUID, bool]]:
+def _find_due(actor: Actor, chosen: SweepSettings, after: UUID, most: int) -> list[tuple[UUID, bool]]:
     """The next memories that may be due, each with whether it was forgotten. One query.
 
-    The database scores all of them; `_plans` judges these few anew, with their last steps and with policies.
+    The database scores all of them; `_make_plans` judges these few anew, with their last steps and with policies.
     """
     policy = POLICIES[chosen.forgetting]
     with connection.cursor() as cursor:
-        cursor.execute(DUE.format(score=policy.sql), _values(actor, chosen, after) | {"most": most})
+        cursor.execute(DUE.format(score=policy.sql), _query_values(actor, chosen, after) | {"most": most})
         return [(cube_id, bool(is_forgotten)) for cube_id, is_forgotten in cursor.fetchall()]
 
 
-def _count(actor: Actor, chosen: SweepSettings) -> int:
+def _count_due(actor: Actor, chosen: SweepSettings) -> int:
     with connection.cursor() as cursor:
         counting = f"SELECT count(*) FROM ({DUE.format(score=POLICIES[chosen.forgetting].sql)}) AS due"
-        cursor.execute(counting, _values(actor, chosen, FIRST) | {"most": None})
+        cursor.execute(counting, _query_values(actor, chosen, FIRST) | {"most": None})
         count: int = cursor.fetchone()[0]
     return count
 
 
-def _values(actor: Actor, chosen: SweepSettings, after: UUID) -> dict[str, Any]:
+def _query_values(actor: Actor, chosen: SweepSettings, after: UUID) -> dict[str, Any]:
     limit = POLICIES[chosen.forgetting].limit if chosen.limit is None else chosen.limit
     return {
         "tenant": actor.tenant_id,
@@ -225,18 +227,18 @@ def _values(actor: Actor, chosen: SweepSettings, after: UUID) -> dict[str, Any]:
     }
 
 
-def _plans(actor: Actor, chosen: SweepSettings, ids: Sequence[UUID], *, lock: bool = False) -> list[Plan]:
+def _make_plans(actor: Actor, chosen: SweepSettings, ids: Sequence[UUID], *, lock: bool = False) -> list[Plan]:
     """Plan those of these memories that are due now and that no hold keeps."""
-    rows = _candidates(actor, chosen).filter(id__in=ids).select_related("namespace").order_by("id")
+    rows = _select_candidates(actor, chosen).filter(id__in=ids).select_related("namespace").order_by("id")
     cubes = list(rows.select_for_update(of=("self",)) if lock else rows)
-    uses = _uses([cube.id for cube in cubes])
+    uses = _load_uses([cube.id for cube in cubes])
     now, policies = database_now(), policies_active(actor)
-    plans = [plan for cube in cubes if (plan := _plan(cube, chosen, policies, uses, now))]
-    free = _free([plan.cube.id for plan in plans])  # asked of few: the database looks at each memory's holds
+    plans = [plan for cube in cubes if (plan := _make_plan(cube, chosen, policies, uses, now))]
+    free = _find_free_ids([plan.cube.id for plan in plans])  # asked of few: the database looks at each memory's holds
     return [plan for plan in plans if plan.cube.id in free]
 
 
-def _candidates(actor: Actor, chosen: SweepSettings) -> CubeQuerySet:
+def _select_candidates(actor: Actor, chosen: SweepSettings) -> CubeQuerySet:
     """The memories that a sweep may change, whatever their use and their holds say."""
     now = database_now()
     due = Q(deleted_at=None, expires_at__lte=now) & ~Q(state=State.EXPIRED)
@@ -248,35 +250,37 @@ def _candidates(actor: Actor, chosen: SweepSettings) -> CubeQuerySet:
     return Cube.objects.filter(due, tenant_id=actor.tenant_id)
 
 
-def _free(cube_ids: Sequence[UUID]) -> set[UUID]:
+def _find_free_ids(cube_ids: Sequence[UUID]) -> set[UUID]:
     """Those that no hold keeps."""
     return set(Cube.objects.free().filter(id__in=cube_ids).values_list("id", flat=True))
 
 
-def _plan(
+def _make_plan(
     cube: Cube, chosen: SweepSettings, policies: ActivePolicies, uses: Mapping[UUID, "Used"], now: datetime
 ) -> Plan | None:
     if cube.deleted_at is not None or cube.state == State.EXPIRED:
-        over = _ends(cube, policies)
+        over = _grace_end(cube, policies)
         return Plan(cube, Deed.PURGED) if chosen.purge and over is not None and over < now else None
-    deed = _deed(cube, chosen, uses, now)
+    deed = _choose_deed(cube, chosen, uses, now)
     return Plan(cube, *deed) if deed else None
 
 
-def _deed(cube: Cube, chosen: SweepSettings, uses: Mapping[UUID, "Used"], now: datetime) -> tuple[Deed, str] | None:
+def _choose_deed(
+    cube: Cube, chosen: SweepSettings, uses: Mapping[UUID, "Used"], now: datetime
+) -> tuple[Deed, str] | None:
     """The deed that is due and its reason, of a memory neither deleted nor marked as expired; None: nothing is due."""
     if cube.expires_at is not None and cube.expires_at <= now:
         return Deed.EXPIRED, f"Expired because its time ended on {cube.expires_at:%Y-%m-%d}."
     if cube.state not in FORGETTABLE:
         return None
     used = uses.get(cube.id, Used())
-    times = [one for one in (cube.created_at, cube.updated_at, used.at, used.stepped_at) if one is not None]
+    times = [time for time in (cube.created_at, cube.updated_at, used.at, used.stepped_at) if time is not None]
     use = Use(now - max(times), used.recalls, cube.importance, cube.priority)
-    reason = archived_because(chosen.forgetting, use, chosen.limit)
+    reason = reason_to_archive(chosen.forgetting, use, chosen.limit)
     return (Deed.ARCHIVED, reason) if reason else None
 
 
-def _ends(cube: Cube, policies: ActivePolicies) -> datetime | None:
+def _grace_end(cube: Cube, policies: ActivePolicies) -> datetime | None:
     """Return the end of the grace period of a deleted or expired memory; a policy may shorten it for deleted ones."""
     begins = cube.deleted_at or cube.expires_at
     if begins is None:
@@ -296,7 +300,7 @@ class Used:
     stepped_at: datetime | None = None
 
 
-def _uses(cube_ids: Sequence[UUID]) -> dict[UUID, Used]:
+def _load_uses(cube_ids: Sequence[UUID]) -> dict[UUID, Used]:
     """Two queries."""
     read = {
         cube_id: (at, count)
@@ -306,4 +310,4 @@ def _uses(cube_ids: Sequence[UUID]) -> dict[UUID, Used]:
     }
     steps = StateTransition.objects.filter(cube_id__in=cube_ids).order_by().values("cube_id")
     stepped = dict(steps.annotate(at=Max("created_at")).values_list("cube_id", "at"))
-    return {one: Used(*read.get(one, (None, 0)), stepped.get(one)) for one in {*read, *stepped}}
+    return {cube_id: Used(*read.get(cube_id, (None, 0)), stepped.get(cube_id)) for cube_id in {*read, *stepped}}

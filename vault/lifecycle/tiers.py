@@ -25,7 +25,7 @@ from vault.cubes.changing import cube_change_ask
 from vault.cubes.index.eligibility import SEARCHABLE, tier_of
 from vault.cubes.services import written_emit
 from vault.cubes.writer.prepared import stored_texts_read, texts_given
-from vault.lifecycle.attempts import ids_again, state_after
+from vault.lifecycle.attempts import ids_to_retry, plan_next_step
 from vault.lifecycle.services import cube_transition
 from vault.models import Cube, Embedding
 from vault.vocabulary import State, Tier
@@ -104,7 +104,7 @@ def tiers_preview(actor: Actor, settings: Mapping[str, Any]) -> Preview:
     """Return the moves of a run of the rule. Raises Forbidden. Writes nothing."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
-        ids = _unused(actor, RULE.validate_python(dict(settings)), FIRST, EVERY)
+        ids = _find_unused(actor, RULE.validate_python(dict(settings)), FIRST, EVERY)
     return Preview(len(ids), tuple(ids[:MOST_NAMED]))
 
 
@@ -117,20 +117,20 @@ def tiers_apply(run: JobRun) -> Callable[[], Step]:
     rule = RULE.validate_python(dict(run.settings))
     after = UUID(run.state.get("after", str(FIRST)))
     with acting(run.actor):
-        again = ids_again(run.state)
-        ids = _unused(run.actor, rule, after, PART) if again is None else again
+        again = ids_to_retry(run.state)
+        ids = _find_unused(run.actor, rule, after, PART) if again is None else again
     texts = stored_texts_read(actor=run.actor, cube_ids=ids if rule.to == "archive" else [])
 
     def write() -> Step:
         with texts_given(texts):
-            return _step(run, rule, ids)
+            return _move_part(run, rule, ids)
 
     return write
 
 
-def _step(run: JobRun, rule: TierRule, ids: list[UUID]) -> Step:
+def _move_part(run: JobRun, rule: TierRule, ids: list[UUID]) -> Step:
     authorize(run.actor, Permission.OPERATIONS_MANAGE)
-    is_again = ids_again(run.state) is not None
+    is_again = ids_to_retry(run.state) is not None
     moved, failed = 0, dict[UUID, str]()
     for cube_id in ids:
         try:
@@ -144,11 +144,11 @@ def _step(run: JobRun, rule: TierRule, ids: list[UUID]) -> Step:
     done = run.done + (0 if is_again else len(ids))
     codes = Counter({} if is_again else run.result.get("codes", {})) + Counter(failed.values())
     result = {"changed": run.result.get("changed", 0) + moved, "codes": dict(codes)}
-    state, parked = state_after(run.state, ids[-1] if len(ids) == PART else None, failed)
+    state, parked = plan_next_step(run.state, ids[-1] if len(ids) == PART else None, failed)
     return Step(state=state, done=done, total=None if state else done, result=result, parked=parked)
 
 
-def _unused(actor: Actor, rule: TierRule, after: UUID, limit: int) -> list[UUID]:
+def _find_unused(actor: Actor, rule: TierRule, after: UUID, limit: int) -> list[UUID]:
     parameters: dict[str, Any] = {
         "tenant": actor.tenant_id,
         "after": after,

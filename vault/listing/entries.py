@@ -9,7 +9,7 @@ from governance.errors import NotFound
 from governance.vocabulary import Permission
 from vault.cubes.services import entries_at
 from vault.models import Cube
-from vault.namespaces.managing import namespace_locate
+from vault.namespaces.management import namespace_locate
 from vault.namespaces.services import namespace_target
 from vault.vocabulary import NamespaceKind
 

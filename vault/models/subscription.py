@@ -189,7 +189,7 @@ class PackReport(TenantModel):
 
 
 class PackProposal(TenantModel):
-    """A change of one memory that a subscriber proposes, on each side. sealed: its texts (vault/store/proposing.py).
+    """A change of one memory that a subscriber proposes, on each side. sealed: its texts (vault/store/proposals.py).
 
     key: the memory's id in the pack; number: of the version that was installed. member: who proposed it, on the
     subscriber's side. source_id, source_tenant: on the publisher's side, the subscriber's row and tenant. organisation:

@@ -19,7 +19,7 @@ from governance.policies.purposes import denied_by_purpose
 from governance.vocabulary import Action, Effect, Permission
 from vault.models import Cube, DailyCount, Namespace
 from vault.models.namespace import NamespaceQuerySet
-from vault.namespaces.managing import namespace_locate
+from vault.namespaces.management import namespace_locate
 from vault.namespaces.rules import PRIVATE_ROOT, paths_above
 from vault.namespaces.services import namespace_target
 from vault.vocabulary import Counted, NamespaceKind

@@ -10,7 +10,7 @@ from governance.ids import uuid7
 from governance.models import Member
 from governance.vocabulary import Permission, Verb
 from vault.models import Namespace
-from vault.namespaces.looking import namespace_by_path
+from vault.namespaces.lookup import namespace_by_path
 from vault.namespaces.rules import PRIVATE_ROOT, PathError, chat_path, home_of, is_under, path_checked, private_path
 from vault.vocabulary import NamespaceKind
 

@@ -19,7 +19,7 @@ from vault.cubes.visibility import exceptions_of
 from vault.listing.facets import facets_count
 from vault.listing.queries import MemoryQuery
 from vault.models import DailyCount, Namespace
-from vault.overview.counting import ANSWERED, EMPTY, FAULT, MEASURES, VERIFIED
+from vault.overview.counts import ANSWERED, EMPTY, FAULT, MEASURES, VERIFIED
 from vault.vocabulary import Counted, State, Tier
 
 SOON = 7  # days in which something expires soon

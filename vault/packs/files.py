@@ -108,11 +108,11 @@ class Manifest:
 
     def signed_bytes(self) -> bytes:
         """The canonical JSON of everything but the signature."""
-        stated = self.stated()
+        stated = self.as_stored()
         del stated["signature"]
         return canonical(stated)
 
-    def stated(self) -> dict[str, Any]:
+    def as_stored(self) -> dict[str, Any]:
         """The fields as a file has them: without alternatives where there are none."""
         stated: dict[str, Any] = _MANIFEST.dump_python(self, mode="json")
         if not self.alternatives:
@@ -157,7 +157,7 @@ class PackWriter:
     def __init__(self) -> None:
         self._sink = _Sink()
         self._archive = zipfile.ZipFile(self._sink, "w", zipfile.ZIP_DEFLATED)
-        self._lines = self._archive.open(_entry(MEMORIES), "w")
+        self._lines = self._archive.open(_make_entry(MEMORIES), "w")
         self._digest = hashlib.sha256()
         self._digests: dict[str, str] = {}
         self._size = 0
@@ -188,14 +188,16 @@ class PackWriter:
             **stated,
             "format": FORMAT,
             "count": len(self._digests),
-            "digest": _whole(self._digests.values()) if stated.get("alternatives") else self._digest.hexdigest(),
+            "digest": _combine_digests(self._digests.values())
+            if stated.get("alternatives")
+            else self._digest.hexdigest(),
             "digests": self._digests,
             "public_key": public_key.hex(),
         }
         manifest = _MANIFEST.validate_python(unsigned)
         signature = sign(manifest.signed_bytes()).hex()
-        complete = {**manifest.stated(), "signature": signature}
-        self._archive.writestr(_entry(MANIFEST), canonical(complete))
+        complete = {**manifest.as_stored(), "signature": signature}
+        self._archive.writestr(_make_entry(MANIFEST), canonical(complete))
         self._archive.close()
         return self._sink.take()
 
@@ -231,8 +233,8 @@ def file_copy(pack: Pack, items: Sequence[Item]) -> bytes:
     """The file of a copy that has some of its memories in their second wording, with the publisher's own manifest."""
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(_entry(MEMORIES), b"".join(line_of(item) + b"\n" for item in items))
-        archive.writestr(_entry(MANIFEST), canonical(pack.manifest.stated()))
+        archive.writestr(_make_entry(MEMORIES), b"".join(line_of(item) + b"\n" for item in items))
+        archive.writestr(_make_entry(MANIFEST), canonical(pack.manifest.as_stored()))
     return target.getvalue()
 
 
@@ -242,59 +244,59 @@ def file_read(content: bytes) -> Pack:
         raise TooLarge(f"A pack file has at most {LARGEST_FILE} bytes.")
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            entries = _entries(archive, len(content))
-            manifest = _manifest(_bounded(archive, entries[MANIFEST], LARGEST_MANIFEST))
+            entries = _read_entries(archive, len(content))
+            manifest = _read_manifest(_read_bounded(archive, entries[MANIFEST], LARGEST_MANIFEST))
             with archive.open(entries[MEMORIES]) as lines:
-                items = _items(lines, manifest)
+                items = _read_items(lines, manifest)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, RuntimeError) as error:
         raise PackInvalid("The file is no readable zip of a manifest and memories.") from error
     return Pack(manifest, items)
 
 
-def _entry(name: str) -> zipfile.ZipInfo:
+def _make_entry(name: str) -> zipfile.ZipInfo:
     entry = zipfile.ZipInfo(name, WRITTEN_AT)
     entry.compress_type = zipfile.ZIP_DEFLATED
     entry.external_attr = (stat.S_IFREG | 0o644) << 16
     return entry
 
 
-def _entries(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
+def _read_entries(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
     """The two entries by name, plain files within their limits that share no bytes."""
     found = archive.infolist()
     if sorted(entry.filename for entry in found) != [MANIFEST, MEMORIES]:
-        _refuse(f"It must hold {MANIFEST} and {MEMORIES}, and nothing else.")
-    for entry, largest in ((entry, _largest(entry.filename)) for entry in found):
+        _refuse_file(f"It must hold {MANIFEST} and {MEMORIES}, and nothing else.")
+    for entry, largest in ((entry, _largest_size(entry.filename)) for entry in found):
         kind = stat.S_IFMT(entry.external_attr >> 16)
         if kind not in {0, stat.S_IFREG} or entry.is_dir():
-            _refuse("An entry is no plain file.")
+            _refuse_file("An entry is no plain file.")
         if entry.flag_bits & 0x1:
-            _refuse("An entry is encrypted.")
+            _refuse_file("An entry is encrypted.")
         if entry.compress_type not in READABLE:
-            _refuse("An entry is neither stored nor deflated.")
+            _refuse_file("An entry is neither stored nor deflated.")
         if entry.file_size > largest or entry.compress_size > size:
-            _refuse(f"{entry.filename} has more than {largest} bytes.")
+            _refuse_file(f"{entry.filename} has more than {largest} bytes.")
     first, second = sorted(found, key=lambda entry: entry.header_offset)
     if first.header_offset + first.compress_size > second.header_offset:
-        _refuse("Its entries overlap.")
+        _refuse_file("Its entries overlap.")
     return {entry.filename: entry for entry in found}
 
 
-def _largest(name: str) -> int:
+def _largest_size(name: str) -> int:
     return LARGEST_MANIFEST if name == MANIFEST else LARGEST_MEMORIES
 
 
-def _bounded(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, largest: int) -> bytes:
+def _read_bounded(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, largest: int) -> bytes:
     with archive.open(entry) as stream:
         content = stream.read(largest + 1)
     if len(content) > largest:
-        _refuse(f"{entry.filename} has more than {largest} bytes.")
+        _refuse_file(f"{entry.filename} has more than {largest} bytes.")
     return content
 
 
-def _manifest(content: bytes) -> Manifest:
-    manifest: Manifest = _checked(_MANIFEST, _json(content, MANIFEST), MANIFEST)
+def _read_manifest(content: bytes) -> Manifest:
+    manifest: Manifest = _validate_value(_MANIFEST, _parse_json(content, MANIFEST), MANIFEST)
     if not is_in_range(manifest.created_at) or manifest.created_at.tzinfo is None:
-        _refuse("The manifest's created_at must be a time with its zone.")
+        _refuse_file("The manifest's created_at must be a time with its zone.")
     _check_signature(manifest)
     return manifest
 
@@ -307,60 +309,62 @@ def _check_signature(manifest: Manifest) -> None:
         raise PackInvalid("The signature is not that of this manifest.") from error
 
 
-def _items(lines: IO[bytes], manifest: Manifest) -> tuple[Item, ...]:
+def _read_items(lines: IO[bytes], manifest: Manifest) -> tuple[Item, ...]:
     """Raises PackInvalid where a line is no memory, or digests and counts differ from the manifest's."""
     whole = hashlib.sha256()
     items: dict[UUID, Item] = {}
-    for number, line in enumerate(_lines(lines), 1):
+    for number, line in enumerate(_read_lines(lines), 1):
         whole.update(line)
         if number > manifest.count:
-            _refuse(f"It holds more memories than the manifest's {manifest.count}.")
+            _refuse_file(f"It holds more memories than the manifest's {manifest.count}.")
         text = line.removesuffix(b"\n")
-        item: Item = _checked(_ITEM, _json(text, f"line {number}"), f"line {number}")
+        item: Item = _validate_value(_ITEM, _parse_json(text, f"line {number}"), f"line {number}")
         _check_item(item, number)
         if item.id in items:
-            _refuse(f"Line {number} repeats an id.")
+            _refuse_file(f"Line {number} repeats an id.")
         digest, key = hashlib.sha256(text).hexdigest(), str(item.id)
         if digest not in (manifest.digests.get(key), manifest.alternatives.get(key)):
-            _refuse(f"Line {number} has another digest than the manifest.")
+            _refuse_file(f"Line {number} has another digest than the manifest.")
         items[item.id] = item
     if len(items) != manifest.count or len(manifest.digests) != manifest.count:
-        _refuse(f"It holds {len(items)} memories, and its manifest states {manifest.count}.")
+        _refuse_file(f"It holds {len(items)} memories, and its manifest states {manifest.count}.")
     if not manifest.alternatives.keys() <= manifest.digests.keys():
-        _refuse("The manifest has a second wording of a memory that it does not list.")
-    first = _whole(manifest.digests[str(key)] for key in items) if manifest.alternatives else whole.hexdigest()
+        _refuse_file("The manifest has a second wording of a memory that it does not list.")
+    first = (
+        _combine_digests(manifest.digests[str(key)] for key in items) if manifest.alternatives else whole.hexdigest()
+    )
     if first != manifest.digest:
-        _refuse("The memories have another digest than the manifest.")
+        _refuse_file("The memories have another digest than the manifest.")
     return tuple(items.values())
 
 
-def _whole(digests: Iterable[str]) -> str:
+def _combine_digests(digests: Iterable[str]) -> str:
     """The digest over lines that have two wordings: of their first digests, each with a line feed."""
-    return hashlib.sha256("".join(f"{one}\n" for one in digests).encode()).hexdigest()
+    return hashlib.sha256("".join(f"{digest}\n" for digest in digests).encode()).hexdigest()
 
 
-def _lines(stream: IO[bytes]) -> Iterator[bytes]:
+def _read_lines(stream: IO[bytes]) -> Iterator[bytes]:
     read = 0
     while line := stream.readline(LARGEST_LINE + 1):
         read += len(line)
         if len(line) > LARGEST_LINE or read > LARGEST_MEMORIES:
-            _refuse(f"A line has at most {LARGEST_LINE} bytes, and all at most {LARGEST_MEMORIES}.")
+            _refuse_file(f"A line has at most {LARGEST_LINE} bytes, and all at most {LARGEST_MEMORIES}.")
         yield line
 
 
 def _check_item(item: Item, number: int) -> None:
-    times = [one for one in (item.event_time, item.valid_from, item.valid_to) if one is not None]
-    if not all(one.tzinfo is not None and is_in_range(one) for one in times):
-        _refuse(f"Line {number} has a time without a zone, or out of range.")
+    times = [time for time in (item.event_time, item.valid_from, item.valid_to) if time is not None]
+    if not all(time.tzinfo is not None and is_in_range(time) for time in times):
+        _refuse_file(f"Line {number} has a time without a zone, or out of range.")
     if item.valid_from and item.valid_to and item.valid_to <= item.valid_from:
-        _refuse(f"Line {number} ends being valid before it begins.")
+        _refuse_file(f"Line {number} ends being valid before it begins.")
     if any("\x00" in text for text in (item.content, item.title, *item.tags)) or not item.content.strip():
-        _refuse(f"Line {number} has an empty content, or a NUL.")
+        _refuse_file(f"Line {number} has an empty content, or a NUL.")
 
 
-def _json(content: bytes, place: str) -> Any:
+def _parse_json(content: bytes, place: str) -> Any:
     try:
-        return json.loads(content.decode(), parse_constant=_no_number, object_pairs_hook=_once)
+        return json.loads(content.decode(), parse_constant=_no_number, object_pairs_hook=_refuse_repeated_names)
     except (ValueError, RecursionError) as error:
         raise PackInvalid(f"{place} is no JSON in UTF-8.") from error
 
@@ -369,7 +373,7 @@ def _no_number(text: str) -> NoReturn:
     raise ValueError(text)
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_repeated_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Raises ValueError for a name that stands twice: readers would differ on which one counts."""
     found = dict(pairs)
     if len(found) != len(pairs):
@@ -377,18 +381,18 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _checked(adapter: TypeAdapter[Any], value: Any, place: str) -> Any:
+def _validate_value(adapter: TypeAdapter[Any], value: Any, place: str) -> Any:
     try:
         return adapter.validate_python(value)
     except (ValidationError, RecursionError) as error:
         faults = error.errors()[:MOST_FAULTS] if isinstance(error, ValidationError) else []
-        named = [FieldError(f"{place}: {_named(one['loc'])}", one["type"]) for one in faults]
+        named = [FieldError(f"{place}: {_format_location(fault['loc'])}", fault["type"]) for fault in faults]
         raise PackInvalid(f"{place} has fields that are missing, unknown or out of bounds.", errors=named) from error
 
 
-def _named(location: tuple[int | str, ...]) -> str:
+def _format_location(location: tuple[int | str, ...]) -> str:
     return ".".join(str(part)[:40] for part in location[:3])
 
 
-def _refuse(detail: str) -> NoReturn:
+def _refuse_file(detail: str) -> NoReturn:
     raise PackInvalid(detail)

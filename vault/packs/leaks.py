@@ -25,28 +25,33 @@ class Match:
     probability: float
 
 
-def bits_of(text: str, wordings: Mapping[UUID, Wordings]) -> dict[UUID, bool]:
+def find_bits(text: str, wordings: Mapping[UUID, Wordings]) -> dict[UUID, bool]:
     """True where the text has the second wording, for each marked sentence that it has in exactly one wording."""
     spread = plain(text)
-    found = {key: _bit(spread, one) for key, one in wordings.items()}
+    found = {key: _read_bit(spread, sentence) for key, sentence in wordings.items()}
     return {key: bit for key, bit in found.items() if bit is not None}
 
 
-def matches_of(bits: Mapping[UUID, bool], copies: Mapping[UUID, Mapping[UUID, bool]]) -> list[Match]:
+def rank_matches(bits: Mapping[UUID, bool], copies: Mapping[UUID, Mapping[UUID, bool]]) -> list[Match]:
     """The recipients with their probabilities, the likeliest first. copies: the bits of each recipient's copy.
 
     Every recipient is as likely as any other before, and as nobody.
     """
-    counted = {one: sum(copy[key] == bit for key, bit in bits.items()) for one, copy in copies.items()}
-    logs = {one: _likelihood(matching, len(bits)) for one, matching in counted.items()}
+    counted = {
+        recipient_id: sum(copy[key] == bit for key, bit in bits.items()) for recipient_id, copy in copies.items()
+    }
+    logs = {recipient_id: _log_likelihood(matching, len(bits)) for recipient_id, matching in counted.items()}
     nobody = len(bits) * math.log(NOBODY)
     highest = max([nobody, *logs.values()])
-    total = math.exp(nobody - highest) + sum(math.exp(one - highest) for one in logs.values())
-    found = [Match(one, counted[one], len(bits), round(math.exp(logs[one] - highest) / total, 6)) for one in copies]
-    return sorted(found, key=lambda one: (-one.probability, -one.matching, one.recipient_id))
+    total = math.exp(nobody - highest) + sum(math.exp(log_ - highest) for log_ in logs.values())
+    found = [
+        Match(recipient_id, counted[recipient_id], len(bits), round(math.exp(logs[recipient_id] - highest) / total, 6))
+        for recipient_id in copies
+    ]
+    return sorted(found, key=lambda match: (-match.probability, -match.matching, match.recipient_id))
 
 
-def merged(versions: Iterable[Mapping[UUID, bool]]) -> dict[UUID, bool]:
+def merge_bits(versions: Iterable[Mapping[UUID, bool]]) -> dict[UUID, bool]:
     """The bits of several versions; what they state differently is left out."""
     found: dict[UUID, bool] = {}
     doubtful: set[UUID] = set()
@@ -56,7 +61,7 @@ def merged(versions: Iterable[Mapping[UUID, bool]]) -> dict[UUID, bool]:
     return {key: bit for key, bit in found.items() if key not in doubtful}
 
 
-def _bit(spread: str, wordings: Wordings) -> bool | None:
+def _read_bit(spread: str, wordings: Wordings) -> bool | None:
     """None: neither wording, or both. Of two of which one contains the other, the longer one counts."""
     first, second = plain(wordings.sentence), plain(wordings.second)
     has_first, has_second = first in spread, second in spread
@@ -65,5 +70,5 @@ def _bit(spread: str, wordings: Wordings) -> bool | None:
     return has_second if has_first != has_second else None
 
 
-def _likelihood(matching: int, compared: int) -> float:
+def _log_likelihood(matching: int, compared: int) -> float:
     return matching * math.log(1 - ERROR) + (compared - matching) * math.log(ERROR)

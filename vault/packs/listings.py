@@ -34,7 +34,7 @@ def listing_write(*, actor: Actor, publication: Publication, is_approved: bool =
             return
         row = row or Listing(id=publication.id, tenant_id=actor.tenant_id, pack_id=publication.pack_id)
         before = row.texts
-        _copy(row, publication)
+        _copy_texts(row, publication)
         if is_approved:
             for name in APPROVED:
                 setattr(row, name, getattr(publication, name))
@@ -52,7 +52,7 @@ def listings_embed(actor: Actor, payloads: Sequence[Payload]) -> Write:
         packs = Pack.objects.filter(id__in=[row.pack_id for row in rows])
         readmes = dict(packs.values_list("id", "readme"))
     model = embedder()
-    texts = ["\n".join((_stated(row), readmes.get(row.pack_id, "")[:LONGEST_README])) for row in rows]
+    texts = ["\n".join((_compose_text(row), readmes.get(row.pack_id, "")[:LONGEST_README])) for row in rows]
     if not texts:
         return lambda: None
     vectors = model.embed(texts)
@@ -65,11 +65,11 @@ def listings_embed(actor: Actor, payloads: Sequence[Payload]) -> Write:
     return write
 
 
-def _stated(row: Listing) -> str:
+def _compose_text(row: Listing) -> str:
     return "\n".join((row.title, row.description, row.topic, ", ".join(row.keywords)))
 
 
-def _copy(row: Listing, publication: Publication) -> None:
+def _copy_texts(row: Listing, publication: Publication) -> None:
     owner, pack, version = Tenant.objects.get(id=row.tenant_id), publication.pack, publication.version
     row.publisher, row.publisher_slug = owner.name, owner.slug
     for name in OF_PACK:

@@ -48,7 +48,7 @@ class Range:
 
     def newest(self, numbers: Iterable[Number]) -> Number | None:
         """The newest of `numbers` in the range."""
-        return max((one for one in numbers if self.allows(one)), default=None)
+        return max((number for number in numbers if self.allows(number)), default=None)
 
 
 def range_read(text: str) -> Range:

@@ -15,7 +15,7 @@ from governance.vocabulary import Permission, Verb
 from vault.models import Pack, PackVersion
 from vault.packs.files import Item, Manifest, file_read
 from vault.packs.files import Pack as PackFile
-from vault.packs.locating import pack_locate, pack_target, version_locate, version_place
+from vault.packs.lookup import pack_locate, pack_target, version_locate, version_place
 from vault.vocabulary import PackState
 
 WITH_FILE = frozenset({PackState.READY, PackState.DEPRECATED, PackState.YANKED})

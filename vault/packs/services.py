@@ -29,9 +29,9 @@ from vault.models import Cube, Pack, PackVersion, Publication
 from vault.models.cube import CubeQuerySet
 from vault.packs.files import MINIMUM_PRODUCT, MOST_MEMORIES, file_read, file_write, item_digest
 from vault.packs.listings import listing_write
-from vault.packs.locating import pack_locate, pack_target, version_locate, version_place
+from vault.packs.lookup import pack_locate, pack_target, version_locate, version_place
 from vault.packs.numbers import number_read
-from vault.packs.scanning import Leaving, LeavingRules, is_blocked, leaving_of, report_of
+from vault.packs.scan import Leaving, LeavingRules, compose_report, is_blocked, memories_scan
 from vault.packs.wordings import Wordings, wordings_seal
 from vault.retrieval.queries import SHOWN
 from vault.vocabulary import FindingRule, PackState, PackTopic, SubjectRule, Treatment
@@ -129,7 +129,7 @@ def version_build(*, actor: Actor, pack_id: UUID, draft: VersionDraft) -> JobVie
         authorize(actor, Permission.STORE_MANAGE, pack_target(pack))
         number = number_read(draft.number)
         _check_choice(draft)
-        _rows(actor, draft)
+        _select_memories(actor, draft)
         replaceable = PackVersion.objects.filter(pack=pack, number=draft.number, state=PackState.BLOCKED)
         replaceable.delete()
         row = PackVersion(
@@ -150,7 +150,7 @@ def version_build(*, actor: Actor, pack_id: UUID, draft: VersionDraft) -> JobVie
             actor=actor,
             kind=Topic.PACK_BUILD,
             settings={"version": str(row.id)},
-            request=json.dumps(_request(draft)).encode(),
+            request=json.dumps(_encode_request(draft)).encode(),
         )
 
 
@@ -163,17 +163,17 @@ def version_preview(*, actor: Actor, pack_id: UUID, draft: VersionDraft) -> list
         pack = pack_locate(actor, pack_id)
         authorize(actor, Permission.STORE_MANAGE, pack_target(pack))
         _check_choice(draft)
-        ids = list(_rows(actor, draft).order_by("id").values_list("id", flat=True)[:PREVIEWED])
+        ids = list(_select_memories(actor, draft).order_by("id").values_list("id", flat=True)[:PREVIEWED])
         views = cubes_read(actor=actor, cube_ids=ids, verb=Verb.MEMORY_READ, is_use=False)
-        return leaving_of(actor=actor, pack_id=pack.id, views=views, rules=draft.rules)
+        return memories_scan(actor=actor, pack_id=pack.id, views=views, rules=draft.rules)
 
 
-def _build_cancelled(actor: Actor, job: Job) -> None:
+def _delete_unbuilt_version(actor: Actor, job: Job) -> None:
     """A version that was not built is none."""
     PackVersion.objects.filter(id=UUID(job.settings["version"]), state=PackState.SCANNING).delete()
 
 
-@handler(Topic.PACK_BUILD, permission=Permission.STORE_MANAGE, cancelled=_build_cancelled)
+@handler(Topic.PACK_BUILD, permission=Permission.STORE_MANAGE, cancelled=_delete_unbuilt_version)
 def version_scan(run: JobRun) -> Callable[[], Step]:
     """Open the chosen memories as the requester may read them now, decide on each, and seal the signed file.
 
@@ -185,24 +185,24 @@ def version_scan(run: JobRun) -> Callable[[], Step]:
         row = version_locate(run.actor, version_id)
         if row.state != PackState.SCANNING:
             raise Conflict("The version was built already.")
-        draft = _draft_of(run, row)
-        ids = list(_rows(run.actor, draft).order_by("id").values_list("id", flat=True)[: MOST_MEMORIES + 1])
+        draft = _decode_request(run, row)
+        ids = list(_select_memories(run.actor, draft).order_by("id").values_list("id", flat=True)[: MOST_MEMORIES + 1])
     decided: list[Leaving] = []
     for start in range(0, min(len(ids), MOST_MEMORIES), PART):
         with acting(run.actor):
             part = ids[start : start + PART]
             visible = set(Cube.objects.visible_to(run.actor).filter(id__in=part).values_list("id", flat=True))
-            shown = [one for one in part if one in visible]
+            shown = [cube_id for cube_id in part if cube_id in visible]
             views = cubes_read(actor=run.actor, cube_ids=shown, verb=Verb.MEMORY_EXPORTED, is_use=False)
-            decided += leaving_of(actor=run.actor, pack_id=row.pack_id, views=views, rules=draft.rules)
+            decided += memories_scan(actor=run.actor, pack_id=row.pack_id, views=views, rules=draft.rules)
         run.report(len(decided), len(ids))
-    report = report_of(decided)
+    report = compose_report(decided)
     report["capped"] = len(ids) > MOST_MEMORIES
-    is_ready = not is_blocked(report) and any(one.item for one in decided)
-    _fill(row, decided, report)
-    wordings = _wordings(decided) if is_ready else {}
+    is_ready = not is_blocked(report) and any(leaving.item for leaving in decided)
+    _fill_version(row, decided, report)
+    wordings = _collect_wordings(decided) if is_ready else {}
     with acting(run.system):
-        content = _file(row, decided, wordings) if is_ready else b""
+        content = _write_file(row, decided, wordings) if is_ready else b""
     row.wordings = wordings_seal(row, wordings)
     row.state = PackState.READY if is_ready else PackState.BLOCKED
     row.size = len(content)
@@ -263,7 +263,7 @@ def _check_choice(draft: VersionDraft) -> None:
         raise Invalid(errors=[FieldError("ids", f"at most {MOST_IDS}")])
 
 
-def _rows(actor: Actor, draft: VersionDraft) -> CubeQuerySet:
+def _select_memories(actor: Actor, draft: VersionDraft) -> CubeQuerySet:
     """The chosen memories that the actor may read, none that is merged, archived or expired. Raises Invalid."""
     rows = Cube.objects.visible_to(actor).filter(state__in=SHOWN)
     if draft.filters is None:
@@ -272,43 +272,49 @@ def _rows(actor: Actor, draft: VersionDraft) -> CubeQuerySet:
     return rows.filter(matching, messages_shown(draft.filters))
 
 
-def _request(draft: VersionDraft) -> dict[str, Any]:
+def _encode_request(draft: VersionDraft) -> dict[str, Any]:
     return {
-        "ids": [str(one) for one in draft.ids],
+        "ids": [str(cube_id) for cube_id in draft.ids],
         "filters": draft.filters,
         "findings": draft.rules.findings,
         "subjects": draft.rules.subjects,
     }
 
 
-def _draft_of(run: JobRun, row: PackVersion) -> VersionDraft:
+def _decode_request(run: JobRun, row: PackVersion) -> VersionDraft:
     """Raises Conflict once the request was erased."""
     if run.request is None:
         raise Conflict("What this job was asked for was erased.")
     asked = json.loads(run.request)
     return VersionDraft(
         number=row.number,
-        ids=tuple(UUID(one) for one in asked["ids"]),
+        ids=tuple(UUID(cube_id) for cube_id in asked["ids"]),
         filters=asked["filters"],
         rules=LeavingRules(FindingRule(asked["findings"]), SubjectRule(asked["subjects"])),
     )
 
 
-def _fill(row: PackVersion, decided: list[Leaving], report: dict[str, Any]) -> None:
-    items = [one.item for one in decided if one.item is not None]
+def _fill_version(row: PackVersion, decided: list[Leaving], report: dict[str, Any]) -> None:
+    items = [leaving.item for leaving in decided if leaving.item is not None]
     row.report = report
     row.count = len(items)
-    row.subjects = sorted({one.subject_id for one in decided if one.item is not None and one.subject_id is not None})
+    row.subjects = sorted(
+        {leaving.subject_id for leaving in decided if leaving.item is not None and leaving.subject_id is not None}
+    )
     row.languages = sorted({item.language for item in items if item.language})
 
 
-def _wordings(decided: list[Leaving]) -> dict[UUID, Wordings]:
-    return {one.item.id: one.wordings for one in decided if one.item is not None and one.wordings is not None}
+def _collect_wordings(decided: list[Leaving]) -> dict[UUID, Wordings]:
+    return {
+        leaving.item.id: leaving.wordings
+        for leaving in decided
+        if leaving.item is not None and leaving.wordings is not None
+    }
 
 
-def _file(row: PackVersion, decided: list[Leaving], wordings: Mapping[UUID, Wordings]) -> bytes:
+def _write_file(row: PackVersion, decided: list[Leaving], wordings: Mapping[UUID, Wordings]) -> bytes:
     pack, key = row.pack, signing_key()
-    anonymised = any(one.treatment is Treatment.ANONYMISED for one in decided)
+    anonymised = any(leaving.treatment is Treatment.ANONYMISED for leaving in decided)
     stated = {
         "name": f"{Tenant.objects.get(id=row.tenant_id).slug}/{pack.name}",
         "version": row.number,
@@ -319,7 +325,7 @@ def _file(row: PackVersion, decided: list[Leaving], wordings: Mapping[UUID, Word
         **{name: tuple(getattr(pack, name)) for name in ("authors", "keywords")},
         "languages": tuple(row.languages),
     }
-    items = [one.item for one in decided if one.item is not None]
+    items = [leaving.item for leaving in decided if leaving.item is not None]
     seconds = [replace(item, content=wordings[item.id].content) for item in items if item.id in wordings]
     stated["alternatives"] = {str(item.id): item_digest(item) for item in seconds}
     return file_write(stated, items, public_key=key.public_key(), sign=key.sign)

@@ -53,7 +53,7 @@ def wordings_check(content: str, sentence: str, second: str) -> None:
         raise Invalid(errors=faults)
 
 
-def with_second(content: str, wordings: Wordings) -> Wordings | None:
+def add_second(content: str, wordings: Wordings) -> Wordings | None:
     """The wordings with the second content; None where the sentence does not stand once in the text any more."""
     if not wordings.sentence.strip() or content.count(wordings.sentence) != 1:
         return None
@@ -74,17 +74,17 @@ def wordings_seal(row: PackVersion, wordings: Mapping[UUID, Wordings]) -> bytes:
     """Raises KeyUnavailable."""
     if not wordings:
         return b""
-    stated = {str(key): asdict(one) for key, one in wordings.items()}
+    stated = {str(key): asdict(wording) for key, wording in wordings.items()}
     plaintext = json.dumps(stated, ensure_ascii=False).encode()
-    return seal_for(tenant_id=row.tenant_id, scope=GENERAL, place=_place(row), plaintext=plaintext)
+    return seal_for(tenant_id=row.tenant_id, scope=GENERAL, place=_encryption_context(row), plaintext=plaintext)
 
 
 def wordings_open(row: PackVersion) -> dict[UUID, Wordings]:
     """The marked sentences of a version by the memory's id in it. Raises KeyUnavailable."""
     blob = bytes(row.wordings)
-    plaintext = open_sealed(tenant_id=row.tenant_id, place=_place(row), blob=blob) if blob else None
+    plaintext = open_sealed(tenant_id=row.tenant_id, place=_encryption_context(row), blob=blob) if blob else None
     stated = json.loads(plaintext) if plaintext else {}
-    return {UUID(key): Wordings(**one) for key, one in stated.items()}
+    return {UUID(key): Wordings(**fields) for key, fields in stated.items()}
 
 
 def has_second(publisher_id: UUID, recipient_id: UUID, key: UUID) -> bool:
@@ -92,7 +92,7 @@ def has_second(publisher_id: UUID, recipient_id: UUID, key: UUID) -> bool:
     return bool(token_maker(publisher_id).token(TOKENS_OF, f"{recipient_id} {key}") & 1)
 
 
-def delivered(row: PackVersion, items: Sequence[Item], recipient_id: UUID) -> tuple[Item, ...]:
+def items_personalise(row: PackVersion, items: Sequence[Item], recipient_id: UUID) -> tuple[Item, ...]:
     """The memories of a version as one recipient gets them. Raises KeyUnavailable."""
     wordings = wordings_open(row)
     return tuple(
@@ -103,5 +103,5 @@ def delivered(row: PackVersion, items: Sequence[Item], recipient_id: UUID) -> tu
     )
 
 
-def _place(row: PackVersion) -> bytes:
+def _encryption_context(row: PackVersion) -> bytes:
     return b"wordings" + row.id.bytes

@@ -11,10 +11,10 @@ from typing import Protocol
 from django.conf import settings
 
 from vault.providers.blobs_folder import FolderBlobStore
-from vault.providers.hashing import HashingEmbedder
+from vault.providers.hashing_embedder import HashingEmbedder
 from vault.providers.ports import BlobStore, Embedder, Llm, ProviderUnavailable, Reranker
-from vault.providers.reranking import OverlapReranker
-from vault.providers.reranking_cross_encoder import CrossEncoderReranker
+from vault.providers.reranker import OverlapReranker
+from vault.providers.reranker_cross_encoder import CrossEncoderReranker
 from vault.providers.sentence_transformers import SentenceTransformersEmbedder
 from vault.providers.wordllama import WordLlamaEmbedder
 
@@ -147,7 +147,7 @@ def _reranker(family: str, model: str, url: str, key: str) -> Reranker:
             return CrossEncoderReranker(model)
         case "openai":
             from vault.providers.openai_endpoint import Endpoint
-            from vault.providers.reranking_endpoint import EndpointReranker
+            from vault.providers.reranker_endpoint import EndpointReranker
 
             return EndpointReranker(Endpoint(url=url, key=key, model=model))
     raise ProviderUnavailable(f"MEMOS_RERANKER names {family!r}, which is no reranker")

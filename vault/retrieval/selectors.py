@@ -25,10 +25,10 @@ from vault.cubes.pack_reads import namespaces_closed, paths_refused
 from vault.cubes.rules import searchable
 from vault.cubes.selectors import CubeView, cubes_read, cubes_view
 from vault.models import Cube, Namespace
-from vault.namespaces.mounting import MountPlaces, mounted_ids
+from vault.namespaces.mounts import MountPlaces, mounted_ids
 from vault.providers.ports import Reranker
 from vault.providers.registry import embedder, reranker
-from vault.providers.reranking import RERANKED, blended
+from vault.providers.reranker import RERANKED, blended
 from vault.retrieval.finding import Asked, OtherModel, check_model, find, newest
 from vault.retrieval.queries import SearchQuery, narrowing, returnable, within_asked
 from vault.retrieval.ranking import DENSE, GRAPH, HYBRID, LEXICAL, NO_PARTS, Parts, Weights
@@ -78,7 +78,7 @@ def memories_search(
     """
     authorize(actor, permission)
     if search.mode is SearchMode.MEMORYOS:
-        message = "memoryos searches the layers of a persona (vault/layers/searching.py), which is above this room"
+        message = "memoryos searches the layers of a persona (vault/layers/search.py), which is above this room"
         raise Invalid(errors=[FieldError("mode", message)])
     search = _without_closed(actor, _with_mounts(actor, search))
     asked = _asked(search, embedder().name)

@@ -29,7 +29,7 @@ from vault.cubes.screening.findings import quarantine_ask
 from vault.cubes.services import written_emit
 from vault.models import Cube, CubeVersion, Review
 from vault.models.cube import CubeQuerySet
-from vault.reviews.withdrawn import UNDECIDED
+from vault.reviews.withdrawals import UNDECIDED
 from vault.vocabulary import ReviewKind, Source
 
 SHOWN = 100  # memories that a dry run names

@@ -26,7 +26,7 @@ from vault.lifecycle.knowledge import KNOWLEDGE
 from vault.models import Cube, CubeVersion, Namespace, PiiFinding, Review
 from vault.reviews.feedback import Feedback, feedback_open
 from vault.reviews.sync_conflicts import Theirs, theirs_open
-from vault.reviews.withdrawn import WITHHELD, shown_for_decision, withdrawn_locate, withdrawn_refresh
+from vault.reviews.withdrawals import WITHHELD, shown_for_decision, withdrawn_locate, withdrawn_refresh
 from vault.vocabulary import PiiField, ReviewKind, ReviewStatus
 
 CONTEXT_CHARACTERS = 40  # characters of context at each side of a span

@@ -37,7 +37,7 @@ from vault.models import Cube, CubeVersion, PiiFinding, Review
 from vault.reviews.feedback import feedback_accept, feedback_open, feedback_texts_prepared
 from vault.reviews.quarantine import quarantine_release
 from vault.reviews.sync_conflicts import sync_conflict_accept, sync_conflict_reject, sync_texts_prepared
-from vault.reviews.withdrawn import WITHHELD, shown_for_decision, withdrawn_locate, withdrawn_sources_drop
+from vault.reviews.withdrawals import WITHHELD, shown_for_decision, withdrawn_locate, withdrawn_sources_drop
 from vault.vocabulary import ReviewKind, ReviewStatus
 
 DUPLICATES = "A person decided that both state the same."

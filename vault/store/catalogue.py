@@ -29,7 +29,7 @@ from vault.lexicon.segments import pieces
 from vault.models import Listing, Pack, PackVersion
 from vault.packs.files import Item, file_read
 from vault.packs.selectors import file_open
-from vault.packs.wordings import delivered
+from vault.packs.wordings import items_personalise
 from vault.providers.ports import ProviderUnavailable
 from vault.providers.registry import embedder
 from vault.vocabulary import PackTopic
@@ -114,15 +114,17 @@ def catalogue_search(*, actor: Actor, query: CatalogueQuery) -> Wanted:
         rows = Listing.objects.filter(is_offered=True, model=model.name)
         nearest = rows.annotate(distance=CosineDistance("vector", vector)).order_by("distance", "id")
         found = nearest.values_list("id", "distance")[:NEAREST]
-        return Wanted(query, tuple(one for one, distance in found if distance <= 1 - LEAST_SIMILAR))
+        return Wanted(query, tuple(listing_id for listing_id, distance in found if distance <= 1 - LEAST_SIMILAR))
 
 
 def catalogue_list(*, actor: Actor, wanted: Wanted, pages: Pages) -> list[Listing]:
     """A page of the publications that the actor's tenant may find. Raises Forbidden. Writes: AuditEntry."""
     authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
-        found: list[Listing] = list(pages.take(_filtered(wanted).order_by(ORDERS[wanted.query.order], "-id")))
-        ids = [one.id for one in found]
+        found: list[Listing] = list(
+            pages.take(_filter_and_rank_listings(wanted).order_by(ORDERS[wanted.query.order], "-id"))
+        )
+        ids = [listing.id for listing in found]
         record(actor=actor, verb=Verb.PUBLICATION_LISTED, object_type="publication", object_ids=ids)
         return found
 
@@ -132,7 +134,7 @@ def catalogue_facets(*, actor: Actor, wanted: Wanted) -> dict[str, dict[str, int
     authorize(actor, Permission.MEMORY_READ)
     query = wanted.query
     with acting(actor):
-        rows = _matching(wanted).order_by().values_list("topic", "languages").annotate(total=Count("id"))
+        rows = _filter_listings(wanted).order_by().values_list("topic", "languages").annotate(total=Count("id"))
         groups = list(rows)  # each publication is in one group: one pass counts both
     topics: Counter[str] = Counter()
     languages: Counter[str] = Counter()
@@ -154,7 +156,7 @@ def listing_get(*, actor: Actor, publication_id: UUID) -> Listing:
     return found
 
 
-def listing_named(*, actor: Actor, publisher: str, name: str) -> Listing:
+def listing_get_by_name(*, actor: Actor, publisher: str, name: str) -> Listing:
     """The publication `publisher/name`. Raises NotFound; Forbidden."""
     authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
@@ -176,43 +178,43 @@ def offer_get(*, actor: Actor, publication_id: UUID) -> Offer:
         pack = Pack.objects.get(id=listing.pack_id)
         rows = PackVersion.objects.filter(pack=pack, published_at__isnull=False).defer("sealed").order_by("-parts")
         version = PackVersion.objects.get(id=listing.version_id)
-        items = delivered(version, file_read(file_open(version)).items, actor.tenant_id)
+        items = items_personalise(version, file_read(file_open(version)).items, actor.tenant_id)
         return Offer(listing, pack.readme, tuple(pack.authors), list(rows), items[:SAMPLES])
 
 
-def _matching(wanted: Wanted) -> QuerySet[Listing]:
-    words = _has_words(wanted.query)
+def _filter_listings(wanted: Wanted) -> QuerySet[Listing]:
+    words = _word_condition(wanted.query)
     condition = words | Q(id__in=wanted.near) if wanted.near else words
     return Listing.objects.filter(condition, is_offered=True)
 
 
-def _has_words(query: CatalogueQuery) -> Q:
+def _word_condition(query: CatalogueQuery) -> Q:
     """Each word of the text stands in the texts of a row, as any part of a word; of a Chinese sentence, any word."""
     words, spoken = list[str](), list[str]()
     for token in query.text.lower().split()[:MOST_WORDS]:
         if token.isascii():
             words.append(token)
         else:
-            found = [one for one in pieces(token) if one.isalnum()]
-            spoken += [one for one in found if not one.isascii() and (len(one) > 1 or len(found) == 1)]
-            words += [one for one in found if one.isascii()]
+            found = [piece for piece in pieces(token) if piece.isalnum()]
+            spoken += [piece for piece in found if not piece.isascii() and (len(piece) > 1 or len(found) == 1)]
+            words += [piece for piece in found if piece.isascii()]
     condition = Q(*(Q(texts__contains=word) for word in words))
     return condition & Q(*(Q(texts__contains=word) for word in spoken[:MOST_WORDS]), _connector=Q.OR)
 
 
-def _filtered(wanted: Wanted) -> QuerySet[Listing]:
+def _filter_and_rank_listings(wanted: Wanted) -> QuerySet[Listing]:
     query = wanted.query
-    rows = _matching(wanted).defer("vector")
+    rows = _filter_listings(wanted).defer("vector")
     if query.topics:
         rows = rows.filter(topic__in=query.topics)
     if query.languages:
         rows = rows.filter(languages__overlap=list(query.languages))
-    return rows.annotate(fit=_fit(wanted)) if query.order is CatalogueOrder.BEST else rows
+    return rows.annotate(fit=_rank_expression(wanted)) if query.order is CatalogueOrder.BEST else rows
 
 
-def _fit(wanted: Wanted) -> Combinable:
+def _rank_expression(wanted: Wanted) -> Combinable:
     """NEAREST and more for all words of the text, and the rank by meaning, the nearest as NEAREST."""
     ranks = Func(Value(list(wanted.near), ArrayField(UUIDField())), F("id"), function="array_position")
     by_meaning = NEAREST + 1 - Coalesce(ranks, NEAREST + 1, output_field=IntegerField())
-    by_words = Case(When(_has_words(wanted.query), then=NEAREST + 1), default=0, output_field=IntegerField())
+    by_words = Case(When(_word_condition(wanted.query), then=NEAREST + 1), default=0, output_field=IntegerField())
     return by_words + by_meaning

@@ -153,7 +153,7 @@ def _views(actor: Actor, rows: list[Contract]) -> list[ContractView]:
         since = period_start(QuotaPeriod(row.period), now)
         present |= Q(subscription_id=row.subscription_id, at__gte=since)
     counted = _reads(actor).filter(present).values("subscription_id").annotate(total=Count("id")).order_by()
-    used = {one["subscription_id"]: one["total"] for one in counted}
+    used = {group["subscription_id"]: group["total"] for group in counted}
     return [
         ContractView(row, _state(row, now), used.get(row.subscription_id, 0), f"{slug}/{row.publication.pack.name}")
         for row in rows

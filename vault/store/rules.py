@@ -33,7 +33,7 @@ def terms_json(terms: Terms) -> dict[str, Any]:
     return {**asdict(terms), "period": str(terms.period), "purposes": list(terms.purposes)}
 
 
-def terms_stored(stated: Mapping[str, Any]) -> Terms:
+def terms_load(stated: Mapping[str, Any]) -> Terms:
     """Terms that were checked when they were stored."""
     return Terms(
         reads=stated["reads"],

@@ -57,7 +57,7 @@ from vault.endpoints.services import model_names
 from vault.lifecycle.summaries import conversation_summary
 from vault.providers.ports import ProviderUnavailable
 from vault.reader.rules import needs_past
-from vault.streaming import event_response
+from vault.streams import event_response
 from vault.vocabulary import EXTRACTIVE
 from vault.web.answers import shown_turn, shown_turns
 
@@ -143,7 +143,7 @@ def _renamed(actor: Actor, known: ConversationView, asked: dict[str, str]) -> Ht
         agent_persona=asked["agent_persona"] if asked["agent_persona"] != str(known.agent_persona_id or "") else UNSET,
         model=asked["model"] if asked["model"] != known.model else UNSET,
     )
-    if changes.given():
+    if changes.named_fields():
         conversation_update(actor=actor, conversation_id=known.id, changes=changes)
     return see_other(_address(known.id))
 

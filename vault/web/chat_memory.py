@@ -20,7 +20,7 @@ from governance.pages import Last
 from governance.vocabulary import Channel
 from governance.web.pages import draw, page, see_other, wants_part
 from governance.web.pagination import NewestLast, uuid_or_none
-from vault.chat.evidence import prompt_of
+from vault.chat.evidence import rebuild_prompt
 from vault.chat.memory_changes import (
     conversation_exclude,
     conversation_goals_set,
@@ -201,7 +201,7 @@ def _prompt(
     before = NewestLast(size=REMEMBERED, key="position", cursor=turn.position)
     past = turns_list(actor=actor, conversation_id=conversation.id, pages=before)
     asked = shown_turn(turn, [one.question for one in past[-FOLLOWED:]]).searched or turn.question
-    return prompt_of(asked, found, past, conversation_agent(actor=actor, conversation=conversation))
+    return rebuild_prompt(asked, found, past, conversation_agent(actor=actor, conversation=conversation))
 
 
 def _shown(view: RetrievedView, marker: int | None, excluded: frozenset[UUID]) -> Hit:

@@ -21,16 +21,16 @@ from governance.jobs.selectors import OPEN, JobView
 from governance.vocabulary import JobStatus, Permission, Topic
 from governance.web.job_words import STATUSES, error_words, kind_words
 from governance.web.pages import draw, page, see_other, wants_part
+from vault.exchange.archives import LARGEST_FILE
 from vault.exchange.formats import format_guess
 from vault.exchange.pack_export import pack_count, part_read
-from vault.exchange.reading import LARGEST_FILE
 from vault.exchange.selectors import ExportForm, exchange_file, exchange_jobs, exchange_public_key
 from vault.exchange.services import ExportDraft, export_create
 from vault.exchange.sync.peers import peers_list
 from vault.exchange.uploads import upload_create
 from vault.listing.actions import is_replaced
 from vault.listing.selectors import paths_list
-from vault.streaming import file_stream
+from vault.streams import file_stream
 from vault.vocabulary import ImportFormat
 from vault.web.import_words import FORMATS, notes_of
 from vault.web.imports import fault_sentences, persona_names

@@ -22,7 +22,7 @@ from governance.web.pages import draw, page
 from governance.web.pagination import uuid_or_none
 from vault.cubes.selectors import CubeView
 from vault.listing.neighbourhood import Neighbourhood, neighbourhood_get
-from vault.web.graph_drawing import Graph, graph_drawn
+from vault.web.graph_layout import Graph, graph_drawn
 from vault.web.memory_rows import layer_class
 
 FORMS: dict[str, Promise] = {"graph": _("Graph"), "timeline": _("Timeline"), "list": _("List")}

@@ -37,14 +37,14 @@ from vault.layers.persona import (
     profile_set_ask,
     traits_list,
 )
-from vault.layers.replaying import LATEST, Outcome, layers_replay
+from vault.layers.replay import LATEST, Outcome, layers_replay
 from vault.layers.rules import NAMES, Constants, is_hot
 from vault.layers.selectors import (
     MOVING,
     SegmentView,
+    last_moved_page,
     layer_counts,
     layers_state,
-    page_leaving,
     segment_get,
     segments_list,
     stm_list,
@@ -52,7 +52,7 @@ from vault.layers.selectors import (
 )
 from vault.layers.traits import dimensions
 from vault.layers.validity import validity_list
-from vault.layers.working import BUDGET, working_set
+from vault.layers.working_set import BUDGET, working_set
 from vault.vocabulary import EntryQueue
 from vault.web.layer_settings import inputs, numbers, shown
 from vault.web.memory_rows import HEAT_STEPS
@@ -204,7 +204,7 @@ def _mind(actor: Actor, persona_id: UUID, stream_id: UUID | None) -> dict[str, A
     working = working_set(actor=actor, persona_id=persona_id)
     counts = layer_counts(actor=actor, persona_id=persona_id, stream_id=stream.id if stream else None)
     tokens = sum(item.tokens for item in working)
-    leaving = page_leaving(actor=actor, persona_id=persona_id, stream_id=stream.id) if stream else None
+    leaving = last_moved_page(actor=actor, persona_id=persona_id, stream_id=stream.id) if stream else None
     return {
         "streams": streams,
         "stream": stream,

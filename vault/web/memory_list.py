@@ -27,7 +27,7 @@ from vault.listing.queries import FILTERS, MemoryQuery, Order, query_read
 from vault.listing.selectors import memories_page
 from vault.listing.views import views_list
 from vault.vocabulary import SearchMode
-from vault.web.facets_shown import chips_shown, facets_shown
+from vault.web.facets import chips_shown, facets_shown
 from vault.web.memory_reader import reader_context
 from vault.web.memory_rows import rows_shown
 

@@ -14,7 +14,7 @@ from governance.database import acting
 from governance.errors import Conflict, Invalid
 from governance.web.pages import draw, page, see_other
 from governance.web.pagination import uuid_or_none
-from vault.namespaces.mounting import MountDraft, mount_create, mount_remove
+from vault.namespaces.mounts import MountDraft, mount_create, mount_remove
 from vault.namespaces.selectors import namespace_get
 
 

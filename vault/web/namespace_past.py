@@ -22,7 +22,7 @@ from governance.vocabulary import Permission
 from governance.web.pages import draw, page, see_other
 from governance.web.pagination import uuid_or_none
 from vault.cubes.past import PastSummary
-from vault.jobs.restoring import (
+from vault.jobs.restoration import (
     namespace_past,
     namespace_restore_ask,
     namespace_restore_later,

@@ -25,7 +25,7 @@ from governance.vocabulary import Action, Permission
 from governance.web.access_words import ACTIONS
 from governance.web.pages import draw, page, see_other
 from vault.lifecycle.summaries import namespace_summary
-from vault.namespaces.managing import (
+from vault.namespaces.management import (
     CHANGEABLE,
     LARGEST_QUOTA,
     NamespaceChanges,
@@ -36,7 +36,7 @@ from vault.namespaces.managing import (
     namespace_move_plan,
     namespace_update,
 )
-from vault.namespaces.mounting import mounts_list
+from vault.namespaces.mounts import mounts_list
 from vault.namespaces.rules import LONGEST_PATH
 from vault.namespaces.selectors import NamespaceDetail, NamespaceView, namespace_get, namespaces_list, private_path_of
 from vault.vocabulary import NamespaceKind, State

@@ -32,7 +32,7 @@ from governance.web.pages import draw, page, see_other, wants_part
 from governance.web.pagination import Newest, number_or_none, uuid_or_none
 from vault.policies.rules import Effect, Outcome
 from vault.policies.selectors import QuotaView, quotas_list
-from vault.policies.simulating import policy_simulate
+from vault.policies.simulation import policy_simulate
 from vault.web.policy_forms import FORMS, KINDS, MEANT, PolicyForm, initial_of
 from vault.web.policy_words import sentence_of
 

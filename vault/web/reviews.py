@@ -22,8 +22,8 @@ from governance.web.pagination import Newest, NewestOf, uuid_or_none
 from vault.reviews.quarantine import writer_memories, writer_quarantine
 from vault.reviews.selectors import review_get, review_view, reviews_list
 from vault.reviews.services import review_accept, review_accept_ask, review_reject
-from vault.store.proposing import Proposal, Side, proposals_answered, proposals_list
-from vault.store.publishing import publications_waiting
+from vault.store.proposals import Proposal, Side, proposals_answered, proposals_list
+from vault.store.publications import publications_waiting
 from vault.vocabulary import ProposalState, ReviewKind, ReviewStatus, Visibility
 from vault.web.findings import shown_review
 from vault.web.store_forms import VISIBILITIES

@@ -19,7 +19,7 @@ from governance.vocabulary import Permission
 from governance.web.pages import draw, page
 from governance.web.pagination import Numbered, number_or_none
 from vault.store.catalogue import CatalogueOrder, CatalogueQuery, catalogue_facets, catalogue_list, catalogue_search
-from vault.store.subscribing import subscriptions_live
+from vault.store.subscriptions import subscriptions_live
 from vault.vocabulary import PackTopic
 from vault.web.store_words import ORDERS, TOPICS, language_name, shown_listing
 

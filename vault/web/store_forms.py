@@ -12,12 +12,12 @@ from django.utils.translation import gettext_lazy as _
 from governance.errors import Invalid
 from governance.web.faults import fault_texts
 from vault.packs.numbers import ANY
-from vault.packs.scanning import LeavingRules
+from vault.packs.scan import LeavingRules
 from vault.packs.services import LONGEST_NAME, PackDraft
-from vault.store.rating import LONGEST_RATING, MOST_STARS
-from vault.store.reporting import LONGEST_REPORT
+from vault.store.ratings import LONGEST_RATING, MOST_STARS
+from vault.store.reports import LONGEST_REPORT
 from vault.store.rules import Terms
-from vault.store.subscribing import SubscriptionDraft
+from vault.store.subscriptions import SubscriptionDraft
 from vault.vocabulary import Delivery, FindingRule, PackTopic, QuotaPeriod, SubjectRule, Visibility
 from vault.web.store_words import DELIVERIES, PERIODS, REPORT_REASONS, TOPICS
 

@@ -17,7 +17,7 @@ from governance.pages import First
 from governance.vocabulary import Permission
 from governance.web.pages import draw, page, see_other
 from vault.cubes.selectors import cube_get
-from vault.store.proposing import (
+from vault.store.proposals import (
     LONGEST_REASON,
     LONGEST_TEXT,
     ProposalDraft,
@@ -28,7 +28,7 @@ from vault.store.proposing import (
     proposal_decline,
     proposals_list,
 )
-from vault.store.subscribing import subscription_compare, subscription_get, subscription_update
+from vault.store.subscriptions import subscription_compare, subscription_get, subscription_update
 from vault.web.store_forms import StoreForm
 
 PROPOSALS = 50  # of each side

@@ -17,10 +17,10 @@ from governance.errors import Invalid
 from governance.vocabulary import Permission
 from governance.web.pages import draw, page, see_other
 from vault.cubes.selectors import cube_get
-from vault.packs.marking import sentence_mark, sentence_unmark, sentences_of
+from vault.packs.marks import sentence_mark, sentence_unmark, sentences_of
 from vault.packs.selectors import pack_get
 from vault.packs.wordings import LONGEST_SENTENCE, wordings_of
-from vault.store.tracing import LONGEST_LEAK, leak_trace
+from vault.store.traces import LONGEST_LEAK, leak_trace
 from vault.web.store_forms import StoreForm
 
 SHOWN_CANDIDATES = 20

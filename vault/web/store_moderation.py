@@ -15,9 +15,9 @@ from django.views.decorators.http import require_http_methods, require_POST
 from governance.actor import Actor
 from governance.errors import Conflict, Invalid
 from governance.web.pages import draw, page, see_other
-from vault.store.catalogue import listing_named
-from vault.store.moderating import DISMISSED, LONGEST_REASON, Decision, ReportView, report_decide, reports_list
-from vault.store.reporting import report_write
+from vault.store.catalogue import listing_get_by_name
+from vault.store.moderation import DISMISSED, LONGEST_REASON, Decision, ReportView, report_decide, reports_list
+from vault.store.reports import report_write
 from vault.vocabulary import PublicationState, ReportReason
 from vault.web.store_forms import ReportForm
 from vault.web.store_own import PUBLICATION_MARKS, PUBLICATION_STATES
@@ -48,7 +48,7 @@ class ShownReport:
 @page
 def report(request: HttpRequest, actor: Actor, publisher: str, name: str) -> HttpResponseBase:
     """A form that reports the pack to the operator; POST sends it."""
-    listing = listing_named(actor=actor, publisher=publisher, name=name)
+    listing = listing_get_by_name(actor=actor, publisher=publisher, name=name)
     form = ReportForm(request.POST if request.method == "POST" else None)
     is_sent = False
     if form.is_bound and form.is_valid():

@@ -30,7 +30,7 @@ from vault.packs.selectors import (
     versions_list,
 )
 from vault.packs.services import pack_remove, pack_update, version_deprecate
-from vault.store.publishing import (
+from vault.store.publications import (
     publication_approve,
     publication_get,
     publication_of,

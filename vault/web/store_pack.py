@@ -20,10 +20,10 @@ from governance.pages import First
 from governance.personas.selectors import personas_list
 from governance.vocabulary import Permission
 from governance.web.pages import draw, page, see_other
-from vault.store.catalogue import listing_named, offer_get
-from vault.store.rating import may_rate, rating_own, rating_remove, rating_write, ratings_list
-from vault.store.rules import terms_stored
-from vault.store.subscribing import subscription_create, subscriptions_live
+from vault.store.catalogue import listing_get_by_name, offer_get
+from vault.store.ratings import may_rate, rating_own, rating_remove, rating_write, ratings_list
+from vault.store.rules import terms_load
+from vault.store.subscriptions import subscription_create, subscriptions_live
 from vault.vocabulary import PackState
 from vault.web.labels import SEMANTIC_TYPES
 from vault.web.markdown import markdown_html
@@ -50,7 +50,7 @@ class ShownVersion:
 @page
 def pack(request: HttpRequest, actor: Actor, publisher: str, name: str) -> HttpResponseBase:
     """One publication: README, samples, versions, ratings, terms, and why it can be trusted."""
-    return _drawn(request, actor, listing_named(actor=actor, publisher=publisher, name=name))
+    return _drawn(request, actor, listing_get_by_name(actor=actor, publisher=publisher, name=name))
 
 
 @require_POST
@@ -58,7 +58,7 @@ def pack(request: HttpRequest, actor: Actor, publisher: str, name: str) -> HttpR
 def subscribe(request: HttpRequest, actor: Actor, publisher: str, name: str) -> HttpResponseBase:
     """Accept the terms, and install the pack."""
     authorize(actor, Permission.STORE_MANAGE)
-    listing = listing_named(actor=actor, publisher=publisher, name=name)
+    listing = listing_get_by_name(actor=actor, publisher=publisher, name=name)
     form = _subscribe_form(actor, listing, request.POST)
     if form.is_valid():
         try:
@@ -75,7 +75,7 @@ def subscribe(request: HttpRequest, actor: Actor, publisher: str, name: str) -> 
 @page
 def rate(request: HttpRequest, actor: Actor, publisher: str, name: str) -> HttpResponseBase:
     """Rate the pack, or with `remove` take one's rating back."""
-    listing = listing_named(actor=actor, publisher=publisher, name=name)
+    listing = listing_get_by_name(actor=actor, publisher=publisher, name=name)
     back = see_other(f"{reverse('store_pack', args=[publisher, name])}#ratings")
     if "remove" in request.POST:
         rating_remove(actor=actor, publication_id=listing.id)
@@ -109,7 +109,7 @@ def _drawn(
     """The page of a pack. rating_form, subscribe_form: the one that has faults."""
     offer = offer_get(actor=actor, publication_id=listing.id)
     versions = [_version(row, listing) for row in offer.versions]
-    terms = terms_stored(listing.terms)
+    terms = terms_load(listing.terms)
     subscription = subscriptions_live(actor=actor).get(listing.id)
     may_manage = is_allowed(actor, Permission.STORE_MANAGE)
     if may_manage and subscription is None:
@@ -154,7 +154,7 @@ def _subscribe_form(actor: Actor, listing: "Listing", given: QueryDict | None = 
     return SubscribeForm(
         given,
         number=listing.number,
-        purposes=terms_stored(listing.terms).purposes,
+        purposes=terms_load(listing.terms).purposes,
         personas=_personas(actor),
         initial={"delivery": "pull"},
     )

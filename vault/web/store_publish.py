@@ -26,10 +26,10 @@ from governance.web.pages import draw, page, see_other
 from governance.web.pagination import NewestOf, uuid_or_none
 from vault.listing.selectors import paths_list
 from vault.packs.numbers import Number, number_read
-from vault.packs.scanning import Leaving
+from vault.packs.scan import Leaving
 from vault.packs.selectors import pack_get, packs_list, version_get, versions_list
 from vault.packs.services import MOST_IDS, PREVIEWED, VersionDraft, pack_create, version_build, version_preview
-from vault.store.publishing import PublicationDraft, publication_create, tenants_named
+from vault.store.publications import PublicationDraft, publication_create, tenant_ids_of_slugs
 from vault.vocabulary import PackState, Treatment
 from vault.web.labels import PII_KINDS
 from vault.web.memory_actions import draft_read
@@ -145,7 +145,7 @@ def offer(request: HttpRequest, actor: Actor, pack_id: UUID, number: str) -> Htt
             draft = PublicationDraft(
                 version_id=version.id,
                 visibility=form.visibility_chosen(),
-                tenants=tenants_named(form.cleaned_data["tenants"]),
+                tenants=tenant_ids_of_slugs(form.cleaned_data["tenants"]),
                 terms=form.terms(),
             )
             publication_create(actor=actor, draft=draft)

@@ -25,9 +25,9 @@ from governance.web.pagination import NewestOf, uuid_or_none
 from vault.chat.selectors import conversations_list
 from vault.cubes.differences import Edit, TextChange, text_difference
 from vault.cubes.selectors import cube_get
-from vault.namespaces.mounting import MountDraft, mount_create
-from vault.store.installed import installed_get, origin_get, versions_offered
-from vault.store.subscribing import (
+from vault.namespaces.mounts import MountDraft, mount_create
+from vault.store.installed_packs import installed_get, origin_get, versions_offered
+from vault.store.subscriptions import (
     reads_list,
     subscription_end,
     subscription_get,
@@ -35,12 +35,12 @@ from vault.store.subscribing import (
     subscription_upgrade,
     subscriptions_list,
 )
-from vault.store.upgrading import ChangeKind, MemoryChange, override_remove, override_set, upgrade_plan
+from vault.store.upgrades import ChangeKind, MemoryChange, override_remove, override_set, upgrade_plan
 from vault.web.store_forms import ComingForm, RewordForm
 from vault.web.store_words import shown_agreement
 
 if TYPE_CHECKING:
-    from vault.store.subscribing import SubscriptionView
+    from vault.store.subscriptions import SubscriptionView
 
 SUBSCRIPTIONS, READS = 50, 20  # of one page
 SHOWN_CHANGES = 200

@@ -11,8 +11,8 @@ from governance.actor import Actor
 from governance.errors import Invalid
 from governance.vocabulary import Permission
 from governance.web.pages import draw, page
-from vault.store.catalogue import listing_named
-from vault.store.trying import TriedQuestion, publication_try
+from vault.store.catalogue import listing_get_by_name
+from vault.store.trials import TriedQuestion, publication_try
 from vault.web.store_forms import QuestionsForm
 from vault.web.store_words import shown_listing
 
@@ -22,7 +22,7 @@ from vault.web.store_words import shown_listing
 def trial(request: HttpRequest, actor: Actor, publisher: str, name: str) -> HttpResponseBase:
     """GET takes the reader's last questions in the chat, POST those of the form."""
     authorize(actor, Permission.STORE_MANAGE)
-    listing = listing_named(actor=actor, publisher=publisher, name=name)
+    listing = listing_get_by_name(actor=actor, publisher=publisher, name=name)
     form = QuestionsForm(request.POST if request.method == "POST" else None)
     tried: list[TriedQuestion] = []
     if not form.is_bound or form.is_valid():

@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy as _
 from governance.actor import Actor
 from vault.store.catalogue import CatalogueOrder
 from vault.store.contracts import ContractView
-from vault.store.subscribing import SubscriptionView
+from vault.store.subscriptions import SubscriptionView
 from vault.vocabulary import ContractState, Delivery, PackState, PackTopic, QuotaPeriod, ReportReason
 
 if TYPE_CHECKING:

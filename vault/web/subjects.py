@@ -26,7 +26,7 @@ from governance.web.pages import draw, page, see_other, wants_part
 from governance.web.pagination import Newest, uuid_or_none
 from vault.listing.queries import MemoryQuery
 from vault.listing.selectors import memories_page
-from vault.streaming import file_stream
+from vault.streams import file_stream
 from vault.subjects.documents import FileForm
 from vault.subjects.exports import export_open
 from vault.subjects.rules import LONGEST_REFERENCE

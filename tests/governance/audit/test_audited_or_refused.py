@@ -38,8 +38,8 @@ from tests.governance.tables import read_all_rows
 from tests.harness.evidence import Evidence
 from tests.vault.api.contract import contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.making import offered as offered_pack
-from tests.vault.packs.making import subscribed
+from tests.vault.packs.pack_factories import offered as offered_pack
+from tests.vault.packs.pack_factories import subscribed
 from vault.api.urls import urlpatterns as routes_of_the_vault
 from vault.models import (
     Contract,
@@ -55,7 +55,7 @@ from vault.models import (
     Subscription,
     SyncPeer,
 )
-from vault.packs.rewording import texts_open, texts_seal
+from vault.packs.rewordings import texts_open, texts_seal
 
 Superuser = Callable[[], psycopg.Connection]
 METHODS = ("get", "post", "put", "patch", "delete")

@@ -37,7 +37,7 @@ from vault.chat.services import (
 from vault.cubes.drafts import CubeChanges, CubeDraft
 from vault.cubes.selectors import cube_get, cubes_list, versions_list
 from vault.cubes.services import cube_delete, cube_purge, cube_restore, cube_update, cubes_add
-from vault.jobs.adding import drafts_screen, memories_add_later
+from vault.jobs.memory_additions import drafts_screen, memories_add_later
 from vault.models import Cube
 from vault.namespaces.services import namespace_for_writing
 from vault.retrieval.queries import SearchQuery

@@ -10,7 +10,7 @@ from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract
 from tests.vault.api.test_chat_commands import ask, begin
 from tests.vault.outbox import run_jobs
-from tests.vault.policies.making import made
+from tests.vault.policies.policy_factories import made
 
 SMALL_TALK = ("Good morning!", "How are you?", "Thanks, see you.", "早上好！", "谢谢。")
 

@@ -16,7 +16,7 @@ from governance.vocabulary import Topic
 from tests.factories import World
 from tests.vault.api.contract import MISSING, Contract, fields_at_fault
 from tests.vault.outbox import run_jobs
-from vault.jobs.adding import BATCH
+from vault.jobs.memory_additions import BATCH
 
 Superuser = Callable[[], psycopg.Connection]
 

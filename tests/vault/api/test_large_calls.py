@@ -24,7 +24,7 @@ from tests.harness.product import wait_until
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from vault.api import memories
-from vault.chat import planning
+from vault.chat import plans
 from vault.cubes import services
 from vault.cubes.rules import TextIndex, Worded, text_index
 from vault.cubes.screening import screen
@@ -57,7 +57,7 @@ def within(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         read.append(connection.in_atomic_block)
         return read_statements(text, speaker=speaker, said_at=said_at)
 
-    monkeypatch.setattr(planning, "read_statements", noted_statements)
+    monkeypatch.setattr(plans, "read_statements", noted_statements)
 
     monkeypatch.setattr(building, "text_index", noted)
     monkeypatch.setattr(prepared, "text_index", noted)

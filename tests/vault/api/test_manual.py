@@ -15,7 +15,7 @@ from tests.factories import API, World, person_add
 from tests.vault.api.contract import Contract, contract
 from tests.vault.api.openapi import document
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.making import offered, subscribed
+from tests.vault.packs.pack_factories import offered, subscribed
 from vault.api.examples import EXAMPLES, MEMBER, MEMORY, OTHER_MEMORY, PACK_VERSION, PUBLICATION
 from vault.cubes.filters import DEEPEST, EQUALITY, KNOWN, MOST_LEAVES, MOST_VALUES, ORDER
 from vault.providers.ports import ProviderUnavailable

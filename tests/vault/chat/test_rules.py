@@ -10,11 +10,11 @@ from vault.chat.rules import (
     Agent,
     Evidence,
     PastTurn,
-    attributed,
+    attribute_sentences,
     extractive_answer,
+    make_title,
     markers_in,
     prompt,
-    title_of,
 )
 from vault.providers.ports import ChatRole
 from vault.reader.rules import read_statements
@@ -128,9 +128,9 @@ def test_what_asks_nothing_is_noted_only_where_it_states_something(text: str, re
 
 
 def test_a_title_is_one_short_line() -> None:
-    assert title_of("  Where\n is\tthe   key? ") == "Where is the key?"
-    assert len(title_of("why " * 100)) == 60
-    assert title_of("为什么" * 30).endswith("…")
+    assert make_title("  Where\n is\tthe   key? ") == "Where is the key?"
+    assert len(make_title("why " * 100)) == 60
+    assert make_title("为什么" * 30).endswith("…")
 
 
 def test_nothing_printed_of_evidence_tells_it() -> None:
@@ -140,7 +140,9 @@ def test_nothing_printed_of_evidence_tells_it() -> None:
 
 def test_sentences_of_a_model_without_markers_get_those_that_support_them() -> None:
     answer = "Ana travels to Porto by train. She owns seven golden elephants there. Yes."
-    found = attributed(answer, evidence("Tea.", "Ana always travels to Porto by train."), "How does Ana travel?")
+    found = attribute_sentences(
+        answer, evidence("Tea.", "Ana always travels to Porto by train."), "How does Ana travel?"
+    )
     assert found == "Ana travels to Porto by train. [2] She owns seven golden elephants there. [?] Yes."
 
 
@@ -157,10 +159,10 @@ def test_sentences_of_a_model_without_markers_get_those_that_support_them() -> N
 )
 def test_a_name_or_number_that_no_memory_holds_is_not_supported(answer: str, marked: str) -> None:
     known = evidence("My sister Elena lives in Porto with her 2 kids.")
-    assert attributed(answer, known, "Where does Elena live?") == answer + marked
+    assert attribute_sentences(answer, known, "Where does Elena live?") == answer + marked
 
 
 def test_an_answer_from_no_memory_is_marked() -> None:
-    assert attributed("Her sister is called Anna Maria.", [], "What is my sister called?").endswith(" [?]")
-    assert attributed("她的姐姐叫安娜，住在波尔图。", [], "她的姐姐叫什么？").endswith(" [?]")
-    assert attributed("我不知道你的姐姐叫什么。", [], "我的姐姐叫什么？") == "我不知道你的姐姐叫什么。"
+    assert attribute_sentences("Her sister is called Anna Maria.", [], "What is my sister called?").endswith(" [?]")
+    assert attribute_sentences("她的姐姐叫安娜，住在波尔图。", [], "她的姐姐叫什么？").endswith(" [?]")
+    assert attribute_sentences("我不知道你的姐姐叫什么。", [], "我的姐姐叫什么？") == "我不知道你的姐姐叫什么。"

@@ -20,7 +20,7 @@ from tests.harness.databases import waiting_for_locks
 from tests.harness.product import wait_until
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
-from tests.vault.policies.making import DAY, aged, made
+from tests.vault.policies.policy_factories import DAY, aged, made
 from vault.cubes.drafts import CubeChanges, CubeDraft
 from vault.cubes.index import compaction, statistics
 from vault.cubes.index.compaction import DROPPING, words_pack, words_place

@@ -23,8 +23,8 @@ from tests.factories import World, client_for, person_add
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
-from vault.deletion.replaying import deletions_apply
-from vault.deletion.running import rows_erase
+from vault.deletion.deletion_job import rows_erase
+from vault.deletion.deletion_replay import deletions_apply
 from vault.subjects.rules import signed_bytes
 
 Superuser = Callable[[], psycopg.Connection]
@@ -229,7 +229,7 @@ def test_killed_deletion_goes_on_with_its_next_part(
         alice.add(f"Note {number}.", namespace="/team")
     requested(olivia)
     grace_ended(superuser)
-    monkeypatch.setattr("vault.deletion.running.rows_erase", _raise)
+    monkeypatch.setattr("vault.deletion.deletion_job.rows_erase", _raise)
     run_jobs()
     assert "vault_cube" in rows_of(superuser, world.acme.id)
     monkeypatch.undo()

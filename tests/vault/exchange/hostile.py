@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.vault.packs.hostile import hostile_files as hostile_packs
+from vault.exchange.archives import LARGEST_FILE, LARGEST_UNPACKED
 from vault.exchange.items import FORMAT
-from vault.exchange.reading import LARGEST_FILE, LARGEST_UNPACKED
 
 PICKLE = b"\x80\x04\x95\x10\x00\x00\x00\x00\x00\x00\x00\x8c\x05posix\x94\x8c\x06system\x94\x93\x94."
 HEADING = json.dumps({"format": FORMAT}).encode() + b"\n"

@@ -20,7 +20,7 @@ from tests.factories import World
 from tests.governance.web.visitors import signed_in
 from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract, contract, fields_at_fault
-from tests.vault.layers.test_importing import LONG, MID, SHORT
+from tests.vault.layers.test_conversation_import import LONG, MID, SHORT
 from tests.vault.outbox import run_jobs
 from tests.vault.packs.hostile import ITEMS, PUBLIC, STATED, archive_of, valid_file
 from vault.cubes.drafts import CubeDraft, SourceRef

@@ -12,7 +12,7 @@ from tests.governance.mutants import mutant
 from tests.harness.evidence import Evidence
 from tests.vault.api.contract import Contract
 from tests.vault.exchange.hostile import hostile_files
-from vault.exchange import reading
+from vault.exchange import archives
 
 Superuser = Callable[[], psycopg.Connection]
 LONGEST, LARGEST_REPLY, MEBIBYTES, LEAST = 2.0, 4_096, 64, 140
@@ -55,8 +55,8 @@ def test_hostile_files_are_small_refusals_that_leave_no_row(
 def test_reader_without_one_of_its_limits_lets_a_hostile_zip_pass(rule: str, broken: str) -> None:
     """Control: each limit refuses a file of the list that nothing else refuses."""
     zips = [content for _, form, content in hostile_files() if form == "markdown" and content.startswith(b"PK")]
-    loose = mutant(reading, rule, broken)
-    assert sum(_is_opened(loose, content) for content in zips) > sum(_is_opened(reading, content) for content in zips)
+    loose = mutant(archives, rule, broken)
+    assert sum(_is_opened(loose, content) for content in zips) > sum(_is_opened(archives, content) for content in zips)
 
 
 def _is_opened(module: object, content: bytes) -> bool:

@@ -16,7 +16,7 @@ from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from vault.layers.constants import tenant_constants_set
 from vault.layers.rules import SegmentState, coldest, constants_of, is_hot
-from vault.layers.scoring import coldest_segments, hot_segments
+from vault.layers.scores import coldest_segments, hot_segments
 from vault.models import Segment
 
 GARDEN = "The tomatoes in the garden need water."

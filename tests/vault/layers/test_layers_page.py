@@ -14,7 +14,7 @@ from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract
 from tests.vault.layers.test_layers_api import persona_of
 from tests.vault.layers.test_long_term import MONDAY, say
-from tests.vault.layers.test_searching import STORY
+from tests.vault.layers.test_search import STORY
 from vault.models import LayerSettings, Segment, Stream
 
 pytestmark = pytest.mark.usefixtures("mind")

@@ -16,10 +16,10 @@ from tests.factories import World
 from tests.vault.api.contract import Contract
 from tests.vault.layers.test_layers_api import persona_of
 from tests.vault.layers.test_long_term import FIGURES, profile, say
-from vault.layers.modelled import MOST_SENTENCES, choice_read
+from vault.layers.model_reader import MOST_SENTENCES, choice_read
 from vault.models import LayerEntry, Page, Segment, Trait
 from vault.providers.structured import json_in
-from vault.reader import modelled
+from vault.reader import model_reader
 
 PATH = "/v1/chat/completions"
 HOME = "Lisbon has been home to me for a year."
@@ -41,7 +41,7 @@ def mind(world: World, alice: Contract) -> str:
 
 def is_reading(request: Request) -> bool:
     """Return whether a message is read, before it is stored; these tests leave that to the patterns."""
-    return bool(request.get_json()["messages"][0]["content"] == modelled.INSTRUCTIONS)
+    return bool(request.get_json()["messages"][0]["content"] == model_reader.INSTRUCTIONS)
 
 
 def replies(model: HTTPServer, *texts: str, status: int = 200) -> list[dict[str, Any]]:

@@ -27,7 +27,7 @@ from vault.layers.rules import (
     select_pages,
     select_segments,
 )
-from vault.layers.searching import best_entries
+from vault.layers.search import best_entries
 from vault.vocabulary import EntryQueue
 
 FIGURES: dict[str, Any] = json.loads(Path(__file__).with_name("memoryos.json").read_text(encoding="utf-8"))

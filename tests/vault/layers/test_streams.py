@@ -18,7 +18,7 @@ from tests.factories import World
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from vault.cubes.drafts import CubeDraft
-from vault.layers.placing import TO_PLACE
+from vault.layers.placement import TO_PLACE
 from vault.layers.services import memories_add
 from vault.models import Cube, Page, Segment, Stream
 from vault.reader.services import Message, messages_read

@@ -20,7 +20,7 @@ from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from vault.lifecycle.attempts import ATTEMPTS
-from vault.lifecycle.forgetting import POLICIES, Forgetting, Use, archived_because
+from vault.lifecycle.forgetting_policies import POLICIES, Forgetting, Use, reason_to_archive
 from vault.lifecycle.sweep import lifecycle_sweep
 from vault.models import Cube, StateTransition
 
@@ -67,14 +67,14 @@ def swept(olivia: Contract, **chosen: Any) -> dict[str, Any]:
 def test_keep_formula_forgets_what_is_idle_and_keeps_what_is_used_or_important() -> None:
     idle = Use(timedelta(days=90), recalls=0, importance=0.5, priority=0.0)
     assert POLICIES[Forgetting.KEEP].judge(idle).score == pytest.approx(0.35 * 2.718281828**-3 + 0.125)
-    assert "last used 90 days ago, used 0 times" in archived_because(Forgetting.KEEP, idle)
+    assert "last used 90 days ago, used 0 times" in reason_to_archive(Forgetting.KEEP, idle)
     for kept in (
         Use(timedelta(days=90), recalls=9, importance=0.5, priority=0.0),
         Use(timedelta(days=90), recalls=0, importance=1.0, priority=0.0),
         Use(timedelta(days=90), recalls=0, importance=0.5, priority=1.0),
         Use(timedelta(days=10), recalls=0, importance=0.5, priority=0.0),
     ):
-        assert archived_because(Forgetting.KEEP, kept) == ""
+        assert reason_to_archive(Forgetting.KEEP, kept) == ""
 
 
 @pytest.mark.parametrize("policy", Forgetting)
@@ -82,8 +82,8 @@ def test_every_policy_scores_an_idle_memory_below_a_used_one(policy: Forgetting)
     idle = Use(timedelta(days=400), recalls=0, importance=0.5, priority=0.0)
     used = Use(timedelta(days=1), recalls=5, importance=0.5, priority=0.0)
     assert POLICIES[policy].judge(idle).score < POLICIES[policy].judge(used).score
-    assert archived_because(policy, idle)
-    assert archived_because(policy, used) == ""
+    assert reason_to_archive(policy, idle)
+    assert reason_to_archive(policy, used) == ""
 
 
 @pytest.mark.parametrize("policy", Forgetting)

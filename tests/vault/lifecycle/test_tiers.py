@@ -14,7 +14,7 @@ from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract, fields_at_fault
 from tests.vault.outbox import run_jobs
 from vault.models import Cube, Embedding
-from vault.overview.counting import counts_ask
+from vault.overview.counts import counts_ask
 
 
 @pytest.fixture

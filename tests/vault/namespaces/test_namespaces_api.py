@@ -3,7 +3,7 @@
 from tests.factories import World
 from tests.vault.api.contract import Contract, fields_at_fault
 from tests.vault.outbox import run_jobs
-from vault.overview.counting import counts_ask
+from vault.overview.counts import counts_ask
 
 
 def test_namespaces_are_listed_by_path_with_parent_count_and_rights(

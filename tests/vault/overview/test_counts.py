@@ -14,7 +14,7 @@ from governance.vocabulary import Action, Effect, GranteeKind
 from tests.factories import World
 from tests.vault.outbox import run_jobs
 from vault.overview.attention import Waiting, attention_list
-from vault.overview.counting import counts_ask
+from vault.overview.counts import counts_ask
 from vault.overview.selectors import Overview, overview_get
 
 Superuser = Callable[[], psycopg.Connection]

@@ -12,7 +12,7 @@ from tests.factories import Person, World
 from tests.governance.web.visitors import signed_in
 from tests.vault.outbox import run_jobs
 from vault.overview import digests
-from vault.overview.counting import counts_ask
+from vault.overview.counts import counts_ask
 from vault.overview.digests import digests_ask
 
 Superuser = Callable[[], psycopg.Connection]

@@ -6,7 +6,7 @@ from tests.factories import World
 from tests.harness.cases import each_case
 from tests.vault.api.contract import MISSING, Contract, contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.making import TEXTS, built, memories_of, pack_of, published
+from tests.vault.packs.pack_factories import TEXTS, built, memories_of, pack_of, published
 from vault.packs.files import file_read
 from vault.packs.numbers import Number, Range, number_read
 

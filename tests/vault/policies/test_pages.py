@@ -15,7 +15,7 @@ from tests.governance.tables import read_all_rows
 from tests.governance.web.visitors import signed_in
 from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract
-from tests.vault.policies.making import DAY, made
+from tests.vault.policies.policy_factories import DAY, made
 
 Superuser = Callable[[], psycopg.Connection]
 FIELDS: dict[str, dict[str, object]] = {

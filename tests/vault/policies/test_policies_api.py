@@ -18,7 +18,7 @@ from tests.factories import World
 from tests.governance.tables import become, read_all_rows
 from tests.harness.cases import each_case
 from tests.vault.api.contract import MISSING, Contract, contract, fields_at_fault, without_id
-from tests.vault.policies.making import DAY, changed, made
+from tests.vault.policies.policy_factories import DAY, changed, made
 
 Superuser = Callable[[], psycopg.Connection]
 KEEP = {"where": {"namespace": "/team"}, "max_seconds": 60}

@@ -15,7 +15,7 @@ from tests.governance.web.visitors import signed_in
 from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract, contract, without_id
 from tests.vault.outbox import run_jobs
-from tests.vault.policies.making import changed, made
+from tests.vault.policies.policy_factories import changed, made
 from vault.cubes.retention import facts_of
 from vault.models import Cube
 

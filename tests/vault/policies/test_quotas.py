@@ -20,7 +20,7 @@ from tests.vault.outbox import run_jobs
 from vault.cubes.drafts import CubeDraft
 from vault.cubes.services import cubes_add
 from vault.models import Cube
-from vault.overview.counting import counts_ask
+from vault.overview.counts import counts_ask
 from vault.policies.selectors import quotas_list
 
 Superuser = Callable[[], psycopg.Connection]

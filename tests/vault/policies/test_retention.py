@@ -16,7 +16,7 @@ from tests.factories import World
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract, fields_at_fault
 from tests.vault.outbox import run_jobs
-from tests.vault.policies.making import DAY, aged, changed, life, made
+from tests.vault.policies.policy_factories import DAY, aged, changed, life, made
 from vault.cubes.expiry import retention_apply_step
 from vault.models import Cube, CubeVersion
 

@@ -15,7 +15,7 @@ from tests.governance.personas.test_personas import create_persona as persona_ma
 from tests.governance.tables import read_all_rows
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract
-from tests.vault.policies.making import changed, made, simulated
+from tests.vault.policies.policy_factories import changed, made, simulated
 
 Superuser = Callable[[], psycopg.Connection]
 TEAM = {"namespace": "/team"}

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vault.providers.hashing import HashingEmbedder
+from vault.providers.hashing_embedder import HashingEmbedder
 from vault.providers.ports import Embedder, ProviderUnavailable
 from vault.providers.sentence_transformers import SentenceTransformersEmbedder
 from vault.providers.wordllama import WordLlamaEmbedder

@@ -6,7 +6,7 @@ import pytest
 from pytest_django import Settings
 
 from vault.providers import registry
-from vault.providers.hashing import HashingEmbedder
+from vault.providers.hashing_embedder import HashingEmbedder
 from vault.providers.openai_embedder import OpenAiEmbedder
 from vault.providers.openai_llm import OpenAiLlm
 from vault.providers.ports import ProviderUnavailable

@@ -18,7 +18,7 @@ from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract
 from tests.vault.chat.test_model import streamed
 from vault.models import Cube
-from vault.reader.modelled import choice_read
+from vault.reader.model_reader import choice_read
 from vault.reader.rules import Intent, chosen_statements
 
 PATH = "/v1/chat/completions"

@@ -9,7 +9,7 @@ from tests.factories import World
 from tests.governance.access.grants.test_grants import give_grant
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
-from tests.vault.policies.making import made
+from tests.vault.policies.policy_factories import made
 from vault.retrieval import composing, finding
 from vault.retrieval.composing import Composed, compose, composed
 

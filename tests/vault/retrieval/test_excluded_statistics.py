@@ -13,7 +13,7 @@ from tests.governance.access.grants.test_grants import give_grant
 from tests.governance.tables import become
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
-from tests.vault.policies.making import made
+from tests.vault.policies.policy_factories import made
 from vault.retrieval import excluded, finding, sql, statistics
 from vault.retrieval.statistics import IndexStatistics
 

@@ -18,7 +18,7 @@ from tests.factories import ApiClient, World, client_for, person_add
 from tests.governance.access.grants.test_grants import give_grant
 from tests.governance.personas.test_personas import create_persona as persona_made
 from tests.vault.outbox import run_jobs
-from tests.vault.policies.making import made as policy_made
+from tests.vault.policies.policy_factories import made as policy_made
 from vault.cubes.visibility import exceptions_of
 from vault.graph import walks
 from vault.retrieval import ranker, ranking, tagging

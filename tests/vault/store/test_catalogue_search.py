@@ -10,7 +10,7 @@ from tests.factories import World
 from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.making import built, memories_of, pack_of, published
+from tests.vault.packs.pack_factories import built, memories_of, pack_of, published
 from vault.models import Listing
 
 PACKS = {

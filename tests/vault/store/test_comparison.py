@@ -9,8 +9,8 @@ from tests.factories import World
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract, contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.making import built, memories_of, pack_of, published, subscribed
-from vault.lifecycle.knowledge import relation_of
+from tests.vault.packs.pack_factories import built, memories_of, pack_of, published, subscribed
+from vault.lifecycle.knowledge import find_relation
 from vault.models import Cube
 from vault.vocabulary import ReviewKind
 
@@ -211,4 +211,4 @@ def test_inbox_shows_both_statements_with_the_pack_and_decides(
 def test_relation_follows_from_numbers_negations_and_time(
     official: str, own: str, is_newer: bool, relation: ReviewKind | None
 ) -> None:
-    assert relation_of(official, own, is_newer=is_newer) == relation
+    assert find_relation(official, own, is_newer=is_newer) == relation

@@ -7,7 +7,7 @@ from governance.vocabulary import RoleName
 from tests.factories import World, person_add
 from tests.governance.tables import become
 from tests.vault.api.contract import Contract
-from tests.vault.packs.making import TEXTS, built, memories_of, offered, pack_of, published
+from tests.vault.packs.pack_factories import TEXTS, built, memories_of, offered, pack_of, published
 
 ROWS = b"SELECT name FROM vault_listing"
 

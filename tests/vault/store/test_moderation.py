@@ -14,9 +14,9 @@ from tests.governance.web.visitors import signed_in
 from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract, contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.making import TEXTS, built, memories_of, offered, pack_of, published, subscribed
+from tests.vault.packs.pack_factories import TEXTS, built, memories_of, offered, pack_of, published, subscribed
 from vault.models import PackVersion
-from vault.store.moderating import Decision, publication_moderate
+from vault.store.moderation import Decision, publication_moderate
 
 PLACE = "/packs/other/herons"
 

@@ -11,7 +11,7 @@ from tests.factories import World
 from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract, contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.making import TEXTS, built, memories_of, pack_of, published, subscribed
+from tests.vault.packs.pack_factories import TEXTS, built, memories_of, pack_of, published, subscribed
 from vault.models import PackProposal
 
 CHANGED = "The heron nests by the old mill, above the weir."

@@ -5,7 +5,7 @@ import pytest
 from governance.vocabulary import RoleName
 from tests.factories import World, person_add
 from tests.vault.api.contract import Contract, contract
-from tests.vault.packs.making import TEXTS, built, memories_of, pack_of, published
+from tests.vault.packs.pack_factories import TEXTS, built, memories_of, pack_of, published
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from tests.governance.web.visitors import signed_in
 from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract, contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.making import TEXTS, built, memories_of, offered, pack_of, published, subscribed
+from tests.vault.packs.pack_factories import TEXTS, built, memories_of, offered, pack_of, published, subscribed
 from vault.models import PackRating
 
 RATED = {"stars": 4, "text": "Short, and to the point."}

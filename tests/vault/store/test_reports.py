@@ -12,9 +12,9 @@ from tests.factories import World
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract, contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.making import TEXTS, offered, subscribed
+from tests.vault.packs.pack_factories import TEXTS, offered, subscribed
 from vault.models import PackReport
-from vault.store.moderating import Decision, report_decide, reports_list
+from vault.store.moderation import Decision, report_decide, reports_list
 
 PACK = "/store/other/herons/"
 REPORT = {"reason": "wrong", "text": "Herons sleep on two legs."}

@@ -16,7 +16,7 @@ from tests.governance.mutants import mutant
 from tests.harness.evidence import Evidence
 from tests.vault.api.contract import MISSING, Contract, contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.making import TEXTS, offered, subscribed
+from tests.vault.packs.pack_factories import TEXTS, offered, subscribed
 from vault.cubes import pack_reads
 from vault.models import Cube
 from vault.vocabulary import Source

@@ -4,7 +4,7 @@ import pytest
 
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.making import TEXTS, built, memories_of, pack_of, published, subscribed
+from tests.vault.packs.pack_factories import TEXTS, built, memories_of, pack_of, published, subscribed
 
 PLACE = "/packs/other/herons"
 NEWER = "The heron fishes at dusk, too."

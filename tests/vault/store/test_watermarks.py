@@ -10,7 +10,7 @@ from governance.database import acting
 from tests.factories import World
 from tests.vault.api.contract import Contract, contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.making import built, pack_of, published, subscribed
+from tests.vault.packs.pack_factories import built, pack_of, published, subscribed
 from vault.api.pack_schema import PACK_TYPE
 from vault.models import PackVersion
 from vault.packs.files import PackInvalid, file_copy, file_read

@@ -19,7 +19,7 @@ from tests.vault.api.contract import MISSING, Contract
 from tests.vault.outbox import run_jobs
 from vault.cubes.drafts import CubeDraft, SourceRef
 from vault.cubes.services import cubes_add
-from vault.jobs.adding import drafts_screen, memories_add_later
+from vault.jobs.memory_additions import drafts_screen, memories_add_later
 from vault.subjects.rules import signed_bytes
 from vault.vocabulary import SourceKind
 

@@ -5,7 +5,7 @@ from html import unescape
 from tests.factories import World
 from tests.governance.web.visitors import signed_in, statements
 from tests.vault.outbox import run_jobs
-from vault.overview.counting import counts_ask
+from vault.overview.counts import counts_ask
 
 
 def counted(world: World) -> str:

@@ -5,7 +5,7 @@ import pytest
 from tests.factories import World
 from tests.governance.web.visitors import signed_in, statements
 from tests.vault.api.contract import contract
-from tests.vault.packs.making import TEXTS, built, memories_of, pack_of, published
+from tests.vault.packs.pack_factories import TEXTS, built, memories_of, pack_of, published
 
 NASTY = "<script>alert(1)</script>"
 README = (

@@ -10,7 +10,7 @@ from tests.factories import World
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.making import TEXTS, built, offered, pack_of, subscribed
+from tests.vault.packs.pack_factories import TEXTS, built, offered, pack_of, subscribed
 from vault.models import PackProposal
 
 CHANGED = "The heron nests by the old mill."

@@ -10,7 +10,7 @@ from tests.factories import World
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract, contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.making import TEXTS, built, memories_of, pack_of, published, subscribed
+from tests.vault.packs.pack_factories import TEXTS, built, memories_of, pack_of, published, subscribed
 from vault.models import Mount, PackMemory, Subscription
 
 PACK = "/store/other/herons/"

@@ -53,7 +53,7 @@ from vault.cubes.writer.prepared import (
     texts_of_words,
 )
 from vault.models import Cube, CubeVersion, Namespace
-from vault.namespaces.mounting import MountPlaces, refuse_mounted_read_only, session_token
+from vault.namespaces.mounts import MountPlaces, refuse_mounted_read_only, session_token
 from vault.namespaces.services import namespace_for_writing
 from vault.vocabulary import (
     AccessLevel,

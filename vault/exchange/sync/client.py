@@ -25,8 +25,8 @@ from vault.exchange.sync.wire import (
     applied_read,
     change_json,
     listing_read,
+    measure_size,
     sent_read,
-    size_of,
 )
 
 ROOT = "/api/v1/sync/memories/"
@@ -44,55 +44,63 @@ class PeerClient:
     namespace: str
     key: str = field(repr=False)
 
-    def listed(self, after: UUID | None) -> Listing:
+    def list_memories(self, after: UUID | None) -> Listing:
         """A page of its memories. Raises NotFound where the key reads no such namespace."""
         more = f"&after={after}" if after else ""
-        return listing_read(self._call("GET", f"{ROOT}?namespace={quote(self.namespace, safe='')}{more}"), after)
+        return listing_read(self._call_peer("GET", f"{ROOT}?namespace={quote(self.namespace, safe='')}{more}"), after)
 
-    def opened(self, known: Mapping[UUID, int]) -> list[Sent]:
+    def open_memories(self, known: Mapping[UUID, int]) -> list[Sent]:
         """These memories, each with the versions behind the `known` one."""
         found: list[Sent] = []
         waiting = dict(known)
         while waiting:
             some = dict(list(waiting.items())[:MOST_AT_ONCE])
-            body = {"namespace": self.namespace, "memories": {str(one): number for one, number in some.items()}}
-            sent = [sent_read(one) for one in _results(self._call("POST", f"{ROOT}read/", body))]
-            if not sent or not {one.id for one in sent} <= waiting.keys():
+            body = {
+                "namespace": self.namespace,
+                "memories": {str(memory_id): number for memory_id, number in some.items()},
+            }
+            sent = [
+                sent_read(read_result) for read_result in _read_results(self._call_peer("POST", f"{ROOT}read/", body))
+            ]
+            if not sent or not {memory.id for memory in sent} <= waiting.keys():
                 raise Conflict(FOREIGN)
             found += sent
-            for one in sent:
-                waiting.pop(one.id, None)
+            for memory in sent:
+                waiting.pop(memory.id, None)
         return found
 
-    def sent(self, changes: Sequence[Change]) -> list[Applied]:
+    def send_changes(self, changes: Sequence[Change]) -> list[Applied]:
         """The outcome of each change, in order."""
         applied: list[Applied] = []
-        waiting = [change_json(one) for one in changes]
+        waiting = [change_json(change) for change in changes]
         while waiting:
-            count = _count_at_once(waiting)
+            count = _count_fitting_changes(waiting)
             body = {"namespace": self.namespace, "changes": waiting[:count]}
-            results = [applied_read(one) for one in _results(self._call("POST", f"{ROOT}write/", body))]
+            results = [
+                applied_read(read_result)
+                for read_result in _read_results(self._call_peer("POST", f"{ROOT}write/", body))
+            ]
             if len(results) != count:
                 raise Conflict(FOREIGN)
             applied += results
             waiting = waiting[count:]
         return applied
 
-    def _call(self, method: str, address: str, body: Any = None) -> Any:
+    def _call_peer(self, method: str, address: str, body: Any = None) -> Any:
         headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
         try:
             refuse_plaintext(tls=self.address.startswith("https:"))
             with OutgoingSession() as session:
                 content = None if body is None else json.dumps(body, ensure_ascii=False).encode()
                 reply = session.request(method, self.address + address, data=content, headers=headers)
-                return _answer(reply)
+                return _check_reply(reply)
         except (Refused, AddressRefused) as refusal:
             raise Conflict(f"The other installation is not called: {refusal}.") from refusal
         except requests.RequestException as failure:
             raise Unavailable("The other installation cannot be reached, or broke off.") from failure
 
 
-def _answer(reply: requests.Response) -> Any:
+def _check_reply(reply: requests.Response) -> Any:
     """Raises Unavailable; NotFound; Conflict."""
     status = reply.status_code
     if status in LATER:
@@ -107,19 +115,19 @@ def _answer(reply: requests.Response) -> Any:
         raise Conflict(FOREIGN) from error
 
 
-def _results(body: Any) -> list[Any]:
+def _read_results(body: Any) -> list[Any]:
     """Raises Conflict."""
     results = body.get("results") if isinstance(body, dict) else None
-    if not isinstance(results, list) or not all(isinstance(one, dict) for one in results):
+    if not isinstance(results, list) or not all(isinstance(result, dict) for result in results):
         raise Conflict(FOREIGN)
     return results
 
 
-def _count_at_once(changes: Sequence[Any]) -> int:
+def _count_fitting_changes(changes: Sequence[Any]) -> int:
     """The number of changes of one call, at least 1."""
     size = count = 0
     for change in changes[:MOST_AT_ONCE]:
-        size += size_of(change)
+        size += measure_size(change)
         if count and size > MOST_BYTES:
             break
         count += 1

@@ -64,7 +64,7 @@ def peers_list(*, actor: Actor) -> list[PeerView]:
     """By name. Raises Forbidden. Two queries."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
-        schedules = {str(one.settings.get("peer")): one for one in _schedules(actor)}
+        schedules = {str(list_schedule.settings.get("peer")): list_schedule for list_schedule in _list_schedules(actor)}
         rows = SyncPeer.objects.filter(tenant_id=actor.tenant_id).select_related("last_job").order_by("name")
         return [_view(row, schedules.get(str(row.id))) for row in rows]
 
@@ -74,7 +74,7 @@ def peer_get(*, actor: Actor, peer_id: UUID) -> PeerView:
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
         row = peer_locate(actor, peer_id)
-        return _view(row, _schedules(actor).filter(settings__peer=str(row.id)).first())
+        return _view(row, _list_schedules(actor).filter(settings__peer=str(row.id)).first())
 
 
 def peer_create(*, actor: Actor, draft: PeerDraft) -> PeerView:
@@ -83,15 +83,15 @@ def peer_create(*, actor: Actor, draft: PeerDraft) -> PeerView:
     Writes: SyncPeer, AuditEntry.
     """
     authorize(actor, Permission.OPERATIONS_MANAGE)
-    _check(draft)
+    _check_draft(draft)
     row = SyncPeer(id=uuid7(), tenant_id=actor.tenant_id)
-    _fill(row, draft)
+    _fill_peer(row, draft)
     with acting(actor):
         if SyncPeer.objects.filter(tenant_id=actor.tenant_id).count() >= MOST_PEERS:
             raise Conflict(f"There are {MOST_PEERS} peers already. Remove one first.")
-        _refuse_taken(row)
+        _refuse_taken_name(row)
         row.save(force_insert=True)
-        _record(actor, Verb.SYNC_PEER_CREATED, row)
+        _record_change(actor, Verb.SYNC_PEER_CREATED, row)
         return _view(row, None)
 
 
@@ -108,11 +108,11 @@ def peer_update(*, actor: Actor, peer_id: UUID, changes: Mapping[str, Any]) -> P
             row.name, row.address, key_open(row), row.namespace, row.remote_namespace, SyncDirection(row.direction)
         )
         draft = replace(present, **changes)
-        _check(draft)
-        _fill(row, draft)
-        _refuse_taken(row)
+        _check_draft(draft)
+        _fill_peer(row, draft)
+        _refuse_taken_name(row)
         row.save(force_update=True)
-        _record(actor, Verb.SYNC_PEER_CHANGED, row)
+        _record_change(actor, Verb.SYNC_PEER_CHANGED, row)
     return peer_get(actor=actor, peer_id=peer_id)
 
 
@@ -124,8 +124,8 @@ def peer_remove(*, actor: Actor, peer_id: UUID) -> None:
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
         row = peer_locate(actor, peer_id, lock=True)
-        _schedules(actor).filter(settings__peer=str(row.id)).delete()
-        _record(actor, Verb.SYNC_PEER_REMOVED, row)
+        _list_schedules(actor).filter(settings__peer=str(row.id)).delete()
+        _record_change(actor, Verb.SYNC_PEER_REMOVED, row)
         row.delete()
 
 
@@ -148,7 +148,7 @@ def peer_schedule(*, actor: Actor, peer_id: UUID, cron: str, timezone: str = "UT
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
         row = peer_locate(actor, peer_id, lock=True)
-        _schedules(actor).filter(settings__peer=str(row.id)).delete()
+        _list_schedules(actor).filter(settings__peer=str(row.id)).delete()
         if cron:
             settings = {"peer": str(row.id)}
             draft = ScheduleDraft(Topic.MEMORIES_SYNC, cron, timezone, settings=settings)
@@ -175,28 +175,28 @@ def refuse_running(peer: SyncPeer, job_id: UUID | None) -> None:
 
 def key_open(peer: SyncPeer) -> str:
     """The API key at the peer. Raises KeyUnavailable."""
-    opened = open_sealed(tenant_id=peer.tenant_id, place=_place(peer.id), blob=peer.sealed_key)
+    opened = open_sealed(tenant_id=peer.tenant_id, place=_encryption_context(peer.id), blob=peer.sealed_key)
     return opened.decode() if opened else ""
 
 
-def _place(peer_id: UUID) -> bytes:
+def _encryption_context(peer_id: UUID) -> bytes:
     return b"sync peer" + peer_id.bytes
 
 
-def _fill(row: SyncPeer, draft: PeerDraft) -> None:
+def _fill_peer(row: SyncPeer, draft: PeerDraft) -> None:
     row.name, row.address, row.direction = draft.name.strip(), draft.address.rstrip("/"), draft.direction
     row.namespace, row.remote_namespace = draft.namespace, draft.remote_namespace
     row.sealed_key = seal_for(
-        tenant_id=row.tenant_id, scope=GENERAL, place=_place(row.id), plaintext=draft.key.encode()
+        tenant_id=row.tenant_id, scope=GENERAL, place=_encryption_context(row.id), plaintext=draft.key.encode()
     )
 
 
-def _refuse_taken(row: SyncPeer) -> None:
+def _refuse_taken_name(row: SyncPeer) -> None:
     if SyncPeer.objects.filter(tenant_id=row.tenant_id, name=row.name).exclude(id=row.id).exists():
         raise Conflict("Another peer has this name. Choose another name.")
 
 
-def _schedules(actor: Actor) -> Any:
+def _list_schedules(actor: Actor) -> Any:
     return Schedule.objects.filter(tenant_id=actor.tenant_id, kind=Topic.MEMORIES_SYNC).order_by("id")
 
 
@@ -215,12 +215,12 @@ def _view(row: SyncPeer, schedule: Schedule | None) -> PeerView:
     )
 
 
-def _record(actor: Actor, verb: Verb, row: SyncPeer) -> None:
+def _record_change(actor: Actor, verb: Verb, row: SyncPeer) -> None:
     detail = {"host": urlsplit(row.address).hostname or "", "direction": str(row.direction)}
     record(actor=actor, verb=verb, object_type=OBJECT_TYPE, object_ids=[row.id], detail=detail)
 
 
-def _check(draft: PeerDraft) -> None:
+def _check_draft(draft: PeerDraft) -> None:
     """Raises Invalid. Where a name leads is checked at each call: that changes."""
     faults = []
     name = draft.name.strip()
@@ -228,7 +228,7 @@ def _check(draft: PeerDraft) -> None:
         faults.append(FieldError("name", f"1 to {LONGEST_NAME} characters"))
     if not _is_address(draft.address):
         faults.append(FieldError("address", "the address of an installation, as in https://host"))
-    elif refusal := _refusal(draft.address):
+    elif refusal := _find_refusal(draft.address):
         faults.append(FieldError("address", refusal))
     if not (1 <= len(draft.key) <= LONGEST_KEY and draft.key.isascii() and draft.key.isprintable()):
         faults.append(FieldError("key", f"1 to {LONGEST_KEY} printable ASCII characters"))
@@ -253,7 +253,7 @@ def _is_address(address: str) -> bool:
     return usable and plain and bare
 
 
-def _refusal(address: str) -> str:
+def _find_refusal(address: str) -> str:
     """Return the reason why this address is never called, by its form."""
     parts = urlsplit(address)
     try:

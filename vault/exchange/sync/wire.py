@@ -10,8 +10,8 @@ from uuid import UUID
 from pydantic import Field, TypeAdapter, ValidationError
 
 from governance.errors import Conflict
-from vault.exchange.items import ITEM, ORIGIN, ORIGIN_FORMAT, Item, Unfit, item_checked, item_line
-from vault.exchange.storing import CHANGED, SYNC_FORMAT
+from vault.exchange.item_drafts import CHANGED, SYNC_FORMAT
+from vault.exchange.items import ITEM, ORIGIN, ORIGIN_FORMAT, Item, Unfit, item_check, item_line
 from vault.vocabulary import SyncOutcome
 
 LISTED = 1_000  # memories of one page of a list
@@ -88,24 +88,24 @@ GONE = "gone"
 LISTING: TypeAdapter[Listing] = TypeAdapter(Listing)
 
 
-def sent_of(memory_id: UUID, version: int, item: Item) -> Sent:
+def make_sent(memory_id: UUID, version: int, item: Item) -> Sent:
     """A memory as it is sent: without its namespace, and without where an earlier sync had it from."""
     last = item.versions[-1].metadata
     origin = str(last.get(ORIGIN, "")) if last.get(ORIGIN_FORMAT) == SYNC_FORMAT else ""
-    versions = tuple(replace(one, metadata=_own(one.metadata)) for one in item.versions)
-    return Sent(memory_id, version, shortened(replace(item, versions=versions, namespace="")), origin)
+    versions = tuple(replace(version, metadata=_own_metadata(version.metadata)) for version in item.versions)
+    return Sent(memory_id, version, shorten_item(replace(item, versions=versions, namespace="")), origin)
 
 
-def shortened(item: Item) -> Item:
+def shorten_item(item: Item) -> Item:
     """The item with as many of its newest versions as LONGEST_ITEM allows, at least the present one."""
     while len(item.versions) > 1 and len(item_line(item)) > LONGEST_ITEM:
         item = replace(item, versions=item.versions[len(item.versions) // 2 :])
     return item
 
 
-def is_equal(one: Any, other: Any) -> bool:
+def is_equal(first: Any, other: Any) -> bool:
     """Return whether two versions say the same; the note on why they were made does not count."""
-    return all(_compared(one, name) == _compared(other, name) for name in CHANGED)
+    return all(_comparable_value(first, name) == _comparable_value(other, name) for name in CHANGED)
 
 
 def item_json(item: Item | None) -> Any:
@@ -146,8 +146,8 @@ def listing_read(body: Any, after: UUID | None) -> Listing:
         listing = LISTING.validate_python(body)
     except ValidationError as error:
         raise Conflict(FOREIGN) from error
-    ids = [*([after] if after else []), *(one.id for one in listing.memories)]
-    if any(one >= other for one, other in pairwise(ids)) or not (listing.memories or listing.is_last):
+    ids = [*([after] if after else []), *(memory.id for memory in listing.memories)]
+    if any(earlier >= other for earlier, other in pairwise(ids)) or not (listing.memories or listing.is_last):
         raise Conflict(FOREIGN)
     return listing
 
@@ -155,13 +155,13 @@ def listing_read(body: Any, after: UUID | None) -> Listing:
 def sent_read(body: Mapping[str, Any]) -> Sent:
     """A memory that cannot be stored here stays with the code of the reason. Raises Conflict."""
     try:
-        sent = Sent(UUID(body["id"]), _number(body["version"]), None, str(body["origin"]), str(body["stays"])[:50])
+        sent = Sent(UUID(body["id"]), _read_number(body["version"]), None, str(body["origin"]), str(body["stays"])[:50])
         if body["item"] is None:
             return sent
     except (ValueError, TypeError, KeyError) as error:
         raise Conflict(FOREIGN) from error
     try:
-        return replace(sent, item=item_checked(body["item"]))
+        return replace(sent, item=item_check(body["item"]))
     except Unfit as unfit:
         return replace(sent, stays=str(unfit))
 
@@ -169,31 +169,31 @@ def sent_read(body: Mapping[str, Any]) -> Sent:
 def applied_read(body: Mapping[str, Any]) -> Applied:
     """Raises Conflict."""
     try:
-        theirs = item_checked(body["theirs"]) if body["theirs"] is not None else None
+        theirs = item_check(body["theirs"]) if body["theirs"] is not None else None
         found_id = UUID(body["id"]) if body["id"] else None
-        version = _number(body["version"]) if body["version"] is not None else None
+        version = _read_number(body["version"]) if body["version"] is not None else None
         return Applied(SyncOutcome(body["outcome"]), found_id, version, str(body["reason"])[:50], theirs)
     except (ValueError, TypeError, KeyError, Unfit) as error:
         raise Conflict(FOREIGN) from error
 
 
-def size_of(value: Any) -> int:
+def measure_size(value: Any) -> int:
     """The bytes of a message's part as JSON."""
     return len(json.dumps(value, ensure_ascii=False).encode())
 
 
-def _number(value: Any) -> int:
+def _read_number(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**31:
         raise ValueError(value)
     return value
 
 
-def _own(metadata: Mapping[str, Any]) -> dict[str, Any]:
+def _own_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in metadata.items() if name not in {ORIGIN, ORIGIN_FORMAT}}
 
 
-def _compared(version: Any, name: str) -> Any:
+def _comparable_value(version: Any, name: str) -> Any:
     value = getattr(version, name)
     if name == "metadata":
-        return _own(value)
+        return _own_metadata(value)
     return tuple(value) if isinstance(value, list) else value

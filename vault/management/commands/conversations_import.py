@@ -14,8 +14,8 @@ from governance.management.base import DomainCommand, actor_for
 from governance.tenants.principals import reload_actor
 from governance.tenants.selectors import member_by_email
 from governance.vocabulary import Channel, PrincipalKind
+from vault.layers.conversation_import import conversations_import
 from vault.layers.formats import locomo_read, memoryos_read
-from vault.layers.importing import conversations_import
 
 MOST_NAMED = 100  # places of what was left out
 FORMATS = {"memoryos": memoryos_read, "locomo": locomo_read}

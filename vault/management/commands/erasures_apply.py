@@ -3,8 +3,8 @@
 from typing import Any
 
 from governance.management.base import DomainCommand
-from vault.deletion.replaying import deletions_apply
-from vault.subjects.replaying import erasures_apply
+from vault.deletion.deletion_replay import deletions_apply
+from vault.subjects.erasure_replay import erasures_apply
 
 
 class Command(DomainCommand):

@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from governance.management.base import DomainCommand, actor_for
-from vault.store.moderating import Decision, publication_moderate
+from vault.store.moderation import Decision, publication_moderate
 
 
 class Command(DomainCommand):

@@ -9,7 +9,7 @@ from tests.factories import ApiReply, Person, World, person_add
 from tests.governance.access.grants.test_grants import FACT, give_grant
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
-from tests.vault.policies.making import made
+from tests.vault.policies.policy_factories import made
 
 Body = dict[str, Any]
 

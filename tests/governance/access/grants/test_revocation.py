@@ -21,7 +21,7 @@ from tests.vault.api.contract import Contract
 from tests.vault.chat.test_model import PATH, chunk
 from tests.vault.outbox import run_jobs
 from vault.chat.services import Token, turn_begin, turn_stream
-from vault.chat.watching import ASKED_EVERY
+from vault.chat.stream_checks import ASKED_EVERY
 
 pytestmark = pytest.mark.full
 

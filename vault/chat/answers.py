@@ -1,0 +1,67 @@
+"""The words of an answer: of the first language model that gives any, else quoted from memories."""
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from governance.database import release_connection
+from vault.chat.plans import TurnPlan
+from vault.chat.rules import phrase, prompt
+from vault.endpoints.rules import Price, PricedModel
+from vault.providers.ports import Completion, ProviderUnavailable, TextDelta
+from vault.vocabulary import EXTRACTIVE
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Answering:
+    """The source of the words that follow. model: None for quotes; failed: models that gave no word before."""
+
+    model: PricedModel | None = None
+    failed: tuple[str, ...] = ()
+
+    @property
+    def price(self) -> Price:
+        return self.model.price if self.model else Price()
+
+    @property
+    def completion(self) -> Completion:
+        """The completion of an answer whose end has not come."""
+        name = self.model.llm.name if self.model else EXTRACTIVE
+        return Completion(text="", model=name, prompt_tokens=None, completion_tokens=None)
+
+
+def answer_pieces(plan: TurnPlan) -> Iterator[Answering | TextDelta | Completion]:
+    """Ask the models of a plan in their order, outside any transaction, then quote its extract.
+
+    A model that fails before its first word gives way to the next. Raises ProviderUnavailable where one breaks off
+    later: its reader has seen a part.
+    """
+    failed: list[str] = []
+    for model in () if plan.reply is not None else plan.models:
+        has_begun = False
+        try:
+            for piece in _model_pieces(plan, model):
+                if not has_begun:
+                    yield Answering(model, tuple(failed))
+                has_begun = True
+                yield piece
+        except ProviderUnavailable as failure:
+            if has_begun:
+                raise
+            logger.warning("a chat asks the next model: %s", failure.detail)
+            failed.append(model.llm.name)
+        else:
+            return
+    yield Answering(None, tuple(failed))
+    for number, line in enumerate(plan.extract_after(failed).lines):
+        yield TextDelta(f"\n{line}" if number else line)
+
+
+def _model_pieces(plan: TurnPlan, model: PricedModel) -> Iterator[TextDelta | Completion]:
+    release_connection()  # a model may take minutes; others need the connection
+    for piece in model.llm.stream(prompt(plan.asked, plan.evidence, plan.past, agent=plan.agent)):
+        if isinstance(piece, Completion) and plan.goal:
+            yield TextDelta(f"\n\n{phrase(plan.question, 'goal')} [{plan.goal.marker}]")
+        yield piece

@@ -1,0 +1,316 @@
+"""The plan of a turn: the memories that were retrieved for a question, and which of them the answer may cite."""
+
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from functools import cached_property, partial
+from uuid import UUID
+
+from django.conf import settings
+
+from governance.actor import Actor
+from governance.errors import FieldError, Invalid, TooLarge
+from governance.ids import uuid7
+from governance.policies.quotas import tokens_check
+from governance.vocabulary import Permission
+from vault.chat.commands import STATED, find_goal, hits_for_call
+from vault.chat.corrections import corrected_statement, is_current
+from vault.chat.evidence import make_evidence
+from vault.chat.rules import (
+    Agent,
+    Evidence,
+    Extract,
+    PastTurn,
+    extractive_answer,
+    forget_extract,
+    goal_extract,
+    phrase_extract,
+    quotes,
+    summary_extract,
+)
+from vault.chat.selectors import Citation, Retrieved, Unused
+from vault.cubes.drafts import CubeDraft, SourceRef
+from vault.cubes.screening.screen import drafts_screened
+from vault.cubes.usage import usage_count
+from vault.endpoints.rules import PricedModel
+from vault.lexicon.concepts import base_forms
+from vault.lexicon.temporal_expressions import asks_for_time, time_ranges_of
+from vault.lexicon.tokens import content_terms, terms
+from vault.reader.model_reader import MessageReading, message_read
+from vault.reader.rules import Intent, MemoryCall, Statement, asks_for_topics, is_question, memory_call, read_statements
+from vault.retrieval.queries import SearchQuery
+from vault.retrieval.relevance import is_relevant
+from vault.retrieval.selectors import Hit, memories_search
+from vault.vocabulary import MessageRole, Source, SourceKind
+
+CONSIDERED = 10  # memories an answer may rest on
+SHORT_RANGE = timedelta(days=8)  # of time that a question names: what lies outside is no answer
+SHOWN_PARTS = ("lexical", "context", "dense", "entity", "time", "graph")  # of a score
+
+
+@dataclass(frozen=True)
+class TurnPlan:
+    """A question with what was found for it: retrieval and its audit row are committed."""
+
+    actor: Actor
+    conversation_id: UUID
+    turn_id: UUID
+    question: str = field(repr=False)
+    evidence: tuple[Evidence, ...]
+    citations: tuple[Citation, ...]
+    models: tuple[PricedModel, ...] = ()  # in the order in which they are asked; none: the answer is extractive
+    past: tuple[PastTurn, ...] = ()
+    agent: Agent | None = None
+    sources: tuple[SourceRef, ...] = ()  # what a model is shown, and what that rests on
+    stated: tuple[Statement, ...] = ()
+    reading: MessageReading | None = None  # of the question by a model, if one was asked
+    corrected: tuple[UUID | None, ...] = ()  # the memory that each statement corrects
+    asked: str = field(default="", repr=False)  # the question as it was searched for
+    intent: Intent = Intent.CHAT
+    reply: Extract | None = None  # of a command; no model is asked
+    goal: Evidence | None = None
+    retrieved: tuple[Retrieved, ...] = ()
+
+    @cached_property
+    def extract(self) -> Extract:
+        """The answer without a model."""
+        if self.reply is not None:
+            return self.reply
+        extract = extractive_answer(self.asked, self.evidence, self.stated, offers_nearest=self.goal is None)
+        return extract.followed_by(goal_extract(self.question, self.goal)) if self.goal else extract
+
+    def extract_after(self, failed: Sequence[str]) -> Extract:
+        """`extract`, which says so where models failed before."""
+        return phrase_extract(self.question, "no_model").followed_by(self.extract) if failed else self.extract
+
+
+@dataclass(frozen=True)
+class TurnSettings:
+    """The settings of a conversation that decide how a question is answered. past: its former questions."""
+
+    conversation_id: UUID
+    models: tuple[PricedModel, ...]
+    past: tuple[str, ...] = ()
+    excluded: frozenset[UUID] = frozenset()
+    raised: frozenset[UUID] = frozenset()
+    raises_goals: bool = True
+
+
+def turn_plan(actor: Actor, asked: TurnSettings, content: str) -> TurnPlan:
+    """Search for what answers a question. Writes: AuditEntry naming the memories.
+
+    content: 1..MAX_CONTENT_CHARACTERS characters. The earlier turns that a model sees are not in the plan yet. Raises
+    Forbidden; Invalid; TooLarge; QuotaExceeded; Unavailable.
+    """
+    _check_content(content)
+    if asked.models:
+        tokens_check(actor, usage_count)
+    content = question_screen(actor, content)
+    reading = message_read(
+        actor, content, memory_call(content, said_at=datetime.now(UTC), past=asked.past), asked.models
+    )
+    call = reading.call
+    if call.intent in {Intent.SUMMARISE, Intent.DELETE}:
+        return replace(_command_plan(actor, asked, content, call), reading=reading)
+    hits = about = _find_topics(actor, asked, call)
+    if not about:
+        search = SearchQuery(
+            query=call.rewritten, top_k=CONSIDERED, conversation_id=asked.conversation_id, with_messages=True
+        )
+        hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
+        about = _select_about(call.rewritten, hits)
+    now = datetime.now(UTC)
+    fitting = [hit for hit in about if hit.view.cube.id not in asked.excluded and is_current(hit, now)]
+    usable = _select_within_range(call, fitting)
+    goal = _find_goal(actor, asked, call)
+    quoted, others = (usable, []) if asked.models else _quoted_first(call.rewritten, usable, goal)
+    if goal and not asked.models and goal.view.cube.id in _collect_ids(quoted):
+        goal = None  # the answer says it
+    plan = _make_plan(actor, asked, content, [*quoted, *([goal] if goal else []), *others])
+    evidence = list(plan.evidence)
+    raised = evidence.pop(len(quoted)) if goal else None
+    stated = reading.statements
+    if stated is None:
+        stated = read_statements(content, speaker=MessageRole.USER, said_at=now)
+    is_correction = call.intent is Intent.UPDATE
+    return replace(
+        plan,
+        evidence=tuple(evidence),
+        goal=raised,
+        asked=call.rewritten,
+        intent=call.intent,
+        stated=stated,
+        reading=reading,
+        corrected=tuple(
+            corrected_statement(statement.text, said_at=now, hits=hits, is_correction=is_correction)
+            for statement in stated
+        ),
+        retrieved=_explain_hits(
+            plan, _add_goal(hits, goal), partial(_find_reason, asked, now, _collect_ids(about), _collect_ids(fitting))
+        ),
+    )
+
+
+def _find_goal(actor: Actor, asked: TurnSettings, call: MemoryCall) -> Hit | None:
+    if not asked.raises_goals:
+        return None
+    return find_goal(actor, call.rewritten, asked.conversation_id, asked.raised | asked.excluded)
+
+
+def _add_goal(hits: Sequence[Hit], goal: Hit | None) -> list[Hit]:
+    """Add the goal to the results of a question, and drop results that merely fill the search."""
+    found = [hit for hit in hits if hit.score > 0]
+    ids = {hit.view.cube.id for hit in found}
+    return [*found, *([goal] if goal and goal.view.cube.id not in ids else [])]
+
+
+def _command_plan(actor: Actor, asked: TurnSettings, content: str, call: MemoryCall) -> TurnPlan:
+    """A summary, or the list of what a deletion would take: nothing is deleted yet."""
+    hits = hits_for_call(actor, call, asked.conversation_id, asked.excluded)
+    plan = _make_plan(actor, replace(asked, models=()), content, hits)
+    made = summary_extract if call.intent is Intent.SUMMARISE else forget_extract
+    retrieved = _explain_hits(plan, hits, lambda _: "")
+    reply = made(content, plan.evidence)
+    return replace(plan, asked=call.rewritten, intent=call.intent, reply=reply, retrieved=retrieved)
+
+
+def fixed_plan(actor: Actor, asked: TurnSettings, content: str, reply: Extract) -> TurnPlan:
+    """The plan of a reply that rests on no memory."""
+    return replace(_make_plan(actor, replace(asked, models=()), content, []), asked=content, reply=reply)
+
+
+def _make_plan(actor: Actor, asked: TurnSettings, content: str, found: Sequence[Hit]) -> TurnPlan:
+    """With the memories in the order in which they are numbered."""
+    return TurnPlan(
+        actor=actor,
+        conversation_id=asked.conversation_id,
+        turn_id=uuid7(),
+        question=content,
+        evidence=tuple(_make_evidence(marker, hit) for marker, hit in enumerate(found, start=1)),
+        citations=tuple(
+            Citation(memory_id=hit.view.cube.id, marker=marker, score=round(hit.score, 4), pack=hit.view.pack)
+            for marker, hit in enumerate(found, start=1)
+        ),
+        models=asked.models,
+        sources=tuple(SourceRef(hit.view.cube.id, hit.view.cube.version, SourceKind.TEXT) for hit in found),
+    )
+
+
+def _explain_hits(plan: TurnPlan, hits: Sequence[Hit], reason: Callable[[Hit], str]) -> tuple[Retrieved, ...]:
+    """The results of a question, each with its number in the plan, or the reason why it has none."""
+    markers = {citation.memory_id: citation.marker for citation in plan.citations}
+    return tuple(
+        Retrieved(
+            memory_id=hit.view.cube.id,
+            score=round(hit.score, 4),
+            parts={name: round(getattr(hit.parts, name), 3) for name in SHOWN_PARTS},
+            layer=hit.view.cube.layer,
+            tokens=hit.view.cube.token_count,
+            marker=markers.get(hit.view.cube.id, 0),
+            reason="" if hit.view.cube.id in markers else reason(hit),
+        )
+        for hit in hits
+    )
+
+
+def _find_reason(
+    asked: TurnSettings, now: datetime, about: AbstractSet[UUID], fitting: AbstractSet[UUID], hit: Hit
+) -> str:
+    """Return the reason why a result has no number: the first step of the plan that drops it."""
+    cube_id = hit.view.cube.id
+    if cube_id in asked.excluded:
+        return Unused.EXCLUDED
+    if not is_current(hit, now):
+        return Unused.SUPERSEDED
+    if cube_id not in about:
+        return Unused.UNRELATED
+    return Unused.OTHER_TIME if cube_id in fitting else ""
+
+
+def _collect_ids(hits: Sequence[Hit]) -> frozenset[UUID]:
+    return frozenset(hit.view.cube.id for hit in hits)
+
+
+def _select_about(question: str, hits: Sequence[Hit]) -> list[Hit]:
+    """The hits that are about the question, and not merely the best there are; none that only quotes others.
+
+    What was said right after a question that is about it is about it, too: an answer often repeats none of its words.
+    """
+    own = [hit for hit in hits if not hit.view.words.quotes]
+    asked = frozenset(content_terms(question))
+    fitting = [hit for hit in own if is_relevant(hit.parts, question) or _says_irregularly(hit, asked)]
+    ids = _collect_ids(fitting)
+    before = {_session_position(hit) for hit in fitting if is_question(hit.view.words.content)} - {None}
+    return [hit for hit in own if hit.view.cube.id in ids or _session_position(hit, before=1) in before]
+
+
+def _session_position(hit: Hit, before: int = 0) -> tuple[str, int] | None:
+    """The session of a hit and its position there, or a position so many before it; None outside of a session."""
+    position, session = hit.view.cube.position, hit.view.words.session_id
+    return (session, position - before) if session and position is not None else None
+
+
+def _says_irregularly(hit: Hit, asked: frozenset[str]) -> bool:
+    """Return whether a memory has an irregular form of a word that is asked for: `ran` for `run`."""
+    found = terms(hit.view.words.content)
+    return bool((base_forms(found) - frozenset(found)) & asked)
+
+
+def _find_topics(actor: Actor, asked: TurnSettings, call: MemoryCall) -> list[Hit]:
+    """Find the statements of the time that a question about topics names; none for other questions.
+
+    Of a day without a year: in the last year in which something was stated on it.
+    """
+    if call.time_range is None or not asks_for_topics(call.rewritten):
+        return []
+    filters = {"semantic_type": {"in": list(STATED)}}
+    search = SearchQuery(query=call.rewritten, top_k=CONSIDERED, filters=filters, conversation_id=asked.conversation_id)
+    hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
+    ranges = time_ranges_of(call.rewritten, datetime.now(UTC))
+    meant = [time_range for time_range in ranges if time_range.weight == max(other.weight for other in ranges)]
+    latest = sorted(meant, key=lambda time_range: time_range.start, reverse=True)
+    found = ([hit for hit in hits if time_range.start <= _hit_time(hit) < time_range.end] for time_range in latest)
+    return next((inside for inside in found if inside), [])
+
+
+def _hit_time(hit: Hit) -> datetime:
+    """The time when it happened, else when it was stored."""
+    return hit.view.cube.event_time or hit.view.cube.created_at
+
+
+def _select_within_range(call: MemoryCall, hits: Sequence[Hit]) -> list[Hit]:
+    """For a question about a day or a week, keep the results of that time, if there are any."""
+    if (
+        call.time_range is None
+        or call.time_range[1] - call.time_range[0] > SHORT_RANGE
+        or asks_for_time(call.rewritten)
+    ):
+        return list(hits)
+    start, end = call.time_range
+    inside = [hit for hit in hits if start <= _hit_time(hit) < end]
+    return inside or list(hits)
+
+
+def _quoted_first(question: str, hits: Sequence[Hit], goal: Hit | None) -> tuple[list[Hit], list[Hit]]:
+    """The hits that an extractive answer will quote, in its order, and the others: so its markers count from 1."""
+    evidence = [_make_evidence(marker, hit) for marker, hit in enumerate(hits)]
+    quoted = [quote.marker for quote in quotes(question, evidence, offers_nearest=goal is None)]
+    return [hits[at] for at in quoted], [hit for at, hit in enumerate(hits) if at not in quoted]
+
+
+def question_screen(actor: Actor, question: str) -> str:
+    """The question as it may be kept. Raises PiiRefused; PiiUnavailable."""
+    draft = CubeDraft(content=question, speaker=MessageRole.USER, source=Source.CHAT)
+    return drafts_screened(actor=actor, drafts=[draft])[0].content
+
+
+def _make_evidence(marker: int, hit: Hit) -> Evidence:
+    return make_evidence(marker, hit.view, score=hit.score, dense=hit.parts.dense)
+
+
+def _check_content(content: str) -> None:
+    if len(content) > settings.MAX_CONTENT_CHARACTERS:
+        raise TooLarge(f"At most {settings.MAX_CONTENT_CHARACTERS} characters.")
+    if not content.strip() or "\x00" in content or any("\ud800" <= character <= "\udfff" for character in content):
+        raise Invalid(errors=[FieldError("content", "write something to ask")])

@@ -1,0 +1,39 @@
+"""Deletions done again in a database that was restored from a backup made before them."""
+
+from governance.actor import Actor
+from governance.database import acting
+from governance.keys.services import key_store
+from governance.keys.tables import ALL_SCOPES
+from governance.tenants.selectors import tenants_all
+from governance.tenants.services import command_line_actor
+from vault.deletion.deletion_job import blobs_delete, rows_erase, tenant_end, tenant_lock
+from vault.deletion.rows import tenant_counts
+from vault.deletion.services import owner_check
+
+
+def deletions_apply() -> int:
+    """Delete the tenants whose keys were destroyed and whose rows are there; how many.
+
+    A hold that the backup has is refused by the database. Raises KeyUnavailable; BlobStoreUnavailable.
+    Writes as a deletion does, in the name of the system.
+    """
+    deleted = {tenant_id for tenant_id, scope in key_store().destroyed_scopes() if scope == ALL_SCOPES}
+    present = [tenant_id for _slug, tenant_id in tenants_all() if tenant_id in deleted]
+    for tenant_id in present:
+        _delete_again(command_line_actor(tenant_id))
+    return len(present)
+
+
+def _delete_again(system: Actor) -> None:
+    owner_check(system)
+    with acting(system):
+        counts = tenant_counts(system.tenant_id)
+        tenant_lock(system, keep=None)
+    removed = 1
+    while removed:
+        with acting(system):
+            removed = rows_erase()
+    blobs_delete(system.tenant_id)
+    with acting(system):
+        asked_by = {"kind": system.principal_kind, "id": str(system.principal_id)}
+        tenant_end(system, counts=counts, asked_by=asked_by)

@@ -1,0 +1,96 @@
+"""Items as drafts and changes of memories, and the memories that earlier imports made of them."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+from uuid import UUID
+
+from governance.actor import Actor
+from governance.keys.services import token_maker
+from vault.cubes.drafts import CubeChanges, CubeDraft, SourceRef
+from vault.cubes.index import marks
+from vault.exchange.items import ORIGIN, ORIGIN_FORMAT, Item, ItemVersion
+from vault.models import ArchivedPosting, Cube, Posting
+from vault.vocabulary import ImportFormat, Source
+
+READER = "import"
+SYNC_FORMAT = "sync"  # of memories that a sync brought, beside the formats of files
+WITH_IDS = (ImportFormat.JSONL, ImportFormat.MEMPACK, ImportFormat.MEMOS, ImportFormat.CHATGPT, SYNC_FORMAT)
+CHANGED = tuple(field.name for field in fields(ItemVersion) if field.name != "reason")
+
+
+@dataclass(frozen=True)
+class Present:
+    """A memory of an earlier import. digest: the keyed hash of its text."""
+
+    id: UUID
+    version: int
+    digest: bytes
+
+
+def imported_find(actor: Actor, ids: Iterable[str]) -> dict[str, Present]:
+    """The memories of earlier imports that the actor may read, by the id that they had. Three queries."""
+    maker = token_maker(actor.tenant_id)
+    by_mark = {marks.same(maker, f"metadata.{ORIGIN}", item_id): item_id for item_id in ids}
+    found: dict[UUID, str] = {}
+    for index in (Posting, ArchivedPosting):
+        rows = index.objects.filter(tenant_id=actor.tenant_id, term__in=list(by_mark))
+        found |= {cube_id: by_mark[term] for term, cube_id in rows.values_list("term", "cube_id")}
+    cubes = Cube.objects.visible_to(actor).filter(id__in=list(found)).order_by("id")
+    return {
+        found[cube_id]: Present(cube_id, version, bytes(digest))
+        for cube_id, version, digest in cubes.values_list("id", "version", "content_hash")
+    }
+
+
+def items_by_origin(items: Sequence[Item]) -> Iterator[list[Item]]:
+    """The items in groups: those first that no other waiting one was made into; a circle of them at once."""
+    waiting = list(items)
+    while waiting:
+        open_ids = {item.id for item in waiting}
+        ready = [item for item in waiting if not any(origin.id in open_ids for origin in item.made_from)] or waiting
+        yield ready
+        taken = {item.id for item in ready}
+        waiting = [item for item in waiting if item.id not in taken]
+
+
+def item_draft(
+    item: Item, *, form: str, namespace: str | None, persona: str | None, present: Mapping[str, Present]
+) -> CubeDraft:
+    """The first version of an item. form: an ImportFormat, or SYNC_FORMAT. present: memories here, by item id."""
+    first = item.versions[0]
+    origins = [(present[origin.id], origin) for origin in item.made_from if origin.id in present]
+    return CubeDraft(
+        content=first.content,
+        title=first.title,
+        namespace=namespace or item.namespace or None,
+        persona=persona,
+        subject=item.subject,
+        session_id=item.session_id,
+        task_id=item.task_id,
+        message_id=item.message_id,
+        speaker=item.speaker,
+        tags=first.tags,
+        metadata={**first.metadata, **origin_metadata(item.id, form)},
+        event_time=first.event_time,
+        valid_from=first.valid_from,
+        valid_to=first.valid_to,
+        sensitivity=first.sensitivity,
+        importance=first.importance,
+        semantic_type=first.semantic_type,
+        is_dialogue_only=item.dialogue_only,
+        source=Source.IMPORT,
+        reader=READER,
+        allow_duplicates=form in WITH_IDS,  # there the id says what is the same
+        sources=tuple(SourceRef(here.id, min(origin.version, here.version), origin.kind) for here, origin in origins),
+    )
+
+
+def item_changes(version: ItemVersion, origin: Mapping[str, Any]) -> CubeChanges:
+    """A later version of an item. origin: of the metadata, what tells where the memory came from."""
+    values = {name: getattr(version, name) for name in CHANGED}
+    return CubeChanges(**{**values, "metadata": {**version.metadata, **origin}})
+
+
+def origin_metadata(item_id: str, form: str) -> dict[str, str]:
+    return {ORIGIN: item_id, ORIGIN_FORMAT: form}

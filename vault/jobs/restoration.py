@@ -1,0 +1,171 @@
+"""A namespace with all below it as it was at a time: looked at, compared, and restored by a job."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.audit.services import record
+from governance.database import acting, database_now
+from governance.errors import FieldError, Invalid
+from governance.jobs.kinds import JobRun, Step
+from governance.jobs.registry import handler
+from governance.jobs.selectors import JobView
+from governance.jobs.services import job_create
+from governance.outbox.services import emit
+from governance.vocabulary import Permission, Topic, Verb
+from vault.cubes.blobs import with_blobs
+from vault.cubes.past import FIRST, PastRow, PastSummary, past_restore, past_rows, past_summary
+from vault.cubes.selectors import VersionView, versions_view
+from vault.cubes.versions import versions_open_to
+from vault.cubes.writer.prepared import texts_given, version_texts_read
+from vault.models import Cube, Namespace
+from vault.namespaces.management import namespace_locate, subtree
+from vault.namespaces.services import namespace_target
+from vault.vocabulary import PastChange
+
+PART = 200  # memories of one step
+PAGE = 30
+LOOKED_AT = 300  # memories of one page that may be passed over, as the reader may not read them
+MOST_SKIPPED = 100
+
+
+@dataclass(frozen=True)
+class PastMemory:
+    """A memory as it was, opened. change: what became of it since."""
+
+    row: PastRow
+    then: VersionView = field(repr=False)
+
+    @property
+    def change(self) -> PastChange:
+        return self.row.change
+
+
+@dataclass(frozen=True)
+class PastPage:
+    """next: where the next page begins; None: this is the last."""
+
+    memories: tuple[PastMemory, ...]
+    next: UUID | None
+
+
+@with_blobs
+def namespace_past(*, actor: Actor, namespace_id: UUID, as_of: datetime, after: UUID | None = None) -> PastPage:
+    """A page of the memories that lay in a namespace and below it at a time, and that the actor may read now and then.
+
+    Deleted ones are left out: the trash shows them. Raises NotFound; Forbidden; Invalid for a time to come.
+    Writes: AuditEntry.
+    """
+    with acting(actor):
+        namespace = namespace_locate(actor, namespace_id)
+        authorize(actor, Permission.MEMORY_READ, namespace_target(namespace))
+        _check_time(as_of)
+        visible = Namespace.objects.visible_to(actor)
+        ids = list(subtree(actor, namespace.path).filter(id__in=visible.values("id")).values_list("id", flat=True))
+        rows = past_rows(actor, ids, as_of, after=after or FIRST, limit=LOOKED_AT)
+        readable = _readable(actor, rows)
+        shown = [row for row in rows if row.was_inside and row.past_id in readable][:PAGE]
+        views = versions_view(actor, [readable[row.past_id] for row in shown if row.past_id])
+        record(actor=actor, verb=Verb.VERSIONS_READ, object_type="memory", object_ids=[row.cube_id for row in shown])
+        is_whole = len(rows) < LOOKED_AT and len(shown) < PAGE
+        last = shown[-1] if len(shown) == PAGE else rows[-1] if rows else None
+        memories = tuple(PastMemory(row, view) for row, view in zip(shown, views, strict=True))
+        return PastPage(memories, None if is_whole or last is None else last.cube_id)
+
+
+def namespace_restore_ask(*, actor: Actor, namespace_id: UUID) -> list[Namespace]:
+    """The namespace with all below it, if the actor may add, change and delete there. Raises NotFound; Forbidden."""
+    with acting(actor):
+        root = namespace_locate(actor, namespace_id)
+        rows = [root, *subtree(actor, root.path).exclude(id=root.id).order_by("path")]
+        for one in rows:
+            for permission in (Permission.MEMORY_CREATE, Permission.MEMORY_UPDATE, Permission.MEMORY_DELETE):
+                authorize(actor, permission, namespace_target(one))
+    return rows
+
+
+def namespace_restore_preview(*, actor: Actor, namespace_id: UUID, as_of: datetime) -> PastSummary:
+    """Return the changes that `namespace_restore_later` would make; the dry run. Raises NotFound; Forbidden; Invalid.
+    Writes nothing.
+    """
+    with acting(actor):
+        rows = namespace_restore_ask(actor=actor, namespace_id=namespace_id)
+        _check_time(as_of)
+        return past_summary(actor, [one.id for one in rows], as_of)
+
+
+def namespace_restore_later(*, actor: Actor, namespace_id: UUID, as_of: datetime) -> JobView:
+    """Ask for the job. Raises NotFound; Forbidden; Invalid. Writes: Job, AuditEntry …, OutboxEvent."""
+    with acting(actor):
+        rows = namespace_restore_ask(actor=actor, namespace_id=namespace_id)
+        _check_time(as_of)
+        ids = [one.id for one in rows]
+        settings = {"namespaces": [str(one) for one in ids], "as_of": as_of.isoformat()}
+        summary = past_summary(actor, ids, as_of)
+        record(
+            actor=actor,
+            verb=Verb.NAMESPACE_RESTORED,
+            object_type="namespace",
+            object_ids=ids,
+            detail={"as_of": as_of.isoformat()},
+        )
+        total = sum(summary.counts.values())
+        return job_create(actor=actor, kind=Topic.NAMESPACE_RESTORE, settings=settings, total=total)
+
+
+@handler(Topic.NAMESPACE_RESTORE, permission=Permission.MEMORY_UPDATE)
+def namespaces_restore(run: JobRun) -> Callable[[], Step]:
+    """Restore the next PART memories. done: memories looked at. Writes what `past_restore` writes."""
+    with acting(run.actor):
+        rows = _part(run)
+    differing = [row for row in rows if row.change is not PastChange.UNCHANGED and not row.obstacle]
+    wanted = {row.past_id for row in differing if row.past_id}
+    texts = version_texts_read(actor=run.actor, version_ids=wanted)
+
+    def write() -> Step:
+        with texts_given(texts), acting(run.actor):
+            present = _part(run)  # as they are now that this transaction has begun
+            as_of = datetime.fromisoformat(run.settings["as_of"])
+            changed, skipped = past_restore(actor=run.actor, rows=present, as_of=as_of)
+            return _step(run, present, len(changed), skipped)
+
+    return write
+
+
+def _part(run: JobRun) -> list[PastRow]:
+    namespaces = [UUID(one) for one in run.settings["namespaces"]]
+    as_of = datetime.fromisoformat(run.settings["as_of"])
+    after = UUID(run.state["after"]) if "after" in run.state else FIRST
+    return past_rows(run.actor, namespaces, as_of, after=after, limit=PART)
+
+
+def _step(run: JobRun, rows: Sequence[PastRow], changed: int, skipped: Sequence[tuple[UUID, str]]) -> Step:
+    codes = Counter(run.result.get("codes", {})) + Counter(code for _, code in skipped)
+    named = [{"id": str(one), "code": code} for one, code in skipped]
+    result: dict[str, Any] = {
+        "changed": run.result.get("changed", 0) + changed,
+        "codes": dict(codes),
+        "skipped": [*run.result.get("skipped", ()), *named][:MOST_SKIPPED],
+    }
+    done = run.done + len(rows)
+    if len(rows) < PART:
+        emit(actor=run.actor, topic=Topic.EXPORTS_DUE, payload={"event": "namespace"})
+        return Step(done=done, total=done, result=result)
+    return Step(state={"after": str(rows[-1].cube_id)}, done=done, result=result)
+
+
+def _readable(actor: Actor, rows: Sequence[PastRow]) -> dict[UUID, Any]:
+    """The versions of then that the actor may read, of memories that it may read now, by their ids."""
+    cubes = Cube.objects.visible_to(actor).filter(id__in=[row.cube_id for row in rows])
+    versions = versions_open_to(actor).filter(id__in=[row.past_id for row in rows if row.past_id])
+    return {one.id: one for one in versions.filter(cube__in=cubes.values("id")).select_related("namespace")}
+
+
+def _check_time(as_of: datetime) -> None:
+    if as_of > database_now():
+        raise Invalid(errors=[FieldError("as_of", "must be in the past")])

@@ -1,0 +1,373 @@
+"""Search by layers, as in MemoryOS: the queue, the pages of the best segments, and the persona's own queues."""
+
+import json
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import QuerySet
+from pgvector import HalfVector
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.database import acting
+from governance.errors import FieldError, Invalid
+from governance.keys.services import token_maker
+from governance.outbox.services import emit
+from governance.personas.selectors import persona_get
+from governance.prepared import in_one_go, prepared_cursor, sql_array
+from governance.vocabulary import Permission, Topic, Verb
+from vault.cubes.embeddings.vectors import active_model, answering
+from vault.cubes.rules import approximate_tokens
+from vault.cubes.selectors import CubeView, cubes_read
+from vault.layers.constants import constants_in_force
+from vault.layers.page_texts import keyword_marks
+from vault.layers.rules import Constants, Key, Selection, fit, select_pages, select_segments
+from vault.layers.scores import SegmentQuery
+from vault.layers.services import persona_of_member
+from vault.models import Cube
+from vault.providers.registry import embedder
+from vault.retrieval.composing import compose, composed, visibility_number
+from vault.retrieval.queries import SearchQuery, narrowing, returnable, within_asked
+from vault.retrieval.ranking import NO_PARTS
+from vault.retrieval.selectors import Hit, memories_search
+from vault.vocabulary import EntryQueue, SearchMode
+
+OPENED = 5  # memories of a context that are opened together, at least
+SHORTEST_LINE = 28  # tokens of a line beside its memory's text, at least
+FREE = 10  # memories beside the layers that a context may have
+DEFAULT_TOKENS = 2_000
+# 0 for a page that has no vector of the question's model yet.
+NEAR = (
+    "CASE WHEN {0}.model = %(model)s AND {0}.vector IS NOT NULL "
+    "THEN 1 - ({0}.vector <=> %(vector)s::halfvec) ELSE 0 END"
+)
+# The short-term pages of the session that is asked about, else of the stream that was written last.
+QUEUE = f"""
+SELECT page.query_id, page.response_id, {NEAR.format("page")}
+FROM vault_page AS page
+WHERE page.tenant_id = %(tenant)s AND page.layer = 'short_term' AND page.stream_id = (
+  SELECT id FROM vault_stream WHERE tenant_id = %(tenant)s AND persona_id = %(persona)s
+    AND (%(session)s::bigint IS NULL OR session_token = %(session)s)
+  ORDER BY updated_at DESC LIMIT 1)
+"""
+ENTRIES = """
+SELECT entry.queue, entry.cube_id, coalesce(1 - (embedding.vector <=> %(vector)s::halfvec), 0)
+FROM vault_layerentry AS entry LEFT JOIN vault_embedding AS embedding
+  ON embedding.tenant_id = entry.tenant_id AND embedding.cube_id = entry.cube_id AND embedding.model = %(model)s
+WHERE entry.tenant_id = %(tenant)s AND entry.persona_id = %(persona)s AND entry.left_at IS NULL
+"""
+PAGES = f"""
+SELECT chosen.id, page.id, page.query_id, page.response_id, page.near
+FROM unnest(%(segments)s::uuid[]) AS chosen (id) CROSS JOIN LATERAL (
+  SELECT one.id, one.query_id, one.response_id, {NEAR.format("one")} AS near
+  FROM vault_page AS one WHERE one.tenant_id = %(tenant)s AND one.segment_id = chosen.id
+  ORDER BY near DESC, one.id LIMIT %(pages)s
+) AS page
+"""
+# Before a statement about all cubes: it is about these, each looked up by its key, however many the tenant has.
+NAMED = """
+WITH vault_cube AS MATERIALIZED (
+  SELECT cube.* FROM unnest(%(ids)s::uuid[]) AS wanted (id) CROSS JOIN LATERAL (
+    SELECT * FROM vault_cube AS one WHERE one.id = wanted.id AND one.tenant_id = %(tenant)s OFFSET 0
+  ) AS cube
+)
+"""
+
+
+@dataclass(frozen=True)
+class ContextItem:
+    """A memory in a context. line: as it stands there, a JSON object; tokens: of that line."""
+
+    hit: Hit
+    line: str = field(repr=False)
+    tokens: int
+
+
+@dataclass(frozen=True)
+class Context:
+    """The memories that a model may get for a question, as data; never more tokens than were asked for."""
+
+    items: tuple[ContextItem, ...]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(item.line for item in self.items)
+
+    @property
+    def tokens(self) -> int:
+        return sum(item.tokens for item in self.items)
+
+
+@dataclass(frozen=True)
+class _Question:
+    """A question for the layers. vector: by `model`."""
+
+    text: str = field(repr=False)
+    vector: HalfVector = field(repr=False)
+    model: str
+
+
+@dataclass(frozen=True)
+class _Rest:
+    """The room that a context has left for the layers. taken: memories that it has; budget: tokens that are left."""
+
+    taken: frozenset[UUID]
+    budget: int
+
+
+class _OtherModel(Exception):
+    """The tenant's vectors belong to another model than the vector of the question."""
+
+    def __init__(self, active: str) -> None:
+        super().__init__(active)
+        self.active = active
+
+
+def layers_search(
+    *, actor: Actor, search: SearchQuery, within: Callable[[Sequence[Hit]], None] = lambda hits: None
+) -> list[Hit]:
+    """The memories of a persona that a question needs: its queue, the best pages of its best segments, its profile,
+    and the best of its queues. The persona is the one that the search names, else the caller's own.
+
+    score: of a page its cosine with the question, of an entry likewise; 0..1, and `top_k` cuts the whole. Each segment
+    with a page over the gate counts as visited, once. Raises Forbidden; Invalid; ProviderUnavailable; KeyUnavailable.
+    Writes: AuditEntry naming the ids, OutboxEvent. Queries: nine, one more where a memory has parents, and the audit.
+    """
+    authorize(actor, Permission.MEMORY_READ)
+
+    def read(question: _Question) -> list[Hit]:
+        with acting(actor):
+            hits = _find_hits(actor, _find_persona(actor, search), search, question)
+            within(hits)
+        return hits
+
+    return _search_with_question(search.query, read)
+
+
+def context_assemble(*, actor: Actor, search: SearchQuery, token_budget: int = DEFAULT_TOKENS) -> Context:
+    """Assemble the memories for a question: first those that a search finds for it, then the layers, then others.
+
+    token_budget: at least 1; memories that cannot fit any more are not opened. Each memory is one JSON object in a line
+    of its own, labelled with its id and quoted as data. Both are read in one transaction. Raises as `layers_search`.
+    Writes: AuditEntry …, OutboxEvent ….
+    """
+    authorize(actor, Permission.MEMORY_READ)
+    free = replace(search, mode=SearchMode.HYBRID, top_k=FREE, with_messages=True)
+    named = replace(search, mode=SearchMode.MEMORYOS, top_k=settings.MAX_TOP_K)
+
+    def read(question: _Question) -> list[Hit]:
+        first: list[Hit] = []
+        own: list[Hit] = []
+
+        def layers(hits: Sequence[Hit]) -> None:
+            first.extend(fit([hit for hit in hits if hit.score], lambda hit: _count_tokens(hit.view), token_budget))
+            left = token_budget - sum(_count_tokens(hit.view) for hit in first)
+            with acting(actor):
+                if search.personas or persona_of_member(actor) is not None:
+                    rest = _Rest(frozenset(hit.view.cube.id for hit in first), left)
+                    own.extend(_find_hits(actor, _find_persona(actor, named), named, question, rest))
+
+        hits = memories_search(actor=actor, search=free, within=layers)
+        shown = {hit.view.cube.id for hit in [*first, *own]}
+        return [*first, *own, *(hit for hit in hits if hit.view.cube.id not in shown)]
+
+    items = [_make_context_item(hit) for hit in _search_with_question(search.query, read)]
+    return Context(tuple(fit(items, lambda item: item.tokens, token_budget)))
+
+
+def _search_with_question(text: str, read: Callable[[_Question], list[Hit]]) -> list[Hit]:
+    """Return the results of `read`, repeated with a vector of the tenant's own model where that is another."""
+    model = embedder()
+    while True:
+        try:
+            return read(_Question(text, HalfVector(model.embed([text])[0]), model.name))
+        except _OtherModel as other:
+            model = answering(other.active)
+
+
+def _find_persona(actor: Actor, search: SearchQuery) -> UUID:
+    if len(search.personas) > 1:
+        raise Invalid(errors=[FieldError("personas", "name one: the layers are one persona's")])
+    if search.personas:
+        return persona_get(actor=actor, reference=search.personas[0], field="personas").id
+    found = persona_of_member(actor)
+    if found is None:
+        raise Invalid(errors=[FieldError("personas", "name the persona whose layers are searched")])
+    return found
+
+
+def _find_hits(
+    actor: Actor, persona_id: UUID, search: SearchQuery, question: _Question, rest: _Rest | None = None
+) -> list[Hit]:
+    """Raises _OtherModel."""
+    active = active_model(actor)
+    if active is not None and active != question.model and answering(active).name != question.model:
+        raise _OtherModel(active)
+    scores, visited = _score_memories(actor, persona_id, search, question)
+    ranked, sizes = _rank_memories(actor, search, scores)
+    if rest is None:
+        views = cubes_read(actor=actor, cube_ids=ranked, verb=Verb.MEMORY_SEARCHED, is_use=False)
+    else:
+        views = _open_within_budget(
+            actor, [cube_id for cube_id in ranked if cube_id not in rest.taken], sizes, rest.budget
+        )
+    _count_use(actor, search, views, visited)
+    return [_make_hit(view, scores[view.cube.id]) for view in views]
+
+
+def _score_memories(
+    actor: Actor, persona_id: UUID, search: SearchQuery, question: _Question
+) -> tuple[dict[UUID, float], tuple[UUID, ...]]:
+    """Memories by their score, and the segments that were visited. Five queries, three of them sent together."""
+    constants = constants_in_force(persona_id)
+    maker = token_maker(actor.tenant_id)
+    values: dict[str, Any] = {
+        "tenant": actor.tenant_id,
+        "persona": persona_id,
+        "session": maker.token("stream", search.session_id) if search.session_id else None,
+        "vector": question.vector,
+        "model": question.model,
+    }
+    keywords = frozenset(keyword_marks(maker, question.text))
+    wanted = SegmentQuery(actor.tenant_id, persona_id, question.vector, question.model, keywords)
+    with prepared_cursor() as queue, prepared_cursor() as entries, prepared_cursor() as resident:
+        with in_one_go():
+            queue.execute(QUEUE, values)
+            entries.execute(ENTRIES, values)
+            wanted.send(resident)
+        scores: dict[UUID, float] = {}
+        for query_id, response_id, near in queue.fetchall():
+            _score_sides(scores, (query_id, response_id), near)
+        of_entries = best_entries(entries.fetchall(), constants)
+        segments = select_segments(wanted.scores(resident.fetchall()), constants)
+    found, sides = _best_pages(values, segments, constants)
+    for page_id, near in found.pages:
+        _score_sides(scores, sides[page_id], near)
+    for cube_id, near in of_entries:
+        scores[cube_id] = max(near, scores.get(cube_id, 0.0))
+    return scores, tuple(UUID(str(segment_id)) for segment_id in found.visited)
+
+
+def _best_pages(
+    values: Mapping[str, Any], segments: Sequence[UUID], constants: Constants
+) -> tuple[Selection, dict[Hashable, tuple[UUID | None, UUID | None]]]:
+    """The pages of the selected segments that answer, and the two memories of each."""
+    if not segments:
+        return Selection((), ()), {}
+    with prepared_cursor() as cursor:
+        cursor.execute(PAGES, {**values, "segments": sql_array(segments), "pages": constants.top_pages})
+        rows = cursor.fetchall()
+    near: dict[UUID, dict[Hashable, float]] = {}
+    sides: dict[Hashable, tuple[UUID | None, UUID | None]] = {}
+    for segment_id, page_id, query_id, response_id, score in rows:
+        near.setdefault(segment_id, {})[page_id] = score
+        sides[page_id] = (query_id, response_id)
+    return select_pages(segments, near, constants), sides
+
+
+def best_entries(rows: Sequence[tuple[str, Key, float]], constants: Constants) -> list[tuple[Key, float]]:
+    """The whole profile, and the best of each queue."""
+    queues: dict[str, list[tuple[Key, float]]] = {}
+    for queue, cube_id, near in rows:
+        queues.setdefault(queue, []).append((cube_id, near))
+    found: list[tuple[Key, float]] = []
+    for queue, some in queues.items():
+        ranked = sorted(some, key=lambda pair: -pair[1])
+        found += ranked if queue == EntryQueue.PROFILE else ranked[: constants.top_entries]
+    return found
+
+
+def _score_sides(scores: dict[UUID, float], sides: tuple[UUID | None, UUID | None], near: float) -> None:
+    for cube_id in sides:
+        if cube_id is not None:
+            scores[cube_id] = max(near, scores.get(cube_id, 0.0))
+
+
+def _rank_memories(
+    actor: Actor, search: SearchQuery, scores: Mapping[UUID, float]
+) -> tuple[list[UUID], dict[UUID, int]]:
+    """Those that the reader may see and that the search's filters leave, best first, and the tokens of each."""
+    sizes = _find_visible(actor, search, list(scores))
+    ranked = sorted(sizes, key=lambda cube_id: (-scores[cube_id], str(cube_id)))
+    return [cube_id for cube_id in ranked if _clamp_score(scores[cube_id]) >= search.min_score][: search.top_k], sizes
+
+
+def _open_within_budget(actor: Actor, ranked: Sequence[UUID], sizes: Mapping[UUID, int], budget: int) -> list[CubeView]:
+    """Open the memories that a context takes, as many at once as could fit, until no further one fits its budget."""
+    found: list[CubeView] = []
+    left, waiting = budget, list(ranked)
+    while waiting := [cube_id for cube_id in waiting if sizes[cube_id] + SHORTEST_LINE <= left]:
+        count = max(OPENED, _count_within_budget([sizes[cube_id] + SHORTEST_LINE for cube_id in waiting], left))
+        named, waiting = waiting[:count], waiting[count:]
+        views = cubes_read(actor=actor, cube_ids=named, verb=Verb.MEMORY_SEARCHED, is_use=False)
+        taken = fit(views, _count_tokens, left)
+        left -= sum(_count_tokens(view) for view in taken)
+        found += taken
+    return found
+
+
+def _count_within_budget(sizes: Sequence[int], budget: int) -> int:
+    """The number of first sizes whose sum is within a budget."""
+    return sum(total <= budget for total in accumulate(sizes))
+
+
+def _count_use(actor: Actor, search: SearchQuery, views: Sequence[CubeView], visited: Sequence[UUID]) -> None:
+    if search.is_use:
+        ids = [str(view.cube.id) for view in views]
+        emit(
+            actor=actor,
+            topic=Topic.CUBES_READ,
+            payload={"ids": ids, "segments": [str(segment_id) for segment_id in visited]},
+        )
+
+
+def _make_hit(view: CubeView, score: float) -> Hit:
+    return Hit(view, _clamp_score(score), replace(NO_PARTS, dense=_clamp_score(score)))
+
+
+def _find_visible(actor: Actor, search: SearchQuery, cube_ids: Sequence[UUID]) -> dict[UUID, int]:
+    """Those of the memories that the actor may see and that the search asks for, with their tokens. One query."""
+    search = replace(search, personas=(), session_id="", with_messages=True)
+    condition = narrowing(token_maker(actor.tenant_id), search)
+
+    def rows() -> QuerySet[Any]:
+        visible = Cube.objects.visible_to(actor).filter(returnable(search) & condition)
+        return within_asked(visible, search).values("id", "token_count")
+
+    place = (search.namespaces, search.names_place, search.mounted, search.include_archived)
+    made = compose("layered", rows()) if condition else composed("layered", rows, key=(visibility_number(actor), place))
+    with prepared_cursor() as cursor:
+        cursor.execute(
+            NAMED + made.statement, {**made.parameters, "tenant": actor.tenant_id, "ids": sql_array(cube_ids)}
+        )
+        return dict(cursor.fetchall())
+
+
+def _clamp_score(score: float) -> float:
+    return min(max(score, 0.0), 1.0)
+
+
+def _make_context_item(hit: Hit) -> ContextItem:
+    line = _format_line(hit.view)
+    return ContextItem(hit, line, approximate_tokens(line))
+
+
+def _count_tokens(view: CubeView) -> int:
+    return approximate_tokens(_format_line(view))
+
+
+def _format_line(view: CubeView) -> str:
+    cube, words = view.cube, view.words
+    moment = cube.event_time or cube.created_at
+    quoted = {
+        "id": str(cube.id),
+        "layer": cube.layer,
+        "said_by": words.speaker,
+        "date": moment.date().isoformat(),
+        "text": words.content,
+    }
+    return json.dumps(quoted, ensure_ascii=False)

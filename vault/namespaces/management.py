@@ -1,0 +1,301 @@
+"""Namespaces that people make, change and move, beside those that a first memory makes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+from django.db.models import Q, Value
+from django.db.models.functions import Concat, Length, Substr
+
+from governance.access.decisions.rules import Target
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.audit.services import record
+from governance.database import acting
+from governance.errors import Conflict, FieldError, Invalid, NotFound
+from governance.ids import uuid7
+from governance.jobs.selectors import JobView
+from governance.jobs.services import job_create
+from governance.models import Member
+from governance.policies.retention import retention_request
+from governance.vocabulary import Permission, Topic, Verb
+from vault.models import Namespace, Subscription
+from vault.models.namespace import NamespaceQuerySet
+from vault.namespaces.mounts import session_token
+from vault.namespaces.rules import LONGEST_PATH, PRIVATE_ROOT, PathError, chat_path, home_of, is_under, path_checked
+from vault.namespaces.services import namespace_target, private_owner
+from vault.vocabulary import ContractState, NamespaceKind
+
+LARGEST_QUOTA = 10_000_000
+CHANGEABLE = (NamespaceKind.SHARED, NamespaceKind.EXPERT)  # into each other
+TAKEN = "There is a namespace at this path already."
+
+
+@dataclass(frozen=True)
+class NamespaceDraft:
+    """kind None: private in a member's home, else shared. owner_id None: the actor's member. quota: memories; None: no
+    limit. session_id: the session of a context pool, and of no other kind."""
+
+    path: str
+    kind: NamespaceKind | None = None
+    owner_id: UUID | None = None
+    read_only: bool = False
+    quota: int | None = None
+    session_id: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True)
+class NamespaceChanges:
+    """None leaves what is there; `lifts_quota` removes the quota."""
+
+    kind: NamespaceKind | None = None
+    owner_id: UUID | None = None
+    read_only: bool | None = None
+    quota: int | None = None
+    lifts_quota: bool = False
+
+
+@dataclass(frozen=True)
+class MovePlan:
+    """The changes of a move: each namespace of the subtree by path, with its new path."""
+
+    namespaces: tuple[tuple[Namespace, str], ...]
+
+
+def namespace_create(*, actor: Actor, draft: NamespaceDraft) -> Namespace:
+    """Make a namespace. A private one lies in a member's home; of another owner makes it who manages grants.
+
+    Raises Forbidden; Invalid; Conflict where the path is taken. Writes: Namespace, AuditEntry.
+    """
+    authorize(actor, Permission.NAMESPACE_CREATE)
+    with acting(actor):
+        _check_path(draft.path, "path")
+        _check_quota(draft.quota)
+        new = Namespace(
+            id=uuid7(),
+            tenant_id=actor.tenant_id,
+            path=draft.path,
+            kind=draft.kind or _usual_kind(draft.path),
+            read_only=draft.read_only,
+            quota=draft.quota,
+        )
+        authorize(actor, Permission.NAMESPACE_CREATE, _place(actor, new.id, new.path))
+        new.owner = _owner(actor, new, draft.owner_id)
+        new.session_token = _session(actor, new, draft.session_id)
+        _save(new, force_insert=True)
+        record(actor=actor, verb=Verb.NAMESPACE_CREATED, object_type="namespace", object_ids=[new.id])
+    return new
+
+
+def namespace_update_ask(*, actor: Actor, namespace_id: UUID) -> Namespace:
+    """The namespace, locked, if the actor may govern it. Raises NotFound; Forbidden."""
+    with acting(actor):
+        namespace = namespace_locate(actor, namespace_id, lock=True)
+        authorize(actor, Permission.ACCESS_GOVERN, namespace_target(namespace))
+    return namespace
+
+
+def namespace_update(*, actor: Actor, namespace_id: UUID, changes: NamespaceChanges) -> Namespace:
+    """Change kind, owner, quota or the read-only flag. Memories stay as they are.
+
+    Raises NotFound; Forbidden; Invalid; Conflict where a pack is installed. Writes: Namespace, AuditEntry.
+    """
+    with acting(actor):
+        namespace = namespace_update_ask(actor=actor, namespace_id=namespace_id)
+        _check_quota(changes.quota)
+        if (changes.kind not in {None, NamespaceKind.EXPERT} or changes.read_only is False) and _has_pack(namespace):
+            raise Conflict("A pack is installed in this namespace, so it stays a read-only expert namespace.")
+        if changes.kind is not None and changes.kind != namespace.kind:
+            _check_kinds(NamespaceKind(namespace.kind), changes.kind)
+            namespace.kind = changes.kind
+        if changes.owner_id is not None and changes.owner_id != namespace.owner_id:
+            namespace.owner = _next_owner(actor, namespace, changes.owner_id)
+        namespace.read_only = namespace.read_only if changes.read_only is None else changes.read_only
+        namespace.quota = None if changes.lifts_quota else changes.quota or namespace.quota
+        if namespace.kind == NamespaceKind.EXPERT and namespace.owner_id is None:
+            raise Invalid(errors=[FieldError("owner", "an expert namespace has a curator: name a member")])
+        _save(namespace, update_fields=["kind", "owner", "read_only", "quota"])
+        record(
+            actor=actor,
+            verb=Verb.NAMESPACE_CHANGED,
+            object_type="namespace",
+            object_ids=[namespace.id],
+            detail={"kind": namespace.kind, "read_only": namespace.read_only, "quota": namespace.quota},
+        )
+    return namespace
+
+
+def namespace_move_plan(*, actor: Actor, namespace_id: UUID, path: str) -> MovePlan:
+    """Plan a move of a namespace and its subtree to `path`; the dry run of the job.
+
+    Raises NotFound; Forbidden, also for one below that the actor may not govern; Invalid; Conflict where a path is
+    taken. Writes nothing.
+    """
+    with acting(actor):
+        root = namespace_update_ask(actor=actor, namespace_id=namespace_id)
+        _check_path(path, "path")
+        _check_destination(root, path)
+        authorize(actor, Permission.NAMESPACE_CREATE, _place(actor, root.id, path))
+        rows = list(subtree(actor, root.path).order_by("path").select_for_update(of=("self",)))
+        moved = [(one, path + one.path.removeprefix(root.path)) for one in rows]
+        for one, _ in moved:
+            authorize(actor, Permission.ACCESS_GOVERN, namespace_target(one))
+        if max(len(after) for _, after in moved) > LONGEST_PATH:
+            raise Invalid(errors=[FieldError("path", f"a path below would have more than {LONGEST_PATH} characters")])
+        taken = Namespace.objects.filter(tenant_id=actor.tenant_id, path__in=[after for _, after in moved])
+        if taken.exclude(id__in=[one.id for one, _ in moved]).exists():
+            raise Conflict(TAKEN)
+    return MovePlan(tuple(moved))
+
+
+def namespace_move_later(*, actor: Actor, namespace_id: UUID, path: str) -> JobView:
+    """Ask for the job that moves a namespace with all below it. Raises as `namespace_move_plan`.
+
+    Writes: Job, AuditEntry, OutboxEvent.
+    """
+    with acting(actor):
+        plan = namespace_move_plan(actor=actor, namespace_id=namespace_id, path=path)
+        settings = {"namespace": str(namespace_id), "path": path}
+        return job_create(actor=actor, kind=Topic.NAMESPACE_MOVE, settings=settings, total=len(plan.namespaces))
+
+
+def namespace_move(*, actor: Actor, namespace_id: UUID, path: str) -> int:
+    """Move a namespace with all below it; returns how many moved. Memories, grants and holds go by id, so they follow.
+
+    Raises as `namespace_move_plan`. Writes: Namespace …, AuditEntry, OutboxEvent?.
+    """
+    with acting(actor):
+        plan = namespace_move_plan(actor=actor, namespace_id=namespace_id, path=path)
+        root = plan.namespaces[0][0]
+        if root.path == path:
+            return 0
+        behind = Substr("path", Length(Value(root.path)) + 1)
+        try:
+            with transaction.atomic():
+                subtree(actor, root.path).update(path=Concat(Value(path), behind))
+        except IntegrityError as error:
+            raise Conflict(TAKEN) from error
+        retention_request(actor)  # its policies go by paths
+        record(
+            actor=actor,
+            verb=Verb.NAMESPACE_MOVED,
+            object_type="namespace",
+            object_ids=[one.id for one, _ in plan.namespaces],
+            detail={"from": root.path, "to": path},
+        )
+    return len(plan.namespaces)
+
+
+def namespace_locate(actor: Actor, namespace_id: UUID, *, lock: bool = False) -> Namespace:
+    """A namespace of the actor's tenant. Raises NotFound. The caller asks `authorize` next."""
+    rows = Namespace.objects.filter(tenant_id=actor.tenant_id, id=namespace_id).select_related("owner")
+    found = (rows.select_for_update(of=("self",)) if lock else rows).first()
+    if found is None:
+        raise NotFound
+    return found
+
+
+def subtree(actor: Actor, path: str) -> NamespaceQuerySet:
+    """The namespaces at `path` and below it, whoever may read them."""
+    return Namespace.objects.filter(Q(path=path) | Q(path__startswith=f"{path}/"), tenant_id=actor.tenant_id)
+
+
+def curators_list(*, actor: Actor) -> Sequence[Member]:
+    """Return the members who may own a namespace. The actor must be allowed to create one. Raises Forbidden."""
+    authorize(actor, Permission.NAMESPACE_CREATE)
+    with acting(actor):
+        return list(Member.objects.filter(tenant_id=actor.tenant_id, removed_at=None).order_by("display_name")[:200])
+
+
+def _has_pack(namespace: Namespace) -> bool:
+    live = (ContractState.REQUESTED, ContractState.ACTIVE)
+    rows = Subscription.objects.filter(tenant_id=namespace.tenant_id, namespace_id=namespace.id)
+    return rows.filter(state__in=live).exists()
+
+
+def _place(actor: Actor, namespace_id: UUID, path: str) -> Target:
+    """A path where nothing is yet: what a key is bound to is asked of it."""
+    return Target("namespace", namespace_id, actor.tenant_id, path=path)
+
+
+def _session(actor: Actor, new: Namespace, session_id: str) -> int | None:
+    """Raises Invalid where a context pool has no session, or another kind has one."""
+    if bool(session_id) is not (new.kind == NamespaceKind.CONTEXT_POOL):
+        message = "the session of a context_pool, and of no other kind"
+        raise Invalid(errors=[FieldError("session_id", message)])
+    return session_token(actor, session_id) if session_id else None
+
+
+def _usual_kind(path: str) -> NamespaceKind:
+    return NamespaceKind.PRIVATE if is_under(path, PRIVATE_ROOT) else NamespaceKind.SHARED
+
+
+def _owner(actor: Actor, new: Namespace, wanted: UUID | None) -> Member | None:
+    """The owner of a new namespace. Raises Forbidden; Invalid."""
+    inside = is_under(new.path, PRIVATE_ROOT)
+    if inside is not (new.kind is NamespaceKind.PRIVATE):
+        message = f"below {PRIVATE_ROOT} everything is private, and nothing elsewhere"
+        raise Invalid(errors=[FieldError("kind", message)])
+    if inside:
+        owner = private_owner(actor, new.path)
+        if wanted not in {None, owner.id}:
+            raise Invalid(errors=[FieldError("owner", "a private namespace belongs to the member of its home")])
+        return owner
+    if wanted not in {None, actor.member_id}:
+        authorize(actor, Permission.GRANT_MANAGE)
+    owner_id = wanted or actor.member_id
+    if owner_id is None and new.kind is NamespaceKind.EXPERT:
+        raise Invalid(errors=[FieldError("owner", "an expert namespace has a curator: name a member")])
+    return _member(actor, owner_id) if owner_id else None
+
+
+def _next_owner(actor: Actor, namespace: Namespace, owner_id: UUID) -> Member:
+    if namespace.kind == NamespaceKind.PRIVATE:
+        raise Invalid(errors=[FieldError("owner", "a private namespace belongs to the member of its home")])
+    return _member(actor, owner_id)
+
+
+def _member(actor: Actor, member_id: UUID) -> Member:
+    found = Member.objects.filter(tenant_id=actor.tenant_id, id=member_id, removed_at=None).first()
+    if found is None:
+        raise Invalid(errors=[FieldError("owner", "no member has this id")])
+    return found
+
+
+def _check_kinds(before: NamespaceKind, after: NamespaceKind) -> None:
+    if before not in CHANGEABLE or after not in CHANGEABLE:
+        raise Invalid(errors=[FieldError("kind", "only shared and expert change into each other")])
+
+
+def _check_quota(quota: int | None) -> None:
+    if quota is not None and not 1 <= quota <= LARGEST_QUOTA:
+        raise Invalid(errors=[FieldError("quota", f"1 to {LARGEST_QUOTA} memories")])
+
+
+def _check_path(path: str, field: str) -> None:
+    try:
+        path_checked(path)
+    except PathError as fault:
+        raise Invalid(errors=[FieldError(field, fault.message)]) from fault
+
+
+def _check_destination(root: Namespace, path: str) -> None:
+    """Raises Invalid where the subtree cannot lie at `path`."""
+    home = home_of(root.path)
+    if root.kind == NamespaceKind.PRIVATE and root.path in {home, chat_path(home)}:
+        raise Invalid(errors=[FieldError("path", "a member's home and its chats stay where they are")])
+    if path != root.path and is_under(path, root.path):
+        raise Invalid(errors=[FieldError("path", "a namespace cannot be moved below itself")])
+    if root.kind != NamespaceKind.PRIVATE and is_under(path, PRIVATE_ROOT):
+        raise Invalid(errors=[FieldError("path", f"below {PRIVATE_ROOT} everything is private")])
+    if root.kind == NamespaceKind.PRIVATE and (path == chat_path(home) or not path.startswith(f"{home}/")):
+        raise Invalid(errors=[FieldError("path", f"private memory stays in its member's home, {home}")])
+
+
+def _save(namespace: Namespace, **options: object) -> None:
+    try:
+        with transaction.atomic():
+            namespace.save(**options)  # type: ignore[arg-type]
+    except IntegrityError as error:
+        raise Conflict(TAKEN) from error

@@ -1,0 +1,178 @@
+"""The scan of memories for a pack, by sensitivity, policies, data subjects, personal data and secrets."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from uuid import UUID, uuid5
+
+from governance.access.decisions.rules import Target
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.errors import PiiUnavailable
+from governance.policies.selectors import check_publishing
+from governance.privacy.detection import detector
+from governance.privacy.pii.detector import DetectorFailed
+from governance.vocabulary import Permission
+from vault.cubes.retention import facts_of
+from vault.cubes.screening.screen import EVERYWHERE
+from vault.cubes.screening.texts import Place, Texts, places_in, without
+from vault.cubes.selectors import CubeView
+from vault.packs.files import Item
+from vault.packs.rewordings import Rewordings, rewordings_apply, rewordings_of
+from vault.packs.wordings import Wordings, add_second, wordings_of
+from vault.vocabulary import FindingRule, MemoryType, SemanticType, Sensitivity, Source, SubjectRule, Treatment
+
+LEAVING = frozenset({Sensitivity.PUBLIC, Sensitivity.INTERNAL})
+PERSON = "[person]"  # stands for the reference of a data subject
+MOST_NAMED = 100
+
+
+@dataclass(frozen=True)
+class LeavingRules:
+    findings: FindingRule = FindingRule.BLOCK
+    subjects: SubjectRule = SubjectRule.DROP
+
+
+@dataclass(frozen=True)
+class Leaving:
+    """The decision on one memory.
+
+    item: as others would read it; None where it stays. reasons: kinds of findings, or why it was dropped. subject_id:
+    whom an anonymised one is about. is_reworded: as a subscriber proposed, and the publisher accepted. wordings: of
+    its marked sentence.
+    """
+
+    cube_id: UUID
+    treatment: Treatment
+    reasons: tuple[str, ...] = ()
+    item: Item | None = field(default=None, repr=False)
+    subject_id: UUID | None = None
+    is_reworded: bool = False
+    wordings: Wordings | None = field(default=None, repr=False)
+
+
+def memories_scan(*, actor: Actor, pack_id: UUID, views: Iterable[CubeView], rules: LeavingRules) -> list[Leaving]:
+    """Decide on each memory, in order. Raises Forbidden; PiiUnavailable where a text cannot be checked."""
+    authorize(actor, Permission.STORE_MANAGE, Target("pack", pack_id, actor.tenant_id))
+    rewordings = rewordings_of(actor=actor, pack_id=pack_id)
+    return [_decide_leaving(actor, pack_id, view, rules, rewordings) for view in views]
+
+
+def compose_report(decided: Sequence[Leaving]) -> dict[str, object]:
+    """Counts by treatment, the reasons of dropped ones, and the ids of those that block the version."""
+    dropped = Counter(
+        reason for leaving in decided if leaving.treatment is Treatment.DROPPED for reason in leaving.reasons
+    )
+    blocked = [leaving for leaving in decided if leaving.treatment is Treatment.BLOCKED]
+    return {
+        "counts": {str(kind): sum(leaving.treatment is kind for leaving in decided) for kind in Treatment},
+        "dropped": dict(sorted(dropped.items())),
+        "reworded": sum(leaving.is_reworded for leaving in decided),
+        "marked": sum(leaving.wordings is not None for leaving in decided),
+        "blocked": [
+            {"memory_id": str(leaving.cube_id), "kinds": list(leaving.reasons)} for leaving in blocked[:MOST_NAMED]
+        ],
+    }
+
+
+def is_blocked(report: Mapping[str, object]) -> bool:
+    return bool(report["blocked"])
+
+
+def _decide_leaving(
+    actor: Actor, pack_id: UUID, view: CubeView, rules: LeavingRules, rewordings: Rewordings
+) -> Leaving:
+    cube, key = view.cube, uuid5(pack_id, str(view.cube.id))
+    if reason := _find_reason_to_stay(actor, view, rules):
+        return Leaving(cube.id, Treatment.DROPPED, (reason,))
+    texts = Texts(view.words.content, view.words.title, tags=tuple(cube.tags))
+    treatment = Treatment.AS_IS
+    if view.subject is not None:
+        texts, treatment = _remove_reference(texts, view.subject.reference), Treatment.ANONYMISED
+    content = rewordings_apply(texts.content, rewordings.get(key, ()))
+    is_reworded, texts = content != texts.content, replace(texts, content=content)
+    places = _find_places(texts)
+    kinds = tuple(sorted({str(place.span.kind) for place in places}))
+    if places and treatment is Treatment.AS_IS:
+        if rules.findings is not FindingRule.REDACT:
+            kept = Treatment.BLOCKED if rules.findings is FindingRule.BLOCK else Treatment.DROPPED
+            return Leaving(cube.id, kept, kinds)
+        treatment = Treatment.REDACTED
+    texts = without(texts, places) if places else texts
+    marked, found = _check_marked_sentence(texts, view, treatment)
+    if found and rules.findings is not FindingRule.REDACT and treatment is Treatment.AS_IS:
+        kept = Treatment.BLOCKED if rules.findings is FindingRule.BLOCK else Treatment.DROPPED
+        return Leaving(cube.id, kept, found)
+    return Leaving(cube.id, treatment, kinds, _make_item(key, view, texts), cube.subject_id, is_reworded, marked)
+
+
+def _check_marked_sentence(
+    texts: Texts, view: CubeView, treatment: Treatment
+) -> tuple[Wordings | None, tuple[str, ...]]:
+    """The marked sentence of a text that leaves, if its second wording has no findings, and the kinds of findings."""
+    wordings = wordings_of(view.words.metadata)
+    if wordings is not None and treatment is Treatment.ANONYMISED and view.subject is not None:
+        reference = view.subject.reference
+        wordings = Wordings(
+            _replace_reference(wordings.sentence, reference), _replace_reference(wordings.second, reference)
+        )
+    marked = add_second(texts.content, wordings) if wordings is not None else None
+    found = _find_places(Texts(marked.content)) if marked is not None else []
+    return (None if found else marked), tuple(sorted({str(place.span.kind) for place in found}))
+
+
+def _find_reason_to_stay(actor: Actor, view: CubeView, rules: LeavingRules) -> str:
+    """The reason to drop the memory before its text is scanned; empty if there is none."""
+    cube = view.cube
+    if cube.source == Source.PACK:
+        return "pack"
+    if cube.type != MemoryType.PLAINTEXT or not view.words.content.strip():
+        return "type"
+    if cube.sensitivity not in LEAVING:
+        return "sensitivity"
+    if not check_publishing(actor=actor, facts=facts_of(cube)).allowed:
+        return "policy"
+    return "subject" if cube.subject_id is not None and rules.subjects is SubjectRule.DROP else ""
+
+
+def _remove_reference(texts: Texts, reference: str) -> Texts:
+    """Without the tenant's reference of the data subject, wherever the texts spell it."""
+    tags = tuple(tag for tag in texts.tags if reference.casefold() not in tag.casefold())
+    return Texts(_replace_reference(texts.content, reference), _replace_reference(texts.title, reference), tags=tags)
+
+
+def _replace_reference(text: str, reference: str) -> str:
+    """Replace the reference in any case. Lower-casing may change lengths, so each place is compared separately."""
+    parts, at, size, wanted = list[str](), 0, len(reference), reference.casefold()
+    while at < len(text):
+        if size and text[at : at + size].casefold() == wanted:
+            parts.append(PERSON)
+            at += size
+        else:
+            parts.append(text[at])
+            at += 1
+    return "".join(parts)
+
+
+def _find_places(texts: Texts) -> list[Place]:
+    try:
+        return places_in(detector(), texts, EVERYWHERE)
+    except DetectorFailed as failure:
+        raise PiiUnavailable("The pack was not built: a memory could not be checked.") from failure
+
+
+def _make_item(key: UUID, view: CubeView, texts: Texts) -> Item:
+    """key: says nothing about the memory's own id, and stays the same in every version."""
+    cube = view.cube
+    return Item(
+        id=key,
+        content=texts.content,
+        title=texts.title,
+        tags=texts.tags,
+        semantic_type=SemanticType(cube.semantic_type),
+        language=cube.language,
+        importance=cube.importance,
+        event_time=cube.event_time,
+        valid_from=cube.valid_from,
+        valid_to=cube.valid_to,
+    )

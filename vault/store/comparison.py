@@ -1,0 +1,138 @@
+"""The job that compares the memories of a pack with the organisation's own, and asks a person about what it finds.
+
+Rules decide: nearly the same words with another number or negation contradict, with the same ones confirm. A statement
+supersedes an own one that it contradicts if it holds from a later time.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import Q
+from django.db.models.functions import Now
+from pgvector import HalfVector
+from pgvector.django import CosineDistance
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.database import acting, tenant_transaction
+from governance.jobs.kinds import JobRun, Step
+from governance.jobs.registry import handler
+from governance.vocabulary import Permission, Topic
+from vault.cubes.embeddings.vectors import active_model, answering
+from vault.graph.neighbours import words_of
+from vault.lifecycle.contradictions import validity_start
+from vault.lifecycle.knowledge import KNOWLEDGE, find_relation
+from vault.lifecycle.pairs import Pair, comparable_cubes, pairs_propose, pairs_reviewed
+from vault.models import Cube, Embedding, PackMemory, PackVersion, Publication, Review, Subscription
+from vault.models.cube import CubeQuerySet
+from vault.providers.ports import Matrix
+from vault.vocabulary import ContractState, ReviewKind, ReviewStatus, Source
+
+PART = 25  # memories of the pack in one step
+NEAREST = 10  # own memories that each is compared with
+LEAST_SIMILAR = 0.5  # cosine; rules compare the words of what is nearer
+FIRST = UUID(int=0)
+
+
+@dataclass(frozen=True)
+class Official:
+    """A memory of the pack. since: from when it holds; of one without dates, the edition was made then."""
+
+    cube_id: UUID
+    since: datetime
+    text: str = field(repr=False)
+
+
+@handler(Topic.PACK_COMPARE, permission=Permission.STORE_MANAGE)
+def pack_compare(run: JobRun) -> Callable[[], Step]:
+    """Compare the next PART memories of a subscription. done: memories of the pack. Writes: Review ….
+
+    An own memory has one open proposal at most. A pair that was decided is not asked about again.
+    """
+    authorize(run.system, Permission.STORE_MANAGE)
+    after = UUID(run.state.get("after", str(FIRST)))
+    with acting(run.system):
+        row = Subscription.objects.get(tenant_id=run.system.tenant_id, id=UUID(run.settings["subscription"]))
+        rows = PackMemory.objects.filter(tenant_id=row.tenant_id, subscription=row)
+        total = rows.count() if row.state == ContractState.ACTIVE else 0
+        ids = list(rows.filter(cube_id__gt=after).order_by("cube_id").values_list("cube_id", flat=True)[:PART])
+        model = answering(active_model(run.system))
+    ids = ids if total else []
+    edition = _edition_made_at(row)
+    with acting(run.system):
+        officials = _read_pack_statements(ids, edition)
+    vectors = model.embed([official.text for official in officials]) if officials else None
+    with acting(run.system):
+        proposals = _find_proposals(run.system, officials, vectors, model.name) if vectors is not None else {}
+
+    def write() -> Step:
+        counts = dict(run.result)
+        with acting(run.system):
+            for kind, pairs in proposals.items():
+                counts[kind] = counts.get(kind, 0) + pairs_propose(run.system, kind, pairs)
+        state = {"after": str(ids[-1])} if len(ids) == PART else None
+        return Step(state=state, done=run.done + len(ids), total=total, result=counts)
+
+    return write
+
+
+def _edition_made_at(row: Subscription) -> datetime | None:
+    """The time at which the publisher made the installed version, read in a transaction of the publisher."""
+    with tenant_transaction(row.publisher_id):
+        publications = Publication.objects.filter(id=row.publication_id)
+        versions = PackVersion.objects.filter(pack__in=publications.values("pack_id"), number=row.number)
+        return versions.values_list("created_at", flat=True).first()
+
+
+def _read_pack_statements(ids: Sequence[UUID], edition: datetime | None) -> list[Official]:
+    cubes = {cube.id: cube for cube in Cube.objects.filter(id__in=ids)}
+    words = words_of(cubes.values())
+    return [
+        Official(cube_id, cube.valid_from or cube.event_time or edition or cube.created_at, words[cube_id].content)
+        for cube_id in ids
+        if (cube := cubes.get(cube_id)) is not None and cube_id in words
+    ]
+
+
+def _find_proposals(
+    actor: Actor, officials: Sequence[Official], vectors: Matrix, model: str
+) -> Mapping[ReviewKind, Sequence[Pair]]:
+    """The new pairs of own memories and those of the pack, the nearest first. Five queries for each of `officials`."""
+    found: dict[ReviewKind, list[Pair]] = {kind: [] for kind in KNOWLEDGE}
+    taken: set[UUID] = set()
+    for official, vector in zip(officials, vectors, strict=True):
+        near = _find_similar_memories(actor, model, HalfVector(vector))
+        words = words_of(near)
+        asked = pairs_reviewed([official.cube_id], KNOWLEDGE)
+        waiting = _find_proposed_ids(near)
+        for own in near:
+            if own.id not in words or own.id in taken | waiting or frozenset((own.id, official.cube_id)) in asked:
+                continue
+            kind = find_relation(official.text, words[own.id].content, is_newer=official.since > validity_start(own))
+            if kind is not None:
+                found[kind].append((own.id, official.cube_id))
+                taken.add(own.id)
+    return found
+
+
+def _find_similar_memories(actor: Actor, model: str, vector: HalfVector) -> list[Cube]:
+    """The own memories nearest to a vector that are valid and not held, whoever owns them."""
+    rows = Embedding.objects.filter(tenant_id=actor.tenant_id, model=model, cube__in=_own_memories(actor))
+    nearest = rows.annotate(distance=CosineDistance("vector", vector)).order_by("distance")
+    near = nearest.filter(distance__lte=1 - LEAST_SIMILAR)
+    ids = list(near.values_list("cube_id", flat=True)[:NEAREST])
+    cubes = {cube.id: cube for cube in Cube.objects.filter(id__in=ids).free()}
+    return [cubes[cube_id] for cube_id in ids if cube_id in cubes]
+
+
+def _own_memories(actor: Actor) -> CubeQuerySet:
+    rows = comparable_cubes(actor).exclude(source=Source.PACK)
+    return rows.filter(Q(valid_to=None) | Q(valid_to__gt=Now()))
+
+
+def _find_proposed_ids(cubes: Sequence[Cube]) -> set[UUID]:
+    """Those that an open proposal is about."""
+    rows = Review.objects.filter(kind__in=KNOWLEDGE, status=ReviewStatus.OPEN, cube__in=[cube.id for cube in cubes])
+    return set(rows.values_list("cube_id", flat=True))

@@ -1,0 +1,286 @@
+"""The job that brings the memories of a subscription to what its contract allows: install, upgrade, removal.
+
+It reads the publisher's file in a transaction of the publisher, and writes in transactions of the subscriber, as the
+subscriber's own system actor. Each step compares anew, so that it may die anywhere.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from django.db.models.functions import Now
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor, system_actor
+from governance.audit.services import record
+from governance.database import acting
+from governance.errors import Conflict
+from governance.ids import uuid7
+from governance.jobs.kinds import JobRun, Step
+from governance.jobs.registry import handler
+from governance.models import Tenant
+from governance.vocabulary import Permission, Topic, Verb
+from vault.cubes.drafts import CubeDraft
+from vault.cubes.services import cubes_add, cubes_erase
+from vault.models import Contract, Cube, Listing, Mount, Namespace, PackMemory, PackVersion, Publication, Subscription
+from vault.packs.files import Item, file_read, item_digest
+from vault.packs.numbers import number_read, range_read
+from vault.packs.selectors import file_open
+from vault.packs.wordings import items_personalise
+from vault.store.contracts import subscribers_count
+from vault.store.payments import payment_provider
+from vault.store.rules import OFFICIAL_TRUST, PACK_TRUST, Terms
+from vault.store.subscriptions import LIVE, compare_ask
+from vault.vocabulary import ContractState, PackState, PublicationState, QuotaPeriod, Source
+
+PART = 200  # memories of one step
+CLOSED = (ContractState.REVOKED, ContractState.ENDED)
+
+
+@dataclass(frozen=True)
+class Changes:
+    """The differences between installed memories and a version, by the memory's id in the pack.
+
+    overridden: those of any kind that the subscriber has reworded; they stay.
+    """
+
+    added: tuple[UUID, ...]
+    changed: tuple[UUID, ...]
+    removed: tuple[UUID, ...]
+    overridden: frozenset[UUID] = frozenset()
+
+
+@dataclass(frozen=True)
+class Target:
+    """The version to install; no number: none."""
+
+    number: str = ""
+    items: Sequence[Item] = field(default=(), repr=False)
+
+    def digests(self) -> dict[UUID, str]:
+        return {item.id: item_digest(item) for item in self.items}
+
+
+NOTHING = Target()
+
+
+@handler(Topic.PACK_INSTALL, permission=Permission.STORE_MANAGE)
+def pack_install(run: JobRun) -> Callable[[], Step]:
+    """Remove and add the next PART memories. done: memories of the version.
+
+    Raises Conflict where no version may be installed. Writes: Cube …, PackMemory …, Subscription, AuditEntry …; in the
+    publisher's tenant Contract, Publication, Listing, AuditEntry.
+    """
+    authorize(run.system, Permission.STORE_MANAGE)
+    with acting(run.system):
+        row = Subscription.objects.select_related("namespace").get(id=UUID(run.settings["subscription"]))
+    if row.state in CLOSED:
+        target = NOTHING
+        _contract_end(row)
+    else:
+        _require_entitlement(row)
+        target = target_of(run.system, row, run.settings["number"])
+        _contract_note(run.system, row, target)
+
+    def write() -> Step:
+        rows = Subscription.objects.select_related("namespace").select_for_update(of=("self",))
+        locked = rows.get(id=row.id)
+        if (locked.state in CLOSED) != (row.state in CLOSED):
+            return Step(state={"after": "a change"})
+        return _install_part(run, locked, target)
+
+    return write
+
+
+def _require_entitlement(row: Subscription) -> None:
+    """Ask the payment provider, outside any transaction. Raises Conflict."""
+    terms = Terms(row.quota, QuotaPeriod(row.period), purposes=tuple(row.purposes), price=row.price)
+    if not payment_provider().is_entitled(terms):
+        raise Conflict("The payment that the publisher asks for is missing.")
+
+
+def changes_of(row: Subscription, target: Target) -> Changes:
+    """The changes that an installation of `target` would make. Use inside `acting`."""
+    wanted = target.digests()
+    rows = list(PackMemory.objects.filter(tenant_id=row.tenant_id, subscription=row))
+    present = {memory.key: memory.digest for memory in rows}
+    return Changes(
+        added=tuple(sorted(wanted.keys() - present.keys())),
+        changed=tuple(sorted(key for key, digest in present.items() if wanted.get(key, digest) != digest)),
+        removed=tuple(sorted(present.keys() - wanted.keys())),
+        overridden=frozenset(memory.key for memory in rows if memory.is_overridden),
+    )
+
+
+def target_of(system: Actor, row: Subscription, number: str) -> Target:
+    """The version with this number, or the newest that the subscription's range takes, read from its publisher.
+
+    Outside any transaction. NOTHING where an installed version was withdrawn and no other is in the range.
+    Raises Conflict where none may be installed.
+    """
+    with acting(system):
+        is_listed = Listing.objects.filter(id=row.publication_id, is_offered=True).exists()
+    with acting(_publisher_actor(row)):
+        offered = _installable_versions(row, is_listed)
+        wanted = number or str(range_read(row.range).newest(map(number_read, offered)) or "")
+        if wanted in offered:
+            version = PackVersion.objects.get(id=offered[wanted])
+            return Target(wanted, items_personalise(version, file_read(file_open(version)).items, row.tenant_id))
+    if number or row.state == ContractState.REQUESTED:
+        raise Conflict("The publisher offers no version that the range of the subscription takes.")
+    return NOTHING
+
+
+def _installable_versions(row: Subscription, is_listed: bool) -> dict[str, UUID]:
+    """The versions that may be installed; of a publication that is offered no more, the installed one alone."""
+    publication = Publication.objects.get(tenant_id=row.publisher_id, id=row.publication_id)
+    if publication.state == PublicationState.BANNED:
+        return {}
+    versions = PackVersion.objects.filter(pack_id=publication.pack_id, published_at__isnull=False)
+    numbers = versions.exclude(state=PackState.YANKED).values_list("number", "id")
+    return {number: version_id for number, version_id in numbers if is_listed or number == row.number}
+
+
+def _publisher_actor(row: Subscription) -> Actor:
+    return system_actor(tenant_id=row.publisher_id, request_id=f"subscription-{row.id}")
+
+
+def _contract_end(row: Subscription) -> None:
+    """End the publisher's side, unless the publisher did. Writes: Contract, Publication, Listing, AuditEntry?."""
+    publisher = _publisher_actor(row)
+    with acting(publisher):
+        contract = Contract.objects.select_for_update().filter(subscription_id=row.id).first()
+        if contract is None or contract.state != ContractState.ACTIVE:
+            return
+        contract.state = ContractState.ENDED
+        contract.save(update_fields=["state"])
+        subscribers_count(actor=publisher, publication_id=contract.publication_id)
+        record(actor=publisher, verb=Verb.CONTRACT_ENDED, object_type="contract", object_ids=[contract.id])
+
+
+def _contract_note(system: Actor, row: Subscription, target: Target) -> None:
+    """Write the publisher's side, where it differs. Raises Conflict where it was revoked.
+
+    Writes: Contract, Publication, Listing, AuditEntry.
+    """
+    with acting(system):
+        subscriber = Tenant.objects.get(id=row.tenant_id).name
+    publisher = _publisher_actor(row)
+    with acting(publisher):
+        contract = Contract.objects.select_for_update().filter(subscription_id=row.id).first()
+        if contract is not None and contract.state != ContractState.ACTIVE:
+            raise Conflict(f"The contract is {contract.state}.")
+        if contract is not None and contract.number == target.number:
+            return
+        verb = Verb.CONTRACT_CREATED if contract is None else Verb.CONTRACT_CHANGED
+        contract = contract or _make_contract(row, subscriber)
+        contract.number = target.number
+        contract.save()
+        subscribers_count(actor=publisher, publication_id=row.publication_id)
+        detail = {"version": target.number}
+        record(actor=publisher, verb=verb, object_type="contract", object_ids=[contract.id], detail=detail)
+
+
+def _make_contract(row: Subscription, subscriber: str) -> Contract:
+    agreed = ("quota", "period", "purposes", "price", "valid_to")
+    return Contract(
+        id=uuid7(),
+        tenant_id=row.publisher_id,
+        publication_id=row.publication_id,
+        subscription_id=row.id,
+        subscriber_id=row.tenant_id,
+        subscriber=subscriber,
+        state=ContractState.ACTIVE,
+        **{name: getattr(row, name) for name in agreed},
+    )
+
+
+def _install_part(run: JobRun, row: Subscription, target: Target) -> Step:
+    changes = changes_of(row, target)
+    staying = changes.overridden if row.state in LIVE else frozenset()
+    leaving = [key for key in (*changes.removed, *changes.changed) if key not in staying][:PART]
+    if leaving:
+        _remove_memories(run.system, row, leaving)
+        return Step(state={"removed": str(leaving[-1])})
+    coming = set(changes.added[:PART])
+    if coming:
+        _add_memories(run.system, row, [item for item in target.items if item.id in coming])
+        return Step(state={"added": str(max(coming))}, done=run.done + len(coming), total=len(target.items))
+    _finish_installation(run.system, row, target, changes)
+    return Step(done=len(target.items), total=len(target.items), result={"version": target.number})
+
+
+def _remove_memories(system: Actor, row: Subscription, keys: Sequence[UUID]) -> None:
+    rows = PackMemory.objects.filter(tenant_id=row.tenant_id, subscription=row, key__in=keys)
+    cube_ids = list(rows.values_list("cube_id", flat=True))
+    cubes = Cube.objects.filter(tenant_id=row.tenant_id, id__in=cube_ids).select_related("namespace")
+    locked = list(cubes.order_by("id").select_for_update(of=("self",)))
+    rows.delete()
+    cubes_erase(actor=system, cubes=locked)
+
+
+def _add_memories(system: Actor, row: Subscription, items: Sequence[Item]) -> None:
+    added = cubes_add(actor=system, drafts=[_draft(row, item) for item in items])
+    PackMemory.objects.bulk_create(
+        PackMemory(
+            id=uuid7(),
+            tenant_id=row.tenant_id,
+            subscription=row,
+            cube_id=memory.cube.id,
+            key=item.id,
+            digest=item_digest(item),
+        )
+        for memory, item in zip(added, items, strict=True)
+    )
+
+
+def _draft(row: Subscription, item: Item) -> CubeDraft:
+    """A memory of the pack, which can be read until the contract ends, and says which pack brought it."""
+    return CubeDraft(
+        content=item.content,
+        title=item.title,
+        namespace=row.namespace.path,
+        tags=item.tags,
+        metadata={"pack": row.name},
+        event_time=item.event_time,
+        valid_from=item.valid_from,
+        valid_to=item.valid_to,
+        expires_at=row.valid_to,
+        importance=item.importance,
+        semantic_type=item.semantic_type,
+        source=Source.PACK,
+        trust=OFFICIAL_TRUST if row.is_trusted else PACK_TRUST,
+        reader="pack",
+        allow_duplicates=True,
+    )
+
+
+def _finish_installation(system: Actor, row: Subscription, target: Target, changes: Changes) -> None:
+    wanted = target.digests()
+    for memory in PackMemory.objects.filter(tenant_id=row.tenant_id, subscription=row, key__in=changes.changed):
+        memory.digest = wanted[memory.key]  # of the text that the override stands for from now on
+        memory.save(update_fields=["digest"])
+    row.number, row.available = target.number, ""
+    if row.state == ContractState.REQUESTED:
+        row.state = ContractState.ACTIVE
+    row.save(update_fields=["number", "available", "state"])
+    if row.state in CLOSED:
+        _close_namespace(row)
+    elif row.is_trusted:
+        compare_ask(actor=system, subscription=row)
+    detail = {"version": target.number}
+    record(
+        actor=system,
+        verb=Verb.SUBSCRIPTION_CHANGED,
+        object_type="subscription",
+        object_ids=[row.id],
+        detail=detail,
+    )
+
+
+def _close_namespace(row: Subscription) -> None:
+    """End the namespace and unmount it, unless a later subscription has it."""
+    others = Subscription.objects.filter(tenant_id=row.tenant_id, namespace_id=row.namespace_id, state__in=LIVE)
+    if not others.exists():
+        Mount.objects.filter(tenant_id=row.tenant_id, namespace_id=row.namespace_id).delete()
+        Namespace.objects.filter(id=row.namespace_id).update(ended_at=Now(), is_mounted=False)

@@ -1,0 +1,112 @@
+"""Trying a pack before subscribing: the best memories for one's own questions, without the pack and with it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import numpy as np
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.audit.services import record
+from governance.database import acting, tenant_transaction
+from governance.errors import FieldError, Invalid
+from governance.vocabulary import Permission, Verb
+from vault.cubes.selectors import cubes_view
+from vault.models import Cube, PackVersion, Turn
+from vault.packs.files import Item, file_read
+from vault.packs.selectors import file_open
+from vault.packs.wordings import items_personalise
+from vault.providers.ports import Matrix
+from vault.providers.registry import embedder
+from vault.retrieval.queries import SearchQuery
+from vault.retrieval.selectors import Hit, memories_search
+from vault.store.catalogue import listing_get
+
+MOST_QUESTIONS = 5
+SHOWN = 3  # memories of an answer
+EXTRACT = 120  # characters of a pack's memory: enough to judge the pack by, without being a copy of it
+
+
+@dataclass(frozen=True)
+class TriedMemory:
+    """A memory of an answer. text: an extract, where the pack brings it; score: cosine with the question, -1..1."""
+
+    text: str = field(repr=False)
+    score: float
+    is_of_pack: bool
+
+
+@dataclass(frozen=True)
+class TriedQuestion:
+    """A question with the best memories without the pack, and with it."""
+
+    question: str = field(repr=False)
+    without: tuple[TriedMemory, ...]
+    with_pack: tuple[TriedMemory, ...]
+
+    @property
+    def added(self) -> int:
+        """Return how many memories of the pack are among the best."""
+        return sum(memory.is_of_pack for memory in self.with_pack)
+
+
+def publication_try(*, actor: Actor, publication_id: UUID, questions: Sequence[str] = ()) -> list[TriedQuestion]:
+    """Answer 1 to MOST_QUESTIONS questions side by side; none given: the actor's own last ones in the chat.
+
+    Both sides are ranked by one scale, the cosine with the question. Nothing is installed, and no read is counted.
+    Raises NotFound; Forbidden; Invalid; ProviderUnavailable; KeyUnavailable. Writes: AuditEntry ….
+    """
+    authorize(actor, Permission.STORE_MANAGE)
+    listing = listing_get(actor=actor, publication_id=publication_id)
+    if len(questions) > MOST_QUESTIONS:
+        raise Invalid(errors=[FieldError("queries", f"at most {MOST_QUESTIONS}")])
+    asked = list(questions) or questions_last(actor=actor)
+    with acting(actor):
+        record(actor=actor, verb=Verb.PUBLICATION_READ, object_type="publication", object_ids=[listing.id])
+    with tenant_transaction(listing.publisher_id):
+        version = PackVersion.objects.get(id=listing.version_id)
+        items = items_personalise(version, file_read(file_open(version)).items, actor.tenant_id)
+    vectors = embedder().embed([item.content for item in items])
+    return [_try_question(actor, question, items, vectors) for question in asked]
+
+
+def questions_last(*, actor: Actor) -> list[str]:
+    """The actor's own last different questions in chats, the newest first. Raises Forbidden. Writes: AuditEntry?."""
+    authorize(actor, Permission.MEMORY_READ)
+    if actor.member_id is None:
+        return []
+    with acting(actor):
+        rows = Turn.objects.filter(tenant_id=actor.tenant_id, conversation__member_id=actor.member_id)
+        newest = rows.filter(conversation__deleted_at=None, question__isnull=False).order_by("-id")
+        ids = list(newest.values_list("question_id", flat=True)[: 4 * MOST_QUESTIONS])
+        readable = set(Cube.objects.visible_to(actor).filter(id__in=ids).values_list("id", flat=True))
+        views = cubes_view(actor=actor, cube_ids=[cube_id for cube_id in ids if cube_id in readable])
+        if views:
+            shown = [view.cube.id for view in views]
+            record(actor=actor, verb=Verb.MEMORY_READ, object_type="memory", object_ids=shown)
+    return list(dict.fromkeys(view.words.content for view in views))[:MOST_QUESTIONS]
+
+
+def _try_question(actor: Actor, question: str, items: Sequence[Item], vectors: Matrix) -> TriedQuestion:
+    own = memories_search(actor=actor, search=SearchQuery(question, top_k=SHOWN, is_use=False))
+    asked = embedder().embed([question])[0]
+    without = _score_own_memories(own, asked)
+    scores = vectors @ asked
+    best = np.argsort(-scores)[:SHOWN]
+    offered = [TriedMemory(_shorten_text(items[place].content), round(float(scores[place]), 4), True) for place in best]
+    together = sorted([*without, *offered], key=lambda memory: -memory.score)[:SHOWN]
+    return TriedQuestion(question, tuple(without), tuple(together))
+
+
+def _score_own_memories(hits: Sequence[Hit], asked: Matrix) -> list[TriedMemory]:
+    texts = [hit.view.words.content for hit in hits if hit.score > 0]
+    if not texts:
+        return []
+    scores = embedder().embed(texts) @ asked
+    pairs = [TriedMemory(text, round(float(score), 4), False) for text, score in zip(texts, scores, strict=True)]
+    return sorted(pairs, key=lambda memory: -memory.score)
+
+
+def _shorten_text(text: str) -> str:
+    return text if len(text) <= EXTRACT else f"{text[:EXTRACT].rstrip()}…"
