@@ -328,7 +328,7 @@ FUNCTIONS = [
     FOLLOW.format(name="vault_sizes_follow_a_loss", changed=LOST),
     PAGE_LEAVES,
 ]
-ROWS = {  # name: (event, table, function)
+ROW_TRIGGERS = {  # name: (event, table, function)
     "version_is_immutable": ("BEFORE UPDATE", "vault_cubeversion", "vault_version_is_immutable"),
     "cube_stays_while_held": ("BEFORE UPDATE OR DELETE", "vault_cube", "vault_refuse_held"),
     "version_stays_while_held": ("BEFORE UPDATE OR DELETE", "vault_cubeversion", "vault_refuse_held"),
@@ -341,7 +341,7 @@ ROWS = {  # name: (event, table, function)
     ),
     "page_leaves_its_segment": ("AFTER DELETE", "vault_page", "vault_page_leaves"),
 }
-STATEMENTS = {  # name: (event, table, rows, function)
+STATEMENT_TRIGGERS = {  # name: (event, table, rows, function)
     "versions_come_under_holds": (
         "INSERT",
         "vault_cubeversion",
@@ -370,12 +370,12 @@ class Migration(migrations.Migration):
             FUNCTIONS,
             (
                 f"CREATE TRIGGER {name} {event} ON {table} FOR EACH ROW EXECUTE FUNCTION {function}()"
-                for name, (event, table, function) in ROWS.items()
+                for name, (event, table, function) in ROW_TRIGGERS.items()
             ),
             (
                 f"CREATE TRIGGER {name} AFTER {event} ON {table} REFERENCING {rows} "
                 f"FOR EACH STATEMENT EXECUTE FUNCTION {function}()"
-                for name, (event, table, rows, function) in STATEMENTS.items()
+                for name, (event, table, rows, function) in STATEMENT_TRIGGERS.items()
             ),
             append_only("vault_hold", "vault_holdcube", "vault_holdreleaseapproval"),
             [ORIGIN, "REVOKE ALL ON vault_cubeorigin FROM PUBLIC", "GRANT SELECT ON vault_cubeorigin TO memos_app"],
