@@ -45,17 +45,17 @@ class Start:
 
 @dataclass(frozen=True)
 class Line:
-    """A line that a start says, and when. seconds, processor_seconds: since its beginning."""
+    """A line that a start writes. seconds, processor_seconds: since its beginning."""
 
     text: str
     seconds: float
     processor_seconds: float
 
 
-def start(rounds: int, environ: dict[str, str] | None = None) -> dict[str, Any]:
+def start(rounds: int) -> dict[str, Any]:
     """Medians of the first and second starts of `rounds` installations, each in a folder of its own."""
-    first, second = zip(*[_round(environ or {}) for _ in range(rounds)], strict=True)
-    return {"rounds": rounds, "first": _median(first), "second": _median(second)}
+    first, second = zip(*[_measure_installation() for _ in range(rounds)], strict=True)
+    return {"rounds": rounds, "first": _medians(first), "second": _medians(second)}
 
 
 def start_table(figures: dict[str, Any]) -> str:
@@ -64,34 +64,34 @@ def start_table(figures: dict[str, Any]) -> str:
     return markdown(headers, rows)
 
 
-def _median(starts: tuple[Start, ...]) -> dict[str, float]:
-    found = [asdict(one) for one in starts]
+def _medians(starts: tuple[Start, ...]) -> dict[str, float]:
+    found = [asdict(start) for start in starts]
     return {name: round(statistics.median(each[name] for each in found), 2) for name in found[0]}
 
 
-def _round(environ: dict[str, str]) -> tuple[Start, Start]:
+def _measure_installation() -> tuple[Start, Start]:
     with tempfile.TemporaryDirectory(prefix="memos-start-") as folder, socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         probe.close()
         kept = {name: value for name, value in os.environ.items() if not name.startswith(OF_AN_INSTALLATION)}
-        own = {"MEMOS_DATA_DIR": f"{folder}/data", "MEMOS_PORT": str(port)}
-        return _measured({**kept, **own, **environ}, port), _measured({**kept, **own, **environ}, port)
+        environ = {**kept, "MEMOS_DATA_DIR": f"{folder}/data", "MEMOS_PORT": str(port)}
+        return _measure(environ, port), _measure(environ, port)
 
 
-def _measured(environ: dict[str, str], port: int) -> Start:
+def _measure(environ: dict[str, str], port: int) -> Start:
     began = time.monotonic()
-    with _started(environ) as process:
+    with _run_up(environ) as process:
         lines = _Lines(process, began)
         while not _is_ready(port):
             if process.poll() is not None or time.monotonic() - began > LONGEST:
                 raise BenchmarkError(f"it does not start: {lines.found[-1].text if lines.found else 'without a word'}")
             time.sleep(0.02)
-        return _figures([*lines.found, lines.line("ready")])
+        return _start_of([*lines.found, lines.line("ready")])
 
 
 @contextmanager
-def _started(environ: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+def _run_up(environ: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "manage.py", "up"]
     with subprocess.Popen(
         command, cwd=ROOT, env=environ, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
@@ -104,7 +104,7 @@ def _started(environ: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
 
 
 class _Lines:
-    """What a start says, each line with its time."""
+    """The lines that a start writes, each with its time."""
 
     def __init__(self, process: subprocess.Popen[str], began: float) -> None:
         self.found: list[Line] = []
@@ -120,7 +120,7 @@ class _Lines:
             self.found.append(self.line(text.strip()))
 
 
-def _figures(lines: list[Line]) -> Start:
+def _start_of(lines: list[Line]) -> Start:
     steps = list(pairwise(lines))
     migrating = [(before, after) for before, after in steps if "migrating" in before.text]
     last = lines[-1]
@@ -136,7 +136,7 @@ def _figures(lines: list[Line]) -> Start:
 
 
 def processor_seconds(pid: int) -> float:
-    """Of a process and all below it, with those that have ended and were collected by their parents."""
+    """Processor time of a process and all below it, with those that have ended and were collected by their parents."""
     found = {int(entry.name): fields for entry in Path("/proc").glob("[0-9]*") if (fields := _stat(entry))}
     counted = [pid]
     for parent in counted:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from memos_web.embedded.health_check import HealthCheck
-from memos_web.embedded.programs import Adopted, Process, Program, spawn
+from memos_web.embedded.programs import AdoptedProcess, Process, Program, spawn
 
 LONGEST_DELAY = 10.0  # seconds between two starts of a child that keeps failing
 SETTLED_AFTER = 30.0  # seconds; a child that ran so long is forgiven its earlier failures
@@ -60,7 +60,7 @@ class Child:
         self.started_at = time.monotonic()
         if self.health is not None:
             self.health.restart()
-        self.process = spawn(self.program) if pid is None else Adopted(pid)
+        self.process = spawn(self.program) if pid is None else AdoptedProcess(pid)
 
     def note_death(self) -> str:
         """Count the failure, plan the next start, and say in one line what happened."""

@@ -14,7 +14,7 @@ LONGEST = 64 * 1024  # bytes of a message
 
 @dataclass(frozen=True)
 class Order:
-    """What the supervisor knows and the environment of the launcher does not tell.
+    """Facts for the preparation that are not in the environment of the launcher.
 
     owner_url: the owner's address, empty for the embedded database. superuser: a connection string of the embedded
     database. makes_tenant: there is no record of a first tenant.

@@ -37,7 +37,7 @@ class Program:
 
 
 @dataclass
-class Adopted:
+class AdoptedProcess:
     """A child of this process that another process forked. Used like a Popen."""
 
     pid: int
@@ -69,7 +69,7 @@ class Adopted:
         self.send_signal(signal.SIGKILL)
 
 
-Process = subprocess.Popen[bytes] | Adopted
+Process = subprocess.Popen[bytes] | AdoptedProcess
 
 
 def spawn(program: Program) -> subprocess.Popen[bytes]:

@@ -76,7 +76,7 @@ class Supervisor:
         self.redis = redis.of(config)
         self.made: first_run.FirstRun | None = None
         self.pids: dict[str, int] = {}  # of forks of the launcher
-        self.step, self.step_at, self.told_at = "starting", 0.0, 0.0
+        self.step, self.step_at, self.line_at = "starting", 0.0, 0.0
 
     def start(self) -> None:
         """Everything up to the start of the product; the order is the promise."""
@@ -124,14 +124,14 @@ class Supervisor:
     def _begin(self, step: str) -> None:
         """Say which step begins. `_pause` repeats it while it takes long."""
         say(step)
-        self.step, self.step_at, self.told_at = step, time.monotonic(), time.monotonic()
+        self.step, self.step_at, self.line_at = step, time.monotonic(), time.monotonic()
 
     def _pause(self, seconds: float) -> None:
         pause(seconds)
         now = time.monotonic()
-        if now - self.told_at > SILENT_SECONDS:
+        if now - self.line_at > SILENT_SECONDS:
             say(f"{self.step}: {now - self.step_at:.0f} s so far")
-            self.told_at = now
+            self.line_at = now
 
     def _tend(self) -> None:
         for child in self.children:

@@ -1,8 +1,9 @@
-"""The example of the README, run as it stands: only the port and the data directory are those of the test."""
+"""The example of the README, run as it stands, but on the port, data and environment of the test."""
 
 import json
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -57,8 +58,9 @@ def test_the_backup_that_operations_proposes_is_made(running_server: RunningServ
 
 
 def blocks_of(document: str) -> list[str]:
-    """Return the shell blocks of a document."""
-    return re.findall(r"```sh\n(.*?)```", (ROOT / document).read_text(encoding="utf-8"), flags=re.DOTALL)
+    """Return the shell blocks of a document, for the environment of the tests: it may be for another Python."""
+    text = (ROOT / document).read_text(encoding="utf-8").replace(".venv/", f"{sys.prefix}/")
+    return re.findall(r"```sh\n(.*?)```", text, flags=re.DOTALL)
 
 
 def test_it_adds_a_memory_and_finds_it(example: subprocess.CompletedProcess[str]) -> None:

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,7 +45,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (project / "node_modules" / package.name).symlink_to(package)
     environ = {**clean_environ(), "DJANGO_SETTINGS_MODULE": "memos_web.settings.test"}
     schema = ("spectacular", "--format", "openapi-json", "--file", str(built / "schema.json"))
-    done(str(ROOT / ".venv/bin/python"), "manage.py", *schema, folder=ROOT, environ=environ)
+    done(sys.executable, "manage.py", *schema, folder=ROOT, environ=environ)
     (built / "node_modules").symlink_to(CLIENT / "node_modules")
     done("npm", "run", "build", folder=built)
     (project / "package.json").write_text('{"type": "module"}', encoding="utf-8")

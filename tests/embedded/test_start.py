@@ -1,4 +1,4 @@
-"""What a start costs, and what it says meanwhile."""
+"""Cost, output and forks of a start."""
 
 import json
 import subprocess
@@ -83,7 +83,7 @@ def test_first_search_after_a_start_is_as_good_as_later_ones(servers: Servers) -
         assert [(hit["id"], hit["score"]) for hit in first] == [(hit["id"], hit["score"]) for hit in later]
 
 
-def test_missing_embedder_is_said_before_anything_is_made(tmp_path: Path) -> None:
+def test_without_the_package_of_the_embedder_nothing_is_made(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(WITHOUT_WORDLLAMA, encoding="utf-8")
     with installation(MEMOS_EMBEDDER="wordllama", PYTHONPATH=str(tmp_path)) as server:
         done = server.manage("up")

@@ -52,8 +52,9 @@ def script_of(blocks: list[tuple[str, str]]) -> str:
 
 def environ_of(server: RunningServer, folder: Path) -> dict[str, str]:
     """The environment of a reader in `folder`: a clone of the repository with the server's data directory."""
-    for name in ("manage.py", ".venv", "examples"):
+    for name in ("manage.py", "examples"):
         (folder / name).symlink_to(ROOT / name)
+    (folder / ".venv").symlink_to(sys.prefix)  # that of the tests, which may be for another Python
     (folder / "var").symlink_to(server.data_dir)
     (folder / ".curlrc").write_text("fail-with-body\n", encoding="utf-8")  # a refused call ends the script
     own = {
