@@ -185,7 +185,7 @@ class Chain:
         return next((checkpoint.seq for checkpoint in reversed(self._passed) if self._trusted(checkpoint)), 0)
 
     def _entry(self, row: Row) -> tuple[bytes, bytes]:
-        """Id and hash of the entry: what its seal has to name."""
+        """Return id and hash of the entry, which its seal has to name."""
         if row.line is None:
             raise _misfit(row, self.seq + 1, self.hash)
         if row.line == LEFT_OUT:
@@ -197,7 +197,7 @@ class Chain:
         return row.line[ID], entry_hash(row.line)
 
     def _compare(self) -> None:
-        """Hold the chain against the checkpoints that stand right here."""
+        """Compare the chain with the checkpoints at its present seal."""
         for checkpoint in self._checkpoints.get(self.seq, ()):
             if checkpoint.chain_hash.encode() == self.hash:
                 self._passed.append(checkpoint)
@@ -400,7 +400,7 @@ def export_verify(
 
 
 def _start(known: Iterable[Checkpoint], key: PublicKey, after: int) -> bytes:
-    """The chain hash that the export begins behind: genesis, or what a signed checkpoint says of that place."""
+    """Return the chain hash where the export begins: genesis, or that of a signed checkpoint at this seal."""
     if after == 0:
         return GENESIS
     found = next((checkpoint for checkpoint in known if checkpoint.seq == after and is_signed(checkpoint, key)), None)
@@ -453,7 +453,7 @@ def _check_rows(chain: Chain, rows: Iterable[Row], upto: int) -> Fault | None:
 
 
 def _refuse_strangers(checkpoints: Iterable[Checkpoint], key: PublicKey, tenant: str) -> None:
-    """A checkpoint that somebody kept must be of this tenant, and signed with this key."""
+    """Check that saved checkpoints are of this tenant and signed with this key. Raises Unreadable."""
     for checkpoint in checkpoints:
         if checkpoint.tenant != tenant or not is_signed(checkpoint, key):
             raise Unreadable(

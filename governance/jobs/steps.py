@@ -219,7 +219,7 @@ def _fail(job: Job, error: Mapping[str, Any]) -> None:
 
 
 def _name_requester(job: Job) -> Actor:
-    """The requester as the audit log names them, without any right, since they may have lost theirs."""
+    """Return the requester without any right, for audit entries, since the rights may have ended."""
     return Actor(
         tenant_id=job.tenant_id,
         principal_kind=PrincipalKind(job.principal_kind),

@@ -215,7 +215,7 @@ class SqliteKeyStore:
 
     def _make_if_new(self) -> None:
         """Create the file if the database has neither a key store nor a tenant. The first process wins."""
-        if self._registered or self._registry.registered() or self._registry.tenants():
+        if self._registered or self._registry.find_store_id() or self._registry.tenants():
             if self._file_mark() is not None:  # another process made it meanwhile
                 return
             raise KeyUnavailable(MISSING)
@@ -250,7 +250,7 @@ class SqliteKeyStore:
             self._wrapping = self._root(db)
             store_id = self._identity(db)
             if self._registered is None:
-                self._registered = self._registry.registered() or self._register(db, store_id)
+                self._registered = self._registry.find_store_id() or self._register(db, store_id)
             if self._identity(db) != self._registered:
                 raise KeyUnavailable(FOREIGN)
             self._refuse_older(rotations_of(db))
@@ -288,7 +288,7 @@ class SqliteKeyStore:
         keys.pop(INSTALLATION, None)
         shared = tenants & keys.keys()
         if bool(tenants or keys) != bool(shared):
-            meanwhile = self._registry.registered()  # by another process, which has made keys since
+            meanwhile = self._registry.find_store_id()  # by another process, which has made keys since
             if meanwhile is None:
                 raise KeyUnavailable(FOREIGN)
             return meanwhile

@@ -74,7 +74,7 @@ def member_role_change(*, actor: Actor, member_id: UUID, role: RoleName) -> Memb
 
 
 def member_remove(*, actor: Actor, member_id: UUID) -> None:
-    """Out at the next request; keys and sign-in links of the member end with it. What they wrote stays.
+    """Remove a member at the next request, with its keys and sign-in links. Its memories stay.
 
     Raises NotFound; Forbidden; Conflict (the last owner). Writes: Member, ApiKey …, SignInLink …, AuditEntry.
     """

@@ -93,7 +93,7 @@ def policy_change(
 def policy_change_ask(
     *, actor: Actor, policy_id: UUID, expected_versions: Collection[int] | None, must_expect: bool = False
 ) -> Policy:
-    """The policy, which others cannot change now, if the actor may.
+    """Return the policy, locked, if the actor may change it.
 
     Raises, in this order: NotFound; Forbidden; PreconditionRequired; VersionConflict. Writes: Tenant.
     """
@@ -171,7 +171,7 @@ def _quotas_of(actor: Actor, quota: Quota) -> tuple[Policy | None, list[Policy]]
 
 
 def quota_name(quota: Quota) -> str:
-    """By which a quota that was set through quotas/ is found again."""
+    """Return the policy name of a quota that was set through quotas/."""
     return ".".join(["quota", quota.holder.kind, *([str(quota.holder.id)] if quota.holder.id else [])])
 
 

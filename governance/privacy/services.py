@@ -65,7 +65,7 @@ def reference_token(tenant_id: UUID, reference: str) -> bytes:
 
 
 def _find_by_token(tenant_id: UUID, token: bytes) -> DataSubject | None:
-    """The subject, whose erasure then waits for the end of this transaction."""
+    """Return the subject, locked against erasure until this transaction ends."""
     return next(iter(DataSubject.objects.raw(SHARED, [tenant_id, token])), None)
 
 

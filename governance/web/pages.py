@@ -118,7 +118,7 @@ def wants_part(request: HttpRequest) -> bool:
 
 
 def recognise(request: HttpRequest) -> None:
-    """Know who is signed in where no view asks, so that a page that says no keeps its ways on."""
+    """Set the signed-in person where no view does, so that an error page keeps its navigation."""
     if not hasattr(request, "session"):
         return
     try:
@@ -143,7 +143,7 @@ def refusal_sentence(request: HttpRequest, failure: Forbidden) -> str:
 
 
 def refusal(request: HttpRequest, failure: DomainError) -> HttpResponse:
-    """The answer that tells of `failure`: a page, a part of one, or JSON for a script. A denial is recorded."""
+    """Return the response for `failure`: a page, a part of one, or JSON for a script. Records a denial."""
     failure = _record_denial(request, failure)
     if isinstance(failure, Unauthenticated):
         return _redirect_to_sign_in(request)
@@ -175,7 +175,7 @@ def _problem_page(request: HttpRequest, failure: DomainError, template: str) -> 
 
 
 def _previous_page(request: HttpRequest) -> str:
-    """Return the page that a refused form stood on, as far as it can be read again; else nothing."""
+    """Return the address of the page with the refused form; empty if unknown."""
     known = (request.POST.get("next", ""), request.headers.get("Referer", "")) if request.method == "POST" else ()
     return next(
         (address for address in known if is_here(request, address) and urlsplit(address).path != request.path), ""
@@ -183,13 +183,13 @@ def _previous_page(request: HttpRequest) -> str:
 
 
 def _read_long_texts(request: HttpRequest) -> list[str]:
-    """The texts of a form that was refused, so that nobody has to write them twice."""
+    """Return the long texts of a refused form, so that nobody has to type them twice."""
     texts = [str(text) for name, text in request.POST.items() if name != "csrfmiddlewaretoken"]
     return [text for text in texts if len(text) > SHORT]
 
 
 def _problem_json(request: HttpRequest, failure: DomainError) -> JsonResponse:
-    body = {"code": failure.code, "detail": explanation_of(failure).whole, "request_id": _request_id(request)}
+    body = {"code": failure.code, "detail": explanation_of(failure).text, "request_id": _request_id(request)}
     return JsonResponse(body, status=_status(failure))
 
 

@@ -45,7 +45,7 @@ LONGEST_PURPOSE = 200
 @require_http_methods(["GET", "HEAD"])
 @answer_errors
 def home(request: HttpRequest) -> HttpResponseBase:
-    """The bare address leads to the work, or to the way in."""
+    """Redirect the bare address to the first page, or to sign-in."""
     actor = _actor(request)
     return see_other(first_page(actor) if actor else reverse("sign_in"))
 
@@ -113,7 +113,7 @@ def sign_in_link(request: HttpRequest, token: str) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD", "POST"])
 @answer_errors
 def sign_in_code(request: HttpRequest) -> HttpResponseBase:
-    """The second factor of one who has shown a first."""
+    """Ask for the second factor after the first."""
     first, _ = first_factor_pending(request)
     if request.method != "POST":
         return draw(request, "governance/sign_in_code.html")
@@ -153,7 +153,7 @@ def sign_out(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
 
 
 def proceed(request: HttpRequest, first: FirstFactor) -> HttpResponseBase:
-    """After the first factor: the second, where it is asked; else the organisation."""
+    """Go on after the first factor: to the second, if required, else to the organisation."""
     if not second_factor_is_due(first):
         return choose(request, first, strong=False)
     first_factor_keep(request, first)
@@ -161,7 +161,7 @@ def proceed(request: HttpRequest, first: FirstFactor) -> HttpResponseBase:
 
 
 def choose(request: HttpRequest, first: FirstFactor, *, strong: bool) -> HttpResponseBase:
-    """The only organisation, or a choice of several. Raises Forbidden where there is none."""
+    """Enter the only organisation, or offer a choice. Raises Forbidden without one."""
     places = organisations_of(first.user_id, bound_to=first.bound_to)
     if not places:
         raise Forbidden("You are a member of no organisation here.", rule="no_membership")

@@ -1,4 +1,4 @@
-"""In which context a grant holds. Pure.
+"""Conditions of grants: the contexts in which a grant holds. Pure.
 
 Each part of a condition is true, false, or unknown: unknown where the call does not say (no purpose, no session), and
 for a part that this version does not know. An allowance needs every part to be true; a denial stands unless one is
@@ -40,7 +40,7 @@ def holds(document: Document, effect: Effect, context: CallContext, now: datetim
 
 
 def check_conditions(document: Document) -> dict[str, Any]:
-    """The condition as it is stored: known parts alone, lists sorted. Raises ConditionFault."""
+    """Return the condition as it is stored: known parts alone, lists sorted. Raises ConditionFault."""
     for name in document:
         if name not in KNOWN:
             raise ConditionFault(str(name), f"unknown condition; known are {', '.join(KNOWN)}")
@@ -84,7 +84,7 @@ def _address(values: Any, context: CallContext, now: datetime) -> bool | None:
 
 
 def _daily(value: Any, context: CallContext, now: datetime) -> bool:
-    """Between two times of the day; one that ends before it begins goes on after midnight."""
+    """Return whether the time of day lies between two times; an interval may cross midnight."""
     start, end, at = time.fromisoformat(value["from"]), time.fromisoformat(value["until"]), now.time()
     return start <= at < end if start <= end else at >= start or at < end
 

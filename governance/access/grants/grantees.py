@@ -26,14 +26,14 @@ class Grantee:
 
     @property
     def reaches(self) -> frozenset[RoleName]:
-        """The roles that get what is given to it: of an agent, whoever made it, all that may speak as it."""
+        """Return the roles that a grant to this grantee reaches: for an agent, all roles that may speak as it."""
         if self.is_agent:
             return READS_CONTENT
         return frozenset() if self.role is None else frozenset({self.role})
 
 
 def grantee_find(tenant_id: UUID, kind: GranteeKind, reference: str, *, field: str = "principal") -> Grantee:
-    """The holder with this id; a role also by its name. Within the tenant's transaction.
+    """Return the grantee with this id; a role also by its name. Within the tenant's transaction.
 
     Raises Invalid, in the same words for a foreign and for an unknown one, and for one that has ended.
     """
@@ -45,14 +45,14 @@ def grantee_find(tenant_id: UUID, kind: GranteeKind, reference: str, *, field: s
 
 
 def group_ensure(tenant_id: UUID, holder: Grantee) -> AccessGroup:
-    """The holder's group. Writes: AccessGroup?"""
+    """Return the grantee's group; create it if missing. Writes: AccessGroup?"""
     new = AccessGroup(id=uuid7(), tenant_id=tenant_id, kind=holder.kind, principal_id=holder.id)
     AccessGroup.objects.bulk_create([new], ignore_conflicts=True)
     return AccessGroup.objects.get(tenant_id=tenant_id, kind=holder.kind, principal_id=holder.id)
 
 
 def name_grantees(groups: Iterable[AccessGroup]) -> dict[UUID, Grantee]:
-    """By the id of their group, those that have ended too. One query for each kind."""
+    """Return grantees, ended ones included, by the ids of their groups. One query for each kind."""
     wanted: dict[GranteeKind, dict[UUID, UUID]] = defaultdict(dict)
     for group in groups:
         wanted[GranteeKind(group.kind)][group.principal_id] = group.id

@@ -101,7 +101,7 @@ def _holders(actor: Actor, roles: Mapping[str, UUID]) -> list[Grantee]:
 
 
 def _find_holding(actor: Actor, target: Target, context: CallContext) -> Holding:
-    """All live grants on the object and on what it lies in that hold in `context`, by whom they were given to."""
+    """Return the live grants on the object and its parents that hold in `context`, by grantee."""
     held: Holding = defaultdict(list)
     now = database_now()
     for level in target.chain:

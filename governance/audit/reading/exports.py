@@ -1,4 +1,4 @@
-"""Exports of the audit log: asked for, written by a job as the one who asked, and given to nobody else."""
+"""Exports of the audit log: a job writes each as its requester, who alone may download it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -113,7 +113,7 @@ def export_file(*, actor: Actor, export_id: UUID) -> Path:
 
 
 def export_discard(actor: Actor, job: Job) -> None:
-    """An export was cancelled: nobody may read its file."""
+    """Delete the file of a cancelled export."""
     export_path(job.tenant_id, job.id).unlink(missing_ok=True)
 
 
@@ -134,7 +134,7 @@ def export_preview(actor: Actor, asked: Mapping[str, Any]) -> Preview:
     cancelled=export_discard,
 )
 def export_run(run: JobRun) -> Callable[[], Step]:
-    """Write the file, as who asked. done: percent. Raises Forbidden; KeyUnavailable."""
+    """Write the file as the requester. done: percent. Raises Forbidden; KeyUnavailable."""
     authorize(run.actor, Permission.AUDIT_READ)
     written = export_write(
         actor=run.actor,
