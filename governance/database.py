@@ -83,7 +83,7 @@ def _note_commit() -> Iterator[None]:
 
 
 def run_again(call: Callable[[], Known], *, is_safe: bool = False) -> Known:
-    """The result of `call`, run again as often as a transaction of it raises Reread; what it lacks is read in between.
+    """Return the result of `call`; when it raises Reread, read the missing data and run it again.
 
     What lacks something is rolled back. Where an earlier transaction of the call was committed, it is run again only if
     it is safe, as a reading is. Raises Reread inside a transaction, and where the call cannot be run again.
@@ -138,7 +138,7 @@ def transaction_without_tenant() -> Iterator[None]:
 
 @contextmanager
 def as_person(user_id: UUID) -> Iterator[None]:
-    """Within a transaction: what belongs to this person alone (password, second factor, sessions) is seen too."""
+    """Within a transaction: show the rows of this person, too (password, second factor, sessions)."""
     before = _person.get()
     with connection.cursor() as cursor:
         cursor.execute("SELECT set_config('app.user', %s, true)", [str(user_id)])

@@ -8,7 +8,7 @@ from uuid import UUID
 
 @dataclass(frozen=True)
 class FieldError:
-    """One fault of the input: which field (dotted path), and what is wrong with it."""
+    """A fault of the input: its field (dotted path) and a message."""
 
     field: str
     message: str
@@ -45,7 +45,7 @@ class Unauthenticated(DomainError):
 
 
 class Forbidden(DomainError):
-    """Names the permission that was missing and the rule that decided; both go into the audit log."""
+    """A denial with the missing permission and the deciding rule, for the audit log."""
 
     status, code, title = 403, "forbidden", "You may not do this"
 

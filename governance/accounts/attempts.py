@@ -47,7 +47,7 @@ if redis.call('DECR', KEYS[1]) <= 0 then redis.call('DEL', KEYS[1]) end
 
 @dataclass(frozen=True)
 class Counter:
-    """Counts tries of one `kind` by one `who`; the first `free` of a day begin no pause."""
+    """A counter of tries of one `kind` by one `who`; the first `free` of a day begin no pause."""
 
     kind: str
     who: tuple[str, ...]

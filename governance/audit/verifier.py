@@ -410,7 +410,7 @@ def _start(known: Iterable[Checkpoint], key: PublicKey, after: int) -> bytes:
 
 
 def manifest_text(manifest: Mapping[str, object]) -> bytes:
-    """The text that a manifest's signature is of: all its fields but `signature`, compact, in the order of names."""
+    """Return the text that is signed: all fields but `signature`, as compact JSON in the order of names."""
     unsigned = {name: value for name, value in manifest.items() if name != "signature"}
     return f"{EXPORT_FORMAT} {json.dumps(unsigned, sort_keys=True, separators=(',', ':'))}".encode()
 
@@ -476,7 +476,7 @@ NOWHERE = (sys.maxsize, sys.maxsize)
 
 
 def _rows(seals: BinaryIO, lines: Iterator[bytes], left_out: Iterable[tuple[int, int]], after: int) -> Iterator[Row]:
-    """Each seal with its entry: the next line, unless the signed list says that the entry was left out."""
+    """Yield each seal with its entry, unless the signed list says that the entry was left out."""
     ranges, number = iter(left_out), after
     first, last = next(ranges, NOWHERE)
     for number, text in enumerate(seals, start=after + 1):
@@ -502,7 +502,7 @@ def _csv_lines(file: BinaryIO) -> Iterator[bytes]:
 
 
 def line_of(values: Sequence[str]) -> str:
-    """The line that was sealed, from the values of a CSV row in the order of COLUMNS."""
+    """Return the sealed line, from the values of a CSV row in the order of COLUMNS."""
     parts = (f'"{name}":{_value(name, value)}' for name, value in zip(COLUMNS, values, strict=False))
     return "{" + ",".join(parts) + "}"
 
@@ -536,7 +536,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def report_text(report: Report, saved: Sequence[Checkpoint]) -> str:
-    """The report in words: what was found, and what the checkpoints that somebody kept say of it."""
+    """Return the report in words: the result, and how the saved checkpoints compare."""
     if report.fault is not None:
         entry = f", entry {report.fault.entry_id}" if report.fault.entry_id else ""
         return f"BROKEN at seal {report.fault.seq}{entry}: {report.fault.detail}{_younger(report, saved)}"

@@ -121,7 +121,7 @@ def _take_up(system: Actor, task: Task, job_id: UUID) -> Job | None:
 
 
 def _prepare_run(job: Job, task: Task, system: Actor) -> JobRun:
-    """Raises Forbidden; KeyUnavailable."""
+    """Build the arguments of a step's handler. Raises Forbidden; KeyUnavailable."""
     return JobRun(
         job_id=job.id,
         actor=requester_of(job),
@@ -182,7 +182,7 @@ def _proceed(kind: JobKind, system: Actor, job: Job, step: Step) -> object:
 
 
 def _park(system: Actor, job: Job, step: Step) -> None:
-    """Fail a job whose other objects are done, so that somebody sees it and can run it again for the rest."""
+    """Fail a job some of whose objects failed, so that it can be run again for the rest."""
     job.state, job.dead_letter = dict(step.state or {}), True
     named = [{"field": str(id), "message": code} for id, code in list(step.parked.items())[:MOST_PARKED_NAMED]]
     detail = f"{len(step.parked)} could not be changed in any attempt. Run the job again once the cause is gone."

@@ -81,7 +81,7 @@ class KeyStore(Protocol):
         """Destroy the key of `scope`. What it sealed cannot be read again, and the scope never gets another key."""
 
     def destroy_tenant(self, tenant_id: UUID) -> None:
-        """Remove every key of a tenant for good but the one that signs its audit log; no other is made."""
+        """Destroy all keys of a tenant except its audit signing key, and refuse new ones."""
 
     def destroyed_scopes(self) -> list[tuple[UUID, str]]:
         """Return the tenant and scope of each destroyed key."""

@@ -114,7 +114,7 @@ def _lock_usage(actor: Actor, policies: ActivePolicies, limited: _Limited, recou
 
 
 def _is_current(row: Usage, policies: ActivePolicies, measure: Measure) -> bool:
-    """Return whether the row includes everything that was written since it was counted."""
+    """Return whether the row counts everything written since its last recount."""
     if row.epoch != policies.epoch:
         return False
     now = database_now()

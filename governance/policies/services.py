@@ -71,7 +71,7 @@ def policy_change(
     changes: PolicyChanges,
     must_expect: bool = True,
 ) -> PolicyView:
-    """Make the next version.
+    """Create the next version of a policy.
 
     Raises, in this order: NotFound, Forbidden, PreconditionRequired, Invalid.
     Writes: Policy, PolicyVersion, AuditEntry, OutboxEvent?.
@@ -176,7 +176,7 @@ def quota_name(quota: Quota) -> str:
 
 
 def _lock_policies(policy: Policy, expected_versions: Collection[int] | None) -> None:
-    """Wait for others who change a policy of this tenant, and see what they made. Raises VersionConflict."""
+    """Lock the tenant's policies, and reload the version of this one. Raises VersionConflict."""
     epoch_advance()
     policy.refresh_from_db(fields=["version"])
     if expected_versions is not None:

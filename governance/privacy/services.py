@@ -60,7 +60,7 @@ def subject_view(subject: DataSubject) -> SubjectView:
 
 
 def reference_token(tenant_id: UUID, reference: str) -> bytes:
-    """By which a subject is found. Raises KeyUnavailable."""
+    """Return the token by which a subject is found. Raises KeyUnavailable."""
     return token_maker(tenant_id).hash(f"subject\x00{reference}")
 
 

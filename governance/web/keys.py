@@ -33,7 +33,7 @@ LONGEST_NAME = 100
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def keys(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """Every key of the tenant; POST makes one, and shows it this once."""
+    """List the tenant's keys; POST creates a key and shows it once."""
     if request.method != "POST":
         return _page(request, actor)
     try:

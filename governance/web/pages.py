@@ -58,7 +58,7 @@ SHORT = 20  # characters that are typed again as quickly as they are copied
 
 
 def page(view: PageView[Asked]) -> View[Asked]:
-    """A view for members: it gets the actor behind the session, or the reader is asked to sign in."""
+    """Wrap a view for members: it gets the session's actor, or the reader is asked to sign in."""
 
     @wraps(view)
     def with_actor(request: HttpRequest, /, *args: Asked.args, **kwargs: Asked.kwargs) -> HttpResponseBase:
@@ -72,7 +72,7 @@ def page(view: PageView[Asked]) -> View[Asked]:
 
 
 def person_page(view: PersonView[Asked]) -> View[Asked]:
-    """A view for a person about themselves; it opens to one who must still set up a second factor, too."""
+    """Wrap a view for a person's own account; it opens even before a required second factor is set up."""
 
     @wraps(view)
     def with_person(request: HttpRequest, /, *args: Asked.args, **kwargs: Asked.kwargs) -> HttpResponseBase:
@@ -87,7 +87,7 @@ def person_page(view: PersonView[Asked]) -> View[Asked]:
 def draw(
     request: HttpRequest, template: str, context: Mapping[str, Any] | None = None, *, status: int = HTTPStatus.OK
 ) -> HttpResponse:
-    """Render a page. `me` in it is who is signed in, read only if the template looks (two queries)."""
+    """Render a page. Its `me` is the signed-in actor, read only if the template uses it (two queries)."""
     actor: Actor | None = getattr(request, "actor", None)
     me = SimpleLazyObject(lambda: me_get(actor=actor)) if actor else None
     return render(request, template, {"me": me, **(context or {})}, status=status)

@@ -71,7 +71,7 @@ class ScheduleForm(forms.Form):
         return cleaned
 
     def changes(self) -> dict[str, Any]:
-        """Return the values of a valid form, as a service takes them."""
+        """Return the values of a valid form as keyword arguments of a service."""
         cleaned = self.cleaned_data
         return {
             "cron": cron_of(cleaned),

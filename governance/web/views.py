@@ -188,7 +188,7 @@ def enter(request: HttpRequest, first: FirstFactor, place: Organisation, *, stro
 
 
 def first_factor_of(actor: Actor, way: Way) -> FirstFactor:
-    """The first factor that a sign-in link shows: one of a tenant opens that tenant, one of the operator opens all."""
+    """Return the first factor of a sign-in link: one of a tenant opens that tenant, one of the operator all."""
     assert actor.member_id is not None
     bound_to = None if actor.is_proved else actor.tenant_id
     return FirstFactor(user_id=member_user(actor=actor), bound_to=bound_to, way=way)
@@ -212,7 +212,7 @@ def purpose(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @require_POST
 @page
 def persona_choose(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """Store new memories of this browser for a persona from now on; for none, where none is named."""
+    """Set or clear the persona for new memories of this browser."""
     wanted = uuid_or_none(request.POST.get("persona", ""))
     request.session.pop(PERSONA, None)
     if wanted is not None:
@@ -222,7 +222,7 @@ def persona_choose(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 
 
 def _next_page(request: HttpRequest) -> str:
-    """The page that a form came from, if it is one of ours."""
+    """Return the page of ours that a form came from, if any."""
     wanted = request.POST.get("next", "")
     return wanted if is_here(request, wanted) else ""
 

@@ -35,7 +35,7 @@ class ConditionFault(Exception):
 
 def holds(document: Document, effect: Effect, context: CallContext, now: datetime) -> bool:
     """Return whether a grant under this condition counts for a call. `now`: the database's time."""
-    parts = [_part(name, value, context, now) for name, value in document.items()]
+    parts = [_judge_part(name, value, context, now) for name, value in document.items()]
     return all(part is True for part in parts) if effect is Effect.ALLOW else all(part is not False for part in parts)
 
 
@@ -49,16 +49,16 @@ def check_conditions(document: Document) -> dict[str, Any]:
 
 def narrows(inner: Document, outer: Document) -> bool:
     """Return whether `inner` holds only where `outer` does, as far as that can be read off their parts."""
-    return all(name in inner and is_subset(inner[name], value) for name, value in outer.items())
+    return all(name in inner and _is_subset(inner[name], value) for name, value in outer.items())
 
 
-def is_subset(inner: Any, outer: Any) -> bool:
+def _is_subset(inner: Any, outer: Any) -> bool:
     if isinstance(inner, list) and isinstance(outer, list):
         return set(inner) <= set(outer)
     return bool(inner == outer)
 
 
-def _part(name: str, value: Any, context: CallContext, now: datetime) -> bool | None:
+def _judge_part(name: str, value: Any, context: CallContext, now: datetime) -> bool | None:
     judge = _JUDGES.get(name)
     try:
         return judge(value, context, now) if judge else None
@@ -66,7 +66,7 @@ def _part(name: str, value: Any, context: CallContext, now: datetime) -> bool | 
         return None  # stored by another version: not understood
 
 
-def is_in_list(stated: str, values: Any) -> bool | None:
+def _is_in_list(stated: str, values: Any) -> bool | None:
     return stated in _texts(values) if stated else None
 
 
@@ -91,9 +91,9 @@ def _daily(value: Any, context: CallContext, now: datetime) -> bool:
 
 Judge = Callable[[Any, CallContext, datetime], bool | None]
 _JUDGES: dict[str, Judge] = {
-    "purpose": lambda value, context, now: is_in_list(context.purpose, value),
-    "channel": lambda value, context, now: is_in_list(context.channel, value),
-    "session": lambda value, context, now: is_in_list(context.session, value),
+    "purpose": lambda value, context, now: _is_in_list(context.purpose, value),
+    "channel": lambda value, context, now: _is_in_list(context.channel, value),
+    "session": lambda value, context, now: _is_in_list(context.session, value),
     "address": _address,
     "not_before": lambda value, context, now: now >= datetime.fromisoformat(value),
     "not_after": lambda value, context, now: now < datetime.fromisoformat(value),

@@ -38,7 +38,7 @@ def grantee_find(tenant_id: UUID, kind: GranteeKind, reference: str, *, field: s
     Raises Invalid, in the same words for a foreign and for an unknown one, and for one that has ended.
     """
     wanted = _reference_condition(kind, reference)
-    found = _present(kind).filter(wanted, tenant_id=tenant_id).first() if wanted is not None else None
+    found = _select_present(kind).filter(wanted, tenant_id=tenant_id).first() if wanted is not None else None
     if found is None:
         raise Invalid(errors=[FieldError(f"{field}.id", f"no {kind.replace('_', ' ')} of this tenant has this id")])
     return _grantee(kind, found)
@@ -59,7 +59,7 @@ def name_grantees(groups: Iterable[AccessGroup]) -> dict[UUID, Grantee]:
     return {
         group_ids[row.pk]: _grantee(kind, row)
         for kind, group_ids in wanted.items()
-        for row in _all(kind).filter(pk__in=group_ids)
+        for row in _select_all(kind).filter(pk__in=group_ids)
     }
 
 
@@ -70,7 +70,7 @@ def _reference_condition(kind: GranteeKind, reference: str) -> Q | None:
         return Q(name=reference) if kind is GranteeKind.ROLE and reference.isprintable() else None
 
 
-def _all(kind: GranteeKind):  # type: ignore[no-untyped-def]  # querysets of four models
+def _select_all(kind: GranteeKind):  # type: ignore[no-untyped-def]  # querysets of four models
     if kind is GranteeKind.ROLE:
         return Role.objects.all()
     if kind is GranteeKind.MEMBER:
@@ -78,9 +78,9 @@ def _all(kind: GranteeKind):  # type: ignore[no-untyped-def]  # querysets of fou
     return (Persona if kind is GranteeKind.PERSONA else ApiKey).objects.select_related("member__role")
 
 
-def _present(kind: GranteeKind):  # type: ignore[no-untyped-def]
+def _select_present(kind: GranteeKind):  # type: ignore[no-untyped-def]
     ended = {GranteeKind.MEMBER: "removed_at", GranteeKind.PERSONA: "removed_at", GranteeKind.API_KEY: "revoked_at"}
-    return _all(kind).filter(**{ended[kind]: None}) if kind in ended else _all(kind)
+    return _select_all(kind).filter(**{ended[kind]: None}) if kind in ended else _select_all(kind)
 
 
 def _grantee(kind: GranteeKind, row: Model) -> Grantee:

@@ -28,7 +28,7 @@ MOST_HOLDERS = 200  # of each kind, to choose from
 
 @dataclass(frozen=True)
 class MemberAccess:
-    """The access of one member to the object, in the order of Action, each with the rule that decided."""
+    """The access of one member to the object, in the order of Action, with the deciding rules."""
 
     name: str
     role: RoleName
@@ -37,7 +37,7 @@ class MemberAccess:
 
 @dataclass(frozen=True)
 class Overview:
-    """path: of the namespace of the object; of a persona none. holders: to whom a grant on it can be given."""
+    """The access to one object. path: of its namespace; a persona has none. holders: the possible grantees."""
 
     object_type: str
     object_id: UUID

@@ -87,7 +87,7 @@ def exports_list(*, actor: Actor, pages: Pages) -> list[ExportView]:
 
 
 def export_get(*, actor: Actor, export_id: UUID) -> ExportView:
-    """Raises Forbidden (somebody else's); NotFound."""
+    """Return the actor's own export. Raises Forbidden; NotFound."""
     authorize(actor, Permission.AUDIT_READ)
     with acting(actor):
         job = _find_own(actor, export_id)
@@ -95,7 +95,7 @@ def export_get(*, actor: Actor, export_id: UUID) -> ExportView:
 
 
 def export_file(*, actor: Actor, export_id: UUID) -> Path:
-    """The file of a finished export, for the one who asked for it.
+    """Return the path of the actor's own finished export.
 
     Raises Forbidden; NotFound (also when its time is over); Conflict when it is not finished. Writes: AuditEntry.
     """

@@ -115,7 +115,7 @@ def _start(actor: Actor, query: AuditQuery) -> Checkpoint | None:
 
 
 def _fill(file: IO[bytes], actor: Actor, query: AuditQuery, form: ExportFormat, span: Span, progress: Progress) -> int:
-    """The entries are written as they are read; the seals, which are smaller, wait for their turn in a second pass."""
+    """Write the entries while they are read, and the seals, which are smaller, in a second pass."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         with archive.open(f"entries.{form}", "w", force_zip64=True) as entries:
             rows = _entries(entries, actor, query, form, span, lambda part: progress(part * 0.6))

@@ -121,7 +121,7 @@ def exceeds(lifetime: Lifetime, *, born: datetime, at: datetime) -> bool:
 
 
 def binding_of(rules: Iterable[Rule[Purposes]], facts: Facts) -> Binding | None:
-    """None: it may be read for anything. Of equals, the purposes that all of them allow."""
+    """Return the purposes that all equally specific rules allow; None: any purpose."""
     found = most_specific_rules(rules, facts)
     if not found:
         return None
@@ -175,7 +175,7 @@ def may_publish(rules: Iterable[Rule[Sharing]], facts: Facts) -> Allowed:
 
 
 def approval_of(rules: Iterable[Rule[Sharing]]) -> PublishApproval:
-    """The strictest of all: a pack holds memories of many places, so that `where` does not count."""
+    """Return the strictest of all rules; `where` is ignored, since a pack holds memories of many namespaces."""
     asked = [rule.document.approval for rule in rules]
     return max(asked, key=APPROVALS.index, default=PublishApproval.OUTSIDE)
 

@@ -83,7 +83,7 @@ class _Next:
 
 
 def _private_keys(text: str) -> Iterator[Span]:
-    """Whole blocks; where the end is missing, as far as it looks like one."""
+    """Yield private key blocks; one without an end reaches as far as it looks like a key."""
     found = PEM_BEGIN.search(text)
     if not found:
         return
