@@ -61,11 +61,11 @@ class Actor:
         return self.principal_kind is PrincipalKind.SYSTEM
 
     def within(self, channel: Channel) -> "Actor":
-        """The same principal, speaking through another channel."""
+        """Return the same principal, speaking through another channel."""
         return replace(self, context=replace(self.context, channel=channel))
 
     def speaking_as(self, persona_id: UUID | None) -> "Actor":
-        """The same principal as a persona that it may use; None changes nothing."""
+        """Return the same principal as one of its personas; None changes nothing."""
         return self if persona_id is None else replace(self, persona_id=persona_id)
 
 

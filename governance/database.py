@@ -83,7 +83,7 @@ def _note_commit() -> Iterator[None]:
 
 
 def run_again(call: Callable[[], Known], *, is_safe: bool = False) -> Known:
-    """The result of `call`, run again as often as a transaction of it raises Reread; what it lacks is read in between.
+    """Return the result of `call`; when it raises Reread, read the missing data and run it again.
 
     What lacks something is rolled back. Where an earlier transaction of the call was committed, it is run again only if
     it is safe, as a reading is. Raises Reread inside a transaction, and where the call cannot be run again.
@@ -95,7 +95,7 @@ def run_again(call: Callable[[], Known], *, is_safe: bool = False) -> Known:
     except Reread as lacking:
         if connection.in_atomic_block or (commits and not is_safe):
             raise
-        supplied = lacking.supplied()
+        supplied = lacking.supply()
     finally:
         _commits.reset(token)
     with supplied:
@@ -103,7 +103,7 @@ def run_again(call: Callable[[], Known], *, is_safe: bool = False) -> Known:
 
 
 def cached_in_transaction(name: Hashable, find: Callable[[], Known]) -> Known:
-    """The result of `find`, cached for the tenant's open transaction; outside of one `find` is called each time."""
+    """Return the result of `find`, cached for the open transaction; without one, `find` is called each time."""
     known = _known.get()
     if known is None:
         return find()
@@ -138,7 +138,7 @@ def transaction_without_tenant() -> Iterator[None]:
 
 @contextmanager
 def as_person(user_id: UUID) -> Iterator[None]:
-    """Within a transaction: what belongs to this person alone (password, second factor, sessions) is seen too."""
+    """Within a transaction: show the rows of this person, too (password, second factor, sessions)."""
     before = _person.get()
     with connection.cursor() as cursor:
         cursor.execute("SELECT set_config('app.user', %s, true)", [str(user_id)])
@@ -209,7 +209,7 @@ def remember_epoch(tenant_id: UUID, number: int) -> None:
 
 
 def epoch_advance() -> None:
-    """The policies of the tenant change in this transaction; others that change them wait for its end."""
+    """Advance the tenant's policy epoch in this transaction; concurrent changes wait for its end."""
     tenant_id = epoch_now().tenant_id
     with connection.cursor() as cursor:
         cursor.execute(
@@ -221,7 +221,7 @@ def epoch_advance() -> None:
 
 @contextmanager
 def pinned_connection() -> Iterator[None]:
-    """While a lock of the connection itself is held, nobody may give the connection back."""
+    """Keep the connection out of the pool while it holds a lock of its own."""
     token = _pinned.set(True)
     try:
         yield

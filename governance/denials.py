@@ -9,7 +9,7 @@ from governance.failures import database_failure
 
 
 def recorded_denial(*, actor: Actor, denial: Forbidden, path: str) -> DomainError:
-    """Record `denial` and return it; if recording fails, return that failure instead, and answer nothing else."""
+    """Record `denial` and return it; if recording fails, return that failure instead."""
     try:
         record_denial(actor=actor, denial=denial, path=path)
     except Unavailable as failure:

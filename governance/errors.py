@@ -8,7 +8,7 @@ from uuid import UUID
 
 @dataclass(frozen=True)
 class FieldError:
-    """One fault of the input: which field (dotted path), and what is wrong with it."""
+    """A fault of the input: its field (dotted path) and a message."""
 
     field: str
     message: str
@@ -45,7 +45,7 @@ class Unauthenticated(DomainError):
 
 
 class Forbidden(DomainError):
-    """Names the permission that was missing and the rule that decided; both go into the audit log."""
+    """A denial with the missing permission and the deciding rule, for the audit log."""
 
     status, code, title = 403, "forbidden", "You may not do this"
 
@@ -149,7 +149,7 @@ class TooManyAtOnce(DomainError):
 
 
 class TooManyAttempts(DomainError):
-    """Somebody guesses: nothing is tried before `retry_after` seconds have passed."""
+    """Too many failed attempts: nothing is tried before `retry_after` seconds have passed."""
 
     status, code, title = 429, "too_many_attempts", "Too many attempts; wait before you try again"
 
@@ -161,13 +161,13 @@ class SecondFactorRequired(Forbidden):
 
 
 class AddressNotProved(Forbidden):
-    """A person's password and second factor are set by who has proved the person's address."""
+    """The person's address must be proved before a password or second factor is set."""
 
     code, title = "address_not_proved", "Prove your address first: open a link that was mailed to it"
 
 
 class OwnHandNeeded(Forbidden):
-    """Two members must be two persons here, and another member may be behind this one."""
+    """Two different persons must act here, and another member may control this one."""
 
     code, title = "own_hand_needed", "Two different persons are needed, and someone else may be acting as you"
 
@@ -179,10 +179,10 @@ class Unavailable(DomainError):
 
 
 class Reread(Unavailable):
-    """A transaction lacks what is read outside of transactions: it is rolled back, and run again within `supplied`."""
+    """A transaction lacks what is read outside of transactions: it is rolled back, and run again within `supply`."""
 
-    def supplied(self) -> AbstractContextManager[None]:
-        """Read what was lacking, outside any transaction; within, it is at hand."""
+    def supply(self) -> AbstractContextManager[None]:
+        """Read the missing data outside any transaction; within the context it is available."""
         raise NotImplementedError
 
 

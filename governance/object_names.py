@@ -37,14 +37,14 @@ PLACED = "memory"  # has no name that is no content: it is told by where it lies
 
 @dataclass(frozen=True)
 class Name:
-    """`more`: what is one's alone in the tenant, as a member's e-mail address or a key's beginning; else empty."""
+    """The name of an object. `more`: a unique addition, as a member's e-mail address or a key's prefix; else empty."""
 
     kind: str
     text: str
     more: str = ""
 
     def __str__(self) -> str:
-        """Once, where one says the other: anna@acme.example is not called `anna (anna@acme.example)`."""
+        """The name and its addition; only one of them if they are equal."""
         text, more = self.text.casefold(), self.more.casefold()
         if more.startswith(f"{text}@"):
             return self.more
@@ -75,7 +75,7 @@ def declare_names(kind: str, rows: Rows) -> None:
 
 
 def names_find(tenant_id: UUID, ids: Collection[UUID]) -> dict[UUID, Name]:
-    """Those of `ids` that have a name in the tenant, also of what has ended. One query, whatever they are.
+    """Return the names of `ids` in the tenant, ended objects included. One query.
 
     A memory's is the path of its namespace. A second query where an id stands in one of the names.
     """
@@ -86,17 +86,17 @@ def names_find(tenant_id: UUID, ids: Collection[UUID]) -> dict[UUID, Name]:
 
 
 def ids_in(text: str) -> list[UUID]:
-    """The ids that stand in a text by themselves or in a name, as in that of a quota; not those of an address."""
+    """Return the ids in a text that stand alone or in a name; ids in addresses are left out."""
     return [UUID(id) for id in ID.findall(text)]
 
 
 def replace_ids(text: str, names: Mapping[UUID, Name]) -> str:
-    """The text with the names of such ids, as far as they are known."""
+    """Return the text with known ids replaced by names."""
     return ID.sub(lambda found: str(names.get(UUID(found[0]), found[0])), text)
 
 
 def find_id(tenant_id: UUID, text: str, *, field: str, kinds: Sequence[str] = ()) -> UUID:
-    """The object with this id, or whose e-mail address, path or the like it is, or else that is called so.
+    """Return the id of the object with this id, unique field (e-mail address, path …) or name.
 
     In this order: whoever calls themselves by another's address does not stand in its way.
     kinds: of two kinds with the name, the first; all of them, unless said. Raises Invalid for `field`. Two queries.

@@ -138,7 +138,7 @@ class _PinnedAdapter(HTTPAdapter):
         return response
 
     def _end_connections(self) -> None:
-        """None is used again: a second request on one would have no timer."""
+        """Close the connections after each request, because a second one would have no timer."""
         for timer in _TIMERS.get():
             timer.end()
         self.poolmanager.clear()

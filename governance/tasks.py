@@ -27,7 +27,7 @@ def run_task(topic: str, tenant_id: str, lease: str, event_ids: Sequence[str], a
 
 @shared_task(name="governance.worker_heartbeat")  # type: ignore[untyped-decorator]
 def worker_heartbeat_task(part: str) -> None:
-    """A worker that takes no task writes none."""
+    """Write a heartbeat, which shows that this worker takes tasks."""
     heartbeat(Part(part))
 
 

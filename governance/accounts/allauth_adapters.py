@@ -23,12 +23,12 @@ class SealedFactors(DefaultMFAAdapter):  # type: ignore[misc]
         return b64encode(seal(_key(), text.encode(), place=_sealing_context())).decode()
 
     def decrypt(self, encrypted_text: str) -> str:
-        """Raises SealBroken for a row that was changed, or was another person's."""
+        """Raises SealBroken for a row that was changed or belongs to another person."""
         return unseal(_key(), b64decode(encrypted_text), place=_sealing_context()).decode()
 
 
 class TenantProviders(DefaultSocialAccountAdapter):  # type: ignore[misc]
-    """Providers are never allauth's own rows: the one of the request's tenant, put there by our view."""
+    """Return the provider of the request's tenant, which our view sets; allauth's own rows are not used."""
 
     def list_apps(
         self, request: HttpRequest, provider: str | None = None, client_id: str | None = None

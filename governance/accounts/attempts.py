@@ -47,7 +47,7 @@ if redis.call('DECR', KEYS[1]) <= 0 then redis.call('DEL', KEYS[1]) end
 
 @dataclass(frozen=True)
 class Counter:
-    """Counts tries of one `kind` by one `who`; the first `free` of a day begin no pause."""
+    """A counter of tries of one `kind` by one `who`; the first `free` of a day begin no pause."""
 
     kind: str
     who: tuple[str, ...]
@@ -96,7 +96,7 @@ def attempts_count(counters: Sequence[Counter]) -> bool:
 
 
 def attempts_undo(counters: Sequence[Counter]) -> None:
-    """Take a try off again that was none: it succeeded, or was not made."""
+    """Take back the last try in each counter, because it succeeded or was not made."""
     for counter in counters:
         keys = [f"{counter.name}:count", f"{counter.name}:lock"]
         volatile(lambda client, keys=keys: client.eval(UNDO, 2, *keys))  # type: ignore[misc]
@@ -109,7 +109,7 @@ def attempt_count(kind: str, *who: str, free: int | None = None) -> bool:
 
 
 def attempts_forget(kind: str, *who: str) -> None:
-    """It was the right one: the count begins anew."""
+    """Reset the counters after a success."""
     name = counter(kind, *who).name
     volatile(lambda client: client.delete(f"{name}:count", f"{name}:lock"))
     _here.forget(name)
@@ -141,7 +141,7 @@ class Tries:
 
 
 class CountedHere:
-    """The same, in this process. `clock`: seconds."""
+    """Counters of attempts in this process. `clock`: seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._lock = threading.Lock()
@@ -181,5 +181,5 @@ _here = CountedHere()
 
 
 def forget_local_attempts() -> None:
-    """A new process would know nothing either."""
+    """Reset the counters of this process, as a restart would."""
     _here.forget_all()

@@ -1,4 +1,4 @@
-"""The last step of every sign-in, another organisation of the same session, and the end of sessions."""
+"""Browser sessions: the last step of every sign-in, the change of organisation, and the end of sessions."""
 
 from datetime import timedelta
 from uuid import UUID
@@ -48,7 +48,7 @@ def session_begin(
 
 
 def session_switch(*, person: SignedIn, member_id: UUID) -> SignedIn:
-    """The same session in another organisation of the person. Raises NotFound; Forbidden. Writes: AuditEntry."""
+    """Enter another organisation of the person in the same session. Raises NotFound; Forbidden. Writes: AuditEntry."""
     if person.bound_to is not None:
         raise Forbidden("This session opens one organisation only: sign in with your password.", rule="bound")
     place = next(
@@ -72,7 +72,7 @@ def session_switch(*, person: SignedIn, member_id: UUID) -> SignedIn:
 
 
 def session_end(*, person: SignedIn) -> None:
-    """The person signs out here. Writes: BrowserSession, AuditEntry."""
+    """Sign the person out of this session. Writes: BrowserSession, AuditEntry."""
     with acting(person.actor), as_person(person.user_id):
         BrowserSession.objects.filter(id=person.session_id, ended_at=None).update(ended_at=Now())
         record(

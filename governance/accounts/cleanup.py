@@ -6,7 +6,7 @@ from governance.database import no_tenant
 
 
 def accounts_tidy() -> int:
-    """Delete them for all persons; return the number of deleted rows."""
+    """Delete ended sessions and reset links of all persons; return the number of deleted rows."""
     with no_tenant(), connection.cursor() as cursor:
         cursor.execute("SELECT governance_accounts_tidy()")
         removed: int = cursor.fetchone()[0]

@@ -35,7 +35,7 @@ def is_digest_wanted(*, person: SignedIn) -> bool:
 
 
 def digest_set(*, person: SignedIn, wanted: bool) -> None:
-    """A member's own alone. Writes: Member, AuditEntry."""
+    """Set whether the member gets a digest; members set only their own. Writes: Member, AuditEntry."""
     actor = person.actor
     with acting(actor):
         Member.objects.filter(id=actor.principal_id).update(wants_digest=wanted)
@@ -63,6 +63,6 @@ def digests_due(actor: Actor, *, most: int) -> list[DueDigest]:
 
 
 def digest_note(actor: Actor, due: DueDigest, counts: Mapping[str, int]) -> None:
-    """This morning's is done; the worker's. Writes: Member."""
+    """Record that this morning's digest was sent; called by the worker. Writes: Member."""
     with acting(actor):
         Member.objects.filter(id=due.member_id).update(digest_at=Now(), digest_counts=dict(counts))

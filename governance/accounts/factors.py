@@ -101,7 +101,7 @@ def second_factor_add(*, person: SignedIn, secret: str, code: str) -> list[str]:
 
 
 def second_factor_pass(*, first: FirstFactor, code: str, request_id: str, address: str) -> None:
-    """The second step of a sign-in. Raises Invalid; TooManyAttempts.
+    """Check the second factor of a sign-in. Raises Invalid; TooManyAttempts.
 
     Writes: Authenticator; AuditEntry in each tenant, when it is refused and when a recovery code was spent.
     """
@@ -126,7 +126,7 @@ def second_factor_pass(*, first: FirstFactor, code: str, request_id: str, addres
 
 
 def second_factor_remove(*, person: SignedIn, code: str) -> None:
-    """No second factor any more. Raises Invalid; AddressNotProved; Forbidden where the organisation requires one.
+    """Remove the second factor. Raises Invalid; AddressNotProved; Forbidden where the organisation requires one.
 
     Writes: AuditEntry.
     """
@@ -154,7 +154,7 @@ def recovery_codes_renew(*, person: SignedIn, code: str) -> list[str]:
 
 
 def factors_forget(*, user_id: UUID) -> bool:
-    """The operator's: remove the second factor of one who lost it. Writes: AuditEntry in each tenant."""
+    """Remove the second factor of a person who lost it; called by the operator. Writes: AuditEntry in each tenant."""
     with no_tenant(), as_person(user_id):
         removed, _ = Authenticator.objects.all().delete()
     if removed:

@@ -46,7 +46,7 @@ class ProviderDraft:
 
 @dataclass(frozen=True)
 class ProviderSecret:
-    """A server with what is needed to speak to it."""
+    """A sign-in server with its secret."""
 
     id: UUID
     tenant_id: UUID
@@ -86,7 +86,7 @@ def rules_get(*, actor: Actor) -> SignInRules:
 
 
 def second_factor_require(*, actor: Actor, required: bool) -> None:
-    """Members without one are sent to set it up, from their next request on. Raises Forbidden.
+    """Require a second factor: members without one must set it up at their next request. Raises Forbidden.
 
     Writes: Tenant, AuditEntry.
     """
@@ -97,7 +97,7 @@ def second_factor_require(*, actor: Actor, required: bool) -> None:
 
 
 def provider_save(*, actor: Actor, draft: ProviderDraft) -> None:
-    """Register the tenant's server, or change it; a server of another name knows nobody yet.
+    """Register or change the tenant's sign-in server; another issuer starts without linked members.
 
     Raises Forbidden; Invalid. Writes: OidcProvider, OidcIdentity …, AuditEntry.
     """

@@ -60,7 +60,7 @@ def key_refusals_write() -> int:
 
 
 def _take(client: redis.Redis) -> dict[str, str]:
-    """Read and removed in one step: what is noted meanwhile waits for the next time."""
+    """Read and remove the noted refusals in one step."""
     pipeline = client.pipeline(transaction=True)
     pipeline.hgetall(NOTES)
     pipeline.delete(NOTES)

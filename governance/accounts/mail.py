@@ -51,7 +51,7 @@ def invitations_send(actor: Actor, payloads: Sequence[Payload]) -> Write:
 
 
 def _write_nothing() -> None:
-    """All was written before the mail went out: a mail without its row would be a link that does not work."""
+    """Write nothing: the rows were committed before the mail was sent."""
 
 
 def mail_send(template: str, to: str, context: dict[str, object]) -> None:

@@ -11,7 +11,7 @@ from governance.vocabulary import Verb
 
 
 def operator_set(*, user_id: UUID, is_operator: bool) -> bool:
-    """Make a person an operator, or end that; the command line alone does. False: it was so already.
+    """Make a person an operator, or end that; only the command line calls this. Returns False if nothing changed.
 
     Writes: User, AuditEntry in each of the person's tenants.
     """

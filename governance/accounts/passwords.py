@@ -71,7 +71,7 @@ def password_sign_in(
 
 
 def _counters(account: str, group: str, trusted: TrustedBrowser | None) -> tuple[Counter, list[Counter]]:
-    """(the counter that a success begins anew, those from which a success only takes its own try).
+    """Return (the counter that a success resets, those from which a success takes only its own try).
 
     A trusted browser has a counter of its own: whoever guesses elsewhere cannot make its person wait.
     """
@@ -85,7 +85,7 @@ def _counters(account: str, group: str, trusted: TrustedBrowser | None) -> tuple
 
 
 def _is_right(password: str, user: User | None) -> bool:
-    """Without a user, or one without a password, as much is hashed as with: Django does so for unusable ones."""
+    """Check the password. Hashes even for an unknown user, so that the time reveals nothing."""
     encoded = user.password if user else make_password(None)
     return check_password(password[:LONGEST_PASSWORD], encoded)
 
@@ -102,7 +102,7 @@ def _record_refusal(user_id: UUID, verb: Verb, request_id: str, address: str) ->
 
 
 def _log_stranger(email: str, verb: Verb, request_id: str, address: str) -> None:
-    """No tenant's audit log can hold it. The hash tells whether it is the same address again, and not which."""
+    """Log an attempt for an unknown address, as a hash; it belongs to no tenant's audit log."""
     hashed = credential_hash(email.strip().lower()).hex()[:32]
     logger.warning("%s: unknown email_hash=%s address=%s request=%s", verb, hashed, address, request_id)
 
@@ -147,7 +147,7 @@ def _prove_password(person: SignedIn, current: str) -> User:
 
 
 def password_begin(*, user_id: UUID, new: str) -> None:
-    """The first password of a person who comes by a mailed invitation; one who has a password keeps it. Raises Invalid.
+    """Set the first password of an invited person; an existing password stays. Raises Invalid.
 
     Writes: User. The acceptance of the invitation is on the audit log.
     """
@@ -200,7 +200,7 @@ def password_reset_ask(*, email: str, request_id: str, address: str) -> None:
 
 
 def password_reset_token(*, user_id: UUID) -> str:
-    """The worker's: a one-time token, to be mailed. Writes: PasswordReset."""
+    """Create a one-time token to be mailed; called by the worker. Writes: PasswordReset."""
     token = link_token_new()
     with no_tenant(), as_person(user_id):
         row = PasswordReset(

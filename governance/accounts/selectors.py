@@ -93,7 +93,7 @@ def manages_person(person: SignedIn) -> bool:
 
 
 def require_proved_address(person: SignedIn) -> None:
-    """Raises AddressNotProved in a session that somebody who governs a tenant can have begun."""
+    """Raise AddressNotProved in a session that somebody who governs the tenant may have begun."""
     if not manages_person(person):
         raise AddressNotProved("Have a link mailed to your address, and open that link.", rule="bound")
 
@@ -137,7 +137,7 @@ def member_actor(member: Member, *, request_id: str, context: CallContext) -> Ac
 
 
 def find_signed_in(*, stored: StoredSession, request_id: str, context: CallContext) -> SignedIn | None:
-    """The person behind a session, or None: the session or the membership has ended. One statement.
+    """Return the person behind a session; None if the session or the membership has ended. One statement.
 
     Writes, once in SEEN_EVERY_SECONDS: BrowserSession.
     """
@@ -201,7 +201,7 @@ def sessions_list(*, person: SignedIn) -> list[SessionView]:
 
 
 def member_user(*, actor: Actor) -> UUID:
-    """The person behind a member who acts. Everyone may know who they are."""
+    """Return the person behind the acting member, who needs no right for it."""
     with acting(actor):
         assert actor.member_id is not None
         return Member.objects.get(id=actor.member_id).user_id

@@ -148,12 +148,12 @@ class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-
 
 
 def _answer_empty(*_: object, **__: object) -> HttpResponse:
-    """The next step of a middleware of which only one method is used."""
+    """Return an empty response, as the next step of a middleware of which only one method is used."""
     return HttpResponse()
 
 
 def _refuse_other_purpose(actor: Actor, stated: CallContext) -> None:
-    """A key that is bound to a purpose calls for that one alone, and it need not say so. Raises Forbidden."""
+    """Raise Forbidden if the call names another purpose than the key's."""
     if stated.purpose not in {"", actor.context.purpose}:
         raise Forbidden("The key is bound to another purpose.", rule="purpose")
 

@@ -25,7 +25,7 @@ class StrictSerializer(serializers.Serializer[Any]):
     def to_internal_value(self, data: Any) -> Any:
         if not isinstance(data, Mapping):
             return super().to_internal_value(data)  # which says so
-        fields = self._taken
+        fields = self._checked_fields
         unknown = sorted(set(data).difference(fields))
         if unknown:
             known = ", ".join(fields)
@@ -53,7 +53,7 @@ class StrictSerializer(serializers.Serializer[Any]):
         return fields
 
     @cached_property
-    def _taken(self) -> "dict[str, tuple[serializers.Field[Any, Any, Any, Any], Callable[[Any], Any], bool]]":
+    def _checked_fields(self) -> "dict[str, tuple[serializers.Field[Any, Any, Any, Any], Callable[[Any], Any], bool]]":
         """Each field, with the method that looks at its value once more, and whether it counts when it is not given."""
         unfit = [name for name, field in self.fields.items() if field.read_only or field.source != name]
         if unfit or any(isinstance(field, serializers.HiddenField) for field in self.fields.values()):

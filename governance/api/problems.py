@@ -48,7 +48,7 @@ def problem_response(error: Exception, context: Mapping[str, Any]) -> Response |
 
 
 def _find_actor(request: Request) -> Actor | None:
-    """The actor, if authentication got as far as that. `request.user` would authenticate again, and fail again."""
+    """Return the actor, or None before authentication; `request.user` would authenticate again."""
     actor: Actor | None = request.caller.actor  # type: ignore[attr-defined]
     return actor
 

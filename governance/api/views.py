@@ -115,7 +115,7 @@ class ApiView(APIView):
 
 
 def _find_created_object(body: Any) -> dict[str, Any] | None:
-    """The object that a call made, if it made one."""
+    """Return the object that a call created, if it was one object."""
     results = body.get("results", [body]) if isinstance(body, dict) else []
     result = results[0] if len(results) == 1 else None
     return result if isinstance(result, dict) and "id" in result else None
@@ -130,7 +130,7 @@ def _can_be_read(address: str) -> bool:
 
 
 def _allow_rerun(handler: Handler, *, is_safe: bool) -> Handler:
-    """A handler that is run again once it has what its transaction lacked."""
+    """Return a handler that runs again once the data is read that its transaction lacked."""
 
     @wraps(handler)
     def run(view: ApiView, request: Request, *args: Any, **kwargs: Any) -> Any:
@@ -140,7 +140,7 @@ def _allow_rerun(handler: Handler, *, is_safe: bool) -> Handler:
 
 
 def heavy(handler: Handler) -> Handler:
-    """A handler that works long: few of one tenant's run at once. Raises TooManyAtOnce."""
+    """Limit how many of a tenant's calls run at once. Raises TooManyAtOnce."""
 
     @wraps(handler)
     def bounded(view: ApiView, request: Request, *args: Any, **kwargs: Any) -> Any:
@@ -179,7 +179,7 @@ def expected_version_lists(request: Request) -> VersionLists | None:
 
 
 def refuse_unknown_parameters(request: Request, *known: str) -> None:
-    """Refuse what an address asks beyond `known`: a misspelt one would be lost silently. Raises Invalid."""
+    """Refuse query parameters other than `known`, since a misspelt one would be ignored. Raises Invalid."""
     unknown = sorted(set(request.query_params) - set(known))
     if unknown:
         message = f"unknown; known are {', '.join(sorted(known))}" if known else "unknown; this call knows none"

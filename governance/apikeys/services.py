@@ -105,7 +105,7 @@ def apikey_revoke(*, actor: Actor, key_id: UUID) -> None:
 
 
 def _reachable(actor: Actor, key_id: UUID) -> ApiKey:
-    """Neither an owner's key for those who are none, nor one with more scopes for a key. Raises NotFound; Forbidden."""
+    """Return the key, unless only an owner or a key with more scopes may change it. Raises NotFound; Forbidden."""
     row = apikey_get(actor=actor, key_id=key_id)
     refuse_above(actor, RoleName(row.member.role.name))
     if actor.scopes is not None and not actor.scopes.issuperset(row.scopes):

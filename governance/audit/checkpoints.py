@@ -142,7 +142,7 @@ def _files(tenant_id: UUID) -> list[Path]:
 
 
 def _checkpoints_in(file: Path) -> list[Checkpoint]:
-    """Those of one file. Raises Unreadable for a damaged line: only the last one can be incomplete, without its end."""
+    """Return the checkpoints of one file. Raises Unreadable for a damaged line, unless it is an incomplete last one."""
     whole, rest = _whole_lines(file.read_bytes())
     try:
         return checkpoints_read((whole if _is_torn(rest) else whole + rest).decode())

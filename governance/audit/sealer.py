@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 def seal_once(*, batch: int = BATCH) -> int:
-    """One batch for each tenant with something to seal: none waits for another's flood; returns how many entries."""
+    """Seal one batch for each tenant that has unsealed entries; return the number of entries."""
     return sum(_run_for_tenants(tenants_with_unsealed(), lambda tenant_id: entries_seal(tenant_id, batch=batch)))
 
 
@@ -54,7 +54,7 @@ def seal_forever(stop: threading.Event) -> None:
 
 
 def _run_for_tenants(tenants: Sequence[UUID], work: Callable[[UUID], Result]) -> list[Result]:
-    """The results of `work` for each tenant; one that fails concerns no other, and comes again in the next round."""
+    """Run `work` for each tenant and return the results. A failure is logged and retried in the next round."""
     results = []
     for tenant_id in tenants:
         try:

@@ -1,4 +1,4 @@
-"""The audit log. A row is written in the transaction of what it tells of; denials have one of their own."""
+"""The audit log. An entry is written in the transaction of its change; a denial in its own."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -67,7 +67,7 @@ def record(
 
 
 def record_denial(*, actor: Actor, denial: Forbidden, path: str) -> None:
-    """Tell that `actor` was refused, in a transaction of its own, after the refused one was rolled back."""
+    """Record a denial in a transaction of its own, after the refused one was rolled back."""
     with acting(actor):
         record(
             actor=actor,

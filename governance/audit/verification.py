@@ -181,7 +181,7 @@ def _fault_of(chain: Chain, found: Generator[Row, None, None]) -> Fault | None:
 
 
 def _fault_at_end(tenant_id: UUID, chain: Chain) -> Fault | None:
-    """A tail that was cut off, an entry that waits too long for its seal, or one that vanished before it had one."""
+    """Return the fault at the end: a tail cut off, an entry unsealed for too long, or one lost before it had a seal."""
     try:
         chain.end()
     except Broken as broken:
@@ -213,7 +213,7 @@ def _ends(tenant_id: UUID, after: int) -> tuple[int, bytes]:
 
 
 def _find_stored_checkpoints(tenant_id: UUID, after: int) -> list[Checkpoint]:
-    """Those of the database from `after` on, and the last one before."""
+    """Return the checkpoints of the database from `after` on, and the last one before."""
     with tenant_transaction(tenant_id):
         rows = AuditCheckpoint.objects.order_by("seq")
         former = rows.filter(seq__lt=after).last()

@@ -185,7 +185,7 @@ class Chain:
         return next((checkpoint.seq for checkpoint in reversed(self._passed) if self._trusted(checkpoint)), 0)
 
     def _entry(self, row: Row) -> tuple[bytes, bytes]:
-        """Id and hash of the entry: what its seal has to name."""
+        """Return id and hash of the entry, which its seal has to name."""
         if row.line is None:
             raise _misfit(row, self.seq + 1, self.hash)
         if row.line == LEFT_OUT:
@@ -197,7 +197,7 @@ class Chain:
         return row.line[ID], entry_hash(row.line)
 
     def _compare(self) -> None:
-        """Hold the chain against the checkpoints that stand right here."""
+        """Compare the chain with the checkpoints at its present seal."""
         for checkpoint in self._checkpoints.get(self.seq, ()):
             if checkpoint.chain_hash.encode() == self.hash:
                 self._passed.append(checkpoint)
@@ -400,7 +400,7 @@ def export_verify(
 
 
 def _start(known: Iterable[Checkpoint], key: PublicKey, after: int) -> bytes:
-    """The chain hash that the export begins behind: genesis, or what a signed checkpoint says of that place."""
+    """Return the chain hash where the export begins: genesis, or that of a signed checkpoint at this seal."""
     if after == 0:
         return GENESIS
     found = next((checkpoint for checkpoint in known if checkpoint.seq == after and is_signed(checkpoint, key)), None)
@@ -410,7 +410,7 @@ def _start(known: Iterable[Checkpoint], key: PublicKey, after: int) -> bytes:
 
 
 def manifest_text(manifest: Mapping[str, object]) -> bytes:
-    """The text that a manifest's signature is of: all its fields but `signature`, compact, in the order of names."""
+    """Return the text that is signed: all fields but `signature`, as compact JSON in the order of names."""
     unsigned = {name: value for name, value in manifest.items() if name != "signature"}
     return f"{EXPORT_FORMAT} {json.dumps(unsigned, sort_keys=True, separators=(',', ':'))}".encode()
 
@@ -453,7 +453,7 @@ def _check_rows(chain: Chain, rows: Iterable[Row], upto: int) -> Fault | None:
 
 
 def _refuse_strangers(checkpoints: Iterable[Checkpoint], key: PublicKey, tenant: str) -> None:
-    """A checkpoint that somebody kept must be of this tenant, and signed with this key."""
+    """Check that saved checkpoints are of this tenant and signed with this key. Raises Unreadable."""
     for checkpoint in checkpoints:
         if checkpoint.tenant != tenant or not is_signed(checkpoint, key):
             raise Unreadable(
@@ -476,7 +476,7 @@ NOWHERE = (sys.maxsize, sys.maxsize)
 
 
 def _rows(seals: BinaryIO, lines: Iterator[bytes], left_out: Iterable[tuple[int, int]], after: int) -> Iterator[Row]:
-    """Each seal with its entry: the next line, unless the signed list says that the entry was left out."""
+    """Yield each seal with its entry, unless the signed list says that the entry was left out."""
     ranges, number = iter(left_out), after
     first, last = next(ranges, NOWHERE)
     for number, text in enumerate(seals, start=after + 1):
@@ -502,7 +502,7 @@ def _csv_lines(file: BinaryIO) -> Iterator[bytes]:
 
 
 def line_of(values: Sequence[str]) -> str:
-    """The line that was sealed, from the values of a CSV row in the order of COLUMNS."""
+    """Return the sealed line, from the values of a CSV row in the order of COLUMNS."""
     parts = (f'"{name}":{_value(name, value)}' for name, value in zip(COLUMNS, values, strict=False))
     return "{" + ",".join(parts) + "}"
 
@@ -536,7 +536,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def report_text(report: Report, saved: Sequence[Checkpoint]) -> str:
-    """The report in words: what was found, and what the checkpoints that somebody kept say of it."""
+    """Return the report in words: the result, and how the saved checkpoints compare."""
     if report.fault is not None:
         entry = f", entry {report.fault.entry_id}" if report.fault.entry_id else ""
         return f"BROKEN at seal {report.fault.seq}{entry}: {report.fault.detail}{_younger(report, saved)}"

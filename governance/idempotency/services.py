@@ -52,7 +52,7 @@ def reply_lock(*, actor: Actor, key: str) -> Iterator[None]:
 
 
 def find_reply(*, actor: Actor, key: str, fingerprint: bytes, reader: Actor) -> Reply | None:
-    """The stored response of this principal's key, or None. `reader`: the actor that reads what the response shows.
+    """Return the stored response of this principal's key, or None. `reader`: the actor that reads the response.
 
     Rights may have been lost since, by a revoked grant, a move or a policy. Then the response is refused, and the call
     is not repeated either. Raises KeyReused (the key came with another request); Forbidden (the response shows what is

@@ -183,7 +183,7 @@ def schedules_start_on(*, actor: Actor, kind: str, events: Collection[str]) -> i
 
 
 def _start_on(schedule: Schedule) -> bool:
-    """Start a schedule as its owner; what refuses that is logged, and its times stay."""
+    """Start a schedule as its owner; a refusal is logged, and the schedule's times stay."""
     try:
         with transaction.atomic():
             _start(_owner(schedule), schedule)

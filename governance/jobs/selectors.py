@@ -50,7 +50,7 @@ def jobs_list(
     statuses: Collection[JobStatus] = (),
     dead_letters: bool = False,
 ) -> list[JobView]:
-    """The actor's own jobs, all of them for those who govern; newest first. Raises Forbidden.
+    """Return the actor's own jobs, or all jobs for those who govern; newest first. Raises Forbidden.
 
     statuses: only these; none: all. dead_letters: only those that failed in every attempt.
     """
@@ -87,7 +87,7 @@ def job_locate(actor: Actor, job_id: UUID, *, lock: bool = False) -> Job:
 
 
 def _visible_to(actor: Actor) -> QuerySet[Job]:
-    """A bound key sees no job but its own."""
+    """Return the jobs that the actor can see. A bound key sees only its own."""
     rows = Job.objects.filter(tenant_id=actor.tenant_id)
     return rows if actor.binding is None else rows.filter(principal_id=actor.principal_id)
 
@@ -120,5 +120,5 @@ def progress_of(job: Job) -> float:
 
 
 def _time(value: object) -> datetime | None:
-    """None for what was set to the database's clock in this transaction."""
+    """Return the time; None if this transaction set it to the database's clock."""
     return value if isinstance(value, datetime) else None

@@ -111,7 +111,7 @@ def job_cancel(*, actor: Actor, job_id: UUID) -> JobView:
 
 
 def job_undo(*, actor: Actor, job_id: UUID) -> JobView:
-    """Request the job that undoes this one. Raises NotFound; Forbidden; Conflict if it cannot be undone, or no longer.
+    """Request the job that undoes this one. Raises NotFound; Forbidden; Conflict if it can no longer be undone.
 
     Writes: Job …, AuditEntry …, OutboxEvent.
     """

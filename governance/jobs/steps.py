@@ -121,7 +121,7 @@ def _take_up(system: Actor, task: Task, job_id: UUID) -> Job | None:
 
 
 def _prepare_run(job: Job, task: Task, system: Actor) -> JobRun:
-    """Raises Forbidden; KeyUnavailable."""
+    """Build the arguments of a step's handler. Raises Forbidden; KeyUnavailable."""
     return JobRun(
         job_id=job.id,
         actor=requester_of(job),
@@ -182,7 +182,7 @@ def _proceed(kind: JobKind, system: Actor, job: Job, step: Step) -> object:
 
 
 def _park(system: Actor, job: Job, step: Step) -> None:
-    """Fail a job whose other objects are done, so that somebody sees it and can run it again for the rest."""
+    """Fail a job some of whose objects failed, so that it can be run again for the rest."""
     job.state, job.dead_letter = dict(step.state or {}), True
     named = [{"field": str(id), "message": code} for id, code in list(step.parked.items())[:MOST_PARKED_NAMED]]
     detail = f"{len(step.parked)} could not be changed in any attempt. Run the job again once the cause is gone."
@@ -219,7 +219,7 @@ def _fail(job: Job, error: Mapping[str, Any]) -> None:
 
 
 def _name_requester(job: Job) -> Actor:
-    """The requester as the audit log names them, without any right, since they may have lost theirs."""
+    """Return the requester without any right, for audit entries, since the rights may have ended."""
     return Actor(
         tenant_id=job.tenant_id,
         principal_kind=PrincipalKind(job.principal_kind),

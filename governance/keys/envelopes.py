@@ -49,7 +49,7 @@ def is_envelope(content: bytes) -> bool:
 
 
 def envelope_read(content: bytes, key: X25519PrivateKey) -> bytes:
-    """The content of an envelope. Raises EnvelopeInvalid."""
+    """Return the content of an envelope. Raises EnvelopeInvalid."""
     own = key.public_key().public_bytes_raw()
     header = content[:HEADER_BYTES]
     if len(header) < HEADER_BYTES or not is_envelope(header):

@@ -22,7 +22,7 @@ STORED = "SELECT EXISTS (SELECT 1 FROM governance_auditentry WHERE tenant_id = %
 class Registry(Protocol):
     """Every method raises KeyUnavailable when the database does not answer."""
 
-    def registered(self) -> UUID | None:
+    def find_store_id(self) -> UUID | None:
         """The id of the database's key store; None in a database that notes none yet."""
 
     def register(self, store_id: UUID) -> UUID:
@@ -47,7 +47,7 @@ class DatabaseRegistry:
 
     connect: Callable[[], psycopg.Connection[Any]]
 
-    def registered(self) -> UUID | None:
+    def find_store_id(self) -> UUID | None:
         with self._cursor() as cursor:
             row = cursor.execute(NOTED).fetchone()
         return row[0] if row else None

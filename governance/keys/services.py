@@ -75,7 +75,7 @@ class Tokens(dict[str, int]):
 
 @dataclass(frozen=True)
 class TokenMaker:
-    """Keyed tokens of one tenant: what must be matched without being opened."""
+    """Keyed tokens of one tenant, by which sealed content is matched without being opened."""
 
     key: DataKey
     _kinds: dict[str, Tokens] = field(default_factory=dict, repr=False, compare=False)

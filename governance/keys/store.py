@@ -79,7 +79,7 @@ class KeyStore(Protocol):
         """Destroy the key of `scope`. What it sealed cannot be read again, and the scope never gets another key."""
 
     def destroy_tenant(self, tenant_id: UUID) -> None:
-        """Remove every key of a tenant for good but the one that signs its audit log; no other is made."""
+        """Destroy all keys of a tenant except its audit signing key, and refuse new ones."""
 
     def destroyed_scopes(self) -> list[tuple[UUID, str]]:
         """Return the tenant and scope of each destroyed key."""
@@ -209,7 +209,7 @@ class SqliteKeyStore:
 
     def _make_if_new(self) -> None:
         """Create the file if the database has neither a key store nor a tenant. The first process wins."""
-        if self._registered or self._registry.registered() or self._registry.tenants():
+        if self._registered or self._registry.find_store_id() or self._registry.tenants():
             if self._file_mark() is not None:  # another process made it meanwhile
                 return
             raise KeyUnavailable(MISSING)
@@ -243,7 +243,7 @@ class SqliteKeyStore:
             self._wrapping = self._root(db)
             store_id = self._identity(db)
             if self._registered is None:
-                self._registered = self._registry.registered() or self._register(db, store_id)
+                self._registered = self._registry.find_store_id() or self._register(db, store_id)
             if store_id != self._registered:
                 raise KeyUnavailable(FOREIGN)
             self._refuse_older(rotations_of(db))
@@ -277,7 +277,7 @@ class SqliteKeyStore:
         """Store the id of the file in a database that has none: both are new. Raises KeyUnavailable."""
         of_tenants = "SELECT 1 FROM data_key WHERE scope = ? AND tenant <> ?"
         if self._registry.tenants() or db.execute(of_tenants, (TENANT_SCOPE, INSTALLATION.bytes)).fetchone():
-            meanwhile = self._registry.registered()  # by another process, which has made keys since
+            meanwhile = self._registry.find_store_id()  # by another process, which has made keys since
             if meanwhile is None:
                 raise KeyUnavailable(FOREIGN)
             return meanwhile

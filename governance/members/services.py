@@ -74,7 +74,7 @@ def member_role_change(*, actor: Actor, member_id: UUID, role: RoleName) -> Memb
 
 
 def member_remove(*, actor: Actor, member_id: UUID) -> None:
-    """Out at the next request; keys and sign-in links of the member end with it. What they wrote stays.
+    """Remove a member at the next request, with its keys and sign-in links. Its memories stay.
 
     Raises NotFound; Forbidden; Conflict (the last owner). Writes: Member, ApiKey …, SignInLink …, AuditEntry.
     """
@@ -94,7 +94,7 @@ def member_remove(*, actor: Actor, member_id: UUID) -> None:
 
 
 def _refuse_ownerless(actor: Actor, member: Member, *, stays_owner: bool) -> RoleName:
-    """The member's role as of now, with every owner locked: of two owners who remove each other, one comes second."""
+    """Lock all owners and return the member's current role, so that the last owner cannot be removed."""
     owners = Member.objects.select_for_update(of=("self",)).filter(role__name=RoleName.OWNER, removed_at=None)
     others = [owner for owner in owners.order_by("id") if owner.id != member.id]
     locked = Member.objects.select_for_update(of=("self",)).select_related("role").get(id=member.id)
@@ -144,7 +144,7 @@ def invitation_create(*, actor: Actor, email: str, role: RoleName) -> NewInvitat
 
 
 def _replace_earlier(actor: Actor, email: str) -> None:
-    """Revoke what invites the address. The tenant is locked: of two who invite at once, one comes second."""
+    """Revoke earlier invitations of the address. Locks the tenant against concurrent invitations."""
     Tenant.objects.select_for_update().get(id=actor.tenant_id)
     earlier = open_invitations(database_now()).filter(email__iexact=email)
     ids = list(earlier.values_list("id", flat=True))

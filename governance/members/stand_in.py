@@ -28,7 +28,7 @@ class WayIn:
 
 
 def refuse_stand_in(actor: Actor) -> None:
-    """Raises OwnHandNeeded where another member of the tenant may be behind this one.
+    """Raise OwnHandNeeded if another member of the tenant may control this one.
 
     A session that began with a proved address is the member's own. Cost: looks through the tenant's audit log.
     """

@@ -29,7 +29,7 @@ class AuditEntry(TenantModel):
 
 
 class AuditUnsealed(TenantModel):
-    """An entry (of the same id) that has no seal yet. A trigger puts it here; its seal takes it away."""
+    """An entry (of the same id) that has no seal yet. A trigger adds the row; sealing deletes it."""
 
 
 class AuditSeal(TenantModel):

@@ -6,7 +6,7 @@ from governance.vocabulary import Measure, PolicyKind, QuotaTargetKind
 
 
 class Policy(TenantModel):
-    """A standing rule of the tenant about its memory. `version` numbers what it says now; kind and name stay."""
+    """A rule of the tenant about its memory. `version` numbers the current document; kind and name never change."""
 
     kind = models.CharField(max_length=12, choices=[(kind, kind) for kind in PolicyKind])
     name = models.CharField(max_length=100)

@@ -5,7 +5,7 @@ from governance.models.job import Job
 
 
 class Schedule(TenantModel):
-    """Jobs of one kind that a tenant wants at certain times; each runs as the one who made the schedule."""
+    """Jobs of one kind at certain times; each runs with the rights of the schedule's owner."""
 
     kind = models.CharField(max_length=40)
     cron = models.CharField(max_length=100)

@@ -4,7 +4,7 @@ from governance.models.base import TenantModel
 
 
 class DataSubject(TenantModel):
-    """The human a memory is about, by the tenant's own reference: sealed, and findable by its keyed token alone.
+    """The person a memory is about, by the tenant's own reference: sealed, and found by its keyed token.
 
     From the start of an erasure the token is random: whoever names the reference again names another subject.
     """

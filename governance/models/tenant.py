@@ -8,7 +8,7 @@ from governance.vocabulary import RoleName
 
 
 class Tenant(models.Model):
-    """One organisation; the border that nothing crosses except a MemStore contract."""
+    """One organisation, isolated from all others except by a MemStore contract."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     slug = models.SlugField(max_length=63, unique=True)

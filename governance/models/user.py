@@ -14,7 +14,7 @@ class UserManager(BaseUserManager["User"]):
 
 
 class User(AbstractBaseUser):
-    """A person who signs in, by e-mail address. What they may do, and where, is said by their memberships alone."""
+    """A person who signs in by e-mail address. Rights come from memberships alone."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     email = models.EmailField()

@@ -41,7 +41,7 @@ def emit(*, actor: Actor, topic: str, payload: Payload, identity: UUID | None = 
 
 
 def emit_later(*, actor: Actor, topic: Topic, payload: Payload, seconds: float) -> None:
-    """Leave an event that is due after `seconds`. Wakes nobody."""
+    """Emit an event that is due after `seconds`, without waking the dispatcher."""
     with prepared_cursor() as cursor:
         cursor.execute(EMIT_LATER, [*_event_row(actor, topic, payload), seconds])
 

@@ -21,7 +21,7 @@ def persona_locate(actor: Actor, persona_id: UUID, *, lock: bool = False) -> Per
 
 
 def persona_target(persona: Persona) -> Target:
-    """A member's persona is theirs alone; an agent is everybody's to use and its maker's to change."""
+    """Return the target of a persona: a member's is private; an agent is open to all and changed by its maker."""
     own = persona.kind == PersonaKind.USER
     return Target(
         object_type=OBJECT_TYPE,

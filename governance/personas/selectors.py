@@ -19,7 +19,7 @@ from governance.vocabulary import Action, Effect, Permission, PersonaKind, Verb
 
 
 def personas_of(actor: Actor) -> QuerySet[Persona]:
-    """The actor's own personas, the tenant's agents, and what is granted; all of them for those who govern.
+    """Return the actor's own and granted personas and the tenant's agents; all personas for those who govern.
 
     Not those that are denied, and a bound key has its own alone. Use inside `acting`.
     """

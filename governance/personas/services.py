@@ -36,14 +36,14 @@ class PersonaDraft:
 
 @dataclass(frozen=True)
 class PersonaChanges:
-    """None leaves what is there."""
+    """Changes of a persona. None: unchanged."""
 
     name: str | None = None
     attributes: Attributes | None = None
 
 
 def persona_create(*, actor: Actor, draft: PersonaDraft) -> Persona:
-    """One more persona. For another member: only those who manage members may.
+    """Create a persona. One for another member requires the right to manage members.
 
     Raises Forbidden; Invalid; Conflict when the member has one of this name. Writes: Persona, AuditEntry.
     """
@@ -109,7 +109,7 @@ def persona_remove(*, actor: Actor, persona_id: UUID, dry_run: bool = False) -> 
 
 
 def _member(actor: Actor, draft: PersonaDraft) -> Member | None:
-    """An agent that the system makes belongs to nobody; everything else has a member."""
+    """Return the member of a new persona; None for an agent that the system makes."""
     member_id = draft.member_id or actor.member_id
     if member_id is None and draft.kind is PersonaKind.AGENT:
         return None

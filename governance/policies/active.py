@@ -49,13 +49,13 @@ _known: dict[UUID, ActivePolicies] = {}
 
 
 def policies_active(actor: Actor) -> ActivePolicies:
-    """Those of the actor's tenant; no query, or one."""
+    """Return the policies of the actor's tenant. At most one query."""
     with acting(actor):
         return policies_in_force()
 
 
 def policies_in_force() -> ActivePolicies:
-    """Those of the tenant whose transaction is open. Raises RuntimeError where none is."""
+    """Return the policies of the tenant whose transaction is open. Raises RuntimeError without one."""
     epoch = epoch_now()
     if epoch.number == 0:
         return NONE
@@ -66,7 +66,7 @@ def policies_in_force() -> ActivePolicies:
 
 
 def policies_of_request(actor: Actor) -> ActivePolicies:
-    """The same for what comes before the request's own work: as authentication's transaction found them."""
+    """Return the policies that authentication's transaction found, for checks before the request's own work."""
     epoch = epoch_last(actor.tenant_id)
     if epoch is not None and epoch.number == 0:
         return NONE

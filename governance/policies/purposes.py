@@ -1,4 +1,4 @@
-"""Purpose binding inside a query: the memories that an actor may not read for what it says that it reads for."""
+"""Purpose binding inside a query: memories that the actor may not read for its stated purpose."""
 
 from collections.abc import Callable, Sequence
 from functools import reduce
@@ -65,7 +65,7 @@ def _namespace_condition(where: Where, path: str) -> Q:
 
 
 def _denial_condition(levels: Sequence[Level], condition: Callable[[Where], Q]) -> Q | None:
-    """From the least specific level up: each stands before those below it."""
+    """Combine the levels from the least specific up; a more specific level overrides those below."""
     denied: Q | None = None
     for level in reversed(levels):
         if denied is not None:

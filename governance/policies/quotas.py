@@ -42,7 +42,7 @@ class _Limited:
 
 
 def holders_of(actor: Actor) -> list[QuotaTarget]:
-    """The tenant, the member and the key whose use an actor's use is; always in this order."""
+    """Return the tenant, the member and the key that the actor's use counts for; always in this order."""
     holders = [QuotaTarget(QuotaTargetKind.TENANT, actor.tenant_id)]
     if actor.member_id is not None:
         holders.append(QuotaTarget(QuotaTargetKind.MEMBER, actor.member_id))
@@ -52,7 +52,7 @@ def holders_of(actor: Actor) -> list[QuotaTarget]:
 
 
 def usage_take(actor: Actor, amounts: Mapping[Measure, int], recount: Recount) -> None:
-    """Count what the caller is about to store, in its transaction, before it is stored.
+    """Count what the caller stores next, in the caller's transaction.
 
     Raises QuotaExceeded. Writes: Usage for each limit. Queries: none without a quota, else three for each limit.
     """
@@ -81,7 +81,7 @@ def tokens_check(actor: Actor, recount: Recount) -> None:
 
 
 def tokens_add(actor: Actor, tokens: int, recount: Recount) -> None:
-    """After a model has answered, in the transaction that stores the answer: what is used is used."""
+    """Count a model's tokens, in the transaction that stores its answer. Never refuses."""
     policies = policies_active(actor)
     for limited in _limits(actor, policies, [Measure.MODEL_TOKENS]):
         row, _ = _lock_usage(actor, policies, limited, recount)
@@ -89,7 +89,7 @@ def tokens_add(actor: Actor, tokens: int, recount: Recount) -> None:
 
 
 def _limits(actor: Actor, policies: ActivePolicies, measures: Container[Measure]) -> Iterator[_Limited]:
-    """In one order for all, so that two writers never wait for each other."""
+    """Return the limits in one fixed order, so that two writers cannot deadlock."""
     if not policies.quotas:
         return
     for holder in holders_of(actor):
@@ -101,7 +101,7 @@ def _limits(actor: Actor, policies: ActivePolicies, measures: Container[Measure]
 
 
 def _lock_usage(actor: Actor, policies: ActivePolicies, limited: _Limited, recount: Recount) -> tuple[Usage, bool]:
-    """The holder's row, locked, and whether it was counted just now."""
+    """Return the grantee's locked row, and whether it was recounted now."""
     with connection.cursor() as cursor:
         cursor.execute(ENSURE, [uuid7(), actor.tenant_id, limited.holder.kind, limited.holder.id, limited.measure])
     row = Usage.objects.select_for_update().get(
@@ -114,7 +114,7 @@ def _lock_usage(actor: Actor, policies: ActivePolicies, limited: _Limited, recou
 
 
 def _is_current(row: Usage, policies: ActivePolicies, measure: Measure) -> bool:
-    """Return whether the row includes everything that was written since it was counted."""
+    """Return whether the row counts everything written since its last recount."""
     if row.epoch != policies.epoch:
         return False
     now = database_now()

@@ -11,8 +11,9 @@ FIRST = UUID(int=0)
 
 
 def retention_request(actor: Actor) -> None:
-    """Ask for the job of retention if a policy is in force: in the caller's transaction, for memories that it released.
-    Writes: OutboxEvent?.
+    """Request the retention job in the caller's transaction, if a retention policy is in force.
+
+    Called where memories were moved or a hold on them has ended. Writes: OutboxEvent?.
     """
     if policies_active(actor).retention:
         retention_changed(actor)

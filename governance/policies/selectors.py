@@ -66,7 +66,7 @@ def policy_get(*, actor: Actor, policy_id: UUID) -> PolicyView:
 
 
 def policy_versions(*, actor: Actor, policy_id: UUID, pages: Pages) -> list[PolicyView]:
-    """All that a policy has ever said, the newest first. Raises NotFound; Forbidden."""
+    """Return all versions of a policy, newest first. Raises NotFound; Forbidden."""
     with acting(actor):
         policy = policy_locate(actor, policy_id, Permission.POLICY_READ)
         rows = PolicyVersion.objects.filter(policy=policy).select_related("policy")
@@ -99,7 +99,7 @@ def policy_view(row: PolicyVersion) -> PolicyView:
 
 
 def check_sharing(*, actor: Actor, facts: Facts, recipient: Recipient, roles: Collection[RoleName] = ()) -> Allowed:
-    """May what `facts` describe be shared with such a recipient that reaches these roles? Asked before a grant is made.
+    """Decide whether memories with `facts` may be shared with such a recipient. Called before a grant is made.
 
     Facts that are None stand for anything: a whole namespace is shared only if all that may lie in it may be.
     """
@@ -107,7 +107,7 @@ def check_sharing(*, actor: Actor, facts: Facts, recipient: Recipient, roles: Co
 
 
 def check_publishing(*, actor: Actor, facts: Facts) -> Allowed:
-    """May what `facts` describe leave the tenant? Asked before it is published."""
+    """Decide whether memories with `facts` may leave the tenant. Called before they are published."""
     return may_publish(policies_active(actor).sharing, facts)
 
 

@@ -71,7 +71,7 @@ def policy_change(
     changes: PolicyChanges,
     must_expect: bool = True,
 ) -> PolicyView:
-    """Make the next version.
+    """Create the next version of a policy.
 
     Raises, in this order: NotFound, Forbidden, PreconditionRequired, Invalid.
     Writes: Policy, PolicyVersion, AuditEntry, OutboxEvent?.
@@ -93,7 +93,7 @@ def policy_change(
 def policy_change_ask(
     *, actor: Actor, policy_id: UUID, expected_versions: Collection[int] | None, must_expect: bool = False
 ) -> Policy:
-    """The policy, which others cannot change now, if the actor may.
+    """Return the policy, locked, if the actor may change it.
 
     Raises, in this order: NotFound; Forbidden; PreconditionRequired; VersionConflict. Writes: Tenant.
     """
@@ -171,12 +171,12 @@ def _quotas_of(actor: Actor, quota: Quota) -> tuple[Policy | None, list[Policy]]
 
 
 def quota_name(quota: Quota) -> str:
-    """By which a quota that was set through quotas/ is found again."""
+    """Return the policy name of a quota that was set through quotas/."""
     return ".".join(["quota", quota.holder.kind, *([str(quota.holder.id)] if quota.holder.id else [])])
 
 
 def _lock_policies(policy: Policy, expected_versions: Collection[int] | None) -> None:
-    """Wait for others who change a policy of this tenant, and see what they made. Raises VersionConflict."""
+    """Lock the tenant's policies, and reload the version of this one. Raises VersionConflict."""
     epoch_advance()
     policy.refresh_from_db(fields=["version"])
     if expected_versions is not None:

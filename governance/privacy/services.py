@@ -60,12 +60,12 @@ def subject_view(subject: DataSubject) -> SubjectView:
 
 
 def reference_token(tenant_id: UUID, reference: str) -> bytes:
-    """By which a subject is found. Raises KeyUnavailable."""
+    """Return the token by which a subject is found. Raises KeyUnavailable."""
     return token_maker(tenant_id).hash(f"subject\x00{reference}")
 
 
 def _find_by_token(tenant_id: UUID, token: bytes) -> DataSubject | None:
-    """The subject, whose erasure then waits for the end of this transaction."""
+    """Return the subject, locked against erasure until this transaction ends."""
     return next(iter(DataSubject.objects.raw(SHARED, [tenant_id, token])), None)
 
 

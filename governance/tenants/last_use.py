@@ -43,7 +43,7 @@ def last_uses_write() -> int:
 
 
 def _take(client: redis.Redis) -> set[str]:
-    """Read and removed in one step: what is noted meanwhile waits for the next time."""
+    """Read and remove the noted uses in one step."""
     pipeline = client.pipeline(transaction=True)
     pipeline.smembers(NOTES)
     pipeline.delete(NOTES)

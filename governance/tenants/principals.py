@@ -1,4 +1,4 @@
-"""Principals again, later: a job acts as the one who asked for it, with the rights that one has when it runs."""
+"""Actors rebuilt later: a job acts as its requester, with the rights that the requester has when it runs."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -37,7 +37,7 @@ def reload_actor(
 
 
 def actor_now(actor: Actor) -> Actor:
-    """The same principal with the rights of now, for what goes on after its call was answered.
+    """Return the same principal with its current rights, for work after the response.
 
     Raises Forbidden once the key was revoked or the member removed.
     """

@@ -176,7 +176,7 @@ def sign_in_link_works(*, token: str) -> bool:
 
 
 def me_get(*, actor: Actor) -> Me:
-    """Everyone may know who they are."""
+    """Return the actor's own data, for which no right is needed."""
     with acting(actor):
         member = None
         if actor.member_id is not None:

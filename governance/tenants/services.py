@@ -1,4 +1,4 @@
-"""Tenants, members, keys and sign-in links: made here, and nowhere else."""
+"""Services of tenants, members, keys and sign-in links."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -197,7 +197,7 @@ def _refuse_stand_in(actor: Actor, member: Member) -> None:
 
 
 def _refuse_more_than_own(actor: Actor, scopes: Collection[Scope]) -> None:
-    """A key cannot make one that may do more than itself."""
+    """Refuse a key with more scopes than its creating key has."""
     if actor.scopes is not None and not actor.scopes.issuperset(scopes):
         raise Forbidden("A key can only give scopes that it has.", permission=Permission.APIKEY_MANAGE, rule="scopes")
 
@@ -260,7 +260,7 @@ def _member_target(member: Member) -> Target:
 
 
 def _user_ensure(email: str) -> UUID:
-    """The id of the user with this address, in whatever tenant they were first seen."""
+    """Return the id of the user with this address, in any tenant; create it if missing."""
     existing = user_id_by_email(email)
     if existing is not None:
         return existing
@@ -276,7 +276,7 @@ def _user_ensure(email: str) -> UUID:
 
 
 def email_check(email: str) -> None:
-    """Raises Invalid for what is no address."""
+    """Raise Invalid for an invalid address."""
     _check(User, email=email)
 
 

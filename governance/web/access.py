@@ -44,7 +44,7 @@ PATHS = 200  # suggested
 @require_http_methods(["GET", "HEAD"])
 @page
 def access_list(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """Show all grants to those who manage them, and to others the grants that they gave and received."""
+    """List all grants for those who manage them; for others, those given and received."""
     take = NewestMerged(GRANTS, request.GET.get("before", ""))
     return _list(request, actor, take)
 
@@ -80,7 +80,7 @@ def _list(
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def access_object(request: HttpRequest, actor: Actor, object_type: str, object_id: UUID) -> HttpResponseBase:
-    """GET shows members with what they may do and why, in the context asked about; POST gives a grant."""
+    """GET shows members with their rights and reasons in a context; POST gives a grant."""
     if request.method != "POST":
         return _show(request, actor, object_type, object_id)
     try:
@@ -152,7 +152,7 @@ def _show(
 
 
 def _member(member: MemberAccess) -> tuple[MemberAccess, list[tuple[Any, Decision, str]], str]:
-    """A member with what they may do, as words, decision and mark; and why they may read or not."""
+    """Return a member with rights in words, decisions, marks, and the reason for reading or not."""
     decided = [(words, each, mark_of(each)) for words, each in zip(ACTIONS.values(), member.decisions, strict=True)]
     return member, decided, rule_words(member.decisions[0])
 

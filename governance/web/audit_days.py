@@ -69,7 +69,7 @@ class Period:
 
 
 def days_of(lines: Sequence[Line], *, reader: UUID) -> list[Day]:
-    """The lines in their order, by days of the reader's time zone."""
+    """Return the lines, in order, by days of the reader's time zone."""
     by_day = groupby(lines, key=lambda line: timezone.localtime(line.entry.at).date())
     return [
         Day(day, tuple(_groups([EntryRow(line, sentence_of(line)) for line in found], reader))) for day, found in by_day
@@ -87,7 +87,7 @@ def _is_own_reading(row: EntryRow, reader: UUID) -> bool:
 
 
 def chips_of(asked: QueryDict) -> list[Chip]:
-    """The filters of an address."""
+    """Return the filters of an address."""
     given = {name: asked.get(name, "").strip() for name in (*FILTERS, "kind")}
     given = {name: value for name, value in given.items() if value}
     return [

@@ -40,11 +40,11 @@ class Line:
 
     @property
     def names(self) -> list[Name]:
-        """Each once: many memories lie in one place."""
+        """The distinct names, since many memories lie in one namespace."""
         return list(dict.fromkeys(name for _id, name in self.objects if name))
 
     @property
-    def placed(self) -> bool:
+    def has_place(self) -> bool:
         return self.entry.object_type == PLACED
 
     @property
@@ -67,7 +67,7 @@ def lines_of(actor: Actor, entries: "Sequence[AuditEntry]", *, objects: int = OB
 
 
 def facts_of(actor: Actor, rows: Sequence[Mapping[str, object]]) -> list[tuple[Fact, ...]]:
-    """Pairs such as the filters of exports. Raises Forbidden."""
+    """Return the pairs of each mapping (such as the filters of an export) as facts. Raises Forbidden."""
     names = names_of(actor=actor, ids={id for row in rows for id in _ids_in(row)})
     return [_facts(row, names) for row in rows]
 

@@ -164,7 +164,7 @@ class Sentence:
 
 
 def _channel_words(channel: str) -> str:
-    """A channel of another release stands as its code."""
+    """Return the name of a channel; of an unknown one, its code."""
     return str(CHANNELS.get(channel, channel))
 
 
@@ -188,7 +188,7 @@ def sentence_of(line: Line) -> Sentence:
 
 
 def who_words(line: Line) -> str:
-    """The name; a key with whose it is, the product by its own name."""
+    """Return the actor's name, marked as a key's if one acted; "MemOS" for the system."""
     if line.entry.principal_kind == PrincipalKind.SYSTEM:
         return "MemOS"
     who = str(line.who) if line.who else str(line.entry.principal_kind)
@@ -198,12 +198,12 @@ def who_words(line: Line) -> str:
 
 
 def what_words(line: Line) -> str:
-    """The objects: their names, memories by how many they are and where they lie."""
+    """Return the names of the objects; memories as their number and namespaces."""
     entry = line.entry
     count = len(entry.object_ids)
     noun = NOUNS.get(entry.object_type)
     counted = noun(count) % {"n": count} if noun else entry.object_type.replace("_", " ")
-    if line.placed and line.names:
+    if line.has_place and line.names:
         places = ", ".join(str(name) for name in line.names) + (" …" if line.more else "")
         return _("%(what)s in %(path)s") % {"what": counted, "path": places}
     if not line.names:

@@ -114,7 +114,7 @@ SHARES = ("fill-long", "fill-mid", "fill-short", "fill-cold")
 
 
 def shares_of(counts: Sequence[tuple[str, int]]) -> list[tuple[str, Share]]:
-    """The parts of a whole, each with its label: the first four, largest first."""
+    """Return (label, share of the whole) for the first four counts."""
     total, x = sum(count for _label, count in counts) or 1, 0.0
     found = []
     for (label, count), name in zip(counts, SHARES, strict=False):

@@ -52,7 +52,7 @@ def rule_words(decision: Decision) -> str:
 
 
 def mark_of(decision: Decision) -> str:
-    """yes; deny: somebody or a policy closed it; no: nothing opens it."""
+    """Return "yes"; "deny": denied by a grant or a policy; "no": nothing allows it."""
     if decision.allowed:
         return "yes"
     return "deny" if decision.rule == "deny" or policy_name(decision.rule) else "no"

@@ -15,8 +15,8 @@ class Explanation:
     advice: str | Promise = ""
 
     @property
-    def whole(self) -> str:
-        """Both as one text; Chinese sentences stand without a space between them."""
+    def text(self) -> str:
+        """Title and advice as one text; Chinese sentences are joined without a space."""
         if not self.advice:
             return str(self.title)
         return gettext("%(title)s %(advice)s") % {"title": self.title, "advice": self.advice}

@@ -1,4 +1,4 @@
-"""A file as a reply: sent block by block, whatever its length."""
+"""A file as a response, sent in blocks."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

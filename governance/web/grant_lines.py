@@ -36,7 +36,7 @@ class ShownGrant:
 
 
 def describe_grants(actor: Actor, grants: Sequence[GrantView]) -> list[ShownGrant]:
-    """Return the names. One query; for readers who do not manage grants one more for each kind of object."""
+    """Return the grants with names. One query, and one per kind of object for readers who do not manage grants."""
     with acting(actor):
         names = names_find(actor.tenant_id, _nameable(actor, grants))
     return [_describe_grant(grant, names) for grant in grants]

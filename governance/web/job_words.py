@@ -158,7 +158,7 @@ def error_words(view: JobView) -> str:
 
 
 def reason_words(code: str) -> str:
-    """Return the reason for which a job left a memory as it was; the code of one that has no words."""
+    """Return the reason why a job skipped a memory; an unknown reason as its code."""
     explained = EXPLANATIONS.get(code)
     return str(explained.title) if explained else code
 

@@ -172,7 +172,7 @@ def _describe_job(view: JobView, runnable: bool) -> ShownJob:
 
 
 def _find_left_out(actor: Actor, view: JobView) -> list[LeftOut]:
-    """The memories that a job could not change, to who manages operations: others may not see where they are."""
+    """Return the memories that a job could not change; only for managers of operations."""
     if not is_allowed(actor, Permission.OPERATIONS_MANAGE):
         return []
     parked = (view.error or {}).get("errors", ())

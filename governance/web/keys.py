@@ -33,7 +33,7 @@ LONGEST_NAME = 100
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def keys(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """Every key of the tenant; POST makes one, and shows it this once."""
+    """List the tenant's keys; POST creates a key and shows it once."""
     if request.method != "POST":
         return _page(request, actor)
     try:
@@ -114,7 +114,7 @@ def _edit(
 
 
 def _describe_key(view: KeyView) -> dict[str, Any]:
-    """The fields that say what a key is."""
+    """Return the form's initial values from a key."""
     return {
         "name": view.name,
         "expires": view.expires_at.date().isoformat() if view.expires_at else "",
@@ -141,7 +141,7 @@ def _bonds(form: QueryDict) -> KeyBonds:
 
 
 def _changes(form: QueryDict, view: KeyView) -> KeyChanges:
-    """Only bonds that were sent and are no longer what they were: the others stay. Raises Invalid."""
+    """Return the bonds that were sent and differ; the others stay. Raises Invalid."""
     bonds, shown = _bonds(form), _describe_key(view)
     before = KeyBonds(shown["persona"] or None, view.namespaces, view.purpose)
     bound = {name for name in BONDS if name in form and getattr(bonds, name) != getattr(before, name)}

@@ -1,4 +1,4 @@
-"""Keeps what signs people in out of the logs, and what nobody needs."""
+"""Log filters: they remove sign-in tokens and noise."""
 
 import logging
 import re

@@ -67,7 +67,7 @@ class ContentSecurityPolicyMiddleware:
 
 
 class SlashMiddleware(CommonMiddleware):
-    """Leads to the address with its last slash those who read. Who sends something would lose it on the way: 404."""
+    """Redirect reads to the address with a trailing slash; other methods get 404, since they would lose their body."""
 
     def should_redirect_with_slash(self, request: HttpRequest) -> bool:
         return request.method in {"GET", "HEAD"} and super().should_redirect_with_slash(request)

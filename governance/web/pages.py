@@ -58,7 +58,7 @@ SHORT = 20  # characters that are typed again as quickly as they are copied
 
 
 def page(view: PageView[Asked]) -> View[Asked]:
-    """A view for members: it gets the actor behind the session, or the reader is asked to sign in."""
+    """Wrap a view for members: it gets the session's actor, or the reader is asked to sign in."""
 
     @wraps(view)
     def with_actor(request: HttpRequest, /, *args: Asked.args, **kwargs: Asked.kwargs) -> HttpResponseBase:
@@ -72,7 +72,7 @@ def page(view: PageView[Asked]) -> View[Asked]:
 
 
 def person_page(view: PersonView[Asked]) -> View[Asked]:
-    """A view for a person about themselves; it opens to one who must still set up a second factor, too."""
+    """Wrap a view for a person's own account; it opens even before a required second factor is set up."""
 
     @wraps(view)
     def with_person(request: HttpRequest, /, *args: Asked.args, **kwargs: Asked.kwargs) -> HttpResponseBase:
@@ -87,7 +87,7 @@ def person_page(view: PersonView[Asked]) -> View[Asked]:
 def draw(
     request: HttpRequest, template: str, context: Mapping[str, Any] | None = None, *, status: int = HTTPStatus.OK
 ) -> HttpResponse:
-    """Render a page. `me` in it is who is signed in, read only if the template looks (two queries)."""
+    """Render a page. Its `me` is the signed-in actor, read only if the template uses it (two queries)."""
     actor: Actor | None = getattr(request, "actor", None)
     me = SimpleLazyObject(lambda: me_get(actor=actor)) if actor else None
     return render(request, template, {"me": me, **(context or {})}, status=status)
@@ -118,7 +118,7 @@ def wants_part(request: HttpRequest) -> bool:
 
 
 def recognise(request: HttpRequest) -> None:
-    """Know who is signed in where no view asks, so that a page that says no keeps its ways on."""
+    """Set the signed-in person where no view does, so that an error page keeps its navigation."""
     if not hasattr(request, "session"):
         return
     try:
@@ -143,7 +143,7 @@ def refusal_sentence(request: HttpRequest, failure: Forbidden) -> str:
 
 
 def refusal(request: HttpRequest, failure: DomainError) -> HttpResponse:
-    """The answer that tells of `failure`: a page, a part of one, or JSON for a script. A denial is recorded."""
+    """Return the response for `failure`: a page, a part of one, or JSON for a script. Records a denial."""
     failure = _record_denial(request, failure)
     if isinstance(failure, Unauthenticated):
         return _redirect_to_sign_in(request)
@@ -175,7 +175,7 @@ def _problem_page(request: HttpRequest, failure: DomainError, template: str) -> 
 
 
 def _previous_page(request: HttpRequest) -> str:
-    """Return the page that a refused form stood on, as far as it can be read again; else nothing."""
+    """Return the address of the page with the refused form; empty if unknown."""
     known = (request.POST.get("next", ""), request.headers.get("Referer", "")) if request.method == "POST" else ()
     return next(
         (address for address in known if is_here(request, address) and urlsplit(address).path != request.path), ""
@@ -183,13 +183,13 @@ def _previous_page(request: HttpRequest) -> str:
 
 
 def _read_long_texts(request: HttpRequest) -> list[str]:
-    """The texts of a form that was refused, so that nobody has to write them twice."""
+    """Return the long texts of a refused form, so that nobody has to type them twice."""
     texts = [str(text) for name, text in request.POST.items() if name != "csrfmiddlewaretoken"]
     return [text for text in texts if len(text) > SHORT]
 
 
 def _problem_json(request: HttpRequest, failure: DomainError) -> JsonResponse:
-    body = {"code": failure.code, "detail": explanation_of(failure).whole, "request_id": _request_id(request)}
+    body = {"code": failure.code, "detail": explanation_of(failure).text, "request_id": _request_id(request)}
     return JsonResponse(body, status=_status(failure))
 
 

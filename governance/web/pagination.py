@@ -22,15 +22,15 @@ class Newest:
         self.older: UUID | int | None = None
 
     def take(self, rows: QuerySet[Any]) -> Sequence[Any]:
-        return self.cut(list(self.before(rows)))
+        return self.cut_page(list(self.select(rows)))
 
-    def before(self, rows: QuerySet[Any]) -> QuerySet[Any]:
-        """The page's rows, and one more where there is an older page."""
+    def select(self, rows: QuerySet[Any]) -> QuerySet[Any]:
+        """Return the page's rows, and one more if there is an older page."""
         if self.cursor is not None:
             rows = rows.filter(**{f"{self.key}__lt": self.cursor})
         return rows.order_by(f"-{self.key}")[: self.size + 1]
 
-    def cut(self, found: list[Any]) -> list[Any]:
+    def cut_page(self, found: list[Any]) -> list[Any]:
         if len(found) > self.size:
             self.older = getattr(found[self.size - 1], self.key)
         return found[: self.size]
@@ -76,15 +76,15 @@ class NewestMerged:
         return self._newest.older
 
     def take(self, tables: Sequence[NamedRows]) -> list[tuple[str, Any]]:
-        """A page of several tables, each row with its table's name."""
-        found = [(name, row) for name, rows in tables for row in self._newest.before(rows)]
+        """Return a page of several tables, each row with its table's name."""
+        found = [(name, row) for name, rows in tables for row in self._newest.select(rows)]
         found.sort(key=lambda pair: pair[1].id, reverse=True)
-        shown_ids = {row.id for row in self._newest.cut([row for _, row in found])}
+        shown_ids = {row.id for row in self._newest.cut_page([row for _, row in found])}
         return [pair for pair in found if pair[1].id in shown_ids]
 
 
 def uuid_or_none(text: str) -> UUID | None:
-    """A cursor from an address that people can edit: what is no id begins at the newest."""
+    """Parse a cursor from an address; an invalid one starts at the newest."""
     try:
         return UUID(text)
     except ValueError:

@@ -35,7 +35,7 @@ PERSONAS = 50  # of one page
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def personas(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """The list; POST makes one more."""
+    """List personas; POST creates one."""
     if request.method != "POST":
         return _draw_list(request, actor)
     kind = PersonaKind.AGENT if request.POST.get("kind") == PersonaKind.AGENT else PersonaKind.USER
@@ -50,7 +50,7 @@ def personas(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def persona(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpResponseBase:
-    """One of them; POST gives it another name."""
+    """Show one persona; POST renames it."""
     known = persona_show(actor=actor, persona_id=persona_id)
     context = {"persona": known, "name": known.name, "longest": LONGEST_NAME}
     if request.method != "POST":
@@ -67,7 +67,7 @@ def persona(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpRespons
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def persona_delete(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpResponseBase:
-    """GET says what will happen; POST removes it."""
+    """GET shows the effect of the deletion; POST deletes the persona."""
     with acting(actor):
         persona_remove(actor=actor, persona_id=persona_id, dry_run=request.method != "POST")
         if request.method == "POST":

@@ -87,7 +87,7 @@ def pipelines_default(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 
 
 def _sort_by_next_run(rows: "Sequence[Schedule]") -> "list[Schedule]":
-    """The next to run first, those that are off last."""
+    """Sort by the next run; disabled schedules come last."""
     return sorted(rows, key=lambda row: (row.next_run_at is None, row.next_run_at or row.created_at, row.id))
 
 
@@ -96,7 +96,7 @@ def _is_soon(row: "Schedule") -> bool:
 
 
 def _count_effects(actor: Actor, rows: "Sequence[Schedule]", asked: str) -> dict[UUID, Counted]:
-    """The counts that the address asks for, by schedule."""
+    """Count the effects of the schedules that the address asks for."""
     wanted = [row for row in rows if asked == str(row.id) or (asked == COUNT_SOON and _is_soon(row))]
     found = {row.id: schedule_preview(actor=actor, schedule_id=row.id) for row in wanted if _may_count(actor, row.kind)}
     with acting(actor):
@@ -132,6 +132,6 @@ def _describe_schedule(actor: Actor, row: "Schedule", counted: Counted | None) -
 
 
 def _list_unscheduled(rows: "Sequence[Schedule]") -> list[tuple[str, str, str]]:
-    """(kind, its name, what it does) of the kinds without a schedule."""
+    """Return (kind, its name, its meaning) of the kinds without a schedule."""
     scheduled = {row.kind for row in rows}
     return [(kind, kind_words(kind), meaning_words(kind)) for kind in schedulable_kinds() if kind not in scheduled]

@@ -1,4 +1,4 @@
-"""Coming in by a mailed link: a new password, or an invitation."""
+"""Pages behind mailed links: a new password, and an invitation."""
 
 from http import HTTPStatus
 

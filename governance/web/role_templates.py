@@ -37,7 +37,7 @@ ROLES = [role for role in RoleName if role is not RoleName.OWNER]
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def role_templates(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """The list; POST makes one more."""
+    """List presets; POST creates one."""
     if request.method != "POST":
         return _draw_list(request, actor)
     try:
@@ -50,7 +50,7 @@ def role_templates(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def role_template(request: HttpRequest, actor: Actor, template_id: UUID) -> HttpResponseBase:
-    """One of them; POST changes it."""
+    """Show one preset; POST changes it."""
     if request.method != "POST":
         return _draw_template(request, actor, template_id)
     try:
@@ -128,7 +128,7 @@ def _read_form(form: QueryDict) -> TemplateDraft:
 
 
 def _keep_attributes(row: "RoleTemplate", draft: TemplateDraft) -> TemplateDraft:
-    """The form has no attributes of personas: those stay."""
+    """Return the draft with the stored attributes of personas, which the form lacks."""
     return TemplateDraft(**{**vars(draft), "persona_attributes": row.persona_attributes})
 
 

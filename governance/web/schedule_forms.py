@@ -71,7 +71,7 @@ class ScheduleForm(forms.Form):
         return cleaned
 
     def changes(self) -> dict[str, Any]:
-        """Return the values of a valid form, as a service takes them."""
+        """Return the values of a valid form as keyword arguments of a service."""
         cleaned = self.cleaned_data
         return {
             "cron": cron_of(cleaned),
@@ -93,7 +93,7 @@ class ScheduleForm(forms.Form):
 
 
 def cron_of(cleaned: dict[str, Any]) -> str:
-    """The cron expression of the fields of a form."""
+    """Return the cron expression of the form's values."""
     rhythm, at = cleaned["rhythm"], cleaned.get("at")
     if rhythm == "cron":
         return str(cleaned["cron"]).strip()
@@ -106,7 +106,7 @@ def cron_of(cleaned: dict[str, Any]) -> str:
 
 
 def initial_of(schedule: "Schedule") -> dict[str, Any]:
-    """The fields that say this schedule."""
+    """Return the form's initial values from a schedule."""
     return {
         **rhythm_of(schedule.cron),
         "timezone": schedule.timezone,
@@ -116,7 +116,7 @@ def initial_of(schedule: "Schedule") -> dict[str, Any]:
 
 
 def rhythm_of(cron: str) -> dict[str, str]:
-    """The fields that say this cron expression."""
+    """Return the form's values for a cron expression."""
     minute, hour, day, month, weekday = cron.split()
     plain = {"rhythm": "cron", "cron": cron}
     if month != "*":

@@ -45,14 +45,14 @@ def mark_strong(request: HttpRequest) -> None:
 
 
 def first_factor_keep(request: HttpRequest, first: FirstFactor, *, strong: bool = False) -> None:
-    """Remember how far somebody has come, in a session that is nobody's yet."""
+    """Store the passed first factor in a session without a person."""
     request.session.flush()
     rotate_token(request)
     request.session[FIRST] = [str(first.user_id), str(first.bound_to or ""), first.way, time.time(), strong]
 
 
 def first_factor_pending(request: HttpRequest) -> tuple[FirstFactor, bool]:
-    """(who is on the way in, whether they have shown a second factor). Raises Unauthenticated."""
+    """Return (the passed first factor, whether a second factor was shown). Raises Unauthenticated."""
     stored = request.session.get(FIRST)
     if not stored or time.time() - stored[3] > FIRST_SECONDS:
         raise Unauthenticated

@@ -58,7 +58,7 @@ def provider_end(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD"])
 @answer_errors
 def oidc_go(request: HttpRequest, slug: str) -> HttpResponseBase:
-    """To the sign-in server of the organisation. A link, not a form: a form may lead to our own pages alone (CSP)."""
+    """Redirect to the organisation's sign-in server. A link, because CSP limits forms to our own pages."""
     provider = provider_of(slug)
     if provider is None:
         raise NotFound
@@ -71,7 +71,7 @@ def oidc_go(request: HttpRequest, slug: str) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD"])
 @answer_errors
 def oidc_return(request: HttpRequest, slug: str) -> HttpResponseBase:
-    """Back from it."""
+    """Handle the return from the sign-in server."""
     provider = provider_of(slug)
     if provider is None:
         raise NotFound

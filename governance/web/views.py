@@ -45,7 +45,7 @@ LONGEST_PURPOSE = 200
 @require_http_methods(["GET", "HEAD"])
 @answer_errors
 def home(request: HttpRequest) -> HttpResponseBase:
-    """The bare address leads to the work, or to the way in."""
+    """Redirect the bare address to the first page, or to sign-in."""
     actor = _actor(request)
     return see_other(first_page(actor) if actor else reverse("sign_in"))
 
@@ -113,7 +113,7 @@ def sign_in_link(request: HttpRequest, token: str) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD", "POST"])
 @answer_errors
 def sign_in_code(request: HttpRequest) -> HttpResponseBase:
-    """The second factor of one who has shown a first."""
+    """Ask for the second factor after the first."""
     first, _ = first_factor_pending(request)
     if request.method != "POST":
         return draw(request, "governance/sign_in_code.html")
@@ -153,7 +153,7 @@ def sign_out(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
 
 
 def proceed(request: HttpRequest, first: FirstFactor) -> HttpResponseBase:
-    """After the first factor: the second, where it is asked; else the organisation."""
+    """Go on after the first factor: to the second, if required, else to the organisation."""
     if not second_factor_is_due(first):
         return choose(request, first, strong=False)
     first_factor_keep(request, first)
@@ -161,7 +161,7 @@ def proceed(request: HttpRequest, first: FirstFactor) -> HttpResponseBase:
 
 
 def choose(request: HttpRequest, first: FirstFactor, *, strong: bool) -> HttpResponseBase:
-    """The only organisation, or a choice of several. Raises Forbidden where there is none."""
+    """Enter the only organisation, or offer a choice. Raises Forbidden without one."""
     places = organisations_of(first.user_id, bound_to=first.bound_to)
     if not places:
         raise Forbidden("You are a member of no organisation here.", rule="no_membership")
@@ -188,7 +188,7 @@ def enter(request: HttpRequest, first: FirstFactor, place: Organisation, *, stro
 
 
 def first_factor_of(actor: Actor, way: Way) -> FirstFactor:
-    """The first factor that a sign-in link shows: one of a tenant opens that tenant, one of the operator opens all."""
+    """Return the first factor of a sign-in link: one of a tenant opens that tenant, one of the operator all."""
     assert actor.member_id is not None
     bound_to = None if actor.is_proved else actor.tenant_id
     return FirstFactor(user_id=member_user(actor=actor), bound_to=bound_to, way=way)
@@ -212,7 +212,7 @@ def purpose(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @require_POST
 @page
 def persona_choose(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """Store new memories of this browser for a persona from now on; for none, where none is named."""
+    """Set or clear the persona for new memories of this browser."""
     wanted = uuid_or_none(request.POST.get("persona", ""))
     request.session.pop(PERSONA, None)
     if wanted is not None:
@@ -222,7 +222,7 @@ def persona_choose(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 
 
 def _next_page(request: HttpRequest) -> str:
-    """The page that a form came from, if it is one of ours."""
+    """Return the page of ours that a form came from, if any."""
     wanted = request.POST.get("next", "")
     return wanted if is_here(request, wanted) else ""
 

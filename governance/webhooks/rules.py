@@ -95,5 +95,5 @@ def sign_headers(*, event_id: UUID, moment: int, body: bytes, keys: Iterable[str
 
 
 def pause_after(failures: int) -> timedelta:
-    """Return the pause after so many failures in a row: 5 s, 10 s, 20 s … at most an hour."""
+    """Return the pause after so many consecutive failures: 5 s, 10 s, 20 s … at most an hour."""
     return min(FIRST_PAUSE * (1 << min(failures - 1, 12)), LONGEST_PAUSE)

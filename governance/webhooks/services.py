@@ -64,7 +64,7 @@ def webhook_get(*, actor: Actor, webhook_id: UUID) -> Webhook:
 
 
 def webhook_create(*, actor: Actor, draft: WebhookDraft) -> WebhookMade:
-    """Call an address after each of the events from now on.
+    """Create a webhook for these events.
 
     Raises Forbidden; Invalid; Conflict with MOST_WEBHOOKS there already; KeyUnavailable. Writes: Webhook, AuditEntry.
     """

@@ -1,4 +1,4 @@
-"""What git keeps: files of this project alone, no links and no other repositories."""
+"""Tests of the files in git: they belong to this project, without links and other repositories."""
 
 import json
 import subprocess
@@ -24,6 +24,6 @@ def test_every_benchmark_result_is_cited_by_a_page() -> None:
     assert [result for result in results if result not in pages] == []
 
 
-def test_every_file_with_known_costs_exists() -> None:
+def test_every_file_with_costs_exists() -> None:
     named = {file for kind in json.loads(COSTS.read_text(encoding="utf-8")).values() for file in kind}
     assert [file for file in named if not (ROOT / file).is_file()] == []

@@ -20,7 +20,7 @@ spent = pytest.StashKey[Counter[str]]()
 
 
 @cache
-def known_costs(*, full: bool) -> dict[str, float]:
+def load_costs(*, full: bool) -> dict[str, float]:
     """Processor seconds of the files that are named in costs.json, in `make test` or in verify-full."""
     found: dict[str, dict[str, float]] = json.loads(PLACE.read_text(encoding="utf-8"))
     return found["verify-full" if full else "test"]
@@ -89,10 +89,10 @@ class CostsOfWorkers:
         return not self.config.getoption("--full") and not self.config.getoption("--full-size")
 
     def _budget(self, file: str) -> float:
-        return 2 * known_costs(full=False).get(file, SMALL)
+        return 2 * load_costs(full=False).get(file, SMALL)
 
     def _write(self) -> None:
-        kinds = {full: known_costs(full=full) for full in (False, True)}
+        kinds = {full: load_costs(full=full) for full in (False, True)}
         ran = {file: round(seconds) for file, seconds in self.config.stash[spent].items()}
         kept = {file: seconds for file, seconds in kinds[not self._is_test()].items() if file not in ran}
         kinds[not self._is_test()] = kept | {file: seconds for file, seconds in ran.items() if seconds >= SMALL}

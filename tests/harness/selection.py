@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.costs import known_costs
+from tests.harness.costs import load_costs
 
 PARTS = 4
 SLOW_FOLDERS = frozenset({"attacks", "browser", "embedded", "faults", "journeys", "production"})  # folders below tests/
@@ -94,7 +94,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Deselect what the options leave out; put costly files first, so that no worker ends with one of them."""
     chosen = set(_choose(config, items))
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
-    costs = known_costs(full=config.getoption("--full"))
+    costs = load_costs(full=config.getoption("--full"))
     items[:] = [item for item in items if item in chosen]
     items.sort(key=lambda item: -costs.get(_file(item), 0))
     for item in items:
@@ -140,7 +140,7 @@ def sample_of_cases(items: Sequence[pytest.Item], seed: int) -> Iterable[pytest.
 
 def part_of_full(items: Sequence[pytest.Item], part: int) -> Iterable[pytest.Item]:
     """The tests of the files that belong to this part: the costliest file goes to the part with the least so far."""
-    costs, loads = known_costs(full=True), [0.0] * PARTS
+    costs, loads = load_costs(full=True), [0.0] * PARTS
     files = sorted({_file(item) for item in items}, key=lambda file: (-costs.get(file, 1), file))
     part_of = dict[str, int]()
     for file in files:

@@ -59,7 +59,7 @@ class BlobsNeeded(Reread):
         self.refs = tuple(refs)
 
     @contextmanager
-    def supplied(self) -> Iterator[None]:
+    def supply(self) -> Iterator[None]:
         """Raises BlobStoreUnavailable."""
         with blobs_given(blobs_at_hand()):
             for ref in self.refs:

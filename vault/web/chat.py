@@ -298,7 +298,7 @@ def _fault(failure: DomainError) -> str:
         return _("Write something to ask.")
     if isinstance(failure, TooLarge):
         return _("Too long: write at most %(limit)s characters.") % {"limit": settings.MAX_CONTENT_CHARACTERS}
-    told = explanation_of(failure).whole
+    told = explanation_of(failure).text
     if not isinstance(failure, ProviderUnavailable):
         return told
     return _("%(told)s (%(detail)s)") % {"told": told, "detail": failure.detail}

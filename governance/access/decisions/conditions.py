@@ -1,4 +1,4 @@
-"""In which context a grant holds. Pure.
+"""Conditions of grants: the contexts in which a grant holds. Pure.
 
 Each part of a condition is true, false, or unknown: unknown where the call does not say (no purpose, no session), and
 for a part that this version does not know. An allowance needs every part to be true; a denial stands unless one is
@@ -35,12 +35,12 @@ class ConditionFault(Exception):
 
 def holds(document: Document, effect: Effect, context: CallContext, now: datetime) -> bool:
     """Return whether a grant under this condition counts for a call. `now`: the database's time."""
-    parts = [_part(name, value, context, now) for name, value in document.items()]
+    parts = [_judge_part(name, value, context, now) for name, value in document.items()]
     return all(part is True for part in parts) if effect is Effect.ALLOW else all(part is not False for part in parts)
 
 
 def check_conditions(document: Document) -> dict[str, Any]:
-    """The condition as it is stored: known parts alone, lists sorted. Raises ConditionFault."""
+    """Return the condition as it is stored: known parts alone, lists sorted. Raises ConditionFault."""
     for name in document:
         if name not in KNOWN:
             raise ConditionFault(str(name), f"unknown condition; known are {', '.join(KNOWN)}")
@@ -49,16 +49,16 @@ def check_conditions(document: Document) -> dict[str, Any]:
 
 def narrows(inner: Document, outer: Document) -> bool:
     """Return whether `inner` holds only where `outer` does, as far as that can be read off their parts."""
-    return all(name in inner and is_subset(inner[name], value) for name, value in outer.items())
+    return all(name in inner and _is_subset(inner[name], value) for name, value in outer.items())
 
 
-def is_subset(inner: Any, outer: Any) -> bool:
+def _is_subset(inner: Any, outer: Any) -> bool:
     if isinstance(inner, list) and isinstance(outer, list):
         return set(inner) <= set(outer)
     return bool(inner == outer)
 
 
-def _part(name: str, value: Any, context: CallContext, now: datetime) -> bool | None:
+def _judge_part(name: str, value: Any, context: CallContext, now: datetime) -> bool | None:
     judge = _JUDGES.get(name)
     try:
         return judge(value, context, now) if judge else None
@@ -66,7 +66,7 @@ def _part(name: str, value: Any, context: CallContext, now: datetime) -> bool | 
         return None  # stored by another version: not understood
 
 
-def is_in_list(stated: str, values: Any) -> bool | None:
+def _is_in_list(stated: str, values: Any) -> bool | None:
     return stated in _texts(values) if stated else None
 
 
@@ -84,16 +84,16 @@ def _address(values: Any, context: CallContext, now: datetime) -> bool | None:
 
 
 def _daily(value: Any, context: CallContext, now: datetime) -> bool:
-    """Between two times of the day; one that ends before it begins goes on after midnight."""
+    """Return whether the time of day lies between two times; an interval may cross midnight."""
     start, end, at = time.fromisoformat(value["from"]), time.fromisoformat(value["until"]), now.time()
     return start <= at < end if start <= end else at >= start or at < end
 
 
 Judge = Callable[[Any, CallContext, datetime], bool | None]
 _JUDGES: dict[str, Judge] = {
-    "purpose": lambda value, context, now: is_in_list(context.purpose, value),
-    "channel": lambda value, context, now: is_in_list(context.channel, value),
-    "session": lambda value, context, now: is_in_list(context.session, value),
+    "purpose": lambda value, context, now: _is_in_list(context.purpose, value),
+    "channel": lambda value, context, now: _is_in_list(context.channel, value),
+    "session": lambda value, context, now: _is_in_list(context.session, value),
     "address": _address,
     "not_before": lambda value, context, now: now >= datetime.fromisoformat(value),
     "not_after": lambda value, context, now: now < datetime.fromisoformat(value),

@@ -16,7 +16,7 @@ from governance.vocabulary import Action, Permission
 
 @dataclass(frozen=True)
 class Grantable:
-    """One kind of object. locate: the facts of one that decisions need; raises NotFound.
+    """A kind of object. locate: returns the facts of an object that decisions need; raises NotFound.
 
     family: the first part of the permissions that grants on it give. permissions: what an action on it is, as one.
     within_bonds: the grants on what the actor's key is bound to. readable: those that the actor may read now. by_name:
@@ -55,7 +55,7 @@ def grantable_of(object_type: str) -> Grantable | None:
 
 @cache
 def permission_ids(grants: Any) -> dict[Action, int]:
-    """The rows of guardian's permissions on this kind of object. Made with the tables, by migrate; one query ever."""
+    """Return guardian's permission ids for this kind of object; cached for the process. `migrate` makes the rows."""
     meta = grants._meta.get_field("content_object").related_model._meta
     rows = PermissionRow.objects.filter(content_type__app_label=meta.app_label, content_type__model=meta.model_name)
     found = {Action(codename): pk for pk, codename in rows.values_list("pk", "codename") if codename in set(Action)}

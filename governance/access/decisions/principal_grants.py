@@ -45,7 +45,7 @@ SELECT given.condition_id FROM mine CROSS JOIN LATERAL (SELECT one.condition_id 
 
 @dataclass(frozen=True)
 class PrincipalGrants:
-    """groups: the access groups of the principal. present: the kinds of objects and effects that it has grants of.
+    """The grants of a principal. groups: its access groups. present: the kinds of objects and effects granted.
 
     met: the conditions that hold in its context, for each effect. as_of: None: now, by the database's clock.
     """
@@ -57,18 +57,18 @@ class PrincipalGrants:
     as_of: datetime | None
 
     def has(self, object_type: str, effect: Effect) -> bool:
-        """Return whether there may be such grants at all; where not, no query need look for them."""
+        """Return whether the principal may have such grants; if not, no query is needed."""
         return f"{object_type}:{effect}" in self.present
 
 
 def principal_grants(actor: Actor) -> PrincipalGrants:
-    """One query in a transaction, whatever the number of grants; a few more rows for each conditional one."""
+    """Load the grants of the actor's principal. One query per transaction, and one more per conditional grant."""
     with acting(actor):
         return cached_in_transaction(("standing", actor), lambda: _find(actor))
 
 
 def grants_of(actor: Actor, object_type: str, effect: Effect, actions: Iterable[Action]) -> QuerySet[Any]:
-    """The live grants of one kind that the actor has, with one of these actions; to stand inside a query."""
+    """Return the actor's live grants of one kind with one of these actions, for use in a subquery."""
     kind = grantable_of(object_type)
     assert kind is not None
     ids = permission_ids(kind.grants)
@@ -90,7 +90,7 @@ def has_any_grant(actor: Actor, permission: Permission) -> bool:
 
 
 def find_grants_on(actor: Actor, target: Target, *, at: datetime | None = None) -> list[Granted]:
-    """The actor's live grants on the target and on what it lies in, oldest first. One query, if there can be any.
+    """Return the actor's live grants on the target and its parents, oldest first. At most one query.
 
     at: as of then; None: now.
     """
@@ -144,7 +144,7 @@ def _find(actor: Actor, as_of: datetime | None = None) -> PrincipalGrants:
 
 
 def _holders(actor: Actor) -> tuple[list[str], list[UUID]]:
-    """Return the grantees whose grants count for the actor, beside its role: the member, the key, the persona."""
+    """Return the grantees whose grants count for the actor besides its role: the member, the key, the persona."""
     holders: list[tuple[GranteeKind, UUID | None]] = [
         (GranteeKind.MEMBER, actor.member_id),
         (GranteeKind.PERSONA, actor.persona_id),

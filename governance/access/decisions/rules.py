@@ -92,7 +92,7 @@ def allowing_actions(action: Action) -> frozenset[Action]:
 
 
 def denying_actions(action: Action) -> frozenset[Action]:
-    """The actions of grants that, denied, deny `action`."""
+    """Return the actions of denials that deny `action`."""
     return OPENS[action]
 
 
@@ -123,7 +123,7 @@ class Target:
 
     @property
     def chain(self) -> tuple["Target", ...]:
-        """The object and what it lies in."""
+        """The object and its parents."""
         return (self, *self.within.chain) if self.within else (self,)
 
 
@@ -146,8 +146,8 @@ class Decision:
     grant_id: UUID | None = None
 
     @property
-    def named(self) -> str:
-        """The rule as the audit log has it."""
+    def rule_reference(self) -> str:
+        """The rule as the audit log stores it: its kind, and the id of the grant, if any."""
         return f"{self.rule}:{self.grant_id}" if self.grant_id else self.rule
 
 
@@ -167,7 +167,7 @@ def action_on(permission: Permission, target: Target | None) -> Action | None:
 
 
 def sees_private(actor: Actor) -> bool:
-    """Owners, admins and the system reach private memory; every such read is on the audit log."""
+    """Return whether the role reads private memory: owners, admins, the system. Every such read is audited."""
     return actor.is_system or actor.role in SEES_PRIVATE
 
 
@@ -177,7 +177,7 @@ def reads_content(actor: Actor) -> bool:
 
 
 def decide(actor: Actor, permission: Permission, target: Target | None, granted: Sequence[Granted] = ()) -> Decision:
-    """May `actor` do `permission` (to `target`)? The tenant is the caller's to check: a foreign one is not found.
+    """Decide whether `actor` has `permission` (on `target`). The caller must check that the target is of its tenant.
 
     `granted`: the grants on the target and on what it lies in, the oldest first.
     """
@@ -193,7 +193,7 @@ def decide(actor: Actor, permission: Permission, target: Target | None, granted:
 def _decide_by_grants(
     actor: Actor, permission: Permission, target: Target | None, granted: Sequence[Granted]
 ) -> Decision:
-    """By what the actor is and was given, before it is asked what for."""
+    """Decide by the actor's role, bindings and grants, before purposes are checked."""
     ceiling = _exceeded_limit(actor, permission, target)
     if ceiling is not None:
         return Decision(allowed=False, rule=ceiling)
@@ -210,7 +210,7 @@ def _decide_by_grants(
 
 
 def _exceeded_limit(actor: Actor, permission: Permission, target: Target | None) -> str | None:
-    """Return the limit that no grant lifts: the scopes of a key, and its bindings."""
+    """Return the limit that the call exceeds and no grant lifts: the scopes or the bindings of a key. Else None."""
     if actor.scopes is not None and not any(permission in SCOPE_PERMISSIONS[scope] for scope in actor.scopes):
         return "scopes"
     if actor.binding is None:
@@ -241,7 +241,7 @@ def _decide_by_role(actor: Actor, permission: Permission, target: Target | None)
 
 
 def _fits_purpose(actor: Actor, target: Target) -> bool:
-    """Return whether the purpose of the call fits. Owners and grantees must name their purpose, too."""
+    """Return whether the purpose of the call fits. Owners and grantees must name a purpose, too."""
     return target.purposes is None or actor.context.purpose in target.purposes
 
 
@@ -254,7 +254,7 @@ def _owns(actor: Actor, target: Target) -> bool:
 
 
 def _decide_by_grant(action: Action, target: Target, granted: Sequence[Granted]) -> Decision | None:
-    """The oldest grant that allows: on the object itself, or on what it lies in if that opens it."""
+    """Decide by the oldest grant that allows the action, on the object itself or on one of its parents."""
     for grant in granted:
         reaches = grant.object_id == target.object_id or target.open_within
         if grant.effect is Effect.ALLOW and grant.action in allowing_actions(action) and reaches:

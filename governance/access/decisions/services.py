@@ -1,4 +1,4 @@
-"""The one question of the product: may this actor do this?"""
+"""Authorization: decides whether an actor may do something."""
 
 from governance.access.decisions.principal_grants import find_grants_on, has_any_grant
 from governance.access.decisions.rules import Decision, Target, action_on, decide, policy_name
@@ -14,7 +14,7 @@ REASONS = {
 
 
 def decide_on(actor: Actor, permission: Permission, target: Target | None = None) -> Decision:
-    """The decision with the rule that made it. At most one query for a known standing and each object asked about.
+    """Return the decision with its rule. At most one query if the actor's rights are cached and the object is loaded.
 
     About no object: whether there is anything at all that the actor may do it to.
     """
@@ -30,13 +30,13 @@ def decide_on(actor: Actor, permission: Permission, target: Target | None = None
 
 
 def is_allowed(actor: Actor, permission: Permission, target: Target | None = None) -> bool:
-    """`authorize` as a question, for replies that show more to those who may see more."""
+    """Return whether `authorize` would pass, for replies whose content depends on rights."""
     at_home = target is None or target.tenant_id == actor.tenant_id
     return at_home and decide_on(actor, permission, target).allowed
 
 
 def authorize(actor: Actor, permission: Permission, target: Target | None = None) -> None:
-    """Pass, or raise: NotFound for another tenant's object, Forbidden (with the deciding rule) at home."""
+    """Raise unless the actor has the permission: NotFound in another tenant, Forbidden (with the rule) in its own."""
     if target is not None and target.tenant_id != actor.tenant_id:
         raise NotFound
     decision = decide_on(actor, permission, target)
@@ -44,7 +44,7 @@ def authorize(actor: Actor, permission: Permission, target: Target | None = None
         raise Forbidden(
             _denial_detail(actor, permission, decision.rule),
             permission=permission,
-            rule=decision.named,
+            rule=decision.rule_reference,
             object_type=target.object_type if target else "tenant",
             object_id=target.object_id if target else actor.tenant_id,
             policy=policy_name(decision.rule),
@@ -59,7 +59,7 @@ def authorize_giving(actor: Actor, permission: Permission, target: Target) -> No
 
 
 def _denial_detail(actor: Actor, permission: Permission, rule: str) -> str:
-    """A policy decides only where all else allows: whoever hears its name may know that the object is there."""
+    """Return the detail of a denial. A policy is named only to actors who may know that the object exists."""
     policy, purpose = policy_name(rule), actor.context.purpose
     if not policy:
         return REASONS.get(rule, f"The permission {permission} is missing.")
@@ -69,7 +69,7 @@ def _denial_detail(actor: Actor, permission: Permission, rule: str) -> str:
 
 
 def _decide_on_any_object(actor: Actor, permission: Permission) -> Decision:
-    """A role that lacks a permission may have it for single objects: then lists show those."""
+    """Decide for lists: allow if the role has the permission, or a grant has it for any object."""
     own = decide(actor, permission, None)
     if own.allowed or not own.rule.startswith("role:"):
         return own

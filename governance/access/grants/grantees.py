@@ -26,40 +26,40 @@ class Grantee:
 
     @property
     def reaches(self) -> frozenset[RoleName]:
-        """The roles that get what is given to it: of an agent, whoever made it, all that may speak as it."""
+        """Return the roles that a grant to this grantee reaches: for an agent, all roles that may speak as it."""
         if self.is_agent:
             return READS_CONTENT
         return frozenset() if self.role is None else frozenset({self.role})
 
 
 def grantee_find(tenant_id: UUID, kind: GranteeKind, reference: str, *, field: str = "principal") -> Grantee:
-    """The holder with this id; a role also by its name. Within the tenant's transaction.
+    """Return the grantee with this id; a role also by its name. Within the tenant's transaction.
 
     Raises Invalid, in the same words for a foreign and for an unknown one, and for one that has ended.
     """
     wanted = _reference_condition(kind, reference)
-    found = _present(kind).filter(wanted, tenant_id=tenant_id).first() if wanted is not None else None
+    found = _select_present(kind).filter(wanted, tenant_id=tenant_id).first() if wanted is not None else None
     if found is None:
         raise Invalid(errors=[FieldError(f"{field}.id", f"no {kind.replace('_', ' ')} of this tenant has this id")])
     return _grantee(kind, found)
 
 
 def group_ensure(tenant_id: UUID, holder: Grantee) -> AccessGroup:
-    """The holder's group. Writes: AccessGroup?"""
+    """Return the grantee's group; create it if missing. Writes: AccessGroup?"""
     new = AccessGroup(id=uuid7(), tenant_id=tenant_id, kind=holder.kind, principal_id=holder.id)
     AccessGroup.objects.bulk_create([new], ignore_conflicts=True)
     return AccessGroup.objects.get(tenant_id=tenant_id, kind=holder.kind, principal_id=holder.id)
 
 
 def name_grantees(groups: Iterable[AccessGroup]) -> dict[UUID, Grantee]:
-    """By the id of their group, those that have ended too. One query for each kind."""
+    """Return grantees, ended ones included, by the ids of their groups. One query for each kind."""
     wanted: dict[GranteeKind, dict[UUID, UUID]] = defaultdict(dict)
     for group in groups:
         wanted[GranteeKind(group.kind)][group.principal_id] = group.id
     return {
         group_ids[row.pk]: _grantee(kind, row)
         for kind, group_ids in wanted.items()
-        for row in _all(kind).filter(pk__in=group_ids)
+        for row in _select_all(kind).filter(pk__in=group_ids)
     }
 
 
@@ -70,7 +70,7 @@ def _reference_condition(kind: GranteeKind, reference: str) -> Q | None:
         return Q(name=reference) if kind is GranteeKind.ROLE and reference.isprintable() else None
 
 
-def _all(kind: GranteeKind):  # type: ignore[no-untyped-def]  # querysets of four models
+def _select_all(kind: GranteeKind):  # type: ignore[no-untyped-def]  # querysets of four models
     if kind is GranteeKind.ROLE:
         return Role.objects.all()
     if kind is GranteeKind.MEMBER:
@@ -78,9 +78,9 @@ def _all(kind: GranteeKind):  # type: ignore[no-untyped-def]  # querysets of fou
     return (Persona if kind is GranteeKind.PERSONA else ApiKey).objects.select_related("member__role")
 
 
-def _present(kind: GranteeKind):  # type: ignore[no-untyped-def]
+def _select_present(kind: GranteeKind):  # type: ignore[no-untyped-def]
     ended = {GranteeKind.MEMBER: "removed_at", GranteeKind.PERSONA: "removed_at", GranteeKind.API_KEY: "revoked_at"}
-    return _all(kind).filter(**{ended[kind]: None}) if kind in ended else _all(kind)
+    return _select_all(kind).filter(**{ended[kind]: None}) if kind in ended else _select_all(kind)
 
 
 def _grantee(kind: GranteeKind, row: Model) -> Grantee:

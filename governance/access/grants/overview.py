@@ -28,7 +28,7 @@ MOST_HOLDERS = 200  # of each kind, to choose from
 
 @dataclass(frozen=True)
 class MemberAccess:
-    """The access of one member to the object, in the order of Action, each with the rule that decided."""
+    """The access of one member to the object, in the order of Action, with the deciding rules."""
 
     name: str
     role: RoleName
@@ -37,7 +37,7 @@ class MemberAccess:
 
 @dataclass(frozen=True)
 class Overview:
-    """path: of the namespace of the object; of a persona none. holders: to whom a grant on it can be given."""
+    """The access to one object. path: of its namespace; a persona has none. holders: the possible grantees."""
 
     object_type: str
     object_id: UUID
@@ -101,7 +101,7 @@ def _holders(actor: Actor, roles: Mapping[str, UUID]) -> list[Grantee]:
 
 
 def _find_holding(actor: Actor, target: Target, context: CallContext) -> Holding:
-    """All live grants on the object and on what it lies in that hold in `context`, by whom they were given to."""
+    """Return the live grants on the object and its parents that hold in `context`, by grantee."""
     held: Holding = defaultdict(list)
     now = database_now()
     for level in target.chain:

@@ -24,7 +24,7 @@ class AccessChange:
 
 
 def grant_rehearse(*, actor: Actor, draft: GrantDraft, context: CallContext) -> list[AccessChange]:
-    """Return the changes for members in `context`, of the first MOST_MEMBERS.
+    """Return the changes that a grant would make for members in `context`, of the first MOST_MEMBERS.
 
     Raises as `grant_create`. Writes nothing.
     """

@@ -29,7 +29,7 @@ Rows = QuerySet[Any]
 
 @dataclass(frozen=True)
 class GrantFilter:
-    """None: any."""
+    """Filters of a list of grants. None: any."""
 
     object_type: str | None = None
     object_id: UUID | None = None
@@ -73,7 +73,7 @@ def grant_get(*, actor: Actor, grant_id: UUID) -> GrantView:
 
 
 def find_object_by_name(*, actor: Actor, object_type: str, name: str) -> UUID:
-    """The id of the object that the tenant calls `name`, of those that the actor may read. Raises NotFound; Invalid."""
+    """Return the id of the readable object with this name in the tenant. Raises NotFound; Invalid."""
     kind = find_grantable(object_type, field="object.type")
     with acting(actor):
         found = kind.by_name(actor, name)
@@ -148,7 +148,7 @@ def _decide_as(
 
 
 def build_actor(actor: Actor, kind: str, principal: str, context: CallContext) -> Actor:
-    """Somebody else of the actor's tenant, as they would be in `context`. Raises Invalid; Forbidden: they ended."""
+    """Return another principal of the tenant as an actor in `context`. Raises Invalid; Forbidden if it has ended."""
     if kind == PrincipalKind.SYSTEM:
         return system_actor(tenant_id=actor.tenant_id, request_id=actor.request_id)
     try:
@@ -174,7 +174,7 @@ def build_actor(actor: Actor, kind: str, principal: str, context: CallContext) -
 
 
 def _build_persona_actor(actor: Actor, persona_id: UUID, context: CallContext) -> Actor:
-    """Its member speaking as it; an agent that belongs to nobody has what is granted to it, and nothing else."""
+    """Return a member speaking as its persona; an agent without a member has only its own grants."""
     persona = Persona.objects.get(id=persona_id)
     if persona.member_id is None:
         return replace(_nobody(actor, persona_id, context), persona_id=persona_id)
@@ -189,7 +189,7 @@ def _build_persona_actor(actor: Actor, persona_id: UUID, context: CallContext) -
 
 
 def _nobody(actor: Actor, principal_id: UUID, context: CallContext, role: RoleName | None = None) -> Actor:
-    """Anybody with this role, who owns nothing."""
+    """Return an actor with this role that owns nothing."""
     return Actor(
         tenant_id=actor.tenant_id,
         principal_kind=PrincipalKind.MEMBER,
@@ -251,6 +251,6 @@ def _visible_to(actor: Actor, wanted: GrantFilter) -> Q:
 
 
 def _rows(actor: Actor, kind: Grantable, condition: Q) -> Rows:
-    """A bound key hears of nothing outside of what it is bound to, not even an id."""
+    """Return the visible rows. A bound key sees no grant outside its bindings, not even its id."""
     rows: Rows = kind.grants.objects.filter(condition, kind.within_bonds(actor), tenant_id=actor.tenant_id)
     return rows.select_related("condition").order_by("-id")

@@ -1,4 +1,4 @@
-"""Giving and taking grants. Nobody gives more than they have; what is taken is gone with the next request."""
+"""Services that give and revoke grants. Actors give at most their own rights; a revocation holds for later requests."""
 
 import json
 from collections.abc import Mapping
@@ -91,7 +91,7 @@ def grant_revoke(*, actor: Actor, grant_id: UUID, dry_run: bool = False) -> None
 
 
 def grant_locate(actor: Actor, grant_id: UUID) -> tuple[Grantable, ObjectGrant]:
-    """The grant, whatever it is about. Raises NotFound. The caller asks next."""
+    """Return the grant of any kind with this id. Raises NotFound. The caller must authorize."""
     for kind in grantables():
         row = kind.grants.objects.filter(tenant_id=actor.tenant_id, id=grant_id).select_related("condition").first()
         if row is not None:
@@ -100,7 +100,7 @@ def grant_locate(actor: Actor, grant_id: UUID) -> tuple[Grantable, ObjectGrant]:
 
 
 def find_grantable(object_type: str, *, field: str) -> Grantable:
-    """The kind of objects with this name. Raises Invalid, naming those that there are."""
+    """Return the kind of objects with this name. Raises Invalid, with the known names."""
     kind = grantable_of(object_type)
     if kind is None:
         known = ", ".join(grantable.object_type for grantable in grantables())
@@ -109,7 +109,7 @@ def find_grantable(object_type: str, *, field: str) -> Grantable:
 
 
 def _ask(actor: Actor, kind: Grantable, target: Target, draft: GrantDraft) -> None:
-    """May the actor give this away? Raises NotFound; Forbidden."""
+    """Check that the actor may give this grant. Raises NotFound; Forbidden."""
     governing = draft.effect is Effect.DENY or draft.action in {Action.SHARE, Action.GOVERN}
     authorize_giving(actor, Permission.ACCESS_GOVERN if governing else Permission.ACCESS_SHARE, target)
     if not is_allowed(actor, Permission.GRANT_MANAGE):
@@ -121,7 +121,7 @@ def _ask(actor: Actor, kind: Grantable, target: Target, draft: GrantDraft) -> No
 
 
 def _ask_to_change(actor: Actor, row: ObjectGrant, target: Target) -> None:
-    """May the actor end this grant, or give it another end? Raises NotFound; Forbidden."""
+    """Check that the actor may end this grant or change its end. Raises NotFound; Forbidden."""
     given = (row.given_by_kind, row.given_by) == (actor.principal_kind, actor.principal_id)
     own = given and row.effect == Effect.ALLOW
     authorize_giving(actor, Permission.ACCESS_SHARE if own else Permission.ACCESS_GOVERN, target)
@@ -138,7 +138,7 @@ def _refuse_past(actor: Actor, permission: Permission, target: Target, draft: Gr
         raise Forbidden(
             "You have this for a time or under a condition, and cannot give more than that.",
             permission=permission,
-            rule=decision.named,
+            rule=decision.rule_reference,
             object_type=target.object_type,
             object_id=target.object_id,
         )
@@ -191,7 +191,7 @@ def _condition_ensure(actor: Actor, conditions: Mapping[str, Any]) -> GrantCondi
 
 
 def _tell(actor: Actor, verb: Verb, view: GrantView) -> None:
-    """To the audit log, and to what this transaction thought it knew."""
+    """Record the change in the audit log, and clear the grants cached in this transaction."""
     clear_transaction_cache()
     record(
         actor=actor,

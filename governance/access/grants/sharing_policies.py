@@ -37,7 +37,7 @@ _facts: dict[str, FactsOf] = {PERSONA: lambda ids: {id: Facts(namespace="") for 
 
 @dataclass(frozen=True)
 class Forbade:
-    """A grant that was given before `rule` forbade it."""
+    """An older grant that `rule` forbids."""
 
     grant_id: UUID
     object_type: str
@@ -51,7 +51,7 @@ def declare_facts(object_type: str, facts: FactsOf) -> None:
 
 
 def refuse_denied_sharing(actor: Actor, target: Target, holder: Grantee) -> None:
-    """Raises Forbidden, with the policy that does not let such an object be given to such a holder."""
+    """Raise Forbidden, with the policy's name, if a sharing policy forbids this grant."""
     facts = _facts[target.object_type]([target.object_id])[target.object_id]
     answer = check_sharing(actor=actor, facts=facts, recipient=Recipient(holder.kind), roles=holder.reaches)
     if not answer.allowed:

@@ -33,7 +33,7 @@ def template_get(*, actor: Actor, template_id: UUID) -> RoleTemplate:
 
 
 def applicable(*, actor: Actor) -> list[Grantee]:
-    """To whom a preset can be applied: members, keys, and the personas that the actor may use. Raises Forbidden."""
+    """Return the members, keys and usable personas to which a preset can be applied. Raises Forbidden."""
     authorize(actor, Permission.TEMPLATE_MANAGE)
     with acting(actor):
         members = Member.objects.filter(tenant_id=actor.tenant_id, removed_at=None).order_by("display_name")

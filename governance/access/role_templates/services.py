@@ -78,7 +78,7 @@ def template_remove(*, actor: Actor, template_id: UUID) -> None:
 
 
 def template_apply(*, actor: Actor, template_id: UUID, kind: GranteeKind, holder_id: UUID) -> RoleTemplate:
-    """Give a member, a persona or a key what the preset says; all of it or nothing.
+    """Apply a preset to a member, a persona or a key, in one transaction.
 
     Raises NotFound; Forbidden; Invalid. Writes: Member, grants; or ApiKey; or Persona; AuditEntry ….
     """
@@ -103,7 +103,7 @@ def template_apply(*, actor: Actor, template_id: UUID, kind: GranteeKind, holder
 
 
 def template_ask(*, actor: Actor, template_id: UUID) -> RoleTemplate:
-    """The preset, if the actor may do anything with it. Raises NotFound; Forbidden."""
+    """Return the preset if the actor has any right to it. Raises NotFound; Forbidden."""
     with acting(actor):
         return template_locate(actor, template_id)
 

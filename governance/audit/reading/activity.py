@@ -1,4 +1,4 @@
-"""Recent activity for the first page: everybody's for readers of the audit log, else the actor's own."""
+"""Recent activity for the first page: all of it for readers of the audit log, else the actor's own."""
 
 from collections.abc import Sequence
 
@@ -45,7 +45,7 @@ Activity = tuple[AuditEntry, Name | None]
 
 
 def activity_list(*, actor: Actor, most: int) -> Sequence[Activity]:
-    """The newest entries among ACTIVITY, of everybody or of the actor alone. Two queries. Raises Forbidden.
+    """Return the newest entries of ACTIVITY, of all actors or of this one. Two queries. Raises Forbidden.
 
     Writes: AuditEntry where everybody's are read.
     """

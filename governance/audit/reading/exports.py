@@ -1,4 +1,4 @@
-"""Exports of the audit log: asked for, written by a job as the one who asked, and given to nobody else."""
+"""Exports of the audit log: a job writes each as its requester, who alone may download it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -87,7 +87,7 @@ def exports_list(*, actor: Actor, pages: Pages) -> list[ExportView]:
 
 
 def export_get(*, actor: Actor, export_id: UUID) -> ExportView:
-    """Raises Forbidden (somebody else's); NotFound."""
+    """Return the actor's own export. Raises Forbidden; NotFound."""
     authorize(actor, Permission.AUDIT_READ)
     with acting(actor):
         job = _find_own(actor, export_id)
@@ -95,7 +95,7 @@ def export_get(*, actor: Actor, export_id: UUID) -> ExportView:
 
 
 def export_file(*, actor: Actor, export_id: UUID) -> Path:
-    """The file of a finished export, for the one who asked for it.
+    """Return the path of the actor's own finished export.
 
     Raises Forbidden; NotFound (also when its time is over); Conflict when it is not finished. Writes: AuditEntry.
     """
@@ -113,7 +113,7 @@ def export_file(*, actor: Actor, export_id: UUID) -> Path:
 
 
 def export_discard(actor: Actor, job: Job) -> None:
-    """An export was cancelled: nobody may read its file."""
+    """Delete the file of a cancelled export."""
     export_path(job.tenant_id, job.id).unlink(missing_ok=True)
 
 
@@ -134,7 +134,7 @@ def export_preview(actor: Actor, asked: Mapping[str, Any]) -> Preview:
     cancelled=export_discard,
 )
 def export_run(run: JobRun) -> Callable[[], Step]:
-    """Write the file, as who asked. done: percent. Raises Forbidden; KeyUnavailable."""
+    """Write the file as the requester. done: percent. Raises Forbidden; KeyUnavailable."""
     authorize(run.actor, Permission.AUDIT_READ)
     written = export_write(
         actor=run.actor,

@@ -84,7 +84,7 @@ def export_path(tenant_id: UUID, export_id: UUID) -> Path:
 
 
 def export_write(*, actor: Actor, path: Path, query: AuditQuery, form: ExportFormat, progress: Progress) -> Written:
-    """Write the file, whole or not at all. What has no seal yet is sealed first, and a checkpoint is signed.
+    """Write the file atomically. Unsealed entries are sealed first, and a checkpoint is signed.
 
     The caller has asked whether the actor may. Raises KeyUnavailable.
     """
@@ -115,7 +115,7 @@ def _start(actor: Actor, query: AuditQuery) -> Checkpoint | None:
 
 
 def _fill(file: IO[bytes], actor: Actor, query: AuditQuery, form: ExportFormat, span: Span, progress: Progress) -> int:
-    """The entries are written as they are read; the seals, which are smaller, wait for their turn in a second pass."""
+    """Write the entries while they are read, and the seals, which are smaller, in a second pass."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         with archive.open(f"entries.{form}", "w", force_zip64=True) as entries:
             rows = _entries(entries, actor, query, form, span, lambda part: progress(part * 0.6))
@@ -172,7 +172,7 @@ def _batches(
 
 def _match_entries(actor: Actor, query: AuditQuery, batch: list[SealedRow]) -> frozenset[UUID]:
     ids = [row.entry_id for row in batch]
-    if query.whole:
+    if query.is_empty:
         return frozenset(ids)
     rows = AuditEntry.objects.filter(query.condition(), tenant_id=actor.tenant_id, id__in=ids)
     return frozenset(rows.values_list("id", flat=True))
@@ -183,7 +183,7 @@ def _json_line(row: SealedRow) -> str:
 
 
 def _csv(row: SealedRow) -> str:
-    """The values of the line, JSON columns as they were printed, so that the line can be made of them again."""
+    """Return the values of the line; JSON columns stay as printed, so that the line can be rebuilt."""
     values = json.loads(row.line or "")
     contents = {"detail": row.detail, "context": row.context}
     cells = [contents.get(name, _cell(values[name])) for name in COLUMNS]

@@ -115,7 +115,7 @@ def _push_batch(sink_id: UUID, tenant_id: UUID) -> int:
 
 
 def _lease(sink_id: UUID, tenant_id: UUID) -> Leased | None:
-    """None when another process has it, or it was removed. Raises KeyUnavailable."""
+    """Lease the sink; None if another process holds it or it was removed. Raises KeyUnavailable."""
     with tenant_transaction(tenant_id):
         due = AuditSink.objects.filter(id=sink_id, removed_at=None, next_at__lte=Now())
         sink = due.select_for_update(skip_locked=True).first()

@@ -50,7 +50,7 @@ class AuditQuery:
     is_reading: bool | None = None
 
     @property
-    def whole(self) -> bool:
+    def is_empty(self) -> bool:
         return self == AuditQuery()
 
     def condition(self) -> Q:

@@ -233,7 +233,7 @@ def public_key_get(*, actor: Actor) -> PublicKey:
 
 
 def permission_changes(*, actor: Actor, query: AuditQuery, pages: Pages) -> Sequence[AuditEntry]:
-    """Every one of CHANGES within `query`. Raises Forbidden.
+    """Return the entries with a verb of CHANGES within `query`. Raises Forbidden.
 
     Writes: AuditEntry.
     """

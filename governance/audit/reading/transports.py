@@ -94,7 +94,7 @@ def _stream(destination: Destination, rows: Sequence[Pushed], *, tls: bool) -> N
 
 
 def _datagrams(destination: Destination, rows: Sequence[Pushed]) -> None:
-    """One each (RFC 5426). Whether it arrived nobody knows: that is what was chosen with UDP."""
+    """Send one datagram for each entry (RFC 5426). UDP does not confirm arrival."""
     family = socket.AF_INET6 if ":" in destination.address else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as sock:

@@ -81,7 +81,7 @@ class QuotaTarget:
 
 
 def lifetime_of(rules: Iterable[Rule[Retention]], facts: Facts) -> Lifetime | None:
-    """None: no policy is about it. Of equals, the shortest of each; the name of the one with the shortest life."""
+    """Return the lifetime, None without a policy. Of equals, the shortest of each, named by the shortest."""
     found = most_specific_rules(rules, facts)
     if not found:
         return None
@@ -121,7 +121,7 @@ def exceeds(lifetime: Lifetime, *, born: datetime, at: datetime) -> bool:
 
 
 def binding_of(rules: Iterable[Rule[Purposes]], facts: Facts) -> Binding | None:
-    """None: it may be read for anything. Of equals, the purposes that all of them allow."""
+    """Return the purposes that all equally specific rules allow; None: any purpose."""
     found = most_specific_rules(rules, facts)
     if not found:
         return None
@@ -161,7 +161,7 @@ def is_denied(purposes: Sequence[Level], facts: Facts) -> bool:
 def may_share(
     rules: Iterable[Rule[Sharing]], facts: Facts, recipient: Recipient, roles: Collection[RoleName] = ()
 ) -> Allowed:
-    """May it be shared with such a recipient (that reaches these roles)? What is not known of it counts against it."""
+    """Decide whether the memory may be shared with such a recipient. Unknown facts count against it."""
 
     def gives(document: Sharing) -> bool:
         return recipient in document.share_with and document.roles.issuperset(roles)
@@ -170,12 +170,12 @@ def may_share(
 
 
 def may_publish(rules: Iterable[Rule[Sharing]], facts: Facts) -> Allowed:
-    """May it leave the tenant? What is not known of it counts against it."""
+    """Decide whether the memory may leave the tenant. Unknown facts count against it."""
     return _allow_if_all(list(rules), facts, {rule.policy_id for rule in rules if not rule.document.publish})
 
 
 def approval_of(rules: Iterable[Rule[Sharing]]) -> PublishApproval:
-    """The strictest of all: a pack holds memories of many places, so that `where` does not count."""
+    """Return the strictest of all rules; `where` is ignored, since a pack holds memories of many namespaces."""
     asked = [rule.document.approval for rule in rules]
     return max(asked, key=APPROVALS.index, default=PublishApproval.OUTSIDE)
 
@@ -189,7 +189,7 @@ def _allow_if_all(rules: list[Rule[Sharing]], facts: Facts, refusing: set[UUID])
 
 
 def pii_rule_of(rules: Iterable[Rule[Pii]], facts: Facts) -> PiiRule:
-    """Findings are flagged unless a policy says otherwise. Of equals, the strictest action for each kind."""
+    """Return the PII rule: flag unless a policy says otherwise; of equals, the strictest action for each kind."""
     found = most_specific_rules(rules, facts)
     if not found:
         return PiiRule()
@@ -206,7 +206,7 @@ def strictest(actions: Iterable[PiiAction]) -> PiiAction:
 
 
 def limits_of(quotas: Iterable[Quota], holder: QuotaTarget) -> Limits:
-    """A quota of this very member or key stands before those of each; of equals, the smallest limit."""
+    """Return the limits: a quota of this member or key overrides those of each; of equals, the smallest."""
     meant = [quota for quota in quotas if quota.holder.kind is holder.kind]
     own = [quota for quota in meant if quota.holder.id == holder.id]
     found = own or [quota for quota in meant if quota.holder.id is None]

@@ -44,7 +44,7 @@ class Retention:
 
     @property
     def default(self) -> timedelta | None:
-        """The life of a memory whose writer says nothing."""
+        """The lifetime of a memory if its writer sets none."""
         known = [seconds for seconds in (self.ttl_seconds, self.max_seconds) if seconds is not None]
         return timedelta(seconds=min(known)) if known else None
 
@@ -140,7 +140,7 @@ ADAPTERS: dict[PolicyKind, TypeAdapter[Any]] = {
 
 
 def document_read(kind: PolicyKind, raw: object, terms: Terms) -> AnyDocument:
-    """The document that `raw`, parsed JSON, says. Raises Invalid, with a FieldError for each fault."""
+    """Parse and check a document. Raises Invalid, with a FieldError for each fault."""
     try:
         document: AnyDocument = ADAPTERS[kind].validate_python(raw)
     except ValidationError as error:
@@ -183,7 +183,7 @@ def message_of(fault: ErrorDetails) -> str:
 
 
 def load_document(kind: PolicyKind, raw: object) -> AnyDocument:
-    """A document that was checked when it was stored."""
+    """Parse a stored document, which was checked before."""
     document: AnyDocument = ADAPTERS[kind].validate_python(raw)
     return document
 

@@ -58,7 +58,7 @@ class Rule(Generic[D_co]):
     document: D_co
 
     def __str__(self) -> str:
-        """The name by which a decision tells which rule made it."""
+        """The rule's name, as decisions state it."""
         return f"policy:{self.name}@{self.version}"
 
 
@@ -94,7 +94,7 @@ def may_match(where: Where, facts: Facts) -> bool:
 
 
 def most_specific_rules(rules: Iterable[Rule[D]], facts: Facts) -> list[Rule[D]]:
-    """The most specific of the rules that match; more than one where they are equally specific. By name."""
+    """Return the most specific matching rules, several if equally specific. Sorted by name."""
     found = [rule for rule in rules if matches(rule.document.where, facts)]
     most = max((specificity(rule.document.where) for rule in found), default=None)
     return sorted((rule for rule in found if specificity(rule.document.where) == most), key=lambda rule: rule.name)

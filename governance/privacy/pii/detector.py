@@ -9,7 +9,7 @@ from governance.privacy.pii.mails import mails
 from governance.privacy.pii.network import network_addresses
 from governance.privacy.pii.numbers import cards, ibans, national_ids
 from governance.privacy.pii.phones import phones
-from governance.privacy.pii.pii_ranges import Span, merge_spans
+from governance.privacy.pii.pii_ranges import Span, merge_overlaps
 from governance.privacy.pii.secrets import secrets
 from governance.privacy.pii.spelling import Folded, fold
 
@@ -51,7 +51,7 @@ class PatternDetector:
             return ()
         folded_text = fold(text)
         try:
-            return merge_spans(self._matches(folded_text))
+            return merge_overlaps(self._matches(folded_text))
         except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
             raise DetectorFailed(type(error).__name__) from None
 
@@ -60,7 +60,7 @@ class PatternDetector:
         is_long = len(folded_text.text) > SHORT
         for rule in self.rules:
             for span in rule(folded_text.text):
-                start, end = folded_text.back(span.start, span.end)
+                start, end = folded_text.original_range(span.start, span.end)
                 yield Span(span.kind, start, end, span.rule)
             if is_long and time.thread_time() > deadline:
                 raise RuntimeError("too slow")

@@ -14,7 +14,7 @@ LONG_NUMBER = re.compile(r"[0-9](?:[ .\-/()]{0,2}[0-9]){6}")
 
 
 def compile_delimited(first: str, rest: str) -> re.Pattern[str]:
-    """`first`, one character, and `rest`, where no Latin letter or digit touches them."""
+    """Compile `first`, one character, and `rest`, not adjacent to a Latin letter or digit."""
     return re.compile(f"{first}{NOT_AFTER}(?:{rest}){NOT_BEFORE}", re.DOTALL)
 
 
@@ -26,7 +26,7 @@ def has_long_number(text: str) -> bool:
 def find_accepted(
     pattern: re.Pattern[str], text: str, accepts: Callable[[re.Match[str]], bool]
 ) -> Iterator[re.Match[str]]:
-    """The matches that `accepts` takes. After one that it refuses the search goes on inside it.
+    """Yield the matches that `accepts` takes. After a refused one the search continues inside it.
 
     Linear for patterns of bounded length: each place is tried once.
     """

@@ -136,7 +136,7 @@ class _Number:
         return _Number([self.digits[len(ABROAD) :]], self.written, self.is_introduced)
 
     def may_be_plain(self) -> bool:
-        """False where neither a word nor the way it is grouped would make it one: the cheap half of `is_plain`."""
+        """Return False if neither a word nor the grouping suggests a phone number; the cheap part of `is_plain`."""
         if self.is_introduced:
             return True
         count = len(self.digits)
@@ -153,7 +153,7 @@ class _Number:
 
 
 def _ends(text: str, groups: Groups, first: int) -> list[int]:
-    """Groups that may be the last of a number that begins with `first`."""
+    """Return the groups that may be the last of a number that begins with `first`."""
     found, digits = [], 0
     for last in range(first, min(len(groups), first + MOST_GROUPS)):
         digits += groups[last][1] - groups[last][0]
@@ -185,7 +185,7 @@ def _in_plan(digits: str, region: str) -> bool:
 
 @cache
 def _plan(region: str) -> re.Pattern[str]:
-    """The numbers of a region and of those that share its country code, with or without what is dialled before them.
+    """Return a pattern of the numbers of all regions with this region's country code, with or without its prefix.
 
     Raises ValueError for a region that the library does not know.
     """

@@ -34,8 +34,8 @@ class Span:
     rule: str
 
 
-def merge_spans(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """The spans without overlaps, in order: a secret holds whatever stands in it, then the longer one wins.
+def merge_overlaps(spans: Iterable[Span]) -> tuple[Span, ...]:
+    """Return the spans without overlaps, in order: secrets win over spans inside them, then longer ones win.
 
     So a card number that only seems to stand inside a phone number goes, and a mail address inside a password.
     """

@@ -76,14 +76,14 @@ class _Next:
         self._pattern, self._text = pattern, text
         self._found = pattern.search(text)
 
-    def after(self, place: int) -> re.Match[str] | None:
+    def find_from(self, place: int) -> re.Match[str] | None:
         if self._found is not None and self._found.start() < place:
             self._found = self._pattern.search(self._text, place)
         return self._found
 
 
 def _private_keys(text: str) -> Iterator[Span]:
-    """Whole blocks; where the end is missing, as far as it looks like one."""
+    """Yield private key blocks; one without an end reaches as far as it looks like a key."""
     found = PEM_BEGIN.search(text)
     if not found:
         return
@@ -92,7 +92,7 @@ def _private_keys(text: str) -> Iterator[Span]:
         begun = found.end()
         rest = PEM_REST.match(text, begun)
         end = rest.end() if rest else begun
-        closing, other = closings.after(begun), others.after(begun)
+        closing, other = closings.find_from(begun), others.find_from(begun)
         if closing and closing.start() - begun <= LONGEST_BLOCK and not (other and other.start() < closing.start()):
             end = closing.end()
         yield Span(PiiKind.SECRET, found.start(), end, "secret:private_key")

@@ -21,7 +21,7 @@ class Folded:
     text: str
     origins: Sequence[int] | None = None
 
-    def back(self, start: int, end: int) -> tuple[int, int]:
+    def original_range(self, start: int, end: int) -> tuple[int, int]:
         """The same stretch of the original text."""
         if self.origins is None:
             return start, end
@@ -29,7 +29,7 @@ class Folded:
 
 
 def fold(text: str) -> Folded:
-    """`text` as the rules read it. Most texts are folded already, and cost one look."""
+    """Return `text` in the spelling that the rules expect. Most texts need no folding, and cost one look."""
     if text.isascii() or not _FOLDABLE.search(text):
         return Folded(text)
     characters: list[str] = []

@@ -19,7 +19,7 @@ class MemoryRegistry:
     with_memories: frozenset[UUID] = field(default_factory=frozenset)
     rotated: set[UUID] = field(default_factory=set)
 
-    def registered(self) -> UUID | None:
+    def find_store_id(self) -> UUID | None:
         return self.noted
 
     def register(self, store_id: UUID) -> UUID:

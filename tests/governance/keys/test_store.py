@@ -212,7 +212,7 @@ class InterruptedRegistry(MemoryRegistry):
     meanwhile: Callable[[], object] | None = None
     is_read_before: bool = True
 
-    def registered(self) -> UUID | None:
+    def find_store_id(self) -> UUID | None:
         answer, meanwhile, self.meanwhile = self.noted, self.meanwhile, None
         if meanwhile is None:
             return answer

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from governance.privacy.pii.detector import DetectorFailed, PatternDetector
-from governance.privacy.pii.pii_ranges import Span, merge_spans, redact
+from governance.privacy.pii.pii_ranges import Span, merge_overlaps, redact
 from governance.privacy.pii.secrets import entropy
 from governance.privacy.pii.spelling import fold
 from governance.vocabulary import PiiKind
@@ -90,12 +90,12 @@ def test_whose_phone_numbers_need_no_country_code_can_be_chosen() -> None:
 
 def test_a_card_within_a_phone_number_is_no_card() -> None:
     phone, card = Span(PiiKind.PHONE, 0, 17, "phone"), Span(PiiKind.CARD, 1, 15, "card:luhn")
-    assert merge_spans([card, phone]) == (phone,)
+    assert merge_overlaps([card, phone]) == (phone,)
 
 
 def test_a_secret_holds_what_stands_in_it() -> None:
     secret, mail = Span(PiiKind.SECRET, 5, 10, "secret:address"), Span(PiiKind.EMAIL, 5, 20, "email")
-    assert merge_spans([mail, secret]) == (secret,)
+    assert merge_overlaps([mail, secret]) == (secret,)
 
 
 def test_placeholders_stand_where_the_values_stood() -> None:
@@ -106,7 +106,7 @@ def test_placeholders_stand_where_the_values_stood() -> None:
 def test_place_in_the_folded_text_maps_to_the_original() -> None:
     seen = fold("a\u200b１\u2060２b")
     assert seen.text == "a12b"
-    assert seen.back(1, 3) == (2, 5)
+    assert seen.original_range(1, 3) == (2, 5)
     assert fold("中文，和：标点").origins is None
 
 
