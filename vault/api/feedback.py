@@ -21,7 +21,7 @@ from vault.reviews.feedback import (
     FeedbackResult,
     cube_feedback,
     feedback_ask,
-    feedback_texts_prepared,
+    feedback_texts_prepare,
 )
 from vault.vocabulary import FeedbackKind, FeedbackOutcome
 
@@ -77,7 +77,7 @@ class FeedbackView(ApiView):
             result = given()
             return Reply(202 if result.outcome is FeedbackOutcome.REVIEW else 200, _result_json(result))
 
-        with feedback_texts_prepared(actor=actor, cube_id=memory_id, feedback=feedback):
+        with feedback_texts_prepare(actor=actor, cube_id=memory_id, feedback=feedback):
             response = self.post_once(call, ask=ask)
         response["ETag"] = f'"{response.data["version"]}"'
         return response

@@ -14,7 +14,7 @@ from governance.api.fields import TextField, TimeField, refuse_broken_text
 from governance.errors import Invalid, TooLarge
 from governance.personas.services import PERSONA_NAME, is_persona_name
 from vault.cubes.filters import moment, moment_or_date
-from vault.namespaces.rules import PathError, path_checked
+from vault.namespaces.rules import PathError, check_path
 
 DEEPEST_METADATA = 64
 
@@ -56,7 +56,7 @@ class PathField(TextField):
 
     def to_internal_value(self, data: Any) -> str:
         try:
-            return path_checked(super().to_internal_value(data))
+            return check_path(super().to_internal_value(data))
         except PathError as fault:
             raise serializers.ValidationError(fault.message) from fault
 

@@ -34,7 +34,7 @@ from vault.namespaces.management import (
     namespace_update,
     namespace_update_ask,
 )
-from vault.namespaces.rules import LONGEST_PATH, PathError, path_checked
+from vault.namespaces.rules import LONGEST_PATH, PathError, check_path
 from vault.namespaces.selectors import NamespaceView as View
 from vault.namespaces.selectors import namespace_get, namespaces_list
 from vault.vocabulary import NamespaceKind
@@ -288,6 +288,6 @@ def _shown(actor: Actor, namespace_id: UUID) -> dict[str, Any]:
 def _path(request: Request) -> str:
     text = request.query_params.get("path", "")
     try:
-        return path_checked(text) if text else ""
+        return check_path(text) if text else ""
     except PathError as fault:
         raise Invalid(errors=[FieldError("path", fault.message)]) from fault

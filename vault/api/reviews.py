@@ -32,7 +32,7 @@ from vault.reviews.services import (
     review_accept_ask,
     review_reject,
     review_reject_ask,
-    review_texts_prepared,
+    review_texts_prepare,
 )
 from vault.vocabulary import ReviewKind, ReviewStatus
 
@@ -81,7 +81,7 @@ class ReviewAcceptView(ApiView):
             body = read(AcceptInput, request)
             return _decided(actor, review_accept(actor=actor, review_id=review_id, **body))
 
-        with review_texts_prepared(actor=actor, review_id=review_id):
+        with review_texts_prepare(actor=actor, review_id=review_id):
             return self.post_once(call, ask=lambda: review_accept_ask(actor=actor, review_id=review_id))
 
 

@@ -68,7 +68,7 @@ def namespace_past(*, actor: Actor, namespace_id: UUID, as_of: datetime, after: 
         visible = Namespace.objects.visible_to(actor)
         ids = list(subtree(actor, namespace.path).filter(id__in=visible.values("id")).values_list("id", flat=True))
         rows = past_rows(actor, ids, as_of, after=after or FIRST, limit=LOOKED_AT)
-        readable = _readable(actor, rows)
+        readable = _open_versions(actor, rows)
         shown = [row for row in rows if row.was_inside and row.past_id in readable][:PAGE]
         views = versions_view(actor, [readable[row.past_id] for row in shown if row.past_id])
         record(actor=actor, verb=Verb.VERSIONS_READ, object_type="memory", object_ids=[row.cube_id for row in shown])
@@ -122,29 +122,29 @@ def namespace_restore_later(*, actor: Actor, namespace_id: UUID, as_of: datetime
 def namespaces_restore(run: JobRun) -> Callable[[], Step]:
     """Restore the next PART memories. done: memories looked at. Writes what `past_restore` writes."""
     with acting(run.actor):
-        rows = _part(run)
+        rows = _next_part(run)
     differing = [row for row in rows if row.change is not PastChange.UNCHANGED and not row.obstacle]
     wanted = {row.past_id for row in differing if row.past_id}
     texts = version_texts_read(actor=run.actor, version_ids=wanted)
 
     def write() -> Step:
         with texts_given(texts), acting(run.actor):
-            present = _part(run)  # as they are now that this transaction has begun
+            present = _next_part(run)  # as they are now that this transaction has begun
             as_of = datetime.fromisoformat(run.settings["as_of"])
             changed, skipped = past_restore(actor=run.actor, rows=present, as_of=as_of)
-            return _step(run, present, len(changed), skipped)
+            return _do_step(run, present, len(changed), skipped)
 
     return write
 
 
-def _part(run: JobRun) -> list[PastRow]:
+def _next_part(run: JobRun) -> list[PastRow]:
     namespaces = [UUID(one) for one in run.settings["namespaces"]]
     as_of = datetime.fromisoformat(run.settings["as_of"])
     after = UUID(run.state["after"]) if "after" in run.state else FIRST
     return past_rows(run.actor, namespaces, as_of, after=after, limit=PART)
 
 
-def _step(run: JobRun, rows: Sequence[PastRow], changed: int, skipped: Sequence[tuple[UUID, str]]) -> Step:
+def _do_step(run: JobRun, rows: Sequence[PastRow], changed: int, skipped: Sequence[tuple[UUID, str]]) -> Step:
     codes = Counter(run.result.get("codes", {})) + Counter(code for _, code in skipped)
     named = [{"id": str(one), "code": code} for one, code in skipped]
     result: dict[str, Any] = {
@@ -159,7 +159,7 @@ def _step(run: JobRun, rows: Sequence[PastRow], changed: int, skipped: Sequence[
     return Step(state={"after": str(rows[-1].cube_id)}, done=done, result=result)
 
 
-def _readable(actor: Actor, rows: Sequence[PastRow]) -> dict[UUID, Any]:
+def _open_versions(actor: Actor, rows: Sequence[PastRow]) -> dict[UUID, Any]:
     """The versions of then that the actor may read, of memories that it may read now, by their ids."""
     cubes = Cube.objects.visible_to(actor).filter(id__in=[row.cube_id for row in rows])
     versions = versions_open_to(actor).filter(id__in=[row.past_id for row in rows if row.past_id])

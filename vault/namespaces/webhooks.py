@@ -9,18 +9,18 @@ from django.db.models import Q
 from governance.actor import Actor
 from governance.webhooks.filters import webhook_filter
 from vault.models import Cube, Namespace
-from vault.namespaces.rules import PathError, path_checked
+from vault.namespaces.rules import PathError, check_path
 
 
-def _fault(path: str) -> str:
+def _find_fault(path: str) -> str:
     try:
-        path_checked(path)
+        check_path(path)
     except PathError:
         return "a path such as /team/notes"
     return ""
 
 
-@webhook_filter("namespace", _fault)
+@webhook_filter("namespace", _find_fault)
 def ids_below(actor: Actor, path: str, object_type: str, ids: Sequence[UUID]) -> Sequence[UUID]:
     """Return those of `ids` that are memories or namespaces at `path` or below; none of another type."""
     rows: Any = {"memory": Cube.objects, "namespace": Namespace.objects}.get(object_type)

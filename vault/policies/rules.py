@@ -88,7 +88,7 @@ def expiry_effect(lifetime: Lifetime | None, *, born: datetime, present: Expiry,
     return Effect.EXPIRES_SOONER if wanted < present.at else Effect.EXPIRES_LATER
 
 
-def refused(lifetime: Lifetime | None, *, born: datetime, asked: Expiry) -> bool:
+def would_refuse(lifetime: Lifetime | None, *, born: datetime, asked: Expiry) -> bool:
     """Return whether a writer who asked for this expiry would have been refused."""
     if asked.at is None or asked.policy_id is not None or lifetime is None:
         return False

@@ -23,7 +23,7 @@ from vault.provenance.rules import (
     Principal,
     Verdict,
     content_digest,
-    signature_of,
+    read_signature,
     signed_bytes,
     unsigned_json,
 )
@@ -75,7 +75,7 @@ def manifest_issue(*, actor: Actor, leaving: Sequence[Leaving], permission: Perm
             tenant_id=actor.tenant_id,
             recipient=Principal(actor.principal_kind, actor.principal_id),
             at=database_now(),
-            items=_items(leaving),
+            items=_load_items(leaving),
             key_id=key.key_id(),
         )
         signed = signed_bytes(unsigned_json(unsigned))
@@ -94,7 +94,7 @@ def manifest_verify(*, actor: Actor, body: Mapping[str, Any]) -> Verdict:
     """Verify that this installation signed this manifest. Raises Forbidden; KeyUnavailable. Writes: AuditEntry."""
     authorize(actor, Permission.MEMORY_READ)
     key = signing_key()
-    verdict = _verdict(key.public_key(), key.key_id(), body)
+    verdict = _decide_verdict(key.public_key(), key.key_id(), body)
     with acting(actor):
         record(
             actor=actor,
@@ -106,8 +106,8 @@ def manifest_verify(*, actor: Actor, body: Mapping[str, Any]) -> Verdict:
     return verdict
 
 
-def _verdict(public_key: bytes, key_id: str, body: Mapping[str, Any]) -> Verdict:
-    signature = signature_of(body)
+def _decide_verdict(public_key: bytes, key_id: str, body: Mapping[str, Any]) -> Verdict:
+    signature = read_signature(body)
     if signature is None:
         return Verdict.MALFORMED
     if body["key_id"] != key_id:
@@ -115,7 +115,7 @@ def _verdict(public_key: bytes, key_id: str, body: Mapping[str, Any]) -> Verdict
     return Verdict.VALID if is_signed(public_key, signed_bytes(body), signature) else Verdict.BAD_SIGNATURE
 
 
-def _items(leaving: Sequence[Leaving]) -> tuple[ManifestItem, ...]:
+def _load_items(leaving: Sequence[Leaving]) -> tuple[ManifestItem, ...]:
     wanted = {(one.cube_id, one.version) for one in leaving}
     rows = CubeVersion.objects.filter(
         cube_id__in={cube_id for cube_id, _ in wanted}, number__in={number for _, number in wanted}
@@ -123,10 +123,10 @@ def _items(leaving: Sequence[Leaving]) -> tuple[ManifestItem, ...]:
     found = {(row.cube_id, row.number): row for row in rows}
     if not wanted <= found.keys():
         raise Conflict("A memory was erased while it was read; try again.")
-    return tuple(_item(found[(one.cube_id, one.version)], one.content) for one in leaving)
+    return tuple(_make_item(found[(one.cube_id, one.version)], one.content) for one in leaving)
 
 
-def _item(row: CubeVersion, content: str | None) -> ManifestItem:
+def _make_item(row: CubeVersion, content: str | None) -> ManifestItem:
     return ManifestItem(
         memory_id=row.cube_id,
         version=row.number,

@@ -68,7 +68,7 @@ def export_open(*, actor: Actor, subject_id: UUID, job_id: UUID, form: FileForm)
             at=database_now(),
             total=view.done,
         )
-    return ExportFile(f"subject-{subject_id}.{form}", _blocks(actor, job_id, heading, form))
+    return ExportFile(f"subject-{subject_id}.{form}", _write_blocks(actor, job_id, heading, form))
 
 
 def _note_part(run: JobRun, subject_id: UUID) -> Step:
@@ -88,14 +88,14 @@ def _note_part(run: JobRun, subject_id: UUID) -> Step:
     return Step(state={"after": str(part[-1][0])}, done=done, result=result)
 
 
-def _blocks(actor: Actor, job_id: UUID, heading: Heading, form: FileForm) -> Iterator[bytes]:
+def _write_blocks(actor: Actor, job_id: UUID, heading: Heading, form: FileForm) -> Iterator[bytes]:
     yield file_start(heading, form)
     last: UUID | None = None
     written = withheld = 0
     while True:
         actor = actor_now(actor)  # a download may take longer than the right to it lasts
         authorize(actor, Permission.SUBJECT_MANAGE)
-        named, found = _part(actor, heading.subject_id, job_id, last)
+        named, found = _read_part(actor, heading.subject_id, job_id, last)
         for memory in found:
             yield memory_block(memory, form, is_first=written == 0)
             written += 1
@@ -107,16 +107,18 @@ def _blocks(actor: Actor, job_id: UUID, heading: Heading, form: FileForm) -> Ite
 
 
 @with_blobs
-def _part(actor: Actor, subject_id: UUID, job_id: UUID, last: UUID | None) -> tuple[list[UUID], list[SubjectMemory]]:
+def _read_part(
+    actor: Actor, subject_id: UUID, job_id: UUID, last: UUID | None
+) -> tuple[list[UUID], list[SubjectMemory]]:
     """The next PART memories that the job noted, and those of them that the actor may read. Writes: AuditEntry."""
     with acting(actor):
         items = ActionItem.objects.filter(tenant_id=actor.tenant_id, job_id=job_id).order_by("cube_id")
         items = items if last is None else items.filter(cube_id__gt=last)
         named = list(items.values_list("cube_id", flat=True)[:PART])
-        return named, _memories(actor, subject_id, named)
+        return named, _read_memories(actor, subject_id, named)
 
 
-def _memories(actor: Actor, subject_id: UUID, ids: list[UUID]) -> list[SubjectMemory]:
+def _read_memories(actor: Actor, subject_id: UUID, ids: list[UUID]) -> list[SubjectMemory]:
     """Return the memories that the actor may read, with their lineage.
 
     Deleted and expired ones are included; those whose source was withdrawn are not. Writes: AuditEntry.

@@ -24,7 +24,7 @@ from governance.web.pages import draw, page, see_other, wants_part
 from governance.web.paging import Newest, uuid_or_none
 from vault.cubes.lookup import cube_target
 from vault.cubes.selectors import CubeView, cube_get
-from vault.holds.selectors import HoldView, Keeping, cube_keeping, hold_get, holds_list
+from vault.holds.selectors import HoldView, Keeping, cube_holds, hold_get, holds_list
 from vault.holds.services import (
     LONGEST_REASON,
     HoldDraft,
@@ -157,7 +157,7 @@ def keeping_context(actor: Actor, view: CubeView) -> dict[str, Any]:
     return {
         "memory_id": cube.id,
         "version": cube.version,
-        "keeping": cube_keeping(actor=actor, cube_id=cube.id) if view.held else UNHELD,
+        "keeping": cube_holds(actor=actor, cube_id=cube.id) if view.held else UNHELD,
         "may_freeze": is_allowed(actor, Permission.MEMORY_FREEZE, cube_target(cube)),
         "longest": LONGEST_REASON,
     }
@@ -185,7 +185,7 @@ def _held_page(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpRespo
     context = {
         "memory_id": memory_id,
         "version": cube.version,
-        "keeping": cube_keeping(actor=actor, cube_id=memory_id),
+        "keeping": cube_holds(actor=actor, cube_id=memory_id),
         "may_freeze": True,
         "longest": LONGEST_REASON,
     }

@@ -24,7 +24,7 @@ from governance.web.pages import draw, page, see_other
 from governance.web.return_page import is_here
 from vault.listing.actions import EXPORT
 from vault.listing.bulk import BulkAction, BulkArguments, BulkOutcome, Chosen, bulk_apply, bulk_rehearse
-from vault.listing.selectors import memories_chosen
+from vault.listing.selectors import memories_choose
 from vault.vocabulary import Layer
 from vault.web.labels import LAYERS
 from vault.web.memory_actions import act_as_job, draft_read, skipped_words
@@ -165,7 +165,7 @@ def _named(actor: Actor, action: BulkAction, ids: Sequence[UUID]) -> list[str]:
     deleted = action is BulkAction.RESTORE
     if deleted and not is_allowed(actor, Permission.MEMORY_DELETE):
         return []
-    views = memories_chosen(actor=actor, ids=ids, deleted=deleted)
+    views = memories_choose(actor=actor, ids=ids, deleted=deleted)
     return [view.words.title or view.words.content for view in views]
 
 

@@ -22,7 +22,7 @@ from governance.keys.services import token_maker
 from governance.vocabulary import Permission
 from governance.web.pages import draw, page, wants_part
 from governance.web.paging import uuid_or_none
-from vault.listing.facets import facets_count, facets_of
+from vault.listing.facets import count_facets, facets_count
 from vault.listing.queries import FILTERS, MemoryQuery, Order, query_read
 from vault.listing.selectors import memories_page
 from vault.listing.views import views_list
@@ -70,7 +70,7 @@ def memories(request: HttpRequest, actor: Actor) -> HttpResponseBase:
         context = _listed(request, actor, query, after) | {"fault": fault}
         if wants_part(request) and after:
             return draw(request, "vault/memories/_rows.html", context)
-        counted = facets_of(context["page"].views) if query.text else facets_count(actor=actor, query=query)
+        counted = count_facets(context["page"].views) if query.text else facets_count(actor=actor, query=query)
         context |= {"facets": facets_shown(counted, query), "chips": chips_shown(query, address_of)}
         if wants_part(request):
             response = draw(request, "vault/memories/_results.html", context | {"is_part": True})

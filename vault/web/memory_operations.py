@@ -24,7 +24,7 @@ from vault.cubes.lookup import locate_readable
 from vault.lifecycle.fusion import cube_split, cubes_fuse, fusion_propose, fusion_undo, split_propose
 from vault.lifecycle.services import cube_copy, cube_promote, cube_transition
 from vault.listing.selectors import paths_list
-from vault.namespaces.rules import PathError, path_checked
+from vault.namespaces.rules import PathError, check_path
 from vault.reviews.feedback import Feedback, cube_feedback
 from vault.vocabulary import FeedbackKind, FeedbackOutcome, Layer, State
 from vault.web.labels import LAYERS
@@ -220,7 +220,7 @@ def _text(text: str) -> str:
 def _path(text: str) -> str:
     """Raises Invalid."""
     try:
-        return path_checked(text)
+        return check_path(text)
     except PathError as fault:
         raise Invalid(errors=[FieldError("namespace", fault.message)]) from fault
 

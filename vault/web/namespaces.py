@@ -38,7 +38,7 @@ from vault.namespaces.management import (
 )
 from vault.namespaces.mounts import mounts_list
 from vault.namespaces.rules import LONGEST_PATH
-from vault.namespaces.selectors import NamespaceDetail, NamespaceView, namespace_get, namespaces_list, private_path_of
+from vault.namespaces.selectors import NamespaceDetail, NamespaceView, namespace_get, namespaces_list, private_path_get
 from vault.vocabulary import NamespaceKind, State
 from vault.web.labels import STATES
 
@@ -170,7 +170,7 @@ def _new(request: HttpRequest, actor: Actor, given: QueryDict, *, fault: str = "
             "fault": fault,
             "kinds": [(kind, KINDS[kind], MEANINGS[kind]) for kind in MADE_HERE],
             "chosen": given.get("kind", NamespaceKind.SHARED),
-            "home": private_path_of(actor=actor),
+            "home": private_path_get(actor=actor),
             "owners": curators_list(actor=actor) if is_allowed(actor, Permission.GRANT_MANAGE) else [],
             "longest": LONGEST_PATH,
             "largest": LARGEST_QUOTA,

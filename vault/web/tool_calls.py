@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy
 from governance.actor import Actor
 from governance.web.job_words import duration_words
 from vault.cubes.selectors import CubeView
-from vault.tools.rules import call_of
+from vault.tools.rules import read_call
 from vault.tools.selectors import RecalledCall, earlier_failures
 from vault.vocabulary import Modality, ToolOutcome
 
@@ -36,7 +36,7 @@ class ShownCall:
 
 def tool_call_drawn(actor: Actor, view: CubeView) -> ShownCall | None:
     """None for what is no tool call. Writes: AuditEntry where something failed before."""
-    call = call_of(view.words.metadata) if view.cube.modality == Modality.TOOL_CALL else None
+    call = read_call(view.words.metadata) if view.cube.modality == Modality.TOOL_CALL else None
     if call is None:
         return None
     mark, outcome = OUTCOMES[call.outcome]

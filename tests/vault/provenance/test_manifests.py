@@ -25,7 +25,7 @@ from tests.harness.servers import ROOT
 from tests.vault.api.contract import MISSING, Contract, contract, fields_at_fault
 from tests.vault.outbox import run_jobs
 from vault.models import CubeVersion
-from vault.provenance.rules import signature_of, signed_bytes
+from vault.provenance.rules import read_signature, signed_bytes
 
 Superuser = Callable[[], psycopg.Connection]
 PROVEN = "provenance=true"
@@ -149,7 +149,7 @@ def test_the_signature_covers_every_byte_of_what_is_signed(alice: Contract) -> N
     memory_id = alice.add("The pump leaks.")["id"]
     manifest = alice.get(f"memories/{memory_id}/?{PROVEN}").json["manifest"]
     signed = signed_bytes(manifest)
-    key, signature = signing_key().public_key(), signature_of(manifest)
+    key, signature = signing_key().public_key(), read_signature(manifest)
     assert signature is not None
     assert is_signed(key, signed, signature)
     for place in range(len(signed)):

@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from vault.reader.rules import Passage, answer_of
+from vault.reader.rules import Passage, answer_question
 from vault.reader.rules.questions import QuestionKind, question_parts
 
 AT = datetime(2026, 5, 8, 9, 20, tzinfo=UTC)
@@ -17,7 +17,7 @@ def passages_of(*texts: str, speaker: str = "", own: bool = False) -> list[Passa
 
 
 def quoted(question: str, passages: list[Passage], limit: int = 3) -> list[str]:
-    return [quote.text for quote in answer_of(question, passages, limit).quotes]
+    return [quote.text for quote in answer_question(question, passages, limit).quotes]
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_what_lacks_the_thing_asked_for_is_no_answer(question: str, text: str) -
 
 
 def test_without_an_answer_the_nearest_are_offered() -> None:
-    answer = answer_of("What colour is Theo's guitar?", passages_of("Theo sold the guitar.", "Rain again."), 3)
+    answer = answer_question("What colour is Theo's guitar?", passages_of("Theo sold the guitar.", "Rain again."), 3)
     assert [quote.text for quote in answer.nearest] == ["Theo sold the guitar."]
 
 
@@ -114,7 +114,7 @@ def test_a_reply_to_a_question_answers_it() -> None:
     ],
 )
 def test_yes_or_no_follows_the_evidence(question: str, text: str, verdict: bool) -> None:
-    answer = answer_of(question, passages_of(text, own=True), 3)
+    answer = answer_question(question, passages_of(text, own=True), 3)
     assert (answer.verdict, [quote.text for quote in answer.quotes]) == (verdict, [text])
 
 
@@ -138,7 +138,7 @@ def test_quotes_are_no_more_than_the_limit() -> None:
 @pytest.mark.parametrize("scores", [(0.0, 0.0), (-3.0, -1.0), (0.01, 0.03)])
 def test_scores_of_any_scale_give_matches_between_0_and_1(scores: tuple[float, float]) -> None:
     passages = [Passage(str(at), f"Ada planted tree number {at}.", score) for at, score in enumerate(scores)]
-    answer = answer_of("Which tree did Ada plant?", passages, 2)
+    answer = answer_question("Which tree did Ada plant?", passages, 2)
     assert all(0 <= quote.match <= 1 for quote in (*answer.quotes, *answer.nearest))
 
 
@@ -153,6 +153,6 @@ def test_yes_or_no_follows_the_latest_statement() -> None:
         Passage("1", "The plumber comes on Friday.", 0.9, own=True, time=early, dense=0.6),
         Passage("2", "The plumber never came.", 0.8, own=True, time=late, dense=0.6),
     ]
-    answer = answer_of("Did the plumber come?", passages, 3)
+    answer = answer_question("Did the plumber come?", passages, 3)
     assert {one.key for one in answer.quotes} == {"1", "2"}
     assert answer.verdict is False

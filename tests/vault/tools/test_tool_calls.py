@@ -10,7 +10,7 @@ from tests.factories import World
 from tests.governance.web.visitors import signed_in
 from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract
-from vault.tools.rules import ToolCall, call_metadata, call_of, call_text, similarity
+from vault.tools.rules import ToolCall, call_metadata, call_text, read_call, similarity
 from vault.vocabulary import ToolOutcome
 
 Superuser = Callable[[], psycopg.Connection]
@@ -49,9 +49,9 @@ def test_similarity_of_arguments(one: Any, other: Any, expected: float) -> None:
 
 def test_a_call_is_read_from_the_metadata_that_it_wrote() -> None:
     call = ToolCall("book_flight", BERLIN, ToolOutcome.FAILED, error="No seats left.", duration_ms=120)
-    assert call_of(call_metadata(call)) == call
+    assert read_call(call_metadata(call)) == call
     assert call_text(call) == "book_flight(from=Berlin, to=Lisbon, seats=2) failed:\nNo seats left."
-    assert call_of({"tool": "x"}) is None
+    assert read_call({"tool": "x"}) is None
 
 
 def test_a_call_is_stored_as_a_memory_that_search_and_filters_find(alice: Contract) -> None:

@@ -23,10 +23,10 @@ class Command(DomainCommand):
         parser.add_argument("--cancel", action="store_true", help="stop; searches continue to use the former model")
 
     def act(self, options: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-        return _cancelled(options) if options["cancel"] else _started(options)
+        return _cancel_changes(options) if options["cancel"] else _start_changes(options)
 
 
-def _started(options: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+def _start_changes(options: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     if options["tenant"]:
         actors = [actor_for(options["tenant"])]
     else:
@@ -35,13 +35,13 @@ def _started(options: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     for actor in actors:
         one = reembedding_start(actor=actor)
         listings_refresh(actor=actor)
-        tenant = _tenant(actor)
+        tenant = _tenant_entry(actor)
         reply.append({"tenant": tenant, "from": one.active, "to": one.model, "started": one.started})
-        lines.append(f"{tenant['slug']}  {_line(one)}")
+        lines.append(f"{tenant['slug']}  {_format_line(one)}")
     return {"tenants": reply}, lines or ["nothing to do: every tenant uses the configured model"]
 
 
-def _cancelled(options: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+def _cancel_changes(options: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     if options["tenant"]:
         actors = [actor_for(options["tenant"])]
     else:
@@ -50,18 +50,18 @@ def _cancelled(options: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     for actor in actors:
         one = reembedding_cancel(actor=actor)
         if one.models or options["tenant"]:
-            tenant = _tenant(actor)
+            tenant = _tenant_entry(actor)
             reply.append({"tenant": tenant, "model": one.active, "cancelled": list(one.models)})
             lines.append(f"{tenant['slug']}  {_cancelled_line(one)}")
     return {"tenants": reply}, lines or ["nothing to cancel: no tenant changes its model"]
 
 
-def _tenant(actor: Actor) -> dict[str, str]:
+def _tenant_entry(actor: Actor) -> dict[str, str]:
     me = me_get(actor=actor)
     return {"id": str(me.tenant_id), "slug": me.tenant_slug}
 
 
-def _line(one: Reembedding) -> str:
+def _format_line(one: Reembedding) -> str:
     if one.started:
         return f"{one.active} → {one.model}: started as a job"
     if one.needs_vectors:
