@@ -57,7 +57,7 @@ from vault.retrieval.tagging import MOST_CHARACTERS
 from vault.vocabulary import PiiField
 from vault.web.answers import pieces
 from vault.web.markdown import markdown_html
-from vault.web.memory_rows import excerpt_marked
+from vault.web.memory_rows import excerpt_mark
 
 REGIONS = ("CN", "US", "GB")
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
@@ -269,7 +269,7 @@ FUNCTIONS = (
     ),
     TextFunction(
         "hits of a list",
-        lambda text: excerpt_marked(text, f"{text[:990]}x"),
+        lambda text: excerpt_mark(text, f"{text[:990]}x"),
         {"vault.web.memory_rows": "WORDS CHINESE"},
     ),
     TextFunction("approximate_tokens", approximate_tokens, {}),

@@ -61,20 +61,20 @@ class FeedbackView(ApiView):
             body = read(FeedbackInput, request)
         feedback = Feedback(FeedbackKind(body["kind"]), body.get("correction", ""), body.get("note", ""))
 
-        def given(*, dry_run: bool = False) -> FeedbackResult:
+        def give_feedback(*, dry_run: bool = False) -> FeedbackResult:
             return cube_feedback(
                 actor=actor, cube_id=memory_id, feedback=feedback, expected_versions=versions, dry_run=dry_run
             )
 
         if dry_run:
-            return Response(_result_json(given(dry_run=True), dry_run=True))
+            return Response(_result_json(give_feedback(dry_run=True), dry_run=True))
 
         def ask() -> None:
             with acting(actor):
                 feedback_ask(actor=actor, cube_id=memory_id)
 
         def call() -> Reply:
-            result = given()
+            result = give_feedback()
             return Reply(202 if result.outcome is FeedbackOutcome.REVIEW else 200, _result_json(result))
 
         with feedback_texts_prepare(actor=actor, cube_id=memory_id, feedback=feedback):

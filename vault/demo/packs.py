@@ -63,7 +63,7 @@ def demo_packs_create(*, subscriber: str) -> int:
 
 
 def _parse_pack(stated: dict[str, Any]) -> DemoPack:
-    names = {one.name for one in fields(PackDraft)}
+    names = {field.name for field in fields(PackDraft)}
     texts: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in stated.items()}
     memories = texts.pop("memories")
     if unknown := texts.keys() - names:
@@ -107,7 +107,7 @@ def _build_pack(writer: Actor, pack: DemoPack) -> None:
         path = f"/packs-of-ours/{pack.draft.name}"
         added = cubes_add(actor=writer, drafts=[CubeDraft(text, namespace=path) for text in pack.memories])
         made = pack_create(actor=writer, draft=pack.draft)
-        draft = VersionDraft(NUMBER, ids=tuple(one.cube.id for one in added), changelog="The first version.")
+        draft = VersionDraft(NUMBER, ids=tuple(memory.cube.id for memory in added), changelog="The first version.")
         job = version_build(actor=writer, pack_id=made.id, draft=draft)
         task = event_claim(actor=writer, topic=Topic.PACK_BUILD, event_id=job.id, lease_time=BUILD_LIMIT)
     task_run(task)

@@ -54,14 +54,14 @@ def demo_create(*, slug: str) -> DemoTenant:
 
 def _remaining_people(story: Entry) -> tuple[tuple[str, RoleName], ...]:
     left = {step["who"] for step in story["departures"]}
-    return tuple((one["email"], RoleName(one["role"])) for one in story["people"] if one["key"] not in left)
+    return tuple((person["email"], RoleName(person["role"])) for person in story["people"] if person["key"] not in left)
 
 
 def _play_story(system: Actor, story: Entry) -> None:
     now = database_now()
     stage = Stage(tenant_id=system.tenant_id, today=now)
-    for one in story["people"]:
-        stage.members[one["key"]] = _make_member(system, one)
+    for person in story["people"]:
+        stage.members[person["key"]] = _make_member(system, person)
     for moment, kind, step in _dated_steps(story, now):
         perform, models = STEPS[kind]
         with backdated(moment):
@@ -71,10 +71,10 @@ def _play_story(system: Actor, story: Entry) -> None:
         _perform_all(stage, last, story[kind])
 
 
-def _make_member(system: Actor, one: Entry) -> Member:
-    if one["key"] == OWNER:
+def _make_member(system: Actor, person: Entry) -> Member:
+    if person["key"] == OWNER:
         return Member.objects.get(tenant_id=system.tenant_id)  # made with the tenant
-    return member_add(actor=system, email=one["email"], role=RoleName(one["role"]))
+    return member_add(actor=system, email=person["email"], role=RoleName(person["role"]))
 
 
 def _dated_steps(story: Entry, now: datetime) -> Iterator[tuple[datetime, str, Entry]]:

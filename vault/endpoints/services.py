@@ -125,12 +125,12 @@ def endpoint_move(*, actor: Actor, endpoint_id: UUID, position: int) -> Endpoint
         raise Invalid(errors=[FieldError("position", "counts from 1")])
     with acting(actor):
         row = _locate_endpoint(actor, endpoint_id)
-        others = [one for one in _load_rows(actor, lock=True) if one.id != row.id]
+        others = [other for other in _load_rows(actor, lock=True) if other.id != row.id]
         ordered = [*others[: position - 1], row, *others[position - 1 :]]
-        for number, one in enumerate(ordered, start=1):
-            if one.position != number:
-                one.position = number
-                one.save(update_fields=["position"])
+        for number, endpoint in enumerate(ordered, start=1):
+            if endpoint.position != number:
+                endpoint.position = number
+                endpoint.save(update_fields=["position"])
         _record_change(actor, Verb.MODEL_ENDPOINT_UPDATED, row)
         return _make_numbered_view(actor, row)
 
@@ -164,7 +164,7 @@ def models_list(actor: Actor, chosen: str = "") -> list[PricedModel]:
     installed = llm()
     if installed is not None:
         found.append(PricedModel(installed))
-    return sorted(found, key=lambda one: one.llm.name != chosen) if chosen else found
+    return sorted(found, key=lambda model: model.llm.name != chosen) if chosen else found
 
 
 def model_names(actor: Actor) -> list[str]:
@@ -205,7 +205,7 @@ def _open_model(row: ModelEndpoint) -> PricedModel:
 
 
 def _make_numbered_view(actor: Actor, row: ModelEndpoint) -> EndpointView:
-    ids = [one.id for one in _load_rows(actor)]
+    ids = [endpoint.id for endpoint in _load_rows(actor)]
     return _make_view(row, ids.index(row.id) + 1)
 
 

@@ -53,7 +53,7 @@ def cubes_link(actor: Actor, payloads: Sequence[Payload], policy: LinkPolicy = D
         present = linkable_cubes(
             {*gathered.statements, *(end for link in touching for end in (link.source, link.target))}
         )
-        current = [one for one, version in gathered.versions.items() if _is_at(present.get(one), version)]
+        current = [cube_id for cube_id, version in gathered.versions.items() if _is_at(present.get(cube_id), version)]
         _drop_outdated(set(current), touching, present)
         wanted = [link for link in _decide_links(gathered, current, policy) if _is_within(link, present)]
         links_insert(actor.tenant_id, dict.fromkeys(wanted))
@@ -67,7 +67,8 @@ def _gather_statements(actor: Actor, cube_ids: Sequence[UUID]) -> _Gathered:
     words = open_words(rows)
     cubes = [cube for cube in rows if cube.id in words]
     similar = {
-        one: frozenset(others) for one, others in sharing_words(token_maker(actor.tenant_id), cubes, words).items()
+        cube_id: frozenset(others)
+        for cube_id, others in sharing_words(token_maker(actor.tenant_id), cubes, words).items()
     }
     before = previous_in_session(cubes)
     neighbours = {*before.values()}.union(*similar.values())
@@ -128,5 +129,5 @@ def _decide_links(gathered: _Gathered, current: Iterable[UUID], policy: LinkPoli
 
 def _select_within_border(gathered: _Gathered, statement: Statement, cube_ids: Iterable[UUID]) -> list[Statement]:
     """Return the gathered statements of these cubes that have the same border as `statement`."""
-    found = (gathered.statements.get(one) for one in sorted(cube_ids))
+    found = (gathered.statements.get(cube_id) for cube_id in sorted(cube_ids))
     return [other for other in found if other is not None and other.border == statement.border]

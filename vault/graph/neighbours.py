@@ -74,7 +74,7 @@ def linkable_cubes(cube_ids: Collection[UUID]) -> dict[UUID, LinkableCube]:
     """The cubes that are there, as they are now. One query."""
     columns = ("id", "version", "namespace__kind", "namespace__owner_id", "access_level", "owner_id")
     rows = Cube.objects.filter(id__in=cube_ids, deleted_at=None).values_list(*columns)
-    return {one: LinkableCube(version, _border_key(*place)) for one, version, *place in rows}
+    return {cube_id: LinkableCube(version, _border_key(*place)) for cube_id, version, *place in rows}
 
 
 def _border_key(kind: str, namespace_owner: UUID | None, access_level: str, owner: UUID | None) -> Hashable:

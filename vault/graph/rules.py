@@ -102,22 +102,22 @@ def is_consequence(text: str) -> bool:
     return _CAUSED.match(text) is not None
 
 
-def contradict(one: str, other: str) -> bool:
+def contradict(first: str, other: str) -> bool:
     """Return whether two statements differ only in a negation or a number. Questions state nothing."""
-    if _ASKS.search(one) or _ASKS.search(other):
+    if _ASKS.search(first) or _ASKS.search(other):
         return False
-    numbers, others = _find_numbers(one), _find_numbers(other)
+    numbers, others = _find_numbers(first), _find_numbers(other)
     recounted = bool(numbers) and bool(others) and numbers != others
-    turned = _is_negated(one) != _is_negated(other) and numbers == others
-    return (recounted or turned) and _say_the_same(_bare_terms(one), _bare_terms(other))
+    turned = _is_negated(first) != _is_negated(other) and numbers == others
+    return (recounted or turned) and _say_the_same(_bare_terms(first), _bare_terms(other))
 
 
-def agree(one: str, other: str) -> bool:
+def agree(first: str, other: str) -> bool:
     """Return whether two statements have nearly the same words, and the same numbers and negations."""
-    if _ASKS.search(one) or _ASKS.search(other):
+    if _ASKS.search(first) or _ASKS.search(other):
         return False
-    is_alike = _find_numbers(one) == _find_numbers(other) and _is_negated(one) == _is_negated(other)
-    return is_alike and _say_the_same(_bare_terms(one), _bare_terms(other))
+    is_alike = _find_numbers(first) == _find_numbers(other) and _is_negated(first) == _is_negated(other)
+    return is_alike and _say_the_same(_bare_terms(first), _bare_terms(other))
 
 
 def _say_the_same(words: frozenset[str], others: frozenset[str]) -> bool:

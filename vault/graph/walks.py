@@ -120,16 +120,16 @@ def near_cubes(actor: Actor, *, seeds: Mapping[UUID, float], among: Among, visib
     namers: defaultdict[int, set[UUID]] = defaultdict(set)
     ranks, begun = dict(seeds), set[UUID]()
     for _ in range(STEPS):
-        starts = nlargest(MOST_STEPPED, ranks.keys() - begun, key=lambda one: (ranks[one], one.int))
+        starts = nlargest(MOST_STEPPED, ranks.keys() - begun, key=lambda cube_id: (ranks[cube_id], cube_id.int))
         if not starts:
             break
         begun.update(starts)
         asked = {"starts": starts, "kinds": list(STEPS_OVER), "most_named": RARE + 1, "rare": RARE}
-        for one, other, kind, mark in _run_walk(STEPPED, actor, asked, among, visible):
+        for source_id, other, kind, mark in _run_walk(STEPPED, actor, asked, among, visible):
             if kind == LinkKind.SAME_ENTITY:
-                namers[mark].add(one)
+                namers[mark].add(source_id)
             else:
-                edges.add(Edge(one, other))
+                edges.add(Edge(source_id, other))
         groups = [Group(tuple(sorted(some))) for some in namers.values()]
         ranks = personalised_pagerank(seeds, sorted(edges), groups)
     return ranks

@@ -130,7 +130,11 @@ def key_is_needed(*, actor: Actor, scope: str) -> bool:
         active = Hold.objects.active().filter(tenant_id=actor.tenant_id)
         if scope == GENERAL and active.exists():
             return True  # what a hold is over is sealed under it too
-        subjects = {subject_scope(one): one for one in active.values_list("subject_id", flat=True) if one}
+        subjects = {
+            subject_scope(subject_id): subject_id
+            for subject_id in active.values_list("subject_id", flat=True)
+            if subject_id
+        }
         if scope in subjects:
             return True
         held = HoldCube.objects.filter(hold_id__in=active.values("id")).values("cube_id")
@@ -176,8 +180,8 @@ def _make_view(
 
 def _load_approvals(rows: Sequence[Hold]) -> dict[UUID, list[Approval]]:
     found: dict[UUID, list[Approval]] = {row.id: [] for row in rows}
-    for one in HoldReleaseApproval.objects.filter(hold__in=rows).select_related("member").order_by("id"):
-        found[one.hold_id].append(Approval(one.member_id, one.member.display_name, one.created_at))
+    for approval in HoldReleaseApproval.objects.filter(hold__in=rows).select_related("member").order_by("id"):
+        found[approval.hold_id].append(Approval(approval.member_id, approval.member.display_name, approval.created_at))
     return found
 
 

@@ -101,7 +101,7 @@ def hold_release(*, actor: Actor, hold_id: UUID) -> HoldView:
         if before.status is not HoldStatus.RELEASED:
             _refuse_single_member()
             refuse_stand_in(actor)
-            if member_id not in {one.member_id for one in before.approvals}:
+            if member_id not in {approval.member_id for approval in before.approvals}:
                 _add_approval(hold, member_id)
         view = hold_views([hold])[0]
         released = view.status is HoldStatus.RELEASED

@@ -132,7 +132,7 @@ def action_count(*, actor: Actor, draft: ActionDraft) -> ActionCount:
         total = len(rows.values_list("id")[:MOST_COUNTED])
         looked_at = list(rows.select_related("namespace").annotate(is_held=IS_HELD).order_by("id")[:LOOKED_AT])
         found = [(cube.id, _find_obstacle(actor, draft.action, cube)) for cube in looked_at]
-        found += [(one, "not_found") for one in sorted({*draft.ids} - {cube.id for cube in looked_at})]
+        found += [(cube_id, "not_found") for cube_id in sorted({*draft.ids} - {cube.id for cube in looked_at})]
         skipped = [(cube_id, code) for cube_id, code in found if code]
         left_out = sum(code != "not_found" for _, code in skipped)
         return ActionCount(
@@ -158,7 +158,7 @@ def action_create(*, actor: Actor, draft: ActionDraft, expected_count: int | Non
                 raise Conflict(f"The action would change {present} memories, not {expected_count}. Count again.")
         kind = Topic.MEMORIES_EXPORT if draft.action == EXPORT else Topic.MEMORIES_ACT
         request = {
-            "ids": [str(one) for one in draft.ids],
+            "ids": [str(cube_id) for cube_id in draft.ids],
             "filters": draft.filters,
             "arguments": json.loads(ARGUMENTS.dump_json(draft.arguments or BulkArguments())),
         }
@@ -324,7 +324,7 @@ def _load_draft(run: JobRun) -> ActionDraft:
     request = json.loads(run.request)
     return ActionDraft(
         action=run.settings["action"],
-        ids=tuple(UUID(one) for one in request["ids"]),
+        ids=tuple(UUID(text) for text in request["ids"]),
         filters=request["filters"],
         arguments=ARGUMENTS.validate_python(request["arguments"]),
     )
@@ -379,15 +379,15 @@ def _do_step(run: JobRun) -> Step:
     ids = _next_part(run)
     before = {cube.id: cube for cube in Cube.objects.filter(id__in=ids).only("id", "version", "layer")}
     if draft.action == EXPORT:
-        done, skipped = {one: one for one in ids}, list[tuple[UUID, DomainError]]()
+        done, skipped = {cube_id: cube_id for cube_id in ids}, list[tuple[UUID, DomainError]]()
     else:
         done, skipped = _change_part(run, BulkAction(draft.action), draft.arguments or BulkArguments(), ids)
     after = _load_versions(done.values())
     is_versioned = draft.action in VERSIONED
     changed = {
-        one: made
-        for one, made in done.items()
-        if made in after and not (is_versioned and before[one].version == after[made])
+        cube_id: made
+        for cube_id, made in done.items()
+        if made in after and not (is_versioned and before[cube_id].version == after[made])
     }
     ActionItem.objects.bulk_create(
         ActionItem(
@@ -395,9 +395,9 @@ def _do_step(run: JobRun) -> Step:
             job_id=run.job_id,
             cube_id=made,
             version=after[made],
-            layer=before[one].layer if draft.action == BulkAction.PROMOTE else "",
+            layer=before[cube_id].layer if draft.action == BulkAction.PROMOTE else "",
         )
-        for one, made in changed.items()
+        for cube_id, made in changed.items()
     )
     return _compose_step(run, ids, len(changed), skipped)
 
@@ -406,7 +406,7 @@ def _change_part(run: JobRun, action: BulkAction, arguments: BulkArguments, ids:
     if action not in TOGETHER:
         return _try_each(run, make_change(run.actor, action, arguments, run.job_id), ids)
     done, failed = change_together(actor=run.actor, action=action, chosen=dict.fromkeys(ids), arguments=arguments)
-    return _record_denials(run, {one: one for one in done}, failed)
+    return _record_denials(run, {cube_id: cube_id for cube_id in done}, failed)
 
 
 def _undo_step(run: JobRun, job: Job, action: BulkAction, items: Sequence[ActionItem]) -> Step:
@@ -418,7 +418,7 @@ def _undo_step(run: JobRun, job: Job, action: BulkAction, items: Sequence[Action
 
     if action in VERSIONED:
         undone, failed = versions_undo(actor, action, items)
-        done, skipped = _record_denials(run, {one: one for one in undone}, failed)
+        done, skipped = _record_denials(run, {cube_id: cube_id for cube_id in undone}, failed)
     else:
         done, skipped = _try_each(run, undo, by_id)
     total = ActionItem.objects.filter(tenant_id=actor.tenant_id, job_id=job.id).count() if run.total is None else None
@@ -459,7 +459,7 @@ def _compose_step(
 ) -> Step:
     """Return the progress of the job and its result so far: counts by reason, and the first ids that were left out."""
     codes = Counter(run.result.get("codes", {})) + Counter(failure.code for _, failure in skipped)
-    named = [{"id": str(one), "code": failure.code} for one, failure in skipped]
+    named = [{"id": str(cube_id), "code": failure.code} for cube_id, failure in skipped]
     result = {
         "changed": run.result.get("changed", 0) + changed,
         "codes": dict(codes),

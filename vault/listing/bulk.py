@@ -171,7 +171,7 @@ def change_together(
         return cubes_delete(actor=actor, chosen=chosen)
     cubes, failed = cubes_change_ask(actor=actor, chosen=chosen)
     wanted = {cube.id: _compose_changes(action, cube, arguments) for cube in cubes}
-    changes = {cube_id: one for cube_id, one in wanted.items() if one is not None}
+    changes = {cube_id: change for cube_id, change in wanted.items() if change is not None}
     failed |= cubes_update(actor=actor, cubes=[cube for cube in cubes if cube.id in changes], changes=changes)
     return [cube_id for cube_id in wanted if cube_id not in failed], failed
 

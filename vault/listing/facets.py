@@ -134,7 +134,7 @@ def _facet_statement(index: int, name: str) -> str:
 
 def _rank_values(counted: Mapping[str, int], *, cut: bool) -> list[FacetValue]:
     """The most frequent first. cut: there are more rows than were counted."""
-    ranked = sorted(counted.items(), key=lambda one: (-one[1], one[0]))
+    ranked = sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))
     return [FacetValue(value, min(count, MOST), capped=cut or count > MOST) for value, count in ranked]
 
 
@@ -145,10 +145,10 @@ def _complete_facets(counted: Facets, places: Sequence[str]) -> Facets:
     complete: Facets = {}
     for name, values in counted.items():
         missing = FacetValue("", None if cut else 0, capped=False)
-        present = {one.value: one for one in values}
+        present = {value.value: value for value in values}
         if name in CLOSED:
             listed = [present.get(value, _make_value(missing, value)) for value in known[name]]
-            complete[name] = [one for one in listed if one.count != 0]
+            complete[name] = [value for value in listed if value.count != 0]
         else:
             beside = [_make_value(missing, value) for value in known.get(name, ()) if value not in present]
             complete[name] = [*values, *beside][:MOST_VALUES]
@@ -163,7 +163,8 @@ def facets_json(facets: Facets) -> dict[str, Any]:
     """As the contract has them: `{field: [{value, count, capped}]}`."""
     return {
         name: [
-            {"value": one.value, "count": one.count or 0, "capped": one.capped or one.count is None} for one in values
+            {"value": value.value, "count": value.count or 0, "capped": value.capped or value.count is None}
+            for value in values
         ]
         for name, values in facets.items()
         if name != TOTAL

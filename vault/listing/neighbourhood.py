@@ -51,13 +51,14 @@ def neighbourhood_get(
     with acting(actor):
         visible = _select_visible(actor, at)
         ranks = _rank_memories(actor, visible, centre, memory_id)
-        nearest = nlargest(MOST, ranks, key=lambda one: (ranks[one], one.int))
+        nearest = nlargest(MOST, ranks, key=lambda cube_id: (ranks[cube_id], cube_id.int))
         shown = set(visible.filter(id__in=nearest).values_list("id", flat=True))
-        ids = [one for one in nearest if one in shown]
+        ids = [cube_id for cube_id in nearest if cube_id in shown]
         views = cubes_read(actor=actor, cube_ids=ids, verb=Verb.MEMORY_LISTED, is_use=False)
         rows = CubeLink.objects.filter(source_id__in=ids, target_id__in=ids, kind__in=STEPS_OVER).order_by("id")
         links = tuple(
-            (one, other, LinkKind(kind)) for one, other, kind in rows.values_list("source_id", "target_id", "kind")
+            (source_id, other, LinkKind(kind))
+            for source_id, other, kind in rows.values_list("source_id", "target_id", "kind")
         )
         return Neighbourhood(tuple(views), links, max(0, len(ranks) - len(nearest)))
 
@@ -86,7 +87,7 @@ def _find_seeds(actor: Actor, visible: CubeQuerySet, centre: str, memory_id: UUI
         asked = [marks.entity(maker, name) for name in asked_entities(centre)]
         return named_cubes(actor, entity_marks=asked, among=_reachable_rows(actor), visible=visible)
     newest = visible.order_by("-id").values_list("id", flat=True)[:NEWEST]
-    return {one: 1.0 / (1 + place) for place, one in enumerate(newest)}
+    return {cube_id: 1.0 / (1 + place) for place, cube_id in enumerate(newest)}
 
 
 def _reachable_rows(actor: Actor) -> Among:

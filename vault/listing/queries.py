@@ -96,7 +96,7 @@ def query_read(asked: Mapping[str, Sequence[str]]) -> MemoryQuery:
     text = _first_value(asked, "q")
     if len(text) > LONGEST_TEXT or "\x00" in text:
         raise Invalid(errors=[FieldError("q", f"at most {LONGEST_TEXT} characters, and no NUL")])
-    chosen = {name: tuple(dict.fromkeys(one for one in asked.get(name, ()) if one)) for name in FILTERS}
+    chosen = {name: tuple(dict.fromkeys(value for value in asked.get(name, ()) if value)) for name in FILTERS}
     for name, values in chosen.items():
         if len(values) > MOST_CHOSEN:
             raise Invalid(errors=[FieldError(name, f"at most {MOST_CHOSEN} values")])

@@ -79,7 +79,7 @@ def memories_choose(*, actor: Actor, ids: Sequence[UUID], deleted: bool = False)
     with acting(actor):
         rows = select_deleted(actor) if deleted else Cube.objects.visible_to(actor)
         found = set(rows.filter(id__in=ids).values_list("id", flat=True))
-        chosen = [one for one in ids if one in found]
+        chosen = [cube_id for cube_id in ids if cube_id in found]
         return cubes_read(actor=actor, cube_ids=chosen, verb=Verb.MEMORY_LISTED, is_use=False)
 
 

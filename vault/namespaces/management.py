@@ -138,13 +138,13 @@ def namespace_move_plan(*, actor: Actor, namespace_id: UUID, path: str) -> MoveP
         _check_destination(root, path)
         authorize(actor, Permission.NAMESPACE_CREATE, _path_target(actor, root.id, path))
         rows = list(subtree(actor, root.path).order_by("path").select_for_update(of=("self",)))
-        moved = [(one, path + one.path.removeprefix(root.path)) for one in rows]
-        for one, _ in moved:
-            authorize(actor, Permission.ACCESS_GOVERN, namespace_target(one))
+        moved = [(row, path + row.path.removeprefix(root.path)) for row in rows]
+        for namespace, _ in moved:
+            authorize(actor, Permission.ACCESS_GOVERN, namespace_target(namespace))
         if max(len(after) for _, after in moved) > LONGEST_PATH:
             raise Invalid(errors=[FieldError("path", f"a path below would have more than {LONGEST_PATH} characters")])
         taken = Namespace.objects.filter(tenant_id=actor.tenant_id, path__in=[after for _, after in moved])
-        if taken.exclude(id__in=[one.id for one, _ in moved]).exists():
+        if taken.exclude(id__in=[namespace.id for namespace, _ in moved]).exists():
             raise Conflict(TAKEN)
     return MovePlan(tuple(moved))
 
@@ -181,7 +181,7 @@ def namespace_move(*, actor: Actor, namespace_id: UUID, path: str) -> int:
             actor=actor,
             verb=Verb.NAMESPACE_MOVED,
             object_type="namespace",
-            object_ids=[one.id for one, _ in plan.namespaces],
+            object_ids=[namespace.id for namespace, _ in plan.namespaces],
             detail={"from": root.path, "to": path},
         )
     return len(plan.namespaces)

@@ -111,7 +111,7 @@ def mounts_list(*, actor: Actor, pages: Pages, namespace_id: UUID | None = None)
         rows = (
             _select_visible(actor) if namespace_id is None else _select_visible(actor).filter(namespace_id=namespace_id)
         )
-        return [MountView(one, _open_task(one)) for one in pages.take(rows.order_by("-id"))]
+        return [MountView(mount, _open_task(mount)) for mount in pages.take(rows.order_by("-id"))]
 
 
 def mounted_ids(actor: Actor, places: MountPlaces) -> tuple[UUID, ...]:
@@ -156,7 +156,7 @@ def _mounts_at(actor: Actor, places: MountPlaces) -> Sequence[Mount]:
     conversation_id = _parse_uuid(places.session)
     if conversation_id is not None:
         for row in _select_own_conversation(actor, conversation_id).values_list("persona_id", "agent_persona_id"):
-            personas |= {one for one in row if one is not None}
+            personas |= {persona_id for persona_id in row if persona_id is not None}
             reach |= Q(conversation_id=conversation_id)
     if personas:
         reach |= Q(persona_id__in=personas)

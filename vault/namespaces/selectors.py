@@ -104,18 +104,26 @@ def namespace_get(*, actor: Actor, namespace_id: UUID) -> NamespaceDetail:
 
 def _make_views(actor: Actor, page: Sequence[Namespace]) -> list[NamespaceView]:
     parents = _find_parents(actor, page)
-    counts = _count_memories(actor, Namespace.objects.filter(id__in=[one.id for one in page]))
+    counts = _count_memories(actor, Namespace.objects.filter(id__in=[namespace.id for namespace in page]))
     return [
-        NamespaceView(one, parents.get(one.path), sum(counts.get(one.id, {}).values()), tuple(_list_rights(actor, one)))
-        for one in page
+        NamespaceView(
+            namespace,
+            parents.get(namespace.path),
+            sum(counts.get(namespace.id, {}).values()),
+            tuple(_list_rights(actor, namespace)),
+        )
+        for namespace in page
     ]
 
 
 def _find_parents(actor: Actor, page: Sequence[Namespace]) -> dict[str, UUID]:
-    above = {path: [*paths_above(path)] for path in (one.path for one in page)}
+    above = {path: [*paths_above(path)] for path in (namespace.path for namespace in page)}
     rows = Namespace.objects.visible_to(actor).filter(path__in={path for some in above.values() for path in some})
     known = dict(rows.values_list("path", "id"))
-    nearest = {path: next((known[one] for one in some if one in known), None) for path, some in above.items()}
+    nearest = {
+        path: next((known[path_above] for path_above in some if path_above in known), None)
+        for path, some in above.items()
+    }
     return {path: found for path, found in nearest.items() if found is not None}
 
 

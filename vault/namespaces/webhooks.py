@@ -29,4 +29,4 @@ def ids_below(actor: Actor, path: str, object_type: str, ids: Sequence[UUID]) ->
     field = "namespace__path" if object_type == "memory" else "path"
     below = Q(**{field: path}) | Q(**{f"{field}__startswith": f"{path}/"})
     matching = set(rows.filter(below, tenant_id=actor.tenant_id, id__in=ids).values_list("id", flat=True))
-    return [one for one in ids if one in matching]
+    return [event_id for event_id in ids if event_id in matching]

@@ -52,7 +52,7 @@ def attention_list(*, actor: Actor, overview: Overview) -> list[Attention]:
     """The most urgent first. Raises Forbidden. Queries: at most three."""
     authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
-        return [one for one in _list_attention(actor, overview) if one.count]
+        return [item for item in _list_attention(actor, overview) if item.count]
 
 
 def reviews_waiting(*, actor: Actor) -> int:

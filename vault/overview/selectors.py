@@ -164,8 +164,8 @@ def _count_live(actor: Actor) -> dict[str, Any]:
     return {
         "memories": (total.count or 0) if total else 0,
         "is_capped": bool(total and total.capped),
-        "states": {one.value: one.count or 0 for one in counted["state"]},
-        "places": [(one.value, one.count) for one in counted["namespace"] if one.count][:MOST_PLACES],
+        "states": {value.value: value.count or 0 for value in counted["state"]},
+        "places": [(value.value, value.count) for value in counted["namespace"] if value.count][:MOST_PLACES],
     }
 
 
@@ -185,13 +185,13 @@ def _sum_searchable(counts: Mapping[str, int]) -> int:
 
 def _counts_at(counts: Mapping[date, dict[str, int]], day: date) -> dict[str, int]:
     """The counts of `day`, or of the last day before on which anything was counted."""
-    return counts[max(known)] if (known := [one for one in counts if one <= day]) else {}
+    return counts[max(known)] if (known := [known_day for known_day in counts if known_day <= day]) else {}
 
 
 def _carry_forward(counts: Mapping[date, dict[str, int]], span: Sequence[date]) -> Series:
     by_day = [_counts_at(counts, day) for day in span]
-    values = dict.fromkeys(value for one in by_day for value in one)
-    return {value: [one.get(value, 0) for one in by_day] for value in values}
+    values = dict.fromkeys(value for counted in by_day for value in counted)
+    return {value: [counted.get(value, 0) for counted in by_day] for value in values}
 
 
 def _daily_series(counts: Mapping[date, dict[str, int]], span: Sequence[date], values: Sequence[str]) -> Series:

@@ -195,4 +195,7 @@ def _list_holders(change: Change, quota: Quota) -> list[QuotaTarget]:
         return [QuotaTarget(kind, change.tenant_id)]
     members, keys = Member.objects.filter(removed_at=None), ApiKey.objects.filter(revoked_at=None)
     rows = members if kind is QuotaTargetKind.MEMBER else keys
-    return [QuotaTarget(kind, one) for one in rows.filter(tenant_id=change.tenant_id).values_list("id", flat=True)]
+    return [
+        QuotaTarget(kind, holder_id)
+        for holder_id in rows.filter(tenant_id=change.tenant_id).values_list("id", flat=True)
+    ]

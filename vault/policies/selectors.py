@@ -41,7 +41,9 @@ def quotas_list(*, actor: Actor, is_live: bool = True) -> list[QuotaView]:
         holders = holders_of(actor)
         if is_allowed(actor, Permission.POLICY_READ):
             named = (quota.holder for quota in policies_active(actor).quotas)
-            holders += sorted({QuotaTarget(one.kind, one.id) for one in named if one.id is not None} - {*holders})
+            holders += sorted(
+                {QuotaTarget(holder.kind, holder.id) for holder in named if holder.id is not None} - {*holders}
+            )
         counted = None if is_live else _counted_last(actor)
         return [_view_from_counts(actor, holder, counted) for holder in holders]
 

@@ -107,7 +107,8 @@ def lineage_open(actor: Actor, cube: Cube) -> Lineage:
     views = cubes_read(actor=actor, cube_ids=[*sources, *derived], verb=Verb.MEMORY_LISTED, is_use=False)
     opened = {view.cube.id: view for view in views}
     return Lineage(
-        tuple(opened[one] for one in sources if one in opened), tuple(opened[one] for one in derived if one in opened)
+        tuple(opened[cube_id] for cube_id in sources if cube_id in opened),
+        tuple(opened[cube_id] for cube_id in derived if cube_id in opened),
     )
 
 

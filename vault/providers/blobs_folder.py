@@ -50,9 +50,9 @@ class FolderBlobStore:
 
     def _make_folders(self, folder: Path) -> None:
         """With those above it, up to the store's own: each for its owner alone."""
-        for one in reversed([folder, *folder.parents]):
-            if one == self._folder or self._folder in one.parents:
-                one.mkdir(exist_ok=True, mode=0o700)
+        for parent in reversed([folder, *folder.parents]):
+            if parent == self._folder or self._folder in parent.parents:
+                parent.mkdir(exist_ok=True, mode=0o700)
 
     def delete(self, names: Iterable[str]) -> None:
         try:

@@ -142,8 +142,8 @@ def messages_statements(
         said_at = message.timestamp or common.event_time or datetime.now(UTC)
         call = memory_call(message.content, said_at=said_at)
         readings[index] = _screen_and_read(actor, draft, call, models, said_at)
-    _count_tokens_used(actor, sum(one.tokens for one in readings.values()))
-    return {index: one.statements for index, one in readings.items() if one.statements is not None}
+    _count_tokens_used(actor, sum(reading.tokens for reading in readings.values()))
+    return {index: reading.statements for index, reading in readings.items() if reading.statements is not None}
 
 
 def _list_models(actor: Actor) -> list[PricedModel]:
@@ -213,7 +213,7 @@ def _is_unsure(text: str, call: MemoryCall, shown: Sequence[str]) -> bool:
     if call.intent not in UNSURE or len(text) > LONGEST_MESSAGE or not 0 < len(shown) <= MOST_SENTENCES:
         return False
     is_plain = call.intent is Intent.CHAT and unstated_kind(text) != "not_noted"
-    return not is_plain and not all(is_question(one) for one in shown)
+    return not is_plain and not all(is_question(sentence) for sentence in shown)
 
 
 def _apply_choice(call: MemoryCall, text: str, choice: Choice, found: Sequence[Statement]) -> MemoryCall:
@@ -227,7 +227,7 @@ def _apply_choice(call: MemoryCall, text: str, choice: Choice, found: Sequence[S
 
 def _compose_messages(shown: Sequence[str]) -> list[ChatMessage]:
     quoted = {
-        "sentences": [{"number": number, "text": one} for number, one in enumerate(shown, start=1)],
+        "sentences": [{"number": number, "text": sentence} for number, sentence in enumerate(shown, start=1)],
         "schema": SCHEMA,
     }
     return [
@@ -239,8 +239,11 @@ def _compose_messages(shown: Sequence[str]) -> list[ChatMessage]:
 def _sum_tokens(messages: Sequence[ChatMessage], completions: Sequence[Completion]) -> tuple[int, int]:
     """Tokens of prompts and of replies, as the model's server counted, or estimated where it did not."""
     estimate = sum(approximate_tokens(message.content) for message in messages)
-    asked = sum(estimate if one.prompt_tokens is None else one.prompt_tokens for one in completions)
+    asked = sum(
+        estimate if completion.prompt_tokens is None else completion.prompt_tokens for completion in completions
+    )
     said = sum(
-        approximate_tokens(one.text) if one.completion_tokens is None else one.completion_tokens for one in completions
+        approximate_tokens(completion.text) if completion.completion_tokens is None else completion.completion_tokens
+        for completion in completions
     )
     return asked, said

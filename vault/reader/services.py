@@ -95,7 +95,7 @@ def _find_statements(message: Message, common: CubeDraft) -> list[Statement]:
     """Return a person's statements. The words of assistants and tools are stored, but state no facts."""
     said_at = message.timestamp or common.event_time or datetime.now(UTC)
     found = read_statements(message.content, speaker=message.role, said_at=said_at)
-    return [one for one in found if one.confidence >= LEAST_CONFIDENCE][:MOST_STATEMENTS]
+    return [statement for statement in found if statement.confidence >= LEAST_CONFIDENCE][:MOST_STATEMENTS]
 
 
 def _is_whole(found: Sequence[Statement], whole: CubeDraft) -> bool:

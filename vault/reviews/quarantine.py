@@ -130,7 +130,7 @@ def _ask_part(run: JobRun, writer_id: UUID, after: UUID) -> Step:
     decided = Review.objects.filter(kind=ReviewKind.QUARANTINE, version__in=versions)
     asked = set(decided.values_list("version_id", flat=True))
     decided.update(**UNDECIDED)
-    if unasked := [one for one in versions.defer("sealed") if one.id not in asked]:
+    if unasked := [version for version in versions.defer("sealed") if version.id not in asked]:
         quarantine_ask(unasked)
     is_last = len(cubes) < ASKED
     return Step(

@@ -164,7 +164,7 @@ def _add_pairs(actor: Actor, views: Sequence[ReviewView]) -> list[ReviewView]:
     """With both texts of each conflict and fusion, the other one where the actor may read it. Writes: AuditEntry?."""
     others = {view.row.id: view.row.other_id or view.cube.superseded_by for view in views if view.row.kind in PAIRS}
     proposed = {view.cube.id for view in views if view.row.other_id}  # shown as both are now
-    named = {one for one in others.values() if one} | proposed
+    named = {other_id for other_id in others.values() if other_id} | proposed
     readable = Cube.objects.visible_to(actor).filter(id__in=named).values_list("id", flat=True)
     opened = cubes_read(actor=actor, cube_ids=list(readable), verb=Verb.MEMORY_READ, is_use=False) if named else []
     words = {view.cube.id: view.words for view in opened}
@@ -183,7 +183,9 @@ def _add_pairs(actor: Actor, views: Sequence[ReviewView]) -> list[ReviewView]:
 def _add_feedback(actor: Actor, views: Sequence[ReviewView]) -> list[ReviewView]:
     """With what readers ask for, and the text of then, for those who may decide and for whoever asked."""
     given = {view.row.id for view in views if view.row.kind == ReviewKind.FEEDBACK and _may_see_feedback(actor, view)}
-    names = names_find(actor.tenant_id, {one for view in views if view.row.id in given and (one := view.row.asked_by)})
+    names = names_find(
+        actor.tenant_id, {asker_id for view in views if view.row.id in given and (asker_id := view.row.asked_by)}
+    )
     return [
         replace(
             view,
@@ -218,7 +220,7 @@ def _load_views(rows: Sequence[Review], shown: Collection[UUID]) -> list[ReviewV
     """
     of_rows = Cube.objects.filter(id__in=[row.cube_id for row in rows]).select_related("namespace")
     cubes = {cube.id: cube for cube in of_rows}
-    versions = {one.id: one for one in CubeVersion.objects.filter(id__in=[row.version_id for row in rows])}
+    versions = {version.id: version for version in CubeVersion.objects.filter(id__in=[row.version_id for row in rows])}
     found: dict[UUID, list[PiiFinding]] = {}
     shown_versions = {row.id: row.version_id for row in rows if row.kind not in WITHHELD or row.id in shown}
     for finding in PiiFinding.objects.filter(version_id__in=shown_versions.values()).order_by(

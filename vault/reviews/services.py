@@ -240,9 +240,9 @@ def _keep_findings(version: CubeVersion, found: list[Finding]) -> None:
     rows = PiiFinding.objects.filter(version_id=version.id)
     known = {(row.field, row.leaf, row.begins, row.ends) for row in rows}
     new = [
-        one
-        for one in found
-        if (str(one.place.part), one.place.leaf, one.place.span.start, one.place.span.end) not in known
+        finding
+        for finding in found
+        if (str(finding.place.part), finding.place.leaf, finding.place.span.start, finding.place.span.end) not in known
     ]
     findings_insert([(version, new)], ask=False)
 

@@ -83,13 +83,15 @@ def memory_document(memory: SubjectMemory) -> dict[str, Any]:
         "created_at": _format_time(cube.created_at),
         "deleted_at": _format_time(cube.deleted_at),
         "expires_at": _format_time(cube.expires_at),
-        "versions": [_encode_version(one) for one in memory.versions],
+        "versions": [_encode_version(version) for version in memory.versions],
         "lineage": list(_encode_lineage(memory)),
         "transitions": [
-            {"from": one.from_state, "to": one.to_state, "reason": one.reason, "at": _format_time(one.created_at)}
-            for one in memory.steps
+            {"from": step.from_state, "to": step.to_state, "reason": step.reason, "at": _format_time(step.created_at)}
+            for step in memory.steps
         ],
-        "conversation_turns": [{"conversation": str(one.conversation_id), "id": str(one.id)} for one in memory.turns],
+        "conversation_turns": [
+            {"conversation": str(turn.conversation_id), "id": str(turn.id)} for turn in memory.turns
+        ],
     }
 
 
@@ -126,8 +128,12 @@ def _encode_lineage(memory: SubjectMemory) -> Iterator[dict[str, str]]:
             if link.source_id == here
             else ("used_in", link.source_id, link.kind)
         )
-    for one in memory.sources:
-        ties.add(("made_from", one.source_id, one.kind) if one.cube_id == here else ("used_in", one.cube_id, one.kind))
+    for source in memory.sources:
+        ties.add(
+            ("made_from", source.source_id, source.kind)
+            if source.cube_id == here
+            else ("used_in", source.cube_id, source.kind)
+        )
     for direction, other, kind in sorted(ties):
         yield {"direction": direction, "memory_id": str(other), "kind": kind}
 

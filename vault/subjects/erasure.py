@@ -147,7 +147,7 @@ def _key_destroy(system: Actor, subject_id: UUID) -> bool:
 def _finish_erasure(run: JobRun, subject_id: UUID, *, is_destroyed: bool) -> Step:
     subject = _lock_subject(run.actor, subject_id)
     now, key = database_now(), signing_key()
-    kept = [UUID(one) for one in run.result["kept"]]
+    kept = [UUID(text) for text in run.result["kept"]]
     unsigned = receipt_compose(
         id=uuid7(),
         tenant_id=run.actor.tenant_id,
@@ -199,7 +199,7 @@ def _requests_drop(actor: Actor, token: bytes) -> int:
     for job in waiting.order_by("id").select_for_update():
         request = open_request(job)
         named = _named_subjects(job.kind, request) if request else set()
-        if any(one is not None and reference_token(actor.tenant_id, one) == token for one in named):
+        if any(reference is not None and reference_token(actor.tenant_id, reference) == token for reference in named):
             Job.objects.filter(id=job.id).update(sealed_request=b"")
             dropped += 1
     return dropped

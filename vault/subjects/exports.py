@@ -78,8 +78,8 @@ def _note_part(run: JobRun, subject_id: UUID) -> Step:
         rows = rows.filter(id__gt=UUID(run.state["after"]))
     part = list(rows.order_by("id").values_list("id", "version")[:PART])
     ActionItem.objects.bulk_create(
-        ActionItem(tenant_id=run.actor.tenant_id, job_id=run.job_id, cube_id=one, version=version)
-        for one, version in part
+        ActionItem(tenant_id=run.actor.tenant_id, job_id=run.job_id, cube_id=cube_id, version=version)
+        for cube_id, version in part
     )
     done = run.done + len(part)
     result = {"memories": done}
@@ -135,21 +135,21 @@ def _read_memories(actor: Actor, subject_id: UUID, ids: list[UUID]) -> list[Subj
     sources = list(CubeSource.objects.filter(Q(cube_id__in=readable) | Q(source_id__in=readable)).order_by("id"))
     steps = list(StateTransition.objects.filter(cube_id__in=readable).order_by("cube_id", "step"))
     used_in: dict[UUID, set[UUID]] = {}
-    for one in sources:
-        used_in.setdefault(one.source_id, set()).add(one.cube_id)
-    said = {*readable, *(one.cube_id for one in sources)}
+    for source in sources:
+        used_in.setdefault(source.source_id, set()).add(source.cube_id)
+    said = {*readable, *(source.cube_id for source in sources)}
     turns = list(Turn.objects.filter(Q(question_id__in=said) | Q(answer_id__in=said)).order_by("id"))
     return [
         SubjectMemory(
             cube=cube,
-            versions=tuple(one for one in views if one.row.cube_id == cube.id),
-            links=tuple(one for one in links if cube.id in {one.source_id, one.target_id}),
-            sources=tuple(one for one in sources if cube.id in {one.cube_id, one.source_id}),
-            steps=tuple(one for one in steps if one.cube_id == cube.id),
+            versions=tuple(view for view in views if view.row.cube_id == cube.id),
+            links=tuple(link for link in links if cube.id in {link.source_id, link.target_id}),
+            sources=tuple(source for source in sources if cube.id in {source.cube_id, source.source_id}),
+            steps=tuple(step for step in steps if step.cube_id == cube.id),
             turns=tuple(
-                one
-                for one in turns
-                if not {cube.id, *used_in.get(cube.id, ())}.isdisjoint({one.question_id, one.answer_id})
+                turn
+                for turn in turns
+                if not {cube.id, *used_in.get(cube.id, ())}.isdisjoint({turn.question_id, turn.answer_id})
             ),
         )
         for cube in cubes

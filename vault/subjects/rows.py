@@ -37,7 +37,7 @@ def erasure_counts(subject_id: UUID, ids: Sequence[UUID]) -> ErasureCounts:
     versions = CubeVersion.objects.filter(cube_id__in=ids).filter(
         Q(cube__subject_id=subject_id) | Q(subject_id=subject_id)
     )
-    terms = sum(len(one) for one in versions.values_list("terms", flat=True))
+    terms = sum(len(terms) for terms in versions.values_list("terms", flat=True))
     return ErasureCounts(
         memories=len(ids),
         versions=versions.count(),

@@ -57,7 +57,7 @@ def estimate_clean_dates(
         live_files_by=None if missing else by,
         wal_by=None if missing or copies else by,
         backups_by=now + timedelta(days=backup_days),
-        reason="; ".join([*(f"{one} is missing" for one in missing), *copies]),
+        reason="; ".join([*(f"{right} is missing" for right in missing), *copies]),
     )
 
 
@@ -83,7 +83,7 @@ def receipt_compose(
         "asked_by": dict(asked_by),
         "at": _format_time(at),
         "erased": asdict(counts),
-        "kept_by_holds": {"count": len(kept), "memories": [str(one) for one in kept[:MOST_NAMED]]},
+        "kept_by_holds": {"count": len(kept), "memories": [str(cube_id) for cube_id in kept[:MOST_NAMED]]},
         "key_destroyed": is_key_destroyed,
         "clean": {
             "live_files_by": _format_time(clean.live_files_by),

@@ -47,7 +47,7 @@ def subject_assign(*, actor: Actor, subject_id: UUID, cube_ids: Sequence[UUID]) 
         chosen = sorted(set(cube_ids))
         if not 1 <= len(chosen) <= MOST_ASSIGNED:
             raise Invalid(errors=[FieldError("ids", f"1 to {MOST_ASSIGNED} are needed")])
-        return [one for one in chosen if _assign_memory(actor, subject_id, reference, one)]
+        return [cube_id for cube_id in chosen if _assign_memory(actor, subject_id, reference, cube_id)]
 
 
 def subject_export(*, actor: Actor, subject_id: UUID) -> JobView:

@@ -62,18 +62,18 @@ def tool_calls_recall(*, actor: Actor, query: CallQuery) -> list[RecalledCall]:
     authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
         found = [
-            one
+            call
             for view in cubes_view(actor=actor, cube_ids=_find_candidates(actor, query))
-            if (one := _compare_call(view, query)) is not None and one.similarity >= query.min_similarity
+            if (call := _compare_call(view, query)) is not None and call.similarity >= query.min_similarity
         ]
-        found.sort(key=lambda one: (one.similarity, one.view.cube.id), reverse=True)
+        found.sort(key=lambda call: (call.similarity, call.view.cube.id), reverse=True)
         chosen = found[: query.top_k]
-        read = cubes_read(actor=actor, cube_ids=[one.view.cube.id for one in chosen], verb=Verb.MEMORY_SEARCHED)
+        read = cubes_read(actor=actor, cube_ids=[call.view.cube.id for call in chosen], verb=Verb.MEMORY_SEARCHED)
         opened = {view.cube.id: view for view in read}
         return [
-            RecalledCall(opened[one.view.cube.id], one.call, one.similarity)
-            for one in chosen
-            if one.view.cube.id in opened
+            RecalledCall(opened[call.view.cube.id], call.call, call.similarity)
+            for call in chosen
+            if call.view.cube.id in opened
         ]
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from vault.layers.validity import Validity, ValidityRow
-from vault.web.validity import LEFT, MOST_MONTHS, RIGHT, WIDTH, Drawing, drawing_of
+from vault.web.validity import LEFT, MOST_MONTHS, RIGHT, WIDTH, Drawing, make_drawing
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 ONE = UUID(int=1)
@@ -19,13 +19,13 @@ def drawn(*values: tuple[str, int, int | None], slot: str = "home") -> Drawing:
         Validity(value, NOW - timedelta(days=since), None if until is None else NOW - timedelta(days=until), ONE)
         for value, since, until in values
     ]
-    drawing = drawing_of([ValidityRow(slot, tuple(rows))], NOW)
+    drawing = make_drawing([ValidityRow(slot, tuple(rows))], NOW)
     assert drawing is not None
     return drawing
 
 
 def test_nothing_is_drawn_of_nothing() -> None:
-    assert drawing_of([], NOW) is None
+    assert make_drawing([], NOW) is None
 
 
 def test_bars_follow_one_another_and_end_within_the_drawing() -> None:

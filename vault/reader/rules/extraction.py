@@ -60,7 +60,7 @@ def chosen_statements(text: str, *, said_at: datetime, kinds: Mapping[int, str |
     """
     numbered = enumerate(sentences(text))
     return _complete_statements(
-        (one for number, sentence in numbered for one in _apply_kinds(sentence, number, kinds)), said_at
+        (statement for number, sentence in numbered for statement in _apply_kinds(sentence, number, kinds)), said_at
     )
 
 
@@ -122,8 +122,8 @@ def _apply_kinds(sentence: str, number: int, kinds: Mapping[int, str | None]) ->
     kind = kinds[number]
     if kind is None or is_question(sentence) or COMMAND.search(_fold_sentence(sentence)):
         return
-    for one in stated or [Statement(sentence, kind, CHOSEN_CONFIDENCE)]:
-        yield replace(one, semantic_type=kind)
+    for statement in stated or [Statement(sentence, kind, CHOSEN_CONFIDENCE)]:
+        yield replace(statement, semantic_type=kind)
 
 
 def _find_statements(sentence: str) -> Iterator[Statement]:
