@@ -68,7 +68,7 @@ def _closed_components() -> Schema:
 def _closed(part: Any) -> Any:
     """OpenAPI 3.0 as JSON Schema: `nullable` is a type, and an object has no properties but those that it names."""
     if isinstance(part, list):
-        return [_closed(one) for one in part]
+        return [_closed(item) for item in part]
     if not isinstance(part, dict):
         return part
     made = {name: _closed(value) for name, value in part.items() if name not in {"nullable", "readOnly"}}

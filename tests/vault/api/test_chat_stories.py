@@ -16,7 +16,7 @@ SMALL_TALK = ("Good morning!", "How are you?", "Thanks, see you.", "早上好！
 
 
 def tell(who: Contract, session: str, at: str, *contents: str) -> None:
-    messages = [{"role": "user", "content": one, "timestamp": at} for one in contents]
+    messages = [{"role": "user", "content": content, "timestamp": at} for content in contents]
     reply = who.post("memories/", {"messages": messages, "session_id": session, "infer": True})
     assert reply.status == 201, reply
 
@@ -126,7 +126,7 @@ def recalled(who: Contract, question: str, purpose: str) -> tuple[str, list[str]
     conversation = who.post("conversations/", {}).json["id"]
     turn = who.post(f"conversations/{conversation}/turns/", {"content": question}, **headers).json
     found = who.post("memories/search/", {"query": question, "top_k": 5}, **headers).json["results"]
-    return turn["content"], [one["content"] for one in found]
+    return turn["content"], [memory["content"] for memory in found]
 
 
 def test_facts_of_the_address_form_are_offered_to_the_visa_form_until_the_purpose_forbids_it(
@@ -158,4 +158,4 @@ def test_a_search_within_a_task_finds_its_facts_only(alice: Contract) -> None:
     everywhere = alice.post("memories/search/", body).json["results"]
     assert len(everywhere) == 2
     own = alice.post("memories/search/", body | {"task_id": "address-form"}).json["results"]
-    assert [one["content"] for one in own] == [ADDRESS_FORM[0]]
+    assert [memory["content"] for memory in own] == [ADDRESS_FORM[0]]

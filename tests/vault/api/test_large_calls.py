@@ -187,7 +187,10 @@ def test_what_was_read_before_is_what_would_have_been(
     def replies(who: Contract) -> list[object]:
         assert who.post("memories/bulk/", {"items": items}).status == 201
         questions = ("heron", "Ann", "otters", "水獭", "3", "Number 4")
-        return [[(one["content"], one["score"], one["keywords"]) for one in who.search(asked)] for asked in questions]
+        return [
+            [(memory["content"], memory["score"], memory["keywords"]) for memory in who.search(asked)]
+            for asked in questions
+        ]
 
     plainly = replies(alice)
     monkeypatch.setattr(building, "LARGE_CALL", 0)

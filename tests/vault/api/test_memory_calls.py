@@ -126,7 +126,7 @@ def executed(who: Contract, text: str, **fields: Any) -> dict[str, Any]:
 
 
 def contents(body: dict[str, Any]) -> list[str]:
-    return [one["content"] for one in body["result"]["memories"]]
+    return [memory["content"] for memory in body["result"]["memories"]]
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_statement_of_a_message_is_no_second_hit_beside_it(alice: Contract) -> N
     body = {"messages": [{"role": "user", "content": said}], "session_id": "monday", "infer": True}
     page, statement = alice.post("memories/", body).json["results"]
     assert (statement["session_id"], statement["parents"]) == ("monday", [page["id"]])
-    found = [one["id"] for one in alice.search("Where did I move in May?", min_score=0.01)]
+    found = [memory["id"] for memory in alice.search("Where did I move in May?", min_score=0.01)]
     assert len({page["id"], statement["id"]} & set(found)) == 1
 
 
@@ -232,12 +232,12 @@ def test_an_update_ends_the_older_statement_and_no_other(
     run_jobs()
     reply = alice.post(ADDRESS, {"text": correction, "execute": True})
     (newer,) = reply.json["result"]["memories"]
-    rows = {one["content"]: one for one in alice.get("memories/?page_size=200").json["results"]}
+    rows = {memory["content"]: memory for memory in alice.get("memories/?page_size=200").json["results"]}
     assert rows[first]["valid_to"] is not None
     assert rows[first]["superseded_by"] == newer["id"]
     assert rows[others]["valid_to"] is None
     history = alice.get(f"memories/{rows[first]['id']}/versions/").json["results"]
-    assert "A later statement of the same speaker corrects this one." in {one["reason"] for one in history}
+    assert "A later statement of the same speaker corrects this one." in {row["reason"] for row in history}
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ def test_an_update_about_something_else_ends_nothing(alice: Contract, first: str
     alice.post(ADDRESS, {"text": first, "execute": True})
     run_jobs()
     alice.post(ADDRESS, {"text": update, "execute": True})
-    assert {one["valid_to"] for one in alice.get("memories/?page_size=200").json["results"]} == {None}
+    assert {memory["valid_to"] for memory in alice.get("memories/?page_size=200").json["results"]} == {None}
 
 
 def test_a_correction_in_the_chat_is_answered_with_the_new_value_and_undone_with_its_turn(

@@ -54,7 +54,7 @@ def test_text_that_gives_orders_by_a_key_is_read_nowhere_until_accepted(
     run_jobs()
     found = alice.get(f"memories/{memory['id']}/").json
     assert (found["content"], "quarantined" in found, found["pending_embedding"]) == (ORDER, False, False)
-    assert [one["id"] for one in alice.search("Where does the kestrel nest?", min_score=0.01)] == [memory["id"]]
+    assert [memory["id"] for memory in alice.search("Where does the kestrel nest?", min_score=0.01)] == [memory["id"]]
     assert waiting(olivia) == []
 
 
@@ -87,9 +87,9 @@ def test_bob_and_charlie_may_not_decide(world: World, alice: Contract, bob: Cont
     for decision in ("accept", "reject"):
         assert bob.post(f"reviews/{review['id']}/{decision}/", {} if decision == "accept" else None).status == 403
         assert charlie.post(f"reviews/{review['id']}/{decision}/", {} if decision == "accept" else None).status == 404
-    assert [one["content"] for one in waiting(bob)] == [None]
+    assert [memory["content"] for memory in waiting(bob)] == [None]
     assert waiting(charlie) == []
-    assert [one["id"] for one in waiting(alice)] == [review["id"]]
+    assert [row["id"] for row in waiting(alice)] == [review["id"]]
 
 
 def test_change_that_brings_in_an_order_puts_the_memory_in_quarantine(
@@ -108,7 +108,7 @@ def test_change_that_brings_in_an_order_puts_the_memory_in_quarantine(
         assert not Embedding.objects.filter(cube_id=memory["id"]).exists()
     assert olivia.post(f"reviews/{review['id']}/accept/", {}).status == 200
     run_jobs()
-    assert [one["id"] for one in alice.search("kestrel", min_score=0.01)] == [memory["id"]]
+    assert [memory["id"] for memory in alice.search("kestrel", min_score=0.01)] == [memory["id"]]
 
 
 def test_restored_namespace_that_brings_an_order_back_puts_the_memory_in_quarantine(
@@ -126,7 +126,7 @@ def test_restored_namespace_that_brings_an_order_back_puts_the_memory_in_quarant
     assert alice.post(f"namespaces/{team}/restore/", {"as_of": then}).status == 202
     run_jobs()
     assert alice.get(f"memories/{memory['id']}/").status == 404
-    assert [(one["memory_id"], one["content"]) for one in waiting(olivia)] == [(memory["id"], ORDER)]
+    assert [(memory["memory_id"], memory["content"]) for memory in waiting(olivia)] == [(memory["id"], ORDER)]
     with acting(world.alice.actor):
         assert not Embedding.objects.filter(cube_id=memory["id"]).exists()
 
@@ -165,7 +165,7 @@ def test_all_of_a_writer_goes_into_quarantine_and_back(world: World, alice: Cont
     assert (rehearsed.status, rehearsed.json["count"], rehearsed.json["ids"]) == (200, 1, [mine["id"]])
     assert olivia.post("reviews/quarantine/", body).status == 202
     run_jobs()
-    assert [one["id"] for one in olivia.get("memories/").json["results"]] == [other["id"]]
+    assert [memory["id"] for memory in olivia.get("memories/").json["results"]] == [other["id"]]
     with acting(world.olivia.actor):
         (entry,) = AuditEntry.objects.filter(verb=Verb.MEMORY_QUARANTINED)
         assert entry.object_ids == [UUID(mine["id"])]
@@ -173,7 +173,7 @@ def test_all_of_a_writer_goes_into_quarantine_and_back(world: World, alice: Cont
     assert olivia.post(f"reviews/{review['id']}/accept/", {}).status == 200
     assert olivia.post("reviews/quarantine/", body).status == 202
     run_jobs()
-    assert [one["id"] for one in waiting(olivia)] == [review["id"]]  # asked again
+    assert [row["id"] for row in waiting(olivia)] == [review["id"]]  # asked again
 
 
 def test_only_who_manages_keys_puts_a_writer_in_quarantine(

@@ -22,14 +22,16 @@ TEXT, CLEAN = "Mail li.lei@example.cn or call +86 138 1234 5678.", "Mail [email]
 def flagged(client: Contract, **fields: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """A memory with personal data, and the review that asks about it."""
     memory = client.add(TEXT, namespace="/team", **fields)
-    review = next(one for one in client.get("reviews/").json["results"] if one["memory_id"] == memory["id"])
+    review = next(review for review in client.get("reviews/").json["results"] if review["memory_id"] == memory["id"])
     return memory, review
 
 
 def test_a_review_tells_places_and_no_values(alice: Contract) -> None:
     memory, review = flagged(alice, metadata={"owner": {"mail": "li@example.cn"}})
     assert (review["kind"], review["status"], review["version"], review["is_current"]) == ("pii", "open", 1, True)
-    assert [(one["field"], one["kind"], one["start"], one["end"]) for one in review["findings"]] == [
+    assert [
+        (finding["field"], finding["kind"], finding["start"], finding["end"]) for finding in review["findings"]
+    ] == [
         ("content", "email", 5, 22),
         ("content", "phone", 31, 48),
         ("metadata.owner.mail", "email", 0, 13),
@@ -74,7 +76,7 @@ def test_rejecting_keeps_the_words_and_is_not_asked_again(alice: Contract) -> No
     assert alice.post(f"reviews/{review['id']}/reject/").json["status"] == "rejected"
     assert alice.get(f"memories/{memory['id']}/").json["content"] == TEXT
     assert alice.get("reviews/").json["count"] == 0
-    assert [one["id"] for one in alice.get("reviews/?status=rejected").json["results"]] == [review["id"]]
+    assert [review["id"] for review in alice.get("reviews/?status=rejected").json["results"]] == [review["id"]]
     for verb in ("accept", "reject"):
         again = alice.post(f"reviews/{review['id']}/{verb}/", {} if verb == "accept" else None)
         assert (again.status, again.code) == (409, "conflict")
@@ -108,7 +110,7 @@ def test_a_newer_version_that_asks_the_same_answers_for_the_older(alice: Contrac
     (newer,) = alice.get("reviews/").json["results"]
     assert newer["id"] != review["id"]
     assert alice.post(f"reviews/{newer['id']}/accept/", {}).status == 200
-    contents = [one["content"] for one in alice.get(f"memories/{memory['id']}/versions/").json["results"]]
+    contents = [row["content"] for row in alice.get(f"memories/{memory['id']}/versions/").json["results"]]
     assert contents == [CLEAN, "", ""]
 
 
@@ -177,7 +179,7 @@ def test_it_refuses_whoever_may_not_and_leaves_no_trace(
 def test_a_foreign_review_is_like_one_that_never_was(alice: Contract, charlie: Contract) -> None:
     _, review = flagged(alice)
     for verb, body in (("accept", {}), ("reject", None)):
-        foreign, none = (charlie.post(f"reviews/{one}/{verb}/", body) for one in (review["id"], MISSING))
+        foreign, none = (charlie.post(f"reviews/{item}/{verb}/", body) for item in (review["id"], MISSING))
         assert without_id(foreign) == without_id(none)
     assert charlie.get("reviews/").json["count"] == 0
 

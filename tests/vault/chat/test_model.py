@@ -33,7 +33,7 @@ def streamed(*texts: str, ends: bool = True) -> Response:
     chunks = [chunk(text) for text in texts]
     if ends:
         chunks += [chunk(), chunk() | {"choices": [], "usage": USAGE}]
-    lines = [f"data: {json.dumps(one)}\n\n" for one in chunks] + ["data: [DONE]\n\n"] * ends
+    lines = [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks] + ["data: [DONE]\n\n"] * ends
     return Response(lines, mimetype="text/event-stream")
 
 
@@ -76,7 +76,7 @@ def test_the_models_answer_is_stored_with_its_citations_and_usage(
     asked = answers_with(model, "A grey", "hound [", "1]. And [7].")
     turn = alice.post(turns, {"content": QUESTION}).json
     assert turn["content"] == "A greyhound [1]. And [7]."
-    assert [one["marker"] for one in turn["citations"]] == [1]
+    assert [citation["marker"] for citation in turn["citations"]] == [1]
     assert turn["model"] == "tiny-1"
     assert turn["usage"] == {"prompt_tokens": 120, "completion_tokens": 7}
     (request,) = asked
@@ -158,7 +158,7 @@ def test_a_model_without_a_first_word_leaves_an_extractive_reply_that_says_so(
     assert "SECRET" not in turn["content"]
     events = alice.stream(turns, {"content": question})
     assert "".join(event.data["text"] for event in events if event.name == "token").startswith(said)
-    assert [one["content"].splitlines()[0] for one in alice.get(turns).json["results"]] == [said, said]
+    assert [memory["content"].splitlines()[0] for memory in alice.get(turns).json["results"]] == [said, said]
 
 
 def test_a_failed_turn_under_a_key_may_be_tried_again(model: HTTPServer, alice: Contract, turns: str) -> None:
@@ -181,7 +181,7 @@ def test_partial_answer_is_stored_as_interrupted_when_the_reader_leaves(
     events.close()
     (turn,) = alice.get(turns).json["results"]
     assert (turn["end"], turn["content"]) == ("interrupted", "A greyhound [1].")
-    assert [one["marker"] for one in turn["citations"]] == [1]
+    assert [citation["marker"] for citation in turn["citations"]] == [1]
 
 
 def test_a_reader_who_left_before_the_first_word_leaves_no_turn(
@@ -202,7 +202,7 @@ def test_retrieval_is_in_the_audit_log_before_the_first_word(model: HTTPServer, 
     turn_begin(actor=world.alice.actor, conversation_id=world_conversation(alice), content=QUESTION)
     with acting(world.alice.actor):
         entry = AuditEntry.objects.filter(verb="memory.searched").get()
-    assert [str(one) for one in entry.object_ids] == [memory["id"]]
+    assert [str(object_id) for object_id in entry.object_ids] == [memory["id"]]
     assert model.log == []
 
 

@@ -48,7 +48,7 @@ def there(charlie: Contract) -> list[str]:
 
 def named(client: Contract, content: str) -> dict[str, Any]:
     """The memory with this content."""
-    (found,) = [one for one in client.get("memories/").json["results"] if one["content"] == content]
+    (found,) = [memory for memory in client.get("memories/").json["results"] if memory["content"] == content]
     memory: dict[str, Any] = found
     return memory
 
@@ -96,7 +96,7 @@ def test_changes_and_deletions_go_both_ways_with_their_versions(olivia: Contract
     both = ["One, changed twice.", "Two, changed there."]
     assert (here(olivia), there(charlie)) == (both, both)
     versions = charlie.get(f"memories/{named(charlie, 'One, changed twice.')['id']}/versions/").json["results"]
-    assert [one["content"] for one in versions] == ["One, changed twice.", "One, changed.", "One."]
+    assert [version["content"] for version in versions] == ["One, changed twice.", "One, changed.", "One."]
     assert synced(olivia, peer) == {}
 
 
@@ -115,14 +115,14 @@ def test_lineage_goes_both_ways(world: World, olivia: Contract, charlie: Contrac
     assert synced(olivia, peer) == {"received": 1, "sent": 1}
     for person, client in (("olivia", olivia), ("charlie", charlie)):
         with acting(world.person(person).actor):
-            found = {(str(one.cube_id), str(one.source_id)) for one in CubeSource.objects.all()}
+            found = {(str(cube_source.cube_id), str(cube_source.source_id)) for cube_source in CubeSource.objects.all()}
         pairs = {
             "Herons nest.": "The heron nests by the mill.",
             "Herons fish.": "The heron fishes at dawn.",
             "Mills have nests.": "The heron nests by the mill.",
             "Dawn has fishers.": "The heron fishes at dawn.",
         }
-        assert found == {(named(client, one)["id"], named(client, other)["id"]) for one, other in pairs.items()}
+        assert found == {(named(client, key)["id"], named(client, other)["id"]) for key, other in pairs.items()}
 
 
 @pytest.mark.parametrize("decision", ["theirs", "ours", "edited"])
@@ -341,13 +341,17 @@ def test_sync_on_a_schedule_runs_and_ends_with_its_peer(world: World, olivia: Co
     reply = olivia.send("PUT", f"sync/peers/{peer}/schedule/", {"cron": "0 * * * *", "timezone": "Europe/Berlin"})
     assert (reply.status, reply.json["cron"], reply.json["timezone"]) == (200, "0 * * * *", "Europe/Berlin")
     olivia.add("Ours.", namespace=HERE)
-    (schedule,) = [one for one in olivia.get("schedules/").json["results"] if one["kind"] == "memories.sync"]
+    (schedule,) = [
+        schedule for schedule in olivia.get("schedules/").json["results"] if schedule["kind"] == "memories.sync"
+    ]
     assert olivia.post(f"schedules/{schedule['id']}/run/").status == 202
     run_jobs()
     last = olivia.get(f"sync/peers/{peer}/").json["last_job"]
     assert (last["status"], last["result"]["counts"]["sent"]) == ("succeeded", 1)
     assert olivia.delete(f"sync/peers/{peer}/").status == 204
-    assert not [one for one in olivia.get("schedules/").json["results"] if one["kind"] == "memories.sync"]
+    assert not [
+        schedule for schedule in olivia.get("schedules/").json["results"] if schedule["kind"] == "memories.sync"
+    ]
 
 
 def test_only_members_with_the_right_and_of_the_tenant_manage_its_peers(

@@ -74,8 +74,8 @@ def test_table_is_imported_by_the_columns_namespaces_and_speakers_that_are_chose
     run_jobs()
     report = browser.get(done["Location"]).content.decode()
     assert all(words in report for words in ("2 memories stored", "a date that cannot be read", "row 2", "row 4"))
-    found = {one["content"]: one for one in alice.get("memories/").json["results"]}
-    assert {content: (one["namespace"]["path"], one["speaker"]) for content, one in found.items()} == {
+    found = {memory["content"]: memory for memory in alice.get("memories/").json["results"]}
+    assert {content: (memory["namespace"]["path"], memory["speaker"]) for content, memory in found.items()} == {
         "Ana takes the train.": ("/team/new", "ana"),
         "Cy reads at night.": ("/other", "Bo"),
     }
@@ -195,13 +195,13 @@ def test_file_goes_after_a_day_and_a_fourth_one_replaces_the_first(world: World,
     first, *others = [uploaded(browser) for _ in range(4)]
     assert browser.get(first).status_code == 404
     run_jobs()
-    assert {browser.get(one).status_code for one in others} == {200}
+    assert {browser.get(other).status_code for other in others} == {200}
     with acting(world.alice.actor):
         due = OutboxEvent.objects.filter(topic=Topic.UPLOADS_DUE, done_at=None)
         assert due.count() == 4
         due.update(available_at=Now() - timedelta(seconds=1))
     run_jobs()
-    assert {browser.get(one).status_code for one in others} == {404}
+    assert {browser.get(other).status_code for other in others} == {404}
 
 
 def test_file_goes_with_the_erasure_of_a_data_subject(world: World, browser: Client, olivia: Contract) -> None:
@@ -217,7 +217,7 @@ def test_rest_renames_namespaces_and_speakers_and_shows_what_would_come(alice: C
     tried = alice.raw(f"imports/?format=csv&dry_run=true&{mapping}", TABLE, content_type=FILE_TYPE).json
     assert (tried["namespaces"], tried["speakers"]) == ({"/old": 2, "/other": 1}, {"bo": 2, "ana": 1})
     assert tried["columns"]["content"] == "Aussage"
-    assert [(one["namespace"], one["speaker"]) for one in tried["samples"]] == [
+    assert [(sample["namespace"], sample["speaker"]) for sample in tried["samples"]] == [
         ("/team/new", "ana"),
         ("/team/new", "Bo"),
         ("/other", "Bo"),

@@ -95,11 +95,11 @@ def test_locomo_file_becomes_a_stream_for_each_session(world: World, tmp_path: P
 
 
 def test_report_of_a_locomo_file_counts_what_it_left_out(world: World, tmp_path: Path) -> None:
-    one = sample("conv-26")
-    one["conversation"]["session_1"][0]["img_url"] = ["https://pictures.example/1.jpg"]
-    one["conversation"]["session_2"][1]["text"] = " "
+    conversation = sample("conv-26")
+    conversation["conversation"]["session_1"][0]["img_url"] = ["https://pictures.example/1.jpg"]
+    conversation["conversation"]["session_2"][1]["text"] = " "
     path = tmp_path / "made-up.json"
-    path.write_text(json.dumps([one]), encoding="utf-8")
+    path.write_text(json.dumps([conversation]), encoding="utf-8")
     report = imported(world, path, "locomo")
     assert (report["messages"], report["pages"], report["skipped"], report["pictures"]) == (3, 2, 1, 1)
     assert report["left_out"] == {"says_nothing": 1, "no_words": 1, "beside": 1}

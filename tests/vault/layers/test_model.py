@@ -70,8 +70,12 @@ def data_of(request: dict[str, Any]) -> dict[str, Any]:
 def choosing(asked: dict[str, Any]) -> dict[str, Any]:
     """A good choice: Lisbon is the home, running is liked, the second sentence stands for its page."""
     statements = [
-        {"number": one["number"], "keep": "grey" not in one["text"], "field": "home" if "Lisbon" in one["text"] else ""}
-        for one in asked["statements"]
+        {
+            "number": statement["number"],
+            "keep": "grey" not in statement["text"],
+            "field": "home" if "Lisbon" in statement["text"] else "",
+        }
+        for statement in asked["statements"]
     ]
     traits = [{"page": 1, "dimension": "planning", "weight": 1}, {"page": 2, "dimension": "nonsense", "weight": 1}]
     return {"statements": statements, "traits": traits, "gists": [{"page": 2, "sentence": 2}]}

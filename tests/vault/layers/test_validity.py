@@ -33,8 +33,8 @@ def test_bars_follow_one_another_and_end_within_the_drawing() -> None:
     bars = drawing.rows[0].bars
     assert [bar.state for bar in bars] == ["is-past", "", "is-next"]
     assert bars[0].x == LEFT
-    for one, other in pairwise(bars):
-        assert one.x + one.width < other.x
+    for item, other in pairwise(bars):
+        assert item.x + item.width < other.x
     assert bars[-1].x + bars[-1].width <= WIDTH - RIGHT
     assert bars[1].x < drawing.now_x < bars[2].x
 

@@ -75,7 +75,7 @@ def recall(client: Contract, memory_id: str) -> None:
 def stored(world: World) -> list[int]:
     """The bytes that the rows of all versions have."""
     with acting(world.alice.actor):
-        return [len(bytes(one.sealed)) for one in CubeVersion.objects.order_by("cube_id", "number")]
+        return [len(bytes(cube_version.sealed)) for cube_version in CubeVersion.objects.order_by("cube_id", "number")]
 
 
 def blobs() -> list[str]:
@@ -104,14 +104,14 @@ def test_archived_content_lies_in_the_store_and_is_read_there(
 ) -> None:
     assert stored(world) == [REFERENCE.size] * 2
     assert blobs() == names(world, heron, 1, 2)
-    assert b"heron" not in b"".join(blob_store().read(one) or b"" for one in blobs())
+    assert b"heron" not in b"".join(blob_store().read(blob) or b"" for blob in blobs())
     for reader in (alice, bob):
         assert reader.get(f"memories/{heron}/").json["content"] == HERON
     assert charlie.get(f"memories/{heron}/").status == 404
     versions = alice.get(f"memories/{heron}/versions/").json["results"]
-    assert [one["content"] for one in versions] == [HERON, "The heron nests."]
+    assert [version["content"] for version in versions] == [HERON, "The heron nests."]
     assert alice.get(f"memories/{heron}/diff/?from=1&to=2").status == 200
-    assert [one["id"] for one in alice.get("memories/?state=archived").json["results"]] == [heron]
+    assert [memory["id"] for memory in alice.get("memories/?state=archived").json["results"]] == [heron]
 
 
 @BOTH

@@ -87,7 +87,7 @@ def test_heat_and_importance_follow_the_counts_of_use(
     assert "0.85" in page
     with acting(world.olivia.actor):
         (entry,) = AuditEntry.objects.filter(verb=Verb.MEMORY_IMPORTANCE_RAISED)
-        assert [str(one) for one in entry.object_ids] == [often]
+        assert [str(object_id) for object_id in entry.object_ids] == [often]
 
 
 def test_second_run_changes_nothing_and_two_at_once_write_the_same(

@@ -34,7 +34,7 @@ def asked(client: Contract, kind: str = "conflicts.propose", **chosen: Any) -> i
 
 def open_pairs(client: Contract) -> set[tuple[str, str]]:
     found = client.get("reviews/?kind=conflict").json["results"]
-    return {(one["memory_id"], one["other_memory_id"]) for one in found}
+    return {(memory["memory_id"], memory["other_memory_id"]) for memory in found}
 
 
 def review_id(client: Contract) -> str:

@@ -43,7 +43,7 @@ def proposed(client: Contract, **chosen: Any) -> int:
 
 def open_pairs(client: Contract) -> set[tuple[str, str]]:
     found = client.get("reviews/?kind=fusion").json["results"]
-    return {(one["memory_id"], one["other_memory_id"]) for one in found}
+    return {(memory["memory_id"], memory["other_memory_id"]) for memory in found}
 
 
 def review_id(client: Contract) -> str:
@@ -52,7 +52,7 @@ def review_id(client: Contract) -> str:
 
 
 def states(client: Contract, *ids: str) -> list[str]:
-    return [client.get(f"memories/{one}/").json["state"] for one in ids]
+    return [client.get(f"memories/{memory_id}/").json["state"] for memory_id in ids]
 
 
 @pytest.mark.parametrize(("family", "few"), [("hashing", 2_000), ("wordllama", 0)], ids=["compared", "by_index"])

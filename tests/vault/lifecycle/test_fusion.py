@@ -26,7 +26,7 @@ def pair(alice: Contract) -> list[str]:
 def states(world: World, ids: list[str]) -> list[str]:
     with acting(world.alice.actor):
         found = {str(cube.id): cube.state for cube in Cube.objects.filter(id__in=ids)}
-    return [found[one] for one in ids]
+    return [found[memory_id] for memory_id in ids]
 
 
 def fused(client: Contract, ids: list[str]) -> str:
@@ -93,9 +93,9 @@ def test_split_stores_each_part_and_undo_takes_them_back(world: World, alice: Co
     body = {"parts": ["The heron nests by the mill.", "The heron leaves in autumn."]}
     assert alice.post(f"memories/{pair[0]}/split/?dry_run=true", body).status == 200
     reply = alice.post(f"memories/{pair[0]}/split/", body, idempotency_key="once")
-    assert (reply.status, [one["content"] for one in reply.json["results"]]) == (201, body["parts"])
+    assert (reply.status, [memory["content"] for memory in reply.json["results"]]) == (201, body["parts"])
     assert alice.post(f"memories/{pair[0]}/split/", body, idempotency_key="once").json == reply.json
-    parts = [one["id"] for one in reply.json["results"]]
+    parts = [row["id"] for row in reply.json["results"]]
     assert states(world, [pair[0]]) == ["merged"]
     undone = alice.post(f"memories/{parts[1]}/unfuse/", {})
     assert (undone.json["restored"], sorted(undone.json["deleted"])) == ([pair[0]], sorted(parts))

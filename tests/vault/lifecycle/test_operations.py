@@ -182,8 +182,8 @@ OPERATIONS = [
     Operation("restore", "memories/{id}/restore/", {}, Undo("memories/{id}/", method="DELETE"), deleted),
     Operation("renew", "memories/{id}/restore/", {"expires_at": LATER}, "a new expiry ends it again", expired),
 ]
-POSTS = [one for one in OPERATIONS if one.method == "POST"]
-UNDONE = [one for one in OPERATIONS if isinstance(one.undo, Undo)]
+POSTS = [operation for operation in OPERATIONS if operation.method == "POST"]
+UNDONE = [operation for operation in OPERATIONS if isinstance(operation.undo, Undo)]
 
 
 def test_every_operation_on_a_memory_is_in_the_table() -> None:
@@ -193,7 +193,7 @@ def test_every_operation_on_a_memory_is_in_the_table() -> None:
         if isinstance(route, URLPattern) and str(route.pattern).startswith("memories/<uuid:memory_id>/")
         if _is_operation(route)
     }
-    assert routes | {"memories/fuse/"} == {one.address.partition("?")[0] for one in OPERATIONS}
+    assert routes | {"memories/fuse/"} == {operation.address.partition("?")[0] for operation in OPERATIONS}
 
 
 @pytest.fixture
@@ -301,18 +301,18 @@ def changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
 def essence(alice: Contract, ids: Ids) -> Any:
     """The memories that there are, without counters: by id, or their status where they are not readable."""
     shown = alice.get("memories/?namespace=/team").json["results"]
-    found = {one["id"]: {name: one[name] for name in set(one) - TOLD_BY_A_READ} for one in shown}
-    for one in ids.values():
-        reply = alice.get(f"memories/{one}/")
-        found[one] = {name: reply.json[name] for name in set(reply.json) - TOLD_BY_A_READ - {"request_id"}}
+    found = {row["id"]: {name: row[name] for name in set(row) - TOLD_BY_A_READ} for row in shown}
+    for item in ids.values():
+        reply = alice.get(f"memories/{item}/")
+        found[item] = {name: reply.json[name] for name in set(reply.json) - TOLD_BY_A_READ - {"request_id"}}
     return found
 
 
 def _filled(value: Any, ids: Ids) -> Any:
     if isinstance(value, Mapping):
-        return {name: _filled(one, ids) for name, one in value.items()}
+        return {name: _filled(key, ids) for name, key in value.items()}
     if isinstance(value, list):
-        return [_filled(one, ids) for one in value]
+        return [_filled(item, ids) for item in value]
     return value.format(**ids) if isinstance(value, str) else value
 
 

@@ -61,7 +61,7 @@ def written(olivia: Contract, **chosen: Any) -> int:
 
 def page_of(world: World, who: str, client: Contract) -> str:
     found = client.get("namespaces/").json["results"]
-    place = next(one["id"] for one in found if one["path"] == "/team")
+    place = next(row["id"] for row in found if row["path"] == "/team")
     return signed_in(getattr(world, who)).get(f"/namespaces/{place}/").text
 
 
@@ -105,7 +105,9 @@ def test_reader_gets_no_sentence_of_a_deleted_or_private_memory(
     assert HERONS[3] in page
     assert HERONS[0] in page_of(world, "alice", alice)
     assert written(charlie) == 0
-    place = next(one["id"] for one in alice.get("namespaces/").json["results"] if one["path"] == "/team")
+    place = next(
+        namespace["id"] for namespace in alice.get("namespaces/").json["results"] if namespace["path"] == "/team"
+    )
     assert signed_in(world.charlie).get(f"/namespaces/{place}/").status_code == 404
 
 
@@ -118,12 +120,14 @@ def test_summaries_are_read_over_rest_by_who_may_and_audited(
     world: World, olivia: Contract, alice: Contract, bob: Contract, charlie: Contract
 ) -> None:
     ids = stored(alice)
-    place = next(one["id"] for one in alice.get("namespaces/").json["results"] if one["path"] == "/team")
+    place = next(
+        namespace["id"] for namespace in alice.get("namespaces/").json["results"] if namespace["path"] == "/team"
+    )
     address = f"namespaces/{place}/summary/"
     assert bob.get(address).json == {"sentences": [], "memories": 0, "model": None, "made_at": None}
     written(olivia, sentences=2)
     shown = bob.get(address).json
-    assert [(one["text"], one["memory_id"]) for one in shown["sentences"]] == [
+    assert [(sentence["text"], sentence["memory_id"]) for sentence in shown["sentences"]] == [
         (HERONS[0], ids[0]),
         (HERONS[2], ids[2]),
     ]
@@ -132,7 +136,7 @@ def test_summaries_are_read_over_rest_by_who_may_and_audited(
         entry = AuditEntry.objects.filter(verb=Verb.MEMORY_READ, object_ids__contains=[ids[0]]).latest("id")
         assert entry.principal_id == world.bob.key.id
     assert alice.delete(f"memories/{ids[0]}/").status == 204
-    assert [one["text"] for one in bob.get(address).json["sentences"]] == [HERONS[2]]
+    assert [sentence["text"] for sentence in bob.get(address).json["sentences"]] == [HERONS[2]]
     assert (charlie.get(address).status, bob.get(address + "?x=1").status) == (404, 400)
     conversation = alice.post("conversations/", {"title": "Herons"}).json["id"]
     for text in HERONS[:3]:
@@ -155,10 +159,12 @@ def test_models_of_the_tenant_choose_before_the_installations(
         assert written(olivia) == 1
         stored(charlie)
         assert written(charlie) == 1
-    assert [one["model"] for one in asked] == ["own"]  # another tenant does not ask it
-    place = next(one["id"] for one in alice.get("namespaces/").json["results"] if one["path"] == "/team")
+    assert [row["model"] for row in asked] == ["own"]  # another tenant does not ask it
+    place = next(
+        namespace["id"] for namespace in alice.get("namespaces/").json["results"] if namespace["path"] == "/team"
+    )
     shown = alice.get(f"namespaces/{place}/summary/").json
-    assert ([one["text"] for one in shown["sentences"]], shown["model"]) == ([HERONS[3]], "tiny-1")
+    assert ([sentence["text"] for sentence in shown["sentences"]], shown["model"]) == ([HERONS[3]], "tiny-1")
 
 
 def test_conversation_shows_its_summary_to_its_member_only(world: World, olivia: Contract, alice: Contract) -> None:

@@ -77,7 +77,7 @@ def test_archived_and_held_memories_are_left_out(world: World, alice: Contract, 
     assert alice.post(f"memories/{held}/freeze/", {"reason": "Case 17"}).status == 200
     assert alice.post(f"memories/{heron}/transition/", {"to": "archived"}).status == 200
     counted = alice.post("memories/actions/?dry_run=true", {"action": "cool", "ids": [heron, held]}).json
-    assert {one["code"] for one in counted["skipped"]} == {"illegal_transition", "held"}
+    assert {row["code"] for row in counted["skipped"]} == {"illegal_transition", "held"}
     assert act(alice, "cool", heron, held)["result"]["codes"] == {"illegal_transition": 1, "held": 1}
 
 

@@ -46,7 +46,7 @@ def send() -> list[str]:
     before = len(mail.outbox)
     digests_ask()
     run_jobs()
-    return sorted(one.to[0] for one in mail.outbox[before:])
+    return sorted(item.to[0] for item in mail.outbox[before:])
 
 
 def test_what_waits_is_mailed_once_with_counts_and_no_content(world: World, superuser: Superuser) -> None:
@@ -77,8 +77,8 @@ def test_the_next_morning_only_something_new_is_mailed(world: World, superuser: 
 
 def test_each_member_learns_what_their_role_may_solve_in_their_tenant(world: World, superuser: Superuser) -> None:
     expiring(world, "alice", "The heron nests by the mill.")
-    for one in (world.alice, world.bob, world.ada, world.charlie):
-        wakes(superuser, one)
+    for item in (world.alice, world.bob, world.ada, world.charlie):
+        wakes(superuser, item)
     assert send() == ["alice@acme.example"]
 
 
@@ -124,6 +124,6 @@ def test_a_mail_that_cannot_be_sent_is_sent_the_next_time(
 def test_many_members_are_served_in_parts(world: World, superuser: Superuser, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(digests, "MOST", 1)
     expiring(world, "alice", "The heron nests by the mill.")
-    for one in (world.alice, world.olivia):
-        wakes(superuser, one)
+    for item in (world.alice, world.olivia):
+        wakes(superuser, item)
     assert send() == ["alice@acme.example", "olivia@acme.example"]

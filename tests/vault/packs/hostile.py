@@ -66,7 +66,7 @@ def signed(manifest: dict[str, Any], memories: bytes) -> bytes:
     ids = [_id_of(line) for line in lines]
     manifest["digest"] = hashlib.sha256(memories).hexdigest()
     manifest["digests"] = {
-        one: hashlib.sha256(line).hexdigest() for one, line in zip(ids, lines, strict=True) if one is not None
+        item: hashlib.sha256(line).hexdigest() for item, line in zip(ids, lines, strict=True) if item is not None
     }
     return resigned(manifest, memories)
 
@@ -242,7 +242,7 @@ def _signatures() -> Iterator[tuple[str, bytes]]:
 
 
 def _lines(memories: list[dict[str, Any]]) -> bytes:
-    return b"".join(canonical(one) + b"\n" for one in memories)
+    return b"".join(canonical(memory) + b"\n" for memory in memories)
 
 
 def _id_of(line: bytes) -> str | None:

@@ -90,4 +90,4 @@ def test_without_a_quota_a_request_costs_nothing_more(world: World) -> None:
     with CaptureQueriesContext(connection) as captured:
         client.get("me/")
     said = [query["sql"] for query in captured.captured_queries]
-    assert not [one for one in said if "governance_policy" in one or "governance_usage" in one]
+    assert not [item for item in said if "governance_policy" in item or "governance_usage" in item]

@@ -156,8 +156,8 @@ def test_a_policy_of_one_tenant_moves_no_memory_of_another(
 def test_a_shorter_grace_ends_restoring_sooner(world: World, olivia: Contract, alice: Contract) -> None:
     made(olivia, "retention", {"where": TEAM, "grace_days": 0})
     inside, outside = alice.add("In.", namespace="/team")["id"], alice.add("Out.", namespace="/open")["id"]
-    for one in (inside, outside):
-        assert alice.delete(f"memories/{one}/").status == 204
+    for item in (inside, outside):
+        assert alice.delete(f"memories/{item}/").status == 204
     assert alice.post(f"memories/{inside}/restore/").status == 404
     assert alice.post(f"memories/{outside}/restore/").status == 200
 

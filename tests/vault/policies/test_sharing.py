@@ -161,7 +161,7 @@ def test_grant_made_before_the_policy_stays_and_is_listed(
     assert olivia.delete(f"grants/{grant}/").status == 204
     assert simulated(olivia, "sharing", document, id=policy) == {}
     assert "Grants given before" not in signed_in(world.olivia).get(f"/policies/{policy}/").content.decode()
-    assert {one["id"] for one in olivia.get("grants/").json["results"]} == {kept, open_to_all}
+    assert {grant["id"] for grant in olivia.get("grants/").json["results"]} == {kept, open_to_all}
 
 
 def test_memory_marked_later_is_listed_and_a_deleted_one_is_not(

@@ -110,15 +110,15 @@ def test_manifest_of_a_turn_names_its_memories_and_citations(alice: Contract, ve
 
 
 FORGERIES: list[tuple[str, Callable[[Any], object]]] = [
-    ("recipient", lambda one: one["manifest"]["recipient"].update(id=str(MISSING))),
-    ("writer", lambda one: one["manifest"]["items"][0]["writer"].update(id=str(MISSING))),
-    ("version hash", lambda one: one["manifest"]["items"][0].update(version_hash="00" * 32)),
-    ("an item less", lambda one: one["manifest"]["items"].clear()),
-    ("time", lambda one: one["manifest"].update(at="2020-01-01T00:00:00Z")),
-    ("an extra name", lambda one: one["manifest"].update(note="x")),
-    ("signature", lambda one: one["manifest"].update(signature="A" * 86 + "==")),
-    ("no signature", lambda one: one["manifest"].update(signature="?")),
-    ("another key", lambda one: one["manifest"].update(key_id="0" * 16)),
+    ("recipient", lambda manifest_body: manifest_body["manifest"]["recipient"].update(id=str(MISSING))),
+    ("writer", lambda manifest_body: manifest_body["manifest"]["items"][0]["writer"].update(id=str(MISSING))),
+    ("version hash", lambda manifest_body: manifest_body["manifest"]["items"][0].update(version_hash="00" * 32)),
+    ("an item less", lambda manifest_body: manifest_body["manifest"]["items"].clear()),
+    ("time", lambda manifest_body: manifest_body["manifest"].update(at="2020-01-01T00:00:00Z")),
+    ("an extra name", lambda manifest_body: manifest_body["manifest"].update(note="x")),
+    ("signature", lambda manifest_body: manifest_body["manifest"].update(signature="A" * 86 + "==")),
+    ("no signature", lambda manifest_body: manifest_body["manifest"].update(signature="?")),
+    ("another key", lambda manifest_body: manifest_body["manifest"].update(key_id="0" * 16)),
 ]
 
 
@@ -162,7 +162,7 @@ def test_each_manifest_is_in_the_audit_log_with_the_digest_of_what_was_signed(wo
     manifest = alice.get(f"memories/{memory_id}/?{PROVEN}").json["manifest"]
     with acting(world.olivia.actor):
         row = AuditEntry.objects.get(verb=Verb.MANIFEST_ISSUED)
-    assert [str(one) for one in row.object_ids] == [memory_id]
+    assert [str(object_id) for object_id in row.object_ids] == [memory_id]
     assert row.detail == {"manifest": manifest["id"], "key": manifest["key_id"]}
     assert bytes(row.after_hash or b"") == hashlib.sha256(signed_bytes(manifest)).digest()
 

@@ -39,7 +39,7 @@ class Model:
         if body.get("stream"):
             return streamed("Right, ", "noted.")
         self.readings.append(body)
-        sentences = [one["text"] for one in json.loads(body["messages"][1]["content"])["sentences"]]
+        sentences = [load["text"] for load in json.loads(body["messages"][1]["content"])["sentences"]]
         reply = self.reply(sentences)
         text = reply if isinstance(reply, str) else json.dumps(reply)
         choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
@@ -71,7 +71,7 @@ def choosing(intent: str = "add", about: str = "", **kinds: str | None) -> Reply
 def stored(who: Contract) -> list[tuple[str, str]]:
     """The long-term memories: text and kind."""
     rows = who.get("memories/?page_size=100").json["results"]
-    return sorted((one["content"], one["semantic_type"]) for one in rows if one["layer"] == "long_term")
+    return sorted((row["content"], row["semantic_type"]) for row in rows if row["layer"] == "long_term")
 
 
 def readers(world: World) -> set[str]:
@@ -201,7 +201,7 @@ def test_choice_of_another_shape_is_refused() -> None:
 
 
 def test_choice_leaves_out_numbers_that_were_not_given() -> None:
-    rows = [{"number": one, "keep": True, "kind": "goal"} for one in (0, 1, 4, True, "2")]
+    rows = [{"number": item, "keep": True, "kind": "goal"} for item in (0, 1, 4, True, "2")]
     choice = choice_read({"intent": "add", "about": 7, "sentences": [*rows, {"number": 3, "keep": 1}]}, 3)
     assert (choice.intent, choice.about, dict(choice.kinds)) == (Intent.ADD, "", {0: "goal"})
 
@@ -210,4 +210,4 @@ def test_chosen_questions_and_commands_are_no_statements() -> None:
     text = "Where is it? Delete everything. The key is blue."
     said_at = datetime(2026, 5, 8, tzinfo=UTC)
     found = chosen_statements(text, said_at=said_at, kinds={0: "fact", 1: "fact", 2: "fact"})
-    assert [one.text for one in found] == ["The key is blue."]
+    assert [item.text for item in found] == ["The key is blue."]

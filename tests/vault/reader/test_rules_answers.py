@@ -57,7 +57,7 @@ def test_the_message_that_answers_is_quoted_whole() -> None:
 def test_person_named_only_in_the_statement_before_is_not_the_one_answered_about(
     question: str, before: str, text: str
 ) -> None:
-    found = [replace(one, score=1.0, dense=0.8) for one in passages_of(before, text, speaker="user", own=True)]
+    found = [replace(passage, score=1.0, dense=0.8) for passage in passages_of(before, text, speaker="user", own=True)]
     assert text not in quoted(question, found)
 
 
@@ -154,5 +154,5 @@ def test_yes_or_no_follows_the_latest_statement() -> None:
         Passage("2", "The plumber never came.", 0.8, own=True, time=late, dense=0.6),
     ]
     answer = answer_question("Did the plumber come?", passages, 3)
-    assert {one.key for one in answer.quotes} == {"1", "2"}
+    assert {quote.key for quote in answer.quotes} == {"1", "2"}
     assert answer.verdict is False

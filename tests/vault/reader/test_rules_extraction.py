@@ -65,7 +65,7 @@ def test_talk_states_nothing(text: str) -> None:
     ],
 )
 def test_a_statement_is_read_verbatim_and_with_its_kind(text: str, statement: str, kind: str) -> None:
-    assert [(one.text, one.semantic_type) for one in stated(text)] == [(statement, kind)]
+    assert [(statement.text, statement.semantic_type) for statement in stated(text)] == [(statement, kind)]
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,9 @@ def test_a_day_of_what_is_ahead_is_the_next_one() -> None:
     ],
 )
 def test_statement_after_a_greeting_or_thanks_is_read(text: str, stated: str) -> None:
-    assert [one.text for one in read_statements(text, speaker="user", said_at=SAID_AT)] == [stated]
+    assert [read_statement.text for read_statement in read_statements(text, speaker="user", said_at=SAID_AT)] == [
+        stated
+    ]
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def proposals(client: Contract) -> list[tuple[str, str, str]]:
     """(kind, own text, the pack's text) of open reviews about packs."""
     rows = client.get("reviews/").json["results"]
     return sorted(
-        (one["kind"], one["content"], one["official"]["content"]) for one in rows if one["kind"].startswith("pack_")
+        (row["kind"], row["content"], row["official"]["content"]) for row in rows if row["kind"].startswith("pack_")
     )
 
 
@@ -138,9 +138,9 @@ def test_task_ranks_official_or_personal_statements_first_and_both_are_labelled(
     }
     for prefer, first in (("official", "other/guideline"), ("personal", None)):
         found = alice.search(**asked, prefer=prefer)
-        assert {one["content"] for one in found} == {LESS, DOSE}
+        assert {memory["content"] for memory in found} == {LESS, DOSE}
         assert found[0]["pack"] == first
-        assert [one["trust"] for one in found] == ([0.9, 0.5] if first else [0.5, 0.9])
+        assert [row["trust"] for row in found] == ([0.9, 0.5] if first else [0.5, 0.9])
     assert alice.post("memories/search/", {**asked, "prefer": "nobody"}).status == 400
 
 

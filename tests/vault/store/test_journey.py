@@ -61,7 +61,7 @@ def offered_after_a_scan(olivia: Contract, adam: Contract, charlie: Contract) ->
     pack = olivia.post("packs/", {"name": "first-aid", "title": "First aid", "topic": "health"}).json["id"]
     burn, cut, secret = (olivia.add(text, namespace="/aid")["id"] for text in (BURN, CUT, SECRET))
     blocked = built(olivia, pack, "1.0.0", [burn, cut, secret])
-    assert (blocked["state"], [one["memory_id"] for one in blocked["report"]["blocked"]]) == ("blocked", [secret])
+    assert (blocked["state"], [memory["memory_id"] for memory in blocked["report"]["blocked"]]) == ("blocked", [secret])
     ready = built(olivia, pack, "1.0.0", [burn, cut])
     assert ready["state"] == "ready"
     terms = {"reads": 4, "period": "month", "price": "EUR 5 a month"}
@@ -81,7 +81,10 @@ def upgraded(olivia: Contract, adam: Contract, charlie: Contract, offer: Offered
     run_jobs()
     assert charlie.get(mine).json["available"] == "1.1.0"
     plan = charlie.post(f"{mine}upgrade/?dry_run=true", {"version": "1.1.0"}).json
-    assert {one["change"]: one["before"] or one["after"] for one in plan["changes"]} == {"added": STING, "removed": CUT}
+    assert {change["change"]: change["before"] or change["after"] for change in plan["changes"]} == {
+        "added": STING,
+        "removed": CUT,
+    }
     assert charlie.post(f"{mine}upgrade/", {"version": "1.1.0"}).status == 202
     run_jobs()
 
@@ -119,7 +122,7 @@ def test_pack_travels_from_publisher_to_subscriber_and_back_to_nothing(
     # Asked in the chat: the answer cites the pack. That is the first read.
     answer = charlie.post(turns, {"content": question}).json
     assert BURN in answer["content"]
-    assert {one["pack"] for one in answer["citations"]} == {"acme/first-aid"}
+    assert {citation["pack"] for citation in answer["citations"]} == {"acme/first-aid"}
     assert charlie.get(mine).json["reads_left"] == 3
 
     upgraded(olivia, adam, charlie, offer, mine)
@@ -129,8 +132,8 @@ def test_pack_travels_from_publisher_to_subscriber_and_back_to_nothing(
     (agreed,) = olivia.get("contracts/").json["results"]
     theirs = olivia.get(f"contracts/{agreed['id']}/invocations/").json["results"]
     ours = charlie.get(f"{mine}invocations/").json["results"]
-    assert sorted(one["number"] for one in ours) == [1, 2, 3, 4]
-    assert sorted(theirs, key=lambda one: one["number"]) == sorted(ours, key=lambda one: one["number"])
+    assert sorted(our["number"] for our in ours) == [1, 2, 3, 4]
+    assert sorted(theirs, key=lambda row: row["number"]) == sorted(ours, key=lambda row: row["number"])
 
     # Revoked: nothing is left, and both audit logs agree.
     assert olivia.post(f"contracts/{agreed['id']}/revoke/", {"reason": "Not paid."}).status == 200

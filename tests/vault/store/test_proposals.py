@@ -28,7 +28,7 @@ class Offered:
         made = published(charlie, built(charlie, self.pack, self.memories))
         self.subscription = f"subscriptions/{subscribed(olivia, made['id'])['id']}/"
         found = olivia.search("heron nests", namespaces=[PLACE])
-        self.installed = next(one["id"] for one in found if one["content"] == TEXTS[0])
+        self.installed = next(memory["id"] for memory in found if memory["content"] == TEXTS[0])
 
     def body(self, **fields: Any) -> dict[str, Any]:
         return {"memory": self.installed, "content": CHANGED, "reason": REASON, **fields}
@@ -91,7 +91,7 @@ def test_memory_that_the_publisher_has_changed_since_keeps_its_own_wording(
     newer = built(charlie, offer.pack, offer.memories[:1], "1.1.0")
     assert newer["report"]["reworded"] == 0
     preview = charlie.get(f"packs/{offer.pack}/versions/1.1.0/preview/").json
-    assert [one["content"] for one in preview["results"]] == [own]
+    assert [memory["content"] for memory in preview["results"]] == [own]
 
 
 def test_declined_proposal_tells_its_subscriber_why_and_changes_nothing(

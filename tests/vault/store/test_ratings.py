@@ -41,7 +41,7 @@ def test_rating_of_a_subscriber_is_counted_and_read_by_all(
         listed = reader.get(f"publications/{publication}/").json
         assert (listed["rating"], listed["ratings"]) == (2.5, 2)
         rows = reader.get(f"publications/{publication}/ratings/").json["results"]
-        assert [(one["organisation"], one["stars"], one["text"]) for one in rows] == [
+        assert [(row["organisation"], row["stars"], row["text"]) for row in rows] == [
             ("Acme", 1, ""),
             ("Acme", 4, RATED["text"]),
         ]
@@ -111,7 +111,7 @@ def test_catalogue_by_rating_has_the_best_mean_first_and_unrated_packs_last(
     rated(adam, packs["often"], stars=3)  # the larger sum
     rated(olivia, packs["best"], stars=5)
     listed = olivia.get("publications/?order=rated").json["results"]
-    assert [one["name"] for one in listed] == ["other/best", "other/often", "other/unrated"]
+    assert [row["name"] for row in listed] == ["other/best", "other/often", "other/unrated"]
 
 
 def test_both_audit_logs_have_the_rating(world: World, olivia: Contract, publication: str) -> None:
@@ -120,7 +120,7 @@ def test_both_audit_logs_have_the_rating(world: World, olivia: Contract, publica
     for person in (world.olivia, world.charlie):
         with acting(person.actor):
             (entry,) = AuditEntry.objects.filter(verb=Verb.PUBLICATION_RATED)
-            assert [str(one) for one in entry.object_ids] == [publication]
+            assert [str(object_id) for object_id in entry.object_ids] == [publication]
 
 
 def test_pack_page_shows_ratings_and_a_form_to_who_may_rate(world: World, olivia: Contract, publication: str) -> None:

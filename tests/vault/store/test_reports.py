@@ -87,13 +87,13 @@ def test_operator_bans_the_pack_and_it_goes_from_subscribers(
         with acting(person.actor):
             assert AuditEntry.objects.filter(verb=Verb.PUBLICATION_MODERATED).exists()
     assert operator.post(decide, {"decision": "show", "reason": "Mended."}).status_code == 303
-    assert [one["name"] for one in olivia.get("publications/").json["results"]] == ["other/herons"]
+    assert [publication["name"] for publication in olivia.get("publications/").json["results"]] == ["other/herons"]
 
 
 def test_dismissed_report_leaves_the_pack(world: World, olivia: Contract, publication: str, operator: Client) -> None:
     assert operator.post(reported(world, publication), {"decision": "dismiss"}).status_code == 303
     assert "No report" in operator.get(QUEUE).content.decode()
-    assert [one["name"] for one in olivia.get("publications/").json["results"]] == ["other/herons"]
+    assert [publication["name"] for publication in olivia.get("publications/").json["results"]] == ["other/herons"]
     assert "Left as it was" in operator.get(f"{QUEUE}?decided=yes").content.decode()
 
 

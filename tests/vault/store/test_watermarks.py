@@ -108,7 +108,7 @@ def test_second_wording_passes_the_same_scan(second: str, state: str, olivia: Co
     memory = marked(olivia, 1, second=second)
     version = built(olivia, pack, [memory])
     assert version["state"] == state
-    blocked = [one["kinds"] for one in version["report"]["blocked"]]
+    blocked = [row["kinds"] for row in version["report"]["blocked"]]
     assert blocked == ([["email"]] if state == "blocked" else [])
 
 
@@ -136,7 +136,7 @@ def test_trace_and_copies_are_refused_to_others(
 def test_upgrade_without_changes_compares_equal_wordings(olivia: Contract, charlie: Contract) -> None:
     pack, publication = offered(olivia, 3)
     mine = subscribed(charlie, publication)
-    ids = [one["id"] for one in olivia.search("heron", namespaces=["/birds"], top_k=50)]
+    ids = [memory["id"] for memory in olivia.search("heron", namespaces=["/birds"], top_k=50)]
     published(olivia, built(olivia, pack, [*ids, str(olivia.add("A heron left.", namespace="/birds")["id"])], "1.1.0"))
     run_jobs()
     plan: dict[str, Any] = charlie.post(f"subscriptions/{mine['id']}/upgrade/?dry_run=true", {"version": "1.1.0"}).json

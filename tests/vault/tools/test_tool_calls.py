@@ -42,9 +42,9 @@ def called(client: Contract, arguments: dict[str, Any], outcome: str = "failed",
         ({"a": -1}, {"a": 1}, 0.0),
     ],
 )
-def test_similarity_of_arguments(one: Any, other: Any, expected: float) -> None:
-    assert similarity(one, other) == pytest.approx(expected)
-    assert similarity(other, one) == pytest.approx(expected)
+def test_similarity_of_arguments(first: Any, other: Any, expected: float) -> None:
+    assert similarity(first, other) == pytest.approx(expected)
+    assert similarity(other, first) == pytest.approx(expected)
 
 
 def test_a_call_is_read_from_the_metadata_that_it_wrote() -> None:
@@ -60,7 +60,7 @@ def test_a_call_is_stored_as_a_memory_that_search_and_filters_find(alice: Contra
     assert stored["metadata"]["arguments"] == BERLIN
     assert (stored["metadata"]["duration_ms"], stored["metadata"]["error"]) == (120, "No seats left.")
     found = alice.post("memories/search/", {"query": "seats to Lisbon", "filters": {"modality": "tool_call"}}).json
-    assert [one["id"] for one in found["results"]] == [stored["id"]]
+    assert [row["id"] for row in found["results"]] == [stored["id"]]
     by_outcome = {"query": "flight", "filters": {"metadata.outcome": "succeeded"}}
     assert alice.post("memories/search/", by_outcome).json["results"] == []
     assert called(alice, BERLIN)["id"] != stored["id"]
@@ -74,7 +74,7 @@ def test_calls_are_recalled_by_name_arguments_and_outcome(alice: Contract) -> No
     other = alice.post(ADD, {"name": "book_hotel", "arguments": BERLIN, "outcome": "failed", "namespace": "/team"})
 
     def recalled(**body: Any) -> list[str]:
-        return [one["memory"]["id"] for one in alice.post(RECALL, body).json["results"]]
+        return [row["memory"]["id"] for row in alice.post(RECALL, body).json["results"]]
 
     assert recalled(name="book_flight", arguments=BERLIN, outcome="failed") == [same, near]
     assert recalled(name="book_flight", arguments=BERLIN) == [done, same, near]
@@ -94,7 +94,7 @@ def test_what_failed_before_is_reported(alice: Contract) -> None:
     called(alice, BERLIN | {"seats": 4})
     reply = alice.post(RECALL, asked).json
     assert reply["failed_before"]
-    assert [one["similarity"] for one in reply["results"]] == [1.0, 0.8333]
+    assert [row["similarity"] for row in reply["results"]] == [1.0, 0.8333]
 
 
 def test_who_may_not_store_or_read_calls_is_refused(world: World, alice: Contract, superuser: Superuser) -> None:
@@ -120,7 +120,7 @@ def test_who_may_not_store_or_read_calls_is_refused(world: World, alice: Contrac
 def test_a_call_that_cannot_be_stored_names_its_field(alice: Contract, body: dict[str, Any], field: str) -> None:
     reply = alice.post(ADD, body)
     assert reply.status == 400
-    assert {one["field"].partition(".")[0] for one in reply.json["errors"]} == {field}
+    assert {error["field"].partition(".")[0] for error in reply.json["errors"]} == {field}
 
 
 def test_its_page_shows_the_call_and_what_failed_before(world: World, alice: Contract) -> None:

@@ -34,7 +34,7 @@ def add(world: World, *contents: str, who: str = "alice", **fields: str) -> None
 def suggestions(client: Client, **headers: str) -> list[str]:
     page = client.get("/chat/", headers=headers).content.decode()
     ideas = page.partition('class="ideas"')[2].partition("</ul>")[0]
-    return [unescape(one) for one in re.findall(r'dir="auto">([^<]+)</a>', ideas)]
+    return [unescape(item) for item in re.findall(r'dir="auto">([^<]+)</a>', ideas)]
 
 
 def listed(client: Client, words: str) -> list[str]:
@@ -170,10 +170,10 @@ def test_why_shows_the_messages_to_a_model(world: World, alice: Client, model: H
     _, turn = asked(alice, "And how does she travel to Oslo?", address)
     page = unescape(text(alice, f"{turn}why/"))
     assert "<summary>Prompt</summary>" in page
-    messages = [one["content"] for one in sent[-1]["messages"]]
+    messages = [message["content"] for message in sent[-1]["messages"]]
     assert messages[0] == INSTRUCTIONS
     assert len(messages) == 4
-    assert [one for one in messages if one not in page] == []
+    assert [message for message in messages if message not in page] == []
     assert '[1] "Ana travels by train."' in page
 
 
