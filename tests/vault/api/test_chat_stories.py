@@ -120,7 +120,7 @@ FORMS = {"where": {"namespace": "/forms"}, "purposes": ["forms"]}
 ADDRESS_FORM = ("I live at Rua da Rosa 12 in Lisbon.", "My tax number is on the blue card.")
 
 
-def recalled(who: Contract, question: str, purpose: str) -> tuple[str, list[str]]:
+def recall_answer(who: Contract, question: str, purpose: str) -> tuple[str, list[str]]:
     """The chat's answer, and the contents that the search finds, both for one purpose."""
     headers = {"x_memory_purpose": purpose} if purpose else {}
     conversation = who.post("conversations/", {}).json["id"]
@@ -137,15 +137,15 @@ def test_facts_of_the_address_form_are_offered_to_the_visa_form_until_the_purpos
     run_jobs()
     question = "Where do I live, for the visa form?"
     for purpose in ("", "forms", "newsletter"):
-        answer, found = recalled(alice, question, purpose)
+        answer, found = recall_answer(alice, question, purpose)
         assert "Rua da Rosa 12" in answer
         assert ADDRESS_FORM[0] in found
     made(olivia, "purpose", FORMS, name="forms only")
-    answer, found = recalled(alice, question, "forms")
+    answer, found = recall_answer(alice, question, "forms")
     assert "Rua da Rosa 12" in answer
     assert ADDRESS_FORM[0] in found
     for purpose in ("", "newsletter"):
-        answer, found = recalled(alice, question, purpose)
+        answer, found = recall_answer(alice, question, purpose)
         assert "Rua da Rosa" not in answer
         assert ADDRESS_FORM[0] not in found
 

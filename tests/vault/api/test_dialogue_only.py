@@ -27,7 +27,7 @@ STATEMENT = "I moved to Bergen last spring."
 DIALOGUE = {"semantic_type": "dialogue"}
 
 
-def stored(world: World) -> list[bool]:
+def list_dialogue_flags(world: World) -> list[bool]:
     """Return for each memory of acme, oldest first, whether it is dialogue only."""
     with acting(world.olivia.actor):
         return list(Cube.objects.order_by("id").values_list("is_dialogue_only", flat=True))
@@ -49,14 +49,14 @@ def talk(alice: Contract) -> Contract:
 def test_addition_of_greetings_only_answers_created_without_results(world: World, alice: Contract) -> None:
     reply = alice.post("memories/", {"messages": GREETINGS, "session_id": "s1"})
     assert (reply.status, reply.json["results"]) == (201, [])
-    assert stored(world) == [True] * 4
+    assert list_dialogue_flags(world) == [True] * 4
 
 
 def test_results_hold_statements_and_the_messages_that_make_them(world: World, alice: Contract) -> None:
     said = [*GREETINGS, {"role": "user", "content": STATEMENT}]
     results = alice.post("memories/", {"messages": said, "session_id": "s1"}).json["results"]
     assert [(result["content"], result["dialogue_only"]) for result in results] == [(STATEMENT, False)]
-    assert stored(world) == [True] * 4 + [False]
+    assert list_dialogue_flags(world) == [True] * 4 + [False]
 
 
 def test_verbatim_messages_are_returned_and_listed(alice: Contract) -> None:
@@ -184,12 +184,12 @@ def test_messages_that_were_stored_before_are_marked_by_the_upgrade(
     assert talk.post(f"conversations/{conversation}/turns/", {"content": STATEMENT}).status == 201
     body = {"messages": GREETINGS, "session_id": "verbatim", "infer": False}
     assert talk.post("memories/", body).status == 201
-    marked = stored(world)
+    marked = list_dialogue_flags(world)
     superuser().execute("UPDATE vault_cube SET is_dialogue_only = false")
     for statement in import_module("vault.migrations.0062_dialogue_only").MARK:
         owner_connection.execute(statement)
     assert sum(marked) == 5
-    assert stored(world) == marked
+    assert list_dialogue_flags(world) == marked
 
 
 def test_facets_count_them_only_as_dialogue(talk: Contract) -> None:
@@ -223,5 +223,5 @@ def test_a_page_of_the_chat_that_states_nothing_is_dialogue_only(world: World, a
     talked: Any = alice.post("conversations/", {}).json
     assert alice.post(f"conversations/{talked['id']}/turns/", {"content": "Hello there!"}).status == 201
     assert alice.post(f"conversations/{talked['id']}/turns/", {"content": STATEMENT}).status == 201
-    assert sum(stored(world)) == 3  # the greeting and both answers
+    assert sum(list_dialogue_flags(world)) == 3  # the greeting and both answers
     assert "Hello there!" not in alice.listed(f"session_id={talked['id']}")

@@ -72,7 +72,7 @@ def stored_contents(who: Contract) -> list[str]:
     return [row["content"] for row in rows if row["semantic_type"] != "dialogue"]
 
 
-def judged(example: Example, answer: str) -> None:
+def judge_answer(example: Example, answer: str) -> None:
     at = 0
     for part in example.has:
         found = answer.find(part, at)
@@ -392,7 +392,7 @@ DECLINED = {
 )
 def test_example_is_answered(alice: Contract, example: Example) -> None:
     tell(alice, example.told)
-    judged(example, str(answers(alice, example.asked)[-1]["content"]))
+    judge_answer(example, str(answers(alice, example.asked)[-1]["content"]))
 
 
 @pytest.mark.parametrize(

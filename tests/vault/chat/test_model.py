@@ -65,7 +65,7 @@ def answers_with(model: HTTPServer, *texts: str) -> list[dict[str, Any]]:
     return asked
 
 
-def stored(world: World) -> tuple[int, int]:
+def count_stored(world: World) -> tuple[int, int]:
     with acting(world.alice.actor):
         return Turn.objects.count(), Cube.objects.count()
 
@@ -124,7 +124,7 @@ def test_a_model_that_breaks_off_stores_nothing_and_says_so(
     model: HTTPServer, world: World, alice: Contract, turns: str
 ) -> None:
     fails_with(model, streamed("A grey", "hound [1", ends=False))
-    before = stored(world)
+    before = count_stored(world)
     reply = alice.post(turns, {"content": QUESTION})
     assert (reply.status, reply.code) == (503, "provider_unavailable")
     assert "Retry-After" in reply.headers
@@ -132,7 +132,7 @@ def test_a_model_that_breaks_off_stores_nothing_and_says_so(
     assert events[-1].name == "error"
     assert events[-1].data["code"] == "provider_unavailable"
     assert "sk-secret" not in reply.json["detail"] + events[-1].data["detail"]
-    assert stored(world) == before
+    assert count_stored(world) == before
 
 
 @pytest.mark.parametrize("failure", ["status", "empty", "garbage"])
@@ -188,10 +188,10 @@ def test_a_reader_who_left_before_the_first_word_leaves_no_turn(
     model: HTTPServer, world: World, alice: Contract, turns: str
 ) -> None:
     answers_with(model, "A greyhound [1].")
-    before = stored(world)
+    before = count_stored(world)
     plan = turn_begin(actor=world.alice.actor, conversation_id=world_conversation(alice), content=QUESTION)
     turn_stream(plan=plan).close()
-    assert stored(world) == before
+    assert count_stored(world) == before
 
 
 def test_retrieval_is_in_the_audit_log_before_the_first_word(model: HTTPServer, world: World, alice: Contract) -> None:

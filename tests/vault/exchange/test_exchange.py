@@ -134,7 +134,7 @@ def jsonl(*lines: bytes) -> bytes:
     return b"\n".join([json.dumps({"format": FORMAT}).encode(), *lines])
 
 
-def stored(world: World, name: str) -> int:
+def count_stored(world: World, name: str) -> int:
     with acting(world.person(name).actor):
         return Cube.objects.count() + Job.objects.filter(kind=Topic.MEMORIES_IMPORT).count()
 
@@ -287,7 +287,7 @@ def test_memoryos_folder_of_several_parts_is_stored_whole(world: World, alice: C
 def test_memoryos_folder_that_is_none_is_refused(changed: dict[str, Any], world: World, alice: Contract) -> None:
     reply = alice.raw("imports/?format=memoryos", memoryos_folder(**changed), content_type=FILE_TYPE)
     assert reply.status == 400
-    assert stored(world, "alice") == 0
+    assert count_stored(world, "alice") == 0
 
 
 def test_locomo_file_becomes_pages_of_its_sessions_with_a_report(world: World, alice: Contract) -> None:
@@ -462,11 +462,11 @@ def test_file_without_permission_is_refused_and_writes_nothing(who: str, world: 
     job = alice.post("exports/", {}).json["job"]["id"]
     run_jobs()
     other = contract(world, who)
-    before = stored(world, who)
+    before = count_stored(world, who)
     assert other.get(f"exports/{job}/jsonl/").status == (404 if who == "charlie" else 403)
     if who == "bob":
         assert other.raw("imports/?format=jsonl", jsonl(line(1)), content_type=FILE_TYPE).status == 403
-    assert stored(world, who) == before
+    assert count_stored(world, who) == before
 
 
 def test_markdown_export_has_a_section_for_each_memory(alice: Contract) -> None:
@@ -482,7 +482,7 @@ def test_page_exports_a_file(world: World, alice: Contract) -> None:
     assert "/jsonl/" in browser.get("/exchange/").content.decode()
 
 
-def uploaded(content: bytes) -> Any:
+def make_upload(content: bytes) -> Any:
     return SimpleUploadedFile("memories.jsonl", content)
 
 
@@ -491,4 +491,4 @@ def test_viewer_has_no_import_form_and_cannot_post_one(world: World) -> None:
     page = browser.get("/exchange/")
     assert page.status_code == 200
     assert 'id="import"' not in page.content.decode()
-    assert browser.post("/exchange/", {"format": "jsonl", "file": uploaded(jsonl(line(1)))}).status_code == 403
+    assert browser.post("/exchange/", {"format": "jsonl", "file": make_upload(jsonl(line(1)))}).status_code == 403

@@ -130,11 +130,12 @@ def digests(file: bytes) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
 def _versions(item: dict[str, Any]) -> tuple[str, ...]:
     labels = [item.get(name) for name in ("namespace", "subject", "speaker", "session_id", "message_id", "task_id")]
     return tuple(
-        sha256(json.dumps([labels, _own(version)], sort_keys=True).encode()).hexdigest() for version in item["versions"]
+        sha256(json.dumps([labels, _without_origin(version)], sort_keys=True).encode()).hexdigest()
+        for version in item["versions"]
     )
 
 
-def _own(version: dict[str, Any]) -> dict[str, Any]:
+def _without_origin(version: dict[str, Any]) -> dict[str, Any]:
     """Without the two fields that tell where an imported memory came from."""
     own = {name: value for name, value in version["metadata"].items() if name not in {ORIGIN, ORIGIN_FORMAT}}
     return {**version, "metadata": own}

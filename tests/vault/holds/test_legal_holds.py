@@ -36,7 +36,7 @@ def hold(client: Contract, **over: Any) -> dict[str, Any]:
     return made
 
 
-def held(client: Contract, memory_id: str) -> bool:
+def is_held(client: Contract, memory_id: str) -> bool:
     return bool(client.get(f"memories/{memory_id}/").json["held"])
 
 
@@ -52,7 +52,7 @@ def test_a_hold_over_a_memory_keeps_just_that_one(alice: Contract, olivia: Contr
     assert (made["memory_id"], made["filters"], made["subject"], made["covered"]) == (one, None, None, 1)
     assert (made["status"], made["reason"], made["approvals"]) == ("active", REASON, [])
     assert made["created_by"]["name"] == "olivia"
-    assert (held(alice, one), held(alice, other)) == (True, False)
+    assert (is_held(alice, one), is_held(alice, other)) == (True, False)
     assert (change(alice, one), change(alice, other)) == (423, 200)
 
 
@@ -61,7 +61,7 @@ def test_a_hold_over_a_query_keeps_what_matches_now_and_what_comes_to_match(alic
     outside = alice.add("The lamp glows.", namespace="/team", tags=["lamp"])["id"]
     assert hold(olivia, filters={"tags": "pump"})["covered"] == 1
     after = alice.add("The pump stopped.", namespace="/team", tags=["pump"])["id"]
-    assert [held(alice, item) for item in (before, outside, after)] == [True, False, True]
+    assert [is_held(alice, item) for item in (before, outside, after)] == [True, False, True]
     assert change(alice, after) == 423
     # An edit that makes a memory match is the last one.
     assert alice.patch(f"memories/{outside}/", {"tags": ["pump"]}, if_match='"1"').json["held"] is True
@@ -91,7 +91,7 @@ def test_a_hold_over_a_subject_keeps_all_that_is_was_or_will_be_about_them(alice
     turned = alice.add("Nobody called.", namespace="/team", subject="dora")["id"]
     assert alice.patch(f"memories/{turned}/", {"subject": "carla"}, if_match='"1"').status == 200
     for memory_id in (now, former, later, turned):
-        assert held(alice, memory_id)
+        assert is_held(alice, memory_id)
         assert change(alice, memory_id) == 423
 
 
@@ -120,7 +120,7 @@ def test_two_different_members_release_it(alice: Contract, olivia: Contract, sam
     reply = sam.post(address + "release/")
     assert (reply.status, reply.json["status"]) == (200, "released")
     assert [approval["member"]["name"] for approval in reply.json["approvals"]] == ["olivia", "sam"]
-    assert not held(alice, memory_id)
+    assert not is_held(alice, memory_id)
     assert change(alice, memory_id) == 200
     assert sam.post(address + "release/").status == 200  # what has ended stays so
 
@@ -130,14 +130,14 @@ def test_a_second_key_of_one_member_is_no_second_member(world: World, alice: Con
     address = f"holds/{hold(olivia, memory_id=memory_id)['id']}/release/"
     assert olivia.post(address).status == 202
     assert contract(world, "olivia", *Scope).post(address).status == 202
-    assert held(alice, memory_id)
+    assert is_held(alice, memory_id)
 
 
 def test_one_hold_released_leaves_the_other(alice: Contract, olivia: Contract, sam: Contract) -> None:
     memory_id = alice.add("Held twice.", namespace="/team", tags=["x"])["id"]
     first, _ = hold(olivia, memory_id=memory_id), hold(sam, filters={"tags": "x"})
     assert [client.post(f"holds/{first['id']}/release/").status for client in (olivia, sam)] == [202, 200]
-    assert held(alice, memory_id)
+    assert is_held(alice, memory_id)
     assert change(alice, memory_id) == 423
 
 
@@ -176,7 +176,7 @@ def test_a_removed_member_approves_nothing(world: World, second: Person, alice: 
         now = Member.objects.get(id=second.member.id).created_at
         Member.objects.filter(id=second.member.id).update(removed_at=now)
     assert client_for(second.key.text).post(address).status == 401
-    assert held(alice, memory_id)
+    assert is_held(alice, memory_id)
 
 
 def test_expiry_hides_a_held_memory_and_nothing_more(world: World, alice: Contract, olivia: Contract) -> None:

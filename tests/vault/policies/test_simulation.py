@@ -86,16 +86,16 @@ def test_what_it_says_of_purposes_is_what_readers_then_find(
     effects = simulated(olivia, "purpose", document)
     assert set(effects) == {("reader_loses", ""), ("reader_loses", "billing")}
     purposes = ("", "billing", "treatment")
-    before = {purpose: listed(alice, purpose) for purpose in purposes}
+    before = {purpose: list_ids(alice, purpose) for purpose in purposes}
     made(olivia, "purpose", document)
     for purpose in purposes:
-        lost = before[purpose] - listed(alice, purpose)
+        lost = before[purpose] - list_ids(alice, purpose)
         assert effects.get(("reader_loses", purpose), (0, set())) == (len(lost), lost), purpose
     opened = simulated(olivia, "purpose", document, id=olivia.get("policies/").json["results"][0]["id"], enabled=False)
     assert opened[("reader_gains", "billing")] == effects[("reader_loses", "billing")]
 
 
-def listed(client: Contract, purpose: str) -> set[str]:
+def list_ids(client: Contract, purpose: str) -> set[str]:
     headers = {"x_memory_purpose": purpose} if purpose else {}
     return {memory["id"] for memory in client.get("memories/", **headers).json["results"]}
 

@@ -55,7 +55,7 @@ def model(httpserver: HTTPServer) -> Iterator[Model]:
         yield found
 
 
-def choosing(intent: str = "add", about: str = "", **kinds: str | None) -> Reply:
+def make_reply(intent: str = "add", about: str = "", **kinds: str | None) -> Reply:
     """A reply that stores the sentences which contain a word of `kinds`, as that kind, and leaves out the others."""
 
     def reply(sentences: list[str]) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def choosing(intent: str = "add", about: str = "", **kinds: str | None) -> Reply
     return reply
 
 
-def stored(who: Contract) -> list[tuple[str, str]]:
+def list_stored(who: Contract) -> list[tuple[str, str]]:
     """The long-term memories: text and kind."""
     rows = who.get("memories/?page_size=100").json["results"]
     return sorted((row["content"], row["semantic_type"]) for row in rows if row["layer"] == "long_term")
@@ -94,10 +94,10 @@ def turns(who: Contract) -> str:
 def test_sentence_that_the_model_leaves_out_is_not_stored(
     model: Model, world: World, alice: Contract, text: str, word: str, kept: str
 ) -> None:
-    model.reply = choosing(**{word: "preference"})
+    model.reply = make_reply(**{word: "preference"})
     place = turns(alice)
     turn = alice.post(place, {"content": text}).json
-    assert stored(alice) == [(kept, "preference")]
+    assert list_stored(alice) == [(kept, "preference")]
     assert readers(world) == {"model/1"}
     (request,) = model.readings
     assert request["response_format"]["type"] == "json_schema"
@@ -106,15 +106,15 @@ def test_sentence_that_the_model_leaves_out_is_not_stored(
 
 
 def test_sentence_that_only_the_model_finds_is_stored(model: Model, alice: Contract) -> None:
-    model.reply = choosing(green="preference")
+    model.reply = make_reply(green="preference")
     alice.post(turns(alice), {"content": "It is green."})
-    assert stored(alice) == [("It is green.", "preference")]
+    assert list_stored(alice) == [("It is green.", "preference")]
 
 
 def test_statement_that_somebody_asked_to_store_stays(model: Model, alice: Contract) -> None:
-    model.reply = choosing("chat")
+    model.reply = make_reply("chat")
     alice.post(turns(alice), {"content": f"Remember that {ODD}"})
-    assert [text for text, _ in stored(alice)] == [ODD]
+    assert [text for text, _ in list_stored(alice)] == [ODD]
 
 
 @pytest.mark.parametrize(
@@ -126,20 +126,20 @@ def test_wish_that_the_model_reads_as_a_deletion_is_only_listed(
 ) -> None:
     told = f"{'My old flat has' if about == 'old flat' else '我的旧房子有'} 3 rooms."
     alice.add(told)
-    model.reply = choosing("delete", about)
+    model.reply = make_reply("delete", about)
     place = turns(alice)
     turn = alice.post(place, {"content": text}).json
     assert told in turn["content"]
-    assert [text for text, _ in stored(alice)] == [told]
+    assert [text for text, _ in list_stored(alice)] == [told]
     alice.post(place, {"content": "Yes" if about == "old flat" else "是"})
-    assert stored(alice) == []
+    assert list_stored(alice) == []
 
 
 def test_topic_that_the_message_does_not_name_is_not_taken(model: Model, alice: Contract) -> None:
     alice.add("My old flat has 3 rooms.")
-    model.reply = choosing("delete", "flat", printer="fact")
+    model.reply = make_reply("delete", "flat", printer="fact")
     alice.post(turns(alice), {"content": "The printer hums all day."})
-    assert len(stored(alice)) == 2
+    assert len(list_stored(alice)) == 2
 
 
 @pytest.mark.parametrize("reply", ["I would rather talk.", {"theme": "x"}, {"intent": "sing", "sentences": []}])
@@ -150,7 +150,7 @@ def test_unreadable_reply_is_asked_for_once_more_then_patterns_read(
     alice.post(turns(alice), {"content": "I love green tea."})
     assert len(model.readings) == 2
     assert "response_format" not in model.readings[1]
-    assert stored(alice) == [("I love green tea.", "preference")]
+    assert list_stored(alice) == [("I love green tea.", "preference")]
     assert readers(world) == {"patterns/1"}
 
 
@@ -165,11 +165,11 @@ def test_models_only_answer_without_the_setting(model: Model, alice: Contract, h
         turn = alice.post(turns(alice), {"content": "I love green tea."}).json
     assert model.readings == []
     assert turn["model"] == "tiny-1"
-    assert stored(alice) == [("I love green tea.", "preference")]
+    assert list_stored(alice) == [("I love green tea.", "preference")]
 
 
 def test_messages_over_rest_are_read_with_one_call_for_each_page(model: Model, alice: Contract) -> None:
-    model.reply = choosing(sugars="preference")
+    model.reply = make_reply(sugars="preference")
     messages = [
         {"role": "user", "content": "The printer hums all day. Two sugars in the coffee."},
         {"role": "assistant", "content": "Two sugars, noted."},
@@ -178,7 +178,7 @@ def test_messages_over_rest_are_read_with_one_call_for_each_page(model: Model, a
     again = alice.post("memories/", {"messages": messages, "session_id": "s1"}, idempotency_key="k1")
     assert reply.status == again.status == 201
     assert len(model.readings) == 1
-    assert stored(alice) == [("Two sugars in the coffee.", "preference")]
+    assert list_stored(alice) == [("Two sugars in the coffee.", "preference")]
 
 
 def test_messages_without_inference_are_not_read(model: Model, alice: Contract) -> None:
@@ -188,7 +188,7 @@ def test_messages_without_inference_are_not_read(model: Model, alice: Contract) 
 
 
 def test_memory_call_has_the_intent_that_the_model_reads(model: Model, alice: Contract) -> None:
-    model.reply = choosing("summarise", "the harbour")
+    model.reply = make_reply("summarise", "the harbour")
     call = alice.post("memory-calls/", {"text": "I could do with hearing it all on the harbour."}).json["call"]
     assert (call["intent"], call["query"]) == ("summarise", "the harbour")
 
