@@ -35,19 +35,19 @@ from vault.lexicon.normal import normal_form, unaccented
 from vault.lexicon.resolved_dates import dates_written
 from vault.lexicon.temporal_expressions import asks_for_time, mentions_time, time_ranges_of, without_times
 from vault.lexicon.tokens import keywords, language_of, query_terms, single_characters, terms
-from vault.namespaces.rules import PathError, path_checked, private_path
+from vault.namespaces.rules import PathError, check_path, private_path
 from vault.packs.wordings import plain
 from vault.providers.hashing_embedder import HashingEmbedder
 from vault.providers.reranker import OverlapReranker
 from vault.reader.rules import (
     Passage,
-    answer_of,
+    answer_question,
+    classify_semantic_type,
     confirms,
-    goal_touched,
+    find_touched_goal,
     is_question,
     memory_call,
     read_statements,
-    semantic_type_of,
     sentences,
     statements,
     unstated_kind,
@@ -57,7 +57,7 @@ from vault.retrieval.tagging import MOST_CHARACTERS
 from vault.vocabulary import PiiField
 from vault.web.answers import pieces
 from vault.web.markdown import markdown_html
-from vault.web.memory_rows import excerpt_marked
+from vault.web.memory_rows import excerpt_mark
 
 REGIONS = ("CN", "US", "GB")
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
@@ -139,7 +139,7 @@ def _labels(text: str) -> None:
 def _path(text: str) -> None:
     private_path(text, taken=False, member_id="0")
     try:
-        path_checked(f"/{text}"[:200])
+        check_path(f"/{text}"[:200])
     except PathError:
         return
 
@@ -220,7 +220,7 @@ FUNCTIONS = (
             "_CONFIRMS _PRONOUN _POSSESSIVE _HAN_PRONOUN _WHAT_ABOUT _FIRST_PERSON"
         },
     ),
-    TextFunction("goal_touched", lambda text: goal_touched(text, [text]), {f"{READER}.goals": "_LINKS"}),
+    TextFunction("goal_touched", lambda text: find_touched_goal(text, [text]), {f"{READER}.goals": "_LINKS"}),
     TextFunction(
         "what a statement says of a person",
         lambda text: (slot_of(text), agent_statements(text), reconcile(text, NOW, [])),
@@ -236,7 +236,7 @@ FUNCTIONS = (
     TextFunction("is_question", is_question, {f"{READER}.kinds": "_ENDS_ASKING"}),
     TextFunction(
         "semantic_type_of",
-        semantic_type_of,
+        classify_semantic_type,
         {
             f"{READER}.patterns": "QUESTION_START CHINESE_QUESTION CHINESE_NOT_ASKING SMALL_TALK PROFILE GOAL "
             "PREFERENCE EVENT"
@@ -244,7 +244,7 @@ FUNCTIONS = (
     ),
     TextFunction(
         "answer_of",
-        lambda text: answer_of(text[:LONGEST_QUESTION], [Passage("1", text, 1.0)], 3),
+        lambda text: answer_question(text[:LONGEST_QUESTION], [Passage("1", text, 1.0)], 3),
         {
             f"{READER}.answers": "_NUMBER _PLACE _REASON _NEGATION _CLAUSE _PAST _NEEDED _CALLED_OFF",
             f"{READER}.questions": "_KINDS _FIRST_PERSON _TAG _PARTICLES",
@@ -269,7 +269,7 @@ FUNCTIONS = (
     ),
     TextFunction(
         "hits of a list",
-        lambda text: excerpt_marked(text, f"{text[:990]}x"),
+        lambda text: excerpt_mark(text, f"{text[:990]}x"),
         {"vault.web.memory_rows": "WORDS CHINESE"},
     ),
     TextFunction("approximate_tokens", approximate_tokens, {}),

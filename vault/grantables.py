@@ -27,23 +27,25 @@ def declare_grantables() -> None:
             "namespace",
             "memory",
             NamespaceGrant,
-            _namespace,
-            _permissions(Permission.MEMORY_CREATE),
-            _places,
+            _namespace_target_of,
+            _action_permissions(Permission.MEMORY_CREATE),
+            _bound_places,
             Namespace.objects.visible_to,
             by_name=_namespace_at,
         )
     )
-    updating = _permissions(Permission.MEMORY_UPDATE)
-    declare(Grantable("memory", "memory", CubeGrant, _memory, updating, _memories, Cube.objects.visible_to))
+    updating = _action_permissions(Permission.MEMORY_UPDATE)
+    declare(
+        Grantable("memory", "memory", CubeGrant, _memory_target_of, updating, _bound_memories, Cube.objects.visible_to)
+    )
     declare_facts("namespace", _namespace_facts)
     declare_facts("memory", _memory_facts)
-    register_closed_check(_closed)
-    declare_names("namespace", _paths)
+    register_closed_check(_has_closed)
+    declare_names("namespace", _named_paths)
     declare_names(PLACED, _places_of_memories)
 
 
-def _permissions(writing: Permission) -> dict[Action, Permission]:
+def _action_permissions(writing: Permission) -> dict[Action, Permission]:
     return {
         Action.READ: Permission.MEMORY_READ,
         Action.WRITE: writing,
@@ -52,7 +54,7 @@ def _permissions(writing: Permission) -> dict[Action, Permission]:
     }
 
 
-def _namespace(actor: Actor, namespace_id: UUID) -> Target:
+def _namespace_target_of(actor: Actor, namespace_id: UUID) -> Target:
     found = Namespace.objects.filter(tenant_id=actor.tenant_id, id=namespace_id).first()
     if found is None:
         raise NotFound
@@ -63,15 +65,15 @@ def _namespace_at(actor: Actor, path: str) -> UUID | None:
     return Namespace.objects.filter(tenant_id=actor.tenant_id, path=path).values_list("id", flat=True).first()
 
 
-def _memory(actor: Actor, cube_id: UUID) -> Target:
+def _memory_target_of(actor: Actor, cube_id: UUID) -> Target:
     return cube_target(locate(actor, cube_id))
 
 
-def _places(actor: Actor) -> Q:
+def _bound_places(actor: Actor) -> Q:
     return bound_to(actor, "content_object__path")
 
 
-def _memories(actor: Actor) -> Q:
+def _bound_memories(actor: Actor) -> Q:
     persona_id = actor.binding.persona_id if actor.binding else None
     of_persona = Q() if persona_id is None else Q(content_object__persona_id=persona_id)
     return of_persona & bound_to(actor, "content_object__namespace__path")
@@ -82,7 +84,7 @@ def _namespace_facts(ids: Collection[UUID]) -> dict[UUID, Facts]:
     return {row.id: Facts(row.path) for row in Namespace.objects.filter(id__in=ids)}
 
 
-def _paths(tenant_id: UUID) -> QuerySet[Namespace]:
+def _named_paths(tenant_id: UUID) -> QuerySet[Namespace]:
     return Namespace.objects.filter(tenant_id=tenant_id).annotate(called=F("path"), more=F("path"))
 
 
@@ -97,7 +99,7 @@ def _memory_facts(ids: Collection[UUID]) -> dict[UUID, Facts]:
     return {cube.id: facts_of(cube) for cube in cubes}
 
 
-def _closed(actor: Actor, ids: Collection[UUID]) -> bool:
+def _has_closed(actor: Actor, ids: Collection[UUID]) -> bool:
     """Memories alone: a conversation stays its member's own, and one that was deleted took its replies with it."""
     shown = Cube.objects.filter(tenant_id=actor.tenant_id, id__in=ids)
     open_now = Cube.objects.visible_to(actor).filter(id__in=ids)

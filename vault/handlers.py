@@ -76,7 +76,7 @@ JOBS = (
 _WRITING: WeakValueDictionary[UUID, threading.Lock] = WeakValueDictionary()  # of each tenant, while it is used
 
 
-def all_of(*handlers: EventHandler) -> EventHandler:
+def combine_handlers(*handlers: EventHandler) -> EventHandler:
     """Several rooms handle the same events: each reads in turn, and all they write is one transaction.
 
     A tenant has one that writes at a time in a process: what follows a large write costs more than the write, which has
@@ -98,9 +98,9 @@ def all_of(*handlers: EventHandler) -> EventHandler:
 
 # An event of many writes names up to 200 memories, whose words and vectors a task has in memory together.
 event_handler(Topic.CUBES_WRITTEN, weight=Weight.INTERACTIVE, batch=25)(
-    all_of(cubes_index, cubes_link, contradictions.linked_conflicts_propose, statistics_count, pages_reread)
+    combine_handlers(cubes_index, cubes_link, contradictions.linked_conflicts_propose, statistics_count, pages_reread)
 )
-event_handler(Topic.CUBES_READ)(all_of(cubes_count_reads, segments_count_visits))
+event_handler(Topic.CUBES_READ)(combine_handlers(cubes_count_reads, segments_count_visits))
 event_handler(Topic.REEMBED_CANCELLED)(vectors_clear)
 event_handler(Topic.SIZES_DUE)(statistics_count)
 event_handler(Topic.WORDS_DUE)(words_place)

@@ -19,7 +19,7 @@ Explain = Callable[[DomainError], str]  # what the reader is told of a failure
 Encode = Callable[[TurnEvent], tuple[str, Mapping[str, Any]]]  # the event's name, and its data
 
 
-def detail_of(failure: DomainError) -> str:
+def failure_detail(failure: DomainError) -> str:
     """The sentence of a failure, unchanged."""
     return failure.detail
 
@@ -33,7 +33,7 @@ class EventStream(AsyncIterator[bytes]):
     """
 
     def __init__(
-        self, events: Iterator[TurnEvent], encode: Encode, *, actor: Actor, path: str, explain: Explain = detail_of
+        self, events: Iterator[TurnEvent], encode: Encode, *, actor: Actor, path: str, explain: Explain = failure_detail
     ) -> None:
         self._events = events
         self._encode = encode
@@ -43,7 +43,7 @@ class EventStream(AsyncIterator[bytes]):
         self._failed = False
 
     async def __anext__(self) -> bytes:
-        block = await sync_to_async(self._step, thread_sensitive=True)()
+        block = await sync_to_async(self._next_event, thread_sensitive=True)()
         if block is None:
             raise StopAsyncIteration
         return block
@@ -52,29 +52,29 @@ class EventStream(AsyncIterator[bytes]):
         if isinstance(self._events, Generator):
             self._events.close()
 
-    def _step(self) -> bytes | None:
+    def _next_event(self) -> bytes | None:
         if self._failed:
             return None
         try:
             event = next(self._events, None)
         except DomainError as failure:
-            return self._failure(failure)
+            return self._encode_failure(failure)
         except Error as error:
             known = database_failure(error)
             if known is None:
                 raise
-            return self._failure(known)
-        return None if event is None else _block(*self._encode(event))
+            return self._encode_failure(known)
+        return None if event is None else _encode_event(*self._encode(event))
 
-    def _failure(self, failure: DomainError) -> bytes:
+    def _encode_failure(self, failure: DomainError) -> bytes:
         self._failed = True
         if isinstance(failure, Forbidden):
             failure = recorded_denial(actor=self._actor, denial=failure, path=self._path)
-        return _block("error", {"code": failure.code, "detail": self._explain(failure)})
+        return _encode_event("error", {"code": failure.code, "detail": self._explain(failure)})
 
 
 def event_response(
-    events: Iterator[TurnEvent], encode: Encode, *, actor: Actor, path: str, explain: Explain = detail_of
+    events: Iterator[TurnEvent], encode: Encode, *, actor: Actor, path: str, explain: Explain = failure_detail
 ) -> StreamingHttpResponse:
     """The whole answer, with the headers that keep proxies from holding it back. actor, path: who asked for what."""
     return StreamingHttpResponse(
@@ -110,6 +110,6 @@ async def _file_blocks(blocks: Iterator[bytes], actor: Actor, path: str) -> Asyn
         yield block
 
 
-def _block(name: str, data: Mapping[str, Any]) -> bytes:
+def _encode_event(name: str, data: Mapping[str, Any]) -> bytes:
     """JSON has no bare line break, so one data line holds it."""
     return f"event: {name}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n".encode()

@@ -23,7 +23,7 @@ from memos_web.embedded.bootstrap import DATABASE
 from memos_web.installation import key_store_path
 from vault.providers.blobs_folder import FolderBlobStore
 from vault.providers.ports import BlobStoreUnavailable
-from vault.providers.registry import BLOBS, blob_store_of
+from vault.providers.registry import BLOBS, choose_blob_store
 
 ROLE = "memos_backup"
 FOLDERS = ("checkpoints",)  # of the data directory, beside the database
@@ -94,7 +94,7 @@ def _write(config: Config, folder: Path) -> Manifest:
 
 def blobs_copy(config: Config, folder: Path) -> None:
     """After the database: what its rows refer to stays for a day longer. What is erased meanwhile is left out."""
-    store, copy = blob_store_of(config.blob_store, config.data_dir), FolderBlobStore(folder)
+    store, copy = choose_blob_store(config.blob_store, config.data_dir), FolderBlobStore(folder)
     try:
         for entry in store.entries():
             content = store.read(entry.name)

@@ -29,7 +29,7 @@ from memos_web.embedded.programs import Program, last_line, spawn, stop_all
 from memos_web.installation import key_store_path, lost_master_key, master_key, secrets_make
 from vault.providers.blobs_folder import FolderBlobStore
 from vault.providers.ports import BlobStoreUnavailable
-from vault.providers.registry import BLOBS, blob_store_of
+from vault.providers.registry import BLOBS, choose_blob_store
 
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
@@ -98,7 +98,7 @@ def _load(config: Config, folder: Path, manifest: Manifest, conninfo: str) -> No
 
 def blobs_load(config: Config, folder: Path) -> None:
     """Into the store that is configured now, which may be another one than that of the backup."""
-    saved, store = FolderBlobStore(folder), blob_store_of(config.blob_store, config.data_dir)
+    saved, store = FolderBlobStore(folder), choose_blob_store(config.blob_store, config.data_dir)
     try:
         for entry in saved.entries() if folder.is_dir() else ():
             store.write(entry.name, saved.read(entry.name) or b"")

@@ -32,7 +32,7 @@ DOORS = (  # what of a room reaches rows
 FINDING = ("locate", "locate_for_erasing", "locate_for_restoring")
 ASK_NOBODY = {
     ("vault.endpoints.services", "model_names"): "names only what every member may choose for a conversation",
-    ("vault.endpoints.services", "models_of"): "is asked for an answer that the caller was allowed",
+    ("vault.endpoints.services", "models_list"): "is asked for an answer that the caller was allowed",
     ("governance.access.decisions.services", "authorize"): "it is the question",
     ("governance.audit.services", "record"): "tells of what the caller was allowed",
     ("governance.audit.services", "record_denial"): "tells of what was refused",
@@ -133,8 +133,8 @@ LISTED_ABOVE = {
     ("vault.cubes.services", "changed_texts_prepared"),
     ("vault.cubes.changing", "earlier_texts_prepared"),
     ("vault.cubes.screening.redaction", "clean_texts_prepared"),
-    ("vault.reviews.services", "review_texts_prepared"),
-    ("vault.reviews.feedback", "feedback_texts_prepared"),
+    ("vault.reviews.services", "review_texts_prepare"),
+    ("vault.reviews.feedback", "feedback_texts_prepare"),
     ("vault.layers.placement", "hot_emit"),  # leaves work for what the caller was allowed
     ("governance.outbox.claims", "event_claim"),  # the caller's own transaction wrote the event
 }

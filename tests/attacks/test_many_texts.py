@@ -12,7 +12,7 @@ from tests.governance.web.visitors import signed_in
 from vault.cubes.drafts import CubeDraft, SourceRef
 from vault.cubes.selectors import cube_get
 from vault.cubes.services import cubes_add
-from vault.reader.rules import answer_of as whole
+from vault.reader.rules import answer_question as whole
 from vault.vocabulary import SourceKind
 from vault.web import graph_layout
 
@@ -42,7 +42,7 @@ def test_an_answer_weighs_its_memories_twice_at_most(world: World, monkeypatch: 
         weighed.append(question)
         return whole(question, *rest)
 
-    monkeypatch.setattr("vault.chat.rules.answer_of", answer_of)
+    monkeypatch.setattr("vault.chat.rules.answer_question", answer_of)
     begun = alice.post("conversations/", {}).json["id"]
     reply = alice.post(f"conversations/{begun}/turns/", {"content": "When did Marta go to Oslo?"})
     assert "Marta went to Oslo in May." in reply.body.decode()

@@ -17,7 +17,7 @@ from tests.journeys.live import Live, Writers, number, superuser
 from tests.vault.stores import new_bucket, s3_server
 from vault.providers.blobs_folder import FolderBlobStore
 from vault.providers.ports import BlobStore
-from vault.providers.registry import blob_store_of
+from vault.providers.registry import choose_blob_store
 
 pytestmark = pytest.mark.full
 CANARY = "vermilion"
@@ -47,7 +47,7 @@ def store(request: pytest.FixtureRequest, server: RunningServer) -> Iterator[Blo
             "MEMOS_BLOB_STORE_KEY": f"{choice.key_id}:{choice.secret}",
         }
         server.start()
-        yield blob_store_of(choice, server.data_dir)
+        yield choose_blob_store(choice, server.data_dir)
         server.stop()
         for name in [name for name in server.environ if name.startswith("MEMOS_BLOB_STORE")]:
             del server.environ[name]

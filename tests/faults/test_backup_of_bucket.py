@@ -10,7 +10,7 @@ from memos_web.backup.manifest import BackupError
 from memos_web.backup.restoring import blobs_load
 from memos_web.config import BlobStoreChoice, Config, read_config
 from tests.vault.stores import new_bucket, s3_server
-from vault.providers.registry import blob_store_of
+from vault.providers.registry import choose_blob_store
 
 BLOBS = {"tenant/memory/1": b"sealed", "tenant/memory/2": b"", "other/memory/1": bytes(range(256))}
 NOWHERE = BlobStoreChoice("bucket", "", "http://127.0.0.1:9", "us-east-1", "id", "secret")
@@ -42,14 +42,14 @@ def build_config(kind: str, endpoint: str, folder: Path) -> Config:
 @pytest.mark.parametrize(("before", "after"), [("s3", "s3"), ("s3", "folder"), ("folder", "s3"), ("folder", "folder")])
 def test_blobs_are_restored_into_the_store_of_then(endpoint: str, tmp_path: Path, before: str, after: str) -> None:
     source = build_config(before, endpoint, tmp_path / "one")
-    store = blob_store_of(source.blob_store, source.data_dir)
+    store = choose_blob_store(source.blob_store, source.data_dir)
     for name, content in BLOBS.items():
         store.write(name, content)
     blobs_copy(source, tmp_path / "backup")
     store.delete(BLOBS)
     target = build_config(after, endpoint, tmp_path / "two")
     blobs_load(target, tmp_path / "backup")
-    restored = blob_store_of(target.blob_store, target.data_dir)
+    restored = choose_blob_store(target.blob_store, target.data_dir)
     assert {entry.name: restored.read(entry.name) for entry in restored.entries()} == BLOBS
 
 

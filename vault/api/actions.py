@@ -88,7 +88,7 @@ class ActionsView(ApiView):
             action=body["action"],
             ids=tuple(body.get("ids", ())),
             filters=body.get("filters"),
-            arguments=_arguments(body.get("args", {})),
+            arguments=_read_arguments(body.get("args", {})),
         )
         if dry_run:
             return Response(_count_json(action_count(actor=actor, draft=draft)))
@@ -111,7 +111,7 @@ class ExportFileView(FileView):
         return lines_response(lines, actor=actor, path=request.path)
 
 
-def _arguments(given: Mapping[str, Any]) -> BulkArguments:
+def _read_arguments(given: Mapping[str, Any]) -> BulkArguments:
     layer = {"layer": Layer(given["layer"])} if "layer" in given else {}
     return BulkArguments(**{**given, **layer})
 
@@ -119,7 +119,7 @@ def _arguments(given: Mapping[str, Any]) -> BulkArguments:
 def _count_json(found: ActionCount) -> dict[str, Any]:
     return {
         "count": found.count,
-        "ids": [str(one) for one in found.ids],
-        "skipped": [{"id": str(one), "code": code} for one, code in found.skipped],
+        "ids": [str(cube_id) for cube_id in found.ids],
+        "skipped": [{"id": str(cube_id), "code": code} for cube_id, code in found.skipped],
         "capped": found.is_capped,
     }

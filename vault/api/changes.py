@@ -17,7 +17,7 @@ MEMORY_OR_DRY_RUN = PolymorphicProxySerializer(
 )
 
 
-def change_answered(
+def change_and_answer(
     view: ApiView, memory_id: UUID, change: Callable[[], object], *, ask: Callable[[], object], dry_run: bool
 ) -> Response:
     """Change a memory once, and answer with it. A dry run answers its id, and is rolled back.

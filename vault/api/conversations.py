@@ -142,7 +142,7 @@ class TurnsView(ApiView):
                 conversation_id=conversation_id,
                 pages=pages,
             )
-            manifest = _manifest(actor, views) if flag(request, "provenance") else {}
+            manifest = _make_manifest(actor, views) if flag(request, "provenance") else {}
         response = pages.envelope([turn_json(view) for view in views])
         response.data |= manifest
         return response
@@ -171,14 +171,14 @@ class TurnsView(ApiView):
             if "Idempotency-Key" in request.headers:
                 raise Invalid(errors=[FieldError("Idempotency-Key", "a stream cannot be repeated; ask without it")])
             plan = turn_begin(actor=actor, conversation_id=conversation_id, content=body["content"])
-            return event_response(_events(plan, proven=proven), _encoded, actor=actor, path=request.path)
+            return event_response(_iterate_events(plan, proven=proven), _encode_event, actor=actor, path=request.path)
         with self.once(reader=lambda: turn_speaker(actor=actor, conversation_id=conversation_id)) as once:
             if once.reply is None:
                 plan = turn_begin(actor=actor, conversation_id=conversation_id, content=body["content"])
                 answer = turn_complete(plan=plan)
                 with acting(actor):
                     turn = turn_store(plan=plan, answer=answer)
-                    manifest = _manifest(actor, [turn]) if proven else {}
+                    manifest = _make_manifest(actor, [turn]) if proven else {}
                     once.store(Reply(201, turn_json(turn) | manifest, shows=turn_shows(turn)))
         return once.response()
 
@@ -190,7 +190,7 @@ class Proven(Done):
     manifest: dict[str, Any]
 
 
-def _events(plan: TurnPlan, *, proven: bool) -> Iterator[TurnEvent]:
+def _iterate_events(plan: TurnPlan, *, proven: bool) -> Iterator[TurnEvent]:
     with closing(turn_answer(plan=plan)) as pieces:
         for piece in pieces:
             if not isinstance(piece, TurnAnswer):
@@ -198,14 +198,14 @@ def _events(plan: TurnPlan, *, proven: bool) -> Iterator[TurnEvent]:
                 continue
             with acting(plan.actor):
                 turn = turn_store(plan=plan, answer=piece)
-                manifest = _manifest(plan.actor, [turn]) if proven else {}
+                manifest = _make_manifest(plan.actor, [turn]) if proven else {}
             yield Proven(turn, manifest)
 
 
-def _encoded(event: TurnEvent) -> tuple[str, dict[str, Any]]:
+def _encode_event(event: TurnEvent) -> tuple[str, dict[str, Any]]:
     name, data = event_json(event)
     return name, data | event.manifest if isinstance(event, Proven) else data
 
 
-def _manifest(actor: Actor, turns: Sequence[TurnView]) -> dict[str, Any]:
+def _make_manifest(actor: Actor, turns: Sequence[TurnView]) -> dict[str, Any]:
     return {"manifest": manifest_json(manifest_of_turns(actor=actor, turns=turns))}

@@ -168,7 +168,7 @@ class ExportJsonLinesView(FileView):
     )
     def get(self, request: Request, job_id: UUID) -> HttpResponseBase:
         """Download an export as JSON Lines, which another installation imports."""
-        return _file(self, request, job_id, ExportForm.JSONL)
+        return _stream_file(self, request, job_id, ExportForm.JSONL)
 
 
 class ExportMarkdownView(FileView):
@@ -182,7 +182,7 @@ class ExportMarkdownView(FileView):
     )
     def get(self, request: Request, job_id: UUID) -> HttpResponseBase:
         """Download an export as Markdown: one section a memory."""
-        return _file(self, request, job_id, ExportForm.MARKDOWN)
+        return _stream_file(self, request, job_id, ExportForm.MARKDOWN)
 
 
 class ExportPackView(FileView):
@@ -195,7 +195,7 @@ class ExportPackView(FileView):
     )
     def get(self, request: Request, job_id: UUID) -> HttpResponseBase:
         """Download an export as a memory pack that the organisation signs, with what its policies let out."""
-        return _file(self, request, job_id, ExportForm.MEMPACK)
+        return _stream_file(self, request, job_id, ExportForm.MEMPACK)
 
 
 class ExchangeKeySchema(PublicKeyFormsSchema):
@@ -237,9 +237,9 @@ class ImportsView(ApiView):
         """
         actor = self.actor()
         authorize(actor, Permission.MEMORY_CREATE)
-        refuse_unknown_parameters(request, "dry_run", *(one.name for one in QUERY))
+        refuse_unknown_parameters(request, "dry_run", *(parameter.name for parameter in QUERY))
         dry_run = flag(request, "dry_run")
-        draft = _draft(request)
+        draft = _read_draft(request)
         if dry_run:
             return Response(import_check_json(import_check(actor=actor, draft=draft)))
         return Response({"job": job_json(import_create(actor=actor, draft=draft))}, status=202)
@@ -257,7 +257,7 @@ def pairs_read(name: str, text: str) -> dict[str, str]:
 
 
 def import_check_json(found: ImportCheck) -> dict[str, Any]:
-    places = [{"place": one.place, "reason": one.reason} for one in found.left_out[:MOST_NAMED]]
+    places = [{"place": part.place, "reason": part.reason} for part in found.left_out[:MOST_NAMED]]
     return {
         "new": found.new,
         "present": found.present,
@@ -268,11 +268,11 @@ def import_check_json(found: ImportCheck) -> dict[str, Any]:
         "columns": dict(found.file.chosen),
         "namespaces": dict(found.file.namespaces),
         "speakers": dict(found.file.speakers),
-        "samples": [asdict(one) for one in found.file.samples],
+        "samples": [asdict(sample) for sample in found.file.samples],
     }
 
 
-def _draft(request: Request) -> ImportDraft:
+def _read_draft(request: Request) -> ImportDraft:
     """Raises Invalid; UnsupportedMediaType."""
     asked = request.query_params
     faults = [
@@ -292,7 +292,7 @@ def _draft(request: Request) -> ImportDraft:
     )
 
 
-def _file(view: ApiView, request: Request, job_id: UUID, form: ExportForm) -> HttpResponseBase:
+def _stream_file(view: ApiView, request: Request, job_id: UUID, form: ExportForm) -> HttpResponseBase:
     actor = view.actor()
     recipient = request.query_params.get("recipient")
     is_pack = form is ExportForm.MEMPACK

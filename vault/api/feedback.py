@@ -21,7 +21,7 @@ from vault.reviews.feedback import (
     FeedbackResult,
     cube_feedback,
     feedback_ask,
-    feedback_texts_prepared,
+    feedback_texts_prepare,
 )
 from vault.vocabulary import FeedbackKind, FeedbackOutcome
 
@@ -61,23 +61,23 @@ class FeedbackView(ApiView):
             body = read(FeedbackInput, request)
         feedback = Feedback(FeedbackKind(body["kind"]), body.get("correction", ""), body.get("note", ""))
 
-        def given(*, dry_run: bool = False) -> FeedbackResult:
+        def give_feedback(*, dry_run: bool = False) -> FeedbackResult:
             return cube_feedback(
                 actor=actor, cube_id=memory_id, feedback=feedback, expected_versions=versions, dry_run=dry_run
             )
 
         if dry_run:
-            return Response(_result_json(given(dry_run=True), dry_run=True))
+            return Response(_result_json(give_feedback(dry_run=True), dry_run=True))
 
         def ask() -> None:
             with acting(actor):
                 feedback_ask(actor=actor, cube_id=memory_id)
 
         def call() -> Reply:
-            result = given()
+            result = give_feedback()
             return Reply(202 if result.outcome is FeedbackOutcome.REVIEW else 200, _result_json(result))
 
-        with feedback_texts_prepared(actor=actor, cube_id=memory_id, feedback=feedback):
+        with feedback_texts_prepare(actor=actor, cube_id=memory_id, feedback=feedback):
             response = self.post_once(call, ask=ask)
         response["ETag"] = f'"{response.data["version"]}"'
         return response

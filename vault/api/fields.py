@@ -14,7 +14,7 @@ from governance.api.fields import TextField, TimeField, refuse_broken_text
 from governance.errors import Invalid, TooLarge
 from governance.personas.services import PERSONA_NAME, is_persona_name
 from vault.cubes.filters import moment, moment_or_date
-from vault.namespaces.rules import PathError, path_checked
+from vault.namespaces.rules import PathError, check_path
 
 DEEPEST_METADATA = 64
 
@@ -56,7 +56,7 @@ class PathField(TextField):
 
     def to_internal_value(self, data: Any) -> str:
         try:
-            return path_checked(super().to_internal_value(data))
+            return check_path(super().to_internal_value(data))
         except PathError as fault:
             raise serializers.ValidationError(fault.message) from fault
 
@@ -83,7 +83,7 @@ class MetadataField(serializers.JSONField):
         if not isinstance(data, dict):
             raise serializers.ValidationError("an object is needed")
         value = cast(dict[str, Any], super().to_internal_value(data))
-        for part in _scalars(value):
+        for part in _iterate_scalars(value):
             if isinstance(part, str):
                 refuse_broken_text(part)
             elif isinstance(part, float) and not math.isfinite(part):
@@ -115,23 +115,23 @@ def refuse_deep(data: Any) -> None:
     """Raises ValidationError for JSON of more than DEEPEST_METADATA levels: Python's own encoder would give up."""
     level: list[Any] = [data]
     for _ in range(DEEPEST_METADATA):
-        level = [child for part in level for child in _children(part)]
+        level = [child for part in level for child in _list_children(part)]
     if level:
         raise serializers.ValidationError(f"at most {DEEPEST_METADATA} levels")
 
 
-def _children(part: Any) -> Iterable[Any]:
+def _list_children(part: Any) -> Iterable[Any]:
     return part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
 
 
-def _scalars(value: Any) -> Iterator[Any]:
+def _iterate_scalars(value: Any) -> Iterator[Any]:
     """Everything in a JSON value that holds nothing else, keys included."""
     if isinstance(value, dict):
         for key, part in value.items():
             yield key
-            yield from _scalars(part)
+            yield from _iterate_scalars(part)
     elif isinstance(value, list):
         for part in value:
-            yield from _scalars(part)
+            yield from _iterate_scalars(part)
     else:
         yield value

@@ -19,7 +19,7 @@ from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
-from vault.api.changes import MEMORY_OR_DRY_RUN, change_answered
+from vault.api.changes import MEMORY_OR_DRY_RUN, change_and_answer
 from vault.api.descriptions import of_memories
 from vault.api.fields import refuse_deep
 from vault.api.inputs import read
@@ -96,7 +96,7 @@ class HoldsView(ApiView):
         actor = self.actor()
         authorize(actor, Permission.HOLD_MANAGE)
         pages = CursorPages(request, also_known=["status"])
-        views = holds_list(actor=actor, status=_status(request), pages=pages)
+        views = holds_list(actor=actor, status=_read_status(request), pages=pages)
         return pages.envelope([hold_json(view) for view in views])
 
     @described(
@@ -175,7 +175,7 @@ class FreezeView(ApiView):
         def ask() -> None:
             cube_freezable(actor=actor, cube_id=memory_id)
 
-        return change_answered(self, memory_id, freeze, ask=ask, dry_run=dry_run)
+        return change_and_answer(self, memory_id, freeze, ask=ask, dry_run=dry_run)
 
 
 class UnfreezeView(ApiView):
@@ -199,7 +199,7 @@ class UnfreezeView(ApiView):
         with self.after(lambda: self.rehearse(unfreeze)):
             refuse_unknown_parameters(request, "dry_run")
             dry_run = flag(request, "dry_run")
-        return change_answered(self, memory_id, unfreeze, ask=ask, dry_run=dry_run)
+        return change_and_answer(self, memory_id, unfreeze, ask=ask, dry_run=dry_run)
 
 
 def hold_json(view: View) -> dict[str, Any]:
@@ -215,12 +215,13 @@ def hold_json(view: View) -> dict[str, Any]:
         "created_by": {"id": str(view.maker_id), "name": view.maker_name},
         "created_at": time_json(view.created_at),
         "approvals": [
-            {"member": {"id": str(one.member_id), "name": one.name}, "at": time_json(one.at)} for one in view.approvals
+            {"member": {"id": str(approval.member_id), "name": approval.name}, "at": time_json(approval.at)}
+            for approval in view.approvals
         ],
     }
 
 
-def _status(request: Request) -> HoldStatus | None:
+def _read_status(request: Request) -> HoldStatus | None:
     asked = request.query_params.get("status")
     if asked is not None and asked not in set(HoldStatus):
         raise Invalid(errors=[FieldError("status", f"one of {', '.join(HoldStatus)}")])

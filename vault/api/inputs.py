@@ -44,7 +44,7 @@ VALID_TO = (
 EXPIRES = "From then on the memory answers 404. In the future."
 
 
-def _label(**options: Any) -> TextField:
+def _make_label_field(**options: Any) -> TextField:
     return TextField(max_length=LONGEST_LABEL, required=False, **options)
 
 
@@ -59,10 +59,10 @@ class DescribedInput(StrictSerializer):
     """Fields of every written memory."""
 
     namespace = TextField(required=False, help_text="Path; made on demand. Default: the principal's private one.")
-    persona = _label(help_text="Id or name of a persona.")
-    subject = _label(help_text="The tenant's own reference of the human whom this is about.")
-    session_id = _label(help_text="The caller's own name for a session: what it holds keeps its order.")
-    task_id = _label()
+    persona = _make_label_field(help_text="Id or name of a persona.")
+    subject = _make_label_field(help_text="The tenant's own reference of the human whom this is about.")
+    session_id = _make_label_field(help_text="The caller's own name for a session: what it holds keeps its order.")
+    task_id = _make_label_field()
     tags = Tags(required=False)
     title = TextField(max_length=500, required=False, allow_blank=True)
     metadata = MetadataField(required=False)
@@ -99,15 +99,15 @@ class ToolCalls(serializers.ListField):
 
 class MessageInput(StrictSerializer):
     role = OneOfField(MessageRole)
-    name = _label(help_text="Who said it: the memory's `speaker`. Default: the role.")
+    name = _make_label_field(help_text="Who said it: the memory's `speaker`. Default: the role.")
     content = ContentField(allow_blank=True)
     timestamp = MomentField(required=False, help_text="When it was said: the memory's `event_time`.")
-    message_id = _label(
+    message_id = _make_label_field(
         help_text="With `session_id`, makes the message known: sent again, even with other content, it is not stored "
         "but answered with `duplicate: true` and the text that was stored first."
     )
     tool_calls = ToolCalls(required=False)
-    tool_call_id = _label()
+    tool_call_id = _make_label_field()
     metadata = MetadataField(required=False)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -157,8 +157,8 @@ class ChangesInput(StrictSerializer):
     metadata = MetadataField(required=False)
     semantic_type = OneOfField(SemanticType, required=False)
     namespace = TextField(required=False)
-    persona = _label(allow_null=True)
-    subject = _label(allow_null=True)
+    persona = _make_label_field(allow_null=True)
+    subject = _make_label_field(allow_null=True)
     sensitivity = OneOfField(Sensitivity, required=False)
     access_level = OneOfField(
         AccessLevel, required=False, help_text="read_only: only its owner and who has a grant change it."
@@ -193,8 +193,8 @@ class SearchInput(StrictSerializer):
     personas = serializers.ListField(
         child=PersonaField(), required=False, max_length=100, help_text="Ids or names; memories of any of them."
     )
-    session_id = _label()
-    task_id = _label()
+    session_id = _make_label_field()
+    task_id = _make_label_field()
     layers = serializers.ListField(child=OneOfField(Layer), required=False)
     types = serializers.ListField(child=OneOfField(MemoryType), required=False)
     filters = FiltersField(required=False)
@@ -226,8 +226,12 @@ class RestoreInput(StrictSerializer):
 class ContextInput(StrictSerializer):
     query = ContentField()
     token_budget = WholeField(min_value=1, max_value=100_000, required=False, help_text="Default: 2,000.")
-    persona = _label(help_text="Id or name of the persona whose layers come first. Default: the caller's own.")
-    session_id = _label(help_text="Whose queue comes first. Default: the conversation that was written last.")
+    persona = _make_label_field(
+        help_text="Id or name of the persona whose layers come first. Default: the caller's own."
+    )
+    session_id = _make_label_field(
+        help_text="Whose queue comes first. Default: the conversation that was written last."
+    )
     namespaces = serializers.ListField(child=PathField(), required=False, max_length=100)
     filters = FiltersField(required=False)
 
@@ -238,14 +242,14 @@ class NoInput(StrictSerializer):
 
 class ConversationInput(StrictSerializer):
     title = TextField(max_length=200, required=False, allow_blank=True)
-    persona = _label()
-    agent_persona = _label()
+    persona = _make_label_field()
+    agent_persona = _make_label_field()
     model = TextField(max_length=100, required=False, allow_blank=True)
 
 
 class ConversationChangesInput(StrictSerializer):
     title = TextField(max_length=200, required=False)
-    agent_persona = _label(allow_null=True, help_text="Id or name; null: no persona.")
+    agent_persona = _make_label_field(allow_null=True, help_text="Id or name; null: no persona.")
     model = TextField(max_length=100, required=False, allow_blank=True)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -268,10 +272,10 @@ class AcceptInput(StrictSerializer):
     content = ContentField(required=False, help_text="Of a conflict of a sync: another text than either.")
 
 
-def drafts_of(body: dict[str, Any], actor: Actor | None = None) -> list[CubeDraft]:
+def make_drafts(body: dict[str, Any], actor: Actor | None = None) -> list[CubeDraft]:
     """The drafts that one memory body asks for. actor: for whom a language model reads its messages, if it is given."""
     content = body.get("content", "")
-    common = CubeDraft(content=content, **_common(body))
+    common = CubeDraft(content=content, **_common_fields(body))
     if "messages" not in body:
         return [common]
     messages = [Message(**message) for message in body["messages"]]
@@ -285,20 +289,20 @@ def drafts_of_bulk(body: dict[str, Any]) -> tuple[list[CubeDraft], list[int]]:
     drafts: list[CubeDraft] = []
     origins: list[int] = []
     for index, item in enumerate(body["items"]):
-        found = drafts_of(item)
+        found = make_drafts(item)
         offset = len(drafts)
-        drafts += [_shifted(draft, offset) for draft in found]
+        drafts += [_shift_parent(draft, offset) for draft in found]
         origins += [index] * len(found)
     return drafts, origins
 
 
-def changes_of(body: dict[str, Any]) -> CubeChanges:
+def make_changes(body: dict[str, Any]) -> CubeChanges:
     if "tags" in body:
         body = body | {"tags": tuple(body["tags"])}
     return CubeChanges(**body)
 
 
-def search_of(body: dict[str, Any]) -> SearchQuery:
+def make_search(body: dict[str, Any]) -> SearchQuery:
     asked = {name: value for name, value in body.items() if name not in {"explain", "provenance"}}
     for name in ("namespaces", "personas", "layers", "types"):
         if name in asked:
@@ -315,25 +319,25 @@ def read(kind: type[StrictSerializer], request: Request) -> dict[str, Any]:
     try:
         if not isinstance(request.data, dict):
             raise Invalid(errors=[FieldError("body", "a JSON object is needed")])
-        body: dict[str, Any] = _form(kind).run_validation(request.data)
+        body: dict[str, Any] = _cached_form(kind).run_validation(request.data)
     except RecursionError as error:  # of Python's own JSON parser and encoder
         raise Invalid("The body is nested too deeply.") from error
     return body
 
 
 @cache
-def _form(kind: type[StrictSerializer]) -> StrictSerializer:
+def _cached_form(kind: type[StrictSerializer]) -> StrictSerializer:
     """One for all requests: validation leaves nothing in it, and each new one would copy every field."""
     return kind()
 
 
-def _common(body: dict[str, Any]) -> dict[str, Any]:
-    names = {*_form(DescribedInput).fields, "allow_duplicates"}
+def _common_fields(body: dict[str, Any]) -> dict[str, Any]:
+    names = {*_cached_form(DescribedInput).fields, "allow_duplicates"}
     common = {name: value for name, value in body.items() if name in names}
     if "tags" in common:
         common["tags"] = tuple(common["tags"])
     return common
 
 
-def _shifted(draft: CubeDraft, offset: int) -> CubeDraft:
+def _shift_parent(draft: CubeDraft, offset: int) -> CubeDraft:
     return draft if draft.parent is None else replace(draft, parent=draft.parent + offset)

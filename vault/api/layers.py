@@ -48,7 +48,7 @@ STREAM = OpenApiParameter("stream", str, description="Id of a stream: of its pag
 EVICTED = OpenApiParameter("evicted", bool, description="true: the segments that left, whose memories are archived.")
 
 
-def _number(name: str) -> NumberField:
+def _make_number_field(name: str) -> NumberField:
     low, high = RANGES[name]
     whole = "A whole number, " if name in WHOLE else ""
     return NumberField(
@@ -56,7 +56,7 @@ def _number(name: str) -> NumberField:
     )
 
 
-ConstantsInput = type("ConstantsInput", (StrictSerializer,), {name: _number(name) for name in NAMES})
+ConstantsInput = type("ConstantsInput", (StrictSerializer,), {name: _make_number_field(name) for name in NAMES})
 ConstantsSchema = type("ConstantsSchema", (Schema,), {name: serializers.FloatField() for name in NAMES})
 
 
@@ -174,7 +174,7 @@ class StmView(ApiView):
     def get(self, request: Request, persona_id: UUID) -> Response:
         """List the short-term pages of a persona, newest first."""
         pages = CursorPages(request, also_known=("stream",))
-        stream = _uuid(request.query_params.get("stream"), "stream")
+        stream = _read_uuid(request.query_params.get("stream"), "stream")
         found = stm_list(actor=self.actor(), persona_id=persona_id, pages=pages, stream_id=stream)
         return pages.envelope([page_json(view) for view in found])
 
@@ -205,7 +205,7 @@ class ProfileView(ApiView):
         actor = self.actor()
         with self.after(lambda: persona_update_ask(actor=actor, persona_id=persona_id)):
             refuse_unknown_parameters(request)
-            values = _texts(request)
+            values = _read_texts(request)
         with acting(actor):
             found = profile_set(actor=actor, persona_id=persona_id, values=values)
             return Response(_profile_json(actor, persona_id, found))
@@ -227,7 +227,9 @@ class WorkingSetView(ApiView):
         """Read the memories that the next turn of a persona probably needs, at most 10,000 tokens."""
         found = working_set(actor=self.actor(), persona_id=persona_id)
         refuse_unknown_parameters(request)
-        results = [{"memory_id": str(one.view.cube.id), "tokens": one.tokens, "reason": one.reason} for one in found]
+        results = [
+            {"memory_id": str(item.view.cube.id), "tokens": item.tokens, "reason": item.reason} for item in found
+        ]
         return Response({"count": len(results), "next": None, "previous": None, "results": results})
 
 
@@ -293,8 +295,8 @@ def page_json(view: PageView) -> dict[str, Any]:
         "id": str(row.id),
         "stream": str(row.stream_id),
         "position": row.position,
-        "query": _side(view.query),
-        "response": _side(view.response),
+        "query": _side_json(view.query),
+        "response": _side_json(view.response),
         "at": time_json(row.at),
         "chain": str(row.chain) if row.chain else None,
         "meta": view.meta,
@@ -317,13 +319,13 @@ def segment_json(view: SegmentView) -> dict[str, Any]:
     }
 
 
-def entry_json(one: EntryView) -> dict[str, Any]:
+def entry_json(entry: EntryView) -> dict[str, Any]:
     return {
-        "memory_id": str(one.view.cube.id),
-        "content": one.view.words.content,
-        "action": one.row.action,
-        "reason": one.row.reason,
-        "created_at": time_json(one.row.created_at),
+        "memory_id": str(entry.view.cube.id),
+        "content": entry.view.words.content,
+        "action": entry.row.action,
+        "reason": entry.row.reason,
+        "created_at": time_json(entry.row.created_at),
     }
 
 
@@ -335,7 +337,7 @@ def trait_json(view: TraitView) -> dict[str, Any]:
         "definition": view.dimension.definition,
         "level": view.level,
         "confidence": view.confidence,
-        "evidence": [str(one) for one in view.evidence],
+        "evidence": [str(page_id) for page_id in view.evidence],
         "history": [dict(step) for step in view.history],
     }
 
@@ -343,24 +345,24 @@ def trait_json(view: TraitView) -> dict[str, Any]:
 def _profile_json(actor: Actor, persona_id: UUID, found: Sequence[ProfileField]) -> dict[str, Any]:
     def queue(name: EntryQueue) -> list[dict[str, Any]]:
         some = entries_list(actor=actor, persona_id=persona_id, queue=name, pages=First(MOST_ENTRIES))
-        return [entry_json(one) for one in some]
+        return [entry_json(entry) for entry in some]
 
     return {
         "profile": [
             {
-                "name": one.name,
-                "value": one.value,
-                "memory_id": str(one.view.cube.id) if one.view else None,
-                "updated_at": time_json(one.view.cube.updated_at) if one.view else None,
+                "name": page.name,
+                "value": page.value,
+                "memory_id": str(page.view.cube.id) if page.view else None,
+                "updated_at": time_json(page.view.cube.updated_at) if page.view else None,
             }
-            for one in found
+            for page in found
         ],
         "knowledge": queue(EntryQueue.KNOWLEDGE),
         "agent": queue(EntryQueue.AGENT),
     }
 
 
-def _texts(request: Request) -> dict[str, str | None]:
+def _read_texts(request: Request) -> dict[str, str | None]:
     body = request.data
     if not isinstance(body, dict) or not body:
         raise Invalid(errors=[FieldError("body", "an object of fields and texts is needed")])
@@ -374,11 +376,11 @@ def constants_json(constants: Constants) -> dict[str, float]:
     return {name: getattr(constants, name) for name in NAMES}
 
 
-def _side(view: CubeView | None) -> dict[str, str] | None:
+def _side_json(view: CubeView | None) -> dict[str, str] | None:
     return {"memory_id": str(view.cube.id), "content": view.words.content} if view else None
 
 
-def _uuid(text: str | None, name: str) -> UUID | None:
+def _read_uuid(text: str | None, name: str) -> UUID | None:
     try:
         return UUID(text) if text is not None else None
     except ValueError as error:

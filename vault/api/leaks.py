@@ -63,11 +63,11 @@ def trace_json(trace: Trace) -> dict[str, object]:
         "compared": trace.compared,
         "candidates": [
             {
-                "subscriber": one.subscriber,
-                "contract": one.state,
-                "matching": one.match.matching,
-                "probability": one.match.probability,
+                "subscriber": candidate.subscriber,
+                "contract": candidate.state,
+                "matching": candidate.match.matching,
+                "probability": candidate.match.probability,
             }
-            for one in trace.candidates
+            for candidate in trace.candidates
         ],
     }

@@ -15,7 +15,7 @@ from governance.api.fields import OneOfField, StrictSerializer, TextField
 from governance.api.views import ApiView, expected_version_lists, expected_versions, flag, refuse_unknown_parameters
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
-from vault.api.changes import MEMORY_OR_DRY_RUN, change_answered
+from vault.api.changes import MEMORY_OR_DRY_RUN, change_and_answer
 from vault.api.descriptions import MEMORIES, of_memories
 from vault.api.fields import ContentField, PathField
 from vault.api.inputs import NoInput, read
@@ -108,7 +108,7 @@ class TransitionView(ApiView):
         def change() -> None:
             cube_transition(actor=actor, cube_id=memory_id, to=to, reason=reason, expected_versions=versions)
 
-        return _changed(self, memory_id, change, dry_run=dry_run)
+        return _change_without_version(self, memory_id, change, dry_run=dry_run)
 
 
 class PromoteView(ApiView):
@@ -130,7 +130,7 @@ class PromoteView(ApiView):
         def change() -> None:
             cube_promote(actor=actor, cube_id=memory_id, layer=layer, expected_versions=versions)
 
-        return _changed(self, memory_id, change, dry_run=dry_run)
+        return _change_without_version(self, memory_id, change, dry_run=dry_run)
 
 
 class CopyView(ApiView):
@@ -187,7 +187,7 @@ class FuseView(ApiView):
         body, versions = read(FuseInput, request), expected_version_lists(request)
         if dry_run:
             found = fusion_propose(actor=actor, cube_ids=body["ids"], expected_versions=versions)
-            ids = [str(one.id) for one in found.parents]
+            ids = [str(parent_cube.id) for parent_cube in found.parents]
             shown = {"dry_run": True, "ids": ids, "title": found.title, "content": found.content}
             return Response(shown, headers={"ETag": f'"{found.versions}"'})
 
@@ -270,7 +270,7 @@ class UnfuseView(ApiView):
         return self.post_once(lambda: Reply(200, undone()), ask=lambda: authorize(actor, UNFUSES))
 
 
-def _changed(view: ApiView, memory_id: UUID, change: Callable[[], object], *, dry_run: bool) -> Response:
+def _change_without_version(view: ApiView, memory_id: UUID, change: Callable[[], object], *, dry_run: bool) -> Response:
     """Change a memory without a new version."""
     actor = view.actor()
 
@@ -278,4 +278,4 @@ def _changed(view: ApiView, memory_id: UUID, change: Callable[[], object], *, dr
         cube_change_ask(actor=actor, cube_id=memory_id)
 
     with stored_texts_prepared(actor=actor, cube_ids=[memory_id]):
-        return change_answered(view, memory_id, change, ask=ask, dry_run=dry_run)
+        return change_and_answer(view, memory_id, change, ask=ask, dry_run=dry_run)

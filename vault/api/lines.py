@@ -22,18 +22,18 @@ def lines_response(parts: Iterator[list[CubeView]], *, actor: Actor, path: str) 
     """
     first = list(islice(parts, 1))
     return StreamingHttpResponse(
-        _lines(chain(first, parts), actor, path),
+        _encode_lines(chain(first, parts), actor, path),
         content_type="application/jsonl",
         headers={"Content-Disposition": 'attachment; filename="memories.jsonl"', "Cache-Control": "no-store"},
     )
 
 
-async def _lines(parts: Iterator[list[CubeView]], actor: Actor, path: str) -> AsyncIterator[bytes]:
-    while (views := await sync_to_async(_next, thread_sensitive=True)(parts, actor, path)) is not None:
+async def _encode_lines(parts: Iterator[list[CubeView]], actor: Actor, path: str) -> AsyncIterator[bytes]:
+    while (views := await sync_to_async(_next_part, thread_sensitive=True)(parts, actor, path)) is not None:
         yield b"".join(json.dumps(memory_json(view), ensure_ascii=False).encode() + b"\n" for view in views)
 
 
-def _next(parts: Iterator[list[CubeView]], actor: Actor, path: str) -> list[CubeView] | None:
+def _next_part(parts: Iterator[list[CubeView]], actor: Actor, path: str) -> list[CubeView] | None:
     try:
         return next(parts, None)
     except Forbidden as denial:

@@ -27,7 +27,7 @@ from governance.errors import DomainError, FieldError, Invalid, NotFound
 from governance.idempotency.services import Reply
 from governance.policies.heavy import heavy_call, large_write
 from governance.vocabulary import Permission
-from vault.api.changes import MEMORY_OR_DRY_RUN, change_answered
+from vault.api.changes import MEMORY_OR_DRY_RUN, change_and_answer
 from vault.api.descriptions import of_memories
 from vault.api.inputs import (
     BulkInput,
@@ -36,11 +36,11 @@ from vault.api.inputs import (
     MemoryInput,
     RestoreInput,
     SearchInput,
-    changes_of,
-    drafts_of,
     drafts_of_bulk,
+    make_changes,
+    make_drafts,
+    make_search,
     read,
-    search_of,
 )
 from vault.api.list_filters import FILTERS, LIST_PARAMETERS, list_condition
 from vault.api.representations import (
@@ -108,7 +108,7 @@ class MemoriesView(ApiView):
                 deleted=flag(request, "deleted"),
                 pages=pages,
             )
-            manifest = _manifest(actor, views) if flag(request, "provenance") else {}
+            manifest = _make_manifest(actor, views) if flag(request, "provenance") else {}
         response = pages.envelope([memory_json(view) for view in views])
         response.data |= manifest
         return response
@@ -130,9 +130,9 @@ class MemoriesView(ApiView):
         body = read(MemoryInput, request)
         with self.once() as once:
             if once.reply is None and later:
-                _add_later(actor, drafts_of(body), once)
+                _add_later(actor, make_drafts(body), once)
             elif once.reply is None:
-                _add(actor, drafts_of(body, actor), once)
+                _add_memories(actor, make_drafts(body, actor), once)
         return once.response()
 
 
@@ -156,10 +156,10 @@ class BulkView(ApiView):
         dry_run = flag(request, "dry_run")
         drafts, origins = drafts_of_bulk(read(BulkInput, request))
         if dry_run:
-            return _bulk_rehearsed(actor, drafts, origins)
+            return _rehearse_bulk(actor, drafts, origins)
         with self.once() as once:
             if once.reply is None:
-                _bulk(actor, drafts, origins, once)
+                _add_bulk(actor, drafts, origins, once)
         return once.response()
 
 
@@ -178,12 +178,12 @@ class SearchView(ApiView):
         refuse_unknown_parameters(request, "provenance")
         proven = flag(request, "provenance")
         body = read(SearchInput, request)
-        search = search_of(body)
+        search = make_search(body)
         manifest: MemoryJson = {}
 
         def add_manifest(hits: Sequence[Hit]) -> None:
             if proven or body.get("provenance", False):
-                manifest.update(_manifest(actor, [hit.view for hit in hits]))
+                manifest.update(_make_manifest(actor, [hit.view for hit in hits]))
 
         refused: list[str] = []
         if search.mode is SearchMode.MEMORYOS:
@@ -207,7 +207,7 @@ class ContextView(ApiView):
         budget = body.pop("token_budget", DEFAULT_TOKENS)
         persona = body.pop("persona", None)
         named = {"personas": [persona]} if persona else {}
-        found = context_assemble(actor=actor, search=search_of(body | named), token_budget=budget)
+        found = context_assemble(actor=actor, search=make_search(body | named), token_budget=budget)
         items = [
             {"id": str(item.hit.view.cube.id), "layer": item.hit.view.cube.layer, "tokens": item.tokens}
             for item in found.items
@@ -223,8 +223,8 @@ class MemoryView(ApiView):
         with acting(actor):
             view = cube_get(actor=actor, cube_id=memory_id)
             refuse_unknown_parameters(request, "provenance")
-            manifest = _manifest(actor, [view]) if flag(request, "provenance") else {}
-        return _one(memory_json(view) | manifest)
+            manifest = _make_manifest(actor, [view]) if flag(request, "provenance") else {}
+        return _memory_response(memory_json(view) | manifest)
 
     @of_memories(
         "memories_update",
@@ -241,12 +241,12 @@ class MemoryView(ApiView):
         with self.after(lambda: cube_update_ask(actor=actor, cube_id=memory_id, expected_versions=versions)):
             refuse_unknown_parameters(request, "dry_run")
             dry_run = flag(request, "dry_run")
-            changes = changes_of(read(ChangesInput, request))
+            changes = make_changes(read(ChangesInput, request))
         with changed_texts_prepared(actor=actor, cube_id=memory_id, changes=changes), acting(actor):
             cube_update(actor=actor, cube_id=memory_id, expected_versions=versions, changes=changes)
             view = cubes_view(actor=actor, cube_ids=[memory_id])[0]
             transaction.set_rollback(dry_run)
-        return Response(dry_run_json([memory_id])) if dry_run else _one(memory_json(view))
+        return Response(dry_run_json([memory_id])) if dry_run else _memory_response(memory_json(view))
 
     @of_memories(
         "memories_delete",
@@ -284,7 +284,7 @@ class RestoreView(ApiView):
         With `expires_at`: bring an expired memory back to the state that it had.
         """
         actor, versions = self.actor(), expected_versions(request)
-        expires_at = _expiry_asked(request)
+        expires_at = _read_expiry(request)
 
         def restore() -> None:
             if expires_at is not None:
@@ -306,7 +306,7 @@ class RestoreView(ApiView):
             dry_run = flag(request, "dry_run")
             read(RestoreInput, request)
         with stored_texts_prepared(actor=actor, cube_ids=[memory_id]):
-            return change_answered(self, memory_id, restore, ask=ask, dry_run=dry_run)
+            return change_and_answer(self, memory_id, restore, ask=ask, dry_run=dry_run)
 
 
 class VersionsView(ApiView):
@@ -322,7 +322,7 @@ class VersionsView(ApiView):
         return pages.envelope([version_json(view) for view in views])
 
 
-def _expiry_asked(request: Request) -> datetime | None:
+def _read_expiry(request: Request) -> datetime | None:
     """The expiry that a readable body names: what is wrong with the body is said after 404 and 403."""
     try:
         found: datetime | None = read(RestoreInput, request).get("expires_at")
@@ -331,25 +331,25 @@ def _expiry_asked(request: Request) -> datetime | None:
     return found
 
 
-def _manifest(actor: Actor, views: Sequence[CubeView]) -> MemoryJson:
+def _make_manifest(actor: Actor, views: Sequence[CubeView]) -> MemoryJson:
     return {"manifest": manifest_json(manifest_of_memories(actor=actor, views=views))}
 
 
-def _add(actor: Actor, drafts: Sequence[CubeDraft], once: Once) -> None:
+def _add_memories(actor: Actor, drafts: Sequence[CubeDraft], once: Once) -> None:
     if len(drafts) > LARGE_WRITE:
         with heavy_call(actor), large_write(actor):
-            _add_now(actor, drafts, once)
+            _add_in_transaction(actor, drafts, once)
     else:
-        _add_now(actor, drafts, once)
+        _add_in_transaction(actor, drafts, once)
 
 
-def _add_now(actor: Actor, drafts: Sequence[CubeDraft], once: Once) -> None:
+def _add_in_transaction(actor: Actor, drafts: Sequence[CubeDraft], once: Once) -> None:
     texts = texts_index(actor.tenant_id, drafts)
     with acting(actor):
         added = memories_add(actor=actor, drafts=drafts, texts=texts)
-        kept = [one for one in added if not one.cube.is_dialogue_only]
-        body = {"results": _shown(actor, kept), "superseded": [], "conflicts": []}
-        once.store(Reply(_status(added), body, shows=_ids(kept)))
+        kept = [memory for memory in added if not memory.cube.is_dialogue_only]
+        body = {"results": _added_json(actor, kept), "superseded": [], "conflicts": []}
+        once.store(Reply(_response_status(added), body, shows=_list_ids(kept)))
 
 
 def _add_later(actor: Actor, drafts: Sequence[CubeDraft], once: Once) -> None:
@@ -358,24 +358,26 @@ def _add_later(actor: Actor, drafts: Sequence[CubeDraft], once: Once) -> None:
         once.store(Reply(202, {"job": job_json(memories_add_later(actor=actor, screened=screened))}))
 
 
-def _bulk(actor: Actor, drafts: Sequence[CubeDraft], origins: Sequence[int], once: Once) -> None:
+def _add_bulk(actor: Actor, drafts: Sequence[CubeDraft], origins: Sequence[int], once: Once) -> None:
     texts = texts_index(actor.tenant_id, drafts)
     with large_write(actor), acting(actor), _naming_items(origins):
         added = memories_add(actor=actor, drafts=drafts, texts=texts)
         placed = zip(origins, added, strict=True)
-        kept = [(index, one) for index, one in placed if not one.cube.is_dialogue_only]
-        shown = _shown(actor, [one for _, one in kept])
+        kept = [(index, memory) for index, memory in placed if not memory.cube.is_dialogue_only]
+        shown = _added_json(actor, [memory for _, memory in kept])
         results = [{"index": index, "memory": memory} for (index, _), memory in zip(kept, shown, strict=True)]
-        once.store(Reply(_status(added), {"results": results}, shows=_ids([one for _, one in kept])))
+        once.store(
+            Reply(_response_status(added), {"results": results}, shows=_list_ids([memory for _, memory in kept]))
+        )
 
 
-def _bulk_rehearsed(actor: Actor, drafts: Sequence[CubeDraft], origins: Sequence[int]) -> Response:
+def _rehearse_bulk(actor: Actor, drafts: Sequence[CubeDraft], origins: Sequence[int]) -> Response:
     """Everything is checked and written, and the transaction rolled back. What is not there yet has no id to tell."""
     texts = texts_index(actor.tenant_id, drafts)
     with large_write(actor), acting(actor), _naming_items(origins):
         added = memories_add(actor=actor, drafts=drafts, texts=texts)
         transaction.set_rollback(True)
-    return Response(dry_run_json([], count=sum(not one.duplicate for one in added)))
+    return Response(dry_run_json([], count=sum(not memory.duplicate for memory in added)))
 
 
 @contextmanager
@@ -385,33 +387,33 @@ def _naming_items(origins: Sequence[int]) -> Iterator[None]:
         yield
     except InvalidDraft as fault:
         item = f"items.{origins[fault.index]}"
-        named = [FieldError(f"{item}.{one.field}", one.message) for one in fault.errors]
+        named = [FieldError(f"{item}.{error.field}", error.message) for error in fault.errors]
         told = Invalid(fault.detail, errors=named)
         told.code, told.title = fault.code, fault.title
         raise told from fault
 
 
-def _shown(actor: Actor, added: Sequence[Added]) -> list[MemoryJson]:
+def _added_json(actor: Actor, added: Sequence[Added]) -> list[MemoryJson]:
     """Return the added memories: new ones as they were written, others looked up.
 
     Of a memory that was there already, who may write but not read sees what they sent, and little more.
     """
-    stored = [one.cube.id for one in added if not one.alone]
+    stored = [memory.cube.id for memory in added if not memory.alone]
     views = {view.cube.id: view for view in cubes_view(actor=actor, cube_ids=stored)} if stored else {}
     may_read = is_allowed(actor, Permission.MEMORY_READ)
     return [
-        memory_json(_new_view(one) if one.alone else replace(views[one.cube.id], duplicate=one.duplicate))
-        if may_read or not one.duplicate
-        else duplicate_json(views[one.cube.id], content=one.content)
-        for one in added
+        memory_json(_new_view(memory) if memory.alone else replace(views[memory.cube.id], duplicate=memory.duplicate))
+        if may_read or not memory.duplicate
+        else duplicate_json(views[memory.cube.id], content=memory.content)
+        for memory in added
     ]
 
 
-def _new_view(one: Added) -> CubeView:
+def _new_view(memory: Added) -> CubeView:
     """As `cubes_view` would find what was written a moment ago."""
     return CubeView(
-        cube=one.cube,
-        words=one.words,
+        cube=memory.cube,
+        words=memory.words,
         subject=None,
         parents=(),
         heat=0.0,
@@ -423,14 +425,14 @@ def _new_view(one: Added) -> CubeView:
     )
 
 
-def _ids(added: Sequence[Added]) -> tuple[UUID, ...]:
-    return tuple(one.cube.id for one in added)
+def _list_ids(added: Sequence[Added]) -> tuple[UUID, ...]:
+    return tuple(memory.cube.id for memory in added)
 
 
-def _status(added: Sequence[Added]) -> int:
+def _response_status(added: Sequence[Added]) -> int:
     """201, or 200 when everything was already there."""
-    return 200 if all(one.duplicate for one in added) else 201
+    return 200 if all(memory.duplicate for memory in added) else 201
 
 
-def _one(memory: MemoryJson) -> Response:
+def _memory_response(memory: MemoryJson) -> Response:
     return Response(memory, headers={"ETag": f'"{memory["version"]}"'})

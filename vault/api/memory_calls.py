@@ -102,15 +102,15 @@ class MemoryCallsView(ApiView):
                     reading=reading,
                     place=place,
                     confirm=body.get("confirm", ""),
-                    within=lambda outcome: once.store(_executed(call, outcome)),
+                    within=lambda outcome: once.store(_call_reply(call, outcome)),
                 )
         return once.response()
 
 
-def _executed(call: MemoryCall, outcome: CallOutcome) -> Reply:
+def _call_reply(call: MemoryCall, outcome: CallOutcome) -> Reply:
     body: dict[str, Any] = {"call": _call_json(call), "result": _result_json(outcome)}
     if outcome.confirmation is not None:
-        ids = [str(one) for one in outcome.confirmation.ids]
+        ids = [str(cube_id) for cube_id in outcome.confirmation.ids]
         body["confirmation"] = {"token": outcome.confirmation.token, "count": len(ids), "ids": ids}
     return Reply(200, body, shows=tuple(view.cube.id for view in outcome.memories))
 
@@ -118,7 +118,7 @@ def _executed(call: MemoryCall, outcome: CallOutcome) -> Reply:
 def _result_json(outcome: CallOutcome) -> dict[str, Any]:
     return {
         "memories": [memory_json(view) for view in outcome.memories],
-        "deleted": [str(one) for one in outcome.deleted],
+        "deleted": [str(cube_id) for cube_id in outcome.deleted],
     }
 
 

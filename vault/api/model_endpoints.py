@@ -99,7 +99,7 @@ class EndpointsView(ApiView):
         """List the tenant's language models in the order in which they are asked. Keys are not shown."""
         views = endpoints_list(actor=self.actor())
         refuse_unknown_parameters(request)
-        return _listed([endpoint_json(view) for view in views])
+        return _list_response([endpoint_json(view) for view in views])
 
     @described("models_add", EndpointSchema, status=201, request=EndpointInput, parameters=[ONCE], may=[409])
     def post(self, request: Request) -> Response:
@@ -148,7 +148,7 @@ class ModelsUsageView(ApiView):
         """Sum up answers, tokens and cost of each language model in this month (UTC)."""
         found = usage_of_month(actor=self.actor())
         refuse_unknown_parameters(request)
-        return _listed([usage_json(one) for one in found])
+        return _list_response([usage_json(usage) for usage in found])
 
 
 def endpoint_json(view: View) -> dict[str, Any]:
@@ -167,16 +167,16 @@ def endpoint_json(view: View) -> dict[str, Any]:
     }
 
 
-def usage_json(one: ModelUsage) -> dict[str, Any]:
+def usage_json(usage: ModelUsage) -> dict[str, Any]:
     return {
-        "model": one.model,
-        "answers": one.answers,
-        "prompt_tokens": one.prompt_tokens,
-        "completion_tokens": one.completion_tokens,
-        "cost": f"{one.cost:f}",
-        "currency": one.currency,
+        "model": usage.model,
+        "answers": usage.answers,
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "cost": f"{usage.cost:f}",
+        "currency": usage.currency,
     }
 
 
-def _listed(results: list[dict[str, Any]]) -> Response:
+def _list_response(results: list[dict[str, Any]]) -> Response:
     return Response({"count": len(results), "next": None, "previous": None, "results": results})

@@ -34,7 +34,7 @@ from vault.namespaces.management import (
     namespace_update,
     namespace_update_ask,
 )
-from vault.namespaces.rules import LONGEST_PATH, PathError, path_checked
+from vault.namespaces.rules import LONGEST_PATH, PathError, check_path
 from vault.namespaces.selectors import NamespaceView as View
 from vault.namespaces.selectors import namespace_get, namespaces_list
 from vault.vocabulary import NamespaceKind
@@ -132,7 +132,7 @@ class NamespacesView(ApiView):
         pages = CursorPages(request, "path", also_known=["path"])
         views = namespaces_list(
             actor=actor,
-            within=_path(request),
+            within=_read_path(request),
             pages=pages,
         )
         return pages.envelope([namespace_json(view) for view in views])
@@ -156,7 +156,7 @@ class NamespacesView(ApiView):
         )
 
         def call() -> Reply:
-            return Reply(201, _shown(actor, namespace_create(actor=actor, draft=draft).id))
+            return Reply(201, _open_json(actor, namespace_create(actor=actor, draft=draft).id))
 
         return self.post_once(call)
 
@@ -167,7 +167,7 @@ class NamespaceView(ApiView):
         """Read one namespace."""
         actor = self.actor()
         with acting(actor):
-            shown = _shown(actor, namespace_id)
+            shown = _open_json(actor, namespace_id)
             refuse_unknown_parameters(request)
         return Response(shown)
 
@@ -187,7 +187,7 @@ class NamespaceView(ApiView):
         )
         with acting(actor):
             namespace_update(actor=actor, namespace_id=namespace_id, changes=changes)
-            return Response(_shown(actor, namespace_id))
+            return Response(_open_json(actor, namespace_id))
 
 
 class NamespaceMoveView(ApiView):
@@ -213,7 +213,9 @@ class NamespaceMoveView(ApiView):
             path = read(NamespaceMoveInput, request)["path"]
         if dry_run:
             plan = namespace_move_plan(actor=actor, namespace_id=namespace_id, path=path).namespaces
-            moved = [{"id": str(one.id), "before": one.path, "after": after} for one, after in plan[:100]]
+            moved = [
+                {"id": str(namespace.id), "before": namespace.path, "after": after} for namespace, after in plan[:100]
+            ]
             return Response({"dry_run": True, "count": len(plan), "namespaces": moved})
 
         def call() -> Reply:
@@ -261,33 +263,33 @@ def _past_json(summary: PastSummary) -> dict[str, Any]:
         "count": summary.restorable,
         **{str(change): count for change, count in summary.counts.items()},
         "obstacles": dict(summary.obstacles),
-        "held": [str(one) for one in summary.held],
-        "purged": [str(one) for one in summary.purged],
+        "held": [str(cube_id) for cube_id in summary.held],
+        "purged": [str(cube_id) for cube_id in summary.purged],
     }
 
 
 def namespace_json(view: View) -> dict[str, Any]:
-    one = view.namespace
+    namespace = view.namespace
     return {
-        "id": str(one.id),
-        "path": one.path,
+        "id": str(namespace.id),
+        "path": namespace.path,
         "parent": str(view.parent) if view.parent else None,
-        "kind": one.kind,
-        "owner": {"id": str(one.owner_id), "name": one.owner.display_name} if one.owner else None,
-        "read_only": one.read_only,
+        "kind": namespace.kind,
+        "owner": {"id": str(namespace.owner_id), "name": namespace.owner.display_name} if namespace.owner else None,
+        "read_only": namespace.read_only,
         "count": view.count,
-        "quota": one.quota,
+        "quota": namespace.quota,
         "rights": list(view.rights),
     }
 
 
-def _shown(actor: Actor, namespace_id: UUID) -> dict[str, Any]:
+def _open_json(actor: Actor, namespace_id: UUID) -> dict[str, Any]:
     return namespace_json(namespace_get(actor=actor, namespace_id=namespace_id).view)
 
 
-def _path(request: Request) -> str:
+def _read_path(request: Request) -> str:
     text = request.query_params.get("path", "")
     try:
-        return path_checked(text) if text else ""
+        return check_path(text) if text else ""
     except PathError as fault:
         raise Invalid(errors=[FieldError("path", fault.message)]) from fault

@@ -69,7 +69,7 @@ def _preview_json(preview: DeletionPreview) -> dict[str, Any]:
         "erased": asdict(preview.counts),
         "members": preview.members,
         "holds": [
-            {"id": str(one.id), "kind": one.kind, "memories": one.memories, "created_at": time_json(one.created_at)}
-            for one in preview.holds
+            {"id": str(hold.id), "kind": hold.kind, "memories": hold.memories, "created_at": time_json(hold.created_at)}
+            for hold in preview.holds
         ],
     }

@@ -90,7 +90,7 @@ class PacksView(ApiView):
         actor = self.actor()
         authorize(actor, Permission.STORE_MANAGE)
         refuse_unknown_parameters(request)
-        draft = PackDraft(**_changes(read(PackInput, request)))
+        draft = PackDraft(**_read_changes(read(PackInput, request)))
         return self.post_once(lambda: Reply(201, pack_json(pack_create(actor=actor, draft=draft))))
 
 
@@ -108,7 +108,7 @@ class PackView(ApiView):
         actor = self.actor()
         with self.after(lambda: pack_get(actor=actor, pack_id=pack_id)):
             refuse_unknown_parameters(request)
-            changes = _changes(read(PackChangesInput, request))
+            changes = _read_changes(read(PackChangesInput, request))
         return Response(pack_json(pack_update(actor=actor, pack_id=pack_id, changes=changes)))
 
     @described("packs_delete", None, status=204, may=[404, 409])
@@ -164,7 +164,7 @@ class PackPreviewView(ApiView):
             refuse_unknown_parameters(request)
             draft = _version_draft({"version": "0.0.0", **read(ChoiceInput, request)})
         decided = version_preview(actor=actor, pack_id=pack_id, draft=draft)
-        return Response({"results": [leaving_json(one) for one in decided]})
+        return Response({"results": [leaving_json(leaving) for leaving in decided]})
 
 
 class PackVersionView(ApiView):
@@ -214,7 +214,7 @@ class PackVersionDeprecateView(ApiView):
     def post(self, request: Request, pack_id: UUID, number: str) -> Response:
         """Advise against a version; who has it keeps it."""
         actor = self.actor()
-        row, reason = _reason(self, request, pack_id, number)
+        row, reason = _read_reason(self, request, pack_id, number)
         return self.post_once(
             lambda: Reply(200, pack_version_json(version_deprecate(actor=actor, version_id=row.id, reason=reason)))
         )
@@ -225,7 +225,7 @@ class PackVersionYankView(ApiView):
     def post(self, request: Request, pack_id: UUID, number: str) -> Response:
         """Withdraw a version. Nobody finds it any more."""
         actor = self.actor()
-        row, reason = _reason(self, request, pack_id, number)
+        row, reason = _read_reason(self, request, pack_id, number)
         return self.post_once(
             lambda: Reply(200, pack_version_json(version_yank(actor=actor, version_id=row.id, reason=reason)))
         )
@@ -247,13 +247,13 @@ class PackVerifyView(ApiView):
         return Response({**{name: getattr(manifest, name) for name in names}, "signed_here": found.is_own})
 
 
-def _reason(view: ApiView, request: Request, pack_id: UUID, number: str) -> "tuple[PackVersion, str]":
+def _read_reason(view: ApiView, request: Request, pack_id: UUID, number: str) -> "tuple[PackVersion, str]":
     row = version_get(actor=view.actor(), pack_id=pack_id, number=number)
     refuse_unknown_parameters(request)
     return row, read(WhyInput, request)["reason"]
 
 
-def _changes(body: dict[str, Any]) -> dict[str, Any]:
+def _read_changes(body: dict[str, Any]) -> dict[str, Any]:
     return {name: tuple(value) if name in LISTED else value for name, value in body.items()}
 
 
@@ -301,10 +301,10 @@ def item_json(item: Item) -> dict[str, Any]:
     }
 
 
-def leaving_json(one: Leaving) -> dict[str, Any]:
+def leaving_json(leaving: Leaving) -> dict[str, Any]:
     return {
-        "memory_id": str(one.cube_id),
-        "treatment": str(one.treatment),
-        "reasons": list(one.reasons),
-        "item": item_json(one.item) if one.item else None,
+        "memory_id": str(leaving.cube_id),
+        "treatment": str(leaving.treatment),
+        "reasons": list(leaving.reasons),
+        "item": item_json(leaving.item) if leaving.item else None,
     }

@@ -100,7 +100,7 @@ class PoliciesView(ApiView):
         views = policies_list(
             actor=actor,
             pages=pages,
-            kind=_kind_asked(request),
+            kind=_read_kind(request),
             enabled=flag(request, "enabled", default=True),
         )
         return pages.envelope([policy_json(view) for view in views])
@@ -111,10 +111,10 @@ class PoliciesView(ApiView):
         actor = self.actor()
         authorize(actor, Permission.POLICY_MANAGE)
         refuse_unknown_parameters(request)
-        draft = _draft(read(PolicyInput, request))
+        draft = _make_draft(read(PolicyInput, request))
 
         def call() -> Reply:
-            return _created(policy_create(actor=actor, draft=draft))
+            return _created_reply(policy_create(actor=actor, draft=draft))
 
         return self.post_once(call)
 
@@ -130,9 +130,9 @@ class PolicySimulateView(ApiView):
         body = read(SimulateInput, request)
         days = body.get("days", settings.POLICY_SIMULATED_DAYS)
         outcomes = policy_simulate(
-            actor=actor, draft=_draft({"name": "draft", **body}), replaces=body.get("id"), days=days
+            actor=actor, draft=_make_draft({"name": "draft", **body}), replaces=body.get("id"), days=days
         )
-        return Response({"effects": [effect_json(one) for one in outcomes], "days": days})
+        return Response({"effects": [effect_json(outcome) for outcome in outcomes], "days": days})
 
 
 class PolicyView(ApiView):
@@ -141,7 +141,7 @@ class PolicyView(ApiView):
         """Read the current version of a policy."""
         view = policy_get(actor=self.actor(), policy_id=policy_id)
         refuse_unknown_parameters(request)
-        return _one(view)
+        return _policy_response(view)
 
     @described("policies_update", PolicySchema, request=PolicyChangesInput, parameters=[IF_MATCH], may=[404, 409, 428])
     def patch(self, request: Request, policy_id: UUID) -> Response:
@@ -156,7 +156,9 @@ class PolicyView(ApiView):
         ):
             refuse_unknown_parameters(request)
             changes = PolicyChanges(**read(PolicyChangesInput, request))
-        return _one(policy_change(actor=actor, policy_id=policy_id, expected_versions=versions, changes=changes))
+        return _policy_response(
+            policy_change(actor=actor, policy_id=policy_id, expected_versions=versions, changes=changes)
+        )
 
     @described("policies_disable", None, status=204, parameters=[IF_MATCH], may=[404, 409])
     def delete(self, request: Request, policy_id: UUID) -> Response:
@@ -200,25 +202,25 @@ def effect_json(outcome: Outcome) -> dict[str, Any]:
         "effect": outcome.effect,
         "about": outcome.about,
         "count": outcome.count,
-        "sample_ids": [str(one) for one in outcome.sample_ids],
+        "sample_ids": [str(object_id) for object_id in outcome.sample_ids],
         "readers": outcome.readers,
     }
 
 
-def _draft(body: dict[str, Any]) -> PolicyDraft:
+def _make_draft(body: dict[str, Any]) -> PolicyDraft:
     known = {name: body[name] for name in ("name", "document", "enabled", "reason") if name in body}
     return PolicyDraft(kind=PolicyKind(body["kind"]), **known)
 
 
-def _created(view: View) -> Reply:
+def _created_reply(view: View) -> Reply:
     return Reply(201, policy_json(view))
 
 
-def _one(view: View) -> Response:
+def _policy_response(view: View) -> Response:
     return Response(policy_json(view), headers={"ETag": f'"{view.version}"'})
 
 
-def _kind_asked(request: Request) -> PolicyKind | None:
+def _read_kind(request: Request) -> PolicyKind | None:
     text = request.query_params.get("kind")
     if text is not None and text not in set(PolicyKind):
         raise Invalid(errors=[FieldError("kind", f"one of {', '.join(PolicyKind)}")])

@@ -82,7 +82,7 @@ class ProposalsView(ApiView):
             raise Invalid(errors=[FieldError("state", f"one of {', '.join(ProposalState)}")])
         chosen = ProposalState(state) if state is not None else None
         found = proposals_list(actor=actor, side=Side(side), pages=pages, state=chosen)
-        return pages.envelope([proposal_json(one) for one in found])
+        return pages.envelope([proposal_json(proposal) for proposal in found])
 
 
 class SubscriptionProposalsView(ApiView):
@@ -144,11 +144,11 @@ class ProposalDeclineView(ApiView):
         return self.post_once(call, ask=ask)
 
 
-def proposal_json(one: Proposal) -> dict[str, Any]:
-    row, texts = one.row, one.texts
+def proposal_json(proposal: Proposal) -> dict[str, Any]:
+    row, texts = proposal.row, proposal.texts
     return {
         "id": str(row.id),
-        "side": str(one.side),
+        "side": str(proposal.side),
         "pack": row.pack,
         "organisation": row.organisation,
         "memory_key": str(row.key),

@@ -115,20 +115,20 @@ def provenance_json(view: ProvenanceView) -> dict[str, Any]:
         "created_at": time_json(view.created_at),
         "versions": [
             {
-                "version": one.number,
-                "author": {"kind": one.author.kind, "id": str(one.author.id), "name": one.author.name},
-                "reason": one.reason,
-                "hash": one.hash.hex(),
-                "previous_hash": one.previous_hash.hex() if one.previous_hash else None,
-                "redacted": one.redacted,
-                "created_at": time_json(one.created_at),
+                "version": version.number,
+                "author": {"kind": version.author.kind, "id": str(version.author.id), "name": version.author.name},
+                "reason": version.reason,
+                "hash": version.hash.hex(),
+                "previous_hash": version.previous_hash.hex() if version.previous_hash else None,
+                "redacted": version.redacted,
+                "created_at": time_json(version.created_at),
             }
-            for one in view.versions
+            for version in view.versions
         ],
-        "parents": [_link(one) for one in view.parents],
-        "derived": [_link(one) for one in view.derived],
+        "parents": [_link_json(link) for link in view.parents],
+        "derived": [_link_json(link) for link in view.derived],
     }
 
 
-def _link(link: LinkFact) -> dict[str, str]:
+def _link_json(link: LinkFact) -> dict[str, str]:
     return {"memory_id": str(link.memory_id), "kind": link.kind}

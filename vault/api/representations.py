@@ -110,7 +110,11 @@ def duplicate_json(view: CubeView, *, content: str) -> MemoryJson:
 
 def dry_run_json(ids: Sequence[UUID], *, count: int | None = None) -> dict[str, Any]:
     """Return the effect of a dry run; `count`: if the counted rows have no ids yet."""
-    return {"dry_run": True, "count": len(ids) if count is None else count, "ids": [str(one) for one in ids]}
+    return {
+        "dry_run": True,
+        "count": len(ids) if count is None else count,
+        "ids": [str(object_id) for object_id in ids],
+    }
 
 
 def hit_json(hit: Hit, *, explain: bool) -> MemoryJson:
@@ -175,7 +179,7 @@ def turn_json(view: TurnView) -> dict[str, Any]:
         "question": view.question,
         "content": view.answer,
         "withheld": view.withheld,
-        "citations": [citation_json(one) for one in view.citations],
+        "citations": [citation_json(citation) for citation in view.citations],
         "model": view.model,
         "usage": {"prompt_tokens": view.prompt_tokens, "completion_tokens": view.completion_tokens},
         "cost": {"amount": f"{view.cost:f}", "currency": view.currency} if view.currency else None,
@@ -212,7 +216,7 @@ def review_json(view: ReviewView) -> dict[str, Any]:
         "other_memory_id": str(row.other_id) if row.other_id else None,
         "version": row.version.number,
         "is_current": view.is_current,
-        "findings": [finding_json(one) for one in view.findings],
+        "findings": [finding_json(finding) for finding in view.findings],
         "content": view.words.content if view.words else None,
         "official": {"pack": view.pack, "content": view.other.content} if view.pack and view.other else None,
         "feedback": _feedback_json(view) if view.feedback else None,

@@ -19,7 +19,7 @@ from governance.api.views import ApiView, expected_versions, flag, refuse_unknow
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
-from vault.api.changes import MEMORY_OR_DRY_RUN, change_answered
+from vault.api.changes import MEMORY_OR_DRY_RUN, change_and_answer
 from vault.api.descriptions import of_memories
 from vault.api.inputs import AcceptInput, RedactInput, read
 from vault.api.representations import dry_run_json, review_json
@@ -32,7 +32,7 @@ from vault.reviews.services import (
     review_accept_ask,
     review_reject,
     review_reject_ask,
-    review_texts_prepared,
+    review_texts_prepare,
 )
 from vault.vocabulary import ReviewKind, ReviewStatus
 
@@ -54,8 +54,8 @@ class ReviewsView(ApiView):
         kind = request.query_params.get("kind")
         views = reviews_list(
             actor=actor,
-            kind=_one_of(ReviewKind, "kind", kind) if kind is not None else None,
-            status=_one_of(ReviewStatus, "status", request.query_params.get("status", ReviewStatus.OPEN)),
+            kind=_read_member(ReviewKind, "kind", kind) if kind is not None else None,
+            status=_read_member(ReviewStatus, "status", request.query_params.get("status", ReviewStatus.OPEN)),
             pages=pages,
         )
         return pages.envelope([review_json(view) for view in views])
@@ -79,9 +79,9 @@ class ReviewAcceptView(ApiView):
             review_accept_ask(actor=actor, review_id=review_id)
             refuse_unknown_parameters(request)
             body = read(AcceptInput, request)
-            return _decided(actor, review_accept(actor=actor, review_id=review_id, **body))
+            return _decision_reply(actor, review_accept(actor=actor, review_id=review_id, **body))
 
-        with review_texts_prepared(actor=actor, review_id=review_id):
+        with review_texts_prepare(actor=actor, review_id=review_id):
             return self.post_once(call, ask=lambda: review_accept_ask(actor=actor, review_id=review_id))
 
 
@@ -99,7 +99,7 @@ class ReviewRejectView(ApiView):
         def call() -> Reply:
             review_reject_ask(actor=actor, review_id=review_id)
             refuse_unknown_parameters(request)
-            return _decided(actor, review_reject(actor=actor, review_id=review_id))
+            return _decision_reply(actor, review_reject(actor=actor, review_id=review_id))
 
         return self.post_once(call, ask=lambda: review_reject_ask(actor=actor, review_id=review_id))
 
@@ -160,16 +160,16 @@ class RedactView(ApiView):
         def redact() -> None:
             cube_redact(actor=actor, cube_id=memory_id, number=number, expected_versions=versions)
 
-        return change_answered(self, memory_id, redact, ask=ask, dry_run=dry_run)
+        return change_and_answer(self, memory_id, redact, ask=ask, dry_run=dry_run)
 
 
-def _decided(actor: Actor, review: "Review") -> Reply:
+def _decision_reply(actor: Actor, review: "Review") -> Reply:
     """Return a decided review. If a memory's source was withdrawn, the response has no content."""
     shows = (review.cube_id,) if review.kind == ReviewKind.PII else ()
     return Reply(200, review_json(review_view(actor=actor, review=review)), shows=shows)
 
 
-def _one_of(kind: type[Closed], name: str, text: str) -> Closed:
+def _read_member(kind: type[Closed], name: str, text: str) -> Closed:
     try:
         return kind(text)
     except ValueError as error:

@@ -124,24 +124,28 @@ class MemorySchema(Schema):
     )
 
 
-def _part(help_text: str) -> serializers.FloatField:
+def _make_part_field(help_text: str) -> serializers.FloatField:
     return serializers.FloatField(min_value=0, max_value=1, help_text=help_text)
 
 
 class ScorePartsSchema(Schema):
     """Before they are weighed, those included that do not count in this mode. `mode: tag` has none: all are 0."""
 
-    lexical = _part("What words say of it, as a share of what they say of the best.")
-    dense = _part("Cosine of its vector and the question's; 0 where either was not made.")
-    context = _part(  # type: ignore[assignment]
+    lexical = _make_part_field("What words say of it, as a share of what they say of the best.")
+    dense = _make_part_field("Cosine of its vector and the question's; 0 where either was not made.")
+    context = _make_part_field(  # type: ignore[assignment]
         "What words say of what was said next to it, and of all its session: both in one number, as hybrid weighs them."
     )
-    entity = _part("1: said by somebody whom the question names; or by nobody that is known, and it has the name.")
-    time = _part("How well its time fits the question's; 1 if the question asks when and it tells a time.")
-    graph = _part("Nearness over links; 0 but in `mode: graph`, or where the operator gave it a weight.")
-    fingerprint = _part("Nearness to the questions that it answered; 0 unless the operator gave it a weight.")
-    heat = _part("How much it is used; 0 unless the operator gave it a weight.")
-    trust = _part("What its source is worth; 0 unless the operator gave it a weight.")
+    entity = _make_part_field(
+        "1: said by somebody whom the question names; or by nobody that is known, and it has the name."
+    )
+    time = _make_part_field("How well its time fits the question's; 1 if the question asks when and it tells a time.")
+    graph = _make_part_field("Nearness over links; 0 but in `mode: graph`, or where the operator gave it a weight.")
+    fingerprint = _make_part_field(
+        "Nearness to the questions that it answered; 0 unless the operator gave it a weight."
+    )
+    heat = _make_part_field("How much it is used; 0 unless the operator gave it a weight.")
+    trust = _make_part_field("What its source is worth; 0 unless the operator gave it a weight.")
 
 
 class SearchResultSchema(MemorySchema):

@@ -73,7 +73,7 @@ class PublicationsView(ApiView):
         """The catalogue: publications that the organisation may find."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
-        query = _query(request)
+        query = _read_query(request)
         pages = CursorPages(request, ORDERS[query.order], also_known=FILTERS)
         wanted = catalogue_search(actor=actor, query=query)
         return pages.envelope([listing_json(row) for row in catalogue_list(actor=actor, wanted=wanted, pages=pages)])
@@ -96,7 +96,7 @@ class PublicationsView(ApiView):
             version_id=body["pack_version"],
             visibility=Visibility(body.get("visibility", Visibility.TENANT)),
             tenants=tenant_ids_of_slugs(tuple(body.get("tenants", ()))),
-            terms=_terms(body.get("terms", {})),
+            terms=_make_terms(body.get("terms", {})),
         )
         return self.post_once(lambda: Reply(201, publication_json(publication_create(actor=actor, draft=draft))))
 
@@ -138,7 +138,7 @@ class PublicationTryView(ApiView):
             refuse_unknown_parameters(request)
             queries = tuple(read(TryInput, request).get("queries", ()))
         tried = publication_try(actor=actor, publication_id=publication_id, questions=queries)
-        return Response({"results": [tried_json(one) for one in tried]})
+        return Response({"results": [tried_json(question) for question in tried]})
 
 
 class PublicationApproveView(ApiView):
@@ -178,7 +178,7 @@ class PublicationRejectView(ApiView):
         return self.post_once(call, ask=ask)
 
 
-def _query(request: Request) -> CatalogueQuery:
+def _read_query(request: Request) -> CatalogueQuery:
     asked = request.query_params
     text, topic, order = asked.get("q", ""), asked.get("topic", ""), asked.get("order", CatalogueOrder.BEST)
     if len(text) > LONGEST_TEXT or "\x00" in text:
@@ -198,7 +198,7 @@ def _query(request: Request) -> CatalogueQuery:
     )
 
 
-def _terms(body: dict[str, Any]) -> Terms:
+def _make_terms(body: dict[str, Any]) -> Terms:
     return Terms(
         reads=body.get("reads"),
         period=QuotaPeriod(body.get("period", QuotaPeriod.MONTH)),
@@ -217,7 +217,7 @@ def publication_json(row: "Publication") -> dict[str, Any]:
         "version": row.version.number if row.version else None,
         "waiting": row.waiting.number if row.waiting else None,
         "visibility": row.visibility,
-        "tenants": [str(one) for one in row.tenants],
+        "tenants": [str(tenant_id) for tenant_id in row.tenants],
         "terms": terms_json(terms_load(row.terms)),
         "reason": row.reason,
         "subscribers": row.subscribers,
@@ -242,13 +242,13 @@ def listing_json(row: "Listing") -> dict[str, Any]:
     }
 
 
-def tried_json(one: TriedQuestion) -> dict[str, Any]:
-    sides = {"without": one.without, "with_pack": one.with_pack}
+def tried_json(question: TriedQuestion) -> dict[str, Any]:
+    sides = {"without": question.without, "with_pack": question.with_pack}
     shown = {
         name: [{"text": memory.text, "score": memory.score, "of_pack": memory.is_of_pack} for memory in side]
         for name, side in sides.items()
     }
-    return {"query": one.question, **shown, "added": one.added}
+    return {"query": question.question, **shown, "added": question.added}
 
 
 def offer_json(offer: Offer) -> dict[str, Any]:

@@ -179,7 +179,7 @@ class SubjectAssignView(OneSubjectView):
 
         def call() -> Reply:
             changed = subject_assign(actor=actor, subject_id=subject_id, cube_ids=ids)
-            return Reply(200, {"ids": [str(one) for one in changed]})
+            return Reply(200, {"ids": [str(cube_id) for cube_id in changed]})
 
         return self.post_once(call, ask=lambda: self.ask(subject_id))
 
@@ -203,14 +203,14 @@ class SubjectExportJsonView(FileView):
     @described("subjects_export_json", OpenApiTypes.OBJECT, status=(200, "application/json"), may=[404, 409])
     def get(self, request: Request, subject_id: UUID, job_id: UUID) -> HttpResponseBase:
         """Download an export as JSON: all versions with their lineage, as the caller may read them now."""
-        return _file(self, request, subject_id, job_id, FileForm.JSON)
+        return _stream_file(self, request, subject_id, job_id, FileForm.JSON)
 
 
 class SubjectExportHtmlView(FileView):
     @described("subjects_export_html", OpenApiTypes.STR, status=(200, "text/html"), may=[404, 409])
     def get(self, request: Request, subject_id: UUID, job_id: UUID) -> HttpResponseBase:
         """Download an export as one HTML page that a person can read."""
-        return _file(self, request, subject_id, job_id, FileForm.HTML)
+        return _stream_file(self, request, subject_id, job_id, FileForm.HTML)
 
 
 class SubjectEraseView(OneSubjectView):
@@ -260,13 +260,13 @@ def _line_json(line: SubjectLine) -> dict[str, Any]:
 def _preview_json(preview: ErasurePreview) -> dict[str, Any]:
     return {
         "erased": asdict(preview.counts),
-        "kept_by_holds": [{"id": str(one.memory_id), "reasons": list(one.reasons)} for one in preview.kept],
+        "kept_by_holds": [{"id": str(memory.memory_id), "reasons": list(memory.reasons)} for memory in preview.kept],
         "held": preview.is_held,
         "capped": preview.is_capped,
     }
 
 
-def _file(view: ApiView, request: Request, subject_id: UUID, job_id: UUID, form: FileForm) -> HttpResponseBase:
+def _stream_file(view: ApiView, request: Request, subject_id: UUID, job_id: UUID, form: FileForm) -> HttpResponseBase:
     actor = view.actor()
     file = export_open(actor=actor, subject_id=subject_id, job_id=job_id, form=form)
     refuse_unknown_parameters(request)

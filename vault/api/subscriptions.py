@@ -238,7 +238,7 @@ class SubscriptionDetailView(ApiView):
     def patch(self, request: Request, subscription_id: UUID) -> Response:
         """Change which versions come, and how, and whether the pack is trusted as an official source."""
         actor = self.actor()
-        with self.after(_asking(self, subscription_id)):
+        with self.after(_make_check(self, subscription_id)):
             refuse_unknown_parameters(request)
             body = read(SubscriptionChangesInput, request)
         delivery = Delivery(body["delivery"]) if "delivery" in body else None
@@ -255,7 +255,7 @@ class SubscriptionDetailView(ApiView):
     def delete(self, request: Request, subscription_id: UUID) -> Response:
         """Uninstall the pack, as a job. Its memories cannot be read from now on."""
         actor = self.actor()
-        with self.after(_asking(self, subscription_id)):
+        with self.after(_make_check(self, subscription_id)):
             refuse_unknown_parameters(request)
         ended = subscription_end(actor=actor, subscription_id=subscription_id)
         return Response({"job": job_json(ended.job)}, status=202)
@@ -283,7 +283,7 @@ class SubscriptionUpgradeView(ApiView):
     def post(self, request: Request, subscription_id: UUID) -> Response:
         """Install another version, as a job. A dry run compares it with the installed one, memory by memory."""
         actor = self.actor()
-        ask = _asking(self, subscription_id)
+        ask = _make_check(self, subscription_id)
         with self.after(ask):
             refuse_unknown_parameters(request, "dry_run")
             dry_run = flag(request, "dry_run")
@@ -305,7 +305,7 @@ class SubscriptionCompareView(ApiView):
 
         Of a trusted pack, installing and upgrading do the same.
         """
-        actor, ask = self.actor(), _asking(self, subscription_id)
+        actor, ask = self.actor(), _make_check(self, subscription_id)
         with self.after(ask):
             refuse_unknown_parameters(request)
 
@@ -321,7 +321,7 @@ class OverrideView(ApiView):
     def put(self, request: Request, subscription_id: UUID, memory_id: UUID) -> Response:
         """Word an installed memory anew for your organisation. Upgrades leave it as it is."""
         actor = self.actor()
-        with self.after(_asking(self, subscription_id)):
+        with self.after(_make_check(self, subscription_id)):
             refuse_unknown_parameters(request)
             content = read(OverrideInput, request)["content"]
         cube = override_set(actor=actor, subscription_id=subscription_id, memory_id=memory_id, content=content)
@@ -331,7 +331,7 @@ class OverrideView(ApiView):
     def delete(self, request: Request, subscription_id: UUID, memory_id: UUID) -> Response:
         """Go back to the pack's own wording, as a job that installs the memory anew."""
         actor = self.actor()
-        with self.after(_asking(self, subscription_id)):
+        with self.after(_make_check(self, subscription_id)):
             refuse_unknown_parameters(request)
         job = override_remove(actor=actor, subscription_id=subscription_id, memory_id=memory_id)
         return Response({"job": job_json(job)}, status=202)
@@ -372,7 +372,7 @@ class ContractInvoiceView(ApiView):
         actor = self.actor()
         with self.after(lambda: contract_get(actor=actor, contract_id=contract_id)):
             refuse_unknown_parameters(request, "month")
-            month = _month(request.query_params.get("month", ""))
+            month = _parse_month(request.query_params.get("month", ""))
         made = contract_invoice(actor=actor, contract_id=contract_id, month=month)
         return Response(
             {
@@ -406,7 +406,7 @@ class ContractRevokeView(ApiView):
         return self.post_once(call, ask=ask)
 
 
-def _asking(view: ApiView, subscription_id: UUID) -> Callable[[], None]:
+def _make_check(view: ApiView, subscription_id: UUID) -> Callable[[], None]:
     """Ask for the subscription, and for the right to change it, before the body is looked at."""
 
     def ask() -> None:
@@ -416,7 +416,7 @@ def _asking(view: ApiView, subscription_id: UUID) -> Callable[[], None]:
     return ask
 
 
-def _month(text: str) -> datetime | None:
+def _parse_month(text: str) -> datetime | None:
     if not text:
         return None
     try:
@@ -425,8 +425,8 @@ def _month(text: str) -> datetime | None:
         raise Invalid(errors=[FieldError("month", "a month such as 2026-11 is needed")]) from error
 
 
-def _requested_json(one: Requested) -> dict[str, Any]:
-    return {"subscription": subscription_json(one.view), "job": job_json(one.job)}
+def _requested_json(requested: Requested) -> dict[str, Any]:
+    return {"subscription": subscription_json(requested.view), "job": job_json(requested.job)}
 
 
 def subscription_json(view: SubscriptionView) -> dict[str, Any]:
@@ -489,12 +489,12 @@ def plan_json(plan: UpgradePlan) -> dict[str, Any]:
         "overridden": plan.overridden,
         "changes": [
             {
-                "id": str(one.key),
-                "change": str(one.kind),
-                "before": one.before,
-                "after": one.after,
-                "overridden": one.is_overridden,
+                "id": str(change.key),
+                "change": str(change.kind),
+                "before": change.before,
+                "after": change.after,
+                "overridden": change.is_overridden,
             }
-            for one in plan.changes[:MOST_SHOWN]
+            for change in plan.changes[:MOST_SHOWN]
         ],
     }

@@ -37,7 +37,7 @@ class NamespaceSummaryView(ApiView):
         with acting(actor):
             namespace_get(actor=actor, namespace_id=namespace_id)
             refuse_unknown_parameters(request)
-            return Response(_json(namespace_summary(actor=actor, namespace_id=namespace_id)))
+            return Response(_summary_json(namespace_summary(actor=actor, namespace_id=namespace_id)))
 
 
 class ConversationSummaryView(ApiView):
@@ -48,10 +48,10 @@ class ConversationSummaryView(ApiView):
         with acting(actor):
             conversation_get(actor=actor, conversation_id=conversation_id)
             refuse_unknown_parameters(request)
-            return Response(_json(conversation_summary(actor=actor, conversation_id=conversation_id)))
+            return Response(_summary_json(conversation_summary(actor=actor, conversation_id=conversation_id)))
 
 
-def _json(view: SummaryView | None) -> dict[str, Any]:
+def _summary_json(view: SummaryView | None) -> dict[str, Any]:
     if view is None:
         return {"sentences": [], "memories": 0, "model": None, "made_at": None}
     return {

@@ -172,7 +172,7 @@ class SyncPeersView(ApiView):
         actor = self.actor()
         authorize(actor, Permission.OPERATIONS_MANAGE)
         refuse_unknown_parameters(request)
-        draft = PeerDraft(**_direction(read(SyncPeerInput, request)))
+        draft = PeerDraft(**_convert_direction(read(SyncPeerInput, request)))
         return self.post_once(lambda: Reply(201, peer_json(peer_create(actor=actor, draft=draft))))
 
 
@@ -190,7 +190,7 @@ class SyncPeerView(ApiView):
         actor = self.actor()
         peer_get(actor=actor, peer_id=peer_id)
         refuse_unknown_parameters(request)
-        changes = _direction(read(SyncPeerChanges, request))
+        changes = _convert_direction(read(SyncPeerChanges, request))
         return Response(peer_json(peer_update(actor=actor, peer_id=peer_id, changes=changes)))
 
     @described("sync_peers_remove", None, status=204, may=[404])
@@ -248,9 +248,9 @@ class SyncMemoriesView(ApiView):
         found = memories_list_for_peer(
             actor=actor,
             namespace=request.query_params.get("namespace", ""),
-            after=_uuid("after", after) if after is not None else None,
+            after=_read_uuid("after", after) if after is not None else None,
         )
-        memories = [{"id": str(one.id), "version": one.version} for one in found.memories]
+        memories = [{"id": str(memory.id), "version": memory.version} for memory in found.memories]
         return Response({"count": found.count, "memories": memories, "is_last": found.is_last})
 
 
@@ -265,9 +265,9 @@ class SyncReadView(ApiView):
         authorize(actor, Permission.MEMORY_READ)
         refuse_unknown_parameters(request)
         body = read(SyncReadInput, request)
-        known = {_uuid("memories", one): number for one, number in body["memories"].items()}
+        known = {_read_uuid("memories", text): number for text, number in body["memories"].items()}
         sent = memories_open_for_peer(actor=actor, namespace=body["namespace"], known=known)
-        return Response({"results": _first_results([sent_json(one) for one in sent])})
+        return Response({"results": _first_results([sent_json(memory) for memory in sent])})
 
 
 class SyncWriteView(ApiView):
@@ -283,9 +283,9 @@ class SyncWriteView(ApiView):
         authorize(actor, Permission.MEMORY_CREATE)
         refuse_unknown_parameters(request)
         body = read(SyncWriteInput, request)
-        changes = [_change(f"changes.{index}", one) for index, one in enumerate(body["changes"])]
+        changes = [_read_change(f"changes.{index}", change) for index, change in enumerate(body["changes"])]
         applied = changes_apply(actor=actor, namespace=body["namespace"], changes=changes)
-        return Response({"results": [applied_json(one) for one in applied]})
+        return Response({"results": [applied_json(outcome) for outcome in applied]})
 
 
 def peer_json(view: PeerView) -> dict[str, Any]:
@@ -303,11 +303,11 @@ def peer_json(view: PeerView) -> dict[str, Any]:
     }
 
 
-def _direction(body: dict[str, Any]) -> dict[str, Any]:
+def _convert_direction(body: dict[str, Any]) -> dict[str, Any]:
     return body | ({"direction": SyncDirection(body["direction"])} if "direction" in body else {})
 
 
-def _uuid(name: str, text: str) -> UUID:
+def _read_uuid(name: str, text: str) -> UUID:
     """Raises Invalid."""
     try:
         return UUID(text)
@@ -315,13 +315,13 @@ def _uuid(name: str, text: str) -> UUID:
         raise Invalid(errors=[FieldError(name, "an id of a memory")]) from error
 
 
-def _change(place: str, body: dict[str, Any]) -> Change:
+def _read_change(place: str, body: dict[str, Any]) -> Change:
     """Raises Invalid."""
-    sent = _sent(place, body["sent"]) if body["sent"] is not None else None
+    sent = _read_sent(place, body["sent"]) if body["sent"] is not None else None
     return Change(sent, body["target"], body["base"])
 
 
-def _sent(place: str, body: dict[str, Any]) -> Sent:
+def _read_sent(place: str, body: dict[str, Any]) -> Sent:
     """Raises Invalid."""
     try:
         sent = sent_read(body)
@@ -335,9 +335,9 @@ def _sent(place: str, body: dict[str, Any]) -> Sent:
 def _first_results(results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The first of them that fit into one answer, at least one."""
     size, results_taken = 0, list[dict[str, Any]]()
-    for one in results:
-        size += measure_size(one)
+    for result in results:
+        size += measure_size(result)
         if results_taken and size > MOST_BYTES:
             break
-        results_taken.append(one)
+        results_taken.append(result)
     return results_taken

@@ -88,7 +88,7 @@ class ToolCallsView(ApiView):
         actor = self.actor()
         authorize(actor, Permission.MEMORY_CREATE)
         refuse_unknown_parameters(request)
-        draft = _draft(read(ToolCallInput, request))
+        draft = _read_draft(read(ToolCallInput, request))
         with self.once() as once:
             if once.reply is None:
                 texts = texts_index(actor.tenant_id, [draft])
@@ -109,11 +109,11 @@ class ToolCallSearchView(ApiView):
         body = read(ToolCallQueryInput, request)
         body["namespaces"] = tuple(body.get("namespaces", ()))
         found = tool_calls_recall(actor=actor, query=CallQuery(**body))
-        shown = [_recalled_json(one) for one in found]
-        return Response({"results": shown, "failed_before": any(one.is_failure for one in found)})
+        shown = [_recalled_json(call) for call in found]
+        return Response({"results": shown, "failed_before": any(call.is_failure for call in found)})
 
 
-def _draft(body: dict[str, Any]) -> CubeDraft:
+def _read_draft(body: dict[str, Any]) -> CubeDraft:
     call = ToolCall(**{name: body.pop(name) for name in OF_CALL if name in body})
     body.pop("semantic_type", None)
     for name, kind in (("tags", tuple), ("sensitivity", Sensitivity)):
@@ -122,5 +122,5 @@ def _draft(body: dict[str, Any]) -> CubeDraft:
     return tool_call_draft(call, CubeDraft(content="", **body))
 
 
-def _recalled_json(one: RecalledCall) -> dict[str, Any]:
-    return {"memory": memory_json(one.view), "similarity": round(one.similarity, 4)}
+def _recalled_json(call: RecalledCall) -> dict[str, Any]:
+    return {"memory": memory_json(call.view), "similarity": round(call.similarity, 4)}

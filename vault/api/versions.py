@@ -16,7 +16,7 @@ from governance.api.representations import time_json
 from governance.api.views import ApiView, expected_versions, flag, refuse_unknown_parameters
 from governance.database import acting
 from governance.errors import FieldError, Invalid
-from vault.api.changes import MEMORY_OR_DRY_RUN, change_answered
+from vault.api.changes import MEMORY_OR_DRY_RUN, change_and_answer
 from vault.api.descriptions import of_memories
 from vault.api.fields import PathField
 from vault.api.inputs import read
@@ -90,8 +90,8 @@ class DifferenceView(ApiView):
         actor = self.actor()
         with self.after(lambda: version_get(actor=actor, cube_id=memory_id)):
             refuse_unknown_parameters(request, "from", "to")
-            before, after = _number(request, "from"), _number(request, "to")
-        return Response(_json(versions_compare(actor=actor, cube_id=memory_id, before=before, after=after)))
+            before, after = _read_number(request, "from"), _read_number(request, "to")
+        return Response(_difference_json(versions_compare(actor=actor, cube_id=memory_id, before=before, after=after)))
 
 
 class RollbackView(ApiView):
@@ -121,7 +121,7 @@ class RollbackView(ApiView):
             )
 
         with earlier_texts_prepared(actor=actor, cube_id=memory_id, number=number, reason=reason):
-            return _changed(self, memory_id, change, dry_run=dry_run)
+            return _change_version(self, memory_id, change, dry_run=dry_run)
 
 
 class MoveView(ApiView):
@@ -144,26 +144,26 @@ class MoveView(ApiView):
             cube_move(actor=actor, cube_id=memory_id, namespace=namespace, expected_versions=versions)
 
         with stored_texts_prepared(actor=actor, cube_ids=[memory_id], screened=EVERYWHERE):
-            return _changed(self, memory_id, change, dry_run=dry_run)
+            return _change_version(self, memory_id, change, dry_run=dry_run)
 
 
-def _changed(view: ApiView, memory_id: UUID, change: Callable[[], object], *, dry_run: bool) -> Response:
+def _change_version(view: ApiView, memory_id: UUID, change: Callable[[], object], *, dry_run: bool) -> Response:
     """The memory after `change`, which makes a version."""
 
     def ask() -> None:
         cube_change_ask(actor=view.actor(), cube_id=memory_id)
 
-    return change_answered(view, memory_id, change, ask=ask, dry_run=dry_run)
+    return change_and_answer(view, memory_id, change, ask=ask, dry_run=dry_run)
 
 
-def _number(request: Request, name: str) -> int:
+def _read_number(request: Request, name: str) -> int:
     text = request.query_params.get(name, "")
     if not (text.isascii() and text.isdigit() and 0 < int(text[:11]) <= LARGEST):
         raise Invalid(errors=[FieldError(name, "the number of a version is needed")])
     return int(text)
 
 
-def _json(difference: VersionDifference) -> dict[str, Any]:
+def _difference_json(difference: VersionDifference) -> dict[str, Any]:
     return {
         "before": difference.before.row.number,
         "after": difference.after.row.number,
@@ -171,18 +171,18 @@ def _json(difference: VersionDifference) -> dict[str, Any]:
         "title": _text_json(difference.title),
         "tags_added": list(difference.tags_added),
         "tags_removed": list(difference.tags_removed),
-        "fields_changed": [_field_json(one) for one in difference.fields],
+        "fields_changed": [_field_json(field) for field in difference.fields],
     }
 
 
 def _text_json(difference: TextDifference) -> dict[str, Any]:
-    changes = [{"edit": one.edit, "text": one.text} for one in difference.changes]
+    changes = [{"edit": change.edit, "text": change.text} for change in difference.changes]
     return {"changes": changes, "inserted": difference.inserted, "deleted": difference.deleted}
 
 
 def _field_json(change: FieldChange) -> dict[str, Any]:
-    return {"field": change.name, "before": _value(change.before), "after": _value(change.after)}
+    return {"field": change.name, "before": _value_json(change.before), "after": _value_json(change.after)}
 
 
-def _value(value: str | float | datetime | None) -> str | float | None:
+def _value_json(value: str | float | datetime | None) -> str | float | None:
     return time_json(value) if isinstance(value, datetime) else value

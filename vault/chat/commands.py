@@ -6,7 +6,7 @@ from uuid import UUID
 from governance.actor import Actor
 from governance.vocabulary import Permission
 from vault.chat.rules import MOST_LISTED, OWN_SPEAKERS, Evidence, make_candidate
-from vault.reader.rules import about, goal_touched, may_touch_goal, names_in, speaks_of_self
+from vault.reader.rules import about, find_touched_goal, may_touch_goal, names_in, speaks_of_self
 from vault.reader.rules.calls import ALL_WORDS, OWN, MemoryCall
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import Hit, memories_search
@@ -63,7 +63,7 @@ def find_goal(actor: Actor, question: str, asked_in: UUID, raised: frozenset[UUI
     search = SearchQuery(query=question, top_k=LOOKED_AT, filters=filters, conversation_id=asked_in)
     hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
     own = [hit for hit in hits if _is_own(hit) and not hit.view.words.quotes]
-    index = goal_touched(question, [hit.view.words.content for hit in own])
+    index = find_touched_goal(question, [hit.view.words.content for hit in own])
     return None if index is None or own[index].view.cube.id in raised else own[index]
 
 

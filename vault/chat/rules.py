@@ -17,7 +17,7 @@ from vault.reader.rules import (
     Answer,
     Statement,
     about,
-    answer_of,
+    answer_question,
     is_lead_in,
     is_question,
     names_in,
@@ -244,7 +244,7 @@ def quotes(question: str, evidence: Sequence[Evidence], *, offers_nearest: bool 
 
 
 def _rank_answers(question: str, evidence: Sequence[Evidence]) -> Answer:
-    return answer_of(question, [make_candidate(memory) for memory in evidence], MOST_QUOTES)
+    return answer_question(question, [make_candidate(memory) for memory in evidence], MOST_QUOTES)
 
 
 def make_candidate(memory: Evidence) -> Candidate:

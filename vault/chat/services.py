@@ -42,7 +42,7 @@ from vault.cubes.drafts import UNSET, SourceRef, Unset
 from vault.cubes.screening.screen import title_screened
 from vault.cubes.services import cubes_hide
 from vault.cubes.sources import sources_of
-from vault.endpoints.services import model_names, models_of
+from vault.endpoints.services import model_names, models_list
 from vault.models import Conversation, Cube, CubeSource, Turn
 from vault.providers.ports import Completion
 from vault.reader.rules import Intent, confirms, needs_past
@@ -180,7 +180,7 @@ def conversation_begin(*, actor: Actor, content: str) -> TurnPlan:
     """
     authorize(actor, Permission.CONVERSATION_USE)
     draft = ConversationDraft()
-    plan = turn_plan(actor, TurnSettings(draft.id, tuple(models_of(actor))), content)
+    plan = turn_plan(actor, TurnSettings(draft.id, tuple(models_list(actor))), content)
     conversation_create(actor=actor, draft=draft)
     return plan
 
@@ -198,7 +198,7 @@ def turn_begin(*, actor: Actor, conversation_id: UUID, content: str) -> TurnPlan
         raised = Turn.objects.filter(conversation=conversation).exclude(goal_id=None).values_list("goal_id", flat=True)
         asked = TurnSettings(
             conversation_id,
-            tuple(models_of(actor, conversation.model)),
+            tuple(models_list(actor, conversation.model)),
             excluded=frozenset(UUID(excluded_id) for excluded_id in conversation.excluded),
             raised=frozenset(goal_id for goal_id in raised if goal_id is not None),
             raises_goals=conversation.raises_goals,

@@ -24,7 +24,7 @@ from governance.personas.services import PERSONA_NAME, is_persona_name
 from vault.cubes.index import marks
 from vault.models import ArchivedPosting, CubeUse, Posting
 from vault.models.cube import AskedOfEachRow
-from vault.namespaces.rules import PathError, path_checked
+from vault.namespaces.rules import PathError, check_path
 from vault.vocabulary import Layer, MemoryType, Modality, SemanticType, Sensitivity, Source, State
 
 BROKEN = re.compile("[\\x00\\ud800-\\udfff]")
@@ -314,7 +314,7 @@ def _named(name: str, value: Any, path: str) -> str:
     text = _text(value, path)
     if name == "namespace" and not _is_id(text):
         try:
-            path_checked(text)
+            check_path(text)
         except PathError as fault:
             raise _fault(path, f"an id or a path is needed: {fault.message}") from fault
     if name == "persona" and not is_persona_name(text):

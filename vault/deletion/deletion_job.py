@@ -29,14 +29,14 @@ from governance.models import Job, Member, OutboxEvent, Schedule, Tenant
 from governance.vocabulary import PrincipalKind, Topic, Verb
 from vault.cubes.storage import WITHIN_HOURS, remaining_copies, rights_missing
 from vault.deletion.rows import refuse_held, tenant_counts
-from vault.deletion.services import deletion_cancelled, owner_check
+from vault.deletion.services import deletion_forget, owner_check
 from vault.providers.registry import blob_store
 from vault.subjects.rules import (
     ErasureCounts,
-    clean_of,
+    estimate_clean_dates,
+    receipt_compose,
     receipt_digest,
-    receipt_signed,
-    receipt_unsigned,
+    receipt_sign,
     signed_bytes,
 )
 
@@ -44,7 +44,7 @@ PART = 20_000  # rows of one transaction
 ROWS, FILES, KEYS = "rows", "files", "keys"
 
 
-@handler(Topic.TENANT_ERASE, cancelled=deletion_cancelled)
+@handler(Topic.TENANT_ERASE, cancelled=deletion_forget)
 def tenant_erase_run(run: JobRun) -> Callable[[], Step]:
     """One step of a deletion. done: rows deleted.
 
@@ -53,17 +53,17 @@ def tenant_erase_run(run: JobRun) -> Callable[[], Step]:
     """
     phase = run.state.get("phase")
     if phase is None:
-        return lambda: _begin(run)
+        return lambda: _begin_deletion(run)
     if phase == ROWS:
         return lambda: _erase_part(run)
     if phase == FILES:
         blobs_delete(run.system.tenant_id)
         return lambda: Step(state={**run.state, "phase": KEYS})
     key_store().destroy_tenant(run.system.tenant_id)
-    return lambda: _finish(run)
+    return lambda: _finish_deletion(run)
 
 
-def _begin(run: JobRun) -> Step:
+def _begin_deletion(run: JobRun) -> Step:
     owner_check(run.actor)
     tenant = Tenant.objects.select_for_update().get(id=run.actor.tenant_id)
     if tenant.deletion_job != run.job_id or tenant.deletion_at is None:
@@ -116,7 +116,7 @@ def tenant_end(system: Actor, *, counts: ErasureCounts, asked_by: dict[str, str]
     Writes: Tenant, Heartbeat, AuditEntry.
     """
     now, key = database_now(), signing_key()
-    unsigned = receipt_unsigned(
+    unsigned = receipt_compose(
         id=uuid7(),
         tenant_id=system.tenant_id,
         subject_id=None,
@@ -125,7 +125,7 @@ def tenant_end(system: Actor, *, counts: ErasureCounts, asked_by: dict[str, str]
         is_key_destroyed=True,
         asked_by=asked_by,
         at=now,
-        clean=clean_of(
+        clean=estimate_clean_dates(
             now,
             hours=WITHIN_HOURS,
             backup_days=settings.BACKUP_DAYS,
@@ -134,8 +134,8 @@ def tenant_end(system: Actor, *, counts: ErasureCounts, asked_by: dict[str, str]
         ),
         key_id=key.key_id(),
     )
-    receipt = receipt_signed(unsigned, key.sign(signed_bytes(unsigned)))
-    _write(receipt)
+    receipt = receipt_sign(unsigned, key.sign(signed_bytes(unsigned)))
+    _write_receipt(receipt)
     Tenant.objects.filter(id=system.tenant_id).update(
         slug=f"deleted-{system.tenant_id.hex}", name="", erased_at=Now(), receipt=receipt
     )
@@ -157,13 +157,13 @@ def _erase_part(run: JobRun) -> Step:
     return Step(state={**run.state, "phase": phase}, done=run.done + removed)
 
 
-def _finish(run: JobRun) -> Step:
+def _finish_deletion(run: JobRun) -> Step:
     counts = ErasureCounts(**run.state["counts"])
     tenant_end(run.system, counts=counts, asked_by=dict(run.state["asked_by"]))
     return Step(total=run.done)
 
 
-def _write(receipt: dict[str, Any]) -> None:
+def _write_receipt(receipt: dict[str, Any]) -> None:
     folder = settings.DATA_DIR / "receipts"
     folder.mkdir(exist_ok=True, mode=0o700)
     path = folder / f"{receipt['tenant']}-{receipt['id']}.json"

@@ -49,5 +49,5 @@ def refuse_held(tenant_id: UUID) -> None:
     """Raises Held, naming the holds and freezes that have not ended."""
     holds = active_holds(tenant_id)
     if holds:
-        faults = [FieldError("holds", f"{one.kind} {one.id} covers {one.memories} memories") for one in holds]
+        faults = [FieldError("holds", f"{hold.kind} {hold.id} covers {hold.memories} memories") for hold in holds]
         raise Held("Holds keep memories of this organisation. End them first.", errors=faults)

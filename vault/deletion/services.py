@@ -95,7 +95,7 @@ def deletion_cancel(*, actor: Actor) -> JobView:
         return job_cancel(actor=actor, job_id=tenant.deletion_job)
 
 
-def deletion_cancelled(system: Actor, job: Job) -> None:
+def deletion_forget(system: Actor, job: Job) -> None:
     """Forget the time of a deletion that was cancelled. Writes: Tenant."""
     Tenant.objects.filter(id=system.tenant_id, deletion_job=job.id).update(deletion_job=None, deletion_at=None)
 

@@ -43,7 +43,7 @@ class DemoPack:
 
 def packs_read() -> list[DemoPack]:
     """The packs of the demo, one a file, by name."""
-    return [_pack_of(json.loads(path.read_text(encoding="utf-8"))) for path in sorted(TEXTS.glob("*.json"))]
+    return [_parse_pack(json.loads(path.read_text(encoding="utf-8"))) for path in sorted(TEXTS.glob("*.json"))]
 
 
 def demo_packs_create(*, subscriber: str) -> int:
@@ -54,16 +54,16 @@ def demo_packs_create(*, subscriber: str) -> int:
     Cube …, Pack …, PackVersion …, Publication …, Subscription, and their Job and AuditEntry rows.
     """
     packs = packs_read()
-    writer, approver = _publishers()
+    writer, approver = _make_publishers()
     for pack in packs:
-        _build(writer, pack)
-        _publish(writer, approver, pack.draft.name)
-    _subscribe(subscriber)
+        _build_pack(writer, pack)
+        _publish_pack(writer, approver, pack.draft.name)
+    _subscribe_tenant(subscriber)
     return len(packs)
 
 
-def _pack_of(stated: dict[str, Any]) -> DemoPack:
-    names = {one.name for one in fields(PackDraft)}
+def _parse_pack(stated: dict[str, Any]) -> DemoPack:
+    names = {field.name for field in fields(PackDraft)}
     texts: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in stated.items()}
     memories = texts.pop("memories")
     if unknown := texts.keys() - names:
@@ -72,7 +72,7 @@ def _pack_of(stated: dict[str, Any]) -> DemoPack:
     return DemoPack(PackDraft(**texts), memories)
 
 
-def _publishers() -> tuple[Actor, Actor]:
+def _make_publishers() -> tuple[Actor, Actor]:
     """Return the writer and the approver of the packs; create their tenant if it does not exist. Raises Conflict."""
     tenant_id = tenant_id_by_slug(PUBLISHER)
     if tenant_id is None:
@@ -83,10 +83,10 @@ def _publishers() -> tuple[Actor, Actor]:
             raise Conflict(f"The tenant {PUBLISHER} is not the demo's. Its packs cannot be published.")
         if not Member.objects.filter(tenant_id=tenant_id, role__name=RoleName.ADMIN).exists():
             member_add(actor=system, email=APPROVER, role=RoleName.ADMIN)
-    return _member(tenant_id, RoleName.OWNER), _member(tenant_id, RoleName.ADMIN)
+    return _find_member(tenant_id, RoleName.OWNER), _find_member(tenant_id, RoleName.ADMIN)
 
 
-def _member(tenant_id: UUID, role: RoleName) -> Actor:
+def _find_member(tenant_id: UUID, role: RoleName) -> Actor:
     with tenant_transaction(tenant_id):
         members = Member.objects.filter(tenant_id=tenant_id, role__name=role, removed_at=None).order_by("id")
         member_id = members.values_list("id", flat=True)[0]
@@ -99,7 +99,7 @@ def _member(tenant_id: UUID, role: RoleName) -> Actor:
     )
 
 
-def _build(writer: Actor, pack: DemoPack) -> None:
+def _build_pack(writer: Actor, pack: DemoPack) -> None:
     """Memories, pack and version in one transaction; then its job, which is leased so that no worker has it too."""
     with acting(writer):
         if Pack.objects.filter(tenant_id=writer.tenant_id, name=pack.draft.name).exists():
@@ -107,13 +107,13 @@ def _build(writer: Actor, pack: DemoPack) -> None:
         path = f"/packs-of-ours/{pack.draft.name}"
         added = cubes_add(actor=writer, drafts=[CubeDraft(text, namespace=path) for text in pack.memories])
         made = pack_create(actor=writer, draft=pack.draft)
-        draft = VersionDraft(NUMBER, ids=tuple(one.cube.id for one in added), changelog="The first version.")
+        draft = VersionDraft(NUMBER, ids=tuple(memory.cube.id for memory in added), changelog="The first version.")
         job = version_build(actor=writer, pack_id=made.id, draft=draft)
         task = event_claim(actor=writer, topic=Topic.PACK_BUILD, event_id=job.id, lease_time=BUILD_LIMIT)
     task_run(task)
 
 
-def _publish(writer: Actor, approver: Actor, name: str) -> None:
+def _publish_pack(writer: Actor, approver: Actor, name: str) -> None:
     """One asks, another approves. Raises Conflict."""
     with acting(writer):
         if Publication.objects.filter(tenant_id=writer.tenant_id, pack__name=name).exists():
@@ -126,11 +126,11 @@ def _publish(writer: Actor, approver: Actor, name: str) -> None:
         publication_approve(actor=approver, publication_id=asked.id)
 
 
-def _subscribe(slug: str) -> None:
+def _subscribe_tenant(slug: str) -> None:
     tenant_id = tenant_id_by_slug(slug)
     if tenant_id is None:
         raise Conflict(f"There is no tenant {slug}.")
-    owner = _member(tenant_id, RoleName.OWNER)
+    owner = _find_member(tenant_id, RoleName.OWNER)
     listing = listing_get_by_name(actor=owner, publisher=PUBLISHER, name=SUBSCRIBED)
     with acting(owner):
         if Subscription.objects.filter(tenant_id=tenant_id, publication_id=listing.id).exists():

@@ -14,7 +14,7 @@ from governance.tenants.selectors import me_get, tenant_id_by_slug
 from governance.tenants.services import command_line_actor, member_add, tenant_create
 from governance.vocabulary import RoleName
 from vault.demo.stage import LAST_STEPS, STEPS, Stage
-from vault.demo.story import Entry, memories_read, moment_of, story_read
+from vault.demo.story import Entry, memories_read, parse_story_time, story_read
 from vault.models import Cube
 
 OWNER = "ines"
@@ -47,21 +47,21 @@ def demo_create(*, slug: str) -> DemoTenant:
             raise Conflict(f"The tenant {slug} is not the demo. Choose another name with --tenant.")
         is_new = not Cube.objects.filter(tenant_id=tenant_id).exists()
         if is_new:
-            _fill(system, story)
+            _play_story(system, story)
         count = Cube.objects.stored().filter(tenant_id=tenant_id).count()
-    return DemoTenant(slug, story["name"], is_new, count, _people(story))
+    return DemoTenant(slug, story["name"], is_new, count, _remaining_people(story))
 
 
-def _people(story: Entry) -> tuple[tuple[str, RoleName], ...]:
+def _remaining_people(story: Entry) -> tuple[tuple[str, RoleName], ...]:
     left = {step["who"] for step in story["departures"]}
-    return tuple((one["email"], RoleName(one["role"])) for one in story["people"] if one["key"] not in left)
+    return tuple((person["email"], RoleName(person["role"])) for person in story["people"] if person["key"] not in left)
 
 
-def _fill(system: Actor, story: Entry) -> None:
+def _play_story(system: Actor, story: Entry) -> None:
     now = database_now()
     stage = Stage(tenant_id=system.tenant_id, today=now)
-    for one in story["people"]:
-        stage.members[one["key"]] = _member(system, one)
+    for person in story["people"]:
+        stage.members[person["key"]] = _make_member(system, person)
     for moment, kind, step in _dated_steps(story, now):
         perform, models = STEPS[kind]
         with backdated(moment):
@@ -71,16 +71,16 @@ def _fill(system: Actor, story: Entry) -> None:
         _perform_all(stage, last, story[kind])
 
 
-def _member(system: Actor, one: Entry) -> Member:
-    if one["key"] == OWNER:
+def _make_member(system: Actor, person: Entry) -> Member:
+    if person["key"] == OWNER:
         return Member.objects.get(tenant_id=system.tenant_id)  # made with the tenant
-    return member_add(actor=system, email=one["email"], role=RoleName(one["role"]))
+    return member_add(actor=system, email=person["email"], role=RoleName(person["role"]))
 
 
 def _dated_steps(story: Entry, now: datetime) -> Iterator[tuple[datetime, str, Entry]]:
     """All steps with a time, oldest first; of equal times in the order of STEPS."""
     given = story | {"memories": memories_read()}
-    steps = [(moment_of(step["at"], now), kind, step) for kind in STEPS for step in given[kind]]
+    steps = [(parse_story_time(step["at"], now), kind, step) for kind in STEPS for step in given[kind]]
     yield from sorted(steps, key=itemgetter(0))
 
 

@@ -43,7 +43,7 @@ from vault.cubes.changing import cube_rollback
 from vault.cubes.drafts import UNSET, CubeChanges, CubeDraft, SourceRef
 from vault.cubes.lookup import locate
 from vault.cubes.services import cube_delete, cube_update, cubes_add
-from vault.demo.story import Entry, moment_of
+from vault.demo.story import Entry, parse_story_time
 from vault.holds.services import HoldDraft, cube_freeze, hold_create, hold_release
 from vault.jobs.memory_additions import drafts_screen, memories_add_later
 from vault.layers.services import memories_add
@@ -73,7 +73,7 @@ class Stage:
 
     def person(self, name: str) -> Actor:
         """A member in a browser, with the rights that they have now."""
-        return self._actor(PrincipalKind.MEMBER, self.members[name].id, Channel.WEB)
+        return self._make_actor(PrincipalKind.MEMBER, self.members[name].id, Channel.WEB)
 
     def later(self, step: Entry) -> datetime | None:
         """The end that a step names in days from today."""
@@ -100,7 +100,7 @@ class Stage:
             self.memories[step["key"]] = added.cube.id
 
     def session(self, step: Entry) -> None:
-        actor = self._actor(PrincipalKind.API_KEY, self.keys[step["key"]], Channel.API)
+        actor = self._make_actor(PrincipalKind.API_KEY, self.keys[step["key"]], Channel.API)
         began = database_now()
         messages = [
             Message(MessageRole(role), content, name, began + index * MESSAGE_GAP, f"{step['session']}-{index}")
@@ -116,7 +116,7 @@ class Stage:
             content=step.get("content", UNSET),
             title=step.get("title", UNSET),
             tags=tuple(step["tags"]) if "tags" in step else UNSET,
-            valid_to=moment_of(until, self.today) if until else UNSET,
+            valid_to=parse_story_time(until, self.today) if until else UNSET,
         )
         version = locate(actor, cube_id).version
         cube_update(
@@ -146,7 +146,7 @@ class Stage:
             reason=step["reason"],
         )
 
-    def derived(self, step: Entry) -> None:
+    def derive(self, step: Entry) -> None:
         actor = self.person(step["by"])
         known = [locate(actor, self.memories[name]) for name in step["from"]]
         draft = CubeDraft(
@@ -186,7 +186,7 @@ class Stage:
             holder_kind=GranteeKind(kind),
             holder=known[kind]() if kind in known else holder,
             object_type="memory" if of_memory else "namespace",
-            object_id=self.memories[step["of"]] if of_memory else self._namespace(step["namespace"]),
+            object_id=self.memories[step["of"]] if of_memory else self._namespace_id(step["namespace"]),
             action=Action(step["action"]),
             effect=Effect(step.get("effect", "allow")),
             expires_at=self.later(step),
@@ -276,7 +276,7 @@ class Stage:
             rows: Any = model._default_manager
             rows.filter(tenant_id=self.tenant_id, created_at__gte=now).update(created_at=moment)
 
-    def _actor(self, kind: PrincipalKind, principal_id: UUID, channel: Channel) -> Actor:
+    def _make_actor(self, kind: PrincipalKind, principal_id: UUID, channel: Channel) -> Actor:
         return reload_actor(
             tenant_id=self.tenant_id,
             kind=kind,
@@ -285,7 +285,7 @@ class Stage:
             context=CallContext(channel=channel),
         )
 
-    def _namespace(self, path: str) -> UUID:
+    def _namespace_id(self, path: str) -> UUID:
         return Namespace.objects.get(tenant_id=self.tenant_id, path=path).id
 
 
@@ -298,7 +298,7 @@ STEPS = {
     "edits": (Stage.edit, (Review,)),
     "rollbacks": (Stage.rollback, ()),
     "transitions": (Stage.transition, ()),
-    "derived": (Stage.derived, ()),
+    "derived": (Stage.derive, ()),
     "freezes": (Stage.freeze, ()),
     "deletions": (Stage.deletion, ()),
     "holds": (Stage.hold, ()),

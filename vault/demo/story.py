@@ -21,7 +21,7 @@ def memories_read() -> list[Entry]:
     return [json.loads(line) for line in lines]
 
 
-def moment_of(at: str, today: datetime) -> datetime:
+def parse_story_time(at: str, today: datetime) -> datetime:
     """`DAYS HH:MM` before `today`."""
     days, _, time = at.partition(" ")
     hour, _, minute = time.partition(":")

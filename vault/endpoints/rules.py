@@ -45,9 +45,9 @@ class FallbackLlm:
 
     def complete(self, messages: Sequence[ChatMessage], *, schema: Mapping[str, Any] | None = None) -> Completion:
         """Raises ProviderUnavailable, of the last model, once each has failed."""
-        for one in self.models[:-1]:
+        for model in self.models[:-1]:
             try:
-                return one.llm.complete(messages, schema=schema)
+                return model.llm.complete(messages, schema=schema)
             except ProviderUnavailable as failure:
                 logger.warning("the next model is asked: %s", failure.detail)
         return self.models[-1].llm.complete(messages, schema=schema)

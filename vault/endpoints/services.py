@@ -73,14 +73,14 @@ def endpoints_list(*, actor: Actor) -> list[EndpointView]:
     """Return the tenant's endpoints in their order. Raises Forbidden."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
-        return [_view(row, number) for number, row in enumerate(_rows(actor), start=1)]
+        return [_make_view(row, number) for number, row in enumerate(_load_rows(actor), start=1)]
 
 
 def endpoint_get(*, actor: Actor, endpoint_id: UUID) -> EndpointView:
     """Raises Forbidden; NotFound."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
-        return _shown(actor, _locate(actor, endpoint_id))
+        return _make_numbered_view(actor, _locate_endpoint(actor, endpoint_id))
 
 
 def endpoint_create(*, actor: Actor, draft: EndpointDraft) -> EndpointView:
@@ -90,7 +90,7 @@ def endpoint_create(*, actor: Actor, draft: EndpointDraft) -> EndpointView:
     Writes: ModelEndpoint, AuditEntry.
     """
     authorize(actor, Permission.OPERATIONS_MANAGE)
-    _check(draft)
+    _check_draft(draft)
     row = ModelEndpoint(
         id=uuid7(),
         tenant_id=actor.tenant_id,
@@ -106,13 +106,13 @@ def endpoint_create(*, actor: Actor, draft: EndpointDraft) -> EndpointView:
         place = key_place(row.id)
         row.sealed_key = seal_for(tenant_id=actor.tenant_id, scope=GENERAL, place=place, plaintext=draft.key.encode())
     with acting(actor):
-        if len(_rows(actor, lock=True)) >= MOST_ENDPOINTS:
+        if len(_load_rows(actor, lock=True)) >= MOST_ENDPOINTS:
             raise Conflict(f"There are {MOST_ENDPOINTS} models already. Remove one first.")
         last = ModelEndpoint.objects.filter(tenant_id=actor.tenant_id).aggregate(last=Max("position"))["last"]
         row.position = 1 if last is None else last + 1
         row.save(force_insert=True)
-        _record(actor, Verb.MODEL_ENDPOINT_CREATED, row)
-        return _shown(actor, row)
+        _record_change(actor, Verb.MODEL_ENDPOINT_CREATED, row)
+        return _make_numbered_view(actor, row)
 
 
 def endpoint_move(*, actor: Actor, endpoint_id: UUID, position: int) -> EndpointView:
@@ -124,23 +124,23 @@ def endpoint_move(*, actor: Actor, endpoint_id: UUID, position: int) -> Endpoint
     if position < 1:
         raise Invalid(errors=[FieldError("position", "counts from 1")])
     with acting(actor):
-        row = _locate(actor, endpoint_id)
-        others = [one for one in _rows(actor, lock=True) if one.id != row.id]
+        row = _locate_endpoint(actor, endpoint_id)
+        others = [other for other in _load_rows(actor, lock=True) if other.id != row.id]
         ordered = [*others[: position - 1], row, *others[position - 1 :]]
-        for number, one in enumerate(ordered, start=1):
-            if one.position != number:
-                one.position = number
-                one.save(update_fields=["position"])
-        _record(actor, Verb.MODEL_ENDPOINT_UPDATED, row)
-        return _shown(actor, row)
+        for number, endpoint in enumerate(ordered, start=1):
+            if endpoint.position != number:
+                endpoint.position = number
+                endpoint.save(update_fields=["position"])
+        _record_change(actor, Verb.MODEL_ENDPOINT_UPDATED, row)
+        return _make_numbered_view(actor, row)
 
 
 def endpoint_remove(*, actor: Actor, endpoint_id: UUID) -> None:
     """Ask this model no more. Raises Forbidden; NotFound. Writes: ModelEndpoint, AuditEntry."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
-        row = _locate(actor, endpoint_id)
-        _record(actor, Verb.MODEL_ENDPOINT_REMOVED, row)
+        row = _locate_endpoint(actor, endpoint_id)
+        _record_change(actor, Verb.MODEL_ENDPOINT_REMOVED, row)
         row.delete()
 
 
@@ -148,10 +148,10 @@ def endpoint_model(*, actor: Actor, endpoint_id: UUID) -> PricedModel:
     """The model of one endpoint, for a test. Raises Forbidden; NotFound; KeyUnavailable; ProviderUnavailable."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
-        return _priced(_locate(actor, endpoint_id))
+        return _open_model(_locate_endpoint(actor, endpoint_id))
 
 
-def models_of(actor: Actor, chosen: str = "") -> list[PricedModel]:
+def models_list(actor: Actor, chosen: str = "") -> list[PricedModel]:
     """The models that an answer asks, in their order: the tenant's, else the installation's; none: it is extractive.
 
     chosen: the model of a conversation, asked before the others; EXTRACTIVE for none. One query.
@@ -160,17 +160,17 @@ def models_of(actor: Actor, chosen: str = "") -> list[PricedModel]:
     if chosen == EXTRACTIVE:
         return []
     with acting(actor):
-        found = [_priced(row) for row in _rows(actor)]
+        found = [_open_model(row) for row in _load_rows(actor)]
     installed = llm()
     if installed is not None:
         found.append(PricedModel(installed))
-    return sorted(found, key=lambda one: one.llm.name != chosen) if chosen else found
+    return sorted(found, key=lambda model: model.llm.name != chosen) if chosen else found
 
 
 def model_names(actor: Actor) -> list[str]:
-    """The names of the models of `models_of`, each once. One query."""
+    """The names of the models of `models_list`, each once. One query."""
     with acting(actor):
-        names = [row.model for row in _rows(actor)]
+        names = [row.model for row in _load_rows(actor)]
     installed = [settings.MEMOS_LLM.model] if settings.MEMOS_LLM.url else []
     return list(dict.fromkeys([*names, *installed]))
 
@@ -179,12 +179,12 @@ def key_place(endpoint_id: UUID) -> bytes:
     return b"model endpoint" + endpoint_id.bytes
 
 
-def _rows(actor: Actor, *, lock: bool = False) -> list[ModelEndpoint]:
+def _load_rows(actor: Actor, *, lock: bool = False) -> list[ModelEndpoint]:
     rows = ModelEndpoint.objects.filter(tenant_id=actor.tenant_id).order_by("position", "id")
     return list(rows.select_for_update() if lock else rows)
 
 
-def _locate(actor: Actor, endpoint_id: UUID) -> ModelEndpoint:
+def _locate_endpoint(actor: Actor, endpoint_id: UUID) -> ModelEndpoint:
     row = ModelEndpoint.objects.filter(tenant_id=actor.tenant_id, id=endpoint_id).first()
     if row is None:
         raise NotFound
@@ -192,7 +192,7 @@ def _locate(actor: Actor, endpoint_id: UUID) -> ModelEndpoint:
     return row
 
 
-def _priced(row: ModelEndpoint) -> PricedModel:
+def _open_model(row: ModelEndpoint) -> PricedModel:
     key = row.sealed_key and open_sealed(tenant_id=row.tenant_id, place=key_place(row.id), blob=row.sealed_key)
     model = tenant_llm(
         url=row.address,
@@ -204,12 +204,12 @@ def _priced(row: ModelEndpoint) -> PricedModel:
     return PricedModel(model, Price(row.prompt_price, row.completion_price, row.currency))
 
 
-def _shown(actor: Actor, row: ModelEndpoint) -> EndpointView:
-    ids = [one.id for one in _rows(actor)]
-    return _view(row, ids.index(row.id) + 1)
+def _make_numbered_view(actor: Actor, row: ModelEndpoint) -> EndpointView:
+    ids = [endpoint.id for endpoint in _load_rows(actor)]
+    return _make_view(row, ids.index(row.id) + 1)
 
 
-def _view(row: ModelEndpoint, number: int) -> EndpointView:
+def _make_view(row: ModelEndpoint, number: int) -> EndpointView:
     return EndpointView(
         id=row.id,
         model=row.model,
@@ -225,13 +225,13 @@ def _view(row: ModelEndpoint, number: int) -> EndpointView:
     )
 
 
-def _record(actor: Actor, verb: Verb, row: ModelEndpoint) -> None:
+def _record_change(actor: Actor, verb: Verb, row: ModelEndpoint) -> None:
     host = urlsplit(row.address).hostname or ""
     detail = {"model": row.model, "host": host}
     record(actor=actor, verb=verb, object_type=OBJECT_TYPE, object_ids=[row.id], detail=detail)
 
 
-def _check(draft: EndpointDraft) -> None:
+def _check_draft(draft: EndpointDraft) -> None:
     """Raises Invalid. Where a name leads is checked at each call: that changes."""
     faults = []
     name = draft.model.strip()
@@ -239,7 +239,7 @@ def _check(draft: EndpointDraft) -> None:
         faults.append(FieldError("model", f"1 to {LONGEST_MODEL} characters, and not “{EXTRACTIVE}”"))
     if not _is_address(draft.address):
         faults.append(FieldError("address", "a whole address, as in https://host/v1"))
-    elif refusal := _refusal(draft):
+    elif refusal := _find_refusal(draft):
         faults.append(FieldError("address", refusal))
     if len(draft.key) > LONGEST_KEY or not (draft.key.isascii() and (not draft.key or draft.key.isprintable())):
         faults.append(FieldError("key", f"at most {LONGEST_KEY} printable ASCII characters"))
@@ -268,7 +268,7 @@ def _is_address(address: str) -> bool:
     return usable and plain and not parts.username and not parts.password and not parts.fragment and not parts.query
 
 
-def _refusal(draft: EndpointDraft) -> str:
+def _find_refusal(draft: EndpointDraft) -> str:
     """Return the reason why this address is never called, by its form."""
     parts = urlsplit(draft.address)
     try:

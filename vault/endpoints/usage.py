@@ -38,4 +38,6 @@ def usage_of_month(*, actor: Actor) -> list[ModelUsage]:
             ModelUsage(row["model"], row["currency"], row["answers"], row["prompts"], row["completions"], row["total"])
             for row in sums
         ]
-    return sorted(found, key=lambda one: (-one.prompt_tokens - one.completion_tokens, one.model, one.currency))
+    return sorted(
+        found, key=lambda usage: (-usage.prompt_tokens - usage.completion_tokens, usage.model, usage.currency)
+    )

@@ -55,7 +55,7 @@ from vault.exchange.items import (
     left_out_counts,
 )
 from vault.listing.actions import EVERYTHING, EXPORT, ActionDraft, action_create
-from vault.namespaces.rules import PathError, path_checked
+from vault.namespaces.rules import PathError, check_path
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import memories_search
 from vault.vocabulary import ImportFormat, OnConflict
@@ -335,7 +335,7 @@ def _check_paths(paths: Iterable[str]) -> None:
     """Raises Invalid."""
     for path in sorted(paths):
         try:
-            path_checked(path)
+            check_path(path)
         except PathError as fault:
             raise Invalid(errors=[FieldError("namespace", str(fault))]) from fault
 

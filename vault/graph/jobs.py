@@ -14,12 +14,12 @@ from vault.cubes.jobs import ids_of
 from vault.graph.links import links_insert
 from vault.graph.neighbours import (
     LinkableCube,
-    just_after,
-    just_before,
     linkable_cubes,
+    make_statement,
+    next_in_session,
+    open_words,
+    previous_in_session,
     sharing_words,
-    statement_of,
-    words_of,
 )
 from vault.graph.rules import Link, LinkContext, LinkPolicy, RuleLinks, Statement
 from vault.models import Cube, CubeLink
@@ -46,35 +46,36 @@ def cubes_link(actor: Actor, payloads: Sequence[Payload], policy: LinkPolicy = D
     Queries: seven and the writes, whatever the number of cubes.
     """
     with acting(actor):
-        gathered = _gather(actor, ids_of(payloads))
+        gathered = _gather_statements(actor, ids_of(payloads))
 
     def write() -> None:
-        touching = _touching(gathered.versions)
+        touching = _load_links_of(gathered.versions)
         present = linkable_cubes(
             {*gathered.statements, *(end for link in touching for end in (link.source, link.target))}
         )
-        current = [one for one, version in gathered.versions.items() if _is_at(present.get(one), version)]
+        current = [cube_id for cube_id, version in gathered.versions.items() if _is_at(present.get(cube_id), version)]
         _drop_outdated(set(current), touching, present)
-        wanted = [link for link in _decided(gathered, current, policy) if _is_within(link, present)]
+        wanted = [link for link in _decide_links(gathered, current, policy) if _is_within(link, present)]
         links_insert(actor.tenant_id, dict.fromkeys(wanted))
 
     return write
 
 
-def _gather(actor: Actor, cube_ids: Sequence[UUID]) -> _Gathered:
-    to_link = {*cube_ids, *just_after(actor.tenant_id, cube_ids)}
+def _gather_statements(actor: Actor, cube_ids: Sequence[UUID]) -> _Gathered:
+    to_link = {*cube_ids, *next_in_session(actor.tenant_id, cube_ids)}
     rows = Cube.objects.filter(id__in=to_link, deleted_at=None).select_related("namespace").order_by("id")
-    words = words_of(rows)
+    words = open_words(rows)
     cubes = [cube for cube in rows if cube.id in words]
     similar = {
-        one: frozenset(others) for one, others in sharing_words(token_maker(actor.tenant_id), cubes, words).items()
+        cube_id: frozenset(others)
+        for cube_id, others in sharing_words(token_maker(actor.tenant_id), cubes, words).items()
     }
-    before = just_before(cubes)
+    before = previous_in_session(cubes)
     neighbours = {*before.values()}.union(*similar.values())
     others = Cube.objects.filter(id__in=neighbours - words.keys(), deleted_at=None).select_related("namespace")
     opened: set[UUID] = set().union(*similar.values())
-    words |= words_of([cube for cube in others if cube.id in opened])
-    statements = {cube.id: statement_of(cube, words.get(cube.id)) for cube in [*cubes, *others]}
+    words |= open_words([cube for cube in others if cube.id in opened])
+    statements = {cube.id: make_statement(cube, words.get(cube.id)) for cube in [*cubes, *others]}
     return _Gathered({cube.id: cube.version for cube in cubes}, statements, before, similar)
 
 
@@ -89,7 +90,7 @@ def _is_within(link: Link, present: Mapping[UUID, LinkableCube]) -> bool:
     return source is not None and target is not None and source.border == target.border
 
 
-def _touching(cube_ids: Collection[UUID]) -> dict[Link, UUID]:
+def _load_links_of(cube_ids: Collection[UUID]) -> dict[Link, UUID]:
     """The links of these cubes that this job makes, each with its id."""
     at_an_end = Q(source_id__in=cube_ids) | Q(target_id__in=cube_ids)
     rows = CubeLink.objects.filter(at_an_end, kind__in=MADE).values_list("source_id", "target_id", "kind", "id")
@@ -113,18 +114,20 @@ def _made_by(link: Link, cube_ids: Collection[UUID]) -> bool:
     return (link.target if link.kind == LinkKind.CAUSES else link.source) in cube_ids
 
 
-def _decided(gathered: _Gathered, current: Iterable[UUID], policy: LinkPolicy) -> list[Link]:
+def _decide_links(gathered: _Gathered, current: Iterable[UUID], policy: LinkPolicy) -> list[Link]:
     """Return the links that the policy makes, cube by cube, oldest first."""
     decided: list[Link] = []
     for cube_id in current:
         statement = gathered.statements[cube_id]
-        before = _within(gathered, statement, [gathered.before[cube_id]]) if cube_id in gathered.before else []
-        similar = _within(gathered, statement, gathered.similar.get(cube_id, frozenset()))
+        before = (
+            _select_within_border(gathered, statement, [gathered.before[cube_id]]) if cube_id in gathered.before else []
+        )
+        similar = _select_within_border(gathered, statement, gathered.similar.get(cube_id, frozenset()))
         decided += policy.links(statement, LinkContext(before=before[0] if before else None, similar=similar))
     return decided
 
 
-def _within(gathered: _Gathered, statement: Statement, cube_ids: Iterable[UUID]) -> list[Statement]:
+def _select_within_border(gathered: _Gathered, statement: Statement, cube_ids: Iterable[UUID]) -> list[Statement]:
     """Return the gathered statements of these cubes that have the same border as `statement`."""
-    found = (gathered.statements.get(one) for one in sorted(cube_ids))
+    found = (gathered.statements.get(cube_id) for cube_id in sorted(cube_ids))
     return [other for other in found if other is not None and other.border == statement.border]

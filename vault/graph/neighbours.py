@@ -59,7 +59,7 @@ class LinkableCube:
 Sharers = Mapping[UUID, Mapping[UUID, int]]  # cube → the others that share something with it, and how many things
 
 
-def words_of(cubes: Collection[Cube]) -> dict[UUID, Words]:
+def open_words(cubes: Collection[Cube]) -> dict[UUID, Words]:
     """The opened words of the present version of each; left out where they are gone. Raises KeyUnavailable."""
     present = {cube.id: cube.version for cube in cubes}
     rows = CubeVersion.objects.filter(cube_id__in=present).values_list("tenant_id", "cube_id", "number", "sealed")
@@ -74,21 +74,21 @@ def linkable_cubes(cube_ids: Collection[UUID]) -> dict[UUID, LinkableCube]:
     """The cubes that are there, as they are now. One query."""
     columns = ("id", "version", "namespace__kind", "namespace__owner_id", "access_level", "owner_id")
     rows = Cube.objects.filter(id__in=cube_ids, deleted_at=None).values_list(*columns)
-    return {one: LinkableCube(version, _border(*place)) for one, version, *place in rows}
+    return {cube_id: LinkableCube(version, _border_key(*place)) for cube_id, version, *place in rows}
 
 
-def _border(kind: str, namespace_owner: UUID | None, access_level: str, owner: UUID | None) -> Hashable:
+def _border_key(kind: str, namespace_owner: UUID | None, access_level: str, owner: UUID | None) -> Hashable:
     """Equal for cubes that the same people see. A private cube is kept to its owner, in any namespace."""
     return kind, namespace_owner, owner if access_level == AccessLevel.PRIVATE else None
 
 
-def statement_of(cube: Cube, words: Words | None = None) -> Statement:
+def make_statement(cube: Cube, words: Words | None = None) -> Statement:
     """A cube with its namespace, as links see it."""
     place = cube.namespace
     voice = cube.subject_id or tuple(sorted(cube.speaker_marks)) or None
     return Statement(
         id=cube.id,
-        border=_border(place.kind, place.owner_id, cube.access_level, cube.owner_id),
+        border=_border_key(place.kind, place.owner_id, cube.access_level, cube.owner_id),
         voice=voice,
         text=words.content if words else "",
     )
@@ -101,12 +101,12 @@ def sharing_words(maker: TokenMaker, cubes: Collection[Cube], words: Mapping[UUI
     Only for cubes of which it is known who speaks, or of whom: others contradict nobody.
     """
     voiced = [cube for cube in cubes if cube.subject_id or cube.speaker_marks]
-    used = {cube.id: _words(maker, words[cube.id]) for cube in voiced}
-    shared = _sharers(voiced, used)
-    return {cube_id: _best(others) for cube_id, others in shared.items()}
+    used = {cube.id: _word_tokens(maker, words[cube.id]) for cube in voiced}
+    shared = _find_sharers(voiced, used)
+    return {cube_id: _keep_best(others) for cube_id, others in shared.items()}
 
 
-def just_before(cubes: Sequence[Cube]) -> dict[UUID, UUID]:
+def previous_in_session(cubes: Sequence[Cube]) -> dict[UUID, UUID]:
     """The cube before each in its session, where there is one. One query."""
     asked = [cube for cube in cubes if cube.session_token is not None and cube.position]
     if not asked:
@@ -117,19 +117,19 @@ def just_before(cubes: Sequence[Cube]) -> dict[UUID, UUID]:
         return dict(cursor.fetchall())
 
 
-def just_after(tenant_id: UUID, cube_ids: Sequence[UUID]) -> list[UUID]:
+def next_in_session(tenant_id: UUID, cube_ids: Sequence[UUID]) -> list[UUID]:
     """Return the next message of each in its session, which links to it. One query."""
     with connection.cursor() as cursor:
         cursor.execute(JUST_AFTER, [tenant_id, list(cube_ids)])
         return [row[0] for row in cursor.fetchall()]
 
 
-def _words(maker: TokenMaker, words: Words) -> list[int]:
+def _word_tokens(maker: TokenMaker, words: Words) -> list[int]:
     distinct = list(dict.fromkeys(terms(words.content)))[:WORDS_COMPARED]
     return [maker.token(WORD_KIND, term) for term in distinct]
 
 
-def _sharers(cubes: Collection[Cube], tokens: Mapping[UUID, Collection[int]]) -> Sharers:
+def _find_sharers(cubes: Collection[Cube], tokens: Mapping[UUID, Collection[int]]) -> Sharers:
     """Each word is asked once for each namespace."""
     asked: defaultdict[tuple[int, UUID], list[UUID]] = defaultdict(list)
     for cube in cubes:
@@ -150,6 +150,6 @@ def _sharers(cubes: Collection[Cube], tokens: Mapping[UUID, Collection[int]]) ->
     return {cube_id: others for cube_id, others in shared.items() if others}
 
 
-def _best(others: Mapping[UUID, int]) -> dict[UUID, int]:
+def _keep_best(others: Mapping[UUID, int]) -> dict[UUID, int]:
     """Keep the best; of equals the newest. Comparing numbers is much faster than comparing ids."""
     return dict(nlargest(SIMILAR, others.items(), key=lambda each: (each[1], each[0].int)))

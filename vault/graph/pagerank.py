@@ -14,7 +14,7 @@ ROUNDS = 30  # what is not yet settled then is less than DAMPING ** ROUNDS
 class Edge:
     """A link, walked in both directions with the same weight."""
 
-    one: UUID
+    first: UUID
     other: UUID
     weight: float = 1.0
 
@@ -43,10 +43,10 @@ def personalised_pagerank(
     if not seeds:
         return {}
     groups = [group for group in groups if len(group.members) > 1]
-    ends = (end for edge in edges for end in (edge.one, edge.other))
+    ends = (end for edge in edges for end in (edge.first, edge.other))
     nodes = list(dict.fromkeys([*seeds, *ends, *(member for group in groups for member in group.members)]))
     place = {node: index for index, node in enumerate(nodes)}
-    ones = np.array([place[edge.one] for edge in edges], dtype=np.intp)
+    ones = np.array([place[edge.first] for edge in edges], dtype=np.intp)
     others = np.array([place[edge.other] for edge in edges], dtype=np.intp)
     weights = np.array([edge.weight for edge in edges], dtype=np.float64)
     sources, targets = np.concatenate([ones, others]), np.concatenate([others, ones])

@@ -102,22 +102,22 @@ def is_consequence(text: str) -> bool:
     return _CAUSED.match(text) is not None
 
 
-def contradict(one: str, other: str) -> bool:
+def contradict(first: str, other: str) -> bool:
     """Return whether two statements differ only in a negation or a number. Questions state nothing."""
-    if _ASKS.search(one) or _ASKS.search(other):
+    if _ASKS.search(first) or _ASKS.search(other):
         return False
-    numbers, others = _numbers(one), _numbers(other)
+    numbers, others = _find_numbers(first), _find_numbers(other)
     recounted = bool(numbers) and bool(others) and numbers != others
-    turned = _is_negated(one) != _is_negated(other) and numbers == others
-    return (recounted or turned) and _say_the_same(_bare(one), _bare(other))
+    turned = _is_negated(first) != _is_negated(other) and numbers == others
+    return (recounted or turned) and _say_the_same(_bare_terms(first), _bare_terms(other))
 
 
-def agree(one: str, other: str) -> bool:
+def agree(first: str, other: str) -> bool:
     """Return whether two statements have nearly the same words, and the same numbers and negations."""
-    if _ASKS.search(one) or _ASKS.search(other):
+    if _ASKS.search(first) or _ASKS.search(other):
         return False
-    is_alike = _numbers(one) == _numbers(other) and _is_negated(one) == _is_negated(other)
-    return is_alike and _say_the_same(_bare(one), _bare(other))
+    is_alike = _find_numbers(first) == _find_numbers(other) and _is_negated(first) == _is_negated(other)
+    return is_alike and _say_the_same(_bare_terms(first), _bare_terms(other))
 
 
 def _say_the_same(words: frozenset[str], others: frozenset[str]) -> bool:
@@ -126,7 +126,7 @@ def _say_the_same(words: frozenset[str], others: frozenset[str]) -> bool:
     return shared >= FEWEST_SHARED and shared >= SAYS_THE_SAME * len(words | others)
 
 
-def _bare(text: str) -> frozenset[str]:
+def _bare_terms(text: str) -> frozenset[str]:
     """The index terms without negations and numbers; taken out of Chinese, they leave the same bigrams behind."""
     return frozenset(terms(_NUMBER.sub("", _NEGATION.sub("", _NO_NEGATION.sub("", text)))))
 
@@ -135,5 +135,5 @@ def _is_negated(text: str) -> bool:
     return len(_NEGATION.findall(_NO_NEGATION.sub("", text))) % 2 == 1
 
 
-def _numbers(text: str) -> frozenset[str]:
+def _find_numbers(text: str) -> frozenset[str]:
     return frozenset(number.casefold() for number in _NUMBER.findall(text))

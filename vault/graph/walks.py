@@ -48,7 +48,7 @@ excluded AS MATERIALIZED (
 )"""
 
 
-def _visible(ids: str) -> str:
+def _visibility_condition(ids: str) -> str:
     """Return the condition of visibility for cubes looked up by key; inside it `vault_cube` stands for these."""
     return f"""visible AS MATERIALIZED (
   WITH vault_cube AS MATERIALIZED (SELECT * FROM vault_cube WHERE tenant_id = %(tenant)s AND id = ANY (ARRAY({ids})))
@@ -57,7 +57,7 @@ def _visible(ids: str) -> str:
 
 NAMED = f"""
 WITH {{granted}} marks AS (SELECT unnest(%(marks)s::bigint[]) AS mark), {_NAMED},
-{_visible("SELECT id FROM named")}
+{_visibility_condition("SELECT id FROM named")}
 SELECT named.mark, named.id FROM named JOIN visible USING (id)
 """
 # All links of the starts are read, however many: what a limit left would tell of hidden ones before. Each end of a link
@@ -74,7 +74,7 @@ WITH {{granted}} marks AS MATERIALIZED (
     SELECT id, source_id, target_id, kind, source_id FROM vault_cubelink
     WHERE tenant_id = %(tenant)s AND target_id = start.id OFFSET 0
   ) AS link WHERE link.kind = ANY(%(kinds)s)
-), {_visible("SELECT id FROM named UNION ALL SELECT beside FROM links")}, walked AS (
+), {_visibility_condition("SELECT id FROM named UNION ALL SELECT beside FROM links")}, walked AS (
   SELECT DISTINCT links.id, links.source_id, links.target_id, links.kind
   FROM links JOIN visible ON visible.id = links.beside ORDER BY links.id DESC LIMIT {MOST_LINKS}
 )
@@ -100,7 +100,7 @@ def named_cubes(
     if not entity_marks:
         return {}
     asked = {"marks": list(entity_marks), "most_named": MOST_NAMED}
-    rows: list[tuple[int, UUID]] = _rows(NAMED, actor, asked, among, visible)
+    rows: list[tuple[int, UUID]] = _run_walk(NAMED, actor, asked, among, visible)
     namers: dict[int, int] = {}
     for mark, _ in rows:
         namers[mark] = namers.get(mark, 0) + 1
@@ -120,22 +120,22 @@ def near_cubes(actor: Actor, *, seeds: Mapping[UUID, float], among: Among, visib
     namers: defaultdict[int, set[UUID]] = defaultdict(set)
     ranks, begun = dict(seeds), set[UUID]()
     for _ in range(STEPS):
-        starts = nlargest(MOST_STEPPED, ranks.keys() - begun, key=lambda one: (ranks[one], one.int))
+        starts = nlargest(MOST_STEPPED, ranks.keys() - begun, key=lambda cube_id: (ranks[cube_id], cube_id.int))
         if not starts:
             break
         begun.update(starts)
         asked = {"starts": starts, "kinds": list(STEPS_OVER), "most_named": RARE + 1, "rare": RARE}
-        for one, other, kind, mark in _rows(STEPPED, actor, asked, among, visible):
+        for source_id, other, kind, mark in _run_walk(STEPPED, actor, asked, among, visible):
             if kind == LinkKind.SAME_ENTITY:
-                namers[mark].add(one)
+                namers[mark].add(source_id)
             else:
-                edges.add(Edge(one, other))
+                edges.add(Edge(source_id, other))
         groups = [Group(tuple(sorted(some))) for some in namers.values()]
         ranks = personalised_pagerank(seeds, sorted(edges), groups)
     return ranks
 
 
-def _rows(statement: str, actor: Actor, asked: Mapping[str, Any], among: Among, visible: CubeQuerySet) -> list[Any]:
+def _run_walk(statement: str, actor: Actor, asked: Mapping[str, Any], among: Among, visible: CubeQuerySet) -> list[Any]:
     parameters = {"tenant": actor.tenant_id, "namespaces": list(among.namespaces), **asked, **among.excepted.parameters}
     shown, values = named(visible.values("id"), "visible")
     with connection.cursor() as cursor, _predictable_plans(cursor):

@@ -69,7 +69,7 @@ def holds_list(*, actor: Actor, status: HoldStatus | None = None, pages: Pages) 
     authorize(actor, Permission.HOLD_MANAGE)
     with acting(actor):
         rows = Hold.objects.with_active_flag().filter(tenant_id=actor.tenant_id, kind__in=LEGAL)
-        page = pages.take(rows.filter(_of_status(status)).select_related("maker").order_by("-id"))
+        page = pages.take(rows.filter(_status_condition(status)).select_related("maker").order_by("-id"))
         record(actor=actor, verb=Verb.HOLD_READ, object_type="hold", object_ids=[row.id for row in page])
         return hold_views(page)
 
@@ -82,7 +82,7 @@ def hold_get(*, actor: Actor, hold_id: UUID) -> HoldView:
         return hold_views([row])[0]
 
 
-def cube_keeping(*, actor: Actor, cube_id: UUID) -> Keeping:
+def cube_holds(*, actor: Actor, cube_id: UUID) -> Keeping:
     """Return the holds of a memory that the actor may read. Raises NotFound; Forbidden; KeyUnavailable."""
     with acting(actor):
         locate_readable(actor, cube_id)
@@ -91,7 +91,7 @@ def cube_keeping(*, actor: Actor, cube_id: UUID) -> Keeping:
         return Keeping(freezes=freezes, legal=len(freezes) < len(rows))
 
 
-def freezes_of(cube_id: UUID) -> QuerySet[Hold]:
+def select_freezes(cube_id: UUID) -> QuerySet[Hold]:
     """The freezes that keep a cube; within the tenant's transaction."""
     return _active_holds(cube_id).filter(kind=HoldKind.FREEZE)
 
@@ -108,13 +108,13 @@ def hold_locate(actor: Actor, hold_id: UUID) -> Hold:
 
 def hold_views(rows: Sequence[Hold]) -> list[HoldView]:
     """Open holds that their reader may read: four queries, however many. Raises KeyUnavailable."""
-    approvals = _approvals(rows)
-    covered = _covered(rows)
+    approvals = _load_approvals(rows)
+    covered = _count_covered(rows)
     single = [row.id for row in rows if row.kind in {HoldKind.FREEZE, HoldKind.MEMORY}]
     memories = dict(HoldCube.objects.filter(hold_id__in=single).values_list("hold_id", "cube_id"))
     subjects = DataSubject.objects.in_bulk([row.subject_id for row in rows if row.subject_id])
     return [
-        _view(row, memories.get(row.id), subjects.get(row.subject_id), covered.get(row.id, 0), approvals[row.id])
+        _make_view(row, memories.get(row.id), subjects.get(row.subject_id), covered.get(row.id, 0), approvals[row.id])
         for row in rows
     ]
 
@@ -130,14 +130,18 @@ def key_is_needed(*, actor: Actor, scope: str) -> bool:
         active = Hold.objects.active().filter(tenant_id=actor.tenant_id)
         if scope == GENERAL and active.exists():
             return True  # what a hold is over is sealed under it too
-        subjects = {subject_scope(one): one for one in active.values_list("subject_id", flat=True) if one}
+        subjects = {
+            subject_scope(subject_id): subject_id
+            for subject_id in active.values_list("subject_id", flat=True)
+            if subject_id
+        }
         if scope in subjects:
             return True
         held = HoldCube.objects.filter(hold_id__in=active.values("id")).values("cube_id")
-        return _sealed_under(scope, CubeVersion.objects.filter(tenant_id=actor.tenant_id, cube_id__in=held))
+        return _has_rows_sealed_under(scope, CubeVersion.objects.filter(tenant_id=actor.tenant_id, cube_id__in=held))
 
 
-def _sealed_under(scope: str, versions: QuerySet[CubeVersion]) -> bool:
+def _has_rows_sealed_under(scope: str, versions: QuerySet[CubeVersion]) -> bool:
     """As vault.cubes.words.key_scope has it: the subject's key, else that of the persona's member, else the general."""
     kind, _, name = scope.partition(":")
     if kind == "subject":
@@ -154,14 +158,14 @@ def _active_holds(cube_id: UUID) -> QuerySet[Hold]:
     return Hold.objects.active().filter(id__in=covering).order_by("id")
 
 
-def _view(
+def _make_view(
     row: Hold, memory_id: UUID | None, subject: DataSubject | None, covered: int, approvals: Sequence[Approval]
 ) -> HoldView:
     kind, terms = HoldKind(row.kind), terms_open(row)
     return HoldView(
         id=row.id,
         kind=kind,
-        status=_status(kind, len(approvals)),
+        status=_hold_status(kind, len(approvals)),
         reason=terms.reason,
         memory_id=memory_id,
         filters=terms.filters,
@@ -174,25 +178,25 @@ def _view(
     )
 
 
-def _approvals(rows: Sequence[Hold]) -> dict[UUID, list[Approval]]:
+def _load_approvals(rows: Sequence[Hold]) -> dict[UUID, list[Approval]]:
     found: dict[UUID, list[Approval]] = {row.id: [] for row in rows}
-    for one in HoldReleaseApproval.objects.filter(hold__in=rows).select_related("member").order_by("id"):
-        found[one.hold_id].append(Approval(one.member_id, one.member.display_name, one.created_at))
+    for approval in HoldReleaseApproval.objects.filter(hold__in=rows).select_related("member").order_by("id"):
+        found[approval.hold_id].append(Approval(approval.member_id, approval.member.display_name, approval.created_at))
     return found
 
 
-def _covered(rows: Sequence[Hold]) -> dict[UUID, int]:
+def _count_covered(rows: Sequence[Hold]) -> dict[UUID, int]:
     counted = HoldCube.objects.filter(hold__in=rows).values("hold_id").annotate(cubes=Count("id"))
     return dict(counted.values_list("hold_id", "cubes"))
 
 
-def _status(kind: HoldKind, approvals: int) -> HoldStatus:
+def _hold_status(kind: HoldKind, approvals: int) -> HoldStatus:
     if kind is HoldKind.FREEZE:
         return HoldStatus.RELEASED if approvals else HoldStatus.ACTIVE
     return (HoldStatus.ACTIVE, HoldStatus.RELEASING, HoldStatus.RELEASED)[min(approvals, 2)]
 
 
-def _of_status(status: HoldStatus | None) -> Q:
+def _status_condition(status: HoldStatus | None) -> Q:
     approved = HoldReleaseApproval.objects.values("hold_id")
     if status is None:
         return Q()

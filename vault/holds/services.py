@@ -27,7 +27,7 @@ from vault.cubes.holds import HoldTerms, cover, terms_open, terms_seal
 from vault.cubes.lookup import cube_target, locate
 from vault.cubes.screening.screen import note_screened
 from vault.cubes.services import check_version
-from vault.holds.selectors import HoldView, freezes_of, hold_locate, hold_views
+from vault.holds.selectors import HoldView, hold_locate, hold_views, select_freezes
 from vault.models import Cube, CubeVersion, Hold, HoldCube, HoldReleaseApproval
 from vault.models.cube import CubeQuerySet
 from vault.vocabulary import HoldKind, HoldStatus
@@ -57,11 +57,11 @@ def hold_create(*, actor: Actor, draft: HoldDraft) -> HoldView:
     Writes: Hold, HoldCube …, DataSubject?, AuditEntry.
     """
     authorize(actor, Permission.HOLD_MANAGE)
-    maker = _member_of(actor)
+    maker = _require_member(actor)
     with acting(actor):
-        hold, covers = _drafted(actor, draft, maker)
+        hold, covers = _draft_hold(actor, draft, maker)
         filters = dict(draft.filters) if draft.filters is not None else None
-        hold.sealed = terms_seal(hold, HoldTerms(reason=_reason(draft.reason), filters=filters))
+        hold.sealed = terms_seal(hold, HoldTerms(reason=_check_reason(draft.reason), filters=filters))
         hold.save(force_insert=True)  # from here on no other write of the tenant is under way
         covered = cover(hold, covers)
         record(
@@ -94,15 +94,15 @@ def hold_release(*, actor: Actor, hold_id: UUID) -> HoldView:
     Raises NotFound; Forbidden; OwnHandNeeded; SecondMemberNeeded.
     Writes: HoldReleaseApproval?, AuditEntry, OutboxEvent?.
     """
-    member_id = _member_of(actor)
+    member_id = _require_member(actor)
     with acting(actor):
         hold = hold_locate(actor, hold_id)
         before = hold_views([hold])[0]
         if before.status is not HoldStatus.RELEASED:
             _refuse_single_member()
             refuse_stand_in(actor)
-            if member_id not in {one.member_id for one in before.approvals}:
-                _approve(hold, member_id)
+            if member_id not in {approval.member_id for approval in before.approvals}:
+                _add_approval(hold, member_id)
         view = hold_views([hold])[0]
         released = view.status is HoldStatus.RELEASED
         verb = Verb.HOLD_RELEASED if released else Verb.HOLD_RELEASE_APPROVED
@@ -120,17 +120,17 @@ def cube_freeze(*, actor: Actor, cube_id: UUID, reason: str, expected_versions: 
     Raises NotFound; Forbidden; VersionConflict; Invalid; KeyUnavailable; PiiUnavailable.
     Writes: Hold?, HoldCube?, AuditEntry.
     """
-    maker = _member_of(actor)
+    maker = _require_member(actor)
     with acting(actor):
         cube = cube_freezable(actor=actor, cube_id=cube_id, expected_versions=expected_versions)
         given = note_screened(
             actor=actor,
             name="reason",
-            text=_reason(reason),
+            text=_check_reason(reason),
             namespace_path=cube.namespace.path,
             sensitivity=cube.sensitivity,
         )
-        if not freezes_of(cube.id).filter(maker_id=maker).exists():
+        if not select_freezes(cube.id).filter(maker_id=maker).exists():
             hold = Hold(id=uuid7(), tenant_id=actor.tenant_id, kind=HoldKind.FREEZE, maker_id=maker)
             hold.sealed = terms_seal(hold, HoldTerms(reason=given))
             hold.save(force_insert=True)
@@ -149,12 +149,12 @@ def cube_unfreeze(
     only_own: leave the freezes of others, whoever asks.
     Raises NotFound; Forbidden; VersionConflict. Writes: HoldReleaseApproval …, AuditEntry, OutboxEvent?.
     """
-    member_id = _member_of(actor)
+    member_id = _require_member(actor)
     with acting(actor):
         cube = cube_freezable(actor=actor, cube_id=cube_id, expected_versions=expected_versions)
         freezes = _own_freezes(actor, cube, member_id)
         for hold in freezes.filter(maker_id=member_id) if only_own else freezes:
-            _approve(hold, member_id)
+            _add_approval(hold, member_id)
         record(actor=actor, verb=Verb.MEMORY_UNFROZEN, object_type="memory", object_ids=[cube.id], version=cube.version)
         retention_request(actor)
 
@@ -164,7 +164,7 @@ def cube_refreeze(*, actor: Actor, cube_id: UUID, since: datetime) -> None:
 
     Raises NotFound; Forbidden; KeyUnavailable; Conflict where there is none. Writes: as `cube_freeze`.
     """
-    member_id = _member_of(actor)
+    member_id = _require_member(actor)
     with acting(actor):
         cube = cube_freezable(actor=actor, cube_id=cube_id)
         ended = HoldReleaseApproval.objects.filter(
@@ -191,7 +191,7 @@ def cube_freezable(*, actor: Actor, cube_id: UUID, expected_versions: Collection
 
 def _own_freezes(actor: Actor, cube: Cube, member_id: UUID) -> QuerySet[Hold]:
     """The freezes that the actor may end. Raises Forbidden where there are others' alone."""
-    freezes = freezes_of(cube.id)
+    freezes = select_freezes(cube.id)
     if sees_private(actor):
         return freezes
     own = freezes.filter(maker_id=member_id)
@@ -206,7 +206,7 @@ def _own_freezes(actor: Actor, cube: Cube, member_id: UUID) -> QuerySet[Hold]:
     return own
 
 
-def _approve(hold: Hold, member_id: UUID) -> None:
+def _add_approval(hold: Hold, member_id: UUID) -> None:
     """The database takes an approval only from the member whom the transaction acts for, and one a transaction."""
     user_id = Member.objects.values_list("user_id", flat=True).get(id=member_id)
     with connection.cursor() as cursor:
@@ -214,7 +214,7 @@ def _approve(hold: Hold, member_id: UUID) -> None:
     HoldReleaseApproval(tenant_id=hold.tenant_id, hold=hold, member_id=member_id).save(force_insert=True)
 
 
-def _drafted(actor: Actor, draft: HoldDraft, maker: UUID) -> tuple[Hold, CubeQuerySet]:
+def _draft_hold(actor: Actor, draft: HoldDraft, maker: UUID) -> tuple[Hold, CubeQuerySet]:
     """The hold, not yet written, and the rows among which it looks for what it takes in."""
     named = [name for name in ("memory_id", "filters", "subject") if getattr(draft, name) is not None]
     if len(named) != 1:
@@ -254,13 +254,13 @@ def _refuse_single_member() -> None:
         raise SecondMemberNeeded("This tenant has one member: add a second one first, then both approve.")
 
 
-def _reason(text: str) -> str:
+def _check_reason(text: str) -> str:
     if not text.strip() or len(text) > LONGEST_REASON or "\x00" in text:
         raise Invalid(errors=[FieldError("reason", f"say why, in 1 to {LONGEST_REASON} characters")])
     return text
 
 
-def _member_of(actor: Actor) -> UUID:
+def _require_member(actor: Actor) -> UUID:
     """Holds are made and released by people: the system has no say in them. Raises Forbidden."""
     if actor.member_id is None:
         raise Forbidden("Only a member can hold or release.", permission=Permission.HOLD_MANAGE, rule="member")

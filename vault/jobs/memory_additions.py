@@ -60,11 +60,11 @@ def memories_add(run: JobRun) -> Callable[[], Step]:
 
     def write() -> Step:
         added = memories_add_now(actor=run.actor, drafts=part, texts=texts)
-        kept = [one for one in added if not one.cube.is_dialogue_only]
+        kept = [memory for memory in added if not memory.cube.is_dialogue_only]
         done = run.done + len(part)
         result = {
-            "memory_ids": [*run.result.get("memory_ids", ()), *(str(one.cube.id) for one in kept)],
-            "duplicates": run.result.get("duplicates", 0) + sum(one.duplicate for one in added),
+            "memory_ids": [*run.result.get("memory_ids", ()), *(str(memory.cube.id) for memory in kept)],
+            "duplicates": run.result.get("duplicates", 0) + sum(memory.duplicate for memory in added),
         }
         return Step(state={} if done < len(drafts) else None, done=done, result=result)
 

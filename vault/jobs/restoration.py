@@ -68,7 +68,7 @@ def namespace_past(*, actor: Actor, namespace_id: UUID, as_of: datetime, after: 
         visible = Namespace.objects.visible_to(actor)
         ids = list(subtree(actor, namespace.path).filter(id__in=visible.values("id")).values_list("id", flat=True))
         rows = past_rows(actor, ids, as_of, after=after or FIRST, limit=LOOKED_AT)
-        readable = _readable(actor, rows)
+        readable = _open_versions(actor, rows)
         shown = [row for row in rows if row.was_inside and row.past_id in readable][:PAGE]
         views = versions_view(actor, [readable[row.past_id] for row in shown if row.past_id])
         record(actor=actor, verb=Verb.VERSIONS_READ, object_type="memory", object_ids=[row.cube_id for row in shown])
@@ -83,9 +83,9 @@ def namespace_restore_ask(*, actor: Actor, namespace_id: UUID) -> list[Namespace
     with acting(actor):
         root = namespace_locate(actor, namespace_id)
         rows = [root, *subtree(actor, root.path).exclude(id=root.id).order_by("path")]
-        for one in rows:
+        for row in rows:
             for permission in (Permission.MEMORY_CREATE, Permission.MEMORY_UPDATE, Permission.MEMORY_DELETE):
-                authorize(actor, permission, namespace_target(one))
+                authorize(actor, permission, namespace_target(row))
     return rows
 
 
@@ -96,7 +96,7 @@ def namespace_restore_preview(*, actor: Actor, namespace_id: UUID, as_of: dateti
     with acting(actor):
         rows = namespace_restore_ask(actor=actor, namespace_id=namespace_id)
         _check_time(as_of)
-        return past_summary(actor, [one.id for one in rows], as_of)
+        return past_summary(actor, [row.id for row in rows], as_of)
 
 
 def namespace_restore_later(*, actor: Actor, namespace_id: UUID, as_of: datetime) -> JobView:
@@ -104,8 +104,8 @@ def namespace_restore_later(*, actor: Actor, namespace_id: UUID, as_of: datetime
     with acting(actor):
         rows = namespace_restore_ask(actor=actor, namespace_id=namespace_id)
         _check_time(as_of)
-        ids = [one.id for one in rows]
-        settings = {"namespaces": [str(one) for one in ids], "as_of": as_of.isoformat()}
+        ids = [row.id for row in rows]
+        settings = {"namespaces": [str(namespace_id) for namespace_id in ids], "as_of": as_of.isoformat()}
         summary = past_summary(actor, ids, as_of)
         record(
             actor=actor,
@@ -122,31 +122,31 @@ def namespace_restore_later(*, actor: Actor, namespace_id: UUID, as_of: datetime
 def namespaces_restore(run: JobRun) -> Callable[[], Step]:
     """Restore the next PART memories. done: memories looked at. Writes what `past_restore` writes."""
     with acting(run.actor):
-        rows = _part(run)
+        rows = _next_part(run)
     differing = [row for row in rows if row.change is not PastChange.UNCHANGED and not row.obstacle]
     wanted = {row.past_id for row in differing if row.past_id}
     texts = version_texts_read(actor=run.actor, version_ids=wanted)
 
     def write() -> Step:
         with texts_given(texts), acting(run.actor):
-            present = _part(run)  # as they are now that this transaction has begun
+            present = _next_part(run)  # as they are now that this transaction has begun
             as_of = datetime.fromisoformat(run.settings["as_of"])
             changed, skipped = past_restore(actor=run.actor, rows=present, as_of=as_of)
-            return _step(run, present, len(changed), skipped)
+            return _do_step(run, present, len(changed), skipped)
 
     return write
 
 
-def _part(run: JobRun) -> list[PastRow]:
-    namespaces = [UUID(one) for one in run.settings["namespaces"]]
+def _next_part(run: JobRun) -> list[PastRow]:
+    namespaces = [UUID(text) for text in run.settings["namespaces"]]
     as_of = datetime.fromisoformat(run.settings["as_of"])
     after = UUID(run.state["after"]) if "after" in run.state else FIRST
     return past_rows(run.actor, namespaces, as_of, after=after, limit=PART)
 
 
-def _step(run: JobRun, rows: Sequence[PastRow], changed: int, skipped: Sequence[tuple[UUID, str]]) -> Step:
+def _do_step(run: JobRun, rows: Sequence[PastRow], changed: int, skipped: Sequence[tuple[UUID, str]]) -> Step:
     codes = Counter(run.result.get("codes", {})) + Counter(code for _, code in skipped)
-    named = [{"id": str(one), "code": code} for one, code in skipped]
+    named = [{"id": str(cube_id), "code": code} for cube_id, code in skipped]
     result: dict[str, Any] = {
         "changed": run.result.get("changed", 0) + changed,
         "codes": dict(codes),
@@ -159,11 +159,11 @@ def _step(run: JobRun, rows: Sequence[PastRow], changed: int, skipped: Sequence[
     return Step(state={"after": str(rows[-1].cube_id)}, done=done, result=result)
 
 
-def _readable(actor: Actor, rows: Sequence[PastRow]) -> dict[UUID, Any]:
+def _open_versions(actor: Actor, rows: Sequence[PastRow]) -> dict[UUID, Any]:
     """The versions of then that the actor may read, of memories that it may read now, by their ids."""
     cubes = Cube.objects.visible_to(actor).filter(id__in=[row.cube_id for row in rows])
     versions = versions_open_to(actor).filter(id__in=[row.past_id for row in rows if row.past_id])
-    return {one.id: one for one in versions.filter(cube__in=cubes.values("id")).select_related("namespace")}
+    return {version.id: version for version in versions.filter(cube__in=cubes.values("id")).select_related("namespace")}
 
 
 def _check_time(as_of: datetime) -> None:

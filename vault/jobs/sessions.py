@@ -52,7 +52,9 @@ def session_end_later(*, actor: Actor, session_id: str) -> JobView:
     OutboxEvent."""
     with acting(actor):
         pools = session_end_ask(actor=actor, session_id=session_id)
-        return job_create(actor=actor, kind=Topic.SESSION_END, settings={"namespaces": [str(one.id) for one in pools]})
+        return job_create(
+            actor=actor, kind=Topic.SESSION_END, settings={"namespaces": [str(pool.id) for pool in pools]}
+        )
 
 
 def sessions_end_idle() -> int:
@@ -69,7 +71,7 @@ def sessions_end_idle() -> int:
         seconds = settings.SESSION_IDLE_HOURS * 3600
         with acting(actor), connection.cursor() as cursor:
             cursor.execute(IDLE, [tenant_id, NamespaceKind.CONTEXT_POOL, seconds, seconds, Topic.SESSION_END])
-            idle = [str(one) for (one,) in cursor.fetchall()]
+            idle = [str(namespace_id) for (namespace_id,) in cursor.fetchall()]
             if idle:
                 job_create(actor=actor, kind=Topic.SESSION_END, settings={"namespaces": idle})
                 asked += len(idle)
@@ -85,7 +87,9 @@ def sessions_end(run: JobRun) -> Callable[[], Step]:
 
     def write() -> Step:
         actor = run.actor
-        pools = list(Namespace.objects.filter(id__in=[UUID(one) for one in run.settings["namespaces"]], ended_at=None))
+        pools = list(
+            Namespace.objects.filter(id__in=[UUID(text) for text in run.settings["namespaces"]], ended_at=None)
+        )
         for pool in pools:
             authorize(actor, Permission.MEMORY_DELETE, namespace_target(pool))
         inside = Cube.objects.filter(tenant_id=actor.tenant_id, namespace__in=pools, deleted_at=None)

@@ -15,7 +15,7 @@ from governance.policies.quotas import tokens_check
 from vault.cubes.rules import approximate_tokens
 from vault.cubes.usage import usage_count
 from vault.endpoints.rules import FallbackLlm
-from vault.endpoints.services import models_of
+from vault.endpoints.services import models_list
 from vault.layers.page_texts import PageText
 from vault.layers.persona import FIELDS
 from vault.layers.statements import Distilled
@@ -114,7 +114,7 @@ def model_read(actor: Actor, texts: Sequence[PageText], found: Sequence[Distille
     if not shown or not settings.MEMOS_LLM.reads:
         return None
     try:
-        models = models_of(actor)
+        models = models_list(actor)
         if not models:
             return None
         tokens_check(actor, usage_count)

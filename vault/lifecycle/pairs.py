@@ -18,7 +18,7 @@ from governance.jobs.kinds import JobRun, Preview, Step
 from vault.cubes.embeddings.vector_index import nearest_by_index
 from vault.cubes.embeddings.vectors import active_model, answering
 from vault.cubes.index.eligibility import SEARCHABLE
-from vault.graph.neighbours import words_of
+from vault.graph.neighbours import open_words
 from vault.graph.rules import contradict
 from vault.models import Cube, CubeVersion, Embedding, LayerEntry, Review
 from vault.models.cube import CubeQuerySet
@@ -136,7 +136,7 @@ def _pairs_with(cube_ids: Collection[UUID], rows: QuerySet[Review]) -> set[Pair]
 def select_contradicting(pairs: Iterable[Pair]) -> set[Pair]:
     """Those whose present texts contradict each other by the rules of links. Raises KeyUnavailable."""
     asked = list(pairs)
-    words = words_of(Cube.objects.filter(id__in={cube_id for pair in asked for cube_id in pair}))
+    words = open_words(Cube.objects.filter(id__in={cube_id for pair in asked for cube_id in pair}))
     opened = [(first, other) for first, other in asked if first in words and other in words]
     return {(first, other) for first, other in opened if contradict(words[first].content, words[other].content)}
 

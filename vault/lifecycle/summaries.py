@@ -34,7 +34,7 @@ from vault.cubes.selectors import record_quoted
 from vault.cubes.usage import usage_count
 from vault.cubes.words import Quote, words_open
 from vault.endpoints.rules import FallbackLlm
-from vault.endpoints.services import models_of
+from vault.endpoints.services import models_list
 from vault.lifecycle.summary_text import central_sentences, sentence_ranges
 from vault.models import CubeVersion, Namespace, Summary, Turn
 from vault.providers.ports import ChatMessage, ChatRole, Completion, ProviderUnavailable
@@ -252,7 +252,7 @@ def _choose_by_model(actor: Actor, place_id: UUID, sentences: Sequence[Sentence]
     if not shown:
         return None
     try:
-        models = models_of(actor)
+        models = models_list(actor)
         if not models:
             return None
         tokens_check(actor, usage_count)

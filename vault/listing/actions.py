@@ -56,10 +56,10 @@ from vault.listing.bulk import (
     BulkArguments,
     Change,
     bulk_check,
-    change_of,
     change_together,
+    make_change,
 )
-from vault.listing.selectors import deleted_of
+from vault.listing.selectors import select_deleted
 from vault.listing.undo import undo_one, versions_undo
 from vault.models import ActionItem, Cube
 from vault.models.cube import IS_HELD, CubeQuerySet
@@ -125,14 +125,14 @@ class ActionCount:
 
 def action_count(*, actor: Actor, draft: ActionDraft) -> ActionCount:
     """The dry run. Raises Forbidden; Invalid. Writes nothing."""
-    authorize(actor, _permission(draft.action))
+    authorize(actor, _required_permission(draft.action))
     with acting(actor):
-        _check(actor, draft)
-        rows = _rows(actor, draft)
+        _check_draft(actor, draft)
+        rows = _select_rows(actor, draft)
         total = len(rows.values_list("id")[:MOST_COUNTED])
         looked_at = list(rows.select_related("namespace").annotate(is_held=IS_HELD).order_by("id")[:LOOKED_AT])
-        found = [(cube.id, _against(actor, draft.action, cube)) for cube in looked_at]
-        found += [(one, "not_found") for one in sorted({*draft.ids} - {cube.id for cube in looked_at})]
+        found = [(cube.id, _find_obstacle(actor, draft.action, cube)) for cube in looked_at]
+        found += [(cube_id, "not_found") for cube_id in sorted({*draft.ids} - {cube.id for cube in looked_at})]
         skipped = [(cube_id, code) for cube_id, code in found if code]
         left_out = sum(code != "not_found" for _, code in skipped)
         return ActionCount(
@@ -149,20 +149,20 @@ def action_create(*, actor: Actor, draft: ActionDraft, expected_count: int | Non
 
     Raises Forbidden; Invalid; Conflict. Writes: Job, AuditEntry, OutboxEvent.
     """
-    authorize(actor, _permission(draft.action))
+    authorize(actor, _required_permission(draft.action))
     with acting(actor):
-        _check(actor, draft)
+        _check_draft(actor, draft)
         if expected_count is not None:
             present = action_count(actor=actor, draft=draft).count
             if present != expected_count:
                 raise Conflict(f"The action would change {present} memories, not {expected_count}. Count again.")
         kind = Topic.MEMORIES_EXPORT if draft.action == EXPORT else Topic.MEMORIES_ACT
         request = {
-            "ids": [str(one) for one in draft.ids],
+            "ids": [str(cube_id) for cube_id in draft.ids],
             "filters": draft.filters,
             "arguments": json.loads(ARGUMENTS.dump_json(draft.arguments or BulkArguments())),
         }
-        total = len(_rows(actor, draft).values_list("id")[:MOST_COUNTED])
+        total = len(_select_rows(actor, draft).values_list("id")[:MOST_COUNTED])
         options = {"action": str(draft.action), "before": str(uuid7())}
         return job_create(actor=actor, kind=kind, settings=options, request=json.dumps(request).encode(), total=total)
 
@@ -175,18 +175,18 @@ def action_create(*, actor: Actor, draft: ActionDraft, expected_count: int | Non
 )
 def memories_act(run: JobRun) -> Callable[[], Step]:
     """Act on the next PART memories. done: memories looked at. Writes what the action writes; ActionItem …."""
-    texts = _texts_read(run, BulkAction(run.settings["action"]), _part(run))
+    texts = _read_texts(run, BulkAction(run.settings["action"]), _next_part(run))
 
     def write() -> Step:
         with texts_given(texts):
-            return _step(run)
+            return _do_step(run)
 
     return write
 
 
 def export_preview(actor: Actor, chosen: Mapping[str, Any]) -> Preview:
     """The memories that a scheduled export would hold now. Raises Forbidden; Invalid."""
-    found = action_count(actor=actor, draft=_scheduled(chosen))
+    found = action_count(actor=actor, draft=_draft_from_schedule(chosen))
     return Preview(found.count, found.ids)
 
 
@@ -195,7 +195,7 @@ def memories_export(run: JobRun) -> Callable[[], Step]:
     """Note the next PART memories of an export; their words stay where they are until somebody downloads them."""
 
     def write() -> Step:
-        step = _step(run)
+        step = _do_step(run)
         if step.state is None and "keep" in run.settings:
             _replace_exports(run)
         return step
@@ -213,8 +213,8 @@ def memories_act_undo(run: JobRun) -> Callable[[], Step]:
         job_id = UUID(run.settings["job"])
         job = Job.objects.get(tenant_id=run.actor.tenant_id, id=job_id)
         action = BulkAction(job.settings["action"])
-        items = _items(run.actor, job_id, _after(run))
-    texts = _texts_read(run, UNDONE_BY.get(action, action), [item.cube_id for item in items])
+        items = _next_items(run.actor, job_id, _last_id(run))
+    texts = _read_texts(run, UNDONE_BY.get(action, action), [item.cube_id for item in items])
 
     def write() -> Step:
         with texts_given(texts):
@@ -266,7 +266,7 @@ def _export_parts(actor: Actor, job_id: UUID) -> Iterator[list[CubeView]]:
 def _export_part(actor: Actor, job_id: UUID, last: UUID | None) -> tuple[list[UUID], list[CubeView]]:
     """The next memories that the job noted, and those of them that the actor may read. Writes: AuditEntry."""
     with acting(actor):
-        named = [item.cube_id for item in _items(actor, job_id, last)]
+        named = [item.cube_id for item in _next_items(actor, job_id, last)]
         if not named:
             return [], []
         rows = Cube.objects.visible_to(actor).filter(id__in=named).order_by("id")
@@ -275,7 +275,7 @@ def _export_part(actor: Actor, job_id: UUID, last: UUID | None) -> tuple[list[UU
         return named, views
 
 
-def _permission(action: str) -> Permission:
+def _required_permission(action: str) -> Permission:
     if action == EXPORT:
         return Permission.MEMORY_READ
     if action not in set(BulkAction):
@@ -283,7 +283,7 @@ def _permission(action: str) -> Permission:
     return PERMISSIONS.get(BulkAction(action), Permission.MEMORY_UPDATE)
 
 
-def _check(actor: Actor, draft: ActionDraft) -> None:
+def _check_draft(actor: Actor, draft: ActionDraft) -> None:
     """Raises Invalid for what would fail for every memory."""
     if bool(draft.ids) == (draft.filters is not None):
         raise Invalid(errors=[FieldError("ids", "give ids or filters, and not both")])
@@ -295,17 +295,17 @@ def _check(actor: Actor, draft: ActionDraft) -> None:
         bulk_check(BulkAction(draft.action), draft.arguments)
 
 
-def _rows(actor: Actor, draft: ActionDraft) -> CubeQuerySet:
+def _select_rows(actor: Actor, draft: ActionDraft) -> CubeQuerySet:
     """The memories that match and that the actor may see; of a restoration, the deleted ones."""
-    rows = deleted_of(actor) if draft.action == BulkAction.RESTORE else Cube.objects.visible_to(actor)
+    rows = select_deleted(actor) if draft.action == BulkAction.RESTORE else Cube.objects.visible_to(actor)
     if draft.filters is None:
         return rows.filter(id__in=draft.ids)
     return rows.filter(filter_read(token_maker(actor.tenant_id), draft.filters))
 
 
-def _against(actor: Actor, action: str, cube: Any) -> str:
+def _find_obstacle(actor: Actor, action: str, cube: Any) -> str:
     """The code of what speaks against the action on one memory; empty: nothing does."""
-    if action != EXPORT and not is_allowed(actor, _permission(action), cube_target(cube)):
+    if action != EXPORT and not is_allowed(actor, _required_permission(action), cube_target(cube)):
         return Forbidden.code
     if cube.is_held and action not in {EXPORT, BulkAction.FREEZE, BulkAction.UNFREEZE}:
         return "held"
@@ -315,22 +315,22 @@ def _against(actor: Actor, action: str, cube: Any) -> str:
     return IllegalTransition.code if to is not None and not is_legal(State(cube.state), to) else ""
 
 
-def _draft_of(run: JobRun) -> ActionDraft:
+def _load_draft(run: JobRun) -> ActionDraft:
     """Raises Conflict once the request was erased."""
     if "keep" in run.settings:
-        return _scheduled(run.settings)
+        return _draft_from_schedule(run.settings)
     if run.request is None:
         raise Conflict("What this job was asked for was erased.")
     request = json.loads(run.request)
     return ActionDraft(
         action=run.settings["action"],
-        ids=tuple(UUID(one) for one in request["ids"]),
+        ids=tuple(UUID(text) for text in request["ids"]),
         filters=request["filters"],
         arguments=ARGUMENTS.validate_python(request["arguments"]),
     )
 
 
-def _scheduled(chosen: Mapping[str, Any]) -> ActionDraft:
+def _draft_from_schedule(chosen: Mapping[str, Any]) -> ActionDraft:
     """The export that a schedule's settings ask for. Raises ValidationError."""
     settings = EXPORT_SETTINGS.validate_python(dict(chosen))
     places = {"namespace": settings.namespace, "persona": settings.persona}
@@ -349,41 +349,45 @@ def _replace_exports(run: JobRun) -> None:
         job.save(update_fields=["sealed_result"])
 
 
-def _part(run: JobRun) -> list[UUID]:
+def _next_part(run: JobRun) -> list[UUID]:
     """The next memories that match."""
-    draft = _draft_of(run)
+    draft = _load_draft(run)
     with acting(run.actor):
-        rows = _rows(run.actor, draft).filter(id__lt=UUID(run.settings.get("before", str(run.job_id)))).order_by("id")
-        after = _after(run)
+        rows = (
+            _select_rows(run.actor, draft)
+            .filter(id__lt=UUID(run.settings.get("before", str(run.job_id))))
+            .order_by("id")
+        )
+        after = _last_id(run)
         rows = rows if after is None else rows.filter(id__gt=after)
         return list(rows.values_list("id", flat=True)[:PART])
 
 
-def _texts_read(run: JobRun, action: BulkAction, ids: Collection[UUID]) -> PreparedTexts:
+def _read_texts(run: JobRun, action: BulkAction, ids: Collection[UUID]) -> PreparedTexts:
     """Before the transaction, which would hold all these memories for as long as that takes."""
     moved = EVERYWHERE if action is BulkAction.MOVE else frozenset[PiiField]()
     return stored_texts_read(actor=run.actor, cube_ids=ids if action in READING else [], screened=moved)
 
 
-def _after(run: JobRun) -> UUID | None:
+def _last_id(run: JobRun) -> UUID | None:
     return UUID(run.state["after"]) if "after" in run.state else None
 
 
-def _step(run: JobRun) -> Step:
-    actor, draft = run.actor, _draft_of(run)
-    authorize(actor, _permission(draft.action))
-    ids = _part(run)
+def _do_step(run: JobRun) -> Step:
+    actor, draft = run.actor, _load_draft(run)
+    authorize(actor, _required_permission(draft.action))
+    ids = _next_part(run)
     before = {cube.id: cube for cube in Cube.objects.filter(id__in=ids).only("id", "version", "layer")}
     if draft.action == EXPORT:
-        done, skipped = {one: one for one in ids}, list[tuple[UUID, DomainError]]()
+        done, skipped = {cube_id: cube_id for cube_id in ids}, list[tuple[UUID, DomainError]]()
     else:
-        done, skipped = _changed(run, BulkAction(draft.action), draft.arguments or BulkArguments(), ids)
-    after = _versions(done.values())
+        done, skipped = _change_part(run, BulkAction(draft.action), draft.arguments or BulkArguments(), ids)
+    after = _load_versions(done.values())
     is_versioned = draft.action in VERSIONED
     changed = {
-        one: made
-        for one, made in done.items()
-        if made in after and not (is_versioned and before[one].version == after[made])
+        cube_id: made
+        for cube_id, made in done.items()
+        if made in after and not (is_versioned and before[cube_id].version == after[made])
     }
     ActionItem.objects.bulk_create(
         ActionItem(
@@ -391,18 +395,18 @@ def _step(run: JobRun) -> Step:
             job_id=run.job_id,
             cube_id=made,
             version=after[made],
-            layer=before[one].layer if draft.action == BulkAction.PROMOTE else "",
+            layer=before[cube_id].layer if draft.action == BulkAction.PROMOTE else "",
         )
-        for one, made in changed.items()
+        for cube_id, made in changed.items()
     )
-    return _outcome(run, ids, len(changed), skipped)
+    return _compose_step(run, ids, len(changed), skipped)
 
 
-def _changed(run: JobRun, action: BulkAction, arguments: BulkArguments, ids: Sequence[UUID]) -> Tried:
+def _change_part(run: JobRun, action: BulkAction, arguments: BulkArguments, ids: Sequence[UUID]) -> Tried:
     if action not in TOGETHER:
-        return _tried(run, change_of(run.actor, action, arguments, run.job_id), ids)
+        return _try_each(run, make_change(run.actor, action, arguments, run.job_id), ids)
     done, failed = change_together(actor=run.actor, action=action, chosen=dict.fromkeys(ids), arguments=arguments)
-    return _with_denials(run, {one: one for one in done}, failed)
+    return _record_denials(run, {cube_id: cube_id for cube_id in done}, failed)
 
 
 def _undo_step(run: JobRun, job: Job, action: BulkAction, items: Sequence[ActionItem]) -> Step:
@@ -414,14 +418,14 @@ def _undo_step(run: JobRun, job: Job, action: BulkAction, items: Sequence[Action
 
     if action in VERSIONED:
         undone, failed = versions_undo(actor, action, items)
-        done, skipped = _with_denials(run, {one: one for one in undone}, failed)
+        done, skipped = _record_denials(run, {cube_id: cube_id for cube_id in undone}, failed)
     else:
-        done, skipped = _tried(run, undo, by_id)
+        done, skipped = _try_each(run, undo, by_id)
     total = ActionItem.objects.filter(tenant_id=actor.tenant_id, job_id=job.id).count() if run.total is None else None
-    return _outcome(run, list(by_id), len(done), skipped, total=total)
+    return _compose_step(run, list(by_id), len(done), skipped, total=total)
 
 
-def _tried(run: JobRun, change: Change, ids: Iterable[UUID]) -> Tried:
+def _try_each(run: JobRun, change: Change, ids: Iterable[UUID]) -> Tried:
     """One by one."""
     done: dict[UUID, UUID] = {}
     failed: Failures = {}
@@ -434,10 +438,10 @@ def _tried(run: JobRun, change: Change, ids: Iterable[UUID]) -> Tried:
             raise
         except DomainError as failure:
             failed[cube_id] = failure
-    return _with_denials(run, done, failed)
+    return _record_denials(run, done, failed)
 
 
-def _with_denials(run: JobRun, done: dict[UUID, UUID], failed: Failures) -> Tried:
+def _record_denials(run: JobRun, done: dict[UUID, UUID], failed: Failures) -> Tried:
     """Record the denials among what failed. Writes: AuditEntry …."""
     for failure in failed.values():
         if isinstance(failure, Forbidden):
@@ -445,7 +449,7 @@ def _with_denials(run: JobRun, done: dict[UUID, UUID], failed: Failures) -> Trie
     return done, list(failed.items())
 
 
-def _outcome(
+def _compose_step(
     run: JobRun,
     ids: Sequence[UUID],
     changed: int,
@@ -455,7 +459,7 @@ def _outcome(
 ) -> Step:
     """Return the progress of the job and its result so far: counts by reason, and the first ids that were left out."""
     codes = Counter(run.result.get("codes", {})) + Counter(failure.code for _, failure in skipped)
-    named = [{"id": str(one), "code": failure.code} for one, failure in skipped]
+    named = [{"id": str(cube_id), "code": failure.code} for cube_id, failure in skipped]
     result = {
         "changed": run.result.get("changed", 0) + changed,
         "codes": dict(codes),
@@ -467,10 +471,10 @@ def _outcome(
     return Step(state={"after": str(ids[-1])}, done=done, total=total, result=result)
 
 
-def _items(actor: Actor, job_id: UUID, after: UUID | None) -> list[ActionItem]:
+def _next_items(actor: Actor, job_id: UUID, after: UUID | None) -> list[ActionItem]:
     rows = ActionItem.objects.filter(tenant_id=actor.tenant_id, job_id=job_id).order_by("cube_id")
     return list((rows if after is None else rows.filter(cube_id__gt=after))[:PART])
 
 
-def _versions(ids: Collection[UUID]) -> dict[UUID, int]:
+def _load_versions(ids: Collection[UUID]) -> dict[UUID, int]:
     return dict(Cube.objects.filter(id__in=ids).values_list("id", "version"))

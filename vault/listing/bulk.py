@@ -26,7 +26,7 @@ from vault.lifecycle.services import cube_copy, cube_promote, cube_transition
 from vault.lifecycle.tiers import cube_tier
 from vault.models import Cube
 from vault.models.cube import CubeQuerySet
-from vault.namespaces.rules import PathError, path_checked
+from vault.namespaces.rules import PathError, check_path
 from vault.vocabulary import Layer, PiiField, State, Tier
 
 Change = Callable[[UUID], object]
@@ -109,8 +109,8 @@ READING = frozenset(
 def bulk_rehearse(*, actor: Actor, action: BulkAction, chosen: Chosen, arguments: BulkArguments) -> BulkOutcome:
     """Rehearse `bulk_apply`: run it and roll back. Raises Forbidden; Invalid. Writes nothing."""
     authorize(actor, PERMISSIONS.get(action, Permission.MEMORY_UPDATE))
-    with _texts_prepared(actor, action, chosen), acting(actor):
-        outcome = _applied(actor, action, chosen, arguments)
+    with _prepare_texts(actor, action, chosen), acting(actor):
+        outcome = _apply_action(actor, action, chosen, arguments)
         transaction.set_rollback(True)
     return outcome
 
@@ -121,11 +121,11 @@ def bulk_apply(*, actor: Actor, action: BulkAction, chosen: Chosen, arguments: B
     Raises Forbidden; Invalid (arguments, more than MOST_CHOSEN). Writes: what the action writes for each memory.
     """
     authorize(actor, PERMISSIONS.get(action, Permission.MEMORY_UPDATE))
-    with _texts_prepared(actor, action, chosen), acting(actor):
-        return _applied(actor, action, chosen, arguments)
+    with _prepare_texts(actor, action, chosen), acting(actor):
+        return _apply_action(actor, action, chosen, arguments)
 
 
-def _applied(actor: Actor, action: BulkAction, versions: Chosen, arguments: BulkArguments) -> BulkOutcome:
+def _apply_action(actor: Actor, action: BulkAction, versions: Chosen, arguments: BulkArguments) -> BulkOutcome:
     if not 1 <= len(versions) <= MOST_CHOSEN:
         raise Invalid(errors=[FieldError("ids", f"1 to {MOST_CHOSEN} are needed")])
     if action in TOGETHER:
@@ -136,15 +136,15 @@ def _applied(actor: Actor, action: BulkAction, versions: Chosen, arguments: Bulk
     for failure in failed.values():
         if isinstance(failure, Invalid):
             raise failure  # the arguments are the same for all
-    return BulkOutcome(_versions(Cube.objects.filter(id__in=done).order_by("id")), tuple(failed.items()))
+    return BulkOutcome(_load_versions(Cube.objects.filter(id__in=done).order_by("id")), tuple(failed.items()))
 
 
 def _applied_singly(
     actor: Actor, action: BulkAction, versions: Chosen, arguments: BulkArguments
 ) -> tuple[list[UUID], Failures]:
     chosen = sorted(versions)  # two calls that share memories lock them in one order
-    change = change_of(actor, action, arguments)
-    present = _versions(Cube.objects.filter(id__in=chosen).order_by("id").select_for_update())
+    change = make_change(actor, action, arguments)
+    present = _load_versions(Cube.objects.filter(id__in=chosen).order_by("id").select_for_update())
     done: list[UUID] = []
     failed: Failures = {}
     for cube_id in chosen:
@@ -170,18 +170,18 @@ def change_together(
     if action is BulkAction.DELETE:
         return cubes_delete(actor=actor, chosen=chosen)
     cubes, failed = cubes_change_ask(actor=actor, chosen=chosen)
-    wanted = {cube.id: _changes(action, cube, arguments) for cube in cubes}
-    changes = {cube_id: one for cube_id, one in wanted.items() if one is not None}
+    wanted = {cube.id: _compose_changes(action, cube, arguments) for cube in cubes}
+    changes = {cube_id: change for cube_id, change in wanted.items() if change is not None}
     failed |= cubes_update(actor=actor, cubes=[cube for cube in cubes if cube.id in changes], changes=changes)
     return [cube_id for cube_id in wanted if cube_id not in failed], failed
 
 
-def _versions(cubes: CubeQuerySet) -> dict[UUID, int]:
+def _load_versions(cubes: CubeQuerySet) -> dict[UUID, int]:
     return dict(cubes.values_list("id", "version"))
 
 
 @contextmanager
-def _texts_prepared(actor: Actor, action: BulkAction, ids: Collection[UUID]) -> Iterator[None]:
+def _prepare_texts(actor: Actor, action: BulkAction, ids: Collection[UUID]) -> Iterator[None]:
     """Prepare the texts that versions and restores read, so the transaction does not lock all memories for long."""
     if action in READING and len(ids) <= MOST_CHOSEN:
         moved = EVERYWHERE if action is BulkAction.MOVE else frozenset[PiiField]()
@@ -196,10 +196,10 @@ def bulk_check(action: BulkAction, arguments: BulkArguments) -> None:
     if action is BulkAction.TAG:
         _check_tag(arguments.tag)
     if action is BulkAction.PROMOTE:
-        _layer(arguments)
+        _require_layer(arguments)
     if action in {BulkAction.MOVE, BulkAction.COPY}:
         try:
-            path_checked(arguments.namespace)
+            check_path(arguments.namespace)
         except PathError as fault:
             raise Invalid(errors=[FieldError("namespace", fault.message)]) from fault
     if action is BulkAction.EXPIRE and arguments.expires_at and arguments.expires_at <= database_now():
@@ -208,7 +208,7 @@ def bulk_check(action: BulkAction, arguments: BulkArguments) -> None:
         raise Invalid(errors=[FieldError("reason", f"1 to {LONGEST_REASON} characters")])
 
 
-def change_of(actor: Actor, action: BulkAction, arguments: BulkArguments, job: UUID | None = None) -> Change:
+def make_change(actor: Actor, action: BulkAction, arguments: BulkArguments, job: UUID | None = None) -> Change:
     """Return the function that applies `action` to one memory by its id. job: the id of the job that does it.
 
     Raises ValueError for those of TOGETHER.
@@ -229,22 +229,22 @@ def change_of(actor: Actor, action: BulkAction, arguments: BulkArguments, job: U
         case BulkAction.COOL | BulkAction.WARM:
             return lambda cube_id: cube_tier(actor=actor, cube_id=cube_id, to=TIERS[action], job_id=job)
         case BulkAction.PROMOTE | BulkAction.COPY | BulkAction.SPLIT:
-            return _operation_of(actor, action, arguments)
+            return _make_operation(actor, action, arguments)
         case BulkAction.DELETE | BulkAction.TAG | BulkAction.MOVE | BulkAction.EXPIRE:
             raise ValueError(f"{action} is done to all at once, by change_together")
 
 
-def _operation_of(actor: Actor, action: BulkAction, arguments: BulkArguments) -> Change:
+def _make_operation(actor: Actor, action: BulkAction, arguments: BulkArguments) -> Change:
     """A copy is returned by its change: it is the one to be deleted by an undo."""
     if action is BulkAction.PROMOTE:
-        layer = _layer(arguments)
+        layer = _require_layer(arguments)
         return lambda cube_id: cube_promote(actor=actor, cube_id=cube_id, layer=layer)
     if action is BulkAction.COPY:
         return lambda cube_id: cube_copy(actor=actor, cube_id=cube_id, namespace=arguments.namespace)
-    return lambda cube_id: _split(actor, cube_id, arguments.reason)
+    return lambda cube_id: _split_memory(actor, cube_id, arguments.reason)
 
 
-def _changes(action: BulkAction, cube: Cube, arguments: BulkArguments) -> CubeChanges | None:
+def _compose_changes(action: BulkAction, cube: Cube, arguments: BulkArguments) -> CubeChanges | None:
     """None: the memory is as the action wants it."""
     if action is BulkAction.MOVE:
         return CubeChanges(namespace=arguments.namespace)
@@ -253,14 +253,14 @@ def _changes(action: BulkAction, cube: Cube, arguments: BulkArguments) -> CubeCh
     return CubeChanges(tags=(*cube.tags, arguments.tag)) if arguments.tag not in cube.tags else None
 
 
-def _layer(arguments: BulkArguments) -> Layer:
+def _require_layer(arguments: BulkArguments) -> Layer:
     """Raises Invalid where none is named."""
     if arguments.layer is None:
         raise Invalid(errors=[FieldError("layer", f"one of {', '.join(Layer)}")])
     return arguments.layer
 
 
-def _split(actor: Actor, cube_id: UUID, reason: str) -> None:
+def _split_memory(actor: Actor, cube_id: UUID, reason: str) -> None:
     """Split at the parts that are proposed. Raises Conflict for a memory of one part, or of more than MOST_PARTS."""
     parts = split_propose(actor=actor, cube_id=cube_id)
     if not 2 <= len(parts) <= MOST_PARTS:

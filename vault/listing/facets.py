@@ -16,7 +16,7 @@ from governance.database import acting
 from governance.vocabulary import Permission, Verb
 from vault.cubes.selectors import CubeView
 from vault.listing.queries import MemoryQuery
-from vault.listing.selectors import ordered_walk, rows_of
+from vault.listing.selectors import ordered_walk, select_rows
 from vault.models import Namespace
 from vault.vocabulary import Layer, SemanticType, Sensitivity, Source, State
 
@@ -72,20 +72,20 @@ def facets_count(*, actor: Actor, query: MemoryQuery) -> Facets:
     """
     authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
-        counted = _counted(actor, query)
+        counted = _query_facets(actor, query)
         record(actor=actor, verb=Verb.MEMORY_LISTED, object_type="memory", object_ids=[], detail={"counted": True})
         places = Namespace.objects.visible_to(actor).order_by("path").values_list("path", flat=True)
-        return _complete(counted, list(places[:MOST_VALUES]))
+        return _complete_facets(counted, list(places[:MOST_VALUES]))
 
 
-def facets_of(views: Sequence[CubeView]) -> Facets:
+def count_facets(views: Sequence[CubeView]) -> Facets:
     """The same of rows that are at hand, as after a search."""
-    return {name: _values(Counter(_of(views, name)), cut=False) for name in VALUES if name != TOTAL} | {
-        TOTAL: [FacetValue("", len(views), capped=False)]
-    }
+    return {
+        name: _rank_values(Counter(_iterate_values(views, name)), cut=False) for name in VALUES if name != TOTAL
+    } | {TOTAL: [FacetValue("", len(views), capped=False)]}
 
 
-def _of(views: Sequence[CubeView], name: str) -> Iterator[str]:
+def _iterate_values(views: Sequence[CubeView], name: str) -> Iterator[str]:
     for view in views:
         cube = view.cube
         if name == "tag":
@@ -100,7 +100,7 @@ def _of(views: Sequence[CubeView], name: str) -> Iterator[str]:
             yield str(getattr(cube, name))
 
 
-def _counted(actor: Actor, query: MemoryQuery) -> Facets:
+def _query_facets(actor: Actor, query: MemoryQuery) -> Facets:
     """Those of all filters, and of each filter that is set those without it, in one statement."""
     # The types are always counted by themselves: whether messages are left out depends on the type that is chosen.
     by_itself = [name for name in VALUES if query.chosen.get(name) or name == "semantic_type"]
@@ -108,10 +108,10 @@ def _counted(actor: Actor, query: MemoryQuery) -> Facets:
     counts |= {name: [name, TOTAL] for name in by_itself}
     found, parts, parameters = [], [], []
     for index, (without, names) in enumerate(counts.items()):
-        rows = rows_of(actor, query, without=without).order_by("-id").values(*COLUMNS, "created_at")[:COUNTED]
+        rows = select_rows(actor, query, without=without).order_by("-id").values(*COLUMNS, "created_at")[:COUNTED]
         inner, values = rows.query.sql_with_params()
         found.append(f"found_{index} AS MATERIALIZED ({inner})")
-        parts += [_statement(index, name) for name in names]
+        parts += [_facet_statement(index, name) for name in names]
         parameters += values
     counters: dict[str, dict[str, Counter[str]]] = {
         without: {name: Counter() for name in names} for without, names in counts.items()
@@ -123,39 +123,39 @@ def _counted(actor: Actor, query: MemoryQuery) -> Facets:
     facets: Facets = {}
     for without, counted in counters.items():
         cut = counted[TOTAL][""] >= COUNTED
-        facets |= {name: _values(counted[name], cut=cut) for name in ([without] if without else counted)}
+        facets |= {name: _rank_values(counted[name], cut=cut) for name in ([without] if without else counted)}
     return {name: facets[name] for name in VALUES}
 
 
-def _statement(index: int, name: str) -> str:
+def _facet_statement(index: int, name: str) -> str:
     value, joined = VALUES[name]
     return f"SELECT {index}, '{name}', {value}::text, count(*) FROM found_{index} AS found{joined} GROUP BY 3"
 
 
-def _values(counted: Mapping[str, int], *, cut: bool) -> list[FacetValue]:
+def _rank_values(counted: Mapping[str, int], *, cut: bool) -> list[FacetValue]:
     """The most frequent first. cut: there are more rows than were counted."""
-    ranked = sorted(counted.items(), key=lambda one: (-one[1], one[0]))
+    ranked = sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))
     return [FacetValue(value, min(count, MOST), capped=cut or count > MOST) for value, count in ranked]
 
 
-def _complete(counted: Facets, places: Sequence[str]) -> Facets:
+def _complete_facets(counted: Facets, places: Sequence[str]) -> Facets:
     """Values of closed sets in their own order; namespaces beside those of the rows; no more than MOST_VALUES each."""
     cut = bool(counted[TOTAL]) and counted[TOTAL][0].capped
     known: dict[str, Sequence[str]] = {**CLOSED, "namespace": places}
     complete: Facets = {}
     for name, values in counted.items():
         missing = FacetValue("", None if cut else 0, capped=False)
-        present = {one.value: one for one in values}
+        present = {value.value: value for value in values}
         if name in CLOSED:
-            listed = [present.get(value, _at(missing, value)) for value in known[name]]
-            complete[name] = [one for one in listed if one.count != 0]
+            listed = [present.get(value, _make_value(missing, value)) for value in known[name]]
+            complete[name] = [value for value in listed if value.count != 0]
         else:
-            beside = [_at(missing, value) for value in known.get(name, ()) if value not in present]
+            beside = [_make_value(missing, value) for value in known.get(name, ()) if value not in present]
             complete[name] = [*values, *beside][:MOST_VALUES]
     return complete
 
 
-def _at(missing: FacetValue, value: str) -> FacetValue:
+def _make_value(missing: FacetValue, value: str) -> FacetValue:
     return FacetValue(value, missing.count, missing.capped)
 
 
@@ -163,7 +163,8 @@ def facets_json(facets: Facets) -> dict[str, Any]:
     """As the contract has them: `{field: [{value, count, capped}]}`."""
     return {
         name: [
-            {"value": one.value, "count": one.count or 0, "capped": one.capped or one.count is None} for one in values
+            {"value": value.value, "count": value.count or 0, "capped": value.capped or value.count is None}
+            for value in values
         ]
         for name, values in facets.items()
         if name != TOTAL

@@ -49,20 +49,21 @@ def neighbourhood_get(
     if len(centre) > LONGEST or "\x00" in centre:
         raise Invalid(errors=[FieldError("around", f"at most {LONGEST} characters, and no NUL")])
     with acting(actor):
-        visible = _visible(actor, at)
-        ranks = _ranks(actor, visible, centre, memory_id)
-        nearest = nlargest(MOST, ranks, key=lambda one: (ranks[one], one.int))
+        visible = _select_visible(actor, at)
+        ranks = _rank_memories(actor, visible, centre, memory_id)
+        nearest = nlargest(MOST, ranks, key=lambda cube_id: (ranks[cube_id], cube_id.int))
         shown = set(visible.filter(id__in=nearest).values_list("id", flat=True))
-        ids = [one for one in nearest if one in shown]
+        ids = [cube_id for cube_id in nearest if cube_id in shown]
         views = cubes_read(actor=actor, cube_ids=ids, verb=Verb.MEMORY_LISTED, is_use=False)
         rows = CubeLink.objects.filter(source_id__in=ids, target_id__in=ids, kind__in=STEPS_OVER).order_by("id")
         links = tuple(
-            (one, other, LinkKind(kind)) for one, other, kind in rows.values_list("source_id", "target_id", "kind")
+            (source_id, other, LinkKind(kind))
+            for source_id, other, kind in rows.values_list("source_id", "target_id", "kind")
         )
         return Neighbourhood(tuple(views), links, max(0, len(ranks) - len(nearest)))
 
 
-def _visible(actor: Actor, at: datetime | None) -> CubeQuerySet:
+def _select_visible(actor: Actor, at: datetime | None) -> CubeQuerySet:
     rows = Cube.objects.visible_to(actor).filter(state__in=SHOWN)
     if at is None:
         return rows
@@ -71,23 +72,25 @@ def _visible(actor: Actor, at: datetime | None) -> CubeQuerySet:
     return rows.filter(held_true)
 
 
-def _ranks(actor: Actor, visible: CubeQuerySet, centre: str, memory_id: UUID | None) -> Mapping[UUID, float]:
-    seeds = _seeds(actor, visible, centre, memory_id)
-    return near_cubes(actor, seeds=seeds, among=_among(actor), visible=visible) if centre or memory_id else seeds
+def _rank_memories(actor: Actor, visible: CubeQuerySet, centre: str, memory_id: UUID | None) -> Mapping[UUID, float]:
+    seeds = _find_seeds(actor, visible, centre, memory_id)
+    return (
+        near_cubes(actor, seeds=seeds, among=_reachable_rows(actor), visible=visible) if centre or memory_id else seeds
+    )
 
 
-def _seeds(actor: Actor, visible: CubeQuerySet, centre: str, memory_id: UUID | None) -> Mapping[UUID, float]:
+def _find_seeds(actor: Actor, visible: CubeQuerySet, centre: str, memory_id: UUID | None) -> Mapping[UUID, float]:
     if memory_id is not None:
         return dict.fromkeys(visible.filter(id=memory_id).values_list("id", flat=True), 1.0)
     if centre:
         maker = token_maker(actor.tenant_id)
         asked = [marks.entity(maker, name) for name in asked_entities(centre)]
-        return named_cubes(actor, entity_marks=asked, among=_among(actor), visible=visible)
+        return named_cubes(actor, entity_marks=asked, among=_reachable_rows(actor), visible=visible)
     newest = visible.order_by("-id").values_list("id", flat=True)[:NEWEST]
-    return {one: 1.0 / (1 + place) for place, one in enumerate(newest)}
+    return {cube_id: 1.0 / (1 + place) for place, cube_id in enumerate(newest)}
 
 
-def _among(actor: Actor) -> Among:
+def _reachable_rows(actor: Actor) -> Among:
     visible_namespaces = Namespace.objects.visible_to(actor).without_chats()
     return Among(
         list(visible_namespaces.values_list("id", flat=True)), exceptions_of(actor, lambda: visible_namespaces)

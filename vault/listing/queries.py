@@ -93,36 +93,36 @@ class MemoryQuery:
 
 def query_read(asked: Mapping[str, Sequence[str]]) -> MemoryQuery:
     """Parse the query of an address; repeated names are alternatives. Raises Invalid."""
-    text = _first(asked, "q")
+    text = _first_value(asked, "q")
     if len(text) > LONGEST_TEXT or "\x00" in text:
         raise Invalid(errors=[FieldError("q", f"at most {LONGEST_TEXT} characters, and no NUL")])
-    chosen = {name: tuple(dict.fromkeys(one for one in asked.get(name, ()) if one)) for name in FILTERS}
+    chosen = {name: tuple(dict.fromkeys(value for value in asked.get(name, ()) if value)) for name in FILTERS}
     for name, values in chosen.items():
         if len(values) > MOST_CHOSEN:
             raise Invalid(errors=[FieldError(name, f"at most {MOST_CHOSEN} values")])
     return MemoryQuery(
         text=text.strip(),
         chosen={name: values for name, values in chosen.items() if values},
-        after=_moment(asked, "created_after"),
-        before=_moment(asked, "created_before"),
-        order=_member(Order, asked, "order", Order.BEST),
-        mode=_member(SearchMode, asked, "mode", SearchMode.HYBRID),
-        deleted=_first(asked, "deleted") == "true",
+        after=_parse_time(asked, "created_after"),
+        before=_parse_time(asked, "created_before"),
+        order=_parse_member(Order, asked, "order", Order.BEST),
+        mode=_parse_member(SearchMode, asked, "mode", SearchMode.HYBRID),
+        deleted=_first_value(asked, "deleted") == "true",
     )
 
 
-def _first(asked: Mapping[str, Sequence[str]], name: str) -> str:
+def _first_value(asked: Mapping[str, Sequence[str]], name: str) -> str:
     values = asked.get(name, ())
     return values[0] if values else ""
 
 
-def _moment(asked: Mapping[str, Sequence[str]], name: str) -> datetime | None:
-    text = _first(asked, name)
+def _parse_time(asked: Mapping[str, Sequence[str]], name: str) -> datetime | None:
+    text = _first_value(asked, name)
     return check_moment(moment(text if "T" in text else f"{text}T00:00:00Z", name), name) if text else None
 
 
-def _member(kind: Any, asked: Mapping[str, Sequence[str]], name: str, default: Any) -> Any:
-    text = _first(asked, name)
+def _parse_member(kind: Any, asked: Mapping[str, Sequence[str]], name: str, default: Any) -> Any:
+    text = _first_value(asked, name)
     if not text:
         return default
     if text not in set(kind):

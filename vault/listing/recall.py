@@ -41,7 +41,7 @@ def recall_simulate(*, actor: Actor, kind: str, principal: str, text: str, conte
     authorize(actor, Permission.GRANT_MANAGE)
     with acting(actor):
         other = build_actor(actor, kind, principal, context)
-        views = _views(actor, text)
+        views = _find_memories(actor, text)
         visible = Cube.objects.visible_to(other)
         ids = set(visible.filter(id__in=[view.cube.id for view in views]).values_list("id", flat=True))
         record(
@@ -54,7 +54,7 @@ def recall_simulate(*, actor: Actor, kind: str, principal: str, text: str, conte
         return Recall(visible.count(), tuple((view, view.cube.id in ids) for view in views))
 
 
-def _views(actor: Actor, text: str) -> list[CubeView]:
+def _find_memories(actor: Actor, text: str) -> list[CubeView]:
     if not text.strip():
         return []
     page = memories_page(actor=actor, query=MemoryQuery(text=text))

@@ -63,31 +63,31 @@ def memories_page(
     if query.text and not query.deleted:
         return _search_page(actor, query)
     with acting(actor):
-        rows = _in_order(actor, rows_of(actor, query), query.order, after)
+        rows = _order_rows(actor, select_rows(actor, query), query.order, after)
         with ordered_walk():
             ids = list(rows.values_list("id", flat=True)[: size + 1])
         views = cubes_read(actor=actor, cube_ids=ids[:size], verb=Verb.MEMORY_LISTED, is_use=False)
         return MemoryPage(views=tuple(views), next=ids[size - 1] if len(ids) > size else None)
 
 
-def memories_chosen(*, actor: Actor, ids: Sequence[UUID], deleted: bool = False) -> list[CubeView]:
+def memories_choose(*, actor: Actor, ids: Sequence[UUID], deleted: bool = False) -> list[CubeView]:
     """Those of `ids` that the actor may read, in their order; of the trash, those that it could restore.
 
     Raises Forbidden; KeyUnavailable. Writes: AuditEntry.
     """
     authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
-        rows = deleted_of(actor) if deleted else Cube.objects.visible_to(actor)
+        rows = select_deleted(actor) if deleted else Cube.objects.visible_to(actor)
         found = set(rows.filter(id__in=ids).values_list("id", flat=True))
-        chosen = [one for one in ids if one in found]
+        chosen = [cube_id for cube_id in ids if cube_id in found]
         return cubes_read(actor=actor, cube_ids=chosen, verb=Verb.MEMORY_LISTED, is_use=False)
 
 
-def rows_of(actor: Actor, query: MemoryQuery, *, without: str = "") -> CubeQuerySet:
+def select_rows(actor: Actor, query: MemoryQuery, *, without: str = "") -> CubeQuerySet:
     """The rows that `actor` may see and the filters leave; of the trash, those that it could restore."""
     authorize(actor, Permission.MEMORY_READ)
-    condition = _condition(actor, query, without)
-    rows = deleted_of(actor) if query.deleted else Cube.objects.visible_to(actor)
+    condition = _filter_condition(actor, query, without)
+    rows = select_deleted(actor) if query.deleted else Cube.objects.visible_to(actor)
     return rows.filter(condition)
 
 
@@ -101,7 +101,7 @@ def ordered_walk() -> Iterator[None]:
         cursor.execute(PLANS_AS_BEFORE)
 
 
-def _condition(actor: Actor, query: MemoryQuery, without: str) -> Q:
+def _filter_condition(actor: Actor, query: MemoryQuery, without: str) -> Q:
     """The condition of the filters. A single namespace is looked up first, so that its own index is walked."""
     maker, places = token_maker(actor.tenant_id), query.chosen.get("namespace", ())
     condition = query.condition(maker, without=without)
@@ -120,7 +120,7 @@ def paths_list(*, actor: Actor) -> list[str]:
         return list(rows.values_list("path", flat=True)[:MOST_PATHS])
 
 
-def deleted_of(actor: Actor) -> CubeQuerySet:
+def select_deleted(actor: Actor) -> CubeQuerySet:
     """Deleted memories that can be restored now. Asks for the right to delete, which restoring needs."""
     authorize(actor, Permission.MEMORY_DELETE)
     return Cube.objects.restorable_by(actor)
@@ -131,12 +131,12 @@ def _search_page(actor: Actor, query: MemoryQuery) -> MemoryPage:
         query=query.text,
         top_k=HITS,
         mode=query.mode,
-        filters=_filters(query) or None,
+        filters=_search_filters(query) or None,
         include_archived=State.ARCHIVED in query.chosen.get("state", ()),
         min_score=LEAST_SCORE,
         is_use=False,
     )
-    hits = _sorted(memories_search(actor=actor, search=search), query.order)
+    hits = _sort_hits(memories_search(actor=actor, search=search), query.order)
     is_nearest = bool(hits) and not any(_is_match(hit, query) for hit in hits)
     return MemoryPage(views=tuple(hit.view for hit in hits), hits=tuple(hits), is_nearest=is_nearest)
 
@@ -148,7 +148,7 @@ def _is_match(hit: Hit, query: MemoryQuery) -> bool:
     return is_relevant(hit.parts, query.text) or hit.parts.entity > 0 or hit.parts.time > 0
 
 
-def _sorted(hits: list[Hit], order: Order) -> list[Hit]:
+def _sort_hits(hits: list[Hit], order: Order) -> list[Hit]:
     """The hits in another order than the best first; of those that expire, the others left out."""
     if order is Order.BEST:
         return hits
@@ -158,23 +158,23 @@ def _sorted(hits: list[Hit], order: Order) -> list[Hit]:
     return sorted(hits, key=lambda hit: hit.view.cube.id, reverse=order is Order.NEWEST)
 
 
-def _filters(query: MemoryQuery) -> dict[str, Any]:
+def _search_filters(query: MemoryQuery) -> dict[str, Any]:
     wanted = query.filters()
     since = {"gte": query.after.isoformat()} if query.after else {}
     until = {"lt": query.before.isoformat()} if query.before else {}
     return wanted | ({"created_at": since | until} if since or until else {})
 
 
-def _in_order(actor: Actor, rows: CubeQuerySet, order: Order, after: UUID | None) -> QuerySet[Cube]:
+def _order_rows(actor: Actor, rows: CubeQuerySet, order: Order, after: UUID | None) -> QuerySet[Cube]:
     """The rows behind `after`, by keys that an index has: a page costs the same however far one has scrolled."""
     if order is Order.EXPIRING:
-        return _expiring(actor, rows, after)
+        return _order_by_expiry(actor, rows, after)
     if after is not None:
         rows = rows.filter(id__gt=after) if order is Order.OLDEST else rows.filter(id__lt=after)
     return rows.order_by("id" if order is Order.OLDEST else "-id")
 
 
-def _expiring(actor: Actor, rows: CubeQuerySet, after: UUID | None) -> QuerySet[Cube]:
+def _order_by_expiry(actor: Actor, rows: CubeQuerySet, after: UUID | None) -> QuerySet[Cube]:
     """`after` is looked up among what the actor reaches: a page tells nothing of when another memory expires."""
     rows = rows.filter(expires_at__isnull=False)
     reached = Cube.objects.all().in_reach_of(actor)

@@ -77,14 +77,14 @@ def versions_undo(actor: Actor, action: BulkAction, items: Sequence[ActionItem])
     for cube in cubes:
         number = numbers[cube.id]
         try:
-            changes[cube.id] = _undoing(action, cube, versions[cube.id, number - 1], versions[cube.id, number])
+            changes[cube.id] = _compose_undo(action, cube, versions[cube.id, number - 1], versions[cube.id, number])
         except Conflict as failure:
             failed[cube.id] = failure
     failed |= cubes_update(actor=actor, cubes=[cube for cube in cubes if cube.id in changes], changes=changes)
     return [cube_id for cube_id in changes if cube_id not in failed], failed
 
 
-def _undoing(action: BulkAction, cube: Cube, before: CubeVersion, after: CubeVersion) -> CubeChanges:
+def _compose_undo(action: BulkAction, cube: Cube, before: CubeVersion, after: CubeVersion) -> CubeChanges:
     """Raises Conflict where what was changed is not as the action left it."""
     if action is BulkAction.MOVE:
         if cube.namespace_id != after.namespace_id:

@@ -47,20 +47,20 @@ def views_list(*, actor: Actor) -> list[View]:
         return []
     with acting(actor):
         rows = SavedView.objects.filter(tenant_id=actor.tenant_id, member_id=actor.member_id).order_by("id")
-        return [view for row in rows if (view := _opened(row)) is not None]
+        return [view for row in rows if (view := _open_view(row)) is not None]
 
 
 def view_create(*, actor: Actor, draft: ViewDraft) -> View:
     """Raises Forbidden; Invalid; Conflict when the actor has MOST_VIEWS. Writes: SavedView, AuditEntry."""
     view_create_ask(actor=actor)
-    member_id = _member_of(actor)
-    _check(actor, draft)
+    member_id = _require_member(actor)
+    _check_draft(actor, draft)
     with acting(actor):
         mine = SavedView.objects.filter(tenant_id=actor.tenant_id, member_id=member_id)
         if mine.count() >= MOST_VIEWS:
             raise Conflict(f"A member keeps at most {MOST_VIEWS} views. Delete one first.")
         row = SavedView(id=uuid7(), tenant_id=actor.tenant_id, member_id=member_id)
-        row.sealed = _sealed(row, draft)
+        row.sealed = _seal_view(row, draft)
         row.save(force_insert=True)
         record(actor=actor, verb=Verb.VIEW_CREATED, object_type=OBJECT_TYPE, object_ids=[row.id])
         return View(row.id, draft.name, draft.query)
@@ -82,7 +82,7 @@ def view_remove(*, actor: Actor, view_id: UUID) -> None:
     if actor.binding is not None:
         raise NotFound
     with acting(actor):
-        row = SavedView.objects.filter(tenant_id=actor.tenant_id, member_id=_member_of(actor), id=view_id).first()
+        row = SavedView.objects.filter(tenant_id=actor.tenant_id, member_id=_require_member(actor), id=view_id).first()
         if row is None:
             raise NotFound
         authorize(actor, Permission.MEMORY_READ, _target(row))
@@ -102,13 +102,13 @@ def _target(row: SavedView) -> Target:
     return Target(OBJECT_TYPE, row.id, row.tenant_id, private_to=frozenset({row.member_id}), owner_id=row.member_id)
 
 
-def _member_of(actor: Actor) -> UUID:
+def _require_member(actor: Actor) -> UUID:
     if actor.member_id is None:
         raise Forbidden("Only a member has views.", permission=Permission.MEMORY_READ, rule="member")
     return actor.member_id
 
 
-def _check(actor: Actor, draft: ViewDraft) -> None:
+def _check_draft(actor: Actor, draft: ViewDraft) -> None:
     if not 0 < len(draft.name.strip()) <= LONGEST_NAME or not draft.name.isprintable():
         raise Invalid(errors=[FieldError("name", f"1 to {LONGEST_NAME} printable characters")])
     if len(draft.query) > LONGEST_QUERY:
@@ -116,13 +116,13 @@ def _check(actor: Actor, draft: ViewDraft) -> None:
     query_read(parse_qs(draft.query)).condition(token_maker(actor.tenant_id))
 
 
-def _sealed(row: SavedView, draft: ViewDraft) -> bytes:
+def _seal_view(row: SavedView, draft: ViewDraft) -> bytes:
     plaintext = json.dumps({"name": draft.name.strip(), "query": draft.query}, ensure_ascii=False).encode()
     scope = member_scope(row.member_id)
     return seal_for(tenant_id=row.tenant_id, scope=scope, place=row.id.bytes, plaintext=plaintext)
 
 
-def _opened(row: SavedView) -> View | None:
+def _open_view(row: SavedView) -> View | None:
     """None: its key was destroyed."""
     plaintext = open_sealed(tenant_id=row.tenant_id, place=row.id.bytes, blob=row.sealed)
     return View(row.id, **json.loads(plaintext)) if plaintext else None

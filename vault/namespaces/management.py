@@ -23,7 +23,7 @@ from governance.vocabulary import Permission, Topic, Verb
 from vault.models import Namespace, Subscription
 from vault.models.namespace import NamespaceQuerySet
 from vault.namespaces.mounts import session_token
-from vault.namespaces.rules import LONGEST_PATH, PRIVATE_ROOT, PathError, chat_path, home_of, is_under, path_checked
+from vault.namespaces.rules import LONGEST_PATH, PRIVATE_ROOT, PathError, chat_path, check_path, is_under, member_home
 from vault.namespaces.services import namespace_target, private_owner
 from vault.vocabulary import ContractState, NamespaceKind
 
@@ -80,10 +80,10 @@ def namespace_create(*, actor: Actor, draft: NamespaceDraft) -> Namespace:
             read_only=draft.read_only,
             quota=draft.quota,
         )
-        authorize(actor, Permission.NAMESPACE_CREATE, _place(actor, new.id, new.path))
-        new.owner = _owner(actor, new, draft.owner_id)
-        new.session_token = _session(actor, new, draft.session_id)
-        _save(new, force_insert=True)
+        authorize(actor, Permission.NAMESPACE_CREATE, _path_target(actor, new.id, new.path))
+        new.owner = _choose_owner(actor, new, draft.owner_id)
+        new.session_token = _find_session_token(actor, new, draft.session_id)
+        _save_namespace(new, force_insert=True)
         record(actor=actor, verb=Verb.NAMESPACE_CREATED, object_type="namespace", object_ids=[new.id])
     return new
 
@@ -115,7 +115,7 @@ def namespace_update(*, actor: Actor, namespace_id: UUID, changes: NamespaceChan
         namespace.quota = None if changes.lifts_quota else changes.quota or namespace.quota
         if namespace.kind == NamespaceKind.EXPERT and namespace.owner_id is None:
             raise Invalid(errors=[FieldError("owner", "an expert namespace has a curator: name a member")])
-        _save(namespace, update_fields=["kind", "owner", "read_only", "quota"])
+        _save_namespace(namespace, update_fields=["kind", "owner", "read_only", "quota"])
         record(
             actor=actor,
             verb=Verb.NAMESPACE_CHANGED,
@@ -136,15 +136,15 @@ def namespace_move_plan(*, actor: Actor, namespace_id: UUID, path: str) -> MoveP
         root = namespace_update_ask(actor=actor, namespace_id=namespace_id)
         _check_path(path, "path")
         _check_destination(root, path)
-        authorize(actor, Permission.NAMESPACE_CREATE, _place(actor, root.id, path))
+        authorize(actor, Permission.NAMESPACE_CREATE, _path_target(actor, root.id, path))
         rows = list(subtree(actor, root.path).order_by("path").select_for_update(of=("self",)))
-        moved = [(one, path + one.path.removeprefix(root.path)) for one in rows]
-        for one, _ in moved:
-            authorize(actor, Permission.ACCESS_GOVERN, namespace_target(one))
+        moved = [(row, path + row.path.removeprefix(root.path)) for row in rows]
+        for namespace, _ in moved:
+            authorize(actor, Permission.ACCESS_GOVERN, namespace_target(namespace))
         if max(len(after) for _, after in moved) > LONGEST_PATH:
             raise Invalid(errors=[FieldError("path", f"a path below would have more than {LONGEST_PATH} characters")])
         taken = Namespace.objects.filter(tenant_id=actor.tenant_id, path__in=[after for _, after in moved])
-        if taken.exclude(id__in=[one.id for one, _ in moved]).exists():
+        if taken.exclude(id__in=[namespace.id for namespace, _ in moved]).exists():
             raise Conflict(TAKEN)
     return MovePlan(tuple(moved))
 
@@ -181,7 +181,7 @@ def namespace_move(*, actor: Actor, namespace_id: UUID, path: str) -> int:
             actor=actor,
             verb=Verb.NAMESPACE_MOVED,
             object_type="namespace",
-            object_ids=[one.id for one, _ in plan.namespaces],
+            object_ids=[namespace.id for namespace, _ in plan.namespaces],
             detail={"from": root.path, "to": path},
         )
     return len(plan.namespaces)
@@ -214,12 +214,12 @@ def _has_pack(namespace: Namespace) -> bool:
     return rows.filter(state__in=live).exists()
 
 
-def _place(actor: Actor, namespace_id: UUID, path: str) -> Target:
+def _path_target(actor: Actor, namespace_id: UUID, path: str) -> Target:
     """A path where nothing is yet: what a key is bound to is asked of it."""
     return Target("namespace", namespace_id, actor.tenant_id, path=path)
 
 
-def _session(actor: Actor, new: Namespace, session_id: str) -> int | None:
+def _find_session_token(actor: Actor, new: Namespace, session_id: str) -> int | None:
     """Raises Invalid where a context pool has no session, or another kind has one."""
     if bool(session_id) is not (new.kind == NamespaceKind.CONTEXT_POOL):
         message = "the session of a context_pool, and of no other kind"
@@ -231,7 +231,7 @@ def _usual_kind(path: str) -> NamespaceKind:
     return NamespaceKind.PRIVATE if is_under(path, PRIVATE_ROOT) else NamespaceKind.SHARED
 
 
-def _owner(actor: Actor, new: Namespace, wanted: UUID | None) -> Member | None:
+def _choose_owner(actor: Actor, new: Namespace, wanted: UUID | None) -> Member | None:
     """The owner of a new namespace. Raises Forbidden; Invalid."""
     inside = is_under(new.path, PRIVATE_ROOT)
     if inside is not (new.kind is NamespaceKind.PRIVATE):
@@ -247,16 +247,16 @@ def _owner(actor: Actor, new: Namespace, wanted: UUID | None) -> Member | None:
     owner_id = wanted or actor.member_id
     if owner_id is None and new.kind is NamespaceKind.EXPERT:
         raise Invalid(errors=[FieldError("owner", "an expert namespace has a curator: name a member")])
-    return _member(actor, owner_id) if owner_id else None
+    return _locate_member(actor, owner_id) if owner_id else None
 
 
 def _next_owner(actor: Actor, namespace: Namespace, owner_id: UUID) -> Member:
     if namespace.kind == NamespaceKind.PRIVATE:
         raise Invalid(errors=[FieldError("owner", "a private namespace belongs to the member of its home")])
-    return _member(actor, owner_id)
+    return _locate_member(actor, owner_id)
 
 
-def _member(actor: Actor, member_id: UUID) -> Member:
+def _locate_member(actor: Actor, member_id: UUID) -> Member:
     found = Member.objects.filter(tenant_id=actor.tenant_id, id=member_id, removed_at=None).first()
     if found is None:
         raise Invalid(errors=[FieldError("owner", "no member has this id")])
@@ -275,14 +275,14 @@ def _check_quota(quota: int | None) -> None:
 
 def _check_path(path: str, field: str) -> None:
     try:
-        path_checked(path)
+        check_path(path)
     except PathError as fault:
         raise Invalid(errors=[FieldError(field, fault.message)]) from fault
 
 
 def _check_destination(root: Namespace, path: str) -> None:
     """Raises Invalid where the subtree cannot lie at `path`."""
-    home = home_of(root.path)
+    home = member_home(root.path)
     if root.kind == NamespaceKind.PRIVATE and root.path in {home, chat_path(home)}:
         raise Invalid(errors=[FieldError("path", "a member's home and its chats stay where they are")])
     if path != root.path and is_under(path, root.path):
@@ -293,7 +293,7 @@ def _check_destination(root: Namespace, path: str) -> None:
         raise Invalid(errors=[FieldError("path", f"private memory stays in its member's home, {home}")])
 
 
-def _save(namespace: Namespace, **options: object) -> None:
+def _save_namespace(namespace: Namespace, **options: object) -> None:
     try:
         with transaction.atomic():
             namespace.save(**options)  # type: ignore[arg-type]

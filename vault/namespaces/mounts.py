@@ -68,7 +68,7 @@ def mount_create(*, actor: Actor, draft: MountDraft) -> MountView:
     mount_create_ask(actor=actor)
     with acting(actor):
         _check_one(draft)
-        namespace = _readable(actor, draft.namespace)
+        namespace = _locate_readable(actor, draft.namespace)
         if draft.writable:
             authorize(actor, Permission.MEMORY_CREATE, namespace_target(namespace))
         mount = Mount(
@@ -81,11 +81,11 @@ def mount_create(*, actor: Actor, draft: MountDraft) -> MountView:
             writable=draft.writable,
             member_id=actor.member_id,
         )
-        mount.sealed_task = _sealed(mount, draft.task_id)
+        mount.sealed_task = _seal_task(mount, draft.task_id)
         _ask_place(actor, mount)
-        _save(mount)
+        _save_mount(mount)
         Namespace.objects.filter(id=namespace.id, is_mounted=False).update(is_mounted=True)
-        _tell(actor, Verb.MOUNT_CREATED, mount)
+        _record_change(actor, Verb.MOUNT_CREATED, mount)
         return MountView(mount, draft.task_id)
 
 
@@ -93,12 +93,12 @@ def mount_remove(*, actor: Actor, mount_id: UUID) -> None:
     """Raises NotFound; Forbidden. Writes: deletes Mount; AuditEntry."""
     mount_create_ask(actor=actor)
     with acting(actor):
-        mount = _visible(actor).filter(id=mount_id).first()
+        mount = _select_visible(actor).filter(id=mount_id).first()
         if mount is None:
             raise NotFound
         _ask_place(actor, mount)
         mount.delete()
-        _tell(actor, Verb.MOUNT_REMOVED, mount)
+        _record_change(actor, Verb.MOUNT_REMOVED, mount)
 
 
 def mounts_list(*, actor: Actor, pages: Pages, namespace_id: UUID | None = None) -> list[MountView]:
@@ -108,8 +108,10 @@ def mounts_list(*, actor: Actor, pages: Pages, namespace_id: UUID | None = None)
     """
     authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
-        rows = _visible(actor) if namespace_id is None else _visible(actor).filter(namespace_id=namespace_id)
-        return [MountView(one, _opened(one)) for one in pages.take(rows.order_by("-id"))]
+        rows = (
+            _select_visible(actor) if namespace_id is None else _select_visible(actor).filter(namespace_id=namespace_id)
+        )
+        return [MountView(mount, _open_task(mount)) for mount in pages.take(rows.order_by("-id"))]
 
 
 def mounted_ids(actor: Actor, places: MountPlaces) -> tuple[UUID, ...]:
@@ -151,10 +153,10 @@ def session_token(actor: Actor, session_id: str) -> int:
 
 def _mounts_at(actor: Actor, places: MountPlaces) -> Sequence[Mount]:
     reach, personas = Q(), set(places.persona_ids)
-    conversation_id = _uuid(places.session)
+    conversation_id = _parse_uuid(places.session)
     if conversation_id is not None:
-        for row in _own(actor, conversation_id).values_list("persona_id", "agent_persona_id"):
-            personas |= {one for one in row if one is not None}
+        for row in _select_own_conversation(actor, conversation_id).values_list("persona_id", "agent_persona_id"):
+            personas |= {persona_id for persona_id in row if persona_id is not None}
             reach |= Q(conversation_id=conversation_id)
     if personas:
         reach |= Q(persona_id__in=personas)
@@ -163,27 +165,27 @@ def _mounts_at(actor: Actor, places: MountPlaces) -> Sequence[Mount]:
     return list(Mount.objects.filter(reach, tenant_id=actor.tenant_id)) if reach else []
 
 
-def _own(actor: Actor, conversation_id: UUID) -> QuerySet[Conversation]:
+def _select_own_conversation(actor: Actor, conversation_id: UUID) -> QuerySet[Conversation]:
     """The conversation, if it is the actor's own."""
     rows = Conversation.objects.filter(id=conversation_id, deleted_at=None)
     return rows.filter(member_id=actor.member_id) if actor.member_id else rows.none()
 
 
-def _uuid(text: str) -> UUID | None:
+def _parse_uuid(text: str) -> UUID | None:
     try:
         return UUID(text) if text else None
     except ValueError:
         return None
 
 
-def _visible(actor: Actor) -> QuerySet[Mount]:
+def _select_visible(actor: Actor) -> QuerySet[Mount]:
     mine = Q(conversation__member_id=actor.member_id) if actor.member_id else Q(pk__in=[])
     at = Q(persona__in=personas_of(actor).values("id")) | mine | Q(persona=None, conversation=None)
     rows = Mount.objects.filter(at, tenant_id=actor.tenant_id, namespace__in=Namespace.objects.visible_to(actor))
     return rows.select_related("namespace", "persona")
 
 
-def _readable(actor: Actor, path: str) -> Namespace:
+def _locate_readable(actor: Actor, path: str) -> Namespace:
     found = Namespace.objects.visible_to(actor).filter(path=path).select_related("owner").first()
     if found is None:
         raise Invalid(errors=[FieldError("namespace", "no namespace of yours has this path")])
@@ -203,13 +205,13 @@ def _ask_place(actor: Actor, mount: Mount) -> None:
         authorize(actor, Permission.PERSONA_UPDATE, persona_target(persona_locate(actor, mount.persona_id)))
     elif mount.conversation_id is not None:
         authorize(actor, Permission.CONVERSATION_USE)
-        if not _own(actor, mount.conversation_id).exists():
+        if not _select_own_conversation(actor, mount.conversation_id).exists():
             raise NotFound
     else:
         authorize(actor, Permission.MEMORY_CREATE)
 
 
-def _save(mount: Mount) -> None:
+def _save_mount(mount: Mount) -> None:
     try:
         with transaction.atomic():
             mount.save(force_insert=True)
@@ -217,23 +219,25 @@ def _save(mount: Mount) -> None:
         raise Conflict("The namespace is mounted there already.") from error
 
 
-def _sealed(mount: Mount, task_id: str) -> bytes:
+def _seal_task(mount: Mount, task_id: str) -> bytes:
     if not task_id:
         return b""
-    return seal_for(tenant_id=mount.tenant_id, scope=GENERAL, place=_place(mount), plaintext=task_id.encode())
+    return seal_for(
+        tenant_id=mount.tenant_id, scope=GENERAL, place=_encryption_context(mount), plaintext=task_id.encode()
+    )
 
 
-def _opened(mount: Mount) -> str:
+def _open_task(mount: Mount) -> str:
     if not mount.sealed_task:
         return ""
-    plaintext = open_sealed(tenant_id=mount.tenant_id, place=_place(mount), blob=bytes(mount.sealed_task))
+    plaintext = open_sealed(tenant_id=mount.tenant_id, place=_encryption_context(mount), blob=bytes(mount.sealed_task))
     return plaintext.decode() if plaintext else ""
 
 
-def _place(mount: Mount) -> bytes:
+def _encryption_context(mount: Mount) -> bytes:
     return b"mount" + mount.id.bytes
 
 
-def _tell(actor: Actor, verb: Verb, mount: Mount) -> None:
+def _record_change(actor: Actor, verb: Verb, mount: Mount) -> None:
     detail: Mapping[str, str | bool] = {"mount": str(mount.id), "writable": mount.writable}
     record(actor=actor, verb=verb, object_type="namespace", object_ids=[mount.namespace_id], detail={**detail})

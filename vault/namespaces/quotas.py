@@ -13,7 +13,7 @@ def room_take(namespaces: Iterable[Namespace]) -> None:
     Two writers of a namespace with a quota wait for each other. No query where none has one.
     Raises QuotaExceeded.
     """
-    wanted = Counter(one.id for one in namespaces if one.quota is not None)
+    wanted = Counter(namespace.id for namespace in namespaces if namespace.quota is not None)
     if not wanted:
         return
     rows = Namespace.objects.filter(id__in=wanted).order_by("id").select_for_update(no_key=True)

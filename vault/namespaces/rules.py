@@ -19,7 +19,7 @@ class PathError(Exception):
     message: str
 
 
-def path_checked(path: str) -> str:
+def check_path(path: str) -> str:
     """`path`, or PathError: `/part/part`, of letters (any script), digits and . _ - + @, at most 200 characters."""
     if len(path) > LONGEST_PATH or not PATH.fullmatch(path) or "/../" in f"{path}/" or "/./" in f"{path}/":
         raise PathError(
@@ -55,6 +55,6 @@ def chat_path(home: str) -> str:
     return f"{home}/{CHAT_PART}"
 
 
-def home_of(path: str) -> str:
+def member_home(path: str) -> str:
     """The member's home that a private path lies in."""
     return "/".join(path.split("/")[:3])

@@ -32,7 +32,7 @@ ACTIONS = {
 }
 
 
-def private_path_of(*, actor: Actor) -> str:
+def private_path_get(*, actor: Actor) -> str:
     """The path of the actor's private namespace; the root of all private ones before it is made."""
     with acting(actor):
         mine = Namespace.objects.visible_to(actor).filter(owner_id=actor.member_id, kind=NamespaceKind.PRIVATE)
@@ -82,7 +82,7 @@ def namespaces_list(*, actor: Actor, within: str = "", pages: Pages) -> list[Nam
         if within:
             rows = rows.filter(Q(path=within) | Q(path__startswith=f"{within}/"))
         page: list[Namespace] = list(pages.take(rows.select_related("owner").order_by("path")))
-        return _views(actor, page)
+        return _make_views(actor, page)
 
 
 def namespace_get(*, actor: Actor, namespace_id: UUID) -> NamespaceDetail:
@@ -91,35 +91,43 @@ def namespace_get(*, actor: Actor, namespace_id: UUID) -> NamespaceDetail:
         namespace = namespace_locate(actor, namespace_id)
         authorize(actor, Permission.MEMORY_READ, namespace_target(namespace))
         below = Namespace.objects.visible_to(actor).filter(path__startswith=f"{namespace.path}/")
-        counted = _counted(actor, below)
-        (view,) = _views(actor, [namespace])
+        counted = _count_memories(actor, below)
+        (view,) = _make_views(actor, [namespace])
         return NamespaceDetail(
             view=view,
-            states=_counted(actor, Namespace.objects.filter(id=namespace.id)).get(namespace.id, {}),
+            states=_count_memories(actor, Namespace.objects.filter(id=namespace.id)).get(namespace.id, {}),
             below=below.count(),
             count_below=sum(sum(states.values()) for states in counted.values()),
             counted_at=None if _is_live(actor) else _counted_at(actor),
         )
 
 
-def _views(actor: Actor, page: Sequence[Namespace]) -> list[NamespaceView]:
-    parents = _parents(actor, page)
-    counts = _counted(actor, Namespace.objects.filter(id__in=[one.id for one in page]))
+def _make_views(actor: Actor, page: Sequence[Namespace]) -> list[NamespaceView]:
+    parents = _find_parents(actor, page)
+    counts = _count_memories(actor, Namespace.objects.filter(id__in=[namespace.id for namespace in page]))
     return [
-        NamespaceView(one, parents.get(one.path), sum(counts.get(one.id, {}).values()), tuple(_rights(actor, one)))
-        for one in page
+        NamespaceView(
+            namespace,
+            parents.get(namespace.path),
+            sum(counts.get(namespace.id, {}).values()),
+            tuple(_list_rights(actor, namespace)),
+        )
+        for namespace in page
     ]
 
 
-def _parents(actor: Actor, page: Sequence[Namespace]) -> dict[str, UUID]:
-    above = {path: [*paths_above(path)] for path in (one.path for one in page)}
+def _find_parents(actor: Actor, page: Sequence[Namespace]) -> dict[str, UUID]:
+    above = {path: [*paths_above(path)] for path in (namespace.path for namespace in page)}
     rows = Namespace.objects.visible_to(actor).filter(path__in={path for some in above.values() for path in some})
     known = dict(rows.values_list("path", "id"))
-    nearest = {path: next((known[one] for one in some if one in known), None) for path, some in above.items()}
+    nearest = {
+        path: next((known[path_above] for path_above in some if path_above in known), None)
+        for path, some in above.items()
+    }
     return {path: found for path, found in nearest.items() if found is not None}
 
 
-def _counted(actor: Actor, among: NamespaceQuerySet) -> dict[UUID, dict[str, int]]:
+def _count_memories(actor: Actor, among: NamespaceQuerySet) -> dict[UUID, dict[str, int]]:
     """Memories by state of each namespace: as last counted for all readers; counted now where single memories are
     hidden from the actor."""
     rows: QuerySet[Any, Any]
@@ -152,7 +160,7 @@ def _counted_at(actor: Actor) -> datetime | None:
     return rows.values_list("created_at", flat=True).first()
 
 
-def _rights(actor: Actor, namespace: Namespace) -> Iterator[Action]:
+def _list_rights(actor: Actor, namespace: Namespace) -> Iterator[Action]:
     target = namespace_target(namespace)
     for action, permission in ACTIONS.items():
         if is_allowed(actor, permission, target):

@@ -11,7 +11,7 @@ from governance.models import Member
 from governance.vocabulary import Permission, Verb
 from vault.models import Namespace
 from vault.namespaces.lookup import namespace_by_path
-from vault.namespaces.rules import PRIVATE_ROOT, PathError, chat_path, home_of, is_under, path_checked, private_path
+from vault.namespaces.rules import PRIVATE_ROOT, PathError, chat_path, check_path, is_under, member_home, private_path
 from vault.vocabulary import NamespaceKind
 
 
@@ -60,7 +60,7 @@ def chat_namespace(*, actor: Actor) -> Namespace:
         home = _private_namespace(actor)
         path = chat_path(home.path)
         found = Namespace.objects.filter(path=path).first()
-        return found or _make(actor, path, NamespaceKind.PRIVATE, owner=home.owner)
+        return found or _make_namespace(actor, path, NamespaceKind.PRIVATE, owner=home.owner)
 
 
 def _private_namespace(actor: Actor) -> Namespace:
@@ -73,17 +73,17 @@ def _private_namespace(actor: Actor) -> Namespace:
     path = private_path(member.display_name, taken=False, member_id=str(member.id))
     if Namespace.objects.filter(path=path).exists():
         path = private_path(member.display_name, taken=True, member_id=str(member.id))
-    made = _make(actor, path, NamespaceKind.PRIVATE, owner=member)
+    made = _make_namespace(actor, path, NamespaceKind.PRIVATE, owner=member)
     if made.owner_id == member.id:
         return made
     # Somebody of the same name was faster.
     path = private_path(member.display_name, taken=True, member_id=str(member.id))
-    return _make(actor, path, NamespaceKind.PRIVATE, owner=member)
+    return _make_namespace(actor, path, NamespaceKind.PRIVATE, owner=member)
 
 
 def _namespace_at(actor: Actor, path: str) -> Namespace:
     try:
-        path_checked(path)
+        check_path(path)
     except PathError as fault:
         raise Invalid(errors=[FieldError("namespace", fault.message)]) from fault
     found = namespace_by_path(actor, path)
@@ -91,13 +91,13 @@ def _namespace_at(actor: Actor, path: str) -> Namespace:
         return found
     authorize(actor, Permission.NAMESPACE_CREATE)
     if not is_under(path, PRIVATE_ROOT):
-        return _make(actor, path, NamespaceKind.SHARED, owner=None)
-    return _make(actor, path, NamespaceKind.PRIVATE, owner=private_owner(actor, path))
+        return _make_namespace(actor, path, NamespaceKind.SHARED, owner=None)
+    return _make_namespace(actor, path, NamespaceKind.PRIVATE, owner=private_owner(actor, path))
 
 
 def private_owner(actor: Actor, path: str) -> Member:
     """The member in whose home a path below /users lies. Raises Forbidden where that is not the actor's to write in."""
-    home = home_of(path)
+    home = member_home(path)
     root = Namespace.objects.filter(path=home, kind=NamespaceKind.PRIVATE).select_related("owner").first()
     if root is None and actor.member_id is not None:
         own = _private_namespace(actor)
@@ -118,7 +118,7 @@ def private_owner(actor: Actor, path: str) -> Member:
     return root.owner
 
 
-def _make(actor: Actor, path: str, kind: NamespaceKind, *, owner: Member | None) -> Namespace:
+def _make_namespace(actor: Actor, path: str, kind: NamespaceKind, *, owner: Member | None) -> Namespace:
     """Two requests may want the same path first: one makes it, both use it."""
     new = Namespace(id=uuid7(), tenant_id=actor.tenant_id, path=path, kind=kind, owner=owner)
     Namespace.objects.bulk_create([new], ignore_conflicts=True)

@@ -9,18 +9,18 @@ from django.db.models import Q
 from governance.actor import Actor
 from governance.webhooks.filters import webhook_filter
 from vault.models import Cube, Namespace
-from vault.namespaces.rules import PathError, path_checked
+from vault.namespaces.rules import PathError, check_path
 
 
-def _fault(path: str) -> str:
+def _find_fault(path: str) -> str:
     try:
-        path_checked(path)
+        check_path(path)
     except PathError:
         return "a path such as /team/notes"
     return ""
 
 
-@webhook_filter("namespace", _fault)
+@webhook_filter("namespace", _find_fault)
 def ids_below(actor: Actor, path: str, object_type: str, ids: Sequence[UUID]) -> Sequence[UUID]:
     """Return those of `ids` that are memories or namespaces at `path` or below; none of another type."""
     rows: Any = {"memory": Cube.objects, "namespace": Namespace.objects}.get(object_type)
@@ -29,4 +29,4 @@ def ids_below(actor: Actor, path: str, object_type: str, ids: Sequence[UUID]) ->
     field = "namespace__path" if object_type == "memory" else "path"
     below = Q(**{field: path}) | Q(**{f"{field}__startswith": f"{path}/"})
     matching = set(rows.filter(below, tenant_id=actor.tenant_id, id__in=ids).values_list("id", flat=True))
-    return [one for one in ids if one in matching]
+    return [event_id for event_id in ids if event_id in matching]

@@ -52,7 +52,7 @@ def attention_list(*, actor: Actor, overview: Overview) -> list[Attention]:
     """The most urgent first. Raises Forbidden. Queries: at most three."""
     authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
-        return [one for one in _waiting(actor, overview) if one.count]
+        return [item for item in _list_attention(actor, overview) if item.count]
 
 
 def reviews_waiting(*, actor: Actor) -> int:
@@ -80,7 +80,7 @@ def jobs_failed(*, actor: Actor) -> int:
         return len(rows.values_list("id")[: MOST + 1])
 
 
-def _waiting(actor: Actor, overview: Overview) -> Iterator[Attention]:
+def _list_attention(actor: Actor, overview: Overview) -> Iterator[Attention]:
     if overview.audit and overview.audit.fault is not None:
         yield Attention(Waiting.AUDIT, max(1, overview.audit.fault))
     if is_allowed(actor, Permission.JOB_READ):
@@ -92,10 +92,10 @@ def _waiting(actor: Actor, overview: Overview) -> Iterator[Attention]:
         yield Attention(Waiting.REVIEWS, reviews_waiting(actor=actor))
         yield Attention(Waiting.EXPIRING, overview.expiring_soon)
     if is_allowed(actor, Permission.APIKEY_MANAGE):
-        yield Attention(Waiting.UNUSED_KEYS, _keys_unused(actor))
+        yield Attention(Waiting.UNUSED_KEYS, _count_unused_keys(actor))
 
 
-def _keys_unused(actor: Actor) -> int:
+def _count_unused_keys(actor: Actor) -> int:
     before = database_now() - timedelta(days=UNUSED_DAYS)
     rows = ApiKey.objects.filter(tenant_id=actor.tenant_id, revoked_at=None, created_at__lt=before)
     return len(rows.exclude(last_used_at__gte=before).exclude(expires_at__lt=database_now())[: MOST + 1])

@@ -129,7 +129,7 @@ def counts_write(actor: Actor, payloads: Sequence[Payload]) -> Write:
 
     Writes: DailyCount … of today, of searches and jobs also of yesterday.
     """
-    verified = _verify(actor)
+    verified = _verify_seals(actor)
 
     def write() -> None:
         now = database_now()
@@ -163,7 +163,7 @@ def _is_due(actor: Actor) -> bool:
     return last is None or (newest is not None and newest > last)
 
 
-def _verify(actor: Actor) -> dict[str, int]:
+def _verify_seals(actor: Actor) -> dict[str, int]:
     """Verify seals from the first; return how many fit, and the first that does not."""
     with acting(actor):
         day = database_now().date()

@@ -49,17 +49,17 @@ def digests_send(actor: Actor, payloads: Sequence[Payload]) -> Write:
     Where mail cannot be sent, the rest stays due for the next time.
     """
     due = digests_due(actor, most=MOST)
-    for one in due:
+    for digest in due:
         try:
-            counts = _send(actor, one)
+            counts = _send_digest(actor, digest)
         except Unavailable as error:
             logger.warning("digest not sent: tenant=%s error=%s", actor.tenant_id, error.code)
-            return _nothing
-        digest_note(actor, one, counts)
-    return _again if len(due) == MOST else _nothing
+            return _write_nothing
+        digest_note(actor, digest, counts)
+    return _repeat_later if len(due) == MOST else _write_nothing
 
 
-def _send(actor: Actor, due: DueDigest) -> Mapping[str, int]:
+def _send_digest(actor: Actor, due: DueDigest) -> Mapping[str, int]:
     """Mail the member's open items if some are new. Raises Unavailable."""
     try:
         member = reload_actor(
@@ -71,8 +71,8 @@ def _send(actor: Actor, due: DueDigest) -> Mapping[str, int]:
         )
     except Forbidden:  # removed since then
         return {}
-    waiting = _waiting(member)
-    counts = {_name(one): one.count for one in waiting}
+    waiting = _list_open_items(member)
+    counts = {_item_name(item): item.count for item in waiting}
     if any(count > due.counts.get(name, 0) for name, count in counts.items()):
         tenant = " ".join(me_get(actor=member).tenant_name.split())
         mail_send(
@@ -81,20 +81,20 @@ def _send(actor: Actor, due: DueDigest) -> Mapping[str, int]:
     return counts
 
 
-def _waiting(member: Actor) -> list[Attention]:
+def _list_open_items(member: Actor) -> list[Attention]:
     with acting(member):
         if not is_allowed(member, Permission.MEMORY_READ):
             return []
         return attention_list(actor=member, overview=overview_get(actor=member, days=SOON))
 
 
-def _name(one: Attention) -> str:
-    return f"{one.kind}.{one.about}" if one.about else str(one.kind)
+def _item_name(item: Attention) -> str:
+    return f"{item.kind}.{item.about}" if item.about else str(item.kind)
 
 
-def _nothing() -> None:
+def _write_nothing() -> None:
     """Each mail is noted as it goes out."""
 
 
-def _again() -> object:
+def _repeat_later() -> object:
     return AGAIN

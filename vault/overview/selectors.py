@@ -105,22 +105,22 @@ def overview_get(*, actor: Actor, days: int, group: Counted = Counted.LAYER) -> 
         today = database_now().date()
         span = tuple(today - timedelta(days=back) for back in range(days - 1, -1, -1))
         is_live = bool(exceptions_of(actor, lambda: Namespace.objects.visible_to(actor)).denied)
-        counts, counted_at = _counts(actor, span, group)
-        shown = _live(actor) if is_live else _memories(actor, counts, span, group)
+        counts, counted_at = _load_counts(actor, span, group)
+        shown = _count_live(actor) if is_live else _count_memories(actor, counts, span, group)
         return Overview(
             days=span,
             counted_at=counted_at,
             is_live=is_live,
-            searches=_daily(counts[Counted.SEARCH], span, (ANSWERED, EMPTY)),
-            jobs=_daily(counts[Counted.JOB], span, tuple(JobStatus)),
-            use=_use(actor, counts) if is_allowed(actor, Permission.POLICY_READ) else None,
-            tiers=_tiers(counts) if is_allowed(actor, Permission.POLICY_READ) else None,
-            audit=_audit(counts) if is_allowed(actor, Permission.AUDIT_READ) else None,
+            searches=_daily_series(counts[Counted.SEARCH], span, (ANSWERED, EMPTY)),
+            jobs=_daily_series(counts[Counted.JOB], span, tuple(JobStatus)),
+            use=_quota_use(actor, counts) if is_allowed(actor, Permission.POLICY_READ) else None,
+            tiers=_count_tiers(counts) if is_allowed(actor, Permission.POLICY_READ) else None,
+            audit=_audit_state(counts) if is_allowed(actor, Permission.AUDIT_READ) else None,
             **shown,
         )
 
 
-def _counts(actor: Actor, span: Sequence[date], group: Counted) -> tuple[Counts, datetime | None]:
+def _load_counts(actor: Actor, span: Sequence[date], group: Counted) -> tuple[Counts, datetime | None]:
     """Return the counts that the actor may read, and the time of the newest. Includes one day before the span."""
     mine = Q(member=None) | Q(member_id=actor.member_id)
     everybodys = Q() if sees_private(actor) else mine
@@ -142,34 +142,34 @@ def _counts(actor: Actor, span: Sequence[date], group: Counted) -> tuple[Counts,
     return found, newest.values_list("created_at", flat=True).first()
 
 
-def _memories(actor: Actor, counts: Counts, span: Sequence[date], group: Counted) -> dict[str, Any]:
+def _count_memories(actor: Actor, counts: Counts, span: Sequence[date], group: Counted) -> dict[str, Any]:
     layers, today = counts[Counted.LAYER], span[-1]
-    present = _searchable(_at(layers, today))
-    before = _at(layers, today - timedelta(days=SOON))
+    present = _sum_searchable(_counts_at(layers, today))
+    before = _counts_at(layers, today - timedelta(days=SOON))
     until = today + timedelta(days=SOON)
-    expiring = {date.fromisoformat(day): count for day, count in _at(counts[Counted.EXPIRY], today).items()}
+    expiring = {date.fromisoformat(day): count for day, count in _counts_at(counts[Counted.EXPIRY], today).items()}
     return {
         "memories": present,
-        "growth": present - _searchable(before) if before else None,
-        "series": _carried(counts[group], span),
-        "states": _at(counts[Counted.STATE], today),
-        "places": _places(actor, max(layers, default=today)),
+        "growth": present - _sum_searchable(before) if before else None,
+        "series": _carry_forward(counts[group], span),
+        "states": _counts_at(counts[Counted.STATE], today),
+        "places": _rank_namespaces(actor, max(layers, default=today)),
         "expiring": {day: count for day, count in sorted(expiring.items()) if today <= day < until},
     }
 
 
-def _live(actor: Actor) -> dict[str, Any]:
+def _count_live(actor: Actor) -> dict[str, Any]:
     counted = facets_count(actor=actor, query=MemoryQuery())
     total = counted["total"][0] if counted["total"] else None
     return {
         "memories": (total.count or 0) if total else 0,
         "is_capped": bool(total and total.capped),
-        "states": {one.value: one.count or 0 for one in counted["state"]},
-        "places": [(one.value, one.count) for one in counted["namespace"] if one.count][:MOST_PLACES],
+        "states": {value.value: value.count or 0 for value in counted["state"]},
+        "places": [(value.value, value.count) for value in counted["namespace"] if value.count][:MOST_PLACES],
     }
 
 
-def _places(actor: Actor, day: date) -> list[tuple[str, int]]:
+def _rank_namespaces(actor: Actor, day: date) -> list[tuple[str, int]]:
     """The namespaces with the most memories, by the counts of `day`."""
     rows = DailyCount.objects.filter(tenant_id=actor.tenant_id, name=Counted.LAYER, day=day)
     rows = rows.filter(namespace__in=Namespace.objects.visible_to(actor)).exclude(value=State.ARCHIVED)
@@ -179,37 +179,37 @@ def _places(actor: Actor, day: date) -> list[tuple[str, int]]:
     return [(path, int(total)) for path, total in summed[:MOST_PLACES]]
 
 
-def _searchable(counts: Mapping[str, int]) -> int:
+def _sum_searchable(counts: Mapping[str, int]) -> int:
     return sum(count for value, count in counts.items() if value != State.ARCHIVED)
 
 
-def _at(counts: Mapping[date, dict[str, int]], day: date) -> dict[str, int]:
+def _counts_at(counts: Mapping[date, dict[str, int]], day: date) -> dict[str, int]:
     """The counts of `day`, or of the last day before on which anything was counted."""
-    return counts[max(known)] if (known := [one for one in counts if one <= day]) else {}
+    return counts[max(known)] if (known := [known_day for known_day in counts if known_day <= day]) else {}
 
 
-def _carried(counts: Mapping[date, dict[str, int]], span: Sequence[date]) -> Series:
-    by_day = [_at(counts, day) for day in span]
-    values = dict.fromkeys(value for one in by_day for value in one)
-    return {value: [one.get(value, 0) for one in by_day] for value in values}
+def _carry_forward(counts: Mapping[date, dict[str, int]], span: Sequence[date]) -> Series:
+    by_day = [_counts_at(counts, day) for day in span]
+    values = dict.fromkeys(value for counted in by_day for value in counted)
+    return {value: [counted.get(value, 0) for counted in by_day] for value in values}
 
 
-def _daily(counts: Mapping[date, dict[str, int]], span: Sequence[date], values: Sequence[str]) -> Series:
+def _daily_series(counts: Mapping[date, dict[str, int]], span: Sequence[date], values: Sequence[str]) -> Series:
     return {value: [counts.get(day, {}).get(value, 0) for day in span] for value in values}
 
 
-def _use(actor: Actor, counts: Counts) -> dict[Measure, Use]:
-    used = _at(counts[Counted.USAGE], date.max)
+def _quota_use(actor: Actor, counts: Counts) -> dict[Measure, Use]:
+    used = _counts_at(counts[Counted.USAGE], date.max)
     limits = limits_of(policies_active(actor).quotas, QuotaTarget(QuotaTargetKind.TENANT, actor.tenant_id))
     return {measure: Use(used.get(measure, 0), limits.of(measure)) for measure in MEASURES}
 
 
-def _tiers(counts: Counts) -> dict[Tier, tuple[int, int]]:
-    memories, stored = _at(counts[Counted.TIER], date.max), _at(counts[Counted.TIER_BYTES], date.max)
+def _count_tiers(counts: Counts) -> dict[Tier, tuple[int, int]]:
+    memories, stored = _counts_at(counts[Counted.TIER], date.max), _counts_at(counts[Counted.TIER_BYTES], date.max)
     return {tier: (memories.get(tier, 0), stored.get(tier, 0)) for tier in Tier}
 
 
-def _audit(counts: Counts) -> AuditState | None:
+def _audit_state(counts: Counts) -> AuditState | None:
     days = counts[Counted.AUDIT]
     if not days:
         return None

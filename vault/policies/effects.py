@@ -29,7 +29,7 @@ from governance.policies.rules import (
 from governance.vocabulary import Measure, QuotaTargetKind, Verb
 from vault.cubes.usage import usage_count
 from vault.models import Cube
-from vault.policies.rules import SAMPLES, Effect, Outcome, Tally, expiry_effect, openness, refused, sharing_effects
+from vault.policies.rules import SAMPLES, Effect, Outcome, Tally, expiry_effect, openness, sharing_effects, would_refuse
 
 READS = (Verb.MEMORY_READ, Verb.MEMORY_LISTED, Verb.MEMORY_SEARCHED, Verb.VERSIONS_READ)
 PAGE = 2_000  # rows held at once
@@ -81,21 +81,21 @@ class _Row(NamedTuple):
 
 def retention_effects(change: Change) -> list[Outcome]:
     """On what is stored, and on writes like those of late."""
-    before, after = (_lifetimes(policies.retention) for policies in (change.before, change.after))
+    before, after = (_cache_lifetimes(policies.retention) for policies in (change.before, change.after))
     tally = Tally()
-    for row in _rows(_live(change)):
+    for row in _iterate_rows(_select_live(change)):
         effect = expiry_effect(after(row.facts()), born=row.born, present=row.expiry(), now=change.now)
         if effect is not None:
             tally.add(effect, row.id)
-    for row in _rows(_written(change)):
+    for row in _iterate_rows(_select_written(change)):
         facts = row.facts()
-        was, would = (refused(life(facts), born=row.born, asked=row.expiry()) for life in (before, after))
+        was, would = (would_refuse(life(facts), born=row.born, asked=row.expiry()) for life in (before, after))
         if was != would:
             tally.add(Effect.WRITE_REFUSED if would else Effect.WRITE_ALLOWED, row.id)
     return tally.outcomes()
 
 
-def _lifetimes(rules: Sequence[Rule[Retention]]) -> Callable[[Facts], Lifetime | None]:
+def _cache_lifetimes(rules: Sequence[Rule[Retention]]) -> Callable[[Facts], Lifetime | None]:
     """Return the lifetime under these rules, computed once for memories with equal facts."""
     return cache(lambda facts: lifetime_of(rules, facts))
 
@@ -109,7 +109,7 @@ def sharing_changes(change: Change) -> list[Outcome]:
         before, after = (openness(policies.sharing, facts) for policies in (change.before, change.after))
         return sharing_effects(before, after)
 
-    for row in _rows(_live(change)):
+    for row in _iterate_rows(_select_live(change)):
         for effect in effects(row.facts()):
             tally.add(effect, row.id)
     for grant in grants_against(change.tenant_id, change.after.sharing):
@@ -119,7 +119,7 @@ def sharing_changes(change: Change) -> list[Outcome]:
 
 def purpose_effects(change: Change) -> list[Outcome]:
     """Purpose by purpose, those that are named and those that were read for of late: what they open and what not."""
-    readers = _readers(change)
+    readers = _count_readers(change)
     named = {
         purpose
         for policies in (change.before, change.after)
@@ -133,8 +133,8 @@ def purpose_effects(change: Change) -> list[Outcome]:
             for policies in (change.before, change.after)
         )
         for effect, rows in (
-            (Effect.READER_LOSES, _live(change).filter(after).exclude(before)),
-            (Effect.READER_GAINS, _live(change).filter(before).exclude(after)),
+            (Effect.READER_LOSES, _select_live(change).filter(after).exclude(before)),
+            (Effect.READER_GAINS, _select_live(change).filter(before).exclude(after)),
         ):
             if count := rows.count():
                 ids = tuple(rows.order_by("id").values_list("id", flat=True)[:SAMPLES])
@@ -145,7 +145,7 @@ def purpose_effects(change: Change) -> list[Outcome]:
 def pii_effects(change: Change) -> list[Outcome]:
     """On writes like those of late; what was found in them is not known here."""
     tally = Tally()
-    for row in _rows(_written(change)):
+    for row in _iterate_rows(_select_written(change)):
         before, after = (pii_rule_of(policies.pii, row.facts()) for policies in (change.before, change.after))
         if (before.action, before.kinds) != (after.action, after.kinds):
             tally.add(Effect.PII_CHANGES, row.id, f"{before.action}→{after.action}")
@@ -155,7 +155,7 @@ def pii_effects(change: Change) -> list[Outcome]:
 def quota_effects(change: Change, quota: Quota) -> list[Outcome]:
     """The holders whose next write, or question, would be refused and is not now."""
     tally = Tally()
-    for holder in _holders(change, quota):
+    for holder in _list_holders(change, quota):
         before, after = (limits_of(policies.quotas, holder) for policies in (change.before, change.after))
         for measure in (Measure.MEMORIES, Measure.BYTES, Measure.MODEL_TOKENS):
             limit, former = after.of(measure), before.of(measure)
@@ -167,27 +167,27 @@ def quota_effects(change: Change, quota: Quota) -> list[Outcome]:
     return tally.outcomes()
 
 
-def _live(change: Change) -> QuerySet[Cube]:
+def _select_live(change: Change) -> QuerySet[Cube]:
     return Cube.objects.stored().free().filter(change.reach, tenant_id=change.tenant_id)
 
 
-def _written(change: Change) -> QuerySet[Cube]:
+def _select_written(change: Change) -> QuerySet[Cube]:
     return Cube.objects.filter(change.reach, tenant_id=change.tenant_id, created_at__gte=change.since)
 
 
-def _rows(cubes: QuerySet[Cube]) -> Iterator[_Row]:
+def _iterate_rows(cubes: QuerySet[Cube]) -> Iterator[_Row]:
     found = cubes.order_by("id").values_list(*COLUMNS)
     return (_Row(*row) for row in found.iterator(chunk_size=PAGE))
 
 
-def _readers(change: Change) -> dict[str, int]:
+def _count_readers(change: Change) -> dict[str, int]:
     """Count the principals that read for each purpose recently."""
     entries = AuditEntry.objects.filter(tenant_id=change.tenant_id, at__gte=change.since, verb__in=READS)
     counted = entries.values("context__purpose").annotate(readers=Count("principal_id", distinct=True)).order_by()
     return {purpose or "": readers for purpose, readers in counted.values_list("context__purpose", "readers")}
 
 
-def _holders(change: Change, quota: Quota) -> list[QuotaTarget]:
+def _list_holders(change: Change, quota: Quota) -> list[QuotaTarget]:
     kind = quota.holder.kind
     if quota.holder.id is not None:
         return [QuotaTarget(kind, quota.holder.id)]
@@ -195,4 +195,7 @@ def _holders(change: Change, quota: Quota) -> list[QuotaTarget]:
         return [QuotaTarget(kind, change.tenant_id)]
     members, keys = Member.objects.filter(removed_at=None), ApiKey.objects.filter(revoked_at=None)
     rows = members if kind is QuotaTargetKind.MEMBER else keys
-    return [QuotaTarget(kind, one) for one in rows.filter(tenant_id=change.tenant_id).values_list("id", flat=True)]
+    return [
+        QuotaTarget(kind, holder_id)
+        for holder_id in rows.filter(tenant_id=change.tenant_id).values_list("id", flat=True)
+    ]

@@ -61,12 +61,12 @@ class Tally:
     _found: dict[tuple[Effect, str], list[UUID]] = field(default_factory=dict)
     _counts: dict[tuple[Effect, str], int] = field(default_factory=dict)
 
-    def add(self, effect: Effect, one: UUID, about: str = "") -> None:
+    def add(self, effect: Effect, object_id: UUID, about: str = "") -> None:
         key = (effect, about)
         self._counts[key] = self._counts.get(key, 0) + 1
         samples = self._found.setdefault(key, [])
         if len(samples) < SAMPLES:
-            samples.append(one)
+            samples.append(object_id)
 
     def outcomes(self) -> list[Outcome]:
         order = list(Effect)
@@ -88,7 +88,7 @@ def expiry_effect(lifetime: Lifetime | None, *, born: datetime, present: Expiry,
     return Effect.EXPIRES_SOONER if wanted < present.at else Effect.EXPIRES_LATER
 
 
-def refused(lifetime: Lifetime | None, *, born: datetime, asked: Expiry) -> bool:
+def would_refuse(lifetime: Lifetime | None, *, born: datetime, asked: Expiry) -> bool:
     """Return whether a writer who asked for this expiry would have been refused."""
     if asked.at is None or asked.policy_id is not None or lifetime is None:
         return False

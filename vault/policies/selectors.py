@@ -41,9 +41,11 @@ def quotas_list(*, actor: Actor, is_live: bool = True) -> list[QuotaView]:
         holders = holders_of(actor)
         if is_allowed(actor, Permission.POLICY_READ):
             named = (quota.holder for quota in policies_active(actor).quotas)
-            holders += sorted({QuotaTarget(one.kind, one.id) for one in named if one.id is not None} - {*holders})
+            holders += sorted(
+                {QuotaTarget(holder.kind, holder.id) for holder in named if holder.id is not None} - {*holders}
+            )
         counted = None if is_live else _counted_last(actor)
-        return [_view_as_counted(actor, holder, counted) for holder in holders]
+        return [_view_from_counts(actor, holder, counted) for holder in holders]
 
 
 def quota_view(*, actor: Actor, holder: QuotaTarget) -> QuotaView:
@@ -71,7 +73,7 @@ def _counted_last(actor: Actor) -> _Counts | None:
     return _Counts(last.created_at, {(member_id, value): count for member_id, value, count in found})
 
 
-def _view_as_counted(actor: Actor, holder: QuotaTarget, counted: _Counts | None) -> QuotaView:
+def _view_from_counts(actor: Actor, holder: QuotaTarget, counted: _Counts | None) -> QuotaView:
     if counted is None or holder.kind is QuotaTargetKind.API_KEY:
         return quota_view(actor=actor, holder=holder)
     member_id = holder.id if holder.kind is QuotaTargetKind.MEMBER else None

@@ -45,14 +45,14 @@ def policy_simulate(*, actor: Actor, draft: PolicyDraft, replaces: UUID | None =
     """
     authorize(actor, Permission.POLICY_MANAGE)
     with acting(actor):
-        former = _former(actor, draft.kind, replaces) if replaces else None
+        former = _locate_former(actor, draft.kind, replaces) if replaces else None
         document = document_read(draft.kind, draft.document, terms())
         before, now = policies_active(actor), database_now()
         change = Change(
             tenant_id=actor.tenant_id,
             before=before,
-            after=_after(before, draft, document, former),
-            reach=_reach(document, former),
+            after=_policies_after(before, draft, document, former),
+            reach=_affected_rows(document, former),
             now=now,
             since=now - timedelta(days=days),
         )
@@ -61,7 +61,7 @@ def policy_simulate(*, actor: Actor, draft: PolicyDraft, replaces: UUID | None =
         return EFFECTS[draft.kind](change)
 
 
-def _former(actor: Actor, kind: PolicyKind, policy_id: UUID) -> PolicyVersion:
+def _locate_former(actor: Actor, kind: PolicyKind, policy_id: UUID) -> PolicyVersion:
     """Raises NotFound; Forbidden; Invalid: a policy stays of its kind."""
     policy = policy_locate(actor, policy_id, Permission.POLICY_MANAGE)
     if policy.kind != kind:
@@ -69,7 +69,7 @@ def _former(actor: Actor, kind: PolicyKind, policy_id: UUID) -> PolicyVersion:
     return PolicyVersion.objects.get(policy=policy, number=policy.version)
 
 
-def _reach(document: AnyDocument, former: PolicyVersion | None) -> Q:
+def _affected_rows(document: AnyDocument, former: PolicyVersion | None) -> Q:
     if isinstance(document, Quota):
         return Q()
     reach = where_condition(document.where)
@@ -79,12 +79,12 @@ def _reach(document: AnyDocument, former: PolicyVersion | None) -> Q:
     return reach if isinstance(old, Quota) else reach | where_condition(old.where)
 
 
-def _after(
+def _policies_after(
     before: ActivePolicies, draft: PolicyDraft, document: AnyDocument, former: PolicyVersion | None
 ) -> ActivePolicies:
     """The policies in force once the draft is saved."""
     if isinstance(document, Quota):
-        return replace(before, quotas=_quotas(before, draft, document, former))
+        return replace(before, quotas=_quotas_after(before, draft, document, former))
     name = draft.kind.value
     policy_id = former.policy_id if former else NEW
     remaining: list[Rule[Any]] = [rule for rule in getattr(before, name) if rule.policy_id != policy_id]
@@ -94,7 +94,7 @@ def _after(
     return replace(before, **changed)
 
 
-def _quotas(
+def _quotas_after(
     before: ActivePolicies, draft: PolicyDraft, quota: Quota, former: PolicyVersion | None
 ) -> tuple[Quota, ...]:
     remaining = list(before.quotas)

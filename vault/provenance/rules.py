@@ -68,7 +68,7 @@ def unsigned_json(manifest: Manifest) -> dict[str, Any]:
         "format": FORMAT,
         "id": str(manifest.id),
         "tenant": str(manifest.tenant_id),
-        "recipient": _principal(manifest.recipient),
+        "recipient": _encode_principal(manifest.recipient),
         "at": manifest.at.astimezone(UTC).isoformat().replace("+00:00", "Z"),
         "items": [
             {
@@ -76,7 +76,7 @@ def unsigned_json(manifest: Manifest) -> dict[str, Any]:
                 "version": item.version,
                 "version_hash": item.version_hash.hex(),
                 "content_sha256": item.content_sha256,
-                "writer": _principal(item.writer),
+                "writer": _encode_principal(item.writer),
             }
             for item in manifest.items
         ],
@@ -93,7 +93,7 @@ def signed_bytes(body: Mapping[str, Any]) -> bytes:
     return SIGNED_PREFIX + text.encode()
 
 
-def signature_of(body: Mapping[str, Any]) -> bytes | None:
+def read_signature(body: Mapping[str, Any]) -> bytes | None:
     """The signature that a manifest bears; None: it bears none, or is no manifest of this format."""
     signature = body.get("signature")
     if body.get("format") != FORMAT or not isinstance(signature, str) or not isinstance(body.get("key_id"), str):
@@ -104,5 +104,5 @@ def signature_of(body: Mapping[str, Any]) -> bytes | None:
         return None
 
 
-def _principal(principal: Principal) -> dict[str, str]:
+def _encode_principal(principal: Principal) -> dict[str, str]:
     return {"kind": principal.kind, "id": str(principal.id)}

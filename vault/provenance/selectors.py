@@ -79,15 +79,15 @@ def provenance_get(*, actor: Actor, cube_id: UUID) -> ProvenanceView:
         cube = locate_readable(actor, cube_id)
         rows = list(versions_visible(actor, cube).defer("terms").order_by("-number")[:MOST])
         record(actor=actor, verb=Verb.PROVENANCE_READ, object_type="memory", object_ids=[cube.id], version=cube.version)
-        names = _names(rows)
+        names = _load_names(rows)
         return ProvenanceView(
             memory_id=cube.id,
             source=cube.source,
             reader=cube.reader,
             created_at=cube.created_at,
-            versions=tuple(_fact(row, names) for row in rows),
-            parents=_links(actor, Q(source=cube), "target_id"),
-            derived=_links(actor, Q(target=cube), "source_id"),
+            versions=tuple(_make_fact(row, names) for row in rows),
+            parents=_load_links(actor, Q(source=cube), "target_id"),
+            derived=_load_links(actor, Q(target=cube), "source_id"),
         )
 
 
@@ -107,23 +107,24 @@ def lineage_open(actor: Actor, cube: Cube) -> Lineage:
     views = cubes_read(actor=actor, cube_ids=[*sources, *derived], verb=Verb.MEMORY_LISTED, is_use=False)
     opened = {view.cube.id: view for view in views}
     return Lineage(
-        tuple(opened[one] for one in sources if one in opened), tuple(opened[one] for one in derived if one in opened)
+        tuple(opened[cube_id] for cube_id in sources if cube_id in opened),
+        tuple(opened[cube_id] for cube_id in derived if cube_id in opened),
     )
 
 
-def _links(actor: Actor, which: Q, other: str) -> tuple[LinkFact, ...]:
+def _load_links(actor: Actor, which: Q, other: str) -> tuple[LinkFact, ...]:
     visible = Cube.objects.visible_to(actor).values("id")
     rows = CubeLink.objects.filter(which, kind__in=LINEAGE, **{f"{other}__in": visible}).order_by("id")
     return tuple(LinkFact(memory_id, LinkKind(kind)) for memory_id, kind in rows.values_list(other, "kind")[:MOST])
 
 
-def _names(rows: Iterable[CubeVersion]) -> dict[UUID, str]:
+def _load_names(rows: Iterable[CubeVersion]) -> dict[UUID, str]:
     ids = {row.principal_id for row in rows}
     members = dict(Member.objects.filter(id__in=ids).values_list("id", "display_name"))
     return members | dict(ApiKey.objects.filter(id__in=ids).values_list("id", "prefix"))
 
 
-def _fact(row: CubeVersion, names: dict[UUID, str]) -> VersionFact:
+def _make_fact(row: CubeVersion, names: dict[UUID, str]) -> VersionFact:
     kind = PrincipalKind(row.principal_kind)
     return VersionFact(
         number=row.number,

@@ -23,7 +23,7 @@ from vault.provenance.rules import (
     Principal,
     Verdict,
     content_digest,
-    signature_of,
+    read_signature,
     signed_bytes,
     unsigned_json,
 )
@@ -56,9 +56,13 @@ def manifest_of_turns(*, actor: Actor, turns: Sequence[TurnView]) -> Manifest:
     authorize(actor, Permission.CONVERSATION_USE)
     with acting(actor):
         said = _chat_texts(turns)
-        named = [*said, *(one.memory_id for turn in turns for one in turn.citations)]
+        named = [*said, *(citation.memory_id for turn in turns for citation in turn.citations)]
         versions = dict(Cube.objects.visible_to(actor).filter(id__in=named).values_list("id", "version"))
-        shown = [Leaving(one, versions[one], said.get(one)) for one in dict.fromkeys(named) if one in versions]
+        shown = [
+            Leaving(cube_id, versions[cube_id], said.get(cube_id))
+            for cube_id in dict.fromkeys(named)
+            if cube_id in versions
+        ]
         return manifest_issue(actor=actor, leaving=shown, permission=Permission.CONVERSATION_USE)
 
 
@@ -75,7 +79,7 @@ def manifest_issue(*, actor: Actor, leaving: Sequence[Leaving], permission: Perm
             tenant_id=actor.tenant_id,
             recipient=Principal(actor.principal_kind, actor.principal_id),
             at=database_now(),
-            items=_items(leaving),
+            items=_load_items(leaving),
             key_id=key.key_id(),
         )
         signed = signed_bytes(unsigned_json(unsigned))
@@ -83,7 +87,7 @@ def manifest_issue(*, actor: Actor, leaving: Sequence[Leaving], permission: Perm
             actor=actor,
             verb=Verb.MANIFEST_ISSUED,
             object_type="memory",
-            object_ids=[one.cube_id for one in leaving],
+            object_ids=[item.cube_id for item in leaving],
             after_hash=hashlib.sha256(signed).digest(),
             detail={"manifest": str(unsigned.id), "key": unsigned.key_id},
         )
@@ -94,7 +98,7 @@ def manifest_verify(*, actor: Actor, body: Mapping[str, Any]) -> Verdict:
     """Verify that this installation signed this manifest. Raises Forbidden; KeyUnavailable. Writes: AuditEntry."""
     authorize(actor, Permission.MEMORY_READ)
     key = signing_key()
-    verdict = _verdict(key.public_key(), key.key_id(), body)
+    verdict = _decide_verdict(key.public_key(), key.key_id(), body)
     with acting(actor):
         record(
             actor=actor,
@@ -106,8 +110,8 @@ def manifest_verify(*, actor: Actor, body: Mapping[str, Any]) -> Verdict:
     return verdict
 
 
-def _verdict(public_key: bytes, key_id: str, body: Mapping[str, Any]) -> Verdict:
-    signature = signature_of(body)
+def _decide_verdict(public_key: bytes, key_id: str, body: Mapping[str, Any]) -> Verdict:
+    signature = read_signature(body)
     if signature is None:
         return Verdict.MALFORMED
     if body["key_id"] != key_id:
@@ -115,18 +119,18 @@ def _verdict(public_key: bytes, key_id: str, body: Mapping[str, Any]) -> Verdict
     return Verdict.VALID if is_signed(public_key, signed_bytes(body), signature) else Verdict.BAD_SIGNATURE
 
 
-def _items(leaving: Sequence[Leaving]) -> tuple[ManifestItem, ...]:
-    wanted = {(one.cube_id, one.version) for one in leaving}
+def _load_items(leaving: Sequence[Leaving]) -> tuple[ManifestItem, ...]:
+    wanted = {(item.cube_id, item.version) for item in leaving}
     rows = CubeVersion.objects.filter(
         cube_id__in={cube_id for cube_id, _ in wanted}, number__in={number for _, number in wanted}
     ).only("cube_id", "number", "hash", "principal_kind", "principal_id")
     found = {(row.cube_id, row.number): row for row in rows}
     if not wanted <= found.keys():
         raise Conflict("A memory was erased while it was read; try again.")
-    return tuple(_item(found[(one.cube_id, one.version)], one.content) for one in leaving)
+    return tuple(_make_item(found[(item.cube_id, item.version)], item.content) for item in leaving)
 
 
-def _item(row: CubeVersion, content: str | None) -> ManifestItem:
+def _make_item(row: CubeVersion, content: str | None) -> ManifestItem:
     return ManifestItem(
         memory_id=row.cube_id,
         version=row.number,

@@ -28,7 +28,7 @@ class FolderBlobStore:
         path = self._folder / name
         draft = path.with_name(f"{path.name}.{uuid4().hex}{DRAFT}")
         try:
-            self._make(path.parent)
+            self._make_folders(path.parent)
             with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
                 file.write(content)
                 file.flush()
@@ -48,11 +48,11 @@ class FolderBlobStore:
         except OSError as error:
             raise BlobStoreUnavailable(f"The archive cannot be read: {error.strerror}.") from error
 
-    def _make(self, folder: Path) -> None:
+    def _make_folders(self, folder: Path) -> None:
         """With those above it, up to the store's own: each for its owner alone."""
-        for one in reversed([folder, *folder.parents]):
-            if one == self._folder or self._folder in one.parents:
-                one.mkdir(exist_ok=True, mode=0o700)
+        for parent in reversed([folder, *folder.parents]):
+            if parent == self._folder or self._folder in parent.parents:
+                parent.mkdir(exist_ok=True, mode=0o700)
 
     def delete(self, names: Iterable[str]) -> None:
         try:

@@ -45,7 +45,7 @@ class S3BlobStore:
         try:
             self._storage.save(name, ContentFile(content))
         except (BotoCoreError, ClientError, OSError) as error:
-            raise _unavailable(error) from error
+            raise _unavailable_error(error) from error
 
     def read(self, name: str) -> bytes | None:
         try:
@@ -54,7 +54,7 @@ class S3BlobStore:
         except FileNotFoundError:
             return None
         except (BotoCoreError, ClientError, OSError) as error:
-            raise _unavailable(error) from error
+            raise _unavailable_error(error) from error
         return content
 
     def delete(self, names: Iterable[str]) -> None:
@@ -66,21 +66,21 @@ class S3BlobStore:
                 if failed := answer.get("Errors"):
                     raise BlobStoreUnavailable(f"The archive did not delete {len(failed)} objects.")
         except (BotoCoreError, ClientError, OSError) as error:
-            raise _unavailable(error) from error
+            raise _unavailable_error(error) from error
 
     def entries(self, prefix: str = "") -> Iterator[BlobEntry]:
         try:
             for found in self._bucket.objects.filter(Prefix=f"{self._prefix}{prefix}"):
                 yield BlobEntry(found.key.removeprefix(self._prefix), found.last_modified)
         except (BotoCoreError, ClientError, OSError) as error:
-            raise _unavailable(error) from error
+            raise _unavailable_error(error) from error
 
     @property
     def _bucket(self) -> Any:
         return self._storage.bucket
 
 
-def _unavailable(error: Exception) -> BlobStoreUnavailable:
+def _unavailable_error(error: Exception) -> BlobStoreUnavailable:
     """The service's own words may hold an address or a key: its code alone is repeated."""
     code = error.response.get("Error", {}).get("Code", "") if isinstance(error, ClientError) else ""
     return BlobStoreUnavailable(f"The archive gave no usable answer: {code or type(error).__name__}.")

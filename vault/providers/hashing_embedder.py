@@ -24,14 +24,14 @@ class HashingEmbedder:
     def embed(self, texts: Sequence[str]) -> Matrix:
         vectors = np.zeros((len(texts), DIMENSION), dtype=np.float32)
         for row, text in enumerate(texts):
-            for place, sign in map(_place, _features(text)):
+            for place, sign in map(_hash_feature, _split_features(text)):
                 vectors[row, place] += sign
             if not vectors[row].any():  # no word at all, or signs that cancelled out
-                vectors[row, _place(text)[0]] = 1
+                vectors[row, _hash_feature(text)[0]] = 1
         return unit_rows(vectors)
 
 
-def _features(text: str) -> Iterator[str]:
+def _split_features(text: str) -> Iterator[str]:
     for run in _RUNS.findall(text.casefold()):
         if _CJK_RUN.match(run) and len(run) > 1:
             yield from (run[at : at + 2] for at in range(len(run) - 1))
@@ -39,6 +39,6 @@ def _features(text: str) -> Iterator[str]:
             yield run
 
 
-def _place(feature: str) -> tuple[int, int]:
+def _hash_feature(feature: str) -> tuple[int, int]:
     digest = blake2b(feature.encode("utf-8", "surrogatepass"), digest_size=2).digest()
     return digest[0], 1 if digest[1] & 1 else -1

@@ -35,15 +35,15 @@ class OpenAiEmbedder:
         return np.concatenate([self._embed_batch(batch) for batch in batches])
 
     def _embed_batch(self, texts: Sequence[str]) -> Matrix:
-        with self._endpoint.calling():
+        with self._endpoint.translate_failures():
             answer = self._client.embeddings.create(
                 model=self._endpoint.model, input=list(texts), encoding_format="float"
             )
-        matrix = self._matrix(answer, len(texts))
+        matrix = self._read_vectors(answer, len(texts))
         self._check_dimension(matrix.shape[1])
         return unit_rows(matrix)
 
-    def _matrix(self, answer: CreateEmbeddingResponse, expected: int) -> Matrix:
+    def _read_vectors(self, answer: CreateEmbeddingResponse, expected: int) -> Matrix:
         """The answer's vectors by their index. The client does not check the server's JSON, so all of it is doubted."""
         try:
             ordered = sorted(answer.data, key=lambda item: item.index)

@@ -68,7 +68,7 @@ class Endpoint:
         return self.unavailable("sent a reply that cannot be read")
 
     @contextmanager
-    def calling(self) -> Iterator[None]:
+    def translate_failures(self) -> Iterator[None]:
         """Every failure of a call as ProviderUnavailable.
 
         Raised `from None`: a server's error may repeat the prompt or the key, and a traceback would print it.

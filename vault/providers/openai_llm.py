@@ -28,8 +28,8 @@ class _Reply:
         """Model and token counts: in the one answer, or in the last chunks of a stream (when the server counts)."""
         model, usage = getattr(answer, "model", None), getattr(answer, "usage", None)
         self.model = model if isinstance(model, str) and model else self.model
-        self.prompt_tokens = _count(usage, "prompt_tokens", self.prompt_tokens)
-        self.completion_tokens = _count(usage, "completion_tokens", self.completion_tokens)
+        self.prompt_tokens = _read_count(usage, "prompt_tokens", self.prompt_tokens)
+        self.completion_tokens = _read_count(usage, "completion_tokens", self.completion_tokens)
 
     def piece(self, chunk: ChatCompletionChunk) -> str:
         """The chunk's text; empty in chunks that carry the role, the end or the usage. Raises ProviderUnavailable."""
@@ -57,9 +57,11 @@ class OpenAiLlm:
         self._client = endpoint.client()
 
     def complete(self, messages: Sequence[ChatMessage], *, schema: Mapping[str, Any] | None = None) -> Completion:
-        with self._endpoint.calling():
+        with self._endpoint.translate_failures():
             answer = self._client.chat.completions.create(
-                model=self._endpoint.model, messages=_wire(messages), response_format=_format(schema)
+                model=self._endpoint.model,
+                messages=_encode_messages(messages),
+                response_format=_response_format(schema),
             )
         reply = _Reply(self._endpoint)
         reply.note(answer)
@@ -81,10 +83,10 @@ class OpenAiLlm:
         yield reply.completion("".join(reply.pieces))
 
     def _chunks(self, messages: Sequence[ChatMessage]) -> Generator[ChatCompletionChunk, None, None]:
-        with self._endpoint.calling():
+        with self._endpoint.translate_failures():
             chunks = self._client.chat.completions.create(
                 model=self._endpoint.model,
-                messages=_wire(messages),
+                messages=_encode_messages(messages),
                 stream=True,
                 stream_options={"include_usage": True},
             )
@@ -92,19 +94,19 @@ class OpenAiLlm:
                 yield from chunks
 
 
-def _wire(messages: Sequence[ChatMessage]) -> list[ChatCompletionMessageParam]:
+def _encode_messages(messages: Sequence[ChatMessage]) -> list[ChatCompletionMessageParam]:
     return [
         cast(ChatCompletionMessageParam, {"role": message.role.value, "content": message.content})
         for message in messages
     ]
 
 
-def _format(schema: Mapping[str, Any] | None) -> ResponseFormatJSONSchema | Omit:
+def _response_format(schema: Mapping[str, Any] | None) -> ResponseFormatJSONSchema | Omit:
     if schema is None:
         return omit
     return {"type": "json_schema", "json_schema": {"name": "reply", "schema": dict(schema), "strict": True}}
 
 
-def _count(usage: object, name: str, known: int | None) -> int | None:
+def _read_count(usage: object, name: str, known: int | None) -> int | None:
     count = getattr(usage, name, None)
     return count if isinstance(count, int) and count >= 0 else known

@@ -46,10 +46,10 @@ def embedder() -> Embedder:
     """The embedder of settings.MEMOS_EMBEDDER. Raises ProviderUnavailable when it cannot be built."""
     choice = settings.MEMOS_EMBEDDER
     with _BUILDING:
-        return _embedder(choice.family, choice.model, choice.url, choice.key)
+        return _make_embedder(choice.family, choice.model, choice.url, choice.key)
 
 
-def embedder_named(name: str) -> Embedder | None:
+def embedder_by_name(name: str) -> Embedder | None:
     """The embedder that calls itself `name`, as it stands beside vectors; None when this process cannot build it.
 
     A former one of the `openai` family is asked at the address that is configured now.
@@ -59,7 +59,7 @@ def embedder_named(name: str) -> Embedder | None:
         return configured
     choice = settings.MEMOS_EMBEDDER
     with _BUILDING:
-        return _former(name, choice.url, choice.key)
+        return _make_former_embedder(name, choice.url, choice.key)
 
 
 def reranker() -> Reranker | None:
@@ -68,7 +68,7 @@ def reranker() -> Reranker | None:
     if not choice.family:
         return None
     with _BUILDING:
-        return _reranker(choice.family, choice.model, choice.url, choice.key)
+        return _make_reranker(choice.family, choice.model, choice.url, choice.key)
 
 
 def llm() -> Llm | None:
@@ -79,7 +79,7 @@ def llm() -> Llm | None:
     if not choice.model:
         raise ProviderUnavailable("MEMOS_LLM_URL is set but MEMOS_LLM_MODEL is not: name the model too")
     with _BUILDING:
-        return _llm(choice.url, choice.key, choice.model)
+        return _make_llm(choice.url, choice.key, choice.model)
 
 
 def tenant_llm(*, url: str, key: str, model: str, read_seconds: float, retries: int) -> Llm:
@@ -90,26 +90,28 @@ def tenant_llm(*, url: str, key: str, model: str, read_seconds: float, retries: 
 
 def blob_store() -> BlobStore:
     """The store of settings.MEMOS_BLOB_STORE; a folder of the data directory where none is named."""
-    return blob_store_of(settings.MEMOS_BLOB_STORE, Path(settings.DATA_DIR))
+    return choose_blob_store(settings.MEMOS_BLOB_STORE, Path(settings.DATA_DIR))
 
 
-def blob_store_of(choice: BlobStoreChoice, data_dir: Path) -> BlobStore:
+def choose_blob_store(choice: BlobStoreChoice, data_dir: Path) -> BlobStore:
     """The store that is chosen; a folder of `data_dir` where none is."""
     if not choice.bucket:
         return FolderBlobStore(data_dir / BLOBS)
     with _BUILDING:
-        return _s3(choice.bucket, choice.prefix, choice.endpoint, choice.region, choice.key_id, choice.secret)
+        return _make_s3_store(
+            choice.bucket, choice.prefix, choice.endpoint, choice.region, choice.key_id, choice.secret
+        )
 
 
 @cache
-def _s3(bucket: str, prefix: str, endpoint: str, region: str, key_id: str, secret: str) -> BlobStore:
+def _make_s3_store(bucket: str, prefix: str, endpoint: str, region: str, key_id: str, secret: str) -> BlobStore:
     from vault.providers.blobs_s3 import S3BlobStore
 
     return S3BlobStore(bucket=bucket, prefix=prefix, endpoint=endpoint, region=region, key_id=key_id, secret=secret)
 
 
 @cache
-def _embedder(family: str, model: str, url: str, key: str) -> Embedder:
+def _make_embedder(family: str, model: str, url: str, key: str) -> Embedder:
     match family:
         case "wordllama":
             return WordLlamaEmbedder()
@@ -126,11 +128,11 @@ def _embedder(family: str, model: str, url: str, key: str) -> Embedder:
 
 
 @cache
-def _former(name: str, url: str, key: str) -> Embedder | None:
+def _make_former_embedder(name: str, url: str, key: str) -> Embedder | None:
     """Tried once per process: what is missing now is not installed while it runs."""
     family, _, model = name.partition("/")
     try:
-        found = _embedder(family, model, url, key)
+        found = _make_embedder(family, model, url, key)
         if family == "sentence-transformers":
             found.dimension  # noqa: B018  loads it, or says that it is not on this machine
     except ProviderUnavailable:
@@ -139,7 +141,7 @@ def _former(name: str, url: str, key: str) -> Embedder | None:
 
 
 @cache
-def _reranker(family: str, model: str, url: str, key: str) -> Reranker:
+def _make_reranker(family: str, model: str, url: str, key: str) -> Reranker:
     match family:
         case "overlap":
             return OverlapReranker()
@@ -154,7 +156,7 @@ def _reranker(family: str, model: str, url: str, key: str) -> Reranker:
 
 
 @cache
-def _llm(url: str, key: str, model: str) -> Llm:
+def _make_llm(url: str, key: str, model: str) -> Llm:
     from vault.providers.openai_endpoint import Endpoint
     from vault.providers.openai_llm import OpenAiLlm
 

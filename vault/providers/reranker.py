@@ -11,7 +11,7 @@ SHARE = 0.7  # of a reranker in the score; the rest stays with words, context an
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]|[^\W_]+")
 
 
-def blended(score: float, relevance: float) -> float:
+def blend_scores(score: float, relevance: float) -> float:
     """(1 - SHARE) · score + SHARE · relevance, all in 0..1. What was not read again has no relevance.
 
     By score and not by rank: a text that answers nothing falls behind however high it stood. SHARE is set, not learned.
@@ -25,11 +25,11 @@ class OverlapReranker:
     name = "overlap"
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
-        wanted = _words(question)
-        return [len(wanted & _words(text)) / len(wanted) if wanted else 0.0 for text in texts]
+        wanted = _split_words(question)
+        return [len(wanted & _split_words(text)) / len(wanted) if wanted else 0.0 for text in texts]
 
 
-def checked(scores: Sequence[float], expected: int, source: str) -> list[float]:
+def check_scores(scores: Sequence[float], expected: int, source: str) -> list[float]:
     """The scores, one for each text and each in 0..1. Raises ProviderUnavailable."""
     if len(scores) != expected:
         raise ProviderUnavailable(f"{source} did not send one score per text")
@@ -38,5 +38,5 @@ def checked(scores: Sequence[float], expected: int, source: str) -> list[float]:
     return list(scores)
 
 
-def _words(text: str) -> set[str]:
+def _split_words(text: str) -> set[str]:
     return set(_WORD.findall(text.casefold()))

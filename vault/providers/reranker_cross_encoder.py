@@ -8,7 +8,7 @@ from threading import Lock
 from typing import Any
 
 from vault.providers.ports import ProviderUnavailable
-from vault.providers.reranker import checked
+from vault.providers.reranker import check_scores
 
 
 class CrossEncoderReranker:
@@ -34,7 +34,7 @@ class CrossEncoderReranker:
             )
         if getattr(logits, "ndim", 1) != 1:
             raise ProviderUnavailable(f"{self.name} is no reranker: it has more than one output")
-        return checked([sigmoid(float(logit)) for logit in logits], len(texts), self.name)
+        return check_scores([sigmoid(float(logit)) for logit in logits], len(texts), self.name)
 
     @cached_property
     def _model(self) -> Any:

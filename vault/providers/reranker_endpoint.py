@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from vault.providers.openai_endpoint import Endpoint
-from vault.providers.reranker import checked
+from vault.providers.reranker import check_scores
 
 
 class EndpointReranker:
@@ -19,11 +19,11 @@ class EndpointReranker:
         if not texts:
             return []
         body = {"model": self._endpoint.model, "query": question, "documents": list(texts), "top_n": len(texts)}
-        with self._endpoint.calling():
+        with self._endpoint.translate_failures():
             answer: Any = self._client.post("/rerank", cast_to=object, body=body)
-        return checked(self._scores(answer, len(texts)), len(texts), f"The model {self._endpoint.place}")
+        return check_scores(self._read_scores(answer, len(texts)), len(texts), f"The model {self._endpoint.place}")
 
-    def _scores(self, answer: Any, expected: int) -> list[float]:
+    def _read_scores(self, answer: Any, expected: int) -> list[float]:
         """The scores in the order of the texts. The client does not check the server's JSON: all of it is doubted."""
         try:
             found = {int(row["index"]): float(row["relevance_score"]) for row in answer["results"]}

@@ -45,12 +45,12 @@ class SentenceTransformersEmbedder:
             raise ProviderUnavailable(f"{self.name} needs the extra `ml`: {error.name} is not installed") from error
         import_module("torch").set_num_threads(1)  # two threads on busy cores are slower than one
         try:
-            return library.SentenceTransformer(_source(self._model_name), device="cpu", local_files_only=True)
+            return library.SentenceTransformer(_find_source(self._model_name), device="cpu", local_files_only=True)
         except (OSError, ValueError) as error:
             raise ProviderUnavailable(f"{self.name} is not on this machine, or cannot be loaded") from error
 
 
-def _source(model: str) -> str:
+def _find_source(model: str) -> str:
     """The `model` folder of an installed package of that name, if there is one; else `model` itself."""
     module = model.replace("-", "_")
     spec = find_spec(module) if module.isidentifier() else None

@@ -28,7 +28,7 @@ class WordLlamaEmbedder:
         Pooled text by text: the library's own batches are padded to the longest text, which costs hundreds of
         megabytes as soon as one of them is long.
         """
-        model = _model()
+        model = _load_model()
         pooled = np.empty((len(texts), DIMENSION), dtype=np.float32)
         for row, text in enumerate(texts):
             ids = model.tokenizer.encode(text or " ", add_special_tokens=False).ids
@@ -36,17 +36,20 @@ class WordLlamaEmbedder:
         return unit_rows(pooled)
 
 
-def _model() -> Any:
+def count_tokens(text: str) -> int:
+    """Tokens of `text` in WordLlama's vocabulary (that of Llama 2): exact for it, an estimate for other models."""
+    return len(_load_model().tokenizer.encode(text, add_special_tokens=False).ids)
+
+
+def _load_model() -> Any:
     with _LOADING:
-        return _loaded()
+        return _load_once()
 
 
 @cache
-def _loaded() -> Any:
-    try:
-        import wordllama  # type: ignore[import-untyped]  # here: only processes that embed pay for its weights
-    except ModuleNotFoundError as error:
-        raise ProviderUnavailable(MISSING) from error
+def _load_once() -> Any:
+    import wordllama  # type: ignore[import-untyped]  # here: only processes that embed pay for its weights
+
     # Left alone, the loader misses the tokenizer in its own package (it looks in a folder that does not exist there)
     # and asks the network for it.
     package = Path(wordllama.__file__).parent

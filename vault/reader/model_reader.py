@@ -23,7 +23,7 @@ from vault.cubes.rules import approximate_tokens
 from vault.cubes.screening.screen import drafts_screened
 from vault.cubes.usage import usage_count
 from vault.endpoints.rules import FallbackLlm, PricedModel
-from vault.endpoints.services import models_of
+from vault.endpoints.services import models_list
 from vault.providers.ports import ChatMessage, ChatRole, Completion
 from vault.providers.structured import structured_call
 from vault.reader.rules import (
@@ -109,7 +109,7 @@ def message_read(actor: Actor, text: str, call: MemoryCall, models: Sequence[Pri
     Never inside a database transaction. Raises Forbidden.
     """
     authorize(actor, Permission.CONVERSATION_USE)
-    return _read(actor, text, call, models)
+    return _read_with_model(actor, text, call, models)
 
 
 def text_read(actor: Actor, text: str, call: MemoryCall) -> MessageReading:
@@ -119,8 +119,8 @@ def text_read(actor: Actor, text: str, call: MemoryCall) -> MessageReading:
     """
     authorize(actor, Permission.CONVERSATION_USE)
     draft = CubeDraft(content=text, speaker=MessageRole.USER)
-    reading = _screened_read(actor, draft, call, _models(actor))
-    _count(actor, reading.tokens)
+    reading = _screen_and_read(actor, draft, call, _list_models(actor))
+    _count_tokens_used(actor, reading.tokens)
     return reading
 
 
@@ -133,7 +133,7 @@ def messages_statements(
     Raises Forbidden; PiiRefused; PiiUnavailable. Writes: Usage?.
     """
     authorize(actor, Permission.MEMORY_CREATE)
-    models = _models(actor) if len(messages) <= MOST_MESSAGES else []
+    models = _list_models(actor) if len(messages) <= MOST_MESSAGES else []
     readings: dict[int, MessageReading] = {}
     for index, message in enumerate(messages if models else ()):
         if message.role is not MessageRole.USER:
@@ -141,31 +141,31 @@ def messages_statements(
         draft = replace(common, content=message.content, speaker=message.name or message.role)
         said_at = message.timestamp or common.event_time or datetime.now(UTC)
         call = memory_call(message.content, said_at=said_at)
-        readings[index] = _screened_read(actor, draft, call, models, said_at)
-    _count(actor, sum(one.tokens for one in readings.values()))
-    return {index: one.statements for index, one in readings.items() if one.statements is not None}
+        readings[index] = _screen_and_read(actor, draft, call, models, said_at)
+    _count_tokens_used(actor, sum(reading.tokens for reading in readings.values()))
+    return {index: reading.statements for index, reading in readings.items() if reading.statements is not None}
 
 
-def _models(actor: Actor) -> list[PricedModel]:
-    return models_of(actor) if settings.MEMOS_LLM.reads else []
+def _list_models(actor: Actor) -> list[PricedModel]:
+    return models_list(actor) if settings.MEMOS_LLM.reads else []
 
 
-def _count(actor: Actor, tokens: int) -> None:
+def _count_tokens_used(actor: Actor, tokens: int) -> None:
     if tokens:
         with acting(actor):
             tokens_add(actor, tokens, usage_count)
 
 
-def _screened_read(
+def _screen_and_read(
     actor: Actor, draft: CubeDraft, call: MemoryCall, models: Sequence[PricedModel], said_at: datetime | None = None
 ) -> MessageReading:
     if not models:
         return MessageReading(call)
     text = drafts_screened(actor=actor, drafts=[draft])[0].content
-    return _read(actor, text, call, models, said_at)
+    return _read_with_model(actor, text, call, models, said_at)
 
 
-def _read(
+def _read_with_model(
     actor: Actor, text: str, call: MemoryCall, models: Sequence[PricedModel], said_at: datetime | None = None
 ) -> MessageReading:
     shown = sentences(text)
@@ -176,16 +176,16 @@ def _read(
     except QuotaExceeded as failure:
         logger.warning("a message is read without a model: %s", failure.detail)
         return MessageReading(call)
-    messages = _messages(shown)
+    messages = _compose_messages(shown)
     release_connection()  # a model may take minutes; others need the connection
     reply = structured_call(
         FallbackLlm(models), messages, schema=SCHEMA, read=lambda value: choice_read(value, len(shown))
     )
-    asked, said = _tokens(messages, reply.completions)
+    asked, said = _sum_tokens(messages, reply.completions)
     if reply.value is None:
         return MessageReading(call, None, asked, said)
     found = chosen_statements(text, said_at=said_at or datetime.now(UTC), kinds=reply.value.kinds)
-    return MessageReading(_as_chosen(call, text, reply.value, found), found, asked, said)
+    return MessageReading(_apply_choice(call, text, reply.value, found), found, asked, said)
 
 
 def choice_read(value: Any, count: int) -> Choice:
@@ -213,10 +213,10 @@ def _is_unsure(text: str, call: MemoryCall, shown: Sequence[str]) -> bool:
     if call.intent not in UNSURE or len(text) > LONGEST_MESSAGE or not 0 < len(shown) <= MOST_SENTENCES:
         return False
     is_plain = call.intent is Intent.CHAT and unstated_kind(text) != "not_noted"
-    return not is_plain and not all(is_question(one) for one in shown)
+    return not is_plain and not all(is_question(sentence) for sentence in shown)
 
 
-def _as_chosen(call: MemoryCall, text: str, choice: Choice, found: Sequence[Statement]) -> MemoryCall:
+def _apply_choice(call: MemoryCall, text: str, choice: Choice, found: Sequence[Statement]) -> MemoryCall:
     """The call with the model's intent, as far as the message bears it: a topic must stand in its words."""
     if choice.intent in ABOUT and choice.about and choice.about.casefold() in text.casefold():
         return replace(call, intent=choice.intent, query=choice.about)
@@ -225,9 +225,9 @@ def _as_chosen(call: MemoryCall, text: str, choice: Choice, found: Sequence[Stat
     return replace(call, intent=Intent.UPDATE if Intent.UPDATE in {call.intent, choice.intent} else Intent.ADD)
 
 
-def _messages(shown: Sequence[str]) -> list[ChatMessage]:
+def _compose_messages(shown: Sequence[str]) -> list[ChatMessage]:
     quoted = {
-        "sentences": [{"number": number, "text": one} for number, one in enumerate(shown, start=1)],
+        "sentences": [{"number": number, "text": sentence} for number, sentence in enumerate(shown, start=1)],
         "schema": SCHEMA,
     }
     return [
@@ -236,11 +236,14 @@ def _messages(shown: Sequence[str]) -> list[ChatMessage]:
     ]
 
 
-def _tokens(messages: Sequence[ChatMessage], completions: Sequence[Completion]) -> tuple[int, int]:
+def _sum_tokens(messages: Sequence[ChatMessage], completions: Sequence[Completion]) -> tuple[int, int]:
     """Tokens of prompts and of replies, as the model's server counted, or estimated where it did not."""
     estimate = sum(approximate_tokens(message.content) for message in messages)
-    asked = sum(estimate if one.prompt_tokens is None else one.prompt_tokens for one in completions)
+    asked = sum(
+        estimate if completion.prompt_tokens is None else completion.prompt_tokens for completion in completions
+    )
     said = sum(
-        approximate_tokens(one.text) if one.completion_tokens is None else one.completion_tokens for one in completions
+        approximate_tokens(completion.text) if completion.completion_tokens is None else completion.completion_tokens
+        for completion in completions
     )
     return asked, said

@@ -50,12 +50,12 @@ def messages_read(
     """
     drafts: list[CubeDraft] = []
     for index, message in enumerate(messages):
-        whole = _verbatim(message, common)
+        whole = _draft_message(message, common)
         if not infer:
             drafts.append(whole)
             continue
         reader = MODEL if index in chosen else PATTERNS
-        found = chosen[index] if index in chosen else _statements(message, common)
+        found = chosen[index] if index in chosen else _find_statements(message, common)
         kind = SemanticType(found[0].semantic_type) if _is_whole(found, whole) else whole.semantic_type
         layer = Layer.SHORT_TERM if common.session_id else Layer.LONG_TERM
         parent = len(drafts)
@@ -66,7 +66,7 @@ def messages_read(
     return drafts
 
 
-def _verbatim(message: Message, common: CubeDraft) -> CubeDraft:
+def _draft_message(message: Message, common: CubeDraft) -> CubeDraft:
     tool = message.role is MessageRole.TOOL or (bool(message.tool_calls) and not message.content)
     return replace(
         common,
@@ -74,7 +74,7 @@ def _verbatim(message: Message, common: CubeDraft) -> CubeDraft:
         speaker=message.name or message.role,
         message_id=message.message_id,
         event_time=message.timestamp or common.event_time,
-        metadata={**common.metadata, **_tools(message), **message.metadata},
+        metadata={**common.metadata, **_tool_metadata(message), **message.metadata},
         modality=Modality.TOOL_CALL if tool else Modality.TEXT,
         semantic_type=SemanticType.TOOL_TRACE if tool else SemanticType.DIALOGUE,
         reader=VERBATIM,
@@ -82,7 +82,7 @@ def _verbatim(message: Message, common: CubeDraft) -> CubeDraft:
     )
 
 
-def _tools(message: Message) -> dict[str, Any]:
+def _tool_metadata(message: Message) -> dict[str, Any]:
     parts: dict[str, Any] = {}
     if message.tool_call_id:
         parts["tool_call_id"] = message.tool_call_id
@@ -91,11 +91,11 @@ def _tools(message: Message) -> dict[str, Any]:
     return parts
 
 
-def _statements(message: Message, common: CubeDraft) -> list[Statement]:
+def _find_statements(message: Message, common: CubeDraft) -> list[Statement]:
     """Return a person's statements. The words of assistants and tools are stored, but state no facts."""
     said_at = message.timestamp or common.event_time or datetime.now(UTC)
     found = read_statements(message.content, speaker=message.role, said_at=said_at)
-    return [one for one in found if one.confidence >= LEAST_CONFIDENCE][:MOST_STATEMENTS]
+    return [statement for statement in found if statement.confidence >= LEAST_CONFIDENCE][:MOST_STATEMENTS]
 
 
 def _is_whole(found: Sequence[Statement], whole: CubeDraft) -> bool:

@@ -28,7 +28,7 @@ from vault.models import Cube, Namespace
 from vault.namespaces.mounts import MountPlaces, mounted_ids
 from vault.providers.ports import Reranker
 from vault.providers.registry import embedder, reranker
-from vault.providers.reranker import RERANKED, blended
+from vault.providers.reranker import RERANKED, blend_scores
 from vault.retrieval.finding import Asked, OtherModel, check_model, find, newest
 from vault.retrieval.queries import SearchQuery, narrowing, returnable, within_asked
 from vault.retrieval.ranking import DENSE, GRAPH, HYBRID, LEXICAL, NO_PARTS, Parts, Weights
@@ -181,7 +181,7 @@ def _reranked(scorer: Reranker, query: str, candidates: Sequence[Ranked], best: 
     """The candidates with their scores blended. Asks the model outside any transaction. Raises ProviderUnavailable."""
     scores = scorer.score(query, [searchable(view.words) for view in best]) if best else []
     relevance = {view.cube.id: score for view, score in zip(best, scores, strict=True)}
-    rescored = [replace(row, score=blended(row.score, relevance.get(row.cube_id, 0.0))) for row in candidates]
+    rescored = [replace(row, score=blend_scores(row.score, relevance.get(row.cube_id, 0.0))) for row in candidates]
     return sorted(rescored, key=lambda row: -row.score)
 
 

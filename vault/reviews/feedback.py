@@ -65,16 +65,16 @@ def cube_feedback(
     Writes: OutboxEvent and Cube?; or as `cube_update`; or Review; and AuditEntry.
     """
     authorize(actor, Permission.MEMORY_READ)
-    with feedback_texts_prepared(actor=actor, cube_id=cube_id, feedback=feedback), acting(actor):
+    with feedback_texts_prepare(actor=actor, cube_id=cube_id, feedback=feedback), acting(actor):
         cube = feedback_ask(actor=actor, cube_id=cube_id, expected_versions=expected_versions)
-        _check(feedback, expected_versions)
+        _check_feedback(feedback, expected_versions)
         may_change = is_allowed(actor, Permission.MEMORY_UPDATE, cube_target(cube))
         if feedback.kind is FeedbackKind.USEFUL:
             result = FeedbackResult(FeedbackOutcome.COUNTED, cube.version)
             if not dry_run:
-                _count(actor, cube, may_change)
+                _count_use(actor, cube, may_change)
         elif may_change:
-            result = _change(actor, cube, feedback, dry_run)
+            result = _change_memory(actor, cube, feedback, dry_run)
         else:
             result = _open_review(actor, cube, feedback, dry_run)
         if not dry_run:
@@ -99,7 +99,7 @@ def feedback_ask(*, actor: Actor, cube_id: UUID, expected_versions: Collection[i
 
 
 @contextmanager
-def feedback_texts_prepared(*, actor: Actor, cube_id: UUID, feedback: Feedback) -> Iterator[None]:
+def feedback_texts_prepare(*, actor: Actor, cube_id: UUID, feedback: Feedback) -> Iterator[None]:
     """Read the texts of a correction before the transaction of `cube_feedback`. Raises KeyUnavailable; Unavailable."""
     authorize(actor, Permission.MEMORY_READ)
     if feedback.kind is FeedbackKind.WRONG:
@@ -123,7 +123,7 @@ def feedback_accept(*, actor: Actor, review: Review, cube: Cube) -> None:
             raise Conflict("The memory has changed since. Reject this feedback, or edit the memory.")
         if not feedback.correction:
             raise Conflict("The correction was erased. Reject this feedback.")
-    _update(actor, cube, feedback)
+    _update_memory(actor, cube, feedback)
 
 
 def feedback_open(review: Review) -> Feedback:
@@ -131,11 +131,11 @@ def feedback_open(review: Review) -> Feedback:
     kind = FeedbackKind(review.feedback)
     if not review.sealed:
         return Feedback(kind)
-    plaintext = open_sealed(tenant_id=review.tenant_id, place=_place(review), blob=review.sealed)
+    plaintext = open_sealed(tenant_id=review.tenant_id, place=_encryption_context(review), blob=review.sealed)
     return Feedback(kind, **json.loads(plaintext)) if plaintext else Feedback(kind)
 
 
-def _check(feedback: Feedback, expected_versions: Collection[int] | None) -> None:
+def _check_feedback(feedback: Feedback, expected_versions: Collection[int] | None) -> None:
     if len(feedback.correction) > settings.MAX_CONTENT_CHARACTERS:
         raise TooLarge(f"`correction` may have {settings.MAX_CONTENT_CHARACTERS} characters.")
     is_wrong, text = feedback.kind is FeedbackKind.WRONG, feedback.correction
@@ -151,31 +151,31 @@ def _check(feedback: Feedback, expected_versions: Collection[int] | None) -> Non
         raise PreconditionRequired
 
 
-def _count(actor: Actor, cube: Cube, may_change: bool) -> None:
+def _count_use(actor: Actor, cube: Cube, may_change: bool) -> None:
     """Count feedback as a use. From a member who may change the memory, it changes its importance, too."""
     emit(actor=actor, topic=Topic.CUBES_READ, payload={"ids": [str(cube.id)]})
     if may_change:
         Cube.objects.filter(id=cube.id).update(importance=F("importance") + USEFUL_STEP * (1 - F("importance")))
 
 
-def _change(actor: Actor, cube: Cube, feedback: Feedback, dry_run: bool) -> FeedbackResult:
+def _change_memory(actor: Actor, cube: Cube, feedback: Feedback, dry_run: bool) -> FeedbackResult:
     if dry_run:
-        _changes_of(cube, feedback)
+        _compose_changes(cube, feedback)
         return FeedbackResult(FeedbackOutcome.CHANGED, cube.version)
-    return FeedbackResult(FeedbackOutcome.CHANGED, _update(actor, cube, feedback).version)
+    return FeedbackResult(FeedbackOutcome.CHANGED, _update_memory(actor, cube, feedback).version)
 
 
-def _update(actor: Actor, cube: Cube, feedback: Feedback) -> Cube:
+def _update_memory(actor: Actor, cube: Cube, feedback: Feedback) -> Cube:
     return cube_update(
         actor=actor,
         cube_id=cube.id,
         expected_versions={cube.version},
-        changes=_changes_of(cube, feedback),
+        changes=_compose_changes(cube, feedback),
         reason=feedback.note or f"Feedback: {feedback.kind}",
     )
 
 
-def _changes_of(cube: Cube, feedback: Feedback) -> CubeChanges:
+def _compose_changes(cube: Cube, feedback: Feedback) -> CubeChanges:
     """Raises Conflict where nothing is left to change."""
     if feedback.kind is FeedbackKind.WRONG:
         return CubeChanges(content=feedback.correction)
@@ -193,7 +193,7 @@ def _changes_of(cube: Cube, feedback: Feedback) -> CubeChanges:
 
 
 def _open_review(actor: Actor, cube: Cube, feedback: Feedback, dry_run: bool) -> FeedbackResult:
-    _changes_of(cube, feedback)
+    _compose_changes(cube, feedback)
     version = CubeVersion.objects.get(cube=cube, number=cube.version)
     review = Review(
         tenant_id=actor.tenant_id,
@@ -224,8 +224,10 @@ def _seal_texts(actor: Actor, cube: Cube, review: Review, feedback: Feedback) ->
         for name, text in (("correction", feedback.correction), ("note", feedback.note))
     }
     scope = key_scope(subject_id=cube.subject_id, persona_member_id=cube.persona.member_id if cube.persona else None)
-    return seal_for(tenant_id=cube.tenant_id, scope=scope, place=_place(review), plaintext=json.dumps(texts).encode())
+    return seal_for(
+        tenant_id=cube.tenant_id, scope=scope, place=_encryption_context(review), plaintext=json.dumps(texts).encode()
+    )
 
 
-def _place(review: Review) -> bytes:
+def _encryption_context(review: Review) -> bytes:
     return b"feedback" + review.id.bytes

@@ -95,8 +95,8 @@ def writers_quarantine(run: JobRun) -> Callable[[], Step]:
 
     def write() -> Step:
         if "after" in run.state:
-            return _ask(run, writer_id, UUID(run.state["after"]))
-        return _hide(run, writer_id)
+            return _ask_part(run, writer_id, UUID(run.state["after"]))
+        return _hide_part(run, writer_id)
 
     return write
 
@@ -107,7 +107,7 @@ def _refuse_unknown(actor: Actor, writer_id: UUID) -> None:
         raise NotFound
 
 
-def _hide(run: JobRun, writer_id: UUID) -> Step:
+def _hide_part(run: JobRun, writer_id: UUID) -> Step:
     """Take the next HIDDEN memories out of everybody's reach."""
     rows = _written_by(run.actor, writer_id).filter(is_quarantined=False)
     ids = list(rows.free().select_for_update(no_key=True).values_list("id", flat=True)[:HIDDEN])
@@ -121,7 +121,7 @@ def _hide(run: JobRun, writer_id: UUID) -> Step:
     return Step(state={"after": str(FIRST)}, done=done, result={"quarantined": done, "held": rows.count()})
 
 
-def _ask(run: JobRun, writer_id: UUID, after: UUID) -> Step:
+def _ask_part(run: JobRun, writer_id: UUID, after: UUID) -> Step:
     """Ask about the next ASKED memories that are in quarantine, and take them out of the index."""
     rows = _written_by(run.actor, writer_id).filter(is_quarantined=True, id__gt=after)
     cubes = list(rows.select_related("namespace").select_for_update(of=("self",), no_key=True)[:ASKED])
@@ -130,7 +130,7 @@ def _ask(run: JobRun, writer_id: UUID, after: UUID) -> Step:
     decided = Review.objects.filter(kind=ReviewKind.QUARANTINE, version__in=versions)
     asked = set(decided.values_list("version_id", flat=True))
     decided.update(**UNDECIDED)
-    if unasked := [one for one in versions.defer("sealed") if one.id not in asked]:
+    if unasked := [version for version in versions.defer("sealed") if version.id not in asked]:
         quarantine_ask(unasked)
     is_last = len(cubes) < ASKED
     return Step(

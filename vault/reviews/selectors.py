@@ -96,7 +96,7 @@ def reviews_list(*, actor: Actor, kind: ReviewKind | None, status: ReviewStatus,
             version__namespace__in=Namespace.objects.visible_to(actor),
         )
         page = pages.take(rows.filter(kind=kind) if kind else rows)
-        views = _views(actor, page)
+        views = _open_reviews(actor, page)
         ids = list(dict.fromkeys(view.cube.id for view in views))
         record(actor=actor, verb=Verb.REVIEW_LISTED, object_type="memory", object_ids=ids)
     return views
@@ -116,8 +116,8 @@ def review_view(*, actor: Actor, review: Review) -> ReviewView:
     Raises NotFound, also where the version is closed to the actor; Forbidden.
     """
     with acting(actor):
-        _authorize(actor, review)
-        return _opened([review], frozenset())[0]
+        _authorize_decision(actor, review)
+        return _load_views([review], frozenset())[0]
 
 
 def findings_list(*, actor: Actor, cube_id: UUID) -> list[Finding]:
@@ -134,13 +134,13 @@ def review_get(*, actor: Actor, review_id: UUID) -> ReviewView:
         row = Review.objects.filter(tenant_id=actor.tenant_id, id=review_id).first()
         if row is None:
             raise NotFound
-        _authorize(actor, row)
-        (view,) = _views(actor, [row])
+        _authorize_decision(actor, row)
+        (view,) = _open_reviews(actor, [row])
         record(actor=actor, verb=Verb.REVIEW_LISTED, object_type="memory", object_ids=[row.cube_id])
     return view
 
 
-def _authorize(actor: Actor, review: Review) -> None:
+def _authorize_decision(actor: Actor, review: Review) -> None:
     """Check the right to decide. For a withheld memory, only its source or the quarantine is an obstacle."""
     withheld = review.kind in WITHHELD
     cube = withdrawn_locate(actor, review.cube_id) if withheld else locate(actor, review.cube_id)
@@ -152,26 +152,26 @@ def _authorize(actor: Actor, review: Review) -> None:
         raise NotFound
 
 
-def _views(actor: Actor, rows: Iterable[Review]) -> list[ReviewView]:
+def _open_reviews(actor: Actor, rows: Iterable[Review]) -> list[ReviewView]:
     """Return the opened reviews. Waiting texts are included if the actor may decide and may read their sources."""
     rows = list(rows)
-    shown = _shown(actor, rows)
-    views = _with_theirs(_with_feedback(actor, _with_pairs(actor, _opened(rows, shown))))
-    return [replace(view, words=_words_of(view.row.version)) if view.row.id in shown else view for view in views]
+    shown = _find_readable_reviews(actor, rows)
+    views = _add_theirs(_add_feedback(actor, _add_pairs(actor, _load_views(rows, shown))))
+    return [replace(view, words=_open_words(view.row.version)) if view.row.id in shown else view for view in views]
 
 
-def _with_pairs(actor: Actor, views: Sequence[ReviewView]) -> list[ReviewView]:
+def _add_pairs(actor: Actor, views: Sequence[ReviewView]) -> list[ReviewView]:
     """With both texts of each conflict and fusion, the other one where the actor may read it. Writes: AuditEntry?."""
     others = {view.row.id: view.row.other_id or view.cube.superseded_by for view in views if view.row.kind in PAIRS}
     proposed = {view.cube.id for view in views if view.row.other_id}  # shown as both are now
-    named = {one for one in others.values() if one} | proposed
+    named = {other_id for other_id in others.values() if other_id} | proposed
     readable = Cube.objects.visible_to(actor).filter(id__in=named).values_list("id", flat=True)
     opened = cubes_read(actor=actor, cube_ids=list(readable), verb=Verb.MEMORY_READ, is_use=False) if named else []
     words = {view.cube.id: view.words for view in opened}
     return [
         replace(
             view,
-            words=words.get(view.cube.id) if view.row.other_id else _words_of(view.row.version),
+            words=words.get(view.cube.id) if view.row.other_id else _open_words(view.row.version),
             other=words.get(others[view.row.id] or view.cube.id),
         )
         if view.row.id in others
@@ -180,14 +180,16 @@ def _with_pairs(actor: Actor, views: Sequence[ReviewView]) -> list[ReviewView]:
     ]
 
 
-def _with_feedback(actor: Actor, views: Sequence[ReviewView]) -> list[ReviewView]:
+def _add_feedback(actor: Actor, views: Sequence[ReviewView]) -> list[ReviewView]:
     """With what readers ask for, and the text of then, for those who may decide and for whoever asked."""
     given = {view.row.id for view in views if view.row.kind == ReviewKind.FEEDBACK and _may_see_feedback(actor, view)}
-    names = names_find(actor.tenant_id, {one for view in views if view.row.id in given and (one := view.row.asked_by)})
+    names = names_find(
+        actor.tenant_id, {asker_id for view in views if view.row.id in given and (asker_id := view.row.asked_by)}
+    )
     return [
         replace(
             view,
-            words=_words_of(view.row.version),
+            words=_open_words(view.row.version),
             feedback=feedback_open(view.row),
             author=str(names[view.row.asked_by]) if view.row.asked_by in names else "",
         )
@@ -197,10 +199,10 @@ def _with_feedback(actor: Actor, views: Sequence[ReviewView]) -> list[ReviewView
     ]
 
 
-def _with_theirs(views: Sequence[ReviewView]) -> list[ReviewView]:
+def _add_theirs(views: Sequence[ReviewView]) -> list[ReviewView]:
     """With both texts of each conflict of a sync that waits. Raises KeyUnavailable."""
     return [
-        replace(view, words=_words_of(view.row.version), theirs=theirs_open(view.row))
+        replace(view, words=_open_words(view.row.version), theirs=theirs_open(view.row))
         if view.row.kind == ReviewKind.SYNC and view.row.status == ReviewStatus.OPEN
         else view
         for view in views
@@ -211,14 +213,14 @@ def _may_see_feedback(actor: Actor, view: ReviewView) -> bool:
     return view.row.asked_by == actor.principal_id or _may_decide(actor, view.cube)
 
 
-def _opened(rows: Sequence[Review], shown: Collection[UUID]) -> list[ReviewView]:
+def _load_views(rows: Sequence[Review], shown: Collection[UUID]) -> list[ReviewView]:
     """In the order given: three queries, whatever their number.
 
     shown: the reviews of withheld memories of which something may be shown; of the others of these kinds, nothing.
     """
     of_rows = Cube.objects.filter(id__in=[row.cube_id for row in rows]).select_related("namespace")
     cubes = {cube.id: cube for cube in of_rows}
-    versions = {one.id: one for one in CubeVersion.objects.filter(id__in=[row.version_id for row in rows])}
+    versions = {version.id: version for version in CubeVersion.objects.filter(id__in=[row.version_id for row in rows])}
     found: dict[UUID, list[PiiFinding]] = {}
     shown_versions = {row.id: row.version_id for row in rows if row.kind not in WITHHELD or row.id in shown}
     for finding in PiiFinding.objects.filter(version_id__in=shown_versions.values()).order_by(
@@ -236,11 +238,11 @@ def _opened(rows: Sequence[Review], shown: Collection[UUID]) -> list[ReviewView]
                 )
             ),
         )
-        for row in _with_versions(rows, versions)
+        for row in _set_versions(rows, versions)
     ]
 
 
-def _shown(actor: Actor, rows: Sequence[Review]) -> set[UUID]:
+def _find_readable_reviews(actor: Actor, rows: Sequence[Review]) -> set[UUID]:
     """The open reviews of withheld memories that the actor may decide, and may read what the text was made of."""
     waiting = [row for row in rows if row.kind in WITHHELD and row.status == ReviewStatus.OPEN]
     if not waiting:
@@ -254,12 +256,12 @@ def _may_decide(actor: Actor, cube: Cube) -> bool:
     return is_allowed(actor, Permission.MEMORY_UPDATE, replace(cube_target(cube), sources=()))
 
 
-def _words_of(version: CubeVersion) -> Words:
+def _open_words(version: CubeVersion) -> Words:
     """Raises KeyUnavailable."""
     return words_open(tenant_id=version.tenant_id, cube_id=version.cube_id, number=version.number, blob=version.sealed)
 
 
-def _with_versions(rows: Sequence[Review], versions: dict[UUID, CubeVersion]) -> Sequence[Review]:
+def _set_versions(rows: Sequence[Review], versions: dict[UUID, CubeVersion]) -> Sequence[Review]:
     for row in rows:
         row.version = versions[row.version_id]
     return rows
@@ -268,7 +270,7 @@ def _with_versions(rows: Sequence[Review], versions: dict[UUID, CubeVersion]) ->
 def _finding_views(version: CubeVersion, findings: Sequence[PiiFinding]) -> Iterable[FindingView]:
     if not findings:
         return
-    words = _words_of(version)
+    words = _open_words(version)
     texts = Texts(words.content, words.title, words.metadata, tuple(version.tags), words.speaker)
     leaves = {(leaf.part, leaf.index): leaf.text for leaf in leaves_of(texts)}
     names = paths_of(words.metadata)
@@ -279,7 +281,7 @@ def _finding_views(version: CubeVersion, findings: Sequence[PiiFinding]) -> Iter
             kind=PiiKind(row.kind),
             part=part,
             leaf=row.leaf,
-            path=_path(part, row.leaf, names),
+            path=_leaf_path(part, row.leaf, names),
             start=row.begins,
             end=row.ends,
             rule=row.rule,
@@ -292,7 +294,7 @@ def _finding_views(version: CubeVersion, findings: Sequence[PiiFinding]) -> Iter
         )
 
 
-def _path(part: PiiField, leaf: int, names: Sequence[str]) -> str:
+def _leaf_path(part: PiiField, leaf: int, names: Sequence[str]) -> str:
     if part is PiiField.METADATA and leaf < len(names):
         return names[leaf]
     return f"{part}.{leaf}" if part is PiiField.TAGS else str(part)

@@ -34,9 +34,9 @@ from vault.lifecycle.contradictions import contradiction_settle
 from vault.lifecycle.fusion import cubes_fuse
 from vault.lifecycle.knowledge import KNOWLEDGE, knowledge_settle
 from vault.models import Cube, CubeVersion, PiiFinding, Review
-from vault.reviews.feedback import feedback_accept, feedback_open, feedback_texts_prepared
+from vault.reviews.feedback import feedback_accept, feedback_open, feedback_texts_prepare
 from vault.reviews.quarantine import quarantine_release
-from vault.reviews.sync_conflicts import sync_conflict_accept, sync_conflict_reject, sync_texts_prepared
+from vault.reviews.sync_conflicts import sync_conflict_accept, sync_conflict_reject, sync_texts_prepare
 from vault.reviews.withdrawals import WITHHELD, shown_for_decision, withdrawn_locate, withdrawn_sources_drop
 from vault.vocabulary import ReviewKind, ReviewStatus
 
@@ -56,8 +56,8 @@ def review_accept(*, actor: Actor, review_id: UUID, redact_history: bool = True,
     decided already; PiiUnavailable; of a fusion, as `cubes_fuse`. Writes: as a redaction or a fusion does, Review,
     AuditEntry.
     """
-    with review_texts_prepared(actor=actor, review_id=review_id, content=content), acting(actor):
-        review, cube = _locate(actor, review_id)
+    with review_texts_prepare(actor=actor, review_id=review_id, content=content), acting(actor):
+        review, cube = _locate_for_decision(actor, review_id)
         if content is not None and review.kind != ReviewKind.SYNC:
             raise Invalid(errors=[FieldError("content", "only a conflict of a sync takes another text")])
         if review.kind == ReviewKind.SOURCE_WITHDRAWN:
@@ -88,14 +88,14 @@ def review_accept(*, actor: Actor, review_id: UUID, redact_history: bool = True,
             _refuse_decided(review)
             feedback_accept(actor=actor, review=review, cube=cube)
         else:
-            _redact(actor, review, cube, redact_history)
-        _decide(actor, review, ReviewStatus.ACCEPTED)
+            _redact_memory(actor, review, cube, redact_history)
+        _decide_review(actor, review, ReviewStatus.ACCEPTED)
         record(actor=actor, verb=Verb.REVIEW_ACCEPTED, object_type="review", object_ids=[review.id])
     return review
 
 
 @contextmanager
-def review_texts_prepared(*, actor: Actor, review_id: UUID, content: str | None = None) -> Iterator[None]:
+def review_texts_prepare(*, actor: Actor, review_id: UUID, content: str | None = None) -> Iterator[None]:
     """Read what accepting a review leaves of its memory, before the transaction of `review_accept`.
 
     Of a version that could not be checked, what personal data is in it. Raises KeyUnavailable; Unavailable.
@@ -110,10 +110,10 @@ def review_texts_prepared(*, actor: Actor, review_id: UUID, content: str | None 
         failed = PiiFinding.objects.filter(version=review.version if review else None, kind=PiiKind.UNCHECKED)
         unchecked = failed.exists()
     if given is not None:
-        with feedback_texts_prepared(actor=actor, cube_id=given.cube_id, feedback=feedback_open(given)):
+        with feedback_texts_prepare(actor=actor, cube_id=given.cube_id, feedback=feedback_open(given)):
             yield
     elif synced is not None:
-        with sync_texts_prepared(actor=actor, review=synced, content=content):
+        with sync_texts_prepare(actor=actor, review=synced, content=content):
             yield
     elif review is None:
         yield
@@ -126,10 +126,10 @@ def review_texts_prepared(*, actor: Actor, review_id: UUID, content: str | None 
             yield
 
 
-def _redact(actor: Actor, review: Review, cube: Cube, redact_history: bool) -> None:
+def _redact_memory(actor: Actor, review: Review, cube: Cube, redact_history: bool) -> None:
     locate_for_redacting(actor, cube.id)
     _refuse_decided(review)
-    _check_again(review)
+    _check_version_again(review)
     if review.version.number == cube.version:
         cube_redact_findings(actor=actor, cube_id=cube.id, redact_history=redact_history)
     elif PiiFinding.objects.filter(version_id=review.version_id, status=ReviewStatus.OPEN).exists():
@@ -139,7 +139,7 @@ def _redact(actor: Actor, review: Review, cube: Cube, redact_history: bool) -> N
 def review_accept_ask(*, actor: Actor, review_id: UUID) -> None:
     """Check that the actor may accept the review, except for its state. Raises NotFound; Forbidden."""
     with acting(actor):
-        review, cube = _locate(actor, review_id)
+        review, cube = _locate_for_decision(actor, review_id)
         if review.kind == ReviewKind.PII:
             locate_for_redacting(actor, cube.id)
 
@@ -147,7 +147,7 @@ def review_accept_ask(*, actor: Actor, review_id: UUID) -> None:
 def review_reject_ask(*, actor: Actor, review_id: UUID) -> None:
     """Check that the actor may reject the review, except for its state. Raises NotFound; Forbidden."""
     with acting(actor):
-        _locate(actor, review_id, rejecting=True)
+        _locate_for_decision(actor, review_id, rejecting=True)
 
 
 def review_reject(*, actor: Actor, review_id: UUID) -> Review:
@@ -161,7 +161,7 @@ def review_reject(*, actor: Actor, review_id: UUID) -> Review:
     Raises NotFound; Forbidden; Conflict when it was decided already. Writes: Review, PiiFinding …, AuditEntry.
     """
     with acting(actor):
-        review, cube = _locate(actor, review_id, rejecting=True)
+        review, cube = _locate_for_decision(actor, review_id, rejecting=True)
         _refuse_decided(review)
         if review.kind in WITHHELD:
             cubes_hide(actor=actor, cubes=[cube])
@@ -169,12 +169,12 @@ def review_reject(*, actor: Actor, review_id: UUID) -> Review:
             contradiction_undo(actor=actor, cube_id=cube.id)
         if review.kind == ReviewKind.SYNC:
             sync_conflict_reject(actor=actor, review=review, cube=cube)
-        _decide(actor, review, ReviewStatus.REJECTED)
+        _decide_review(actor, review, ReviewStatus.REJECTED)
         record(actor=actor, verb=Verb.REVIEW_REJECTED, object_type="review", object_ids=[review.id])
     return review
 
 
-def _locate(actor: Actor, review_id: UUID, *, rejecting: bool = False) -> tuple[Review, Cube]:
+def _locate_for_decision(actor: Actor, review_id: UUID, *, rejecting: bool = False) -> tuple[Review, Cube]:
     """The review and its memory, both locked, if the actor may decide it.
 
     Raises NotFound; Forbidden if the actor may not read, change or, to reject, delete the memory; Held.
@@ -185,10 +185,10 @@ def _locate(actor: Actor, review_id: UUID, *, rejecting: bool = False) -> tuple[
         raise NotFound
     withheld = found[1] in WITHHELD
     if found[2] is not None:  # the lower id: a fusion locks in the same order
-        other = _readable(actor, found[2])
+        other = _locate_readable_memory(actor, found[2])
         if found[1] not in KNOWLEDGE:  # the memory of a pack is read-only, and stays as it is
             authorize(actor, Permission.MEMORY_UPDATE, cube_target(other))
-    cube = withdrawn_locate(actor, found[0]) if withheld else _readable(actor, found[0])
+    cube = withdrawn_locate(actor, found[0]) if withheld else _locate_readable_memory(actor, found[0])
     deleting = rejecting and withheld
     authorize(actor, Permission.MEMORY_DELETE if deleting else Permission.MEMORY_UPDATE, cube_target(cube))
     if withheld:
@@ -200,7 +200,7 @@ def _locate(actor: Actor, review_id: UUID, *, rejecting: bool = False) -> tuple[
     return review, cube
 
 
-def _readable(actor: Actor, cube_id: UUID) -> Cube:
+def _locate_readable_memory(actor: Actor, cube_id: UUID) -> Cube:
     cube = locate(actor, cube_id, lock=True)
     authorize(actor, Permission.MEMORY_READ, cube_target(cube))
     return cube
@@ -220,7 +220,7 @@ def _refuse_unseen(actor: Actor, cube: Cube) -> None:
         raise Forbidden(detail, permission=Permission.MEMORY_READ, rule="source")
 
 
-def _check_again(review: Review) -> None:
+def _check_version_again(review: Review) -> None:
     """Look at a version that the detector failed on. What was decided about it is not asked again."""
     unchecked = PiiFinding.objects.filter(version_id=review.version_id, kind=PiiKind.UNCHECKED)
     if not unchecked.exists():
@@ -233,21 +233,21 @@ def _check_again(review: Review) -> None:
     except DetectorFailed as failure:
         raise PiiUnavailable("It still cannot be checked.") from failure
     unchecked.delete()
-    _keep(version, [Finding(place, detector().version) for place in places])
+    _keep_findings(version, [Finding(place, detector().version) for place in places])
 
 
-def _keep(version: CubeVersion, found: list[Finding]) -> None:
+def _keep_findings(version: CubeVersion, found: list[Finding]) -> None:
     rows = PiiFinding.objects.filter(version_id=version.id)
     known = {(row.field, row.leaf, row.begins, row.ends) for row in rows}
     new = [
-        one
-        for one in found
-        if (str(one.place.part), one.place.leaf, one.place.span.start, one.place.span.end) not in known
+        finding
+        for finding in found
+        if (str(finding.place.part), finding.place.leaf, finding.place.span.start, finding.place.span.end) not in known
     ]
     findings_insert([(version, new)], ask=False)
 
 
-def _decide(actor: Actor, review: Review, status: ReviewStatus) -> None:
+def _decide_review(actor: Actor, review: Review, status: ReviewStatus) -> None:
     review.status, review.decided_by, review.decided_kind = status, actor.principal_id, actor.principal_kind
     Review.objects.filter(id=review.id).update(
         status=status, decided_at=Now(), decided_by=actor.principal_id, decided_kind=actor.principal_kind, sealed=b""

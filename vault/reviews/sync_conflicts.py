@@ -62,7 +62,7 @@ def sync_conflict_propose(*, actor: Actor, cube_id: UUID, theirs: Theirs) -> boo
         review = Review(tenant_id=actor.tenant_id, kind=ReviewKind.SYNC, cube=cube)
     review.version, review.status = version, ReviewStatus.OPEN
     review.decided_at, review.decided_by, review.decided_kind = None, None, ""
-    review.sealed = _seal(actor, cube, review, theirs)
+    review.sealed = _seal_theirs(actor, cube, review, theirs)
     review.save()
     return True
 
@@ -87,11 +87,11 @@ def sync_conflict_accept(*, actor: Actor, review: Review, cube: Cube, content: s
         actor=actor,
         cube_id=cube.id,
         expected_versions={cube.version},
-        changes=_changes(theirs, content),
+        changes=_compose_changes(theirs, content),
         reason=REASON,
     )
     equal = {"version": written.version} if content is None else {}
-    _links(actor, cube.id, theirs).update(remote_version=theirs.version, **equal)
+    _select_links(actor, cube.id, theirs).update(remote_version=theirs.version, **equal)
 
 
 def sync_conflict_reject(*, actor: Actor, review: Review, cube: Cube) -> None:
@@ -99,14 +99,14 @@ def sync_conflict_reject(*, actor: Actor, review: Review, cube: Cube) -> None:
     authorize(actor, Permission.MEMORY_UPDATE, cube_target(cube))
     theirs = theirs_open(review)
     if theirs is not None:
-        _links(actor, cube.id, theirs).update(remote_version=theirs.version)
+        _select_links(actor, cube.id, theirs).update(remote_version=theirs.version)
 
 
 def theirs_open(review: Review) -> Theirs | None:
     """The peer's version; None once it was decided or erased. Raises KeyUnavailable."""
     if not review.sealed:
         return None
-    plaintext = open_sealed(tenant_id=review.tenant_id, place=_place(review), blob=review.sealed)
+    plaintext = open_sealed(tenant_id=review.tenant_id, place=_encryption_context(review), blob=review.sealed)
     if not plaintext:
         return None
     told = json.loads(plaintext)
@@ -114,19 +114,19 @@ def theirs_open(review: Review) -> Theirs | None:
 
 
 @contextmanager
-def sync_texts_prepared(*, actor: Actor, review: Review, content: str | None) -> Iterator[None]:
+def sync_texts_prepare(*, actor: Actor, review: Review, content: str | None) -> Iterator[None]:
     """Read the texts of `sync_conflict_accept` before its transaction. Raises KeyUnavailable; Unavailable."""
     authorize(actor, Permission.MEMORY_READ)
     theirs = theirs_open(review)
     if theirs is None:
         yield
         return
-    changes = _changes(theirs, content)
+    changes = _compose_changes(theirs, content)
     with changed_texts_prepared(actor=actor, cube_id=review.cube_id, changes=changes, reason=REASON):
         yield
 
 
-def _changes(theirs: Theirs, content: str | None) -> CubeChanges:
+def _compose_changes(theirs: Theirs, content: str | None) -> CubeChanges:
     if content is not None:
         return CubeChanges(content=content)
     values: dict[str, Any] = dict(theirs.values)
@@ -138,11 +138,11 @@ def _changes(theirs: Theirs, content: str | None) -> CubeChanges:
     return CubeChanges(**values)
 
 
-def _links(actor: Actor, cube_id: UUID, theirs: Theirs) -> Any:
+def _select_links(actor: Actor, cube_id: UUID, theirs: Theirs) -> Any:
     return SyncLink.objects.filter(tenant_id=actor.tenant_id, peer_id=theirs.peer_id, cube_id=cube_id)
 
 
-def _seal(actor: Actor, cube: Cube, review: Review, theirs: Theirs) -> bytes:
+def _seal_theirs(actor: Actor, cube: Cube, review: Review, theirs: Theirs) -> bytes:
     """Under the key of the memory, so that it is erased with it. Raises PiiRefused; KeyUnavailable."""
     texts = {
         name: note_screened(
@@ -161,8 +161,10 @@ def _seal(actor: Actor, cube: Cube, review: Review, theirs: Theirs) -> bytes:
         "values": {**theirs.values, **texts},
     }
     scope = key_scope(subject_id=cube.subject_id, persona_member_id=cube.persona.member_id if cube.persona else None)
-    return seal_for(tenant_id=cube.tenant_id, scope=scope, place=_place(review), plaintext=json.dumps(told).encode())
+    return seal_for(
+        tenant_id=cube.tenant_id, scope=scope, place=_encryption_context(review), plaintext=json.dumps(told).encode()
+    )
 
 
-def _place(review: Review) -> bytes:
+def _encryption_context(review: Review) -> bytes:
     return b"sync conflict" + review.id.bytes

@@ -58,8 +58,14 @@ def withdrawn_refresh(*, actor: Actor) -> None:
         of_withheld.exclude(status=ReviewStatus.OPEN).update(**UNDECIDED)
         known = Review.objects.filter(kind=kind, version_id=OuterRef("pk"))
         new = [
-            Review(tenant_id=one.tenant_id, kind=kind, cube_id=one.cube_id, version=one, status=ReviewStatus.OPEN)
-            for one in versions.exclude(Exists(known)).only("id", "tenant_id", "cube_id")
+            Review(
+                tenant_id=version.tenant_id,
+                kind=kind,
+                cube_id=version.cube_id,
+                version=version,
+                status=ReviewStatus.OPEN,
+            )
+            for version in versions.exclude(Exists(known)).only("id", "tenant_id", "cube_id")
         ]
         Review.objects.bulk_create(new, ignore_conflicts=True)
         back = Review.objects.filter(kind=kind, status=ReviewStatus.OPEN, cube__in=Cube.objects.visible_to(actor))

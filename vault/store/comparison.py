@@ -21,7 +21,7 @@ from governance.jobs.kinds import JobRun, Step
 from governance.jobs.registry import handler
 from governance.vocabulary import Permission, Topic
 from vault.cubes.embeddings.vectors import active_model, answering
-from vault.graph.neighbours import words_of
+from vault.graph.neighbours import open_words
 from vault.lifecycle.contradictions import validity_start
 from vault.lifecycle.knowledge import KNOWLEDGE, find_relation
 from vault.lifecycle.pairs import Pair, comparable_cubes, pairs_propose, pairs_reviewed
@@ -88,7 +88,7 @@ def _edition_made_at(row: Subscription) -> datetime | None:
 
 def _read_pack_statements(ids: Sequence[UUID], edition: datetime | None) -> list[Official]:
     cubes = {cube.id: cube for cube in Cube.objects.filter(id__in=ids)}
-    words = words_of(cubes.values())
+    words = open_words(cubes.values())
     return [
         Official(cube_id, cube.valid_from or cube.event_time or edition or cube.created_at, words[cube_id].content)
         for cube_id in ids
@@ -104,7 +104,7 @@ def _find_proposals(
     taken: set[UUID] = set()
     for official, vector in zip(officials, vectors, strict=True):
         near = _find_similar_memories(actor, model, HalfVector(vector))
-        words = words_of(near)
+        words = open_words(near)
         asked = pairs_reviewed([official.cube_id], KNOWLEDGE)
         waiting = _find_proposed_ids(near)
         for own in near:

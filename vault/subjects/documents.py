@@ -51,7 +51,7 @@ def file_start(heading: Heading, form: FileForm) -> bytes:
         "format": FORMAT,
         "tenant": str(heading.tenant_id),
         "subject": {"id": str(heading.subject_id), "reference": heading.reference},
-        "exported_at": _time(heading.at),
+        "exported_at": _format_time(heading.at),
     }
     return json.dumps(opened, ensure_ascii=False)[:-1].encode() + b', "memories": ['
 
@@ -80,20 +80,22 @@ def memory_document(memory: SubjectMemory) -> dict[str, Any]:
         "layer": cube.layer,
         "state": cube.state,
         "source": cube.source,
-        "created_at": _time(cube.created_at),
-        "deleted_at": _time(cube.deleted_at),
-        "expires_at": _time(cube.expires_at),
-        "versions": [_version(one) for one in memory.versions],
-        "lineage": list(_lineage(memory)),
+        "created_at": _format_time(cube.created_at),
+        "deleted_at": _format_time(cube.deleted_at),
+        "expires_at": _format_time(cube.expires_at),
+        "versions": [_encode_version(version) for version in memory.versions],
+        "lineage": list(_encode_lineage(memory)),
         "transitions": [
-            {"from": one.from_state, "to": one.to_state, "reason": one.reason, "at": _time(one.created_at)}
-            for one in memory.steps
+            {"from": step.from_state, "to": step.to_state, "reason": step.reason, "at": _format_time(step.created_at)}
+            for step in memory.steps
         ],
-        "conversation_turns": [{"conversation": str(one.conversation_id), "id": str(one.id)} for one in memory.turns],
+        "conversation_turns": [
+            {"conversation": str(turn.conversation_id), "id": str(turn.id)} for turn in memory.turns
+        ],
     }
 
 
-def _version(view: VersionView) -> dict[str, Any]:
+def _encode_version(view: VersionView) -> dict[str, Any]:
     row, words = view.row, view.words
     return {
         "version": row.number,
@@ -107,17 +109,17 @@ def _version(view: VersionView) -> dict[str, Any]:
         "session_id": words.session_id,
         "semantic_type": row.semantic_type,
         "sensitivity": row.sensitivity,
-        "event_time": _time(row.event_time),
-        "valid_from": _time(row.valid_from),
-        "valid_to": _time(row.valid_to),
+        "event_time": _format_time(row.event_time),
+        "valid_from": _format_time(row.valid_from),
+        "valid_to": _format_time(row.valid_to),
         "author": {"kind": row.principal_kind, "id": str(row.principal_id)},
         "reason": row.reason,
         "hash": bytes(row.hash).hex(),
-        "created_at": _time(row.created_at),
+        "created_at": _format_time(row.created_at),
     }
 
 
-def _lineage(memory: SubjectMemory) -> Iterator[dict[str, str]]:
+def _encode_lineage(memory: SubjectMemory) -> Iterator[dict[str, str]]:
     """`made_from` and `used_in`, each once, with how it is tied."""
     here, ties = memory.cube.id, set[tuple[str, UUID, str]]()
     for link in memory.links:
@@ -126,11 +128,15 @@ def _lineage(memory: SubjectMemory) -> Iterator[dict[str, str]]:
             if link.source_id == here
             else ("used_in", link.source_id, link.kind)
         )
-    for one in memory.sources:
-        ties.add(("made_from", one.source_id, one.kind) if one.cube_id == here else ("used_in", one.cube_id, one.kind))
+    for source in memory.sources:
+        ties.add(
+            ("made_from", source.source_id, source.kind)
+            if source.cube_id == here
+            else ("used_in", source.cube_id, source.kind)
+        )
     for direction, other, kind in sorted(ties):
         yield {"direction": direction, "memory_id": str(other), "kind": kind}
 
 
-def _time(moment: datetime | None) -> str | None:
+def _format_time(moment: datetime | None) -> str | None:
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z") if moment else None

@@ -36,14 +36,14 @@ from vault.jobs.memory_additions import DRAFTS
 from vault.models import Cube, CubeSource, CubeVersion
 from vault.models.cube import IS_HELD
 from vault.store.publications import versions_erase
-from vault.subjects.rows import cubes_about, derived_of, erasure_counts, subject_is_held, versions_about
+from vault.subjects.rows import cubes_about, erasure_counts, select_derived, subject_is_held, versions_about
 from vault.subjects.rules import (
     MOST_NAMED,
     ErasureCounts,
-    clean_of,
+    estimate_clean_dates,
+    receipt_compose,
     receipt_digest,
-    receipt_signed,
-    receipt_unsigned,
+    receipt_sign,
     signed_bytes,
 )
 from vault.vocabulary import SourceKind
@@ -64,15 +64,15 @@ def subject_erase_run(run: JobRun) -> Callable[[], Step]:
     subject_id = UUID(run.settings["subject"])
     phase = run.state.get("phase")
     if phase is None:
-        return lambda: _begin(run, subject_id)
+        return lambda: _begin_erasure(run, subject_id)
     if phase == MEMORIES:
         return lambda: _erase_part(run, subject_id)
     is_destroyed = _key_destroy(run.system, subject_id)
-    return lambda: _finish(run, subject_id, is_destroyed=is_destroyed)
+    return lambda: _finish_erasure(run, subject_id, is_destroyed=is_destroyed)
 
 
-def _begin(run: JobRun, subject_id: UUID) -> Step:
-    subject = _locked(run.actor, subject_id)
+def _begin_erasure(run: JobRun, subject_id: UUID) -> Step:
+    subject = _lock_subject(run.actor, subject_id)
     if subject.erased_at is not None:
         raise Conflict("This data subject is erased already.")
     if subject_is_held(run.actor.tenant_id, subject_id):
@@ -96,7 +96,7 @@ def _erase_part(run: JobRun, subject_id: UUID) -> Step:
         rows = rows.filter(id__gt=UUID(run.state["after"]))
     part: list[Any] = list(rows.order_by("id").annotate(is_held=IS_HELD).select_for_update(of=("self",))[:PART])
     free = [cube for cube in part if not cube.is_held]
-    counts, kept_copies = _erase(run.actor, subject_id, free)
+    counts, kept_copies = _erase_memories(run.actor, subject_id, free)
     kept = [*run.result["kept"], *(str(cube.id) for cube in part if cube.is_held), *kept_copies]
     result = {
         "erased": asdict(ErasureCounts(**run.result["erased"]).plus(counts)),
@@ -106,13 +106,13 @@ def _erase_part(run: JobRun, subject_id: UUID) -> Step:
     return Step(state=state, done=run.done + len(part), result=result)
 
 
-def _erase(actor: Actor, subject_id: UUID, cubes: Sequence[Cube]) -> tuple[ErasureCounts, list[str]]:
+def _erase_memories(actor: Actor, subject_id: UUID, cubes: Sequence[Cube]) -> tuple[ErasureCounts, list[str]]:
     """Erase memories that nothing holds, and the words made of them; ids of copies that a hold keeps."""
     ids = [cube.id for cube in cubes]
     if not ids:
         return ErasureCounts(), []
     counts = erasure_counts(subject_id, ids)
-    copies = derived_of(ids).exclude(subject_id=subject_id).order_by("id").annotate(is_held=IS_HELD)
+    copies = select_derived(ids).exclude(subject_id=subject_id).order_by("id").annotate(is_held=IS_HELD)
     extracts = set(
         CubeSource.objects.filter(source_id__in=ids, kind=SourceKind.EXTRACT).values_list("cube_id", flat=True)
     )
@@ -144,11 +144,11 @@ def _key_destroy(system: Actor, subject_id: UUID) -> bool:
     return True
 
 
-def _finish(run: JobRun, subject_id: UUID, *, is_destroyed: bool) -> Step:
-    subject = _locked(run.actor, subject_id)
+def _finish_erasure(run: JobRun, subject_id: UUID, *, is_destroyed: bool) -> Step:
+    subject = _lock_subject(run.actor, subject_id)
     now, key = database_now(), signing_key()
-    kept = [UUID(one) for one in run.result["kept"]]
-    unsigned = receipt_unsigned(
+    kept = [UUID(text) for text in run.result["kept"]]
+    unsigned = receipt_compose(
         id=uuid7(),
         tenant_id=run.actor.tenant_id,
         subject_id=subject_id,
@@ -157,7 +157,7 @@ def _finish(run: JobRun, subject_id: UUID, *, is_destroyed: bool) -> Step:
         is_key_destroyed=is_destroyed,
         asked_by={"kind": run.actor.principal_kind, "id": str(run.actor.principal_id)},
         at=now,
-        clean=clean_of(
+        clean=estimate_clean_dates(
             now,
             hours=WITHIN_HOURS,
             backup_days=settings.BACKUP_DAYS,
@@ -166,7 +166,7 @@ def _finish(run: JobRun, subject_id: UUID, *, is_destroyed: bool) -> Step:
         ),
         key_id=key.key_id(),
     )
-    receipt = receipt_signed(unsigned, key.sign(signed_bytes(unsigned)))
+    receipt = receipt_sign(unsigned, key.sign(signed_bytes(unsigned)))
     subject.receipts = [*subject.receipts, receipt]
     if is_destroyed:
         subject.erased_at, subject.sealed_reference = Now(), b""
@@ -182,7 +182,7 @@ def _finish(run: JobRun, subject_id: UUID, *, is_destroyed: bool) -> Step:
     return Step(done=run.done, total=run.done, result={**run.result, "receipt": receipt})
 
 
-def _locked(actor: Actor, subject_id: UUID) -> DataSubject:
+def _lock_subject(actor: Actor, subject_id: UUID) -> DataSubject:
     """The subject, once nobody writes about it any more. Raises Forbidden; NotFound."""
     authorize(actor, Permission.SUBJECT_MANAGE)
     rows = DataSubject.objects.filter(tenant_id=actor.tenant_id, id=subject_id)
@@ -198,14 +198,14 @@ def _requests_drop(actor: Actor, token: bytes) -> int:
     dropped = 0
     for job in waiting.order_by("id").select_for_update():
         request = open_request(job)
-        named = _subjects_of(job.kind, request) if request else set()
-        if any(one is not None and reference_token(actor.tenant_id, one) == token for one in named):
+        named = _named_subjects(job.kind, request) if request else set()
+        if any(reference is not None and reference_token(actor.tenant_id, reference) == token for reference in named):
             Job.objects.filter(id=job.id).update(sealed_request=b"")
             dropped += 1
     return dropped
 
 
-def _subjects_of(kind: str, request: bytes) -> set[str | None]:
+def _named_subjects(kind: str, request: bytes) -> set[str | None]:
     """The references of data subjects that a waiting request names."""
     if kind == Topic.MEMORIES_IMPORT:
         return {*subjects_list(request)}

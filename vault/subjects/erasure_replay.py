@@ -38,13 +38,13 @@ def _erase_again(system: Actor, subject_id: UUID) -> bool:
             return False
     step = Step(state={})
     while step.state is not None:
-        outcome = subject_erase_run(_run(system, subject_id, step))
+        outcome = subject_erase_run(_make_run(system, subject_id, step))
         with acting(system):
             step = outcome() if callable(outcome) else outcome
     return True
 
 
-def _run(system: Actor, subject_id: UUID, before: Step) -> JobRun:
+def _make_run(system: Actor, subject_id: UUID, before: Step) -> JobRun:
     return JobRun(
         job_id=uuid4(),
         actor=system,

@@ -68,7 +68,7 @@ def export_open(*, actor: Actor, subject_id: UUID, job_id: UUID, form: FileForm)
             at=database_now(),
             total=view.done,
         )
-    return ExportFile(f"subject-{subject_id}.{form}", _blocks(actor, job_id, heading, form))
+    return ExportFile(f"subject-{subject_id}.{form}", _write_blocks(actor, job_id, heading, form))
 
 
 def _note_part(run: JobRun, subject_id: UUID) -> Step:
@@ -78,8 +78,8 @@ def _note_part(run: JobRun, subject_id: UUID) -> Step:
         rows = rows.filter(id__gt=UUID(run.state["after"]))
     part = list(rows.order_by("id").values_list("id", "version")[:PART])
     ActionItem.objects.bulk_create(
-        ActionItem(tenant_id=run.actor.tenant_id, job_id=run.job_id, cube_id=one, version=version)
-        for one, version in part
+        ActionItem(tenant_id=run.actor.tenant_id, job_id=run.job_id, cube_id=cube_id, version=version)
+        for cube_id, version in part
     )
     done = run.done + len(part)
     result = {"memories": done}
@@ -88,14 +88,14 @@ def _note_part(run: JobRun, subject_id: UUID) -> Step:
     return Step(state={"after": str(part[-1][0])}, done=done, result=result)
 
 
-def _blocks(actor: Actor, job_id: UUID, heading: Heading, form: FileForm) -> Iterator[bytes]:
+def _write_blocks(actor: Actor, job_id: UUID, heading: Heading, form: FileForm) -> Iterator[bytes]:
     yield file_start(heading, form)
     last: UUID | None = None
     written = withheld = 0
     while True:
         actor = actor_now(actor)  # a download may take longer than the right to it lasts
         authorize(actor, Permission.SUBJECT_MANAGE)
-        named, found = _part(actor, heading.subject_id, job_id, last)
+        named, found = _read_part(actor, heading.subject_id, job_id, last)
         for memory in found:
             yield memory_block(memory, form, is_first=written == 0)
             written += 1
@@ -107,16 +107,18 @@ def _blocks(actor: Actor, job_id: UUID, heading: Heading, form: FileForm) -> Ite
 
 
 @with_blobs
-def _part(actor: Actor, subject_id: UUID, job_id: UUID, last: UUID | None) -> tuple[list[UUID], list[SubjectMemory]]:
+def _read_part(
+    actor: Actor, subject_id: UUID, job_id: UUID, last: UUID | None
+) -> tuple[list[UUID], list[SubjectMemory]]:
     """The next PART memories that the job noted, and those of them that the actor may read. Writes: AuditEntry."""
     with acting(actor):
         items = ActionItem.objects.filter(tenant_id=actor.tenant_id, job_id=job_id).order_by("cube_id")
         items = items if last is None else items.filter(cube_id__gt=last)
         named = list(items.values_list("cube_id", flat=True)[:PART])
-        return named, _memories(actor, subject_id, named)
+        return named, _read_memories(actor, subject_id, named)
 
 
-def _memories(actor: Actor, subject_id: UUID, ids: list[UUID]) -> list[SubjectMemory]:
+def _read_memories(actor: Actor, subject_id: UUID, ids: list[UUID]) -> list[SubjectMemory]:
     """Return the memories that the actor may read, with their lineage.
 
     Deleted and expired ones are included; those whose source was withdrawn are not. Writes: AuditEntry.
@@ -133,21 +135,21 @@ def _memories(actor: Actor, subject_id: UUID, ids: list[UUID]) -> list[SubjectMe
     sources = list(CubeSource.objects.filter(Q(cube_id__in=readable) | Q(source_id__in=readable)).order_by("id"))
     steps = list(StateTransition.objects.filter(cube_id__in=readable).order_by("cube_id", "step"))
     used_in: dict[UUID, set[UUID]] = {}
-    for one in sources:
-        used_in.setdefault(one.source_id, set()).add(one.cube_id)
-    said = {*readable, *(one.cube_id for one in sources)}
+    for source in sources:
+        used_in.setdefault(source.source_id, set()).add(source.cube_id)
+    said = {*readable, *(source.cube_id for source in sources)}
     turns = list(Turn.objects.filter(Q(question_id__in=said) | Q(answer_id__in=said)).order_by("id"))
     return [
         SubjectMemory(
             cube=cube,
-            versions=tuple(one for one in views if one.row.cube_id == cube.id),
-            links=tuple(one for one in links if cube.id in {one.source_id, one.target_id}),
-            sources=tuple(one for one in sources if cube.id in {one.cube_id, one.source_id}),
-            steps=tuple(one for one in steps if one.cube_id == cube.id),
+            versions=tuple(view for view in views if view.row.cube_id == cube.id),
+            links=tuple(link for link in links if cube.id in {link.source_id, link.target_id}),
+            sources=tuple(source for source in sources if cube.id in {source.cube_id, source.source_id}),
+            steps=tuple(step for step in steps if step.cube_id == cube.id),
             turns=tuple(
-                one
-                for one in turns
-                if not {cube.id, *used_in.get(cube.id, ())}.isdisjoint({one.question_id, one.answer_id})
+                turn
+                for turn in turns
+                if not {cube.id, *used_in.get(cube.id, ())}.isdisjoint({turn.question_id, turn.answer_id})
             ),
         )
         for cube in cubes

@@ -26,7 +26,7 @@ def subject_is_held(tenant_id: UUID, subject_id: UUID) -> bool:
     return Hold.objects.active().filter(tenant_id=tenant_id, subject_id=subject_id).exists()
 
 
-def derived_of(ids: Sequence[UUID]) -> CubeQuerySet:
+def select_derived(ids: Sequence[UUID]) -> CubeQuerySet:
     """The memories that were made of these in words of their own."""
     made = CubeSource.objects.filter(source_id__in=ids).exclude(kind=SourceKind.QUOTE).values("cube_id")
     return Cube.objects.filter(id__in=made).exclude(id__in=ids)
@@ -37,12 +37,12 @@ def erasure_counts(subject_id: UUID, ids: Sequence[UUID]) -> ErasureCounts:
     versions = CubeVersion.objects.filter(cube_id__in=ids).filter(
         Q(cube__subject_id=subject_id) | Q(subject_id=subject_id)
     )
-    terms = sum(len(one) for one in versions.values_list("terms", flat=True))
+    terms = sum(len(terms) for terms in versions.values_list("terms", flat=True))
     return ErasureCounts(
         memories=len(ids),
         versions=versions.count(),
         vectors=Embedding.objects.filter(cube_id__in=ids).count(),
         tokens=terms,
-        derived=derived_of(ids).free().count(),
+        derived=select_derived(ids).free().count(),
         turns=Turn.objects.filter(Q(question_id__in=ids) | Q(answer_id__in=ids)).count(),
     )

@@ -48,18 +48,20 @@ class Clean:
     reason: str = ""
 
 
-def clean_of(now: datetime, *, hours: int, backup_days: int, missing: Sequence[str], copies: Sequence[str]) -> Clean:
+def estimate_clean_dates(
+    now: datetime, *, hours: int, backup_days: int, missing: Sequence[str], copies: Sequence[str]
+) -> Clean:
     """missing: rights that the task lacks which removes bytes; copies: settings by which they stay in the log."""
     by = now + timedelta(hours=hours)
     return Clean(
         live_files_by=None if missing else by,
         wal_by=None if missing or copies else by,
         backups_by=now + timedelta(days=backup_days),
-        reason="; ".join([*(f"{one} is missing" for one in missing), *copies]),
+        reason="; ".join([*(f"{right} is missing" for right in missing), *copies]),
     )
 
 
-def receipt_unsigned(
+def receipt_compose(
     *,
     id: UUID,
     tenant_id: UUID,
@@ -79,14 +81,14 @@ def receipt_unsigned(
         "tenant": str(tenant_id),
         "subject": str(subject_id) if subject_id else None,
         "asked_by": dict(asked_by),
-        "at": _time(at),
+        "at": _format_time(at),
         "erased": asdict(counts),
-        "kept_by_holds": {"count": len(kept), "memories": [str(one) for one in kept[:MOST_NAMED]]},
+        "kept_by_holds": {"count": len(kept), "memories": [str(cube_id) for cube_id in kept[:MOST_NAMED]]},
         "key_destroyed": is_key_destroyed,
         "clean": {
-            "live_files_by": _time(clean.live_files_by),
-            "wal_by": _time(clean.wal_by),
-            "backups_by": _time(clean.backups_by),
+            "live_files_by": _format_time(clean.live_files_by),
+            "wal_by": _format_time(clean.wal_by),
+            "backups_by": _format_time(clean.backups_by),
             "reason": clean.reason,
         },
         "key_id": key_id,
@@ -99,7 +101,7 @@ def signed_bytes(receipt: Mapping[str, Any]) -> bytes:
     return SIGNED_PREFIX + json.dumps(unsigned, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
 
 
-def receipt_signed(receipt: Mapping[str, Any], signature: bytes) -> dict[str, Any]:
+def receipt_sign(receipt: Mapping[str, Any], signature: bytes) -> dict[str, Any]:
     return {**receipt, "signature": base64.b64encode(signature).decode()}
 
 
@@ -108,7 +110,7 @@ def receipt_digest(receipt: Mapping[str, Any]) -> bytes:
     return hashlib.sha256(signed_bytes(receipt)).digest()
 
 
-def status_of(erasing_since: datetime | None, erased_at: datetime | None, receipts: int) -> SubjectStatus:
+def subject_status(erasing_since: datetime | None, erased_at: datetime | None, receipts: int) -> SubjectStatus:
     if erased_at is not None:
         return SubjectStatus.ERASED
     if erasing_since is None:
@@ -116,5 +118,5 @@ def status_of(erasing_since: datetime | None, erased_at: datetime | None, receip
     return SubjectStatus.KEPT if receipts else SubjectStatus.ERASING
 
 
-def _time(moment: datetime | None) -> str | None:
+def _format_time(moment: datetime | None) -> str | None:
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z") if moment else None

@@ -23,7 +23,7 @@ from vault.cubes.holds import terms_open
 from vault.models import Cube, Hold, HoldCube
 from vault.models.cube import IS_HELD
 from vault.subjects.rows import cubes_about, erasure_counts, subject_is_held
-from vault.subjects.rules import ErasureCounts, status_of
+from vault.subjects.rules import ErasureCounts, subject_status
 from vault.vocabulary import SubjectStatus
 
 MOST_JOBS = 20  # of one subject's page
@@ -76,7 +76,7 @@ def subjects_list(*, actor: Actor, pages: Pages, reference: str = "") -> list[Su
             rows = rows.filter(reference_token=reference_token(actor.tenant_id, reference))
         page = pages.take(rows.order_by("-id"))
         record(actor=actor, verb=Verb.SUBJECT_LISTED, object_type="subject", object_ids=[row.id for row in page])
-        return _lines(page)
+        return _make_lines(page)
 
 
 def subject_get(*, actor: Actor, subject_id: UUID) -> SubjectLine:
@@ -84,7 +84,7 @@ def subject_get(*, actor: Actor, subject_id: UUID) -> SubjectLine:
     with acting(actor):
         row = subject_locate(actor, subject_id)
         record(actor=actor, verb=Verb.SUBJECT_READ, object_type="subject", object_ids=[row.id])
-        return _lines([row])[0]
+        return _make_lines([row])[0]
 
 
 def subject_jobs(*, actor: Actor, subject_id: UUID) -> list[JobView]:
@@ -122,18 +122,18 @@ def subject_locate(actor: Actor, subject_id: UUID, *, lock: bool = False) -> Dat
     return row
 
 
-def _lines(rows: Sequence[DataSubject]) -> list[SubjectLine]:
+def _make_lines(rows: Sequence[DataSubject]) -> list[SubjectLine]:
     ids = [row.id for row in rows]
     about = Cube.objects.filter(subject_id__in=ids, deleted_at=None).values("subject_id").annotate(cubes=Count("id"))
     counted: Mapping[UUID, int] = dict(about.values_list("subject_id", "cubes"))
-    return [_line(row, counted.get(row.id, 0)) for row in rows]
+    return [_make_line(row, counted.get(row.id, 0)) for row in rows]
 
 
-def _line(row: DataSubject, memories: int) -> SubjectLine:
+def _make_line(row: DataSubject, memories: int) -> SubjectLine:
     return SubjectLine(
         id=row.id,
         reference=subject_view(row).reference,
-        status=status_of(row.erasing_since, row.erased_at, len(row.receipts)),
+        status=subject_status(row.erasing_since, row.erased_at, len(row.receipts)),
         memories=memories,
         created_at=row.created_at,
         erased_at=row.erased_at,

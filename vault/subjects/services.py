@@ -42,12 +42,12 @@ def subject_assign(*, actor: Actor, subject_id: UUID, cube_ids: Sequence[UUID]) 
     Raises NotFound; Forbidden; Held; Conflict once the subject is erased; Invalid. Writes as `cube_update`.
     """
     with stored_texts_prepared(actor=actor, cube_ids=cube_ids), acting(actor):
-        subject = _active(subject_locate(actor, subject_id))
+        subject = _refuse_erased(subject_locate(actor, subject_id))
         reference = subject_view(subject).reference
         chosen = sorted(set(cube_ids))
         if not 1 <= len(chosen) <= MOST_ASSIGNED:
             raise Invalid(errors=[FieldError("ids", f"1 to {MOST_ASSIGNED} are needed")])
-        return [one for one in chosen if _assign(actor, subject_id, reference, one)]
+        return [cube_id for cube_id in chosen if _assign_memory(actor, subject_id, reference, cube_id)]
 
 
 def subject_export(*, actor: Actor, subject_id: UUID) -> JobView:
@@ -56,7 +56,7 @@ def subject_export(*, actor: Actor, subject_id: UUID) -> JobView:
     Raises NotFound; Forbidden; Conflict. Writes: Job, AuditEntry, OutboxEvent.
     """
     with acting(actor):
-        _active(subject_locate(actor, subject_id))
+        _refuse_erased(subject_locate(actor, subject_id))
         total = cubes_about(actor.tenant_id, subject_id).count()
         return job_create(actor=actor, kind=Topic.SUBJECT_EXPORT, settings={"subject": str(subject_id)}, total=total)
 
@@ -80,13 +80,13 @@ def subject_erase(*, actor: Actor, subject_id: UUID) -> JobView:
         return job_create(actor=actor, kind=Topic.SUBJECT_ERASE, settings=asked)
 
 
-def _active(subject: DataSubject) -> DataSubject:
+def _refuse_erased(subject: DataSubject) -> DataSubject:
     if subject.erasing_since is not None:
         raise Conflict("This data subject was erased, or is being erased.")
     return subject
 
 
-def _assign(actor: Actor, subject_id: UUID, reference: str, cube_id: UUID) -> bool:
+def _assign_memory(actor: Actor, subject_id: UUID, reference: str, cube_id: UUID) -> bool:
     cube = cube_change_ask(actor=actor, cube_id=cube_id)
     if cube.subject_id == subject_id:
         return False

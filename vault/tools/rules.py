@@ -26,7 +26,7 @@ class ToolCall:
 
 def call_text(call: ToolCall) -> str:
     """The call in one line, then what the tool said: the words by which a search finds it."""
-    arguments = ", ".join(f"{name}={_short(value)}" for name, value in call.arguments.items())
+    arguments = ", ".join(f"{name}={_shorten_value(value)}" for name, value in call.arguments.items())
     said = call.error or call.result
     return f"{call.name}({arguments}) {call.outcome}" + (f":\n{said}" if said else "")
 
@@ -41,7 +41,7 @@ def call_metadata(call: ToolCall) -> dict[str, Any]:
     return given
 
 
-def call_of(metadata: Mapping[str, Any]) -> ToolCall | None:
+def read_call(metadata: Mapping[str, Any]) -> ToolCall | None:
     """The call that metadata tells of; None where these are no tool call's."""
     name, arguments, outcome = (metadata.get(key) for key in (TOOL, ARGUMENTS, OUTCOME))
     if not isinstance(name, str) or not isinstance(arguments, dict) or outcome not in set(ToolOutcome):
@@ -56,47 +56,47 @@ def call_of(metadata: Mapping[str, Any]) -> ToolCall | None:
     )
 
 
-def similarity(one: Any, other: Any) -> float:
+def similarity(first: Any, other: Any) -> float:
     """Return the similarity of two JSON values, 0..1: 1 for equal ones.
 
     Objects by their names, lists by place, numbers by their ratio, texts by their words, without regard to case.
     """
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return _of_objects(one, other)
-    if isinstance(one, list) and isinstance(other, list):
-        return _of_lists(one, other)
-    if isinstance(one, bool) or isinstance(other, bool):
-        return float(one is other)
-    if isinstance(one, int | float) and isinstance(other, int | float):
-        return _of_numbers(one, other)
-    if isinstance(one, str) and isinstance(other, str):
-        return _of_texts(one.casefold(), other.casefold())
-    return float(one == other)
+    if isinstance(first, Mapping) and isinstance(other, Mapping):
+        return _compare_objects(first, other)
+    if isinstance(first, list) and isinstance(other, list):
+        return _compare_lists(first, other)
+    if isinstance(first, bool) or isinstance(other, bool):
+        return float(first is other)
+    if isinstance(first, int | float) and isinstance(other, int | float):
+        return _compare_numbers(first, other)
+    if isinstance(first, str) and isinstance(other, str):
+        return _compare_texts(first.casefold(), other.casefold())
+    return float(first == other)
 
 
-def _of_objects(one: Mapping[str, Any], other: Mapping[str, Any]) -> float:
-    names = one.keys() | other.keys()
-    both = one.keys() & other.keys()
-    return sum(similarity(one[name], other[name]) for name in both) / len(names) if names else 1.0
+def _compare_objects(first: Mapping[str, Any], other: Mapping[str, Any]) -> float:
+    names = first.keys() | other.keys()
+    both = first.keys() & other.keys()
+    return sum(similarity(first[name], other[name]) for name in both) / len(names) if names else 1.0
 
 
-def _of_lists(one: list[Any], other: list[Any]) -> float:
-    longest = max(len(one), len(other))
-    return sum(map(similarity, one, other)) / longest if longest else 1.0
+def _compare_lists(first: list[Any], other: list[Any]) -> float:
+    longest = max(len(first), len(other))
+    return sum(map(similarity, first, other)) / longest if longest else 1.0
 
 
-def _of_numbers(one: float, other: float) -> float:
-    largest = max(abs(one), abs(other))
-    return 1.0 if largest == 0 else max(0.0, 1.0 - abs(one - other) / largest)
+def _compare_numbers(first: float, other: float) -> float:
+    largest = max(abs(first), abs(other))
+    return 1.0 if largest == 0 else max(0.0, 1.0 - abs(first - other) / largest)
 
 
-def _of_texts(one: str, other: str) -> float:
-    if one == other:
+def _compare_texts(first: str, other: str) -> float:
+    if first == other:
         return 1.0
-    words, others = set(one.split()), set(other.split())
+    words, others = set(first.split()), set(other.split())
     return len(words & others) / len(words | others) if words | others else 0.0
 
 
-def _short(value: Any) -> str:
+def _shorten_value(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
     return text if len(text) <= LONGEST_VALUE else text[:LONGEST_VALUE] + "…"

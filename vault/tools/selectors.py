@@ -17,7 +17,7 @@ from vault.cubes.filters import mark_condition
 from vault.cubes.index import marks
 from vault.cubes.selectors import CubeView, cubes_read, cubes_view
 from vault.models import Cube
-from vault.tools.rules import ARGUMENTS, NEAR, OUTCOME, TOOL, ToolCall, call_of, similarity
+from vault.tools.rules import ARGUMENTS, NEAR, OUTCOME, TOOL, ToolCall, read_call, similarity
 from vault.vocabulary import Modality, State, ToolOutcome
 
 LOOKED_AT = 300  # the newest calls that arguments are compared with, beside those with the very same ones
@@ -62,18 +62,18 @@ def tool_calls_recall(*, actor: Actor, query: CallQuery) -> list[RecalledCall]:
     authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
         found = [
-            one
-            for view in cubes_view(actor=actor, cube_ids=_candidates(actor, query))
-            if (one := _compared(view, query)) is not None and one.similarity >= query.min_similarity
+            call
+            for view in cubes_view(actor=actor, cube_ids=_find_candidates(actor, query))
+            if (call := _compare_call(view, query)) is not None and call.similarity >= query.min_similarity
         ]
-        found.sort(key=lambda one: (one.similarity, one.view.cube.id), reverse=True)
+        found.sort(key=lambda call: (call.similarity, call.view.cube.id), reverse=True)
         chosen = found[: query.top_k]
-        read = cubes_read(actor=actor, cube_ids=[one.view.cube.id for one in chosen], verb=Verb.MEMORY_SEARCHED)
+        read = cubes_read(actor=actor, cube_ids=[call.view.cube.id for call in chosen], verb=Verb.MEMORY_SEARCHED)
         opened = {view.cube.id: view for view in read}
         return [
-            RecalledCall(opened[one.view.cube.id], one.call, one.similarity)
-            for one in chosen
-            if one.view.cube.id in opened
+            RecalledCall(opened[call.view.cube.id], call.call, call.similarity)
+            for call in chosen
+            if call.view.cube.id in opened
         ]
 
 
@@ -83,14 +83,14 @@ def earlier_failures(*, actor: Actor, view: CubeView, most: int = 3) -> list[Rec
     Empty for what is no tool call. Raises and writes as `tool_calls_recall`.
     """
     authorize(actor, Permission.MEMORY_READ)
-    call = call_of(view.words.metadata) if view.cube.modality == Modality.TOOL_CALL else None
+    call = read_call(view.words.metadata) if view.cube.modality == Modality.TOOL_CALL else None
     if call is None:
         return []
     query = CallQuery(call.name, call.arguments, ToolOutcome.FAILED, top_k=most, before=view.cube.id)
     return tool_calls_recall(actor=actor, query=query)
 
 
-def _candidates(actor: Actor, query: CallQuery) -> list[UUID]:
+def _find_candidates(actor: Actor, query: CallQuery) -> list[UUID]:
     """Those with the very same arguments, and the newest others. Two queries at most."""
     maker = token_maker(actor.tenant_id)
     rows = Cube.objects.visible_to(actor).filter(modality=Modality.TOOL_CALL, state__in=SHOWN)
@@ -101,19 +101,19 @@ def _candidates(actor: Actor, query: CallQuery) -> list[UUID]:
     for field_name, value in ((TOOL, query.name), (OUTCOME, str(query.outcome or ""))):
         if value:
             rows = rows.filter(mark_condition(marks.same(maker, f"metadata.{field_name}", value)))
-    newest = _ids(rows, LOOKED_AT if query.arguments is not None else query.top_k)
+    newest = _newest_ids(rows, LOOKED_AT if query.arguments is not None else query.top_k)
     if query.arguments is None:
         return newest
     same = rows.filter(mark_condition(marks.same(maker, f"metadata.{ARGUMENTS}", dict(query.arguments))))
-    return list(dict.fromkeys([*_ids(same, query.top_k), *newest]))
+    return list(dict.fromkeys([*_newest_ids(same, query.top_k), *newest]))
 
 
-def _ids(rows: QuerySet[Cube], most: int) -> list[UUID]:
+def _newest_ids(rows: QuerySet[Cube], most: int) -> list[UUID]:
     return list(rows.order_by("-id").values_list("id", flat=True)[:most])
 
 
-def _compared(view: CubeView, query: CallQuery) -> RecalledCall | None:
-    call = call_of(view.words.metadata)
+def _compare_call(view: CubeView, query: CallQuery) -> RecalledCall | None:
+    call = read_call(view.words.metadata)
     if call is None:
         return None
     near = 1.0 if query.arguments is None else similarity(query.arguments, call.arguments)

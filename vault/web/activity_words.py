@@ -74,7 +74,7 @@ class Line:
 def activity_lines(found: "Sequence[Activity]", *, may_audit: bool, most: int) -> list[Line]:
     lines: list[Line] = []
     for row, name in found:
-        line = _line(row, name, may_audit=may_audit)
+        line = _make_line(row, name, may_audit=may_audit)
         last = lines[-1] if lines else None
         if last and (last.who, last.verb, last.side) == (line.who, line.verb, line.side):
             lines[-1] = replace(last, count=last.count + line.count, address=_folded_address(last, may_audit))
@@ -83,7 +83,7 @@ def activity_lines(found: "Sequence[Activity]", *, may_audit: bool, most: int) -
     return lines[:most]
 
 
-def _line(row, name, *, may_audit: bool) -> Line:  # type: ignore[no-untyped-def]
+def _make_line(row, name, *, may_audit: bool) -> Line:  # type: ignore[no-untyped-def]
     is_system = row.principal_kind == PrincipalKind.SYSTEM
     objects = tuple(row.object_ids)
     count = len(objects) if row.object_type == MEMORY else 1
@@ -99,7 +99,7 @@ def _line(row, name, *, may_audit: bool) -> Line:  # type: ignore[no-untyped-def
         count=max(count, 1),
         objects=objects,
         address=address,
-        side=_side(row.context.get("channel", ""), row.principal_kind),
+        side=_name_channel(row.context.get("channel", ""), row.principal_kind),
     )
 
 
@@ -107,7 +107,7 @@ def _folded_address(line: Line, may_audit: bool) -> str:
     return reverse("audit_log") if may_audit and "/memories/" in line.address else line.address if may_audit else ""
 
 
-def _side(channel: str, kind: str) -> str:
+def _name_channel(channel: str, kind: str) -> str:
     if kind == PrincipalKind.API_KEY:
         return _("API key")
     return {"web": "", "worker": _("job"), "command_line": _("command line"), "chat": _("chat")}.get(channel, channel)

@@ -39,9 +39,9 @@ class ShownTurn:
     def packs(self) -> list[tuple[str, list[int]]]:
         """Return the packs that are cited, each with the markers of its memories."""
         found: dict[str, list[int]] = {}
-        for one in self.turn.citations:
-            if one.pack and one.available:
-                found.setdefault(one.pack, []).append(one.marker)
+        for citation in self.turn.citations:
+            if citation.pack and citation.available:
+                found.setdefault(citation.pack, []).append(citation.marker)
         return list(found.items())
 
     @property
@@ -52,7 +52,7 @@ class ShownTurn:
     @property
     def asks_to_forget(self) -> bool:
         """Return whether the answer lists memories that a confirmation deletes."""
-        return self.turn.intent == Intent.DELETE and any(one.available for one in self.turn.citations)
+        return self.turn.intent == Intent.DELETE and any(citation.available for citation in self.turn.citations)
 
     @property
     def can_retry(self) -> bool:
@@ -73,9 +73,9 @@ def shown_turns(turns: Sequence[TurnView]) -> list[ShownTurn]:
 
 def shown_turn(turn: TurnView, past: Sequence[str] = ()) -> ShownTurn:
     """past: the questions before it."""
-    whole = whole_question(turn.question, [one for one in past if one]) if turn.question else ""
-    cut = pieces if turn.extractive else pieces_of_markdown
-    available = tuple(one for one in turn.citations if one.available)
+    whole = whole_question(turn.question, [question for question in past if question]) if turn.question else ""
+    cut = pieces if turn.extractive else split_markdown
+    available = tuple(citation for citation in turn.citations if citation.available)
     searched = "" if whole == turn.question else whole
     return ShownTurn(turn=turn, pieces=tuple(cut(turn.answer or "", available)), searched=searched)
 
@@ -96,7 +96,7 @@ def pieces(answer: str, citations: tuple[Citation, ...]) -> Iterator[Piece]:
         yield Piece(answer[start:])
 
 
-def pieces_of_markdown(answer: str, citations: tuple[Citation, ...]) -> Iterator[Piece]:
+def split_markdown(answer: str, citations: tuple[Citation, ...]) -> Iterator[Piece]:
     """The same of a model's answer, whose text is sanitised HTML; a marker within code stays text."""
     known = {citation.marker: citation for citation in citations}
     for index, part in enumerate(CITE.split(markdown_html(answer, known))):

@@ -73,28 +73,28 @@ WEEK = 7  # days
 def chat(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """The empty chat. POST begins a conversation, with its first question where one is given."""
     if request.method != "POST":
-        return _show(request, actor, question=request.GET.get("q", "")[:500])
-    question = _question(request)
+        return _draw_chat(request, actor, question=request.GET.get("q", "")[:500])
+    question = _read_question(request)
     if question is None:
-        begun = conversation_create(actor=actor.within(Channel.CHAT), draft=_draft(request))
-        return see_other(_address(begun.id))
-    return _ask(request, actor, None, question)
+        begun = conversation_create(actor=actor.within(Channel.CHAT), draft=_read_draft(request))
+        return see_other(_conversation_address(begun.id))
+    return _ask_question(request, actor, None, question)
 
 
 @require_http_methods(["GET", "HEAD"])
 @page
 def conversation(request: HttpRequest, actor: Actor, conversation_id: UUID) -> HttpResponseBase:
-    return _show(request, actor, conversation_id, question=request.GET.get("q", "")[:500])
+    return _draw_chat(request, actor, conversation_id, question=request.GET.get("q", "")[:500])
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def turns(request: HttpRequest, actor: Actor, conversation_id: UUID) -> HttpResponseBase:
     """POST asks. GET is for whoever reloads the answer to a question that could not be used."""
-    question = _question(request)
+    question = _read_question(request)
     if request.method != "POST" or question is None:
-        return see_other(_address(conversation_id))
-    return _ask(request, actor, conversation_id, question)
+        return see_other(_conversation_address(conversation_id))
+    return _ask_question(request, actor, conversation_id, question)
 
 
 @require_http_methods(["GET", "HEAD"])
@@ -107,7 +107,7 @@ def turn(request: HttpRequest, actor: Actor, conversation_id: UUID, turn_id: UUI
         if needs_past(found.question)
         else []
     )
-    shown = next((one for one in shown_turns(last) if one.turn.id == turn_id), shown_turn(found))
+    shown = next((turn for turn in shown_turns(last) if turn.turn.id == turn_id), shown_turn(found))
     return draw(request, "vault/chat/_turn.html", {"shown": shown})
 
 
@@ -125,16 +125,16 @@ def rename(request: HttpRequest, actor: Actor, conversation_id: UUID) -> HttpRes
     if request.method == "POST":
         asked |= {name: request.POST[name].strip() for name in asked if name in request.POST}
         try:
-            return _renamed(actor.within(Channel.CHAT), known, asked)
+            return _save_settings(actor.within(Channel.CHAT), known, asked)
         except Invalid as failure:
             fault = _settings_fault(failure)
     context = {"conversation": known, "asked": asked, "longest": LONGEST_TITLE, "fault": fault}
-    context |= _answering(actor)
+    context |= _list_answerers(actor)
     status = HTTPStatus.UNPROCESSABLE_ENTITY if fault else HTTPStatus.OK
     return draw(request, "vault/chat/rename.html", context, status=status)
 
 
-def _renamed(actor: Actor, known: ConversationView, asked: dict[str, str]) -> HttpResponseBase:
+def _save_settings(actor: Actor, known: ConversationView, asked: dict[str, str]) -> HttpResponseBase:
     """Raises Invalid. An agent or a model that stays is not looked up again: it may be gone since."""
     if not asked["title"]:
         raise Invalid(errors=[FieldError("title", "write a title")])
@@ -145,11 +145,11 @@ def _renamed(actor: Actor, known: ConversationView, asked: dict[str, str]) -> Ht
     )
     if changes.named_fields():
         conversation_update(actor=actor, conversation_id=known.id, changes=changes)
-    return see_other(_address(known.id))
+    return see_other(_conversation_address(known.id))
 
 
 def _settings_fault(failure: Invalid) -> str:
-    if {one.field for one in failure.errors} & {"agent_persona", "model"}:
+    if {error.field for error in failure.errors} & {"agent_persona", "model"}:
         return _("This persona or model is no longer there. Choose another.")
     return _("Write a title of at most %(limit)s characters.") % {"limit": LONGEST_TITLE}
 
@@ -177,7 +177,7 @@ def encode(event: TurnEvent) -> tuple[str, dict[str, Any]]:
     return "done", {"id": str(event.turn.id)}
 
 
-def _ask(request: HttpRequest, actor: Actor, conversation_id: UUID | None, question: str) -> HttpResponseBase:
+def _ask_question(request: HttpRequest, actor: Actor, conversation_id: UUID | None, question: str) -> HttpResponseBase:
     """None: the question begins a conversation; one that is refused begins none."""
     speaking = actor.within(Channel.CHAT)
     try:
@@ -192,7 +192,7 @@ def _ask(request: HttpRequest, actor: Actor, conversation_id: UUID | None, quest
 
         def explain(failure: DomainError) -> str:
             with override(language):  # the stream is read when the request's own language is no longer set
-                return _fault(failure)
+                return _describe_fault(failure)
 
         response = event_response(turn_stream(plan=plan), encode, actor=speaking, path=request.path, explain=explain)
         response["Content-Location"] = reverse("turn", args=[plan.conversation_id, plan.turn_id])
@@ -201,7 +201,7 @@ def _ask(request: HttpRequest, actor: Actor, conversation_id: UUID | None, quest
         answered = turn_finish(plan=plan)
     except (Invalid, TooLarge, Unavailable) as failure:
         return _asked_wrongly(request, actor, plan.conversation_id, question, failure)
-    return see_other(f"{_address(plan.conversation_id)}#turn-{answered.id}")
+    return see_other(f"{_conversation_address(plan.conversation_id)}#turn-{answered.id}")
 
 
 def _asked_wrongly(
@@ -211,10 +211,10 @@ def _asked_wrongly(
     if wants_events(request):
         raise failure
     status = failure.status if isinstance(failure, Unavailable) else HTTPStatus.UNPROCESSABLE_ENTITY
-    return _show(request, actor, conversation_id, question=question, fault=_fault(failure), status=status)
+    return _draw_chat(request, actor, conversation_id, question=question, fault=_describe_fault(failure), status=status)
 
 
-def _show(
+def _draw_chat(
     request: HttpRequest,
     actor: Actor,
     conversation_id: UUID | None = None,
@@ -230,14 +230,14 @@ def _show(
         "api_address": f"{settings.PUBLIC_URL}/api/v1/memories/",
     }
     with acting(actor):  # one transaction for all that the page reads
-        context |= _listed(request, actor)
-        context |= _opened(request, actor, conversation_id, context["conversations"])
+        context |= _list_conversations(request, actor)
+        context |= _open_conversation(request, actor, conversation_id, context["conversations"])
         models = model_names(actor)
         context["quoting"] = is_extractive(models, context["conversation"])
         if not context["turns"]:
-            context["suggestions"] = [_suggestion(topic) for topic in topics_newest(actor=actor)]
+            context["suggestions"] = [_suggest_question(topic) for topic in topics_newest(actor=actor)]
         if conversation_id is None and is_allowed(actor, Permission.PERSONA_USE):
-            context |= _choices(actor) | {"models": models, "extractive": EXTRACTIVE}
+            context |= _list_personas(actor) | {"models": models, "extractive": EXTRACTIVE}
         return draw(request, "vault/chat/chat.html", context, status=status)
 
 
@@ -246,7 +246,7 @@ def is_extractive(models: Sequence[str], conversation: ConversationView | None) 
     return not models or (conversation is not None and conversation.model == EXTRACTIVE)
 
 
-def _listed(request: HttpRequest, actor: Actor) -> dict[str, Any]:
+def _list_conversations(request: HttpRequest, actor: Actor) -> dict[str, Any]:
     """The conversations at the left; `find`: those with these words in their titles or messages."""
     words = " ".join(request.GET.get("find", "").split())[:LONGEST_WORDS]
     if words:
@@ -255,28 +255,28 @@ def _listed(request: HttpRequest, actor: Actor) -> dict[str, Any]:
         return {"conversations": found, "conversation_days": [("", found)] if found else [], "words": words}
     take = Newest(size=CONVERSATIONS, key="id", cursor=uuid_or_none(request.GET.get("list_before", "")))
     listed = conversations_list(actor=actor, pages=take)
-    return {"conversations": listed, "conversation_days": days_of(listed), "conversations_older": take.older}
+    return {"conversations": listed, "conversation_days": group_by_day(listed), "conversations_older": take.older}
 
 
-def days_of(conversations: Sequence[ConversationView]) -> list[tuple[str, list[ConversationView]]]:
+def group_by_day(conversations: Sequence[ConversationView]) -> list[tuple[str, list[ConversationView]]]:
     """Conversations by the day when they began: today, yesterday, in the last week, or earlier; in their order."""
     today = localdate()
     names = {0: _("Today"), 1: _("Yesterday")}
 
-    def name(one: ConversationView) -> str:
-        ago = (today - localdate(one.created_at)).days
+    def name(conversation: ConversationView) -> str:
+        ago = (today - localdate(conversation.created_at)).days
         return names.get(ago) or (_("Last 7 days") if ago < WEEK else _("Earlier"))
 
     return [(day, list(of_day)) for day, of_day in groupby(conversations, name)]
 
 
-def _opened(
+def _open_conversation(
     request: HttpRequest, actor: Actor, conversation_id: UUID | None, listed: Sequence[ConversationView]
 ) -> dict[str, Any]:
     """The conversation in the middle, if one is open; `listed`: those at the left, whose titles are read already."""
     if conversation_id is None:
         return {"conversation": None, "turns": [], "turns_older": None}
-    known = next((one for one in listed if one.id == conversation_id), None)
+    known = next((conversation for conversation in listed if conversation.id == conversation_id), None)
     known = known or conversation_get(actor=actor, conversation_id=conversation_id)
     take = NewestLast(size=TURNS, key="position", cursor=number_or_none(request.GET.get("before", "")))
     found = turns_list(actor=actor, conversation_id=conversation_id, pages=take)
@@ -289,11 +289,11 @@ def _opened(
     }
 
 
-def _suggestion(topic: str) -> str:
+def _suggest_question(topic: str) -> str:
     return _("What do you know about %(name)s?") % {"name": topic} if topic else _("What do you know about me?")
 
 
-def _fault(failure: DomainError) -> str:
+def _describe_fault(failure: DomainError) -> str:
     if isinstance(failure, Invalid) and not isinstance(failure, PiiRefused):
         return _("Write something to ask.")
     if isinstance(failure, TooLarge):
@@ -304,7 +304,7 @@ def _fault(failure: DomainError) -> str:
     return _("%(told)s (%(detail)s)") % {"told": told, "detail": failure.detail}
 
 
-def _draft(request: HttpRequest) -> ConversationDraft:
+def _read_draft(request: HttpRequest) -> ConversationDraft:
     """A conversation as the form of the empty chat chooses it; an empty choice is the usual one."""
     return ConversationDraft(
         persona=request.POST.get("persona") or None,
@@ -313,7 +313,7 @@ def _draft(request: HttpRequest) -> ConversationDraft:
     )
 
 
-def _choices(actor: Actor) -> dict[str, Any]:
+def _list_personas(actor: Actor) -> dict[str, Any]:
     """The personas that a new conversation can have."""
     newest = [
         personas_list(actor=actor, pages=Newest(size=PERSONAS, key="id"), kind=kind)
@@ -322,7 +322,7 @@ def _choices(actor: Actor) -> dict[str, Any]:
     return {"personas": newest[0], "agents": newest[1]}
 
 
-def _answering(actor: Actor) -> dict[str, Any]:
+def _list_answerers(actor: Actor) -> dict[str, Any]:
     """The agents and the models that a conversation can be answered by."""
     may = is_allowed(actor, Permission.PERSONA_USE)
     newest = Newest(size=PERSONAS, key="id")
@@ -331,13 +331,13 @@ def _answering(actor: Actor) -> dict[str, Any]:
         return {"agents": agents, "models": model_names(actor), "extractive": EXTRACTIVE}
 
 
-def _question(request: HttpRequest) -> str | None:
+def _read_question(request: HttpRequest) -> str | None:
     """Forms send line breaks as CR LF; None when no question was sent at all."""
     content = request.POST.get("content")
     return None if content is None else content.replace("\r\n", "\n")
 
 
-def _address(conversation_id: UUID) -> str:
+def _conversation_address(conversation_id: UUID) -> str:
     return reverse("conversation", args=[conversation_id])
 
 

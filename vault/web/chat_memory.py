@@ -101,18 +101,18 @@ def why(request: HttpRequest, actor: Actor, conversation_id: UUID, turn_id: UUID
     conversation = conversation_get(actor=actor, conversation_id=conversation_id)
     turn = turn_get(actor=actor, conversation_id=conversation_id, turn_id=turn_id)
     views = turn_retrieved(actor=actor, conversation_id=conversation_id, turn=turn)
-    markers = {one.memory_id: one.marker for one in turn.citations}
-    found = [_shown(one, markers.get(one.retrieved.memory_id), conversation.excluded) for one in views]
-    used = sorted((one for one in found if one.marker is not None), key=lambda one: one.marker or 0)
+    markers = {citation.memory_id: citation.marker for citation in turn.citations}
+    found = [_make_hit(view, markers.get(view.retrieved.memory_id), conversation.excluded) for view in views]
+    used = sorted((hit for hit in found if hit.marker is not None), key=lambda hit: hit.marker or 0)
     context = {
         "conversation": conversation,
         "turn": turn,
         "used": used,
-        "unused": [one for one in found if one.marker is None],
-        "parts": _legend(found),
+        "unused": [hit for hit in found if hit.marker is None],
+        "parts": _make_legend(found),
         "layers": _layer_tokens(used),
-        "tokens": sum(one.view.retrieved.tokens for one in used),
-        "prompt": _prompt(actor, conversation, turn, views),
+        "tokens": sum(hit.view.retrieved.tokens for hit in used),
+        "prompt": _rebuild_prompt(actor, conversation, turn, views),
     }
     template = "vault/chat/_why.html" if wants_part(request) else "vault/chat/why.html"
     return draw(request, template, context)
@@ -123,7 +123,7 @@ def why(request: HttpRequest, actor: Actor, conversation_id: UUID, turn_id: UUID
 def statements_undo(request: HttpRequest, actor: Actor, conversation_id: UUID, turn_id: UUID) -> HttpResponseBase:
     """Delete what was stored of a question."""
     turn_statements_undo(actor=actor.within(Channel.CHAT), conversation_id=conversation_id, turn_id=turn_id)
-    return see_other(f"{_address(conversation_id)}#turn-{turn_id}")
+    return see_other(f"{_conversation_address(conversation_id)}#turn-{turn_id}")
 
 
 @require_POST
@@ -131,7 +131,7 @@ def statements_undo(request: HttpRequest, actor: Actor, conversation_id: UUID, t
 def forget(request: HttpRequest, actor: Actor, conversation_id: UUID, turn_id: UUID) -> HttpResponseBase:
     """Delete what the answer listed to be forgotten."""
     turn_forget(actor=actor.within(Channel.CHAT), conversation_id=conversation_id, turn_id=turn_id)
-    return see_other(f"{_address(conversation_id)}#turn-{turn_id}")
+    return see_other(f"{_conversation_address(conversation_id)}#turn-{turn_id}")
 
 
 @require_POST
@@ -168,7 +168,7 @@ def goals(request: HttpRequest, actor: Actor, conversation_id: UUID) -> HttpResp
     """Set whether answers recall goals."""
     raises = request.POST.get("raises_goals") == "yes"
     conversation_goals_set(actor=actor.within(Channel.CHAT), conversation_id=conversation_id, raises_goals=raises)
-    return see_other(_address(conversation_id))
+    return see_other(_conversation_address(conversation_id))
 
 
 @require_http_methods(["GET", "HEAD"])
@@ -192,7 +192,7 @@ def export(request: HttpRequest, actor: Actor, conversation_id: UUID) -> HttpRes
     return response
 
 
-def _prompt(
+def _rebuild_prompt(
     actor: Actor, conversation: ConversationView, turn: TurnView, found: Sequence[RetrievedView]
 ) -> list[ChatMessage]:
     """The messages that a model was sent; none where none was asked, or where the answer is withheld."""
@@ -200,11 +200,11 @@ def _prompt(
         return []
     before = NewestLast(size=REMEMBERED, key="position", cursor=turn.position)
     past = turns_list(actor=actor, conversation_id=conversation.id, pages=before)
-    asked = shown_turn(turn, [one.question for one in past[-FOLLOWED:]]).searched or turn.question
+    asked = shown_turn(turn, [earlier.question for earlier in past[-FOLLOWED:]]).searched or turn.question
     return rebuild_prompt(asked, found, past, conversation_agent(actor=actor, conversation=conversation))
 
 
-def _shown(view: RetrievedView, marker: int | None, excluded: frozenset[UUID]) -> Hit:
+def _make_hit(view: RetrievedView, marker: int | None, excluded: frozenset[UUID]) -> Hit:
     text = view.text if len(view.text) <= LONGEST_EXCERPT else f"{view.text[: LONGEST_EXCERPT - 1]}…"
     values = view.retrieved.parts
     parts = score_parts(view.retrieved.score, [(str(name), values.get(key, 0.0)) for key, name in PARTS.items()])
@@ -213,24 +213,24 @@ def _shown(view: RetrievedView, marker: int | None, excluded: frozenset[UUID]) -
     return Hit(view, marker, text, SHORT_LAYERS[layer], layer_class(layer), parts, is_excluded)
 
 
-def _legend(found: Sequence[Hit]) -> list[tuple[int, Promise]]:
+def _make_legend(found: Sequence[Hit]) -> list[tuple[int, Promise]]:
     """The number and the name of each part that some score has."""
-    there = {part.index for one in found for part in one.parts}
+    there = {part.index for hit in found for part in hit.parts}
     return [(index, name) for index, name in enumerate(PARTS.values(), start=1) if index in there]
 
 
 def _layer_tokens(used: Sequence[Hit]) -> list[LayerTokens]:
-    whole = sum(one.view.retrieved.tokens for one in used) or 1
+    whole = sum(hit.view.retrieved.tokens for hit in used) or 1
     rows: list[LayerTokens] = []
     x = 0.0
-    for layer in dict.fromkeys(one.layer_class for one in used):
-        of_layer = [one for one in used if one.layer_class == layer]
-        tokens = sum(one.view.retrieved.tokens for one in of_layer)
+    for layer in dict.fromkeys(hit.layer_class for hit in used):
+        of_layer = [hit for hit in used if hit.layer_class == layer]
+        tokens = sum(hit.view.retrieved.tokens for hit in of_layer)
         width = 100 * tokens / whole
         rows.append(LayerTokens(of_layer[0].layer, layer, tokens, round(x, 1), round(max(width - 0.8, 0.4), 1)))
         x += width
     return rows
 
 
-def _address(conversation_id: UUID) -> str:
+def _conversation_address(conversation_id: UUID) -> str:
     return reverse("conversation", args=[conversation_id])

@@ -45,19 +45,19 @@ def document_read(path: Path, link_of: LinkOf) -> Document:
     titles = [text for text, start in zip(texts, starts, strict=True) if start.tag == "h1"]
     leads = [text for text, start in zip(texts, starts, strict=True) if start.type == "paragraph_open"]
     return Document(
-        title=_text_of(titles[0]) if titles else "",
-        lead=_text_of(leads[0]) if leads else "",
+        title=_inline_text(titles[0]) if titles else "",
+        lead=_inline_text(leads[0]) if leads else "",
         headings=tuple(env["headings"]),
         html=mark_safe(_MARKDOWN.renderer.render(tokens, _MARKDOWN.options, env)),  # of our own files
     )
 
 
-def anchor_of(title: str) -> str:
+def make_anchor(title: str) -> str:
     """The anchor of a heading, as code forges make it."""
     return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
-def _text_of(inline: Token) -> str:
+def _inline_text(inline: Token) -> str:
     parts = (" " if child.type == "softbreak" else child.content for child in inline.children or ())
     return "".join(parts)
 
@@ -66,8 +66,8 @@ def _headings_name(state: StateCore) -> None:
     for opening, inline in zip(state.tokens, state.tokens[1:], strict=False):
         if opening.type != "heading_open":
             continue
-        text = _text_of(inline)
-        anchor = anchor_of(text)
+        text = _inline_text(inline)
+        anchor = make_anchor(text)
         while anchor in state.env["anchors"]:
             anchor += "-"
         state.env["anchors"].add(anchor)
@@ -79,10 +79,10 @@ def _headings_name(state: StateCore) -> None:
 def _links_resolve(state: StateCore) -> None:
     for inline in state.tokens:
         if inline.type == "inline" and inline.children:
-            inline.children = _resolved(inline.children, state.env["link_of"])
+            inline.children = _resolve_links(inline.children, state.env["link_of"])
 
 
-def _resolved(children: Sequence[Token], link_of: LinkOf) -> list[Token]:
+def _resolve_links(children: Sequence[Token], link_of: LinkOf) -> list[Token]:
     resolved: list[Token] = []
     is_text = False  # inside a link that leads to no page
     for token in children:
@@ -97,12 +97,12 @@ def _resolved(children: Sequence[Token], link_of: LinkOf) -> list[Token]:
     return resolved
 
 
-def _fence(_: object, tokens: Sequence[Token], index: int, *__: Any) -> str:
+def _render_fence(_: object, tokens: Sequence[Token], index: int, *__: Any) -> str:
     """A block that keyboards can scroll."""
     return f'<pre tabindex="0"><code>{escape(tokens[index].content)}</code></pre>\n'
 
 
-def _table_open(*_: Any) -> str:
+def _render_table_open(*_: Any) -> str:
     return '<div class="tablewrap" role="region" tabindex="0" aria-label="Table"><table>\n'
 
 
@@ -113,6 +113,6 @@ def _table_close(*_: Any) -> str:
 _MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
 _MARKDOWN.core.ruler.push("headings_name", _headings_name)
 _MARKDOWN.core.ruler.push("links_resolve", _links_resolve)
-_MARKDOWN.add_render_rule("fence", _fence)
-_MARKDOWN.add_render_rule("table_open", _table_open)
+_MARKDOWN.add_render_rule("fence", _render_fence)
+_MARKDOWN.add_render_rule("table_open", _render_table_open)
 _MARKDOWN.add_render_rule("table_close", _table_close)

@@ -122,7 +122,7 @@ def neighbours(address: str) -> tuple[Entry | None, Entry | None]:
     return None, None
 
 
-def title_of(address: str) -> Promise | str:
+def find_title(address: str) -> Promise | str:
     """The title of a page in the navigation; its address if no section lists it."""
     titles = {entry.address: entry.title for section in SECTIONS for entry in section.entries}
     return titles.get(address, address)

@@ -32,7 +32,7 @@ from vault.listing.actions import is_replaced
 from vault.listing.selectors import paths_list
 from vault.streams import file_stream
 from vault.vocabulary import ImportFormat
-from vault.web.import_words import FORMATS, notes_of
+from vault.web.import_words import FORMATS, make_notes
 from vault.web.imports import fault_sentences, persona_names
 from vault.web.sync import shown_peer
 
@@ -77,12 +77,12 @@ class ShownJob:
 def exchange(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """The newest exports and imports; POST uploads a file, whose import is chosen on a page of its own."""
     if request.method != "POST":
-        return _drawn(request, actor)
+        return _draw_page(request, actor)
     authorize(actor, Permission.MEMORY_CREATE)
     try:
-        upload_id = _upload(request, actor)
+        upload_id = _store_upload(request, actor)
     except (Invalid, TooLarge) as fault:
-        return _drawn(request, actor, fault=fault, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+        return _draw_page(request, actor, fault=fault, status=HTTPStatus.UNPROCESSABLE_ENTITY)
     return see_other(reverse("import_upload", args=[upload_id]))
 
 
@@ -99,7 +99,7 @@ def export(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     try:
         export_create(actor=actor, draft=ExportDraft(filters=filters or None, query=given["query"]))
     except Invalid as fault:
-        return _drawn(request, actor, export_fault=fault, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+        return _draw_page(request, actor, export_fault=fault, status=HTTPStatus.UNPROCESSABLE_ENTITY)
     return see_other(reverse("exchange"))
 
 
@@ -115,7 +115,7 @@ def file(request: HttpRequest, actor: Actor, job_id: UUID, form: str) -> HttpRes
     return file_stream(found.blocks, name=found.name, content_type=kind, actor=actor, path=request.path)
 
 
-def _upload(request: HttpRequest, actor: Actor) -> UUID:
+def _store_upload(request: HttpRequest, actor: Actor) -> UUID:
     """Raises Forbidden; Invalid; TooLarge; KeyUnavailable."""
     uploaded, chosen = request.FILES.get("file"), request.POST.get("format", "")
     if uploaded is None:
@@ -128,7 +128,7 @@ def _upload(request: HttpRequest, actor: Actor) -> UUID:
     return upload_create(actor=actor, name=uploaded.name or "", form=form, content=uploaded.read())
 
 
-def _drawn(
+def _draw_page(
     request: HttpRequest,
     actor: Actor,
     *,
@@ -139,7 +139,7 @@ def _drawn(
     authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
         may_pack = is_allowed(actor, Permission.STORE_MANAGE)
-    jobs = [_shown(view, may_pack) for view in exchange_jobs(actor=actor)]
+    jobs = [_make_shown_job(view, may_pack) for view in exchange_jobs(actor=actor)]
     context: dict[str, Any] = {"jobs": jobs, "is_live": any(job.is_open for job in jobs), "here": reverse("exchange")}
     if wants_part(request) and request.method != "POST":
         return draw(request, "vault/exchange/_jobs.html", context)
@@ -155,18 +155,18 @@ def _drawn(
             "most_found": settings.MAX_TOP_K,
             "may_import": is_allowed(actor, Permission.MEMORY_CREATE),
             "largest": LARGEST_FILE // 2**20,
-            **_peers(actor),
+            **_list_peers(actor),
         }
     return draw(request, "vault/exchange/exchange.html", context, status=status)
 
 
-def _peers(actor: Actor) -> dict[str, Any]:
+def _list_peers(actor: Actor) -> dict[str, Any]:
     if not is_allowed(actor, Permission.OPERATIONS_MANAGE):
         return {"may_sync": False}
     return {"may_sync": True, "peers": [shown_peer(view) for view in peers_list(actor=actor)]}
 
 
-def _shown(view: JobView, may_pack: bool) -> ShownJob:
+def _make_shown_job(view: JobView, may_pack: bool) -> ShownJob:
     mark, status = STATUSES[view.status]
     has_file = view.kind == Topic.MEMORIES_EXPORT and view.status is JobStatus.SUCCEEDED
     has_file = has_file and not is_replaced(view)
@@ -176,7 +176,7 @@ def _shown(view: JobView, may_pack: bool) -> ShownJob:
         mark=mark,
         status=status,
         error=error_words(view),
-        notes=tuple(notes_of(view)) if view.kind == Topic.MEMORIES_IMPORT else (),
+        notes=tuple(make_notes(view)) if view.kind == Topic.MEMORIES_IMPORT else (),
         has_file=has_file,
         packs=range(1, pack_count(view.done) + 1) if has_file and may_pack else range(0),
     )

@@ -82,50 +82,55 @@ class Chip:
     address: str
 
 
-def facets_shown(counted: Facets, query: MemoryQuery) -> FacetList:
+def facets_make(counted: Facets, query: MemoryQuery) -> FacetList:
     total = counted["total"][0].shown if counted["total"] else "0"
-    return FacetList(tuple(_facets(counted, query)), tuple(_months(counted.get("month", []))), total)
+    return FacetList(tuple(_make_facets(counted, query)), tuple(_make_months(counted.get("month", []))), total)
 
 
-def chips_shown(query: MemoryQuery, address_of: Callable[[MemoryQuery], str]) -> list[Chip]:
+def chips_make(query: MemoryQuery, address_of: Callable[[MemoryQuery], str]) -> list[Chip]:
     """Return the active filters, each with the address without it."""
     return [
-        Chip(NAMES[name], WORDS.get(name, {}).get(value, value), address_of(_without(query, name, value)))
+        Chip(NAMES[name], WORDS.get(name, {}).get(value, value), address_of(_remove_value(query, name, value)))
         for name, values in query.chosen.items()
         for value in values
     ]
 
 
-def _without(query: MemoryQuery, name: str, value: str) -> MemoryQuery:
-    left = tuple(one for one in query.chosen[name] if one != value)
+def _remove_value(query: MemoryQuery, name: str, value: str) -> MemoryQuery:
+    left = tuple(other for other in query.chosen[name] if other != value)
     return replace(query, chosen={**query.chosen, name: left})
 
 
-def _facets(counted: Facets, query: MemoryQuery) -> Iterator[Facet]:
+def _make_facets(counted: Facets, query: MemoryQuery) -> Iterator[Facet]:
     for name, label in NAMES.items():
         chosen = query.chosen.get(name, ())
         if name in TYPED:
             yield Facet(name, label, typed=chosen[0] if chosen else "", is_open=bool(chosen))
             continue
-        options = tuple(_options(name, counted.get(name, []), chosen))
+        options = tuple(_make_options(name, counted.get(name, []), chosen))
         if options:
             yield Facet(name, label, options, is_open=name in OPEN or bool(chosen))
 
 
-def _options(name: str, values: list[FacetValue], chosen: tuple[str, ...]) -> Iterator[Option]:
+def _make_options(name: str, values: list[FacetValue], chosen: tuple[str, ...]) -> Iterator[Option]:
     words = WORDS.get(name, {})
-    for one in values:
-        yield Option(one.value, words.get(one.value, one.value), one.shown, one.value in chosen)
-    for value in set(chosen) - {one.value for one in values}:
+    for counted_value in values:
+        yield Option(
+            counted_value.value,
+            words.get(counted_value.value, counted_value.value),
+            counted_value.shown,
+            counted_value.value in chosen,
+        )
+    for value in set(chosen) - {value.value for value in values}:
         yield Option(value, words.get(value, value), "0", is_chosen=True)
 
 
-def _months(values: list[FacetValue]) -> Iterator[Month]:
+def _make_months(values: list[FacetValue]) -> Iterator[Month]:
     """The last months that have any, oldest first."""
-    last = sorted(values, key=lambda one: one.value)[-BARS:]
-    most = max((one.count or 0 for one in last), default=0)
+    last = sorted(values, key=lambda month: month.value)[-BARS:]
+    most = max((month.count or 0 for month in last), default=0)
     step = 100 / BARS
-    for index, one in enumerate(last):
-        height = round(max((one.count or 0) / most * BAR_HEIGHT, 1.0), 1)
+    for index, month in enumerate(last):
+        height = round(max((month.count or 0) / most * BAR_HEIGHT, 1.0), 1)
         x = round((BARS - len(last) + index) * step + 1, 1)
-        yield Month(one.value, one.shown, x, round(32 - height, 1), round(step - 2.5, 1), height)
+        yield Month(month.value, month.shown, x, round(32 - height, 1), round(step - 2.5, 1), height)

@@ -42,13 +42,16 @@ class ShownReview:
     relation: Promise | None = None  # of a pack's statement to an own one
 
 
-def marked(text: str, findings: Sequence[Finding]) -> list[MarkedPiece]:
+def mark_findings(text: str, findings: Sequence[Finding]) -> list[MarkedPiece]:
     """`text`, the content of a memory, cut at what was found in it."""
-    return list(_pieces(text, [one for one in findings if one.place.part is PiiField.CONTENT]))
+    return list(_split_at_findings(text, [finding for finding in findings if finding.place.part is PiiField.CONTENT]))
 
 
 def shown_review(view: ReviewView) -> ShownReview:
-    found = tuple(ShownFinding(one, PII_KINDS[one.kind], one.kind is not PiiKind.UNCHECKED) for one in view.findings)
+    found = tuple(
+        ShownFinding(finding, PII_KINDS[finding.kind], finding.kind is not PiiKind.UNCHECKED)
+        for finding in view.findings
+    )
     status = ReviewStatus(view.row.status)
     withdrawn = view.row.kind == ReviewKind.SOURCE_WITHDRAWN
     conflict, fusion = view.row.kind == ReviewKind.CONFLICT, view.row.kind == ReviewKind.FUSION
@@ -71,9 +74,9 @@ def shown_review(view: ReviewView) -> ShownReview:
     )
 
 
-def _pieces(text: str, findings: Sequence[Finding]) -> Iterator[MarkedPiece]:
+def _split_at_findings(text: str, findings: Sequence[Finding]) -> Iterator[MarkedPiece]:
     at = 0
-    for span in (one.place.span for one in findings):
+    for span in (finding.place.span for finding in findings):
         if span.start < at or span.start == span.end:
             continue
         if span.start > at:

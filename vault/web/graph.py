@@ -22,7 +22,7 @@ from governance.web.pages import draw, page
 from governance.web.pagination import uuid_or_none
 from vault.cubes.selectors import CubeView
 from vault.listing.neighbourhood import Neighbourhood, neighbourhood_get
-from vault.web.graph_layout import Graph, graph_drawn
+from vault.web.graph_layout import Graph, graph_draw
 from vault.web.memory_rows import layer_class
 
 FORMS: dict[str, Promise] = {"graph": _("Graph"), "timeline": _("Timeline"), "list": _("List")}
@@ -58,33 +58,33 @@ class Week:
 def graph(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     centre = request.GET.get("around", "").strip()
     memory_id = uuid_or_none(request.GET.get("memory", ""))
-    at, fault = _moment(request.GET.get("at", ""))
+    at, fault = _parse_day_end(request.GET.get("at", ""))
     form = request.GET.get("form", "")
     form = form if form in FORMS else "graph"
-    found, fault = _near(actor, centre, memory_id, at, fault)
-    drawn = graph_drawn(found, centre)
-    facts = sorted((_fact(view) for view in found.views), key=lambda one: one.happened, reverse=True)
+    found, fault = _get_neighbourhood(actor, centre, memory_id, at, fault)
+    drawn = graph_draw(found, centre)
+    facts = sorted((_make_fact(view) for view in found.views), key=lambda fact: fact.happened, reverse=True)
     context = {
         "around": centre,
         "memory_id": memory_id,
         "at": at,
         "form": form,
-        "forms": [(one, words, _address(request, form=one)) for one, words in FORMS.items()],
+        "forms": [(form, words, _graph_address(request, form=form)) for form, words in FORMS.items()],
         "found": found,
         "graph": drawn,
         "facts": facts,
         "rows": [(view, drawn.names_of[view.cube.id]) for view in found.views],
-        "weeks": _weeks(facts, at),
+        "weeks": _count_weeks(facts, at),
         "first_week": timezone.localdate() - timedelta(weeks=WEEKS),
         "today": timezone.localdate(),
-        "without_at": _address(request, at=""),
+        "without_at": _graph_address(request, at=""),
         "fault": fault,
-        **_beside(drawn, facts, centre),
+        **_list_facts_about(drawn, facts, centre),
     }
     return draw(request, "vault/graph/graph.html", context)
 
 
-def _near(
+def _get_neighbourhood(
     actor: Actor, centre: str, memory_id: Any, at: datetime | None, fault: Invalid | None
 ) -> tuple[Neighbourhood, Invalid | None]:
     try:
@@ -93,7 +93,7 @@ def _near(
         return Neighbourhood((), (), 0), failure
 
 
-def _moment(text: str) -> tuple[datetime | None, Invalid | None]:
+def _parse_day_end(text: str) -> tuple[datetime | None, Invalid | None]:
     """The end of a day in the reader's time zone; what is no date asks for nothing."""
     try:
         day = date.fromisoformat(text)
@@ -103,23 +103,23 @@ def _moment(text: str) -> tuple[datetime | None, Invalid | None]:
     return (end, None) if is_in_range(end) else (None, None)
 
 
-def _address(request: HttpRequest, **more: str) -> str:
+def _graph_address(request: HttpRequest, **more: str) -> str:
     asked = {name: request.GET.get(name, "") for name in ("around", "memory", "at", "form")} | more
     parts = {name: value for name, value in asked.items() if value}
     return f"{reverse('graph')}?{urlencode(parts)}" if parts else reverse("graph")
 
 
-def _fact(view: CubeView) -> Fact:
+def _make_fact(view: CubeView) -> Fact:
     cube = view.cube
     happened = cube.event_time or cube.created_at
     assert isinstance(happened, datetime)
     return Fact(view, layer_class(cube.layer), happened, cube.valid_from or happened, cube.valid_to)
 
 
-def _weeks(facts: Sequence[Fact], at: datetime | None) -> list[Week]:
+def _count_weeks(facts: Sequence[Fact], at: datetime | None) -> list[Week]:
     """Count the memories of each of the last weeks, oldest first."""
     today = timezone.localdate()
-    ages = [(today - timezone.localdate(one.happened)).days // 7 for one in facts]
+    ages = [(today - timezone.localdate(fact.happened)).days // 7 for fact in facts]
     counts = Counter(age for age in ages if 0 <= age < WEEKS)
     most = max(counts.values(), default=1)
     chosen = (today - timezone.localdate(at)).days // 7 if at else 0
@@ -131,17 +131,17 @@ def _weeks(facts: Sequence[Fact], at: datetime | None) -> list[Week]:
     return weeks
 
 
-def _beside(drawn: Graph, facts: Sequence[Fact], centre: str) -> dict[str, Any]:
+def _list_facts_about(drawn: Graph, facts: Sequence[Fact], centre: str) -> dict[str, Any]:
     """Return the facts about the requested name."""
     on = centre.casefold().strip()
-    about = [one for one in facts if on and on in drawn.names_of[one.view.cube.id]]
+    about = [fact for fact in facts if on and on in drawn.names_of[fact.view.cube.id]]
     together: Counter[str] = Counter()
-    for one in about:
-        together.update(name for name in drawn.names_of[one.view.cube.id] if name != on)
+    for fact in about:
+        together.update(name for name in drawn.names_of[fact.view.cube.id] if name != on)
     return {
         "about": about[:FACTS],
         "about_count": len(about),
-        "first": min((one.happened for one in about), default=None),
+        "first": min((fact.happened for fact in about), default=None),
         "together": together.most_common(LINKS) if on else drawn_names(drawn),
     }
 

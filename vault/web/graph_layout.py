@@ -80,18 +80,18 @@ class Graph:
     folded: int
 
 
-def graph_drawn(found: Neighbourhood, centre: str) -> Graph:
-    names_of = {view.cube.id: _names(view) for view in found.views}
+def graph_draw(found: Neighbourhood, centre: str) -> Graph:
+    names_of = {view.cube.id: _find_names(view) for view in found.views}
     counts = Counter(name for names in names_of.values() for name in names)
     speakers = {view.words.speaker.casefold() for view in found.views if view.words.speaker}
-    shown = _shown(counts, centre)
-    places = {name: _place(at, len(shown)) for at, name in enumerate(shown)}
+    shown = _choose_names(counts, centre)
+    places = {name: _spiral_position(at, len(shown)) for at, name in enumerate(shown)}
     on = centre.casefold().strip()
     most = max((counts[name] for name in shown), default=1)
     names = tuple(
         NameNode(
             name=name,
-            label=_label(name),
+            label=_shorten_label(name),
             count=counts[name],
             x=places[name][0],
             y=places[name][1],
@@ -102,26 +102,26 @@ def graph_drawn(found: Neighbourhood, centre: str) -> Graph:
         for name in shown
     )
     drawn = found.views[: MOST_NODES - len(names)]
-    memories = _memories(drawn, names_of, places, on)
-    lines = _lines(memories, names_of, places, found, on)
+    memories = _place_memories(drawn, names_of, places, on)
+    lines = _connect_nodes(memories, names_of, places, found, on)
     folded = len(counts) - len(names) + len(found.views) - len(drawn) + found.more
     return Graph(names, tuple(memories.values()), tuple(lines), names_of, counts, folded)
 
 
-def _names(view: CubeView) -> list[str]:
+def _find_names(view: CubeView) -> list[str]:
     named = entities(f"{view.words.title}\n{view.words.content[:LONGEST_READ]}")
     speaker = view.words.speaker.casefold()
     return list(dict.fromkeys([*([speaker] if speaker else []), *named]))
 
 
-def _shown(counts: Counter[str], centre: str) -> list[str]:
+def _choose_names(counts: Counter[str], centre: str) -> list[str]:
     """Return the requested names first, then those that most memories name."""
     ranked = [name for name, count in counts.most_common() if count > 1][:MOST_NAMES]
     on = centre.casefold().strip()
     return [on, *(name for name in ranked if name != on)] if on in counts else ranked
 
 
-def _place(at: int, of: int = MOST_NAMES) -> tuple[float, float]:
+def _spiral_position(at: int, of: int = MOST_NAMES) -> tuple[float, float]:
     """The first in the middle, the others on a spiral about it, flattened to the box."""
     radius = math.sqrt(at / max(of - 1, 1)) if at else 0.0
     x = WIDTH / 2 + radius * (WIDTH / 2 - 70) * math.cos(at * GOLDEN)
@@ -129,7 +129,7 @@ def _place(at: int, of: int = MOST_NAMES) -> tuple[float, float]:
     return round(x, 1), round(y, 1)
 
 
-def _memories(
+def _place_memories(
     views: Sequence[CubeView],
     names_of: Mapping[UUID, Sequence[str]],
     places: Mapping[str, tuple[float, float]],
@@ -139,7 +139,7 @@ def _memories(
     nodes: dict[UUID, MemoryNode] = {}
     for at, view in enumerate(views):
         named = [places[name] for name in names_of[view.cube.id] if name in places]
-        middle = _middle(named) if named else _place(MOST_NAMES - 1 - at % 3)
+        middle = _middle_point(named) if named else _spiral_position(MOST_NAMES - 1 - at % 3)
         turn = beside[middle]
         beside[middle] += 1
         reach = 30 + 4.5 * math.sqrt(turn) * 2
@@ -157,14 +157,14 @@ def _memories(
     return nodes
 
 
-def _middle(places: Sequence[tuple[float, float]]) -> tuple[float, float]:
+def _middle_point(places: Sequence[tuple[float, float]]) -> tuple[float, float]:
     return (
         round(sum(x for x, _ in places) / len(places), 1),
         round(sum(y for _, y in places) / len(places), 1),
     )
 
 
-def _lines(
+def _connect_nodes(
     memories: Mapping[UUID, MemoryNode],
     names_of: Mapping[UUID, Sequence[str]],
     places: Mapping[str, tuple[float, float]],
@@ -177,12 +177,14 @@ def _lines(
         for name in names_of[memory_id]
         if name in places
     ]
-    for one, other, _ in found.links:
-        if one in memories and other in memories:
-            lines.append(Line(memories[one].x, memories[one].y, memories[other].x, memories[other].y, is_on=False))
+    for source_id, other, _ in found.links:
+        if source_id in memories and other in memories:
+            lines.append(
+                Line(memories[source_id].x, memories[source_id].y, memories[other].x, memories[other].y, is_on=False)
+            )
     return lines
 
 
-def _label(name: str) -> str:
+def _shorten_label(name: str) -> str:
     shown = name.title() if name.isascii() else name
     return shown if len(shown) <= LONGEST_LABEL else f"{shown[: LONGEST_LABEL - 1]}…"

@@ -10,7 +10,7 @@ from governance.errors import NotFound
 from governance.web.charts import chart_of, spark_of
 from governance.web.pages import draw, person_page
 from vault.cubes.differences import text_difference
-from vault.web.memory_rows import heat_of, hits_marked
+from vault.web.memory_rows import hits_mark, make_heat
 
 BEFORE = "Leo is allergic to peanuts. His pen is in the red pouch."
 AFTER = "Leo is allergic to peanuts and cashews. The nurse keeps his pen in the red pouch."
@@ -24,8 +24,8 @@ def guide(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
     if not person.is_operator:
         raise NotFound
     context = {
-        "heats": [heat_of(value) for value in (0.5, 2.0, 4.0, 6.0, 9.0)],
-        "pieces": list(hits_marked(AFTER, "nurse pen")),
+        "heats": [make_heat(value) for value in (0.5, 2.0, 4.0, 6.0, 9.0)],
+        "pieces": list(hits_mark(AFTER, "nurse pen")),
         "difference": text_difference(BEFORE, AFTER),
         "spark": spark_of(WEEK),
         "chart": chart_of([("fill-long", WEEK), ("fill-mid", WEEK[::-1]), ("fill-short", WEEK)]),

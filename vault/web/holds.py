@@ -24,7 +24,7 @@ from governance.web.pages import draw, page, see_other, wants_part
 from governance.web.pagination import Newest, uuid_or_none
 from vault.cubes.lookup import cube_target
 from vault.cubes.selectors import CubeView, cube_get
-from vault.holds.selectors import HoldView, Keeping, cube_keeping, hold_get, holds_list
+from vault.holds.selectors import HoldView, Keeping, cube_holds, hold_get, holds_list
 from vault.holds.services import (
     LONGEST_REASON,
     HoldDraft,
@@ -38,8 +38,8 @@ from vault.holds.services import (
 from vault.listing.queries import MemoryQuery
 from vault.listing.selectors import memories_page, paths_list
 from vault.vocabulary import HoldKind, HoldStatus
-from vault.web.memory_forms import version_shown
-from vault.web.memory_rows import MemoryRow, row_shown, rows_shown
+from vault.web.memory_forms import read_expected_versions
+from vault.web.memory_rows import MemoryRow, row_make, rows_make
 
 HOLDS = 30  # of one page
 MATCHES = 10  # memories that a search for one to hold shows
@@ -89,15 +89,15 @@ class ShownHold:
 def holds(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """The legal holds of the tenant; POST makes one, or with `count` says how many memories it would keep."""
     if request.method != "POST":
-        return _listed(request, actor)
+        return _draw_list(request, actor)
     authorize(actor, Permission.HOLD_MANAGE)
     try:
         if "count" in request.POST:
-            counted = hold_rehearse(actor=actor, draft=_draft(request), most=0)[0]
-            return _new(request, actor, request.POST, counted=counted)
-        made = hold_create(actor=actor, draft=_draft(request))
+            counted = hold_rehearse(actor=actor, draft=_read_draft(request), most=0)[0]
+            return _draw_form(request, actor, request.POST, counted=counted)
+        made = hold_create(actor=actor, draft=_read_draft(request))
     except Invalid as failure:
-        return _new(request, actor, request.POST, fault=_fault(failure))
+        return _draw_form(request, actor, request.POST, fault=_describe_fault(failure))
     return see_other(reverse("hold", args=[made.id]))
 
 
@@ -106,15 +106,15 @@ def holds(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 def hold_new(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Choose what to hold: a memory that is searched for, what matches a query, or all about a person."""
     authorize(actor, Permission.HOLD_MANAGE)
-    return _new(request, actor, request.GET)
+    return _draw_form(request, actor, request.GET)
 
 
 @require_http_methods(["GET", "HEAD"])
 @page
 def hold(request: HttpRequest, actor: Actor, hold_id: UUID) -> HttpResponseBase:
     view = hold_get(actor=actor, hold_id=hold_id)
-    mine = actor.member_id in {one.member_id for one in view.approvals}
-    context = {"shown": shown(view), "named": _named(actor, view), "approved_by_me": mine}
+    mine = actor.member_id in {approval.member_id for approval in view.approvals}
+    context = {"shown": make_shown_hold(view), "named": _find_names(actor, view), "approved_by_me": mine}
     return draw(request, "vault/holds/hold.html", context)
 
 
@@ -130,12 +130,14 @@ def release(request: HttpRequest, actor: Actor, hold_id: UUID) -> HttpResponseBa
 def freeze(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
     reason = request.POST.get("reason", "").strip()
     try:
-        cube_freeze(actor=actor, cube_id=memory_id, reason=reason, expected_versions=version_shown(request.POST))
+        cube_freeze(
+            actor=actor, cube_id=memory_id, reason=reason, expected_versions=read_expected_versions(request.POST)
+        )
     except Invalid as failure:
         context = {
             "memory_id": memory_id,
             "version": request.POST.get("version", ""),
-            "fault": _fault(failure),
+            "fault": _describe_fault(failure),
             "reason": reason,
             "longest": LONGEST_REASON,
         }
@@ -147,7 +149,7 @@ def freeze(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseB
 @require_POST
 @page
 def unfreeze(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
-    cube_unfreeze(actor=actor, cube_id=memory_id, expected_versions=version_shown(request.POST))
+    cube_unfreeze(actor=actor, cube_id=memory_id, expected_versions=read_expected_versions(request.POST))
     return _held_page(request, actor, memory_id)
 
 
@@ -157,20 +159,20 @@ def keeping_context(actor: Actor, view: CubeView) -> dict[str, Any]:
     return {
         "memory_id": cube.id,
         "version": cube.version,
-        "keeping": cube_keeping(actor=actor, cube_id=cube.id) if view.held else UNHELD,
+        "keeping": cube_holds(actor=actor, cube_id=cube.id) if view.held else UNHELD,
         "may_freeze": is_allowed(actor, Permission.MEMORY_FREEZE, cube_target(cube)),
         "longest": LONGEST_REASON,
     }
 
 
-def shown(view: HoldView) -> ShownHold:
+def make_shown_hold(view: HoldView) -> ShownHold:
     over = view.subject.reference if view.subject else ""
     if view.filters is not None:
         over = json.dumps(view.filters, ensure_ascii=False, sort_keys=True)
     return ShownHold(hold=view, kind=KINDS[view.kind], status=STATUSES[view.status], over=over)
 
 
-def _named(actor: Actor, view: HoldView) -> list[Name]:
+def _find_names(actor: Actor, view: HoldView) -> list[Name]:
     """Return the names for the ids in a hold's terms; for a memory its namespace."""
     ids = ids_in(json.dumps(view.filters)) if view.filters else []
     ids += [view.memory_id] if view.memory_id else []
@@ -185,33 +187,33 @@ def _held_page(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpRespo
     context = {
         "memory_id": memory_id,
         "version": cube.version,
-        "keeping": cube_keeping(actor=actor, cube_id=memory_id),
+        "keeping": cube_holds(actor=actor, cube_id=memory_id),
         "may_freeze": True,
         "longest": LONGEST_REASON,
     }
     return draw(request, "vault/holds/_keeping.html", context)
 
 
-def _listed(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+def _draw_list(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     take = Newest(size=HOLDS, key="id", cursor=uuid_or_none(request.GET.get("before", "")))
     found = holds_list(actor=actor, pages=take)
-    context = {"holds": [shown(view) for view in found], "holds_older": take.older}
+    context = {"holds": [make_shown_hold(view) for view in found], "holds_older": take.older}
     return draw(request, "vault/holds/holds.html", context)
 
 
-def _new(
+def _draw_form(
     request: HttpRequest, actor: Actor, given: QueryDict, *, counted: int | None = None, fault: str = ""
 ) -> HttpResponseBase:
     """The form of a hold, with the memories that `q` finds."""
     over = given.get("over", "")
-    over = over if over in OVER else _over(given)
+    over = over if over in OVER else _guess_kind(given)
     chosen = uuid_or_none(given.get("memory_id", ""))
     context = {
         "over": over,
         "ways": OVER.items(),
         "given": given.dict(),
         "text": given.get("q", ""),
-        "rows": _matches(actor, given.get("q", ""), chosen) if over == HoldKind.MEMORY else [],
+        "rows": _find_matches(actor, given.get("q", ""), chosen) if over == HoldKind.MEMORY else [],
         "paths": paths_list(actor=actor) if over == HoldKind.QUERY else [],
         "chosen": chosen,
         "counted": counted,
@@ -222,27 +224,27 @@ def _new(
     return draw(request, "vault/holds/new.html", context, status=status)
 
 
-def _over(given: QueryDict) -> HoldKind:
+def _guess_kind(given: QueryDict) -> HoldKind:
     """Return the kind of hold of a form that does not name it."""
     if given.get("subject"):
         return HoldKind.SUBJECT
     return HoldKind.QUERY if given.get("filters") else HoldKind.MEMORY
 
 
-def _matches(actor: Actor, text: str, chosen: UUID | None) -> list[MemoryRow]:
+def _find_matches(actor: Actor, text: str, chosen: UUID | None) -> list[MemoryRow]:
     """The memories that a search finds, as rows; the chosen one alone where nothing was searched for."""
     if text.strip():
         found = memories_page(actor=actor, query=MemoryQuery(text=text))
-        return rows_shown(found, text)[:MATCHES]
+        return rows_make(found, text)[:MATCHES]
     if chosen is None:
         return []
     try:
-        return [row_shown(cube_get(actor=actor, cube_id=chosen))]
+        return [row_make(cube_get(actor=actor, cube_id=chosen))]
     except (NotFound, Forbidden):
         return []  # it can be held by its id, and its words are not shown to who may not read them
 
 
-def _draft(request: HttpRequest) -> HoldDraft:
+def _read_draft(request: HttpRequest) -> HoldDraft:
     """The form: fields left empty are not meant, nor are those of another way to choose. Raises Invalid."""
     memory, subject, filters = (request.POST.get(name, "").strip() for name in ("memory_id", "subject", "filters"))
     memory_id = uuid_or_none(memory)
@@ -252,18 +254,18 @@ def _draft(request: HttpRequest) -> HoldDraft:
         reason=request.POST.get("reason", "").strip(),
         memory_id=memory_id,
         subject=subject or None,
-        filters=_filters(filters) if filters else _chosen(request.POST) or None,
+        filters=_parse_filters(filters) if filters else _read_filters_of_fields(request.POST) or None,
     )
 
 
-def _chosen(given: QueryDict) -> dict[str, Any]:
+def _read_filters_of_fields(given: QueryDict) -> dict[str, Any]:
     """The query that the fields of the form say."""
     said = {name: given.get(name, "").strip() for name in ("namespace", "tag")}
     names = {"namespace": "namespace", "tag": "tags"}
     return {names[name]: text for name, text in said.items() if text}
 
 
-def _filters(text: str) -> dict[str, Any]:
+def _parse_filters(text: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -273,7 +275,7 @@ def _filters(text: str) -> dict[str, Any]:
     return found
 
 
-def _fault(failure: Invalid) -> str:
+def _describe_fault(failure: Invalid) -> str:
     """The first thing that is wrong, in the reader's language."""
     fault = failure.errors[0] if failure.errors else FieldError("body", failure.detail)
     told = {

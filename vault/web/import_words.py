@@ -53,7 +53,7 @@ COUNTS: dict[str, Promise] = {
 }
 
 
-def notes_of(view: JobView) -> list[str]:
+def make_notes(view: JobView) -> list[str]:
     """Sentences about what an import brought so far, and what it left out and why."""
     result: Mapping[str, Any] = view.result if isinstance(view.result, dict) else {}
     notes = came_notes(result.get("counts", {}))

@@ -62,13 +62,13 @@ class Choice:
 def upload(request: HttpRequest, actor: Actor, upload_id: UUID) -> HttpResponseBase:
     """The preview of a file under the mapping of the form. POST imports it, or with `try` looks again."""
     file = upload_open(actor=actor, upload_id=upload_id)
-    draft = _draft(request, file)
+    draft = _read_draft(request, file)
     if request.method != "POST" or "try" in request.POST:
-        return _drawn(request, actor, file, draft)
+        return _draw_page(request, actor, file, draft)
     try:
         job = import_create(actor=actor, draft=draft)
     except (Invalid, TooLarge) as fault:
-        return _drawn(request, actor, file, draft, fault)
+        return _draw_page(request, actor, file, draft, fault)
     upload_remove(actor=actor, upload_id=upload_id)
     return see_other(reverse("import_report", args=[job.id]))
 
@@ -89,10 +89,10 @@ def report(request: HttpRequest, actor: Actor, job_id: UUID) -> HttpResponseBase
     if view.kind != Topic.MEMORIES_IMPORT:
         raise NotFound
     template = "vault/exchange/_imported.html" if wants_part(request) else "vault/exchange/imported.html"
-    return draw(request, template, _report(view))
+    return draw(request, template, _make_report(view))
 
 
-def _report(view: JobView) -> dict[str, Any]:
+def _make_report(view: JobView) -> dict[str, Any]:
     mark, status = STATUSES[view.status]
     result = view.result if isinstance(view.result, dict) else {}
     left_out = result.get("left_out", {})
@@ -107,12 +107,12 @@ def _report(view: JobView) -> dict[str, Any]:
         "signer": signer_words(result["signer"]) if result.get("signer") else "",
         "waits": bool(result.get("counts", {}).get("quarantined")),
         "left_out": [(reason_words(reason), count) for reason, count in left_out.items()],
-        "places": [(one["place"], reason_words(one["reason"])) for one in result.get("places", ())],
+        "places": [(part["place"], reason_words(part["reason"])) for part in result.get("places", ())],
         "is_cut": sum(left_out.values()) > len(result.get("places", ())),
     }
 
 
-def _draft(request: HttpRequest, file: UploadedFile) -> ImportDraft:
+def _read_draft(request: HttpRequest, file: UploadedFile) -> ImportDraft:
     form = request.POST
     columns = {name: form[f"column_{name}"] for name in COLUMNS if f"column_{name}" in form}
     return ImportDraft(
@@ -122,17 +122,21 @@ def _draft(request: HttpRequest, file: UploadedFile) -> ImportDraft:
         persona=form.get("persona", "").strip() or None,
         on_conflict=OnConflict.UPDATE if form.get("on_conflict") == OnConflict.UPDATE else OnConflict.SKIP,
         columns=columns if file.form is ImportFormat.CSV else {},
-        namespaces=_renames(request, "namespace"),
-        speakers=_renames(request, "speaker"),
+        namespaces=_read_renames(request, "namespace"),
+        speakers=_read_renames(request, "speaker"),
     )
 
 
-def _renames(request: HttpRequest, name: str) -> dict[str, str]:
+def _read_renames(request: HttpRequest, name: str) -> dict[str, str]:
     theirs, ours = request.POST.getlist(f"their_{name}"), request.POST.getlist(f"our_{name}")
-    return {one: other.strip() for one, other in zip(theirs, ours, strict=False) if one != other.strip()}
+    return {
+        theirs_name: other.strip()
+        for theirs_name, other in zip(theirs, ours, strict=False)
+        if theirs_name != other.strip()
+    }
 
 
-def _drawn(
+def _draw_page(
     request: HttpRequest, actor: Actor, file: UploadedFile, draft: ImportDraft, fault: Invalid | TooLarge | None = None
 ) -> HttpResponseBase:
     check: ImportCheck | None = None
@@ -148,15 +152,15 @@ def _drawn(
         "draft": draft,
         "faults": fault_sentences(fault),
         "check": check,
-        "left_out": _reasons(check.left_out) if check else [],
-        "some_left_out": [(one.place, reason_words(one.reason)) for one in check.left_out[:SHOWN]] if check else [],
+        "left_out": _count_reasons(check.left_out) if check else [],
+        "some_left_out": [(part.place, reason_words(part.reason)) for part in check.left_out[:SHOWN]] if check else [],
         "signer": signer_words(vars(check.signer)) if check and check.signer else "",
-        "comes": _comes(check, draft) if check else 0,
+        "comes": _count_written(check, draft) if check else 0,
         "samples": view.samples,
-        "columns": _columns(view),
+        "columns": _list_columns(view),
         "names": view.columns,
-        "namespaces": _choices(view.namespaces, draft.namespaces),
-        "speakers": _choices(view.speakers, draft.speakers),
+        "namespaces": _make_choices(view.namespaces, draft.namespaces),
+        "speakers": _make_choices(view.speakers, draft.speakers),
         "places": paths_list(actor=actor),
         "personas": persona_names(actor),
         "is_update": draft.on_conflict is OnConflict.UPDATE,
@@ -166,31 +170,31 @@ def _drawn(
     return draw(request, "vault/exchange/upload.html", context, status=status)
 
 
-def _comes(check: ImportCheck, draft: ImportDraft) -> int:
+def _count_written(check: ImportCheck, draft: ImportDraft) -> int:
     """The number of memories that the import would write."""
     return check.new + (check.conflicts if draft.on_conflict is OnConflict.UPDATE else 0)
 
 
-def _columns(view: FileView) -> list[tuple[str, Promise, str]]:
+def _list_columns(view: FileView) -> list[tuple[str, Promise, str]]:
     """Our names of columns in words, each with the file's own that is chosen; none but for a table."""
     return [(name, words, view.chosen.get(name, "")) for name, words in COLUMN_WORDS.items()] if view.columns else []
 
 
-def _choices(counts: Mapping[str, int], chosen: Mapping[str, str]) -> list[Choice]:
+def _make_choices(counts: Mapping[str, int], chosen: Mapping[str, str]) -> list[Choice]:
     return [Choice(name, chosen.get(name, name), count) for name, count in counts.items()]
 
 
-def _reasons(left_out: Sequence[LeftOut]) -> list[tuple[str, int]]:
-    return [(reason_words(reason), count) for reason, count in Counter(one.reason for one in left_out).most_common()]
+def _count_reasons(left_out: Sequence[LeftOut]) -> list[tuple[str, int]]:
+    return [(reason_words(reason), count) for reason, count in Counter(part.reason for part in left_out).most_common()]
 
 
 def fault_sentences(fault: Invalid | TooLarge | None) -> list[str]:
     if fault is None:
         return []
-    return [one.message for one in fault.errors] or [fault.detail]
+    return [error.message for error in fault.errors] or [fault.detail]
 
 
 def persona_names(actor: Actor) -> list[str]:
     if not is_allowed(actor, Permission.PERSONA_USE):
         return []
-    return [one.name for one in personas_list(actor=actor, pages=First(PERSONAS))]
+    return [persona.name for persona in personas_list(actor=actor, pages=First(PERSONAS))]

@@ -113,12 +113,14 @@ class Labels:
     state: str
 
 
-def labels_of(cube: "Cube") -> Labels:
-    return _labels(get_language(), cube.semantic_type, cube.sensitivity, cube.source, cube.layer, cube.state)
+def make_labels(cube: "Cube") -> Labels:
+    return _translate_labels(get_language(), cube.semantic_type, cube.sensitivity, cube.source, cube.layer, cube.state)
 
 
 @lru_cache(maxsize=1024)
-def _labels(_language: str, semantic_type: str, sensitivity: str, source: str, layer: str, state: str) -> Labels:
+def _translate_labels(
+    _language: str, semantic_type: str, sensitivity: str, source: str, layer: str, state: str
+) -> Labels:
     """Translated once for all rows that have the same."""
     return Labels(
         semantic_type=str(SEMANTIC_TYPES[SemanticType(semantic_type)]),

@@ -58,7 +58,7 @@ def layer_settings(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """GET shows the tenant's constants, POST sets those that were changed; an empty field takes the default."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     present = tenant_constants_get(actor=actor)
-    typed: Mapping[str, str] = {name: shown(value) for name, value in present.items()}
+    typed: Mapping[str, str] = {name: format_number(value) for name, value in present.items()}
     faults: Sequence[FieldError] = ()
     status = HTTPStatus.OK
     if request.method == "POST":
@@ -86,9 +86,9 @@ def inputs(
             name,
             label,
             typed.get(name, ""),
-            shown(defaults[name]),
-            shown(RANGES[name][0]),
-            shown(RANGES[name][1]),
+            format_number(defaults[name]),
+            format_number(RANGES[name][0]),
+            format_number(RANGES[name][1]),
             "1" if name in WHOLE else "any",
             wrong.get(name, ""),
         )
@@ -113,5 +113,5 @@ def numbers(form: QueryDict) -> dict[str, float | None]:
     return found
 
 
-def shown(value: float) -> str:
+def format_number(value: float) -> str:
     return f"{value:.12g}"

@@ -54,10 +54,10 @@ from vault.layers.traits import dimensions
 from vault.layers.validity import validity_list
 from vault.layers.working_set import BUDGET, working_set
 from vault.vocabulary import EntryQueue
-from vault.web.layer_settings import inputs, numbers, shown
+from vault.web.layer_settings import format_number, inputs, numbers
 from vault.web.memory_rows import HEAT_STEPS
 from vault.web.validity import FIELDS as PROFILE_FIELDS
-from vault.web.validity import drawing_of
+from vault.web.validity import make_drawing
 
 SEGMENTS, TRAITS, FACTS, STATEMENTS, PERSONAS = 24, 12, 5, 100, 50
 LARGE, MEDIUM = 2, 4  # so many segments are drawn large, and so many after them of middle size
@@ -103,21 +103,21 @@ def layers(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     authorize(actor, Permission.MEMORY_READ)
     personas = personas_list(actor=actor, pages=First(PERSONAS))
     wanted = uuid_or_none(request.GET.get("persona", "")) or actor.persona_id
-    own = [one for one in personas if one.member_id == actor.member_id and one.kind == PersonaKind.USER]
+    own = [persona for persona in personas if persona.member_id == actor.member_id and persona.kind == PersonaKind.USER]
     if not personas:
         return draw(request, "vault/layers/layers.html", {"persona": None})
-    chosen = next((one for one in personas if one.id == wanted), (own or personas)[-1])
+    chosen = next((persona for persona in personas if persona.id == wanted), (own or personas)[-1])
     shown = {
         "personas": personas,
         "persona": chosen,
         "may_edit": is_allowed(actor, Permission.PERSONA_UPDATE, persona_target(chosen)),
     }
     if chosen.kind == PersonaKind.AGENT:
-        return draw(request, "vault/layers/layers.html", _agent(actor, chosen.id) | shown)
+        return draw(request, "vault/layers/layers.html", _agent_context(actor, chosen.id) | shown)
     state = layers_state(actor=actor, persona_id=chosen.id)
     if wants_part(request) and request.GET.get("since") == state:
         return HttpResponse(status=HTTPStatus.NO_CONTENT)
-    context = _mind(actor, chosen.id, uuid_or_none(request.GET.get("stream", ""))) | shown
+    context = _user_context(actor, chosen.id, uuid_or_none(request.GET.get("stream", ""))) | shown
     asked = {"persona": chosen.id, "stream": context["stream"].id if context["stream"] else "", "since": state}
     template = "vault/layers/_mind.html" if wants_part(request) else "vault/layers/layers.html"
     return draw(request, template, context | {"again": f"{reverse('layers')}?{urlencode(asked)}"})
@@ -134,7 +134,7 @@ def segment(request: HttpRequest, actor: Actor, persona_id: UUID, segment_id: UU
 @page
 def traits(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpResponseBase:
     found = traits_list(actor=actor, persona_id=persona_id)
-    context = {"groups": _grouped(found), "known": len(found), "all": len(dimensions()), "persona_id": persona_id}
+    context = {"groups": _group_traits(found), "known": len(found), "all": len(dimensions()), "persona_id": persona_id}
     return draw(request, "vault/layers/traits.html", context)
 
 
@@ -143,10 +143,10 @@ def traits(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpResponse
 def profile(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpResponseBase:
     """GET shows the fields, POST writes those that were changed."""
     is_agent = profile_set_ask(actor=actor, persona_id=persona_id).kind == PersonaKind.AGENT
-    present = {one.name: one.value for one in profile_get(actor=actor, persona_id=persona_id)}
+    present = {field.name: field.value for field in profile_get(actor=actor, persona_id=persona_id)}
     fault, typed, status = None, present, HTTPStatus.OK
     if request.method == "POST":
-        typed = _typed(request.POST)
+        typed = _read_profile_form(request.POST)
         try:
             changes = {name: value or None for name, value in typed.items() if present.get(name, "") != value}
             profile_set(actor=actor, persona_id=persona_id, values=changes)
@@ -174,15 +174,15 @@ def tune(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpResponseBa
     faults: Sequence[FieldError] = ()
     status, outcomes = HTTPStatus.OK, None
     try:
-        tried = _changed(form, present)
+        tried = _read_changes(form, present)
         if request.method == "POST":
             constants_set(actor=actor, persona_id=persona_id, values=tried)
             return see_other(f"{reverse('layers')}?persona={persona_id}")
         trial = {name: value for name, value in tried.items() if value is not None}
-        outcomes = _compared(*layers_replay(actor=actor, persona_id=persona_id, values=trial))
+        outcomes = _compare_outcomes(*layers_replay(actor=actor, persona_id=persona_id, values=trial))
     except Invalid as failure:
         faults, status = failure.errors, HTTPStatus.UNPROCESSABLE_ENTITY
-    typed = {name: str(form.get(name, shown(values[name]))) for name in NAMES}
+    typed = {name: str(form.get(name, format_number(values[name]))) for name in NAMES}
     context = {
         "fields": inputs(typed, values, faults),
         "outcomes": outcomes,
@@ -192,9 +192,9 @@ def tune(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpResponseBa
     return draw(request, "vault/layers/tune.html", context, status=status)
 
 
-def _mind(actor: Actor, persona_id: UUID, stream_id: UUID | None) -> dict[str, Any]:
+def _user_context(actor: Actor, persona_id: UUID, stream_id: UUID | None) -> dict[str, Any]:
     streams = streams_list(actor=actor, persona_id=persona_id)
-    stream = next((one for one in streams if one.id == stream_id), streams[0] if streams else None)
+    stream = next((stream for stream in streams if stream.id == stream_id), streams[0] if streams else None)
     constants = constants_get(actor=actor, persona_id=persona_id)
     queue = stm_list(
         actor=actor, persona_id=persona_id, pages=First(constants.stm_pages), stream_id=stream.id if stream else None
@@ -214,16 +214,16 @@ def _mind(actor: Actor, persona_id: UUID, stream_id: UUID | None) -> dict[str, A
         "leaving": leaving,
         "fresh": timezone.now() - MOVING,
         "counts": counts,
-        "tiles": _tiles(segments, constants, counts.last_segment),
+        "tiles": _make_tiles(segments, constants, counts.last_segment),
         "hidden_segments": max(counts.segments - len(segments), 0),
         "last": counts,
-        "profile": _profile(actor, persona_id),
+        "profile": _name_profile_fields(actor, persona_id),
         "statements": entries_list(actor=actor, persona_id=persona_id, queue=EntryQueue.AGENT, pages=First(FACTS)),
-        "groups": _grouped(found[:TRAITS]),
+        "groups": _group_traits(found[:TRAITS]),
         "known_traits": len(found),
         "all_traits": len(dimensions()),
         "facts": entries_list(actor=actor, persona_id=persona_id, queue=EntryQueue.KNOWLEDGE, pages=First(FACTS)),
-        "timeline": drawing_of(validity_list(actor=actor, persona_id=persona_id), timezone.now()),
+        "timeline": make_drawing(validity_list(actor=actor, persona_id=persona_id), timezone.now()),
         "working": [(item, REASONS[item.reason]) for item in working[:6]],
         "tokens": tokens,
         "budget": BUDGET,
@@ -231,29 +231,38 @@ def _mind(actor: Actor, persona_id: UUID, stream_id: UUID | None) -> dict[str, A
     }
 
 
-def _agent(actor: Actor, persona_id: UUID) -> dict[str, Any]:
+def _agent_context(actor: Actor, persona_id: UUID) -> dict[str, Any]:
     return {
-        "profile": _profile(actor, persona_id),
+        "profile": _name_profile_fields(actor, persona_id),
         "statements": entries_list(actor=actor, persona_id=persona_id, queue=EntryQueue.AGENT, pages=First(STATEMENTS)),
     }
 
 
-def _profile(actor: Actor, persona_id: UUID) -> list[tuple[Promise | str, ProfileField]]:
-    return [(PROFILE_FIELDS.get(one.name, one.name), one) for one in profile_get(actor=actor, persona_id=persona_id)]
+def _name_profile_fields(actor: Actor, persona_id: UUID) -> list[tuple[Promise | str, ProfileField]]:
+    return [
+        (PROFILE_FIELDS.get(field.name, field.name), field) for field in profile_get(actor=actor, persona_id=persona_id)
+    ]
 
 
-def _tiles(segments: Sequence[SegmentView], constants: Constants, target: UUID | None) -> list[Tile]:
+def _make_tiles(segments: Sequence[SegmentView], constants: Constants, target: UUID | None) -> list[Tile]:
     tiles = []
     for place, view in enumerate(segments):
         size = "xl" if place < LARGE else "l" if place < LARGE + MEDIUM else "s"
         level = 1 + sum(view.heat >= step for step in HEAT_STEPS)
         tiles.append(
-            Tile(view, size, level, is_hot(view.state, constants), view.row.id == target, _bars(view, segments[0].heat))
+            Tile(
+                view,
+                size,
+                level,
+                is_hot(view.state, constants),
+                view.row.id == target,
+                _make_bars(view, segments[0].heat),
+            )
         )
     return tiles
 
 
-def _bars(view: SegmentView, hottest: float) -> tuple[tuple[int, float, float], ...]:
+def _make_bars(view: SegmentView, hottest: float) -> tuple[tuple[int, float, float], ...]:
     bars, x = [], 0.0
     for colour, part in enumerate(view.parts, start=1):
         width = part * 100 / hottest if hottest else 0.0
@@ -262,21 +271,21 @@ def _bars(view: SegmentView, hottest: float) -> tuple[tuple[int, float, float], 
     return tuple(bars)
 
 
-def _grouped(found: Sequence[TraitView]) -> list[tuple[Promise, list[tuple[str, TraitView]]]]:
+def _group_traits(found: Sequence[TraitView]) -> list[tuple[Promise, list[tuple[str, TraitView]]]]:
     chinese = (get_language() or "").startswith("zh")
     groups = []
     for code, label in GROUPS.items():
         some = [
-            (one.dimension.name_zh if chinese else one.dimension.name, one)
-            for one in found
-            if one.dimension.group == code
+            (trait.dimension.name_zh if chinese else trait.dimension.name, trait)
+            for trait in found
+            if trait.dimension.group == code
         ]
         if some:
             groups.append((label, some))
     return groups
 
 
-def _typed(form: QueryDict) -> dict[str, str]:
+def _read_profile_form(form: QueryDict) -> dict[str, str]:
     """The fields by name; a new one by its own name, if it has one."""
     fields = {name.removeprefix("field:"): str(form[name]).strip() for name in form if name.startswith("field:")}
     if name := str(form.get("new_name", "")).strip():
@@ -284,11 +293,11 @@ def _typed(form: QueryDict) -> dict[str, str]:
     return fields
 
 
-def _changed(form: QueryDict, present: Constants) -> dict[str, float | None]:
+def _read_changes(form: QueryDict, present: Constants) -> dict[str, float | None]:
     """Return the fields that differ from the current values; None for a field that was emptied. Raises Invalid."""
     return {name: value for name, value in numbers(form).items() if value != getattr(present, name)}
 
 
-def _compared(now: Outcome, tried: Outcome) -> Mapping[str, Any]:
+def _compare_outcomes(now: Outcome, tried: Outcome) -> Mapping[str, Any]:
     rows = [(label, getattr(now, name), getattr(tried, name)) for name, label in OUTCOMES.items()]
     return {"pages": now.pages, "rows": rows}

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from vault.cubes.selectors import CubeView
 from vault.provenance.selectors import Lineage
-from vault.web.labels import labels_of
+from vault.web.labels import make_labels
 from vault.web.memory_rows import layer_class
 
 WIDTH, BOX, HEIGHT, GAP, TOP = 800, 200, 48, 12, 28
@@ -52,30 +52,30 @@ class Drawing:
     paths: tuple[str, ...]
 
 
-def lineage_drawn(view: CubeView, lineage: Lineage) -> Drawing:
+def lineage_draw(view: CubeView, lineage: Lineage) -> Drawing:
     rows = max(len(lineage.sources), len(lineage.derived), 1)
     height = TOP + rows * (HEIGHT + GAP) + GAP
-    own = _node(view, MIDDLE, (height + TOP) // 2 - HEIGHT // 2)
-    sources, derived = _column(lineage.sources, LEFT, height), _column(lineage.derived, RIGHT, height)
-    paths = [_path(one.x + BOX, one, own.x, own) for one in sources]
-    paths += [_path(own.x + BOX - 16, own, one.x, one) for one in derived]
+    own = _make_node(view, MIDDLE, (height + TOP) // 2 - HEIGHT // 2)
+    sources, derived = _place_column(lineage.sources, LEFT, height), _place_column(lineage.derived, RIGHT, height)
+    paths = [_draw_path(source.x + BOX, source, own.x, own) for source in sources]
+    paths += [_draw_path(own.x + BOX - 16, own, node.x, node) for node in derived]
     return Drawing(WIDTH, height, own, sources, derived, tuple(paths))
 
 
-def _column(views: Sequence[CubeView], x: int, height: int) -> tuple[Node, ...]:
+def _place_column(views: Sequence[CubeView], x: int, height: int) -> tuple[Node, ...]:
     used = len(views) * (HEIGHT + GAP) - GAP
     start = TOP + (height - TOP - used) // 2
-    return tuple(_node(view, x, start + index * (HEIGHT + GAP)) for index, view in enumerate(views))
+    return tuple(_make_node(view, x, start + index * (HEIGHT + GAP)) for index, view in enumerate(views))
 
 
-def _node(view: CubeView, x: int, y: int) -> Node:
+def _make_node(view: CubeView, x: int, y: int) -> Node:
     text = " ".join((view.words.title or view.words.content).split())
     title = text if len(text) <= LONGEST_TITLE else f"{text[: LONGEST_TITLE - 1]}…"
-    labels = labels_of(view.cube)
+    labels = make_labels(view.cube)
     below = f"{labels.semantic_type} · {labels.short_layer}"
     return Node(view.cube.id, title or str(view.cube.id)[:8], below, layer_class(view.cube.layer), x, y)
 
 
-def _path(x1: int, one: Node, x2: int, other: Node) -> str:
-    y1, y2, middle = one.y + HEIGHT // 2, other.y + HEIGHT // 2, (x1 + x2) // 2
+def _draw_path(x1: int, first: Node, x2: int, other: Node) -> str:
+    y1, y2, middle = first.y + HEIGHT // 2, other.y + HEIGHT // 2, (x1 + x2) // 2
     return f"M{x1} {y1}C{middle} {y1} {middle} {y2} {x2} {y2}"

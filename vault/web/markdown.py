@@ -38,13 +38,13 @@ def _plain_html(text: str, markers: Collection[int]) -> str:
     return f"<p>{MARKER.sub(cite, escape(text)).replace(chr(10), '<br>')}</p>"
 
 
-def _cite(state: StateCore) -> None:
+def _cut_citations(state: StateCore) -> None:
     for token in state.tokens:
         if token.type == "inline" and token.children:
-            token.children = [part for child in token.children for part in _cut(child, state.env["markers"])]
+            token.children = [part for child in token.children for part in _split_token(child, state.env["markers"])]
 
 
-def _cut(token: Token, markers: Collection[int]) -> list[Token]:
+def _split_token(token: Token, markers: Collection[int]) -> list[Token]:
     if token.type != "text":
         return [token]
     cut: list[Token] = []
@@ -55,11 +55,11 @@ def _cut(token: Token, markers: Collection[int]) -> list[Token]:
     return cut
 
 
-def _drawn(_: object, tokens: list[Token], index: int, *__: Any) -> str:
+def _render_citation(_: object, tokens: list[Token], index: int, *__: Any) -> str:
     return f"<cite>{int(tokens[index].content)}</cite>"
 
 
 _MARKDOWN = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable(["table", "strikethrough"])
 _MARKDOWN.disable(LEFT_AS_TEXT)
-_MARKDOWN.core.ruler.push("cite", _cite)
-_MARKDOWN.add_render_rule("cite", _drawn)
+_MARKDOWN.core.ruler.push("cite", _cut_citations)
+_MARKDOWN.add_render_rule("cite", _render_citation)

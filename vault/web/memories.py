@@ -25,14 +25,14 @@ from vault.lifecycle.selectors import transition_last
 from vault.provenance.selectors import Lineage, lineage_open
 from vault.reviews.selectors import findings_list
 from vault.vocabulary import State
-from vault.web.findings import marked
+from vault.web.findings import mark_findings
 from vault.web.holds import keeping_context
-from vault.web.labels import labels_of
-from vault.web.lineage import lineage_drawn
+from vault.web.labels import make_labels
+from vault.web.lineage import lineage_draw
 from vault.web.memory_access import access_context
 from vault.web.memory_reader import reader_context
-from vault.web.memory_rows import heat_of, layer_class
-from vault.web.tool_calls import tool_call_drawn
+from vault.web.memory_rows import layer_class, make_heat
+from vault.web.tool_calls import tool_call_make
 
 VERSIONS = 20  # of one page
 
@@ -63,10 +63,10 @@ def memory_context(request: HttpRequest, actor: Actor, view: CubeView) -> dict[s
     in_pane = wants_part(request)
     context = {
         "memory": view,
-        "labels": labels_of(cube),
+        "labels": make_labels(cube),
         "layer": layer_class(cube.layer),
-        "heat": heat_of(view.heat),
-        "pieces": marked(view.words.content, findings_list(actor=actor, cube_id=cube.id)),
+        "heat": make_heat(view.heat),
+        "pieces": mark_findings(view.words.content, findings_list(actor=actor, cube_id=cube.id)),
         "metadata": metadata_lines(view.words.metadata),
         "versions": versions,
         "versions_older": take.older,
@@ -79,32 +79,34 @@ def memory_context(request: HttpRequest, actor: Actor, view: CubeView) -> dict[s
         "may_reword": bool(view.pack) and is_allowed(actor, Permission.STORE_MANAGE),
         **keeping_context(actor, view),
     }
-    return context if in_pane else context | _beside(request, actor, view, versions)
+    return context if in_pane else context | _page_context(request, actor, view, versions)
 
 
-def _beside(request: HttpRequest, actor: Actor, view: CubeView, versions: Sequence[VersionView]) -> dict[str, Any]:
+def _page_context(
+    request: HttpRequest, actor: Actor, view: CubeView, versions: Sequence[VersionView]
+) -> dict[str, Any]:
     """Return the parts of the context that the page has and the pane has not."""
     lineage = lineage_open(actor, view.cube)
     return {
-        "authors": _authors(actor, versions),
-        "difference": _difference(request, actor, view, versions),
-        "lineage": lineage_drawn(view, lineage) if _is_drawn(lineage) else None,
+        "authors": _find_authors(actor, versions),
+        "difference": _compare_versions(request, actor, view, versions),
+        "lineage": lineage_draw(view, lineage) if _has_lineage(lineage) else None,
         "undo": request.session.pop("undo", None),
-        "tool": tool_call_drawn(actor, view),
+        "tool": tool_call_make(actor, view),
         "longest_content": settings.MAX_CONTENT_CHARACTERS,
         **access_context(actor, view),
     }
 
 
-def _is_drawn(lineage: Lineage) -> bool:
+def _has_lineage(lineage: Lineage) -> bool:
     return bool(lineage.sources or lineage.derived)
 
 
-def _authors(actor: Actor, versions: Sequence[VersionView]) -> Mapping[UUID, Name]:
-    return names_find(actor.tenant_id, {one.row.principal_id for one in versions})
+def _find_authors(actor: Actor, versions: Sequence[VersionView]) -> Mapping[UUID, Name]:
+    return names_find(actor.tenant_id, {version.row.principal_id for version in versions})
 
 
-def _difference(
+def _compare_versions(
     request: HttpRequest, actor: Actor, view: CubeView, versions: Sequence[VersionView]
 ) -> VersionDifference | None:
     """The version that the address names beside the present one; else the last two, where the reader sees both."""
@@ -113,7 +115,7 @@ def _difference(
     wanted = asked or present - 1
     if not 1 <= wanted < present:
         return None
-    known = {one.row.number: one for one in versions}
+    known = {version.row.number: version for version in versions}
     if wanted in known and present in known:
         return difference_of(known[wanted], known[present])
     return versions_compare(actor=actor, cube_id=view.cube.id, before=wanted, after=present) if asked else None

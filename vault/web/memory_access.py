@@ -42,7 +42,7 @@ READINGS: dict[str, Promise] = {
 
 def access_context(actor: Actor, view: CubeView) -> dict[str, Any]:
     """Grants for those who may share the memory. Use inside `acting`. Writes: AuditEntry?."""
-    return {"grants": _grants(actor, view), "may_audit": is_allowed(actor, Permission.AUDIT_READ)}
+    return {"grants": _list_grants(actor, view), "may_audit": is_allowed(actor, Permission.AUDIT_READ)}
 
 
 @require_http_methods(["GET", "HEAD"])
@@ -52,7 +52,7 @@ def readers(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponse
     authorize(actor, Permission.AUDIT_READ)
     with acting(actor):
         locate_readable(actor, memory_id)
-        lines = [(READINGS.get(one.entry.verb, one.entry.verb), one) for one in _readers(actor, memory_id)]
+        lines = [(READINGS.get(line.entry.verb, line.entry.verb), line) for line in _list_readers(actor, memory_id)]
         asked = AuditQuery(object_id=memory_id, outcome=Outcome.DONE)
         reads = entries_by_day(actor=actor, query=asked, verbs=USES, days=DAYS)
         context = {
@@ -66,7 +66,7 @@ def readers(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponse
         return draw(request, template, context)
 
 
-def _grants(actor: Actor, view: CubeView) -> Any:
+def _list_grants(actor: Actor, view: CubeView) -> Any:
     if not is_allowed(actor, Permission.ACCESS_SHARE, cube_target(view.cube)):
         return None
     wanted = GrantFilter(object_type="memory", object_id=view.cube.id)
@@ -74,9 +74,9 @@ def _grants(actor: Actor, view: CubeView) -> Any:
     return describe_grants(actor, found)
 
 
-def _readers(actor: Actor, memory_id: UUID) -> list[Line]:
+def _list_readers(actor: Actor, memory_id: UUID) -> list[Line]:
     """The newest of the rows of the audit log that tell of a reading, or of one that was refused."""
     take = Newest(size=READERS * 4, key="id")
     entries = entries_list(actor=actor, query=AuditQuery(object_id=memory_id), pages=take)
-    reads = [one for one in entries if one.verb in READINGS or one.outcome == Outcome.DENIED]
+    reads = [entry for entry in entries if entry.verb in READINGS or entry.outcome == Outcome.DENIED]
     return lines_of(actor, reads[:READERS])

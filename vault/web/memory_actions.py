@@ -17,7 +17,7 @@ from governance.web.pages import draw, see_other
 from vault.listing.actions import ActionDraft, action_count, action_create
 from vault.listing.bulk import BulkArguments
 from vault.listing.queries import query_read
-from vault.web.memory_forms import query_of
+from vault.web.memory_forms import query_part
 
 SKIPPED: dict[str, Promise] = {
     "version_conflict": gettext_lazy("stay: they changed since you read them"),
@@ -55,7 +55,7 @@ def draft_read(form: QueryDict, action: str, ids: list[UUID]) -> ActionDraft:
     """All that the list at `query` shows where `all` is chosen, else the chosen ones. Raises Invalid."""
     if form.get("all") != "yes":
         return ActionDraft(action, ids=tuple(ids))
-    query = query_read(parse_qs(query_of(form.get("query", ""))))
+    query = query_read(parse_qs(query_part(form.get("query", ""))))
     if query.text:
         raise Invalid(errors=[FieldError("query", "a search has no end: select its hits")])
     return ActionDraft(action, filters=query.filters_shown())

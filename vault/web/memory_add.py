@@ -31,16 +31,16 @@ def memory_add(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """GET shows the form, with `?content=` in it; POST stores a memory and leads to it."""
     authorize(actor, Permission.MEMORY_CREATE)
     if request.method != "POST":
-        return _form(request, actor, {"content": request.GET.get("content", "")})
+        return _draw_form(request, actor, {"content": request.GET.get("content", "")})
     try:
-        draft = _draft(request)
+        draft = _read_draft(request)
         added = cubes_add(actor=actor, drafts=[draft], texts=texts_index(actor.tenant_id, [draft]))
     except Invalid as fault:
-        return _form(request, actor, request.POST.dict(), fault=fault, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+        return _draw_form(request, actor, request.POST.dict(), fault=fault, status=HTTPStatus.UNPROCESSABLE_ENTITY)
     return see_other(reverse("memory", args=[added[0].cube.id]))
 
 
-def _draft(request: HttpRequest) -> CubeDraft:
+def _read_draft(request: HttpRequest) -> CubeDraft:
     form = request.POST
     content = form.get("content", "").replace("\r\n", "\n")
     if not content.strip() or len(content) > settings.MAX_CONTENT_CHARACTERS or "\x00" in content:
@@ -59,7 +59,7 @@ def _draft(request: HttpRequest) -> CubeDraft:
     )
 
 
-def _form(
+def _draw_form(
     request: HttpRequest,
     actor: Actor,
     given: dict[str, Any],

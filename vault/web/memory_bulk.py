@@ -24,7 +24,7 @@ from governance.web.pages import draw, page, see_other
 from governance.web.return_page import is_here
 from vault.listing.actions import EXPORT
 from vault.listing.bulk import BulkAction, BulkArguments, BulkOutcome, Chosen, bulk_apply, bulk_rehearse
-from vault.listing.selectors import memories_chosen
+from vault.listing.selectors import memories_choose
 from vault.vocabulary import Layer
 from vault.web.labels import LAYERS
 from vault.web.memory_actions import act_as_job, draft_read, skipped_words
@@ -91,41 +91,46 @@ def memories_bulk(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     if form.get("all") == "yes" or (form["action"] in AS_JOB and chosen):
         return _as_job(request, actor, form["action"], list(chosen))
     if not chosen or form["action"] in AS_JOB:
-        return see_other(_next(form, request))
+        return see_other(_next_address(form, request))
     action = BulkAction(form["action"])
     if form.get("confirmed") != "yes":
-        return _asked(request, actor, action, chosen, {})
+        return _draw_question(request, actor, action, chosen, {})
     since = timezone.now() - CLOCKS_DIFFER
     try:
-        outcome = bulk_apply(actor=actor, action=action, chosen=chosen, arguments=_arguments(form))
+        outcome = bulk_apply(actor=actor, action=action, chosen=chosen, arguments=_read_arguments(form))
     except Invalid as fault:
-        return _asked(request, actor, action, chosen, {"fault": fault}, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+        return _draw_question(request, actor, action, chosen, {"fault": fault}, status=HTTPStatus.UNPROCESSABLE_ENTITY)
     _refuse_stale(chosen, outcome)
     for denial in outcome.denials:
         recorded_denial(actor=actor, denial=denial, path=request.path)
-    request.session["undo"] = _undo(action, outcome, _next(form, request), since)
-    return see_other(_next(form, request))
+    request.session["undo"] = _make_undo(action, outcome, _next_address(form, request), since)
+    return see_other(_next_address(form, request))
 
 
 def _as_job(request: HttpRequest, actor: Actor, action: str, ids: list[UUID]) -> HttpResponseBase:
     form = request.POST
     draft = draft_read(form, action, ids)
-    shown = {**_words(action), "next": _next(form, request), "given": form, "query": form.get("query", "")}
+    shown = {
+        **_action_words(action),
+        "next": _next_address(form, request),
+        "given": form,
+        "query": form.get("query", ""),
+    }
     shown |= {"layers": LAYERS} if action == BulkAction.PROMOTE else {}
     shown |= {"ids": draft.ids, "is_all": draft.filters is not None}
     arguments = None
     try:
-        arguments = _arguments(form) if form.get("confirmed") == "yes" else None
+        arguments = _read_arguments(form) if form.get("confirmed") == "yes" else None
     except Invalid as fault:
         shown["fault"] = fault
     return act_as_job(request, actor, draft, arguments, shown)
 
 
-def _words(action: str) -> dict[str, Any]:
+def _action_words(action: str) -> dict[str, Any]:
     return {"action": action, "title": TITLES[action], "button": BUTTONS[action]}
 
 
-def _asked(
+def _draw_question(
     request: HttpRequest,
     actor: Actor,
     action: BulkAction,
@@ -138,12 +143,12 @@ def _asked(
     outcome = bulk_rehearse(actor=actor, action=rehearsed, chosen=chosen, arguments=REHEARSED)
     _refuse_stale(chosen, outcome)
     context = {
-        **_words(action),
-        "ids": [chosen_text(one, version) for one, version in chosen.items()],
+        **_action_words(action),
+        "ids": [chosen_text(cube_id, version) for cube_id, version in chosen.items()],
         "count": len(outcome.done),
-        "named": _named(actor, action, list(outcome.done)),
-        "skipped": _reasons(outcome),
-        "next": _next(request.POST, request),
+        "named": _list_titles(actor, action, list(outcome.done)),
+        "skipped": _count_reasons(outcome),
+        "next": _next_address(request.POST, request),
         "given": request.POST,
         **more,
     }
@@ -158,35 +163,35 @@ def _refuse_stale(chosen: Chosen, outcome: BulkOutcome) -> None:
                 raise failure
 
 
-def _named(actor: Actor, action: BulkAction, ids: Sequence[UUID]) -> list[str]:
+def _list_titles(actor: Actor, action: BulkAction, ids: Sequence[UUID]) -> list[str]:
     """The titles of a few memories, or how their words begin."""
     if len(ids) > NAMED or not is_allowed(actor, Permission.MEMORY_READ):
         return []
     deleted = action is BulkAction.RESTORE
     if deleted and not is_allowed(actor, Permission.MEMORY_DELETE):
         return []
-    views = memories_chosen(actor=actor, ids=ids, deleted=deleted)
+    views = memories_choose(actor=actor, ids=ids, deleted=deleted)
     return [view.words.title or view.words.content for view in views]
 
 
-def _reasons(outcome: BulkOutcome) -> list[tuple[int, str | Promise]]:
+def _count_reasons(outcome: BulkOutcome) -> list[tuple[int, str | Promise]]:
     counted = Counter(failure.code for _, failure in outcome.skipped)
     titles = {failure.code: failure.title for _, failure in outcome.skipped}
     return [(count, skipped_words(code, titles[code])) for code, count in counted.most_common()]
 
 
-def _arguments(form: QueryDict) -> BulkArguments:
+def _read_arguments(form: QueryDict) -> BulkArguments:
     return BulkArguments(
         tag=form.get("tag", "").strip(),
         namespace=form.get("namespace", "").strip(),
         expires_at=day_read(form, "expires_at"),
         reason=form.get("reason", "").strip(),
-        since=_since(form),
+        since=_read_since(form),
         layer=member_read(Layer, form, "layer") if form.get("layer") else None,
     )
 
 
-def _since(form: QueryDict) -> datetime | None:
+def _read_since(form: QueryDict) -> datetime | None:
     """Return the time of the action to undo. Raises Invalid."""
     text = form.get("since", "")
     try:
@@ -195,7 +200,7 @@ def _since(form: QueryDict) -> datetime | None:
         raise Invalid(errors=[FieldError("since", "a time")]) from error
 
 
-def _undo(action: BulkAction, outcome: BulkOutcome, after: str, since: datetime) -> dict[str, Any]:
+def _make_undo(action: BulkAction, outcome: BulkOutcome, after: str, since: datetime) -> dict[str, Any]:
     """Return the message of the next page, and the action of its Undo."""
     count = len(outcome.done)
     words = {
@@ -205,14 +210,14 @@ def _undo(action: BulkAction, outcome: BulkOutcome, after: str, since: datetime)
     if outcome.skipped:
         words += gettext(", %(left)s left out") % {"left": len(outcome.skipped)}
     undo = UNDO.get(action) if outcome.done else None
-    ids = [chosen_text(one, version) for one, version in outcome.done.items()] if undo else []
+    ids = [chosen_text(cube_id, version) for cube_id, version in outcome.done.items()] if undo else []
     again = since.isoformat() if action is BulkAction.UNFREEZE else ""
     return {"words": words, "action": str(undo) if undo else "", "ids": ids, "next": after, "since": again}
 
 
-def _next(form: QueryDict, request: HttpRequest) -> str:
+def _next_address(form: QueryDict, request: HttpRequest) -> str:
     """Return the page that the form came from, unless it is the page of a deleted memory."""
     wanted = form.get("next", "")
     deleted = chosen_read(form) if form.get("action") == BulkAction.DELETE else {}
-    is_deleted = any(str(one) in wanted for one in deleted)
+    is_deleted = any(str(cube_id) in wanted for cube_id in deleted)
     return wanted if is_here(request, wanted) and not is_deleted else reverse("memories")

@@ -30,7 +30,7 @@ from vault.cubes.services import cube_update, cube_update_ask
 from vault.vocabulary import SemanticType, Sensitivity
 from vault.web.labels import SEMANTIC_TYPES, SENSITIVITIES
 from vault.web.memories import memory_context
-from vault.web.memory_forms import day_read, member_read, moment_typed, tags_read, version_shown
+from vault.web.memory_forms import day_read, member_read, moment_format, read_expected_versions, tags_read
 
 LONGEST_REASON = 500
 
@@ -40,13 +40,13 @@ LONGEST_REASON = 500
 def memory_edit(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
     """GET shows the form in the place of the text; POST saves a version, or shows both texts."""
     if request.method != "POST":
-        return _form(request, actor, memory_id, {})
+        return _draw_form(request, actor, memory_id, {})
     try:
-        _save(request.POST, actor, memory_id)
+        _save_changes(request.POST, actor, memory_id)
     except Invalid as fault:
-        return _form(request, actor, memory_id, {"fault": fault}, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+        return _draw_form(request, actor, memory_id, {"fault": fault}, status=HTTPStatus.UNPROCESSABLE_ENTITY)
     except VersionConflict:
-        return _conflict(request, actor, memory_id)
+        return _draw_conflict(request, actor, memory_id)
     return go(request, reverse("memory", args=[memory_id]))
 
 
@@ -61,14 +61,14 @@ def memory_rollback(request: HttpRequest, actor: Actor, memory_id: UUID) -> Http
     return see_other(reverse("memory", args=[memory_id]))
 
 
-def _save(form: QueryDict, actor: Actor, memory_id: UUID) -> None:
-    expected = version_shown(form)
+def _save_changes(form: QueryDict, actor: Actor, memory_id: UUID) -> None:
+    expected = read_expected_versions(form)
     cube_update_ask(actor=actor, cube_id=memory_id, expected_versions=expected)  # before what is wrong with the form
-    changes, reason = _changes(form), _reason(form)
+    changes, reason = _read_changes(form), _read_reason(form)
     cube_update(actor=actor, cube_id=memory_id, expected_versions=expected, changes=changes, reason=reason)
 
 
-def _changes(form: QueryDict) -> CubeChanges:
+def _read_changes(form: QueryDict) -> CubeChanges:
     """Read the changes from the form. Raises Invalid."""
     content = form.get("content", "").replace("\r\n", "\n")
     if not content.strip() or len(content) > settings.MAX_CONTENT_CHARACTERS or "\x00" in content:
@@ -87,14 +87,14 @@ def _changes(form: QueryDict) -> CubeChanges:
     )
 
 
-def _reason(form: QueryDict) -> str:
+def _read_reason(form: QueryDict) -> str:
     reason = form.get("reason", "").strip()
     if len(reason) > LONGEST_REASON or not (reason.isprintable() or not reason):
         raise Invalid(errors=[FieldError("reason", f"at most {LONGEST_REASON} characters")])
     return reason
 
 
-def _form(
+def _draw_form(
     request: HttpRequest, actor: Actor, memory_id: UUID, more: dict[str, Any], *, status: int = HTTPStatus.OK
 ) -> HttpResponseBase:
     """The page of the memory with a form in the place of its text; a script gets the form alone."""
@@ -104,7 +104,7 @@ def _form(
         refuse_held(actor, [memory_id])
         context = {
             "editing": True,
-            "given": request.POST if request.method == "POST" else _given(view),
+            "given": request.POST if request.method == "POST" else _initial_fields(view),
             "next_version": view.cube.version + 1,
             "types": SEMANTIC_TYPES,
             "sensitivities": SENSITIVITIES,
@@ -117,22 +117,22 @@ def _form(
         return draw(request, "vault/memories/memory.html", {**page_context, **context}, status=status)
 
 
-def _conflict(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
+def _draw_conflict(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
     """Both texts, each against the one that the writer began with; the form then stands on the newer version."""
     began = number_or_none(request.POST.get("version", "")) or 1
     with acting(actor):
         view = cube_get(actor=actor, cube_id=memory_id)
         theirs = versions_compare(actor=actor, cube_id=memory_id, before=began, after=view.cube.version)
         mine = text_difference(theirs.before.words.content, request.POST.get("content", "").replace("\r\n", "\n"))
-        more = {"conflict": theirs, "mine": mine, "authors": _author(actor, theirs.after.row.principal_id)}
-        return _form(request, actor, memory_id, more, status=HTTPStatus.CONFLICT)
+        more = {"conflict": theirs, "mine": mine, "authors": _find_author(actor, theirs.after.row.principal_id)}
+        return _draw_form(request, actor, memory_id, more, status=HTTPStatus.CONFLICT)
 
 
-def _author(actor: Actor, principal_id: UUID) -> Any:
+def _find_author(actor: Actor, principal_id: UUID) -> Any:
     return names_find(actor.tenant_id, {principal_id})
 
 
-def _given(view: CubeView) -> dict[str, Any]:
+def _initial_fields(view: CubeView) -> dict[str, Any]:
     """The fields as the form shows them at first."""
     cube = view.cube
     return {
@@ -142,6 +142,6 @@ def _given(view: CubeView) -> dict[str, Any]:
         "tags": ", ".join(cube.tags),
         "semantic_type": cube.semantic_type,
         "sensitivity": cube.sensitivity,
-        "valid_from": moment_typed(cube.valid_from),
-        "expires_at": moment_typed(cube.expires_at),
+        "valid_from": moment_format(cube.valid_from),
+        "expires_at": moment_format(cube.expires_at),
     }

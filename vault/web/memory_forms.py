@@ -32,13 +32,13 @@ def chosen_text(memory_id: UUID, version: int | None) -> str:
     return f"{memory_id}@{version}" if version else str(memory_id)
 
 
-def version_shown(form: QueryDict) -> set[int] | None:
+def read_expected_versions(form: QueryDict) -> set[int] | None:
     """Return the version that the page of a memory showed: another one by now is refused."""
     number = number_or_none(form.get("version", ""))
     return {number} if number else None
 
 
-def query_of(address: str) -> str:
+def query_part(address: str) -> str:
     """The part of an address behind the question mark. Raises Invalid for what is no address."""
     try:
         return urlsplit(address).query
@@ -48,8 +48,8 @@ def query_of(address: str) -> str:
 
 def tags_read(text: str) -> tuple[str, ...]:
     """Tags as a person writes them: separated by commas. Raises Invalid."""
-    tags = tuple(dict.fromkeys(part for one in text.replace("，", ",").split(",") if (part := one.strip())))
-    if len(tags) > MOST_TAGS or any(len(one) > LONGEST_TAG or not one.isprintable() for one in tags):
+    tags = tuple(dict.fromkeys(part for piece in text.replace("，", ",").split(",") if (part := piece.strip())))
+    if len(tags) > MOST_TAGS or any(len(tag) > LONGEST_TAG or not tag.isprintable() for tag in tags):
         raise Invalid(errors=[FieldError("tags", f"at most {MOST_TAGS} tags of {LONGEST_TAG} characters")])
     return tags
 
@@ -72,6 +72,6 @@ def day_read(form: QueryDict, name: str) -> datetime | None:
     return check_moment(moment, name) if moment else None
 
 
-def moment_typed(moment: datetime | None) -> str:
+def moment_format(moment: datetime | None) -> str:
     """A time as `day_read` reads it."""
     return f"{timezone.localtime(moment):%Y-%m-%dT%H:%M}" if moment else ""

@@ -22,14 +22,14 @@ from governance.keys.services import token_maker
 from governance.vocabulary import Permission
 from governance.web.pages import draw, page, wants_part
 from governance.web.pagination import uuid_or_none
-from vault.listing.facets import facets_count, facets_of
+from vault.listing.facets import count_facets, facets_count
 from vault.listing.queries import FILTERS, MemoryQuery, Order, query_read
 from vault.listing.selectors import memories_page
 from vault.listing.views import views_list
 from vault.vocabulary import SearchMode
-from vault.web.facets import chips_shown, facets_shown
+from vault.web.facets import chips_make, facets_make
 from vault.web.memory_reader import reader_context
-from vault.web.memory_rows import rows_shown
+from vault.web.memory_rows import rows_make
 
 COLUMNS: dict[str, Promise] = {
     "speaker": _("Speaker"),
@@ -64,29 +64,29 @@ KNOWN = (*FILTERS, "q", "created_after", "created_before", "order", "mode", "del
 def memories(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """The page; for a script the rows and facets alone, or the next rows."""
     authorize(actor, Permission.MEMORY_READ)
-    query, fault = _query(actor, request.GET)
+    query, fault = _read_query(actor, request.GET)
     after = uuid_or_none(request.GET.get("after", ""))
     with acting(actor):
-        context = _listed(request, actor, query, after) | {"fault": fault}
+        context = _list_context(request, actor, query, after) | {"fault": fault}
         if wants_part(request) and after:
             return draw(request, "vault/memories/_rows.html", context)
-        counted = facets_of(context["page"].views) if query.text else facets_count(actor=actor, query=query)
-        context |= {"facets": facets_shown(counted, query), "chips": chips_shown(query, address_of)}
+        counted = count_facets(context["page"].views) if query.text else facets_count(actor=actor, query=query)
+        context |= {"facets": facets_make(counted, query), "chips": chips_make(query, list_address)}
         if wants_part(request):
             response = draw(request, "vault/memories/_results.html", context | {"is_part": True})
-            response["HX-Replace-Url"] = address_of(query)
+            response["HX-Replace-Url"] = list_address(query)
             return response
-        context |= _frame(request, actor)
+        context |= _frame_context(request, actor)
         return draw(request, "vault/memories/list.html", context)
 
 
-def address_of(query: MemoryQuery, **more: str) -> str:
+def list_address(query: MemoryQuery, **more: str) -> str:
     """The address that shows `query`: nothing that is empty."""
-    parts = parameters_of(query) | {name: [value] for name, value in more.items() if value}
+    parts = query_parameters(query) | {name: [value] for name, value in more.items() if value}
     return f"{reverse('memories')}?{urlencode(parts, doseq=True)}" if parts else reverse("memories")
 
 
-def parameters_of(query: MemoryQuery) -> dict[str, list[str]]:
+def query_parameters(query: MemoryQuery) -> dict[str, list[str]]:
     parts = {name: list(values) for name, values in query.chosen.items() if values}
     if query.text:
         parts["q"] = [query.text]
@@ -103,21 +103,21 @@ def parameters_of(query: MemoryQuery) -> dict[str, list[str]]:
     return parts
 
 
-def curl_of(query: MemoryQuery, base: str) -> str:
+def curl_command(query: MemoryQuery, base: str) -> str:
     """The call that answers the same; nothing where the API has none for it."""
     key = '-H "Authorization: Bearer $KEY"'
     if query.text:
         body = {"query": query.text, "mode": query.mode, "top_k": 50, "filters": query.filters_shown()}
         words = shlex.quote(json.dumps(body, ensure_ascii=False))
         return f'curl {key} -H "Content-Type: application/json" -d {words} {base}search/'
-    parts = parameters_of(query)
+    parts = query_parameters(query)
     if any(len(values) > 1 for values in parts.values()):
         return ""
     asked = urlencode({name: values[0] for name, values in parts.items() if name not in {"order", "mode"}})
     return f"curl {key} {shlex.quote(f'{base}?{asked}')}" if asked else f"curl {key} {base}"
 
 
-def _query(actor: Actor, asked: QueryDict) -> tuple[MemoryQuery, Invalid | None]:
+def _read_query(actor: Actor, asked: QueryDict) -> tuple[MemoryQuery, Invalid | None]:
     """Read the query. On errors, return the query without filters, and the errors."""
     try:
         query = query_read({name: asked.getlist(name) for name in asked if name in KNOWN})
@@ -127,25 +127,25 @@ def _query(actor: Actor, asked: QueryDict) -> tuple[MemoryQuery, Invalid | None]
         return MemoryQuery(), fault
 
 
-def _listed(request: HttpRequest, actor: Actor, query: MemoryQuery, after: UUID | None) -> dict[str, Any]:
+def _list_context(request: HttpRequest, actor: Actor, query: MemoryQuery, after: UUID | None) -> dict[str, Any]:
     found = memories_page(actor=actor, query=query, after=after)
     return {
         "query": query,
         "page": found,
-        "rows": rows_shown(found, query.text),
-        "next_address": address_of(query, after=str(found.next)) if found.next else "",
-        "address": address_of(query),
-        "columns": _columns(request),
+        "rows": rows_make(found, query.text),
+        "next_address": list_address(query, after=str(found.next)) if found.next else "",
+        "address": list_address(query),
+        "columns": _read_columns(request),
         "column_names": COLUMNS,
         "orders": ORDERS,
         "modes": MODES,
         "has_time": bool(found.hits),
         "may_publish": is_allowed(actor, Permission.STORE_MANAGE),
-        "curl": curl_of(query, request.build_absolute_uri("/api/v1/memories/")),
+        "curl": curl_command(query, request.build_absolute_uri("/api/v1/memories/")),
     }
 
 
-def _frame(request: HttpRequest, actor: Actor) -> dict[str, Any]:
+def _frame_context(request: HttpRequest, actor: Actor) -> dict[str, Any]:
     """Return the context around the list, which is not loaded again while the reader types."""
     selected = uuid_or_none(request.GET.get("selected", ""))
     return {
@@ -154,20 +154,20 @@ def _frame(request: HttpRequest, actor: Actor) -> dict[str, Any]:
         "may_change": is_allowed(actor, Permission.MEMORY_UPDATE),
         "may_delete": is_allowed(actor, Permission.MEMORY_DELETE),
         "undo": request.session.pop("undo", None),
-        **(_reader(request, actor, selected) if selected else {}),
+        **(_reader_context_or_none(request, actor, selected) if selected else {}),
     }
 
 
-def _reader(request: HttpRequest, actor: Actor, memory_id: UUID) -> dict[str, Any]:
+def _reader_context_or_none(request: HttpRequest, actor: Actor, memory_id: UUID) -> dict[str, Any]:
     try:
         return {"reader": reader_context(request, actor, memory_id)}
     except DomainError:
         return {}  # what was selected is gone; the list is shown without it
 
 
-def _columns(request: HttpRequest) -> list[str]:
+def _read_columns(request: HttpRequest) -> list[str]:
     """The columns that this browser chose."""
     if "columns" in request.GET:
-        request.session[SESSION_COLUMNS] = [one for one in COLUMNS if one in request.GET.getlist("columns")]
+        request.session[SESSION_COLUMNS] = [column for column in COLUMNS if column in request.GET.getlist("columns")]
     chosen: list[str] = request.session.get(SESSION_COLUMNS, list(COLUMNS))
     return chosen

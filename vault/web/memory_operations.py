@@ -24,11 +24,11 @@ from vault.cubes.lookup import locate_readable
 from vault.lifecycle.fusion import cube_split, cubes_fuse, fusion_propose, fusion_undo, split_propose
 from vault.lifecycle.services import cube_copy, cube_promote, cube_transition
 from vault.listing.selectors import paths_list
-from vault.namespaces.rules import PathError, path_checked
+from vault.namespaces.rules import PathError, check_path
 from vault.reviews.feedback import Feedback, cube_feedback
 from vault.vocabulary import FeedbackKind, FeedbackOutcome, Layer, State
 from vault.web.labels import LAYERS
-from vault.web.memory_forms import chosen_read, member_read, version_shown
+from vault.web.memory_forms import chosen_read, member_read, read_expected_versions
 
 TITLES: dict[str, Promise] = {
     "fuse": gettext_lazy("Fuse memories"),
@@ -60,8 +60,8 @@ def fuse(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     form = request.POST
     ids = list(chosen_read(form))
     if form.get("confirmed") != "yes":
-        return _fusion_proposed(request, actor, ids)
-    text, shown = _text(form.get("content", "")), form.get("version", "")
+        return _draw_proposed_fusion(request, actor, ids)
+    text, shown = _normalise_line_breaks(form.get("content", "")), form.get("version", "")
     try:
         made = cubes_fuse(
             actor=actor,
@@ -71,13 +71,15 @@ def fuse(request: HttpRequest, actor: Actor) -> HttpResponseBase:
             expected_versions=read_versions([shown]) if shown else None,
         )
     except VersionConflict as fault:
-        return _fusion_proposed(request, actor, ids, fault)
+        return _draw_proposed_fusion(request, actor, ids, fault)
     except REFUSALS as fault:
-        return _form(request, "fuse", {"ids": ids, "text": text, "version": shown, "next": reverse("memories")}, fault)
-    return _done(request, made.id, _("Fused"))
+        return _draw_form(
+            request, "fuse", {"ids": ids, "text": text, "version": shown, "next": reverse("memories")}, fault
+        )
+    return _redirect_with_message(request, made.id, _("Fused"))
 
 
-def _fusion_proposed(
+def _draw_proposed_fusion(
     request: HttpRequest, actor: Actor, ids: Sequence[UUID], changed: VersionConflict | None = None
 ) -> HttpResponseBase:
     """The form with the proposed text. changed: the memories are no longer those that the form showed before."""
@@ -85,9 +87,9 @@ def _fusion_proposed(
     try:
         found = fusion_propose(actor=actor, cube_ids=ids)
     except REFUSALS as fault:
-        return _form(request, "fuse", {"ids": ids, "text": "", "next": after}, fault)
+        return _draw_form(request, "fuse", {"ids": ids, "text": "", "next": after}, fault)
     context = {"ids": ids, "text": found.content, "version": found.versions, "next": after}
-    return _form(request, "fuse", context, changed)
+    return _draw_form(request, "fuse", context, changed)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -99,22 +101,28 @@ def split(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBa
         try:
             parts = split_propose(actor=actor, cube_id=memory_id)
         except REFUSALS as fault:
-            return _form(request, "split", {"text": "", "next": after}, fault)
-        return _form(
-            request, "split", {"text": SEPARATOR.join(parts), "next": after, "version": _version(actor, memory_id)}
+            return _draw_form(request, "split", {"text": "", "next": after}, fault)
+        return _draw_form(
+            request,
+            "split",
+            {"text": SEPARATOR.join(parts), "next": after, "version": _current_version(actor, memory_id)},
         )
-    text = _text(request.POST.get("content", ""))
+    text = _normalise_line_breaks(request.POST.get("content", ""))
     try:
         parts = [part.strip() for part in text.split(SEPARATOR) if part.strip()]
         reason = request.POST.get("reason", "").strip()
         made = cube_split(
-            actor=actor, cube_id=memory_id, parts=parts, reason=reason, expected_versions=version_shown(request.POST)
+            actor=actor,
+            cube_id=memory_id,
+            parts=parts,
+            reason=reason,
+            expected_versions=read_expected_versions(request.POST),
         )
     except REFUSALS as fault:
         context = {"text": text, "next": after, "version": request.POST.get("version", "")}
-        return _form(request, "split", context, fault)
+        return _draw_form(request, "split", context, fault)
     words = ngettext("Split into %(n)s memory", "Split into %(n)s memories", len(made)) % {"n": len(made)}
-    return _done(request, memory_id, words)
+    return _redirect_with_message(request, memory_id, words)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -125,13 +133,15 @@ def promote(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponse
     after = reverse("memory", args=[memory_id])
     context = {"layers": LAYERS, "layer": cube.layer, "next": after, "version": cube.version}
     if request.method != "POST":
-        return _form(request, "promote", context)
+        return _draw_form(request, "promote", context)
     try:
         layer = member_read(Layer, request.POST, "layer")
-        cube_promote(actor=actor, cube_id=memory_id, layer=layer, expected_versions=version_shown(request.POST))
+        cube_promote(
+            actor=actor, cube_id=memory_id, layer=layer, expected_versions=read_expected_versions(request.POST)
+        )
     except REFUSALS as fault:
-        return _form(request, "promote", context, fault)
-    return _done(request, memory_id, _("Layer changed"))
+        return _draw_form(request, "promote", context, fault)
+    return _redirect_with_message(request, memory_id, _("Layer changed"))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -143,22 +153,26 @@ def copy(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBas
     after = reverse("memory", args=[memory_id])
     context: dict[str, Any] = {"places": places, "next": after, "version": version}
     if request.method != "POST":
-        return _form(request, "copy", context)
+        return _draw_form(request, "copy", context)
     context["namespace"] = request.POST.get("namespace", "").strip()
     try:
-        path = _path(context["namespace"])
-        made = cube_copy(actor=actor, cube_id=memory_id, namespace=path, expected_versions=version_shown(request.POST))
+        path = _check_namespace(context["namespace"])
+        made = cube_copy(
+            actor=actor, cube_id=memory_id, namespace=path, expected_versions=read_expected_versions(request.POST)
+        )
     except REFUSALS as fault:
-        return _form(request, "copy", context, fault)
-    return _done(request, made.id, _("Copied"))
+        return _draw_form(request, "copy", context, fault)
+    return _redirect_with_message(request, made.id, _("Copied"))
 
 
 @require_POST
 @page
 def recall(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
     """Bring an archived memory back: every search finds it again."""
-    cube_transition(actor=actor, cube_id=memory_id, to=State.ACTIVATED, expected_versions=version_shown(request.POST))
-    return _done(request, memory_id, _("Recalled from the archive"))
+    cube_transition(
+        actor=actor, cube_id=memory_id, to=State.ACTIVATED, expected_versions=read_expected_versions(request.POST)
+    )
+    return _redirect_with_message(request, memory_id, _("Recalled from the archive"))
 
 
 @require_POST
@@ -166,10 +180,10 @@ def recall(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseB
 def feedback(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
     """One of four buttons; a refused correction is shown again, to be changed."""
     form = request.POST
-    text = _text(form.get("correction", ""))
+    text = _normalise_line_breaks(form.get("correction", ""))
     try:
         kind = member_read(FeedbackKind, form, "kind")
-        expected = None if kind is FeedbackKind.USEFUL else version_shown(request.POST)
+        expected = None if kind is FeedbackKind.USEFUL else read_expected_versions(request.POST)
         given = Feedback(kind, text)
         result = cube_feedback(actor=actor, cube_id=memory_id, feedback=given, expected_versions=expected)
     except REFUSALS as fault:
@@ -179,19 +193,19 @@ def feedback(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpRespons
             "version": form.get("version", ""),
             "next": reverse("memory", args=[memory_id]),
         }
-        return _form(request, "feedback", context, fault)
-    return _done(request, memory_id, str(FEEDBACK_WORDS[result.outcome]))
+        return _draw_form(request, "feedback", context, fault)
+    return _redirect_with_message(request, memory_id, str(FEEDBACK_WORDS[result.outcome]))
 
 
 @require_POST
 @page
 def unfuse(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
     """Undo the fusion or the split that a memory is part of; then show what it was made of."""
-    plan = fusion_undo(actor=actor, cube_id=memory_id, expected_versions=version_shown(request.POST))
-    return _done(request, plan.parents[0].id, _("Undone: the memories have their earlier state again"))
+    plan = fusion_undo(actor=actor, cube_id=memory_id, expected_versions=read_expected_versions(request.POST))
+    return _redirect_with_message(request, plan.parents[0].id, _("Undone: the memories have their earlier state again"))
 
 
-def _form(
+def _draw_form(
     request: HttpRequest, operation: str, context: dict[str, Any], fault: DomainError | None = None
 ) -> HttpResponseBase:
     shown = {
@@ -208,23 +222,23 @@ def _form(
     return draw(request, "vault/memories/operation.html", shown, status=status)
 
 
-def _done(request: HttpRequest, memory_id: UUID, words: str) -> HttpResponseBase:
+def _redirect_with_message(request: HttpRequest, memory_id: UUID, words: str) -> HttpResponseBase:
     request.session["undo"] = {"words": words, "action": "", "ids": [], "next": ""}
     return see_other(reverse("memory", args=[memory_id]))
 
 
-def _text(text: str) -> str:
+def _normalise_line_breaks(text: str) -> str:
     return text.replace("\r\n", "\n")
 
 
-def _path(text: str) -> str:
+def _check_namespace(text: str) -> str:
     """Raises Invalid."""
     try:
-        return path_checked(text)
+        return check_path(text)
     except PathError as fault:
         raise Invalid(errors=[FieldError("namespace", fault.message)]) from fault
 
 
-def _version(actor: Actor, memory_id: UUID) -> int:
+def _current_version(actor: Actor, memory_id: UUID) -> int:
     with acting(actor):
         return locate_readable(actor, memory_id).version

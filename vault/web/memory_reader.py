@@ -14,8 +14,8 @@ from governance.vocabulary import Permission
 from governance.web.pagination import Newest
 from vault.cubes.lookup import cube_target
 from vault.cubes.selectors import cube_get, versions_list
-from vault.web.labels import labels_of
-from vault.web.memory_rows import ScorePart, heat_of, hits_marked, layer_class, score_parts
+from vault.web.labels import make_labels
+from vault.web.memory_rows import ScorePart, hits_mark, layer_class, make_heat, score_parts
 
 VERSIONS = 3  # of the pane
 PARTS: tuple[Promise, ...] = (_("Words"), _("Meaning"), _("Context"), _("Heat"), _("Trust"))
@@ -30,13 +30,13 @@ def reader_context(request: HttpRequest, actor: Actor, memory_id: UUID) -> dict[
         versions = versions_list(actor=actor, cube_id=memory_id, pages=take)
         target = cube_target(view.cube)
         text = request.GET.get("q", "")[:1000]
-        score, parts = _score(request)
+        score, parts = _read_score(request)
         return {
             "memory": view,
-            "labels": labels_of(view.cube),
+            "labels": make_labels(view.cube),
             "layer": layer_class(view.cube.layer),
-            "heat": heat_of(view.heat),
-            "pieces": list(hits_marked(view.words.content, text)),
+            "heat": make_heat(view.heat),
+            "pieces": list(hits_mark(view.words.content, text)),
             "versions": versions,
             "score": score,
             "parts": parts,
@@ -47,13 +47,13 @@ def reader_context(request: HttpRequest, actor: Actor, memory_id: UUID) -> dict[
         }
 
 
-def _score(request: HttpRequest) -> tuple[float | None, list[ScorePart]]:
+def _read_score(request: HttpRequest) -> tuple[float | None, list[ScorePart]]:
     """The score of this memory in the list, and its parts as shares of 100."""
     try:
         score = float(request.GET.get("score", ""))
-        values = [float(one) for one in request.GET.get("parts", "")[:LONGEST_PARTS].split("-")]
+        values = [float(part) for part in request.GET.get("parts", "")[:LONGEST_PARTS].split("-")]
     except ValueError:
         return None, []
-    if len(values) != len(PARTS) or not all(0 <= one <= 1 for one in (score, *values)):
+    if len(values) != len(PARTS) or not all(0 <= value <= 1 for value in (score, *values)):
         return None, []
     return score, score_parts(score, [(str(name), value) for name, value in zip(PARTS, values, strict=True)])

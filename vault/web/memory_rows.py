@@ -10,7 +10,7 @@ from vault.listing.selectors import MemoryPage
 from vault.retrieval.ranking import context_share
 from vault.retrieval.selectors import Hit
 from vault.vocabulary import Layer, Sensitivity
-from vault.web.labels import Labels, labels_of
+from vault.web.labels import Labels, make_labels
 
 SHOWN_CHARACTERS = 240  # of a row; two lines
 BEFORE_HIT = 60  # characters shown before the first hit of a long text
@@ -84,40 +84,40 @@ class MemoryRow:
         return self.view.cube.sensitivity in {Sensitivity.CONFIDENTIAL, Sensitivity.RESTRICTED}
 
 
-def rows_shown(page: MemoryPage, text: str) -> list[MemoryRow]:
+def rows_make(page: MemoryPage, text: str) -> list[MemoryRow]:
     if page.hits:
-        return [row_shown(hit.view, text, hit) for hit in page.hits]
-    return [row_shown(view, text) for view in page.views]
+        return [row_make(hit.view, text, hit) for hit in page.hits]
+    return [row_make(view, text) for view in page.views]
 
 
-def row_shown(view: CubeView, text: str = "", hit: Hit | None = None) -> MemoryRow:
+def row_make(view: CubeView, text: str = "", hit: Hit | None = None) -> MemoryRow:
     return MemoryRow(
         view=view,
-        labels=labels_of(view.cube),
+        labels=make_labels(view.cube),
         layer=layer_class(view.cube.layer),
-        pieces=excerpt_marked(view.words.content, text),
-        heat=heat_of(view.heat),
+        pieces=excerpt_mark(view.words.content, text),
+        heat=make_heat(view.heat),
         score=hit.score if hit else None,
-        parts="-".join(f"{part:.3f}" for part in _parts(hit)) if hit else "",
+        parts="-".join(f"{part:.3f}" for part in _score_values(hit)) if hit else "",
     )
 
 
-def excerpt_marked(content: str, text: str) -> tuple[TextPiece, ...]:
-    return tuple(hits_marked(_excerpt(content, text), text))
+def excerpt_mark(content: str, text: str) -> tuple[TextPiece, ...]:
+    return tuple(hits_mark(_cut_excerpt(content, text), text))
 
 
 def layer_class(layer: str) -> str:
     return LAYER_CLASSES[Layer(layer)]
 
 
-def heat_of(value: float) -> Heat:
+def make_heat(value: float) -> Heat:
     level = 1 + sum(value >= step for step in HEAT_STEPS)
     return Heat(value, level, round(min(value / HEAT_FULL, 1.0) * BAR, 1))
 
 
-def hits_marked(content: str, text: str) -> Iterator[TextPiece]:
+def hits_mark(content: str, text: str) -> Iterator[TextPiece]:
     """`content` cut at the words of `text`, whatever their case."""
-    pattern = _pattern(text)
+    pattern = _compile_pattern(text)
     if pattern is None:
         yield TextPiece(content)
         return
@@ -127,12 +127,12 @@ def hits_marked(content: str, text: str) -> Iterator[TextPiece]:
 
 
 @lru_cache(maxsize=256)
-def _pattern(text: str) -> re.Pattern[str] | None:
-    words = _words(text)
+def _compile_pattern(text: str) -> re.Pattern[str] | None:
+    words = _search_words(text)
     return re.compile(f"({'|'.join(map(re.escape, words))})", re.IGNORECASE) if words else None
 
 
-def _words(text: str) -> list[str]:
+def _search_words(text: str) -> list[str]:
     found = [word for word in WORDS.findall(text) if len(word) > 1 or CHINESE.match(word)]
     pairs = [word[at : at + 2] for word in found if CHINESE.search(word) for at in range(max(len(word) - 1, 1))]
     return sorted({*found, *pairs}, key=len, reverse=True)[:20]
@@ -141,11 +141,11 @@ def _words(text: str) -> list[str]:
 def _first_hit(content: str, text: str) -> int:
     """Return the position of the first of the words; -1 for none. A pattern of many words would take quadratic time."""
     lowered = content.lower()
-    places = (lowered.find(word.lower()) for word in _words(text))
+    places = (lowered.find(word.lower()) for word in _search_words(text))
     return min((at for at in places if at >= 0), default=-1)
 
 
-def _excerpt(content: str, text: str) -> str:
+def _cut_excerpt(content: str, text: str) -> str:
     """The part of a long text in which the first hit stands."""
     first = _first_hit(content, text)
     if first < SHOWN_CHARACTERS // 2:
@@ -154,6 +154,6 @@ def _excerpt(content: str, text: str) -> str:
     return f"…{content[start : start + SHOWN_CHARACTERS]}…"
 
 
-def _parts(hit: Hit) -> Sequence[float]:
+def _score_values(hit: Hit) -> Sequence[float]:
     parts = hit.parts
     return [parts.lexical, parts.dense, context_share(parts), parts.heat, parts.trust]

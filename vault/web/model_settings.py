@@ -61,7 +61,7 @@ def model_settings(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """
     authorize(actor, Permission.OPERATIONS_MANAGE)
     tested = None
-    tests = TESTS | {str(one.id): _test_of(actor, one.id) for one in endpoints_list(actor=actor)}
+    tests = TESTS | {str(endpoint.id): _make_test(actor, endpoint.id) for endpoint in endpoints_list(actor=actor)}
     if request.method == "POST":
         part = request.POST.get("part", "")
         if part not in tests:
@@ -69,8 +69,8 @@ def model_settings(request: HttpRequest, actor: Actor) -> HttpResponseBase:
         if part != "embedder":
             tokens_check(actor, usage_count)
         with heavy_call(actor):
-            tested = _tested(part, tests[part])
-    return _page(request, actor, tested=tested)
+            tested = _run_test(part, tests[part])
+    return _draw_page(request, actor, tested=tested)
 
 
 @require_POST
@@ -79,9 +79,9 @@ def endpoint_add(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Add a language model of the tenant's own; a form that cannot be used comes back with its faults."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     try:
-        endpoint_create(actor=actor, draft=_draft(request))
+        endpoint_create(actor=actor, draft=_read_draft(request))
     except Invalid as failure:
-        return _page(request, actor, faults=failure.errors)
+        return _draw_page(request, actor, faults=failure.errors)
     return see_other(reverse("model_settings"))
 
 
@@ -102,7 +102,7 @@ def endpoint_end(request: HttpRequest, actor: Actor, endpoint_id: UUID) -> HttpR
     return see_other(reverse("model_settings"))
 
 
-def _page(
+def _draw_page(
     request: HttpRequest, actor: Actor, *, tested: ModelTest | None = None, faults: Sequence[FieldError] = ()
 ) -> HttpResponseBase:
     defaults = {
@@ -125,7 +125,7 @@ def _page(
     return draw(request, "vault/model_settings.html", context, status=status)
 
 
-def _draft(request: HttpRequest) -> EndpointDraft:
+def _read_draft(request: HttpRequest) -> EndpointDraft:
     """Raises Invalid."""
     given = {name: request.POST.get(name, "").replace("\x00", "").strip() for name in (*FIELDS, "key")}
     faults = []
@@ -152,7 +152,7 @@ def _draft(request: HttpRequest) -> EndpointDraft:
     )
 
 
-def _tested(part: str, test: Callable[[], str]) -> ModelTest:
+def _run_test(part: str, test: Callable[[], str]) -> ModelTest:
     started = time.perf_counter()
     try:
         answer, works = test(), True
@@ -169,14 +169,14 @@ def _test_llm() -> str:
     model = llm()
     if model is None:
         raise ProviderUnavailable("MEMOS_LLM_URL is not set")
-    return _ready(model)
+    return _ask_readiness(model)
 
 
-def _test_of(actor: Actor, endpoint_id: UUID) -> Callable[[], str]:
-    return lambda: _ready(endpoint_model(actor=actor, endpoint_id=endpoint_id).llm)
+def _make_test(actor: Actor, endpoint_id: UUID) -> Callable[[], str]:
+    return lambda: _ask_readiness(endpoint_model(actor=actor, endpoint_id=endpoint_id).llm)
 
 
-def _ready(model: Llm) -> str:
+def _ask_readiness(model: Llm) -> str:
     return model.complete([ChatMessage(ChatRole.USER, "Answer with the word: ready")]).text[:200]
 
 

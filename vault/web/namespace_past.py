@@ -58,20 +58,20 @@ def past(request: HttpRequest, actor: Actor, namespace_id: UUID) -> HttpResponse
     given = request.POST if request.method == "POST" else request.GET
     text = given.get("at", "")
     try:
-        at = _moment(text)
+        at = _parse_time(text)
         if request.method != "POST":
-            return _shown(request, actor, namespace_id, at, text)
+            return _draw_past(request, actor, namespace_id, at, text)
         if "confirmed" in given:
             job = namespace_restore_later(actor=actor, namespace_id=namespace_id, as_of=at)
             return see_other(reverse("job", args=[job.id]))
         summary = namespace_restore_preview(actor=actor, namespace_id=namespace_id, as_of=at)
     except Invalid:
         fault = _("Choose a time in the past.")
-        return _shown(request, actor, namespace_id, timezone.now(), text, fault=fault)
-    return _shown(request, actor, namespace_id, at, text, summary=summary)
+        return _draw_past(request, actor, namespace_id, timezone.now(), text, fault=fault)
+    return _draw_past(request, actor, namespace_id, at, text, summary=summary)
 
 
-def _shown(
+def _draw_past(
     request: HttpRequest,
     actor: Actor,
     namespace_id: UUID,
@@ -86,28 +86,28 @@ def _shown(
         found = namespace_past(actor=actor, namespace_id=namespace_id, as_of=at, after=after)
         context: dict[str, Any] = {
             "namespace": namespace_get(actor=actor, namespace_id=namespace_id).view.namespace,
-            "rows": [(one, *CHANGES[one.change]) for one in found.memories],
+            "rows": [(memory, *CHANGES[memory.change]) for memory in found.memories],
             "next": found.next,
             "at": text or at.isoformat(),
-            "local": _local(at),
+            "local": _format_local(at),
             "moment": at,
-            "usual": [(words, _local(timezone.now() - ago)) for words, ago in USUAL],
+            "usual": [(words, _format_local(timezone.now() - ago)) for words, ago in USUAL],
             "fault": fault,
             "may_restore": _may_restore(actor, namespace_id),
             "summary": summary,
-            "counts": _counts(summary),
+            "counts": _list_counts(summary),
             "obstacles": [(OBSTACLES[code], count) for code, count in summary.obstacles.items()] if summary else [],
         }
         status = HTTPStatus.UNPROCESSABLE_ENTITY if fault else HTTPStatus.OK
         return draw(request, "vault/namespaces/past.html", context, status=status)
 
 
-def _local(at: datetime) -> str:
+def _format_local(at: datetime) -> str:
     """As a browser's field of date and time has it."""
     return timezone.localtime(at).strftime("%Y-%m-%dT%H:%M:%S")
 
 
-def _counts(summary: PastSummary | None) -> list[tuple[Promise, int]]:
+def _list_counts(summary: PastSummary | None) -> list[tuple[Promise, int]]:
     if summary is None:
         return []
     return [(CHANGES[change][0], count) for change, count in summary.counts.items() if change != PastChange.UNCHANGED]
@@ -123,7 +123,7 @@ def _may_restore(actor: Actor, namespace_id: UUID) -> bool:
     return True
 
 
-def _moment(text: str) -> datetime:
+def _parse_time(text: str) -> datetime:
     """Read a browser's date and time, in the reader's time zone; empty: now. Raises Invalid."""
     if not text:
         return timezone.now()

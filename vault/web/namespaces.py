@@ -38,7 +38,7 @@ from vault.namespaces.management import (
 )
 from vault.namespaces.mounts import mounts_list
 from vault.namespaces.rules import LONGEST_PATH
-from vault.namespaces.selectors import NamespaceDetail, NamespaceView, namespace_get, namespaces_list, private_path_of
+from vault.namespaces.selectors import NamespaceDetail, NamespaceView, namespace_get, namespaces_list, private_path_get
 from vault.vocabulary import NamespaceKind, State
 from vault.web.labels import STATES
 
@@ -109,12 +109,12 @@ class PathPages:
 def namespaces(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """The tree; POST makes a namespace."""
     if request.method != "POST":
-        return _list(request, actor)
+        return _draw_list(request, actor)
     authorize(actor, Permission.NAMESPACE_CREATE)
     try:
-        made = namespace_create(actor=actor, draft=_draft(request.POST))
+        made = namespace_create(actor=actor, draft=_read_draft(request.POST))
     except (Invalid, Conflict) as failure:
-        return _new(request, actor, request.POST, fault=_fault(failure))
+        return _draw_form(request, actor, request.POST, fault=_describe_fault(failure))
     return see_other(reverse("namespace", args=[made.id]))
 
 
@@ -123,7 +123,7 @@ def namespaces(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 def namespace_new(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """The form of a new one. `path`: the one that it begins with."""
     authorize(actor, Permission.NAMESPACE_CREATE)
-    return _new(request, actor, request.GET)
+    return _draw_form(request, actor, request.GET)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -131,11 +131,11 @@ def namespace_new(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 def namespace(request: HttpRequest, actor: Actor, namespace_id: UUID) -> HttpResponseBase:
     """One namespace; POST changes it."""
     if request.method != "POST":
-        return _shown(request, actor, namespace_id)
+        return _draw_namespace(request, actor, namespace_id)
     try:
-        namespace_update(actor=actor, namespace_id=namespace_id, changes=_changes(request.POST))
+        namespace_update(actor=actor, namespace_id=namespace_id, changes=_read_changes(request.POST))
     except Invalid as failure:
-        return _shown(request, actor, namespace_id, fault=_fault(failure), given=request.POST)
+        return _draw_namespace(request, actor, namespace_id, fault=_describe_fault(failure), given=request.POST)
     return see_other(reverse("namespace", args=[namespace_id]))
 
 
@@ -150,11 +150,11 @@ def namespace_move(request: HttpRequest, actor: Actor, namespace_id: UUID) -> Ht
             return see_other(reverse("job", args=[job.id]))
         plan = namespace_move_plan(actor=actor, namespace_id=namespace_id, path=path).namespaces
     except (Invalid, Conflict) as failure:
-        return _shown(request, actor, namespace_id, move_fault=_fault(failure), destination=path)
-    return _shown(request, actor, namespace_id, plan=plan, destination=path)
+        return _draw_namespace(request, actor, namespace_id, move_fault=_describe_fault(failure), destination=path)
+    return _draw_namespace(request, actor, namespace_id, plan=plan, destination=path)
 
 
-def _list(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+def _draw_list(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     pages = PathPages(request.GET.get("after", ""))
     with acting(actor):
         rows = [NamespaceRow(view) for view in namespaces_list(actor=actor, pages=pages)]
@@ -163,14 +163,14 @@ def _list(request: HttpRequest, actor: Actor) -> HttpResponseBase:
         return draw(request, "vault/namespaces/list.html", context)
 
 
-def _new(request: HttpRequest, actor: Actor, given: QueryDict, *, fault: str = "") -> HttpResponseBase:
+def _draw_form(request: HttpRequest, actor: Actor, given: QueryDict, *, fault: str = "") -> HttpResponseBase:
     with acting(actor):
         context = {
             "given": given,
             "fault": fault,
             "kinds": [(kind, KINDS[kind], MEANINGS[kind]) for kind in MADE_HERE],
             "chosen": given.get("kind", NamespaceKind.SHARED),
-            "home": private_path_of(actor=actor),
+            "home": private_path_get(actor=actor),
             "owners": curators_list(actor=actor) if is_allowed(actor, Permission.GRANT_MANAGE) else [],
             "longest": LONGEST_PATH,
             "largest": LARGEST_QUOTA,
@@ -179,7 +179,7 @@ def _new(request: HttpRequest, actor: Actor, given: QueryDict, *, fault: str = "
         return draw(request, "vault/namespaces/new.html", context, status=status)
 
 
-def _shown(
+def _draw_namespace(
     request: HttpRequest,
     actor: Actor,
     namespace_id: UUID,
@@ -202,22 +202,22 @@ def _shown(
             "namespace": detail.view.namespace,
             "meaning": MEANINGS[kind],
             "summary": namespace_summary(actor=actor, namespace_id=namespace_id),
-            "states": _states(detail),
-            "rights": [ACTIONS[one] for one in rights],
+            "states": _list_states(detail),
+            "rights": [ACTIONS[right] for right in rights],
             "may_share": Action.SHARE in rights,
             "may_govern": may_govern,
             "may_mount": may_mount,
             "may_write": Action.WRITE in rights,
             "mounts": mounts_list(actor=actor, pages=First(MOUNTS), namespace_id=namespace_id),
             "personas": personas_list(actor=actor, pages=First(PERSONAS)) if may_mount else [],
-            "kinds": [(one, KINDS[one]) for one in CHANGEABLE] if kind in CHANGEABLE else [],
+            "kinds": [(kind_choice, KINDS[kind_choice]) for kind_choice in CHANGEABLE] if kind in CHANGEABLE else [],
             "owners": curators_list(actor=actor) if may_govern and kind is not NamespaceKind.PRIVATE else [],
             "largest": LARGEST_QUOTA,
             "longest": LONGEST_PATH,
             "given": given,
             "fault": fault,
             "move_fault": move_fault,
-            "plan": [(one.path, after) for one, after in plan[:SHOWN]] if plan is not None else None,
+            "plan": [(namespace.path, after) for namespace, after in plan[:SHOWN]] if plan is not None else None,
             "moved": len(plan) if plan is not None else 0,
             "destination": destination or detail.view.namespace.path,
         }
@@ -225,12 +225,12 @@ def _shown(
         return draw(request, "vault/namespaces/namespace.html", context, status=status)
 
 
-def _states(detail: NamespaceDetail) -> list[tuple[str, str, int]]:
+def _list_states(detail: NamespaceDetail) -> list[tuple[str, str, int]]:
     """Each state with its words and count, in the order of a life."""
     return [(state, str(STATES[state]), detail.states[state]) for state in State if detail.states.get(state)]
 
 
-def _draft(form: QueryDict) -> NamespaceDraft:
+def _read_draft(form: QueryDict) -> NamespaceDraft:
     """Raises Invalid."""
     kind = form.get("kind", "")
     if kind not in set(NamespaceKind):
@@ -238,24 +238,24 @@ def _draft(form: QueryDict) -> NamespaceDraft:
     return NamespaceDraft(
         path=form.get("path", "").strip(),
         kind=NamespaceKind(kind),
-        owner_id=_uuid(form.get("owner", "")),
+        owner_id=_read_uuid(form.get("owner", "")),
         read_only="read_only" in form,
-        quota=_quota(form),
+        quota=_read_quota(form),
     )
 
 
-def _changes(form: QueryDict) -> NamespaceChanges:
-    kind, quota = form.get("kind", ""), _quota(form)
+def _read_changes(form: QueryDict) -> NamespaceChanges:
+    kind, quota = form.get("kind", ""), _read_quota(form)
     return NamespaceChanges(
         kind=NamespaceKind(kind) if kind in set(NamespaceKind) else None,
-        owner_id=_uuid(form.get("owner", "")),
+        owner_id=_read_uuid(form.get("owner", "")),
         read_only="read_only" in form,
         quota=quota,
         lifts_quota=quota is None,
     )
 
 
-def _quota(form: QueryDict) -> int | None:
+def _read_quota(form: QueryDict) -> int | None:
     text = form.get("quota", "").strip()
     if not text:
         return None
@@ -264,14 +264,14 @@ def _quota(form: QueryDict) -> int | None:
     return int(text)
 
 
-def _uuid(text: str) -> UUID | None:
+def _read_uuid(text: str) -> UUID | None:
     try:
         return UUID(text) if text else None
     except ValueError as error:
         raise Invalid(errors=[FieldError("owner", _("choose one"))]) from error
 
 
-def _fault(failure: Invalid | Conflict) -> str:
+def _describe_fault(failure: Invalid | Conflict) -> str:
     if isinstance(failure, Conflict):
         return _("There is a namespace at this path already. Choose another path.")
-    return "; ".join(one.message for one in failure.errors) or failure.detail
+    return "; ".join(error.message for error in failure.errors) or failure.detail

@@ -11,7 +11,7 @@ from governance.vocabulary import Permission
 from governance.web.pages import draw, page, wants_part
 from vault.overview.attention import attention_list
 from vault.overview.selectors import SOON, overview_get
-from vault.web.overview import line_of
+from vault.web.overview import make_line
 
 
 @require_http_methods(["GET", "HEAD"])
@@ -22,6 +22,6 @@ def notices(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     with acting(actor):
         found = overview_get(actor=actor, days=SOON)
         waiting = attention_list(actor=actor, overview=found)
-        lines = [line for one in waiting if (line := line_of(one, found))]
+        lines = [line for item in waiting if (line := make_line(item, found))]
         template = "vault/overview/_bell.html" if wants_part(request) else "vault/overview/notices.html"
         return draw(request, template, {"waiting": lines})

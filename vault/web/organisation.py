@@ -20,15 +20,15 @@ def organisation(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """POST asks for the deletion; the owner types the organisation's short name, and confirms that nothing returns."""
     view = deletion_get(actor=actor)
     if request.method != "POST":
-        return _page(request, actor)
+        return _draw_page(request, actor)
     if request.POST.get("understood") != "yes":
-        return _page(request, actor, fault=_("Confirm that you understand what is deleted."))
+        return _draw_page(request, actor, fault=_("Confirm that you understand what is deleted."))
     try:
         deletion_request(actor=actor, slug=request.POST.get("slug", "").strip())
     except Invalid:
-        return _page(request, actor, fault=_("Type “%(word)s” to confirm.") % {"word": view.slug})
+        return _draw_page(request, actor, fault=_("Type “%(word)s” to confirm.") % {"word": view.slug})
     except Held:
-        return _page(request, actor, fault=_("Holds keep memories of this organisation. End them first."))
+        return _draw_page(request, actor, fault=_("Holds keep memories of this organisation. End them first."))
     return see_other(reverse("organisation"))
 
 
@@ -39,7 +39,7 @@ def cancel(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     return see_other(reverse("organisation"))
 
 
-def _page(request: HttpRequest, actor: Actor, *, fault: str = "") -> HttpResponseBase:
+def _draw_page(request: HttpRequest, actor: Actor, *, fault: str = "") -> HttpResponseBase:
     view = deletion_get(actor=actor)
     context = {
         "deletion": view,

@@ -26,7 +26,7 @@ from vault.overview.selectors import Overview, overview_get
 from vault.vocabulary import Counted, Layer, State
 from vault.web.activity_words import activity_lines
 from vault.web.labels import LAYERS, SEMANTIC_TYPES, STATES
-from vault.web.overview_tiles import tiles_of
+from vault.web.overview_tiles import make_tiles
 
 PERIODS = (7, 30, 90)
 LINES, LOOKED_AT = 8, 60  # of recent activity; entries that are folded into so many
@@ -42,9 +42,9 @@ TITLES: dict[Counted, Promise] = {
     Counted.SEMANTIC_TYPE: gettext_lazy("Memories by type"),
 }
 LABELS: Mapping[Counted, Mapping[str, Promise]] = {
-    Counted.LAYER: {**{str(one): LAYERS[one] for one in Layer}, State.ARCHIVED: gettext_lazy("archive")},
-    Counted.STATE: {str(one): words for one, words in STATES.items()},
-    Counted.SEMANTIC_TYPE: {str(one): words for one, words in SEMANTIC_TYPES.items()},
+    Counted.LAYER: {**{str(layer): LAYERS[layer] for layer in Layer}, State.ARCHIVED: gettext_lazy("archive")},
+    Counted.STATE: {str(state): words for state, words in STATES.items()},
+    Counted.SEMANTIC_TYPE: {str(semantic_type): words for semantic_type, words in SEMANTIC_TYPES.items()},
 }
 FILLS = {
     Layer.LONG_TERM: "fill-long",
@@ -71,8 +71,8 @@ class Line:
 @page
 def overview(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     authorize(actor, Permission.MEMORY_READ)
-    days = _days(request)
-    group = next((one for one in GROUPS if one == request.GET.get("group")), Counted.LAYER)
+    days = _read_days(request)
+    group = next((counted for counted in GROUPS if counted == request.GET.get("group")), Counted.LAYER)
     may_audit = is_allowed(actor, Permission.AUDIT_READ)
     with acting(actor):
         found = overview_get(actor=actor, days=days, group=group)
@@ -80,8 +80,8 @@ def overview(request: HttpRequest, actor: Actor) -> HttpResponseBase:
         done = activity_list(actor=actor, most=LOOKED_AT)
         context = {
             "overview": found,
-            "tiles": tiles_of(found, waiting),
-            "waiting": [line for one in waiting if (line := line_of(one, found))],
+            "tiles": make_tiles(found, waiting),
+            "waiting": [line for item in waiting if (line := make_line(item, found))],
             "activity": activity_lines(done, may_audit=may_audit, most=LINES),
             "may_audit": may_audit,
             "may_add": is_allowed(actor, Permission.MEMORY_CREATE),
@@ -90,30 +90,30 @@ def overview(request: HttpRequest, actor: Actor) -> HttpResponseBase:
             "group": group,
             "groups": GROUPS,
             "title": TITLES[group],
-            **_chart(found, group),
+            **_make_chart(found, group),
         }
         return draw(request, "vault/overview/overview.html", context)
 
 
-def _days(request: HttpRequest) -> int:
+def _read_days(request: HttpRequest) -> int:
     asked = request.GET.get("days", "")
     return int(asked) if asked in map(str, PERIODS) else 30
 
 
-def _chart(found: Overview, group: Counted) -> dict[str, Any]:
+def _make_chart(found: Overview, group: Counted) -> dict[str, Any]:
     """The chart with its key: each value with its class, words and present number."""
     values = list(found.series)
     if group is Counted.LAYER:
-        values.sort(key=lambda one: list(FILLS).index(one))  # type: ignore[arg-type]
+        values.sort(key=lambda value: list(FILLS).index(value))  # type: ignore[arg-type]
     else:
-        values.sort(key=lambda one: -found.series[one][-1])
+        values.sort(key=lambda value: -found.series[value][-1])
     shown = values[:MOST_BANDS]
-    fills = [FILLS[one] if group is Counted.LAYER else OTHER_FILLS[at] for at, one in enumerate(shown)]  # type: ignore[index]
+    fills = [FILLS[value] if group is Counted.LAYER else OTHER_FILLS[at] for at, value in enumerate(shown)]  # type: ignore[index]
     return {
-        "chart": chart_of([(fill, found.series[one]) for fill, one in zip(fills, shown, strict=True)]),
+        "chart": chart_of([(fill, found.series[value]) for fill, value in zip(fills, shown, strict=True)]),
         "keys": [
-            (fill, LABELS[group][one], found.series[one][-1], _list_address(group, one))
-            for fill, one in zip(fills, shown, strict=True)
+            (fill, LABELS[group][value], found.series[value][-1], _list_address(group, value))
+            for fill, value in zip(fills, shown, strict=True)
         ],
         "begin": date_format(found.days[0], "j M"),
         "end": date_format(found.days[-1], "j M"),
@@ -125,37 +125,37 @@ def _list_address(group: Counted, value: str) -> str:
     return f"{reverse('memories')}?{name}={value}"
 
 
-def line_of(one: Attention, found: Overview) -> Line | None:
+def make_line(item: Attention, found: Overview) -> Line | None:
     """None where this installation has no page for it."""
-    n = {"n": one.shown}
+    n = {"n": item.shown}
     lines = {
         Waiting.AUDIT: lambda: Line(
             "alert-circle", "bad", _("The audit log does not match its seals"),
             _("The first fault is at entry %(n)s") % n, _("Verify"), reverse("audit_verify"),
         ),
         Waiting.FAILED_JOBS: lambda: Line(
-            "alert-circle", "bad", ngettext("%(n)s job failed", "%(n)s jobs failed", one.count) % n,
+            "alert-circle", "bad", ngettext("%(n)s job failed", "%(n)s jobs failed", item.count) % n,
             _("Failed jobs can be run again for 7 days"), _("Look"), f"{address_of('jobs')}?list=all&state=failed",
         ),
         Waiting.QUOTA: lambda: Line(
-            "database", "warn", _("A quota is used to %(n)s %%") % n, _about_quota(one.about), _("Look"),
+            "database", "warn", _("A quota is used to %(n)s %%") % n, _about_quota(item.about), _("Look"),
             address_of("quotas"),
         ),
         Waiting.REVIEWS: lambda: Line(
-            "inbox", "warn", ngettext("%(n)s review waits", "%(n)s reviews wait", one.count) % n,
+            "inbox", "warn", ngettext("%(n)s review waits", "%(n)s reviews wait", item.count) % n,
             _("Accept or reject each"), _("Review"), reverse("reviews"),
         ),
         Waiting.EXPIRING: lambda: Line(
             "hourglass", "warn",
-            ngettext("%(n)s memory expires in 7 days", "%(n)s memories expire in 7 days", one.count) % n,
+            ngettext("%(n)s memory expires in 7 days", "%(n)s memories expire in 7 days", item.count) % n,
             _most_on(found), _("Check"), f"{reverse('memories')}?order=expiring",
         ),
         Waiting.UNUSED_KEYS: lambda: Line(
-            "key", "muted", ngettext("%(n)s API key is unused", "%(n)s API keys are unused", one.count) % n,
+            "key", "muted", ngettext("%(n)s API key is unused", "%(n)s API keys are unused", item.count) % n,
             _("No use in 90 days"), _("Look"), reverse("keys"),
         ),
     }  # fmt: skip
-    line = lines[one.kind]()
+    line = lines[item.kind]()
     return line if line.address else None
 
 
@@ -169,5 +169,5 @@ def _about_quota(measure: str) -> str:
 
 
 def _most_on(found: Overview) -> str:
-    day, count = max(found.expiring.items(), key=lambda one: one[1])
+    day, count = max(found.expiring.items(), key=lambda pair: pair[1])
     return _("%(n)s of them on %(day)s") % {"n": f"{count:,}", "day": date_format(day, "j M")}

@@ -33,9 +33,9 @@ class Tile:
     meter_extra: str = ""
 
 
-def tiles_of(found: Overview, waiting: list[Attention]) -> list[Tile]:
+def make_tiles(found: Overview, waiting: list[Attention]) -> list[Tile]:
     """Before anything is counted, only the tiles that need no count: a 0 would be taken for one."""
-    reviews = next((one for one in waiting if one.kind is Waiting.REVIEWS), None)
+    reviews = next((item for item in waiting if item.kind is Waiting.REVIEWS), None)
     if found.counted_at is None:
         return [*([_memories_tile(found)] if found.is_live else []), _reviews_tile(reviews)]
     tiles = [_memories_tile(found), _searches_tile(found), _expiring_tile(found), _reviews_tile(reviews)]

@@ -15,7 +15,7 @@ from governance.web.navigation import Link, navigation_of, settings_of
 from governance.web.pages import draw, page
 from vault.listing.queries import LONGEST_TEXT, MemoryQuery
 from vault.listing.selectors import memories_page
-from vault.web.memory_rows import rows_shown
+from vault.web.memory_rows import rows_make
 
 MEMORIES, PAGES = 6, 6  # shown
 
@@ -28,17 +28,17 @@ def palette(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     page_found = memories_page(actor=actor, query=MemoryQuery(text=text), size=MEMORIES)
     context = {
         "text": text,
-        "rows": rows_shown(page_found, text)[:MEMORIES],
+        "rows": rows_make(page_found, text)[:MEMORIES],
         "total": len(page_found.views),
         "is_nearest": page_found.is_nearest,
         "all_address": f"{reverse('memories')}?{urlencode({'q': text})}",
-        "actions": _actions(actor, text),
-        "pages": _pages(actor, text),
+        "actions": _list_actions(actor, text),
+        "pages": _find_pages(actor, text),
     }
     return draw(request, "shared/_palette_list.html", context)
 
 
-def _actions(actor: Actor, text: str) -> list[Link]:
+def _list_actions(actor: Actor, text: str) -> list[Link]:
     actions = []
     if is_allowed(actor, Permission.MEMORY_CREATE):
         label = _("Add memory “%(text)s”") % {"text": text} if text else _("Add a memory")
@@ -49,6 +49,6 @@ def _actions(actor: Actor, text: str) -> list[Link]:
     return actions
 
 
-def _pages(actor: Actor, text: str) -> list[Link]:
+def _find_pages(actor: Actor, text: str) -> list[Link]:
     links = [link for group in navigation_of(actor, "") for link in group.links] + settings_of(actor, "")
     return [link for link in links if text.casefold() in link.label.casefold()][:PAGES]

@@ -20,8 +20,8 @@ from vault.listing.queries import LONGEST_TEXT
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.ranking import Parts, Weights
 from vault.retrieval.selectors import Hit, memories_compare, weights_present
-from vault.web.labels import labels_of
-from vault.web.memory_rows import TextPiece, excerpt_marked
+from vault.web.labels import make_labels
+from vault.web.memory_rows import TextPiece, excerpt_mark
 
 HITS = 15
 ANY_SCORE = 1e-9  # more than nothing
@@ -70,20 +70,24 @@ def playground(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     try:
         if len(text) > LONGEST_TEXT or "\x00" in text:
             raise Invalid(errors=[FieldError("q", f"at most {LONGEST_TEXT} characters, and no NUL")])
-        chosen = {name: _weights(request.GET, name) for name in chosen}
+        chosen = {name: _read_weights(request.GET, name) for name in chosen}
     except Invalid as failure:
         text, fault = "", failure
     weights = list(dict.fromkeys(chosen.values())) if text else []
-    searches = [SearchQuery(query=text, top_k=HITS, weights=one, min_score=ANY_SCORE, is_use=False) for one in weights]
+    searches = [
+        SearchQuery(query=text, top_k=HITS, weights=weight, min_score=ANY_SCORE, is_use=False) for weight in weights
+    ]
 
     def shown(found: list[list[Hit]]) -> HttpResponseBase:
         hits = dict(zip(weights, found, strict=True))
-        return _page(request, text, fault, chosen, {name: hits.get(one, []) for name, one in chosen.items()})
+        return _draw_page(
+            request, text, fault, chosen, {name: hits.get(weights_, []) for name, weights_ in chosen.items()}
+        )
 
     return memories_compare(actor=actor, searches=searches, within=shown)
 
 
-def _page(
+def _draw_page(
     request: HttpRequest,
     text: str,
     fault: Invalid | None,
@@ -92,12 +96,12 @@ def _page(
 ) -> HttpResponseBase:
     first = {hit.view.cube.id: place for place, hit in enumerate(hits["a"], start=1)}
     titles = {"a": _("First setting"), "b": _("Second setting")}
-    settings = [_setting(name, titles[name], chosen[name], hits[name], first, text) for name in chosen]
+    settings = [_make_setting(name, titles[name], chosen[name], hits[name], first, text) for name in chosen]
     context = {"text": text, "settings": settings, "fault": fault}
     return draw(request, "vault/playground/playground.html", context)
 
 
-def _weights(asked: QueryDict, name: str) -> Weights:
+def _read_weights(asked: QueryDict, name: str) -> Weights:
     """The weights of one setting, where they are given. Raises Invalid."""
     given: dict[str, float] = {}
     for part in PARTS:
@@ -112,25 +116,27 @@ def _weights(asked: QueryDict, name: str) -> Weights:
     return replace(weights_present(), **given)
 
 
-def _setting(
+def _make_setting(
     name: str, title: str | Promise, weights: Weights, hits: list[Hit], first: Mapping[UUID, int], text: str
 ) -> Setting:
     values = tuple((part, label, float(getattr(weights, part))) for part, label in PARTS.items())
-    return Setting(name, title, values, tuple(_row(hit, place, first, text) for place, hit in enumerate(hits, start=1)))
+    return Setting(
+        name, title, values, tuple(_make_row(hit, place, first, text) for place, hit in enumerate(hits, start=1))
+    )
 
 
-def _row(hit: Hit, place: int, first: Mapping[UUID, int], text: str) -> Row:
+def _make_row(hit: Hit, place: int, first: Mapping[UUID, int], text: str) -> Row:
     before = first.get(hit.view.cube.id)
     return Row(
         hit=hit,
         place=place,
         moved=None if before is None else before - place,
-        pieces=excerpt_marked(hit.view.words.content, text),
-        kind=labels_of(hit.view.cube).semantic_type,
-        parts=_parts(hit.parts),
+        pieces=excerpt_mark(hit.view.words.content, text),
+        kind=make_labels(hit.view.cube).semantic_type,
+        parts=_name_parts(hit.parts),
     )
 
 
-def _parts(parts: Parts) -> tuple[tuple[str | Promise, float], ...]:
+def _name_parts(parts: Parts) -> tuple[tuple[str | Promise, float], ...]:
     values: dict[str, Any] = asdict(parts)
     return tuple((label, values[part]) for part, label in PARTS.items() if values[part])

@@ -33,8 +33,8 @@ from governance.web.pagination import Newest, number_or_none, uuid_or_none
 from vault.policies.rules import Effect, Outcome
 from vault.policies.selectors import QuotaView, quotas_list
 from vault.policies.simulation import policy_simulate
-from vault.web.policy_forms import FORMS, KINDS, MEANT, PolicyForm, initial_of
-from vault.web.policy_words import sentence_of
+from vault.web.policy_forms import FORMS, KINDS, MEANT, PolicyForm, initial_values
+from vault.web.policy_words import describe_document
 
 SHOWN = 50  # of one page
 NEARLY_FULL = 90  # percent
@@ -106,9 +106,9 @@ class ShownMeasure:
 def policies(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     take = Newest(size=SHOWN, key="policy_id", cursor=uuid_or_none(request.GET.get("before", "")))
     views = policies_list(actor=actor, pages=take)
-    names = _names(actor, {one for view in views for one in _quota_target_ids(view)})
+    names = _find_names(actor, {object_id for view in views for object_id in _quota_target_ids(view)})
     context = {
-        "policies": [_listed(view, names) for view in views],
+        "policies": [_describe_policy(view, names) for view in views],
         "older": take.older,
         "kinds": [(kind, KINDS[kind], MEANT[kind]) for kind in PolicyKind],
         "may_change": is_allowed(actor, Permission.POLICY_MANAGE),
@@ -124,7 +124,7 @@ def policy_new(request: HttpRequest, actor: Actor, kind: str) -> HttpResponseBas
     if kind not in set(PolicyKind):
         raise NotFound
     form = FORMS[PolicyKind(kind)](request.POST if request.method == "POST" else None)
-    return _answer(request, actor, form, None) if request.method == "POST" else _form(request, form, None)
+    return _answer_form(request, actor, form, None) if request.method == "POST" else _draw_form(request, form, None)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -135,24 +135,27 @@ def policy(request: HttpRequest, actor: Actor, policy_id: UUID) -> HttpResponseB
     form_class = FORMS[view.kind]
     if request.method == "POST":
         authorize(actor, Permission.POLICY_MANAGE)
-        return _answer(request, actor, form_class(request.POST), view)
-    names = _names(actor, _quota_target_ids(view))
-    initial = initial_of(view.kind, view.document, names)
+        return _answer_form(request, actor, form_class(request.POST), view)
+    names = _find_names(actor, _quota_target_ids(view))
+    initial = initial_values(view.kind, view.document, names)
     form = form_class(initial={**initial, "name": view.name, "enabled": view.enabled, "version": view.version})
-    more = _forbidden(actor) if view.kind is PolicyKind.SHARING else {}
+    more = _list_forbidden_grants(actor) if view.kind is PolicyKind.SHARING else {}
     more |= {
         "name": replace_ids(view.name, names),
-        "sentence": sentence_of(view.document, names),
+        "sentence": describe_document(view.document, names),
         "document": _text(view),
     }
-    return _form(request, form, view, may_change=is_allowed(actor, Permission.POLICY_MANAGE), more=more)
+    return _draw_form(request, form, view, may_change=is_allowed(actor, Permission.POLICY_MANAGE), more=more)
 
 
-def _forbidden(actor: Actor) -> dict[str, Any]:
+def _list_forbidden_grants(actor: Actor) -> dict[str, Any]:
     """The grants that sharing policies forbid and that were given before."""
     count, grants = grants_forbidden(actor=actor, most=SHOWN)
-    names = _names(actor, {one.object_id for one in grants})
-    shown = [(one, about_of(one.object_type, names.get(one.object_id)), GRANTEES[one.holder.kind]) for one in grants]
+    names = _find_names(actor, {grant.object_id for grant in grants})
+    shown = [
+        (grant, about_of(grant.object_type, names.get(grant.object_id)), GRANTEES[grant.holder.kind])
+        for grant in grants
+    ]
     return {"forbidden": shown, "forbidden_count": count}
 
 
@@ -161,9 +164,11 @@ def _forbidden(actor: Actor) -> dict[str, Any]:
 def versions(request: HttpRequest, actor: Actor, policy_id: UUID) -> HttpResponseBase:
     take = Newest(size=SHOWN, key="number", cursor=number_or_none(request.GET.get("before", "")))
     views = policy_versions(actor=actor, policy_id=policy_id, pages=take)
-    names = _names(actor, {one for view in views for one in (view.author_id, *_quota_target_ids(view))})
+    names = _find_names(
+        actor, {object_id for view in views for object_id in (view.author_id, *_quota_target_ids(view))}
+    )
     policy = policy_get(actor=actor, policy_id=policy_id)
-    shown = [(view, _text(view), sentence_of(view.document, names), names.get(view.author_id)) for view in views]
+    shown = [(view, _text(view), describe_document(view.document, names), names.get(view.author_id)) for view in views]
     context = {"versions": shown, "older": take.older, "policy": policy, "name": replace_ids(policy.name, names)}
     return draw(request, "vault/policies/versions.html", context)
 
@@ -172,63 +177,69 @@ def versions(request: HttpRequest, actor: Actor, policy_id: UUID) -> HttpRespons
 @page
 def quotas(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     views = quotas_list(actor=actor, is_live=False)
-    names = _names(actor, {view.holder.id for view in views})
-    rows = [(HOLDERS[view.holder.kind], names.get(view.holder.id), _measures(view)) for view in views]
+    names = _find_names(actor, {view.holder.id for view in views})
+    rows = [(HOLDERS[view.holder.kind], names.get(view.holder.id), _list_measures(view)) for view in views]
     counted_at = next((view.counted_at for view in views if view.counted_at), None)
     context = {"quotas": rows, "counted_at": counted_at, "may_change": is_allowed(actor, Permission.POLICY_MANAGE)}
     return draw(request, "vault/policies/quotas.html", context)
 
 
-def _measures(view: QuotaView) -> list[ShownMeasure]:
+def _list_measures(view: QuotaView) -> list[ShownMeasure]:
     """Requests are counted by the minute, and their use is not shown."""
-    return [ShownMeasure(MEASURES[one], one, view.used.get(one), view.limits.of(one)) for one in Measure]
+    return [
+        ShownMeasure(MEASURES[measure], measure, view.used.get(measure), view.limits.of(measure)) for measure in Measure
+    ]
 
 
-def _listed(view: PolicyView, names: Mapping[UUID, Name]) -> tuple[PolicyView, str, Promise, str]:
+def _describe_policy(view: PolicyView, names: Mapping[UUID, Name]) -> tuple[PolicyView, str, Promise, str]:
     """A policy with its name, its kind and what it does."""
-    return view, replace_ids(view.name, names), KINDS[view.kind], sentence_of(view.document, names)
+    return view, replace_ids(view.name, names), KINDS[view.kind], describe_document(view.document, names)
 
 
-def _answer(request: HttpRequest, actor: Actor, form: PolicyForm, view: PolicyView | None) -> HttpResponseBase:
+def _answer_form(request: HttpRequest, actor: Actor, form: PolicyForm, view: PolicyView | None) -> HttpResponseBase:
     if view is not None:
         form.fields["name"].required = False
     if not form.is_valid():
-        return _form(request, form, view)
+        return _draw_form(request, form, view)
     try:
         if "simulate" in request.POST:
-            effects = _simulated(actor, form, view)
-            names = _names(actor, {one for effect in effects for one in effect.sample_ids})
-            return _form(request, form, view, effects=effects, more={"names": names, **_as_typed(actor, form)})
-        saved = _saved(actor, form, view)
+            effects = _simulate_policy(actor, form, view)
+            names = _find_names(actor, {object_id for effect in effects for object_id in effect.sample_ids})
+            return _draw_form(
+                request, form, view, effects=effects, more={"names": names, **_preview_document(actor, form)}
+            )
+        saved = _save_policy(actor, form, view)
     except (Invalid, Conflict, VersionConflict) as failure:
         form.blame(failure if isinstance(failure, Invalid) else Invalid(failure.detail))
-        return _form(request, form, view)
+        return _draw_form(request, form, view)
     return see_other(reverse("policy", args=[saved.id]))
 
 
-def _saved(actor: Actor, form: PolicyForm, view: PolicyView | None) -> PolicyView:
+def _save_policy(actor: Actor, form: PolicyForm, view: PolicyView | None) -> PolicyView:
     cleaned = form.cleaned_data
     if view is None:
-        return policy_create(actor=actor, draft=_draft(actor, form, cleaned["name"]))
-    changes = PolicyChanges(_document(actor, form), enabled=cleaned["enabled"], reason=cleaned["reason"])
+        return policy_create(actor=actor, draft=_make_draft(actor, form, cleaned["name"]))
+    changes = PolicyChanges(_read_document(actor, form), enabled=cleaned["enabled"], reason=cleaned["reason"])
     return policy_change(actor=actor, policy_id=view.id, expected_versions=[cleaned["version"]], changes=changes)
 
 
-def _simulated(actor: Actor, form: PolicyForm, view: PolicyView | None) -> list[Outcome]:
+def _simulate_policy(actor: Actor, form: PolicyForm, view: PolicyView | None) -> list[Outcome]:
     return policy_simulate(
         actor=actor,
-        draft=_draft(actor, form, view.name if view else form.cleaned_data["name"]),
+        draft=_make_draft(actor, form, view.name if view else form.cleaned_data["name"]),
         replaces=view.id if view else None,
         days=settings.POLICY_SIMULATED_DAYS,
     )
 
 
-def _draft(actor: Actor, form: PolicyForm, name: str) -> PolicyDraft:
+def _make_draft(actor: Actor, form: PolicyForm, name: str) -> PolicyDraft:
     cleaned = form.cleaned_data
-    return PolicyDraft(form.kind, name, _document(actor, form), enabled=cleaned["enabled"], reason=cleaned["reason"])
+    return PolicyDraft(
+        form.kind, name, _read_document(actor, form), enabled=cleaned["enabled"], reason=cleaned["reason"]
+    )
 
 
-def _form(
+def _draw_form(
     request: HttpRequest,
     form: PolicyForm,
     view: PolicyView | None,
@@ -242,7 +253,7 @@ def _form(
         "policy": view,
         "kind": KINDS[form.kind],
         "meant": MEANT[form.kind],
-        "effects": None if effects is None else [_fault_text(one, (more or {})["names"]) for one in effects],
+        "effects": None if effects is None else [_fault_text(outcome, (more or {})["names"]) for outcome in effects],
         "days": settings.POLICY_SIMULATED_DAYS,
         "may_change": may_change,
         "action": request.path,
@@ -253,16 +264,16 @@ def _form(
     return draw(request, "vault/policies/_form.html" if part else "vault/policies/policy.html", context, status=status)
 
 
-def _as_typed(actor: Actor, form: PolicyForm) -> dict[str, str]:
+def _preview_document(actor: Actor, form: PolicyForm) -> dict[str, str]:
     """The document and the sentence of a form that is not saved yet."""
-    document = document_read(form.kind, _document(actor, form), terms())
+    document = document_read(form.kind, _read_document(actor, form), terms())
     holder = document.holder.id if isinstance(document, Quota) else None
-    names = _names(actor, [holder] if holder else [])
+    names = _find_names(actor, [holder] if holder else [])
     text = json.dumps(document_json(form.kind, document), ensure_ascii=False, indent=2)
-    return {"sentence": sentence_of(document, names), "document": text}
+    return {"sentence": describe_document(document, names), "document": text}
 
 
-def _document(actor: Actor, form: PolicyForm) -> dict[str, Any]:
+def _read_document(actor: Actor, form: PolicyForm) -> dict[str, Any]:
     """Read the document from the form, with the id of the named member or key. Raises Invalid."""
     document = form.document()
     holder = document.get("holder", {})
@@ -273,7 +284,7 @@ def _document(actor: Actor, form: PolicyForm) -> dict[str, Any]:
     return document
 
 
-def _names(actor: Actor, ids: Collection[UUID]) -> Mapping[UUID, Name]:
+def _find_names(actor: Actor, ids: Collection[UUID]) -> Mapping[UUID, Name]:
     with acting(actor):
         return names_find(actor.tenant_id, ids)
 
@@ -287,6 +298,8 @@ def _text(view: PolicyView) -> str:
     return json.dumps(document_json(view.kind, view.document), ensure_ascii=False, indent=2)
 
 
-def _fault_text(one: Outcome, names: Mapping[UUID, Name]) -> tuple[Outcome, Promise, list[tuple[UUID, Name | None]]]:
+def _fault_text(
+    outcome: Outcome, names: Mapping[UUID, Name]
+) -> tuple[Outcome, Promise, list[tuple[UUID, Name | None]]]:
     """An effect, what it means, and some of those whom it meets with their names."""
-    return one, EFFECTS[one.effect], [(id, names.get(id)) for id in one.sample_ids]
+    return outcome, EFFECTS[outcome.effect], [(id, names.get(id)) for id in outcome.sample_ids]

@@ -116,12 +116,12 @@ class PolicyForm(forms.Form):
     def blame(self, failure: Invalid) -> None:
         """Show each fault at its field; what has none, above the form."""
         for fault in failure.errors:
-            field = self.field_of(fault.field.rpartition(".")[2])
+            field = self.field_name(fault.field.rpartition(".")[2])
             self.add_error(field if field in self.fields else None, str(fault_texts([fault])[0].words))
         if not failure.errors:
             self.add_error(None, failure.detail)
 
-    def field_of(self, name: str) -> str:
+    def field_name(self, name: str) -> str:
         return {"ttl_seconds": "ttl_days", "max_seconds": "max_days", "id": "holder_id"}.get(name, name)
 
 
@@ -141,13 +141,13 @@ class AboutMemories(AboutTexts):
     """The memories that the policy selects."""
 
     semantic_types = several(_("Kind"), SEMANTIC_TYPES.items())
-    types = several(_("Memory type"), [(one, one) for one in MemoryType])
+    types = several(_("Memory type"), [(memory_type, memory_type) for memory_type in MemoryType])
     tags = words(_("Tags"), _("Separated by commas; one of them is enough."))
 
     def where(self) -> dict[str, Any]:
         found = self.cleaned_data
         named = {name: found[name] for name in ("semantic_types", "types")}
-        return {**super().where(), **named, "tags": listed(found["tags"])}
+        return {**super().where(), **named, "tags": split_list(found["tags"])}
 
 
 class RetentionForm(AboutMemories):
@@ -189,7 +189,7 @@ class PurposeForm(AboutMemories):
     purposes = words(_("Purposes"), _("Separated by commas."))
 
     def document(self) -> dict[str, Any]:
-        return {"where": self.where(), "purposes": listed(self.cleaned_data["purposes"])}
+        return {"where": self.where(), "purposes": split_list(self.cleaned_data["purposes"])}
 
 
 class PiiForm(AboutTexts):
@@ -198,7 +198,7 @@ class PiiForm(AboutTexts):
     kinds = words(_("Other actions for these kinds"), _("As in card=refuse, email=allow."))
 
     def clean_kinds(self) -> dict[str, str]:
-        pairs = [part.partition("=") for part in listed(self.cleaned_data["kinds"])]
+        pairs = [part.partition("=") for part in split_list(self.cleaned_data["kinds"])]
         return {kind.strip(): action.strip() for kind, _, action in pairs}
 
     def document(self) -> dict[str, Any]:
@@ -232,7 +232,7 @@ FORMS: dict[PolicyKind, type[PolicyForm]] = {
 }
 
 
-def initial_of(kind: PolicyKind, document: AnyDocument, names: Mapping[UUID, Name]) -> dict[str, Any]:
+def initial_values(kind: PolicyKind, document: AnyDocument, names: Mapping[UUID, Name]) -> dict[str, Any]:
     """The fields that say this document, with the e-mail address of a member or the beginning of a key for its id."""
     fields = document_json(kind, document)
     found = {**fields.pop("where", {}), **fields.pop("limits", {}), **fields}
@@ -252,5 +252,5 @@ def seconds(in_days: float | None) -> int | None:
     return None if in_days is None else round(in_days * DAY)
 
 
-def listed(text: str) -> list[str]:
+def split_list(text: str) -> list[str]:
     return [part.strip() for part in text.replace("，", ",").split(",") if part.strip()]

@@ -26,40 +26,42 @@ HOLDERS: dict[QuotaTargetKind, Promise] = {
 }
 
 
-def sentence_of(document: AnyDocument, names: Mapping[UUID, Name]) -> str:
+def describe_document(document: AnyDocument, names: Mapping[UUID, Name]) -> str:
     """One to three sentences that say all that the document says."""
     if isinstance(document, Quota):
-        return _quota(document, names)
+        return _describe_quota(document, names)
     about = where_words(document.where)
     if isinstance(document, Retention):
-        return _retention(document, about)
+        return _describe_retention(document, about)
     if isinstance(document, Sharing):
-        return _sharing(document, about)
-    return _purposes(document, about) if isinstance(document, Purposes) else _pii(document, about)
+        return _describe_sharing(document, about)
+    return _describe_purposes(document, about) if isinstance(document, Purposes) else _describe_pii(document, about)
 
 
 def where_words(where: Where) -> str:
     """As `Memories in /guests (confidential; tag leo)`."""
     about = _("Memories in %(path)s") % {"path": where.namespace} if where.namespace else _("Memories everywhere")
     conditions = [
-        _listed(SENSITIVITIES.get(one, one) for one in where.sensitivities),  # type: ignore[call-overload]
-        _listed(SEMANTIC_TYPES.get(one, one) for one in where.semantic_types),  # type: ignore[call-overload]
-        _listed(where.types),
-        _("tag %(tags)s") % {"tags": _listed(where.tags)} if where.tags else "",
+        _join_sorted(SENSITIVITIES.get(sensitivity, sensitivity) for sensitivity in where.sensitivities),  # type: ignore[call-overload]
+        _join_sorted(SEMANTIC_TYPES.get(semantic_type, semantic_type) for semantic_type in where.semantic_types),  # type: ignore[call-overload]
+        _join_sorted(where.types),
+        _("tag %(tags)s") % {"tags": _join_sorted(where.tags)} if where.tags else "",
     ]
-    narrowed = "; ".join(one for one in conditions if one)
+    narrowed = "; ".join(condition for condition in conditions if condition)
     return f"{about} ({narrowed})" if narrowed else about
 
 
-def _retention(said: Retention, about: str) -> str:
+def _describe_retention(said: Retention, about: str) -> str:
     sentences = []
     if said.ttl_seconds is not None:
         sentences.append(
             _("%(about)s expire after %(time)s, unless their writer says otherwise.")
-            % {"about": about, "time": _time(said.ttl_seconds)}
+            % {"about": about, "time": _describe_time(said.ttl_seconds)}
         )
     if said.max_seconds is not None:
-        sentences.append(_("%(about)s live for %(time)s at most.") % {"about": about, "time": _time(said.max_seconds)})
+        sentences.append(
+            _("%(about)s live for %(time)s at most.") % {"about": about, "time": _describe_time(said.max_seconds)}
+        )
     if said.grace_days is not None:
         words = ngettext(
             "%(about)s can be restored for %(n)s day after their deletion.",
@@ -67,32 +69,34 @@ def _retention(said: Retention, about: str) -> str:
             said.grace_days,
         )
         sentences.append(words % {"about": about, "n": said.grace_days})
-    return _together(sentences) or _("%(about)s live until somebody deletes them.") % {"about": about}
+    return _join_sentences(sentences) or _("%(about)s live until somebody deletes them.") % {"about": about}
 
 
-def _sharing(said: Sharing, about: str) -> str:
-    recipients = _listed(RECIPIENTS[one] for one in said.share_with)
+def _describe_sharing(said: Sharing, about: str) -> str:
+    recipients = _join_sorted(RECIPIENTS[recipient] for recipient in said.share_with)
     sentences = [
         _("%(about)s may be shared with: %(whom)s.") % {"about": about, "whom": recipients}
         if recipients
         else _("%(about)s may be shared with nobody.") % {"about": about}
     ]
     if said.share_with and said.roles != frozenset(RoleName):
-        sentences.append(_("Of the roles, only: %(roles)s.") % {"roles": _listed(ROLES[one] for one in said.roles)})
+        sentences.append(
+            _("Of the roles, only: %(roles)s.") % {"roles": _join_sorted(ROLES[role] for role in said.roles)}
+        )
     sentences.append(_("Packs may publish them.") if said.publish else _("No pack may publish them."))
     if said.approval is not PublishApproval.OUTSIDE:
         sentences.append(_("A second member approves: %(when)s.") % {"when": APPROVALS[said.approval]})
-    return _together(sentences)
+    return _join_sentences(sentences)
 
 
-def _purposes(said: Purposes, about: str) -> str:
+def _describe_purposes(said: Purposes, about: str) -> str:
     if not said.purposes:
         return _("%(about)s can be read for no purpose at all.") % {"about": about}
-    named = {"about": about, "purposes": _listed(said.purposes)}
+    named = {"about": about, "purposes": _join_sorted(said.purposes)}
     return _("%(about)s can be read for these purposes only: %(purposes)s.") % named
 
 
-def _pii(said: Pii, about: str) -> str:
+def _describe_pii(said: Pii, about: str) -> str:
     sentences = [
         _("When a text has personal data or a secret: %(action)s. %(about)s.")
         % {"action": ACTIONS[said.action], "about": about}
@@ -103,10 +107,10 @@ def _pii(said: Pii, about: str) -> str:
     ]
     if others:
         sentences.append(_("Otherwise for: %(kinds)s.") % {"kinds": "; ".join(others)})
-    return _together(sentences)
+    return _join_sentences(sentences)
 
 
-def _quota(said: Quota, names: Mapping[UUID, Name]) -> str:
+def _describe_quota(said: Quota, names: Mapping[UUID, Name]) -> str:
     named = names.get(said.holder.id) if said.holder.id else None
     whose = str(named) if named else str(HOLDERS[said.holder.kind])
     limits = [
@@ -116,10 +120,10 @@ def _quota(said: Quota, names: Mapping[UUID, Name]) -> str:
     ]
     if not limits:
         return _("%(whose)s: no limit.") % {"whose": whose}
-    return _("%(whose)s may use at most %(limits)s.") % {"whose": whose, "limits": _listed(limits)}
+    return _("%(whose)s may use at most %(limits)s.") % {"whose": whose, "limits": _join_sorted(limits)}
 
 
-def _time(seconds: int) -> str:
+def _describe_time(seconds: int) -> str:
     """As days where they are whole, else as hours or seconds."""
     if seconds % DAY == 0:
         days = seconds // DAY
@@ -130,9 +134,9 @@ def _time(seconds: int) -> str:
     return ngettext("%(n)s second", "%(n)s seconds", seconds) % {"n": seconds}
 
 
-def _listed(words: Iterable[object] | Collection[object]) -> str:
-    return ", ".join(sorted(str(one) for one in words))
+def _join_sorted(words: Iterable[object] | Collection[object]) -> str:
+    return ", ".join(sorted(str(word) for word in words))
 
 
-def _together(sentences: list[str]) -> str:
+def _join_sentences(sentences: list[str]) -> str:
     return " ".join(sentences)

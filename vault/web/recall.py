@@ -14,7 +14,7 @@ from governance.vocabulary import Channel, Permission
 from governance.web.access_words import KINDS
 from governance.web.pages import draw, page
 from vault.listing.recall import Recall, recall_simulate
-from vault.web.memory_rows import row_shown
+from vault.web.memory_rows import row_make
 
 
 @require_http_methods(["GET", "HEAD"])
@@ -25,7 +25,10 @@ def recall(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     chosen, text = request.GET.get("as", ""), request.GET.get("q", "")
     purpose = request.GET.get("purpose", "")[:200]
     context: dict[str, Any] = {
-        "holders": [(f"{one.kind}:{one.id}", KINDS[one.kind], one.name) for one in principals_to_choose(actor=actor)],
+        "holders": [
+            (f"{principal.kind}:{principal.id}", KINDS[principal.kind], principal.name)
+            for principal in principals_to_choose(actor=actor)
+        ],
         "chosen": chosen,
         "text": text,
         "purpose": purpose,
@@ -36,11 +39,11 @@ def recall(request: HttpRequest, actor: Actor) -> HttpResponseBase:
         asked = CallContext(channel=Channel.API, purpose=purpose)
         try:
             recall_result = recall_simulate(actor=actor, kind=kind, principal=principal, text=text, context=asked)
-            context |= {"found": recall_result, "rows": _rows(recall_result, text)}
+            context |= {"found": recall_result, "rows": _make_rows(recall_result, text)}
         except (Forbidden, Invalid) as failure:
             context["fault"] = failure.detail
     return draw(request, "vault/recall.html", context)
 
 
-def _rows(recall_result: Recall, text: str) -> list[tuple[Any, bool]]:
-    return [(row_shown(view, text), is_reachable) for view, is_reachable in recall_result.found]
+def _make_rows(recall_result: Recall, text: str) -> list[tuple[Any, bool]]:
+    return [(row_make(view, text), is_reachable) for view, is_reachable in recall_result.found]

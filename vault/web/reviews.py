@@ -59,14 +59,14 @@ def reviews(request: HttpRequest, actor: Actor) -> HttpResponseBase:
             "older": take.older,
             "decided": decided,
             "may_decide": is_allowed(actor, Permission.MEMORY_UPDATE),
-            "offers": _offers(actor) if not decided else [],
-            **(_proposals(actor) if not decided else {}),
+            "offers": _list_offers(actor) if not decided else [],
+            **(_list_proposals(actor) if not decided else {}),
             "may_quarantine": is_allowed(actor, Permission.APIKEY_MANAGE),
         }
         return draw(request, "vault/reviews/reviews.html", context)
 
 
-def _proposals(actor: Actor) -> dict[str, list[Proposal]]:
+def _list_proposals(actor: Actor) -> dict[str, list[Proposal]]:
     """Changes of packs that subscribers propose, and answers to own ones; none for who may not decide them."""
     if not is_allowed(actor, Permission.STORE_MANAGE):
         return {}
@@ -77,7 +77,7 @@ def _proposals(actor: Actor) -> dict[str, list[Proposal]]:
     }
 
 
-def _offers(actor: Actor) -> list[OfferWaiting]:
+def _list_offers(actor: Actor) -> list[OfferWaiting]:
     """Publications that wait for another member; none for a reader who may not approve them."""
     if not is_allowed(actor, Permission.STORE_MANAGE):
         return []

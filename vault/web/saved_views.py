@@ -10,14 +10,14 @@ from django.views.decorators.http import require_POST
 from governance.actor import Actor
 from governance.web.pages import page, see_other
 from vault.listing.views import ViewDraft, view_create, view_remove
-from vault.web.memory_forms import query_of
+from vault.web.memory_forms import query_part
 
 
 @require_POST
 @page
 def views(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """`query`: the address of the list, of which the part behind the question mark is saved."""
-    query = query_of(request.POST.get("query", ""))
+    query = query_part(request.POST.get("query", ""))
     view = view_create(actor=actor, draft=ViewDraft(name=request.POST.get("name", ""), query=query))
     return see_other(f"{reverse('memories')}?{view.query}")
 

@@ -21,7 +21,7 @@ from governance.web.pagination import Numbered, number_or_none
 from vault.store.catalogue import CatalogueOrder, CatalogueQuery, catalogue_facets, catalogue_list, catalogue_search
 from vault.store.subscriptions import subscriptions_live
 from vault.vocabulary import PackTopic
-from vault.web.store_words import ORDERS, TOPICS, language_name, shown_listing
+from vault.web.store_words import ORDERS, TOPICS, language_name, make_shown_listing
 
 PACKS = 24  # of one page
 UPDATES = 3  # that the catalogue announces
@@ -54,7 +54,7 @@ class Facet:
 def store(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """The catalogue: `q`, `topic`, `language`, `order` and `page` of the address."""
     authorize(actor, Permission.MEMORY_READ)
-    query = _query(request.GET)
+    query = _read_query(request.GET)
     number = min(number_or_none(request.GET.get("page", "")) or 1, MOST_PAGES)
     pages = Numbered(size=PACKS, number=number)
     wanted = catalogue_search(actor=actor, query=query)
@@ -63,42 +63,44 @@ def store(request: HttpRequest, actor: Actor) -> HttpResponseBase:
         counts = catalogue_facets(actor=actor, wanted=wanted)
         installed = subscriptions_live(actor=actor)
     context = {
-        "packs": [shown_listing(actor, row, installed.get(row.id)) for row in found],
-        "facets": _facets(query, counts, request.GET),
+        "packs": [make_shown_listing(actor, row, installed.get(row.id)) for row in found],
+        "facets": _make_facets(query, counts, request.GET),
         "total": sum(count for topic, count in counts["topics"].items() if not query.topics or topic in query.topics),
         "query": query,
         "may_manage": is_allowed(actor, Permission.STORE_MANAGE),
         "updates": [view for view in installed.values() if view.row.available][:UPDATES],
         "installed": len(installed),
         "orders": ORDERS.items(),
-        "next_address": _address(request.GET, page=str(number + 1)) if pages.has_more else "",
-        "previous_address": _address(request.GET, page=str(number - 1)) if number > 1 else "",
+        "next_address": _page_address(request.GET, page=str(number + 1)) if pages.has_more else "",
+        "previous_address": _page_address(request.GET, page=str(number - 1)) if number > 1 else "",
     }
     return draw(request, "vault/store/store.html", context)
 
 
-def _query(given: QueryDict) -> CatalogueQuery:
+def _read_query(given: QueryDict) -> CatalogueQuery:
     """Raises Invalid for a text that is too long; an unknown topic, language or order is left out."""
     text = given.get("q", "").strip()
     if len(text) > LONGEST_TEXT or "\x00" in text:
         raise Invalid(errors=[FieldError("q", f"at most {LONGEST_TEXT} characters, and no NUL")])
-    languages = [one for one in given.getlist("language") if one.isalnum() and len(one) <= LONGEST_LANGUAGE]
-    orders = _members(CatalogueOrder, given.getlist("order"))
+    languages = [
+        language for language in given.getlist("language") if language.isalnum() and len(language) <= LONGEST_LANGUAGE
+    ]
+    orders = _read_members(CatalogueOrder, given.getlist("order"))
     return CatalogueQuery(
         text=text,
-        topics=_members(PackTopic, given.getlist("topic")),
+        topics=_read_members(PackTopic, given.getlist("topic")),
         languages=tuple(dict.fromkeys(languages)),
         chosen=orders[-1] if orders else CatalogueOrder.BEST,
     )
 
 
-def _members(kind: type[Kind], texts: list[str]) -> tuple[Kind, ...]:
+def _read_members(kind: type[Kind], texts: list[str]) -> tuple[Kind, ...]:
     return tuple(kind(text) for text in dict.fromkeys(texts) if text in set(kind))
 
 
-def _facets(query: CatalogueQuery, counts: dict[str, dict[str, int]], given: QueryDict) -> list[Facet]:
+def _make_facets(query: CatalogueQuery, counts: dict[str, dict[str, int]], given: QueryDict) -> list[Facet]:
     """The values that occur, and those that are chosen."""
-    topics = [one for one in PackTopic if counts["topics"].get(one) or one in query.topics]
+    topics = [topic for topic in PackTopic if counts["topics"].get(topic) or topic in query.topics]
     spoken = sorted({*counts["languages"], *query.languages})
     return [
         Facet(
@@ -106,9 +108,13 @@ def _facets(query: CatalogueQuery, counts: dict[str, dict[str, int]], given: Que
             _("Topic"),
             tuple(
                 Option(
-                    one, TOPICS[one], counts["topics"].get(one, 0), one in query.topics, _without(given, "topic", one)
+                    topic,
+                    TOPICS[topic],
+                    counts["topics"].get(topic, 0),
+                    topic in query.topics,
+                    _address_without(given, "topic", topic),
                 )
-                for one in topics
+                for topic in topics
             ),
         ),
         Facet(
@@ -116,23 +122,28 @@ def _facets(query: CatalogueQuery, counts: dict[str, dict[str, int]], given: Que
             _("Language"),
             tuple(
                 Option(
-                    one,
-                    language_name(one),
-                    counts["languages"].get(one, 0),
-                    one in query.languages,
-                    _without(given, "language", one),
+                    language,
+                    language_name(language),
+                    counts["languages"].get(language, 0),
+                    language in query.languages,
+                    _address_without(given, "language", language),
                 )
-                for one in spoken
+                for language in spoken
             ),
         ),
     ]
 
 
-def _without(given: QueryDict, name: str, value: str) -> str:
-    rest = [(key, one) for key, some in given.lists() for one in some if key != "page" and (key, one) != (name, value)]
+def _address_without(given: QueryDict, name: str, value: str) -> str:
+    rest = [
+        (key, value_)
+        for key, some in given.lists()
+        for value_ in some
+        if key != "page" and (key, value_) != (name, value)
+    ]
     return f"?{urlencode(rest)}"
 
 
-def _address(given: QueryDict, *, page: str) -> str:
-    rest = [(key, one) for key, some in given.lists() for one in some if key != "page"]
+def _page_address(given: QueryDict, *, page: str) -> str:
+    rest = [(key, value) for key, some in given.lists() for value in some if key != "page"]
     return f"?{urlencode([*rest, ('page', page)])}"

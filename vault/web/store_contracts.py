@@ -17,7 +17,7 @@ from governance.vocabulary import Permission
 from governance.web.pages import draw, page, see_other
 from governance.web.pagination import NewestOf
 from vault.store.contracts import contract_get, contract_invoice, contract_reads, contract_revoke, contracts_list
-from vault.web.store_own import reason_of
+from vault.web.store_own import read_reason
 from vault.web.store_words import shown_agreement
 
 CONTRACTS, READS = 50, 20  # of one page
@@ -38,7 +38,7 @@ def contracts(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @page
 def contract(request: HttpRequest, actor: Actor, contract_id: UUID) -> HttpResponseBase:
     """One contract with the reads that its subscriber reported."""
-    return _drawn(request, actor, contract_id)
+    return _draw_page(request, actor, contract_id)
 
 
 @require_POST
@@ -47,9 +47,9 @@ def revoke(request: HttpRequest, actor: Actor, contract_id: UUID) -> HttpRespons
     """End the contract for a reason that its subscriber reads."""
     contract_get(actor=actor, contract_id=contract_id)
     try:
-        reason = reason_of(request)
+        reason = read_reason(request)
     except Invalid:
-        return _drawn(request, actor, contract_id, fault=_("Say why: the subscriber reads the reason."))
+        return _draw_page(request, actor, contract_id, fault=_("Say why: the subscriber reads the reason."))
     contract_revoke(actor=actor, contract_id=contract_id, reason=reason)
     return see_other(reverse("store_contract", args=[contract_id]))
 
@@ -59,13 +59,13 @@ def revoke(request: HttpRequest, actor: Actor, contract_id: UUID) -> HttpRespons
 def invoice(request: HttpRequest, actor: Actor, contract_id: UUID) -> HttpResponseBase:
     """The invoice of a `month` such as 2026-11, the present one by default, as a Markdown file."""
     contract_get(actor=actor, contract_id=contract_id)
-    made = contract_invoice(actor=actor, contract_id=contract_id, month=_month(request.GET.get("month", "")))
+    made = contract_invoice(actor=actor, contract_id=contract_id, month=_parse_month(request.GET.get("month", "")))
     disposition = f'attachment; filename="invoice-{made.bill.number}.md"'
     headers = {"Content-Disposition": disposition}
     return HttpResponse(made.document, content_type="text/markdown; charset=utf-8", headers=headers)
 
 
-def _drawn(request: HttpRequest, actor: Actor, contract_id: UUID, *, fault: str = "") -> HttpResponse:
+def _draw_page(request: HttpRequest, actor: Actor, contract_id: UUID, *, fault: str = "") -> HttpResponse:
     view = contract_get(actor=actor, contract_id=contract_id)
     take = NewestOf(READS, request.GET.get("before", ""))
     context = {
@@ -78,7 +78,7 @@ def _drawn(request: HttpRequest, actor: Actor, contract_id: UUID, *, fault: str 
     return draw(request, "vault/store/contract.html", context, status=status)
 
 
-def _month(text: str) -> datetime | None:
+def _parse_month(text: str) -> datetime | None:
     """Raises Invalid."""
     if not text:
         return None

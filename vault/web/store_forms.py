@@ -72,7 +72,7 @@ class PackForm(StoreForm):
     description = forms.CharField(
         label=_("In one sentence"), max_length=300, help_text=_("What a reader learns from these memories.")
     )
-    topic = forms.ChoiceField(label=_("Topic"), choices=[(str(one), words) for one, words in TOPICS.items()])
+    topic = forms.ChoiceField(label=_("Topic"), choices=[(str(topic_), words) for topic_, words in TOPICS.items()])
     licence = forms.CharField(
         label=_("Licence"), max_length=60, required=False, help_text=_("As CC-BY-4.0. Empty: none is stated.")
     )
@@ -89,10 +89,10 @@ class PackForm(StoreForm):
     )
 
     def clean_keywords(self) -> tuple[str, ...]:
-        return _labels(self.cleaned_data["keywords"])
+        return _read_labels(self.cleaned_data["keywords"])
 
     def clean_authors(self) -> tuple[str, ...]:
-        return _labels(self.cleaned_data["authors"])
+        return _read_labels(self.cleaned_data["authors"])
 
     def draft(self) -> PackDraft:
         return PackDraft(**{**self.cleaned_data, "topic": PackTopic(self.cleaned_data["topic"])})
@@ -108,10 +108,10 @@ class VersionForm(StoreForm):
     version = forms.CharField(label=_("Version"), max_length=20, help_text=_("Three numbers, as 1.4.0."))
     findings = forms.ChoiceField(
         label=_("Memories with personal data or secrets"),
-        choices=[(str(one), words) for one, words in FINDING_RULES.items()],
+        choices=[(str(rule), words) for rule, words in FINDING_RULES.items()],
     )
     subjects = forms.ChoiceField(
-        label=_("Memories about a person"), choices=[(str(one), words) for one, words in SUBJECT_RULES.items()]
+        label=_("Memories about a person"), choices=[(str(rule), words) for rule, words in SUBJECT_RULES.items()]
     )
     changelog = forms.CharField(
         label=_("What is new"), max_length=2000, required=False, widget=forms.Textarea(attrs={"rows": 3})
@@ -126,7 +126,7 @@ class OfferForm(StoreForm):
     """The readers of a version, and the terms for them."""
 
     visibility = forms.ChoiceField(
-        label=_("Who may find it"), choices=[(str(one), words) for one, words in VISIBILITIES.items()]
+        label=_("Who may find it"), choices=[(str(visibility_), words) for visibility_, words in VISIBILITIES.items()]
     )
     tenants = forms.CharField(
         label=_("Short names of these organisations"),
@@ -137,7 +137,7 @@ class OfferForm(StoreForm):
     reads = forms.IntegerField(
         label=_("Reads of a subscriber"), min_value=1, max_value=10**9, required=False, help_text=_("Empty: no limit.")
     )
-    period = forms.ChoiceField(label=_("In"), choices=[(str(one), words) for one, words in PERIODS.items()])
+    period = forms.ChoiceField(label=_("In"), choices=[(str(period_), words) for period_, words in PERIODS.items()])
     days = forms.IntegerField(
         label=_("Days until the contract ends"),
         min_value=1,
@@ -153,10 +153,10 @@ class OfferForm(StoreForm):
     )
 
     def clean_tenants(self) -> tuple[str, ...]:
-        return _labels(self.cleaned_data["tenants"])
+        return _read_labels(self.cleaned_data["tenants"])
 
     def clean_purposes(self) -> tuple[str, ...]:
-        return _labels(self.cleaned_data["purposes"])
+        return _read_labels(self.cleaned_data["purposes"])
 
     def visibility_chosen(self) -> Visibility:
         return Visibility(self.cleaned_data["visibility"])
@@ -172,15 +172,15 @@ class OfferForm(StoreForm):
         )
 
 
-def initial_of(pack: "Pack") -> dict[str, Any]:
+def initial_values(pack: "Pack") -> dict[str, Any]:
     """Values of the form of a pack that exists."""
     texts = {name: getattr(pack, name) for name in ("title", "name", "description", "topic", "licence", "readme")}
     return {**texts, "keywords": ", ".join(pack.keywords), "authors": ", ".join(pack.authors)}
 
 
-def _labels(text: str) -> tuple[str, ...]:
-    found = tuple(dict.fromkeys(part for one in text.replace("，", ",").split(",") if (part := one.strip())))
-    if len(found) > MOST_LABELS or any(len(one) > LONGEST_LABEL for one in found):
+def _read_labels(text: str) -> tuple[str, ...]:
+    found = tuple(dict.fromkeys(part for piece in text.replace("，", ",").split(",") if (part := piece.strip())))
+    if len(found) > MOST_LABELS or any(len(label) > LONGEST_LABEL for label in found):
         raise forms.ValidationError(_("Name at most 50, of at most 100 characters each."))
     return found
 
@@ -206,7 +206,7 @@ class ReportForm(StoreForm):
     """A report to the operator."""
 
     reason = forms.ChoiceField(
-        label=_("What is wrong"), choices=[(str(one), words) for one, words in REPORT_REASONS.items()]
+        label=_("What is wrong"), choices=[(str(reason_), words) for reason_, words in REPORT_REASONS.items()]
     )
     text = forms.CharField(
         label=_("Your words"),
@@ -222,13 +222,13 @@ class ComingForm(StoreForm):
 
     range = forms.ChoiceField(label=_("Versions"))
     delivery = forms.ChoiceField(
-        label=_("New versions"), choices=[(str(one), words) for one, words in DELIVERIES.items()]
+        label=_("New versions"), choices=[(str(delivery_), words) for delivery_, words in DELIVERIES.items()]
     )
 
     def __init__(self, *args: Any, number: str, range: str = ANY, **kwargs: Any) -> None:
         """number: the version that the ranges begin with; range: the present one."""
         super().__init__(*args, **kwargs)
-        choices = dict(ranges_of(number))
+        choices = dict(list_ranges(number))
         self.fields["range"].choices = [*choices.items(), *([] if range in choices else [(range, range)])]  # type: ignore[attr-defined]
         self.fields["range"].initial = range
 
@@ -256,13 +256,13 @@ class SubscribeForm(ComingForm):
         self, *args: Any, number: str, purposes: Iterable[str], personas: Iterable["Persona"], **kwargs: Any
     ) -> None:
         super().__init__(*args, number=number, **kwargs)
-        offered = [(one, one) for one in purposes]
+        offered = [(purpose, purpose) for purpose in purposes]
         self.fields["purposes"].choices = offered  # type: ignore[attr-defined]
-        self.fields["purposes"].initial = [one for one, _words in offered]
+        self.fields["purposes"].initial = [purpose for purpose, _words in offered]
         if not offered:
             del self.fields["purposes"]
         nobody = ("", _("nobody yet"))
-        self.fields["persona"].choices = [nobody, *((str(one.id), one.name) for one in personas)]  # type: ignore[attr-defined]
+        self.fields["persona"].choices = [nobody, *((str(persona.id), persona.name) for persona in personas)]  # type: ignore[attr-defined]
         for name in {"purposes", "accepted"} & self.fields.keys():
             self.fields[name].widget.attrs["class"] = "form-check-input"
 
@@ -303,10 +303,10 @@ class QuestionsForm(StoreForm):
     )
 
     def lines(self) -> tuple[str, ...]:
-        return tuple(line for one in self.cleaned_data["questions"].splitlines() if (line := one.strip()))
+        return tuple(line for text in self.cleaned_data["questions"].splitlines() if (line := text.strip()))
 
 
-def ranges_of(number: str) -> list[tuple[str, Promise | str]]:
+def list_ranges(number: str) -> list[tuple[str, Promise | str]]:
     """The ranges that begin with a version, the widest first, in words."""
     words = {"number": number}
     return [

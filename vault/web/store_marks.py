@@ -41,7 +41,7 @@ class WordingsForm(StoreForm):
         super().__init__(*args, **kwargs)
         field = self.fields["sentence"]
         assert isinstance(field, forms.ChoiceField)
-        field.choices = [(one, one) for one in sentences]
+        field.choices = [(sentence, sentence) for sentence in sentences]
 
 
 class TraceForm(StoreForm):
@@ -72,7 +72,7 @@ def wordings(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpRespons
         else:
             return see_other(reverse("memory", args=[memory_id]))
     context = {"memory": view, "form": form, "is_marked": stated is not None}
-    return draw(request, "vault/store/wordings.html", context, status=_status(form))
+    return draw(request, "vault/store/wordings.html", context, status=_response_status(form))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -85,11 +85,13 @@ def trace(request: HttpRequest, actor: Actor, pack_id: UUID) -> HttpResponseBase
     if request.method == "POST" and form.is_valid():
         found = leak_trace(actor=actor, pack_id=pack_id, text=form.cleaned_data["text"])
     shown = (
-        [(one, round(100 * one.match.probability, 1)) for one in found.candidates[:SHOWN_CANDIDATES]] if found else []
+        [(candidate, round(100 * candidate.match.probability, 1)) for candidate in found.candidates[:SHOWN_CANDIDATES]]
+        if found
+        else []
     )
     context = {"pack": pack, "form": form, "found": found, "candidates": shown}
-    return draw(request, "vault/store/trace.html", context, status=_status(form))
+    return draw(request, "vault/store/trace.html", context, status=_response_status(form))
 
 
-def _status(form: StoreForm) -> int:
+def _response_status(form: StoreForm) -> int:
     return HTTPStatus.UNPROCESSABLE_ENTITY if form.errors else HTTPStatus.OK

@@ -21,7 +21,7 @@ from vault.store.reports import report_write
 from vault.vocabulary import PublicationState, ReportReason
 from vault.web.store_forms import ReportForm
 from vault.web.store_own import PUBLICATION_MARKS, PUBLICATION_STATES
-from vault.web.store_words import REPORT_REASONS, shown_listing
+from vault.web.store_words import REPORT_REASONS, make_shown_listing
 
 DECISIONS: dict[str, Promise] = {
     Decision.HIDE: gettext_lazy("hidden"),
@@ -58,7 +58,7 @@ def report(request: HttpRequest, actor: Actor, publisher: str, name: str) -> Htt
             is_sent = True
         except Conflict:
             form.add_error(None, _("Your report of this pack waits for the operator already."))
-    context = {"shown": shown_listing(actor, listing), "form": form, "is_sent": is_sent}
+    context = {"shown": make_shown_listing(actor, listing), "form": form, "is_sent": is_sent}
     status = HTTPStatus.UNPROCESSABLE_ENTITY if form.errors else HTTPStatus.OK
     return draw(request, "vault/store/report.html", context, status=status)
 
@@ -67,7 +67,7 @@ def report(request: HttpRequest, actor: Actor, publisher: str, name: str) -> Htt
 @page
 def moderation(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Open reports, or with `decided` those that were decided. To others than operators there is no such page."""
-    return _drawn(request, actor)
+    return _draw_page(request, actor)
 
 
 @require_POST
@@ -77,20 +77,20 @@ def decide(request: HttpRequest, actor: Actor, tenant_id: UUID, report_id: UUID)
     given = request.POST.get("decision", "")
     decision = Decision(given) if given in set(Decision) else None
     if decision is None and given != DISMISSED:
-        return _drawn(request, actor, fault=_("Choose a decision."))
+        return _draw_page(request, actor, fault=_("Choose a decision."))
     reason = request.POST.get("reason", "").strip()
     try:
         report_decide(actor=actor, tenant_id=tenant_id, report_id=report_id, decision=decision, reason=reason)
     except Invalid:
-        return _drawn(request, actor, fault=_("Say why: the publisher reads the reason."))
+        return _draw_page(request, actor, fault=_("Say why: the publisher reads the reason."))
     return see_other(reverse("store_moderation"))
 
 
-def _drawn(request: HttpRequest, actor: Actor, *, fault: str = "") -> HttpResponse:
+def _draw_page(request: HttpRequest, actor: Actor, *, fault: str = "") -> HttpResponse:
     is_decided = "decided" in request.GET
     found = reports_list(actor=actor, is_decided=is_decided)
     context = {
-        "reports": [_shown(view) for view in found],
+        "reports": [_make_shown_report(view) for view in found],
         "is_decided": is_decided,
         "fault": fault,
         "longest": LONGEST_REASON,
@@ -99,7 +99,7 @@ def _drawn(request: HttpRequest, actor: Actor, *, fault: str = "") -> HttpRespon
     return draw(request, "vault/store/moderation.html", context, status=status)
 
 
-def _shown(view: ReportView) -> ShownReport:
+def _make_shown_report(view: ReportView) -> ShownReport:
     return ShownReport(
         view=view,
         reason=REPORT_REASONS[ReportReason(view.row.reason)],

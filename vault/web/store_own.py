@@ -41,9 +41,9 @@ from vault.store.publications import (
 )
 from vault.vocabulary import PackState, PackTopic, PublicationState, Visibility
 from vault.web.labels import SEMANTIC_TYPES
-from vault.web.store_forms import VISIBILITIES, PackForm, initial_of
-from vault.web.store_publish import reasons_shown
-from vault.web.store_words import PACK_MARKS, PACK_STATES, colour_of, icon_of
+from vault.web.store_forms import VISIBILITIES, PackForm, initial_values
+from vault.web.store_publish import reasons_translate
+from vault.web.store_words import PACK_MARKS, PACK_STATES, topic_colour, topic_icon
 
 if TYPE_CHECKING:
     from vault.models import Pack, PackVersion, Publication
@@ -102,10 +102,10 @@ class OwnVersion:
 
 @require_http_methods(["GET", "HEAD"])
 @page
-def own(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+def own_packs(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """The organisation's own packs with their publications, and a form that checks a file."""
     authorize(actor, Permission.STORE_MANAGE)
-    return _own(request, actor)
+    return _draw_own_packs(request, actor)
 
 
 @require_POST
@@ -115,12 +115,12 @@ def check(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     authorize(actor, Permission.STORE_MANAGE)
     upload = request.FILES.get("file")
     if upload is None or upload.size is None or upload.size > LARGEST_FILE:
-        return _own(request, actor, fault=_("Choose a .mempack file of at most 16 MB."))
+        return _draw_own_packs(request, actor, fault=_("Choose a .mempack file of at most 16 MB."))
     try:
         verdict = file_verify(actor=actor, content=upload.read())
     except PackInvalid as failure:
-        return _own(request, actor, fault=failure.detail or failure.title)
-    return _own(request, actor, verdict=verdict)
+        return _draw_own_packs(request, actor, fault=failure.detail or failure.title)
+    return _draw_own_packs(request, actor, verdict=verdict)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -128,7 +128,7 @@ def check(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 def own_pack(request: HttpRequest, actor: Actor, pack_id: UUID) -> HttpResponseBase:
     """One pack of one's own: its versions, and its texts, which POST changes."""
     pack = pack_get(actor=actor, pack_id=pack_id)
-    form = PackForm(request.POST if request.method == "POST" else None, initial=initial_of(pack))
+    form = PackForm(request.POST if request.method == "POST" else None, initial=initial_values(pack))
     form.fields["name"].disabled = True
     if request.method == "POST" and form.is_valid():
         try:
@@ -139,9 +139,9 @@ def own_pack(request: HttpRequest, actor: Actor, pack_id: UUID) -> HttpResponseB
     publication = publication_of(actor=actor, pack_id=pack_id)
     rows = versions_list(actor=actor, pack_id=pack_id, pages=NewestOf(VERSIONS, ""))
     context = {
-        "shown": _shown(pack, rows[0] if rows else None, publication),
+        "shown": _make_shown_pack(pack, rows[0] if rows else None, publication),
         "form": form,
-        "versions": [_version(row, publication) for row in rows],
+        "versions": [_make_own_version(row, publication) for row in rows],
         "is_scanning": any(row.state == PackState.SCANNING for row in rows),
         "longest": LONGEST_REASON,
     }
@@ -176,7 +176,7 @@ def version_withdraw(request: HttpRequest, actor: Actor, pack_id: UUID, number: 
     if "delete" in request.POST:
         version_remove(actor=actor, version_id=row.id)
         return see_other(reverse("store_own_pack", args=[pack_id]))
-    reason = reason_of(request)
+    reason = read_reason(request)
     if "yank" in request.POST:
         version_yank(actor=actor, version_id=row.id, reason=reason)
     else:
@@ -197,26 +197,28 @@ def decide(request: HttpRequest, actor: Actor, publication_id: UUID) -> HttpResp
     """Approve what waits, or with `reject` refuse it for a reason."""
     publication_get(actor=actor, publication_id=publication_id)
     if "reject" in request.POST:
-        publication_reject(actor=actor, publication_id=publication_id, reason=reason_of(request))
+        publication_reject(actor=actor, publication_id=publication_id, reason=read_reason(request))
     else:
         publication_approve(actor=actor, publication_id=publication_id)
     return see_other(reverse("reviews"))
 
 
-def reason_of(request: HttpRequest) -> str:
+def read_reason(request: HttpRequest) -> str:
     reason = request.POST.get("reason", "").strip()
     if not reason or len(reason) > LONGEST_REASON or "\x00" in reason:
         raise Invalid(errors=[FieldError("reason", f"1 to {LONGEST_REASON} characters are needed")])
     return reason
 
 
-def _own(
+def _draw_own_packs(
     request: HttpRequest, actor: Actor, *, verdict: Verdict | None = None, fault: str | Promise = ""
 ) -> HttpResponseBase:
     packs = packs_list(actor=actor, pages=NewestOf(PACKS, ""))
-    offers = {one.pack_id: one for one in publications_list(actor=actor, pages=NewestOf(PACKS, ""))}
+    offers = {
+        publication.pack_id: publication for publication in publications_list(actor=actor, pages=NewestOf(PACKS, ""))
+    }
     context = {
-        "packs": [_shown(pack, newest, offers.get(pack.id)) for pack, newest in packs],
+        "packs": [_make_shown_pack(pack, newest, offers.get(pack.id)) for pack, newest in packs],
         "verdict": verdict,
         "fault": fault,
     }
@@ -224,15 +226,15 @@ def _own(
     return draw(request, "vault/store/own.html", context, status=status)
 
 
-def _shown(pack: "Pack", newest: "PackVersion | None", publication: "Publication | None") -> ShownPack:
+def _make_shown_pack(pack: "Pack", newest: "PackVersion | None", publication: "Publication | None") -> ShownPack:
     topic = PackTopic(pack.topic)
     state = PublicationState(publication.state) if publication else None
     if publication and publication.waiting_id:
         state = PublicationState.WAITING
     return ShownPack(
         pack=pack,
-        icon=icon_of(topic),
-        colour=colour_of(topic),
+        icon=topic_icon(topic),
+        colour=topic_colour(topic),
         newest=newest,
         newest_state=str(PACK_STATES[PackState(newest.state)]) if newest else "",
         publication=publication,
@@ -242,9 +244,11 @@ def _shown(pack: "Pack", newest: "PackVersion | None", publication: "Publication
     )
 
 
-def _version(row: "PackVersion", publication: "Publication | None") -> OwnVersion:
+def _make_own_version(row: "PackVersion", publication: "Publication | None") -> OwnVersion:
     state = PackState(row.state)
-    blocked = tuple((one["memory_id"], ", ".join(reasons_shown(one["kinds"]))) for one in row.report.get("blocked", []))
+    blocked = tuple(
+        (memory["memory_id"], ", ".join(reasons_translate(memory["kinds"]))) for memory in row.report.get("blocked", [])
+    )
     return OwnVersion(
         row=row,
         state=PACK_STATES[state],

@@ -28,7 +28,7 @@ from vault.vocabulary import PackState
 from vault.web.labels import SEMANTIC_TYPES
 from vault.web.markdown import markdown_html
 from vault.web.store_forms import RatingForm, SubscribeForm
-from vault.web.store_words import PACK_MARKS, PACK_STATES, PERIODS, shown_listing
+from vault.web.store_words import PACK_MARKS, PACK_STATES, PERIODS, make_shown_listing
 
 if TYPE_CHECKING:
     from governance.models import Persona
@@ -50,7 +50,7 @@ class ShownVersion:
 @page
 def pack(request: HttpRequest, actor: Actor, publisher: str, name: str) -> HttpResponseBase:
     """One publication: README, samples, versions, ratings, terms, and why it can be trusted."""
-    return _drawn(request, actor, listing_get_by_name(actor=actor, publisher=publisher, name=name))
+    return _draw_page(request, actor, listing_get_by_name(actor=actor, publisher=publisher, name=name))
 
 
 @require_POST
@@ -68,7 +68,7 @@ def subscribe(request: HttpRequest, actor: Actor, publisher: str, name: str) -> 
             form.blame(failure)
         except Conflict:
             form.add_error(None, _("Your organisation has this pack, or its namespace, already."))
-    return _drawn(request, actor, listing, subscribe_form=form)
+    return _draw_page(request, actor, listing, subscribe_form=form)
 
 
 @require_POST
@@ -82,7 +82,7 @@ def rate(request: HttpRequest, actor: Actor, publisher: str, name: str) -> HttpR
         return back
     form = RatingForm(request.POST)
     if not form.is_valid():
-        return _drawn(request, actor, listing, rating_form=form)
+        return _draw_page(request, actor, listing, rating_form=form)
     rating_write(
         actor=actor,
         publication_id=listing.id,
@@ -98,7 +98,7 @@ def readme_html(text: str) -> SafeString:
     return mark_safe(html)  # nh3 has cleaned it
 
 
-def _drawn(
+def _draw_page(
     request: HttpRequest,
     actor: Actor,
     listing: "Listing",
@@ -108,20 +108,20 @@ def _drawn(
 ) -> HttpResponse:
     """The page of a pack. rating_form, subscribe_form: the one that has faults."""
     offer = offer_get(actor=actor, publication_id=listing.id)
-    versions = [_version(row, listing) for row in offer.versions]
+    versions = [_make_shown_version(row, listing) for row in offer.versions]
     terms = terms_load(listing.terms)
     subscription = subscriptions_live(actor=actor).get(listing.id)
     may_manage = is_allowed(actor, Permission.STORE_MANAGE)
     if may_manage and subscription is None:
         subscribe_form = subscribe_form or _subscribe_form(actor, listing)
     context = {
-        "shown": shown_listing(actor, listing, subscription),
+        "shown": make_shown_listing(actor, listing, subscription),
         "offer": offer,
         "readme": readme_html(offer.readme),
         "samples": [(item, SEMANTIC_TYPES[item.semantic_type]) for item in offer.samples],
         "versions": versions,
-        "current": next(one for one in versions if one.is_newest),
-        "yanked": sum(one.row.state == PackState.YANKED for one in versions),
+        "current": next(version for version in versions if version.is_newest),
+        "yanked": sum(version.row.state == PackState.YANKED for version in versions),
         "terms": terms,
         "period": PERIODS[terms.period],
         "may_manage": may_manage,
@@ -133,7 +133,7 @@ def _drawn(
     return draw(request, "vault/store/pack.html", context, status=status)
 
 
-def _version(row: "PackVersion", listing: "Listing") -> ShownVersion:
+def _make_shown_version(row: "PackVersion", listing: "Listing") -> ShownVersion:
     state = PackState(row.state)
     return ShownVersion(row, PACK_STATES[state], PACK_MARKS[state], row.id == listing.version_id)
 
@@ -155,12 +155,12 @@ def _subscribe_form(actor: Actor, listing: "Listing", given: QueryDict | None = 
         given,
         number=listing.number,
         purposes=terms_load(listing.terms).purposes,
-        personas=_personas(actor),
+        personas=_list_personas(actor),
         initial={"delivery": "pull"},
     )
 
 
-def _personas(actor: Actor) -> Sequence["Persona"]:
+def _list_personas(actor: Actor) -> Sequence["Persona"]:
     if not is_allowed(actor, Permission.PERSONA_UPDATE):
         return []
     return personas_list(actor=actor, pages=First(PERSONAS))

@@ -64,7 +64,7 @@ REASONS: dict[str, Promise] = {
 
 @dataclass(frozen=True)
 class ShownLeaving:
-    one: Leaving
+    leaving: Leaving
     treatment: Promise
     chip: str
     reasons: str
@@ -92,7 +92,7 @@ def publish(request: HttpRequest, actor: Actor) -> HttpResponseBase:
         "choice": _choice_words(request),
         "packs": packs_list(actor=actor, pages=NewestOf(PACKS, "")),
     }
-    return draw(request, "vault/store/publish.html", context, status=_status(form))
+    return draw(request, "vault/store/publish.html", context, status=_response_status(form))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -106,7 +106,7 @@ def build(request: HttpRequest, actor: Actor, pack_id: UUID) -> HttpResponseBase
         request.session.pop(CHOICE, None)
     initial = {"version": _next_number(actor, pack_id), "findings": "block", "subjects": "drop"}
     form = VersionForm(request.POST if request.method == "POST" else None, initial=initial)
-    draft = _draft(request, form)
+    draft = _read_draft(request, form)
     if request.method == "POST" and form.is_valid() and draft is not None:
         draft = _left_out(request, actor, pack_id, draft)
         try:
@@ -118,19 +118,19 @@ def build(request: HttpRequest, actor: Actor, pack_id: UUID) -> HttpResponseBase
         except Conflict as failure:
             form.add_error("version", failure.detail)
     decided = version_preview(actor=actor, pack_id=pack_id, draft=draft) if draft is not None else []
-    counted = Counter(one.treatment for one in decided)
+    counted = Counter(leaving.treatment for leaving in decided)
     context = {
         "pack": pack,
         "form": form,
         "choice": _choice_words(request),
-        "leaving": [_shown(one) for one in decided],
+        "leaving": [_make_shown_leaving(leaving) for leaving in decided],
         "counts": [(TREATMENTS[kind], CHIPS[kind], counted[kind]) for kind in Treatment if counted[kind]],
         "is_blocked": bool(counted[Treatment.BLOCKED]),
-        "leaves": sum(one.item is not None for one in decided),
+        "leaves": sum(leaving.item is not None for leaving in decided),
         "is_cut": len(decided) >= PREVIEWED,
         "paths": paths_list(actor=actor) if draft is None else [],
     }
-    return draw(request, "vault/store/build.html", context, status=_status(form))
+    return draw(request, "vault/store/build.html", context, status=_response_status(form))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -155,10 +155,10 @@ def offer(request: HttpRequest, actor: Actor, pack_id: UUID, number: str) -> Htt
         except Conflict as failure:
             form.add_error(None, failure.detail)
     context = {"version": version, "form": form, "approval": publish_approval(actor=actor)}
-    return draw(request, "vault/store/offer.html", context, status=_status(form))
+    return draw(request, "vault/store/offer.html", context, status=_response_status(form))
 
 
-def _status(form: Any) -> int:
+def _response_status(form: Any) -> int:
     return HTTPStatus.UNPROCESSABLE_ENTITY if form.errors else HTTPStatus.OK
 
 
@@ -167,7 +167,7 @@ def _choice_keep(request: HttpRequest) -> None:
     ids = list(chosen_read(request.POST))[:MOST_IDS]
     chosen = draft_read(request.POST, "export", ids)
     if chosen.filters is None:
-        request.session[CHOICE] = {"ids": [str(one) for one in chosen.ids]}
+        request.session[CHOICE] = {"ids": [str(cube_id) for cube_id in chosen.ids]}
     else:
         request.session[CHOICE] = {"filters": chosen.filters}
 
@@ -186,17 +186,17 @@ def _choice_words(request: HttpRequest) -> dict[str, Any] | None:
     choice = request.session.get(CHOICE)
     if not choice or not (choice.get("ids") or choice.get("filters")):
         return None
-    filters = {name: one for name, one in choice.get("filters", {}).items() if isinstance(one, str)}
+    filters = {name: value for name, value in choice.get("filters", {}).items() if isinstance(value, str)}
     return {"count": len(choice["ids"]) if "ids" in choice else None, "query": ", ".join(filters.values())}
 
 
-def _draft(request: HttpRequest, form: VersionForm) -> VersionDraft | None:
+def _read_draft(request: HttpRequest, form: VersionForm) -> VersionDraft | None:
     """The version of the form, of the memories that the session has; None where none are chosen."""
     if _choice_words(request) is None:
         return None
     choice = request.session[CHOICE]
     draft = VersionDraft(
-        number=FIRST, ids=tuple(UUID(one) for one in choice.get("ids", ())), filters=choice.get("filters")
+        number=FIRST, ids=tuple(UUID(text) for text in choice.get("ids", ())), filters=choice.get("filters")
     )
     if not form.is_bound or not form.is_valid():
         return draft
@@ -206,18 +206,18 @@ def _draft(request: HttpRequest, form: VersionForm) -> VersionDraft | None:
 
 def _left_out(request: HttpRequest, actor: Actor, pack_id: UUID, draft: VersionDraft) -> VersionDraft:
     """Without the memories that were ticked. A query of few memories becomes the list of the others."""
-    out = {one for one in (uuid_or_none(text) for text in request.POST.getlist("out")) if one}
+    out = {cube_id for cube_id in (uuid_or_none(text) for text in request.POST.getlist("out")) if cube_id}
     if not out:
         return draft
     ids = draft.ids
     if draft.filters is not None:
-        ids = tuple(one.cube_id for one in version_preview(actor=actor, pack_id=pack_id, draft=draft))
+        ids = tuple(leaving.cube_id for leaving in version_preview(actor=actor, pack_id=pack_id, draft=draft))
         if len(ids) >= PREVIEWED:
             raise Invalid(_("The query matches too many memories to leave out single ones: narrow it."))
-    rest = tuple(one for one in ids if one not in out)
+    rest = tuple(cube_id for cube_id in ids if cube_id not in out)
     if not rest:
         raise Invalid(_("Nothing would be left."))
-    request.session[CHOICE] = {"ids": [str(one) for one in rest]}
+    request.session[CHOICE] = {"ids": [str(cube_id) for cube_id in rest]}
     return replace(draft, ids=rest, filters=None)
 
 
@@ -231,10 +231,12 @@ def _next_number(actor: Actor, pack_id: UUID) -> str:
     return str(Number(newest.major, newest.minor + 1, 0)) if newest else FIRST
 
 
-def _shown(one: Leaving) -> ShownLeaving:
-    return ShownLeaving(one, TREATMENTS[one.treatment], CHIPS[one.treatment], ", ".join(reasons_shown(one.reasons)))
+def _make_shown_leaving(leaving: Leaving) -> ShownLeaving:
+    return ShownLeaving(
+        leaving, TREATMENTS[leaving.treatment], CHIPS[leaving.treatment], ", ".join(reasons_translate(leaving.reasons))
+    )
 
 
-def reasons_shown(reasons: tuple[str, ...] | list[str]) -> list[str]:
+def reasons_translate(reasons: tuple[str, ...] | list[str]) -> list[str]:
     """Kinds of findings and reasons of a scan, in the reader's language."""
-    return [str(REASONS[one]) if one in REASONS else str(PII_KINDS[PiiKind(one)]) for one in reasons]
+    return [str(REASONS[reason]) if reason in REASONS else str(PII_KINDS[PiiKind(reason)]) for reason in reasons]

@@ -61,7 +61,7 @@ class ShownChange:
 
 @require_http_methods(["GET", "HEAD"])
 @page
-def installed(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+def subscriptions_page(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Subscriptions of the organisation, newest first; those that have ended, too."""
     take = NewestOf(SUBSCRIPTIONS, request.GET.get("before", ""))
     found = subscriptions_list(actor=actor, pages=take)
@@ -79,18 +79,18 @@ def subscription(request: HttpRequest, actor: Actor, subscription_id: UUID) -> H
     """One subscription: its contract, reads, mounts and versions. POST changes which versions come, and how."""
     view = subscription_get(actor=actor, subscription_id=subscription_id)
     if request.method != "POST":
-        return _drawn(request, actor, view)
+        return _draw_page(request, actor, view)
     authorize(actor, Permission.STORE_MANAGE)
     form = _coming_form(view, request)
     if not form.is_valid():
-        return _drawn(request, actor, view, form=form)
+        return _draw_page(request, actor, view, form=form)
     subscription_update(
         actor=actor,
         subscription_id=subscription_id,
         range=form.cleaned_data["range"],
         delivery=form.delivery_chosen(),
     )
-    return _back(subscription_id)
+    return _redirect_back(subscription_id)
 
 
 @require_POST
@@ -101,13 +101,13 @@ def mount(request: HttpRequest, actor: Actor, subscription_id: UUID) -> HttpResp
     kind, _space, text = request.POST.get("place", "").partition(" ")
     place = uuid_or_none(text)
     if place is None or kind not in {"persona", "conversation"}:
-        return _drawn(request, actor, view, mount_fault=_("Choose a persona or a conversation."))
+        return _draw_page(request, actor, view, mount_fault=_("Choose a persona or a conversation."))
     ids = {f"{kind}_id": place}
     try:
         mount_create(actor=actor, draft=MountDraft(namespace=view.row.namespace.path, **ids))  # type: ignore[arg-type]
     except Conflict:
-        return _drawn(request, actor, view, mount_fault=_("It is mounted there already."))
-    return _back(subscription_id)
+        return _draw_page(request, actor, view, mount_fault=_("It is mounted there already."))
+    return _redirect_back(subscription_id)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -119,14 +119,14 @@ def upgrade(request: HttpRequest, actor: Actor, subscription_id: UUID) -> HttpRe
     if request.method == "POST":
         number = request.POST.get("version", "")
         subscription_upgrade(actor=actor, subscription_id=subscription_id, number=number)
-        return _back(subscription_id)
+        return _redirect_back(subscription_id)
     plan = upgrade_plan(actor=actor, subscription_id=subscription_id, number=request.GET.get("version", ""))
     wanted = request.GET.get("kind", "")
-    changes = [one for one in plan.changes if wanted in {"", one.kind}]
+    changes = [change for change in plan.changes if wanted in {"", change.kind}]
     context = {
         "shown": shown_agreement(view),
         "plan": plan,
-        "changes": [_change(one) for one in changes[:SHOWN_CHANGES]],
+        "changes": [_make_shown_change(change) for change in changes[:SHOWN_CHANGES]],
         "matching": len(changes),
         "kinds": [(kind, KINDS[kind], plan.count(kind)) for kind in ChangeKind],
         "kind": wanted,
@@ -144,7 +144,7 @@ def reword(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseB
     subscription_id = origin.subscription_id
     if "restore" in request.POST:
         override_remove(actor=actor, subscription_id=subscription_id, memory_id=memory_id)
-        return _back(subscription_id)
+        return _redirect_back(subscription_id)
     content = "" if request.method == "POST" else cube_get(actor=actor, cube_id=memory_id).words.content
     given = request.POST if request.method == "POST" else None
     form = RewordForm(given, longest=settings.MAX_CONTENT_CHARACTERS, initial={"content": content})
@@ -152,11 +152,11 @@ def reword(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseB
         try:
             new = form.cleaned_data["content"]
             override_set(actor=actor, subscription_id=subscription_id, memory_id=memory_id, content=new)
-            return _back(subscription_id)
+            return _redirect_back(subscription_id)
         except Invalid as failure:
             form.blame(failure)
     context = {"form": form, "origin": origin, "memory_id": memory_id}
-    return draw(request, "vault/store/reword.html", context, status=_status(form.errors))
+    return draw(request, "vault/store/reword.html", context, status=_response_status(form.errors))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -168,17 +168,17 @@ def end(request: HttpRequest, actor: Actor, subscription_id: UUID) -> HttpRespon
     typed = request.POST.get("name", "").strip()
     if request.method == "POST" and typed == view.row.name:
         subscription_end(actor=actor, subscription_id=subscription_id)
-        return _back(subscription_id)
+        return _redirect_back(subscription_id)
     context = {
         "shown": shown_agreement(view),
         "installed": installed_get(actor=actor, subscription_id=subscription_id),
         "typed": typed,
         "is_faulty": request.method == "POST",
     }
-    return draw(request, "vault/store/end.html", context, status=_status(context["is_faulty"]))
+    return draw(request, "vault/store/end.html", context, status=_response_status(context["is_faulty"]))
 
 
-def _drawn(
+def _draw_page(
     request: HttpRequest,
     actor: Actor,
     view: "SubscriptionView",
@@ -201,19 +201,21 @@ def _drawn(
         context["older"] = take.older
     if may_manage and shown.is_live:
         context["form"] = form or _coming_form(view)
-        context["places"] = _places(actor)
-    return draw(request, "vault/store/subscription.html", context, status=_status(mount_fault or form))
+        context["places"] = _list_mount_places(actor)
+    return draw(request, "vault/store/subscription.html", context, status=_response_status(mount_fault or form))
 
 
-def _places(actor: Actor) -> dict[str, list[tuple[UUID, str]]]:
+def _list_mount_places(actor: Actor) -> dict[str, list[tuple[UUID, str]]]:
     """Personas and conversations that a pack may be mounted on, by kind."""
     found: dict[str, list[tuple[UUID, str]]] = {}
     if is_allowed(actor, Permission.PERSONA_UPDATE):
         personas = personas_list(actor=actor, pages=First(PERSONAS))
-        found["persona"] = [(one.id, one.name) for one in personas]
+        found["persona"] = [(persona.id, persona.name) for persona in personas]
     if is_allowed(actor, Permission.CONVERSATION_USE):
         conversations = conversations_list(actor=actor, pages=First(CONVERSATIONS))
-        found["conversation"] = [(one.id, one.title or _("New conversation")) for one in conversations]
+        found["conversation"] = [
+            (conversation.id, conversation.title or _("New conversation")) for conversation in conversations
+        ]
     return found
 
 
@@ -224,16 +226,16 @@ def _coming_form(view: "SubscriptionView", request: HttpRequest | None = None) -
     return ComingForm(given, number=number, range=row.range, initial={"delivery": row.delivery})
 
 
-def _change(one: MemoryChange) -> ShownChange:
-    if one.kind is ChangeKind.CHANGED:
-        return ShownChange(one, KINDS[one.kind], text_difference(one.before, one.after).changes)
-    edit = Edit.INSERT if one.kind is ChangeKind.ADDED else Edit.DELETE
-    return ShownChange(one, KINDS[one.kind], (TextChange(edit, one.after or one.before),))
+def _make_shown_change(change: MemoryChange) -> ShownChange:
+    if change.kind is ChangeKind.CHANGED:
+        return ShownChange(change, KINDS[change.kind], text_difference(change.before, change.after).changes)
+    edit = Edit.INSERT if change.kind is ChangeKind.ADDED else Edit.DELETE
+    return ShownChange(change, KINDS[change.kind], (TextChange(edit, change.after or change.before),))
 
 
-def _back(subscription_id: UUID) -> HttpResponse:
+def _redirect_back(subscription_id: UUID) -> HttpResponse:
     return see_other(reverse("store_subscription", args=[subscription_id]))
 
 
-def _status(fault: object) -> int:
+def _response_status(fault: object) -> int:
     return HTTPStatus.UNPROCESSABLE_ENTITY if fault else HTTPStatus.OK

@@ -14,7 +14,7 @@ from governance.web.pages import draw, page
 from vault.store.catalogue import listing_get_by_name
 from vault.store.trials import TriedQuestion, publication_try
 from vault.web.store_forms import QuestionsForm
-from vault.web.store_words import shown_listing
+from vault.web.store_words import make_shown_listing
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -32,10 +32,10 @@ def trial(request: HttpRequest, actor: Actor, publisher: str, name: str) -> Http
         except Invalid as failure:
             form.blame(failure)
     context = {
-        "shown": shown_listing(actor, listing),
+        "shown": make_shown_listing(actor, listing),
         "form": form,
         "tried": tried,
-        "added": sum(one.added for one in tried),
+        "added": sum(question.added for question in tried),
     }
     status = HTTPStatus.UNPROCESSABLE_ENTITY if form.errors else HTTPStatus.OK
     return draw(request, "vault/store/try.html", context, status=status)

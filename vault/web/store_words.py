@@ -134,27 +134,27 @@ def language_name(code: str) -> str:
     return LANGUAGES.get(code, code)
 
 
-def languages_named(codes: list[str]) -> str:
+def languages_name(codes: list[str]) -> str:
     return ", ".join(language_name(code) for code in codes)
 
 
-def icon_of(topic: PackTopic) -> str:
+def topic_icon(topic: PackTopic) -> str:
     return ICONS[topic]
 
 
-def colour_of(topic: PackTopic) -> int:
+def topic_colour(topic: PackTopic) -> int:
     """The number of a mark's colour, 1 to COLOURS."""
     return list(PackTopic).index(topic) % COLOURS + 1
 
 
-def shown_listing(actor: Actor, row: "Listing", subscription: SubscriptionView | None = None) -> ShownListing:
+def make_shown_listing(actor: Actor, row: "Listing", subscription: SubscriptionView | None = None) -> ShownListing:
     topic = PackTopic(row.topic)
     return ShownListing(
         row=row,
-        icon=icon_of(topic),
-        colour=colour_of(topic),
+        icon=topic_icon(topic),
+        colour=topic_colour(topic),
         topic=str(TOPICS[topic]),
-        languages=languages_named(row.languages),
+        languages=languages_name(row.languages),
         is_own=row.publisher_id == actor.tenant_id,
         subscription=subscription,
     )

@@ -33,7 +33,7 @@ from vault.subjects.rules import LONGEST_REFERENCE
 from vault.subjects.selectors import SubjectLine, erasure_preview, subject_get, subject_jobs, subjects_list
 from vault.subjects.services import subject_assign, subject_create, subject_erase, subject_export
 from vault.vocabulary import SubjectStatus
-from vault.web.memory_rows import MemoryRow, rows_shown
+from vault.web.memory_rows import MemoryRow, rows_make
 
 SUBJECTS = 30  # of one page
 MATCHES = 20  # memories that a search for some to assign shows
@@ -92,13 +92,13 @@ def subjects(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """The data subjects of the tenant, or the one of a reference; POST names one."""
     authorize(actor, Permission.SUBJECT_MANAGE)
     if request.method != "POST":
-        return _listed(request, actor)
+        return _draw_list(request, actor)
     reference = request.POST.get("reference", "").strip()
     try:
         made = subject_create(actor=actor, reference=reference)
     except Invalid:
         fault = _("Give a reference of 1 to %(limit)s characters.") % {"limit": LONGEST_REFERENCE}
-        return _listed(request, actor, fault=fault, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+        return _draw_list(request, actor, fault=fault, status=HTTPStatus.UNPROCESSABLE_ENTITY)
     return see_other(reverse("subject", args=[made]))
 
 
@@ -106,18 +106,18 @@ def subjects(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @page
 def subject(request: HttpRequest, actor: Actor, subject_id: UUID) -> HttpResponseBase:
     """One data subject: what is stored, its exports, its erasure, its receipts; with `q`, memories to assign."""
-    return _one(request, actor, subject_id)
+    return _draw_subject(request, actor, subject_id)
 
 
 @require_POST
 @page
 def assign(request: HttpRequest, actor: Actor, subject_id: UUID) -> HttpResponseBase:
-    chosen = [one for text in request.POST.getlist("ids") if (one := uuid_or_none(text)) is not None]
+    chosen = [memory_id for text in request.POST.getlist("ids") if (memory_id := uuid_or_none(text)) is not None]
     try:
         subject_assign(actor=actor, subject_id=subject_id, cube_ids=chosen)
     except Invalid:
         fault = _("Choose the memories that are about this person.")
-        return _one(request, actor, subject_id, fault=fault, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+        return _draw_subject(request, actor, subject_id, fault=fault, status=HTTPStatus.UNPROCESSABLE_ENTITY)
     return see_other(reverse("subject", args=[subject_id]))
 
 
@@ -145,7 +145,7 @@ def erase(request: HttpRequest, actor: Actor, subject_id: UUID) -> HttpResponseB
     line = subject_get(actor=actor, subject_id=subject_id)
     if request.POST.get("confirmation", "").strip() != _confirmation(line):
         fault = _("Type “%(word)s” to confirm.") % {"word": _confirmation(line)}
-        return _one(request, actor, subject_id, fault=fault, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+        return _draw_subject(request, actor, subject_id, fault=fault, status=HTTPStatus.UNPROCESSABLE_ENTITY)
     subject_erase(actor=actor, subject_id=subject_id)
     return see_other(reverse("subject", args=[subject_id]))
 
@@ -155,7 +155,7 @@ def erase(request: HttpRequest, actor: Actor, subject_id: UUID) -> HttpResponseB
 def receipt(request: HttpRequest, actor: Actor, subject_id: UUID, receipt_id: UUID) -> HttpResponseBase:
     """One receipt as the signed JSON, for download."""
     line = subject_get(actor=actor, subject_id=subject_id)
-    found = next((one for one in line.receipts if one["id"] == str(receipt_id)), None)
+    found = next((receipt for receipt in line.receipts if receipt["id"] == str(receipt_id)), None)
     if found is None:
         raise NotFound
     return HttpResponse(
@@ -169,12 +169,12 @@ def _confirmation(line: SubjectLine) -> str:
     return line.reference
 
 
-def _listed(request: HttpRequest, actor: Actor, *, fault: str = "", status: int = HTTPStatus.OK) -> HttpResponseBase:
+def _draw_list(request: HttpRequest, actor: Actor, *, fault: str = "", status: int = HTTPStatus.OK) -> HttpResponseBase:
     take = Newest(size=SUBJECTS, key="id", cursor=uuid_or_none(request.GET.get("before", "")))
     wanted = request.GET.get("reference", "").strip()
     found = subjects_list(actor=actor, pages=take, reference=wanted)
     context = {
-        "subjects": [_shown(line) for line in found],
+        "subjects": [_make_shown_subject(line) for line in found],
         "older": take.older,
         "wanted": wanted,
         "given": request.POST.get("reference", ""),
@@ -184,11 +184,11 @@ def _listed(request: HttpRequest, actor: Actor, *, fault: str = "", status: int 
     return draw(request, "vault/subjects/subjects.html", context, status=status)
 
 
-def _one(
+def _draw_subject(
     request: HttpRequest, actor: Actor, subject_id: UUID, *, fault: str = "", status: int = HTTPStatus.OK
 ) -> HttpResponseBase:
-    shown = _shown(subject_get(actor=actor, subject_id=subject_id))
-    jobs = list(_jobs(subject_jobs(actor=actor, subject_id=subject_id)))
+    shown = _make_shown_subject(subject_get(actor=actor, subject_id=subject_id))
+    jobs = list(_make_shown_jobs(subject_jobs(actor=actor, subject_id=subject_id)))
     context: dict[str, Any] = {
         "shown": shown,
         "jobs": jobs,
@@ -202,22 +202,22 @@ def _one(
     context |= {
         "preview": None if shown.is_erased else erasure_preview(actor=actor, subject_id=subject_id),
         "text": text,
-        "rows": _matches(actor, text) if shown.is_active else [],
+        "rows": _find_matches(actor, text) if shown.is_active else [],
         "word": _confirmation(shown.line),
     }
     return draw(request, "vault/subjects/subject.html", context, status=status)
 
 
-def _matches(actor: Actor, text: str) -> list[MemoryRow]:
-    return rows_shown(memories_page(actor=actor, query=MemoryQuery(text=text)), text)[:MATCHES] if text else []
+def _find_matches(actor: Actor, text: str) -> list[MemoryRow]:
+    return rows_make(memories_page(actor=actor, query=MemoryQuery(text=text)), text)[:MATCHES] if text else []
 
 
-def _shown(line: SubjectLine) -> ShownSubject:
+def _make_shown_subject(line: SubjectLine) -> ShownSubject:
     mark, status = STATUSES[line.status]
     return ShownSubject(line, mark, status)
 
 
-def _jobs(views: Iterable[JobView]) -> Iterable[ShownJob]:
+def _make_shown_jobs(views: Iterable[JobView]) -> Iterable[ShownJob]:
     for view in views:
         mark, status = JOB_STATUSES[view.status]
         has_file = view.kind == Topic.SUBJECT_EXPORT and view.status is JobStatus.SUCCEEDED

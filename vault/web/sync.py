@@ -111,18 +111,18 @@ def shown_peer(view: PeerView) -> ShownPeer:
 def peer_new(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     authorize(actor, Permission.OPERATIONS_MANAGE)
     if request.method != "POST":
-        return _form(request, actor)
+        return _draw_form(request, actor)
     given = {name: request.POST.get(name, "").strip() for name in FIELDS}
     try:
         direction = SyncDirection(given.pop("direction"))
     except ValueError:
-        return _form(request, actor, [FieldError("direction", _("Choose a direction."))])
+        return _draw_form(request, actor, [FieldError("direction", _("Choose a direction."))])
     try:
         made = peer_create(actor=actor, draft=PeerDraft(**given, direction=direction))
     except Invalid as fault:
-        return _form(request, actor, fault.errors)
+        return _draw_form(request, actor, fault.errors)
     except Conflict as fault:
-        return _form(request, actor, [FieldError("name", fault.detail)])
+        return _draw_form(request, actor, [FieldError("name", fault.detail)])
     return see_other(reverse("sync_peer", args=[made.id]))
 
 
@@ -133,7 +133,7 @@ def peer(request: HttpRequest, actor: Actor, peer_id: UUID) -> HttpResponseBase:
     if wants_part(request):
         context = {"peer": shown_peer(peer_get(actor=actor, peer_id=peer_id))}
         return draw(request, "vault/exchange/_sync.html", context)
-    return _page(request, actor, peer_id)
+    return _draw_page(request, actor, peer_id)
 
 
 @require_POST
@@ -143,7 +143,7 @@ def peer_run(request: HttpRequest, actor: Actor, peer_id: UUID) -> HttpResponseB
     try:
         peer_sync(actor=actor, peer_id=peer_id)
     except Conflict as fault:
-        return _page(request, actor, peer_id, [FieldError("", fault.detail)], HTTPStatus.CONFLICT)
+        return _draw_page(request, actor, peer_id, [FieldError("", fault.detail)], HTTPStatus.CONFLICT)
     return see_other(reverse("sync_peer", args=[peer_id]))
 
 
@@ -156,13 +156,13 @@ def peer_change(request: HttpRequest, actor: Actor, peer_id: UUID) -> HttpRespon
     try:
         changes: dict[str, Any] = {"direction": SyncDirection(request.POST.get("direction", ""))}
     except ValueError:
-        return _page(request, actor, peer_id, [FieldError("direction", _("Choose a direction."))])
+        return _draw_page(request, actor, peer_id, [FieldError("direction", _("Choose a direction."))])
     try:
         view = peer_update(actor=actor, peer_id=peer_id, changes=changes | ({"key": key} if key else {}))
         if cron != view.cron:
             peer_schedule(actor=actor, peer_id=peer_id, cron=cron)
     except Invalid as fault:
-        return _page(request, actor, peer_id, fault.errors)
+        return _draw_page(request, actor, peer_id, fault.errors)
     return see_other(reverse("sync_peer", args=[peer_id]))
 
 
@@ -173,7 +173,7 @@ def peer_end(request: HttpRequest, actor: Actor, peer_id: UUID) -> HttpResponseB
     return see_other(reverse("exchange"))
 
 
-def _form(request: HttpRequest, actor: Actor, faults: Sequence[FieldError] = ()) -> HttpResponseBase:
+def _draw_form(request: HttpRequest, actor: Actor, faults: Sequence[FieldError] = ()) -> HttpResponseBase:
     context = {
         "asked": {name: request.POST.get(name, "") for name in FIELDS if name != "key"},
         "directions": DIRECTIONS,
@@ -184,7 +184,7 @@ def _form(request: HttpRequest, actor: Actor, faults: Sequence[FieldError] = ())
     return draw(request, "vault/exchange/peer_new.html", context, status=status)
 
 
-def _page(
+def _draw_page(
     request: HttpRequest,
     actor: Actor,
     peer_id: UUID,
@@ -205,10 +205,10 @@ def _page(
 def _shown_sync(view: JobView) -> ShownSync:
     mark, status = STATUSES[view.status]
     result = view.result if isinstance(view.result, Mapping) else {}
-    return ShownSync(view, mark, status, _failure(view), tuple(_notes(result.get("counts", {}), view)))
+    return ShownSync(view, mark, status, _describe_failure(view), tuple(_make_notes(result.get("counts", {}), view)))
 
 
-def _failure(view: JobView) -> str:
+def _describe_failure(view: JobView) -> str:
     """The reason of a failed sync, as its peer gave it."""
     if view.error is None or view.error.get("code") == DomainError.code:
         return error_words(view)
@@ -216,7 +216,7 @@ def _failure(view: JobView) -> str:
     return str(FAILURES.get(detail, detail))
 
 
-def _notes(counts: Mapping[str, Any], view: JobView) -> list[str]:
+def _make_notes(counts: Mapping[str, Any], view: JobView) -> list[str]:
     notes = [str(words) % {"n": counts[name]} for name, words in COUNTS.items() if counts.get(name)]
     left_out = counts.get("left_out", {})
     notes += [

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy
 from governance.actor import Actor
 from governance.web.job_words import duration_words
 from vault.cubes.selectors import CubeView
-from vault.tools.rules import call_of
+from vault.tools.rules import read_call
 from vault.tools.selectors import RecalledCall, earlier_failures
 from vault.vocabulary import Modality, ToolOutcome
 
@@ -34,9 +34,9 @@ class ShownCall:
     failures: tuple[RecalledCall, ...]
 
 
-def tool_call_drawn(actor: Actor, view: CubeView) -> ShownCall | None:
+def tool_call_make(actor: Actor, view: CubeView) -> ShownCall | None:
     """None for what is no tool call. Writes: AuditEntry where something failed before."""
-    call = call_of(view.words.metadata) if view.cube.modality == Modality.TOOL_CALL else None
+    call = read_call(view.words.metadata) if view.cube.modality == Modality.TOOL_CALL else None
     if call is None:
         return None
     mark, outcome = OUTCOMES[call.outcome]
@@ -44,12 +44,12 @@ def tool_call_drawn(actor: Actor, view: CubeView) -> ShownCall | None:
         name=call.name,
         mark=mark,
         outcome=outcome,
-        arguments=tuple((name, _text(value)) for name, value in call.arguments.items()),
+        arguments=tuple((name, _format_value(value)) for name, value in call.arguments.items()),
         duration=duration_words(timedelta(milliseconds=call.duration_ms)) if call.duration_ms is not None else "",
         error=call.error,
         failures=tuple(earlier_failures(actor=actor, view=view)),
     )
 
 
-def _text(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

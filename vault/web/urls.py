@@ -118,7 +118,7 @@ urlpatterns = [
     path("memories/<uuid:memory_id>/freeze/", holds.freeze, name="memory_freeze"),
     path("memories/<uuid:memory_id>/unfreeze/", holds.unfreeze, name="memory_unfreeze"),
     path("store/", store.store, name="store"),
-    path("store/own/", store_own.own, name="store_own"),
+    path("store/own/", store_own.own_packs, name="store_own"),
     path("store/check/", store_own.check, name="store_check"),
     path("store/publish/", store_publish.publish, name="store_publish"),
     path("store/own/<uuid:pack_id>/", store_own.own_pack, name="store_own_pack"),
@@ -138,7 +138,7 @@ urlpatterns = [
     path(
         "store/moderation/<uuid:tenant_id>/<uuid:report_id>/", store_moderation.decide, name="store_moderation_decide"
     ),
-    path("store/installed/", store_subscriptions.installed, name="store_installed"),
+    path("store/installed/", store_subscriptions.subscriptions_page, name="store_installed"),
     path("store/subscriptions/<uuid:subscription_id>/", store_subscriptions.subscription, name="store_subscription"),
     path("store/subscriptions/<uuid:subscription_id>/mount/", store_subscriptions.mount, name="store_mount"),
     path("store/subscriptions/<uuid:subscription_id>/upgrade/", store_subscriptions.upgrade, name="store_upgrade"),

@@ -70,7 +70,7 @@ class Drawing:
     height: int
 
 
-def drawing_of(rows: Sequence[ValidityRow], now: datetime) -> Drawing | None:
+def make_drawing(rows: Sequence[ValidityRow], now: datetime) -> Drawing | None:
     """None where there is nothing to draw."""
     if not rows:
         return None
@@ -79,7 +79,8 @@ def drawing_of(rows: Sequence[ValidityRow], now: datetime) -> Drawing | None:
     span = max(last - first, LEAST)
     scale = _Scale(first, last + span * AHEAD)
     drawn = tuple(
-        DrawnRow(_label(row.slot), TOP + ROW * place, tuple(_bars(row, scale, now))) for place, row in enumerate(rows)
+        DrawnRow(_slot_label(row.slot), TOP + ROW * place, tuple(_make_bars(row, scale, now)))
+        for place, row in enumerate(rows)
     )
     return Drawing(drawn, tuple(scale.months()), scale.x(now), TOP + ROW * len(rows))
 
@@ -105,39 +106,46 @@ class _Scale:
             yield self.x(first), self.x(first) + 4, first
 
 
-def _bars(row: ValidityRow, scale: _Scale, now: datetime) -> Iterator[Bar]:
+def _make_bars(row: ValidityRow, scale: _Scale, now: datetime) -> Iterator[Bar]:
     for place, value in enumerate(row.values):
         until = value.until
         if until is None and place + 1 < len(row.values):
             until = row.values[place + 1].since  # both hold: the bar makes room for the later one
         x = scale.x(value.since)
         width = max(round(scale.x(until or scale.end) - x - 2, 1), 2.0)
-        shown = _value(row, value)
+        shown = _value_words(row, value)
         yield Bar(
-            value.cube_id, x, width, _state(value, now), _shortened(shown, width), shown, value.since, value.until
+            value.cube_id,
+            x,
+            width,
+            _bar_class(value, now),
+            _shorten_to_width(shown, width),
+            shown,
+            value.since,
+            value.until,
         )
 
 
-def _state(value: Validity, now: datetime) -> str:
+def _bar_class(value: Validity, now: datetime) -> str:
     if value.since > now:
         return "is-next"
     return "is-past" if value.until is not None and value.until <= now else ""
 
 
-def _value(row: ValidityRow, value: Validity) -> str:
+def _value_words(row: ValidityRow, value: Validity) -> str:
     if not row.slot.startswith(LIKES):
         return value.value
     return gettext("likes it") if value.value == "yes" else gettext("does not like it")
 
 
-def _label(slot: str) -> str:
+def _slot_label(slot: str) -> str:
     if slot in FIELDS:
         return str(FIELDS[slot])
     name = slot.removeprefix(LIKES)
     return name[:1].upper() + name[1:]
 
 
-def _shortened(text: str, width: float) -> str:
+def _shorten_to_width(text: str, width: float) -> str:
     """The text, cut where it would leave its bar; a Chinese character is twice as wide."""
     left = (width - MARGIN) / CHARACTER
     shown = ""

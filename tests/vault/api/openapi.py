@@ -56,22 +56,22 @@ def _body_faults(content: Schema, reply: ApiReply) -> list[str]:
 
 @cache
 def _validator(schema: str) -> Draft202012Validator:
-    whole = {**_closed(json.loads(schema)), "components": _closed_components()}
+    whole = {**_close_schema(json.loads(schema)), "components": _closed_components()}
     return Draft202012Validator(whole, format_checker=FORMATS)
 
 
 @cache
 def _closed_components() -> Schema:
-    return {"schemas": {name: _closed(part) for name, part in document()["components"]["schemas"].items()}}
+    return {"schemas": {name: _close_schema(part) for name, part in document()["components"]["schemas"].items()}}
 
 
-def _closed(part: Any) -> Any:
+def _close_schema(part: Any) -> Any:
     """OpenAPI 3.0 as JSON Schema: `nullable` is a type, and an object has no properties but those that it names."""
     if isinstance(part, list):
-        return [_closed(one) for one in part]
+        return [_close_schema(item) for item in part]
     if not isinstance(part, dict):
         return part
-    made = {name: _closed(value) for name, value in part.items() if name not in {"nullable", "readOnly"}}
+    made = {name: _close_schema(value) for name, value in part.items() if name not in {"nullable", "readOnly"}}
     if "properties" in made and isinstance(made.get("type"), str):
         made.setdefault("additionalProperties", False)
     return {"anyOf": [made, {"type": "null"}]} if part.get("nullable") is True else made

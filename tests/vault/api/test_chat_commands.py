@@ -26,7 +26,7 @@ def test_memories_about_the_member_are_listed_in_groups_with_citations(alice: Co
     lines = turn["content"].split("\n")
     assert lines[0] == "This is what your memories hold:"
     assert [line for line in lines if line.endswith(":")][1:] == ["Profile:", "Preferences:", "Goals:"]
-    assert [one["marker"] for one in turn["citations"]] == [1, 2, 3]
+    assert [citation["marker"] for citation in turn["citations"]] == [1, 2, 3]
     assert "Porto" not in turn["content"]
 
 

@@ -16,7 +16,7 @@ SMALL_TALK = ("Good morning!", "How are you?", "Thanks, see you.", "早上好！
 
 
 def tell(who: Contract, session: str, at: str, *contents: str) -> None:
-    messages = [{"role": "user", "content": one, "timestamp": at} for one in contents]
+    messages = [{"role": "user", "content": content, "timestamp": at} for content in contents]
     reply = who.post("memories/", {"messages": messages, "session_id": session, "infer": True})
     assert reply.status == 201, reply
 
@@ -120,13 +120,13 @@ FORMS = {"where": {"namespace": "/forms"}, "purposes": ["forms"]}
 ADDRESS_FORM = ("I live at Rua da Rosa 12 in Lisbon.", "My tax number is on the blue card.")
 
 
-def recalled(who: Contract, question: str, purpose: str) -> tuple[str, list[str]]:
+def recall_answer(who: Contract, question: str, purpose: str) -> tuple[str, list[str]]:
     """The chat's answer, and the contents that the search finds, both for one purpose."""
     headers = {"x_memory_purpose": purpose} if purpose else {}
     conversation = who.post("conversations/", {}).json["id"]
     turn = who.post(f"conversations/{conversation}/turns/", {"content": question}, **headers).json
     found = who.post("memories/search/", {"query": question, "top_k": 5}, **headers).json["results"]
-    return turn["content"], [one["content"] for one in found]
+    return turn["content"], [memory["content"] for memory in found]
 
 
 def test_facts_of_the_address_form_are_offered_to_the_visa_form_until_the_purpose_forbids_it(
@@ -137,15 +137,15 @@ def test_facts_of_the_address_form_are_offered_to_the_visa_form_until_the_purpos
     run_jobs()
     question = "Where do I live, for the visa form?"
     for purpose in ("", "forms", "newsletter"):
-        answer, found = recalled(alice, question, purpose)
+        answer, found = recall_answer(alice, question, purpose)
         assert "Rua da Rosa 12" in answer
         assert ADDRESS_FORM[0] in found
     made(olivia, "purpose", FORMS, name="forms only")
-    answer, found = recalled(alice, question, "forms")
+    answer, found = recall_answer(alice, question, "forms")
     assert "Rua da Rosa 12" in answer
     assert ADDRESS_FORM[0] in found
     for purpose in ("", "newsletter"):
-        answer, found = recalled(alice, question, purpose)
+        answer, found = recall_answer(alice, question, purpose)
         assert "Rua da Rosa" not in answer
         assert ADDRESS_FORM[0] not in found
 
@@ -158,4 +158,4 @@ def test_a_search_within_a_task_finds_its_facts_only(alice: Contract) -> None:
     everywhere = alice.post("memories/search/", body).json["results"]
     assert len(everywhere) == 2
     own = alice.post("memories/search/", body | {"task_id": "address-form"}).json["results"]
-    assert [one["content"] for one in own] == [ADDRESS_FORM[0]]
+    assert [memory["content"] for memory in own] == [ADDRESS_FORM[0]]

@@ -91,8 +91,8 @@ def test_an_answer_quotes_a_memory_and_cites_it(alice: Contract) -> None:
     assert FACT in turn["content"]
     assert (turn["model"], turn["end"]) == ("extractive", "complete")
     assert turn["usage"] == {"prompt_tokens": 0, "completion_tokens": 0}
-    cited = {one["marker"]: one for one in turn["citations"]}
-    assert memory["id"] in {one["memory_id"] for one in turn["citations"]}
+    cited = {citation["marker"]: citation for citation in turn["citations"]}
+    assert memory["id"] in {citation["memory_id"] for citation in turn["citations"]}
     for marker, citation in cited.items():
         assert f"[{marker}]" in turn["content"]
         assert 0 < citation["score"] <= 1
@@ -141,7 +141,7 @@ def test_chat_turn_becomes_memory_of_the_member_only(alice: Contract, bob: Contr
     alice.post(turns, {"content": "I moved to Lisbon."})
     said = alice.get(f"memories/?source=chat&filters={EVENTS_AND_DIALOGUE}").json["results"]
     statement, answer, page = said
-    layers = [(one["speaker"], one["layer"], one["semantic_type"]) for one in said]
+    layers = [(memory["speaker"], memory["layer"], memory["semantic_type"]) for memory in said]
     assert layers == [
         ("user", "long_term", "event"),
         ("assistant", "short_term", "dialogue"),
@@ -149,10 +149,10 @@ def test_chat_turn_becomes_memory_of_the_member_only(alice: Contract, bob: Contr
     ]
     assert statement["content"] == page["content"] == "I moved to Lisbon."
     assert (statement["parents"], statement["session_id"]) == ([page["id"]], page["session_id"])
-    assert {one["persona"]["name"] for one in said} == {"alice"}
+    assert {row["persona"]["name"] for row in said} == {"alice"}
     paths = ["/users/alice", "/users/alice/chat", "/users/alice/chat"]
-    assert [one["namespace"]["path"] for one in said] == paths
-    assert [one["id"] for one in alice.get("memories/").json["results"]] == [statement["id"], page["id"]]
+    assert [row["namespace"]["path"] for row in said] == paths
+    assert [memory["id"] for memory in alice.get("memories/").json["results"]] == [statement["id"], page["id"]]
     assert answer["dialogue_only"] is True
     assert bob.listed() == bob.listed("semantic_type=dialogue") == []
 
@@ -167,7 +167,7 @@ def test_what_states_nothing_becomes_no_memory_and_is_no_evidence(alice: Contrac
     assert alice.listed() == []
     said = alice.get("memories/?semantic_type=dialogue").json["results"]
     assert len(said) == 2
-    assert {one["namespace"]["path"] for one in said} == {"/users/alice/chat"}
+    assert {row["namespace"]["path"] for row in said} == {"/users/alice/chat"}
     assert alice.post(turns, {"content": f"{content}?"}).json["citations"] == []
 
 
@@ -195,7 +195,7 @@ def test_questions_of_chats_do_not_displace_memories(alice: Contract) -> None:
     assert alice.search_contents("Where does Anna live?") == ["Anna lives in Porto."]
     session = turns.split("/")[1]
     asked = alice.search("Where does Anna live, 7?", session_id=session, top_k=3, filters=DIALOGUE)
-    assert "Where does Anna live, 7?" in [one["content"] for one in asked]
+    assert "Where does Anna live, 7?" in [memory["content"] for memory in asked]
     found = alice.search("Where does Anna live?", namespaces=["/users/alice/chat"], filters=DIALOGUE)
     assert found[0]["source"] == "chat"
 
@@ -219,7 +219,7 @@ def test_markers_of_a_quoted_answer_count_from_one(alice: Contract) -> None:
         alice.add(content)
     run_jobs()
     turn = alice.post(begin(alice), {"content": "When was Jon in Paris?"}).json
-    assert [one["marker"] for one in turn["citations"]] == list(range(1, len(turn["citations"]) + 1))
+    assert [citation["marker"] for citation in turn["citations"]] == list(range(1, len(turn["citations"]) + 1))
     assert "great" not in turn["content"]
 
 

@@ -23,7 +23,7 @@ STATEMENT = "I moved to Bergen last spring."
 DIALOGUE = {"semantic_type": "dialogue"}
 
 
-def stored(world: World) -> list[bool]:
+def list_dialogue_flags(world: World) -> list[bool]:
     """Return for each memory of acme, oldest first, whether it is dialogue only."""
     with acting(world.olivia.actor):
         return list(Cube.objects.order_by("id").values_list("is_dialogue_only", flat=True))
@@ -45,14 +45,14 @@ def talk(alice: Contract) -> Contract:
 def test_addition_of_greetings_only_answers_created_without_results(world: World, alice: Contract) -> None:
     reply = alice.post("memories/", {"messages": GREETINGS, "session_id": "s1"})
     assert (reply.status, reply.json["results"]) == (201, [])
-    assert stored(world) == [True] * 4
+    assert list_dialogue_flags(world) == [True] * 4
 
 
 def test_results_hold_statements_and_the_messages_that_make_them(world: World, alice: Contract) -> None:
     said = [*GREETINGS, {"role": "user", "content": STATEMENT}]
     results = alice.post("memories/", {"messages": said, "session_id": "s1"}).json["results"]
-    assert [(one["content"], one["dialogue_only"]) for one in results] == [(STATEMENT, False)]
-    assert stored(world) == [True] * 4 + [False]
+    assert [(result["content"], result["dialogue_only"]) for result in results] == [(STATEMENT, False)]
+    assert list_dialogue_flags(world) == [True] * 4 + [False]
 
 
 def test_verbatim_messages_are_returned_and_listed(alice: Contract) -> None:
@@ -66,7 +66,7 @@ def test_a_bulk_addition_names_the_items_of_what_it_returns(alice: Contract) -> 
     items = [{"messages": GREETINGS[:1]}, {"content": "Rain in Oslo."}, {"messages": [GREETINGS[1]]}]
     reply = alice.post("memories/bulk/", {"items": items})
     assert reply.status == 201
-    assert [(one["index"], one["memory"]["content"]) for one in reply.json["results"]] == [(1, "Rain in Oslo.")]
+    assert [(row["index"], row["memory"]["content"]) for row in reply.json["results"]] == [(1, "Rain in Oslo.")]
 
 
 def test_job_that_adds_names_the_stored_statements(alice: Contract) -> None:
@@ -108,9 +108,9 @@ def test_a_list_shows_them_where_dialogue_is_asked_for(talk: Contract, asked: st
 def test_a_search_shows_them_where_dialogue_is_asked_for(talk: Contract, mode: str) -> None:
     run_jobs()
     question = "Hello there! What is the capital of Norway?"
-    assert not any(one["dialogue_only"] for one in talk.search(question, mode=mode, top_k=50))
+    assert not any(memory["dialogue_only"] for memory in talk.search(question, mode=mode, top_k=50))
     asked = talk.search(question, mode=mode, top_k=50, filters=DIALOGUE)
-    assert {one["content"] for one in GREETINGS} <= {one["content"] for one in asked}
+    assert {greeting["content"] for greeting in GREETINGS} <= {memory["content"] for memory in asked}
 
 
 def test_a_message_that_states_something_beside_a_greeting_is_listed(talk: Contract) -> None:
@@ -126,7 +126,7 @@ def test_they_fill_no_answer_of_a_search_that_finds_too_little(talk: Contract) -
 
 def test_one_is_read_by_its_id_and_shown_once_it_becomes_a_fact(talk: Contract) -> None:
     found = talk.get("memories/?semantic_type=dialogue").json["results"]
-    (greeting,) = (one for one in found if one["content"] == "Hello there!")
+    (greeting,) = (memory for memory in found if memory["content"] == "Hello there!")
     assert talk.get(f"memories/{greeting['id']}/").json["dialogue_only"] is True
     changed = talk.patch(f"memories/{greeting['id']}/", {"semantic_type": "fact"}, **{"if-match": '"1"'})
     assert (changed.status, changed.json["dialogue_only"]) == (200, False)
@@ -135,7 +135,7 @@ def test_one_is_read_by_its_id_and_shown_once_it_becomes_a_fact(talk: Contract) 
 
 def test_one_whose_text_is_changed_is_shown(talk: Contract) -> None:
     found = talk.get("memories/?semantic_type=dialogue").json["results"]
-    (greeting,) = (one for one in found if one["content"] == "Hello there!")
+    (greeting,) = (memory for memory in found if memory["content"] == "Hello there!")
     changed = talk.patch(f"memories/{greeting['id']}/", {"content": "My flight is on Saturday."}, **{"if-match": '"1"'})
     assert changed.json["dialogue_only"] is False
     assert "My flight is on Saturday." in talk.listed()
@@ -175,7 +175,7 @@ def test_an_action_on_what_a_page_lists_reaches_just_that(
 
 def test_facets_count_them_only_as_dialogue(talk: Contract) -> None:
     facets = {
-        name: {one["value"]: one["count"] for one in values}
+        name: {value["value"]: value["count"] for value in values}
         for name, values in talk.get("memories/facets/").json.items()
     }
     assert facets["semantic_type"]["dialogue"] == 5
@@ -204,5 +204,5 @@ def test_a_page_of_the_chat_that_states_nothing_is_dialogue_only(world: World, a
     talked: Any = alice.post("conversations/", {}).json
     assert alice.post(f"conversations/{talked['id']}/turns/", {"content": "Hello there!"}).status == 201
     assert alice.post(f"conversations/{talked['id']}/turns/", {"content": STATEMENT}).status == 201
-    assert sum(stored(world)) == 3  # the greeting and both answers
+    assert sum(list_dialogue_flags(world)) == 3  # the greeting and both answers
     assert "Hello there!" not in alice.listed(f"session_id={talked['id']}")

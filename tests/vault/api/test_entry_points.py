@@ -59,7 +59,7 @@ def test_the_api_speaks_english_whoever_asks(alice: Contract) -> None:
     chinese = browser(alice, **{"accept-language": "zh-CN"})
     english = browser(alice)
     body = b'{"content": "x", "importance": 7, "tags": "x", "sensitivity": "x", "speling": 1, "event_time": 1}'
-    both = [one.post(f"{API}memories/", body, content_type=JSON) for one in (chinese, english)]
+    both = [item.post(f"{API}memories/", body, content_type=JSON) for item in (chinese, english)]
     assert both[0].json()["errors"] == both[1].json()["errors"]
     assert both[0]["Content-Language"] == "en"
     assert chinese.get(f"{API}nothing/").json()["detail"] == "There is nothing at this address."

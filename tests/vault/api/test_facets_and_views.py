@@ -27,7 +27,7 @@ def memories(world: World) -> None:
 def counts(world: World, who: str, asked: str = "") -> dict[str, dict[str, int]]:
     reply = world.client(who).get(f"memories/facets/{asked}")
     assert reply.status == 200, reply.json
-    return {name: {one["value"]: one["count"] for one in values} for name, values in reply.json.items()}
+    return {name: {value["value"]: value["count"] for value in values} for name, values in reply.json.items()}
 
 
 def test_counts_cover_what_the_reader_may_see_and_no_more(world: World, memories: None) -> None:
@@ -51,8 +51,8 @@ def test_a_filter_narrows_the_other_facets_and_not_its_own(world: World, memorie
 def test_large_counts_are_capped(world: World, memories: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vault.listing.facets.COUNTED", 2)
     reply = world.client("alice").get("memories/facets/").json
-    assert {one["capped"] for one in reply["state"] if one["count"]} == {True}
-    assert sum(one["count"] for one in reply["state"]) == 2
+    assert {row["capped"] for row in reply["state"] if row["count"]} == {True}
+    assert sum(row["count"] for row in reply["state"]) == 2
 
 
 @each_case("asked", ["?colour=red", "?state=lost", "?namespace=team", "?created_after=soon", "?tag=%00"])

@@ -20,7 +20,7 @@ def test_of_very_many_conditions_each_must_hold(alice: Contract, wrong: int | No
     asked = [{f"metadata.{key}": value + (index == wrong)} for index, (key, value) in enumerate(COLOURS.items())]
     found = alice.search("them", filters={"AND": asked})
     assert [hit["id"] for hit in found] == ([wanted["id"]] if wrong is None else [])
-    listed = alice.search("them", filters={"AND": [{name: {"ne": 99} for name in one} for one in asked]})
+    listed = alice.search("them", filters={"AND": [{name: {"ne": 99} for name in item} for item in asked]})
     assert {hit["content"] for hit in listed} == {"All of them.", "None of them."}
 
 

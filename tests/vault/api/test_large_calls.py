@@ -153,7 +153,7 @@ def test_texts_of_a_redaction_are_read_before_its_transaction(
 ) -> None:
     with monkeypatch.context() as broken:
         if not is_checked:
-            broken.setattr(PatternDetector, "find", _failing)
+            broken.setattr(PatternDetector, "find", _fail)
         memory = alice.add("Ann met a heron, call 13800138000.")
     (review,) = alice.get("reviews/").json["results"]
     within.clear()
@@ -163,7 +163,7 @@ def test_texts_of_a_redaction_are_read_before_its_transaction(
     assert "13800138000" not in alice.get(f"memories/{memory['id']}/").json["content"]
 
 
-def _failing(*_: object) -> None:
+def _fail(*_: object) -> None:
     raise DetectorFailed
 
 
@@ -187,7 +187,10 @@ def test_what_was_read_before_is_what_would_have_been(
     def replies(who: Contract) -> list[object]:
         assert who.post("memories/bulk/", {"items": items}).status == 201
         questions = ("heron", "Ann", "otters", "水獭", "3", "Number 4")
-        return [[(one["content"], one["score"], one["keywords"]) for one in who.search(asked)] for asked in questions]
+        return [
+            [(memory["content"], memory["score"], memory["keywords"]) for memory in who.search(asked)]
+            for asked in questions
+        ]
 
     plainly = replies(alice)
     monkeypatch.setattr(building, "LARGE_CALL", 0)

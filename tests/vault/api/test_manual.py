@@ -106,7 +106,7 @@ def examples() -> list[tuple[str, str, str, Any]]:
     ]
 
 
-def made(client: Contract, address: str, body: Schema) -> str:
+def make_object(client: Contract, address: str, body: Schema) -> str:
     reply = client.post(address, body)
     assert reply.status == 201, reply
     found: str = reply.json["id"]
@@ -121,7 +121,7 @@ def review_made(client: Contract) -> str:
 
 def pack_built(client: Contract) -> tuple[str, str]:
     """A pack and the id of its version 1.0.0."""
-    pack = made(client, "packs/", {"name": f"pack-{uuid4().hex[:8]}", "title": "Of a test"})
+    pack = make_object(client, "packs/", {"name": f"pack-{uuid4().hex[:8]}", "title": "Of a test"})
     memory = client.add(f"The heron {uuid4().hex} nests by the mill.")["id"]
     assert client.post(f"packs/{pack}/versions/", {"version": "1.0.0", "ids": [memory]}).status == 202
     run_jobs()
@@ -132,12 +132,12 @@ def publication_waiting(client: Contract, world: World) -> str:
     """A publication that another member approves."""
     person_add(world.acme, f"{uuid4().hex[:8]}@acme.example", RoleName.ADMIN)
     body = {"pack_version": pack_built(client)[1], "visibility": "installation"}
-    return made(client, "publications/", body)
+    return make_object(client, "publications/", body)
 
 
 def publication_made(client: Contract) -> str:
     """A publication for the organisation itself."""
-    return made(client, "publications/", {"pack_version": pack_built(client)[1]})
+    return make_object(client, "publications/", {"pack_version": pack_built(client)[1]})
 
 
 def subscription_made(client: Contract) -> str:
@@ -148,14 +148,14 @@ def subscription_made(client: Contract) -> str:
     return found
 
 
-def publication_installed(world: World, client: Contract) -> str:
+def install_publication(world: World, client: Contract) -> str:
     """A publication of another organisation, which this one subscribes to."""
     found = offered(contract(world, "charlie"), "Herons nest by the mill.")
     subscribed(client, found)
     return found
 
 
-def proposal_received(client: Contract, world: World) -> str:
+def receive_proposal(client: Contract, world: World) -> str:
     """A proposal of another organisation for a pack of this one."""
     publication = offered(client, "Herons nest by the mill.", name="proposed")
     charlie = contract(world, "charlie")
@@ -182,29 +182,33 @@ def contract_made(client: Contract) -> str:
 
 PLACES: dict[str, Callable[[Contract, World], str]] = {
     "memory_id": lambda client, world: client.add("Mail ana@example.com.", allow_duplicates=True)["id"],
-    "conversation_id": lambda client, world: made(client, "conversations/", {}),
-    "namespace_id": lambda client, world: made(client, "namespaces/", {"path": "/of/a/test"}),
+    "conversation_id": lambda client, world: make_object(client, "conversations/", {}),
+    "namespace_id": lambda client, world: make_object(client, "namespaces/", {"path": "/of/a/test"}),
     "review_id": lambda client, world: review_made(client),
-    "endpoint_id": lambda client, world: made(client, "models/", EXAMPLES["models_add"]),
-    "peer_id": lambda client, world: made(client, "sync/peers/", EXAMPLES["sync_peers_add"]),
-    "policy_id": lambda client, world: made(
+    "endpoint_id": lambda client, world: make_object(client, "models/", EXAMPLES["models_add"]),
+    "peer_id": lambda client, world: make_object(client, "sync/peers/", EXAMPLES["sync_peers_add"]),
+    "policy_id": lambda client, world: make_object(
         client, "policies/", {"kind": "pii", "name": "of a test", "document": {"action": "allow"}}
     ),
-    "key_id": lambda client, world: made(client, "api-keys/", {"scopes": ["chat"]}),
+    "key_id": lambda client, world: make_object(client, "api-keys/", {"scopes": ["chat"]}),
     "member_id": lambda client, world: str(world.alice.member.id),
-    "persona_id": lambda client, world: made(client, "personas/", {"name": "of a test"}),
+    "persona_id": lambda client, world: make_object(client, "personas/", {"name": "of a test"}),
     "pack_id": lambda client, world: pack_built(client)[0],
     "publication_id": publication_waiting,
     "subscription_id": lambda client, world: subscription_made(client),
     "contract_id": lambda client, world: contract_made(client),
     "number": lambda client, world: "1.0.0",
-    "proposal_id": proposal_received,
-    "webhook_id": lambda client, world: made(
+    "proposal_id": receive_proposal,
+    "webhook_id": lambda client, world: make_object(
         client, "webhooks/", {"url": "https://a.example/", "events": ["memory.*"]}
     ),
-    "schedule_id": lambda client, world: made(client, "schedules/", {"kind": "retention.apply", "cron": "0 3 * * *"}),
-    "subject_id": lambda client, world: made(client, "subjects/", {"reference": "of a test"}),
-    "template_id": lambda client, world: made(client, "role-templates/", {"name": "of a test", "role": "editor"}),
+    "schedule_id": lambda client, world: make_object(
+        client, "schedules/", {"kind": "retention.apply", "cron": "0 3 * * *"}
+    ),
+    "subject_id": lambda client, world: make_object(client, "subjects/", {"reference": "of a test"}),
+    "template_id": lambda client, world: make_object(
+        client, "role-templates/", {"name": "of a test", "role": "editor"}
+    ),
 }
 
 
@@ -214,12 +218,12 @@ def test_every_example_works(world: World, name: str) -> None:
     """As it stands, for an owner with what its address and its ids name."""
     ((path, method, body),) = [found[1:] for found in examples() if found[0] == name]
     olivia = contract(world, "olivia")
-    made(olivia, "personas/", {"name": "Helper", "kind": "agent"})
-    made(olivia, "namespaces/", {"path": "/team/notes"})
+    make_object(olivia, "personas/", {"name": "Helper", "kind": "agent"})
+    make_object(olivia, "namespaces/", {"path": "/team/notes"})
     for place in re.findall(r"{(\w+)}", path):
         find = installed_memory if "/overrides/{" in path and place == "memory_id" else None
         find = publication_made if name == "publications_try" else find
-        find = partial(publication_installed, world) if name in {"publications_rate", "publications_report"} else find
+        find = partial(install_publication, world) if name in {"publications_rate", "publications_report"} else find
         path = path.replace(f"{{{place}}}", find(olivia) if find else PLACES[place](olivia, world))
     text = json.dumps(body)
     if MEMORY in text and name == "subscriptions_propose":

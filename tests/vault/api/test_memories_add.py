@@ -90,12 +90,12 @@ def test_messages_are_stored_verbatim_in_order(alice: Contract) -> None:
     reply = alice.post("memories/", body)
     assert reply.status == 201
     got = reply.json["results"]
-    assert [one["content"] for one in got] == [one["content"] for one in messages]
-    assert [one["position"] for one in got] == [0, 1, 2, 3]
-    assert [one["speaker"] for one in got] == ["Ann", "assistant", "system", "tool"]
-    assert [one["message_id"] for one in got] == ["m1", "m2", None, None]
-    assert [one["event_time"][:10] for one in got] == ["2026-05-01", "2020-01-01", "2026-05-02", "2020-01-01"]
-    assert [one["modality"] for one in got] == ["text", "text", "text", "tool_call"]
+    assert [memory["content"] for memory in got] == [message["content"] for message in messages]
+    assert [row["position"] for row in got] == [0, 1, 2, 3]
+    assert [memory["speaker"] for memory in got] == ["Ann", "assistant", "system", "tool"]
+    assert [row["message_id"] for row in got] == ["m1", "m2", None, None]
+    assert [row["event_time"][:10] for row in got] == ["2026-05-01", "2020-01-01", "2026-05-02", "2020-01-01"]
+    assert [row["modality"] for row in got] == ["text", "text", "text", "tool_call"]
     assert got[3]["semantic_type"] == "tool_trace"
     assert got[3]["metadata"] == {"tool_call_id": "call-1"}
 
@@ -103,7 +103,7 @@ def test_messages_are_stored_verbatim_in_order(alice: Contract) -> None:
 def test_a_messages_metadata_stands_over_the_calls(alice: Contract) -> None:
     messages = [chat_message("user", "One.", metadata={"a": 1, "b": 1}), chat_message("user", "Two.")]
     reply = alice.post("memories/", {"messages": messages, "infer": False, "metadata": {"b": 2, "c": 2}})
-    assert [one["metadata"] for one in reply.json["results"]] == [{"a": 1, "b": 1, "c": 2}, {"b": 2, "c": 2}]
+    assert [row["metadata"] for row in reply.json["results"]] == [{"a": 1, "b": 1, "c": 2}, {"b": 2, "c": 2}]
 
 
 def test_a_call_of_tools_is_a_memory_too(alice: Contract) -> None:
@@ -122,7 +122,7 @@ def test_positions_go_on_where_the_session_was_left(alice: Contract) -> None:
             "memories/",
             {"messages": [chat_message("user", "A."), chat_message("user", "B.")], "infer": False, "session_id": "s"},
         )
-        assert [one["position"] for one in reply.json["results"]] == expected
+        assert [row["position"] for row in reply.json["results"]] == expected
     other = alice.post("memories/", {"messages": [chat_message("user", "A.")], "infer": False, "session_id": "other"})
     assert other.json["results"][0]["position"] == 0
 
@@ -132,7 +132,7 @@ def test_equal_messages_are_all_stored(alice: Contract) -> None:
     for _ in range(2):
         reply = alice.post("memories/", {"messages": messages, "infer": False, "session_id": "s"})
         assert reply.status == 201
-        assert not any("duplicate" in one for one in reply.json["results"])
+        assert not any("duplicate" in item for item in reply.json["results"])
     assert len(alice.listed()) == 6
 
 
@@ -142,9 +142,9 @@ def test_message_with_a_repeated_session_and_id_is_stored_once(alice: Contract) 
     body["messages"].append(chat_message("user", "Second.", message_id="m2"))  # type: ignore[attr-defined]
     again = alice.post("memories/", body)
     assert again.status == 201
-    assert [one.get("duplicate", False) for one in again.json["results"]] == [True, False]
+    assert [item.get("duplicate", False) for item in again.json["results"]] == [True, False]
     assert again.json["results"][0]["id"] == first["id"]
-    assert [one["position"] for one in again.json["results"]] == [0, 1]
+    assert [row["position"] for row in again.json["results"]] == [0, 1]
     third = alice.post("memories/", body)
     assert third.status == 200
     assert len(alice.listed()) == 2
@@ -164,9 +164,9 @@ def test_with_infer_statements_become_memories_of_their_own(alice: Contract) -> 
     assert whole["content"] == text
     assert whole["layer"] == "short_term"
     assert len(derived) == 2
-    assert all(one["parents"] == [whole["id"]] for one in derived)
-    assert all(one["layer"] == "long_term" for one in derived)
-    assert any("Lisbon" in one["content"] for one in derived)
+    assert all(row["parents"] == [whole["id"]] for row in derived)
+    assert all(memory["layer"] == "long_term" for memory in derived)
+    assert any("Lisbon" in memory["content"] for memory in derived)
     assert (
         alice.post("memories/", {"messages": [chat_message("user", text, message_id="m")], "session_id": "s"}).status
         == 200
@@ -299,7 +299,7 @@ def test_a_call_takes_a_thousand_messages_and_no_more(world: World, alice: Contr
     assert rows(world) == 0
     reply = alice.post("memories/", {"messages": messages, "infer": False, "session_id": "s"})
     assert reply.status == 201
-    assert [one["position"] for one in reply.json["results"]] == list(range(settings.MAX_ITEMS_PER_CALL))
+    assert [row["position"] for row in reply.json["results"]] == list(range(settings.MAX_ITEMS_PER_CALL))
 
 
 BAD_MESSAGES: list[tuple[dict[str, Any], str]] = [
@@ -421,15 +421,15 @@ def test_bulk_answers_with_the_index_of_each_item(alice: Contract) -> None:
     ]
     reply = alice.post("memories/bulk/", {"items": items})
     assert reply.status == 201
-    assert [one["index"] for one in reply.json["results"]] == [0, 1, 1, 2]
-    assert [one["memory"]["content"] for one in reply.json["results"]] == ["One.", "Two.", "Three.", "Four."]
+    assert [row["index"] for row in reply.json["results"]] == [0, 1, 1, 2]
+    assert [row["memory"]["content"] for row in reply.json["results"]] == ["One.", "Two.", "Three.", "Four."]
 
 
 def test_bulk_knows_what_is_there_and_what_it_repeats(alice: Contract) -> None:
     alice.add("Known.")
     reply = alice.post("memories/bulk/", {"items": [{"content": "Known."}, {"content": "New."}, {"content": "New."}]})
     assert reply.status == 201
-    assert [one["memory"].get("duplicate", False) for one in reply.json["results"]] == [True, False, True]
+    assert [row["memory"].get("duplicate", False) for row in reply.json["results"]] == [True, False, True]
     assert alice.post("memories/bulk/", {"items": [{"content": "Known."}]}).status == 200
 
 
@@ -468,7 +468,7 @@ def test_what_is_answered_to_a_write_is_what_is_read_then(olivia: Contract) -> N
     ]
     reply = olivia.post("memories/bulk/", {"items": items})
     assert reply.status == 201
-    memories = [one["memory"] for one in reply.json["results"]]
+    memories = [row["memory"] for row in reply.json["results"]]
     assert any(memory["parents"] for memory in memories)
     for memory in memories:
         read = olivia.get(f"memories/{memory['id']}/").json
@@ -481,7 +481,7 @@ def test_what_comes_under_a_hold_as_it_is_written_says_so(olivia: Contract) -> N
     assert made.status == 201, made.json
     items = [{"content": "Of the case.", "tags": ["case"]}, {"content": "Of nothing."}]
     reply = olivia.post("memories/bulk/", {"items": items})
-    assert [one["memory"]["held"] for one in reply.json["results"]] == [True, False]
+    assert [row["memory"]["held"] for row in reply.json["results"]] == [True, False]
 
 
 BAD_ITEMS: list[tuple[dict[str, Any], str]] = [

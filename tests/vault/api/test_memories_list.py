@@ -20,7 +20,7 @@ def test_the_newest_comes_first_and_count_counts_all(alice: Contract) -> None:
     for text in ("One.", "Two.", "Three."):
         alice.add(text)
     reply = alice.get("memories/?page_size=2")
-    assert [one["content"] for one in reply.json["results"]] == ["Three.", "Two."]
+    assert [memory["content"] for memory in reply.json["results"]] == ["Three.", "Two."]
     assert reply.json["count"] == 3
     assert reply.json["previous"] is None
 
@@ -33,15 +33,15 @@ def test_pages_miss_nothing_and_repeat_nothing_while_others_write(alice: Contrac
     memories = [alice.add(f"Number {number}.") for number in range(7)]
     page = alice.get("memories/?page_size=3&state=generated").json
     second_page = page["next"].removeprefix(SITE)
-    seen = [one["content"] for one in page["results"]]
+    seen = [memory["content"] for memory in page["results"]]
     alice.delete(f"memories/{memories[6]['id']}/")  # seen already
     while page["next"]:
         alice.add(f"Written after {len(seen)} were seen.")
         page = alice.get(page["next"].removeprefix(SITE)).json
-        seen += [one["content"] for one in page["results"]]
+        seen += [memory["content"] for memory in page["results"]]
     assert seen == [f"Number {number}." for number in reversed(range(7))]
     before = alice.get(alice.get(second_page).json["previous"].removeprefix(SITE)).json
-    contents = [one["content"] for one in before["results"]]
+    contents = [memory["content"] for memory in before["results"]]
     assert contents[1:] == ["Number 5.", "Number 4."]
     assert contents[0].startswith("Written after")
 
@@ -85,7 +85,7 @@ def test_each_filter_of_the_address_filters_count_and_results(alice: Contract) -
     }.items():
         reply = alice.get(f"memories/?{asked}")
         assert reply.status == 200, asked
-        assert [one["content"] for one in reply.json["results"]] == expected, asked
+        assert [memory["content"] for memory in reply.json["results"]] == expected, asked
         assert reply.json["count"] == len(expected), asked
 
 
@@ -132,13 +132,13 @@ def test_deleted_memories_are_listed_for_who_may_restore_them(
     world: World, alice: Contract, bob: Contract, charlie: Contract
 ) -> None:
     gone, kept, purged = (alice.add(text, namespace="/team")["id"] for text in ("Gone.", "Kept.", "Purged."))
-    for one in (gone, purged):
-        assert alice.delete(f"memories/{one}/").status == 204
+    for item in (gone, purged):
+        assert alice.delete(f"memories/{item}/").status == 204
     assert alice.delete(f"memories/{purged}/?purge=true").status == 204
     found = alice.get("memories/?deleted=true").json
-    assert ([one["id"] for one in found["results"]], found["count"]) == ([gone], 1)
+    assert ([row["id"] for row in found["results"]], found["count"]) == ([gone], 1)
     assert found["results"][0]["deleted_at"] is not None
-    assert [one["id"] for one in alice.get("memories/").json["results"]] == [kept]
+    assert [memory["id"] for memory in alice.get("memories/").json["results"]] == [kept]
     assert bob.get("memories/?deleted=true").status == 403
     assert charlie.get("memories/?deleted=true").json["count"] == 0
     assert alice.post(f"memories/{gone}/restore/").status == 200
@@ -147,8 +147,8 @@ def test_deleted_memories_are_listed_for_who_may_restore_them(
 
 def test_expired_and_long_deleted_memories_are_not_listed_as_deleted(world: World, alice: Contract) -> None:
     expired, old = (alice.add(text, ttl_seconds=3600)["id"] for text in ("Expired.", "Old."))
-    for one in (expired, old):
-        assert alice.delete(f"memories/{one}/").status == 204
+    for item in (expired, old):
+        assert alice.delete(f"memories/{item}/").status == 204
     with acting(world.alice.actor):
         rows = Cube.objects.filter(id=UUID(expired))
         rows.update(expires_at=rows.get().created_at)
@@ -161,7 +161,7 @@ def test_a_date_is_a_time_in_filters_of_a_search_too(alice: Contract) -> None:
     alice.add("Anna sings.")
     for after, expected in (("2001-01-01", ["Anna sings."]), ("2199-01-01", [])):
         reply = alice.post("memories/search/", {"query": "Anna", "filters": {"created_at": {"gt": after}}})
-        assert [one["content"] for one in reply.json["results"]] == expected
+        assert [memory["content"] for memory in reply.json["results"]] == expected
 
 
 def test_a_list_takes_the_filters_of_a_search(alice: Contract) -> None:

@@ -235,10 +235,10 @@ def test_versions_tell_the_whole_past_newest_first(alice: Contract) -> None:
     reply = alice.get(at(memory) + "versions/")
     assert reply.json["count"] == 3
     got = reply.json["results"]
-    told = [(one["version"], one["content"], one["title"], one["tags"]) for one in got]
+    told = [(memory["version"], memory["content"], memory["title"], memory["tags"]) for memory in got]
     assert told == [(3, "Two.", "T3", ["b"]), (2, "Two.", "T1", ["b"]), (1, "One.", "T1", ["a"])]
-    assert [one["previous_hash"] for one in got] == [got[1]["hash"], got[2]["hash"], None]
-    assert {one["author"]["kind"] for one in got} == {"api_key"}
+    assert [row["previous_hash"] for row in got] == [got[1]["hash"], got[2]["hash"], None]
+    assert {row["author"]["kind"] for row in got} == {"api_key"}
 
 
 def test_versions_come_in_pages(alice: Contract) -> None:
@@ -248,7 +248,7 @@ def test_versions_come_in_pages(alice: Contract) -> None:
     first = alice.get(at(memory) + "versions/?page_size=2").json
     second = alice.get(first["next"].removeprefix("http://testserver")).json
     third = alice.get(second["next"].removeprefix("http://testserver")).json
-    numbers = [[one["version"] for one in page["results"]] for page in (first, second, third)]
+    numbers = [[version["version"] for version in page["results"]] for page in (first, second, third)]
     assert numbers == [[5, 4], [3, 2], [1]]
     assert third["next"] is None
 

@@ -118,7 +118,7 @@ def test_a_text_over_the_limit_is_413(alice: Contract) -> None:
     assert alice.post(ADDRESS, {"text": "x" * 32_001}).status == 413
 
 
-def executed(who: Contract, text: str, **fields: Any) -> dict[str, Any]:
+def execute_call(who: Contract, text: str, **fields: Any) -> dict[str, Any]:
     reply = who.post(ADDRESS, {"text": text, "execute": True, **fields})
     assert reply.status == 200, reply
     body: dict[str, Any] = reply.json
@@ -126,7 +126,7 @@ def executed(who: Contract, text: str, **fields: Any) -> dict[str, Any]:
 
 
 def contents(body: dict[str, Any]) -> list[str]:
-    return [one["content"] for one in body["result"]["memories"]]
+    return [memory["content"] for memory in body["result"]["memories"]]
 
 
 @pytest.mark.parametrize(
@@ -144,17 +144,17 @@ def contents(body: dict[str, Any]) -> list[str]:
 def test_executed_call_stores_finds_sums_up_and_deletes_once_confirmed(
     alice: Contract, told: str, asked: str, summary: str, forget: str
 ) -> None:
-    (memory,) = executed(alice, told)["result"]["memories"]
+    (memory,) = execute_call(alice, told)["result"]["memories"]
     assert (memory["layer"], memory["speaker"]) == ("long_term", "user")
-    assert memory["content"] in contents(executed(alice, asked))
-    assert contents(executed(alice, summary)) == [memory["content"]]
-    listed = executed(alice, forget)
+    assert memory["content"] in contents(execute_call(alice, asked))
+    assert contents(execute_call(alice, summary)) == [memory["content"]]
+    listed = execute_call(alice, forget)
     assert (listed["confirmation"]["count"], listed["confirmation"]["ids"]) == (1, [memory["id"]])
     assert alice.get(f"memories/{memory['id']}/").status == 200
-    done = executed(alice, forget, confirm=listed["confirmation"]["token"])
+    done = execute_call(alice, forget, confirm=listed["confirmation"]["token"])
     assert (done["result"]["deleted"], "confirmation" in done) == ([memory["id"]], False)
     assert alice.get(f"memories/{memory['id']}/").status == 404
-    assert executed(alice, forget, confirm=listed["confirmation"]["token"])["result"]["deleted"] == []
+    assert execute_call(alice, forget, confirm=listed["confirmation"]["token"])["result"]["deleted"] == []
 
 
 def test_repeated_call_with_its_key_stores_once(alice: Contract) -> None:
@@ -166,14 +166,14 @@ def test_repeated_call_with_its_key_stores_once(alice: Contract) -> None:
 
 def test_greeting_stores_and_finds_nothing(alice: Contract) -> None:
     alice.add("My dog is called Rex.")
-    assert executed(alice, "Hello")["result"] == {"memories": [], "deleted": []}
+    assert execute_call(alice, "Hello")["result"] == {"memories": [], "deleted": []}
 
 
 def test_statement_belongs_to_the_persona_that_speaks(alice: Contract) -> None:
     persona = alice.post("personas/", {"name": "Traveller"}).json["id"]
-    (memory,) = executed(alice, "Remember that I prefer trains.", persona=persona)["result"]["memories"]
+    (memory,) = execute_call(alice, "Remember that I prefer trains.", persona=persona)["result"]["memories"]
     assert memory["persona"]["id"] == persona
-    assert contents(executed(alice, "What do I prefer?", persona="Traveller")) == [memory["content"]]
+    assert contents(execute_call(alice, "What do I prefer?", persona="Traveller")) == [memory["content"]]
     unknown = alice.post(ADDRESS, {"text": "Hello", "execute": True, "persona": "Nobody"})
     assert unknown.status in {400, 404}
 
@@ -182,8 +182,8 @@ def test_statement_belongs_to_the_persona_that_speaks(alice: Contract) -> None:
 def test_deletion_of_others_lists_nothing_and_refuses_their_token(world: World, alice: Contract, who: str) -> None:
     memory = alice.add("The boiler is in the cellar.", namespace="/team")
     other = contract(world, who)
-    assert executed(other, "Forget the boiler")["confirmation"]["ids"] == []
-    token = executed(alice, "Forget the boiler")["confirmation"]["token"]
+    assert execute_call(other, "Forget the boiler")["confirmation"]["ids"] == []
+    token = execute_call(alice, "Forget the boiler")["confirmation"]["token"]
     refused = other.post(ADDRESS, {"text": "Forget the boiler", "execute": True, "confirm": token})
     assert fields_at_fault(refused) == {"confirm"}
     assert alice.get(f"memories/{memory['id']}/").status == 200
@@ -202,7 +202,7 @@ def test_statement_of_a_message_is_no_second_hit_beside_it(alice: Contract) -> N
     body = {"messages": [{"role": "user", "content": said}], "session_id": "monday", "infer": True}
     page, statement = alice.post("memories/", body).json["results"]
     assert (statement["session_id"], statement["parents"]) == ("monday", [page["id"]])
-    found = [one["id"] for one in alice.search("Where did I move in May?", min_score=0.01)]
+    found = [memory["id"] for memory in alice.search("Where did I move in May?", min_score=0.01)]
     assert len({page["id"], statement["id"]} & set(found)) == 1
 
 
@@ -232,12 +232,12 @@ def test_an_update_ends_the_older_statement_and_no_other(
     run_jobs()
     reply = alice.post(ADDRESS, {"text": correction, "execute": True})
     (newer,) = reply.json["result"]["memories"]
-    rows = {one["content"]: one for one in alice.get("memories/?page_size=200").json["results"]}
+    rows = {memory["content"]: memory for memory in alice.get("memories/?page_size=200").json["results"]}
     assert rows[first]["valid_to"] is not None
     assert rows[first]["superseded_by"] == newer["id"]
     assert rows[others]["valid_to"] is None
     history = alice.get(f"memories/{rows[first]['id']}/versions/").json["results"]
-    assert "A later statement of the same speaker corrects this one." in {one["reason"] for one in history}
+    assert "A later statement of the same speaker corrects this one." in {row["reason"] for row in history}
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ def test_an_update_about_something_else_ends_nothing(alice: Contract, first: str
     alice.post(ADDRESS, {"text": first, "execute": True})
     run_jobs()
     alice.post(ADDRESS, {"text": update, "execute": True})
-    assert {one["valid_to"] for one in alice.get("memories/?page_size=200").json["results"]} == {None}
+    assert {memory["valid_to"] for memory in alice.get("memories/?page_size=200").json["results"]} == {None}
 
 
 def test_a_correction_in_the_chat_is_answered_with_the_new_value_and_undone_with_its_turn(

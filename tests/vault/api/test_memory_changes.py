@@ -32,11 +32,11 @@ def test_a_diff_tells_words_and_fields_and_gives_back_both_texts(world: World, m
     reply = world.client("bob").get(f"{memory}diff/?from=1&to=2")
     assert reply.status == 200, reply.json
     changes = reply.json["content"]["changes"]
-    assert "".join(one["text"] for one in changes if one["edit"] != "insert") == TRAIN
-    assert "".join(one["text"] for one in changes if one["edit"] != "delete") == BUS
+    assert "".join(change["text"] for change in changes if change["edit"] != "insert") == TRAIN
+    assert "".join(change["text"] for change in changes if change["edit"] != "delete") == BUS
     assert (reply.json["content"]["inserted"], reply.json["content"]["deleted"]) == (3, 1)
     assert (reply.json["tags_added"], reply.json["tags_removed"]) == (["boat"], ["travel"])
-    assert [one["field"] for one in reply.json["fields_changed"]] == ["expires_at"]
+    assert [row["field"] for row in reply.json["fields_changed"]] == ["expires_at"]
     assert world.client("alice").get(f"{memory}versions/1/").json["content"] == TRAIN
 
 

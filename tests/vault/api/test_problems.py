@@ -166,7 +166,9 @@ def _of_packs(olivia: Contract, memory: str) -> dict[str, str]:
     sent = olivia.post(f"subscriptions/{subscription}/proposals/", change).json["id"]
     run_jobs()
     return {
-        "{proposal_id}": next(one["id"] for one in olivia.get("proposals/").json["results"] if one["id"] != sent),
+        "{proposal_id}": next(
+            proposal["id"] for proposal in olivia.get("proposals/").json["results"] if proposal["id"] != sent
+        ),
         "{pack_id}": pack,
         "{publication_id}": publication,
         "{subscription_id}": subscription,

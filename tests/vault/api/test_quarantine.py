@@ -26,7 +26,7 @@ def olivia(world: World) -> Contract:
     return contract(world, "olivia")
 
 
-def waiting(client: Contract) -> list[dict[str, Any]]:
+def list_waiting(client: Contract) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = client.get("reviews/?kind=quarantine").json["results"]
     return found
 
@@ -48,21 +48,21 @@ def test_text_that_gives_orders_by_a_key_is_read_nowhere_until_accepted(
     with acting(world.alice.actor):
         assert not Posting.objects.filter(cube_id=memory["id"]).exists()
         assert not Embedding.objects.filter(cube_id=memory["id"]).exists()
-    (review,) = waiting(olivia)
+    (review,) = list_waiting(olivia)
     assert (review["memory_id"], review["content"], review["status"]) == (memory["id"], ORDER, "open")
     assert olivia.post(f"reviews/{review['id']}/accept/", {}).json["status"] == "accepted"
     run_jobs()
     found = alice.get(f"memories/{memory['id']}/").json
     assert (found["content"], "quarantined" in found, found["pending_embedding"]) == (ORDER, False, False)
-    assert [one["id"] for one in alice.search("Where does the kestrel nest?", min_score=0.01)] == [memory["id"]]
-    assert waiting(olivia) == []
+    assert [memory["id"] for memory in alice.search("Where does the kestrel nest?", min_score=0.01)] == [memory["id"]]
+    assert list_waiting(olivia) == []
 
 
 def test_key_that_stored_a_memory_may_not_accept_it_but_its_member_may_in_the_inbox(
     world: World, alice: Contract
 ) -> None:
     memory = alice.add(ORDER, namespace="/team")
-    (review,) = waiting(alice)
+    (review,) = list_waiting(alice)
     refused = alice.post(f"reviews/{review['id']}/accept/", {})
     assert (refused.status, refused.json["code"]) == (403, "forbidden")
     visitor = signed_in(world.alice)
@@ -75,7 +75,7 @@ def test_key_that_stored_a_memory_may_not_accept_it_but_its_member_may_in_the_in
 
 def test_rejected_memory_is_deleted_and_cannot_be_restored(alice: Contract, olivia: Contract) -> None:
     memory = alice.add(ORDER, namespace="/team")
-    (review,) = waiting(olivia)
+    (review,) = list_waiting(olivia)
     assert olivia.post(f"reviews/{review['id']}/reject/").json["status"] == "rejected"
     assert alice.post(f"memories/{memory['id']}/restore/").status == 404
     assert alice.get("memories/?deleted=true").json["count"] == 0
@@ -83,13 +83,13 @@ def test_rejected_memory_is_deleted_and_cannot_be_restored(alice: Contract, oliv
 
 def test_bob_and_charlie_may_not_decide(world: World, alice: Contract, bob: Contract, charlie: Contract) -> None:
     alice.add(ORDER, namespace="/team")
-    (review,) = waiting(alice)
+    (review,) = list_waiting(alice)
     for decision in ("accept", "reject"):
         assert bob.post(f"reviews/{review['id']}/{decision}/", {} if decision == "accept" else None).status == 403
         assert charlie.post(f"reviews/{review['id']}/{decision}/", {} if decision == "accept" else None).status == 404
-    assert [one["content"] for one in waiting(bob)] == [None]
-    assert waiting(charlie) == []
-    assert [one["id"] for one in waiting(alice)] == [review["id"]]
+    assert [memory["content"] for memory in list_waiting(bob)] == [None]
+    assert list_waiting(charlie) == []
+    assert [row["id"] for row in list_waiting(alice)] == [review["id"]]
 
 
 def test_change_that_brings_in_an_order_puts_the_memory_in_quarantine(
@@ -101,14 +101,14 @@ def test_change_that_brings_in_an_order_puts_the_memory_in_quarantine(
     assert (changed.status, changed.json["quarantined"]) == (200, True)
     assert alice.get(f"memories/{memory['id']}/").status == 404
     assert alice.search("kestrel tower") == []
-    (review,) = waiting(olivia)
+    (review,) = list_waiting(olivia)
     assert (review["version"], review["content"]) == (2, ORDER)
     run_jobs()
     with acting(world.alice.actor):
         assert not Embedding.objects.filter(cube_id=memory["id"]).exists()
     assert olivia.post(f"reviews/{review['id']}/accept/", {}).status == 200
     run_jobs()
-    assert [one["id"] for one in alice.search("kestrel", min_score=0.01)] == [memory["id"]]
+    assert [memory["id"] for memory in alice.search("kestrel", min_score=0.01)] == [memory["id"]]
 
 
 def test_restored_namespace_that_brings_an_order_back_puts_the_memory_in_quarantine(
@@ -116,7 +116,7 @@ def test_restored_namespace_that_brings_an_order_back_puts_the_memory_in_quarant
 ) -> None:
     """A person accepted the text as it was then; the key that restores it brings it in once more."""
     memory = alice.add(ORDER, namespace="/team")
-    (review,) = waiting(olivia)
+    (review,) = list_waiting(olivia)
     assert olivia.post(f"reviews/{review['id']}/accept/", {}).status == 200
     with acting(world.alice.actor):
         team, then = Namespace.objects.get(path="/team").id, database_now().isoformat()
@@ -126,7 +126,7 @@ def test_restored_namespace_that_brings_an_order_back_puts_the_memory_in_quarant
     assert alice.post(f"namespaces/{team}/restore/", {"as_of": then}).status == 202
     run_jobs()
     assert alice.get(f"memories/{memory['id']}/").status == 404
-    assert [(one["memory_id"], one["content"]) for one in waiting(olivia)] == [(memory["id"], ORDER)]
+    assert [(memory["memory_id"], memory["content"]) for memory in list_waiting(olivia)] == [(memory["id"], ORDER)]
     with acting(world.alice.actor):
         assert not Embedding.objects.filter(cube_id=memory["id"]).exists()
 
@@ -141,7 +141,7 @@ def test_statement_of_a_quarantined_message_waits_with_it_and_the_message_is_no_
     assert alice.listed() == []
     with acting(world.alice.actor):
         assert not Page.objects.exists()
-    (review,) = waiting(olivia)
+    (review,) = list_waiting(olivia)
     assert olivia.post(f"reviews/{review['id']}/accept/", {}).status == 200
     assert "I moved to Oslo in May." in alice.listed()
 
@@ -165,15 +165,15 @@ def test_all_of_a_writer_goes_into_quarantine_and_back(world: World, alice: Cont
     assert (rehearsed.status, rehearsed.json["count"], rehearsed.json["ids"]) == (200, 1, [mine["id"]])
     assert olivia.post("reviews/quarantine/", body).status == 202
     run_jobs()
-    assert [one["id"] for one in olivia.get("memories/").json["results"]] == [other["id"]]
+    assert [memory["id"] for memory in olivia.get("memories/").json["results"]] == [other["id"]]
     with acting(world.olivia.actor):
         (entry,) = AuditEntry.objects.filter(verb=Verb.MEMORY_QUARANTINED)
         assert entry.object_ids == [UUID(mine["id"])]
-    (review,) = waiting(olivia)
+    (review,) = list_waiting(olivia)
     assert olivia.post(f"reviews/{review['id']}/accept/", {}).status == 200
     assert olivia.post("reviews/quarantine/", body).status == 202
     run_jobs()
-    assert [one["id"] for one in waiting(olivia)] == [review["id"]]  # asked again
+    assert [row["id"] for row in list_waiting(olivia)] == [review["id"]]  # asked again
 
 
 def test_only_who_manages_keys_puts_a_writer_in_quarantine(

@@ -40,26 +40,26 @@ class Example:
 
 def tell(who: Contract, told: tuple[Message | str, ...]) -> list[dict[str, Any]]:
     """Store the messages as their conversations; the memories of the reply, without the pages."""
-    said = [Message(one) if isinstance(one, str) else one for one in told]
+    said = [Message(item) if isinstance(item, str) else item for item in told]
     stored: list[dict[str, Any]] = []
-    for session in dict.fromkeys(one.session for one in said):
+    for session in dict.fromkeys(item.session for item in said):
         messages = [
-            {"role": one.role, "content": one.text, "timestamp": one.at} | ({"name": one.name} if one.name else {})
-            for one in said
-            if one.session == session
+            {"role": item.role, "content": item.text, "timestamp": item.at} | ({"name": item.name} if item.name else {})
+            for item in said
+            if item.session == session
         ]
         reply = who.post("memories/", {"messages": messages, "session_id": session, "infer": True})
         assert reply.status == 201, reply
         stored += reply.json["results"]
     run_jobs()
-    return [one for one in stored if one["semantic_type"] != "dialogue"]
+    return [row for row in stored if row["semantic_type"] != "dialogue"]
 
 
 def answers(who: Contract, asked: tuple[str, ...]) -> list[dict[str, Any]]:
     turns = f"conversations/{who.post('conversations/', {}).json['id']}/turns/"
     found: list[dict[str, Any]] = []
-    for one in asked:
-        reply = who.post(turns, {"content": one})
+    for item in asked:
+        reply = who.post(turns, {"content": item})
         assert reply.status == 201, reply
         run_jobs()
         found.append(reply.json)
@@ -69,10 +69,10 @@ def answers(who: Contract, asked: tuple[str, ...]) -> list[dict[str, Any]]:
 def stored_contents(who: Contract) -> list[str]:
     """The contents of all memories but the messages of conversations."""
     rows = who.get("memories/?page_size=200").json["results"]
-    return [one["content"] for one in rows if one["semantic_type"] != "dialogue"]
+    return [row["content"] for row in rows if row["semantic_type"] != "dialogue"]
 
 
-def judged(example: Example, answer: str) -> None:
+def judge_answer(example: Example, answer: str) -> None:
     at = 0
     for part in example.has:
         found = answer.find(part, at)
@@ -136,9 +136,9 @@ def test_statement_becomes_a_memory_with_its_kind_day_speaker_session_and_source
     assert (memory["content"], memory["semantic_type"]) == (statement, kind)
     assert (memory["speaker"], memory["session_id"]) == ("user", "first")
     assert memory["event_time"][:10] == (day or DAY[:10])
-    pages = {one["id"] for one in alice.get("memories/?semantic_type=dialogue").json["results"]}
+    pages = {memory["id"] for memory in alice.get("memories/?semantic_type=dialogue").json["results"]}
     assert set(memory["parents"]) == pages  # a message that is one statement and nothing else has no page beside it
-    found = [one["id"] for one in alice.search(statement, min_score=0.01)]
+    found = [memory["id"] for memory in alice.search(statement, min_score=0.01)]
     assert memory["id"] in found
     assert not pages & set(found)
 
@@ -388,11 +388,11 @@ DECLINED = {
 
 @pytest.mark.sampled(16)
 @pytest.mark.parametrize(
-    "example", [pytest.param(one, id=name) for name, one in (COMMANDS | GOALS | ANSWERED | DECLINED).items()]
+    "example", [pytest.param(key, id=name) for name, key in (COMMANDS | GOALS | ANSWERED | DECLINED).items()]
 )
 def test_example_is_answered(alice: Contract, example: Example) -> None:
     tell(alice, example.told)
-    judged(example, str(answers(alice, example.asked)[-1]["content"]))
+    judge_answer(example, str(answers(alice, example.asked)[-1]["content"]))
 
 
 @pytest.mark.parametrize(

@@ -19,17 +19,19 @@ Superuser = Callable[[], psycopg.Connection]
 TEXT, CLEAN = "Mail li.lei@example.cn or call +86 138 1234 5678.", "Mail [email] or call [phone]."
 
 
-def flagged(client: Contract, **fields: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def add_flagged(client: Contract, **fields: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """A memory with personal data, and the review that asks about it."""
     memory = client.add(TEXT, namespace="/team", **fields)
-    review = next(one for one in client.get("reviews/").json["results"] if one["memory_id"] == memory["id"])
+    review = next(review for review in client.get("reviews/").json["results"] if review["memory_id"] == memory["id"])
     return memory, review
 
 
 def test_a_review_tells_places_and_no_values(alice: Contract) -> None:
-    memory, review = flagged(alice, metadata={"owner": {"mail": "li@example.cn"}})
+    memory, review = add_flagged(alice, metadata={"owner": {"mail": "li@example.cn"}})
     assert (review["kind"], review["status"], review["version"], review["is_current"]) == ("pii", "open", 1, True)
-    assert [(one["field"], one["kind"], one["start"], one["end"]) for one in review["findings"]] == [
+    assert [
+        (finding["field"], finding["kind"], finding["start"], finding["end"]) for finding in review["findings"]
+    ] == [
         ("content", "email", 5, 22),
         ("content", "phone", 31, 48),
         ("metadata.owner.mail", "email", 0, 13),
@@ -41,7 +43,7 @@ def test_a_review_tells_places_and_no_values(alice: Contract) -> None:
 
 
 def test_accepting_makes_a_clean_version_and_blanks_the_earlier_ones(world: World, alice: Contract) -> None:
-    memory, review = flagged(alice, title="li.lei@example.cn", tags=["a"], metadata={"m": "li.lei@example.cn"})
+    memory, review = add_flagged(alice, title="li.lei@example.cn", tags=["a"], metadata={"m": "li.lei@example.cn"})
     run_jobs()
     decided = alice.post(f"reviews/{review['id']}/accept/", {})
     assert (decided.status, decided.json["status"], decided.json["findings"]) == (200, "accepted", [])
@@ -63,25 +65,25 @@ def test_accepting_makes_a_clean_version_and_blanks_the_earlier_ones(world: Worl
 
 
 def test_history_may_be_preserved(alice: Contract) -> None:
-    memory, review = flagged(alice)
+    memory, review = add_flagged(alice)
     assert alice.post(f"reviews/{review['id']}/accept/", {"redact_history": False}).status == 200
     second, first = alice.get(f"memories/{memory['id']}/versions/").json["results"]
     assert (first["content"], second["content"]) == (TEXT, CLEAN)
 
 
 def test_rejecting_keeps_the_words_and_is_not_asked_again(alice: Contract) -> None:
-    memory, review = flagged(alice)
+    memory, review = add_flagged(alice)
     assert alice.post(f"reviews/{review['id']}/reject/").json["status"] == "rejected"
     assert alice.get(f"memories/{memory['id']}/").json["content"] == TEXT
     assert alice.get("reviews/").json["count"] == 0
-    assert [one["id"] for one in alice.get("reviews/?status=rejected").json["results"]] == [review["id"]]
+    assert [review["id"] for review in alice.get("reviews/?status=rejected").json["results"]] == [review["id"]]
     for verb in ("accept", "reject"):
         again = alice.post(f"reviews/{review['id']}/{verb}/", {} if verb == "accept" else None)
         assert (again.status, again.code) == (409, "conflict")
 
 
 def test_what_was_rejected_stays_where_it_is_when_the_rest_goes(alice: Contract) -> None:
-    memory, review = flagged(alice)
+    memory, review = add_flagged(alice)
     alice.post(f"reviews/{review['id']}/reject/")
     address = f"memories/{memory['id']}/"
     assert alice.patch(address, {"title": "li.lei@example.cn"}, if_match='"1"').status == 200
@@ -92,7 +94,7 @@ def test_what_was_rejected_stays_where_it_is_when_the_rest_goes(alice: Contract)
 
 
 def test_of_an_earlier_version_all_words_go(alice: Contract) -> None:
-    memory, review = flagged(alice)
+    memory, review = add_flagged(alice)
     address = f"memories/{memory['id']}/"
     assert alice.patch(address, {"content": "Clean by hand."}, if_match='"1"').status == 200
     (left,) = alice.get("reviews/").json["results"]
@@ -103,12 +105,12 @@ def test_of_an_earlier_version_all_words_go(alice: Contract) -> None:
 
 
 def test_a_newer_version_that_asks_the_same_answers_for_the_older(alice: Contract) -> None:
-    memory, review = flagged(alice)
+    memory, review = add_flagged(alice)
     alice.patch(f"memories/{memory['id']}/", {"importance": 0.9}, if_match='"1"')
     (newer,) = alice.get("reviews/").json["results"]
     assert newer["id"] != review["id"]
     assert alice.post(f"reviews/{newer['id']}/accept/", {}).status == 200
-    contents = [one["content"] for one in alice.get(f"memories/{memory['id']}/versions/").json["results"]]
+    contents = [row["content"] for row in alice.get(f"memories/{memory['id']}/versions/").json["results"]]
     assert contents == [CLEAN, "", ""]
 
 
@@ -156,7 +158,7 @@ def test_what_cannot_be_blanked_says_so(alice: Contract) -> None:
 def test_it_refuses_whoever_may_not_and_leaves_no_trace(
     world: World, alice: Contract, superuser: Superuser, name: str, status: int
 ) -> None:
-    memory, review = flagged(alice)
+    memory, review = add_flagged(alice)
     client, before = contract(world, name), read_all_rows(superuser())
     calls: list[tuple[str, Any]] = [
         (f"memories/{memory['id']}/redact/", {"version": 1}),
@@ -175,9 +177,9 @@ def test_it_refuses_whoever_may_not_and_leaves_no_trace(
 
 
 def test_a_foreign_review_is_like_one_that_never_was(alice: Contract, charlie: Contract) -> None:
-    _, review = flagged(alice)
+    _, review = add_flagged(alice)
     for verb, body in (("accept", {}), ("reject", None)):
-        foreign, none = (charlie.post(f"reviews/{one}/{verb}/", body) for one in (review["id"], MISSING))
+        foreign, none = (charlie.post(f"reviews/{item}/{verb}/", body) for item in (review["id"], MISSING))
         assert without_id(foreign) == without_id(none)
     assert charlie.get("reviews/").json["count"] == 0
 
@@ -186,13 +188,13 @@ def test_the_inbox_holds_what_its_reader_may_read(
     world: World, alice: Contract, bob: Contract, olivia: Contract
 ) -> None:
     alice.add(TEXT)  # in her private namespace
-    flagged(alice)
+    add_flagged(alice)
     assert [client.get("reviews/").json["count"] for client in (alice, olivia, bob)] == [2, 2, 1]
     assert contract(world, "ada").get("reviews/").status == 403
 
 
 def test_what_is_deleted_is_not_asked_about_and_comes_back_with_it(alice: Contract) -> None:
-    memory, review = flagged(alice)
+    memory, review = add_flagged(alice)
     alice.delete(f"memories/{memory['id']}/")
     assert alice.get("reviews/").json["count"] == 0
     assert alice.post(f"reviews/{review['id']}/reject/").status == 404
@@ -201,14 +203,14 @@ def test_what_is_deleted_is_not_asked_about_and_comes_back_with_it(alice: Contra
 
 
 def test_what_is_purged_takes_its_findings_with_it(world: World, alice: Contract) -> None:
-    memory, _ = flagged(alice)
+    memory, _ = add_flagged(alice)
     assert alice.delete(f"memories/{memory['id']}/?purge=true").status == 204
     with acting(world.alice.actor):
         assert not PiiFinding.objects.exists()
 
 
 def test_a_decision_is_made_once(alice: Contract) -> None:
-    memory, review = flagged(alice)
+    memory, review = add_flagged(alice)
     address = f"reviews/{review['id']}/accept/"
     first, again = (alice.post(address, {}, idempotency_key="once") for _ in range(2))
     assert (first.status, again.body) == (200, first.body)

@@ -59,11 +59,11 @@ def test_operations_have_names_of_their_own_and_say_how_to_sign_in() -> None:
 
 
 def test_each_operation_has_a_summary_and_no_docstring_of_the_code() -> None:
-    operations = [one for path in document()["paths"].values() for one in path.values() if "operationId" in one]
-    for one in operations:
-        assert 3 <= len(one.get("summary", "")) <= 120, one["operationId"]
+    operations = [item for path in document()["paths"].values() for item in path.values() if "operationId" in item]
+    for operation in operations:
+        assert 3 <= len(operation.get("summary", "")) <= 120, operation["operationId"]
     schemas = document()["components"]["schemas"]
-    inputs = {name.removeprefix("Patched"): one.get("description", "") for name, one in schemas.items()}
+    inputs = {name.removeprefix("Patched"): key.get("description", "") for name, key in schemas.items()}
     told = [text for name, text in inputs.items() if text and not name.endswith("Enum")]
     assert len(told) == len(set(told)), "two schemas with one description: an heir shows what its base says of the code"
 
@@ -123,7 +123,7 @@ def test_me_tells_who_the_caller_is(world: World, alice: Contract) -> None:
 
 def test_each_call_about_memories_names_the_header_of_its_purpose() -> None:
     operations = {
-        operation["operationId"]: {one["name"] for one in operation.get("parameters", ())}
+        operation["operationId"]: {row["name"] for row in operation.get("parameters", ())}
         for methods in document()["paths"].values()
         for operation in methods.values()
     }

@@ -210,7 +210,7 @@ def test_a_bad_body_is_named(alice: Contract) -> None:
 def test_unknown_choice_is_answered_with_the_valid_choices(alice: Contract) -> None:
     for field, value, known in (("mode", "psychic", [*MODES, "memoryos"]), ("layers", ["top"], ["long_term"])):
         reply = alice.post("memories/search/", {"query": "tea", field: value})
-        assert all(one in reply.json["errors"][0]["message"] for one in known), reply.json
+        assert all(item in reply.json["errors"][0]["message"] for item in known), reply.json
 
 
 def test_what_the_address_of_a_list_names_wrongly_is_reported(alice: Contract) -> None:

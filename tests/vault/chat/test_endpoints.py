@@ -158,7 +158,7 @@ def test_the_order_is_changed_and_a_removed_model_is_not_asked(private: HTTPServ
     big = add(olivia, private, "big")
     small = add(olivia, private, "small")
     assert olivia.patch(f"models/{small['id']}/", {"position": 1}).json["position"] == 1
-    assert [one["model"] for one in olivia.get("models/").json["results"]] == ["small", "big"]
+    assert [model["model"] for model in olivia.get("models/").json["results"]] == ["small", "big"]
     ask(olivia)
     assert (len(first), len(second)) == (0, 1)
     assert olivia.delete(f"models/{small['id']}/").status == 204
@@ -214,7 +214,7 @@ def test_who_does_not_operate_the_tenant_sets_no_model(
 def test_a_draft_that_cannot_be_used_is_refused(olivia: Contract, change: dict[str, Any], field: str) -> None:
     reply = olivia.post("models/", {"model": "tiny", "address": "https://model.example/v1"} | change)
     assert reply.status == 400
-    assert [one["field"] for one in reply.json["errors"]] == [field]
+    assert [error["field"] for error in reply.json["errors"]] == [field]
     assert olivia.get("models/").json["results"] == []
 
 

@@ -33,7 +33,7 @@ def streamed(*texts: str, ends: bool = True) -> Response:
     chunks = [chunk(text) for text in texts]
     if ends:
         chunks += [chunk(), chunk() | {"choices": [], "usage": USAGE}]
-    lines = [f"data: {json.dumps(one)}\n\n" for one in chunks] + ["data: [DONE]\n\n"] * ends
+    lines = [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks] + ["data: [DONE]\n\n"] * ends
     return Response(lines, mimetype="text/event-stream")
 
 
@@ -65,7 +65,7 @@ def answers_with(model: HTTPServer, *texts: str) -> list[dict[str, Any]]:
     return asked
 
 
-def stored(world: World) -> tuple[int, int]:
+def count_stored(world: World) -> tuple[int, int]:
     with acting(world.alice.actor):
         return Turn.objects.count(), Cube.objects.count()
 
@@ -76,7 +76,7 @@ def test_the_models_answer_is_stored_with_its_citations_and_usage(
     asked = answers_with(model, "A grey", "hound [", "1]. And [7].")
     turn = alice.post(turns, {"content": QUESTION}).json
     assert turn["content"] == "A greyhound [1]. And [7]."
-    assert [one["marker"] for one in turn["citations"]] == [1]
+    assert [citation["marker"] for citation in turn["citations"]] == [1]
     assert turn["model"] == "tiny-1"
     assert turn["usage"] == {"prompt_tokens": 120, "completion_tokens": 7}
     (request,) = asked
@@ -124,7 +124,7 @@ def test_a_model_that_breaks_off_stores_nothing_and_says_so(
     model: HTTPServer, world: World, alice: Contract, turns: str
 ) -> None:
     fails_with(model, streamed("A grey", "hound [1", ends=False))
-    before = stored(world)
+    before = count_stored(world)
     reply = alice.post(turns, {"content": QUESTION})
     assert (reply.status, reply.code) == (503, "provider_unavailable")
     assert "Retry-After" in reply.headers
@@ -132,7 +132,7 @@ def test_a_model_that_breaks_off_stores_nothing_and_says_so(
     assert events[-1].name == "error"
     assert events[-1].data["code"] == "provider_unavailable"
     assert "sk-secret" not in reply.json["detail"] + events[-1].data["detail"]
-    assert stored(world) == before
+    assert count_stored(world) == before
 
 
 @pytest.mark.parametrize("failure", ["status", "empty", "garbage"])
@@ -158,7 +158,7 @@ def test_a_model_without_a_first_word_leaves_an_extractive_reply_that_says_so(
     assert "SECRET" not in turn["content"]
     events = alice.stream(turns, {"content": question})
     assert "".join(event.data["text"] for event in events if event.name == "token").startswith(said)
-    assert [one["content"].splitlines()[0] for one in alice.get(turns).json["results"]] == [said, said]
+    assert [memory["content"].splitlines()[0] for memory in alice.get(turns).json["results"]] == [said, said]
 
 
 def test_a_failed_turn_under_a_key_may_be_tried_again(model: HTTPServer, alice: Contract, turns: str) -> None:
@@ -181,17 +181,17 @@ def test_partial_answer_is_stored_as_interrupted_when_the_reader_leaves(
     events.close()
     (turn,) = alice.get(turns).json["results"]
     assert (turn["end"], turn["content"]) == ("interrupted", "A greyhound [1].")
-    assert [one["marker"] for one in turn["citations"]] == [1]
+    assert [citation["marker"] for citation in turn["citations"]] == [1]
 
 
 def test_a_reader_who_left_before_the_first_word_leaves_no_turn(
     model: HTTPServer, world: World, alice: Contract, turns: str
 ) -> None:
     answers_with(model, "A greyhound [1].")
-    before = stored(world)
+    before = count_stored(world)
     plan = turn_begin(actor=world.alice.actor, conversation_id=world_conversation(alice), content=QUESTION)
     turn_stream(plan=plan).close()
-    assert stored(world) == before
+    assert count_stored(world) == before
 
 
 def test_retrieval_is_in_the_audit_log_before_the_first_word(model: HTTPServer, world: World, alice: Contract) -> None:
@@ -202,7 +202,7 @@ def test_retrieval_is_in_the_audit_log_before_the_first_word(model: HTTPServer, 
     turn_begin(actor=world.alice.actor, conversation_id=world_conversation(alice), content=QUESTION)
     with acting(world.alice.actor):
         entry = AuditEntry.objects.filter(verb="memory.searched").get()
-    assert [str(one) for one in entry.object_ids] == [memory["id"]]
+    assert [str(object_id) for object_id in entry.object_ids] == [memory["id"]]
     assert model.log == []
 
 

@@ -63,14 +63,14 @@ def test_real_model_answers_in_a_stream_and_its_sentences_are_attributed(alice: 
     run_jobs()
     place = f"conversations/{alice.post('conversations/', {}).json['id']}/turns/"
     events = alice.stream(place, {"content": "Where does my sister Elena live?"})
-    tokens = [one.data["text"] for one in events if one.name == "token"]
+    tokens = [event.data["text"] for event in events if event.name == "token"]
     turn = events[-1].data
     assert events[-1].name == "done"
     assert len(tokens) > 1
     assert turn["content"].startswith("".join(tokens)[:10])
     assert turn["model"].startswith(NAME)
     assert turn["usage"]["prompt_tokens"] > turn["usage"]["completion_tokens"] > 0
-    assert {one["memory_id"] for one in turn["citations"]} <= {memory["id"]}
+    assert {citation["memory_id"] for citation in turn["citations"]} <= {memory["id"]}
     assert turn["citations"] or UNSUPPORTED in turn["content"], turn["content"]
 
 
@@ -78,4 +78,4 @@ def test_statement_to_a_real_model_is_stored_by_patterns(alice: Contract) -> Non
     place = f"conversations/{alice.post('conversations/', {}).json['id']}/turns/"
     assert alice.post(place, {"content": "I love green tea."}).json["model"].startswith(NAME)
     found = alice.get("memories/?semantic_type=preference").json["results"]
-    assert [one["content"] for one in found] == ["I love green tea."]
+    assert [memory["content"] for memory in found] == ["I love green tea."]

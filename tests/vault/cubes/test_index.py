@@ -161,7 +161,7 @@ def test_a_tenants_long_write_does_not_delay_another_tenants_indexing(world: Wor
         release.wait(timeout=30)
 
     def write_for(actor: Actor, effect: Callable[[], object]) -> threading.Thread:
-        write = handlers.all_of(lambda _actor, _payloads: effect)(actor, [])
+        write = handlers.combine_handlers(lambda _actor, _payloads: effect)(actor, [])
         thread = threading.Thread(target=write)
         thread.start()
         return thread

@@ -151,7 +151,7 @@ def test_hold_refuses_the_deletion_and_is_listed(
     memory = alice.add("A note.", namespace="/team")["id"]
     hold = olivia.post("holds/", {"reason": "Case 17", "memory_id": memory}).json["id"]
     preview = olivia.post(f"{ADDRESS}?dry_run=true", {"slug": "acme"}).json
-    assert [(one["id"], one["kind"], one["memories"]) for one in preview["holds"]] == [(hold, "memory", 1)]
+    assert [(hold["id"], hold["kind"], hold["memories"]) for hold in preview["holds"]] == [(hold, "memory", 1)]
     refused = olivia.post(ADDRESS, {"slug": "acme"})
     assert (refused.status, refused.code) == (423, "held")
     assert hold in refused.json["errors"][0]["message"]

@@ -31,7 +31,7 @@ def test_each_pack_has_30_to_60_memories_and_no_text_twice() -> None:
 
 
 def test_first_aid_begins_with_the_emergency_number() -> None:
-    pack = next(one for one in packs_read() if one.draft.name == "first-aid")
+    pack = next(pack for pack in packs_read() if pack.draft.name == "first-aid")
     assert "call the emergency number first" in pack.memories[0]
 
 

@@ -64,7 +64,7 @@ def _lines() -> Iterator[tuple[str, str, bytes]]:
         ("time without zone", _line(content="x", event_time="2026-05-01T08:00:00")),
         ("time out of range", _line(content="x", event_time="0001-01-01T00:00:00Z")),
         ("validity backwards", _line(content="x", valid_from="2026-05-02T00:00:00Z", valid_to="2026-05-01T00:00:00Z")),
-        ("deep metadata", _line(content="x", metadata=_nested(40))),
+        ("deep metadata", _line(content="x", metadata=_nest(40))),
         ("large metadata", _line(content="x", metadata={"a": "b" * 100_000})),
         ("NUL in metadata", _line(content="x", metadata={"a": "\x00"})),
         ("vector of NaN", b'{"id": "a", "versions": [{"content": "x", "embedding": [NaN, NaN]}]}'),
@@ -133,13 +133,13 @@ def _traps() -> Iterator[tuple[str, str, bytes]]:
     yield (
         "overlapping entries",
         "markdown",
-        _overlapping(_zip({f"{number}.md": b"a" * 2_000_000 for number in range(40)})),
+        _overlap_entries(_zip({f"{number}.md": b"a" * 2_000_000 for number in range(40)})),
     )
-    yield "states a smaller size", "markdown", _understated(_zip({"a.md": b"a" * 2_000_000}))
-    yield "encrypted entry", "markdown", _encrypted(_zip({"a.md": b"a"}))
+    yield "states a smaller size", "markdown", _understate_sizes(_zip({"a.md": b"a" * 2_000_000}))
+    yield "encrypted entry", "markdown", _set_encrypted(_zip({"a.md": b"a"}))
 
 
-def _overlapping(content: bytes) -> bytes:
+def _overlap_entries(content: bytes) -> bytes:
     """All entries of the directory point to the data of the first."""
     changed, at = bytearray(content), 0
     while (at := content.find(b"PK\x01\x02", at)) != -1:
@@ -148,13 +148,13 @@ def _overlapping(content: bytes) -> bytes:
     return bytes(changed)
 
 
-def _understated(content: bytes) -> bytes:
+def _understate_sizes(content: bytes) -> bytes:
     changed, at = bytearray(content), content.find(b"PK\x01\x02")
     changed[at + 24 : at + 28] = (10).to_bytes(4, "little")
     return bytes(changed)
 
 
-def _encrypted(content: bytes) -> bytes:
+def _set_encrypted(content: bytes) -> bytes:
     changed, at = bytearray(content), content.find(b"PK\x01\x02")
     changed[at + 8] |= 1
     return bytes(changed)
@@ -254,7 +254,7 @@ def _line(**version: object) -> bytes:
     return json.dumps({"id": "a", "versions": [version]}).encode()
 
 
-def _nested(depth: int) -> dict[str, object]:
+def _nest(depth: int) -> dict[str, object]:
     value: dict[str, object] = {}
     for _ in range(depth):
         value = {"a": value}

@@ -134,7 +134,7 @@ def jsonl(*lines: bytes) -> bytes:
     return b"\n".join([json.dumps({"format": FORMAT}).encode(), *lines])
 
 
-def stored(world: World, name: str) -> int:
+def count_stored(world: World, name: str) -> int:
     with acting(world.person(name).actor):
         return Cube.objects.count() + Job.objects.filter(kind=Topic.MEMORIES_IMPORT).count()
 
@@ -162,7 +162,7 @@ def test_export_imported_elsewhere_has_equal_contents_versions_and_lineage(
 
 def digests(file: bytes) -> list[tuple[tuple[str, ...], int]]:
     """For each memory of a file, the digests of its versions, and the number of its origins."""
-    items = [json.loads(one) for one in file.splitlines()[1:]]
+    items = [json.loads(line) for line in file.splitlines()[1:]]
     return sorted(
         (
             tuple(sha256(version["content"].encode()).hexdigest() for version in item["versions"]),
@@ -214,7 +214,7 @@ def test_file_of_another_system_is_imported_with_a_report(
 
 def test_nodes_of_a_cube_come_with_edges_and_lineage_and_without_secrets(world: World, alice: Contract) -> None:
     assert imported(alice, cube_folder(), format="memos")["counts"]["origins_missing"] == 0
-    found = {one["content"]: one for one in alice.get("memories/").json["results"]}
+    found = {memory["content"]: memory for memory in alice.get("memories/").json["results"]}
     merged, origin = found["Ana likes trains."], found["Ana took a train on 1 May."]
     assert (merged["title"], merged["tags"], merged["semantic_type"]) == ("Travel", ["rail"], "preference")
     assert merged["metadata"]["memos_edges"] == [{"type": "PARENT", "target": "n2"}]
@@ -287,14 +287,14 @@ def test_memoryos_folder_of_several_parts_is_stored_whole(world: World, alice: C
 def test_memoryos_folder_that_is_none_is_refused(changed: dict[str, Any], world: World, alice: Contract) -> None:
     reply = alice.raw("imports/?format=memoryos", memoryos_folder(**changed), content_type=FILE_TYPE)
     assert reply.status == 400
-    assert stored(world, "alice") == 0
+    assert count_stored(world, "alice") == 0
 
 
 def test_locomo_file_becomes_pages_of_its_sessions_with_a_report(world: World, alice: Contract) -> None:
-    one = sample("conv-26")
-    one["conversation"]["session_1"][0]["img_url"] = ["https://pictures.example/1.jpg"]
-    one["conversation"]["session_2"][1]["text"] = " "
-    content = json.dumps([one]).encode()
+    conversation = sample("conv-26")
+    conversation["conversation"]["session_1"][0]["img_url"] = ["https://pictures.example/1.jpg"]
+    conversation["conversation"]["session_2"][1]["text"] = " "
+    content = json.dumps([conversation]).encode()
     tried = alice.raw("imports/?format=locomo&dry_run=true", content, content_type=FILE_TYPE).json
     assert (tried["new"], tried["present"], tried["left_out"]) == (3, 0, 3)
     assert {"place": "picture of turn D1:1", "reason": "no_words"} in tried["places"]
@@ -385,7 +385,7 @@ def test_export_of_a_persona_or_a_question_holds_only_its_memories(alice: Contra
 
 
 def contents_of(file: bytes) -> list[str]:
-    return [json.loads(one)["versions"][-1]["content"] for one in file.splitlines()[1:]]
+    return [json.loads(line)["versions"][-1]["content"] for line in file.splitlines()[1:]]
 
 
 def test_page_offers_a_pack_to_who_may_sign_and_exports_a_persona(world: World, olivia: Contract) -> None:
@@ -450,7 +450,9 @@ def test_memory_that_differs_from_its_file_is_a_conflict_until_an_update_is_aske
     assert imported(alice, changed, format="jsonl")["counts"]["conflicts"] == 1
     assert sorted(alice.listed()) == ["Ana takes the train.", "Bo likes tea."]
     assert imported(alice, changed, format="jsonl", on_conflict="update")["counts"]["updated"] == 1
-    (memory,) = [one for one in alice.get("memories/").json["results"] if one["content"] == "Ana takes the bus."]
+    (memory,) = [
+        memory for memory in alice.get("memories/").json["results"] if memory["content"] == "Ana takes the bus."
+    ]
     assert (memory["version"], memory["metadata"][ORIGIN], memory["source"]) == (2, "m1", "import")
 
 
@@ -460,11 +462,11 @@ def test_file_without_permission_is_refused_and_writes_nothing(who: str, world: 
     job = alice.post("exports/", {}).json["job"]["id"]
     run_jobs()
     other = contract(world, who)
-    before = stored(world, who)
+    before = count_stored(world, who)
     assert other.get(f"exports/{job}/jsonl/").status == (404 if who == "charlie" else 403)
     if who == "bob":
         assert other.raw("imports/?format=jsonl", jsonl(line(1)), content_type=FILE_TYPE).status == 403
-    assert stored(world, who) == before
+    assert count_stored(world, who) == before
 
 
 def test_markdown_export_has_a_section_for_each_memory(alice: Contract) -> None:
@@ -480,7 +482,7 @@ def test_page_exports_a_file(world: World, alice: Contract) -> None:
     assert "/jsonl/" in browser.get("/exchange/").content.decode()
 
 
-def uploaded(content: bytes) -> Any:
+def make_upload(content: bytes) -> Any:
     return SimpleUploadedFile("memories.jsonl", content)
 
 
@@ -489,4 +491,4 @@ def test_viewer_has_no_import_form_and_cannot_post_one(world: World) -> None:
     page = browser.get("/exchange/")
     assert page.status_code == 200
     assert 'id="import"' not in page.content.decode()
-    assert browser.post("/exchange/", {"format": "jsonl", "file": uploaded(jsonl(line(1)))}).status_code == 403
+    assert browser.post("/exchange/", {"format": "jsonl", "file": make_upload(jsonl(line(1)))}).status_code == 403

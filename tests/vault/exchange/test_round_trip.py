@@ -56,8 +56,8 @@ def test_export_imported_into_an_empty_tenant_is_the_same_and_without_grants(
         assert CubeGrant.objects.count() == 0
     again = imported(charlie, file, format="jsonl")["counts"]
     assert (again["stored"], again["present"]) == (0, size)
-    figures = {"memories": size, "versions": sum(len(one[0]) for one in before), "export_s": written, "import_s": read}
-    origins = sum(len(one[1]) for one in before)
+    figures = {"memories": size, "versions": sum(len(row[0]) for row in before), "export_s": written, "import_s": read}
+    origins = sum(len(row[1]) for row in before)
     evidence(row=25, name="round-trip", figures={**figures, "origins": origins, "bytes": len(file), "differences": 0})
 
 
@@ -70,7 +70,7 @@ def test_a_lost_version_a_changed_word_or_another_origin_shows() -> None:
     ]
 
     def file(*changed: dict[str, Any]) -> bytes:
-        return b"\n".join([b"{}", *(json.dumps(one).encode() for one in changed)])
+        return b"\n".join([b"{}", *(json.dumps(item).encode() for item in changed)])
 
     whole = digests(file(*items))
     assert digests(file({**items[0], "id": "c"}, {**items[1], "made_from": [items[1]["made_from"][0] | {"id": "c"}]}))
@@ -90,7 +90,7 @@ def fill(world: World, size: int) -> None:
     ids = list[Any]()
     for start in range(0, size, BATCH):
         drafts = [draft(number, ids) for number in range(start, min(size, start + BATCH))]
-        added = [one.cube.id for one in cubes_add(actor=actor, drafts=drafts)]
+        added = [cube.cube.id for cube in cubes_add(actor=actor, drafts=drafts)]
         ids += added
         for cube_id in added[::SHARE]:
             for number in (1, 2):
@@ -116,29 +116,30 @@ def draft(number: int, ids: list[Any]) -> CubeDraft:
         speaker="Ana",
         importance=(number % 11) / 10,
         semantic_type=SemanticType.EVENT,
-        sources=tuple(SourceRef(one, 1, SourceKind.EXTRACT) for one in dict.fromkeys(origins)),
+        sources=tuple(SourceRef(fromkey, 1, SourceKind.EXTRACT) for fromkey in dict.fromkeys(origins)),
     )
 
 
 def digests(file: bytes) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
     """For each memory of a file, the digests of its versions, and of its origins with version and kind."""
-    items = [json.loads(one) for one in file.splitlines()[1:]]
+    items = [json.loads(line) for line in file.splitlines()[1:]]
     by_id = {item["id"]: item for item in items}
-    return sorted((_versions(item), tuple(sorted(_origin(one, by_id) for one in item["made_from"]))) for item in items)
+    return sorted((_versions(item), tuple(sorted(_origin(row, by_id) for row in item["made_from"]))) for item in items)
 
 
 def _versions(item: dict[str, Any]) -> tuple[str, ...]:
     labels = [item.get(name) for name in ("namespace", "subject", "speaker", "session_id", "message_id", "task_id")]
     return tuple(
-        sha256(json.dumps([labels, _own(one)], sort_keys=True).encode()).hexdigest() for one in item["versions"]
+        sha256(json.dumps([labels, _without_origin(version)], sort_keys=True).encode()).hexdigest()
+        for version in item["versions"]
     )
 
 
-def _own(version: dict[str, Any]) -> dict[str, Any]:
+def _without_origin(version: dict[str, Any]) -> dict[str, Any]:
     """Without the two fields that tell where an imported memory came from."""
     own = {name: value for name, value in version["metadata"].items() if name not in {ORIGIN, ORIGIN_FORMAT}}
     return {**version, "metadata": own}
 
 
-def _origin(one: dict[str, Any], by_id: dict[str, Any]) -> str:
-    return json.dumps([_versions(by_id[one["id"]]), one["version"], one["kind"]])
+def _origin(version: dict[str, Any], by_id: dict[str, Any]) -> str:
+    return json.dumps([_versions(by_id[version["id"]]), version["version"], version["kind"]])

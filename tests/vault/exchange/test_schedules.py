@@ -13,14 +13,14 @@ from tests.vault.exchange.test_exchange import contents_of
 from tests.vault.outbox import run_jobs
 
 
-def scheduled(olivia: Contract, **settings: Any) -> str:
+def create_schedule(olivia: Contract, **settings: Any) -> str:
     body = {"kind": "memories.export", "cron": "0 3 * * *", "settings": settings}
     reply = olivia.post("schedules/", body)
     assert reply.status == 201, reply
     return str(reply.json["id"])
 
 
-def started(olivia: Contract, schedule: str) -> str:
+def run_schedule(olivia: Contract, schedule: str) -> str:
     """The job of a run of now, which ended."""
     job = olivia.post(f"schedules/{schedule}/run/").json["job"]["id"]
     run_jobs()
@@ -36,15 +36,15 @@ def exports(world: World) -> int:
 def test_scheduled_export_holds_its_namespace_and_older_ones_are_replaced(world: World, olivia: Contract) -> None:
     olivia.add("The heron nests by the mill.", namespace="/birds")
     olivia.add("Bo likes tea.", namespace="/drinks")
-    schedule = scheduled(olivia, namespace="/birds", keep=2)
-    first = started(olivia, schedule)
+    schedule = create_schedule(olivia, namespace="/birds", keep=2)
+    first = run_schedule(olivia, schedule)
     assert contents_of(olivia.get(f"exports/{first}/jsonl/").body) == ["The heron nests by the mill."]
     olivia.add("The heron fishes at dawn.", namespace="/birds")
-    second, third = started(olivia, schedule), started(olivia, schedule)
+    second, third = run_schedule(olivia, schedule), run_schedule(olivia, schedule)
     assert olivia.get(f"exports/{first}/jsonl/").status == 409
     for job in (second, third):
         assert len(contents_of(olivia.get(f"exports/{job}/jsonl/").body)) == 2
-    fourth = started(olivia, schedule)
+    fourth = run_schedule(olivia, schedule)
     assert [olivia.get(f"exports/{job}/jsonl/").status for job in (first, second, third, fourth)] == [
         409,
         409,
@@ -58,17 +58,17 @@ def test_scheduled_export_holds_its_namespace_and_older_ones_are_replaced(world:
 def test_export_that_somebody_asked_for_is_never_replaced(olivia: Contract) -> None:
     olivia.add("The heron nests by the mill.", namespace="/birds")
     own = olivia.post("exports/", {"filters": {"namespace": "/birds"}}).json["job"]["id"]
-    schedule = scheduled(olivia, namespace="/birds", keep=1)
-    other = started(olivia, scheduled(olivia, keep=1))
-    started(olivia, schedule)
-    started(olivia, schedule)
+    schedule = create_schedule(olivia, namespace="/birds", keep=1)
+    other = run_schedule(olivia, create_schedule(olivia, keep=1))
+    run_schedule(olivia, schedule)
+    run_schedule(olivia, schedule)
     assert {olivia.get(f"exports/{job}/jsonl/").status for job in (own, other)} == {200}
 
 
 def test_preview_of_a_schedule_counts_the_memories(olivia: Contract) -> None:
     olivia.add("The heron nests by the mill.", namespace="/birds")
     olivia.add("Bo likes tea.", namespace="/drinks")
-    reply = olivia.post(f"schedules/{scheduled(olivia, namespace='/birds')}/run/?dry_run=true")
+    reply = olivia.post(f"schedules/{create_schedule(olivia, namespace='/birds')}/run/?dry_run=true")
     assert reply.json["count"] == 1
 
 
@@ -84,10 +84,10 @@ def test_settings_out_of_bounds_are_refused(settings: dict[str, Any], world: Wor
 
 def test_moved_namespace_starts_the_exports_that_wait_for_it(world: World, olivia: Contract) -> None:
     olivia.add("The heron nests by the mill.", namespace="/birds")
-    scheduled(olivia, on="namespace")
-    scheduled(olivia, on="pack")
-    scheduled(olivia)
-    off = scheduled(olivia, on="namespace", keep=3)
+    create_schedule(olivia, on="namespace")
+    create_schedule(olivia, on="pack")
+    create_schedule(olivia)
+    off = create_schedule(olivia, on="namespace", keep=3)
     assert olivia.patch(f"schedules/{off}/", {"enabled": False}).status == 200
     (namespace,) = olivia.get("namespaces/?path=/birds").json["results"]
     moved = olivia.post(f"namespaces/{namespace['id']}/move/", {"path": "/herons"})
@@ -99,8 +99,8 @@ def test_moved_namespace_starts_the_exports_that_wait_for_it(world: World, olivi
 def test_ready_pack_starts_the_exports_that_wait_for_it_and_a_blocked_one_none(world: World, olivia: Contract) -> None:
     memory = olivia.add("The heron nests by the mill.", namespace="/birds")["id"]
     personal = olivia.add("Write to ana@example.org.", namespace="/birds")["id"]
-    scheduled(olivia, on="pack")
-    scheduled(olivia, on="namespace")
+    create_schedule(olivia, on="pack")
+    create_schedule(olivia, on="namespace")
     pack = olivia.post("packs/", {"name": "herons", "title": "Herons"}).json["id"]
     for number, ids, count in (("1.0.0", [personal], 0), ("1.0.1", [memory], 1)):
         assert olivia.post(f"packs/{pack}/versions/", {"version": number, "ids": ids}).status == 202

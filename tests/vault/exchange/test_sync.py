@@ -38,29 +38,29 @@ def peer(world: World, olivia: Contract, other: OtherSide) -> str:
     return peer_of(olivia, other, world.charlie.key.text)
 
 
-def here(olivia: Contract) -> list[str]:
+def list_here(olivia: Contract) -> list[str]:
     return sorted(olivia.listed(f"namespace={HERE}"))
 
 
-def there(charlie: Contract) -> list[str]:
+def list_there(charlie: Contract) -> list[str]:
     return sorted(charlie.listed(f"namespace={THERE}"))
 
 
-def named(client: Contract, content: str) -> dict[str, Any]:
+def find_memory(client: Contract, content: str) -> dict[str, Any]:
     """The memory with this content."""
-    (found,) = [one for one in client.get("memories/").json["results"] if one["content"] == content]
+    (found,) = [memory for memory in client.get("memories/").json["results"] if memory["content"] == content]
     memory: dict[str, Any] = found
     return memory
 
 
 def edit(client: Contract, content: str, to: str) -> None:
-    memory = named(client, content)
+    memory = find_memory(client, content)
     reply = client.patch(f"memories/{memory['id']}/", {"content": to}, if_match=f'"{memory["version"]}"')
     assert reply.status == 200, reply
 
 
 def remove(client: Contract, content: str) -> None:
-    assert client.delete(f"memories/{named(client, content)['id']}/").status == 204
+    assert client.delete(f"memories/{find_memory(client, content)['id']}/").status == 204
 
 
 def conflict(client: Contract) -> dict[str, Any]:
@@ -74,12 +74,12 @@ def test_new_memories_go_both_ways_once_and_do_not_echo(olivia: Contract, charli
     charlie.add("The heron fishes at dawn.", namespace=THERE, importance=0.9)
     assert synced(olivia, peer) == {"received": 1, "sent": 1}
     both = ["The heron fishes at dawn.", "The heron nests by the mill."]
-    assert (here(olivia), there(charlie)) == (both, both)
-    assert named(olivia, "The heron fishes at dawn.")["importance"] == 0.9
-    assert named(charlie, "The heron nests by the mill.")["tags"] == ["bird"]
+    assert (list_here(olivia), list_there(charlie)) == (both, both)
+    assert find_memory(olivia, "The heron fishes at dawn.")["importance"] == 0.9
+    assert find_memory(charlie, "The heron nests by the mill.")["tags"] == ["bird"]
     assert synced(olivia, peer) == {}
     assert synced(olivia, peer) == {}
-    assert (here(olivia), there(charlie)) == (both, both)
+    assert (list_here(olivia), list_there(charlie)) == (both, both)
 
 
 def test_changes_and_deletions_go_both_ways_with_their_versions(olivia: Contract, charlie: Contract, peer: str) -> None:
@@ -94,9 +94,9 @@ def test_changes_and_deletions_go_both_ways_with_their_versions(olivia: Contract
     remove(charlie, "Four.")
     assert synced(olivia, peer) == {"updated_here": 1, "updated_there": 1, "deleted_here": 1, "deleted_there": 1}
     both = ["One, changed twice.", "Two, changed there."]
-    assert (here(olivia), there(charlie)) == (both, both)
-    versions = charlie.get(f"memories/{named(charlie, 'One, changed twice.')['id']}/versions/").json["results"]
-    assert [one["content"] for one in versions] == ["One, changed twice.", "One, changed.", "One."]
+    assert (list_here(olivia), list_there(charlie)) == (both, both)
+    versions = charlie.get(f"memories/{find_memory(charlie, 'One, changed twice.')['id']}/versions/").json["results"]
+    assert [version["content"] for version in versions] == ["One, changed twice.", "One, changed.", "One."]
     assert synced(olivia, peer) == {}
 
 
@@ -110,19 +110,21 @@ def test_lineage_goes_both_ways(world: World, olivia: Contract, charlie: Contrac
     second = charlie.add("The heron fishes at dawn.", namespace=THERE)["id"]
     derived("charlie", THERE, second, "Herons fish.")
     assert synced(olivia, peer) == {"received": 2, "sent": 2}
-    derived("charlie", THERE, named(charlie, "The heron nests by the mill.")["id"], "Mills have nests.")
-    derived("olivia", HERE, named(olivia, "The heron fishes at dawn.")["id"], "Dawn has fishers.")
+    derived("charlie", THERE, find_memory(charlie, "The heron nests by the mill.")["id"], "Mills have nests.")
+    derived("olivia", HERE, find_memory(olivia, "The heron fishes at dawn.")["id"], "Dawn has fishers.")
     assert synced(olivia, peer) == {"received": 1, "sent": 1}
     for person, client in (("olivia", olivia), ("charlie", charlie)):
         with acting(world.person(person).actor):
-            found = {(str(one.cube_id), str(one.source_id)) for one in CubeSource.objects.all()}
+            found = {(str(cube_source.cube_id), str(cube_source.source_id)) for cube_source in CubeSource.objects.all()}
         pairs = {
             "Herons nest.": "The heron nests by the mill.",
             "Herons fish.": "The heron fishes at dawn.",
             "Mills have nests.": "The heron nests by the mill.",
             "Dawn has fishers.": "The heron fishes at dawn.",
         }
-        assert found == {(named(client, one)["id"], named(client, other)["id"]) for one, other in pairs.items()}
+        assert found == {
+            (find_memory(client, key)["id"], find_memory(client, other)["id"]) for key, other in pairs.items()
+        }
 
 
 @pytest.mark.parametrize("decision", ["theirs", "ours", "edited"])
@@ -134,7 +136,10 @@ def test_edits_on_both_sides_wait_in_the_inbox_until_somebody_decides(
     edit(olivia, "The heron nests by the mill.", "The heron nests by the lake.")
     edit(charlie, "The heron nests by the mill.", "The heron nests by the sea.")
     assert synced(olivia, peer) == {"conflicts": 1}
-    assert (here(olivia), there(charlie)) == (["The heron nests by the lake."], ["The heron nests by the sea."])
+    assert (list_here(olivia), list_there(charlie)) == (
+        ["The heron nests by the lake."],
+        ["The heron nests by the sea."],
+    )
     assert synced(olivia, peer) == {"conflicts": 1}
     review = conflict(olivia)
     assert (review["content"], review["theirs"]["content"]) == (
@@ -151,7 +156,7 @@ def test_edits_on_both_sides_wait_in_the_inbox_until_somebody_decides(
         counts = {"updated_there": 1} if decision == "edited" else {}
     assert reply.status == 200, reply
     assert synced(olivia, peer) == counts
-    assert here(olivia) == there(charlie) == [result]
+    assert list_here(olivia) == list_there(charlie) == [result]
     assert synced(olivia, peer) == {}
     edit(charlie, result, "The heron left.")
     assert synced(olivia, peer) == {"updated_here": 1}
@@ -177,7 +182,7 @@ def test_change_wins_over_a_deletion_on_the_other_side(olivia: Contract, charlie
     synced(olivia, peer)
     assert synced(olivia, peer) == {}
     both = ["One, changed.", "Two, changed."]
-    assert (here(olivia), there(charlie)) == (both, both)
+    assert (list_here(olivia), list_there(charlie)) == (both, both)
 
 
 @pytest.mark.parametrize(("direction", "come", "go"), [("pull", True, False), ("push", False, True)])
@@ -188,8 +193,8 @@ def test_sync_in_one_direction_leaves_the_other_side_as_it_is(
     olivia.add("Ours.", namespace=HERE)
     charlie.add("Theirs.", namespace=THERE)
     synced(olivia, peer)
-    assert here(olivia) == (["Ours.", "Theirs."] if come else ["Ours."])
-    assert there(charlie) == (["Ours.", "Theirs."] if go else ["Theirs."])
+    assert list_here(olivia) == (["Ours.", "Theirs."] if come else ["Ours."])
+    assert list_there(charlie) == (["Ours.", "Theirs."] if go else ["Theirs."])
 
 
 def test_conflict_of_a_push_shows_the_text_at_the_peer(
@@ -205,7 +210,7 @@ def test_conflict_of_a_push_shows_the_text_at_the_peer(
     assert review["theirs"]["content"] == "Theirs."
     assert olivia.post(f"reviews/{review['id']}/reject/").status == 200
     assert synced(olivia, peer) == {"updated_there": 1}
-    assert there(charlie) == ["Ours."]
+    assert list_there(charlie) == ["Ours."]
 
 
 def test_two_installations_that_both_sync_do_not_multiply_memories(
@@ -217,11 +222,11 @@ def test_two_installations_that_both_sync_do_not_multiply_memories(
     for _ in range(2):
         synced(olivia, peer)
         synced(charlie, back)
-    assert here(olivia) == there(charlie) == ["Ours.", "Theirs."]
+    assert list_here(olivia) == list_there(charlie) == ["Ours.", "Theirs."]
     edit(charlie, "Ours.", "Ours, changed there.")
     synced(charlie, back)
     assert synced(olivia, peer) == {}
-    assert here(olivia) == there(charlie) == ["Ours, changed there.", "Theirs."]
+    assert list_here(olivia) == list_there(charlie) == ["Ours, changed there.", "Theirs."]
 
 
 def test_peer_that_is_set_up_again_links_what_was_there(
@@ -235,7 +240,7 @@ def test_peer_that_is_set_up_again_links_what_was_there(
         assert not SyncLink.objects.exists()
     again = peer_of(olivia, other, world.charlie.key.text)
     assert synced(olivia, again) == {}
-    assert here(olivia) == there(charlie) == ["Ours.", "Theirs."]
+    assert list_here(olivia) == list_there(charlie) == ["Ours.", "Theirs."]
 
 
 def test_what_may_not_leave_stays_on_both_sides(world: World, olivia: Contract, charlie: Contract, peer: str) -> None:
@@ -245,10 +250,10 @@ def test_what_may_not_leave_stays_on_both_sides(world: World, olivia: Contract, 
         client.add("An elsewhere.", namespace="/elsewhere")
     counts = synced(olivia, peer)
     assert counts == {"left_out": {"secret": 2}}
-    assert (len(here(olivia)), len(there(charlie))) == (2, 2)
+    assert (len(list_here(olivia)), len(list_there(charlie))) == (2, 2)
     memory = olivia.add("The heron nests.", namespace=HERE)
     synced(olivia, peer)
-    copy = named(charlie, "The heron nests.")
+    copy = find_memory(charlie, "The heron nests.")
     assert charlie.patch(f"memories/{copy['id']}/", {"sensitivity": "restricted"}, if_match='"1"').status == 200
     assert synced(olivia, peer)["left_out"]["not_shared"] == 1
     assert olivia.get(f"memories/{memory['id']}/").status == 200
@@ -257,10 +262,10 @@ def test_what_may_not_leave_stays_on_both_sides(world: World, olivia: Contract, 
 def test_purged_memory_does_not_come_back(olivia: Contract, charlie: Contract, peer: str) -> None:
     charlie.add("Theirs.", namespace=THERE)
     synced(olivia, peer)
-    memory = named(olivia, "Theirs.")
+    memory = find_memory(olivia, "Theirs.")
     assert olivia.delete(f"memories/{memory['id']}/?purge=true").status == 204
     assert synced(olivia, peer) == {"deleted_there": 1}
-    assert here(olivia) == there(charlie) == []
+    assert list_here(olivia) == list_there(charlie) == []
 
 
 def test_peer_that_is_down_is_tried_again_and_goes_on_where_it_stopped(
@@ -300,7 +305,7 @@ def test_wrong_key_fails_honestly_and_a_right_one_goes_on(
     assert changed.status == 200, changed
     assert olivia.post(f"jobs/{job['id']}/retry/").status in {200, 202}
     run_jobs()
-    assert here(olivia) == ["Theirs."]
+    assert list_here(olivia) == ["Theirs."]
 
 
 def test_namespace_that_the_key_may_no_longer_read_deletes_nothing(
@@ -313,7 +318,7 @@ def test_namespace_that_the_key_may_no_longer_read_deletes_nothing(
     run_jobs()
     job = ran(olivia, peer)
     assert (job["status"], "no such namespace" in job["error"]["detail"]) == ("failed", True)
-    assert here(olivia) == ["Theirs."]
+    assert list_here(olivia) == ["Theirs."]
 
 
 @pytest.mark.parametrize(
@@ -341,13 +346,17 @@ def test_sync_on_a_schedule_runs_and_ends_with_its_peer(world: World, olivia: Co
     reply = olivia.send("PUT", f"sync/peers/{peer}/schedule/", {"cron": "0 * * * *", "timezone": "Europe/Berlin"})
     assert (reply.status, reply.json["cron"], reply.json["timezone"]) == (200, "0 * * * *", "Europe/Berlin")
     olivia.add("Ours.", namespace=HERE)
-    (schedule,) = [one for one in olivia.get("schedules/").json["results"] if one["kind"] == "memories.sync"]
+    (schedule,) = [
+        schedule for schedule in olivia.get("schedules/").json["results"] if schedule["kind"] == "memories.sync"
+    ]
     assert olivia.post(f"schedules/{schedule['id']}/run/").status == 202
     run_jobs()
     last = olivia.get(f"sync/peers/{peer}/").json["last_job"]
     assert (last["status"], last["result"]["counts"]["sent"]) == ("succeeded", 1)
     assert olivia.delete(f"sync/peers/{peer}/").status == 204
-    assert not [one for one in olivia.get("schedules/").json["results"] if one["kind"] == "memories.sync"]
+    assert not [
+        schedule for schedule in olivia.get("schedules/").json["results"] if schedule["kind"] == "memories.sync"
+    ]
 
 
 def test_only_members_with_the_right_and_of_the_tenant_manage_its_peers(
@@ -401,10 +410,10 @@ def test_rights_hold_for_what_another_installation_asks(world: World, charlie: C
     change = {"sent": None, "target": memory, "base": 1}
     written = charlie.post("sync/memories/write/", {"namespace": THERE, "changes": [change]})
     assert written.json["results"][0]["outcome"] == "deleted"  # as of any id that is none of charlie's
-    assert here(olivia) == ["Ours."]
+    assert list_here(olivia) == ["Ours."]
     bob = contract(world, "bob")
     assert bob.post("sync/memories/write/", {"namespace": HERE, "changes": [change]}).status == 403
-    assert here(olivia) == ["Ours."]
+    assert list_here(olivia) == ["Ours."]
 
 
 @each_case(
@@ -490,7 +499,7 @@ def test_inbox_shows_both_texts_of_a_conflict_and_takes_a_third(
     assert all(words in shown for words in ("Ours now.", "Theirs now.", "The other one", "Take the other text"))
     review = conflict(olivia)["id"]
     assert signed_in(world.bob).post(f"/reviews/{review}/accept/", {"content": "Bob's."}).status_code == 403
-    assert here(olivia) == ["Ours now."]
+    assert list_here(olivia) == ["Ours now."]
     assert browser.post(f"/reviews/{review}/accept/", {"content": "Both now."}).status_code == 303
     synced(olivia, peer)
-    assert here(olivia) == there(charlie) == ["Both now."]
+    assert list_here(olivia) == list_there(charlie) == ["Both now."]

@@ -44,7 +44,7 @@ def browser(world: World) -> Client:
     return signed_in(world.alice)
 
 
-def uploaded(browser: Client, content: bytes = TABLE, name: str = "notes.csv", form: str = "") -> str:
+def upload_file(browser: Client, content: bytes = TABLE, name: str = "notes.csv", form: str = "") -> str:
     """The address of the preview."""
     reply = browser.post("/exchange/", {"format": form, "file": SimpleUploadedFile(name, content)})
     assert reply.status_code == 303, reply.content
@@ -52,7 +52,7 @@ def uploaded(browser: Client, content: bytes = TABLE, name: str = "notes.csv", f
     return found
 
 
-def shown(browser: Client, address: str, **form: Any) -> str:
+def open_page(browser: Client, address: str, **form: Any) -> str:
     reply = browser.post(address, {**form, "try": "yes"}) if form else browser.get(address)
     assert reply.status_code == 200, reply.content
     return str(reply.content.decode())
@@ -61,12 +61,12 @@ def shown(browser: Client, address: str, **form: Any) -> str:
 def test_table_is_imported_by_the_columns_namespaces_and_speakers_that_are_chosen(
     browser: Client, alice: Contract
 ) -> None:
-    address = uploaded(browser)
-    assert "name the column of the text" in shown(browser, address)
-    page = shown(browser, address, **COLUMNS)
+    address = upload_file(browser)
+    assert "name the column of the text" in open_page(browser, address)
+    page = open_page(browser, address, **COLUMNS)
     assert all(words in page for words in ("Ana takes the train.", "said by bo", "Import 2 memories", "/old"))
     assert ("a date that cannot be read" in page, "no text" in page, "row 2" in page) == (True, True, True)
-    page = shown(browser, address, **COLUMNS, **RENAMED)
+    page = open_page(browser, address, **COLUMNS, **RENAMED)
     assert "said by Bo" in page
     assert alice.listed() == []
     done = browser.post(address, {**COLUMNS, **RENAMED})
@@ -74,8 +74,8 @@ def test_table_is_imported_by_the_columns_namespaces_and_speakers_that_are_chose
     run_jobs()
     report = browser.get(done["Location"]).content.decode()
     assert all(words in report for words in ("2 memories stored", "a date that cannot be read", "row 2", "row 4"))
-    found = {one["content"]: one for one in alice.get("memories/").json["results"]}
-    assert {content: (one["namespace"]["path"], one["speaker"]) for content, one in found.items()} == {
+    found = {memory["content"]: memory for memory in alice.get("memories/").json["results"]}
+    assert {content: (memory["namespace"]["path"], memory["speaker"]) for content, memory in found.items()} == {
         "Ana takes the train.": ("/team/new", "ana"),
         "Cy reads at night.": ("/other", "Bo"),
     }
@@ -83,19 +83,19 @@ def test_table_is_imported_by_the_columns_namespaces_and_speakers_that_are_chose
 
 
 def test_guessed_column_can_be_taken_back(browser: Client) -> None:
-    address = uploaded(browser, b"text,title\nAna takes the train.,Travel\n")
-    assert '<p class="strong" dir="auto">Travel</p>' in shown(browser, address)
-    page = shown(browser, address, column_content="text", column_title="")
+    address = upload_file(browser, b"text,title\nAna takes the train.,Travel\n")
+    assert '<p class="strong" dir="auto">Travel</p>' in open_page(browser, address)
+    page = open_page(browser, address, column_content="text", column_title="")
     assert ("Ana takes the train." in page, ">Travel</p>" in page) == (True, False)
 
 
 def test_changed_memories_of_an_earlier_import_are_counted_and_updated(browser: Client, alice: Contract) -> None:
-    browser.post(uploaded(browser, jsonl(line(1)), "a.jsonl"))
+    browser.post(upload_file(browser, jsonl(line(1)), "a.jsonl"))
     run_jobs()
-    address = uploaded(browser, jsonl(line(1).replace(b"train", b"bus"), line(2)), "a.jsonl")
-    page = shown(browser, address)
+    address = upload_file(browser, jsonl(line(1).replace(b"train", b"bus"), line(2)), "a.jsonl")
+    page = open_page(browser, address)
     assert ("with other words here" in page, "Import 1 memory" in page) == (True, True)
-    assert "Import 2 memories" in shown(browser, address, on_conflict="update")
+    assert "Import 2 memories" in open_page(browser, address, on_conflict="update")
     report = browser.post(address, {"on_conflict": "update"})["Location"]
     run_jobs()
     assert "1 updated" in browser.get(report).content.decode()
@@ -103,7 +103,7 @@ def test_changed_memories_of_an_earlier_import_are_counted_and_updated(browser: 
 
 
 def test_report_says_how_far_an_import_is(browser: Client) -> None:
-    report = browser.post(uploaded(browser, jsonl(line(1), line(2)), "a.jsonl"))["Location"]
+    report = browser.post(upload_file(browser, jsonl(line(1), line(2)), "a.jsonl"))["Location"]
     page = browser.get(report).content.decode()
     assert ('hx-trigger="every 2s"' in page, "0 of 2" in page) == (True, True)
     part = browser.get(report, headers={"HX-Request": "true"}).content.decode()
@@ -150,7 +150,7 @@ def test_unreadable_file_is_refused_and_not_stored(
 def test_wrong_mapping_is_refused_with_the_form_and_stores_nothing(
     form: dict[str, str], browser: Client, alice: Contract
 ) -> None:
-    address = uploaded(browser)
+    address = upload_file(browser)
     reply = browser.post(address, {"column_content": "Aussage", **form})
     assert (reply.status_code, b'role="alert"' in reply.content, b"column_content" in reply.content) == (
         422,
@@ -163,7 +163,7 @@ def test_wrong_mapping_is_refused_with_the_form_and_stores_nothing(
 
 
 def test_file_is_sealed_and_only_for_its_member(world: World, browser: Client, superuser: Superuser) -> None:
-    address = uploaded(browser)
+    address = upload_file(browser)
     for who, status in (("olivia", 404), ("charlie", 404), ("bob", 403)):
         other = signed_in(world.person(who))
         assert other.get(address).status_code == status
@@ -181,7 +181,7 @@ def test_file_is_sealed_and_only_for_its_member(world: World, browser: Client, s
 
 @pytest.mark.parametrize("who", ["bob", "charlie"])
 def test_report_of_an_import_is_its_requesters(who: str, world: World, browser: Client) -> None:
-    report = browser.post(uploaded(browser, jsonl(line(1)), "a.jsonl"))["Location"]
+    report = browser.post(upload_file(browser, jsonl(line(1)), "a.jsonl"))["Location"]
     assert signed_in(world.person(who)).get(report).status_code == {"bob": 403, "charlie": 404}[who]
 
 
@@ -192,20 +192,20 @@ def test_report_of_another_job_is_not_found(browser: Client, alice: Contract) ->
 
 
 def test_file_goes_after_a_day_and_a_fourth_one_replaces_the_first(world: World, browser: Client) -> None:
-    first, *others = [uploaded(browser) for _ in range(4)]
+    first, *others = [upload_file(browser) for _ in range(4)]
     assert browser.get(first).status_code == 404
     run_jobs()
-    assert {browser.get(one).status_code for one in others} == {200}
+    assert {browser.get(other).status_code for other in others} == {200}
     with acting(world.alice.actor):
         due = OutboxEvent.objects.filter(topic=Topic.UPLOADS_DUE, done_at=None)
         assert due.count() == 4
         due.update(available_at=Now() - timedelta(seconds=1))
     run_jobs()
-    assert {browser.get(one).status_code for one in others} == {404}
+    assert {browser.get(other).status_code for other in others} == {404}
 
 
 def test_file_goes_with_the_erasure_of_a_data_subject(world: World, browser: Client, olivia: Contract) -> None:
-    address = uploaded(browser)
+    address = upload_file(browser)
     subject = olivia.post("subjects/", {"reference": "Ana"}).json["id"]
     assert olivia.post(f"subjects/{subject}/erase/", {}).status == 202
     run_jobs()
@@ -217,7 +217,7 @@ def test_rest_renames_namespaces_and_speakers_and_shows_what_would_come(alice: C
     tried = alice.raw(f"imports/?format=csv&dry_run=true&{mapping}", TABLE, content_type=FILE_TYPE).json
     assert (tried["namespaces"], tried["speakers"]) == ({"/old": 2, "/other": 1}, {"bo": 2, "ana": 1})
     assert tried["columns"]["content"] == "Aussage"
-    assert [(one["namespace"], one["speaker"]) for one in tried["samples"]] == [
+    assert [(sample["namespace"], sample["speaker"]) for sample in tried["samples"]] == [
         ("/team/new", "ana"),
         ("/team/new", "Bo"),
         ("/other", "Bo"),
@@ -248,4 +248,4 @@ def test_format_is_recognised_by_the_name_of_the_file(browser: Client) -> None:
         ("notes.md", b"# Travel\n\nAna takes the train.\n", "Markdown"),
         ("conversations.json", b"[]", "ChatGPT"),
     ):
-        assert re.search(words, shown(browser, uploaded(browser, content, name)))
+        assert re.search(words, open_page(browser, upload_file(browser, content, name)))

@@ -40,7 +40,7 @@ def test_a_start_that_no_edge_leaves_gives_its_rank_back_to_the_starts() -> None
 @pytest.mark.parametrize("size", [2, 3, 4])
 def test_a_group_is_an_edge_between_any_two_of_its_members(size: int) -> None:
     members = (A, B, C, UUID(int=7))[:size]
-    edges = [Edge(one, other, 1 / (size - 1)) for one, other in combinations(members, 2)]
+    edges = [Edge(item, other, 1 / (size - 1)) for item, other in combinations(members, 2)]
     others = [Edge(A, D), Edge(B, D, 0.5)]
     by_group = personalised_pagerank({A: 1.0, D: 0.3}, others, [Group(members)])
     assert by_group == pytest.approx(personalised_pagerank({A: 1.0, D: 0.3}, [*others, *edges]), abs=1e-9)

@@ -46,9 +46,9 @@ def test_other_words_are_no_cue(text: str) -> None:
         ("我养了三只猫", "我养了两只猫"),
     ],
 )
-def test_a_negation_or_another_number_contradicts(one: str, other: str) -> None:
-    assert contradict(one, other)
-    assert contradict(other, one)
+def test_a_negation_or_another_number_contradicts(first: str, other: str) -> None:
+    assert contradict(first, other)
+    assert contradict(other, first)
 
 
 @pytest.mark.parametrize(
@@ -63,8 +63,8 @@ def test_a_negation_or_another_number_contradicts(one: str, other: str) -> None:
         ("", ""),
     ],
 )
-def test_agreement_questions_and_other_matters_do_not_contradict(one: str, other: str) -> None:
-    assert not contradict(one, other)
+def test_agreement_questions_and_other_matters_do_not_contradict(first: str, other: str) -> None:
+    assert not contradict(first, other)
 
 
 def test_a_message_follows_the_one_before_and_may_be_caused_by_it() -> None:

@@ -132,17 +132,17 @@ class Attacker:
         who = self.dice.choice(["olivia", "alice", "bob"])
         client, address = self.world.client(who), f"memories/{cube_id}/"
         calls: Sequence[Callable[[ApiClient], ApiReply]] = (
-            lambda one: one.patch(address, {"importance": self.dice.random()}, if_match='"2"'),
-            lambda one: one.patch(address, {"content": "Other.", "tags": [], "subject": None}, if_match='"2"'),
-            lambda one: one.patch(address, {"expires_at": "2100-01-01T00:00:00Z"}, if_match='"2"'),
-            lambda one: one.patch(address, {"namespace": "/elsewhere"}, if_match='"2"'),
-            lambda one: one.delete(address),
-            lambda one: one.delete(address + "?purge=true"),
-            lambda one: one.post(address + "restore/"),
-            lambda one: one.post("memories/", {"content": "The frozen one.", "namespace": "/team"}),
-            lambda one: one.post("memories/bulk/", {"items": [{"content": "New.", "subject": "carla"}] * 3}),
-            lambda one: self.world.client("bob").post(address + "unfreeze/"),
-            lambda one: self.world.client("olivia").post(f"holds/{self.dice.choice(self.holding.legal)}/release/"),
+            lambda client: client.patch(address, {"importance": self.dice.random()}, if_match='"2"'),
+            lambda client: client.patch(address, {"content": "Other.", "tags": [], "subject": None}, if_match='"2"'),
+            lambda client: client.patch(address, {"expires_at": "2100-01-01T00:00:00Z"}, if_match='"2"'),
+            lambda client: client.patch(address, {"namespace": "/elsewhere"}, if_match='"2"'),
+            lambda client: client.delete(address),
+            lambda client: client.delete(address + "?purge=true"),
+            lambda client: client.post(address + "restore/"),
+            lambda client: client.post("memories/", {"content": "The frozen one.", "namespace": "/team"}),
+            lambda client: client.post("memories/bulk/", {"items": [{"content": "New.", "subject": "carla"}] * 3}),
+            lambda row: self.world.client("bob").post(address + "unfreeze/"),
+            lambda row: self.world.client("olivia").post(f"holds/{self.dice.choice(self.holding.legal)}/release/"),
         )
         reply = self.dice.choice(calls)(client)
         assert reply.status < 500, reply  # whatever refuses, the caller reads why

@@ -62,7 +62,7 @@ def holding(world: World) -> Holding:
         Cube.objects.filter(id=expiring).update(expires_at=Cube.objects.get(id=expiring).created_at)
     cube_freeze(actor=alice, cube_id=frozen, reason="Mine.")
     drafts = [
-        *(HoldDraft(reason="Case 17.", memory_id=one) for one in (single, deleted, expiring)),
+        *(HoldDraft(reason="Case 17.", memory_id=item) for item in (single, deleted, expiring)),
         HoldDraft(reason="Case 18.", filters={"tags": "held"}),
         HoldDraft(reason="Case 19.", subject="carla"),
     ]

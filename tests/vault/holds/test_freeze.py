@@ -30,14 +30,14 @@ def shared(alice: Contract) -> str:
     return str(alice.add("The contract was signed in May.", namespace="/team")["id"])
 
 
-def frozen(client: Contract, memory_id: str) -> None:
+def freeze_memory(client: Contract, memory_id: str) -> None:
     reply = client.post(f"memories/{memory_id}/freeze/", REASON)
     assert (reply.status, reply.json["held"]) == (200, True), reply
 
 
 def test_a_frozen_memory_says_so_wherever_it_is_shown(alice: Contract, bob: Contract, shared: str) -> None:
     assert alice.get(f"memories/{shared}/").json["held"] is False
-    frozen(alice, shared)
+    freeze_memory(alice, shared)
     assert bob.get(f"memories/{shared}/").json["held"] is True
     assert [memory["held"] for memory in bob.get("memories/").json["results"]] == [True]
     assert [memory["held"] for memory in bob.search("contract")] == [True]
@@ -47,7 +47,7 @@ def test_a_frozen_memory_says_so_wherever_it_is_shown(alice: Contract, bob: Cont
 def test_a_frozen_memory_cannot_be_changed(
     alice: Contract, olivia: Contract, shared: str, method: str, where: str, body: Any, headers: dict[str, str]
 ) -> None:
-    frozen(alice, shared)
+    freeze_memory(alice, shared)
     before = alice.get(f"memories/{shared}/").json
     for client in (alice, olivia):
         reply = client.send(method, f"memories/{shared}/{where}", body, **headers)
@@ -57,7 +57,7 @@ def test_a_frozen_memory_cannot_be_changed(
 
 
 def test_held_comes_after_403_and_before_428_412_and_400(alice: Contract, bob: Contract, shared: str) -> None:
-    frozen(alice, shared)
+    freeze_memory(alice, shared)
     address = f"memories/{shared}/"
     assert bob.patch(address, {"title": "x"}).status == 403
     assert alice.patch(address, {"title": "x"}).status == 423  # not 428
@@ -69,7 +69,7 @@ def test_held_comes_after_403_and_before_428_412_and_400(alice: Contract, bob: C
 
 def test_its_maker_ends_it_and_so_does_an_owner(alice: Contract, olivia: Contract, shared: str) -> None:
     for client in (alice, olivia):
-        frozen(alice, shared)
+        freeze_memory(alice, shared)
         reply = client.post(f"memories/{shared}/unfreeze/")
         assert (reply.status, reply.json["held"]) == (200, False)
         assert reply.headers["ETag"] == '"1"'
@@ -77,28 +77,28 @@ def test_its_maker_ends_it_and_so_does_an_owner(alice: Contract, olivia: Contrac
 
 
 def test_another_editor_cannot_end_it(world: World, alice: Contract, shared: str) -> None:
-    frozen(alice, shared)
+    freeze_memory(alice, shared)
     erin = client_for(person_add(world.acme, "erin@acme.example", RoleName.EDITOR).key.text)
     reply = erin.post(f"memories/{shared}/unfreeze/")
     assert (reply.status, reply.code) == (403, "forbidden")
-    assert denied(world) == ("memory.freeze", "own_freeze")
+    assert last_denial(world) == ("memory.freeze", "own_freeze")
     assert alice.get(f"memories/{shared}/").json["held"] is True
 
 
 def test_two_members_freezes_end_one_by_one(world: World, alice: Contract, olivia: Contract, shared: str) -> None:
-    frozen(alice, shared)
-    frozen(olivia, shared)
+    freeze_memory(alice, shared)
+    freeze_memory(olivia, shared)
     assert alice.post(f"memories/{shared}/unfreeze/").json["held"] is True
     assert olivia.post(f"memories/{shared}/unfreeze/").json["held"] is False
 
 
 def test_freezing_twice_is_one_freeze(world: World, alice: Contract, shared: str) -> None:
-    frozen(alice, shared)
-    frozen(alice, shared)
+    freeze_memory(alice, shared)
+    freeze_memory(alice, shared)
     with acting(world.alice.actor):
         assert (Hold.objects.count(), HoldCube.objects.count()) == (1, 1)
     assert alice.post(f"memories/{shared}/unfreeze/").json["held"] is False
-    frozen(alice, shared)  # and a new one after it ended
+    freeze_memory(alice, shared)  # and a new one after it ended
 
 
 def test_ending_what_is_not_frozen_changes_nothing(alice: Contract, shared: str) -> None:
@@ -137,7 +137,7 @@ def test_a_repeated_request_is_answered_once(world: World, alice: Contract, shar
 
 
 def test_freezing_is_in_the_audit_log_without_its_reason(world: World, alice: Contract, shared: str) -> None:
-    frozen(alice, shared)
+    freeze_memory(alice, shared)
     alice.post(f"memories/{shared}/unfreeze/")
     with acting(world.olivia.actor):
         rows = AuditEntry.objects.filter(object_ids=[shared], verb__startswith="memory.")
@@ -153,7 +153,7 @@ def test_a_chat_with_a_frozen_memory_is_deleted_whole_or_not_at_all(world: World
     ids = _ids_of(alice, conversation)
     assert len(ids) == 5, "two questions, two answers, and what the first question states"
     for memory_id in ids:
-        frozen(alice, memory_id)
+        freeze_memory(alice, memory_id)
         for asked in ("", "?dry_run=true"):
             assert alice.delete(f"conversations/{conversation}/{asked}").status == 423
         assert _ids_of(alice, conversation) == ids
@@ -169,7 +169,7 @@ def _ids_of(person: Contract, conversation: str) -> list[str]:
     return [memory["id"] for memory in found.json["results"]]
 
 
-def denied(world: World) -> tuple[str, str]:
+def last_denial(world: World) -> tuple[str, str]:
     with acting(world.olivia.actor):
         row = AuditEntry.objects.filter(outcome=Outcome.DENIED).latest("id")
     return row.detail["permission"], row.detail["rule"]

@@ -36,7 +36,7 @@ def hold(client: Contract, **over: Any) -> dict[str, Any]:
     return made
 
 
-def held(client: Contract, memory_id: str) -> bool:
+def is_held(client: Contract, memory_id: str) -> bool:
     return bool(client.get(f"memories/{memory_id}/").json["held"])
 
 
@@ -52,7 +52,7 @@ def test_a_hold_over_a_memory_keeps_just_that_one(alice: Contract, olivia: Contr
     assert (made["memory_id"], made["filters"], made["subject"], made["covered"]) == (one, None, None, 1)
     assert (made["status"], made["reason"], made["approvals"]) == ("active", REASON, [])
     assert made["created_by"]["name"] == "olivia"
-    assert (held(alice, one), held(alice, other)) == (True, False)
+    assert (is_held(alice, one), is_held(alice, other)) == (True, False)
     assert (change(alice, one), change(alice, other)) == (423, 200)
 
 
@@ -61,7 +61,7 @@ def test_a_hold_over_a_query_keeps_what_matches_now_and_what_comes_to_match(alic
     outside = alice.add("The lamp glows.", namespace="/team", tags=["lamp"])["id"]
     assert hold(olivia, filters={"tags": "pump"})["covered"] == 1
     after = alice.add("The pump stopped.", namespace="/team", tags=["pump"])["id"]
-    assert [held(alice, one) for one in (before, outside, after)] == [True, False, True]
+    assert [is_held(alice, item) for item in (before, outside, after)] == [True, False, True]
     assert change(alice, after) == 423
     # An edit that makes a memory match is the last one.
     assert alice.patch(f"memories/{outside}/", {"tags": ["pump"]}, if_match='"1"').json["held"] is True
@@ -91,7 +91,7 @@ def test_a_hold_over_a_subject_keeps_all_that_is_was_or_will_be_about_them(alice
     turned = alice.add("Nobody called.", namespace="/team", subject="dora")["id"]
     assert alice.patch(f"memories/{turned}/", {"subject": "carla"}, if_match='"1"').status == 200
     for memory_id in (now, former, later, turned):
-        assert held(alice, memory_id)
+        assert is_held(alice, memory_id)
         assert change(alice, memory_id) == 423
 
 
@@ -115,12 +115,12 @@ def test_two_different_members_release_it(alice: Contract, olivia: Contract, sam
     for _ in range(2):  # the same member twice is one member
         reply = olivia.post(address + "release/")
         assert (reply.status, reply.json["status"]) == (202, "releasing")
-        assert [one["member"]["name"] for one in reply.json["approvals"]] == ["olivia"]
+        assert [approval["member"]["name"] for approval in reply.json["approvals"]] == ["olivia"]
         assert change(alice, memory_id) == 423
     reply = sam.post(address + "release/")
     assert (reply.status, reply.json["status"]) == (200, "released")
-    assert [one["member"]["name"] for one in reply.json["approvals"]] == ["olivia", "sam"]
-    assert not held(alice, memory_id)
+    assert [approval["member"]["name"] for approval in reply.json["approvals"]] == ["olivia", "sam"]
+    assert not is_held(alice, memory_id)
     assert change(alice, memory_id) == 200
     assert sam.post(address + "release/").status == 200  # what has ended stays so
 
@@ -130,14 +130,14 @@ def test_a_second_key_of_one_member_is_no_second_member(world: World, alice: Con
     address = f"holds/{hold(olivia, memory_id=memory_id)['id']}/release/"
     assert olivia.post(address).status == 202
     assert contract(world, "olivia", *Scope).post(address).status == 202
-    assert held(alice, memory_id)
+    assert is_held(alice, memory_id)
 
 
 def test_one_hold_released_leaves_the_other(alice: Contract, olivia: Contract, sam: Contract) -> None:
     memory_id = alice.add("Held twice.", namespace="/team", tags=["x"])["id"]
     first, _ = hold(olivia, memory_id=memory_id), hold(sam, filters={"tags": "x"})
     assert [client.post(f"holds/{first['id']}/release/").status for client in (olivia, sam)] == [202, 200]
-    assert held(alice, memory_id)
+    assert is_held(alice, memory_id)
     assert change(alice, memory_id) == 423
 
 
@@ -176,7 +176,7 @@ def test_a_removed_member_approves_nothing(world: World, second: Person, alice: 
         now = Member.objects.get(id=second.member.id).created_at
         Member.objects.filter(id=second.member.id).update(removed_at=now)
     assert client_for(second.key.text).post(address).status == 401
-    assert held(alice, memory_id)
+    assert is_held(alice, memory_id)
 
 
 def test_expiry_hides_a_held_memory_and_nothing_more(world: World, alice: Contract, olivia: Contract) -> None:
@@ -244,11 +244,11 @@ def test_a_foreign_hold_is_like_one_that_never_was(world: World, alice: Contract
     memory_id = alice.add("Ours.", namespace="/team")["id"]
     made = hold(olivia, subject="carla")
     charlie, before = contract(world, "charlie"), rows(world)
-    for one in (made["id"], MISSING):
-        assert charlie.get(f"holds/{one}/").status == 404
-        assert charlie.post(f"holds/{one}/release/").status == 404
-    for one in (memory_id, str(MISSING)):
-        assert fields_at_fault(charlie.post("holds/", {"reason": REASON, "memory_id": one})) == {"memory_id"}
+    for item in (made["id"], MISSING):
+        assert charlie.get(f"holds/{item}/").status == 404
+        assert charlie.post(f"holds/{item}/release/").status == 404
+    for item in (memory_id, str(MISSING)):
+        assert fields_at_fault(charlie.post("holds/", {"reason": REASON, "memory_id": item})) == {"memory_id"}
     assert charlie.get("holds/").json["count"] == 0
     assert rows(world) == before
 
@@ -265,12 +265,12 @@ def test_a_freeze_is_no_legal_hold(world: World, alice: Contract, olivia: Contra
 
 def test_they_are_listed_by_status(olivia: Contract, sam: Contract) -> None:
     active, releasing, released = (hold(olivia, subject=name)["id"] for name in ("a", "b", "c"))
-    for one, clients in ((releasing, [sam]), (released, [sam, olivia])):
+    for item, clients in ((releasing, [sam]), (released, [sam, olivia])):
         for client in clients:
-            client.post(f"holds/{one}/release/")
+            client.post(f"holds/{item}/release/")
     for status, expected in (("active", active), ("releasing", releasing), ("released", released)):
         listed = olivia.get(f"holds/?status={status}").json
-        assert (listed["count"], [one["id"] for one in listed["results"]]) == (1, [expected])
+        assert (listed["count"], [row["id"] for row in listed["results"]]) == (1, [expected])
     assert olivia.get("holds/?page_size=2").json["count"] == 3
     assert fields_at_fault(olivia.get("holds/?status=odd")) == {"status"}
     assert fields_at_fault(olivia.get("holds/?colour=red")) == {"colour"}

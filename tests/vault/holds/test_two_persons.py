@@ -109,7 +109,7 @@ ATTEMPTS: list[Attempt] = [
 ]
 
 
-@pytest.mark.parametrize("attempt", ATTEMPTS, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("attempt", ATTEMPTS, ids=lambda row: row.__name__)
 def test_an_admin_is_not_the_second_member_too(case: Case, attempt: Attempt) -> None:
     assert attempt(case) == 403
     assert case.approvals() == [case.adam.member.id]

@@ -43,7 +43,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def imported(world: World, path: Path, form: str) -> dict[str, Any]:
+def import_file(world: World, path: Path, form: str) -> dict[str, Any]:
     out = StringIO()
     named = {"tenant": "acme", "member": "alice@acme.example", "format": form, "json": True}
     call_command("conversations_import", str(path), stdout=out, **named)
@@ -52,7 +52,7 @@ def imported(world: World, path: Path, form: str) -> dict[str, Any]:
 
 
 def test_memoryos_folder_becomes_pages_in_order_and_facts(world: World, folder: Path) -> None:
-    report = imported(world, folder, "memoryos")
+    report = import_file(world, folder, "memoryos")
     assert (report["messages"], report["pages"], report["facts"], report["profiles"]) == (5, 3, 1, 0)
     assert report["skipped"] == 3  # a failure of a provider, and two lines that say nothing
     with acting(world.alice.actor):
@@ -68,7 +68,7 @@ def test_times_as_locomo_writes_them_are_read_and_others_left_out(world: World, 
         {"user_input": "We met in Oslo.", "agent_response": "Nice.", "timestamp": "once upon a time"},
     ]
     (tmp_path / "short_term.json").write_text(json.dumps(pages), encoding="utf-8")
-    assert imported(world, tmp_path, "memoryos")["pages"] == 2
+    assert import_file(world, tmp_path, "memoryos")["pages"] == 2
     with acting(world.alice.actor):
         undated, dated = Page.objects.select_related("query").order_by("position")
         assert dated.at == datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
@@ -77,8 +77,8 @@ def test_times_as_locomo_writes_them_are_read_and_others_left_out(world: World, 
 
 
 def test_second_import_stores_nothing_twice(world: World, folder: Path) -> None:
-    first = imported(world, folder, "memoryos")
-    again = imported(world, folder, "memoryos")
+    first = import_file(world, folder, "memoryos")
+    again = import_file(world, folder, "memoryos")
     assert (again["messages"], again["pages"], again["facts"]) == (0, 0, 0)
     assert again["present"] >= first["messages"] + first["facts"]
     with acting(world.alice.actor):
@@ -88,19 +88,19 @@ def test_second_import_stores_nothing_twice(world: World, folder: Path) -> None:
 def test_locomo_file_becomes_a_stream_for_each_session(world: World, tmp_path: Path) -> None:
     path = tmp_path / "made-up.json"
     path.write_text(json.dumps([sample("conv-26")]), encoding="utf-8")
-    assert imported(world, path, "locomo")["messages"] == 4
+    assert import_file(world, path, "locomo")["messages"] == 4
     with acting(world.alice.actor):
         assert Page.objects.exclude(query=None).exclude(response=None).count() == 2
         assert Page.objects.values("stream").distinct().count() == 2
 
 
 def test_report_of_a_locomo_file_counts_what_it_left_out(world: World, tmp_path: Path) -> None:
-    one = sample("conv-26")
-    one["conversation"]["session_1"][0]["img_url"] = ["https://pictures.example/1.jpg"]
-    one["conversation"]["session_2"][1]["text"] = " "
+    conversation = sample("conv-26")
+    conversation["conversation"]["session_1"][0]["img_url"] = ["https://pictures.example/1.jpg"]
+    conversation["conversation"]["session_2"][1]["text"] = " "
     path = tmp_path / "made-up.json"
-    path.write_text(json.dumps([one]), encoding="utf-8")
-    report = imported(world, path, "locomo")
+    path.write_text(json.dumps([conversation]), encoding="utf-8")
+    report = import_file(world, path, "locomo")
     assert (report["messages"], report["pages"], report["skipped"], report["pictures"]) == (3, 2, 1, 1)
     assert report["left_out"] == {"says_nothing": 1, "no_words": 1, "beside": 1}
     assert {"place": "turn D2:2", "reason": "says_nothing"} in report["places"]
@@ -117,7 +117,7 @@ def test_report_of_a_published_conversation_is_true(world: World, tmp_path: Path
     path = tmp_path / "published.json"
     path.write_text(json.dumps([{**published, "conversation": kept}]), encoding="utf-8")
     turns = [*kept["session_1"], *kept["session_2"]]
-    report = imported(world, path, "locomo")
+    report = import_file(world, path, "locomo")
     said = [turn for turn in turns if turn["text"].strip()]
     assert (report["messages"], report["skipped"]) == (len(said), len(turns) - len(said))
     assert report["pictures"] == sum("img_url" in turn for turn in turns)
@@ -128,7 +128,7 @@ def test_report_of_a_published_conversation_is_true(world: World, tmp_path: Path
         assert cubes.filter(has_sources=True).count() == report["derived"]
         sides = Page.objects.values_list("query_id", "response_id")
         assert sum(side is not None for pair in sides for side in pair) == report["messages"]
-    again = imported(world, path, "locomo")
+    again = import_file(world, path, "locomo")
     assert (again["messages"], again["pages"], again["derived"]) == (0, 0, 0)
     assert again["present"] >= report["messages"]
 
@@ -139,9 +139,9 @@ def test_file_of_another_layout_is_refused_in_one_line(world: World, tmp_path: P
     path.write_text(content, encoding="utf-8")
     if content != '[{"conversation": {}}]':
         with pytest.raises(CommandError, match="not in LoCoMo's layout"):
-            imported(world, path, "locomo")
+            import_file(world, path, "locomo")
     with pytest.raises(CommandError, match="holds no"):
-        imported(world, tmp_path, "memoryos")
+        import_file(world, tmp_path, "memoryos")
 
 
 def test_viewer_imports_nothing(world: World, folder: Path) -> None:

@@ -81,7 +81,7 @@ def test_segment_lists_its_pages(world: World, mind: str) -> None:
     with acting(world.alice.actor):
         segments = list(Segment.objects.filter(pages__gt=0))
     client = signed_in(world.alice)
-    pages = [client.get(f"/layers/{mind}/segments/{one.id}/").content.decode() for one in segments]
+    pages = [client.get(f"/layers/{mind}/segments/{segment.id}/").content.decode() for segment in segments]
     assert any("I love running along the river." in page for page in pages)
     assert client.get(f"/layers/{mind}/segments/{mind}/").status_code == 404
 

@@ -56,7 +56,7 @@ def mind(world: World, alice: Contract) -> str:
 
 
 def profile(client: Contract, persona: str) -> dict[str, str]:
-    return {one["name"]: one["value"] for one in client.get(f"personas/{persona}/profile/").json["profile"]}
+    return {row["name"]: row["value"] for row in client.get(f"personas/{persona}/profile/").json["profile"]}
 
 
 @pytest.mark.parametrize("text", FIGURES["lpm"]["ignored"])
@@ -77,9 +77,9 @@ def test_profile_is_replaced_by_what_says_something(row: dict[str, str]) -> None
 
 
 def test_traits_have_ninety_dimensions_in_three_groups() -> None:
-    groups = [one.group for one in dimensions().values()]
+    groups = [dimension.group for dimension in dimensions().values()]
     assert (len(groups), sorted(set(groups))) == (90, ["alignment", "interest", "personality"])
-    assert all(one.name and one.name_zh and one.definition for one in dimensions().values())
+    assert all(dimension.name and dimension.name_zh and dimension.definition for dimension in dimensions().values())
 
 
 def test_signs_of_traits_are_read_in_both_languages_and_not_from_questions() -> None:
@@ -128,8 +128,8 @@ def test_slot_is_read_in_both_languages(text: str, name: str, value: str) -> Non
 )
 def test_statement_is_held_against_what_is_stored(text: str, action: EntryAction, reason: str) -> None:
     stored = [
-        StoredStatement(ONE, one, MONDAY)
-        for one in ("I live in Lisbon.", "I like green tea.", "My sister visited the old mill yesterday.")
+        StoredStatement(ONE, item, MONDAY)
+        for item in ("I live in Lisbon.", "I like green tea.", "My sister visited the old mill yesterday.")
     ]
     found = reconcile(text, MONDAY + timedelta(days=1), stored)
     assert (found.action, found.reason) == (action, reason)
@@ -142,7 +142,7 @@ def test_statement_older_than_the_stored_one_does_not_replace_it() -> None:
 
 def test_phrase_of_the_chat_is_no_promise_of_the_assistant() -> None:
     for phrases in PHRASES.values():
-        assert [one for phrase in phrases.values() for one in agent_statements(phrase)] == []
+        assert [statement for phrase in phrases.values() for statement in agent_statements(phrase)] == []
 
 
 def test_failure_of_a_provider_is_no_promise_of_the_assistant() -> None:
@@ -161,12 +161,12 @@ def test_hot_segment_becomes_profile_knowledge_and_traits(world: World, alice: C
     )
     assert profile(alice, mind) == {"name": "Maya Okafor", "home": "Lisbon"}
     found = alice.get(f"personas/{mind}/profile/").json
-    assert [one["content"] for one in found["knowledge"]] == [
+    assert [memory["content"] for memory in found["knowledge"]] == [
         "I enjoy cooking vegetarian dinners.",
         "I love running along the river.",
     ]
-    assert {one["content"] for one in found["agent"]} == {"I recommend the path by the mill."}
-    traits = {one["dimension"]: one for one in alice.get(f"personas/{mind}/traits/").json["results"]}
+    assert {memory["content"] for memory in found["agent"]} == {"I recommend the path by the mill."}
+    traits = {row["dimension"]: row for row in alice.get(f"personas/{mind}/traits/").json["results"]}
     assert traits["running"]["level"] == 4
     assert len(traits["running"]["evidence"]) == 1
     assert traits["running"]["history"][-1]["pages"] == 1
@@ -217,15 +217,17 @@ def test_full_queue_loses_its_oldest_entry(world: World, alice: Contract, mind: 
     assert alice.patch(f"personas/{mind}/settings/", {"entries": 2}).status == 200
     say(alice, "I adore old maps.", "I enjoy sailing at night.", "I have a red bicycle.", "Thanks!")
     found = alice.get(f"personas/{mind}/profile/").json["knowledge"]
-    assert [one["content"] for one in found] == ["I have a red bicycle.", "I enjoy sailing at night."]
+    assert [memory["content"] for memory in found] == ["I have a red bicycle.", "I enjoy sailing at night."]
 
 
 def test_memory_that_was_deleted_is_not_distilled(world: World, alice: Contract, mind: str) -> None:
     assert alice.patch(f"personas/{mind}/settings/", {"tau": 50}).status == 200
     say(alice, "Hello there, long day! My name is Maya Okafor.", "I love running.", "Thanks!")
-    derived = [one for one in alice.search("Maya Okafor", top_k=20) if one["content"] == "My name is Maya Okafor."]
-    for one in derived:
-        assert alice.delete(f"memories/{one['id']}/").status == 204
+    derived = [
+        memory for memory in alice.search("Maya Okafor", top_k=20) if memory["content"] == "My name is Maya Okafor."
+    ]
+    for row in derived:
+        assert alice.delete(f"memories/{row['id']}/").status == 204
     assert alice.patch(f"personas/{mind}/settings/", {"tau": 1.5}).status == 200
     say(alice, "I enjoy sailing.", "Thanks!", start=MONDAY + timedelta(hours=1))
     assert profile(alice, mind) == {}
@@ -255,7 +257,7 @@ def test_agents_profile_is_written_by_its_maker_and_read_by_all_who_use_it(
     assert alice.patch(address, {"character": "Patient, exact", "tone": None}).status == 200
     expected = {"role": "Concierge of the house", "character": "Patient, exact"}
     assert profile(alice, agent) == profile(bob, agent) == expected
-    assert [one["memory_id"] for one in alice.get(address).json["profile"]] == [None, None]
+    assert [memory["memory_id"] for memory in alice.get(address).json["profile"]] == [None, None]
     assert bob.patch(address, {"role": "Spy"}).status == 403
     assert charlie.get(address).status == charlie.patch(address, {"role": "Spy"}).status == 404
     assert alice.patch(address, {"role": "x" * 201}).status == 400

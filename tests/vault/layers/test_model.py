@@ -67,11 +67,15 @@ def data_of(request: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def choosing(asked: dict[str, Any]) -> dict[str, Any]:
+def choose_reply(asked: dict[str, Any]) -> dict[str, Any]:
     """A good choice: Lisbon is the home, running is liked, the second sentence stands for its page."""
     statements = [
-        {"number": one["number"], "keep": "grey" not in one["text"], "field": "home" if "Lisbon" in one["text"] else ""}
-        for one in asked["statements"]
+        {
+            "number": statement["number"],
+            "keep": "grey" not in statement["text"],
+            "field": "home" if "Lisbon" in statement["text"] else "",
+        }
+        for statement in asked["statements"]
     ]
     traits = [{"page": 1, "dimension": "planning", "weight": 1}, {"page": 2, "dimension": "nonsense", "weight": 1}]
     return {"statements": statements, "traits": traits, "gists": [{"page": 2, "sentence": 2}]}
@@ -86,7 +90,7 @@ def test_model_chooses_fields_traits_and_gists_among_what_is_stored(
         if is_reading(request):
             return Response(status=400)
         asked.append(request.get_json())
-        text = json.dumps(choosing(data_of(asked[-1])))
+        text = json.dumps(choose_reply(data_of(asked[-1])))
         choice = {"index": 0, "message": {"role": "assistant", "content": f"```json\n{text}\n```"}}
         body = {"id": "1", "object": "chat.completion", "created": 1, "model": "tiny-1", "choices": [choice]}
         return Response(json.dumps(body), mimetype="application/json")

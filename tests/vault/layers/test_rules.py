@@ -35,9 +35,9 @@ DEFAULTS = Constants()
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def cosine(one: list[float], other: list[float]) -> float:
-    product = sum(left * right for left, right in zip(one, other, strict=True))
-    return product / sqrt(sum(part * part for part in one)) / sqrt(sum(part * part for part in other))
+def cosine(first: list[float], other: list[float]) -> float:
+    product = sum(left * right for left, right in zip(first, other, strict=True))
+    return product / sqrt(sum(part * part for part in first)) / sqrt(sum(part * part for part in other))
 
 
 @pytest.mark.parametrize("row", FIGURES["recency"]["rows"], ids=lambda row: f"{row['seconds']} s")
@@ -140,13 +140,13 @@ def test_every_hot_segment_with_unpromoted_pages_is_promoted() -> None:
 
 def test_coldest_resident_is_evicted_before_the_new_segment_enters() -> None:
     row = FIGURES["eviction"]
-    states = {name: SegmentState(one["visits"], one["pages"], 0) for name, one in row["before"].items()}
+    states = {name: SegmentState(item["visits"], item["pages"], 0) for name, item in row["before"].items()}
     assert coldest(states, DEFAULTS) == row["evicted"]
 
 
 def test_least_visited_segment_stays_where_its_heat_is_higher() -> None:
     row = FIGURES["eviction"]["lfu_vs_heat"]
-    states = {name: SegmentState(one["visits"], one["pages"], 0) for name, one in row["segments"].items()}
+    states = {name: SegmentState(item["visits"], item["pages"], 0) for name, item in row["segments"].items()}
     assert coldest(states, DEFAULTS) == row["evicted"]
 
 
@@ -178,8 +178,8 @@ def test_heat_falls_while_a_segment_is_idle() -> None:
 
 def test_pages_come_from_the_best_segments_and_each_once() -> None:
     rows = FIGURES["retrieval"]
-    scores = {name: one["cos_to_query"] for name, one in rows["segments"].items()}
-    pages = {name: one["pages_cos"] for name, one in rows["segments"].items()}
+    scores = {name: row["cos_to_query"] for name, row in rows["segments"].items()}
+    pages = {name: row["pages_cos"] for name, row in rows["segments"].items()}
     chosen = select_segments(scores, DEFAULTS)
     assert chosen == ["A", "B", "C"]
     found = select_pages(chosen, pages, DEFAULTS)
@@ -197,7 +197,7 @@ def test_keywords_of_the_question_count_for_its_segments() -> None:
     two = constants_of({"top_segments": 2, "top_pages": 3})
     chosen = select_segments(found["scores"], two)
     assert chosen == found["top_m_2"]
-    pages = {name: one["pages_cos"] for name, one in rows["segments"].items()}
+    pages = {name: row["pages_cos"] for name, row in rows["segments"].items()}
     assert [page for page, _ in select_pages(chosen, pages, two).pages] == found["top_k_3_pages"]
 
 

@@ -75,9 +75,9 @@ def test_threads_adding_to_one_stream_leave_every_page_in_order(world: World) ->
     assert [page.layer for page in found[-7:]] == [PageLayer.SHORT_TERM] * 7
     assert {page.layer for page in found[:-7]} == {PageLayer.MID_TERM}
     with acting(actor):
-        ids = [one for page in found for one in (page.query_id, page.response_id) if one]
+        ids = [item for page in found for item in (page.query_id, page.response_id) if item]
         order = {cube.id: cube.position for cube in Cube.objects.filter(id__in=ids)}
-        assert [order[one] for one in ids] == list(range(2 * THREADS * ADDS))
+        assert [order[memory_id] for memory_id in ids] == list(range(2 * THREADS * ADDS))
         assert not Page.objects.filter(TO_PLACE).exists()
         placed = Page.objects.exclude(segment=None).count()
         assert sum(Segment.objects.values_list("pages", flat=True)) == placed == THREADS * ADDS - 7

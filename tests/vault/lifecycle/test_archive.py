@@ -72,10 +72,10 @@ def recall(client: Contract, memory_id: str) -> None:
     run_jobs()
 
 
-def stored(world: World) -> list[int]:
+def list_stored_sizes(world: World) -> list[int]:
     """The bytes that the rows of all versions have."""
     with acting(world.alice.actor):
-        return [len(bytes(one.sealed)) for one in CubeVersion.objects.order_by("cube_id", "number")]
+        return [len(bytes(cube_version.sealed)) for cube_version in CubeVersion.objects.order_by("cube_id", "number")]
 
 
 def blobs() -> list[str]:
@@ -86,7 +86,7 @@ def names(world: World, memory_id: str, *numbers: int) -> list[str]:
     return [f"{world.alice.actor.tenant_id}/{memory_id}/{number}" for number in numbers]
 
 
-def checked(olivia: Contract, **chosen: Any) -> dict[str, Any]:
+def check_index(olivia: Contract, **chosen: Any) -> dict[str, Any]:
     """Run a check of the index to its end; its result."""
     made = olivia.post("schedules/", {"kind": "index.check", "cron": "0 4 * * *", "settings": chosen})
     assert made.status == 201, made
@@ -102,16 +102,16 @@ def checked(olivia: Contract, **chosen: Any) -> dict[str, Any]:
 def test_archived_content_lies_in_the_store_and_is_read_there(
     world: World, alice: Contract, bob: Contract, charlie: Contract, heron: str
 ) -> None:
-    assert stored(world) == [REFERENCE.size] * 2
+    assert list_stored_sizes(world) == [REFERENCE.size] * 2
     assert blobs() == names(world, heron, 1, 2)
-    assert b"heron" not in b"".join(blob_store().read(one) or b"" for one in blobs())
+    assert b"heron" not in b"".join(blob_store().read(blob) or b"" for blob in blobs())
     for reader in (alice, bob):
         assert reader.get(f"memories/{heron}/").json["content"] == HERON
     assert charlie.get(f"memories/{heron}/").status == 404
     versions = alice.get(f"memories/{heron}/versions/").json["results"]
-    assert [one["content"] for one in versions] == [HERON, "The heron nests."]
+    assert [version["content"] for version in versions] == [HERON, "The heron nests."]
     assert alice.get(f"memories/{heron}/diff/?from=1&to=2").status == 200
-    assert [one["id"] for one in alice.get("memories/?state=archived").json["results"]] == [heron]
+    assert [memory["id"] for memory in alice.get("memories/?state=archived").json["results"]] == [heron]
 
 
 @BOTH
@@ -120,17 +120,17 @@ def test_search_of_the_archive_changes_no_state(world: World, alice: Contract, h
     assert alice.search_contents("heron mill", mode="lexical", include_archived=True) == [HERON]
     run_jobs()
     assert alice.get(f"memories/{heron}/").json["state"] == "archived"
-    assert stored(world) == [REFERENCE.size] * 2
+    assert list_stored_sizes(world) == [REFERENCE.size] * 2
 
 
 @BOTH
 def test_recalled_content_is_back_in_the_database(world: World, alice: Contract, heron: str) -> None:
     recall(alice, heron)
-    assert min(stored(world)) > REFERENCE.size
+    assert min(list_stored_sizes(world)) > REFERENCE.size
     assert alice.search_contents("heron mill", mode="dense") == [HERON]
     assert alice.get(f"memories/{heron}/").json["state"] == "activated"
     archive(alice, heron)
-    assert stored(world) == [REFERENCE.size] * 2
+    assert list_stored_sizes(world) == [REFERENCE.size] * 2
     assert alice.get(f"memories/{heron}/").json["content"] == HERON
 
 
@@ -150,7 +150,7 @@ def test_reader_and_stranger_recall_nothing(
     assert signed_in(world.bob).post(f"/memories/{heron}/recall/").status_code == 403
     assert signed_in(world.charlie).post(f"/memories/{heron}/recall/").status_code == 404
     run_jobs()
-    assert stored(world) == [REFERENCE.size] * 2
+    assert list_stored_sizes(world) == [REFERENCE.size] * 2
 
 
 @BOTH
@@ -164,12 +164,12 @@ def test_archived_memory_is_changed_copied_and_rolled_back(world: World, alice: 
 
 def test_content_counts_the_same_wherever_it_lies(world: World, alice: Contract) -> None:
     memory_id = str(alice.add(HERON, namespace="/team")["id"])
-    before = _bytes_used(world)
+    before = _count_bytes_used(world)
     archive(alice, memory_id)
-    assert _bytes_used(world) == before > len(HERON)
+    assert _count_bytes_used(world) == before > len(HERON)
 
 
-def _bytes_used(world: World) -> int:
+def _count_bytes_used(world: World) -> int:
     with acting(world.alice.actor):
         return usage_count(QuotaTarget(QuotaTargetKind.TENANT, world.alice.actor.tenant_id), Measure.BYTES)
 
@@ -213,7 +213,7 @@ def test_held_memory_stays_where_it_is(world: World, alice: Contract) -> None:
     assert alice.post(f"memories/{memory_id}/freeze/", {"reason": "Case 17"}).status == 200
     run_jobs()
     assert blobs() == []
-    assert min(stored(world)) > REFERENCE.size
+    assert min(list_stored_sizes(world)) > REFERENCE.size
 
 
 @BOTH
@@ -225,17 +225,17 @@ def test_damaged_blob_is_reported(olivia: Contract, alice: Contract, heron: str,
         blob_store().delete([name])
     else:
         blob_store().write(name, whole[:-1] + bytes([whole[-1] ^ 1]))
-    result = checked(olivia)
+    result = check_index(olivia)
     assert (result["faults"], result["skipped"]) == ({"blob": 1}, [{"id": heron, "code": "blob"}])
     refused = alice.get(f"memories/{heron}/versions/1/")
     assert (refused.status, refused.code) == (503, "blob_store_unavailable")
     assert damage in refused.json["detail"]
     blob_store().write(name, whole)
-    assert checked(olivia)["faults"] == {}
+    assert check_index(olivia)["faults"] == {}
 
 
 def test_sound_archive_has_no_fault(olivia: Contract, heron: str) -> None:
-    assert checked(olivia) == {"changed": 0, "faults": {}, "codes": {}, "skipped": []}
+    assert check_index(olivia) == {"changed": 0, "faults": {}, "codes": {}, "skipped": []}
 
 
 def test_check_moves_what_was_left_in_the_database(
@@ -244,8 +244,8 @@ def test_check_moves_what_was_left_in_the_database(
     alice.add(HERON, namespace="/team")
     run_jobs()
     superuser().execute("UPDATE vault_cube SET state = 'archived'")
-    checked(olivia)
-    assert stored(world) == [REFERENCE.size]
+    check_index(olivia)
+    assert list_stored_sizes(world) == [REFERENCE.size]
 
 
 @BOTH
@@ -256,9 +256,9 @@ def test_blobs_of_no_row_are_collected_after_a_day(
     other = f"{UUID(int=9)}/{UUID(int=7)}/1"
     for name in (orphan, other):
         blob_store().write(name, b"left behind")
-    assert "orphans" not in checked(olivia)
+    assert "orphans" not in check_index(olivia)
     _age_blobs(store)
-    assert checked(olivia)["orphans"] == 1
+    assert check_index(olivia)["orphans"] == 1
     assert blobs() == sorted([*names(world, heron, 1, 2), other])
 
 
@@ -283,13 +283,13 @@ def test_store_that_is_down_leaves_the_content_in_the_database(
     run_jobs()
     settings.MEMOS_BLOB_STORE = DOWN
     archive(alice, memory_id)
-    assert min(stored(world)) > REFERENCE.size
+    assert min(list_stored_sizes(world)) > REFERENCE.size
     assert alice.get(f"memories/{memory_id}/").json["content"] == HERON
     settings.MEMOS_BLOB_STORE = reachable
     with acting(world.alice.actor):
         assert OutboxEvent.objects.filter(done_at=None, topic="blobs.due").update(available_at="2000-01-01T00:00Z") == 1
     run_jobs()
-    assert stored(world) == [REFERENCE.size]
+    assert list_stored_sizes(world) == [REFERENCE.size]
 
 
 @pytest.mark.parametrize(

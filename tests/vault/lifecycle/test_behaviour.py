@@ -43,7 +43,7 @@ def used(alice: Contract, superuser: Superuser) -> Callable[..., str]:
     return add
 
 
-def updated(olivia: Contract, **chosen: Any) -> dict[str, Any]:
+def update_importance(olivia: Contract, **chosen: Any) -> dict[str, Any]:
     """Run the job to its end; its result."""
     made = olivia.post("schedules/", UPDATE | {"settings": chosen})
     assert made.status == 201, made
@@ -75,7 +75,7 @@ def test_heat_and_importance_follow_the_counts_of_use(
 ) -> None:
     often, once = used(HERON, uses=50), used("The otter swims.", uses=1, days=116)
     stated = used("The mill burns.", uses=2, importance=0.9)
-    assert updated(olivia) == {"changed": 3, "importance": 1}
+    assert update_importance(olivia) == {"changed": 3, "importance": 1}
     heat, importance = heat_and_importance(superuser, often)
     assert heat == pytest.approx(51.0, abs=0.01)
     assert importance == pytest.approx(0.852, abs=0.001)  # ln 51 / ln 101
@@ -87,7 +87,7 @@ def test_heat_and_importance_follow_the_counts_of_use(
     assert "0.85" in page
     with acting(world.olivia.actor):
         (entry,) = AuditEntry.objects.filter(verb=Verb.MEMORY_IMPORTANCE_RAISED)
-        assert [str(one) for one in entry.object_ids] == [often]
+        assert [str(object_id) for object_id in entry.object_ids] == [often]
 
 
 def test_second_run_changes_nothing_and_two_at_once_write_the_same(
@@ -101,7 +101,7 @@ def test_second_run_changes_nothing_and_two_at_once_write_the_same(
         changed = [write().result for write in writes if callable(write)]
     assert changed == [{"changed": 1, "importance": 1}, {"changed": 0, "importance": 0}]
     first = heat_and_importance(superuser, memory_id)
-    assert updated(olivia) == {"changed": 0, "importance": 0}
+    assert update_importance(olivia) == {"changed": 0, "importance": 0}
     assert heat_and_importance(superuser, memory_id) == first
 
 
@@ -110,9 +110,9 @@ def test_held_memory_keeps_its_importance_and_settings_leave_it(
 ) -> None:
     held, other = used(HERON, uses=50), used("The otter swims.", uses=50)
     assert alice.post(f"memories/{held}/freeze/", {"reason": "An audit."}).status == 200
-    assert updated(olivia, importance=False) == {"changed": 2, "importance": 0}
+    assert update_importance(olivia, importance=False) == {"changed": 2, "importance": 0}
     assert heat_and_importance(superuser, other)[1] == 0.5
-    assert updated(olivia)["importance"] == 1
+    assert update_importance(olivia)["importance"] == 1
     assert heat_and_importance(superuser, held)[1] == 0.5
 
 

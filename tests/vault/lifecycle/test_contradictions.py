@@ -15,11 +15,11 @@ TEN = "The library by the river opens at 10 in the morning."
 OTHER = "Invoices are due on the first Friday of the month."
 
 
-def stored(client: Contract, content: str, **fields: Any) -> str:
+def add_memory(client: Contract, content: str, **fields: Any) -> str:
     return str(client.add(content, **{"namespace": "/team", **fields})["id"])
 
 
-def asked(client: Contract, kind: str = "conflicts.propose", **chosen: Any) -> int:
+def run_job(client: Contract, kind: str = "conflicts.propose", **chosen: Any) -> int:
     """Run the job to its end; how many reviews it opened."""
     run_jobs()
     made = client.post("schedules/", ASK | {"kind": kind, "settings": chosen})
@@ -34,7 +34,7 @@ def asked(client: Contract, kind: str = "conflicts.propose", **chosen: Any) -> i
 
 def open_pairs(client: Contract) -> set[tuple[str, str]]:
     found = client.get("reviews/?kind=conflict").json["results"]
-    return {(one["memory_id"], one["other_memory_id"]) for one in found}
+    return {(memory["memory_id"], memory["other_memory_id"]) for memory in found}
 
 
 def review_id(client: Contract) -> str:
@@ -48,23 +48,23 @@ def validity(client: Contract, memory_id: str) -> tuple[str | None, str | None]:
 
 
 def test_job_asks_about_stored_contradiction_and_later_statement_holds(olivia: Contract, alice: Contract) -> None:
-    earlier, later = stored(alice, NINE), stored(alice, TEN)
-    stored(alice, OTHER)
-    assert asked(olivia) == 1
+    earlier, later = add_memory(alice, NINE), add_memory(alice, TEN)
+    add_memory(alice, OTHER)
+    assert run_job(olivia) == 1
     assert open_pairs(alice) == {(earlier, later)}
     assert validity(alice, earlier) == (None, None)
     accepted = alice.post(f"reviews/{review_id(alice)}/accept/", {})
     assert (accepted.status, accepted.json["status"]) == (200, "accepted")
     assert validity(alice, earlier) == (alice.get(f"memories/{later}/").json["created_at"], later)
     assert validity(alice, later) == (None, None)
-    assert asked(olivia) == 0
+    assert run_job(olivia) == 0
 
 
 def test_contradiction_of_one_subject_is_asked_when_it_is_written(alice: Contract) -> None:
-    earlier = stored(alice, "Mara likes her coffee black.", subject="mara")
+    earlier = add_memory(alice, "Mara likes her coffee black.", subject="mara")
     run_jobs()
     assert open_pairs(alice) == set()
-    later = stored(alice, "Mara does not like her coffee black.", subject="mara")
+    later = add_memory(alice, "Mara does not like her coffee black.", subject="mara")
     run_jobs()
     assert open_pairs(alice) == {(earlier, later)}
 
@@ -72,31 +72,31 @@ def test_contradiction_of_one_subject_is_asked_when_it_is_written(alice: Contrac
 def test_statement_of_an_earlier_time_is_the_earlier_one_whenever_it_was_written(
     olivia: Contract, alice: Contract
 ) -> None:
-    later = stored(alice, TEN, event_time="2026-03-01T00:00:00Z")
-    earlier = stored(alice, NINE, event_time="2025-03-01T00:00:00Z")
-    assert asked(olivia) == 1
+    later = add_memory(alice, TEN, event_time="2026-03-01T00:00:00Z")
+    earlier = add_memory(alice, NINE, event_time="2025-03-01T00:00:00Z")
+    assert run_job(olivia) == 1
     assert open_pairs(alice) == {(earlier, later)}
 
 
 def test_statements_whose_validity_does_not_overlap_are_no_contradiction(olivia: Contract, alice: Contract) -> None:
-    stored(alice, NINE, valid_from="2024-01-01T00:00:00Z", valid_to="2025-01-01T00:00:00Z")
-    stored(alice, TEN, valid_from="2025-01-01T00:00:00Z")
-    assert asked(olivia) == 0
+    add_memory(alice, NINE, valid_from="2024-01-01T00:00:00Z", valid_to="2025-01-01T00:00:00Z")
+    add_memory(alice, TEN, valid_from="2025-01-01T00:00:00Z")
+    assert run_job(olivia) == 0
 
 
 def test_rejected_contradiction_is_remembered_and_changes_nothing(
     world: World, olivia: Contract, alice: Contract
 ) -> None:
-    earlier, later = stored(alice, NINE), stored(alice, TEN)
-    asked(olivia)
+    earlier, later = add_memory(alice, NINE), add_memory(alice, TEN)
+    run_job(olivia)
     assert signed_in(world.alice).post(f"/reviews/{review_id(alice)}/reject/").status_code == 303
-    assert asked(olivia) == 0
+    assert run_job(olivia) == 0
     assert (validity(alice, earlier), validity(alice, later)) == ((None, None), (None, None))
 
 
 def test_page_shows_both_statements_and_settles_them(world: World, olivia: Contract, alice: Contract) -> None:
-    earlier, later = stored(alice, NINE), stored(alice, TEN)
-    asked(olivia)
+    earlier, later = add_memory(alice, NINE), add_memory(alice, TEN)
+    run_job(olivia)
     for person in (world.alice, world.bob):
         page = signed_in(person).get("/reviews/").text
         assert NINE in page
@@ -111,10 +111,10 @@ def test_page_shows_both_statements_and_settles_them(world: World, olivia: Contr
 def test_reader_and_stranger_decide_no_contradiction(
     world: World, olivia: Contract, alice: Contract, bob: Contract, charlie: Contract
 ) -> None:
-    earlier, later = stored(alice, NINE), stored(alice, TEN)
-    stored(charlie, NINE)
-    assert asked(olivia) == 1
-    assert asked(charlie) == 0
+    earlier, later = add_memory(alice, NINE), add_memory(alice, TEN)
+    add_memory(charlie, NINE)
+    assert run_job(olivia) == 1
+    assert run_job(charlie) == 0
     review = review_id(alice)
     for client, status in ((bob, 403), (charlie, 404)):
         for verb in ("accept", "reject"):
@@ -125,9 +125,9 @@ def test_reader_and_stranger_decide_no_contradiction(
 
 
 def test_statement_that_ended_meanwhile_cannot_be_settled(olivia: Contract, alice: Contract) -> None:
-    earlier = stored(alice, NINE, event_time="2025-03-01T00:00:00Z")
-    stored(alice, TEN, event_time="2026-03-01T00:00:00Z")
-    asked(olivia)
+    earlier = add_memory(alice, NINE, event_time="2025-03-01T00:00:00Z")
+    add_memory(alice, TEN, event_time="2026-03-01T00:00:00Z")
+    run_job(olivia)
     ended = {"valid_to": "2025-06-01T00:00:00Z"}
     assert alice.patch(f"memories/{earlier}/", ended, if_match='"1"').status == 200
     assert alice.post(f"reviews/{review_id(alice)}/accept/", {}).status == 409
@@ -135,21 +135,21 @@ def test_statement_that_ended_meanwhile_cannot_be_settled(olivia: Contract, alic
 
 
 def test_contradicting_texts_are_not_proposed_as_duplicates(olivia: Contract, alice: Contract) -> None:
-    stored(alice, NINE)
-    stored(alice, TEN)
-    assert asked(olivia, kind="fusions.propose", threshold=0.6) == 0
+    add_memory(alice, NINE)
+    add_memory(alice, TEN)
+    assert run_job(olivia, kind="fusions.propose", threshold=0.6) == 0
 
 
 @pytest.mark.parametrize("held", ["earlier", "later"])
 def test_held_statement_is_not_asked_about(olivia: Contract, alice: Contract, held: str) -> None:
-    ids = {"earlier": stored(alice, NINE), "later": stored(alice, TEN)}
+    ids = {"earlier": add_memory(alice, NINE), "later": add_memory(alice, TEN)}
     assert alice.post(f"memories/{ids[held]}/freeze/", {"reason": "An audit."}).status == 200
-    assert asked(olivia) == 0
+    assert run_job(olivia) == 0
 
 
 def test_preview_counts_and_asks_nothing(olivia: Contract, alice: Contract, charlie: Contract) -> None:
-    earlier = stored(alice, NINE)
-    stored(alice, TEN)
+    earlier = add_memory(alice, NINE)
+    add_memory(alice, TEN)
     run_jobs()
     made = olivia.post("schedules/", ASK).json["id"]
     previewed = olivia.post(f"schedules/{made}/run/?dry_run=true", {})

@@ -24,11 +24,11 @@ NEARLY = "The heron nests by the mill!"
 OTHER = "Invoices are due on the first Friday of the month."
 
 
-def stored(client: Contract, content: str = HERON, namespace: str = "/team") -> str:
+def add_memory(client: Contract, content: str = HERON, namespace: str = "/team") -> str:
     return str(client.add(content, namespace=namespace, allow_duplicates=True)["id"])
 
 
-def proposed(client: Contract, **chosen: Any) -> int:
+def run_job(client: Contract, **chosen: Any) -> int:
     """Run the job to its end; how many fusions it proposed."""
     run_jobs()
     made = client.post("schedules/", PROPOSE | {"settings": chosen})
@@ -43,7 +43,7 @@ def proposed(client: Contract, **chosen: Any) -> int:
 
 def open_pairs(client: Contract) -> set[tuple[str, str]]:
     found = client.get("reviews/?kind=fusion").json["results"]
-    return {(one["memory_id"], one["other_memory_id"]) for one in found}
+    return {(memory["memory_id"], memory["other_memory_id"]) for memory in found}
 
 
 def review_id(client: Contract) -> str:
@@ -52,7 +52,7 @@ def review_id(client: Contract) -> str:
 
 
 def states(client: Contract, *ids: str) -> list[str]:
-    return [client.get(f"memories/{one}/").json["state"] for one in ids]
+    return [client.get(f"memories/{memory_id}/").json["state"] for memory_id in ids]
 
 
 @pytest.mark.parametrize(("family", "few"), [("hashing", 2_000), ("wordllama", 0)], ids=["compared", "by_index"])
@@ -68,9 +68,9 @@ def test_duplicates_are_proposed_and_fused_where_the_review_is_accepted(
 ) -> None:
     settings.MEMOS_EMBEDDER = EmbedderChoice(family=family, model="", url="", key="")  # wordllama's has an index
     monkeypatch.setattr(pairs, "FEW", few)
-    older, later = stored(alice), stored(alice, text)
-    stored(alice, OTHER)
-    assert proposed(olivia) == 1
+    older, later = add_memory(alice), add_memory(alice, text)
+    add_memory(alice, OTHER)
+    assert run_job(olivia) == 1
     assert open_pairs(alice) == {(later, older)}
     accepted = alice.post(f"reviews/{review_id(alice)}/accept/", {})
     assert (accepted.status, accepted.json["status"]) == (200, "accepted")
@@ -81,8 +81,8 @@ def test_duplicates_are_proposed_and_fused_where_the_review_is_accepted(
 
 
 def test_page_shows_both_texts_and_fuses_them(world: World, olivia: Contract, alice: Contract) -> None:
-    older, later = stored(alice), stored(alice, NEARLY)
-    proposed(olivia)
+    older, later = add_memory(alice), add_memory(alice, NEARLY)
+    run_job(olivia)
     for person in (world.alice, world.bob):
         page = signed_in(person).get("/reviews/").text
         assert HERON in page
@@ -95,32 +95,32 @@ def test_page_shows_both_texts_and_fuses_them(world: World, olivia: Contract, al
 
 
 def test_second_run_proposes_nothing_more(olivia: Contract, alice: Contract) -> None:
-    ids = [stored(alice) for _ in range(3)]
-    assert proposed(olivia) == 1
-    assert proposed(olivia) == 0
+    ids = [add_memory(alice) for _ in range(3)]
+    assert run_job(olivia) == 1
+    assert run_job(olivia) == 0
     assert open_pairs(alice) == {(ids[1], ids[0])}
 
 
 def test_rejected_pair_stays_rejected(world: World, olivia: Contract, alice: Contract) -> None:
-    older, later = stored(alice), stored(alice, NEARLY)
-    proposed(olivia)
+    older, later = add_memory(alice), add_memory(alice, NEARLY)
+    run_job(olivia)
     assert signed_in(world.alice).post(f"/reviews/{review_id(alice)}/reject/").status_code == 303
     assert alice.patch(f"memories/{later}/", {"tags": ["mill"]}, if_match='"1"').status == 200
-    assert proposed(olivia) == 0
+    assert run_job(olivia) == 0
     assert open_pairs(alice) == set()
     assert states(alice, older, later) == ["generated", "generated"]
-    third = stored(alice)
-    assert proposed(olivia) == 1
+    third = add_memory(alice)
+    assert run_job(olivia) == 1
     assert open_pairs(alice) == {(third, older)}
 
 
 def test_reader_and_stranger_decide_no_fusion(
     world: World, olivia: Contract, alice: Contract, bob: Contract, charlie: Contract
 ) -> None:
-    older, later = stored(alice), stored(alice)
-    stored(charlie)
-    assert proposed(olivia) == 1
-    assert proposed(charlie) == 0
+    older, later = add_memory(alice), add_memory(alice)
+    add_memory(charlie)
+    assert run_job(olivia) == 1
+    assert run_job(charlie) == 0
     assert open_pairs(charlie) == set()
     review = review_id(alice)
     for client, status in ((bob, 403), (charlie, 404)):
@@ -135,19 +135,19 @@ def test_reader_and_stranger_decide_no_fusion(
 def test_memories_of_other_places_and_owners_and_held_ones_are_left_out(
     world: World, olivia: Contract, alice: Contract
 ) -> None:
-    stored(alice)
-    stored(alice, namespace="/team/notes")
-    stored(olivia)
-    held = stored(alice, NEARLY)
+    add_memory(alice)
+    add_memory(alice, namespace="/team/notes")
+    add_memory(olivia)
+    held = add_memory(alice, NEARLY)
     assert alice.post(f"memories/{held}/freeze/", {"reason": "An audit."}).status == 200
-    assert proposed(olivia) == 0
+    assert run_job(olivia) == 0
     with acting(world.olivia.actor):
         assert not Review.objects.exists()
 
 
 def test_fused_or_archived_memories_leave_the_inbox(world: World, olivia: Contract, alice: Contract) -> None:
-    older, later = stored(alice), stored(alice)
-    proposed(olivia)
+    older, later = add_memory(alice), add_memory(alice)
+    run_job(olivia)
     review = review_id(alice)
     assert alice.post(f"memories/{older}/transition/", {"to": "archived"}).status == 200
     assert open_pairs(alice) == set()
@@ -160,23 +160,23 @@ def test_run_that_stops_goes_on_behind_its_last_step(
     olivia: Contract, alice: Contract, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pairs, "LOOKED_AT", 1)
-    ids = [stored(alice) for _ in range(4)]
-    assert proposed(olivia) == 2
+    ids = [add_memory(alice) for _ in range(4)]
+    assert run_job(olivia) == 2
     assert open_pairs(alice) == {(ids[1], ids[0]), (ids[3], ids[2])}
 
 
 def test_threshold_decides_what_is_near(olivia: Contract, alice: Contract) -> None:
-    older, later = stored(alice), stored(alice, "The heron nests by the old mill.")
-    assert proposed(olivia) == 0
-    assert proposed(olivia, threshold=0.9) == 1
+    older, later = add_memory(alice), add_memory(alice, "The heron nests by the old mill.")
+    assert run_job(olivia) == 0
+    assert run_job(olivia, threshold=0.9) == 1
     assert open_pairs(alice) == {(later, older)}
 
 
 def test_preview_counts_and_proposes_nothing(
     world: World, olivia: Contract, alice: Contract, charlie: Contract
 ) -> None:
-    stored(alice)
-    later = stored(alice, NEARLY)
+    add_memory(alice)
+    later = add_memory(alice, NEARLY)
     run_jobs()
     made = olivia.post("schedules/", PROPOSE).json["id"]
     previewed = olivia.post(f"schedules/{made}/run/?dry_run=true", {})
@@ -190,7 +190,7 @@ def test_preview_counts_and_proposes_nothing(
 
 
 def test_two_runs_at_once_propose_each_fusion_once(world: World, alice: Contract) -> None:
-    older, later = stored(alice), stored(alice, NEARLY)
+    older, later = add_memory(alice), add_memory(alice, NEARLY)
     run_jobs()
     system = system_actor(tenant_id=world.acme.id, request_id="test")
     writes = [fusions_propose(run_of(system)) for _ in range(2)]  # both have read before one writes

@@ -26,10 +26,10 @@ def pair(alice: Contract) -> list[str]:
 def states(world: World, ids: list[str]) -> list[str]:
     with acting(world.alice.actor):
         found = {str(cube.id): cube.state for cube in Cube.objects.filter(id__in=ids)}
-    return [found[one] for one in ids]
+    return [found[memory_id] for memory_id in ids]
 
 
-def fused(client: Contract, ids: list[str]) -> str:
+def fuse_memories(client: Contract, ids: list[str]) -> str:
     reply = client.post("memories/fuse/", {"ids": ids})
     assert reply.status == 201, reply
     return str(reply.json["id"])
@@ -50,7 +50,7 @@ def test_fusion_stores_one_memory_and_marks_its_parents_merged(world: World, ali
     proposed = alice.post("memories/fuse/?dry_run=true", {"ids": pair})
     assert (proposed.status, proposed.json["ids"]) == (200, pair[::-1])
     assert states(world, pair) == ["generated", "generated"]
-    result = fused(alice, pair)
+    result = fuse_memories(alice, pair)
     run_jobs()
     memory = alice.get(f"memories/{result}/").json
     assert memory["content"] == proposed.json["content"] == f"{SAME}\nIt leaves in autumn."
@@ -65,7 +65,7 @@ def test_undone_fusion_deletes_its_result_and_its_parents_are_searchable(
     world: World, alice: Contract, pair: list[str], of: str
 ) -> None:
     alice.post(f"memories/{pair[0]}/transition/", {"to": "activated"})
-    result = fused(alice, pair)
+    result = fuse_memories(alice, pair)
     target = result if of == "result" else pair[1]
     rehearsed = alice.post(f"memories/{target}/unfuse/?dry_run=true", {})
     assert sorted(rehearsed.json["restored"]) == sorted(pair)
@@ -82,7 +82,7 @@ def test_undone_fusion_deletes_its_result_and_its_parents_are_searchable(
 def test_fusion_is_not_undone_after_the_grace_period(
     world: World, alice: Contract, pair: list[str], superuser: Callable[[], psycopg.Connection]
 ) -> None:
-    result = fused(alice, pair)
+    result = fuse_memories(alice, pair)
     superuser().execute("UPDATE vault_statetransition SET created_at = created_at - interval '31 days'")
     reply = alice.post(f"memories/{result}/unfuse/", {})
     assert (reply.status, "30 days" in reply.json["detail"]) == (409, True)
@@ -93,9 +93,9 @@ def test_split_stores_each_part_and_undo_takes_them_back(world: World, alice: Co
     body = {"parts": ["The heron nests by the mill.", "The heron leaves in autumn."]}
     assert alice.post(f"memories/{pair[0]}/split/?dry_run=true", body).status == 200
     reply = alice.post(f"memories/{pair[0]}/split/", body, idempotency_key="once")
-    assert (reply.status, [one["content"] for one in reply.json["results"]]) == (201, body["parts"])
+    assert (reply.status, [memory["content"] for memory in reply.json["results"]]) == (201, body["parts"])
     assert alice.post(f"memories/{pair[0]}/split/", body, idempotency_key="once").json == reply.json
-    parts = [one["id"] for one in reply.json["results"]]
+    parts = [row["id"] for row in reply.json["results"]]
     assert states(world, [pair[0]]) == ["merged"]
     undone = alice.post(f"memories/{parts[1]}/unfuse/", {})
     assert (undone.json["restored"], sorted(undone.json["deleted"])) == ([pair[0]], sorted(parts))
@@ -116,7 +116,7 @@ def test_merged_and_held_memories_are_not_fused(world: World, alice: Contract, p
     other = str(alice.add("The heron wades.", namespace="/team")["id"])
     assert alice.post(f"memories/{other}/freeze/", {"reason": "An audit."}).status == 200
     assert alice.post("memories/fuse/", {"ids": [pair[0], other]}).status == 423
-    fused(alice, pair)
+    fuse_memories(alice, pair)
     assert alice.post("memories/fuse/", {"ids": [pair[0], pair[1]]}).status == 409
     assert states(world, [other]) == ["generated"]
 
@@ -129,7 +129,7 @@ def test_reader_and_stranger_neither_fuse_nor_split(
         assert client.post("memories/fuse/", {"ids": pair}).status == status
         assert client.post(f"memories/{pair[0]}/split/", parts).status == status
         assert client.post(f"memories/{pair[0]}/promote/", {"layer": "mid_term"}).status == status
-    result = fused(alice, pair)
+    result = fuse_memories(alice, pair)
     assert bob.post(f"memories/{result}/unfuse/", {}).status == 403
     assert charlie.post(f"memories/{result}/unfuse/", {}).status == 404
     assert states(world, pair) == ["merged", "merged"]

@@ -26,7 +26,7 @@ def heron(alice: Contract, superuser: Superuser) -> str:
     return memory_id
 
 
-def checked(olivia: Contract, **chosen: Any) -> dict[str, Any]:
+def check_index(olivia: Contract, **chosen: Any) -> dict[str, Any]:
     """Run a check to its end; its result."""
     made = olivia.post("schedules/", CHECK | {"settings": chosen})
     assert made.status == 201, made
@@ -45,7 +45,7 @@ def test_sound_index_has_no_fault(olivia: Contract, alice: Contract, heron: str)
     assert alice.delete(f"memories/{deleted}/").status == 204
     assert alice.patch(f"memories/{heron}/", {"content": f"{HERON} Still."}, if_match='"1"').status == 200
     run_jobs()
-    assert checked(olivia) == {"changed": 0, "faults": {}, "codes": {}, "skipped": []}
+    assert check_index(olivia) == {"changed": 0, "faults": {}, "codes": {}, "skipped": []}
 
 
 @each_case(
@@ -62,26 +62,26 @@ def test_broken_index_is_repaired(
     olivia: Contract, alice: Contract, superuser: Superuser, heron: str, broken: str, fault: str, mode: str
 ) -> None:
     superuser().execute(broken)
-    assert checked(olivia, repair=False) == {
+    assert check_index(olivia, repair=False) == {
         "changed": 0,
         "faults": {fault: 1},
         "codes": {fault: 1},
         "skipped": [{"id": heron, "code": fault}],
     }
-    assert checked(olivia)["changed"] == 1
+    assert check_index(olivia)["changed"] == 1
     run_jobs()
     assert alice.search_contents("heron", mode=mode, namespaces=["/team"], layers=["long_term"]) == [HERON]
-    assert checked(olivia)["faults"] == {}
+    assert check_index(olivia)["faults"] == {}
 
 
 def test_posting_of_an_archived_memory_is_taken_out(
     olivia: Contract, alice: Contract, superuser: Superuser, heron: str
 ) -> None:
     superuser().execute("UPDATE vault_cube SET state = 'archived'")
-    assert checked(olivia)["faults"] == {"postings": 1}
+    assert check_index(olivia)["faults"] == {"postings": 1}
     assert alice.search_contents("heron", mode="lexical") == []
     assert alice.search_contents("heron", mode="lexical", include_archived=True) == [HERON]
-    assert checked(olivia)["faults"] == {}
+    assert check_index(olivia)["faults"] == {}
 
 
 @pytest.mark.parametrize(
@@ -98,18 +98,18 @@ def test_damaged_version_is_named_and_not_touched(
     root = superuser()
     root.execute("SET session_replication_role = replica")
     root.execute(damage)
-    result = checked(olivia)
+    result = check_index(olivia)
     assert (result["changed"], result["skipped"]) == (0, [{"id": heron, "code": "damaged"}])
 
 
 def test_held_memory_is_not_repaired(olivia: Contract, alice: Contract, superuser: Superuser, heron: str) -> None:
     assert alice.post(f"memories/{heron}/freeze/", {"reason": "An audit."}).status == 200
     superuser().execute("DELETE FROM vault_posting")
-    assert checked(olivia)["changed"] == 0
+    assert check_index(olivia)["changed"] == 0
 
 
 def test_command_checks_a_tenant(world: World, olivia: Contract, superuser: Superuser, heron: str) -> None:
     superuser().execute("DELETE FROM vault_embedding")
     call_command("index_check", "--tenant", "acme", "--json")
     run_jobs()
-    assert checked(olivia)["faults"] == {}
+    assert check_index(olivia)["faults"] == {}

@@ -64,28 +64,28 @@ class Model:
     memories: dict[UUID, Modelled] = field(default_factory=dict)
     groups: list[Group] = field(default_factory=list)
 
-    def is_readable(self, one: UUID) -> bool:
-        found = self.memories.get(one)
+    def is_readable(self, u_u_i_d: UUID) -> bool:
+        found = self.memories.get(u_u_i_d)
         if found is None or found.deleted or found.expired:
             return False
-        return self.has_sources(one)
+        return self.has_sources(u_u_i_d)
 
-    def has_sources(self, one: UUID) -> bool:
-        sources = [self.memories.get(source) for source in self.memories[one].sources]
+    def has_sources(self, u_u_i_d: UUID) -> bool:
+        sources = [self.memories.get(source) for source in self.memories[u_u_i_d].sources]
         return all(source is not None and not source.deleted and not source.expired for source in sources)
 
-    def is_free(self, one: UUID) -> bool:
-        return self.is_readable(one) and not self.memories[one].held
+    def is_free(self, u_u_i_d: UUID) -> bool:
+        return self.is_readable(u_u_i_d) and not self.memories[u_u_i_d].held
 
     def made(self, result: UUID, parents: tuple[UUID, ...]) -> None:
-        behind = frozenset(parents).union(*(self.memories[one].sources for one in parents))
+        behind = frozenset(parents).union(*(self.memories[parent].sources for parent in parents))
         self.memories[result] = Modelled(place=self.memories[parents[0]].place, sources=behind)
 
     def merge(self, parents: tuple[UUID, ...], results: tuple[UUID, ...]) -> None:
         for result in results:
             self.made(result, parents)
-        for one in parents:
-            memory = self.memories[one]
+        for parent in parents:
+            memory = self.memories[parent]
             memory.before_merge, memory.state, memory.steps = memory.state, State.MERGED, memory.steps + 1
         self.groups.append(Group(parents, results))
 
@@ -97,7 +97,7 @@ class Life(RuleBasedStateMachine):
         super().__init__()
         self.model = Model()
 
-    def one(self, choice: int) -> UUID:
+    def pick_memory(self, choice: int) -> UUID:
         ids = sorted(self.model.memories)
         assume(ids)
         return ids[choice % len(ids)]
@@ -119,51 +119,53 @@ class Life(RuleBasedStateMachine):
 
     @rule(choice=CHOICE)
     def edit(self, choice: int) -> None:
-        one = self.one(choice)
-        memory, changes = self.model.memories[one], CubeChanges(title=f"No. {choice}")
+        cube_id = self.pick_memory(choice)
+        memory, changes = self.model.memories[cube_id], CubeChanges(title=f"No. {choice}")
         expected = {memory.version}
         if self.tried(
-            self.model.is_free(one),
-            lambda: cube_update(actor=self.actor, cube_id=one, expected_versions=expected, changes=changes),
+            self.model.is_free(cube_id),
+            lambda: cube_update(actor=self.actor, cube_id=cube_id, expected_versions=expected, changes=changes),
         ):
             memory.version += 1
 
     @rule(choice=CHOICE)
     def edit_of_another_version_is_refused(self, choice: int) -> None:
-        one, changes = self.one(choice), CubeChanges(title="Never")
-        expected = {self.model.memories[one].version + 1}
+        cube_id, changes = self.pick_memory(choice), CubeChanges(title="Never")
+        expected = {self.model.memories[cube_id].version + 1}
         self.tried(
-            False, lambda: cube_update(actor=self.actor, cube_id=one, expected_versions=expected, changes=changes)
+            False, lambda: cube_update(actor=self.actor, cube_id=cube_id, expected_versions=expected, changes=changes)
         )
 
     @rule(choice=CHOICE)
     def roll_back(self, choice: int) -> None:
-        one = self.one(choice)
-        if self.tried(self.model.is_free(one), lambda: cube_rollback(actor=self.actor, cube_id=one, number=1)):
-            self.model.memories[one].version += 1
+        cube_id = self.pick_memory(choice)
+        if self.tried(self.model.is_free(cube_id), lambda: cube_rollback(actor=self.actor, cube_id=cube_id, number=1)):
+            self.model.memories[cube_id].version += 1
 
     @rule(choice=CHOICE)
     def move(self, choice: int) -> None:
-        one, place = self.one(choice), PLACES[choice % 2]
-        if self.tried(self.model.is_free(one), lambda: cube_move(actor=self.actor, cube_id=one, namespace=place)):
-            self.model.memories[one].place = place
-            self.model.memories[one].version += 1
+        cube_id, place = self.pick_memory(choice), PLACES[choice % 2]
+        if self.tried(
+            self.model.is_free(cube_id), lambda: cube_move(actor=self.actor, cube_id=cube_id, namespace=place)
+        ):
+            self.model.memories[cube_id].place = place
+            self.model.memories[cube_id].version += 1
 
     @rule(choice=CHOICE, to=st.sampled_from(State))
     def transition(self, choice: int, to: State) -> None:
-        one = self.one(choice)
-        memory = self.model.memories[one]
-        is_allowed = self.model.is_free(one) and is_legal(memory.state, to)
-        if self.tried(is_allowed, lambda: cube_transition(actor=self.actor, cube_id=one, to=to)):
+        cube_id = self.pick_memory(choice)
+        memory = self.model.memories[cube_id]
+        is_allowed = self.model.is_free(cube_id) and is_legal(memory.state, to)
+        if self.tried(is_allowed, lambda: cube_transition(actor=self.actor, cube_id=cube_id, to=to)):
             memory.state, memory.steps = to, memory.steps + 1
 
     @rule(first=CHOICE, second=CHOICE)
     def fuse(self, first: int, second: int) -> None:
-        pair = (self.one(first), self.one(second))
-        found = [self.model.memories[one] for one in pair]
+        pair = (self.pick_memory(first), self.pick_memory(second))
+        found = [self.model.memories[item] for item in pair]
         is_allowed = (
             pair[0] != pair[1]
-            and all(self.model.is_free(one) for one in pair)
+            and all(self.model.is_free(item) for item in pair)
             and all(memory.state in SEARCHABLE for memory in found)
             and found[0].place == found[1].place
         )
@@ -173,87 +175,90 @@ class Life(RuleBasedStateMachine):
 
     @rule(choice=CHOICE)
     def split(self, choice: int) -> None:
-        one, made = self.one(choice), list[Cube]()
-        is_allowed = self.model.is_free(one) and self.model.memories[one].state in SEARCHABLE
+        cube_id, made = self.pick_memory(choice), list[Cube]()
+        is_allowed = self.model.is_free(cube_id) and self.model.memories[cube_id].state in SEARCHABLE
         parts = ["It nests.", "It leaves."]
-        if self.tried(is_allowed, lambda: made.extend(cube_split(actor=self.actor, cube_id=one, parts=parts))):
-            self.model.merge((one,), tuple(cube.id for cube in made))
+        if self.tried(is_allowed, lambda: made.extend(cube_split(actor=self.actor, cube_id=cube_id, parts=parts))):
+            self.model.merge((cube_id,), tuple(cube.id for cube in made))
 
     @rule(choice=CHOICE)
     def undo_a_fusion(self, choice: int) -> None:
         assume(self.model.groups)
         group = self.model.groups[choice % len(self.model.groups)]
         concerned = (*group.parents, *group.results)
-        assume(all(one in self.model.memories for one in concerned))
+        assume(all(item in self.model.memories for item in concerned))
         memories = self.model.memories
-        is_whole = all(memories[one].state is State.MERGED for one in group.parents)
-        is_whole = is_whole and all(self.model.is_free(one) for one in concerned)
+        is_whole = all(memories[parent].state is State.MERGED for parent in group.parents)
+        is_whole = is_whole and all(self.model.is_free(item) for item in concerned)
         assume(is_whole or not self.model.is_free(group.results[0]))
-        is_allowed = is_whole and all(memories[one].state is not State.MERGED for one in group.results)
+        is_allowed = is_whole and all(memories[result].state is not State.MERGED for result in group.results)
         if self.tried(is_allowed, lambda: fusion_undo(actor=self.actor, cube_id=group.results[0])):
             self.model.groups.remove(group)
-            for one in group.parents:
-                memories[one].state, memories[one].steps = memories[one].before_merge, memories[one].steps + 1
-            for one in group.results:
-                memories[one].deleted = True
+            for parent in group.parents:
+                memories[parent].state, memories[parent].steps = (
+                    memories[parent].before_merge,
+                    memories[parent].steps + 1,
+                )
+            for result in group.results:
+                memories[result].deleted = True
 
     @rule(choice=CHOICE)
     def freeze(self, choice: int) -> None:
-        one = self.one(choice)
-        assume(not self.model.memories[one].held)
+        cube_id = self.pick_memory(choice)
+        assume(not self.model.memories[cube_id].held)
         if self.tried(
-            self.model.is_readable(one), lambda: cube_freeze(actor=self.actor, cube_id=one, reason="An audit.")
+            self.model.is_readable(cube_id), lambda: cube_freeze(actor=self.actor, cube_id=cube_id, reason="An audit.")
         ):
-            self.model.memories[one].held = True
+            self.model.memories[cube_id].held = True
 
     @rule(choice=CHOICE)
     def unfreeze(self, choice: int) -> None:
-        one = self.one(choice)
-        assume(self.model.memories[one].held and self.model.is_readable(one))
-        cube_unfreeze(actor=self.actor, cube_id=one)
-        self.model.memories[one].held = False
+        cube_id = self.pick_memory(choice)
+        assume(self.model.memories[cube_id].held and self.model.is_readable(cube_id))
+        cube_unfreeze(actor=self.actor, cube_id=cube_id)
+        self.model.memories[cube_id].held = False
 
     @rule(choice=CHOICE)
     def expire(self, choice: int) -> None:
         """Its time ends, and a sweep marks it."""
-        one = self.one(choice)
-        assume(self.model.is_free(one))
-        memory = self.model.memories[one]
+        cube_id = self.pick_memory(choice)
+        assume(self.model.is_free(cube_id))
+        memory = self.model.memories[cube_id]
         with acting(self.actor):
-            Cube.objects.filter(id=one).update(expires_at=Now())
-            cube = Cube.objects.select_related("namespace").get(id=one)
+            Cube.objects.filter(id=cube_id).update(expires_at=Now())
+            cube = Cube.objects.select_related("namespace").get(id=cube_id)
             steps_write(self.actor, [PlannedStep(cube, State.EXPIRED)])
         memory.before_end, memory.state, memory.expired = memory.state, State.EXPIRED, True
         memory.steps += 1
 
     @rule(choice=CHOICE)
     def renew(self, choice: int) -> None:
-        one = self.one(choice)
-        memory = self.model.memories[one]
-        is_allowed = memory.expired and not memory.deleted and not memory.held and self.model.has_sources(one)
-        if self.tried(is_allowed, lambda: cube_renew(actor=self.actor, cube_id=one, expires_at=LATER)):
+        cube_id = self.pick_memory(choice)
+        memory = self.model.memories[cube_id]
+        is_allowed = memory.expired and not memory.deleted and not memory.held and self.model.has_sources(cube_id)
+        if self.tried(is_allowed, lambda: cube_renew(actor=self.actor, cube_id=cube_id, expires_at=LATER)):
             memory.state, memory.expired = memory.before_end, False
             memory.version, memory.steps = memory.version + 1, memory.steps + 1
 
     @rule(choice=CHOICE)
     def delete(self, choice: int) -> None:
-        one = self.one(choice)
-        if self.tried(self.model.is_free(one), lambda: cube_delete(actor=self.actor, cube_id=one)):
-            self.model.memories[one].deleted = True
+        cube_id = self.pick_memory(choice)
+        if self.tried(self.model.is_free(cube_id), lambda: cube_delete(actor=self.actor, cube_id=cube_id)):
+            self.model.memories[cube_id].deleted = True
 
     @rule(choice=CHOICE)
     def restore(self, choice: int) -> None:
-        one = self.one(choice)
-        memory = self.model.memories[one]
-        is_allowed = not memory.expired and not memory.held and self.model.has_sources(one)
-        if self.tried(is_allowed, lambda: cube_restore(actor=self.actor, cube_id=one)):
+        cube_id = self.pick_memory(choice)
+        memory = self.model.memories[cube_id]
+        is_allowed = not memory.expired and not memory.held and self.model.has_sources(cube_id)
+        if self.tried(is_allowed, lambda: cube_restore(actor=self.actor, cube_id=cube_id)):
             memory.deleted = False
 
     @rule(choice=CHOICE)
     def purge(self, choice: int) -> None:
-        one = self.one(choice)
-        if self.tried(not self.model.memories[one].held, lambda: cube_purge(actor=self.actor, cube_id=one)):
-            del self.model.memories[one]
+        cube_id = self.pick_memory(choice)
+        if self.tried(not self.model.memories[cube_id].held, lambda: cube_purge(actor=self.actor, cube_id=cube_id)):
+            del self.model.memories[cube_id]
 
     @invariant()
     def rows_are_as_modelled(self) -> None:
@@ -268,12 +273,12 @@ class Life(RuleBasedStateMachine):
             steps: dict[UUID, list[int]] = {}
             for cube_id, step in transitions.values_list("cube_id", "step"):
                 steps.setdefault(cube_id, []).append(step)
-        for one, memory in self.model.memories.items():
-            cube = cubes[one]
+        for key, memory in self.model.memories.items():
+            cube = cubes[key]
             found = (cube.state, cube.version, cube.deleted_at is not None, cube.namespace.path)
             assert found == (memory.state, memory.version, memory.deleted, memory.place)
-            assert numbers[one] == list(range(1, memory.version + 1))
-            assert steps.get(one, []) == list(range(1, memory.steps + 1))
+            assert numbers[key] == list(range(1, memory.version + 1))
+            assert steps.get(key, []) == list(range(1, memory.steps + 1))
 
 
 class NothingHappens(Life):

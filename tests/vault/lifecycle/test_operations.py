@@ -59,7 +59,7 @@ class Operation:
     def send(self, client: Contract, ids: Ids, asked: str = "", **headers: str) -> ApiReply:
         if self.if_match and "if_match" not in headers:
             headers["if_match"] = self.if_match
-        return client.send(self.method, self.address.format(**ids) + asked, _filled(self.body, ids), **headers)
+        return client.send(self.method, self.address.format(**ids) + asked, _fill_ids(self.body, ids), **headers)
 
     @property
     def dry(self) -> str:
@@ -69,29 +69,29 @@ class Operation:
         return self.name
 
 
-def activated(world: World, alice: Contract, ids: Ids) -> None:
+def activate(world: World, alice: Contract, ids: Ids) -> None:
     assert alice.post(f"memories/{ids['id']}/transition/", {"to": "activated"}).status == 200
 
 
-def edited(world: World, alice: Contract, ids: Ids) -> None:
+def edit(world: World, alice: Contract, ids: Ids) -> None:
     assert alice.patch(f"memories/{ids['id']}/", {"content": RIGHT}, if_match='"1"').status == 200
 
 
-def frozen(world: World, alice: Contract, ids: Ids) -> None:
+def freeze(world: World, alice: Contract, ids: Ids) -> None:
     assert alice.post(f"memories/{ids['id']}/freeze/", {"reason": "An audit."}).status == 200
 
 
-def fused(world: World, alice: Contract, ids: Ids) -> None:
+def fuse(world: World, alice: Contract, ids: Ids) -> None:
     reply = alice.post("memories/fuse/", {"ids": [ids["id"], ids["twin"]]})
     assert reply.status == 201
     ids["id"] = reply.json["id"]
 
 
-def deleted(world: World, alice: Contract, ids: Ids) -> None:
+def delete(world: World, alice: Contract, ids: Ids) -> None:
     assert alice.delete(f"memories/{ids['id']}/").status == 204
 
 
-def expired(world: World, alice: Contract, ids: Ids) -> None:
+def expire(world: World, alice: Contract, ids: Ids) -> None:
     with acting(world.alice.actor):
         cube = Cube.objects.get(id=ids["id"])
         Cube.objects.filter(id=cube.id).update(expires_at=cube.created_at)
@@ -116,9 +116,9 @@ OPERATIONS = [
         "memories/{id}/rollback/",
         {"version": 1},
         Undo("memories/{id}/rollback/", {"version": 2}),
-        edited,
+        edit,
     ),
-    Operation("redact", "memories/{id}/redact/", {"version": 1}, "the words are gone", edited),
+    Operation("redact", "memories/{id}/redact/", {"version": 1}, "the words are gone", edit),
     Operation(
         "move", "memories/{id}/move/", {"namespace": "/team/notes"}, Undo("memories/{id}/move/", {"namespace": "/team"})
     ),
@@ -134,7 +134,7 @@ OPERATIONS = [
         "memories/{id}/transition/",
         {"to": "archived"},
         Undo("memories/{id}/transition/", {"to": "activated"}),
-        activated,
+        activate,
     ),
     Operation("freeze", "memories/{id}/freeze/", {"reason": "An audit."}, Undo("memories/{id}/unfreeze/")),
     Operation(
@@ -142,7 +142,7 @@ OPERATIONS = [
         "memories/{id}/unfreeze/",
         None,
         Undo("memories/{id}/freeze/", {"reason": "An audit."}),
-        frozen,
+        freeze,
     ),
     Operation(
         "promote",
@@ -165,7 +165,7 @@ OPERATIONS = [
         Undo("memories/{id}/unfuse/"),
         status=201,
     ),
-    Operation("unfuse", "memories/{id}/unfuse/", {}, "the same memories are fused again", fused),
+    Operation("unfuse", "memories/{id}/unfuse/", {}, "the same memories are fused again", fuse),
     feedback("outdated"),
     feedback("sensitive"),
     Operation(
@@ -179,11 +179,11 @@ OPERATIONS = [
     Operation("feedback useful", "memories/{id}/feedback/", {"kind": "useful"}, "a use is counted", bob=200),
     Operation("delete", "memories/{id}/", None, Undo("memories/{id}/restore/", {}), method="DELETE", status=204),
     Operation("purge", "memories/{id}/?purge=true", None, "nothing is left", method="DELETE", status=204),
-    Operation("restore", "memories/{id}/restore/", {}, Undo("memories/{id}/", method="DELETE"), deleted),
-    Operation("renew", "memories/{id}/restore/", {"expires_at": LATER}, "a new expiry ends it again", expired),
+    Operation("restore", "memories/{id}/restore/", {}, Undo("memories/{id}/", method="DELETE"), delete),
+    Operation("renew", "memories/{id}/restore/", {"expires_at": LATER}, "a new expiry ends it again", expire),
 ]
-POSTS = [one for one in OPERATIONS if one.method == "POST"]
-UNDONE = [one for one in OPERATIONS if isinstance(one.undo, Undo)]
+POSTS = [operation for operation in OPERATIONS if operation.method == "POST"]
+UNDONE = [operation for operation in OPERATIONS if isinstance(operation.undo, Undo)]
 
 
 def test_every_operation_on_a_memory_is_in_the_table() -> None:
@@ -193,7 +193,7 @@ def test_every_operation_on_a_memory_is_in_the_table() -> None:
         if isinstance(route, URLPattern) and str(route.pattern).startswith("memories/<uuid:memory_id>/")
         if _is_operation(route)
     }
-    assert routes | {"memories/fuse/"} == {one.address.partition("?")[0] for one in OPERATIONS}
+    assert routes | {"memories/fuse/"} == {operation.address.partition("?")[0] for operation in OPERATIONS}
 
 
 @pytest.fixture
@@ -213,12 +213,14 @@ def test_dry_run_writes_nothing_of_what_the_call_at_the_present_version_then_doe
     before = rows(superuser())
     assert operation.send(alice, ids, operation.dry).status == 200
     after = rows(superuser())
-    assert set(changed(before, after)) <= (A_READ if operation.name == "fuse" else set())  # its proposal is read
+    assert set(list_changed_tables(before, after)) <= (
+        A_READ if operation.name == "fuse" else set()
+    )  # its proposal is read
     with acting(world.alice.actor):
         present = Cube.objects.get(id=ids["id"]).version
     header = '"1-1"' if operation.stale == SEVERAL else f'"{present}"'
     assert operation.send(alice, ids, if_match=header).status == operation.status
-    assert changed(after, rows(superuser())) != []
+    assert list_changed_tables(after, rows(superuser())) != []
 
 
 @pytest.mark.sampled(5)
@@ -231,7 +233,7 @@ def test_stale_version_is_412_and_leaves_no_row(
     for asked in ("", operation.dry):
         reply = operation.send(alice, ids, asked, if_match=operation.stale)
         assert (reply.status, reply.code) == (412, "version_conflict")
-    assert changed(before, rows(superuser())) == []
+    assert list_changed_tables(before, rows(superuser())) == []
 
 
 @pytest.mark.sampled(5)
@@ -245,7 +247,7 @@ def test_repeated_key_answers_the_first_reply_and_acts_once(
     before = rows(superuser())
     again = operation.send(alice, ids, idempotency_key="once")
     assert (again.status, again.json) == (first.status, first.json)
-    assert set(changed(before, rows(superuser()))) <= DENIALS  # the repeated reply is in the audit log
+    assert set(list_changed_tables(before, rows(superuser()))) <= DENIALS  # the repeated reply is in the audit log
 
 
 @pytest.mark.sampled(5)
@@ -282,10 +284,10 @@ def test_reader_is_refused_or_heard_and_a_stranger_finds_nothing(
     for asked in ("", operation.dry):
         reply = operation.send(charlie, ids, asked)
         assert reply.status == 404, reply
-    assert set(changed(before, rows(superuser()))) <= DENIALS
+    assert set(list_changed_tables(before, rows(superuser()))) <= DENIALS
     reply = operation.send(bob, ids)
     assert reply.status == operation.bob, reply
-    written = set(changed(before, rows(superuser()))) - DENIALS
+    written = set(list_changed_tables(before, rows(superuser()))) - DENIALS
     assert written <= ({"vault_review", "governance_outboxevent"} if operation.bob < 300 else set())
 
 
@@ -293,7 +295,7 @@ def rows(connection: psycopg.Connection) -> dict[str, Any]:
     return dict(read_all_rows(connection))
 
 
-def changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+def list_changed_tables(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     """The tables whose rows differ."""
     return sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
 
@@ -301,18 +303,18 @@ def changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
 def essence(alice: Contract, ids: Ids) -> Any:
     """The memories that there are, without counters: by id, or their status where they are not readable."""
     shown = alice.get("memories/?namespace=/team").json["results"]
-    found = {one["id"]: {name: one[name] for name in set(one) - TOLD_BY_A_READ} for one in shown}
-    for one in ids.values():
-        reply = alice.get(f"memories/{one}/")
-        found[one] = {name: reply.json[name] for name in set(reply.json) - TOLD_BY_A_READ - {"request_id"}}
+    found = {row["id"]: {name: row[name] for name in set(row) - TOLD_BY_A_READ} for row in shown}
+    for item in ids.values():
+        reply = alice.get(f"memories/{item}/")
+        found[item] = {name: reply.json[name] for name in set(reply.json) - TOLD_BY_A_READ - {"request_id"}}
     return found
 
 
-def _filled(value: Any, ids: Ids) -> Any:
+def _fill_ids(value: Any, ids: Ids) -> Any:
     if isinstance(value, Mapping):
-        return {name: _filled(one, ids) for name, one in value.items()}
+        return {name: _fill_ids(key, ids) for name, key in value.items()}
     if isinstance(value, list):
-        return [_filled(one, ids) for one in value]
+        return [_fill_ids(item, ids) for item in value]
     return value.format(**ids) if isinstance(value, str) else value
 
 

@@ -42,11 +42,11 @@ def model(httpserver: HTTPServer) -> Iterator[HTTPServer]:
         yield httpserver
 
 
-def stored(client: Contract, **fields: Any) -> list[str]:
+def add_memories(client: Contract, **fields: Any) -> list[str]:
     return [str(client.add(text, **{"namespace": "/team", **fields})["id"]) for text in HERONS]
 
 
-def written(olivia: Contract, **chosen: Any) -> int:
+def run_job(olivia: Contract, **chosen: Any) -> int:
     """Run the job to its end; how many summaries it wrote."""
     run_jobs()
     made = olivia.post("schedules/", WRITE | {"settings": chosen})
@@ -61,7 +61,7 @@ def written(olivia: Contract, **chosen: Any) -> int:
 
 def page_of(world: World, who: str, client: Contract) -> str:
     found = client.get("namespaces/").json["results"]
-    place = next(one["id"] for one in found if one["path"] == "/team")
+    place = next(row["id"] for row in found if row["path"] == "/team")
     return signed_in(getattr(world, who)).get(f"/namespaces/{place}/").text
 
 
@@ -78,24 +78,24 @@ def test_ranges_delimit_the_sentences() -> None:
 def test_namespace_page_begins_with_its_summary(
     world: World, olivia: Contract, alice: Contract, superuser: Superuser
 ) -> None:
-    stored(alice)
-    assert written(olivia, sentences=2) == 1
+    add_memories(alice)
+    assert run_job(olivia, sentences=2) == 1
     for who in ("alice", "bob"):
         page = page_of(world, who, alice)
         assert HERONS[0] in page
         assert HERONS[3] not in page
     kept = superuser().execute("SELECT passages::text FROM vault_summary").fetchall()
     assert "heron" not in str(kept)
-    assert written(olivia) == 0
+    assert run_job(olivia) == 0
     alice.add("The old mill burned down.", namespace="/team")
-    assert written(olivia) == 1
+    assert run_job(olivia) == 1
 
 
 def test_reader_gets_no_sentence_of_a_deleted_or_private_memory(
     world: World, olivia: Contract, alice: Contract, charlie: Contract, superuser: Superuser
 ) -> None:
-    ids = stored(alice)
-    written(olivia, sentences=5)
+    ids = add_memories(alice)
+    run_job(olivia, sentences=5)
     assert HERONS[0] in page_of(world, "bob", alice)
     superuser().execute("UPDATE vault_cube SET access_level = 'private' WHERE id = %s", [ids[0]])
     assert alice.delete(f"memories/{ids[2]}/").status == 204
@@ -104,26 +104,30 @@ def test_reader_gets_no_sentence_of_a_deleted_or_private_memory(
     assert HERONS[2] not in page
     assert HERONS[3] in page
     assert HERONS[0] in page_of(world, "alice", alice)
-    assert written(charlie) == 0
-    place = next(one["id"] for one in alice.get("namespaces/").json["results"] if one["path"] == "/team")
+    assert run_job(charlie) == 0
+    place = next(
+        namespace["id"] for namespace in alice.get("namespaces/").json["results"] if namespace["path"] == "/team"
+    )
     assert signed_in(world.charlie).get(f"/namespaces/{place}/").status_code == 404
 
 
 def test_place_with_few_memories_has_no_summary(olivia: Contract, alice: Contract) -> None:
     alice.add(HERONS[0], namespace="/team")
-    assert written(olivia) == 0
+    assert run_job(olivia) == 0
 
 
 def test_summaries_are_read_over_rest_by_who_may_and_audited(
     world: World, olivia: Contract, alice: Contract, bob: Contract, charlie: Contract
 ) -> None:
-    ids = stored(alice)
-    place = next(one["id"] for one in alice.get("namespaces/").json["results"] if one["path"] == "/team")
+    ids = add_memories(alice)
+    place = next(
+        namespace["id"] for namespace in alice.get("namespaces/").json["results"] if namespace["path"] == "/team"
+    )
     address = f"namespaces/{place}/summary/"
     assert bob.get(address).json == {"sentences": [], "memories": 0, "model": None, "made_at": None}
-    written(olivia, sentences=2)
+    run_job(olivia, sentences=2)
     shown = bob.get(address).json
-    assert [(one["text"], one["memory_id"]) for one in shown["sentences"]] == [
+    assert [(sentence["text"], sentence["memory_id"]) for sentence in shown["sentences"]] == [
         (HERONS[0], ids[0]),
         (HERONS[2], ids[2]),
     ]
@@ -132,12 +136,12 @@ def test_summaries_are_read_over_rest_by_who_may_and_audited(
         entry = AuditEntry.objects.filter(verb=Verb.MEMORY_READ, object_ids__contains=[ids[0]]).latest("id")
         assert entry.principal_id == world.bob.key.id
     assert alice.delete(f"memories/{ids[0]}/").status == 204
-    assert [one["text"] for one in bob.get(address).json["sentences"]] == [HERONS[2]]
+    assert [sentence["text"] for sentence in bob.get(address).json["sentences"]] == [HERONS[2]]
     assert (charlie.get(address).status, bob.get(address + "?x=1").status) == (404, 400)
     conversation = alice.post("conversations/", {"title": "Herons"}).json["id"]
     for text in HERONS[:3]:
         assert alice.post(f"conversations/{conversation}/turns/", {"content": text}).status == 201
-    written(olivia)
+    run_job(olivia)
     assert alice.get(f"conversations/{conversation}/summary/").json["sentences"]
     for client, status in ((olivia, 403), (charlie, 404)):
         assert client.get(f"conversations/{conversation}/summary/").status == status
@@ -147,25 +151,27 @@ def test_models_of_the_tenant_choose_before_the_installations(
     olivia: Contract, alice: Contract, charlie: Contract, httpserver: HTTPServer
 ) -> None:
     asked = replies(httpserver, json.dumps({"sentences": [3]}))
-    stored(alice)
+    add_memories(alice)
     charlie.add(HERONS[0])
     with override_settings(ALLOW_PRIVATE_ADDRESSES=True):
         body = {"model": "own", "address": httpserver.url_for("/v1"), "key": "sk-own", "retries": 0}
         assert olivia.post("models/", body).status == 201
-        assert written(olivia) == 1
-        stored(charlie)
-        assert written(charlie) == 1
-    assert [one["model"] for one in asked] == ["own"]  # another tenant does not ask it
-    place = next(one["id"] for one in alice.get("namespaces/").json["results"] if one["path"] == "/team")
+        assert run_job(olivia) == 1
+        add_memories(charlie)
+        assert run_job(charlie) == 1
+    assert [row["model"] for row in asked] == ["own"]  # another tenant does not ask it
+    place = next(
+        namespace["id"] for namespace in alice.get("namespaces/").json["results"] if namespace["path"] == "/team"
+    )
     shown = alice.get(f"namespaces/{place}/summary/").json
-    assert ([one["text"] for one in shown["sentences"]], shown["model"]) == ([HERONS[3]], "tiny-1")
+    assert ([sentence["text"] for sentence in shown["sentences"]], shown["model"]) == ([HERONS[3]], "tiny-1")
 
 
 def test_conversation_shows_its_summary_to_its_member_only(world: World, olivia: Contract, alice: Contract) -> None:
     conversation = alice.post("conversations/", {"title": "Herons"}).json["id"]
     for text in HERONS[:3]:
         assert alice.post(f"conversations/{conversation}/turns/", {"content": text}).status == 201
-    assert written(olivia) >= 1
+    assert run_job(olivia) >= 1
     assert 'class="panel-head"><h2>Summary</h2>' in signed_in(world.alice).get(f"/chat/{conversation}/").text
     assert signed_in(world.bob).get(f"/chat/{conversation}/").status_code == 403
 
@@ -173,9 +179,9 @@ def test_conversation_shows_its_summary_to_its_member_only(world: World, olivia:
 def test_configured_model_chooses_among_the_sentences(
     world: World, olivia: Contract, alice: Contract, model: HTTPServer
 ) -> None:
-    stored(alice)
+    add_memories(alice)
     replies(model, json.dumps({"sentences": [3, 99]}))
-    assert written(olivia) == 1
+    assert run_job(olivia) == 1
     page = page_of(world, "alice", alice)
     assert HERONS[3] in page
     assert HERONS[0] not in page
@@ -187,9 +193,9 @@ def test_configured_model_chooses_among_the_sentences(
 def test_reply_that_cannot_be_read_leaves_the_choice_to_the_terms(
     world: World, olivia: Contract, alice: Contract, model: HTTPServer, reply: str
 ) -> None:
-    stored(alice)
+    add_memories(alice)
     replies(model, reply)
-    assert written(olivia, sentences=2) == 1
+    assert run_job(olivia, sentences=2) == 1
     assert HERONS[0] in page_of(world, "alice", alice)
     with acting(world.olivia.actor):
         assert Summary.objects.get().model == ""
@@ -200,7 +206,7 @@ def test_numbers_of_a_reply_are_those_that_were_given() -> None:
 
 
 def test_two_runs_at_once_leave_one_summary(world: World, alice: Contract) -> None:
-    stored(alice)
+    add_memories(alice)
     run_jobs()
     system = system_actor(tenant_id=world.acme.id, request_id="test")
     run = JobRun(uuid7(), system, system, {}, {}, 0, None, None, {}, lambda done, total: None)
@@ -215,7 +221,7 @@ def test_two_runs_at_once_leave_one_summary(world: World, alice: Contract) -> No
 def test_preview_counts_and_editor_and_stranger_may_not(
     world: World, olivia: Contract, alice: Contract, bob: Contract, charlie: Contract
 ) -> None:
-    stored(alice)
+    add_memories(alice)
     run_jobs()
     schedule = olivia.post("schedules/", WRITE).json["id"]
     previewed = olivia.post(f"schedules/{schedule}/run/?dry_run=true", {})

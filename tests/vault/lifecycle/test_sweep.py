@@ -168,7 +168,7 @@ def test_memory_is_erased_with_the_statements_that_were_read_out_of_it(
     world: World, olivia: Contract, alice: Contract, superuser: Superuser
 ) -> None:
     said = [{"role": "user", "content": "I live in Lisbon now, for the work. My favourite animal is the heron."}]
-    stored = [one["id"] for one in alice.post("memories/", {"messages": said}).json["results"]]
+    stored = [memory["id"] for memory in alice.post("memories/", {"messages": said}).json["results"]]
     assert len(stored) > 1
     run_jobs()
     for memory_id in stored:
@@ -199,13 +199,13 @@ def test_two_sweeps_at_once_take_each_step_once(
             connection.close()
 
     with ThreadPoolExecutor(2) as pool:
-        steps = [one.result() for one in [pool.submit(run), pool.submit(run)]]
+        steps = [item.result() for item in [pool.submit(run), pool.submit(run)]]
     assert sum(int((step.result or {})["changed"]) for step in steps) == 6
     assert states(world) == {**dict.fromkeys(forgotten, "archived"), expired: "expired"}
     with acting(world.alice.actor):
         rows = StateTransition.objects.values_list("cube_id", "step")
         assert sorted((str(cube_id), step) for cube_id, step in rows) == sorted(
-            (one, 1) for one in [*forgotten, expired]
+            (item, 1) for item in [*forgotten, expired]
         )
     assert over not in states(world)
 

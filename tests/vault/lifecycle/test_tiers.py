@@ -77,7 +77,7 @@ def test_archived_and_held_memories_are_left_out(world: World, alice: Contract, 
     assert alice.post(f"memories/{held}/freeze/", {"reason": "Case 17"}).status == 200
     assert alice.post(f"memories/{heron}/transition/", {"to": "archived"}).status == 200
     counted = alice.post("memories/actions/?dry_run=true", {"action": "cool", "ids": [heron, held]}).json
-    assert {one["code"] for one in counted["skipped"]} == {"illegal_transition", "held"}
+    assert {row["code"] for row in counted["skipped"]} == {"illegal_transition", "held"}
     assert act(alice, "cool", heron, held)["result"]["codes"] == {"illegal_transition": 1, "held": 1}
 
 
@@ -90,7 +90,7 @@ def test_reader_and_stranger_change_no_tier(
     assert vectors(world) == 1
 
 
-def _aged(world: World, days: int) -> None:
+def _make_older(world: World, days: int) -> None:
     with acting(world.alice.actor):
         Cube.objects.update(created_at=F("created_at") - timedelta(days=days))
         Cube.objects.update(updated_at=F("created_at"))
@@ -118,7 +118,7 @@ def test_rule_moves_what_nobody_used(
 ) -> None:
     other = str(alice.add("Outside the rule.", namespace="/teams")["id"])
     run_jobs()
-    _aged(world, 100)
+    _make_older(world, 100)
     fresh = str(alice.add("A fresh one.", namespace="/team")["id"])
     run_jobs()
     rule = _schedule(olivia, to=to, days=90, namespace="/team")

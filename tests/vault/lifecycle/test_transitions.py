@@ -33,7 +33,7 @@ def steps(world: World) -> list[tuple[int, str, str, str]]:
         return [(row.step, row.from_state, row.to_state, row.reason) for row in rows]
 
 
-def moved(client: Contract, memory_id: str, body: dict[str, Any], **headers: str) -> dict[str, Any]:
+def move_state(client: Contract, memory_id: str, body: dict[str, Any], **headers: str) -> dict[str, Any]:
     reply = client.post(f"memories/{memory_id}/transition/", body, **headers)
     assert reply.status == 200, reply
     memory: dict[str, Any] = reply.json
@@ -41,11 +41,11 @@ def moved(client: Contract, memory_id: str, body: dict[str, Any], **headers: str
 
 
 def test_archived_memory_is_searched_on_request_and_recalled(world: World, alice: Contract, heron: str) -> None:
-    memory = moved(alice, heron, ARCHIVE)
+    memory = move_state(alice, heron, ARCHIVE)
     assert (memory["state"], memory["version"]) == ("archived", 1)
     assert alice.search_contents("heron") == []
     assert alice.search_contents("heron", include_archived=True) == ["The heron nests by the mill."]
-    assert moved(alice, heron, {"to": "activated"})["state"] == "activated"
+    assert move_state(alice, heron, {"to": "activated"})["state"] == "activated"
     run_jobs()
     assert alice.search_contents("heron") == ["The heron nests by the mill."]
     assert alice.get(f"memories/{heron}/").json["pending_embedding"] is False
@@ -70,7 +70,7 @@ def test_illegal_step_is_409_and_names_the_legal_ones(world: World, alice: Contr
 
 
 def test_step_to_the_present_state_is_illegal(world: World, alice: Contract, heron: str) -> None:
-    moved(alice, heron, ARCHIVE)
+    move_state(alice, heron, ARCHIVE)
     reply = alice.post(f"memories/{heron}/transition/", ARCHIVE)
     assert (reply.status, reply.code) == (409, "illegal_transition")
     assert len(steps(world)) == 1
@@ -94,8 +94,8 @@ def test_dry_run_changes_nothing(world: World, alice: Contract, heron: str) -> N
 
 
 def test_repeated_key_takes_one_step(world: World, alice: Contract, heron: str) -> None:
-    first = moved(alice, heron, ARCHIVE, idempotency_key="once")
-    assert moved(alice, heron, ARCHIVE, idempotency_key="once") == first
+    first = move_state(alice, heron, ARCHIVE, idempotency_key="once")
+    assert move_state(alice, heron, ARCHIVE, idempotency_key="once") == first
     assert len(steps(world)) == 1
 
 
@@ -113,7 +113,7 @@ def test_faults_of_the_body_are_named(alice: Contract, heron: str) -> None:
 
 
 def test_number_of_a_step_is_taken_once(world: World, alice: Contract, heron: str) -> None:
-    moved(alice, heron, ARCHIVE)
+    move_state(alice, heron, ARCHIVE)
     with acting(world.alice.actor):
         row = StateTransition.objects.get()
         row.pk = MISSING
@@ -122,7 +122,7 @@ def test_number_of_a_step_is_taken_once(world: World, alice: Contract, heron: st
 
 
 def test_steps_go_with_their_memory(world: World, alice: Contract, heron: str) -> None:
-    moved(alice, heron, ARCHIVE)
+    move_state(alice, heron, ARCHIVE)
     assert alice.delete(f"memories/{heron}/?purge=true").status == 204
     assert steps(world) == []
 
@@ -160,7 +160,7 @@ def test_step_of_a_bulk_action_names_its_job(world: World, alice: Contract, hero
 
 def test_a_reason_is_as_private_as_the_memory_was_at_the_step(world: World, alice: Contract) -> None:
     memory_id = str(alice.add("The otter sleeps.")["id"])
-    moved(alice, memory_id, ARCHIVE)
+    move_state(alice, memory_id, ARCHIVE)
     assert alice.post(f"memories/{memory_id}/move/", {"namespace": "/team"}).status == 200
     address = f"/memories/{memory_id}/"
     for headers in ({}, {"HX-Request": "true"}):
@@ -171,7 +171,7 @@ def test_a_reason_is_as_private_as_the_memory_was_at_the_step(world: World, alic
 
 
 def test_a_reason_goes_with_the_words_of_its_version(world: World, alice: Contract, heron: str) -> None:
-    moved(alice, heron, ARCHIVE)
+    move_state(alice, heron, ARCHIVE)
     assert ARCHIVE["reason"] in signed_in(world.bob).get(f"/memories/{heron}/").content.decode()
     assert alice.post(f"memories/{heron}/redact/", {"version": 1}).status == 200
     assert ARCHIVE["reason"] not in signed_in(world.bob).get(f"/memories/{heron}/").content.decode()
@@ -191,5 +191,5 @@ def test_personal_data_in_a_reason_is_refused(world: World, alice: Contract, her
 
 @override_settings(PII_ACTION="redact")
 def test_personal_data_in_a_reason_is_redacted(world: World, alice: Contract, heron: str) -> None:
-    moved(alice, heron, {"to": "archived", "reason": "ask li.lei@example.cn"})
+    move_state(alice, heron, {"to": "archived", "reason": "ask li.lei@example.cn"})
     assert steps(world) == [(1, "generated", "archived", "ask [email]")]

@@ -30,39 +30,39 @@ ALL = {"tags": "rota"}
 @pytest.fixture
 def ids(world: World) -> list[str]:
     """Five shared memories of alice's with one tag, the last frozen by olivia."""
-    items = [{"content": f"Shift {one}.", "namespace": "/team", "tags": ["rota"]} for one in range(5)]
+    items = [{"content": f"Shift {number}.", "namespace": "/team", "tags": ["rota"]} for number in range(5)]
     reply = world.client("alice").post("memories/bulk/", {"items": items})
-    found = [one["memory"]["id"] for one in reply.json["results"]]
+    found = [row["memory"]["id"] for row in reply.json["results"]]
     assert world.client("olivia").post(f"memories/{found[4]}/freeze/", {"reason": "Case 17"}).status == 200
     return found
 
 
 def contents(world: World, namespace: str) -> list[str]:
     found = world.client("alice").get(f"memories/?namespace={namespace}").json["results"]
-    return sorted(one["content"] for one in found)
+    return sorted(memory["content"] for memory in found)
 
 
 def test_all_that_match_are_promoted_and_taken_back(world: World, ids: list[str]) -> None:
     body = {"action": "promote", "filters": ALL, "args": {"layer": "mid_term"}}
     counted = ask(world, "alice", body, dry=True).json
-    assert (counted["count"], [one["code"] for one in counted["skipped"]]) == (4, ["held"])
+    assert (counted["count"], [row["code"] for row in counted["skipped"]]) == (4, ["held"])
     job = job_of(world, "alice", body)
     assert (job["result"]["changed"], job["result"]["codes"]) == (4, {"held": 1})
-    assert [memory(world, one)["layer"] for one in ids] == ["mid_term"] * 4 + ["long_term"]
+    assert [memory(world, memory_id)["layer"] for memory_id in ids] == ["mid_term"] * 4 + ["long_term"]
     assert undo(world, job)["result"]["changed"] == 4
-    assert {memory(world, one)["layer"] for one in ids} == {"long_term"}
+    assert {memory(world, memory_id)["layer"] for memory_id in ids} == {"long_term"}
 
 
 def test_all_that_match_are_copied_and_the_copies_taken_back(world: World, ids: list[str]) -> None:
     job = job_of(world, "alice", {"action": "copy", "filters": ALL, "args": {"namespace": "/team/copies"}})
     assert (job["result"]["changed"], job["result"]["codes"]) == (4, {"held": 1})
-    assert contents(world, "/team/copies") == [f"Shift {one}." for one in range(4)]
+    assert contents(world, "/team/copies") == [f"Shift {number}." for number in range(4)]
     changed = world.client("alice").get("memories/?namespace=/team/copies").json["results"][0]["id"]
     assert world.client("alice").patch(f"memories/{changed}/", {"title": "Mine"}, if_match='"1"').status == 200
     undone = undo(world, job)["result"]
     assert (undone["changed"], undone["codes"]) == (3, {"conflict": 1})
     assert len(contents(world, "/team/copies")) == 1
-    assert {memory(world, one)["state"] for one in ids} == {"generated"}
+    assert {memory(world, memory_id)["state"] for memory_id in ids} == {"generated"}
 
 
 def test_all_that_match_are_split_and_the_whole_taken_back(world: World) -> None:
@@ -90,7 +90,7 @@ def test_all_that_match_are_split_and_the_whole_taken_back(world: World) -> None
 def test_reader_and_stranger_promote_copy_and_split_nothing(world: World, ids: list[str], body: dict[str, Any]) -> None:
     assert ask(world, "bob", {**body, "ids": ids}).status == 403
     assert job_of(world, "charlie", {**body, "ids": ids})["result"]["changed"] == 0
-    assert {memory(world, one)["layer"] for one in ids} == {"long_term"}
+    assert {memory(world, memory_id)["layer"] for memory_id in ids} == {"long_term"}
 
 
 def test_promotion_without_a_layer_and_copy_without_a_place_are_refused(world: World, ids: list[str]) -> None:
@@ -107,7 +107,7 @@ def test_page_counts_before_it_promotes_what_was_chosen(world: World, ids: list[
     answer = client.post("/memories/bulk/", {**form, "confirmed": "yes", "layer": "mid_term"})
     assert (answer.status_code, answer.headers["Location"].startswith("/jobs/")) == (303, True)
     run_jobs()
-    assert [memory(world, one)["layer"] for one in ids] == ["mid_term"] * 4 + ["long_term"]
+    assert [memory(world, memory_id)["layer"] for memory_id in ids] == ["mid_term"] * 4 + ["long_term"]
 
 
 def ask(world: World, name: str, body: dict[str, Any], *, dry: bool = False, **headers: str) -> ApiReply:
@@ -153,16 +153,16 @@ def test_an_action_changes_all_that_match_and_is_undone(
         found = memory(world, memory_id)[field]
         return found["path"] if isinstance(found, dict) else found
 
-    before = [shown(one) for one in ids]
+    before = [shown(memory_id) for memory_id in ids]
     counted = ask(world, "alice", {"action": action, "filters": ALL, "args": args}, dry=True).json
     assert (counted["count"], counted["skipped"]) == (4, [{"id": ids[4], "code": "held"}])
     job = job_of(world, "alice", {"action": action, "filters": ALL, "args": args, "expected_count": 4})
     assert (job["status"], job["done"], job["total"], job["progress"]) == ("succeeded", 5, 5, 1.0)
     assert (job["result"]["changed"], job["result"]["codes"]) == (4, {"held": 1})
-    assert [shown(one) for one in ids] == [value] * 4 + before[4:]
+    assert [shown(memory_id) for memory_id in ids] == [value] * 4 + before[4:]
     undone = undo(world, job)
     assert (undone["status"], undone["result"]["changed"]) == ("succeeded", 4)
-    assert [shown(one) for one in ids] == before
+    assert [shown(memory_id) for memory_id in ids] == before
     assert superuser().execute("SELECT count(*) FROM vault_actionitem").fetchone() == (4,)
 
 
@@ -179,14 +179,14 @@ def test_an_action_on_forty_takes_no_more_statements_than_on_four(
     world: World, action: str, args: dict[str, str]
 ) -> None:
     def statements(tag: str, count: int) -> int:
-        items = [{"content": f"{tag} {one}.", "namespace": "/team", "tags": [tag]} for one in range(count)]
+        items = [{"content": f"{tag} {number}.", "namespace": "/team", "tags": [tag]} for number in range(count)]
         assert world.client("alice").post("memories/bulk/", {"items": items}).status == 201
         run_jobs()
         assert ask(world, "alice", {"action": action, "filters": {"tags": tag}, "args": args}).status == 202
         with CaptureQueriesContext(connection) as captured:
             run_jobs()
         named = ("vault_cubeversion", "governance_auditentry", "UPDATE vault_cube", 'UPDATE "vault_cube"')
-        return sum(any(one in query["sql"] for one in named) for query in captured.captured_queries)
+        return sum(any(item in query["sql"] for item in named) for query in captured.captured_queries)
 
     few = statements("four", 4)
     assert 0 < statements("forty", 40) <= few
@@ -195,24 +195,24 @@ def test_an_action_on_forty_takes_no_more_statements_than_on_four(
 def test_a_quota_that_all_exceed_together_leaves_out_those_that_exceed_it(world: World, ids: list[str]) -> None:
     """Each version takes as many bytes as its words."""
     olivia = world.client("olivia")
-    used = next(one for one in olivia.get("quotas/").json["results"] if one["holder"]["kind"] == "tenant")["used"]
+    used = next(quota for quota in olivia.get("quotas/").json["results"] if quota["holder"]["kind"] == "tenant")["used"]
     limits = {"bytes": used["bytes"] + used["bytes"] // len(ids) * 2}
     assert olivia.send("PUT", "quotas/", {"holder": {"kind": "tenant", "id": None}, "limits": limits}).status == 200
     job = job_of(world, "alice", {"action": "tag", "ids": ids[:4], "args": {"tag": "week"}})
     assert (job["status"], job["result"]["codes"]) == ("succeeded", {"quota_exceeded": 2})
-    assert sorted("week" in memory(world, one)["tags"] for one in ids[:4]) == [False, False, True, True]
+    assert sorted("week" in memory(world, memory_id)["tags"] for memory_id in ids[:4]) == [False, False, True, True]
 
 
 def test_deleted_memories_come_back_and_restored_ones_go_again(world: World, ids: list[str]) -> None:
     alice = world.client("alice")
     job = job_of(world, "alice", {"action": "delete", "filters": ALL})
-    assert [alice.get(f"memories/{one}/").status for one in ids] == [404] * 4 + [200]
+    assert [alice.get(f"memories/{memory_id}/").status for memory_id in ids] == [404] * 4 + [200]
     restored = job_of(world, "alice", {"action": "restore", "filters": ALL})
     assert restored["result"]["changed"] == 4
-    assert [alice.get(f"memories/{one}/").status for one in ids] == [200] * 5
+    assert [alice.get(f"memories/{memory_id}/").status for memory_id in ids] == [200] * 5
     assert undo(world, restored)["result"]["changed"] == 4
     assert undo(world, job)["result"]["changed"] == 4
-    assert [alice.get(f"memories/{one}/").status for one in ids] == [200] * 5
+    assert [alice.get(f"memories/{memory_id}/").status for memory_id in ids] == [200] * 5
 
 
 def test_undoing_leaves_what_was_changed_since(world: World, ids: list[str]) -> None:
@@ -233,17 +233,17 @@ def test_undoing_a_freeze_leaves_the_freezes_of_others(world: World, ids: list[s
     reply = world.client("olivia").post(f"jobs/{job['id']}/undo/")
     assert reply.status == 202, reply.json
     run_jobs()
-    assert [memory(world, one)["held"] for one in ids[:2]] == [True, False]
+    assert [memory(world, memory_id)["held"] for memory_id in ids[:2]] == [True, False]
 
 
 def test_undoing_an_unfreeze_freezes_again_for_the_same_reason(world: World, ids: list[str]) -> None:
     olivia = world.client("olivia")
     assert world.client("alice").post(f"memories/{ids[1]}/freeze/", {"reason": "Mine"}).status == 200
     job = job_of(world, "olivia", {"action": "unfreeze", "ids": [ids[0], ids[1], ids[4]]})
-    assert [memory(world, one)["held"] for one in (ids[0], ids[1], ids[4])] == [False, True, False]
+    assert [memory(world, memory_id)["held"] for memory_id in (ids[0], ids[1], ids[4])] == [False, True, False]
     assert olivia.post(f"jobs/{job['id']}/undo/").status == 202
     run_jobs()
-    assert [memory(world, one)["held"] for one in (ids[0], ids[1], ids[4])] == [False, True, True]
+    assert [memory(world, memory_id)["held"] for memory_id in (ids[0], ids[1], ids[4])] == [False, True, True]
     assert "Case 17" in signed_in(world.olivia).get(f"/memories/{ids[4]}/").content.decode()
 
 
@@ -282,7 +282,7 @@ def test_who_may_not_change_memories_changes_none(world: World, ids: list[str], 
     stranger = ask(world, "charlie", body, dry=True)
     assert (stranger.status, stranger.json["count"], stranger.json["skipped"]) == (200, 0, [])
     other = ask(world, "charlie", {"action": "delete", "ids": ids}, dry=True).json
-    assert (other["count"], {one["code"] for one in other["skipped"]}) == (0, {"not_found"})
+    assert (other["count"], {row["code"] for row in other["skipped"]}) == (0, {"not_found"})
     assert job_of(world, "charlie", body)["result"]["changed"] == 0
     assert superuser().execute("SELECT count(*) FROM vault_cube WHERE deleted_at IS NOT NULL").fetchone() == (0,)
     assert superuser().execute("SELECT count(*) FROM vault_actionitem").fetchone() == (0,)

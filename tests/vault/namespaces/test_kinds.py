@@ -16,7 +16,7 @@ TASK = {"x_memory_task": "ticket-17"}
 HERON = "The heron nests by the mill."
 
 
-def made(client: Contract, address: str, **body: object) -> str:
+def create_namespace(client: Contract, address: str, **body: object) -> str:
     reply = client.post(address, body)
     assert reply.status == 201, reply
     return str(reply.json["id"])
@@ -31,14 +31,14 @@ def contents_of(client: Contract, headers: dict[str, str] | None = None, **body:
 @pytest.fixture
 def guide(alice: Contract) -> str:
     """An expert namespace of alice's with one memory."""
-    namespace_id = made(alice, "namespaces/", path="/guide", kind="expert")
+    namespace_id = create_namespace(alice, "namespaces/", path="/guide", kind="expert")
     alice.add(HERON, namespace="/guide")
     run_jobs()
     return namespace_id
 
 
 def test_expert_namespace_is_written_by_its_curators(world: World, olivia: Contract, alice: Contract) -> None:
-    made(olivia, "namespaces/", path="/guide", kind="expert")
+    create_namespace(olivia, "namespaces/", path="/guide", kind="expert")
     assert alice.post("memories/", {"content": HERON, "namespace": "/guide"}).status == 403
     principal = {"kind": "member", "id": str(world.alice.member.id)}
     grant = {"principal": principal, "object": {"type": "namespace", "path": "/guide"}, "action": "write"}
@@ -50,7 +50,7 @@ def test_expert_namespace_is_searchable_when_named_or_mounted(alice: Contract, b
     assert contents_of(alice) == contents_of(bob) == []
     assert contents_of(bob, namespaces=["/guide"]) == [HERON]
     assert contents_of(bob, filters={"namespace": "/guide"}) == [HERON]
-    made(alice, "mounts/", namespace="/guide", task_id="ticket-17")
+    create_namespace(alice, "mounts/", namespace="/guide", task_id="ticket-17")
     assert contents_of(bob, TASK) == [HERON]
     assert contents_of(bob, {"x_memory_task": "ticket-18"}) == []
     assert contents_of(bob, task_id="ticket-17") == [HERON]
@@ -58,22 +58,22 @@ def test_expert_namespace_is_searchable_when_named_or_mounted(alice: Contract, b
 
 @pytest.mark.parametrize("mode", ["hybrid", "lexical", "dense", "tag"])
 def test_mounted_memories_pass_the_persona_of_a_search(alice: Contract, guide: str, mode: str) -> None:
-    persona = made(alice, "personas/", name="Ornithologist")
+    persona = create_namespace(alice, "personas/", name="Ornithologist")
     alice.add("The heron is grey.", persona=persona, namespace="/team")
     alice.add("The heron of nobody.", namespace="/team")
     run_jobs()
     assert contents_of(alice, personas=[persona], mode=mode) == ["The heron is grey."]
-    mount = made(alice, "mounts/", namespace="/guide", persona=persona)
+    mount = create_namespace(alice, "mounts/", namespace="/guide", persona=persona)
     assert set(contents_of(alice, personas=[persona], mode=mode)) == {"The heron is grey.", HERON}
     assert alice.delete(f"mounts/{mount}/").status == 204
     assert contents_of(alice, personas=[persona], mode=mode) == ["The heron is grey."]
 
 
 def test_conversation_is_answered_from_what_is_mounted_there(alice: Contract, guide: str) -> None:
-    conversation = made(alice, "conversations/")
+    conversation = create_namespace(alice, "conversations/")
     address = f"conversations/{conversation}/turns/"
     assert HERON not in alice.post(address, {"content": "Where does the heron nest?"}).json["content"]
-    made(alice, "mounts/", namespace="/guide", conversation=conversation)
+    create_namespace(alice, "mounts/", namespace="/guide", conversation=conversation)
     assert HERON in alice.post(address, {"content": "Where does the heron nest?"}).json["content"]
 
 
@@ -82,14 +82,14 @@ def test_mount_opens_nothing_that_is_closed(
 ) -> None:
     alice.add("Mine alone: a heron.")
     run_jobs()
-    made(alice, "mounts/", namespace="/users/alice", task_id="ticket-17")
+    create_namespace(alice, "mounts/", namespace="/users/alice", task_id="ticket-17")
     assert contents_of(bob, TASK) == []
     assert bob.get("mounts/").json["results"] == []
     assert charlie.get("mounts/").json["results"] == []
     principal = {"kind": "member", "id": str(world.bob.member.id)}
     deny = {"principal": principal, "object": {"type": "namespace", "path": "/guide"}, "action": "read"}
     assert olivia.post("grants/", deny | {"effect": "deny"}).status == 201
-    made(alice, "mounts/", namespace="/guide", task_id="ticket-17")
+    create_namespace(alice, "mounts/", namespace="/guide", task_id="ticket-17")
     assert contents_of(bob, TASK) == []
     assert HERON in contents_of(alice, TASK)
 
@@ -98,13 +98,13 @@ def test_who_may_not_mount_is_refused(alice: Contract, bob: Contract, charlie: C
     body = {"namespace": "/guide", "task_id": "ticket-17"}
     assert bob.post("mounts/", body).status == 403
     assert fields_at_fault(charlie.post("mounts/", body)) == {"namespace"}
-    mount = made(alice, "mounts/", **body)
+    mount = create_namespace(alice, "mounts/", **body)
     assert alice.post("mounts/", body).status == 409
     assert bob.delete(f"mounts/{mount}/").status == 403
     assert charlie.delete(f"mounts/{mount}/").status == 404
-    persona = made(alice, "personas/", name="Ornithologist")
+    persona = create_namespace(alice, "personas/", name="Ornithologist")
     assert bob.post("mounts/", {"namespace": "/guide", "persona": persona}).status == 403
-    conversation = made(alice, "conversations/")
+    conversation = create_namespace(alice, "conversations/")
     assert bob.post("mounts/", {"namespace": "/guide", "conversation": conversation}).status == 404
     assert fields_at_fault(alice.post("mounts/", {"namespace": "/guide"})) == {"persona"}
     assert fields_at_fault(alice.post("mounts/", {**body, "namespace": "/nowhere"})) == {"namespace"}
@@ -112,19 +112,19 @@ def test_who_may_not_mount_is_refused(alice: Contract, bob: Contract, charlie: C
 
 
 def test_read_only_mount_refuses_what_is_done_there(alice: Contract) -> None:
-    made(alice, "namespaces/", path="/team")
-    mount = made(alice, "mounts/", namespace="/team", task_id="ticket-17")
+    create_namespace(alice, "namespaces/", path="/team")
+    mount = create_namespace(alice, "mounts/", namespace="/team", task_id="ticket-17")
     body = {"content": HERON, "namespace": "/team"}
     assert alice.post("memories/", body, **TASK).status == 403
     assert alice.post("memories/", body).status == 201
     assert alice.delete(f"mounts/{mount}/").status == 204
-    made(alice, "mounts/", namespace="/team", task_id="ticket-17", writable=True)
+    create_namespace(alice, "mounts/", namespace="/team", task_id="ticket-17", writable=True)
     assert alice.post("memories/", {**body, "content": "Another."}, **TASK).status == 201
 
 
 @pytest.fixture
 def pool(alice: Contract) -> str:
-    return made(alice, "namespaces/", path="/pool", kind="context_pool", session_id="run-1")
+    return create_namespace(alice, "namespaces/", path="/pool", kind="context_pool", session_id="run-1")
 
 
 def test_pool_is_shared_by_its_session_and_dies_with_it(alice: Contract, bob: Contract, pool: str) -> None:
@@ -173,7 +173,7 @@ def test_idle_pool_ends_after_a_day(world: World, alice: Contract, pool: str) ->
 def test_cached_result_is_returned_for_its_key_until_it_expires(
     world: World, alice: Contract, bob: Contract, charlie: Contract
 ) -> None:
-    cache = made(alice, "namespaces/", path="/cache", kind="pipeline_cache")
+    cache = create_namespace(alice, "namespaces/", path="/cache", kind="pipeline_cache")
     entry: dict[str, Any] = {"content": "42", "namespace": "/cache", "metadata": {"key": "sum"}}
     assert fields_at_fault(alice.post("memories/", entry | {"metadata": {}})) == {"metadata.key"}
     first = alice.add(**entry)
@@ -192,7 +192,7 @@ def test_cached_result_is_returned_for_its_key_until_it_expires(
 
 
 def test_same_result_stands_under_two_keys(alice: Contract) -> None:
-    cache = made(alice, "namespaces/", path="/cache", kind="pipeline_cache")
+    cache = create_namespace(alice, "namespaces/", path="/cache", kind="pipeline_cache")
     ids = [alice.add("42", namespace="/cache", metadata={"key": key}, ttl_seconds=60)["id"] for key in ("sum", "total")]
     entry_ids = [alice.get(f"namespaces/{cache}/entries/{key}/").json["memory_id"] for key in ("sum", "total")]
     assert entry_ids == ids

@@ -15,7 +15,7 @@ def paths(client: Contract) -> list[str]:
     return [row["path"] for row in client.get("namespaces/").json["results"]]
 
 
-def made(client: Contract, **body: object) -> str:
+def create_namespace(client: Contract, **body: object) -> str:
     reply = client.post("namespaces/", body)
     assert reply.status == 201, reply
     return str(reply.json["id"])
@@ -51,7 +51,7 @@ def test_impossible_namespace_is_400(olivia: Contract, body: dict[str, object], 
 
 def test_private_namespace_lies_in_the_home_of_its_maker(alice: Contract, bob: Contract, world: World) -> None:
     alice.add("Mine.")
-    assert alice.get(f"namespaces/{made(alice, path='/users/alice/notes')}/").json["kind"] == "private"
+    assert alice.get(f"namespaces/{create_namespace(alice, path='/users/alice/notes')}/").json["kind"] == "private"
     other = world.client("olivia").post("memories/", {"content": "Hers."})
     assert other.status == 201
     assert alice.post("namespaces/", {"path": "/users/olivia/notes"}).status == 403
@@ -62,11 +62,11 @@ def test_owner_of_another_member_is_named_by_who_manages_grants(
 ) -> None:
     bob = str(world.bob.member.id)
     assert alice.post("namespaces/", {"path": "/clinic", "owner": bob}).status == 403
-    assert olivia.get(f"namespaces/{made(olivia, path='/clinic', owner=bob)}/").json["owner"]["id"] == bob
+    assert olivia.get(f"namespaces/{create_namespace(olivia, path='/clinic', owner=bob)}/").json["owner"]["id"] == bob
 
 
 def test_changes_are_recorded_and_read_only_stops_writers(world: World, alice: Contract) -> None:
-    address = f"namespaces/{made(alice, path='/team')}/"
+    address = f"namespaces/{create_namespace(alice, path='/team')}/"
     alice.add("Before.", namespace="/team")
     changed = alice.patch(address, {"read_only": True, "quota": 5, "kind": "expert"}).json
     assert (changed["read_only"], changed["quota"], changed["kind"]) == (True, 5, "expert")
@@ -78,7 +78,7 @@ def test_changes_are_recorded_and_read_only_stops_writers(world: World, alice: C
 
 
 def test_quota_refuses_adding_moving_and_restoring(alice: Contract) -> None:
-    made(alice, path="/small", quota=2)
+    create_namespace(alice, path="/small", quota=2)
     first = alice.add("One.", namespace="/small")["id"]
     alice.add("Two.", namespace="/small")
     full = alice.post("memories/", {"content": "Three.", "namespace": "/small"})
@@ -91,8 +91,8 @@ def test_quota_refuses_adding_moving_and_restoring(alice: Contract) -> None:
 
 
 def test_move_takes_memories_and_grants_along(world: World, olivia: Contract, alice: Contract, bob: Contract) -> None:
-    root = made(alice, path="/team")
-    below = made(alice, path="/team/notes", kind="expert")
+    root = create_namespace(alice, path="/team")
+    below = create_namespace(alice, path="/team/notes", kind="expert")
     memory = alice.add("The heron nests.", namespace="/team/notes")["id"]
     principal = {"kind": "member", "id": str(world.bob.member.id)}
     grant = {"principal": principal, "object": {"type": "namespace", "path": "/team/notes"}, "action": "write"}
@@ -118,15 +118,15 @@ def test_move_takes_memories_and_grants_along(world: World, olivia: Contract, al
 
 def test_move_is_refused_where_it_cannot_be(alice: Contract, bob: Contract, charlie: Contract, world: World) -> None:
     alice.add("Mine.")
-    root = made(alice, path="/team")
-    made(alice, path="/taken")
+    root = create_namespace(alice, path="/team")
+    create_namespace(alice, path="/taken")
     address = f"namespaces/{root}/move/"
     assert bob.post(address, {"path": "/bobs"}).status == 403
     assert charlie.post(address, {"path": "/charlies"}).status == 404
     assert alice.post(address, {"path": "/taken"}).status == 409
     for path in ("/team/below", "/users/alice/team", "team"):
         assert fields_at_fault(alice.post(address, {"path": path})) == {"path"}
-    notes = made(alice, path="/users/alice/notes")
+    notes = create_namespace(alice, path="/users/alice/notes")
     assert fields_at_fault(alice.post(f"namespaces/{notes}/move/", {"path": "/notes"})) == {"path"}
     with acting(world.alice.actor):
         home = Namespace.objects.get(path="/users/alice").id
@@ -134,14 +134,14 @@ def test_move_is_refused_where_it_cannot_be(alice: Contract, bob: Contract, char
 
 
 def test_subtree_with_one_that_is_not_ones_own_stays(olivia: Contract, alice: Contract) -> None:
-    root = made(alice, path="/team")
-    made(olivia, path="/team/board")
+    root = create_namespace(alice, path="/team")
+    create_namespace(olivia, path="/team/board")
     assert alice.post(f"namespaces/{root}/move/", {"path": "/old"}).status == 403
     assert olivia.post(f"namespaces/{root}/move/", {"path": "/old"}).status == 202
 
 
 def test_counts_follow_the_job_that_keeps_them(alice: Contract) -> None:
-    made(alice, path="/team")
+    create_namespace(alice, path="/team")
     alice.add("One.", namespace="/team")
     run_jobs()
     counts_ask()

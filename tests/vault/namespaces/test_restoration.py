@@ -15,7 +15,7 @@ from vault.models import Namespace
 FIELDS = ("content", "title", "tags", "metadata", "semantic_type", "importance", "event_time", "subject", "speaker")
 
 
-def now(world: World) -> str:
+def read_now(world: World) -> str:
     with acting(world.alice.actor):
         return database_now().isoformat()
 
@@ -25,7 +25,7 @@ def memory(client: Contract, memory_id: str) -> dict[str, Any]:
     return found
 
 
-def patched(client: Contract, memory_id: str, **changes: Any) -> None:
+def change_memory(client: Contract, memory_id: str, **changes: Any) -> None:
     version = memory(client, memory_id)["version"]
     assert client.patch(f"memories/{memory_id}/", changes, if_match=f'"{version}"').status == 200
 
@@ -45,22 +45,22 @@ def team(world: World, alice: Contract) -> dict[str, str]:
     }
     with acting(world.alice.actor):
         ids["/team"] = str(Namespace.objects.get(path="/team").id)
-    ids["at"] = now(world)
+    ids["at"] = read_now(world)
     return ids
 
 
 def change(alice: Contract, team: dict[str, str]) -> str:
     """Edit, delete, move away, hold, purge, and add one."""
-    patched(alice, team["heron"], content="The heron left.", tags=["gone"], importance=0.9, subject="customer-1")
+    change_memory(alice, team["heron"], content="The heron left.", tags=["gone"], importance=0.9, subject="customer-1")
     assert alice.delete(f"memories/{team['crane']}/").status == 204
     assert alice.post(f"memories/{team['stork']}/move/", {"namespace": "/elsewhere"}).status == 200
-    patched(alice, team["ibis"], content="The ibis left.")
+    change_memory(alice, team["ibis"], content="The ibis left.")
     assert alice.post(f"memories/{team['ibis']}/freeze/", {"reason": "Case 17"}).status == 200
     assert alice.delete(f"memories/{team['gull']}/?purge=true").status == 204
     return str(alice.add("The owl came later.", namespace="/team")["id"])
 
 
-def restored(client: Contract, team: dict[str, str], at: str) -> dict[str, Any]:
+def restore_namespace(client: Contract, team: dict[str, str], at: str) -> dict[str, Any]:
     reply = client.post(f"namespaces/{team['/team']}/restore/", {"as_of": at})
     assert reply.status == 202, reply
     run_jobs()
@@ -72,7 +72,7 @@ def restored(client: Contract, team: dict[str, str], at: str) -> dict[str, Any]:
 def test_each_memory_becomes_what_it_was(alice: Contract, team: dict[str, str]) -> None:
     before = {name: memory(alice, team[name]) for name in ("heron", "crane", "stork")}
     later = change(alice, team)
-    job = restored(alice, team, team["at"])
+    job = restore_namespace(alice, team, team["at"])
     assert (job["result"]["changed"], job["result"]["codes"]) == (4, {"held": 1})
     for name, was in before.items():
         is_now = memory(alice, team[name])
@@ -110,15 +110,15 @@ def test_restore_in_parts_changes_each_memory_once(
 ) -> None:
     monkeypatch.setattr("vault.jobs.restoration.PART", 2)
     change(alice, team)
-    assert restored(alice, team, team["at"])["result"]["changed"] == 4
+    assert restore_namespace(alice, team, team["at"])["result"]["changed"] == 4
     assert memory(alice, team["heron"])["version"] == 3
 
 
 def test_restore_is_taken_back_by_another(world: World, alice: Contract, team: dict[str, str]) -> None:
     later = change(alice, team)
-    changed_at = now(world)
-    restored(alice, team, team["at"])
-    restored(alice, team, changed_at)
+    changed_at = read_now(world)
+    restore_namespace(alice, team, team["at"])
+    restore_namespace(alice, team, changed_at)
     assert memory(alice, team["heron"])["content"] == "The heron left."
     assert memory(alice, team["stork"])["namespace"]["path"] == "/elsewhere"
     assert alice.get(f"memories/{later}/").status == 200
@@ -126,9 +126,9 @@ def test_restore_is_taken_back_by_another(world: World, alice: Contract, team: d
 
 
 def test_redacted_version_stays_redacted(alice: Contract, team: dict[str, str]) -> None:
-    patched(alice, team["heron"], content="The heron left.")
+    change_memory(alice, team["heron"], content="The heron left.")
     assert alice.post(f"memories/{team['heron']}/redact/", {"version": 1}).status == 200
-    assert restored(alice, team, team["at"])["result"]["codes"] == {"redacted": 1}
+    assert restore_namespace(alice, team, team["at"])["result"]["codes"] == {"redacted": 1}
     assert memory(alice, team["heron"])["content"] == "The heron left."
 
 

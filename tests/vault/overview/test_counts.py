@@ -141,7 +141,7 @@ def test_what_waits_is_shown_to_those_who_may_solve_it(world: World) -> None:
     assert world.client("olivia").post("policies/", {"kind": "quota", "name": "q", "document": quota}).status == 201
     count()
     kinds = {
-        name: {one.kind for one in attention_list(actor=world.person(name).actor, overview=overview_of(world, name))}
+        name: {item.kind for item in attention_list(actor=world.person(name).actor, overview=overview_of(world, name))}
         for name in ("olivia", "alice", "bob", "charlie")
     }
     assert kinds["olivia"] >= {Waiting.REVIEWS, Waiting.EXPIRING, Waiting.QUOTA}

@@ -33,7 +33,7 @@ def wakes(superuser: Superuser, person: Person, hour: int = 12) -> None:
     )
 
 
-def expiring(world: World, who: str, content: str) -> None:
+def add_expiring(world: World, who: str, content: str) -> None:
     """A memory of this person that expires in an hour, and the counts that tell of it."""
     reply = world.client(who).post("memories/", {"content": content, "namespace": "/team", "ttl_seconds": 3600})
     assert reply.status == 201, reply.json
@@ -46,11 +46,11 @@ def send() -> list[str]:
     before = len(mail.outbox)
     digests_ask()
     run_jobs()
-    return sorted(one.to[0] for one in mail.outbox[before:])
+    return sorted(item.to[0] for item in mail.outbox[before:])
 
 
 def test_what_waits_is_mailed_once_with_counts_and_no_content(world: World, superuser: Superuser) -> None:
-    expiring(world, "alice", "The heron nests by the mill.")
+    add_expiring(world, "alice", "The heron nests by the mill.")
     wakes(superuser, world.alice)
     assert send() == ["alice@acme.example"]
     text = str(mail.outbox[-1].body)
@@ -64,26 +64,26 @@ def test_what_waits_is_mailed_once_with_counts_and_no_content(world: World, supe
 
 
 def test_the_next_morning_only_something_new_is_mailed(world: World, superuser: Superuser) -> None:
-    expiring(world, "alice", "The heron nests by the mill.")
+    add_expiring(world, "alice", "The heron nests by the mill.")
     wakes(superuser, world.alice)
     assert send() == ["alice@acme.example"]
     wakes(superuser, world.alice)
     assert send() == []
-    expiring(world, "alice", "The otter swims at night.")
+    add_expiring(world, "alice", "The otter swims at night.")
     wakes(superuser, world.alice)
     assert send() == ["alice@acme.example"]
     assert ": 2\n" in mail.outbox[-1].body
 
 
 def test_each_member_learns_what_their_role_may_solve_in_their_tenant(world: World, superuser: Superuser) -> None:
-    expiring(world, "alice", "The heron nests by the mill.")
-    for one in (world.alice, world.bob, world.ada, world.charlie):
-        wakes(superuser, one)
+    add_expiring(world, "alice", "The heron nests by the mill.")
+    for item in (world.alice, world.bob, world.ada, world.charlie):
+        wakes(superuser, item)
     assert send() == ["alice@acme.example"]
 
 
 def test_nobody_is_mailed_at_night_or_before_their_address_is_proved(world: World, superuser: Superuser) -> None:
-    expiring(world, "alice", "The heron nests by the mill.")
+    add_expiring(world, "alice", "The heron nests by the mill.")
     superuser().execute("UPDATE governance_member SET timezone = %s", [zone_at(12)])
     assert send() == []
     wakes(superuser, world.alice, hour=3)
@@ -91,7 +91,7 @@ def test_nobody_is_mailed_at_night_or_before_their_address_is_proved(world: Worl
 
 
 def test_a_member_turns_the_digest_off_and_on(world: World, superuser: Superuser) -> None:
-    expiring(world, "alice", "The heron nests by the mill.")
+    add_expiring(world, "alice", "The heron nests by the mill.")
     wakes(superuser, world.alice)
     client = signed_in(world.alice)
     assert client.post("/account/digest/").status_code == 303
@@ -113,7 +113,7 @@ def test_a_mail_that_cannot_be_sent_is_sent_the_next_time(
     def refuse(self: EmailBackend, messages: object) -> int:
         raise OSError("no route")
 
-    expiring(world, "alice", "The heron nests by the mill.")
+    add_expiring(world, "alice", "The heron nests by the mill.")
     wakes(superuser, world.alice)
     with monkeypatch.context() as patched:
         patched.setattr(EmailBackend, "send_messages", refuse)
@@ -123,7 +123,7 @@ def test_a_mail_that_cannot_be_sent_is_sent_the_next_time(
 
 def test_many_members_are_served_in_parts(world: World, superuser: Superuser, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(digests, "MOST", 1)
-    expiring(world, "alice", "The heron nests by the mill.")
-    for one in (world.alice, world.olivia):
-        wakes(superuser, one)
+    add_expiring(world, "alice", "The heron nests by the mill.")
+    for item in (world.alice, world.olivia):
+        wakes(superuser, item)
     assert send() == ["alice@acme.example", "olivia@acme.example"]

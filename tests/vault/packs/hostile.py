@@ -60,18 +60,18 @@ def archive_of(entries: Mapping[str, bytes], *, compression: int = zipfile.ZIP_D
     return buffer.getvalue()
 
 
-def signed(manifest: dict[str, Any], memories: bytes) -> bytes:
+def sign_file(manifest: dict[str, Any], memories: bytes) -> bytes:
     """A file whose digests and signature are right, whatever else it says."""
     lines = memories.splitlines()
     ids = [_id_of(line) for line in lines]
     manifest["digest"] = hashlib.sha256(memories).hexdigest()
     manifest["digests"] = {
-        one: hashlib.sha256(line).hexdigest() for one, line in zip(ids, lines, strict=True) if one is not None
+        item: hashlib.sha256(line).hexdigest() for item, line in zip(ids, lines, strict=True) if item is not None
     }
-    return resigned(manifest, memories)
+    return sign_again(manifest, memories)
 
 
-def resigned(manifest: dict[str, Any], memories: bytes) -> bytes:
+def sign_again(manifest: dict[str, Any], memories: bytes) -> bytes:
     unsigned = {name: value for name, value in manifest.items() if name != "signature"}
     manifest["signature"] = KEY.sign(canonical(unsigned)).hex()
     return archive_of({MANIFEST: canonical(manifest), MEMORIES: memories})
@@ -80,14 +80,14 @@ def resigned(manifest: dict[str, Any], memories: bytes) -> bytes:
 def with_manifest(change: Change) -> bytes:
     manifest, memories = parts()
     change(manifest)
-    return resigned(manifest, _lines(memories))
+    return sign_again(manifest, _lines(memories))
 
 
 def with_line(change: Change) -> bytes:
     """The first memory changed, everything signed anew."""
     manifest, memories = parts()
     change(memories[0])
-    return signed(manifest, _lines(memories))
+    return sign_file(manifest, _lines(memories))
 
 
 def with_text(old: bytes, new: bytes) -> bytes:
@@ -95,10 +95,10 @@ def with_text(old: bytes, new: bytes) -> bytes:
     manifest, memories = parts()
     text = _lines(memories)
     assert old in text
-    return signed(manifest, text.replace(old, new, 1))
+    return sign_file(manifest, text.replace(old, new, 1))
 
 
-def setting(name: str, value: Any) -> Change:
+def set_field(name: str, value: Any) -> Change:
     def change(stated: dict[str, Any]) -> None:
         stated[name] = value
 
@@ -125,53 +125,53 @@ def hostile_files() -> Iterator[tuple[str, bytes]]:
 
 
 MANIFEST_FAULTS: Mapping[str, Change] = {
-    "of_another_format": setting("format", "mempack/2"),
+    "of_another_format": set_field("format", "mempack/2"),
     "without_name": without("name"),
     "without_digests": without("digests"),
-    "with_unknown_field": setting("owner", "root"),
-    "with_a_grant": setting("grants", [{"role": "owner"}]),
-    "with_a_long_title": setting("title", "x" * 121),
-    "with_a_number_as_title": setting("title", 7),
-    "with_count_zero": setting("count", 0),
-    "with_a_negative_count": setting("count", -1),
-    "with_a_huge_count": setting("count", 10**12),
-    "with_count_as_text": setting("count", "2"),
-    "with_too_small_a_count": setting("count", 1),
-    "with_too_large_a_count": setting("count", 3),
-    "with_a_short_digest": setting("digest", "00"),
-    "with_another_digest": setting("digest", "0" * 64),
-    "with_no_time": setting("created_at", "yesterday"),
-    "with_a_time_without_zone": setting("created_at", "2026-01-31T12:00:00"),
-    "with_a_year_out_of_range": setting("created_at", "0001-01-01T00:00:00Z"),
-    "with_unknown_data_subjects": setting("data_subjects", "many"),
-    "with_keywords_as_text": setting("keywords", "birds"),
-    "with_a_thousand_keywords": setting("keywords", ["k"] * 1000),
+    "with_unknown_field": set_field("owner", "root"),
+    "with_a_grant": set_field("grants", [{"role": "owner"}]),
+    "with_a_long_title": set_field("title", "x" * 121),
+    "with_a_number_as_title": set_field("title", 7),
+    "with_count_zero": set_field("count", 0),
+    "with_a_negative_count": set_field("count", -1),
+    "with_a_huge_count": set_field("count", 10**12),
+    "with_count_as_text": set_field("count", "2"),
+    "with_too_small_a_count": set_field("count", 1),
+    "with_too_large_a_count": set_field("count", 3),
+    "with_a_short_digest": set_field("digest", "00"),
+    "with_another_digest": set_field("digest", "0" * 64),
+    "with_no_time": set_field("created_at", "yesterday"),
+    "with_a_time_without_zone": set_field("created_at", "2026-01-31T12:00:00"),
+    "with_a_year_out_of_range": set_field("created_at", "0001-01-01T00:00:00Z"),
+    "with_unknown_data_subjects": set_field("data_subjects", "many"),
+    "with_keywords_as_text": set_field("keywords", "birds"),
+    "with_a_thousand_keywords": set_field("keywords", ["k"] * 1000),
 }
 LINE_FAULTS: Mapping[str, Change] = {
     "without_content": without("content"),
-    "with_empty_content": setting("content", ""),
-    "with_blank_content": setting("content", " \n "),
-    "with_content_too_long": setting("content", "x" * 32_001),
-    "with_content_as_number": setting("content", 7),
-    "with_content_as_list": setting("content", ["a"]),
-    "with_a_nul": setting("content", "a\x00b"),
-    "with_a_forged_owner": setting("owner", str(UUID(int=9))),
-    "with_a_forged_tenant": setting("tenant_id", str(UUID(int=9))),
-    "with_a_forged_trust": setting("trust", 1.0),
-    "with_a_grant": setting("grants", ["everyone"]),
-    "with_a_vector": setting("embedding", [0.0] * 256),
-    "with_a_vector_of_another_size": setting("embedding", [0.0] * 7),
-    "with_metadata": setting("metadata", {"a": 1}),
-    "with_a_bad_id": setting("id", "../../etc/passwd"),
-    "with_the_same_id": setting("id", str(UUID(int=2))),
-    "with_an_unknown_type": setting("semantic_type", "order"),
-    "with_a_tag_too_long": setting("tags", ["t" * 101]),
-    "with_a_thousand_tags": setting("tags", ["t"] * 1000),
-    "with_tags_as_text": setting("tags", "birds"),
-    "with_importance_above_one": setting("importance", 2),
-    "with_importance_as_text": setting("importance", "0.5"),
-    "with_a_bad_time": setting("event_time", "soon"),
-    "with_a_time_out_of_range": setting("event_time", "9999-12-31T23:59:59Z"),
+    "with_empty_content": set_field("content", ""),
+    "with_blank_content": set_field("content", " \n "),
+    "with_content_too_long": set_field("content", "x" * 32_001),
+    "with_content_as_number": set_field("content", 7),
+    "with_content_as_list": set_field("content", ["a"]),
+    "with_a_nul": set_field("content", "a\x00b"),
+    "with_a_forged_owner": set_field("owner", str(UUID(int=9))),
+    "with_a_forged_tenant": set_field("tenant_id", str(UUID(int=9))),
+    "with_a_forged_trust": set_field("trust", 1.0),
+    "with_a_grant": set_field("grants", ["everyone"]),
+    "with_a_vector": set_field("embedding", [0.0] * 256),
+    "with_a_vector_of_another_size": set_field("embedding", [0.0] * 7),
+    "with_metadata": set_field("metadata", {"a": 1}),
+    "with_a_bad_id": set_field("id", "../../etc/passwd"),
+    "with_the_same_id": set_field("id", str(UUID(int=2))),
+    "with_an_unknown_type": set_field("semantic_type", "order"),
+    "with_a_tag_too_long": set_field("tags", ["t" * 101]),
+    "with_a_thousand_tags": set_field("tags", ["t"] * 1000),
+    "with_tags_as_text": set_field("tags", "birds"),
+    "with_importance_above_one": set_field("importance", 2),
+    "with_importance_as_text": set_field("importance", "0.5"),
+    "with_a_bad_time": set_field("event_time", "soon"),
+    "with_a_time_out_of_range": set_field("event_time", "9999-12-31T23:59:59Z"),
 }
 
 
@@ -194,9 +194,9 @@ def _containers() -> Iterator[tuple[str, bytes]]:
     yield "with_bzip2", archive_of(entries, compression=zipfile.ZIP_BZIP2)
     yield "with_a_link", _with_mode(entries, stat.S_IFLNK | 0o777)
     yield "with_a_device", _with_mode(entries, stat.S_IFCHR | 0o600)
-    yield "with_an_encrypted_entry", _encrypted(valid_file())
+    yield "with_an_encrypted_entry", _set_encrypted(valid_file())
     yield "with_an_entry_twice", _twice(entries)
-    yield "with_overlapping_entries", _overlapping(valid_file())
+    yield "with_overlapping_entries", _overlap_entries(valid_file())
     yield "manifest_not_utf8", archive_of({MANIFEST: b"\xff\xfe{}", MEMORIES: entries[MEMORIES]})
     yield "manifest_a_list", archive_of({MANIFEST: b"[]", MEMORIES: entries[MEMORIES]})
     yield "manifest_a_name_twice", archive_of({MANIFEST: b'{"name": "a", "name": "b"}', MEMORIES: entries[MEMORIES]})
@@ -242,7 +242,7 @@ def _signatures() -> Iterator[tuple[str, bytes]]:
 
 
 def _lines(memories: list[dict[str, Any]]) -> bytes:
-    return b"".join(canonical(one) + b"\n" for one in memories)
+    return b"".join(canonical(memory) + b"\n" for memory in memories)
 
 
 def _id_of(line: bytes) -> str | None:
@@ -279,22 +279,22 @@ def _central(content: bytes, number: int) -> int:
     return at
 
 
-def _patched(content: bytes, at: int, form: str, value: int) -> bytes:
+def _patch_bytes(content: bytes, at: int, form: str, value: int) -> bytes:
     packed = struct.pack(form, value)
     return content[:at] + packed + content[at + len(packed) :]
 
 
-def _encrypted(content: bytes) -> bytes:
-    return _patched(content, _central(content, 0) + 8, "<H", 1)
+def _set_encrypted(content: bytes) -> bytes:
+    return _patch_bytes(content, _central(content, 0) + 8, "<H", 1)
 
 
-def _overlapping(content: bytes) -> bytes:
+def _overlap_entries(content: bytes) -> bytes:
     """Both entries name the bytes of the first one."""
-    return _patched(content, _central(content, 1) + 42, "<L", 0)
+    return _patch_bytes(content, _central(content, 1) + 42, "<L", 0)
 
 
 def _stating_less(content: bytes) -> bytes:
     """The second entry states that it is a hundred bytes long, in both of its headers."""
     at = _central(content, 1)
     start = struct.unpack("<L", content[at + 42 : at + 46])[0]
-    return _patched(_patched(content, at + 24, "<L", 100), start + 22, "<L", 100)
+    return _patch_bytes(_patch_bytes(content, at + 24, "<L", 100), start + 22, "<L", 100)

@@ -47,7 +47,7 @@ def test_version_is_a_signed_file_of_the_chosen_memories(olivia: Contract) -> No
     assert (found.manifest.name, found.manifest.readme) == ("acme/herons", "About herons.")
     assert (found.manifest.digest, found.manifest.key_id) == (version["digest"], version["key_id"])
     shown = olivia.get(f"packs/{pack}/versions/1.0.0/preview/").json["results"]
-    assert sorted(one["content"] for one in shown) == sorted(TEXTS)
+    assert sorted(memory["content"] for memory in shown) == sorted(TEXTS)
 
 
 def test_planted_secret_blocks_the_version_until_the_memory_is_changed(olivia: Contract) -> None:
@@ -55,7 +55,7 @@ def test_planted_secret_blocks_the_version_until_the_memory_is_changed(olivia: C
     ids = memories_of(olivia, TEXTS[0], SECRET)
     version = built(olivia, pack, ids)
     assert (version["state"], version["count"], version["size"]) == ("blocked", 1, 0)
-    assert [one["memory_id"] for one in version["report"]["blocked"]] == [ids[1]]
+    assert [memory["memory_id"] for memory in version["report"]["blocked"]] == [ids[1]]
     assert olivia.post("publications/", {"pack_version": version["id"]}).status == 409
     assert olivia.get(f"packs/{pack}/versions/1.0.0/file/").status == 409
     changed = olivia.patch(f"memories/{ids[1]}/", {"content": "The mill has a password."}, if_match='"1"')
@@ -68,7 +68,7 @@ def test_findings_are_redacted_or_dropped_as_asked(olivia: Contract) -> None:
     ids = memories_of(olivia, TEXTS[0], MAIL)
     redacted = built(olivia, pack, ids, "1.0.0", findings="redact")
     assert (redacted["count"], redacted["report"]["counts"]["redacted"]) == (2, 1)
-    texts = [one["content"] for one in olivia.get(f"packs/{pack}/versions/1.0.0/preview/").json["results"]]
+    texts = [version["content"] for version in olivia.get(f"packs/{pack}/versions/1.0.0/preview/").json["results"]]
     assert not any("ana@example.com" in text for text in texts)
     dropped = built(olivia, pack, ids, "1.1.0", findings="drop")
     assert (dropped["count"], dropped["report"]["dropped"]) == (1, {"email": 1})
@@ -116,7 +116,7 @@ def test_preview_shows_each_memory_and_keeps_nothing(olivia: Contract) -> None:
     pack = pack_of(olivia)
     ids = memories_of(olivia, TEXTS[0], MAIL)
     shown = olivia.post(f"packs/{pack}/preview/", {"ids": ids}).json["results"]
-    assert [(one["memory_id"], one["treatment"]) for one in shown] == [(ids[0], "as_is"), (ids[1], "blocked")]
+    assert [(memory["memory_id"], memory["treatment"]) for memory in shown] == [(ids[0], "as_is"), (ids[1], "blocked")]
     assert olivia.get(f"packs/{pack}/versions/").json["count"] == 0
 
 
@@ -166,6 +166,6 @@ def test_published_pack_is_not_removed(olivia: Contract) -> None:
     ("text", "newest"), [("*", "2.0.0"), ("^1.0.0", "1.10.0"), ("~1.2.0", "1.2.9"), ("1.2.3", "1.2.3"), ("3.0.0", None)]
 )
 def test_range_takes_its_newest_version(text: str, newest: str | None) -> None:
-    numbers = [number_read(one) for one in ("1.0.0", "1.2.3", "1.2.9", "1.10.0", "2.0.0")]
+    numbers = [number_read(item) for item in ("1.0.0", "1.2.3", "1.2.9", "1.10.0", "2.0.0")]
     assert Range(text).newest(numbers) == (number_read(newest) if newest else None)
     assert Number(1, 2, 10) > Number(1, 2, 9)

@@ -31,7 +31,10 @@ def simulated(client: Contract, kind: str, document: dict[str, Any], **fields: A
     """Return the result of simulating a policy: (effect, about) → (count, ids)."""
     reply = client.post("policies/simulate/", {"kind": kind, "document": document, **fields})
     assert reply.status == 200, reply
-    return {(one["effect"], one["about"]): (one["count"], set(one["sample_ids"])) for one in reply.json["effects"]}
+    return {
+        (effect["effect"], effect["about"]): (effect["count"], set(effect["sample_ids"]))
+        for effect in reply.json["effects"]
+    }
 
 
 def life(memory: dict[str, Any]) -> timedelta | None:

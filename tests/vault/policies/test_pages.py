@@ -27,7 +27,7 @@ FIELDS: dict[str, dict[str, object]] = {
 }
 
 
-def sent(kind: str) -> dict[str, Any]:
+def form_fields(kind: str) -> dict[str, Any]:
     return {"name": kind, "enabled": "on", **FIELDS[kind]}
 
 
@@ -35,14 +35,14 @@ def sent(kind: str) -> dict[str, Any]:
 def test_a_policy_of_each_kind_is_made_and_changed_by_its_form(world: World, olivia: Contract, kind: str) -> None:
     browser = signed_in(world.olivia)
     assert browser.get(f"/policies/new/{kind}/").status_code == 200
-    saved = browser.post(f"/policies/new/{kind}/", {**sent(kind), "save": "yes"})
+    saved = browser.post(f"/policies/new/{kind}/", {**form_fields(kind), "save": "yes"})
     assert saved.status_code == 303
     address = saved.headers["Location"]
     page = browser.get(address).content.decode()
     stored = olivia.get("policies/").json["results"][0]
     assert (stored["kind"], stored["version"], stored["enabled"]) == (kind, 1, True)
     version = re.findall(r'name="version" value="(\d+)"', page)
-    changed = browser.post(address, {**sent(kind), "enabled": "", "version": version[0], "save": "yes"})
+    changed = browser.post(address, {**form_fields(kind), "enabled": "", "version": version[0], "save": "yes"})
     assert changed.status_code == 303
     after = olivia.get("policies/?enabled=false").json["results"][0]
     assert (after["version"], after["enabled"], after["document"]) == (2, False, stored["document"])
@@ -102,7 +102,7 @@ def test_a_policy_is_explained_in_a_sentence_beside_its_document(
 
 
 def test_a_preview_explains_what_is_not_saved_yet(world: World, olivia: Contract) -> None:
-    page = signed_in(world.olivia).post("/policies/new/retention/", {**sent("retention"), "simulate": "yes"})
+    page = signed_in(world.olivia).post("/policies/new/retention/", {**form_fields("retention"), "simulate": "yes"})
     assert "Memories in /team expire after 1 day" in page.content.decode()
     assert olivia.get("policies/").json["count"] == 0
 
@@ -121,7 +121,7 @@ def test_it_says_what_saving_would_do_and_saves_nothing(world: World, alice: Con
     browser = signed_in(world.olivia)
     before = read_all_rows(superuser())
     for htmx in ({}, {"HX-Request": "true"}):
-        page = browser.post("/policies/new/retention/", {**sent("retention"), "simulate": "yes"}, headers=htmx)
+        page = browser.post("/policies/new/retention/", {**form_fields("retention"), "simulate": "yes"}, headers=htmx)
         assert page.status_code == 200
         assert f"/memories/{memory}/" in page.content.decode()
         assert ("<html" in page.content.decode()) is not bool(htmx)
@@ -136,7 +136,7 @@ def test_what_cannot_be_is_reported_at_its_field(world: World, olivia: Contract,
         ({"namespace": "team"}, "namespace"),
         ({"ttl_days": "x"}, "ttl_days"),
     ):
-        page = browser.post("/policies/new/retention/", {**sent("retention"), **fields, button: "yes"})
+        page = browser.post("/policies/new/retention/", {**form_fields("retention"), **fields, button: "yes"})
         assert page.status_code == 422
         assert f'id="id_{field}_error"' in page.content.decode()
     assert olivia.get("policies/").json["count"] == 0
@@ -144,7 +144,7 @@ def test_what_cannot_be_is_reported_at_its_field(world: World, olivia: Contract,
 
 def test_an_older_reading_does_not_overwrite_a_newer_one(world: World, olivia: Contract) -> None:
     policy_id = made(olivia, "retention", {"ttl_seconds": DAY})
-    browser, fields = signed_in(world.olivia), {**sent("retention"), "version": "1", "save": "yes"}
+    browser, fields = signed_in(world.olivia), {**form_fields("retention"), "version": "1", "save": "yes"}
     assert browser.post(f"/policies/{policy_id}/", fields).status_code == 303
     assert browser.post(f"/policies/{policy_id}/", fields).status_code == 422
     assert olivia.get(f"policies/{policy_id}/").json["version"] == 2
@@ -159,10 +159,10 @@ def test_who_may_not_change_a_policy_changes_none(
     before = read_all_rows(superuser())["governance_policyversion"]
     assert browser.get(f"/policies/{policy_id}/").status_code == reads
     assert browser.get(f"/policies/{policy_id}/versions/").status_code == reads
-    refused = browser.post(f"/policies/{policy_id}/", {**sent("retention"), "version": "1", "save": "yes"})
+    refused = browser.post(f"/policies/{policy_id}/", {**form_fields("retention"), "version": "1", "save": "yes"})
     assert refused.status_code == (404 if who == "charlie" else 403)
     if who != "charlie":
-        assert browser.post("/policies/new/retention/", {**sent("retention"), "save": "yes"}).status_code == 403
+        assert browser.post("/policies/new/retention/", {**form_fields("retention"), "save": "yes"}).status_code == 403
     assert read_all_rows(superuser())["governance_policyversion"] == before
 
 
@@ -211,7 +211,7 @@ def test_a_quota_takes_a_member_by_mail_address_name_or_id_and_shows_the_name(
 ) -> None:
     browser, bob_id = signed_in(world.olivia), str(world.bob.member.id)
     whose = {"holder_kind": "member", "holder_id": bob_id if said == "id" else said}
-    fields = {**sent("quota"), **whose, "save": "yes"}
+    fields = {**form_fields("quota"), **whose, "save": "yes"}
     saved = browser.post("/policies/new/quota/", fields)
     assert saved.status_code == 303
     assert olivia.get("policies/").json["results"][0]["document"]["holder"] == {"kind": "member", "id": bob_id}
@@ -231,7 +231,9 @@ def test_a_quota_is_that_of_the_address_whoever_else_is_called_so(world: World, 
         Member.objects.filter(id=world.alice.member.id).update(display_name="bob@acme.example")
     whose = {"holder_kind": "member", "holder_id": "bob@acme.example"}
     assert (
-        signed_in(world.olivia).post("/policies/new/quota/", {**sent("quota"), **whose, "save": "yes"}).status_code
+        signed_in(world.olivia)
+        .post("/policies/new/quota/", {**form_fields("quota"), **whose, "save": "yes"})
+        .status_code
         == 303
     )
     holder = olivia.get("policies/").json["results"][0]["document"]["holder"]
@@ -241,7 +243,7 @@ def test_a_quota_is_that_of_the_address_whoever_else_is_called_so(world: World, 
 @each_case("said", ["nobody", "charlie@other.example", "Acme", "of a test"])
 def test_a_quota_of_nobody_is_reported_at_its_field(world: World, olivia: Contract, said: str) -> None:
     kind = "api_key" if said == "of a test" else "member"  # every key of the tests is called so
-    fields = {**sent("quota"), "holder_kind": kind, "holder_id": said}
+    fields = {**form_fields("quota"), "holder_kind": kind, "holder_id": said}
     for button in ("save", "simulate"):
         page = signed_in(world.olivia).post("/policies/new/quota/", {**fields, button: "yes"})
         assert page.status_code == 422
@@ -263,7 +265,7 @@ def test_a_quota_that_was_set_by_id_is_listed_by_name(world: World, olivia: Cont
 def test_what_would_be_reached_is_reported_by_name(world: World, olivia: Contract, alice: Contract) -> None:
     alice.add("One.")
     alice.add("Two.")
-    fields = {**sent("quota"), "holder_kind": "member", "memories": "1", "simulate": "yes"}
+    fields = {**form_fields("quota"), "holder_kind": "member", "memories": "1", "simulate": "yes"}
     page = signed_in(world.olivia).post("/policies/new/quota/", fields).content.decode()
     assert "alice@acme.example" in page
 
@@ -275,7 +277,7 @@ def test_a_pattern_is_reported_in_words(world: World, olivia: Contract, field: s
     refused = olivia.post("policies/", {"kind": "retention", "name": "p", "document": document | {"ttl_seconds": DAY}})
     assert refused.status == 400
     assert "^" not in refused.json["errors"][0]["message"]
-    fields = {**sent("retention"), field: value, "save": "yes"}
+    fields = {**form_fields("retention"), field: value, "save": "yes"}
     page = signed_in(world.olivia).post("/policies/new/retention/", fields, headers={"Accept-Language": language})
     told = page.content.decode().partition(f'id="id_{field}_error">')[2].partition("<")[0]
     assert page.status_code == 422

@@ -49,7 +49,7 @@ def test_a_policy_is_made_read_and_changed_in_versions(olivia: Contract) -> None
     read = olivia.get(f"policies/{policy_id}/")
     assert (read.json["version"], read.json["enabled"], read.headers["ETag"]) == (3, False, '"3"')
     versions = olivia.get(f"policies/{policy_id}/versions/").json["results"]
-    assert [one["document"]["max_seconds"] for one in versions] == [90, 90, 60]
+    assert [version["document"]["max_seconds"] for version in versions] == [90, 90, 60]
     changed(olivia, policy_id, enabled=True)
     assert olivia.get("policies/").json["results"][0]["version"] == 4
 
@@ -85,7 +85,7 @@ def test_a_foreign_policy_is_like_one_that_never_was(olivia: Contract, charlie: 
     policy_id = made(olivia, "retention", KEEP)
     assert calls_on(charlie, policy_id) == calls_on(charlie, MISSING) == [404] * 6
     for method in ("get", "delete"):
-        foreign, missing = (getattr(charlie, method)(f"policies/{one}/") for one in (policy_id, MISSING))
+        foreign, missing = (getattr(charlie, method)(f"policies/{item}/") for item in (policy_id, MISSING))
         assert without_id(foreign) == without_id(missing)
     assert charlie.get("policies/").json["count"] == 0
     assert charlie.post("policies/", DRAFT).status == 201  # the same name elsewhere is no conflict
@@ -226,7 +226,7 @@ def test_the_list_has_what_is_in_force_and_the_rest_on_request(olivia: Contract)
     assert olivia.delete(f"policies/{goes}/").status == 204
     for asked, expected in (("", stays), ("?enabled=true", stays), ("?enabled=false", goes)):
         reply = olivia.get(f"policies/{asked}").json
-        assert ([one["id"] for one in reply["results"]], reply["count"]) == ([expected], 1), asked
+        assert ([row["id"] for row in reply["results"]], reply["count"]) == ([expected], 1), asked
     assert fields_at_fault(olivia.get("policies/?enabled=perhaps")) == {"enabled"}
 
 

@@ -30,9 +30,9 @@ def read_by_each_way(client: Contract, purpose: str) -> dict[str, list[str]]:
     tagged = client.post("memories/search/", {"query": "note", "mode": "tag"}, **headers).json["results"]
     graph = client.post("memories/search/", {"query": "notes", "mode": "graph", "top_k": 50}, **headers).json["results"]
     return {
-        "list": sorted(one["content"] for one in client.get("memories/", **headers).json["results"]),
+        "list": sorted(memory["content"] for memory in client.get("memories/", **headers).json["results"]),
         **{
-            name: sorted(one["content"] for one in results)
+            name: sorted(result["content"] for result in results)
             for name, results in (("search", found), ("tag", tagged), ("graph", graph))
         },
     }
@@ -107,7 +107,7 @@ def test_chat_finds_only_what_the_purpose_opens(notes: dict[str, str], alice: Co
         turn = alice.post(
             f"conversations/{conversation}/turns/", {"content": "Which notes?"}, x_memory_purpose=purpose
         ).json
-        cited = {one["memory_id"] for one in turn["citations"]}
+        cited = {citation["memory_id"] for citation in turn["citations"]}
         assert cited <= {notes[path] for path in opens}
         assert cited
 
@@ -140,10 +140,10 @@ def test_a_version_is_bound_by_what_it_was(olivia: Contract, alice: Contract) ->
     memory = alice.add("Secret once.", namespace="/team", sensitivity="restricted")["id"]
     opened = alice.patch(f"memories/{memory}/", {"sensitivity": "public"}, if_match='"1"', x_memory_purpose="legal")
     assert opened.status == 200
-    numbers = [one["version"] for one in alice.get(f"memories/{memory}/versions/").json["results"]]
+    numbers = [row["version"] for row in alice.get(f"memories/{memory}/versions/").json["results"]]
     assert numbers == [2]
     bound = alice.get(f"memories/{memory}/versions/", x_memory_purpose="legal").json["results"]
-    assert [one["version"] for one in bound] == [2, 1]
+    assert [version["version"] for version in bound] == [2, 1]
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "lexical", "dense", "graph"])

@@ -219,7 +219,7 @@ def test_put_changes_the_quota_that_a_policy_set(olivia: Contract, alice: Contra
     alice.add("Second.")
     assert refused(alice.post("memories/", {"content": "Third."}))
     in_force = olivia.get("policies/?kind=quota").json["results"]
-    assert [one["document"]["limits"]["memories"] for one in in_force] == [2]
+    assert [row["document"]["limits"]["memories"] for row in in_force] == [2]
 
 
 def test_the_page_shows_what_the_job_counted_for_tenant_and_member(world: World) -> None:

@@ -17,7 +17,7 @@ from tests.vault.policies.test_quotas import limited
 MINUTE = 60
 
 
-def asked(client: Contract, times: int) -> list[int]:
+def ask_repeatedly(client: Contract, times: int) -> list[int]:
     return [client.get("me/").status for _ in range(times)]
 
 
@@ -26,7 +26,7 @@ def test_more_requests_than_a_minute_has_are_refused(
     redis_address: str, olivia: Contract, alice: Contract, kind: str
 ) -> None:
     limited(olivia, kind, requests_per_minute=3)
-    statuses = asked(alice, 8)
+    statuses = ask_repeatedly(alice, 8)
     assert statuses.count(200) in {3, 6}  # 6: a minute began meanwhile
     refused = next(reply for reply in (alice.get("me/") for _ in range(8)) if reply.status == 429)
     assert refused.code == "quota_exceeded"
@@ -37,15 +37,15 @@ def test_members_are_counted_apart_and_the_tenant_together(
     redis_address: str, world: World, olivia: Contract, alice: Contract, bob: Contract
 ) -> None:
     limited(olivia, "member", world.alice.member.id, requests_per_minute=1)
-    assert asked(alice, 4).count(200) in {1, 2}
-    assert asked(bob, 4).count(200) == 4
+    assert ask_repeatedly(alice, 4).count(200) in {1, 2}
+    assert ask_repeatedly(bob, 4).count(200) == 4
     limited(olivia, "tenant", requests_per_minute=0)
-    assert asked(bob, 2) == [429, 429]
+    assert ask_repeatedly(bob, 2) == [429, 429]
 
 
 def test_another_tenant_is_not_slowed(redis_address: str, olivia: Contract, charlie: Contract) -> None:
     limited(olivia, requests_per_minute=0)
-    assert asked(charlie, 3) == [200, 200, 200]
+    assert ask_repeatedly(charlie, 3) == [200, 200, 200]
 
 
 def test_a_bad_key_is_401_before_it_is_counted(redis_address: str, olivia: Contract) -> None:
@@ -55,7 +55,7 @@ def test_a_bad_key_is_401_before_it_is_counted(redis_address: str, olivia: Contr
 
 def test_with_redis_dead_it_still_limits(olivia: Contract, alice: Contract) -> None:
     limited(olivia, requests_per_minute=3)  # the settings of the tests name a Redis that is not there
-    assert asked(alice, 8).count(200) in {3, 6}
+    assert ask_repeatedly(alice, 8).count(200) in {3, 6}
 
 
 def test_with_redis_hanging_it_still_limits_and_waits_no_longer_than_it_says(
@@ -67,7 +67,7 @@ def test_with_redis_hanging_it_still_limits_and_waits_no_longer_than_it_says(
         with override_settings(REDIS_ADDRESS=f"unix://{tmp_path}/redis.sock?db=0"):
             limited(olivia, requests_per_minute=5)
             started = time.monotonic()
-            statuses = asked(alice, 12)
+            statuses = ask_repeatedly(alice, 12)
             waited = time.monotonic() - started
     assert statuses.count(200) in {5, 10}
     assert waited < 3.0  # one wait of 0.2 s, not twelve
@@ -90,4 +90,4 @@ def test_without_a_quota_a_request_costs_nothing_more(world: World) -> None:
     with CaptureQueriesContext(connection) as captured:
         client.get("me/")
     said = [query["sql"] for query in captured.captured_queries]
-    assert not [one for one in said if "governance_policy" in one or "governance_usage" in one]
+    assert not [item for item in said if "governance_policy" in item or "governance_usage" in item]

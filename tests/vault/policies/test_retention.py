@@ -63,7 +63,7 @@ def test_a_policy_saved_later_sets_the_expiry_and_makes_no_version(
 ) -> None:
     free, own = alice.add("Free.", namespace="/team"), alice.add("Own.", namespace="/team", ttl_seconds=9 * DAY)
     run_jobs()
-    before, stored = alice.get(f"memories/{free['id']}/"), _stored(world)
+    before, stored = alice.get(f"memories/{free['id']}/"), _read_stored_rows(world)
     policy_id = made(olivia, "retention", {"where": TEAM, "ttl_seconds": DAY})
     run_jobs()
     after = alice.get(f"memories/{free['id']}/")
@@ -74,7 +74,7 @@ def test_a_policy_saved_later_sets_the_expiry_and_makes_no_version(
     changed(olivia, policy_id, document={"where": TEAM, "ttl_seconds": 3 * DAY})
     run_jobs()
     assert life(alice.get(f"memories/{free['id']}/").json) == timedelta(days=3)
-    assert _stored(world) == stored, "neither versions nor vectors nor postings are written again"
+    assert _read_stored_rows(world) == stored, "neither versions nor vectors nor postings are written again"
     assert alice.search_contents("free", mode="dense") == ["Free.", "Own."]
     with acting(world.olivia.actor):
         rows = AuditEntry.objects.filter(verb=Verb.RETENTION_APPLIED)
@@ -82,7 +82,7 @@ def test_a_policy_saved_later_sets_the_expiry_and_makes_no_version(
         assert [row.detail["rules"] for row in rows.order_by("id")] == ["policy:one@1", "policy:one@2"]
 
 
-def _stored(world: World) -> dict[str, list[tuple[object, ...]]]:
+def _read_stored_rows(world: World) -> dict[str, list[tuple[object, ...]]]:
     """Rows that hold content or are made of it, with the transaction that wrote each."""
     tables = ("vault_cubeversion", "vault_embedding", "vault_posting")
     found = {}
@@ -156,8 +156,8 @@ def test_a_policy_of_one_tenant_moves_no_memory_of_another(
 def test_a_shorter_grace_ends_restoring_sooner(world: World, olivia: Contract, alice: Contract) -> None:
     made(olivia, "retention", {"where": TEAM, "grace_days": 0})
     inside, outside = alice.add("In.", namespace="/team")["id"], alice.add("Out.", namespace="/open")["id"]
-    for one in (inside, outside):
-        assert alice.delete(f"memories/{one}/").status == 204
+    for item in (inside, outside):
+        assert alice.delete(f"memories/{item}/").status == 204
     assert alice.post(f"memories/{inside}/restore/").status == 404
     assert alice.post(f"memories/{outside}/restore/").status == 200
 

@@ -30,7 +30,7 @@ def to(kind: str, holder: object, body: dict[str, Any]) -> dict[str, Any]:
     return body | {"principal": {"kind": kind, "id": str(holder)}}
 
 
-def refused(reply: Any, rule: str) -> bool:
+def is_refused(reply: Any, rule: str) -> bool:
     assert reply.status == 403, reply
     return bool(reply.code == "forbidden" and f"policy {policy_name(rule)} forbids" in reply.json["detail"])
 
@@ -44,7 +44,7 @@ def test_a_grant_that_a_policy_forbids_is_refused_with_the_policy_named(
     before = _but_denials(read_all_rows(superuser()))
     body = grant_body(world, "bob", "memory", memory["id"])
     for forbidden in (body, to("role", "editor", body), body | {"action": "write"}):
-        assert refused(giver.post("grants/", forbidden), "policy:Team@1")
+        assert is_refused(giver.post("grants/", forbidden), "policy:Team@1")
     assert _but_denials(read_all_rows(superuser())) == before
     rules = superuser().execute("SELECT detail->>'rule' FROM governance_auditentry WHERE verb = 'access.denied'")
     assert {row[0] for row in rules} == {"policy:Team@1"}
@@ -59,7 +59,7 @@ def test_a_denial_is_always_possible(world: World, olivia: Contract, memory: dic
 def test_the_most_specific_policy_decides(world: World, olivia: Contract, memory: dict[str, Any]) -> None:
     made(olivia, "sharing", {"where": {}}, name="none")
     body = grant_body(world, "bob", "memory", memory["id"])
-    assert refused(olivia.post("grants/", body), "policy:none@1")
+    assert is_refused(olivia.post("grants/", body), "policy:none@1")
     made(olivia, "sharing", {"where": TEAM | {"tags": ["river"]}, "share_with": ["member"]}, name="rivers")
     assert olivia.post("grants/", body).status == 201
 
@@ -69,8 +69,8 @@ def test_a_key_or_persona_is_no_way_round_a_role(world: World, olivia: Contract,
     made(olivia, "sharing", document, name="Team")
     body = grant_body(world, "bob", "memory", memory["id"])
     persona = persona_made(Contract(key=world.bob.key.text), "at home")
-    assert refused(olivia.post("grants/", to("api_key", key_for(world.bob, Scope.CHAT).id, body)), "policy:Team@1")
-    assert refused(olivia.post("grants/", to("persona", persona, body)), "policy:Team@1")
+    assert is_refused(olivia.post("grants/", to("api_key", key_for(world.bob, Scope.CHAT).id, body)), "policy:Team@1")
+    assert is_refused(olivia.post("grants/", to("persona", persona, body)), "policy:Team@1")
     assert olivia.post("grants/", to("api_key", key_for(world.alice, Scope.CHAT).id, body)).status == 201
 
 
@@ -83,7 +83,7 @@ def test_an_agent_is_no_way_round_the_roles_that_may_speak_as_it(
     policy = made(olivia, "sharing", document, name="Team")
     body = grant_body(world, "bob", "memory", memory["id"])
     for agent in agents:
-        assert refused(olivia.post("grants/", to("persona", agent, body)), "policy:Team@1")
+        assert is_refused(olivia.post("grants/", to("persona", agent, body)), "policy:Team@1")
     assert olivia.post("grants/", to("persona", persona_made(alice, "at home"), body)).status == 201
     changed(olivia, policy, document=document | {"roles": ["owner", "admin", "editor", "viewer"]})
     for agent in agents:
@@ -97,7 +97,7 @@ def test_a_namespace_is_given_only_if_all_that_may_lie_in_it_may_be(
 ) -> None:
     made(olivia, "sharing", {"where": {"namespace": "/team/board"}}, name="Board")
     namespace = grant_body(world, "bob", "namespace", memory["namespace"]["id"])
-    assert refused(olivia.post("grants/", namespace), "policy:Board@1")
+    assert is_refused(olivia.post("grants/", namespace), "policy:Board@1")
     assert olivia.post("grants/", grant_body(world, "bob", "memory", memory["id"])).status == 201
 
 
@@ -105,7 +105,7 @@ def test_a_persona_is_given_only_if_all_anywhere_may_be(world: World, olivia: Co
     agent = persona_made(alice, "Helper", kind="agent")
     policy = made(olivia, "sharing", {"where": {"sensitivities": ["restricted"]}}, name="Secret")
     body = grant_body(world, "bob", "persona", agent, "write")
-    assert refused(alice.post("grants/", body), "policy:Secret@1")
+    assert is_refused(alice.post("grants/", body), "policy:Secret@1")
     changed(olivia, policy, enabled=False)
     assert alice.post("grants/", body).status == 201
 
@@ -115,7 +115,7 @@ def test_the_same_grant_is_not_prolonged(world: World, olivia: Contract, memory:
     grant = olivia.post("grants/", body).json
     made(olivia, "sharing", {"where": TEAM}, name="Team")
     longer = body | {"expires_at": "2199-01-01T00:00:00Z"}
-    assert refused(olivia.post("grants/", longer), "policy:Team@1")
+    assert is_refused(olivia.post("grants/", longer), "policy:Team@1")
     assert olivia.get(f"grants/{grant['id']}/").json["expires_at"] == "2099-01-01T00:00:00Z"
 
 
@@ -126,7 +126,7 @@ def test_a_preset_gives_nothing_that_a_policy_forbids(
     made(olivia, "sharing", {"where": TEAM}, name="Team")
     before = _but_denials(read_all_rows(superuser()))
     reply = olivia.post(f"role-templates/{preset}/apply/", {"kind": "member", "id": str(world.bob.member.id)})
-    assert refused(reply, "policy:Team@1")
+    assert is_refused(reply, "policy:Team@1")
     assert _but_denials(read_all_rows(superuser())) == before
 
 
@@ -161,7 +161,7 @@ def test_grant_made_before_the_policy_stays_and_is_listed(
     assert olivia.delete(f"grants/{grant}/").status == 204
     assert simulated(olivia, "sharing", document, id=policy) == {}
     assert "Grants given before" not in signed_in(world.olivia).get(f"/policies/{policy}/").content.decode()
-    assert {one["id"] for one in olivia.get("grants/").json["results"]} == {kept, open_to_all}
+    assert {grant["id"] for grant in olivia.get("grants/").json["results"]} == {kept, open_to_all}
 
 
 def test_memory_marked_later_is_listed_and_a_deleted_one_is_not(

@@ -35,7 +35,7 @@ def memories(world: World, alice: Contract) -> dict[str, str]:
 
 def expiries(world: World) -> dict[str, object]:
     with acting(world.alice.actor):
-        return {str(one): at for one, at in Cube.objects.values_list("id", "expires_at")}
+        return {str(item): at for item, at in Cube.objects.values_list("id", "expires_at")}
 
 
 def test_what_it_says_of_retention_is_what_then_happens(
@@ -53,7 +53,7 @@ def test_what_it_says_of_retention_is_what_then_happens(
     made(olivia, "retention", document)
     run_jobs()
     after = expiries(world)
-    moved = {one for one, at in after.items() if at != before[one]}
+    moved = {key for key, at in after.items() if at != before[key]}
     assert moved == {memories["young"], memories["old"], memories["own"]}
     assert simulated(olivia, "retention", document, id=olivia.get("policies/").json["results"][0]["id"]) == {}
 
@@ -71,8 +71,10 @@ def test_what_it_says_of_a_next_version_is_what_then_happens(
         before = expiries(world)
         changed(olivia, policy_id, document=document, **fields)
         run_jobs()
-        moved = {one for one, at in expiries(world).items() if at != before[one]}
-        said = {one for (effect, _), (_, ids) in effects.items() if effect.startswith("expires") for one in ids}
+        moved = {key for key, at in expiries(world).items() if at != before[key]}
+        said = {
+            memory_id for (effect, _), (_, ids) in effects.items() if effect.startswith("expires") for memory_id in ids
+        }
         assert said == moved != set()
 
 
@@ -84,18 +86,18 @@ def test_what_it_says_of_purposes_is_what_readers_then_find(
     effects = simulated(olivia, "purpose", document)
     assert set(effects) == {("reader_loses", ""), ("reader_loses", "billing")}
     purposes = ("", "billing", "treatment")
-    before = {purpose: listed(alice, purpose) for purpose in purposes}
+    before = {purpose: list_ids(alice, purpose) for purpose in purposes}
     made(olivia, "purpose", document)
     for purpose in purposes:
-        lost = before[purpose] - listed(alice, purpose)
+        lost = before[purpose] - list_ids(alice, purpose)
         assert effects.get(("reader_loses", purpose), (0, set())) == (len(lost), lost), purpose
     opened = simulated(olivia, "purpose", document, id=olivia.get("policies/").json["results"][0]["id"], enabled=False)
     assert opened[("reader_gains", "billing")] == effects[("reader_loses", "billing")]
 
 
-def listed(client: Contract, purpose: str) -> set[str]:
+def list_ids(client: Contract, purpose: str) -> set[str]:
     headers = {"x_memory_purpose": purpose} if purpose else {}
-    return {one["id"] for one in client.get("memories/", **headers).json["results"]}
+    return {memory["id"] for memory in client.get("memories/", **headers).json["results"]}
 
 
 def test_it_tells_who_read_for_a_purpose(
@@ -105,7 +107,7 @@ def test_it_tells_who_read_for_a_purpose(
         client.get("memories/", x_memory_purpose="billing")
     body = {"kind": "purpose", "document": {"where": TEAM, "purposes": ["treatment"]}}
     effects = olivia.post("policies/simulate/", body).json["effects"]
-    assert [one["readers"] for one in effects if one["about"] == "billing"] == [2]
+    assert [effect["readers"] for effect in effects if effect["about"] == "billing"] == [2]
 
 
 def test_it_tells_of_sharing_pii_and_quotas(world: World, olivia: Contract, memories: dict[str, str]) -> None:

@@ -41,7 +41,7 @@ def test_what_was_read_out_of_a_message_leads_to_it_and_back(alice: Contract) ->
     source = next(memory for memory in results if not memory["parents"])
     made = [memory["id"] for memory in results if memory["parents"]]
     assert made
-    assert [one["memory_id"] for one in lineage(alice, source["id"])["derived"]] == made
+    assert [memory["memory_id"] for memory in lineage(alice, source["id"])["derived"]] == made
     found = lineage(alice, made[0])
     assert found["parents"] == [{"memory_id": source["id"], "kind": "derived"}]
     assert found["reader"] != "verbatim"
@@ -94,9 +94,9 @@ def test_whom_one_memory_was_granted_sees_where_it_comes_from(world: World, alic
     alice.patch(f"memories/{memory_id}/", {"content": "Two."}, if_match='"1"')
     assert bob.get(f"memories/{memory_id}/provenance/").status == 403
     give_grant(alice, world, "bob", "memory", memory_id)
-    assert [one["version"] for one in lineage(bob, memory_id)["versions"]] == [2, 1]
+    assert [version["version"] for version in lineage(bob, memory_id)["versions"]] == [2, 1]
     listed = bob.get(f"memories/{memory_id}/versions/").json["results"]
-    assert [one["version"] for one in listed] == [2, 1]
+    assert [version["version"] for version in listed] == [2, 1]
 
 
 def test_reading_it_is_in_the_audit_log(world: World, alice: Contract) -> None:

@@ -22,7 +22,7 @@ from tests.harness.servers import ROOT
 from tests.vault.api.contract import MISSING, Contract, contract, fields_at_fault
 from tests.vault.outbox import run_jobs
 from vault.models import CubeVersion
-from vault.provenance.rules import signature_of, signed_bytes
+from vault.provenance.rules import read_signature, signed_bytes
 
 Superuser = Callable[[], psycopg.Connection]
 PROVEN = "provenance=true"
@@ -107,15 +107,15 @@ def test_manifest_of_a_turn_names_its_memories_and_citations(alice: Contract, ve
 
 
 FORGERIES: list[tuple[str, Callable[[Any], object]]] = [
-    ("recipient", lambda one: one["manifest"]["recipient"].update(id=str(MISSING))),
-    ("writer", lambda one: one["manifest"]["items"][0]["writer"].update(id=str(MISSING))),
-    ("version hash", lambda one: one["manifest"]["items"][0].update(version_hash="00" * 32)),
-    ("an item less", lambda one: one["manifest"]["items"].clear()),
-    ("time", lambda one: one["manifest"].update(at="2020-01-01T00:00:00Z")),
-    ("an extra name", lambda one: one["manifest"].update(note="x")),
-    ("signature", lambda one: one["manifest"].update(signature="A" * 86 + "==")),
-    ("no signature", lambda one: one["manifest"].update(signature="?")),
-    ("another key", lambda one: one["manifest"].update(key_id="0" * 16)),
+    ("recipient", lambda manifest_body: manifest_body["manifest"]["recipient"].update(id=str(MISSING))),
+    ("writer", lambda manifest_body: manifest_body["manifest"]["items"][0]["writer"].update(id=str(MISSING))),
+    ("version hash", lambda manifest_body: manifest_body["manifest"]["items"][0].update(version_hash="00" * 32)),
+    ("an item less", lambda manifest_body: manifest_body["manifest"]["items"].clear()),
+    ("time", lambda manifest_body: manifest_body["manifest"].update(at="2020-01-01T00:00:00Z")),
+    ("an extra name", lambda manifest_body: manifest_body["manifest"].update(note="x")),
+    ("signature", lambda manifest_body: manifest_body["manifest"].update(signature="A" * 86 + "==")),
+    ("no signature", lambda manifest_body: manifest_body["manifest"].update(signature="?")),
+    ("another key", lambda manifest_body: manifest_body["manifest"].update(key_id="0" * 16)),
 ]
 
 
@@ -146,7 +146,7 @@ def test_the_signature_covers_every_byte_of_what_is_signed(alice: Contract) -> N
     memory_id = alice.add("The pump leaks.")["id"]
     manifest = alice.get(f"memories/{memory_id}/?{PROVEN}").json["manifest"]
     signed = signed_bytes(manifest)
-    key, signature = signing_key().public_key(), signature_of(manifest)
+    key, signature = signing_key().public_key(), read_signature(manifest)
     assert signature is not None
     assert is_signed(key, signed, signature)
     for place in range(len(signed)):
@@ -159,7 +159,7 @@ def test_each_manifest_is_in_the_audit_log_with_the_digest_of_what_was_signed(wo
     manifest = alice.get(f"memories/{memory_id}/?{PROVEN}").json["manifest"]
     with acting(world.olivia.actor):
         row = AuditEntry.objects.get(verb=Verb.MANIFEST_ISSUED)
-    assert [str(one) for one in row.object_ids] == [memory_id]
+    assert [str(object_id) for object_id in row.object_ids] == [memory_id]
     assert row.detail == {"manifest": manifest["id"], "key": manifest["key_id"]}
     assert bytes(row.after_hash or b"") == hashlib.sha256(signed_bytes(manifest)).digest()
 

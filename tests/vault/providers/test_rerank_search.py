@@ -36,7 +36,7 @@ def memories(world: World) -> dict[str, UUID]:
     drafts = [CubeDraft(content=content, namespace="/team") for content in (KEYWORDS, ANSWER, ASIDE)]
     added = cubes_add(actor=world.alice.actor, drafts=drafts)
     run_jobs()
-    return {draft.content: one.cube.id for draft, one in zip(drafts, added, strict=True)}
+    return {draft.content: item.cube.id for draft, item in zip(drafts, added, strict=True)}
 
 
 @pytest.fixture

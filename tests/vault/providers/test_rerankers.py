@@ -13,7 +13,7 @@ from memos_web.config import ConfigError, RerankerChoice, read_config
 from vault.providers import registry
 from vault.providers.openai_endpoint import Endpoint
 from vault.providers.ports import ProviderUnavailable
-from vault.providers.reranker import OverlapReranker, blended
+from vault.providers.reranker import OverlapReranker, blend_scores
 from vault.providers.reranker_cross_encoder import CrossEncoderReranker, sigmoid
 from vault.providers.reranker_endpoint import EndpointReranker
 
@@ -37,9 +37,9 @@ def test_the_twin_scores_by_shared_words() -> None:
 
 
 def test_the_blend_stays_between_0_and_1_and_grows_with_both() -> None:
-    assert blended(0, 0) == 0
-    assert blended(1, 1) == pytest.approx(1)
-    assert blended(0.2, 0.9) > blended(0.9, 0.2) > blended(0.8, 0.2)
+    assert blend_scores(0, 0) == 0
+    assert blend_scores(1, 1) == pytest.approx(1)
+    assert blend_scores(0.2, 0.9) > blend_scores(0.9, 0.2) > blend_scores(0.8, 0.2)
 
 
 def test_an_endpoint_gets_question_and_texts_and_its_scores_are_put_in_order(

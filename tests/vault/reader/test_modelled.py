@@ -39,7 +39,7 @@ class Model:
         if body.get("stream"):
             return streamed("Right, ", "noted.")
         self.readings.append(body)
-        sentences = [one["text"] for one in json.loads(body["messages"][1]["content"])["sentences"]]
+        sentences = [load["text"] for load in json.loads(body["messages"][1]["content"])["sentences"]]
         reply = self.reply(sentences)
         text = reply if isinstance(reply, str) else json.dumps(reply)
         choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
@@ -55,7 +55,7 @@ def model(httpserver: HTTPServer) -> Iterator[Model]:
         yield found
 
 
-def choosing(intent: str = "add", about: str = "", **kinds: str | None) -> Reply:
+def make_reply(intent: str = "add", about: str = "", **kinds: str | None) -> Reply:
     """A reply that stores the sentences which contain a word of `kinds`, as that kind, and leaves out the others."""
 
     def reply(sentences: list[str]) -> dict[str, Any]:
@@ -68,10 +68,10 @@ def choosing(intent: str = "add", about: str = "", **kinds: str | None) -> Reply
     return reply
 
 
-def stored(who: Contract) -> list[tuple[str, str]]:
+def list_stored(who: Contract) -> list[tuple[str, str]]:
     """The long-term memories: text and kind."""
     rows = who.get("memories/?page_size=100").json["results"]
-    return sorted((one["content"], one["semantic_type"]) for one in rows if one["layer"] == "long_term")
+    return sorted((row["content"], row["semantic_type"]) for row in rows if row["layer"] == "long_term")
 
 
 def readers(world: World) -> set[str]:
@@ -94,10 +94,10 @@ def turns(who: Contract) -> str:
 def test_sentence_that_the_model_leaves_out_is_not_stored(
     model: Model, world: World, alice: Contract, text: str, word: str, kept: str
 ) -> None:
-    model.reply = choosing(**{word: "preference"})
+    model.reply = make_reply(**{word: "preference"})
     place = turns(alice)
     turn = alice.post(place, {"content": text}).json
-    assert stored(alice) == [(kept, "preference")]
+    assert list_stored(alice) == [(kept, "preference")]
     assert readers(world) == {"model/1"}
     (request,) = model.readings
     assert request["response_format"]["type"] == "json_schema"
@@ -106,15 +106,15 @@ def test_sentence_that_the_model_leaves_out_is_not_stored(
 
 
 def test_sentence_that_only_the_model_finds_is_stored(model: Model, alice: Contract) -> None:
-    model.reply = choosing(green="preference")
+    model.reply = make_reply(green="preference")
     alice.post(turns(alice), {"content": "It is green."})
-    assert stored(alice) == [("It is green.", "preference")]
+    assert list_stored(alice) == [("It is green.", "preference")]
 
 
 def test_statement_that_somebody_asked_to_store_stays(model: Model, alice: Contract) -> None:
-    model.reply = choosing("chat")
+    model.reply = make_reply("chat")
     alice.post(turns(alice), {"content": f"Remember that {ODD}"})
-    assert [text for text, _ in stored(alice)] == [ODD]
+    assert [text for text, _ in list_stored(alice)] == [ODD]
 
 
 @pytest.mark.parametrize(
@@ -126,20 +126,20 @@ def test_wish_that_the_model_reads_as_a_deletion_is_only_listed(
 ) -> None:
     told = f"{'My old flat has' if about == 'old flat' else '我的旧房子有'} 3 rooms."
     alice.add(told)
-    model.reply = choosing("delete", about)
+    model.reply = make_reply("delete", about)
     place = turns(alice)
     turn = alice.post(place, {"content": text}).json
     assert told in turn["content"]
-    assert [text for text, _ in stored(alice)] == [told]
+    assert [text for text, _ in list_stored(alice)] == [told]
     alice.post(place, {"content": "Yes" if about == "old flat" else "是"})
-    assert stored(alice) == []
+    assert list_stored(alice) == []
 
 
 def test_topic_that_the_message_does_not_name_is_not_taken(model: Model, alice: Contract) -> None:
     alice.add("My old flat has 3 rooms.")
-    model.reply = choosing("delete", "flat", printer="fact")
+    model.reply = make_reply("delete", "flat", printer="fact")
     alice.post(turns(alice), {"content": "The printer hums all day."})
-    assert len(stored(alice)) == 2
+    assert len(list_stored(alice)) == 2
 
 
 @pytest.mark.parametrize("reply", ["I would rather talk.", {"theme": "x"}, {"intent": "sing", "sentences": []}])
@@ -150,7 +150,7 @@ def test_unreadable_reply_is_asked_for_once_more_then_patterns_read(
     alice.post(turns(alice), {"content": "I love green tea."})
     assert len(model.readings) == 2
     assert "response_format" not in model.readings[1]
-    assert stored(alice) == [("I love green tea.", "preference")]
+    assert list_stored(alice) == [("I love green tea.", "preference")]
     assert readers(world) == {"patterns/1"}
 
 
@@ -165,11 +165,11 @@ def test_models_only_answer_without_the_setting(model: Model, alice: Contract, h
         turn = alice.post(turns(alice), {"content": "I love green tea."}).json
     assert model.readings == []
     assert turn["model"] == "tiny-1"
-    assert stored(alice) == [("I love green tea.", "preference")]
+    assert list_stored(alice) == [("I love green tea.", "preference")]
 
 
 def test_messages_over_rest_are_read_with_one_call_for_each_page(model: Model, alice: Contract) -> None:
-    model.reply = choosing(sugars="preference")
+    model.reply = make_reply(sugars="preference")
     messages = [
         {"role": "user", "content": "The printer hums all day. Two sugars in the coffee."},
         {"role": "assistant", "content": "Two sugars, noted."},
@@ -178,7 +178,7 @@ def test_messages_over_rest_are_read_with_one_call_for_each_page(model: Model, a
     again = alice.post("memories/", {"messages": messages, "session_id": "s1"}, idempotency_key="k1")
     assert reply.status == again.status == 201
     assert len(model.readings) == 1
-    assert stored(alice) == [("Two sugars in the coffee.", "preference")]
+    assert list_stored(alice) == [("Two sugars in the coffee.", "preference")]
 
 
 def test_messages_without_inference_are_not_read(model: Model, alice: Contract) -> None:
@@ -188,7 +188,7 @@ def test_messages_without_inference_are_not_read(model: Model, alice: Contract) 
 
 
 def test_memory_call_has_the_intent_that_the_model_reads(model: Model, alice: Contract) -> None:
-    model.reply = choosing("summarise", "the harbour")
+    model.reply = make_reply("summarise", "the harbour")
     call = alice.post("memory-calls/", {"text": "I could do with hearing it all on the harbour."}).json["call"]
     assert (call["intent"], call["query"]) == ("summarise", "the harbour")
 
@@ -201,7 +201,7 @@ def test_choice_of_another_shape_is_refused() -> None:
 
 
 def test_choice_leaves_out_numbers_that_were_not_given() -> None:
-    rows = [{"number": one, "keep": True, "kind": "goal"} for one in (0, 1, 4, True, "2")]
+    rows = [{"number": item, "keep": True, "kind": "goal"} for item in (0, 1, 4, True, "2")]
     choice = choice_read({"intent": "add", "about": 7, "sentences": [*rows, {"number": 3, "keep": 1}]}, 3)
     assert (choice.intent, choice.about, dict(choice.kinds)) == (Intent.ADD, "", {0: "goal"})
 
@@ -210,4 +210,4 @@ def test_chosen_questions_and_commands_are_no_statements() -> None:
     text = "Where is it? Delete everything. The key is blue."
     said_at = datetime(2026, 5, 8, tzinfo=UTC)
     found = chosen_statements(text, said_at=said_at, kinds={0: "fact", 1: "fact", 2: "fact"})
-    assert [one.text for one in found] == ["The key is blue."]
+    assert [item.text for item in found] == ["The key is blue."]

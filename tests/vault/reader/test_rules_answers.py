@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from vault.reader.rules import Passage, answer_of
+from vault.reader.rules import Passage, answer_question
 from vault.reader.rules.questions import QuestionKind, question_parts
 
 AT = datetime(2026, 5, 8, 9, 20, tzinfo=UTC)
@@ -16,8 +16,8 @@ def passages_of(*texts: str, speaker: str = "", own: bool = False) -> list[Passa
     ]
 
 
-def quoted(question: str, passages: list[Passage], limit: int = 3) -> list[str]:
-    return [quote.text for quote in answer_of(question, passages, limit).quotes]
+def list_quotes(question: str, passages: list[Passage], limit: int = 3) -> list[str]:
+    return [quote.text for quote in answer_question(question, passages, limit).quotes]
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_a_question_is_of_the_kind(question: str, kind: str) -> None:
 
 def test_the_message_that_answers_is_quoted_whole() -> None:
     passages = passages_of("Ada went to a support group yesterday.", "Ada drinks green tea.")
-    assert quoted("When did Ada go to the support group?", passages) == ["Ada went to a support group yesterday."]
+    assert list_quotes("When did Ada go to the support group?", passages) == ["Ada went to a support group yesterday."]
 
 
 @pytest.mark.parametrize(
@@ -57,18 +57,18 @@ def test_the_message_that_answers_is_quoted_whole() -> None:
 def test_person_named_only_in_the_statement_before_is_not_the_one_answered_about(
     question: str, before: str, text: str
 ) -> None:
-    found = [replace(one, score=1.0, dense=0.8) for one in passages_of(before, text, speaker="user", own=True)]
-    assert text not in quoted(question, found)
+    found = [replace(passage, score=1.0, dense=0.8) for passage in passages_of(before, text, speaker="user", own=True)]
+    assert text not in list_quotes(question, found)
 
 
 def test_person_named_in_the_question_before_is_the_one_answered_about() -> None:
     passages = passages_of("What is Ada allergic to?", "She is allergic to peanuts.")
-    assert quoted("What is Ada allergic to?", passages) == ["She is allergic to peanuts."]
+    assert list_quotes("What is Ada allergic to?", passages) == ["She is allergic to peanuts."]
 
 
 def test_of_a_long_message_the_sentence_that_answers_is_quoted() -> None:
     text = "The morning was cold and grey, as it always is in March around here. " * 4 + "My cat is called Pixel."
-    assert quoted("What is my cat called?", passages_of(text, own=True)) == ["My cat is called Pixel."]
+    assert list_quotes("What is my cat called?", passages_of(text, own=True)) == ["My cat is called Pixel."]
 
 
 @pytest.mark.parametrize(
@@ -82,26 +82,26 @@ def test_of_a_long_message_the_sentence_that_answers_is_quoted() -> None:
     ],
 )
 def test_what_lacks_the_thing_asked_for_is_no_answer(question: str, text: str) -> None:
-    assert quoted(question, passages_of(text, own=True)) == []
+    assert list_quotes(question, passages_of(text, own=True)) == []
 
 
 def test_without_an_answer_the_nearest_are_offered() -> None:
-    answer = answer_of("What colour is Theo's guitar?", passages_of("Theo sold the guitar.", "Rain again."), 3)
+    answer = answer_question("What colour is Theo's guitar?", passages_of("Theo sold the guitar.", "Rain again."), 3)
     assert [quote.text for quote in answer.nearest] == ["Theo sold the guitar."]
 
 
 def test_what_another_person_says_of_themselves_is_no_answer() -> None:
     theirs = passages_of("I am allergic to nuts.", speaker="Clara")
-    assert quoted("What am I allergic to?", theirs) == []
-    assert quoted("What is Clara allergic to?", theirs) == ["I am allergic to nuts."]
-    assert quoted("What am I allergic to?", passages_of("I am allergic to nuts.", own=True)) == [
+    assert list_quotes("What am I allergic to?", theirs) == []
+    assert list_quotes("What is Clara allergic to?", theirs) == ["I am allergic to nuts."]
+    assert list_quotes("What am I allergic to?", passages_of("I am allergic to nuts.", own=True)) == [
         "I am allergic to nuts."
     ]
 
 
 def test_a_reply_to_a_question_answers_it() -> None:
     passages = passages_of("Where will Vera marry?", "In the botanical garden.")
-    assert quoted("Where will Vera marry?", passages) == ["In the botanical garden."]
+    assert list_quotes("Where will Vera marry?", passages) == ["In the botanical garden."]
 
 
 @pytest.mark.parametrize(
@@ -114,37 +114,37 @@ def test_a_reply_to_a_question_answers_it() -> None:
     ],
 )
 def test_yes_or_no_follows_the_evidence(question: str, text: str, verdict: bool) -> None:
-    answer = answer_of(question, passages_of(text, own=True), 3)
+    answer = answer_question(question, passages_of(text, own=True), 3)
     assert (answer.verdict, [quote.text for quote in answer.quotes]) == (verdict, [text])
 
 
 def test_a_bare_question_is_not_quoted_where_something_is_stated() -> None:
     question = "When did Ada go to the support group?"
-    assert quoted(question, passages_of(question, "Ada went to the support group in May.")) == [
+    assert list_quotes(question, passages_of(question, "Ada went to the support group in May.")) == [
         "Ada went to the support group in May."
     ]
 
 
 def test_two_passages_that_say_the_same_are_quoted_once() -> None:
     passages = passages_of("Ada went to the support group.", "So Ada went to the support group!")
-    assert len(quoted("Who went to the support group?", passages)) == 1
+    assert len(list_quotes("Who went to the support group?", passages)) == 1
 
 
 def test_quotes_are_no_more_than_the_limit() -> None:
     passages = passages_of(*(f"Ada planted a tree in garden {number} of many others." for number in range(5)))
-    assert len(quoted("Where did Ada plant a tree?", passages, limit=2)) <= 2
+    assert len(list_quotes("Where did Ada plant a tree?", passages, limit=2)) <= 2
 
 
 @pytest.mark.parametrize("scores", [(0.0, 0.0), (-3.0, -1.0), (0.01, 0.03)])
 def test_scores_of_any_scale_give_matches_between_0_and_1(scores: tuple[float, float]) -> None:
     passages = [Passage(str(at), f"Ada planted tree number {at}.", score) for at, score in enumerate(scores)]
-    answer = answer_of("Which tree did Ada plant?", passages, 2)
+    answer = answer_question("Which tree did Ada plant?", passages, 2)
     assert all(0 <= quote.match <= 1 for quote in (*answer.quotes, *answer.nearest))
 
 
 def test_nothing_in_nothing_out() -> None:
-    assert quoted("What?", []) == []
-    assert quoted("", passages_of("")) == []
+    assert list_quotes("What?", []) == []
+    assert list_quotes("", passages_of("")) == []
 
 
 def test_yes_or_no_follows_the_latest_statement() -> None:
@@ -153,6 +153,6 @@ def test_yes_or_no_follows_the_latest_statement() -> None:
         Passage("1", "The plumber comes on Friday.", 0.9, own=True, time=early, dense=0.6),
         Passage("2", "The plumber never came.", 0.8, own=True, time=late, dense=0.6),
     ]
-    answer = answer_of("Did the plumber come?", passages, 3)
-    assert {one.key for one in answer.quotes} == {"1", "2"}
+    answer = answer_question("Did the plumber come?", passages, 3)
+    assert {quote.key for quote in answer.quotes} == {"1", "2"}
     assert answer.verdict is False

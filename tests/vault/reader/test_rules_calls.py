@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from vault.reader.rules import Intent, confirms, goal_touched, memory_call, whole_question
+from vault.reader.rules import Intent, confirms, find_touched_goal, memory_call, whole_question
 
 SAID_AT = datetime(2026, 11, 23, 12, tzinfo=UTC)
 
@@ -75,7 +75,7 @@ def test_only_a_bare_yes_confirms(text: str, expected: bool) -> None:
     ],
 )
 def test_a_goal_is_touched_by_what_it_is_about(question: str, goal: str, touched: int | None) -> None:
-    assert goal_touched(question, [goal]) == touched
+    assert find_touched_goal(question, [goal]) == touched
 
 
 @pytest.mark.parametrize(
@@ -101,6 +101,6 @@ def test_question_for_all_memories_is_a_summary(text: str) -> None:
 
 
 def test_coffee_touches_the_wish_to_drink_none() -> None:
-    assert goal_touched("Should I order an espresso?", ["I've decided to give up coffee."]) == 0
-    assert goal_touched("我要不要来杯拿铁？", ["我决定戒咖啡。"]) == 0
-    assert goal_touched("Where do I live?", ["I've decided to give up coffee."]) is None
+    assert find_touched_goal("Should I order an espresso?", ["I've decided to give up coffee."]) == 0
+    assert find_touched_goal("我要不要来杯拿铁？", ["我决定戒咖啡。"]) == 0
+    assert find_touched_goal("Where do I live?", ["I've decided to give up coffee."]) is None

@@ -10,7 +10,7 @@ from vault.reader.rules import Statement, read_statements
 SAID_AT = datetime(2026, 11, 23, 12, tzinfo=UTC)
 
 
-def stated(text: str, speaker: str = "user") -> list[Statement]:
+def read_stated(text: str, speaker: str = "user") -> list[Statement]:
     return list(read_statements(text, speaker=speaker, said_at=SAID_AT))
 
 
@@ -46,7 +46,7 @@ def stated(text: str, speaker: str = "user") -> list[Statement]:
     ],
 )
 def test_talk_states_nothing(text: str) -> None:
-    assert stated(text) == []
+    assert read_stated(text) == []
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_talk_states_nothing(text: str) -> None:
     ],
 )
 def test_a_statement_is_read_verbatim_and_with_its_kind(text: str, statement: str, kind: str) -> None:
-    assert [(one.text, one.semantic_type) for one in stated(text)] == [(statement, kind)]
+    assert [(statement.text, statement.semantic_type) for statement in read_stated(text)] == [(statement, kind)]
 
 
 @pytest.mark.parametrize(
@@ -85,22 +85,22 @@ def test_a_statement_is_read_verbatim_and_with_its_kind(text: str, statement: st
     ],
 )
 def test_times_are_resolved_as_of_the_message(text: str, day: str | None) -> None:
-    (one,) = stated(text)
+    (one,) = read_stated(text)
     assert (one.event_time.date().isoformat() if one.event_time else None) == day
 
 
 def test_a_statement_names_its_entities() -> None:
-    (one,) = stated("My sister Anna lives in Oslo.")
+    (one,) = read_stated("My sister Anna lives in Oslo.")
     assert one.entities == ("anna", "oslo")
 
 
 @pytest.mark.parametrize("speaker", ["assistant", "system", "tool"])
 def test_only_people_state_something(speaker: str) -> None:
-    assert stated("I moved to Lisbon in 2021.", speaker) == []
+    assert read_stated("I moved to Lisbon in 2021.", speaker) == []
 
 
 def test_what_is_stated_twice_is_read_once() -> None:
-    assert len(stated("I moved to Oslo. I moved to Oslo.")) == 1
+    assert len(read_stated("I moved to Oslo. I moved to Oslo.")) == 1
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,9 @@ def test_a_day_of_what_is_ahead_is_the_next_one() -> None:
     ],
 )
 def test_statement_after_a_greeting_or_thanks_is_read(text: str, stated: str) -> None:
-    assert [one.text for one in read_statements(text, speaker="user", said_at=SAID_AT)] == [stated]
+    assert [read_statement.text for read_statement in read_statements(text, speaker="user", said_at=SAID_AT)] == [
+        stated
+    ]
 
 
 @pytest.mark.parametrize(

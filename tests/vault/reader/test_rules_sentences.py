@@ -1,7 +1,7 @@
 import pytest
 
 from tests.harness.cases import each_case
-from vault.reader.rules import is_question, semantic_type_of, sentences, statements
+from vault.reader.rules import classify_semantic_type, is_question, sentences, statements
 from vault.reader.rules.sentences import LONGEST_SENTENCE
 
 
@@ -55,7 +55,7 @@ def test_no_sentence_is_longer_than_can_be_quoted_and_no_letter_is_lost(text: st
 )
 def test_question_is_recognised(sentence: str) -> None:
     assert is_question(sentence)
-    assert semantic_type_of(sentence) == "dialogue"
+    assert classify_semantic_type(sentence) == "dialogue"
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_statement_is_no_question(sentence: str) -> None:
     ],
 )
 def test_a_sentence_is_of_the_kind(sentence: str, kind: str) -> None:
-    assert semantic_type_of(sentence) == kind
+    assert classify_semantic_type(sentence) == kind
 
 
 def test_only_what_stands_on_its_own_is_a_statement() -> None:

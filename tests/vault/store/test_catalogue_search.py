@@ -31,7 +31,7 @@ def packs(charlie: Contract) -> None:
 
 def pack_names(client: Contract, text: str, more: str = "") -> list[str]:
     rows = client.get(f"publications/?q={text.replace(' ', '+')}{more}").json["results"]
-    return [one["name"].removeprefix("other/") for one in rows]
+    return [row["name"].removeprefix("other/") for row in rows]
 
 
 @each_case(
@@ -65,7 +65,7 @@ def test_other_orders_have_the_same_packs(olivia: Contract, packs: None) -> None
 
 def test_vector_follows_the_texts_of_a_pack(world: World, olivia: Contract, charlie: Contract, packs: None) -> None:
     assert pack_names(olivia, "tracebacks of programs")[0] == "python"
-    pack = next(one["id"] for one in charlie.get("packs/").json["results"] if one["name"] == "plants")
+    pack = next(pack["id"] for pack in charlie.get("packs/").json["results"] if pack["name"] == "plants")
     changed = {"title": "Programs", "description": "Tracebacks of programs, and of programs that fail."}
     assert charlie.patch(f"packs/{pack}/", changed).status == 200
     run_jobs()
@@ -99,8 +99,8 @@ def test_command_gives_rows_without_a_vector_one(world: World, olivia: Contract,
 def test_pages_of_the_best_matches_follow_each_other(olivia: Contract, packs: None) -> None:
     whole = pack_names(olivia, "plants")
     first = olivia.get("publications/?q=plants&page_size=1").json
-    names = [one["name"] for one in first["results"]]
+    names = [row["name"] for row in first["results"]]
     while first["next"]:
         first = olivia.get("publications/" + first["next"].split("publications/")[1]).json
-        names += [one["name"] for one in first["results"]]
-    assert names == [f"other/{one}" for one in whole]
+        names += [row["name"] for row in first["results"]]
+    assert names == [f"other/{item}" for item in whole]

@@ -34,7 +34,7 @@ def next_edition(charlie: Contract, guideline: dict[str, Any], text: str, **fiel
     run_jobs()
 
 
-def trusted(client: Contract, guideline: dict[str, Any], **fields: Any) -> str:
+def subscribe_trusted(client: Contract, guideline: dict[str, Any], **fields: Any) -> str:
     made = subscribed(client, guideline["publication"], **fields)
     assert client.patch(f"subscriptions/{made['id']}/", {"trusted": True}).json["trusted"] is True
     run_jobs()
@@ -46,7 +46,7 @@ def proposals(client: Contract) -> list[tuple[str, str, str]]:
     """(kind, own text, the pack's text) of open reviews about packs."""
     rows = client.get("reviews/").json["results"]
     return sorted(
-        (one["kind"], one["content"], one["official"]["content"]) for one in rows if one["kind"].startswith("pack_")
+        (row["kind"], row["content"], row["official"]["content"]) for row in rows if row["kind"].startswith("pack_")
     )
 
 
@@ -60,7 +60,7 @@ def test_new_edition_supersedes_an_own_memory_and_accepting_ends_its_validity(
 ) -> None:
     own = alice.add(DOSE)["id"]
     alice.add(OTHER)
-    subscription = trusted(olivia, guideline)
+    subscription = subscribe_trusted(olivia, guideline)
     assert proposals(alice) == [("pack_confirms", DOSE, DOSE)]
     assert alice.post(f"reviews/{review_of(alice, 'pack_confirms')}/reject/", {}).status == 200
 
@@ -84,7 +84,7 @@ def test_older_statement_of_a_pack_contradicts_a_later_own_one(
     ids = memories_of(charlie, DOSE, valid_from="2020-01-01T00:00:00Z")
     made = published(charlie, built(charlie, pack, ids))
     own = alice.add(LESS)["id"]
-    trusted(olivia, {"publication": made["id"]})
+    subscribe_trusted(olivia, {"publication": made["id"]})
     assert proposals(alice) == [("pack_contradicts", LESS, DOSE)]
     assert alice.post(f"reviews/{review_of(alice, 'pack_contradicts')}/accept/", {}).status == 200
     assert alice.get(f"memories/{own}/").json["valid_to"] is not None
@@ -94,7 +94,7 @@ def test_rejected_proposal_is_remembered_and_both_statements_stay(
     alice: Contract, olivia: Contract, guideline: dict[str, Any]
 ) -> None:
     own = alice.add(LESS)["id"]
-    subscription = trusted(olivia, guideline)
+    subscription = subscribe_trusted(olivia, guideline)
     assert alice.post(f"reviews/{review_of(alice, 'pack_contradicts')}/reject/", {}).status == 200
     reply = olivia.post(f"subscriptions/{subscription}/compare/", {})
     assert reply.status == 202
@@ -108,7 +108,7 @@ def test_accepted_confirmation_raises_the_trust_of_the_own_memory(
     alice: Contract, olivia: Contract, guideline: dict[str, Any]
 ) -> None:
     own = alice.add("Rest the sprained ankle and cool it with ice!")["id"]
-    trusted(olivia, guideline)
+    subscribe_trusted(olivia, guideline)
     assert alice.get(f"memories/{own}/").json["trust"] == 0.5
     assert alice.post(f"reviews/{review_of(alice, 'pack_confirms')}/accept/", {}).status == 200
     now = alice.get(f"memories/{own}/").json
@@ -130,7 +130,7 @@ def test_task_ranks_official_or_personal_statements_first_and_both_are_labelled(
     alice: Contract, olivia: Contract, guideline: dict[str, Any]
 ) -> None:
     alice.add(LESS, namespace="/ward")
-    trusted(olivia, guideline)
+    subscribe_trusted(olivia, guideline)
     asked: dict[str, Any] = {
         "query": "How much ibuprofen?",
         "namespaces": ["/ward", "/packs/other/guideline"],
@@ -138,9 +138,9 @@ def test_task_ranks_official_or_personal_statements_first_and_both_are_labelled(
     }
     for prefer, first in (("official", "other/guideline"), ("personal", None)):
         found = alice.search(**asked, prefer=prefer)
-        assert {one["content"] for one in found} == {LESS, DOSE}
+        assert {memory["content"] for memory in found} == {LESS, DOSE}
         assert found[0]["pack"] == first
-        assert [one["trust"] for one in found] == ([0.9, 0.5] if first else [0.5, 0.9])
+        assert [row["trust"] for row in found] == ([0.9, 0.5] if first else [0.5, 0.9])
     assert alice.post("memories/search/", {**asked, "prefer": "nobody"}).status == 400
 
 
@@ -148,7 +148,7 @@ def test_proposals_and_trust_go_with_the_subscription(
     world: World, alice: Contract, olivia: Contract, guideline: dict[str, Any]
 ) -> None:
     alice.add(LESS)
-    subscription = trusted(olivia, guideline)
+    subscription = subscribe_trusted(olivia, guideline)
     assert olivia.delete(f"subscriptions/{subscription}/").status == 202
     run_jobs()
     assert proposals(alice) == []
@@ -175,7 +175,7 @@ def test_proposal_is_decided_by_who_may_change_the_own_memory(
     who: str, status: int, world: World, alice: Contract, olivia: Contract, guideline: dict[str, Any]
 ) -> None:
     own = alice.add(LESS, namespace="/ward")["id"]
-    trusted(olivia, guideline)
+    subscribe_trusted(olivia, guideline)
     review = review_of(olivia, "pack_contradicts")
     for verb in ("accept", "reject"):
         assert contract(world, who).post(f"reviews/{review}/{verb}/", {}).status == status
@@ -186,7 +186,7 @@ def test_inbox_shows_both_statements_with_the_pack_and_decides(
     world: World, alice: Contract, olivia: Contract, guideline: dict[str, Any]
 ) -> None:
     own = alice.add(LESS)["id"]
-    trusted(olivia, guideline)
+    subscribe_trusted(olivia, guideline)
     page = signed_in(world.alice).get("/reviews/").content.decode()
     for text in (LESS, DOSE, "other/guideline", "The pack is right"):
         assert text in page

@@ -63,7 +63,7 @@ def _is_foreign(call: ast.Call) -> bool:
         return True
     if not isinstance(call.func, ast.Name) or call.func.id != "system_actor":
         return False
-    (tenant,) = [one.value for one in call.keywords if one.arg == "tenant_id"]
+    (tenant,) = [keyword.value for keyword in call.keywords if keyword.arg == "tenant_id"]
     return ast.unparse(tenant) != "actor.tenant_id"
 
 
@@ -126,38 +126,40 @@ def journey(world: World, olivia: Contract, charlie: Contract) -> Journey:
     return Journey(world, olivia, charlie, pack, memories, made["id"], subscription)
 
 
-def uninstall(one: Journey) -> None:
-    assert one.olivia.delete(f"subscriptions/{one.subscription}/").status in {202, 204}
+def uninstall(journey: Journey) -> None:
+    assert journey.olivia.delete(f"subscriptions/{journey.subscription}/").status in {202, 204}
 
 
-def read(one: Journey) -> None:
-    assert one.olivia.get(f"memories/{one.memory()}/").status == 200
+def read(journey: Journey) -> None:
+    assert journey.olivia.get(f"memories/{journey.memory()}/").status == 200
 
 
-def rate(one: Journey) -> None:
-    assert one.olivia.post(f"publications/{one.publication}/ratings/", {"stars": 4, "text": "Good."}).status == 201
+def rate(journey: Journey) -> None:
+    assert (
+        journey.olivia.post(f"publications/{journey.publication}/ratings/", {"stars": 4, "text": "Good."}).status == 201
+    )
 
 
-def propose(one: Journey) -> None:
-    body = {"memory": one.memory(), "content": "The heron nests above the weir.", "reason": "It moved."}
-    assert one.olivia.post(f"subscriptions/{one.subscription}/proposals/", body).status == 201
+def propose(journey: Journey) -> None:
+    body = {"memory": journey.memory(), "content": "The heron nests above the weir.", "reason": "It moved."}
+    assert journey.olivia.post(f"subscriptions/{journey.subscription}/proposals/", body).status == 201
 
 
-def decline(one: Journey) -> None:
-    (found,) = one.charlie.get("proposals/").json["results"]
-    assert one.charlie.post(f"proposals/{found['id']}/decline/", {"reason": "No."}).status == 200
+def decline(journey: Journey) -> None:
+    (found,) = journey.charlie.get("proposals/").json["results"]
+    assert journey.charlie.post(f"proposals/{found['id']}/decline/", {"reason": "No."}).status == 200
 
 
-def revoke(one: Journey) -> None:
-    assert one.charlie.post(f"contracts/{one.contract()}/revoke/", {"reason": "Unpaid."}).status == 200
+def revoke(journey: Journey) -> None:
+    assert journey.charlie.post(f"contracts/{journey.contract()}/revoke/", {"reason": "Unpaid."}).status == 200
 
 
-def yank(one: Journey) -> None:
-    assert one.charlie.post(f"packs/{one.pack}/versions/1.0.0/yank/", {"reason": "Wrong."}).status == 200
+def yank(journey: Journey) -> None:
+    assert journey.charlie.post(f"packs/{journey.pack}/versions/1.0.0/yank/", {"reason": "Wrong."}).status == 200
 
 
-def publish(one: Journey) -> None:
-    published(one.charlie, built(one.charlie, one.pack, one.memories[:2], "1.1.0"))
+def publish(journey: Journey) -> None:
+    published(journey.charlie, built(journey.charlie, journey.pack, journey.memories[:2], "1.1.0"))
 
 
 @pytest.mark.parametrize(

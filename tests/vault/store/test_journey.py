@@ -39,7 +39,7 @@ def verbs(person: Person, kind: str) -> list[tuple[str, str]]:
         ]
 
 
-def built(client: Contract, pack: str, version: str, ids: list[str]) -> dict[str, Any]:
+def build_version(client: Contract, pack: str, version: str, ids: list[str]) -> dict[str, Any]:
     assert client.post(f"packs/{pack}/versions/", {"version": version, "ids": ids}).status == 202
     run_jobs()
     found: dict[str, Any] = client.get(f"packs/{pack}/versions/{version}/").json
@@ -60,9 +60,9 @@ def offered_after_a_scan(olivia: Contract, adam: Contract, charlie: Contract) ->
     """The scan stops a secret; without it the version is ready, and another member approves."""
     pack = olivia.post("packs/", {"name": "first-aid", "title": "First aid", "topic": "health"}).json["id"]
     burn, cut, secret = (olivia.add(text, namespace="/aid")["id"] for text in (BURN, CUT, SECRET))
-    blocked = built(olivia, pack, "1.0.0", [burn, cut, secret])
-    assert (blocked["state"], [one["memory_id"] for one in blocked["report"]["blocked"]]) == ("blocked", [secret])
-    ready = built(olivia, pack, "1.0.0", [burn, cut])
+    blocked = build_version(olivia, pack, "1.0.0", [burn, cut, secret])
+    assert (blocked["state"], [memory["memory_id"] for memory in blocked["report"]["blocked"]]) == ("blocked", [secret])
+    ready = build_version(olivia, pack, "1.0.0", [burn, cut])
     assert ready["state"] == "ready"
     terms = {"reads": 4, "period": "month", "price": "EUR 5 a month"}
     body = {"pack_version": ready["id"], "visibility": "installation", "terms": terms}
@@ -72,21 +72,24 @@ def offered_after_a_scan(olivia: Contract, adam: Contract, charlie: Contract) ->
     return Offered(pack, burn, body, publication)
 
 
-def upgraded(olivia: Contract, adam: Contract, charlie: Contract, offer: Offered, mine: str) -> None:
+def upgrade_pack(olivia: Contract, adam: Contract, charlie: Contract, offer: Offered, mine: str) -> None:
     """Its changes are stated before."""
     sting = olivia.add(STING, namespace="/aid")["id"]
-    newer = built(olivia, offer.pack, "1.1.0", [offer.burn, sting])
+    newer = build_version(olivia, offer.pack, "1.1.0", [offer.burn, sting])
     olivia.post("publications/", {**offer.body, "pack_version": newer["id"]})
     assert adam.post(f"publications/{offer.publication}/approve/").status == 200
     run_jobs()
     assert charlie.get(mine).json["available"] == "1.1.0"
     plan = charlie.post(f"{mine}upgrade/?dry_run=true", {"version": "1.1.0"}).json
-    assert {one["change"]: one["before"] or one["after"] for one in plan["changes"]} == {"added": STING, "removed": CUT}
+    assert {change["change"]: change["before"] or change["after"] for change in plan["changes"]} == {
+        "added": STING,
+        "removed": CUT,
+    }
     assert charlie.post(f"{mine}upgrade/", {"version": "1.1.0"}).status == 202
     run_jobs()
 
 
-def exhausted(charlie: Contract) -> None:
+def exhaust_reads(charlie: Contract) -> None:
     """The three reads that are left, and then none."""
     assert charlie.search_contents("aid", namespaces=[PLACE]) == sorted([BURN, STING])
     memory = charlie.search("bee", namespaces=[PLACE])[0]["id"]
@@ -119,18 +122,18 @@ def test_pack_travels_from_publisher_to_subscriber_and_back_to_nothing(
     # Asked in the chat: the answer cites the pack. That is the first read.
     answer = charlie.post(turns, {"content": question}).json
     assert BURN in answer["content"]
-    assert {one["pack"] for one in answer["citations"]} == {"acme/first-aid"}
+    assert {citation["pack"] for citation in answer["citations"]} == {"acme/first-aid"}
     assert charlie.get(mine).json["reads_left"] == 3
 
-    upgraded(olivia, adam, charlie, offer, mine)
-    exhausted(charlie)
+    upgrade_pack(olivia, adam, charlie, offer, mine)
+    exhaust_reads(charlie)
 
     # Both sides have the same reads.
     (agreed,) = olivia.get("contracts/").json["results"]
     theirs = olivia.get(f"contracts/{agreed['id']}/invocations/").json["results"]
     ours = charlie.get(f"{mine}invocations/").json["results"]
-    assert sorted(one["number"] for one in ours) == [1, 2, 3, 4]
-    assert sorted(theirs, key=lambda one: one["number"]) == sorted(ours, key=lambda one: one["number"])
+    assert sorted(our["number"] for our in ours) == [1, 2, 3, 4]
+    assert sorted(theirs, key=lambda row: row["number"]) == sorted(ours, key=lambda row: row["number"])
 
     # Revoked: nothing is left, and both audit logs agree.
     assert olivia.post(f"contracts/{agreed['id']}/revoke/", {"reason": "Not paid."}).status == 200

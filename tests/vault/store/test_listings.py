@@ -19,7 +19,7 @@ def adam(world: World) -> Contract:
 
 
 def titles(client: Contract, asked: str = "") -> list[str]:
-    return [one["title"] for one in client.get(f"publications/{asked}").json["results"]]
+    return [publication["title"] for publication in client.get(f"publications/{asked}").json["results"]]
 
 
 def rows_of_other(world: World, app: psycopg.Connection) -> list[tuple[str]]:

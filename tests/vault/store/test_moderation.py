@@ -32,7 +32,7 @@ def moderate(decision: str, pack: str = "other/herons") -> None:
 
 
 def names(client: Contract) -> list[str]:
-    return [one["name"] for one in client.get("publications/").json["results"]]
+    return [publication["name"] for publication in client.get("publications/").json["results"]]
 
 
 def test_pack_that_the_operator_hides_stays_with_subscribers_only(
@@ -85,7 +85,7 @@ def test_version_without_live_subscribers_is_deleted(olivia: Contract, charlie: 
     published(charlie, built(charlie, pack, ids[:1]))
     published(charlie, built(charlie, pack, ids, "1.1.0"))
     assert charlie.delete(f"packs/{pack}/versions/1.1.0/").status == 204
-    assert [one["version"] for one in olivia.get("publications/").json["results"]] == ["1.0.0"]
+    assert [publication["version"] for publication in olivia.get("publications/").json["results"]] == ["1.0.0"]
     assert charlie.get(f"packs/{pack}/versions/1.1.0/").status == 404
     assert charlie.delete(f"packs/{pack}/versions/1.0.0/").status == 204
     assert names(olivia) == names(charlie) == []

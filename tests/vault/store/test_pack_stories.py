@@ -46,8 +46,8 @@ def test_triage_agent_of_another_hospital_reads_cases_without_names_and_each_cal
 ) -> None:
     # For triage, and without a name.
     found = agent.search(QUESTION, namespaces=[PLACE])
-    assert {one["content"] for one in found} == {text.replace(NAME, "[person]") for text in CASES}
-    assert {one["pack"] for one in found} == {"acme/chest-pain"}
+    assert {memory["content"] for memory in found} == {text.replace(NAME, "[person]") for text in CASES}
+    assert {row["pack"] for row in found} == {"acme/chest-pain"}
     file = olivia.get("packs/").json["results"][0]
     assert file["newest"]["report"]["counts"]["anonymised"] == 2
 
@@ -67,7 +67,7 @@ def test_triage_agent_of_another_hospital_reads_cases_without_names_and_each_cal
     (mine,) = charlie.get("subscriptions/").json["results"]
     theirs = olivia.get(f"contracts/{agreed['id']}/invocations/").json["results"]
     ours = charlie.get(f"subscriptions/{mine['id']}/invocations/").json["results"]
-    assert [one["number"] for one in theirs] == [one["number"] for one in ours] == [3, 2, 1]
+    assert [their["number"] for their in theirs] == [our["number"] for our in ours] == [3, 2, 1]
 
     # The audit log of the agent's organisation names the agent's calls.
     with acting(world.charlie.actor):
@@ -111,7 +111,7 @@ def test_doctor_shares_experience_with_a_student_who_asks_and_proposes_a_change(
     question = {"content": "How do I start the dose for patients over eighty?"}
     answer = student.post(f"conversations/{talk}/turns/", question).json
     assert DOSE in answer["content"]
-    assert {one["pack"] for one in answer["citations"]} == {"acme/geriatrics"}
+    assert {citation["pack"] for citation in answer["citations"]} == {"acme/geriatrics"}
 
     # The student proposes a change, the doctor takes it into the next version, and the next answer has it.
     memory = student.search("dose", namespaces=[place])[0]["id"]

@@ -28,7 +28,7 @@ class Offered:
         made = published(charlie, built(charlie, self.pack, self.memories))
         self.subscription = f"subscriptions/{subscribed(olivia, made['id'])['id']}/"
         found = olivia.search("heron nests", namespaces=[PLACE])
-        self.installed = next(one["id"] for one in found if one["content"] == TEXTS[0])
+        self.installed = next(memory["id"] for memory in found if memory["content"] == TEXTS[0])
 
     def body(self, **fields: Any) -> dict[str, Any]:
         return {"memory": self.installed, "content": CHANGED, "reason": REASON, **fields}
@@ -46,12 +46,12 @@ def offer(olivia: Contract, charlie: Contract) -> Offered:
     return Offered(olivia, charlie)
 
 
-def received(client: Contract) -> dict[str, Any]:
+def get_received(client: Contract) -> dict[str, Any]:
     (found,) = client.get("proposals/").json["results"]
     return dict(found)
 
 
-def sent(client: Contract) -> dict[str, Any]:
+def get_sent(client: Contract) -> dict[str, Any]:
     (found,) = client.get("proposals/?side=sent").json["results"]
     return dict(found)
 
@@ -60,12 +60,12 @@ def test_accepted_proposal_is_in_the_next_version_and_is_answered(
     world: World, olivia: Contract, charlie: Contract, offer: Offered
 ) -> None:
     offer.propose(olivia)
-    asked = received(charlie)
+    asked = get_received(charlie)
     assert (asked["before"], asked["content"], asked["reason"]) == (TEXTS[0], CHANGED, REASON)
     assert (asked["organisation"], asked["pack"], asked["version"]) == ("Acme", "other/herons", "1.0.0")
     assert charlie.post(f"proposals/{asked['id']}/accept/", {}).json["state"] == "accepted"
     run_jobs()
-    assert (sent(olivia)["state"], sent(olivia)["decided_at"] is not None) == ("accepted", True)
+    assert (get_sent(olivia)["state"], get_sent(olivia)["decided_at"] is not None) == ("accepted", True)
 
     newer = built(charlie, offer.pack, offer.memories, "1.1.0")
     assert (newer["state"], newer["report"]["reworded"]) == ("ready", 1)
@@ -83,7 +83,7 @@ def test_memory_that_the_publisher_has_changed_since_keeps_its_own_wording(
     olivia: Contract, charlie: Contract, offer: Offered
 ) -> None:
     offer.propose(olivia)
-    assert charlie.post(f"proposals/{received(charlie)['id']}/accept/", {}).status == 200
+    assert charlie.post(f"proposals/{get_received(charlie)['id']}/accept/", {}).status == 200
     own = "The heron nests at the lake."
     memory = charlie.get(f"memories/{offer.memories[0]}/")
     changed = charlie.patch(f"memories/{offer.memories[0]}/", {"content": own}, if_match=f'"{memory.json["version"]}"')
@@ -91,18 +91,18 @@ def test_memory_that_the_publisher_has_changed_since_keeps_its_own_wording(
     newer = built(charlie, offer.pack, offer.memories[:1], "1.1.0")
     assert newer["report"]["reworded"] == 0
     preview = charlie.get(f"packs/{offer.pack}/versions/1.1.0/preview/").json
-    assert [one["content"] for one in preview["results"]] == [own]
+    assert [memory["content"] for memory in preview["results"]] == [own]
 
 
 def test_declined_proposal_tells_its_subscriber_why_and_changes_nothing(
     olivia: Contract, charlie: Contract, offer: Offered
 ) -> None:
     offer.propose(olivia)
-    asked = received(charlie)["id"]
+    asked = get_received(charlie)["id"]
     assert charlie.post(f"proposals/{asked}/decline/", {}).status == 400
     assert charlie.post(f"proposals/{asked}/decline/", {"reason": "We saw them there."}).status == 200
     run_jobs()
-    assert (sent(olivia)["state"], sent(olivia)["answer"]) == ("declined", "We saw them there.")
+    assert (get_sent(olivia)["state"], get_sent(olivia)["answer"]) == ("declined", "We saw them there.")
     assert charlie.post(f"proposals/{asked}/accept/", {}).status == 409
     assert built(charlie, offer.pack, offer.memories, "1.1.0")["report"]["reworded"] == 0
     assert olivia.post(f"{offer.subscription}proposals/", offer.body()).status == 201  # it may be proposed again
@@ -115,7 +115,7 @@ def test_proposal_that_was_delivered_twice_is_received_once(
     with acting(world.olivia.actor):
         OutboxEvent.objects.filter(topic=Topic.STORE_PROPOSED).update(done_at=None)
     run_jobs()
-    assert received(charlie)["state"] == "open"
+    assert get_received(charlie)["state"] == "open"
 
 
 @each_case(
@@ -156,14 +156,14 @@ def test_proposal_is_decided_only_by_its_publisher(
     world: World, olivia: Contract, charlie: Contract, offer: Offered
 ) -> None:
     mine = offer.propose(olivia)
-    asked = received(charlie)["id"]
+    asked = get_received(charlie)["id"]
     for who, status in (("alice", 404), ("bob", 404), ("olivia", 404)):
         for verb in ("accept", "decline"):
             body = {"reason": "no"} if verb == "decline" else {}
             assert contract(world, who).post(f"proposals/{asked}/{verb}/", body).status == status
     assert olivia.post(f"proposals/{mine}/accept/", {}).status == 404  # of one that was sent
     assert contract(world, "bob").get("proposals/").status == 403
-    assert received(charlie)["state"] == "open"
+    assert get_received(charlie)["state"] == "open"
 
 
 def test_proposal_for_a_memory_of_no_pack_is_404(olivia: Contract, offer: Offered) -> None:

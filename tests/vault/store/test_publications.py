@@ -17,7 +17,7 @@ def adam(world: World) -> Contract:
 def names(client: Contract, asked: str = "") -> list[str]:
     reply = client.get(f"publications/{asked}")
     assert reply.status == 200, reply
-    return [one["name"] for one in reply.json["results"]]
+    return [row["name"] for row in reply.json["results"]]
 
 
 def test_publication_for_others_waits_for_another_member(olivia: Contract, adam: Contract, charlie: Contract) -> None:
@@ -114,8 +114,8 @@ def test_page_of_a_publication_shows_texts_versions_and_samples(olivia: Contract
     made = published(olivia, built(olivia, pack, memories_of(olivia, *TEXTS)), terms={"reads": 10, "price": "free"})
     shown = charlie.get(f"publications/{made['id']}/").json
     assert (shown["readme"], shown["authors"], shown["publisher"]) == ("About herons.", ["Olivia"], "Acme")
-    assert [one["version"] for one in shown["versions"]] == ["1.0.0"]
-    assert sorted(one["content"] for one in shown["samples"]) == sorted(TEXTS)
+    assert [version["version"] for version in shown["versions"]] == ["1.0.0"]
+    assert sorted(sample["content"] for sample in shown["samples"]) == sorted(TEXTS)
     assert (shown["terms"]["reads"], shown["terms"]["period"]) == (10, "month")
 
 
@@ -148,7 +148,7 @@ def test_yanked_version_gives_way_to_the_one_before(olivia: Contract, charlie: C
     published(olivia, built(olivia, pack, ids[:1]))
     published(olivia, built(olivia, pack, ids, "1.1.0"))
     assert olivia.post(f"packs/{pack}/versions/1.1.0/yank/", {"reason": "Wrong."}).json["state"] == "yanked"
-    assert [one["version"] for one in charlie.get("publications/").json["results"]] == ["1.0.0"]
+    assert [publication["version"] for publication in charlie.get("publications/").json["results"]] == ["1.0.0"]
     assert olivia.post(f"packs/{pack}/versions/1.0.0/yank/", {"reason": "Wrong."}).status == 200
     assert names(charlie) == []
 

@@ -22,7 +22,7 @@ def publication(charlie: Contract) -> str:
     return offered(charlie, *TEXTS)
 
 
-def rated(client: Contract, publication: str, **fields: object) -> dict[str, object]:
+def rate_pack(client: Contract, publication: str, **fields: object) -> dict[str, object]:
     reply = client.post(f"publications/{publication}/ratings/", {**RATED, **fields})
     assert reply.status == 201, reply
     run_jobs()
@@ -34,14 +34,14 @@ def test_rating_of_a_subscriber_is_counted_and_read_by_all(
     world: World, olivia: Contract, bob: Contract, charlie: Contract, publication: str
 ) -> None:
     subscribed(olivia, publication)
-    assert rated(olivia, publication)["version"] == "1.0.0"
+    assert rate_pack(olivia, publication)["version"] == "1.0.0"
     adam = Contract(key=person_add(world.acme, "adam@acme.example", RoleName.ADMIN).key.text)
-    rated(adam, publication, stars=1, text="")
+    rate_pack(adam, publication, stars=1, text="")
     for reader in (bob, charlie):
         listed = reader.get(f"publications/{publication}/").json
         assert (listed["rating"], listed["ratings"]) == (2.5, 2)
         rows = reader.get(f"publications/{publication}/ratings/").json["results"]
-        assert [(one["organisation"], one["stars"], one["text"]) for one in rows] == [
+        assert [(row["organisation"], row["stars"], row["text"]) for row in rows] == [
             ("Acme", 1, ""),
             ("Acme", 4, RATED["text"]),
         ]
@@ -51,8 +51,8 @@ def test_second_rating_of_a_member_replaces_the_first_and_a_removed_one_is_not_c
     olivia: Contract, charlie: Contract, publication: str
 ) -> None:
     subscribed(olivia, publication)
-    rated(olivia, publication)
-    rated(olivia, publication, stars=2)
+    rate_pack(olivia, publication)
+    rate_pack(olivia, publication, stars=2)
     address = f"publications/{publication}/"
     assert (charlie.get(address).json["rating"], charlie.get(address).json["ratings"]) == (2.0, 1)
     assert olivia.delete(f"{address}ratings/").status == 204
@@ -65,7 +65,7 @@ def test_ended_subscription_still_rates(olivia: Contract, charlie: Contract, pub
     made = subscribed(olivia, publication)
     assert olivia.delete(f"subscriptions/{made['id']}/").status == 202
     run_jobs()
-    rated(olivia, publication)
+    rate_pack(olivia, publication)
     assert charlie.get(f"publications/{publication}/").json["ratings"] == 1
 
 
@@ -107,20 +107,20 @@ def test_catalogue_by_rating_has_the_best_mean_first_and_unrated_packs_last(
     }
     for name in ("often", "best"):
         subscribed(olivia, packs[name])
-    rated(olivia, packs["often"], stars=3)
-    rated(adam, packs["often"], stars=3)  # the larger sum
-    rated(olivia, packs["best"], stars=5)
+    rate_pack(olivia, packs["often"], stars=3)
+    rate_pack(adam, packs["often"], stars=3)  # the larger sum
+    rate_pack(olivia, packs["best"], stars=5)
     listed = olivia.get("publications/?order=rated").json["results"]
-    assert [one["name"] for one in listed] == ["other/best", "other/often", "other/unrated"]
+    assert [row["name"] for row in listed] == ["other/best", "other/often", "other/unrated"]
 
 
 def test_both_audit_logs_have_the_rating(world: World, olivia: Contract, publication: str) -> None:
     subscribed(olivia, publication)
-    rated(olivia, publication)
+    rate_pack(olivia, publication)
     for person in (world.olivia, world.charlie):
         with acting(person.actor):
             (entry,) = AuditEntry.objects.filter(verb=Verb.PUBLICATION_RATED)
-            assert [str(one) for one in entry.object_ids] == [publication]
+            assert [str(object_id) for object_id in entry.object_ids] == [publication]
 
 
 def test_pack_page_shows_ratings_and_a_form_to_who_may_rate(world: World, olivia: Contract, publication: str) -> None:

@@ -33,7 +33,7 @@ def operator(world: World) -> Client:
     return signed_in(world.bob)
 
 
-def reported(world: World, publication: str) -> str:
+def report_pack(world: World, publication: str) -> str:
     """The address that decides on a report of olivia."""
     reply = contract(world, "olivia").post(f"publications/{publication}/reports/", REPORT)
     assert reply.status == 201, reply
@@ -58,7 +58,7 @@ def test_reader_reports_a_pack_in_a_browser_once(world: World, operator: Client)
 
 
 def test_publisher_does_not_see_the_report(world: World, publication: str) -> None:
-    reported(world, publication)
+    report_pack(world, publication)
     with acting(world.charlie.actor):
         assert not PackReport.objects.exists()
         assert not AuditEntry.objects.filter(verb=Verb.PUBLICATION_REPORTED).exists()
@@ -68,7 +68,7 @@ def test_operator_bans_the_pack_and_it_goes_from_subscribers(
     world: World, olivia: Contract, charlie: Contract, publication: str, operator: Client
 ) -> None:
     subscribed(olivia, publication)
-    decide = reported(world, publication)
+    decide = report_pack(world, publication)
     link = 'href="/store/other/herons/"'
     assert link in operator.get(QUEUE).content.decode()
     assert operator.post(decide, {"decision": "ban"}).status_code == 422  # without a reason
@@ -87,19 +87,19 @@ def test_operator_bans_the_pack_and_it_goes_from_subscribers(
         with acting(person.actor):
             assert AuditEntry.objects.filter(verb=Verb.PUBLICATION_MODERATED).exists()
     assert operator.post(decide, {"decision": "show", "reason": "Mended."}).status_code == 303
-    assert [one["name"] for one in olivia.get("publications/").json["results"]] == ["other/herons"]
+    assert [publication["name"] for publication in olivia.get("publications/").json["results"]] == ["other/herons"]
 
 
 def test_dismissed_report_leaves_the_pack(world: World, olivia: Contract, publication: str, operator: Client) -> None:
-    assert operator.post(reported(world, publication), {"decision": "dismiss"}).status_code == 303
+    assert operator.post(report_pack(world, publication), {"decision": "dismiss"}).status_code == 303
     assert "No report" in operator.get(QUEUE).content.decode()
-    assert [one["name"] for one in olivia.get("publications/").json["results"]] == ["other/herons"]
+    assert [publication["name"] for publication in olivia.get("publications/").json["results"]] == ["other/herons"]
     assert "Left as it was" in operator.get(f"{QUEUE}?decided=yes").content.decode()
 
 
 @pytest.mark.parametrize("who", ["olivia", "alice", "bob", "charlie"])
 def test_moderation_is_not_there_for_others(world: World, publication: str, who: str) -> None:
-    decide = reported(world, publication)
+    decide = report_pack(world, publication)
     browser = signed_in(world.person(who))
     assert browser.get(QUEUE).status_code == 404
     assert browser.post(decide, {"decision": "hide", "reason": "x"}).status_code == 404
@@ -110,7 +110,7 @@ def test_moderation_is_not_there_for_others(world: World, publication: str, who:
 
 def test_operator_through_an_api_key_moderates_nothing(world: World, publication: str) -> None:
     operator_set(user_id=world.bob.member.user_id, is_operator=True)
-    report_id = reported(world, publication).split("/")[-2]
+    report_id = report_pack(world, publication).split("/")[-2]
     with pytest.raises(NotFound):
         reports_list(actor=world.bob.actor)
     with pytest.raises(NotFound):

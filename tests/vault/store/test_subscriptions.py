@@ -52,7 +52,7 @@ def test_subscription_installs_a_read_only_namespace(olivia: Contract, publicati
         "EUR 10 a month",
     )
     found = olivia.search("Where does the heron nest?", namespaces=[PLACE])
-    assert {(one["pack"], one["source"], one["trust"]) for one in found} == {("other/herons", "pack", 0.4)}
+    assert {(row["pack"], row["source"], row["trust"]) for row in found} == {("other/herons", "pack", 0.4)}
     assert found[0]["content"] == TEXTS[0]
     memory = f"memories/{found[0]['id']}/"
     assert olivia.patch(memory, {"title": "Mine"}, if_match='"1"').status == 403
@@ -67,17 +67,17 @@ def test_search_finds_a_pack_where_it_is_mounted(olivia: Contract, publication: 
     subscribed(olivia, publication)
     own = olivia.add("The heron of our pond nests in the willow.")["id"]
     asked = "Where does the heron nest?"
-    assert [one["id"] for one in olivia.search(asked)] == [own]
+    assert [memory["id"] for memory in olivia.search(asked)] == [own]
     conversation = olivia.post("conversations/", {}).json["id"]
     assert olivia.post("mounts/", {"namespace": PLACE, "task_id": "birds"}).status == 201
     assert olivia.post("mounts/", {"namespace": PLACE, "conversation": conversation}).status == 201
     found = olivia.search(asked, task_id="birds")
-    assert {one["pack"] for one in found} == {"other/herons"}
+    assert {row["pack"] for row in found} == {"other/herons"}
     answer = olivia.post(f"conversations/{conversation}/turns/", {"content": "When does the heron fish?"}).json
-    cited = {one.get("pack") for one in answer["citations"]}
+    cited = {citation.get("pack") for citation in answer["citations"]}
     assert "other/herons" in cited
     stored = olivia.get(f"conversations/{conversation}/turns/").json["results"][0]
-    assert {one.get("pack") for one in stored["citations"]} == cited
+    assert {citation.get("pack") for citation in stored["citations"]} == cited
 
 
 def test_persona_of_a_subscription_has_the_pack_mounted(olivia: Contract, publication: str) -> None:
@@ -114,9 +114,9 @@ def test_two_hundred_reads_at_once_on_a_quota_of_a_hundred_give_exactly_a_hundre
     here = olivia.get(f"subscriptions/{made['id']}/invocations/?page_size=200").json
     there = charlie.get(f"contracts/{agreed['id']}/invocations/?page_size=200").json
     assert here["count"] == 100
-    order = [sorted(one["results"], key=lambda read: read["number"]) for one in (here, there)]
+    order = [sorted(row["results"], key=lambda read: read["number"]) for row in (here, there)]
     assert order[0] == order[1]
-    assert [one["number"] for one in order[0]] == list(range(1, 101))
+    assert [row["number"] for row in order[0]] == list(range(1, 101))
     evidence(row=18, name="quota-of-a-pack", figures={"reads at once": 200, "quota": 100, "given": 100, "on both": 100})
 
 
@@ -218,7 +218,7 @@ def test_uninstalled_pack_leaves_nothing_and_can_be_installed_again(
     assert olivia.delete(f"subscriptions/{again['id']}/").status == 202
     run_jobs()
     assert set(counts(superuser).values()) == {0}
-    assert [one["state"] for one in charlie.get("contracts/").json["results"]] == ["ended", "ended"]
+    assert [contract["state"] for contract in charlie.get("contracts/").json["results"]] == ["ended", "ended"]
     assert charlie.get("publications/own/").json["results"][0]["subscribers"] == 0
     assert olivia.delete(f"subscriptions/{again['id']}/").status == 409
 

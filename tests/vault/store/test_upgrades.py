@@ -57,7 +57,7 @@ def test_upgrade_is_compared_before_and_changes_what_it_stated(olivia: Contract,
     plan = olivia.post(f"{address}upgrade/?dry_run=true", {"version": version}).json
     assert (plan["before"], plan["after"], plan["changelog"]) == ("1.0.0", version, "Adds the lake.")
     assert (plan["added"], plan["changed"], plan["removed"], plan["overridden"]) == (1, 1, 1, 0)
-    stated = {one["change"]: (one["before"], one["after"]) for one in plan["changes"]}
+    stated = {change["change"]: (change["before"], change["after"]) for change in plan["changes"]}
     assert stated == {
         "added": ("", "The heron wades in the lake."),
         "changed": (TEXTS[1], NEWER),
@@ -75,13 +75,13 @@ def test_upgrade_is_compared_before_and_changes_what_it_stated(olivia: Contract,
 def test_override_survives_an_upgrade_until_it_is_removed(olivia: Contract, publisher: Publisher) -> None:
     made = subscribed(olivia, publisher.publication)
     address = f"subscriptions/{made['id']}/"
-    found = {one["content"]: one["id"] for one in olivia.search("heron", namespaces=[PLACE])}
+    found = {memory["content"]: memory["id"] for memory in olivia.search("heron", namespaces=[PLACE])}
     ours, kept = "The heron fishes at noon here.", "Ours sleeps on two legs."
     assert olivia.send("PUT", f"{address}overrides/{found[TEXTS[1]]}/", {"content": ours}).status == 200
     assert olivia.send("PUT", f"{address}overrides/{found[TEXTS[2]]}/", {"content": kept}).status == 200
     version = second_version(publisher)
     plan = olivia.post(f"{address}upgrade/?dry_run=true", {"version": version}).json
-    assert {one["change"] for one in plan["changes"] if one["overridden"]} == {"changed", "removed"}
+    assert {change["change"] for change in plan["changes"] if change["overridden"]} == {"changed", "removed"}
     assert olivia.post(f"{address}upgrade/", {"version": version}).status == 202
     run_jobs()
     assert contents(olivia) == sorted([TEXTS[0], ours, kept, "The heron wades in the lake."])

@@ -21,7 +21,7 @@ PLACE = "/packs/acme/herons"
 COUNT = 12
 
 
-def marked(client: Contract, number: int, **wordings: str) -> str:
+def add_marked(client: Contract, number: int, **wordings: str) -> str:
     """A memory whose second sentence is marked."""
     sentence = f"It returns in March to pool {number}."
     stated = {"sentence": sentence, "second": f"In March it is back at pool {number}.", **wordings}
@@ -29,10 +29,10 @@ def marked(client: Contract, number: int, **wordings: str) -> str:
     return str(client.add(text, namespace="/birds", metadata={"wordings": stated})["id"])
 
 
-def offered(client: Contract, count: int = COUNT) -> tuple[str, str]:
+def offer_marked(client: Contract, count: int = COUNT) -> tuple[str, str]:
     """The pack and its publication, with a marked sentence in each memory."""
     pack = pack_of(client)
-    version = built(client, pack, [marked(client, number) for number in range(count)])
+    version = built(client, pack, [add_marked(client, number) for number in range(count)])
     assert (version["state"], version["report"]["marked"]) == ("ready", count)
     return pack, published(client, version)["id"]
 
@@ -42,7 +42,7 @@ def texts_of(client: Contract) -> list[str]:
 
 
 def test_leaked_copy_names_its_recipient(world: World, olivia: Contract, charlie: Contract) -> None:
-    pack, publication = offered(olivia)
+    pack, publication = offer_marked(olivia)
     for client in (olivia, charlie):
         subscribed(client, publication)
     theirs, ours = texts_of(charlie), texts_of(olivia)
@@ -58,7 +58,7 @@ def test_leaked_copy_names_its_recipient(world: World, olivia: Contract, charlie
 def test_changed_copy_still_names_its_recipient_and_an_own_text_names_nobody(
     olivia: Contract, charlie: Contract
 ) -> None:
-    pack, publication = offered(olivia)
+    pack, publication = offer_marked(olivia)
     subscribed(charlie, publication)
     leaked = texts_of(charlie)
     half = "  ".join(reversed(leaked[: COUNT // 2])).upper().replace(".", " !")
@@ -73,7 +73,7 @@ def test_changed_copy_still_names_its_recipient_and_an_own_text_names_nobody(
 def test_both_wordings_are_signed_and_the_delivered_file_verifies(
     world: World, olivia: Contract, charlie: Contract
 ) -> None:
-    _, publication = offered(olivia)
+    _, publication = offer_marked(olivia)
     subscribed(charlie, publication)
     (agreed,) = olivia.get("contracts/").json["results"]
     with acting(world.olivia.actor):
@@ -90,7 +90,7 @@ def test_both_wordings_are_signed_and_the_delivered_file_verifies(
 
 
 def test_copy_with_a_third_wording_is_refused(world: World, olivia: Contract) -> None:
-    pack, _ = offered(olivia, 2)
+    pack, _ = offer_marked(olivia, 2)
     with acting(world.olivia.actor):
         version = PackVersion.objects.get(pack_id=UUID(pack))
     file = file_read(version_file(actor=world.olivia.actor, version_id=version.id))
@@ -105,10 +105,10 @@ def test_copy_with_a_third_wording_is_refused(world: World, olivia: Contract) ->
 )
 def test_second_wording_passes_the_same_scan(second: str, state: str, olivia: Contract) -> None:
     pack = pack_of(olivia)
-    memory = marked(olivia, 1, second=second)
+    memory = add_marked(olivia, 1, second=second)
     version = built(olivia, pack, [memory])
     assert version["state"] == state
-    blocked = [one["kinds"] for one in version["report"]["blocked"]]
+    blocked = [row["kinds"] for row in version["report"]["blocked"]]
     assert blocked == ([["email"]] if state == "blocked" else [])
 
 
@@ -117,7 +117,7 @@ def test_second_wording_passes_the_same_scan(second: str, state: str, olivia: Co
     [{"sentence": "It is not there."}, {"second": "It returns in MARCH, to pool 1!"}, {"sentence": ""}],
 )
 def test_sentence_with_equal_wordings_is_not_marked(wordings: dict[str, str], olivia: Contract) -> None:
-    version = built(olivia, pack_of(olivia), [marked(olivia, 1, **wordings)])
+    version = built(olivia, pack_of(olivia), [add_marked(olivia, 1, **wordings)])
     assert (version["state"], version["report"]["marked"]) == ("ready", 0)
 
 
@@ -125,7 +125,7 @@ def test_sentence_with_equal_wordings_is_not_marked(wordings: dict[str, str], ol
 def test_trace_and_copies_are_refused_to_others(
     who: str, status: int, world: World, olivia: Contract, charlie: Contract
 ) -> None:
-    pack, publication = offered(olivia, 2)
+    pack, publication = offer_marked(olivia, 2)
     subscribed(charlie, publication)
     (agreed,) = olivia.get("contracts/").json["results"]
     client = contract(world, who)
@@ -134,9 +134,9 @@ def test_trace_and_copies_are_refused_to_others(
 
 
 def test_upgrade_without_changes_compares_equal_wordings(olivia: Contract, charlie: Contract) -> None:
-    pack, publication = offered(olivia, 3)
+    pack, publication = offer_marked(olivia, 3)
     mine = subscribed(charlie, publication)
-    ids = [one["id"] for one in olivia.search("heron", namespaces=["/birds"], top_k=50)]
+    ids = [memory["id"] for memory in olivia.search("heron", namespaces=["/birds"], top_k=50)]
     published(olivia, built(olivia, pack, [*ids, str(olivia.add("A heron left.", namespace="/birds")["id"])], "1.1.0"))
     run_jobs()
     plan: dict[str, Any] = charlie.post(f"subscriptions/{mine['id']}/upgrade/?dry_run=true", {"version": "1.1.0"}).json

@@ -52,7 +52,7 @@ def test_a_subject_is_named_once_and_listed_by_its_reference(olivia: Contract) -
     assert subject_of(olivia) == made
     subject_of(olivia, "customer-4712")
     found = olivia.get(f"subjects/?reference={REFERENCE}").json
-    assert [(one["id"], one["reference"], one["status"]) for one in found["results"]] == [(made, REFERENCE, "active")]
+    assert [(row["id"], row["reference"], row["status"]) for row in found["results"]] == [(made, REFERENCE, "active")]
     assert olivia.get("subjects/").json["count"] == 2
     assert olivia.get("subjects/?reference=nobody").json["results"] == []
 
@@ -60,7 +60,7 @@ def test_a_subject_is_named_once_and_listed_by_its_reference(olivia: Contract) -
 def test_assigned_memories_are_sealed_under_the_key_of_the_subject(
     alice: Contract, olivia: Contract, superuser: Superuser
 ) -> None:
-    ids = [alice.add(f"Note {one}.", namespace="/team")["id"] for one in range(2)]
+    ids = [alice.add(f"Note {number}.", namespace="/team")["id"] for number in range(2)]
     subject = subject_of(olivia)
     reply = olivia.post(f"subjects/{subject}/assign/", {"ids": ids})
     assert (reply.status, sorted(reply.json["ids"])) == (200, sorted(ids))
@@ -92,10 +92,10 @@ def test_an_export_has_every_version_with_its_lineage_in_both_forms(
     run_jobs()
     document = json.loads(olivia.get(f"subjects/{subject}/exports/{job}/json/").body)
     assert document["subject"] == {"id": subject, "reference": REFERENCE}
-    assert [one["id"] for one in document["memories"]] == [memory["id"], gone["id"]]
+    assert [memory["id"] for memory in document["memories"]] == [memory["id"], gone["id"]]
     first = document["memories"][0]
-    assert [one["version"] for one in first["versions"]] == [1, 2]
-    assert all(CANARY in one["content"] for one in first["versions"])
+    assert [version["version"] for version in first["versions"]] == [1, 2]
+    assert all(CANARY in version["content"] for version in first["versions"])
     assert first["versions"][0]["metadata"] == {"room": "<b>attic</b>"}
     assert {"direction": "used_in", "memory_id": made, "kind": "text"} in first["lineage"]
     assert document["memories"][1]["deleted_at"]
@@ -158,7 +158,7 @@ def test_an_erasure_leaves_nothing_and_signs_its_receipt(
     signature = base64.b64decode(receipt["signature"])
     assert is_signed(signing_key().public_key(), signed_bytes(receipt), signature)
     assert not is_signed(signing_key().public_key(), signed_bytes(receipt | {"key_destroyed": False}), signature)
-    assert [alice.get(f"memories/{one['id']}/").status for one in memories] == [404] * 3
+    assert [alice.get(f"memories/{memory['id']}/").status for memory in memories] == [404] * 3
     assert CANARY not in alice.post("memories/search/", {"query": CANARY, "include_archived": True}).body.decode()
     assert CANARY not in alice.get("memories/?page_size=200").body.decode()
     failed = alice.get(f"jobs/{later.id}/").json
@@ -166,9 +166,9 @@ def test_an_erasure_leaves_nothing_and_signs_its_receipt(
     assert alice.get(f"memories/{other['id']}/").status == 200
     root = superuser()
     blank = root.execute("SELECT sealed FROM vault_cubeversion WHERE cube_id = %s", [derived]).fetchall()
-    assert [bytes(one) for (one,) in blank] == [b""]
+    assert [bytes(item) for (item,) in blank] == [b""]
     named = "SELECT count(*) FROM {} WHERE {} = ANY(%s)"
-    ids = [one["id"] for one in memories]
+    ids = [memory["id"] for memory in memories]
     for table, column in (
         ("vault_cubeversion", "cube_id"),
         ("vault_embedding", "cube_id"),
@@ -230,7 +230,7 @@ def test_versions_about_the_subject_lose_their_words_in_a_memory_about_somebody_
     receipt = erase(olivia, subject_of(olivia))["result"]["receipt"]
     assert receipt["key_destroyed"]
     versions = alice.get(f"memories/{memory['id']}/versions/").json["results"]
-    assert {one["version"]: one["content"] for one in versions} == {1: "", 2: "Nobody in particular."}
+    assert {version["version"]: version["content"] for version in versions} == {1: "", 2: "Nobody in particular."}
 
 
 @pytest.mark.parametrize(("who", "status"), [("alice", 403), ("bob", 403), ("ada", 403), ("charlie", 404)])

@@ -10,7 +10,7 @@ from tests.factories import World
 from tests.governance.web.visitors import signed_in
 from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract
-from vault.tools.rules import ToolCall, call_metadata, call_of, call_text, similarity
+from vault.tools.rules import ToolCall, call_metadata, call_text, read_call, similarity
 from vault.vocabulary import ToolOutcome
 
 Superuser = Callable[[], psycopg.Connection]
@@ -18,7 +18,7 @@ BERLIN = {"from": "Berlin", "to": "Lisbon", "seats": 2}
 ADD, RECALL = "memories/tool-calls/", "memories/tool-calls/search/"
 
 
-def called(client: Contract, arguments: dict[str, Any], outcome: str = "failed", **more: Any) -> dict[str, Any]:
+def store_call(client: Contract, arguments: dict[str, Any], outcome: str = "failed", **more: Any) -> dict[str, Any]:
     body = {"name": "book_flight", "arguments": arguments, "outcome": outcome, "namespace": "/team", **more}
     reply = client.post(ADD, body)
     assert reply.status == 201, reply.json
@@ -42,39 +42,39 @@ def called(client: Contract, arguments: dict[str, Any], outcome: str = "failed",
         ({"a": -1}, {"a": 1}, 0.0),
     ],
 )
-def test_similarity_of_arguments(one: Any, other: Any, expected: float) -> None:
-    assert similarity(one, other) == pytest.approx(expected)
-    assert similarity(other, one) == pytest.approx(expected)
+def test_similarity_of_arguments(first: Any, other: Any, expected: float) -> None:
+    assert similarity(first, other) == pytest.approx(expected)
+    assert similarity(other, first) == pytest.approx(expected)
 
 
 def test_a_call_is_read_from_the_metadata_that_it_wrote() -> None:
     call = ToolCall("book_flight", BERLIN, ToolOutcome.FAILED, error="No seats left.", duration_ms=120)
-    assert call_of(call_metadata(call)) == call
+    assert read_call(call_metadata(call)) == call
     assert call_text(call) == "book_flight(from=Berlin, to=Lisbon, seats=2) failed:\nNo seats left."
-    assert call_of({"tool": "x"}) is None
+    assert read_call({"tool": "x"}) is None
 
 
 def test_a_call_is_stored_as_a_memory_that_search_and_filters_find(alice: Contract) -> None:
-    stored = called(alice, BERLIN, error="No seats left.", duration_ms=120)
+    stored = store_call(alice, BERLIN, error="No seats left.", duration_ms=120)
     assert (stored["modality"], stored["semantic_type"], stored["title"]) == ("tool_call", "tool_trace", "book_flight")
     assert stored["metadata"]["arguments"] == BERLIN
     assert (stored["metadata"]["duration_ms"], stored["metadata"]["error"]) == (120, "No seats left.")
     found = alice.post("memories/search/", {"query": "seats to Lisbon", "filters": {"modality": "tool_call"}}).json
-    assert [one["id"] for one in found["results"]] == [stored["id"]]
+    assert [row["id"] for row in found["results"]] == [stored["id"]]
     by_outcome = {"query": "flight", "filters": {"metadata.outcome": "succeeded"}}
     assert alice.post("memories/search/", by_outcome).json["results"] == []
-    assert called(alice, BERLIN)["id"] != stored["id"]
+    assert store_call(alice, BERLIN)["id"] != stored["id"]
 
 
 def test_calls_are_recalled_by_name_arguments_and_outcome(alice: Contract) -> None:
-    same = called(alice, BERLIN)["id"]
-    near = called(alice, BERLIN | {"seats": 3})["id"]
-    far = called(alice, {"from": "Oslo", "to": "Rome", "seats": 9})["id"]
-    done = called(alice, BERLIN, "succeeded")["id"]
+    same = store_call(alice, BERLIN)["id"]
+    near = store_call(alice, BERLIN | {"seats": 3})["id"]
+    far = store_call(alice, {"from": "Oslo", "to": "Rome", "seats": 9})["id"]
+    done = store_call(alice, BERLIN, "succeeded")["id"]
     other = alice.post(ADD, {"name": "book_hotel", "arguments": BERLIN, "outcome": "failed", "namespace": "/team"})
 
     def recalled(**body: Any) -> list[str]:
-        return [one["memory"]["id"] for one in alice.post(RECALL, body).json["results"]]
+        return [row["memory"]["id"] for row in alice.post(RECALL, body).json["results"]]
 
     assert recalled(name="book_flight", arguments=BERLIN, outcome="failed") == [same, near]
     assert recalled(name="book_flight", arguments=BERLIN) == [done, same, near]
@@ -89,16 +89,16 @@ def test_calls_are_recalled_by_name_arguments_and_outcome(alice: Contract) -> No
 def test_what_failed_before_is_reported(alice: Contract) -> None:
     asked = {"name": "book_flight", "arguments": BERLIN}
     assert alice.post(RECALL, asked).json == {"results": [], "failed_before": False}
-    called(alice, BERLIN, "succeeded")
+    store_call(alice, BERLIN, "succeeded")
     assert not alice.post(RECALL, asked).json["failed_before"]
-    called(alice, BERLIN | {"seats": 4})
+    store_call(alice, BERLIN | {"seats": 4})
     reply = alice.post(RECALL, asked).json
     assert reply["failed_before"]
-    assert [one["similarity"] for one in reply["results"]] == [1.0, 0.8333]
+    assert [row["similarity"] for row in reply["results"]] == [1.0, 0.8333]
 
 
 def test_who_may_not_store_or_read_calls_is_refused(world: World, alice: Contract, superuser: Superuser) -> None:
-    called(alice, BERLIN)
+    store_call(alice, BERLIN)
     body = {"name": "book_flight", "arguments": BERLIN, "outcome": "failed", "namespace": "/team"}
     assert world.client("bob").post(ADD, body).status == 403
     assert superuser().execute("SELECT count(*) FROM vault_cube").fetchone() == (1,)
@@ -120,12 +120,12 @@ def test_who_may_not_store_or_read_calls_is_refused(world: World, alice: Contrac
 def test_a_call_that_cannot_be_stored_names_its_field(alice: Contract, body: dict[str, Any], field: str) -> None:
     reply = alice.post(ADD, body)
     assert reply.status == 400
-    assert {one["field"].partition(".")[0] for one in reply.json["errors"]} == {field}
+    assert {error["field"].partition(".")[0] for error in reply.json["errors"]} == {field}
 
 
 def test_its_page_shows_the_call_and_what_failed_before(world: World, alice: Contract) -> None:
-    before = called(alice, BERLIN, error="<b>No seats</b>", duration_ms=90_000)
-    now = called(alice, BERLIN | {"seats": 3}, "succeeded", result="Booked.")
+    before = store_call(alice, BERLIN, error="<b>No seats</b>", duration_ms=90_000)
+    now = store_call(alice, BERLIN | {"seats": 3}, "succeeded", result="Booked.")
     browser = signed_in(world.alice)
     page = browser.get(f"/memories/{now['id']}/").content.decode()
     assert "<h3>Before</h3>" in page

@@ -34,10 +34,10 @@ def add(world: World, *contents: str, who: str = "alice", **fields: str) -> None
 def suggestions(client: Client, **headers: str) -> list[str]:
     page = client.get("/chat/", headers=headers).content.decode()
     ideas = page.partition('class="ideas"')[2].partition("</ul>")[0]
-    return [unescape(one) for one in re.findall(r'dir="auto">([^<]+)</a>', ideas)]
+    return [unescape(item) for item in re.findall(r'dir="auto">([^<]+)</a>', ideas)]
 
 
-def listed(client: Client, words: str) -> list[str]:
+def list_titles(client: Client, words: str) -> list[str]:
     page = client.get("/chat/", {"find": words}).content.decode()
     rooms = page.partition('id="conversations"')[2].partition("</nav>")[0]
     return re.findall(r'<a href="/chat/[^"]+"\s+title="([^"]*)"', rooms)
@@ -86,13 +86,13 @@ def test_conversations_are_listed_by_words_of_their_titles(world: World, alice: 
     begun(alice, "How does Ana travel?")
     begun(alice, "Where is Oslo?")
     begun(alice, "小雨喜欢什么？")
-    assert listed(alice, "TRAVEL ana") == ["How does Ana travel?"]
-    assert listed(alice, "小雨") == ["小雨喜欢什么？"]
-    assert listed(alice, "ana oslo") == []
+    assert list_titles(alice, "TRAVEL ana") == ["How does Ana travel?"]
+    assert list_titles(alice, "小雨") == ["小雨喜欢什么？"]
+    assert list_titles(alice, "ana oslo") == []
     assert "has these words." in text(alice, "/chat/?find=zebra")
-    assert len(listed(alice, " ")) == 3
+    assert len(list_titles(alice, " ")) == 3
     for who in ("bob", "charlie"):
-        assert listed(signed_in(world.person(who)), "ana") == []
+        assert list_titles(signed_in(world.person(who)), "ana") == []
 
 
 def test_conversations_are_listed_by_words_of_one_of_their_messages(world: World, alice: Client) -> None:
@@ -101,12 +101,12 @@ def test_conversations_are_listed_by_words_of_one_of_their_messages(world: World
     alice.post(f"{address}turns/", {"content": "今天我在湿地公园跑步。"})
     begun(alice, "Where is Oslo?")
     for words in ("squirrel", "PARK wetland", "湿地公园"):
-        assert listed(alice, words) == ["How does Ana travel?"]
-    assert listed(alice, "squirrel oslo") == []
+        assert list_titles(alice, words) == ["How does Ana travel?"]
+    assert list_titles(alice, "squirrel oslo") == []
     for who in ("bob", "charlie"):
-        assert listed(signed_in(world.person(who)), "squirrel") == []
+        assert list_titles(signed_in(world.person(who)), "squirrel") == []
     alice.post(f"{address}delete/")
-    assert listed(alice, "squirrel") == []
+    assert list_titles(alice, "squirrel") == []
 
 
 def test_new_conversation_has_the_chosen_persona_and_agent(world: World, alice: Client) -> None:
@@ -170,10 +170,10 @@ def test_why_shows_the_messages_to_a_model(world: World, alice: Client, model: H
     _, turn = asked(alice, "And how does she travel to Oslo?", address)
     page = unescape(text(alice, f"{turn}why/"))
     assert "<summary>Prompt</summary>" in page
-    messages = [one["content"] for one in sent[-1]["messages"]]
+    messages = [message["content"] for message in sent[-1]["messages"]]
     assert messages[0] == INSTRUCTIONS
     assert len(messages) == 4
-    assert [one for one in messages if one not in page] == []
+    assert [message for message in messages if message not in page] == []
     assert '[1] "Ana travels by train."' in page
 
 

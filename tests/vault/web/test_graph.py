@@ -22,7 +22,7 @@ def ids(world: World) -> list[str]:
         item["event_time"] = "2026-01-15T00:00:00Z"
     reply = world.client("alice").post("memories/bulk/", {"items": items})
     run_jobs()
-    return [one["memory"]["id"] for one in reply.json["results"]]
+    return [row["memory"]["id"] for row in reply.json["results"]]
 
 
 def page_of(world: World, name: str, asked: str = "") -> str:
@@ -32,7 +32,7 @@ def page_of(world: World, name: str, asked: str = "") -> str:
 
 
 def memories_in(page: str, ids: list[str]) -> list[bool]:
-    return [f"/memories/{one}/" in page for one in ids]
+    return [f"/memories/{memory_id}/" in page for memory_id in ids]
 
 
 def test_what_names_a_person_is_drawn_as_far_as_the_reader_sees(world: World, ids: list[str]) -> None:

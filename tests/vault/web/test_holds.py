@@ -22,7 +22,7 @@ def memory(world: World) -> str:
     return str(world.client("alice").post("memories/", body).json["results"][0]["id"])
 
 
-def held(world: World, memory_id: str) -> bool:
+def is_held(world: World, memory_id: str) -> bool:
     return bool(world.client("olivia").get(f"memories/{memory_id}/").json["held"])
 
 
@@ -34,9 +34,9 @@ def test_a_memory_is_frozen_and_let_go_on_its_page(world: World, memory: str) ->
     page = browser.get(address).content.decode()
     assert "Frozen by alice:" in page
     assert NASTY not in page
-    assert held(world, memory)
+    assert is_held(world, memory)
     assert browser.post(f"{address}unfreeze/").status_code == 303
-    assert not held(world, memory)
+    assert not is_held(world, memory)
 
 
 def test_htmx_gets_only_the_fragment(world: World, memory: str) -> None:
@@ -56,7 +56,7 @@ def test_a_freeze_without_a_reason_is_a_422_with_the_form(world: World, memory: 
         assert response.status_code == 422
         assert "Say why" in response.content.decode()
         assert 'name="reason"' in response.content.decode()
-    assert not held(world, memory)
+    assert not is_held(world, memory)
 
 
 @pytest.mark.parametrize(("who", "status"), [("bob", 403), ("ada", 403), ("charlie", 404)])
@@ -64,7 +64,7 @@ def test_who_may_not_freeze_is_refused(world: World, memory: str, who: str, stat
     browser = signed_in(world.person(who))
     assert browser.post(f"/memories/{memory}/freeze/", {"reason": "Mine."}).status_code == status
     assert browser.post(f"/memories/{memory}/unfreeze/").status_code == status
-    assert not held(world, memory)
+    assert not is_held(world, memory)
 
 
 def test_a_reader_sees_the_freeze_and_no_button(world: World, memory: str) -> None:
@@ -80,7 +80,7 @@ def test_two_members_release_a_hold_on_its_page(world: World, memory: str) -> No
     assert made.status_code == 303
     address = made["Location"]
     assert "Case 17" in sam.get("/holds/").content.decode()
-    assert held(world, memory)
+    assert is_held(world, memory)
     page = signed_in(world.bob).get(f"/memories/{memory}/").content.decode()
     assert "A legal hold prevents changes to this memory" in page
     assert olivia.post(f"{address}release/").status_code == 303
@@ -88,11 +88,11 @@ def test_two_members_release_a_hold_on_its_page(world: World, memory: str) -> No
     assert "one approval of two" in page
     assert "Another member must approve" in page
     assert "Approve the release" not in page
-    assert held(world, memory)
+    assert is_held(world, memory)
     assert "Approve the release" in sam.get(address).content.decode()
     assert sam.post(f"{address}release/").status_code == 303
     assert "This hold has ended." in sam.get(address).content.decode()
-    assert not held(world, memory)
+    assert not is_held(world, memory)
 
 
 def test_what_to_hold_is_searched_for_and_counted_before_it_is_held(world: World, memory: str) -> None:
@@ -107,9 +107,9 @@ def test_what_to_hold_is_searched_for_and_counted_before_it_is_held(world: World
     assert "1 memory would be held now." in counted
     assert 'value="Case 17"' in counted
     assert f'value="{memory}" checked' in counted
-    assert not held(world, memory)
+    assert not is_held(world, memory)
     assert olivia.post("/holds/", form).status_code == 303
-    assert held(world, memory)
+    assert is_held(world, memory)
 
 
 def test_all_that_match_a_namespace_and_a_tag_are_held_without_a_query_by_hand(world: World, memory: str) -> None:
@@ -122,7 +122,7 @@ def test_all_that_match_a_namespace_and_a_tag_are_held_without_a_query_by_hand(w
     )
     made = olivia.post("/holds/", form)
     assert made.status_code == 303
-    assert held(world, memory)
+    assert is_held(world, memory)
 
 
 @pytest.mark.parametrize(("who", "status"), [("alice", 403), ("bob", 403), ("ada", 403)])

@@ -8,7 +8,7 @@ import pytest
 from tests.browser.test_stored_script import PAYLOADS
 from tests.harness.cases import each_case
 from vault.chat.selectors import Citation
-from vault.web.answers import Piece, pieces_of_markdown
+from vault.web.answers import Piece, split_markdown
 from vault.web.markdown import TAGS, markdown_html
 
 ONE = Citation(memory_id=UUID(int=1), marker=1, score=0.9)
@@ -52,7 +52,7 @@ def test_nothing_in_it_can_be_pressed_fetched_or_run(text: str) -> None:
 
 
 def test_a_marker_of_a_citation_becomes_a_chip_outside_code() -> None:
-    found = list(pieces_of_markdown("**By [1]**, `[1]`, [2][1]", (ONE,)))
+    found = list(split_markdown("**By [1]**, `[1]`, [2][1]", (ONE,)))
     assert found == [
         Piece("<p><strong>By "),
         Piece("[1]", ONE),

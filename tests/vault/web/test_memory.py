@@ -44,7 +44,7 @@ def test_the_pane_is_the_same_without_the_frame(world: World) -> None:
     assert f'href="{address}"' in part.content.decode()
 
 
-def changed(world: World, address: str, **fields: object) -> None:
+def change_memory(world: World, address: str, **fields: object) -> None:
     present = world.client("alice").get(f"/api/v1{address}").json["version"]
     reply = world.client("alice").patch(f"/api/v1{address}", fields, if_match=f'"{present}"')
     assert reply.status == 200, reply.json
@@ -52,7 +52,7 @@ def changed(world: World, address: str, **fields: object) -> None:
 
 def test_its_versions_are_listed_newest_first_and_the_last_two_compared(world: World) -> None:
     address = stored(world)
-    changed(world, address, content="Ana travels by bus.\n  Always.", tags=["bus"])
+    change_memory(world, address, content="Ana travels by bus.\n  Always.", tags=["bus"])
     page = signed_in(world.alice).get(address).content.decode()
     assert re.findall(r'class="version-number">(\d+)<', page) == ["2", "1"]
     assert "Ana travels by <del>train</del>.\n  Always." in page
@@ -63,8 +63,8 @@ def test_its_versions_are_listed_newest_first_and_the_last_two_compared(world: W
 
 def test_a_version_is_compared_with_the_present_one_by_its_address(world: World) -> None:
     address = stored(world)
-    changed(world, address, content="Ana travels by bus.")
-    changed(world, address, content="Ana travels by boat.\n  Always.")
+    change_memory(world, address, content="Ana travels by bus.")
+    change_memory(world, address, content="Ana travels by boat.\n  Always.")
     page = signed_in(world.alice).get(f"{address}?compare=1").content.decode()
     assert "by <del>train</del>" in page
     assert "by <ins>boat</ins>" in page
@@ -104,7 +104,7 @@ def test_nothing_in_it_is_markup(world: World) -> None:
 
 def test_it_costs_few_queries(world: World) -> None:
     client, address = signed_in(world.alice), stored(world)
-    changed(world, address, content="Ana travels by bus.")
+    change_memory(world, address, content="Ana travels by bus.")
     assert len(statements(client, address)) <= 20
 
 

@@ -22,7 +22,9 @@ def ids(world: World) -> list[str]:
     """Three shared memories of alice's, oldest first."""
     alice = world.client("alice")
     contents = ("Ana travels by train.", "Bo likes green tea.", "Ana cooks on Sundays.")
-    replies = [alice.post("memories/", {"content": one, "namespace": "/team", "tags": ["team"]}) for one in contents]
+    replies = [
+        alice.post("memories/", {"content": content, "namespace": "/team", "tags": ["team"]}) for content in contents
+    ]
     return [reply.json["results"][0]["id"] for reply in replies]
 
 
@@ -173,7 +175,7 @@ def test_an_action_changes_what_was_selected_and_nothing_else(
         found = api.get(f"memories/{memory}/").json[field]
         return found["path"] if isinstance(found, dict) else found
 
-    assert [value_of(one) for one in ids[:2]] == [value, value]
+    assert [value_of(memory_id) for memory_id in ids[:2]] == [value, value]
     assert value_of(ids[2]) != value
 
 
@@ -230,8 +232,8 @@ def test_hits_are_sorted_by_time_where_that_is_asked(world: World, ids: list[str
     client = signed_in(world.alice)
     ana = {ids[0], ids[2]}
     found = {order: rows_of(page_of(client, f"/memories/?q=Ana&mode=lexical&order={order}")) for order in ORDERS}
-    assert [one for one in found["newest"] if one in ana] == [ids[2], ids[0]]
-    assert [one for one in found["oldest"] if one in ana] == [ids[0], ids[2]]
+    assert [item for item in found["newest"] if item in ana] == [ids[2], ids[0]]
+    assert [item for item in found["oldest"] if item in ana] == [ids[0], ids[2]]
     assert found["expiring"] == []
     assert set(found["best"]) == ana
 

@@ -22,7 +22,7 @@ def ids(world: World) -> list[str]:
     ]
     reply = world.client("alice").post("memories/bulk/", {"items": items})
     run_jobs()
-    return [one["memory"]["id"] for one in reply.json["results"]]
+    return [row["memory"]["id"] for row in reply.json["results"]]
 
 
 def page_of(world: World, name: str, asked: str) -> str:
@@ -61,7 +61,7 @@ def test_a_weight_that_cannot_be_tried_is_refused(world: World, asked: str) -> N
 
 
 def test_strangers_and_auditors_find_nothing(world: World, ids: list[str]) -> None:
-    assert all(one not in page_of(world, "charlie", "?q=tea") for one in ids)
+    assert all(memory_id not in page_of(world, "charlie", "?q=tea") for memory_id in ids)
     assert signed_in(world.ada).get("/memories/playground/?q=tea").status_code == 403
 
 
@@ -69,4 +69,4 @@ def test_two_searches_cost_few_statements(world: World, ids: list[str]) -> None:
     client, address = signed_in(world.olivia), "/memories/playground/?q=tea&b_dense=0.4"
     client.get(address)  # finds what a process keeps
     found = statements(client, address)
-    assert len(found) <= 20, "\n".join(" ".join(one.split())[:120] for one in found)
+    assert len(found) <= 20, "\n".join(" ".join(item.split())[:120] for item in found)

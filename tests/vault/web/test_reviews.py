@@ -9,7 +9,7 @@ from tests.governance.privacy.failing_detectors import FAILING
 from tests.governance.web.visitors import signed_in
 from vault.models import Review
 from vault.vocabulary import ReviewStatus
-from vault.web.findings import marked
+from vault.web.findings import mark_findings
 
 TEXT = "Mail li.lei@example.cn, or call <b>13812345678</b>."
 
@@ -107,7 +107,7 @@ def test_what_could_not_be_checked_says_so(world: World) -> None:
 
 
 def test_without_findings_a_text_is_one_piece() -> None:
-    assert [piece.text for piece in marked("Nothing.", [])] == ["Nothing."]
+    assert [piece.text for piece in mark_findings("Nothing.", [])] == ["Nothing."]
 
 
 def test_refused_question_shows_the_reason_and_stays_in_its_box(world: World) -> None:

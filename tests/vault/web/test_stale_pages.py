@@ -19,15 +19,15 @@ CHANGED = "This memory has changed since you read it."
 
 @pytest.fixture
 def memory(world: World) -> str:
-    return _added(world, "The pump leaks.")
+    return _add_memory(world, "The pump leaks.")
 
 
-def _added(world: World, content: str) -> str:
+def _add_memory(world: World, content: str) -> str:
     body = {"content": content, "namespace": "/team", "tags": ["team"]}
     return str(world.client("alice").post("memories/", body).json["results"][0]["id"])
 
 
-def _edited(world: World, memory_id: str) -> None:
+def _edit_memory(world: World, memory_id: str) -> None:
     """Another member makes a version."""
     present = world.client("olivia").get(f"memories/{memory_id}/").json["version"]
     reply = world.client("olivia").patch(
@@ -36,7 +36,7 @@ def _edited(world: World, memory_id: str) -> None:
     assert reply.status == 200, reply
 
 
-def _read(world: World, memory_id: str) -> dict[str, Any]:
+def _read_memory(world: World, memory_id: str) -> dict[str, Any]:
     found: dict[str, Any] = world.client("olivia").get(f"memories/{memory_id}/").json
     return found
 
@@ -51,7 +51,7 @@ def _fields(browser: Client, address: str, action: str, position: int = 0) -> di
     return found
 
 
-def _archived(world: World, memory_id: str) -> None:
+def _archive_memory(world: World, memory_id: str) -> None:
     assert world.client("alice").post(f"memories/{memory_id}/transition/", {"to": "archived"}).status == 200
 
 
@@ -74,39 +74,39 @@ def test_button_of_a_stale_page_is_refused_and_changes_nothing(
     action = form if form == BULK else address + form
     target = button if button == BULK else address + button
     stale = _fields(browser, address, action)
-    _edited(world, memory)
-    before = _read(world, memory)
+    _edit_memory(world, memory)
+    before = _read_memory(world, memory)
     refused = browser.post(target, stale | more)
     assert (refused.status_code, CHANGED in unescape(refused.content.decode())) == (412, True)
     assert (f'href="{address}">Back to the page' in refused.content.decode()) is ("next" in stale)
-    assert _read(world, memory) == before
+    assert _read_memory(world, memory) == before
     assert browser.post(target, _fields(browser, address, action) | more).status_code in {200, 303}
-    assert (_read(world, memory) != before) is ("confirmed" in more or button != BULK)
+    assert (_read_memory(world, memory) != before) is ("confirmed" in more or button != BULK)
 
 
 def test_recall_of_a_stale_page_is_refused(world: World, memory: str) -> None:
     browser, address = signed_in(world.alice), f"/memories/{memory}/"
-    _archived(world, memory)
+    _archive_memory(world, memory)
     stale = _fields(browser, address, BULK)
-    _edited(world, memory)
+    _edit_memory(world, memory)
     assert browser.post(f"{address}recall/", stale).status_code == 412
-    assert _read(world, memory)["state"] == "archived"
+    assert _read_memory(world, memory)["state"] == "archived"
     assert browser.post(f"{address}recall/", _fields(browser, address, BULK)).status_code == 303
-    assert _read(world, memory)["state"] == "activated"
+    assert _read_memory(world, memory)["state"] == "activated"
 
 
 def test_undo_of_a_fusion_on_a_stale_page_is_refused(world: World, memory: str) -> None:
     browser, alice = signed_in(world.alice), world.client("alice")
-    other = _added(world, "The pump is old.")
+    other = _add_memory(world, "The pump is old.")
     run_jobs()
     made = alice.post("memories/fuse/", {"ids": [memory, other]}).json["id"]
     address = f"/memories/{made}/"
     stale = _fields(browser, address, BULK)
-    _edited(world, made)
+    _edit_memory(world, made)
     assert browser.post(f"{address}unfuse/", stale).status_code == 412
-    assert _read(world, memory)["state"] == "merged"
+    assert _read_memory(world, memory)["state"] == "merged"
     assert browser.post(f"{address}unfuse/", _fields(browser, address, BULK)).status_code == 303
-    assert _read(world, memory)["state"] != "merged"
+    assert _read_memory(world, memory)["state"] != "merged"
 
 
 def test_end_of_a_freeze_on_a_stale_page_is_refused(world: World, memory: str) -> None:
@@ -115,21 +115,21 @@ def test_end_of_a_freeze_on_a_stale_page_is_refused(world: World, memory: str) -
     fields = _fields(browser, address, f"{address}unfreeze/")
     assert fields["version"] == ["1"]
     assert browser.post(f"{address}unfreeze/", fields | {"version": "7"}).status_code == 412
-    assert _read(world, memory)["held"] is True
+    assert _read_memory(world, memory)["held"] is True
     assert browser.post(f"{address}unfreeze/", fields).status_code == 303
-    assert _read(world, memory)["held"] is False
+    assert _read_memory(world, memory)["held"] is False
 
 
 def test_selection_of_a_stale_list_leaves_out_what_changed(world: World, memory: str) -> None:
-    browser, other = signed_in(world.alice), _added(world, "The pump is old.")
+    browser, other = signed_in(world.alice), _add_memory(world, "The pump is old.")
     page = browser.get("/memories/").content.decode()
     chosen = re.findall(r'type="checkbox"[^>]*name="id" value="([^"]+)"', page)
     assert sorted(chosen) == sorted([f"{memory}@1", f"{other}@1"])
-    _edited(world, memory)
+    _edit_memory(world, memory)
     asked = unescape(browser.post(BULK, {"action": "archive", "id": chosen}).content.decode())
     assert "<b>1</b><span>stay: they changed since you read them</span>" in asked
     browser.post(BULK, {"action": "archive", "id": chosen, "confirmed": "yes"})
-    assert (_read(world, memory)["state"], _read(world, other)["state"]) == ("generated", "archived")
+    assert (_read_memory(world, memory)["state"], _read_memory(world, other)["state"]) == ("generated", "archived")
     assert "1 memory changed, 1 left out" in browser.get("/memories/").content.decode()
 
 
@@ -140,7 +140,7 @@ def test_undo_of_what_was_changed_since_is_refused(world: World, memory: str) ->
     browser.post(BULK, {"action": "restore", "id": memory, "confirmed": "yes"})
     undo = _fields(browser, "/memories/", BULK, position=-1)
     assert undo["action"] == ["delete"]
-    _edited(world, memory)
+    _edit_memory(world, memory)
     assert browser.post(BULK, undo).status_code == 412
     assert olivia.get(f"memories/{memory}/").status == 200
 

@@ -202,7 +202,7 @@ def test_member_who_may_not_publish_is_refused(world: World, who: str, status: i
     for address in ("", "build/", "delete/", "1.0.0/offer/", "1.0.0/withdraw/"):
         assert browser.post(f"/store/own/{pack}/{address}", PACK | OFFER | {"reason": "No."}).status_code == status
     if who != "charlie":
-        assert [browser.get(f"/store/{one}/").status_code for one in ("own", "publish")] == [403, 403]
+        assert [browser.get(f"/store/{item}/").status_code for item in ("own", "publish")] == [403, 403]
         assert "/store/own/" not in text_of(browser, "/store/")
         assert "Make a pack" not in text_of(browser, "/memories/")
     assert contract(world, "olivia").get(f"packs/{pack}/").status == 200

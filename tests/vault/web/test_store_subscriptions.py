@@ -161,7 +161,7 @@ def test_upgrade_is_compared_then_confirmed_and_own_wording_stays(
     olivia: Contract, owner: Client, publisher: Publisher
 ) -> None:
     address = address_of(olivia, publisher)
-    found = {one["content"]: one["id"] for one in olivia.search("heron", namespaces=[PLACE])}
+    found = {memory["content"]: memory["id"] for memory in olivia.search("heron", namespaces=[PLACE])}
     reword = f"/store/installed/{found[TEXTS[1]]}/"
     assert TEXTS[1] in text_of(owner, reword)
     assert owner.post(reword, {"content": ""}).status_code == 422

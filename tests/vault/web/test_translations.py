@@ -21,11 +21,11 @@ def entries() -> dict[str, str]:
     found: dict[str, str] = {}
     for block in (MESSAGES / "django.po").read_text(encoding="utf-8").split("\n\n")[1:]:
         assert "fuzzy" not in block
-        found[_string(block, "msgid")] = _string(block, r"msgstr(?:\[0\])?")
+        found[_read_string(block, "msgid")] = _read_string(block, r"msgstr(?:\[0\])?")
     return found
 
 
-def _string(block: str, key: str) -> str:
+def _read_string(block: str, key: str) -> str:
     match = re.search(rf'^{key} ((?:"(?:[^"\\]|\\.)*"\s*)+)', block, re.MULTILINE)
     assert match is not None, block
     return "".join(str(ast.literal_eval(part)) for part in re.findall(r'"(?:[^"\\]|\\.)*"', match[1]))

@@ -28,7 +28,7 @@ from vault.models.cube import Cube
 from vault.models.embedding_model import EmbeddingModel
 from vault.models.index import Embedding
 from vault.providers.ports import Embedder, ProviderUnavailable
-from vault.providers.registry import embedder, embedder_named
+from vault.providers.registry import embedder, embedder_by_name
 
 BATCH = 200  # cubes embedded in one step
 CLEARED = 5_000  # old vectors deleted in one step
@@ -175,7 +175,7 @@ def _job_create(actor: Actor, wanted: str, active: str | None) -> None:
 
 
 def _model(name: str) -> Embedder:
-    model = embedder_named(name)
+    model = embedder_by_name(name)
     if model is None:
         raise ProviderUnavailable(f"This process cannot build the embedder {name}")
     return model

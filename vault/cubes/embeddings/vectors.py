@@ -22,7 +22,7 @@ from vault.models.cube import Cube, CubeVersion
 from vault.models.embedding_model import EmbeddingModel
 from vault.models.index import Embedding
 from vault.providers.ports import Embedder, ProviderUnavailable
-from vault.providers.registry import embedder, embedder_named
+from vault.providers.registry import embedder, embedder_by_name
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ def answering(active: str | None) -> Embedder:
 
     Vectors of the configured one are then all that can be compared; what it has not embedded is found by its words.
     """
-    former = embedder_named(active) if active is not None else None
+    former = embedder_by_name(active) if active is not None else None
     return former or embedder()
 
 
@@ -103,7 +103,7 @@ def embedded_by_all(actor: Actor, active: str | None, texts: Sequence[Text]) -> 
     """
     configured = embedder()
     vectors = embedded(actor, configured, texts)
-    former = embedder_named(active) if active not in {None, configured.name} else None
+    former = embedder_by_name(active) if active not in {None, configured.name} else None
     if former is None:
         return vectors
     try:

@@ -19,7 +19,7 @@ from governance.privacy.pii.pii_ranges import Span
 from governance.vocabulary import PiiAction, PiiKind
 from vault.cubes.drafts import CubeDraft
 from vault.cubes.screening.texts import NOTE_PARTS, Place, Texts, moved, note_texts, places_in, without
-from vault.namespaces.selectors import private_path_of
+from vault.namespaces.selectors import private_path_get
 from vault.vocabulary import MessageRole, PiiField, ReviewStatus, Sensitivity, Source
 
 SECONDS = 20.0  # of processor time for all drafts of one call; a thousand usual ones take a fraction of one
@@ -135,13 +135,13 @@ class Screen:
 def drafts_screened(*, actor: Actor, drafts: Sequence[CubeDraft]) -> list[CubeDraft]:
     """The drafts as they may be kept until they are stored. Raises PiiRefused; PiiUnavailable."""
     screen, paths = Screen(actor), [draft.namespace for draft in drafts]
-    home = private_path_of(actor=actor) if None in paths else ""
+    home = private_path_get(actor=actor) if None in paths else ""
     return [screen.draft(draft, path or home)[0] for draft, path in zip(drafts, paths, strict=True)]
 
 
 def title_screened(*, actor: Actor, title: str) -> str:
     """The title of a conversation as it may be kept. Raises PiiRefused; PiiUnavailable."""
-    home = private_path_of(actor=actor) if title else ""
+    home = private_path_get(actor=actor) if title else ""
     return note_screened(actor=actor, name="title", text=title, namespace_path=home, sensitivity=Sensitivity.INTERNAL)
 
 

@@ -22,7 +22,7 @@ from governance.models import Job, Schedule
 from governance.outbound import Refused, refuse_plaintext, refuse_private_literal
 from governance.vocabulary import JobStatus, Permission, Topic, Verb
 from vault.models import SyncPeer
-from vault.namespaces.rules import PathError, path_checked
+from vault.namespaces.rules import PathError, check_path
 from vault.vocabulary import SyncDirection
 
 OBJECT_TYPE = "sync_peer"
@@ -234,7 +234,7 @@ def _check_draft(draft: PeerDraft) -> None:
         faults.append(FieldError("key", f"1 to {LONGEST_KEY} printable ASCII characters"))
     for field_name, path in (("namespace", draft.namespace), ("remote_namespace", draft.remote_namespace)):
         try:
-            path_checked(path)
+            check_path(path)
         except PathError as fault:
             faults.append(FieldError(field_name, str(fault)))
     if faults:

@@ -40,5 +40,5 @@ class Command(DomainCommand):
         lines = [f"{made.name} (tenant {made.slug}): {done}, {made.memories} memories"]
         lines.append(f"{PUBLISHER_NAME}: {packs} packs are published in the MemStore, /store/")
         lines += ["Sign in with one of these links; each works once, and the next run prints new ones:"]
-        lines += [f"  {one['role']:8} {one['email']:28} {one['sign_in_link']}" for one in people]
+        lines += [f"  {person['role']:8} {person['email']:28} {person['sign_in_link']}" for person in people]
         return reply, lines

@@ -27,4 +27,4 @@ class Command(DomainCommand):
             actors = [command_line_actor(tenant_id) for _, tenant_id in tenants_all()]
         settings = {"repair": not options["count"]}
         ids = [str(job_create(actor=actor, kind=Topic.INDEX_CHECK, settings=settings).id) for actor in actors]
-        return {"jobs": ids}, [f"job {one} started" for one in ids] or ["there is no tenant"]
+        return {"jobs": ids}, [f"job {job_id} started" for job_id in ids] or ["there is no tenant"]

@@ -23,53 +23,55 @@ class Command(DomainCommand):
         parser.add_argument("--cancel", action="store_true", help="stop; searches continue to use the former model")
 
     def act(self, options: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-        return _cancelled(options) if options["cancel"] else _started(options)
+        return _cancel_changes(options) if options["cancel"] else _start_changes(options)
 
 
-def _started(options: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+def _start_changes(options: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     if options["tenant"]:
         actors = [actor_for(options["tenant"])]
     else:
         actors = [command_line_actor(tenant_id) for tenant_id in tenants_to_reembed()]
     reply, lines = [], []
     for actor in actors:
-        one = reembedding_start(actor=actor)
+        reembedding = reembedding_start(actor=actor)
         listings_refresh(actor=actor)
-        tenant = _tenant(actor)
-        reply.append({"tenant": tenant, "from": one.active, "to": one.model, "started": one.started})
-        lines.append(f"{tenant['slug']}  {_line(one)}")
+        tenant = _tenant_entry(actor)
+        reply.append(
+            {"tenant": tenant, "from": reembedding.active, "to": reembedding.model, "started": reembedding.started}
+        )
+        lines.append(f"{tenant['slug']}  {_format_line(reembedding)}")
     return {"tenants": reply}, lines or ["nothing to do: every tenant uses the configured model"]
 
 
-def _cancelled(options: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+def _cancel_changes(options: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     if options["tenant"]:
         actors = [actor_for(options["tenant"])]
     else:
         actors = [command_line_actor(tenant_id) for _, tenant_id in tenants_all()]
     reply, lines = [], []
     for actor in actors:
-        one = reembedding_cancel(actor=actor)
-        if one.models or options["tenant"]:
-            tenant = _tenant(actor)
-            reply.append({"tenant": tenant, "model": one.active, "cancelled": list(one.models)})
-            lines.append(f"{tenant['slug']}  {_cancelled_line(one)}")
+        cancelled = reembedding_cancel(actor=actor)
+        if cancelled.models or options["tenant"]:
+            tenant = _tenant_entry(actor)
+            reply.append({"tenant": tenant, "model": cancelled.active, "cancelled": list(cancelled.models)})
+            lines.append(f"{tenant['slug']}  {_cancelled_line(cancelled)}")
     return {"tenants": reply}, lines or ["nothing to cancel: no tenant changes its model"]
 
 
-def _tenant(actor: Actor) -> dict[str, str]:
+def _tenant_entry(actor: Actor) -> dict[str, str]:
     me = me_get(actor=actor)
     return {"id": str(me.tenant_id), "slug": me.tenant_slug}
 
 
-def _line(one: Reembedding) -> str:
-    if one.started:
-        return f"{one.active} → {one.model}: started as a job"
-    if one.needs_vectors:
-        return f"{one.active} → {one.model}: already running"
-    return f"{one.active or one.model}: nothing to do"
+def _format_line(reembedding: Reembedding) -> str:
+    if reembedding.started:
+        return f"{reembedding.active} → {reembedding.model}: started as a job"
+    if reembedding.needs_vectors:
+        return f"{reembedding.active} → {reembedding.model}: already running"
+    return f"{reembedding.active or reembedding.model}: nothing to do"
 
 
-def _cancelled_line(one: Cancelled) -> str:
-    if not one.models:
-        return f"{one.active or 'no model yet'}: nothing to cancel"
-    return f"{one.active} → {', '.join(one.models)}: cancelled; a job deletes the new vectors"
+def _cancelled_line(cancelled: Cancelled) -> str:
+    if not cancelled.models:
+        return f"{cancelled.active or 'no model yet'}: nothing to cancel"
+    return f"{cancelled.active} → {', '.join(cancelled.models)}: cancelled; a job deletes the new vectors"

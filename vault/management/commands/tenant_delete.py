@@ -28,11 +28,11 @@ class Command(DomainCommand):
             when = at.isoformat() if at else ""
             return {"job": str(job.id), "delete_at": when}, [f"{options['tenant']} is deleted at {when}"]
         preview = deletion_preview(actor=actor)
-        holds = [f"{one.kind} {one.id}" for one in preview.holds]
+        holds = [f"{hold.kind} {hold.id}" for hold in preview.holds]
         counts = preview.counts
         lines = [
             f"would delete {counts.memories} memories, {counts.versions} versions, {counts.turns} turns of "
             f"conversations and {preview.members} members; confirm with --confirm {options['tenant']}",
-            *(f"refused by {one}" for one in holds),
+            *(f"refused by {hold}" for hold in holds),
         ]
         return {"counts": asdict(counts), "members": preview.members, "holds": holds}, lines

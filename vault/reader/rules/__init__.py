@@ -1,6 +1,6 @@
 """The deterministic reader: sentences, what kind each one is, what is worth keeping, what answers a question."""
 
-from vault.reader.rules.answers import Answer, Passage, Quote, about, answer_of
+from vault.reader.rules.answers import Answer, Passage, Quote, about, answer_question
 from vault.reader.rules.calls import (
     Intent,
     MemoryCall,
@@ -12,8 +12,8 @@ from vault.reader.rules.calls import (
     without_correction,
 )
 from vault.reader.rules.extraction import chosen_statements, read_statements, unstated_kind
-from vault.reader.rules.goals import goal_touched, may_touch_goal
-from vault.reader.rules.kinds import Statement, is_question, semantic_type_of, statements
+from vault.reader.rules.goals import find_touched_goal, may_touch_goal
+from vault.reader.rules.kinds import Statement, classify_semantic_type, is_question, statements
 from vault.reader.rules.questions import asks_for_topics, speaks_of_self
 from vault.reader.rules.sentences import is_lead_in, sentences
 
@@ -25,11 +25,12 @@ __all__ = [
     "Quote",
     "Statement",
     "about",
-    "answer_of",
+    "answer_question",
     "asks_for_topics",
     "chosen_statements",
+    "classify_semantic_type",
     "confirms",
-    "goal_touched",
+    "find_touched_goal",
     "is_lead_in",
     "is_question",
     "may_touch_goal",
@@ -37,7 +38,6 @@ __all__ = [
     "names_in",
     "needs_past",
     "read_statements",
-    "semantic_type_of",
     "sentences",
     "speaks_of_self",
     "statements",

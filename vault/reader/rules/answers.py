@@ -94,67 +94,76 @@ class _Candidate:
     terms: frozenset[str]
 
 
-def answer_of(question: str, passages: Sequence[Passage], limit: int) -> Answer:
+def answer_question(question: str, passages: Sequence[Passage], limit: int) -> Answer:
     """Return the answer of the passages to `question`: up to `limit` quotes, at most one per passage, near-duplicates
     once.
     """
-    asked = question_parts(question, {one.speaker for one in passages})
+    asked = question_parts(question, {passage.speaker for passage in passages})
     if asked.kind is QuestionKind.TOPICS:
-        return _topics(asked, passages, limit)
-    before = {(one.session, one.position): one for one in passages if one.position is not None}
-    stating = [one for one in passages if not _only_asks(one.text)]
-    highest = max((one.score for one in stating), default=0.0)
-    weighed = [_candidate(asked, one, before.get((one.session, (one.position or 0) - 1)), highest) for one in stating]
-    ranked = sorted(weighed, key=lambda one: -one.quote.match)
+        return _answer_topics(asked, passages, limit)
+    before = {(passage.session, passage.position): passage for passage in passages if passage.position is not None}
+    stating = [passage for passage in passages if not _only_asks(passage.text)]
+    highest = max((passage.score for passage in stating), default=0.0)
+    weighed = [
+        _score_passage(asked, passage, before.get((passage.session, (passage.position or 0) - 1)), highest)
+        for passage in stating
+    ]
+    ranked = sorted(weighed, key=lambda candidate: -candidate.quote.match)
     if not ranked or ranked[0].quote.match < LEAST_MATCH:
-        return Answer((), tuple(_chosen(ranked, NEAREST, LEAST_NEAREST)))
-    chosen = _chosen(ranked, limit, max(LEAST_MATCH, BESIDE_BEST * ranked[0].quote.match))
-    verdict = _verdict(asked, _newest(chosen, passages)) if asked.kind is QuestionKind.YES_NO else None
+        return Answer((), tuple(_choose_quotes(ranked, NEAREST, LEAST_NEAREST)))
+    chosen = _choose_quotes(ranked, limit, max(LEAST_MATCH, BESIDE_BEST * ranked[0].quote.match))
+    verdict = _decide_verdict(asked, _newest_quote(chosen, passages)) if asked.kind is QuestionKind.YES_NO else None
     return Answer(tuple(chosen), (), verdict)
 
 
 def about(topic: str, passages: Sequence[Passage], *, own: bool) -> list[str]:
     """Keys of the passages that speak of `topic`, in their order. own: only what who asks said of themselves."""
-    asked = question_parts(topic, {one.speaker for one in passages})
+    asked = question_parts(topic, {passage.speaker for passage in passages})
     return [
-        one.key
-        for one in passages
-        if (one.own or not own) and not _only_asks(one.text) and _coverage(asked, one, None) >= LEAST_ABOUT
+        passage.key
+        for passage in passages
+        if (passage.own or not own)
+        and not _only_asks(passage.text)
+        and _measure_coverage(asked, passage, None) >= LEAST_ABOUT
     ]
 
 
-def _chosen(ranked: Sequence[_Candidate], limit: int, least: float) -> list[Quote]:
+def _choose_quotes(ranked: Sequence[_Candidate], limit: int, least: float) -> list[Quote]:
     """The best of at least this match that differ from each other, as long as all of them are short enough."""
     chosen: list[_Candidate] = []
     length = 0
-    for one in ranked:
-        fits = not chosen or length + len(one.quote.text) <= LONGEST_REPLY
-        if len(chosen) == limit or one.quote.match < least:
+    for candidate in ranked:
+        fits = not chosen or length + len(candidate.quote.text) <= LONGEST_REPLY
+        if len(chosen) == limit or candidate.quote.match < least:
             break
-        if fits and not any(_says_the_same(one, other) for other in chosen):
-            chosen.append(one)
-            length += len(one.quote.text)
-    return [one.quote for one in chosen]
+        if fits and not any(_says_the_same(candidate, other) for other in chosen):
+            chosen.append(candidate)
+            length += len(candidate.quote.text)
+    return [candidate.quote for candidate in chosen]
 
 
-def _newest(chosen: Sequence[Quote], passages: Sequence[Passage]) -> str:
+def _newest_quote(chosen: Sequence[Quote], passages: Sequence[Passage]) -> str:
     """The quote that was said last; the best one where the times are not known."""
-    times = {one.key: one.time for one in passages}
+    times = {passage.key: passage.time for passage in passages}
     known = [(time, quote.text) for quote in chosen if (time := times.get(quote.key)) is not None]
     return max(known, key=lambda pair: pair[0])[1] if len(known) == len(chosen) else chosen[0].text
 
 
-def _topics(asked: QuestionParts, passages: Sequence[Passage], limit: int) -> Answer:
+def _answer_topics(asked: QuestionParts, passages: Sequence[Passage], limit: int) -> Answer:
     """Return the best passages of the named day, in the order in which they were said."""
-    stating = sorted((one for one in passages if not _only_asks(one.text)), key=lambda one: -one.score)[:limit]
-    if all(one.time for one in stating):
-        stating.sort(key=lambda one: (one.time, one.position or 0))
-    return Answer(tuple(Quote(one.key, _cut(asked, one.text), one.score) for one in stating), ())
+    stating = sorted(
+        (passage for passage in passages if not _only_asks(passage.text)), key=lambda passage: -passage.score
+    )[:limit]
+    if all(passage.time for passage in stating):
+        stating.sort(key=lambda passage: (passage.time, passage.position or 0))
+    return Answer(
+        tuple(Quote(passage.key, _cut_passage(asked, passage.text), passage.score) for passage in stating), ()
+    )
 
 
-def _candidate(asked: QuestionParts, passage: Passage, before: Passage | None, highest: float) -> _Candidate:
-    text = _cut(asked, passage.text)
-    coverage = _coverage(asked, passage, before)
+def _score_passage(asked: QuestionParts, passage: Passage, before: Passage | None, highest: float) -> _Candidate:
+    text = _cut_passage(asked, passage.text)
+    coverage = _measure_coverage(asked, passage, before)
     match = (
         COVERAGE_WEIGHT * coverage
         + KIND_WEIGHT * _kind_match(asked, passage)
@@ -169,9 +178,9 @@ def _candidate(asked: QuestionParts, passage: Passage, before: Passage | None, h
     return _Candidate(Quote(passage.key, text, max(0.0, min(1.0, match))), frozenset(terms(text)))
 
 
-def _coverage(asked: QuestionParts, passage: Passage, before: Passage | None) -> float:
+def _measure_coverage(asked: QuestionParts, passage: Passage, before: Passage | None) -> float:
     """Share of the question's weight that the passage states; some of it may stand in the question before it."""
-    stated = _stated(passage.text)
+    stated = _drop_questions(passage.text)
     text, held = stated.casefold(), base_forms(terms(stated))
     led = before.text if before is not None and is_question(before.text) else ""
     led_terms, led_text = (base_forms(terms(led)), led.casefold()) if led else (frozenset(), "")
@@ -212,9 +221,9 @@ def _is_about(asked: QuestionParts, passage: Passage, before: Passage | None) ->
     return passage.own if asked.about_asker else not asked.names
 
 
-def _verdict(asked: QuestionParts, evidence: str) -> bool:
+def _decide_verdict(asked: QuestionParts, evidence: str) -> bool:
     """Yes where the question and the clause that speaks of it are both negated, or neither is."""
-    clauses = [one for one in _CLAUSE.split(evidence.casefold()) if one.strip()] or [evidence.casefold()]
+    clauses = [part for part in _CLAUSE.split(evidence.casefold()) if part.strip()] or [evidence.casefold()]
     words = frozenset(asked.terms)
 
     def shared(clause: str) -> float:
@@ -230,7 +239,7 @@ def _is_negative(clause: str) -> bool:
     return bool(_NEGATION.search(clause)) != bool(_CALLED_OFF.search(clause))
 
 
-def _cut(asked: QuestionParts, text: str) -> str:
+def _cut_passage(asked: QuestionParts, text: str) -> str:
     """A short message whole; of a long one the sentence that speaks most of the question, with what it leads to."""
     whole = text.strip()
     if len(whole) <= LONGEST_WHOLE and "\n" not in whole:
@@ -242,7 +251,7 @@ def _cut(asked: QuestionParts, text: str) -> str:
 
     def speaks(sentence: str) -> float:
         folded = sentence.casefold()
-        spoken = sum(1.0 for one in asked.concepts if one.told.search(folded)) + sum(
+        spoken = sum(1.0 for concept in asked.concepts if concept.told.search(folded)) + sum(
             0.5 for n in asked.names if n in folded
         )
         kind = 0.5 * _kind_match(asked, Passage("", sentence, 0.0))
@@ -256,26 +265,26 @@ def _cited_passage(text: str, some: Sequence[str], best: str) -> str:
     start = text.index(best)
     end = start + len(best)
     if is_lead_in(best):
-        for one in some[some.index(best) + 1 :]:
-            until = text.index(one, end) + len(one)
+        for sentence in some[some.index(best) + 1 :]:
+            until = text.index(sentence, end) + len(sentence)
             if until - start > LONGEST_WHOLE:
                 break
             end = until
     return text[start:end]
 
 
-def _stated(text: str) -> str:
+def _drop_questions(text: str) -> str:
     """`text` without the sentences that ask, where it has others."""
     if "?" not in text and "？" not in text:
         return text
-    return " ".join(one for one in sentences(text)[:MOST_SENTENCES] if not is_question(one)) or text
+    return " ".join(sentence for sentence in sentences(text)[:MOST_SENTENCES] if not is_question(sentence)) or text
 
 
 def _only_asks(text: str) -> bool:
     return all(is_question(sentence) for sentence in sentences(text)[:8])
 
 
-def _says_the_same(one: _Candidate, other: _Candidate) -> bool:
-    if not one.terms or not other.terms:
-        return one.quote.text.casefold() == other.quote.text.casefold()
-    return len(one.terms & other.terms) >= SAME_ANSWER * len(one.terms | other.terms)
+def _says_the_same(first: _Candidate, other: _Candidate) -> bool:
+    if not first.terms or not other.terms:
+        return first.quote.text.casefold() == other.quote.text.casefold()
+    return len(first.terms & other.terms) >= SAME_ANSWER * len(first.terms | other.terms)

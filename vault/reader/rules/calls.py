@@ -113,11 +113,11 @@ _FIRST_PERSON = re.compile(r"\b(?:do|did|am|was|have) i\b|\bmy\b|我的?", re.IG
 def memory_call(text: str, *, said_at: datetime, past: Sequence[str] = ()) -> MemoryCall:
     """Return the request in `text`; `past`: the former questions, the last one last. Without a clear request: chat."""
     rewritten = whole_question(text, past)
-    intent, query, confidence = _intent(rewritten, said_at)
+    intent, query, confidence = _read_intent(rewritten, said_at)
     is_own = bool(_SELF.match(query)) or bool(_OWN_WORDS.search(rewritten))
     spans = time_ranges_of(rewritten, said_at)
     # A day without a year is that of the last year in which it has been.
-    best = max(spans, key=lambda one: (one.weight, one.start <= said_at, one.start), default=None)
+    best = max(spans, key=lambda span: (span.weight, span.start <= said_at, span.start), default=None)
     return MemoryCall(
         intent=intent,
         query=query,
@@ -174,10 +174,10 @@ def _about_other(last: str, other: str) -> str:
     names = names_in(last)
     if names:
         return last.replace(names[0], other)
-    return f"{_FIRST_PERSON.sub(lambda one: _in_place(one[0], other), last, count=1)}"
+    return f"{_FIRST_PERSON.sub(lambda match: _swap_speaker(match[0], other), last, count=1)}"
 
 
-def _in_place(self_words: str, other: str) -> str:
+def _swap_speaker(self_words: str, other: str) -> str:
     folded = self_words.casefold()
     if folded == "my":
         return f"{other}'s"
@@ -201,7 +201,7 @@ def names_in(text: str) -> list[str]:
     return [text[at : at + length] for at, length in places if at >= 0]
 
 
-def _intent(text: str, said_at: datetime) -> tuple[Intent, str, float]:
+def _read_intent(text: str, said_at: datetime) -> tuple[Intent, str, float]:
     if len(text) <= LONGEST_COMMAND:
         if found := _FORGET.match(text):
             what = (found["what"] or found["what_han"] or "").strip()
@@ -211,7 +211,7 @@ def _intent(text: str, said_at: datetime) -> tuple[Intent, str, float]:
         found = _SUMMARISE.search(text)
         if found and _SUMMARY_VERB.search(text):
             names = ("known", "toward_han", "listed", "known_han", "about_han", "listed_han")
-            return Intent.SUMMARISE, next((found[one].strip() for one in names if found[one]), ""), 0.9
+            return Intent.SUMMARISE, next((found[group].strip() for group in names if found[group]), ""), 0.9
     if is_question(text):
         return Intent.SEARCH, text, 0.8
     if read_statements(text, speaker="user", said_at=said_at):

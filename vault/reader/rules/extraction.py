@@ -8,7 +8,7 @@ from itertools import islice
 from vault.lexicon.entities import entities
 from vault.lexicon.resolved_dates import time_of
 from vault.lexicon.tokens import terms
-from vault.reader.rules.kinds import Statement, classified, is_question
+from vault.reader.rules.kinds import Statement, classify_sentence, is_question
 from vault.reader.rules.remarks import (
     ASKED_TO_STORE,
     BARE_REFERENCE,
@@ -44,12 +44,12 @@ def read_statements(text: str, *, speaker: str, said_at: datetime) -> tuple[Stat
     """
     if speaker.casefold() in NOT_PEOPLE:
         return ()
-    return _finished(_all_stated(text), said_at)
+    return _complete_statements(_find_all_statements(text), said_at)
 
 
 def states_something(text: str) -> bool:
     """Return whether `read_statements` finds a statement in the text of a person."""
-    return next(_all_stated(text), None) is not None
+    return next(_find_all_statements(text), None) is not None
 
 
 def chosen_statements(text: str, *, said_at: datetime, kinds: Mapping[int, str | None]) -> tuple[Statement, ...]:
@@ -59,14 +59,16 @@ def chosen_statements(text: str, *, said_at: datetime, kinds: Mapping[int, str |
     store stays, questions and commands are no statements, and a sentence without a choice is read by its words.
     """
     numbered = enumerate(sentences(text))
-    return _finished((one for number, sentence in numbered for one in _chosen(sentence, number, kinds)), said_at)
+    return _complete_statements(
+        (statement for number, sentence in numbered for statement in _apply_kinds(sentence, number, kinds)), said_at
+    )
 
 
-def _finished(found: Iterable[Statement], said_at: datetime) -> tuple[Statement, ...]:
+def _complete_statements(found: Iterable[Statement], said_at: datetime) -> tuple[Statement, ...]:
     """At most MOST_STATEMENTS, each once, with the entities and the time that they name."""
     statements: dict[str, Statement] = {}
     for statement in islice(found, MOST_STATEMENTS):
-        statements.setdefault(_folded(statement.text), statement)
+        statements.setdefault(_fold_sentence(statement.text), statement)
     return tuple(
         replace(
             statement,
@@ -85,17 +87,17 @@ def unstated_kind(text: str) -> str:
     return "thanks" if THANKS.search(folded) else "greeting" if GREETING.search(folded) else "not_noted"
 
 
-def _all_stated(text: str) -> Iterator[Statement]:
-    for passage in _passages(text):
-        yield from _stated(passage)
+def _find_all_statements(text: str) -> Iterator[Statement]:
+    for passage in _split_passages(text):
+        yield from _find_statements(passage)
 
 
-def _passages(text: str) -> Iterator[str]:
+def _split_passages(text: str) -> Iterator[str]:
     """The sentences of `text`, verbatim; a list stands with its lead-in, and a reason with what it is the reason of."""
     start = end = 0
     for sentence in sentences(text):
         begin = text.index(sentence, end)
-        belongs = end and _belongs(text[start:end], text[end:begin], sentence)
+        belongs = end and _belongs_to_passage(text[start:end], text[end:begin], sentence)
         if belongs and begin + len(sentence) - start <= LONGEST_SENTENCE:
             end = begin + len(sentence)
             continue
@@ -106,30 +108,30 @@ def _passages(text: str) -> Iterator[str]:
         yield text[start:end]
 
 
-def _belongs(passage: str, between: str, sentence: str) -> bool:
+def _belongs_to_passage(passage: str, between: str, sentence: str) -> bool:
     if LIST_ITEM.search(between[-LONGEST_GAP:]):
         return is_lead_in(passage.partition("\n")[0])
     return "\n" not in between and REASON.search(sentence) is not None and not is_question(passage)
 
 
-def _chosen(sentence: str, number: int, kinds: Mapping[int, str | None]) -> Iterator[Statement]:
-    stated = list(_stated(sentence))
+def _apply_kinds(sentence: str, number: int, kinds: Mapping[int, str | None]) -> Iterator[Statement]:
+    stated = list(_find_statements(sentence))
     if number not in kinds or ASKED_TO_STORE.match(sentence):
         yield from stated
         return
     kind = kinds[number]
-    if kind is None or is_question(sentence) or COMMAND.search(_folded(sentence)):
+    if kind is None or is_question(sentence) or COMMAND.search(_fold_sentence(sentence)):
         return
-    for one in stated or [Statement(sentence, kind, CHOSEN_CONFIDENCE)]:
-        yield replace(one, semantic_type=kind)
+    for statement in stated or [Statement(sentence, kind, CHOSEN_CONFIDENCE)]:
+        yield replace(statement, semantic_type=kind)
 
 
-def _stated(sentence: str) -> Iterator[Statement]:
+def _find_statements(sentence: str) -> Iterator[Statement]:
     asked = ASKED_TO_STORE.match(sentence)
     if asked:
         rest = sentence[asked.end() :].strip()
         if rest and not is_question(rest):
-            kind, _ = classified(rest)
+            kind, _ = classify_sentence(rest)
             yield Statement(rest, "fact" if kind == "dialogue" else kind, REQUESTED_CONFIDENCE)
         return
     text = _without_question(sentence)
@@ -138,7 +140,7 @@ def _stated(sentence: str) -> Iterator[Statement]:
         text = text[opening.end() :]
     if not text or _is_remark(text):
         return
-    kind, confidence = classified(text)
+    kind, confidence = classify_sentence(text)
     if kind != "dialogue" and (kind != "fact" or _is_self_contained(text)):
         yield Statement(text, kind, confidence)
 
@@ -147,8 +149,8 @@ def _states_by_itself(rest: str) -> bool:
     """Return whether the words after an opening state something, and are no other remark."""
     if not rest or _is_remark(rest):
         return False
-    kind, _ = classified(rest)
-    return kind not in {"dialogue", "fact"} or (kind == "fact" and not PRONOUN_START.search(_folded(rest)))
+    kind, _ = classify_sentence(rest)
+    return kind not in {"dialogue", "fact"} or (kind == "fact" and not PRONOUN_START.search(_fold_sentence(rest)))
 
 
 def _without_question(sentence: str) -> str:
@@ -157,23 +159,23 @@ def _without_question(sentence: str) -> str:
         return sentence
     tail = TRAILING_QUESTION.search(sentence)
     head = sentence[: tail.start()].strip() if tail else ""
-    return head if head and not is_question(head) and classified(head)[0] not in {"dialogue", "fact"} else ""
+    return head if head and not is_question(head) and classify_sentence(head)[0] not in {"dialogue", "fact"} else ""
 
 
 def _is_remark(sentence: str) -> bool:
     """Return whether a sentence is a command, a greeting, a momentary feeling, or a remark about the conversation."""
-    folded = _folded(sentence)
+    folded = _fold_sentence(sentence)
     return any(pattern.search(folded) for pattern in (COMMAND, REMARK_ON_TALK, FEELING_NOW, REACTION, BARE_REFERENCE))
 
 
 def _is_self_contained(sentence: str) -> bool:
     """Return whether a fact can be understood without the sentence before it."""
     return (
-        not PRONOUN_START.search(_folded(sentence))
+        not PRONOUN_START.search(_fold_sentence(sentence))
         or len(terms(sentence)) >= SHORTEST_BARE_FACT
         or bool(entities(sentence))
     )
 
 
-def _folded(sentence: str) -> str:
+def _fold_sentence(sentence: str) -> str:
     return " ".join(sentence.casefold().replace("\u2019", "'").split())

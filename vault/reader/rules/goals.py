@@ -48,7 +48,7 @@ def may_touch_goal(question: str) -> bool:
     return any(asked.search(question) for _, asked in _LINKS)
 
 
-def goal_touched(question: str, goals: Sequence[str]) -> int | None:
+def find_touched_goal(question: str, goals: Sequence[str]) -> int | None:
     """The index of the first of `goals` that `question` touches; None: it touches none."""
     for index, goal in enumerate(goals):
         if any(wanted.search(goal) and asked.search(question) for wanted, asked in _LINKS):

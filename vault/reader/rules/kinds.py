@@ -45,22 +45,22 @@ def is_question(sentence: str) -> bool:
     """By its question mark, else by how it is built: chat often leaves the mark out."""
     if _ENDS_ASKING.search(sentence[-_TAIL:]):
         return True
-    folded = _folded(sentence)
+    folded = _fold_sentence(sentence)
     if QUESTION_START.search(folded):
         return True
     return bool(CHINESE_QUESTION.search(folded)) and not CHINESE_NOT_ASKING.search(folded)
 
 
-def semantic_type_of(sentence: str) -> str:
+def classify_semantic_type(sentence: str) -> str:
     """`profile`, `goal`, `preference`, `event`, `fact`, or `dialogue`: questions, greetings, thanks, small talk."""
-    return classified(sentence)[0]
+    return classify_sentence(sentence)[0]
 
 
 def is_small_talk(sentence: str, count: int) -> bool:
     """True for a sentence of `count` terms that asks nothing and states nothing either."""
     if count == 0 or count > SHORT_REMARK:
         return count == 0
-    folded = _folded(sentence)
+    folded = _fold_sentence(sentence)
     return _opens_like_small_talk(folded, count) and not any(pattern.search(folded) for _, pattern, _ in _KINDS)
 
 
@@ -68,18 +68,18 @@ def statements(message_text: str) -> list[Statement]:
     """The sentences of a message that say something on their own, in order, each once."""
     found: dict[str, Statement] = {}
     for sentence in sentences(message_text):
-        kind, confidence = classified(sentence)
+        kind, confidence = classify_sentence(sentence)
         if kind != "dialogue":
-            found.setdefault(_folded(sentence), Statement(sentence, kind, confidence))
+            found.setdefault(_fold_sentence(sentence), Statement(sentence, kind, confidence))
     return list(found.values())
 
 
-def classified(sentence: str) -> tuple[str, float]:
+def classify_sentence(sentence: str) -> tuple[str, float]:
     """(semantic type, confidence 0..1) of one sentence; `dialogue` for questions and small talk."""
     count = len(terms(sentence))
     if is_question(sentence) or count == 0:
         return "dialogue", 1.0
-    folded = _folded(sentence)
+    folded = _fold_sentence(sentence)
     for kind, pattern, confidence in _KINDS:
         if pattern.search(folded):
             return kind, confidence
@@ -90,5 +90,5 @@ def _opens_like_small_talk(folded: str, count: int) -> bool:
     return count < FEWEST_TERMS or (count <= SHORT_REMARK and SMALL_TALK.search(folded) is not None)
 
 
-def _folded(sentence: str) -> str:
+def _fold_sentence(sentence: str) -> str:
     return " ".join(sentence.casefold().replace("\u2019", "'").split())

@@ -3,7 +3,7 @@
 import re
 
 
-def _any(*patterns: str) -> re.Pattern[str]:
+def _join_patterns(*patterns: str) -> re.Pattern[str]:
     return re.compile("|".join(patterns))
 
 
@@ -14,7 +14,7 @@ _I = (
 )
 _WHO = r"(?:我们?|他们?|她们?|[\u4e00-\u9fff]{2,4})"
 
-QUESTION_START = _any(
+QUESTION_START = _join_patterns(
     r"^(?:and |but |so |ok |okay |well |oh |hey |wow |also )*(?:what|when|where|who|whom|whose|which|why|how)"
     r"(?:'s|'re|'d| is| are| was| were| do| does| did| can| could| will| would| should| has| have| had| about"
     r"| many| much| long| old| often| far| come)\b",
@@ -23,18 +23,18 @@ QUESTION_START = _any(
     r"(?:n't)? (?:you|i|we|they|he|she|it|there|this|that|my|your|the)\b",
     r"^(?:any idea|tell me (?:what|when|where|who|which|why|how|about))\b",
 )
-CHINESE_QUESTION = _any(
+CHINESE_QUESTION = _join_patterns(
     r"(?<![什怎那这多要])[么麼]\W*$",
     r"^(?:请问|請問|什么|什麼|怎么|怎麼|怎样|为什么|為什麼|哪|谁[^都也]|多少|多久|何时|是否|几[点个岁月号]|有没有|是不是|能不能|会不会|要不要)",
     r"[你您](?:们|們)?[^\uff0c,]{0,12}(?:什么|什麼|怎么|怎麼|哪[里裡儿个些]|谁|誰|多少|几[点个岁月号]|为什么)(?![都也])",
     r"(?:是不是|有没有|能不能|会不会|要不要|好不好|行不行|对不对)\W*$",
     r"(?:是|在|叫|去|做|吃|有)(?:什么|什麼|谁|誰|哪[里裡儿]|多少)(?:名字|时候|地方|人)?\W*$",
 )
-CHINESE_NOT_ASKING = _any(
+CHINESE_NOT_ASKING = _join_patterns(
     r"不知道|不记得|没有?什么|知道.{0,100}(?:什么|谁|哪|怎么)", r"(?:什么|谁|哪[里儿个])[^\uff0c,]{0,4}[都也]"
 )
 
-SMALL_TALK = _any(
+SMALL_TALK = _join_patterns(
     r"^(?:(?:hi|hey|hello|yo|good (?:morning|evening|night|afternoon)|bye|goodbye|see (?:you|ya)|take care"
     r"|thanks?(?: you)?|thank"
     r"|thx|cheers|congrats|congratulations|welcome|sorry|wow|cool|nice|great|awesome|amazing|haha+|lol|ok|okay"
@@ -52,7 +52,7 @@ SMALL_TALK = _any(
     r"|抱歉|好的|好啊|好吧|嗯|哦|是的|对的|对啊|哈哈|太好了|太棒了|真棒|真不错|不错|恭喜|加油|当然|没问题|明白了|知道了|收到|原来如此|我也是|祝你)",
 )
 
-PROFILE = _any(
+PROFILE = _join_patterns(
     r"\bmy name(?:'s| is)\b",
     r"\b(?:i'm|i am|she's|he's|she is|he is) (?:an? )?[0-9]{1,3} ?(?:years? old|yo)\b",
     r"\b(?:i'm|i am|we're|we are) (?:originally |both )?from\b",
@@ -71,7 +71,7 @@ PROFILE = _any(
     r"我(?:已婚|未婚|单身|离婚|结婚了|有[一两二三四五六0-9]+[个只条](?:孩子|儿子|女儿|哥哥|姐姐|弟弟|妹妹|猫|狗))",
     r"我在.{1,12}(?:工作|上班|上学|读书)",
 )
-GOAL = _any(
+GOAL = _join_patterns(
     rf"{_I} (?:want|wanna|plan|hope|intend|aim|wish|dream)(?:s|ed|ing)? (?:to|of|for|on)\b",
     rf"{_I} (?:going to|gonna|planning|hoping|aiming|trying to|working (?:on|towards?)|saving (?:up )?for"
     rf"|looking forward|thinking (?:of|about)|determined|training for)",
@@ -82,7 +82,7 @@ GOAL = _any(
     r"(?:我|他|她)们?(?:很|也|一直|真的|正)?(?:想要?|打算|计划|希望|准备|决定|要去|要学|梦想)|(?:目标|梦想|计划)(?:是|就是)|我.{0,8}(?:明年|下个月|下周|明天"
     r"|以后).{0,4}(?:要|想|会|打算)",
 )
-PREFERENCE = _any(
+PREFERENCE = _join_patterns(
     rf"{_I} (?:like|love|enjoy|prefer|adore|hate|dislike|fancy|can't stand|don't like|don't enjoy|fond of|into"
     rf"|a (?:big |huge )?fan of)",
     r"\b(?:i|we) (?:don't|do not|can't|cannot) (?:like|enjoy|stand|eat|drink|love|want)\b",
@@ -92,7 +92,7 @@ PREFERENCE = _any(
     rf"{_WHO}(?:最|很|非常|特别|也|都|真的|比较|更|一直|不|不太|挺|超)*(?:喜欢|讨厌|爱吃|爱喝|爱看|爱听|偏爱|热爱|喜爱|受不了|不吃|不喝|钟爱)",
     r"最爱|宁愿|宁可|爱好是",
 )
-EVENT = _any(
+EVENT = _join_patterns(
     r"\b(?:yesterday|tonight|last (?:night|week|month|year|weekend|spring|summer|fall|autumn|winter|monday"
     r"|tuesday|wednesday|thursday|friday|saturday|sunday)"
     r"|(?:a few|few|[0-9]+|two|three|several|a couple of|a|an) (?:days?|weeks?|months?|years?|hours?"

@@ -99,7 +99,9 @@ def question_parts(question: str, speakers: Collection[str] = ()) -> QuestionPar
     bare = _TAG.sub("", folded)
     concepts, rest = concepts_asked(bare)
     named = [name.removeprefix("的") for name in entities(question)]
-    named += [name for name in {one.casefold() for one in speakers} if name and name in folded and name not in named]
+    named += [
+        name for name in {speaker.casefold() for speaker in speakers} if name and name in folded and name not in named
+    ]
     names = tuple(name for name in named if not any(concept.asked.search(name) for concept in concepts))
     for name in names:
         rest = rest.replace(name, " ")

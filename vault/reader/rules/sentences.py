@@ -25,8 +25,8 @@ def sentences(text: str) -> list[str]:
 
     A line break always ends one; bullets and numbers at the start of a line are left out.
     """
-    found = (sentence for line in text.splitlines() for sentence in _of_line(_BULLET.sub("", line)))
-    return [piece for sentence in found for piece in _pieces(sentence.strip()) if piece]
+    found = (sentence for line in text.splitlines() for sentence in _split_line(_BULLET.sub("", line)))
+    return [piece for sentence in found for piece in _cut_long_sentence(sentence.strip()) if piece]
 
 
 def is_lead_in(sentence: str) -> bool:
@@ -34,7 +34,7 @@ def is_lead_in(sentence: str) -> bool:
     return sentence.rstrip().endswith((":", "\uff1a"))
 
 
-def _of_line(line: str) -> Iterator[str]:
+def _split_line(line: str) -> Iterator[str]:
     start = 0
     for end in _END.finditer(line):
         if not _is_abbreviation(line, end):
@@ -56,7 +56,7 @@ def _is_abbreviation(line: str, end: re.Match[str]) -> bool:
     )
 
 
-def _pieces(sentence: str) -> Iterator[str]:
+def _cut_long_sentence(sentence: str) -> Iterator[str]:
     while len(sentence) > LONGEST_SENTENCE:
         cuts = [cut.end() for cut in _CLAUSE.finditer(sentence, LONGEST_SENTENCE // 2, LONGEST_SENTENCE)]
         cut = cuts[-1] if cuts else LONGEST_SENTENCE
