@@ -5,10 +5,10 @@ import sys
 sys.dont_write_bytecode = False  # rewritten tests are cached between runs, also where the environment caches nothing
 
 pytest_plugins = [
+    "tests.harness.servers",
     "tests.harness.costs",
     "tests.harness.prerequisites",
     "tests.harness.selection",
-    "tests.harness.servers",
     "tests.harness.databases",
     "tests.harness.evidence",
     "tests.harness.product",

@@ -85,6 +85,7 @@ ASK_NOBODY = {
     ("governance.policies.selectors", "publish_approval"): "tells what policies say to whoever is about to publish",
     ("governance.policies.selectors", "pii_rule"): "tells what policies say to whoever is about to write",
     ("governance.policies.selectors", "pii_action"): "tells what policies say to whoever is about to write",
+    ("vault.namespaces.lookup", "namespace_by_path"): "finds a place; the caller asks about what it found",
     ("vault.namespaces.services", "private_owner"): "finds whose home a path lies in; the caller asks",
     ("vault.chat.selectors", "speaker_of"): "the caller has asked for the conversation",
     ("vault.chat.selectors", "conversation_views"): "of rows that the caller found in the actor's reach",

@@ -6,17 +6,19 @@ file that is not named SMALL seconds. `--write-costs` writes the file anew.
 
 import json
 import resource
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
 
+from tests.harness.servers import ServersPlugin
+
 GOAL, LIMIT = 1_800, 2_400  # processor seconds of `make test`
 SMALL = 6.0  # processor seconds; a file below is not named in costs.json
 PLACE = Path(__file__).with_name("costs.json")
-spent = pytest.StashKey[Counter[str]]()
+spent = pytest.StashKey[dict[str, float]]()
 
 
 @cache
@@ -31,7 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.stash[spent] = Counter()
+    config.stash[spent] = defaultdict(float)
     config.pluginmanager.register(CostsOfWorkers(config), "memos-costs")
 
 
@@ -59,14 +61,17 @@ class CostsOfWorkers:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: object, error: object) -> None:
-        self.config.stash[spent].update(getattr(node, "workeroutput", {}).get("memos_costs", {}))
+        for file, seconds in getattr(node, "workeroutput", {}).get("memos_costs", {}).items():
+            self.config.stash[spent][file] += seconds
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if hasattr(self.config, "workeroutput"):
             self.config.workeroutput["memos_costs"] = dict(self.config.stash[spent])
             return
-        self.config.pluginmanager.get_plugin("memos-servers").end()  # their seconds count once they have ended
+        servers = self.config.pluginmanager.get_plugin("memos-servers")
+        assert isinstance(servers, ServersPlugin)
+        servers.end()  # their seconds count once they have ended
         self.total = _processor_seconds()
         if self.config.getoption("--write-costs"):
             self._write()
@@ -77,7 +82,7 @@ class CostsOfWorkers:
         files = self.config.stash[spent]
         terminalreporter.section("processor seconds")
         terminalreporter.line(f"{self.total:.0f} in all (goal of make test {GOAL}, limit {LIMIT}), of these in files:")
-        for file, seconds in files.most_common(20):
+        for file, seconds in sorted(files.items(), key=lambda item: -item[1])[:20]:
             terminalreporter.line(f"{seconds:7.1f}  {file}")
         over = {file: seconds for file, seconds in files.items() if seconds > self._budget(file)}
         if self._is_test() and self.total > LIMIT:

@@ -5,7 +5,7 @@ Makefile's tests installs; where that is not present, the test is not selected, 
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 
 import pytest
 
@@ -29,23 +29,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport() -> Iterator[None]:
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Fail a test that skips itself, in CI."""
     report = yield
-    return _failed_in_ci(report)
+    fail_in_ci(report)
+    return report
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report() -> Iterator[None]:
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     """Fail a module that skips itself, in CI."""
     report = yield
-    return _failed_in_ci(report)
-
-
-def _failed_in_ci(report):  # type: ignore[no-untyped-def]
-    if IN_CI and report.outcome == "skipped" and not hasattr(report, "wasxfail"):
-        report.outcome, report.longrepr = "failed", f"a prerequisite is missing: {report.longrepr}"
+    fail_in_ci(report)
     return report
+
+
+def fail_in_ci(report: pytest.TestReport | pytest.CollectReport, in_ci: bool = IN_CI) -> None:
+    """Turn a skipped report into a failed one, if this run is CI's."""
+    if in_ci and report.outcome == "skipped" and not hasattr(report, "wasxfail"):
+        report.outcome, report.longrepr = "failed", f"a prerequisite is missing: {report.longrepr}"
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

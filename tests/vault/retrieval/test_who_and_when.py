@@ -325,6 +325,7 @@ def test_a_search_leaves_the_planner_as_it_was(team: World, question: str) -> No
     assert told == [("on", "on")]
 
 
+@pytest.mark.sampled(5)
 @BOTH
 @pytest.mark.parametrize("question", QUESTIONS)
 @pytest.mark.parametrize("is_private", [True, False])
