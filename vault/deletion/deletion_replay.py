@@ -1,4 +1,4 @@
-"""Deletions done again in a database that was restored from a backup made before them."""
+"""Deletions repeated in a database that was restored from a backup made before them."""
 
 from governance.actor import Actor
 from governance.database import acting

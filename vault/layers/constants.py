@@ -31,7 +31,7 @@ def constants_get(*, actor: Actor, persona_id: UUID) -> Constants:
 
 
 def constants_in_force(persona_id: UUID) -> Constants:
-    """Those of a persona of the tenant whose transaction is open. One query, once for a transaction."""
+    """The constants of a persona of the transaction's tenant. One query, cached until the transaction ends."""
 
     def find() -> Constants:
         with prepared_cursor() as cursor:

@@ -82,7 +82,7 @@ def _read_pages(actor: Actor, segment_id: UUID) -> Reading:
 
 
 def _find_derived_statements(cube_ids: Sequence[UUID]) -> dict[UUID, list[tuple[UUID, SemanticType, str]]]:
-    """The memories that were derived from these and are still there: what a person deleted is not told again."""
+    """The memories derived from these that still exist: a statement that a person deleted is not stored again."""
     links = CubeSource.objects.filter(source_id__in=cube_ids, kind=SourceKind.EXTRACT).order_by("id")
     pairs = list(links.values_list("cube_id", "source_id"))
     kinds = dict(
@@ -115,7 +115,7 @@ def _find_statements(
 
 
 def _choose_queue(kind: SemanticType, content: str) -> EntryQueue:
-    """A field of the profile, however it was said ("I moved to Leeds" is an event, too); else knowledge."""
+    """PROFILE for a statement that fills a field of the profile, whatever its type; else KNOWLEDGE."""
     slot = slot_of(content)
     is_field = slot is not None and (slot.is_field or (kind is SemanticType.PROFILE and slot.is_profile))
     return EntryQueue.PROFILE if is_field else EntryQueue.KNOWLEDGE
@@ -151,7 +151,7 @@ def _distil_segment(actor: Actor, segment_id: UUID, reading: Reading) -> None:
 
 
 def _gists_update(pages: Sequence[Page], reading: Reading, modelled: ModelReading) -> None:
-    """Let the chosen passages stand for their pages, but for those whose memories were changed meanwhile."""
+    """Store the chosen passages as the gists of their pages, except where a memory has changed meanwhile."""
     for page in pages:
         gist = modelled.gists.get(page.id)
         if gist and page.read_versions == list(reading.pages[page.id]):
@@ -175,7 +175,7 @@ class _Queues:
         self._grown: set[tuple[UUID, EntryQueue]] = set()
 
     def take(self, statement: Distilled) -> None:
-        """Reconcile a statement with its queue; what follows is written here, but for entries: see `finish`."""
+        """Reconcile a statement with its queue and write the outcome; entries are written by `finish`."""
         stored = self._entries(statement.persona_id, statement.queue)
         outcome = reconcile(statement.text, statement.at, stored, statement.name)
         self.counts[outcome.action] = self.counts.get(outcome.action, 0) + 1

@@ -38,7 +38,7 @@ class PageText:
 
     @property
     def sides(self) -> tuple[str, str]:
-        """The message, and the answer without the sentences that any answer has: those tell no topic."""
+        """The message, and the answer without its set phrases, which say nothing of the topic."""
         query, response = self.query, self.response
         return (query.content if query else "", own_words(response.content) if response else "")
 
@@ -70,7 +70,7 @@ def words_of_cubes(cube_ids: Collection[UUID]) -> Mapping[UUID, tuple[int, Words
 
 
 def layer_keywords(text: str, limit: int = MOST_KEYWORDS) -> list[str]:
-    """The single words that say what a text is about, case-folded, best first."""
+    """The keywords of a text: single words, case-folded, best first."""
     found = [word for phrase in keywords(text) for word in phrase.casefold().split()]
     return list(dict.fromkeys(found))[:limit]
 

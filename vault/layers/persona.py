@@ -90,7 +90,7 @@ def entries_list(*, actor: Actor, persona_id: UUID, queue: EntryQueue, pages: Pa
 
 
 def traits_list(*, actor: Actor, persona_id: UUID) -> list[TraitView]:
-    """The traits of a persona that something speaks for, the surest first of each group.
+    """The traits of a persona with evidence, by group, those with the highest confidence first.
 
     Raises NotFound; Forbidden. Writes: AuditEntry. Queries: two, and the audit.
     """

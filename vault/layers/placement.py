@@ -106,13 +106,13 @@ def pages_reread(actor: Actor, payloads: Sequence[Payload]) -> Write:
 
 
 def persona_lock(persona_id: UUID) -> None:
-    """Wait for whoever places pages of this persona, until the transaction ends."""
+    """Lock the persona's layers until the transaction ends; waits for another holder of the lock."""
     with prepared_cursor() as cursor:
         cursor.execute(LOCK, [f"layers {persona_id}"])
 
 
 def hot_emit(actor: Actor, persona_id: UUID) -> None:
-    """Leave the distillation of every segment over τ as work. Writes: OutboxEvent?."""
+    """Ask for the distillation of every segment over τ. Writes: OutboxEvent?."""
     hot = [str(key) for key in hot_ids(actor.tenant_id, persona_id, constants_in_force(persona_id))]
     if hot:
         emit(actor=actor, topic=Topic.SEGMENTS_HOT, payload={"segments": hot})
@@ -211,7 +211,7 @@ def _write_segment(actor: Actor, page: Page) -> None:
 
 
 def _find_chain(actor: Actor, stream_id: UUID, page: Page, constants: Constants) -> UUID:
-    """The chain of the page before, where this one continues it; else its own."""
+    """The chain of the previous page if this page continues its topic; else a new chain."""
     with prepared_cursor() as cursor:
         cursor.execute(BEFORE, [actor.tenant_id, stream_id, page.position])
         row = cursor.fetchone()
@@ -298,7 +298,7 @@ class _Placer:
 
 
 def _add_page(row: Segment, page: Page) -> None:
-    """The centroid, the keywords and the counts follow the page."""
+    """Update a segment's centroid, keywords and counts for a new page."""
     assert page.vector is not None
     new = _as_array(page.vector)
     if row.vector is None or row.model != page.model:
@@ -346,7 +346,7 @@ def _as_half_vector(vector: HalfVector | Sequence[float]) -> HalfVector:
 
 
 def _as_array(vector: HalfVector | Sequence[float]) -> Matrix:
-    """A vector as it was made, or as the database gives it back."""
+    """A vector, computed or read from the database, as a float32 array."""
     values = vector.to_numpy() if isinstance(vector, HalfVector) else vector
     return np.asarray(values, dtype=np.float32)
 

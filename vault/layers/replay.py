@@ -83,7 +83,7 @@ class _Segment:
 def layers_replay(
     *, actor: Actor, persona_id: UUID, values: Mapping[str, float], latest: int = LATEST
 ) -> tuple[Outcome, Outcome]:
-    """The `latest` pages of a persona under its present constants, and under these with `values` instead.
+    """Replay the `latest` pages of a persona under its present constants, and under these changed by `values`.
 
     Visits are not replayed: who asks decides them. Raises NotFound; Forbidden; Invalid. Writes: AuditEntry.
     """

@@ -140,7 +140,7 @@ class Reconciled:
 
 
 def is_worth_keeping(text: str) -> bool:
-    """Neither nothing, nor a provider's message that something failed."""
+    """Return whether a text says something, and is no provider's error message."""
     return _NOTHING.match(text) is None and _FAILURE.search(text) is None
 
 
@@ -181,7 +181,7 @@ def agent_statements(text: str) -> list[str]:
 
 
 def reconcile(text: str, said_at: datetime, stored: Sequence[StoredStatement], name: str = "") -> Reconciled:
-    """Hold a statement against the entries of its queue. name: of the profile field that it is known to fill."""
+    """Compare a statement with the entries of its queue. name: of the profile field that it is known to fill."""
     slot, words = find_slot_or_name(text, name), set(terms(text))
     for entry in stored:
         theirs = entry.slot

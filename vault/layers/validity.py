@@ -22,7 +22,7 @@ MOST_ROWS = 6
 
 @dataclass(frozen=True)
 class Validity:
-    """A value and when it held. until: None while it holds, or until nobody knows when."""
+    """A value and the time in which it held. until: None while it holds, or if its end is unknown."""
 
     value: str = field(repr=False)
     since: datetime
@@ -32,7 +32,7 @@ class Validity:
 
 @dataclass(frozen=True)
 class ValidityRow:
-    """A thing of which one value holds at a time, with its values, oldest first."""
+    """A slot, which has one valid value at a time, with its values, oldest first."""
 
     slot: str = field(repr=False)
     values: tuple[Validity, ...]

@@ -136,7 +136,7 @@ def _find_reason_to_stay(actor: Actor, view: CubeView, rules: LeavingRules) -> s
 
 
 def _remove_reference(texts: Texts, reference: str) -> Texts:
-    """Without the tenant's reference of the data subject, wherever the texts spell it."""
+    """Replace the tenant's reference of the data subject in the texts, and drop tags that contain it."""
     tags = tuple(tag for tag in texts.tags if reference.casefold() not in tag.casefold())
     return Texts(_replace_reference(texts.content, reference), _replace_reference(texts.title, reference), tags=tags)
 

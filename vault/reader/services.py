@@ -1,4 +1,4 @@
-"""MemReader, its writing half: messages become drafts of cubes. Deterministic; each cube names its reader."""
+"""MemReader for messages to store: they become drafts of cubes. Deterministic; each cube names its reader."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence

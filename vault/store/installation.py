@@ -52,7 +52,7 @@ class Changes:
 
 @dataclass(frozen=True)
 class Target:
-    """The version to install; no number: none."""
+    """The version to install. number: empty where nothing is to be installed."""
 
     number: str = ""
     items: Sequence[Item] = field(default=(), repr=False)
@@ -146,7 +146,7 @@ def _publisher_actor(row: Subscription) -> Actor:
 
 
 def _contract_end(row: Subscription) -> None:
-    """End the publisher's side, unless the publisher did. Writes: Contract, Publication, Listing, AuditEntry?."""
+    """End the publisher's contract, unless it has ended. Writes: Contract, Publication, Listing, AuditEntry?."""
     publisher = _publisher_actor(row)
     with acting(publisher):
         contract = Contract.objects.select_for_update().filter(subscription_id=row.id).first()
@@ -159,7 +159,7 @@ def _contract_end(row: Subscription) -> None:
 
 
 def _contract_note(system: Actor, row: Subscription, target: Target) -> None:
-    """Write the publisher's side, where it differs. Raises Conflict where it was revoked.
+    """Write the publisher's contract if it differs from the subscription. Raises Conflict where it was revoked.
 
     Writes: Contract, Publication, Listing, AuditEntry.
     """

@@ -45,7 +45,7 @@ class MemoryChange:
 
 @dataclass(frozen=True)
 class UpgradePlan:
-    """From one version to another. changelog: of the later one."""
+    """The changes from one version to another. changelog: of the later version."""
 
     before: str
     after: str

@@ -109,7 +109,7 @@ def quarantine(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def accept(request: HttpRequest, actor: Actor, review_id: UUID) -> HttpResponseBase:
-    """GET says what will go and counts it; POST redacts, or accepts what another review proposes.
+    """GET shows what accepting removes, with counts; POST redacts, or accepts the proposal of another kind of review.
 
     `content` of a conflict of a sync: another text than either.
     """
