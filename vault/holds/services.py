@@ -207,7 +207,7 @@ def _own_freezes(actor: Actor, cube: Cube, member_id: UUID) -> QuerySet[Hold]:
 
 
 def _add_approval(hold: Hold, member_id: UUID) -> None:
-    """The database takes an approval only from the member whom the transaction acts for, and one a transaction."""
+    """Add a member's approval; the database checks that the transaction acts for that member, once a transaction."""
     user_id = Member.objects.values_list("user_id", flat=True).get(id=member_id)
     with connection.cursor() as cursor:
         cursor.execute("SELECT set_config('app.user', %s, true)", [str(user_id)])

@@ -19,7 +19,7 @@ from vault.cubes.services import cube_update
 from vault.cubes.usage import usage_count
 from vault.layers.constants import constants_in_force
 from vault.layers.model_reader import ModelReading, model_read
-from vault.layers.page_texts import PageText, pages_open, words_of_cubes
+from vault.layers.page_texts import PageText, open_words, pages_open
 from vault.layers.placement import persona_lock
 from vault.layers.scores import hot_ids
 from vault.layers.statements import (
@@ -27,11 +27,11 @@ from vault.layers.statements import (
     Reconciled,
     StoredStatement,
     agent_statements,
+    find_slot,
     is_worth_keeping,
     reconcile,
-    slot_of,
 )
-from vault.layers.traits import level_of, trait_signs
+from vault.layers.traits import estimate_level, trait_signs
 from vault.models import Cube, CubeSource, CubeVersion, LayerEntry, Page, Review, Segment, Trait, TraitEvidence
 from vault.vocabulary import EntryAction, EntryQueue, ReviewKind, ReviewStatus, SemanticType, SourceKind
 
@@ -88,7 +88,7 @@ def _find_derived_statements(cube_ids: Sequence[UUID]) -> dict[UUID, list[tuple[
     kinds = dict(
         Cube.objects.readable().filter(id__in=[cube_id for cube_id, _ in pairs]).values_list("id", "semantic_type")
     )
-    words = words_of_cubes(kinds)
+    words = open_words(kinds)
     found: dict[UUID, list[tuple[UUID, SemanticType, str]]] = {}
     for cube_id, source_id in pairs:
         if cube_id in words:
@@ -116,7 +116,7 @@ def _find_statements(
 
 def _choose_queue(kind: SemanticType, content: str) -> EntryQueue:
     """PROFILE for a statement that fills a field of the profile, whatever its type; else KNOWLEDGE."""
-    slot = slot_of(content)
+    slot = find_slot(content)
     is_field = slot is not None and (slot.is_field or (kind is SemanticType.PROFILE and slot.is_profile))
     return EntryQueue.PROFILE if is_field else EntryQueue.KNOWLEDGE
 
@@ -187,7 +187,7 @@ class _Queues:
             self._resolve_contradiction(statement, outcome, outcome.other, cube)
         if outcome.is_older or (statement.persona_id, statement.queue, statement.cube_id) in self._present:
             return
-        slot = slot_of(statement.text) if statement.queue is EntryQueue.PROFILE and not statement.name else None
+        slot = find_slot(statement.text) if statement.queue is EntryQueue.PROFILE and not statement.name else None
         name = statement.name or (slot.name if slot else "")
         entry = LayerEntry(
             tenant_id=self.actor.tenant_id,
@@ -220,7 +220,7 @@ class _Queues:
         if (persona_id, queue) not in self._stored:
             rows = LayerEntry.objects.filter(persona_id=persona_id, queue=queue, left_at=None)
             entries = list(rows.select_related("cube").order_by("id"))
-            words = words_of_cubes([entry.cube_id for entry in entries])
+            words = open_words([entry.cube_id for entry in entries])
             self._stored[persona_id, queue] = [
                 StoredStatement(
                     entry.id, words[entry.cube_id][1].content, entry.cube.event_time or entry.created_at, entry.name
@@ -297,7 +297,7 @@ def _traits_update(actor: Actor, persona_id: UUID, signs: Mapping[UUID, Mapping[
 
 def _trait_settle(row: Trait) -> None:
     pages, balance = TraitEvidence.objects.filter(trait=row).aggregate(n=Count("id"), sum=Sum("weight")).values()
-    found = level_of(pages, balance or 0)
+    found = estimate_level(pages, balance or 0)
     at = database_now().isoformat()
     step = {"at": at, "level": found.level, "confidence": found.confidence, "pages": pages}
     row.level, row.confidence = found.level, found.confidence

@@ -50,7 +50,7 @@ class PageText:
 def pages_open(pages: Sequence[Page]) -> list[PageText]:
     """The present words of pages, for the product itself. One query. Raises KeyUnavailable."""
     ids = [cube_id for page in pages for cube_id in (page.query_id, page.response_id) if cube_id is not None]
-    opened = words_of_cubes(ids)
+    opened = open_words(ids)
     texts = []
     for page in pages:
         query, response = (opened.get(cube_id) if cube_id else None for cube_id in (page.query_id, page.response_id))
@@ -59,7 +59,7 @@ def pages_open(pages: Sequence[Page]) -> list[PageText]:
     return texts
 
 
-def words_of_cubes(cube_ids: Collection[UUID]) -> Mapping[UUID, tuple[int, Words]]:
+def open_words(cube_ids: Collection[UUID]) -> Mapping[UUID, tuple[int, Words]]:
     """The present version of each cube, its number and its words."""
     with prepared_cursor() as cursor:
         cursor.execute(PRESENT, [sql_array(cube_ids)])
@@ -81,7 +81,7 @@ def keyword_marks(maker: TokenMaker, text: str) -> list[int]:
     return sorted({tokens[word] for word in layer_keywords(text)})
 
 
-def gist_of(opened: PageText) -> list[object]:
+def choose_gist(opened: PageText) -> list[object]:
     """The first statement of the question, else of the answer, else the question's first sentence, by reference."""
     ids = (opened.page.query_id, opened.page.response_id)
     whole = [words.content if words else "" for words in (opened.query, opened.response)]

@@ -21,7 +21,7 @@ from vault.cubes.drafts import CubeDraft
 from vault.cubes.selectors import CubeView, cubes_read
 from vault.cubes.services import cube_delete, cubes_add
 from vault.layers.selectors import persona_authorize
-from vault.layers.statements import slot_of
+from vault.layers.statements import find_slot
 from vault.layers.traits import Dimension, dimensions
 from vault.models import Cube, LayerEntry, Trait, TraitEvidence
 from vault.vocabulary import EntryAction, EntryQueue, SemanticType, Source
@@ -200,7 +200,7 @@ def _field_value(view: CubeView) -> str:
     written = view.words.metadata.get(VALUE)
     if isinstance(written, str):
         return written
-    slot = slot_of(view.words.content)
+    slot = find_slot(view.words.content)
     return slot.value if slot else view.words.content
 
 

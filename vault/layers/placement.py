@@ -22,7 +22,7 @@ from governance.outbox.services import emit
 from governance.prepared import prepared_cursor, sql_array
 from governance.vocabulary import Topic, Verb
 from vault.layers.constants import constants_in_force
-from vault.layers.page_texts import gist_of, keyword_marks, pages_open
+from vault.layers.page_texts import choose_gist, keyword_marks, pages_open
 from vault.layers.rules import Constants, best_segment, continues
 from vault.layers.scores import SegmentQuery, coldest_segments, hot_ids, segment_scores
 from vault.models import Page, Segment
@@ -127,7 +127,11 @@ def _read_pages(actor: Actor, stream_id: UUID) -> dict[UUID, Reading]:
     vectors = model.embed([page_text.text or " " for page_text in texts]) if texts else ()
     return {
         page_text.page.id: Reading(
-            page_text.versions, HalfVector(vector), model.name, keyword_marks(maker, page_text.text), gist_of(page_text)
+            page_text.versions,
+            HalfVector(vector),
+            model.name,
+            keyword_marks(maker, page_text.text),
+            choose_gist(page_text),
         )
         for page_text, vector in zip(texts, vectors, strict=True)
     }
@@ -219,7 +223,7 @@ def _find_chain(actor: Actor, stream_id: UUID, page: Page, constants: Constants)
         return page.id
     at, chain, vector, model, keywords = row
     follows = continues(
-        cosine=cosine_of(_load_vector(vector), page.vector) if model == page.model else 0.0,
+        cosine=measure_cosine(_load_vector(vector), page.vector) if model == page.model else 0.0,
         shares_keyword=bool(set(keywords) & set(page.keywords)),
         gap=(page.at - at).total_seconds(),
         constants=constants,
@@ -325,7 +329,7 @@ def _refresh_segment(row: Segment) -> None:
     Segment.objects.filter(id=row.id).update(vector=row.vector, model=row.model, keywords=row.keywords)
 
 
-def cosine_of(first: HalfVector | None, other: HalfVector | None) -> float:
+def measure_cosine(first: HalfVector | None, other: HalfVector | None) -> float:
     """The cosine of two vectors; 0 where one is missing or of another length."""
     if first is None or other is None:
         return 0.0

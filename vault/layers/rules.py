@@ -55,7 +55,7 @@ RANGES: Mapping[str, tuple[float, float]] = {
 NAMES = tuple(field.name for field in fields(Constants))
 
 
-def constants_of(*layers: Mapping[str, float]) -> Constants:
+def merge_constants(*layers: Mapping[str, float]) -> Constants:
     """The defaults with what each of `layers` sets, where a later one goes before an earlier."""
     merged: dict[str, float] = asdict(Constants())
     for layer in layers:

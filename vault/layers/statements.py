@@ -154,7 +154,7 @@ def profile_text(present: str, new: str) -> str:
     return new if is_worth_keeping(new) and len(new.strip()) >= 30 else present
 
 
-def slot_of(text: str) -> Slot | None:
+def find_slot(text: str) -> Slot | None:
     """The slot that a statement fills: a field of the profile, a thing of one's own, or a liking."""
     for name, pattern in _FIELDS:
         if (match := pattern.search(text)) and (value := _matched_value(match)):
@@ -169,8 +169,8 @@ def slot_of(text: str) -> Slot | None:
 
 
 def find_slot_or_name(text: str, name: str) -> Slot | None:
-    """`slot_of`; where no pattern fits, the field `name` with the whole statement as its value."""
-    return slot_of(text) or (Slot(name, text) if name else None)
+    """`find_slot`; where no pattern fits, the field `name` with the whole statement as its value."""
+    return find_slot(text) or (Slot(name, text) if name else None)
 
 
 def agent_statements(text: str) -> list[str]:

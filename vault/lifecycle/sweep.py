@@ -165,10 +165,10 @@ def _apply_plans(run: JobRun, plans: Sequence[Plan]) -> dict[UUID, str]:
     except Unavailable:
         raise
     except DomainError:
-        return {plan.cube.id: code for plan in plans if (code := _apply_alone(run, plan))}
+        return {plan.cube.id: code for plan in plans if (code := _apply_plan(run, plan))}
 
 
-def _apply_alone(run: JobRun, plan: Plan) -> str:
+def _apply_plan(run: JobRun, plan: Plan) -> str:
     """Apply one plan; return the code of the error, empty after success."""
     state = Cube.objects.filter(id=plan.cube.id).values_list("state", flat=True).first()
     if state is None:  # it was erased with the memory that it was read out of

@@ -35,7 +35,7 @@ def sentence_unmark(*, actor: Actor, cube_id: UUID) -> Cube:
     return _write_metadata(actor, cube_get(actor=actor, cube_id=cube_id), {})
 
 
-def sentences_of(text: str) -> list[str]:
+def split_sentences(text: str) -> list[str]:
     """The sentences that occur exactly once in a text, in order."""
     found = [text[begin:end].strip() for begin, end in sentence_ranges(text)]
     return [sentence for sentence in found if sentence and text.count(sentence) == 1]

@@ -135,7 +135,7 @@ def _traps() -> Iterator[tuple[str, str, bytes]]:
         "markdown",
         _overlap_entries(_zip({f"{number}.md": b"a" * 2_000_000 for number in range(40)})),
     )
-    yield "states a smaller size", "markdown", _understate_sizes(_zip({"a.md": b"a" * 2_000_000}))
+    yield "states a smaller size", "markdown", _understate_lengths(_zip({"a.md": b"a" * 2_000_000}))
     yield "encrypted entry", "markdown", _set_encrypted(_zip({"a.md": b"a"}))
 
 
@@ -148,7 +148,7 @@ def _overlap_entries(content: bytes) -> bytes:
     return bytes(changed)
 
 
-def _understate_sizes(content: bytes) -> bytes:
+def _understate_lengths(content: bytes) -> bytes:
     changed, at = bytearray(content), content.find(b"PK\x01\x02")
     changed[at + 24 : at + 28] = (10).to_bytes(4, "little")
     return bytes(changed)

@@ -72,7 +72,7 @@ def recall(client: Contract, memory_id: str) -> None:
     run_jobs()
 
 
-def list_stored_sizes(world: World) -> list[int]:
+def list_stored_lengths(world: World) -> list[int]:
     """The bytes that the rows of all versions have."""
     with acting(world.alice.actor):
         return [len(bytes(cube_version.sealed)) for cube_version in CubeVersion.objects.order_by("cube_id", "number")]
@@ -102,7 +102,7 @@ def check_index(olivia: Contract, **chosen: Any) -> dict[str, Any]:
 def test_archived_content_lies_in_the_store_and_is_read_there(
     world: World, alice: Contract, bob: Contract, charlie: Contract, heron: str
 ) -> None:
-    assert list_stored_sizes(world) == [REFERENCE.size] * 2
+    assert list_stored_lengths(world) == [REFERENCE.size] * 2
     assert blobs() == names(world, heron, 1, 2)
     assert b"heron" not in b"".join(blob_store().read(blob) or b"" for blob in blobs())
     for reader in (alice, bob):
@@ -120,17 +120,17 @@ def test_search_of_the_archive_changes_no_state(world: World, alice: Contract, h
     assert alice.search_contents("heron mill", mode="lexical", include_archived=True) == [HERON]
     run_jobs()
     assert alice.get(f"memories/{heron}/").json["state"] == "archived"
-    assert list_stored_sizes(world) == [REFERENCE.size] * 2
+    assert list_stored_lengths(world) == [REFERENCE.size] * 2
 
 
 @BOTH
 def test_recalled_content_is_back_in_the_database(world: World, alice: Contract, heron: str) -> None:
     recall(alice, heron)
-    assert min(list_stored_sizes(world)) > REFERENCE.size
+    assert min(list_stored_lengths(world)) > REFERENCE.size
     assert alice.search_contents("heron mill", mode="dense") == [HERON]
     assert alice.get(f"memories/{heron}/").json["state"] == "activated"
     archive(alice, heron)
-    assert list_stored_sizes(world) == [REFERENCE.size] * 2
+    assert list_stored_lengths(world) == [REFERENCE.size] * 2
     assert alice.get(f"memories/{heron}/").json["content"] == HERON
 
 
@@ -150,7 +150,7 @@ def test_reader_and_stranger_recall_nothing(
     assert signed_in(world.bob).post(f"/memories/{heron}/recall/").status_code == 403
     assert signed_in(world.charlie).post(f"/memories/{heron}/recall/").status_code == 404
     run_jobs()
-    assert list_stored_sizes(world) == [REFERENCE.size] * 2
+    assert list_stored_lengths(world) == [REFERENCE.size] * 2
 
 
 @BOTH
@@ -213,7 +213,7 @@ def test_held_memory_stays_where_it_is(world: World, alice: Contract) -> None:
     assert alice.post(f"memories/{memory_id}/freeze/", {"reason": "Case 17"}).status == 200
     run_jobs()
     assert blobs() == []
-    assert min(list_stored_sizes(world)) > REFERENCE.size
+    assert min(list_stored_lengths(world)) > REFERENCE.size
 
 
 @BOTH
@@ -245,7 +245,7 @@ def test_check_moves_what_was_left_in_the_database(
     run_jobs()
     superuser().execute("UPDATE vault_cube SET state = 'archived'")
     check_index(olivia)
-    assert list_stored_sizes(world) == [REFERENCE.size]
+    assert list_stored_lengths(world) == [REFERENCE.size]
 
 
 @BOTH
@@ -283,13 +283,13 @@ def test_store_that_is_down_leaves_the_content_in_the_database(
     run_jobs()
     settings.MEMOS_BLOB_STORE = DOWN
     archive(alice, memory_id)
-    assert min(list_stored_sizes(world)) > REFERENCE.size
+    assert min(list_stored_lengths(world)) > REFERENCE.size
     assert alice.get(f"memories/{memory_id}/").json["content"] == HERON
     settings.MEMOS_BLOB_STORE = reachable
     with acting(world.alice.actor):
         assert OutboxEvent.objects.filter(done_at=None, topic="blobs.due").update(available_at="2000-01-01T00:00Z") == 1
     run_jobs()
-    assert list_stored_sizes(world) == [REFERENCE.size]
+    assert list_stored_lengths(world) == [REFERENCE.size]
 
 
 @pytest.mark.parametrize(
