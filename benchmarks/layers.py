@@ -33,7 +33,7 @@ from vault.layers import search as layer_search
 from vault.layers.conversation_import import conversations_import
 from vault.layers.distillation import segments_distil
 from vault.layers.formats import locomo_parse
-from vault.layers.page_texts import words_of_cubes
+from vault.layers.page_texts import open_words
 from vault.layers.placement import pages_place
 from vault.layers.search import context_assemble, layers_search
 from vault.layers.services import PageDraft, StreamRef, pages_append, persona_of_member
@@ -200,7 +200,7 @@ def _skip_search(*, actor: Actor, search: SearchQuery, within: Callable[[Sequenc
 def _turn_of_memory(actor: Actor) -> dict[UUID, str]:
     """The turn that each memory is, or was derived from."""
     with acting(actor):
-        opened = words_of_cubes(list(Cube.objects.values_list("id", flat=True)))
+        opened = open_words(list(Cube.objects.values_list("id", flat=True)))
         derived = dict(CubeSource.objects.values_list("cube_id", "source_id"))
     said = {cube_id: words.message_id for cube_id, (_, words) in opened.items() if words.message_id}
     return said | {cube_id: said[source] for cube_id, source in derived.items() if source in said}

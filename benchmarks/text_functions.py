@@ -26,7 +26,7 @@ from vault.cubes.screening.texts import Place, Texts, moved, places_in, without
 from vault.cubes.words import Words
 from vault.exchange.items import is_broken
 from vault.graph.rules import contradict, is_consequence
-from vault.layers.statements import agent_statements, reconcile, slot_of
+from vault.layers.statements import agent_statements, find_slot, reconcile
 from vault.layers.traits import trait_signs
 from vault.lexicon.asking import asking_share, is_about_questions
 from vault.lexicon.entities import asked_entities, entities
@@ -223,7 +223,7 @@ FUNCTIONS = (
     TextFunction("goal_touched", lambda text: find_touched_goal(text, [text]), {f"{READER}.goals": "_LINKS"}),
     TextFunction(
         "what a statement says of a person",
-        lambda text: (slot_of(text), agent_statements(text), reconcile(text, NOW, [])),
+        lambda text: (find_slot(text), agent_statements(text), reconcile(text, NOW, [])),
         {LAYERS: "_FIELDS _OWN _LIKES _TAKEN_BACK _TAIL _AGENT _NOTHING _FAILURE"},
     ),
     TextFunction("signs of traits", trait_signs, {"vault.layers.traits": "AGAINST"}),

@@ -100,7 +100,7 @@ def _memory_facts(ids: Collection[UUID]) -> dict[UUID, Facts]:
 
 
 def _has_closed(actor: Actor, ids: Collection[UUID]) -> bool:
-    """Memories alone: a conversation stays its member's own, and one that was deleted took its replies with it."""
+    """Return whether the actor can no longer read one of these memories; ids of conversations are ignored."""
     shown = Cube.objects.filter(tenant_id=actor.tenant_id, id__in=ids)
     open_now = Cube.objects.visible_to(actor).filter(id__in=ids)
     return shown.exclude(pk__in=open_now.values("pk")).exists()

@@ -1,4 +1,4 @@
-"""Server-sent events of a turn: what the services yield in a thread, sent as it comes."""
+"""Server-sent events of a turn: the services yield them in a thread, and each is sent at once."""
 
 import json
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
@@ -20,7 +20,7 @@ Encode = Callable[[TurnEvent], tuple[str, Mapping[str, Any]]]  # the event's nam
 
 
 def failure_detail(failure: DomainError) -> str:
-    """The sentence of a failure, unchanged."""
+    """The detail of a failure, unchanged."""
     return failure.detail
 
 
@@ -111,5 +111,5 @@ async def _file_blocks(blocks: Iterator[bytes], actor: Actor, path: str) -> Asyn
 
 
 def _encode_event(name: str, data: Mapping[str, Any]) -> bytes:
-    """JSON has no bare line break, so one data line holds it."""
+    """Encode an event. JSON has no bare line break, so the data fits one line."""
     return f"event: {name}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n".encode()

@@ -1,4 +1,4 @@
-"""Answering a call that changes one memory: as a dry run, or once for each Idempotency-Key."""
+"""Calls that change one memory: run as a dry run, or once for each Idempotency-Key."""
 
 from collections.abc import Callable
 from uuid import UUID

@@ -327,7 +327,7 @@ def read(kind: type[StrictSerializer], request: Request) -> dict[str, Any]:
 
 @cache
 def _cached_form(kind: type[StrictSerializer]) -> StrictSerializer:
-    """One for all requests: validation leaves nothing in it, and each new one would copy every field."""
+    """A serializer for all requests: validation keeps no state in it, and a new one would copy every field."""
     return kind()
 
 

@@ -38,7 +38,7 @@ from vault.layers.persona import (
     traits_list,
 )
 from vault.layers.replay import replay_later
-from vault.layers.rules import NAMES, RANGES, WHOLE, Constants, constants_of
+from vault.layers.rules import NAMES, RANGES, WHOLE, Constants, merge_constants
 from vault.layers.selectors import PageView, SegmentView, segments_list, stm_list
 from vault.layers.working_set import working_set
 from vault.vocabulary import EntryQueue
@@ -277,7 +277,7 @@ class TenantConstantsView(ApiView):
         """The constants of the layers of every persona that sets none of its own."""
         found = tenant_constants_get(actor=self.actor())
         refuse_unknown_parameters(request)
-        return Response(constants_json(constants_of(found)))
+        return Response(constants_json(merge_constants(found)))
 
     @described("layers_settings_update", ConstantsSchema, request=ConstantsInput)
     def patch(self, request: Request) -> Response:
@@ -286,7 +286,7 @@ class TenantConstantsView(ApiView):
         authorize(actor, Permission.OPERATIONS_MANAGE)
         refuse_unknown_parameters(request)
         values = read(ConstantsInput, request)
-        return Response(constants_json(constants_of(tenant_constants_set(actor=actor, values=values))))
+        return Response(constants_json(merge_constants(tenant_constants_set(actor=actor, values=values))))
 
 
 def page_json(view: PageView) -> dict[str, Any]:

@@ -410,7 +410,7 @@ def _added_json(actor: Actor, added: Sequence[Added]) -> list[MemoryJson]:
 
 
 def _new_view(memory: Added) -> CubeView:
-    """As `cubes_view` would find what was written a moment ago."""
+    """The view of a memory that was just written, as `cubes_view` would read it."""
     return CubeView(
         cube=memory.cube,
         words=memory.words,

@@ -407,7 +407,7 @@ class ContractRevokeView(ApiView):
 
 
 def _make_check(view: ApiView, subscription_id: UUID) -> Callable[[], None]:
-    """Ask for the subscription, and for the right to change it, before the body is looked at."""
+    """A check, run before the body is read, that the subscription exists and the actor may change it."""
 
     def ask() -> None:
         subscription_get(actor=view.actor(), subscription_id=subscription_id)

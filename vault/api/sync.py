@@ -333,7 +333,7 @@ def _read_sent(place: str, body: dict[str, Any]) -> Sent:
 
 
 def _first_results(results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The first of them that fit into one answer, at least one."""
+    """The first results that fit one answer, at least one."""
     size, results_taken = 0, list[dict[str, Any]]()
     for result in results:
         size += measure_size(result)

@@ -1,4 +1,4 @@
-"""The call that a text makes of the memory: read, and carried out where the caller asks for that."""
+"""Requests to the memory in natural language: interpreted, and executed if the caller asks for it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -69,7 +69,7 @@ Within = Callable[[CallOutcome], None]
 
 
 def call_read(*, actor: Actor, text: str, past: Sequence[str] = ()) -> MessageReading:
-    """past: the questions before the text, the last one last; they complete a follow-up.
+    """Interpret a text as a request to the memory. past: the questions before it, oldest first.
 
     Raises Forbidden; what `text_read` raises. Writes what it writes.
     """
@@ -156,7 +156,7 @@ def _search_memories(actor: Actor, call: MemoryCall, place: CallPlace, within: W
 
 
 def _list_deletable(actor: Actor, call: MemoryCall, place: CallPlace, within: Within) -> CallOutcome:
-    """List what the actor may delete of what is meant."""
+    """List the memories that the request names and the actor may delete."""
     authorize(actor, Permission.MEMORY_READ)
     meant = hits_for_call(actor, call, place.conversation_id, frozenset(), place.personas)
     with acting(actor):
@@ -168,7 +168,7 @@ def _list_deletable(actor: Actor, call: MemoryCall, place: CallPlace, within: Wi
 
 
 def _delete_listed(actor: Actor, confirm: str, within: Within) -> CallOutcome:
-    """Delete what a token lists and is still there, all or nothing."""
+    """Delete the memories that a confirmation token lists and that still exist, all or none."""
     try:
         body = signing.loads(confirm, salt=SALT, max_age=CONFIRM_SECONDS)
     except signing.BadSignature as error:

@@ -181,7 +181,7 @@ def fixed_plan(actor: Actor, asked: TurnSettings, content: str, reply: Extract) 
 
 
 def _make_plan(actor: Actor, asked: TurnSettings, content: str, found: Sequence[Hit]) -> TurnPlan:
-    """With the memories in the order in which they are numbered."""
+    """The plan of a turn. found: the memories in the order of their markers."""
     return TurnPlan(
         actor=actor,
         conversation_id=asked.conversation_id,

@@ -93,7 +93,7 @@ class Extract:
         return "\n".join(self.lines)
 
     def until(self, said: str) -> "Extract":
-        """As much of it as was said before the reader left."""
+        """The part of the extract that was sent before the reader left."""
         count = max((n for n in range(len(self.lines) + 1) if said.startswith("\n".join(self.lines[:n]))), default=0)
         quotes = tuple(quote for quote in self.quotes if f"[{quote.marker}]" in self.frame[:count])
         return Extract(self.lines[:count], self.frame[:count], quotes)
@@ -104,7 +104,7 @@ class Extract:
 
 @dataclass(frozen=True)
 class Agent:
-    """Under whose name a model speaks. profile: its role, its character and what else was written of it, by name."""
+    """The agent as whom a model speaks. profile: fields of its profile by name, such as role and character."""
 
     name: str
     profile: Mapping[str, str] = field(default_factory=dict)
@@ -172,7 +172,7 @@ def goal_extract(question: str, goal: Evidence) -> Extract:
 
 
 def summary_extract(question: str, found: Sequence[Evidence]) -> Extract:
-    """All of `found`, which stand in the order of their groups, each under the name of its group."""
+    """A summary that lists all of `found`, grouped by type under a heading each."""
     if not found:
         return phrase_extract(question, "nothing_about")
     names = GROUPS[_choose_language(question)]
@@ -226,7 +226,7 @@ def _may_be_no_name(memory: Evidence, topic: str) -> bool:
 
 
 def _stands_inside(name: str, text: str) -> bool:
-    """Return whether a text has a name where no sentence begins."""
+    """Return whether a name occurs in a text elsewhere than at the beginning of a sentence."""
     before = text.partition(name)[0].rstrip()
     return bool(before) and before[-1] not in ".!?:。！？："
 
@@ -326,7 +326,7 @@ def markers_in(answer: str, known: int) -> list[int]:
 
 
 def make_title(question: str) -> str:
-    """A conversation is called by how it began."""
+    """The title of a conversation: its first question, cut at 60 characters."""
     first = " ".join(question.split())
     return first if len(first) <= 60 else f"{first[:59]}…"
 

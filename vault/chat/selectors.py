@@ -303,13 +303,13 @@ def conversation_locate(actor: Actor, conversation_id: UUID, *, lock: bool = Fal
 
 
 def _select_reachable(actor: Actor) -> QuerySet[Conversation]:
-    """A bound key knows of no conversation but those that it began itself."""
+    """The conversations of the actor's tenant; for a bound key only those that it began."""
     rows = Conversation.objects.filter(tenant_id=actor.tenant_id)
     return rows if actor.binding is None else rows.filter(key_id=actor.principal_id)
 
 
 def speaker_of(actor: Actor, conversation: Conversation) -> Actor:
-    """The actor as the conversation's persona, as long as it may use that one."""
+    """The actor, speaking as the conversation's persona if it may use that persona."""
     usable = conversation.persona_id and personas_of(actor).filter(id=conversation.persona_id).exists()
     return actor.speaking_as(conversation.persona_id) if usable else actor
 
@@ -384,6 +384,7 @@ def turn_view(row: Turn, said: TurnTexts) -> TurnView:
 
 
 def load_retrieved(row: Turn) -> tuple[Retrieved, ...]:
+    """The retrieved memories of a turn, from their stored form."""
     return tuple(Retrieved(**{**fields, "memory_id": UUID(fields["memory_id"])}) for fields in row.retrieved)
 
 

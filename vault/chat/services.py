@@ -1,4 +1,4 @@
-"""A chat: a question, the memories that answer it, an answer that cites them. Both become memories in their turn."""
+"""A chat: a question, the memories that answer it, an answer that cites them. Question and answer become memories."""
 
 from collections.abc import Generator
 from contextlib import closing
@@ -174,7 +174,7 @@ def conversation_delete(*, actor: Actor, conversation_id: UUID) -> None:
 
 
 def conversation_begin(*, actor: Actor, content: str) -> TurnPlan:
-    """`turn_begin` with a conversation of its own, which is there only once the question was not refused.
+    """`turn_begin` in a new conversation, which is created only if the question is not refused.
 
     Raises Forbidden; Invalid; TooLarge; QuotaExceeded; Unavailable. Writes: AuditEntry …, OutboxEvent, Conversation.
     """
@@ -219,7 +219,7 @@ def turn_begin(*, actor: Actor, conversation_id: UUID, content: str) -> TurnPlan
 
 
 def _find_past_turns(actor: Actor, conversation: Conversation, content: str) -> list[TurnView]:
-    """The last turns, where the question may only be whole with them."""
+    """The last turns, if the question may be a follow-up that needs them."""
     if not needs_past(content):
         return []
     return turns_list(actor=actor, conversation_id=conversation.id, pages=Last(FOLLOWED))
@@ -292,13 +292,13 @@ def turn_complete(*, plan: TurnPlan) -> TurnAnswer:
 
 
 def turn_speaker(*, actor: Actor, conversation_id: UUID) -> Actor:
-    """As whom the actor asks and reads in this conversation. Raises NotFound; Forbidden."""
+    """The actor as it asks and reads in this conversation. Raises NotFound; Forbidden."""
     with acting(actor):
         return speaker_of(actor, conversation_locate(actor, conversation_id))
 
 
 def _load_past(actor: Actor, conversation: Conversation) -> tuple[tuple[PastTurn, ...], list[SourceRef]]:
-    """The turns that a model is reminded of, and what they rest on."""
+    """The earlier turns for a model's prompt, and the memories that they cite."""
     turns = turns_list(actor=actor, conversation_id=conversation.id, pages=Last(REMEMBERED))
     told = [turn for turn in turns if turn.question and turn.answer]
     with acting(actor):

@@ -1,4 +1,4 @@
-"""While an answer is streamed: may it still be? What was revoked ends a stream within a second."""
+"""Permission checks while an answer is streamed: revoking a right ends the stream within a second."""
 
 import time
 from collections.abc import Collection

@@ -1,4 +1,4 @@
-"""Topics of the newest memories: what a chat can be asked to sum up."""
+"""Topics of the newest memories, as suggestions for summaries in a chat."""
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor

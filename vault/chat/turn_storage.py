@@ -121,7 +121,7 @@ def _next_position(conversation: Conversation) -> int:
 
 
 def _stored_view(turn: Turn, question: str, answer: str, cited: tuple[Citation, ...]) -> TurnView:
-    """A turn as its reader got it a moment ago."""
+    """The view of a turn that was just stored, without reading it again."""
     return TurnView(
         id=turn.id,
         conversation_id=turn.conversation_id,
@@ -175,7 +175,7 @@ def _statement_draft(statement: Statement) -> CubeDraft:
 
 
 def _cubes_of_turn(plan: TurnPlan, row: Conversation, read: TurnTexts) -> tuple[Added, ...]:
-    """Question, answer, and a memory of its own for each thing that was stated; the first two stay with the chats."""
+    """Add the memories of a turn: question and answer in the chat's namespace, and one for each statement."""
     chats = chat_namespace(actor=plan.actor).path
     extract = read.extract
     answer = CubeDraft(

@@ -109,7 +109,7 @@ def blobs_delete(tenant_id: UUID) -> None:
     store.delete([entry.name for entry in store.entries(f"{tenant_id}/")])
 
 
-def tenant_end(system: Actor, *, counts: ErasureCounts, asked_by: dict[str, str]) -> dict[str, Any]:
+def tenant_close(system: Actor, *, counts: ErasureCounts, asked_by: dict[str, str]) -> dict[str, Any]:
     """Take the tenant's names from its row, and sign the receipt; in a transaction, once all else is gone.
 
     Returns the receipt, which is stored with the tenant and as a file below `receipts/` of the data directory.
@@ -159,7 +159,7 @@ def _erase_part(run: JobRun) -> Step:
 
 def _finish_deletion(run: JobRun) -> Step:
     counts = ErasureCounts(**run.state["counts"])
-    tenant_end(run.system, counts=counts, asked_by=dict(run.state["asked_by"]))
+    tenant_close(run.system, counts=counts, asked_by=dict(run.state["asked_by"]))
     return Step(total=run.done)
 
 

@@ -1,4 +1,4 @@
-"""Deletions done again in a database that was restored from a backup made before them."""
+"""Deletions repeated in a database that was restored from a backup made before them."""
 
 from governance.actor import Actor
 from governance.database import acting
@@ -6,7 +6,7 @@ from governance.keys.services import key_store
 from governance.keys.tables import ALL_SCOPES
 from governance.tenants.selectors import tenants_all
 from governance.tenants.services import command_line_actor
-from vault.deletion.deletion_job import blobs_delete, rows_erase, tenant_end, tenant_lock
+from vault.deletion.deletion_job import blobs_delete, rows_erase, tenant_close, tenant_lock
 from vault.deletion.rows import tenant_counts
 from vault.deletion.services import owner_check
 
@@ -36,4 +36,4 @@ def _delete_again(system: Actor) -> None:
     blobs_delete(system.tenant_id)
     with acting(system):
         asked_by = {"kind": system.principal_kind, "id": str(system.principal_id)}
-        tenant_end(system, counts=counts, asked_by=asked_by)
+        tenant_close(system, counts=counts, asked_by=asked_by)

@@ -136,7 +136,7 @@ def endpoint_move(*, actor: Actor, endpoint_id: UUID, position: int) -> Endpoint
 
 
 def endpoint_remove(*, actor: Actor, endpoint_id: UUID) -> None:
-    """Ask this model no more. Raises Forbidden; NotFound. Writes: ModelEndpoint, AuditEntry."""
+    """Remove a model's endpoint. Raises Forbidden; NotFound. Writes: ModelEndpoint, AuditEntry."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
         row = _locate_endpoint(actor, endpoint_id)

@@ -124,7 +124,7 @@ def request_read(line: bytes) -> Imported:
 
 
 def _drop_unfit(imported: Imported, left_out: list[LeftOut]) -> ConversationFile:
-    """Without what cannot be stored. left_out: parts of the file beside the conversation. Raises TooLarge."""
+    """Drop the texts that cannot be stored. left_out: other parts of the file that are ignored. Raises TooLarge."""
     left_out += [LeftOut(place[:LONGEST_NAME], reason) for place, reason in imported.left_out]
     if len(list_texts(imported)) > MOST_ITEMS:
         raise TooLarge(f"A file holds at most {MOST_ITEMS} memories. Split it.")

@@ -122,7 +122,7 @@ def format_guess(name: str) -> ImportFormat | None:
 
 
 def _choose_columns(names: list[str], asked: Columns) -> dict[str, str]:
-    """The file's column by our name; an empty one takes a guess back. Raises Invalid."""
+    """Map our field names to the file's columns; an empty choice drops a guessed column. Raises Invalid."""
     found, taken = _guess_columns(names), {ours: theirs for ours, theirs in asked.items() if theirs}
     faults = [FieldError("columns", f"unknown field: {ours}"[:100]) for ours in asked if ours not in COLUMNS]
     faults += [
@@ -139,7 +139,7 @@ def _choose_columns(names: list[str], asked: Columns) -> dict[str, str]:
 
 
 def _guess_columns(names: list[str]) -> dict[str, str]:
-    """The file's column by our name. Raises Invalid."""
+    """Guess the file's column for each of our field names. Raises Invalid."""
     if len(set(names)) != len(names) or not names:
         raise Invalid("The first row must name each column once.")
     by_name = {name.strip().casefold(): name for name in reversed(names)}

@@ -44,7 +44,7 @@ def imported_find(actor: Actor, ids: Iterable[str]) -> dict[str, Present]:
 
 
 def items_by_origin(items: Sequence[Item]) -> Iterator[list[Item]]:
-    """The items in groups: those first that no other waiting one was made into; a circle of them at once."""
+    """Group items so that each follows the items it was made from; items in a cycle form one group."""
     waiting = list(items)
     while waiting:
         open_ids = {item.id for item in waiting}

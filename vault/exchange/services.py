@@ -356,7 +356,7 @@ def _item_state(present: Present | None, digest: bytes) -> str:
 
 
 def _store_part(run: JobRun, items: Sequence[Item], counts: ImportCounts) -> ImportCounts:
-    """Store a part: those first that no other of the part was made of."""
+    """Store a part of the items; each after the items of the part that it was made from."""
     actor = run.actor
     maker = token_maker(actor.tenant_id)
     named = {item.id for item in items} | {origin.id for item in items for origin in item.made_from}

@@ -1,4 +1,4 @@
-"""Files between their upload and their import: sealed, their member's alone, and gone after a day."""
+"""Uploaded files that wait for their import: encrypted, private to their member, and deleted after a day."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -100,7 +100,7 @@ def _load_links_of(cube_ids: Collection[UUID]) -> dict[Link, UUID]:
 def _drop_outdated(
     current: Collection[UUID], touching: Mapping[Link, UUID], present: Mapping[UUID, LinkableCube]
 ) -> None:
-    """Delete what the cubes had made, and what others made and would cross a border."""
+    """Delete the links that these cubes had made, and links of other cubes that would cross a border."""
     outdated = [
         link_id for link, link_id in touching.items() if _made_by(link, current) or not _is_within(link, present)
     ]
@@ -108,7 +108,7 @@ def _drop_outdated(
 
 
 def _made_by(link: Link, cube_ids: Collection[UUID]) -> bool:
-    """A link is made by its source, but for a cause, which its consequence names, and a contradiction, by either."""
+    """Return whether one of the cubes makes a link: its source does, of a cause its target, of a contradiction both."""
     if link.kind == LinkKind.CONTRADICTS:
         return link.source in cube_ids or link.target in cube_ids
     return (link.target if link.kind == LinkKind.CAUSES else link.source) in cube_ids

@@ -78,7 +78,7 @@ def linkable_cubes(cube_ids: Collection[UUID]) -> dict[UUID, LinkableCube]:
 
 
 def _border_key(kind: str, namespace_owner: UUID | None, access_level: str, owner: UUID | None) -> Hashable:
-    """Equal for cubes that the same people see. A private cube is kept to its owner, in any namespace."""
+    """A key that is equal for cubes with the same readers. A private cube is its owner's alone, in any namespace."""
     return kind, namespace_owner, owner if access_level == AccessLevel.PRIVATE else None
 
 
@@ -98,7 +98,7 @@ def sharing_words(maker: TokenMaker, cubes: Collection[Cube], words: Mapping[UUI
     """Return the cubes that share words, among the newest of the same namespace: for each cube the SIMILAR best. One
     query.
 
-    Only for cubes of which it is known who speaks, or of whom: others contradict nobody.
+    Cubes without a known speaker or subject have none: they cannot contradict anything.
     """
     voiced = [cube for cube in cubes if cube.subject_id or cube.speaker_marks]
     used = {cube.id: _word_tokens(maker, words[cube.id]) for cube in voiced}
@@ -130,7 +130,7 @@ def _word_tokens(maker: TokenMaker, words: Words) -> list[int]:
 
 
 def _find_sharers(cubes: Collection[Cube], tokens: Mapping[UUID, Collection[int]]) -> Sharers:
-    """Each word is asked once for each namespace."""
+    """The cubes that share words with each cube, and how many. One look-up for each word and namespace."""
     asked: defaultdict[tuple[int, UUID], list[UUID]] = defaultdict(list)
     for cube in cubes:
         for term in tokens[cube.id]:

@@ -121,7 +121,7 @@ def agree(first: str, other: str) -> bool:
 
 
 def _say_the_same(words: frozenset[str], others: frozenset[str]) -> bool:
-    """Jaccard's index over index terms, at least SAYS_THE_SAME."""
+    """Return whether Jaccard's index over the index terms of two texts is at least SAYS_THE_SAME."""
     shared = len(words & others)
     return shared >= FEWEST_SHARED and shared >= SAYS_THE_SAME * len(words | others)
 

@@ -146,7 +146,7 @@ def _run_walk(statement: str, actor: Actor, asked: Mapping[str, Any], among: Amo
 
 @contextmanager
 def _predictable_plans(cursor: CursorWrapper) -> Iterator[None]:
-    """The planner cannot know how large a part is: a nested loop over two may be quadratic, a hash join never is."""
+    """Switch nested loops off: the planner cannot know how large a part is, and a hash join is never quadratic."""
     cursor.execute("SET LOCAL enable_nestloop = off")
     yield
     cursor.execute("SET LOCAL enable_nestloop = on")

@@ -142,7 +142,7 @@ def key_is_needed(*, actor: Actor, scope: str) -> bool:
 
 
 def _has_rows_sealed_under(scope: str, versions: QuerySet[CubeVersion]) -> bool:
-    """As vault.cubes.words.key_scope has it: the subject's key, else that of the persona's member, else the general."""
+    """Return whether versions are sealed under the key of `scope` (see `vault.cubes.words.key_scope`)."""
     kind, _, name = scope.partition(":")
     if kind == "subject":
         return versions.filter(subject_id=UUID(name)).exists()

@@ -190,7 +190,7 @@ def cube_freezable(*, actor: Actor, cube_id: UUID, expected_versions: Collection
 
 
 def _own_freezes(actor: Actor, cube: Cube, member_id: UUID) -> QuerySet[Hold]:
-    """The freezes that the actor may end. Raises Forbidden where there are others' alone."""
+    """The freezes that the actor may end. Raises Forbidden if all freezes are other members'."""
     freezes = select_freezes(cube.id)
     if sees_private(actor):
         return freezes
@@ -207,7 +207,7 @@ def _own_freezes(actor: Actor, cube: Cube, member_id: UUID) -> QuerySet[Hold]:
 
 
 def _add_approval(hold: Hold, member_id: UUID) -> None:
-    """The database takes an approval only from the member whom the transaction acts for, and one a transaction."""
+    """Add a member's approval; the database checks that the transaction acts for that member, once a transaction."""
     user_id = Member.objects.values_list("user_id", flat=True).get(id=member_id)
     with connection.cursor() as cursor:
         cursor.execute("SELECT set_config('app.user', %s, true)", [str(user_id)])
@@ -215,7 +215,7 @@ def _add_approval(hold: Hold, member_id: UUID) -> None:
 
 
 def _draft_hold(actor: Actor, draft: HoldDraft, maker: UUID) -> tuple[Hold, CubeQuerySet]:
-    """The hold, not yet written, and the rows among which it looks for what it takes in."""
+    """The unsaved hold, and the rows among which it covers those that match."""
     named = [name for name in ("memory_id", "filters", "subject") if getattr(draft, name) is not None]
     if len(named) != 1:
         raise Invalid(errors=[FieldError("body", "name one of memory_id, filters and subject")])
@@ -261,7 +261,7 @@ def _check_reason(text: str) -> str:
 
 
 def _require_member(actor: Actor) -> UUID:
-    """Holds are made and released by people: the system has no say in them. Raises Forbidden."""
+    """The id of the actor's member: only people make and release holds. Raises Forbidden."""
     if actor.member_id is None:
         raise Forbidden("Only a member can hold or release.", permission=Permission.HOLD_MANAGE, rule="member")
     return actor.member_id

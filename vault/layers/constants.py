@@ -13,7 +13,7 @@ from governance.errors import FieldError, Invalid
 from governance.personas.lookup import OBJECT_TYPE, persona_locate, persona_target
 from governance.prepared import prepared_cursor
 from governance.vocabulary import Permission, Verb
-from vault.layers.rules import NAMES, RANGES, WHOLE, Constants, constants_of
+from vault.layers.rules import NAMES, RANGES, WHOLE, Constants, merge_constants
 from vault.models import LayerSettings
 
 IN_FORCE = """
@@ -31,12 +31,12 @@ def constants_get(*, actor: Actor, persona_id: UUID) -> Constants:
 
 
 def constants_in_force(persona_id: UUID) -> Constants:
-    """Those of a persona of the tenant whose transaction is open. One query, once for a transaction."""
+    """The constants of a persona of the transaction's tenant. One query, cached until the transaction ends."""
 
     def find() -> Constants:
         with prepared_cursor() as cursor:
             cursor.execute(IN_FORCE, [persona_id])
-            return constants_of(*(values for (values,) in cursor.fetchall()))
+            return merge_constants(*(values for (values,) in cursor.fetchall()))
 
     return cached_in_transaction(("layer constants", persona_id), find)
 
@@ -89,7 +89,7 @@ def tenant_constants_set(*, actor: Actor, values: Mapping[str, float | None]) ->
 def constants_check(values: Mapping[str, float]) -> Constants:
     """The defaults with `values`, for a trial that stores nothing. Raises Invalid."""
     _refuse_out_of_range(values)
-    return constants_of(values)
+    return merge_constants(values)
 
 
 def _tenant_values() -> dict[str, float]:

@@ -19,7 +19,7 @@ from vault.cubes.services import cube_update
 from vault.cubes.usage import usage_count
 from vault.layers.constants import constants_in_force
 from vault.layers.model_reader import ModelReading, model_read
-from vault.layers.page_texts import PageText, pages_open, words_of_cubes
+from vault.layers.page_texts import PageText, open_words, pages_open
 from vault.layers.placement import persona_lock
 from vault.layers.scores import hot_ids
 from vault.layers.statements import (
@@ -27,11 +27,11 @@ from vault.layers.statements import (
     Reconciled,
     StoredStatement,
     agent_statements,
+    find_slot,
     is_worth_keeping,
     reconcile,
-    slot_of,
 )
-from vault.layers.traits import level_of, trait_signs
+from vault.layers.traits import estimate_level, trait_signs
 from vault.models import Cube, CubeSource, CubeVersion, LayerEntry, Page, Review, Segment, Trait, TraitEvidence
 from vault.vocabulary import EntryAction, EntryQueue, ReviewKind, ReviewStatus, SemanticType, SourceKind
 
@@ -82,13 +82,13 @@ def _read_pages(actor: Actor, segment_id: UUID) -> Reading:
 
 
 def _find_derived_statements(cube_ids: Sequence[UUID]) -> dict[UUID, list[tuple[UUID, SemanticType, str]]]:
-    """The memories that were derived from these and are still there: what a person deleted is not told again."""
+    """The memories derived from these that still exist: a statement that a person deleted is not stored again."""
     links = CubeSource.objects.filter(source_id__in=cube_ids, kind=SourceKind.EXTRACT).order_by("id")
     pairs = list(links.values_list("cube_id", "source_id"))
     kinds = dict(
         Cube.objects.readable().filter(id__in=[cube_id for cube_id, _ in pairs]).values_list("id", "semantic_type")
     )
-    words = words_of_cubes(kinds)
+    words = open_words(kinds)
     found: dict[UUID, list[tuple[UUID, SemanticType, str]]] = {}
     for cube_id, source_id in pairs:
         if cube_id in words:
@@ -115,8 +115,8 @@ def _find_statements(
 
 
 def _choose_queue(kind: SemanticType, content: str) -> EntryQueue:
-    """A field of the profile, however it was said ("I moved to Leeds" is an event, too); else knowledge."""
-    slot = slot_of(content)
+    """PROFILE for a statement that fills a field of the profile, whatever its type; else KNOWLEDGE."""
+    slot = find_slot(content)
     is_field = slot is not None and (slot.is_field or (kind is SemanticType.PROFILE and slot.is_profile))
     return EntryQueue.PROFILE if is_field else EntryQueue.KNOWLEDGE
 
@@ -151,7 +151,7 @@ def _distil_segment(actor: Actor, segment_id: UUID, reading: Reading) -> None:
 
 
 def _gists_update(pages: Sequence[Page], reading: Reading, modelled: ModelReading) -> None:
-    """Let the chosen passages stand for their pages, but for those whose memories were changed meanwhile."""
+    """Store the chosen passages as the gists of their pages, except where a memory has changed meanwhile."""
     for page in pages:
         gist = modelled.gists.get(page.id)
         if gist and page.read_versions == list(reading.pages[page.id]):
@@ -175,7 +175,7 @@ class _Queues:
         self._grown: set[tuple[UUID, EntryQueue]] = set()
 
     def take(self, statement: Distilled) -> None:
-        """Reconcile a statement with its queue; what follows is written here, but for entries: see `finish`."""
+        """Reconcile a statement with its queue and write the outcome; entries are written by `finish`."""
         stored = self._entries(statement.persona_id, statement.queue)
         outcome = reconcile(statement.text, statement.at, stored, statement.name)
         self.counts[outcome.action] = self.counts.get(outcome.action, 0) + 1
@@ -187,7 +187,7 @@ class _Queues:
             self._resolve_contradiction(statement, outcome, outcome.other, cube)
         if outcome.is_older or (statement.persona_id, statement.queue, statement.cube_id) in self._present:
             return
-        slot = slot_of(statement.text) if statement.queue is EntryQueue.PROFILE and not statement.name else None
+        slot = find_slot(statement.text) if statement.queue is EntryQueue.PROFILE and not statement.name else None
         name = statement.name or (slot.name if slot else "")
         entry = LayerEntry(
             tenant_id=self.actor.tenant_id,
@@ -220,7 +220,7 @@ class _Queues:
         if (persona_id, queue) not in self._stored:
             rows = LayerEntry.objects.filter(persona_id=persona_id, queue=queue, left_at=None)
             entries = list(rows.select_related("cube").order_by("id"))
-            words = words_of_cubes([entry.cube_id for entry in entries])
+            words = open_words([entry.cube_id for entry in entries])
             self._stored[persona_id, queue] = [
                 StoredStatement(
                     entry.id, words[entry.cube_id][1].content, entry.cube.event_time or entry.created_at, entry.name
@@ -297,7 +297,7 @@ def _traits_update(actor: Actor, persona_id: UUID, signs: Mapping[UUID, Mapping[
 
 def _trait_settle(row: Trait) -> None:
     pages, balance = TraitEvidence.objects.filter(trait=row).aggregate(n=Count("id"), sum=Sum("weight")).values()
-    found = level_of(pages, balance or 0)
+    found = estimate_level(pages, balance or 0)
     at = database_now().isoformat()
     step = {"at": at, "level": found.level, "confidence": found.confidence, "pages": pages}
     row.level, row.confidence = found.level, found.confidence

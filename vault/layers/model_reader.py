@@ -178,7 +178,7 @@ def _read_rows(value: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
 
 
 def _read_number(row: Mapping[str, Any], name: str, count: int) -> int | None:
-    """From 0; None for a number that was not given, which counts from 1."""
+    """The index of a number that the model gave, which counts from 1; None for a number that is not listed."""
     number = row.get(name)
     usable = isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= count
     return number - 1 if usable and isinstance(number, int) else None

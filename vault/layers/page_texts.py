@@ -38,7 +38,7 @@ class PageText:
 
     @property
     def sides(self) -> tuple[str, str]:
-        """The message, and the answer without the sentences that any answer has: those tell no topic."""
+        """The message, and the answer without its set phrases, which say nothing of the topic."""
         query, response = self.query, self.response
         return (query.content if query else "", own_words(response.content) if response else "")
 
@@ -50,7 +50,7 @@ class PageText:
 def pages_open(pages: Sequence[Page]) -> list[PageText]:
     """The present words of pages, for the product itself. One query. Raises KeyUnavailable."""
     ids = [cube_id for page in pages for cube_id in (page.query_id, page.response_id) if cube_id is not None]
-    opened = words_of_cubes(ids)
+    opened = open_words(ids)
     texts = []
     for page in pages:
         query, response = (opened.get(cube_id) if cube_id else None for cube_id in (page.query_id, page.response_id))
@@ -59,7 +59,7 @@ def pages_open(pages: Sequence[Page]) -> list[PageText]:
     return texts
 
 
-def words_of_cubes(cube_ids: Collection[UUID]) -> Mapping[UUID, tuple[int, Words]]:
+def open_words(cube_ids: Collection[UUID]) -> Mapping[UUID, tuple[int, Words]]:
     """The present version of each cube, its number and its words."""
     with prepared_cursor() as cursor:
         cursor.execute(PRESENT, [sql_array(cube_ids)])
@@ -70,7 +70,7 @@ def words_of_cubes(cube_ids: Collection[UUID]) -> Mapping[UUID, tuple[int, Words
 
 
 def layer_keywords(text: str, limit: int = MOST_KEYWORDS) -> list[str]:
-    """The single words that say what a text is about, case-folded, best first."""
+    """The keywords of a text: single words, case-folded, best first."""
     found = [word for phrase in keywords(text) for word in phrase.casefold().split()]
     return list(dict.fromkeys(found))[:limit]
 
@@ -81,7 +81,7 @@ def keyword_marks(maker: TokenMaker, text: str) -> list[int]:
     return sorted({tokens[word] for word in layer_keywords(text)})
 
 
-def gist_of(opened: PageText) -> list[object]:
+def choose_gist(opened: PageText) -> list[object]:
     """The first statement of the question, else of the answer, else the question's first sentence, by reference."""
     ids = (opened.page.query_id, opened.page.response_id)
     whole = [words.content if words else "" for words in (opened.query, opened.response)]

@@ -21,7 +21,7 @@ from vault.cubes.drafts import CubeDraft
 from vault.cubes.selectors import CubeView, cubes_read
 from vault.cubes.services import cube_delete, cubes_add
 from vault.layers.selectors import persona_authorize
-from vault.layers.statements import slot_of
+from vault.layers.statements import find_slot
 from vault.layers.traits import Dimension, dimensions
 from vault.models import Cube, LayerEntry, Trait, TraitEvidence
 from vault.vocabulary import EntryAction, EntryQueue, SemanticType, Source
@@ -90,7 +90,7 @@ def entries_list(*, actor: Actor, persona_id: UUID, queue: EntryQueue, pages: Pa
 
 
 def traits_list(*, actor: Actor, persona_id: UUID) -> list[TraitView]:
-    """The traits of a persona that something speaks for, the surest first of each group.
+    """The traits of a persona with evidence, by group, those with the highest confidence first.
 
     Raises NotFound; Forbidden. Writes: AuditEntry. Queries: two, and the audit.
     """
@@ -200,7 +200,7 @@ def _field_value(view: CubeView) -> str:
     written = view.words.metadata.get(VALUE)
     if isinstance(written, str):
         return written
-    slot = slot_of(view.words.content)
+    slot = find_slot(view.words.content)
     return slot.value if slot else view.words.content
 
 

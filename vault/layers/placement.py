@@ -22,7 +22,7 @@ from governance.outbox.services import emit
 from governance.prepared import prepared_cursor, sql_array
 from governance.vocabulary import Topic, Verb
 from vault.layers.constants import constants_in_force
-from vault.layers.page_texts import gist_of, keyword_marks, pages_open
+from vault.layers.page_texts import choose_gist, keyword_marks, pages_open
 from vault.layers.rules import Constants, best_segment, continues
 from vault.layers.scores import SegmentQuery, coldest_segments, hot_ids, segment_scores
 from vault.models import Page, Segment
@@ -106,13 +106,13 @@ def pages_reread(actor: Actor, payloads: Sequence[Payload]) -> Write:
 
 
 def persona_lock(persona_id: UUID) -> None:
-    """Wait for whoever places pages of this persona, until the transaction ends."""
+    """Lock the persona's layers until the transaction ends; waits for another holder of the lock."""
     with prepared_cursor() as cursor:
         cursor.execute(LOCK, [f"layers {persona_id}"])
 
 
 def hot_emit(actor: Actor, persona_id: UUID) -> None:
-    """Leave the distillation of every segment over τ as work. Writes: OutboxEvent?."""
+    """Ask for the distillation of every segment over τ. Writes: OutboxEvent?."""
     hot = [str(key) for key in hot_ids(actor.tenant_id, persona_id, constants_in_force(persona_id))]
     if hot:
         emit(actor=actor, topic=Topic.SEGMENTS_HOT, payload={"segments": hot})
@@ -127,7 +127,11 @@ def _read_pages(actor: Actor, stream_id: UUID) -> dict[UUID, Reading]:
     vectors = model.embed([page_text.text or " " for page_text in texts]) if texts else ()
     return {
         page_text.page.id: Reading(
-            page_text.versions, HalfVector(vector), model.name, keyword_marks(maker, page_text.text), gist_of(page_text)
+            page_text.versions,
+            HalfVector(vector),
+            model.name,
+            keyword_marks(maker, page_text.text),
+            choose_gist(page_text),
         )
         for page_text, vector in zip(texts, vectors, strict=True)
     }
@@ -211,7 +215,7 @@ def _write_segment(actor: Actor, page: Page) -> None:
 
 
 def _find_chain(actor: Actor, stream_id: UUID, page: Page, constants: Constants) -> UUID:
-    """The chain of the page before, where this one continues it; else its own."""
+    """The chain of the previous page if this page continues its topic; else a new chain."""
     with prepared_cursor() as cursor:
         cursor.execute(BEFORE, [actor.tenant_id, stream_id, page.position])
         row = cursor.fetchone()
@@ -219,7 +223,7 @@ def _find_chain(actor: Actor, stream_id: UUID, page: Page, constants: Constants)
         return page.id
     at, chain, vector, model, keywords = row
     follows = continues(
-        cosine=cosine_of(_load_vector(vector), page.vector) if model == page.model else 0.0,
+        cosine=measure_cosine(_load_vector(vector), page.vector) if model == page.model else 0.0,
         shares_keyword=bool(set(keywords) & set(page.keywords)),
         gap=(page.at - at).total_seconds(),
         constants=constants,
@@ -298,7 +302,7 @@ class _Placer:
 
 
 def _add_page(row: Segment, page: Page) -> None:
-    """The centroid, the keywords and the counts follow the page."""
+    """Update a segment's centroid, keywords and counts for a new page."""
     assert page.vector is not None
     new = _as_array(page.vector)
     if row.vector is None or row.model != page.model:
@@ -325,7 +329,7 @@ def _refresh_segment(row: Segment) -> None:
     Segment.objects.filter(id=row.id).update(vector=row.vector, model=row.model, keywords=row.keywords)
 
 
-def cosine_of(first: HalfVector | None, other: HalfVector | None) -> float:
+def measure_cosine(first: HalfVector | None, other: HalfVector | None) -> float:
     """The cosine of two vectors; 0 where one is missing or of another length."""
     if first is None or other is None:
         return 0.0
@@ -346,7 +350,7 @@ def _as_half_vector(vector: HalfVector | Sequence[float]) -> HalfVector:
 
 
 def _as_array(vector: HalfVector | Sequence[float]) -> Matrix:
-    """A vector as it was made, or as the database gives it back."""
+    """A vector, computed or read from the database, as a float32 array."""
     values = vector.to_numpy() if isinstance(vector, HalfVector) else vector
     return np.asarray(values, dtype=np.float32)
 

@@ -25,10 +25,10 @@ from vault.layers.rules import (
     SegmentState,
     best_segment,
     coldest,
-    constants_of,
     continues,
     fscore,
     is_hot,
+    merge_constants,
 )
 from vault.layers.selectors import persona_authorize
 from vault.models import Page
@@ -83,7 +83,7 @@ class _Segment:
 def layers_replay(
     *, actor: Actor, persona_id: UUID, values: Mapping[str, float], latest: int = LATEST
 ) -> tuple[Outcome, Outcome]:
-    """The `latest` pages of a persona under its present constants, and under these with `values` instead.
+    """Replay the `latest` pages of a persona under its present constants, and under these changed by `values`.
 
     Visits are not replayed: who asks decides them. Raises NotFound; Forbidden; Invalid. Writes: AuditEntry.
     """
@@ -92,7 +92,7 @@ def layers_replay(
         persona_authorize(actor, persona_id)
         constants_check(values)
         present = constants_in_force(persona_id)
-        tried = constants_of({name: getattr(present, name) for name in NAMES}, values)
+        tried = merge_constants({name: getattr(present, name) for name in NAMES}, values)
         pages = _load_history(persona_id, latest)
         record(actor=actor, verb=Verb.PERSONA_READ, object_type=OBJECT_TYPE, object_ids=[persona_id])
     return replay_pages(pages, present), replay_pages(pages, tried)

@@ -55,7 +55,7 @@ RANGES: Mapping[str, tuple[float, float]] = {
 NAMES = tuple(field.name for field in fields(Constants))
 
 
-def constants_of(*layers: Mapping[str, float]) -> Constants:
+def merge_constants(*layers: Mapping[str, float]) -> Constants:
     """The defaults with what each of `layers` sets, where a later one goes before an earlier."""
     merged: dict[str, float] = asdict(Constants())
     for layer in layers:
@@ -92,7 +92,7 @@ def heat_parts(segment: SegmentState, constants: Constants) -> tuple[float, floa
 
 
 def is_hot(segment: SegmentState, constants: Constants) -> bool:
-    """Return whether a segment is to be distilled: strictly over τ, with pages that were not promoted."""
+    """Return whether a segment is to be distilled: its heat is over τ and it has pages that were not promoted."""
     return segment.pages > 0 and heat(segment, constants) > constants.tau
 
 
@@ -123,7 +123,7 @@ def fscore(cosine: float, segment_keywords: AbstractSet[Hashable], page_keywords
 
 
 def best_segment(scores: Mapping[Key, float], theta: float) -> Key | None:
-    """The segment that a page joins: the best strictly over θ; None: the page opens one of its own."""
+    """The segment that a page joins, the best one over θ; None: the page opens a new segment."""
     best = max(scores, key=lambda key: (scores[key], str(key)), default=None)
     return best if best is not None and scores[best] > theta else None
 

@@ -35,7 +35,7 @@ FAINTEST = 700.0  # exp(-700) is the last that PostgreSQL computes without an un
 
 @dataclass(frozen=True)
 class SegmentQuery:
-    """The residents of a persona, held against a text. vector: of that text, by `model`; keywords: its keyed tokens."""
+    """A text to score the residents of a persona against. vector: by `model`; keywords: keyed tokens of the text."""
 
     tenant_id: UUID
     persona_id: UUID

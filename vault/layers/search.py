@@ -113,7 +113,7 @@ class _Question:
 
 @dataclass(frozen=True)
 class _Rest:
-    """The room that a context has left for the layers. taken: memories that it has; budget: tokens that are left."""
+    """The remaining budget of a context. taken: memories that are in it already; budget: tokens that are left."""
 
     taken: frozenset[UUID]
     budget: int
@@ -290,7 +290,7 @@ def _score_sides(scores: dict[UUID, float], sides: tuple[UUID | None, UUID | Non
 def _rank_memories(
     actor: Actor, search: SearchQuery, scores: Mapping[UUID, float]
 ) -> tuple[list[UUID], dict[UUID, int]]:
-    """Those that the reader may see and that the search's filters leave, best first, and the tokens of each."""
+    """The visible memories that match the search's filters, best first, and the tokens of each."""
     sizes = _find_visible(actor, search, list(scores))
     ranked = sorted(sizes, key=lambda cube_id: (-scores[cube_id], str(cube_id)))
     return [cube_id for cube_id in ranked if _clamp_score(scores[cube_id]) >= search.min_score][: search.top_k], sizes
@@ -330,7 +330,7 @@ def _make_hit(view: CubeView, score: float) -> Hit:
 
 
 def _find_visible(actor: Actor, search: SearchQuery, cube_ids: Sequence[UUID]) -> dict[UUID, int]:
-    """Those of the memories that the actor may see and that the search asks for, with their tokens. One query."""
+    """The given memories that the actor may read and the search's filters match, with their tokens. One query."""
     search = replace(search, personas=(), session_id="", with_messages=True)
     condition = narrowing(token_maker(actor.tenant_id), search)
 

@@ -140,7 +140,7 @@ class Reconciled:
 
 
 def is_worth_keeping(text: str) -> bool:
-    """Neither nothing, nor a provider's message that something failed."""
+    """Return whether a text says something, and is no provider's error message."""
     return _NOTHING.match(text) is None and _FAILURE.search(text) is None
 
 
@@ -154,7 +154,7 @@ def profile_text(present: str, new: str) -> str:
     return new if is_worth_keeping(new) and len(new.strip()) >= 30 else present
 
 
-def slot_of(text: str) -> Slot | None:
+def find_slot(text: str) -> Slot | None:
     """The slot that a statement fills: a field of the profile, a thing of one's own, or a liking."""
     for name, pattern in _FIELDS:
         if (match := pattern.search(text)) and (value := _matched_value(match)):
@@ -169,8 +169,8 @@ def slot_of(text: str) -> Slot | None:
 
 
 def find_slot_or_name(text: str, name: str) -> Slot | None:
-    """`slot_of`; where no pattern fits, the field `name` with the whole statement as its value."""
-    return slot_of(text) or (Slot(name, text) if name else None)
+    """`find_slot`; where no pattern fits, the field `name` with the whole statement as its value."""
+    return find_slot(text) or (Slot(name, text) if name else None)
 
 
 def agent_statements(text: str) -> list[str]:
@@ -181,7 +181,7 @@ def agent_statements(text: str) -> list[str]:
 
 
 def reconcile(text: str, said_at: datetime, stored: Sequence[StoredStatement], name: str = "") -> Reconciled:
-    """Hold a statement against the entries of its queue. name: of the profile field that it is known to fill."""
+    """Compare a statement with the entries of its queue. name: of the profile field that it is known to fill."""
     slot, words = find_slot_or_name(text, name), set(terms(text))
     for entry in stored:
         theirs = entry.slot

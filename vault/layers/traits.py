@@ -68,8 +68,8 @@ def trait_signs(text: str) -> dict[str, int]:
     return found
 
 
-def level_of(pages: int, balance: int) -> Level:
-    """The level that follows from `pages`, drawn to the middle while they are few.
+def estimate_level(pages: int, balance: int) -> Level:
+    """The level of a trait, nearer to the middle of the scale the fewer pages there are.
 
     balance: how many more of them speak for the dimension than against it.
     """

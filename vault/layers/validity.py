@@ -12,7 +12,7 @@ from governance.vocabulary import Permission, Verb
 from vault.cubes.selectors import CubeView, cubes_read
 from vault.layers.persona import VALUE
 from vault.layers.selectors import persona_authorize
-from vault.layers.statements import Slot, slot_of
+from vault.layers.statements import Slot, find_slot
 from vault.models import Cube, LayerEntry
 from vault.vocabulary import EntryQueue
 
@@ -22,7 +22,7 @@ MOST_ROWS = 6
 
 @dataclass(frozen=True)
 class Validity:
-    """A value and when it held. until: None while it holds, or until nobody knows when."""
+    """A value and the time in which it held. until: None while it holds, or if its end is unknown."""
 
     value: str = field(repr=False)
     since: datetime
@@ -32,7 +32,7 @@ class Validity:
 
 @dataclass(frozen=True)
 class ValidityRow:
-    """A thing of which one value holds at a time, with its values, oldest first."""
+    """A slot, which has one valid value at a time, with its values, oldest first."""
 
     slot: str = field(repr=False)
     values: tuple[Validity, ...]
@@ -59,7 +59,7 @@ def validity_list(*, actor: Actor, persona_id: UUID) -> list[ValidityRow]:
 def _find_slot(view: CubeView, name: str) -> Slot | None:
     """The slot that a memory fills; a field that a person wrote has its name and value beside its words."""
     written = view.words.metadata.get(VALUE)
-    return Slot(name, written) if name and isinstance(written, str) else slot_of(view.words.content)
+    return Slot(name, written) if name and isinstance(written, str) else find_slot(view.words.content)
 
 
 def _group_by_slot(stated: Sequence[tuple[Slot, CubeView]]) -> list[ValidityRow]:

@@ -85,7 +85,7 @@ def blobs_delete(actor: Actor, payloads: Sequence[Payload]) -> Write:
 
 
 def archive_ask(actor: Actor, cube_ids: Sequence[UUID]) -> int:
-    """Have the content of these memories moved that is not where their state says; how many. Writes: OutboxEvent?."""
+    """Ask for a move of the content that is stored in the wrong place; return how many. Writes: OutboxEvent?."""
     moving = [*_select_archived_in_rows(cube_ids).values_list("cube_id", flat=True)]
     moving += _select_recalled(cube_ids).values_list("cube_id", flat=True)
     ids = sorted(set(moving))
@@ -123,7 +123,7 @@ def _select_free_versions(cube_ids: Collection[UUID]) -> QuerySet[CubeVersion]:
 
 
 def _lock_states(cube_ids: Collection[UUID]) -> dict[UUID, str]:
-    """The states of those that are there and that nothing holds, in one order for all who lock several."""
+    """Lock the memories that exist and are not held, in the order of ids, and return their states."""
     rows = Cube.objects.free().filter(id__in=cube_ids).order_by("id").select_for_update(of=("self",))
     return dict(rows.values_list("id", "state"))
 

@@ -11,14 +11,14 @@ ATTEMPTS = 3
 
 
 def ids_to_retry(state: Mapping[str, Any]) -> list[UUID] | None:
-    """The objects that this step tries again; None while the job still looks at all."""
+    """The objects that this step retries; None during the first pass over all objects."""
     return [UUID(object_id) for object_id in state["again"]] if "again" in state else None
 
 
 def plan_next_step(
     state: Mapping[str, Any], after: UUID | None, failed: Mapping[UUID, str]
 ) -> tuple[dict[str, Any] | None, Mapping[UUID, str]]:
-    """The start of the next step, None if the job is done, and what is parked.
+    """The state of the next step, None if the job is done, and the objects that failed for good.
 
     after: the last object that was looked at, None behind the last of all. failed: the codes of this step's failures.
     """

@@ -119,7 +119,7 @@ def _find_linked_pairs(ids: Sequence[UUID]) -> set[Pair]:
 
 
 def _select_overlapping(actor: Actor, candidates: Iterable[Pair]) -> list[Pair]:
-    """New pairs of memories of which both claim to hold at one time: the earlier statement first.
+    """The new pairs of memories whose validity overlaps, the earlier statement first.
 
     A statement is in one open review as the earlier one; of several later ones, the latest is asked about.
     """
@@ -140,7 +140,7 @@ def _select_overlapping(actor: Actor, candidates: Iterable[Pair]) -> list[Pair]:
 
 
 def _outside_pages(rows: CubeQuerySet) -> CubeQuerySet:
-    """Without the pages of conversations and what was extracted from them: distilling them closes validities itself."""
+    """Leave out conversation pages and their extracts: distillation ends their validity itself."""
     pages = Cube.objects.exclude(layer=Layer.LONG_TERM).filter(id=OuterRef("source_id"))
     extracts = CubeSource.objects.filter(Exists(pages), cube_id=OuterRef("pk"), kind=SourceKind.EXTRACT)
     return rows.filter(Q(has_sources=False) | ~Exists(extracts), layer=Layer.LONG_TERM)
@@ -151,7 +151,7 @@ def _overlaps(earlier: Cube, later: Cube) -> bool:
 
 
 def validity_start(cube: Cube) -> datetime:
-    """The time from which a statement holds, as far as it was stated."""
+    """The time from which a statement holds: stated, else that of its event, else that of its storage."""
     return cube.valid_from or cube.event_time or cube.created_at
 
 

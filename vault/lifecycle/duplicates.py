@@ -98,7 +98,7 @@ def _find_pairs(actor: Actor, ids: Sequence[UUID], threshold: float) -> list[Pai
 
 
 def _find_equal(actor: Actor, ids: Sequence[UUID]) -> list[Candidate]:
-    """By the keyed hash of the content, which has an index."""
+    """Pairs of memories with equal content, found by its keyed hash, which has an index."""
     with connection.cursor() as cursor:
         cursor.execute(EQUAL, {"tenant": actor.tenant_id, "ids": list(ids), "nearest": NEAREST})
         return [(first, other, similarity) for first, other, similarity in cursor.fetchall()]

@@ -1,4 +1,4 @@
-"""Several memories fused into one, and one split into several: what they were made of stays, marked merged."""
+"""Fusion of several memories into one, and splitting of one into several; the originals stay, marked merged."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace

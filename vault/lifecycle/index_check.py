@@ -1,4 +1,4 @@
-"""The index and the versions of a tenant looked through: what is missing or stale is repaired, damage is named.
+"""A check of a tenant's index and versions: missing and stale rows are repaired, damage is reported.
 
 | looked at | right | repaired by |
 | --- | --- | --- |
@@ -246,7 +246,7 @@ def _load_ref(version: CubeVersion) -> BlobRef | None:
 
 
 def _repair_faults(actor: Actor, found: Mapping[UUID, Fault]) -> list[UUID]:
-    """Mend what is wrong still. What a hold keeps stays as it is. Returns the memories that were repaired."""
+    """Repair the faults that still exist, except in held memories. Returns the ids of the repaired memories."""
     wanted = [cube_id for cube_id, fault in found.items() if fault in {Fault.POSTINGS, Fault.VECTOR}]
     rows = Cube.objects.free().filter(id__in=wanted).order_by("id").select_for_update(of=("self",))
     cubes = list(rows.select_related("namespace"))

@@ -109,7 +109,7 @@ def comparable_cubes(actor: Actor) -> CubeQuerySet:
 
 
 def fields_in_common(cube: Cube) -> tuple[object, ...]:
-    """Equal for two memories that can be a pair."""
+    """A key that is equal for two memories that can be a pair."""
     return (cube.namespace_id, cube.owner_id, cube.persona_id, cube.subject_id, cube.access_level, cube.layer)
 
 
@@ -134,7 +134,7 @@ def _pairs_with(cube_ids: Collection[UUID], rows: QuerySet[Review]) -> set[Pair]
 
 
 def select_contradicting(pairs: Iterable[Pair]) -> set[Pair]:
-    """Those whose present texts contradict each other by the rules of links. Raises KeyUnavailable."""
+    """The pairs whose present texts contradict each other by the rules of links. Raises KeyUnavailable."""
     asked = list(pairs)
     words = open_words(Cube.objects.filter(id__in={cube_id for pair in asked for cube_id in pair}))
     opened = [(first, other) for first, other in asked if first in words and other in words]
@@ -142,7 +142,7 @@ def select_contradicting(pairs: Iterable[Pair]) -> set[Pair]:
 
 
 def near_candidates(actor: Actor, cube_ids: Sequence[UUID], threshold: float) -> list[Candidate]:
-    """By the vectors of the model that answers questions. Two queries for each namespace, and one more."""
+    """Pairs of memories with near vectors of the active model. Two queries for each namespace, and one more."""
     model = answering(active_model(actor)).name
     rows = Embedding.objects.filter(cube_id__in=cube_ids, model=model)
     places: dict[UUID, list[UUID]] = defaultdict(list)

@@ -26,7 +26,7 @@ class TransitionView:
 
 
 def transition_last(*, actor: Actor, cube: Cube) -> TransitionView | None:
-    """None for a memory that never changed its state. Raises NotFound; Forbidden. Queries: three."""
+    """The last transition of a memory; None without any. Raises NotFound; Forbidden. Queries: three."""
     with acting(actor):
         authorize(actor, Permission.MEMORY_READ, cube_target(cube))
         row = StateTransition.objects.filter(cube=cube).order_by("-step").first()
@@ -39,7 +39,7 @@ def transition_last(*, actor: Actor, cube: Cube) -> TransitionView | None:
 
 
 def _read_reason(actor: Actor, cube: Cube, row: StateTransition) -> str:
-    """Empty where the actor may not read the memory as it was at the step, or where that was redacted."""
+    """The reason of a transition; empty if the version of that time is redacted or not readable for the actor."""
     if not row.reason:
         return ""
     before = CubeVersion.objects.filter(cube=cube, created_at__lte=row.created_at).order_by("-number")

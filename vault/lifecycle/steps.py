@@ -1,4 +1,4 @@
-"""Writing steps of memories that the caller holds: compare-and-set, one row for each, and the index follows."""
+"""Writing state transitions of locked memories: compare-and-set, one row for each, then the index is updated."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -82,7 +82,7 @@ def steps_write(actor: Actor, steps: Sequence[PlannedStep], job_id: UUID | None 
 
 
 def _content_move(actor: Actor, groups: Mapping[tuple[State, State], Sequence[PlannedStep]]) -> None:
-    """The content of what enters the archive or leaves it follows by a job (vault/lifecycle/archive.py)."""
+    """Ask for the job that moves content into the archive or out of it (vault/lifecycle/archive.py)."""
     moving = [str(step.cube.id) for pair, group in groups.items() if State.ARCHIVED in pair for step in group]
     for start in range(0, len(moving), EVENT_CHUNK):
         emit(actor=actor, topic=Topic.BLOBS_DUE, payload={"ids": moving[start : start + EVENT_CHUNK]})
@@ -106,7 +106,7 @@ def _insert_steps(actor: Actor, steps: Sequence[PlannedStep], before: State, to:
 
 
 def _change_states(cubes: Sequence[Cube], before: State, to: State) -> None:
-    """Also what leaves the index is marked here: a second UPDATE would write each row twice."""
+    """Set the states and, for states that are not searchable, the index flag, in one UPDATE. Raises Conflict."""
     left = {} if to in SEARCHABLE else {"is_indexed": False}
     changed = Cube.objects.filter(id__in=[cube.id for cube in cubes], state=before).update(state=to, **left)
     if changed != len(cubes):

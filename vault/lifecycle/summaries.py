@@ -214,7 +214,7 @@ def _find_due(actor: Actor, kind: PlaceKind, after: UUID, limit: int) -> list[UU
 
 
 def _read_sentences(actor: Actor, kind: PlaceKind, place_id: UUID) -> list[Sentence]:
-    """Those of the newest MOST_READ memories, oldest first; of a text that quotes others, none.
+    """The sentences of the newest MOST_READ memories, oldest first; texts that quote others have none.
 
     Raises KeyUnavailable.
     """
@@ -288,7 +288,7 @@ def _count_tokens(messages: Sequence[ChatMessage], completion: Completion) -> in
 
 
 def numbers_read(value: Any, sentences: int, most: int) -> list[int]:
-    """The numbers of a reply that were given, each once, in order.
+    """The valid numbers of a model's reply, each once, in order.
 
     Raises ValueError for another shape, and where there is none.
     """

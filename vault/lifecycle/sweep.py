@@ -1,4 +1,4 @@
-"""The sweep of a tenant's memories: what expired is marked, what was forgotten is archived, what is over is erased.
+"""The sweep of a tenant: expired memories are marked, forgotten ones archived, those past their grace period erased.
 
 Expiry and deletion hold at read time, with no sweep needed. What a hold keeps is never touched.
 """
@@ -138,7 +138,7 @@ def lifecycle_sweep(run: JobRun) -> Callable[[], Step]:
 def _compose_step(
     run: JobRun, plans: Sequence[Plan], failed: Mapping[UUID, str], ids: Sequence[UUID], total: int
 ) -> Step:
-    """Counts by deed so far. codes, skipped: what failed, in the last attempt once all others are done."""
+    """The progress with counts by action. codes, skipped: memories that failed in their last attempt."""
     is_again = ids_to_retry(run.state) is not None
     done = Counter(plan.deed for plan in plans if plan.cube.id not in failed)
     counts = {str(deed): run.result.get(deed, 0) + done[deed] for deed in Deed}
@@ -157,7 +157,7 @@ def _compose_step(
 
 
 def _apply_plans(run: JobRun, plans: Sequence[Plan]) -> dict[UUID, str]:
-    """Do all at once; where one of them fails, each by itself. Returns the codes of those that failed."""
+    """Apply all plans in one transaction; if one fails, each in its own. Returns the error codes by memory."""
     try:
         with transaction.atomic():
             _write_plans(run, plans)
@@ -165,11 +165,11 @@ def _apply_plans(run: JobRun, plans: Sequence[Plan]) -> dict[UUID, str]:
     except Unavailable:
         raise
     except DomainError:
-        return {plan.cube.id: code for plan in plans if (code := _apply_single_plan(run, plan))}
+        return {plan.cube.id: code for plan in plans if (code := _apply_plan(run, plan))}
 
 
-def _apply_single_plan(run: JobRun, plan: Plan) -> str:
-    """The code of what stands against one memory's change; empty once that is done."""
+def _apply_plan(run: JobRun, plan: Plan) -> str:
+    """Apply one plan; return the code of the error, empty after success."""
     state = Cube.objects.filter(id=plan.cube.id).values_list("state", flat=True).first()
     if state is None:  # it was erased with the memory that it was read out of
         return ""
@@ -228,7 +228,7 @@ def _query_values(actor: Actor, chosen: SweepSettings, after: UUID) -> dict[str,
 
 
 def _make_plans(actor: Actor, chosen: SweepSettings, ids: Sequence[UUID], *, lock: bool = False) -> list[Plan]:
-    """Plan those of these memories that are due now and that no hold keeps."""
+    """Plan the changes of these memories that are due now, without held ones."""
     rows = _select_candidates(actor, chosen).filter(id__in=ids).select_related("namespace").order_by("id")
     cubes = list(rows.select_for_update(of=("self",)) if lock else rows)
     uses = _load_uses([cube.id for cube in cubes])
@@ -251,7 +251,7 @@ def _select_candidates(actor: Actor, chosen: SweepSettings) -> CubeQuerySet:
 
 
 def _find_free_ids(cube_ids: Sequence[UUID]) -> set[UUID]:
-    """Those that no hold keeps."""
+    """The ids of these memories that no hold keeps."""
     return set(Cube.objects.free().filter(id__in=cube_ids).values_list("id", flat=True))
 
 
@@ -268,7 +268,7 @@ def _make_plan(
 def _choose_deed(
     cube: Cube, chosen: SweepSettings, uses: Mapping[UUID, "Used"], now: datetime
 ) -> tuple[Deed, str] | None:
-    """The deed that is due and its reason, of a memory neither deleted nor marked as expired; None: nothing is due."""
+    """The due action of a memory and its reason; None: nothing is due. The memory is neither deleted nor expired."""
     if cube.expires_at is not None and cube.expires_at <= now:
         return Deed.EXPIRED, f"Expired because its time ended on {cube.expires_at:%Y-%m-%d}."
     if cube.state not in FORGETTABLE:

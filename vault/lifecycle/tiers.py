@@ -52,7 +52,7 @@ EVERY = 2**31 - 1
 
 @dataclass(frozen=True)
 class TierRule:
-    """Move to the tier `to` what was neither used nor changed for `days` days and is at most so hot.
+    """Move memories to the tier `to` that were neither used nor changed for `days` days, up to a heat of `max_heat`.
 
     namespace: a path, with all below it; empty: everywhere.
     """

@@ -304,7 +304,7 @@ def _select_rows(actor: Actor, draft: ActionDraft) -> CubeQuerySet:
 
 
 def _find_obstacle(actor: Actor, action: str, cube: Any) -> str:
-    """The code of what speaks against the action on one memory; empty: nothing does."""
+    """The error code that prevents the action on one memory; empty if it is possible."""
     if action != EXPORT and not is_allowed(actor, _required_permission(action), cube_target(cube)):
         return Forbidden.code
     if cube.is_held and action not in {EXPORT, BulkAction.FREEZE, BulkAction.UNFREEZE}:
@@ -364,7 +364,7 @@ def _next_part(run: JobRun) -> list[UUID]:
 
 
 def _read_texts(run: JobRun, action: BulkAction, ids: Collection[UUID]) -> PreparedTexts:
-    """Before the transaction, which would hold all these memories for as long as that takes."""
+    """Read the texts before the transaction, which would lock all these memories meanwhile."""
     moved = EVERYWHERE if action is BulkAction.MOVE else frozenset[PiiField]()
     return stored_texts_read(actor=run.actor, cube_ids=ids if action in READING else [], screened=moved)
 
@@ -426,7 +426,7 @@ def _undo_step(run: JobRun, job: Job, action: BulkAction, items: Sequence[Action
 
 
 def _try_each(run: JobRun, change: Change, ids: Iterable[UUID]) -> Tried:
-    """One by one."""
+    """Apply the change to each memory in a savepoint of its own; returns the changed ones and the failures."""
     done: dict[UUID, UUID] = {}
     failed: Failures = {}
     for cube_id in ids:

@@ -1,4 +1,4 @@
-"""One action on several memories: what may not be changed is left out, and said why; nothing else is."""
+"""One action on several memories: memories that may not be changed are skipped, each with the reason."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -162,7 +162,7 @@ def _applied_singly(
 def change_together(
     *, actor: Actor, action: BulkAction, chosen: Chosen, arguments: BulkArguments
 ) -> tuple[list[UUID], Failures]:
-    """Do one of TOGETHER to many memories at once: those that are as it wants them now, and the others.
+    """Apply one of TOGETHER to many memories at once; returns the changed memories and the failures.
 
     Use inside `acting`. Raises Unavailable. Writes what `cubes_delete` or `cubes_update` writes.
     """
@@ -235,7 +235,7 @@ def make_change(actor: Actor, action: BulkAction, arguments: BulkArguments, job:
 
 
 def _make_operation(actor: Actor, action: BulkAction, arguments: BulkArguments) -> Change:
-    """A copy is returned by its change: it is the one to be deleted by an undo."""
+    """The function that applies an operation; that of a copy returns the copy, which an undo deletes."""
     if action is BulkAction.PROMOTE:
         layer = _require_layer(arguments)
         return lambda cube_id: cube_promote(actor=actor, cube_id=cube_id, layer=layer)
@@ -245,7 +245,7 @@ def _make_operation(actor: Actor, action: BulkAction, arguments: BulkArguments) 
 
 
 def _compose_changes(action: BulkAction, cube: Cube, arguments: BulkArguments) -> CubeChanges | None:
-    """None: the memory is as the action wants it."""
+    """The changes that an action makes to a memory; None: it is in that state already."""
     if action is BulkAction.MOVE:
         return CubeChanges(namespace=arguments.namespace)
     if action is BulkAction.EXPIRE:

@@ -79,7 +79,7 @@ def facets_count(*, actor: Actor, query: MemoryQuery) -> Facets:
 
 
 def count_facets(views: Sequence[CubeView]) -> Facets:
-    """The same of rows that are at hand, as after a search."""
+    """The facets of views that are loaded already, as after a search."""
     return {
         name: _rank_values(Counter(_iterate_values(views, name)), cut=False) for name in VALUES if name != TOTAL
     } | {TOTAL: [FacetValue("", len(views), capped=False)]}
@@ -101,7 +101,7 @@ def _iterate_values(views: Sequence[CubeView], name: str) -> Iterator[str]:
 
 
 def _query_facets(actor: Actor, query: MemoryQuery) -> Facets:
-    """Those of all filters, and of each filter that is set those without it, in one statement."""
+    """Query the counts under all filters and, for each filter that is set, without that filter; one statement."""
     # The types are always counted by themselves: whether messages are left out depends on the type that is chosen.
     by_itself = [name for name in VALUES if query.chosen.get(name) or name == "semantic_type"]
     counts = {"": [name for name in VALUES if name not in by_itself]}

@@ -1,4 +1,4 @@
-"""The memories around a memory, a person or a topic, over the links that the reader may walk, as of a time."""
+"""The memories near a memory, a person or a topic, over links that the reader may follow, as of a time."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

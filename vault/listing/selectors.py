@@ -84,7 +84,7 @@ def memories_choose(*, actor: Actor, ids: Sequence[UUID], deleted: bool = False)
 
 
 def select_rows(actor: Actor, query: MemoryQuery, *, without: str = "") -> CubeQuerySet:
-    """The rows that `actor` may see and the filters leave; of the trash, those that it could restore."""
+    """The rows that the actor may read and the filters match; of the trash, those that the actor may restore."""
     authorize(actor, Permission.MEMORY_READ)
     condition = _filter_condition(actor, query, without)
     rows = select_deleted(actor) if query.deleted else Cube.objects.visible_to(actor)
@@ -175,7 +175,7 @@ def _order_rows(actor: Actor, rows: CubeQuerySet, order: Order, after: UUID | No
 
 
 def _order_by_expiry(actor: Actor, rows: CubeQuerySet, after: UUID | None) -> QuerySet[Cube]:
-    """`after` is looked up among what the actor reaches: a page tells nothing of when another memory expires."""
+    """Order rows by expiry. `after` must be readable for the actor, so that a page reveals no foreign expiry."""
     rows = rows.filter(expires_at__isnull=False)
     reached = Cube.objects.all().in_reach_of(actor)
     last = reached.filter(id=after).values_list("expires_at", flat=True).first() if after else None

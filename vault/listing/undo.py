@@ -64,7 +64,7 @@ def _copy_undo(actor: Actor, item: ActionItem) -> None:
 
 
 def versions_undo(actor: Actor, action: BulkAction, items: Sequence[ActionItem]) -> tuple[list[UUID], Failures]:
-    """Take back what one of VERSIONED did to many memories: those that were changed back, and the others.
+    """Undo one of VERSIONED on many memories; returns the memories changed back and the failures.
 
     Use inside `acting`. Raises Unavailable. Writes what `cubes_update` writes.
     """

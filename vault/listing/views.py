@@ -92,7 +92,7 @@ def view_remove(*, actor: Actor, view_id: UUID) -> None:
 
 
 def _refuse_reading_key(actor: Actor) -> None:
-    """A viewer keeps views too: of a key the scope decides, not the role."""
+    """Refuse a key without a writing scope. Every member may save views, whatever the role."""
     if actor.scopes is not None and Scope.MEMORIES_WRITE not in actor.scopes:
         detail = f"The key lacks the scope {Scope.MEMORIES_WRITE}."
         raise Forbidden(detail, permission=Permission.MEMORY_READ, rule="scopes")

@@ -215,7 +215,7 @@ def _has_pack(namespace: Namespace) -> bool:
 
 
 def _path_target(actor: Actor, namespace_id: UUID, path: str) -> Target:
-    """A path where nothing is yet: what a key is bound to is asked of it."""
+    """The target of a path without a namespace, so that the binding of a key is checked."""
     return Target("namespace", namespace_id, actor.tenant_id, path=path)
 
 

@@ -149,7 +149,7 @@ def _count_memories(actor: Actor, among: NamespaceQuerySet) -> dict[UUID, dict[s
 
 
 def _is_live(actor: Actor) -> bool:
-    """Return whether single memories may be invisible to the actor in a visible namespace."""
+    """Return whether a namespace that the actor may read can have memories that it may not read."""
     bound = actor.binding is not None and actor.binding.persona_id is not None
     denied = principal_grants(actor).has("memory", Effect.DENY)
     return not actor.is_system and (bound or denied or denied_by_purpose(actor) is not None)

@@ -119,7 +119,7 @@ def private_owner(actor: Actor, path: str) -> Member:
 
 
 def _make_namespace(actor: Actor, path: str, kind: NamespaceKind, *, owner: Member | None) -> Namespace:
-    """Two requests may want the same path first: one makes it, both use it."""
+    """Make a namespace, or get it where another request made it first."""
     new = Namespace(id=uuid7(), tenant_id=actor.tenant_id, path=path, kind=kind, owner=owner)
     Namespace.objects.bulk_create([new], ignore_conflicts=True)
     namespace = Namespace.objects.get(path=path)

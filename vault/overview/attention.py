@@ -49,7 +49,7 @@ class Attention:
 
 
 def attention_list(*, actor: Actor, overview: Overview) -> list[Attention]:
-    """The most urgent first. Raises Forbidden. Queries: at most three."""
+    """The open items, the most urgent first. Raises Forbidden. Queries: at most three."""
     authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
         return [item for item in _list_attention(actor, overview) if item.count]

@@ -93,7 +93,7 @@ def _item_name(item: Attention) -> str:
 
 
 def _write_nothing() -> None:
-    """Each mail is noted as it goes out."""
+    """Write nothing more: each digest was recorded when it was sent."""
 
 
 def _repeat_later() -> object:

@@ -142,13 +142,13 @@ def canonical(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
 
 
-def line_of(item: Item) -> bytes:
+def encode_line(item: Item) -> bytes:
     """The line of a memory, without its line feed."""
     return canonical(_ITEM.dump_python(item, mode="json"))
 
 
 def item_digest(item: Item) -> str:
-    return hashlib.sha256(line_of(item)).hexdigest()
+    return hashlib.sha256(encode_line(item)).hexdigest()
 
 
 class PackWriter:
@@ -173,7 +173,7 @@ class PackWriter:
     def add(self, items: Iterable[Item]) -> bytes:
         """The next bytes of the file. Raises Invalid where the pack is too large."""
         for item in items:
-            line = line_of(item)
+            line = encode_line(item)
             self._digests[str(item.id)] = hashlib.sha256(line).hexdigest()
             self._digest.update(line + b"\n")
             self._size += self._lines.write(line + b"\n")
@@ -233,7 +233,7 @@ def file_copy(pack: Pack, items: Sequence[Item]) -> bytes:
     """The file of a copy that has some of its memories in their second wording, with the publisher's own manifest."""
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(_make_entry(MEMORIES), b"".join(line_of(item) + b"\n" for item in items))
+        archive.writestr(_make_entry(MEMORIES), b"".join(encode_line(item) + b"\n" for item in items))
         archive.writestr(_make_entry(MANIFEST), canonical(pack.manifest.as_stored()))
     return target.getvalue()
 

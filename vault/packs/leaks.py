@@ -35,7 +35,7 @@ def find_bits(text: str, wordings: Mapping[UUID, Wordings]) -> dict[UUID, bool]:
 def rank_matches(bits: Mapping[UUID, bool], copies: Mapping[UUID, Mapping[UUID, bool]]) -> list[Match]:
     """The recipients with their probabilities, the likeliest first. copies: the bits of each recipient's copy.
 
-    Every recipient is as likely as any other before, and as nobody.
+    Before the comparison, all recipients and `nobody` are equally likely.
     """
     counted = {
         recipient_id: sum(copy[key] == bit for key, bit in bits.items()) for recipient_id, copy in copies.items()
@@ -52,7 +52,7 @@ def rank_matches(bits: Mapping[UUID, bool], copies: Mapping[UUID, Mapping[UUID, 
 
 
 def merge_bits(versions: Iterable[Mapping[UUID, bool]]) -> dict[UUID, bool]:
-    """The bits of several versions; what they state differently is left out."""
+    """Merge the bits of several versions; a bit on which versions differ is left out."""
     found: dict[UUID, bool] = {}
     doubtful: set[UUID] = set()
     for bits in versions:
@@ -62,7 +62,7 @@ def merge_bits(versions: Iterable[Mapping[UUID, bool]]) -> dict[UUID, bool]:
 
 
 def _read_bit(spread: str, wordings: Wordings) -> bool | None:
-    """None: neither wording, or both. Of two of which one contains the other, the longer one counts."""
+    """True for the second wording, False for the first, None for neither or both; of nested ones the longer counts."""
     first, second = plain(wordings.sentence), plain(wordings.second)
     has_first, has_second = first in spread, second in spread
     if has_first and has_second and (first in second or second in first):

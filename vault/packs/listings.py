@@ -44,7 +44,7 @@ def listing_write(*, actor: Actor, publication: Publication, is_approved: bool =
 
 
 def listings_embed(actor: Actor, payloads: Sequence[Payload]) -> Write:
-    """Make the vectors of some rows of the catalogue. Raises ProviderUnavailable. Writes: Listing …."""
+    """Embed the texts of some rows of the catalogue. Raises ProviderUnavailable. Writes: Listing …."""
     authorize(actor, Permission.STORE_MANAGE)
     ids = sorted({UUID(str(payload["listing"])) for payload in payloads})
     with acting(actor):

@@ -1,4 +1,4 @@
-"""Marking a sentence of a memory with a second wording, for the packs that it goes into."""
+"""Second wordings of a memory's sentence, for the packs that contain the memory."""
 
 from uuid import UUID
 
@@ -17,7 +17,7 @@ from vault.vocabulary import Source
 
 
 def sentence_mark(*, actor: Actor, cube_id: UUID, sentence: str, second: str) -> Cube:
-    """Name a sentence of a memory and its second wording; a new version of the memory, as of any other change.
+    """Store a second wording of a sentence of a memory, as a new version of the memory.
 
     Raises NotFound; Forbidden; Invalid; Conflict for a memory of a pack. Writes as `cube_update`.
     """
@@ -35,8 +35,8 @@ def sentence_unmark(*, actor: Actor, cube_id: UUID) -> Cube:
     return _write_metadata(actor, cube_get(actor=actor, cube_id=cube_id), {})
 
 
-def sentences_of(text: str) -> list[str]:
-    """The sentences that stand once in a text, in order."""
+def split_sentences(text: str) -> list[str]:
+    """The sentences that occur exactly once in a text, in order."""
     found = [text[begin:end].strip() for begin, end in sentence_ranges(text)]
     return [sentence for sentence in found if sentence and text.count(sentence) == 1]
 

@@ -51,7 +51,7 @@ def rewordings_of(*, actor: Actor, pack_id: UUID) -> Rewordings:
 
 
 def rewordings_apply(text: str, rewordings: tuple[Rewording, ...]) -> str:
-    """`text` with the accepted changes of it. What the publisher has changed since then stays."""
+    """Apply the accepted changes of a text; a change whose original wording is gone is skipped."""
     for rewording in rewordings:
         if text == rewording.before:
             text = rewording.after
@@ -65,7 +65,7 @@ def texts_seal(row: PackProposal, texts: ProposalTexts) -> bytes:
 
 
 def texts_open(row: PackProposal) -> ProposalTexts:
-    """Empty once their key was destroyed. Raises KeyUnavailable."""
+    """Decrypt the texts of a proposal; they are empty once their key was destroyed. Raises KeyUnavailable."""
     plaintext = open_sealed(tenant_id=row.tenant_id, place=_encryption_context(row), blob=row.sealed)
     return ProposalTexts(**json.loads(plaintext)) if plaintext else ProposalTexts("", "")
 

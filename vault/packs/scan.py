@@ -19,7 +19,7 @@ from vault.cubes.screening.texts import Place, Texts, places_in, without
 from vault.cubes.selectors import CubeView
 from vault.packs.files import Item
 from vault.packs.rewordings import Rewordings, rewordings_apply, rewordings_of
-from vault.packs.wordings import Wordings, add_second, wordings_of
+from vault.packs.wordings import Wordings, add_second, read_wordings
 from vault.vocabulary import FindingRule, MemoryType, SemanticType, Sensitivity, Source, SubjectRule, Treatment
 
 LEAVING = frozenset({Sensitivity.PUBLIC, Sensitivity.INTERNAL})
@@ -110,7 +110,7 @@ def _check_marked_sentence(
     texts: Texts, view: CubeView, treatment: Treatment
 ) -> tuple[Wordings | None, tuple[str, ...]]:
     """The marked sentence of a text that leaves, if its second wording has no findings, and the kinds of findings."""
-    wordings = wordings_of(view.words.metadata)
+    wordings = read_wordings(view.words.metadata)
     if wordings is not None and treatment is Treatment.ANONYMISED and view.subject is not None:
         reference = view.subject.reference
         wordings = Wordings(
@@ -136,7 +136,7 @@ def _find_reason_to_stay(actor: Actor, view: CubeView, rules: LeavingRules) -> s
 
 
 def _remove_reference(texts: Texts, reference: str) -> Texts:
-    """Without the tenant's reference of the data subject, wherever the texts spell it."""
+    """Replace the tenant's reference of the data subject in the texts, and drop tags that contain it."""
     tags = tuple(tag for tag in texts.tags if reference.casefold() not in tag.casefold())
     return Texts(_replace_reference(texts.content, reference), _replace_reference(texts.title, reference), tags=tags)
 

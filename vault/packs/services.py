@@ -169,7 +169,7 @@ def version_preview(*, actor: Actor, pack_id: UUID, draft: VersionDraft) -> list
 
 
 def _delete_unbuilt_version(actor: Actor, job: Job) -> None:
-    """A version that was not built is none."""
+    """Delete the version whose build was cancelled."""
     PackVersion.objects.filter(id=UUID(job.settings["version"]), state=PackState.SCANNING).delete()
 
 

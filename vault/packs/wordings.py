@@ -33,7 +33,7 @@ class Wordings:
     content: str = field(default="", repr=False)
 
 
-def wordings_of(metadata: Mapping[str, Any]) -> Wordings | None:
+def read_wordings(metadata: Mapping[str, Any]) -> Wordings | None:
     """The marked sentence that a memory's metadata names; None: none, or not in the form above."""
     stated = metadata.get(METADATA)
     if not isinstance(stated, dict):

@@ -80,7 +80,7 @@ class _Row(NamedTuple):
 
 
 def retention_effects(change: Change) -> list[Outcome]:
-    """On what is stored, and on writes like those of late."""
+    """The effects of a retention policy on stored memories, and on writes like the recent ones."""
     before, after = (_cache_lifetimes(policies.retention) for policies in (change.before, change.after))
     tally = Tally()
     for row in _iterate_rows(_select_live(change)):
@@ -101,7 +101,7 @@ def _cache_lifetimes(rules: Sequence[Rule[Retention]]) -> Callable[[Facts], Life
 
 
 def sharing_changes(change: Change) -> list[Outcome]:
-    """On whom what is stored may be given to; and every grant that would then be one that policies forbid."""
+    """The effects of a sharing policy on the allowed recipients of stored memories, and the grants it would forbid."""
     tally = Tally()
 
     @cache
@@ -118,7 +118,7 @@ def sharing_changes(change: Change) -> list[Outcome]:
 
 
 def purpose_effects(change: Change) -> list[Outcome]:
-    """Purpose by purpose, those that are named and those that were read for of late: what they open and what not."""
+    """The effects of a purpose policy: memories that become readable or unreadable, by named or recent purpose."""
     readers = _count_readers(change)
     named = {
         purpose
@@ -143,7 +143,7 @@ def purpose_effects(change: Change) -> list[Outcome]:
 
 
 def pii_effects(change: Change) -> list[Outcome]:
-    """On writes like those of late; what was found in them is not known here."""
+    """The effects of a PII policy on writes like the recent ones; their findings are not known here."""
     tally = Tally()
     for row in _iterate_rows(_select_written(change)):
         before, after = (pii_rule_of(policies.pii, row.facts()) for policies in (change.before, change.after))

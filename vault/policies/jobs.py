@@ -42,7 +42,7 @@ def retention_preview(actor: Actor, chosen: Mapping[str, Any]) -> Preview:
 
 @handler(Topic.RETENTION_APPLY, permission=Permission.POLICY_MANAGE, settings=NoSettings, preview=retention_preview)
 def retention_apply(run: JobRun) -> Callable[[], Step]:
-    """One step goes by the policies of its own time, as the product itself. done: memories that changed."""
+    """Apply the policies in force at the time of the step, as the system actor. done: memories that changed."""
 
     def write() -> Step:
         step = retention_apply_step(actor=run.system, after=UUID(run.state.get("after", str(FIRST))))

@@ -49,7 +49,7 @@ def quotas_list(*, actor: Actor, is_live: bool = True) -> list[QuotaView]:
 
 
 def quota_view(*, actor: Actor, holder: QuotaTarget) -> QuotaView:
-    """One holder of the actor's tenant, for whoever may know of it."""
+    """The quota and use of one holder of the actor's tenant, if the actor may read it."""
     with acting(actor):
         limits = limits_of(policies_active(actor).quotas, holder)
         return QuotaView(holder, limits, {measure: usage_count(holder, measure) for measure in COUNTED})
@@ -64,7 +64,7 @@ class _Counts:
 
 
 def _counted_last(actor: Actor) -> _Counts | None:
-    """None while nothing was counted."""
+    """The last counts of the tenant; None before the first."""
     rows = DailyCount.objects.filter(tenant_id=actor.tenant_id, name=Counted.USAGE)
     last = rows.order_by("-day").first()
     if last is None:

@@ -1,4 +1,4 @@
-"""Manifests: what leaves the product is named, signed and recorded, in the transaction that let it go."""
+"""Manifests: the memories of an answer are listed, signed and recorded, in the transaction that read them."""
 
 import hashlib
 from collections.abc import Mapping, Sequence

@@ -49,7 +49,7 @@ class FolderBlobStore:
             raise BlobStoreUnavailable(f"The archive cannot be read: {error.strerror}.") from error
 
     def _make_folders(self, folder: Path) -> None:
-        """With those above it, up to the store's own: each for its owner alone."""
+        """Make a folder and its parents up to the store's root, each readable by its owner alone."""
         for parent in reversed([folder, *folder.parents]):
             if parent == self._folder or self._folder in parent.parents:
                 parent.mkdir(exist_ok=True, mode=0o700)
@@ -62,7 +62,7 @@ class FolderBlobStore:
             raise BlobStoreUnavailable(f"The archive cannot be written: {error.strerror}.") from error
 
     def entries(self, prefix: str = "") -> Iterator[BlobEntry]:
-        """Drafts that a process left are entries too, so that they are collected."""
+        """The blobs by prefix; unfinished files are entries too, so that they are collected."""
         try:
             for path in self._folder.rglob("*"):
                 name = str(path.relative_to(self._folder))
@@ -73,7 +73,7 @@ class FolderBlobStore:
 
 
 def _sync_folder(folder: Path) -> None:
-    """So that the name of the new file outlives a loss of power, too."""
+    """Sync a folder, so that the name of a new file survives a loss of power."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -81,6 +81,6 @@ class S3BlobStore:
 
 
 def _unavailable_error(error: Exception) -> BlobStoreUnavailable:
-    """The service's own words may hold an address or a key: its code alone is repeated."""
+    """The error for a failed call, with the service's code alone: its message may hold an address or a key."""
     code = error.response.get("Error", {}).get("Code", "") if isinstance(error, ClientError) else ""
     return BlobStoreUnavailable(f"The archive gave no usable answer: {code or type(error).__name__}.")

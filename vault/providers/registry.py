@@ -129,7 +129,7 @@ def _make_embedder(family: str, model: str, url: str, key: str) -> Embedder:
 
 @cache
 def _make_former_embedder(name: str, url: str, key: str) -> Embedder | None:
-    """Tried once per process: what is missing now is not installed while it runs."""
+    """Build a former embedder, once per process; None where it is not installed."""
     family, _, model = name.partition("/")
     try:
         found = _make_embedder(family, model, url, key)

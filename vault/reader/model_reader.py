@@ -217,7 +217,7 @@ def _is_unsure(text: str, call: MemoryCall, shown: Sequence[str]) -> bool:
 
 
 def _apply_choice(call: MemoryCall, text: str, choice: Choice, found: Sequence[Statement]) -> MemoryCall:
-    """The call with the model's intent, as far as the message bears it: a topic must stand in its words."""
+    """The call with the model's intent, if the message supports it: a topic must occur in its words."""
     if choice.intent in ABOUT and choice.about and choice.about.casefold() in text.casefold():
         return replace(call, intent=choice.intent, query=choice.about)
     if not found:

@@ -1,4 +1,4 @@
-"""MemReader, its writing half: messages become drafts of cubes. Deterministic; each cube names its reader."""
+"""MemReader for messages to store: they become drafts of cubes. Deterministic; each cube names its reader."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -62,7 +62,7 @@ def messages_read(
         role = message.role if message.role in PAGE_ROLES else None
         page = replace(whole, layer=layer, semantic_type=kind, reader=reader, page_role=role)
         drafts.append(replace(page, is_dialogue_only=kind is SemanticType.DIALOGUE and not found))
-        drafts += _derived(found, drafts[parent], parent)
+        drafts += _draft_statements(found, drafts[parent], parent)
     return drafts
 
 
@@ -103,7 +103,7 @@ def _is_whole(found: Sequence[Statement], whole: CubeDraft) -> bool:
     return len(found) == 1 and found[0].text == whole.content.strip()
 
 
-def _derived(found: Sequence[Statement], whole: CubeDraft, parent: int) -> Iterator[CubeDraft]:
+def _draft_statements(found: Sequence[Statement], whole: CubeDraft, parent: int) -> Iterator[CubeDraft]:
     if _is_whole(found, whole):
         return
     for statement in found:

@@ -1,4 +1,4 @@
-"""Feedback of a reader on a memory: who may change the memory changes it; of anybody else it becomes a review."""
+"""Feedback on a memory: from who may change the memory it is applied at once, from others it becomes a review."""
 
 import json
 from collections.abc import Collection, Iterator

@@ -1,4 +1,4 @@
-"""Memories in quarantine: texts that order a model, and all that one writer stored. Each waits until a person decides.
+"""Memories in quarantine: texts with orders to a model, or all memories of a writer. A person decides each.
 
 A text that came by an API key, a tool or an import enters in quarantine if it gives orders
 (vault/cubes/screening/commands.py). What is in quarantine, and what was derived from it, is read in the inbox alone.
@@ -108,7 +108,7 @@ def _refuse_unknown(actor: Actor, writer_id: UUID) -> None:
 
 
 def _hide_part(run: JobRun, writer_id: UUID) -> Step:
-    """Take the next HIDDEN memories out of everybody's reach."""
+    """Hide the next HIDDEN memories of the writer from all readers."""
     rows = _written_by(run.actor, writer_id).filter(is_quarantined=False)
     ids = list(rows.free().select_for_update(no_key=True).values_list("id", flat=True)[:HIDDEN])
     if ids:
@@ -122,7 +122,7 @@ def _hide_part(run: JobRun, writer_id: UUID) -> Step:
 
 
 def _ask_part(run: JobRun, writer_id: UUID, after: UUID) -> Step:
-    """Ask about the next ASKED memories that are in quarantine, and take them out of the index."""
+    """Open a review for the next ASKED memories in quarantine, and remove them from the index."""
     rows = _written_by(run.actor, writer_id).filter(is_quarantined=True, id__gt=after)
     cubes = list(rows.select_related("namespace").select_for_update(of=("self",), no_key=True)[:ASKED])
     index_cubes(cubes)

@@ -72,7 +72,7 @@ class CatalogueQuery:
 
     @property
     def order(self) -> CatalogueOrder:
-        """Without a text, what fits best is what is used most."""
+        """The chosen order; without a text, BEST means the most used first."""
         is_fit = self.chosen is CatalogueOrder.BEST
         return CatalogueOrder.USED if is_fit and not self.text.strip() else self.chosen
 
@@ -99,7 +99,7 @@ class Offer:
 def catalogue_search(*, actor: Actor, query: CatalogueQuery) -> Wanted:
     """Find the publications that mean something near to the text of a query. Raises Forbidden.
 
-    Without a vector of the text, because its model does not answer, words alone decide.
+    Where the embedding model does not answer, the search goes by words alone.
     """
     authorize(actor, Permission.MEMORY_READ)
     if not query.text.strip():
@@ -189,7 +189,7 @@ def _filter_listings(wanted: Wanted) -> QuerySet[Listing]:
 
 
 def _word_condition(query: CatalogueQuery) -> Q:
-    """Each word of the text stands in the texts of a row, as any part of a word; of a Chinese sentence, any word."""
+    """A condition: a row's texts contain every word of the query as a substring; of Chinese text, any one word."""
     words, spoken = list[str](), list[str]()
     for token in query.text.lower().split()[:MOST_WORDS]:
         if token.isascii():
@@ -213,7 +213,7 @@ def _filter_and_rank_listings(wanted: Wanted) -> QuerySet[Listing]:
 
 
 def _rank_expression(wanted: Wanted) -> Combinable:
-    """NEAREST and more for all words of the text, and the rank by meaning, the nearest as NEAREST."""
+    """A score in SQL: NEAREST + 1 for a row with all words of the text, plus up to NEAREST for closeness in meaning."""
     ranks = Func(Value(list(wanted.near), ArrayField(UUIDField())), F("id"), function="array_position")
     by_meaning = NEAREST + 1 - Coalesce(ranks, NEAREST + 1, output_field=IntegerField())
     by_words = Case(When(_word_condition(wanted.query), then=NEAREST + 1), default=0, output_field=IntegerField())

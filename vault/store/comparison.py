@@ -1,4 +1,4 @@
-"""The job that compares the memories of a pack with the organisation's own, and asks a person about what it finds.
+"""The job that compares a pack's memories with the organisation's own and opens reviews for a person to decide.
 
 Rules decide: nearly the same words with another number or negation contradict, with the same ones confirm. A statement
 supersedes an own one that it contradicts if it holds from a later time.
@@ -38,7 +38,7 @@ FIRST = UUID(int=0)
 
 @dataclass(frozen=True)
 class Official:
-    """A memory of the pack. since: from when it holds; of one without dates, the edition was made then."""
+    """A memory of the pack. since: when it begins to hold; without dates, when the pack version was made."""
 
     cube_id: UUID
     since: datetime
@@ -133,6 +133,6 @@ def _own_memories(actor: Actor) -> CubeQuerySet:
 
 
 def _find_proposed_ids(cubes: Sequence[Cube]) -> set[UUID]:
-    """Those that an open proposal is about."""
+    """The ids of the memories that an open review proposes to change."""
     rows = Review.objects.filter(kind__in=KNOWLEDGE, status=ReviewStatus.OPEN, cube__in=[cube.id for cube in cubes])
     return set(rows.values_list("cube_id", flat=True))

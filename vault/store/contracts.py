@@ -146,7 +146,7 @@ def _reads(actor: Actor) -> QuerySet[PackRead]:
 
 
 def _views(actor: Actor, rows: list[Contract]) -> list[ContractView]:
-    """One query beside the rows, and one for the tenant's own name."""
+    """The contracts with the reads of their present period. Two queries."""
     now, slug = database_now(), Tenant.objects.get(id=actor.tenant_id).slug
     present = Q(pk__in=[])
     for row in rows:

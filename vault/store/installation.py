@@ -52,7 +52,7 @@ class Changes:
 
 @dataclass(frozen=True)
 class Target:
-    """The version to install; no number: none."""
+    """The version to install. number: empty where nothing is to be installed."""
 
     number: str = ""
     items: Sequence[Item] = field(default=(), repr=False)
@@ -79,7 +79,7 @@ def pack_install(run: JobRun) -> Callable[[], Step]:
         _contract_end(row)
     else:
         _require_entitlement(row)
-        target = target_of(run.system, row, run.settings["number"])
+        target = find_target(run.system, row, run.settings["number"])
         _contract_note(run.system, row, target)
 
     def write() -> Step:
@@ -99,7 +99,7 @@ def _require_entitlement(row: Subscription) -> None:
         raise Conflict("The payment that the publisher asks for is missing.")
 
 
-def changes_of(row: Subscription, target: Target) -> Changes:
+def compare_versions(row: Subscription, target: Target) -> Changes:
     """The changes that an installation of `target` would make. Use inside `acting`."""
     wanted = target.digests()
     rows = list(PackMemory.objects.filter(tenant_id=row.tenant_id, subscription=row))
@@ -112,7 +112,7 @@ def changes_of(row: Subscription, target: Target) -> Changes:
     )
 
 
-def target_of(system: Actor, row: Subscription, number: str) -> Target:
+def find_target(system: Actor, row: Subscription, number: str) -> Target:
     """The version with this number, or the newest that the subscription's range takes, read from its publisher.
 
     Outside any transaction. NOTHING where an installed version was withdrawn and no other is in the range.
@@ -146,7 +146,7 @@ def _publisher_actor(row: Subscription) -> Actor:
 
 
 def _contract_end(row: Subscription) -> None:
-    """End the publisher's side, unless the publisher did. Writes: Contract, Publication, Listing, AuditEntry?."""
+    """End the publisher's contract, unless it has ended. Writes: Contract, Publication, Listing, AuditEntry?."""
     publisher = _publisher_actor(row)
     with acting(publisher):
         contract = Contract.objects.select_for_update().filter(subscription_id=row.id).first()
@@ -159,7 +159,7 @@ def _contract_end(row: Subscription) -> None:
 
 
 def _contract_note(system: Actor, row: Subscription, target: Target) -> None:
-    """Write the publisher's side, where it differs. Raises Conflict where it was revoked.
+    """Write the publisher's contract if it differs from the subscription. Raises Conflict where it was revoked.
 
     Writes: Contract, Publication, Listing, AuditEntry.
     """
@@ -196,7 +196,7 @@ def _make_contract(row: Subscription, subscriber: str) -> Contract:
 
 
 def _install_part(run: JobRun, row: Subscription, target: Target) -> Step:
-    changes = changes_of(row, target)
+    changes = compare_versions(row, target)
     staying = changes.overridden if row.state in LIVE else frozenset()
     leaving = [key for key in (*changes.removed, *changes.changed) if key not in staying][:PART]
     if leaving:

@@ -27,7 +27,7 @@ DISMISSED = "dismiss"
 
 
 class Decision(StrEnum):
-    """hide: nobody finds the pack, and who has it keeps it. ban: it goes from subscribers, too. show: neither."""
+    """hide: nobody finds the pack, subscribers keep it. ban: subscribers lose it, too. show: it is offered again."""
 
     HIDE = "hide"
     BAN = "ban"

@@ -199,7 +199,7 @@ def publications_waiting(*, actor: Actor, pages: Pages) -> list[Publication]:
         return found
 
 
-def publication_of(*, actor: Actor, pack_id: UUID) -> Publication | None:
+def publication_find(*, actor: Actor, pack_id: UUID) -> Publication | None:
     """The publication of one of the tenant's own packs. Raises Forbidden."""
     authorize(actor, Permission.STORE_MANAGE, Target("pack", pack_id, actor.tenant_id))
     with acting(actor):

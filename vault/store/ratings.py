@@ -121,7 +121,7 @@ def _check_rating(stars: int, text: str) -> None:
 
 
 def _find_subscription(actor: Actor, publication_id: UUID) -> Subscription:
-    """The latest one that was installed. Raises NotFound; Conflict where there is none, or the pack is one's own."""
+    """The latest installed subscription. Raises NotFound; Conflict without one, or for one's own pack."""
     if actor.member_id is None:
         raise Conflict("A member rates a pack.")
     rows = Subscription.objects.filter(tenant_id=actor.tenant_id, publication_id=publication_id)

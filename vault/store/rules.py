@@ -34,7 +34,7 @@ def terms_json(terms: Terms) -> dict[str, Any]:
 
 
 def terms_load(stated: Mapping[str, Any]) -> Terms:
-    """Terms that were checked when they were stored."""
+    """Build the terms from their stored form, which was checked before it was stored."""
     return Terms(
         reads=stated["reads"],
         period=QuotaPeriod(stated["period"]),

@@ -1,4 +1,4 @@
-"""The subscriber of a pack whose copy a leaked text comes from, and the copy that a subscriber gets as a file."""
+"""Tracing a leaked text to the subscriber whose copy it comes from; a subscriber's copy of a pack as a file."""
 
 from dataclasses import dataclass
 from uuid import UUID

@@ -18,7 +18,7 @@ from vault.models import Cube, PackMemory, PackVersion, Publication, Subscriptio
 from vault.packs.files import Item, file_read
 from vault.packs.selectors import file_open
 from vault.packs.wordings import items_personalise
-from vault.store.installation import Changes, Target, changes_of, target_of
+from vault.store.installation import Changes, Target, compare_versions, find_target
 from vault.store.subscriptions import install_ask, subscription_locate, subscription_target
 from vault.vocabulary import ContractState
 
@@ -45,7 +45,7 @@ class MemoryChange:
 
 @dataclass(frozen=True)
 class UpgradePlan:
-    """From one version to another. changelog: of the later one."""
+    """The changes from one version to another. changelog: of the later version."""
 
     before: str
     after: str
@@ -72,10 +72,10 @@ def upgrade_plan(*, actor: Actor, subscription_id: UUID, number: str = "") -> Up
             raise Conflict(f"The subscription is {row.state}.")
         record(actor=actor, verb=Verb.SUBSCRIPTION_READ, object_type="subscription", object_ids=[row.id])
     system = system_actor(tenant_id=actor.tenant_id, request_id=actor.request_id)
-    target = target_of(system, row, number)
+    target = find_target(system, row, number)
     installed, changelog = _read_published(row, target.number)
     with acting(actor):
-        changes = changes_of(row, target)
+        changes = compare_versions(row, target)
     return UpgradePlan(row.number, target.number, changelog, tuple(_list_changes(changes, installed, target)))
 
 

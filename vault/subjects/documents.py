@@ -71,7 +71,7 @@ def file_end(form: FileForm, *, withheld: int) -> bytes:
 
 
 def memory_document(memory: SubjectMemory) -> dict[str, Any]:
-    """Names are those of the REST contract."""
+    """One memory as JSON, with the field names of the REST contract."""
     cube = memory.cube
     return {
         "id": str(cube.id),

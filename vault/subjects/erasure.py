@@ -89,7 +89,7 @@ def _begin_erasure(run: JobRun, subject_id: UUID) -> Step:
 
 
 def _erase_part(run: JobRun, subject_id: UUID) -> Step:
-    """The next PART memories; the last part leads on to the key."""
+    """Erase the next PART memories; after the last part the key follows."""
     authorize(run.actor, Permission.SUBJECT_MANAGE)
     rows = cubes_about(run.actor.tenant_id, subject_id)
     if "after" in run.state:
@@ -183,7 +183,7 @@ def _finish_erasure(run: JobRun, subject_id: UUID, *, is_destroyed: bool) -> Ste
 
 
 def _lock_subject(actor: Actor, subject_id: UUID) -> DataSubject:
-    """The subject, once nobody writes about it any more. Raises Forbidden; NotFound."""
+    """Lock the subject, which waits for writes about it to end. Raises Forbidden; NotFound."""
     authorize(actor, Permission.SUBJECT_MANAGE)
     rows = DataSubject.objects.filter(tenant_id=actor.tenant_id, id=subject_id)
     subject = rows.select_for_update().first()
@@ -193,7 +193,7 @@ def _lock_subject(actor: Actor, subject_id: UUID) -> DataSubject:
 
 
 def _requests_drop(actor: Actor, token: bytes) -> int:
-    """Blank what waits in jobs to be stored about the subject: such a job then fails. Returns how many."""
+    """Blank requests of waiting jobs to store memories about the subject; the jobs fail. Returns how many."""
     waiting = Job.objects.filter(tenant_id=actor.tenant_id, kind__in=ADDING).exclude(sealed_request=b"")
     dropped = 0
     for job in waiting.order_by("id").select_for_update():

@@ -1,4 +1,4 @@
-"""Erasures done again in a database that was restored from a backup made before them."""
+"""Erasures repeated in a database that was restored from a backup made before them."""
 
 from uuid import UUID, uuid4
 

@@ -40,7 +40,7 @@ class ErasureCounts:
 
 @dataclass(frozen=True)
 class Clean:
-    """By when the bytes are gone. None: this installation cannot say (`reason`)."""
+    """The times by which the bytes are gone. None: this installation cannot say (`reason`)."""
 
     live_files_by: datetime | None
     wal_by: datetime | None

@@ -91,7 +91,7 @@ def earlier_failures(*, actor: Actor, view: CubeView, most: int = 3) -> list[Rec
 
 
 def _find_candidates(actor: Actor, query: CallQuery) -> list[UUID]:
-    """Those with the very same arguments, and the newest others. Two queries at most."""
+    """The ids of calls with equal arguments, and of the newest others. Two queries at most."""
     maker = token_maker(actor.tenant_id)
     rows = Cube.objects.visible_to(actor).filter(modality=Modality.TOOL_CALL, state__in=SHOWN)
     if query.namespaces:

@@ -66,13 +66,13 @@ class ShownTurn:
 
 
 def shown_turns(turns: Sequence[TurnView]) -> list[ShownTurn]:
-    """Turns in their order, each with what the questions before it made of it."""
+    """The turns in order, each with its question completed from the questions before it."""
     questions = [turn.question for turn in turns]
     return [shown_turn(turn, questions[max(0, at - FOLLOWED) : at]) for at, turn in enumerate(turns)]
 
 
 def shown_turn(turn: TurnView, past: Sequence[str] = ()) -> ShownTurn:
-    """past: the questions before it."""
+    """A turn with its question as it was searched for. past: the questions before it."""
     whole = whole_question(turn.question, [question for question in past if question]) if turn.question else ""
     cut = pieces if turn.extractive else split_markdown
     available = tuple(citation for citation in turn.citations if citation.available)
@@ -97,7 +97,7 @@ def pieces(answer: str, citations: tuple[Citation, ...]) -> Iterator[Piece]:
 
 
 def split_markdown(answer: str, citations: tuple[Citation, ...]) -> Iterator[Piece]:
-    """The same of a model's answer, whose text is sanitised HTML; a marker within code stays text."""
+    """`pieces` for a model's answer: the text is sanitised HTML, and a marker within code stays text."""
     known = {citation.marker: citation for citation in citations}
     for index, part in enumerate(CITE.split(markdown_html(answer, known))):
         if index % 2:

@@ -90,7 +90,7 @@ def conversation(request: HttpRequest, actor: Actor, conversation_id: UUID) -> H
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def turns(request: HttpRequest, actor: Actor, conversation_id: UUID) -> HttpResponseBase:
-    """POST asks. GET is for whoever reloads the answer to a question that could not be used."""
+    """POST asks a question. GET is for a reload after a refused question."""
     question = _read_question(request)
     if request.method != "POST" or question is None:
         return see_other(_conversation_address(conversation_id))
@@ -100,7 +100,7 @@ def turns(request: HttpRequest, actor: Actor, conversation_id: UUID) -> HttpResp
 @require_http_methods(["GET", "HEAD"])
 @page
 def turn(request: HttpRequest, actor: Actor, conversation_id: UUID, turn_id: UUID) -> HttpResponseBase:
-    """One turn, as the page has it: the script puts it in the place of what it drew while the answer came."""
+    """One turn as a part of the page; the script replaces the streamed answer by it."""
     found = turn_get(actor=actor, conversation_id=conversation_id, turn_id=turn_id)
     last = (
         turns_list(actor=actor, conversation_id=conversation_id, pages=Last(FOLLOWED + 1))
@@ -114,7 +114,7 @@ def turn(request: HttpRequest, actor: Actor, conversation_id: UUID, turn_id: UUI
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def rename(request: HttpRequest, actor: Actor, conversation_id: UUID) -> HttpResponseBase:
-    """The title of a conversation, and by whom its next questions are answered."""
+    """Change the title of a conversation, its agent or its model."""
     known = conversation_get(actor=actor, conversation_id=conversation_id)
     asked = {
         "title": known.title,
@@ -157,7 +157,7 @@ def _settings_fault(failure: Invalid) -> str:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def delete(request: HttpRequest, actor: Actor, conversation_id: UUID) -> HttpResponseBase:
-    """GET says what will go and counts it; POST deletes."""
+    """GET shows what the deletion removes, with counts; POST deletes the conversation."""
     if request.method == "POST":
         conversation_delete(actor=actor.within(Channel.CHAT), conversation_id=conversation_id)
         return see_other(reverse("chat"))
@@ -178,7 +178,7 @@ def encode(event: TurnEvent) -> tuple[str, dict[str, Any]]:
 
 
 def _ask_question(request: HttpRequest, actor: Actor, conversation_id: UUID | None, question: str) -> HttpResponseBase:
-    """None: the question begins a conversation; one that is refused begins none."""
+    """Ask a question. conversation_id None: begin a conversation, unless the question is refused."""
     speaking = actor.within(Channel.CHAT)
     try:
         if conversation_id is None:
@@ -207,7 +207,7 @@ def _ask_question(request: HttpRequest, actor: Actor, conversation_id: UUID | No
 def _asked_wrongly(
     request: HttpRequest, actor: Actor, conversation_id: UUID | None, question: str, failure: DomainError
 ) -> HttpResponseBase:
-    """The same page again, with the text still in its box and what is wrong with it beside."""
+    """Draw the page again with the refused question in its field, and the fault beside it."""
     if wants_events(request):
         raise failure
     status = failure.status if isinstance(failure, Unavailable) else HTTPStatus.UNPROCESSABLE_ENTITY
@@ -242,7 +242,7 @@ def _draw_chat(
 
 
 def is_extractive(models: Sequence[str], conversation: ConversationView | None) -> bool:
-    """Return whether questions in the conversation are answered without a model. models: those there are."""
+    """Return whether the conversation is answered without a model. models: the available ones."""
     return not models or (conversation is not None and conversation.model == EXTRACTIVE)
 
 

@@ -98,7 +98,7 @@ def _resolve_links(children: Sequence[Token], link_of: LinkOf) -> list[Token]:
 
 
 def _render_fence(_: object, tokens: Sequence[Token], index: int, *__: Any) -> str:
-    """A block that keyboards can scroll."""
+    """Render a code block that can be scrolled by keyboard."""
     return f'<pre tabindex="0"><code>{escape(tokens[index].content)}</code></pre>\n'
 
 

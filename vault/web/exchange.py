@@ -75,7 +75,7 @@ class ShownJob:
 @require_http_methods([*SAFE, "POST"])
 @page
 def exchange(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """The newest exports and imports; POST uploads a file, whose import is chosen on a page of its own."""
+    """The newest exports and imports; POST uploads a file and leads to the page of its import."""
     if request.method != "POST":
         return _draw_page(request, actor)
     authorize(actor, Permission.MEMORY_CREATE)

@@ -1,4 +1,4 @@
-"""Facets and chips in the reader's language, with what is chosen."""
+"""Facets and chips of the list in the reader's language, with the chosen values."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Graph and timeline: what is linked around a memory, a person or a topic, and what was true when."""
+"""Graph and timeline: the memories linked to a memory, a person or a topic, and their validity over time."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -94,7 +94,7 @@ def _get_neighbourhood(
 
 
 def _parse_day_end(text: str) -> tuple[datetime | None, Invalid | None]:
-    """The end of a day in the reader's time zone; what is no date asks for nothing."""
+    """Parse a date as the end of that day in the reader's time zone; None for any other text."""
     try:
         day = date.fromisoformat(text)
     except ValueError:

@@ -20,7 +20,7 @@ WEEK = (3.0, 5.0, 4.0, 8.0, 6.0, 9.0, 11.0)
 @require_http_methods(["GET", "HEAD"])
 @person_page
 def guide(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
-    """For operators alone; to others there is no such page."""
+    """Show the components. Raises NotFound for anybody but operators."""
     if not person.is_operator:
         raise NotFound
     context = {

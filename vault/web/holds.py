@@ -245,7 +245,7 @@ def _find_matches(actor: Actor, text: str, chosen: UUID | None) -> list[MemoryRo
 
 
 def _read_draft(request: HttpRequest) -> HoldDraft:
-    """The form: fields left empty are not meant, nor are those of another way to choose. Raises Invalid."""
+    """Read the hold of the form; empty fields, and those of other kinds of holds, are ignored. Raises Invalid."""
     memory, subject, filters = (request.POST.get(name, "").strip() for name in ("memory_id", "subject", "filters"))
     memory_id = uuid_or_none(memory)
     if memory and memory_id is None:
@@ -259,7 +259,7 @@ def _read_draft(request: HttpRequest) -> HoldDraft:
 
 
 def _read_filters_of_fields(given: QueryDict) -> dict[str, Any]:
-    """The query that the fields of the form say."""
+    """Read the filters from the form's fields."""
     said = {name: given.get(name, "").strip() for name in ("namespace", "tag")}
     names = {"namespace": "namespace", "tag": "tags"}
     return {names[name]: text for name, text in said.items() if text}
@@ -276,7 +276,7 @@ def _parse_filters(text: str) -> dict[str, Any]:
 
 
 def _describe_fault(failure: Invalid) -> str:
-    """The first thing that is wrong, in the reader's language."""
+    """Describe the first fault in the reader's language."""
     fault = failure.errors[0] if failure.errors else FieldError("body", failure.detail)
     told = {
         "reason": _("Say why, in at most %(limit)s characters.") % {"limit": LONGEST_REASON},

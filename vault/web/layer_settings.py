@@ -17,7 +17,7 @@ from governance.errors import FieldError, Invalid
 from governance.vocabulary import Permission
 from governance.web.pages import draw, page, see_other
 from vault.layers.constants import tenant_constants_get, tenant_constants_set
-from vault.layers.rules import NAMES, RANGES, WHOLE, constants_of
+from vault.layers.rules import NAMES, RANGES, WHOLE, merge_constants
 
 CONSTANTS: dict[str, Promise] = {
     "stm_pages": _("Pages of the queue"),
@@ -68,7 +68,7 @@ def layer_settings(request: HttpRequest, actor: Actor) -> HttpResponseBase:
         except Invalid as failure:
             typed = {name: str(request.POST.get(name, "")) for name in NAMES}
             faults, status = failure.errors, HTTPStatus.UNPROCESSABLE_ENTITY
-    defaults = constants_of()
+    defaults = merge_constants()
     context = {
         "fields": inputs(typed, {name: getattr(defaults, name) for name in NAMES}, faults),
         "is_saved": "saved" in request.GET,

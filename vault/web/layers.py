@@ -99,7 +99,7 @@ class Tile:
 @require_http_methods(["GET", "HEAD"])
 @page
 def layers(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """A page asks again for its part that shows the layers, which comes once something has moved since."""
+    """The page of a persona's layers. It polls its main part, which is sent only if something has changed."""
     authorize(actor, Permission.MEMORY_READ)
     personas = personas_list(actor=actor, pages=First(PERSONAS))
     wanted = uuid_or_none(request.GET.get("persona", "")) or actor.persona_id
@@ -166,7 +166,7 @@ def profile(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpRespons
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def tune(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpResponseBase:
-    """GET replays the newest pages under what the address names; POST keeps it."""
+    """GET replays the newest pages under the constants of the address; POST saves the constants."""
     present = constants_get(actor=actor, persona_id=persona_id)
     values = {name: getattr(present, name) for name in NAMES}
     form = request.POST if request.method == "POST" else request.GET

@@ -1,4 +1,4 @@
-"""A model's Markdown as HTML that can do nothing: no links, no pictures, no HTML of its own, and cleaned once more."""
+"""A model's Markdown as safe HTML: no links, no pictures, no raw HTML; the result is sanitised."""
 
 import re
 from collections.abc import Collection

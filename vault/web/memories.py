@@ -85,7 +85,7 @@ def memory_context(request: HttpRequest, actor: Actor, view: CubeView) -> dict[s
 def _page_context(
     request: HttpRequest, actor: Actor, view: CubeView, versions: Sequence[VersionView]
 ) -> dict[str, Any]:
-    """Return the parts of the context that the page has and the pane has not."""
+    """Return the part of the context that only the page needs, not the pane."""
     lineage = lineage_open(actor, view.cube)
     return {
         "authors": _find_authors(actor, versions),
@@ -109,7 +109,7 @@ def _find_authors(actor: Actor, versions: Sequence[VersionView]) -> Mapping[UUID
 def _compare_versions(
     request: HttpRequest, actor: Actor, view: CubeView, versions: Sequence[VersionView]
 ) -> VersionDifference | None:
-    """The version that the address names beside the present one; else the last two, where the reader sees both."""
+    """Compare the version of the address with the present one; else the last two, if the actor may read both."""
     present = view.cube.version
     asked = number_or_none(request.GET.get("compare", ""))
     wanted = asked or present - 1

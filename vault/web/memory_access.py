@@ -1,4 +1,4 @@
-"""Readers of one memory, past and possible, as far as the reader of its page may know them."""
+"""Past and possible readers of a memory, as far as the actor may know them."""
 
 from datetime import timedelta
 from typing import Any

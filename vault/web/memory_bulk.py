@@ -1,4 +1,4 @@
-"""One action on the memories that were selected: first what would happen, with counts, then the deed, then Undo."""
+"""One action on the selected memories: first a preview with counts, then the action, then Undo."""
 
 from collections import Counter
 from collections.abc import Sequence

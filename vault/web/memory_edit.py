@@ -118,7 +118,7 @@ def _draw_form(
 
 
 def _draw_conflict(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
-    """Both texts, each against the one that the writer began with; the form then stands on the newer version."""
+    """Draw both texts, each compared with the version that the writer edited; the form then has the newer version."""
     began = number_or_none(request.POST.get("version", "")) or 1
     with acting(actor):
         view = cube_get(actor=actor, cube_id=memory_id)

@@ -33,7 +33,7 @@ def chosen_text(memory_id: UUID, version: int | None) -> str:
 
 
 def read_expected_versions(form: QueryDict) -> set[int] | None:
-    """Return the version that the page of a memory showed: another one by now is refused."""
+    """Return the version that the page showed, as the expected one; None where the form has none."""
     number = number_or_none(form.get("version", ""))
     return {number} if number else None
 
@@ -55,7 +55,7 @@ def tags_read(text: str) -> tuple[str, ...]:
 
 
 def member_read(kind: type[Kind], form: QueryDict, name: str) -> Kind:
-    """One of a closed set. Raises Invalid."""
+    """Read a member of a closed set. Raises Invalid."""
     text = form.get(name, "")
     if text not in set(kind):
         raise Invalid(errors=[FieldError(name, "choose one")])

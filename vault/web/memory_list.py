@@ -104,7 +104,7 @@ def query_parameters(query: MemoryQuery) -> dict[str, list[str]]:
 
 
 def curl_command(query: MemoryQuery, base: str) -> str:
-    """The call that answers the same; nothing where the API has none for it."""
+    """The curl command of the API call with the same result; empty where the API has none."""
     key = '-H "Authorization: Bearer $KEY"'
     if query.text:
         body = {"query": query.text, "mode": query.mode, "top_k": 50, "filters": query.filters_shown()}

@@ -65,7 +65,7 @@ class Heat:
 
     @property
     def drawn(self) -> str:
-        """The width as an attribute of SVG, in no language's own form."""
+        """The width as an SVG attribute, without a localised decimal sign."""
         return str(self.width)
 
 

@@ -1,4 +1,4 @@
-"""A namespace as it was at a time: what lay there, what became of it, and its restoration after a preview."""
+"""A namespace at an earlier time: its memories then, their changes since, and a restoration after a preview."""
 
 from datetime import datetime, timedelta
 from http import HTTPStatus
@@ -103,7 +103,7 @@ def _draw_past(
 
 
 def _format_local(at: datetime) -> str:
-    """As a browser's field of date and time has it."""
+    """Format a time for a browser's date and time field."""
     return timezone.localtime(at).strftime("%Y-%m-%dT%H:%M:%S")
 
 

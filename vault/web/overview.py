@@ -126,7 +126,7 @@ def _list_address(group: Counted, value: str) -> str:
 
 
 def make_line(item: Attention, found: Overview) -> Line | None:
-    """None where this installation has no page for it."""
+    """The line of an open item; None where this installation has no page for it."""
     n = {"n": item.shown}
     lines = {
         Waiting.AUDIT: lambda: Line(

@@ -34,7 +34,7 @@ class Tile:
 
 
 def make_tiles(found: Overview, waiting: list[Attention]) -> list[Tile]:
-    """Before anything is counted, only the tiles that need no count: a 0 would be taken for one."""
+    """The tiles; before the first count only those that need none, since a 0 would be misread."""
     reviews = next((item for item in waiting if item.kind is Waiting.REVIEWS), None)
     if found.counted_at is None:
         return [*([_memories_tile(found)] if found.is_live else []), _reviews_tile(reviews)]

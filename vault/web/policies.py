@@ -185,7 +185,7 @@ def quotas(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 
 
 def _list_measures(view: QuotaView) -> list[ShownMeasure]:
-    """Requests are counted by the minute, and their use is not shown."""
+    """The use of each measure. Requests are limited by the minute, so their use is not shown."""
     return [
         ShownMeasure(MEASURES[measure], measure, view.used.get(measure), view.limits.of(measure)) for measure in Measure
     ]
@@ -301,5 +301,5 @@ def _text(view: PolicyView) -> str:
 def _fault_text(
     outcome: Outcome, names: Mapping[UUID, Name]
 ) -> tuple[Outcome, Promise, list[tuple[UUID, Name | None]]]:
-    """An effect, what it means, and some of those whom it meets with their names."""
+    """An outcome with the text of its effect, and some of the affected ids with their names."""
     return outcome, EFFECTS[outcome.effect], [(id, names.get(id)) for id in outcome.sample_ids]

@@ -110,11 +110,11 @@ class PolicyForm(forms.Form):
                 widget.attrs["class"] = "form-select" if isinstance(widget, forms.Select) else "form-control"
 
     def document(self) -> dict[str, Any]:
-        """The document that the fields say."""
+        """The policy document of the form's fields."""
         raise NotImplementedError
 
     def blame(self, failure: Invalid) -> None:
-        """Show each fault at its field; what has none, above the form."""
+        """Show each fault at its field; a fault without a field above the form."""
         for fault in failure.errors:
             field = self.field_name(fault.field.rpartition(".")[2])
             self.add_error(field if field in self.fields else None, str(fault_texts([fault])[0].words))
@@ -233,7 +233,7 @@ FORMS: dict[PolicyKind, type[PolicyForm]] = {
 
 
 def initial_values(kind: PolicyKind, document: AnyDocument, names: Mapping[UUID, Name]) -> dict[str, Any]:
-    """The fields that say this document, with the e-mail address of a member or the beginning of a key for its id."""
+    """The form values of a document; a member is shown by e-mail address, a key by its prefix."""
     fields = document_json(kind, document)
     found = {**fields.pop("where", {}), **fields.pop("limits", {}), **fields}
     holder = found.pop("holder", {})

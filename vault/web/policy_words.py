@@ -124,7 +124,7 @@ def _describe_quota(said: Quota, names: Mapping[UUID, Name]) -> str:
 
 
 def _describe_time(seconds: int) -> str:
-    """As days where they are whole, else as hours or seconds."""
+    """Describe a duration in whole days or hours, else in seconds."""
     if seconds % DAY == 0:
         days = seconds // DAY
         return ngettext("%(n)s day", "%(n)s days", days) % {"n": days}

@@ -17,9 +17,9 @@ from governance.errors import Invalid
 from governance.vocabulary import Permission
 from governance.web.pages import draw, page, see_other
 from vault.cubes.selectors import cube_get
-from vault.packs.marks import sentence_mark, sentence_unmark, sentences_of
+from vault.packs.marks import sentence_mark, sentence_unmark, split_sentences
 from vault.packs.selectors import pack_get
-from vault.packs.wordings import LONGEST_SENTENCE, wordings_of
+from vault.packs.wordings import LONGEST_SENTENCE, read_wordings
 from vault.store.traces import LONGEST_LEAK, leak_trace
 from vault.web.store_forms import StoreForm
 
@@ -61,9 +61,9 @@ def wordings(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpRespons
         sentence_unmark(actor=actor, cube_id=memory_id)
         return see_other(reverse("memory", args=[memory_id]))
     view = cube_get(actor=actor, cube_id=memory_id)
-    stated = wordings_of(view.words.metadata)
+    stated = read_wordings(view.words.metadata)
     initial = {"sentence": stated.sentence, "second": stated.second} if stated else {}
-    form = WordingsForm(request.POST or None, sentences=sentences_of(view.words.content), initial=initial)
+    form = WordingsForm(request.POST or None, sentences=split_sentences(view.words.content), initial=initial)
     if request.method == "POST" and form.is_valid():
         try:
             sentence_mark(actor=actor, cube_id=memory_id, **form.cleaned_data)

@@ -32,8 +32,8 @@ from vault.packs.selectors import (
 from vault.packs.services import pack_remove, pack_update, version_deprecate
 from vault.store.publications import (
     publication_approve,
+    publication_find,
     publication_get,
-    publication_of,
     publication_reject,
     publications_list,
     version_remove,
@@ -136,7 +136,7 @@ def own_pack(request: HttpRequest, actor: Actor, pack_id: UUID) -> HttpResponseB
             return see_other(reverse("store_own_pack", args=[pack_id]))
         except Invalid as failure:
             form.blame(failure)
-    publication = publication_of(actor=actor, pack_id=pack_id)
+    publication = publication_find(actor=actor, pack_id=pack_id)
     rows = versions_list(actor=actor, pack_id=pack_id, pages=NewestOf(VERSIONS, ""))
     context = {
         "shown": _make_shown_pack(pack, rows[0] if rows else None, publication),

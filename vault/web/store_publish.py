@@ -205,7 +205,7 @@ def _read_draft(request: HttpRequest, form: VersionForm) -> VersionDraft | None:
 
 
 def _left_out(request: HttpRequest, actor: Actor, pack_id: UUID, draft: VersionDraft) -> VersionDraft:
-    """Without the memories that were ticked. A query of few memories becomes the list of the others."""
+    """Remove the ticked memories from the choice. A query of few memories becomes a list of ids."""
     out = {cube_id for cube_id in (uuid_or_none(text) for text in request.POST.getlist("out")) if cube_id}
     if not out:
         return draft

@@ -35,7 +35,7 @@ class ShownCall:
 
 
 def tool_call_make(actor: Actor, view: CubeView) -> ShownCall | None:
-    """None for what is no tool call. Writes: AuditEntry where something failed before."""
+    """The tool call of a memory; None for other memories. Writes: AuditEntry if earlier calls failed."""
     call = read_call(view.words.metadata) if view.cube.modality == Modality.TOOL_CALL else None
     if call is None:
         return None

@@ -71,7 +71,7 @@ class Drawing:
 
 
 def make_drawing(rows: Sequence[ValidityRow], now: datetime) -> Drawing | None:
-    """None where there is nothing to draw."""
+    """The drawing of the rows; None without rows."""
     if not rows:
         return None
     first = min(value.since for row in rows for value in row.values)

@@ -15,7 +15,7 @@ from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from vault.layers.constants import tenant_constants_set
-from vault.layers.rules import SegmentState, coldest, constants_of, is_hot
+from vault.layers.rules import SegmentState, coldest, is_hot, merge_constants
 from vault.layers.scores import coldest_segments, hot_segments
 from vault.models import Segment
 
@@ -159,7 +159,7 @@ def test_heat_in_sql_is_the_heat_of_the_rules(world: World, alice: Contract, min
             moment = database_now() - timedelta(days=30 * place)
             Segment.objects.filter(id=row.id).update(visits=place % 2, visited_at=moment)
         rows = list(Segment.objects.filter(persona_id=persona, evicted_at=None))
-        for constants in (constants_of({"tau": 1.2}), constants_of({"mu": 1, "tau": 0.5, "beta": 0})):
+        for constants in (merge_constants({"tau": 1.2}), merge_constants({"mu": 1, "tau": 0.5, "beta": 0})):
             now = database_now()
             states = {
                 row.id: SegmentState(

@@ -18,13 +18,13 @@ from tests.vault.outbox import run_jobs
 from vault.layers.statements import (
     StoredStatement,
     agent_statements,
+    find_slot,
     is_worth_keeping,
     knowledge_lines,
     profile_text,
     reconcile,
-    slot_of,
 )
-from vault.layers.traits import dimensions, level_of, trait_signs
+from vault.layers.traits import dimensions, estimate_level, trait_signs
 from vault.models import LayerEntry, Page, Segment, Trait
 from vault.reader.phrases import PHRASES
 from vault.vocabulary import EntryAction
@@ -91,10 +91,10 @@ def test_signs_of_traits_are_read_in_both_languages_and_not_from_questions() -> 
 
 
 def test_level_grows_with_evidence_and_falls_with_what_speaks_against_it() -> None:
-    assert [level_of(count, count).level for count in (0, 1, 9)] == [3, 4, 5]
-    assert level_of(9, -9).level == 1
-    assert level_of(2, 0).level == 3
-    assert level_of(4, 4).confidence == 0.5
+    assert [estimate_level(count, count).level for count in (0, 1, 9)] == [3, 4, 5]
+    assert estimate_level(9, -9).level == 1
+    assert estimate_level(2, 0).level == 3
+    assert estimate_level(4, 4).confidence == 0.5
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_level_grows_with_evidence_and_falls_with_what_speaks_against_it() -> No
     ],
 )
 def test_slot_is_read_in_both_languages(text: str, name: str, value: str) -> None:
-    found = slot_of(text)
+    found = find_slot(text)
     assert found is not None
     assert (found.name, found.value) == (name, value)
 

@@ -15,13 +15,13 @@ from vault.layers.rules import (
     best_segment,
     chains,
     coldest,
-    constants_of,
     continues,
     fit,
     fscore,
     heat,
     is_hot,
     jaccard,
+    merge_constants,
     queue_append,
     recency,
     select_pages,
@@ -185,7 +185,7 @@ def test_pages_come_from_the_best_segments_and_each_once() -> None:
     found = select_pages(chosen, pages, DEFAULTS)
     assert [page for page, _ in found.pages] == ["C1", "B1", "A1", "B2", "A2"]
     assert found.visited == ("A", "B", "C")
-    few = select_pages(chosen, pages, constants_of({"top_pages": 1}))
+    few = select_pages(chosen, pages, merge_constants({"top_pages": 1}))
     assert ([page for page, _ in few.pages], few.visited) == (["C1"], ("A", "B", "C"))
     twice = select_pages(["A", "B"], {"A": {"P": 0.4}, "B": {"P": 0.9}}, DEFAULTS)
     assert twice.pages == (("P", 0.9),)
@@ -194,7 +194,7 @@ def test_pages_come_from_the_best_segments_and_each_once() -> None:
 def test_keywords_of_the_question_count_for_its_segments() -> None:
     rows = FIGURES["retrieval"]
     found = rows["keywords"]
-    two = constants_of({"top_segments": 2, "top_pages": 3})
+    two = merge_constants({"top_segments": 2, "top_pages": 3})
     chosen = select_segments(found["scores"], two)
     assert chosen == found["top_m_2"]
     pages = {name: row["pages_cos"] for name, row in rows["segments"].items()}
@@ -212,9 +212,9 @@ def test_entries_are_ranked_by_their_cosine_and_cut_to_the_best() -> None:
     row = FIGURES["lpm"]
     rows = [(EntryQueue.KNOWLEDGE, name, row["cosines"][name]) for name in row["queue_after"]]
     assert [name for name, _ in best_entries(rows, DEFAULTS)] == row["ranked"]
-    assert [name for name, _ in best_entries(rows, constants_of({"top_entries": 2}))] == row["ranked"][:2]
+    assert [name for name, _ in best_entries(rows, merge_constants({"top_entries": 2}))] == row["ranked"][:2]
     profile = [(EntryQueue.PROFILE, name, near) for _, name, near in rows]
-    assert [name for name, _ in best_entries(profile, constants_of({"top_entries": 1}))] == row["ranked"]
+    assert [name for name, _ in best_entries(profile, merge_constants({"top_entries": 1}))] == row["ranked"]
 
 
 def test_every_figure_is_used() -> None:
@@ -236,7 +236,7 @@ def test_constants_have_the_values_of_the_paper_and_stay_in_their_ranges() -> No
 
 
 def test_persona_overrides_the_tenant_and_the_tenant_the_default() -> None:
-    merged = constants_of({"theta": 0.4, "tau": 3}, {"tau": 9})
+    merged = merge_constants({"theta": 0.4, "tau": 3}, {"tau": 9})
     assert (merged.theta, merged.tau, merged.mu) == (0.4, 9.0, 1e7)
 
 

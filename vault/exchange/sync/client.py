@@ -74,7 +74,7 @@ class PeerClient:
         applied: list[Applied] = []
         waiting = [change_json(change) for change in changes]
         while waiting:
-            count = _count_changes_of_page(waiting)
+            count = _count_changes_of_call(waiting)
             body = {"namespace": self.namespace, "changes": waiting[:count]}
             results = [
                 applied_read(read_result)
@@ -123,7 +123,7 @@ def _read_results(body: Any) -> list[Any]:
     return results
 
 
-def _count_changes_of_page(changes: Sequence[Any]) -> int:
+def _count_changes_of_call(changes: Sequence[Any]) -> int:
     """The number of changes of one call, at least 1."""
     size = count = 0
     for change in changes[:MOST_AT_ONCE]:

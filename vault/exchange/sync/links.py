@@ -16,7 +16,7 @@ WAITS = "other_conflict"
 
 
 def link_write(peer: SyncPeer, *, cube_id: UUID, version: int, remote_id: UUID, remote_version: int) -> None:
-    """Note that both are equal now. Writes: SyncLink; deletes what either was linked to before."""
+    """Record that a memory here and one at the peer are equal now. Writes: SyncLink; deletes earlier links of both."""
     rows = SyncLink.objects.filter(tenant_id=peer.tenant_id, peer=peer)
     if rows.filter(cube_id=cube_id, remote_id=remote_id).update(version=version, remote_version=remote_version):
         return

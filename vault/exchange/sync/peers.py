@@ -46,7 +46,7 @@ class PeerDraft:
 
 @dataclass(frozen=True)
 class PeerView:
-    """The key itself is never shown. last_job: the newest sync. cron, timezone: of its schedule; empty without one."""
+    """A peer without its key. last_job: the newest sync. cron, timezone: of its schedule; empty without one."""
 
     id: UUID
     name: str
@@ -61,7 +61,7 @@ class PeerView:
 
 
 def peers_list(*, actor: Actor) -> list[PeerView]:
-    """By name. Raises Forbidden. Two queries."""
+    """The tenant's peers by name. Raises Forbidden. Two queries."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
         schedules = {str(list_schedule.settings.get("peer")): list_schedule for list_schedule in _list_schedules(actor)}

@@ -1,4 +1,4 @@
-"""Changes that another installation sends: stored, unless the memory was changed here, too, since both were equal."""
+"""Changes that another installation sends: stored, unless the memory was changed here since the last sync."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -75,7 +75,7 @@ def _is_new(change: Change, target: Target | None) -> bool:
 
 
 def _target_id(actor: Actor, change: Change, known: Mapping[str, Present]) -> UUID | None:
-    """The memory here: named, made by an earlier sync, or the very original of a copy that comes back."""
+    """The id of the local memory that a change is about: its target, an earlier copy, or the original of a copy."""
     if change.target is not None or change.sent is None or change.sent.item is None:
         return change.target
     found = known.get(change.sent.item.id) or _find_own_memories(actor, {change.sent.origin}).get(change.sent.origin)
@@ -83,7 +83,7 @@ def _target_id(actor: Actor, change: Change, known: Mapping[str, Present]) -> UU
 
 
 def _find_own_memories(actor: Actor, ids: set[str]) -> dict[str, Present]:
-    """Those ids that are memories here. One query, none where no id is a UUID."""
+    """The readable local memories among these ids. One query, none where no id is a UUID."""
     wanted = [UUID(text) for text in ids if _is_uuid(text)]
     if not wanted:
         return {}
@@ -99,7 +99,7 @@ def _is_uuid(text: str) -> bool:
 
 
 def _lock_targets(actor: Actor, ids: Sequence[UUID | None]) -> list[Target | None]:
-    """Locked, and in order; None for what the actor does not find."""
+    """Lock the memories with these ids; in order, None where the actor may not read one."""
     wanted = [cube_id for cube_id in ids if cube_id is not None]
     locked = Cube.objects.select_for_update(of=("self",)).filter(tenant_id=actor.tenant_id, id__in=wanted)
     list(locked.order_by("id").values_list("id", flat=True))

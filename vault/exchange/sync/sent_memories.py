@@ -1,4 +1,4 @@
-"""The memories of a namespace that another installation may have: their list, and those that it asks for."""
+"""The memories of a namespace that another installation may read: their list, and the contents that it requests."""
 
 from collections.abc import Mapping, Sequence
 from uuid import UUID

@@ -1,6 +1,6 @@
 """A sync: the namespace here and the one at the peer are compared by the versions of their memories, page by page.
 
-First what changed there comes here, then what changed here goes there. Each step commits with the place of the next.
+Changes of the peer are pulled first, then changes made here are pushed. Each step commits with the state of the next.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -129,7 +129,7 @@ def _find_wanted(peer: SyncPeer, listing: Listing, after: UUID) -> tuple[Range, 
 
 
 def _store_pulled(run: JobRun, peer: SyncPeer, part: Range, sent: Sequence[Sent], total: int) -> Step:
-    """Store what came, and delete what is gone there and unchanged here."""
+    """Store the pulled memories, and delete those that were deleted at the peer and not changed here."""
     links = {
         memory.remote_id: memory for memory in _select_links(peer).filter(remote_id__in=[link.id for link in sent])
     }
@@ -265,7 +265,7 @@ def _record_outcome_there(
 
 
 def _next_step(run: JobRun, peer: SyncPeer, part: Range, phase: str, counts: SyncCounts, total: int) -> Step:
-    """The end of a step, and the beginning of the next."""
+    """Record the end of this step, and return the state of the next one."""
     SyncPeer.objects.filter(id=peer.id).update(last_job_id=run.job_id)
     state: dict[str, Any] | None = {"phase": phase, "after": str(part.end)}
     if part.end is None:

@@ -222,7 +222,7 @@ def _is_about(asked: QuestionParts, passage: Passage, before: Passage | None) ->
 
 
 def _decide_verdict(asked: QuestionParts, evidence: str) -> bool:
-    """Yes where the question and the clause that speaks of it are both negated, or neither is."""
+    """The verdict on a yes-or-no question: yes if question and matching clause are both negated, or neither is."""
     clauses = [part for part in _CLAUSE.split(evidence.casefold()) if part.strip()] or [evidence.casefold()]
     words = frozenset(asked.terms)
 
@@ -240,7 +240,7 @@ def _is_negative(clause: str) -> bool:
 
 
 def _cut_passage(asked: QuestionParts, text: str) -> str:
-    """A short message whole; of a long one the sentence that speaks most of the question, with what it leads to."""
+    """The quote of a passage: all of a short one; of a long one its best sentence and what follows a lead-in."""
     whole = text.strip()
     if len(whole) <= LONGEST_WHOLE and "\n" not in whole:
         return whole

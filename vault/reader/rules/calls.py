@@ -1,4 +1,4 @@
-"""MemReader, its reading half: what a text asks the memory to do, and follow-ups made whole from what was asked before.
+"""MemReader for requests: the intent of a text, and follow-up questions completed from the questions before.
 
 English and Chinese, by patterns alone. Pure.
 """

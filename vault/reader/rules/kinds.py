@@ -42,7 +42,7 @@ class Statement:
 
 
 def is_question(sentence: str) -> bool:
-    """By its question mark, else by how it is built: chat often leaves the mark out."""
+    """Return whether a sentence is a question, by its mark or its form: chats often leave the mark out."""
     if _ENDS_ASKING.search(sentence[-_TAIL:]):
         return True
     folded = _fold_sentence(sentence)
