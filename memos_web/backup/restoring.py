@@ -42,7 +42,7 @@ class NotedStore:
 
     id: UUID
 
-    def registered(self) -> UUID:
+    def find_store_id(self) -> UUID:
         return self.id
 
     def register(self, store_id: UUID) -> UUID:
