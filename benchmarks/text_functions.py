@@ -220,7 +220,7 @@ FUNCTIONS = (
             "_CONFIRMS _PRONOUN _POSSESSIVE _HAN_PRONOUN _WHAT_ABOUT _FIRST_PERSON"
         },
     ),
-    TextFunction("goal_touched", lambda text: find_touched_goal(text, [text]), {f"{READER}.goals": "_LINKS"}),
+    TextFunction("find_touched_goal", lambda text: find_touched_goal(text, [text]), {f"{READER}.goals": "_LINKS"}),
     TextFunction(
         "what a statement says of a person",
         lambda text: (find_slot(text), agent_statements(text), reconcile(text, NOW, [])),
@@ -235,7 +235,7 @@ FUNCTIONS = (
     ),
     TextFunction("is_question", is_question, {f"{READER}.kinds": "_ENDS_ASKING"}),
     TextFunction(
-        "semantic_type_of",
+        "classify_semantic_type",
         classify_semantic_type,
         {
             f"{READER}.patterns": "QUESTION_START CHINESE_QUESTION CHINESE_NOT_ASKING SMALL_TALK PROFILE GOAL "
@@ -243,7 +243,7 @@ FUNCTIONS = (
         },
     ),
     TextFunction(
-        "answer_of",
+        "answer_question",
         lambda text: answer_question(text[:LONGEST_QUESTION], [Passage("1", text, 1.0)], 3),
         {
             f"{READER}.answers": "_NUMBER _PLACE _REASON _NEGATION _CLAUSE _PAST _NEEDED _CALLED_OFF",
