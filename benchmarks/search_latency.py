@@ -3,14 +3,12 @@
 Every question goes to every system in turn, so that whatever else the machine does hits all alike.
 """
 
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
-from unittest.mock import patch
 
 import psycopg
 
@@ -30,16 +28,10 @@ from governance.personas.services import PersonaDraft, persona_create
 from vault.cubes.drafts import CubeDraft
 from vault.cubes.embeddings.vector_index import DEFAULT_MODEL
 from vault.providers.registry import embedder
-from vault.retrieval import ranker
-from vault.retrieval.queries import SearchQuery
-from vault.retrieval.selectors import memories_search
-from vault.retrieval.sql import WORDS
 from vault.vocabulary import Layer
 
 SEED = 20_260_101
 WARM_UP = 20  # questions that are not counted, before those that are
-ROWS_ALONE = WORDS.replace("AND packed.is_packed", "AND false")
-IN_PROCESS, WITHOUT_PACKED = "in process", "in process, without packed postings"
 HTTP_MS = 3.0  # what the goal grants for HTTP on top of twice the floor
 OPEN = "/open"
 PERSONAS = 10
@@ -56,7 +48,6 @@ class Asking:
     hidden: float = 0.0
     top_k: int = 10
     filtered: bool = False  # ask each question with each of FILTERS, too
-    without_packed: bool = False  # ask each question in this process, with packed postings and without
 
     @property
     def warm_up(self) -> int:
@@ -108,20 +99,6 @@ class Ours:
         return Asked(self._client.last_ms, len(reply["results"]))
 
 
-class InProcess:
-    """The same search in this process. packed: common words are read packed, as the product does; else as rows."""
-
-    def __init__(self, actor: Actor, top_k: int, *, packed: bool) -> None:
-        self._actor, self._top_k, self._packed = actor, top_k, packed
-
-    def __call__(self, question: str) -> Asked:
-        search = SearchQuery(question, top_k=self._top_k)
-        with nullcontext() if self._packed else patch.object(ranker, "WORDS", ROWS_ALONE):
-            begun = time.perf_counter()
-            hits = memories_search(actor=self._actor, search=search)
-            return Asked((time.perf_counter() - begun) * 1000, len(hits))
-
-
 def search_latency(target: Target, asking: Asking) -> dict[str, Any]:
     """The figures of one run. The tenants stay. Raises BenchmarkError for more tenants than cubes."""
     if asking.cubes < asking.tenants:
@@ -151,7 +128,7 @@ def search_latency_table(figures: dict[str, Any]) -> str:
         for name, figure in figures["systems"].items()
     ]
     names = ["ours to floor", "service to floor", "goal p50 ms", "hidden to seen"]
-    names += [name for name in figures if name.endswith((" to unfiltered", " to packed"))]
+    names += [name for name in figures if name.endswith(" to unfiltered")]
     ratios = [[name, figures[name]] for name in names if name in figures]
     systems = markdown(["system", "p50 ms", "p95 ms", "service p50 ms", "full answers"], rows)
     return f"{systems}\n\n{markdown(['', ''], ratios)}"
@@ -251,13 +228,8 @@ def _systems(
     yield "ours", Ours(target, place.owner.api_key, asking.top_k, measured["ours"].service_ms)
     for name, narrowing in _filters(place.turns).items() if asking.filtered else ():
         name_filtered = f"ours, {name}"
-        yield (
-            name_filtered,
-            Ours(target, place.owner.api_key, asking.top_k, measured[name_filtered].service_ms, narrowing),
-        )
-    if asking.without_packed:
-        yield IN_PROCESS, InProcess(place.owner.actor, asking.top_k, packed=True)
-        yield WITHOUT_PACKED, InProcess(place.owner.actor, asking.top_k, packed=False)
+        service_ms = measured[name_filtered].service_ms
+        yield name_filtered, Ours(target, place.owner.api_key, asking.top_k, service_ms, narrowing)
     yield from _raw("", scene_of(place.owner.actor), asking.top_k, raw)
     if asking.hidden:
         reader = reader_of(place.slug)
@@ -291,8 +263,6 @@ def _ratios(times: dict[str, Timing], measured: dict[str, Measured]) -> dict[str
     for name, timing_of in times.items():
         if name.startswith("ours, "):
             found[f"{name.removeprefix('ours, ')} to unfiltered"] = round(timing_of.p50 / times["ours"].p50, 2)
-    if WITHOUT_PACKED in times:
-        found["unpacked to packed"] = round(times[WITHOUT_PACKED].p50 / times[IN_PROCESS].p50, 2)
     if "reader: ours" in times:
         found["hidden to seen"] = round(times["reader: ours"].p50 / times["ours"].p50, 2)
     return found

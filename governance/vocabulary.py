@@ -299,8 +299,6 @@ class Topic(StrEnum):
     RETENTION_CHANGED = "retention.changed"
     RETENTION_APPLY = "retention.apply"
     SIZES_DUE = "sizes.due"
-    WORDS_DUE = "words.due"
-    WORDS_PLACED = "words.placed"
     PASSWORD_RESET_ASKED = "password.reset_asked"
     INVITATION_CREATED = "invitation.created"
     COUNTS_DUE = "counts.due"

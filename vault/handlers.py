@@ -15,7 +15,6 @@ from governance.vocabulary import Topic, Weight
 from vault.cubes.blobs import with_blobs
 from vault.cubes.embeddings import model_change
 from vault.cubes.embeddings.change_progress import vectors_clear
-from vault.cubes.index.compaction import words_pack, words_place
 from vault.cubes.index.statistics import statistics_count
 from vault.cubes.jobs import cubes_count_reads, cubes_index
 from vault.deletion import deletion_job
@@ -103,8 +102,6 @@ event_handler(Topic.CUBES_WRITTEN, weight=Weight.INTERACTIVE, batch=25)(
 event_handler(Topic.CUBES_READ)(combine_handlers(cubes_count_reads, segments_count_visits))
 event_handler(Topic.REEMBED_CANCELLED)(vectors_clear)
 event_handler(Topic.SIZES_DUE)(statistics_count)
-event_handler(Topic.WORDS_DUE)(words_place)
-event_handler(Topic.WORDS_PLACED)(words_pack)
 event_handler(Topic.RETENTION_CHANGED)(retention.retention_start)
 event_handler(Topic.PAGES_WRITTEN)(pages_place)
 event_handler(Topic.SEGMENTS_HOT)(segments_distil)

@@ -31,7 +31,7 @@ INSERT INTO governance_outboxevent (id, tenant_id, topic, payload, request_id, a
 VALUES (%s, %s, %s, %s, %s, clock_timestamp() + make_interval(secs => %s))
 """
 # Gathered until the dispatcher looks anyway: nobody waits for a count.
-UNHURRIED = frozenset({Topic.CUBES_READ, Topic.STORE_READ, Topic.WORDS_DUE, Topic.WORDS_PLACED})
+UNHURRIED = frozenset({Topic.CUBES_READ, Topic.STORE_READ})
 
 
 def emit(*, actor: Actor, topic: str, payload: Payload, identity: UUID | None = None) -> None:

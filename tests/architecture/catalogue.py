@@ -106,9 +106,6 @@ APP_RIGHTS = {
     "vault_holdreleaseapproval": ADD,
     "vault_namespace": CHANGE,
     "vault_namespacesize": ALL,
-    "vault_packedpostings": ALL,
-    "vault_packedword": ALL,
-    "vault_packing": ALL,
     "vault_archivedposting": ALL,
     "vault_posting": ALL,
     "vault_turn": ALL,
@@ -289,10 +286,6 @@ TRIGGERS = {
     ("vault_cubeversion", "versions_come_under_holds"),
     ("vault_hold", "hold_is_made_alone"),
     ("vault_page", "page_leaves_its_segment"),
-    ("vault_posting", "packed_words_drop_with_deleted"),
-    ("vault_posting", "packed_words_drop_with_former"),
-    ("vault_posting", "packed_words_drop_with_inserted"),
-    ("vault_posting", "packed_words_drop_with_updated"),
     ("vault_holdreleaseapproval", "approval_is_its_members_own"),
     *(
         (table, f"{table}_{what}_stay{'s' if what == 'table' else ''}")

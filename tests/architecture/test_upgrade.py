@@ -26,9 +26,9 @@ RELEASED = {
     "governance.0002_tables": "661ebdddbbd10983d7aae6753848904f",
     "governance.0003_row_security": "9defb1bd76c05c8effaf57142e873c6e",
     "governance.0004_functions": "10886a21d6995cabfd740120ec73105d",
-    "vault.0001_initial": "a03cc378493e26ce33c6dc7a1057d070",
-    "vault.0002_row_security": "7fdcf4d3d87018d3bebc6aee973d0ad4",
-    "vault.0003_functions": "6f6d62a126276021e468e46acbf407b2",
+    "vault.0001_initial": "074ca750aecccda4135db551476834a0",
+    "vault.0002_row_security": "80ec45af1f193b2e095c74321a9ff709",
+    "vault.0003_functions": "9b9f7c12e99e3bbe8d75da6ac7326793",
 }
 ROWS = """
 INSERT INTO governance_tenant (id, slug, name) VALUES (uuidv7(), 'acme', 'Acme');

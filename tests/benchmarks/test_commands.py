@@ -55,7 +55,7 @@ def texts(*values: object) -> list[str]:
 
 
 def test_search_latency_gives_full_answers_of_all_systems(running_server: RunningServer, tmp_path: Path) -> None:
-    asked = ("search-latency", "--cubes", "100", "--queries", "12", "--hidden", "0.4", "--without-packed")
+    asked = ("search-latency", "--cubes", "100", "--queries", "12", "--hidden", "0.4")
     run = run_of(running_server, tmp_path, *asked)
     figures, systems = run.figures, run.figures["systems"]
     assert {"ours", "floor", "exact cosine", "reader: ours", "reader: floor", "reader: exact cosine"} <= systems.keys()
@@ -66,9 +66,6 @@ def test_search_latency_gives_full_answers_of_all_systems(running_server: Runnin
         "service to floor": round(systems["ours"]["took_ms p50"] / floor, 2),
         "goal p50 ms": round(2 * floor + HTTP_MS, 2),
         "hidden to seen": round(systems["reader: ours"]["p50"] / systems["ours"]["p50"], 2),
-        "unpacked to packed": round(
-            systems["in process, without packed postings"]["p50"] / systems["in process"]["p50"], 2
-        ),
     }
     assert {name: figures[name] for name in ratios} == ratios
     assert min(ratios.values()) > 0

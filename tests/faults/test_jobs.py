@@ -57,8 +57,6 @@ IMPORTED = b"The grebe builds a floating nest."
 NEW = "wordllama/l2-supercat-256"
 # Only asked for by a tenant of another size, or by what another test does.
 EMITTED = (
-    Topic.WORDS_DUE,
-    Topic.WORDS_PLACED,
     Topic.REEMBED_CANCELLED,
     Topic.PASSWORD_RESET_ASKED,
     Topic.COUNTS_DUE,

@@ -55,9 +55,6 @@ from vault.listing.bulk import BulkArguments
 from vault.listing.views import ViewDraft, view_create
 from vault.models import (
     ArchivedPosting,
-    CompactedPostings,
-    CompactedTerm,
-    Compaction,
     Namespace,
     PackMemory,
     PackRating,
@@ -194,18 +191,11 @@ def _words_pack(actor: Actor, cube_id: UUID) -> None:
     """Make the rows that a tenant with a thousand memories would have."""
     with acting(actor):
         namespace = Namespace.objects.all()[0]
-        CompactedTerm.objects.create(tenant_id=actor.tenant_id, term=1, until=cube_id, is_packed=True)
-        entry = cube_id.bytes + bytes(16)
-        packed = CompactedPostings(
-            tenant_id=actor.tenant_id, term=1, namespace=namespace, postings=entry, facets=entry[:16]
-        )
-        packed.save(force_insert=True)
         fields = {"namespace_id": namespace.id, "layer": 3, "type": 1, "happened_at": database_now()}
         ArchivedPosting.objects.create(
             tenant_id=actor.tenant_id, term=1, cube_id=cube_id, frequency=1, length=1, **fields
         )
         Summary.objects.create(tenant_id=actor.tenant_id, namespace=namespace, passages=[], memories=1)
-        Compaction.objects.create(tenant_id=actor.tenant_id, cubes=1, words=1)
 
 
 def ways_in(person: Person, canary: str) -> None:

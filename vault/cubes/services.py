@@ -366,7 +366,6 @@ def _erase(actor: Actor, cube: Cube) -> None:
     versions = list(CubeVersion.objects.filter(cube=cube))
     copies_blank(actor, cube.id, [version.number for version in versions])
     blobs_forget(actor, cube, versions)
-    # First, as by all who change a cube: its namespace's size is held before words that are packed.
     with connection.cursor() as cursor:
         cursor.execute(DELETE_CUBE, [cube.tenant_id, cube.id])
     for version in versions:

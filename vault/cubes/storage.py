@@ -23,7 +23,7 @@ from governance.heartbeats import DELETION
 # Tables whose rows hold sealed content, keyed tokens or vectors.
 TABLES = (
     "governance_idempotencykey", "governance_job", "vault_archivedposting", "vault_conversation", "vault_cube",
-    "vault_cubelink", "vault_cubeversion", "vault_embedding", "vault_packedpostings", "vault_packedword",
+    "vault_cubelink", "vault_cubeversion", "vault_embedding",
     "vault_packversion",
     "vault_piifinding", "vault_posting", "vault_review", "vault_turn",
 )  # fmt: skip

@@ -409,38 +409,6 @@ INDEX = [
         words=models.PositiveBigIntegerField(),
         refreshed_at=models.DateTimeField(db_default=Now()),
     ),
-    table(
-        "CompactedTerm",
-        {
-            "db_table": "vault_packedword",
-            "indexes": [models.Index(fields=["tenant", "until"], name="packed_word_by_until")],
-        },
-        pk=composite_key("tenant_id", "term"),
-        tenant=tenant(),
-        term=models.BigIntegerField(),
-        until=models.UUIDField(),
-        is_packed=models.BooleanField(default=False, db_default=False),
-    ),
-    table(
-        "CompactedPostings",
-        {"db_table": "vault_packedpostings"},
-        pk=composite_key("tenant_id", "term", "namespace_id"),
-        tenant=tenant(),
-        term=models.BigIntegerField(),
-        namespace=tenant_key("vault.namespace"),
-        postings=models.BinaryField(),
-        facets=models.BinaryField(),
-    ),
-    table(
-        "Compaction",
-        {"db_table": "vault_packing"},
-        tenant=models.OneToOneField(
-            "governance.tenant", models.DO_NOTHING, primary_key=True, serialize=False, related_name="+"
-        ),
-        cubes=models.PositiveBigIntegerField(),
-        words=models.PositiveIntegerField(),
-        packed_at=models.DateTimeField(db_default=Now()),
-    ),
 ]
 CHAT = [
     tenant_model(

@@ -43,9 +43,6 @@ MEMORIES = [
 INDEX = [
     derived_table("vault_posting"),
     derived_table("vault_archivedposting"),
-    derived_table("vault_packing"),
-    derived_table("vault_packedword"),
-    derived_table("vault_packedpostings", NAMESPACE),
     derived_table("vault_namespacesize", NAMESPACE),
     derived_table("vault_embedding", CUBE),
     derived_table("vault_embeddingmodel"),
@@ -131,9 +128,6 @@ STORAGE = [
     # Vectors of the default embedder; those of others are compared one by one (docs/decisions/0008).
     "CREATE INDEX embedding_nearest ON vault_embedding USING hnsw "
     "((vector::halfvec(256)) halfvec_cosine_ops) WHERE model = 'wordllama/l2-supercat-256'",
-    # Ids do not compress.
-    "ALTER TABLE vault_packedpostings ALTER COLUMN postings SET STORAGE EXTERNAL",
-    "ALTER TABLE vault_packedpostings ALTER COLUMN facets SET STORAGE EXTERNAL",
 ]
 # A new tenant's first thousand memories do not upset plans of look-ups; and PostgreSQL's statistics hold no copies of
 # vectors and sealed bytes, which a purge would not reach.
@@ -143,8 +137,6 @@ STATISTICS = [
     without_statistics("vault_cubelink", "tenant_id"),
     without_statistics("vault_cubeuse", "tenant_id"),
     without_statistics("vault_posting", "tenant_id", "namespace_id"),
-    without_statistics("vault_packedword", "tenant_id"),
-    without_statistics("vault_packedpostings", "tenant_id", "namespace_id"),
     without_statistics(
         "vault_embedding", "tenant_id", "namespace_id", "vector", "layer", "type", "persona_id", "happened_at"
     ),

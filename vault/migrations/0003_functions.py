@@ -128,42 +128,6 @@ BEGIN
   RETURN NEW;
 END $$
 """
-# Nearly all postings are those of new cubes, whose ids are greater than any `until`: the first two questions end it.
-# One lock for each tenant, in place of one for each word: two who drop the same words cannot wait for each other.
-PACKED_WORDS_DROP = """
-CREATE FUNCTION vault_packed_words_drop() RETURNS trigger LANGUAGE plpgsql
-SET search_path = pg_catalog, public, pg_temp AS $$
-DECLARE
-  latest uuid;
-  dropped record;
-BEGIN
-  -- An older snapshot would not see a word that was placed since.
-  IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
-    RAISE EXCEPTION 'postings are written in READ COMMITTED' USING ERRCODE = 'insufficient_privilege';
-  END IF;
-  SELECT word.until INTO latest FROM vault_packedword AS word ORDER BY word.until DESC LIMIT 1;
-  IF latest IS NULL OR NOT EXISTS (SELECT FROM changed WHERE changed.cube_id <= latest) THEN
-    RETURN NULL;
-  END IF;
-  IF NOT EXISTS (
-    SELECT FROM changed JOIN vault_packedword AS word ON word.tenant_id = changed.tenant_id AND word.term = changed.term
-    WHERE changed.cube_id <= word.until) THEN
-    RETURN NULL;
-  END IF;
-  PERFORM pg_advisory_xact_lock(hashtextextended('packed words ' || one.tenant_id, 0))
-  FROM (SELECT DISTINCT changed.tenant_id FROM changed ORDER BY changed.tenant_id) AS one;
-  FOR dropped IN
-    DELETE FROM vault_packedword AS word WHERE EXISTS (
-      SELECT FROM changed WHERE changed.tenant_id = word.tenant_id AND changed.term = word.term
-        AND changed.cube_id <= word.until)
-    RETURNING word.tenant_id, word.term
-  LOOP
-    DELETE FROM vault_packedpostings AS packed
-    WHERE packed.tenant_id = dropped.tenant_id AND packed.term = dropped.term;
-  END LOOP;
-  RETURN NULL;
-END $$
-"""
 # What a search never asks of a cube changes no size.
 COUNTED = "tenant_id, id, namespace_id, term_count, expires_at, created_at"
 BEFORE, AFTER = (
@@ -323,7 +287,6 @@ FUNCTIONS = [
     ADDED,
     ALONE,
     APPROVAL,
-    PACKED_WORDS_DROP,
     FOLLOW.format(name="vault_sizes_follow_a_change", changed=CHANGED),
     FOLLOW.format(name="vault_sizes_follow_a_loss", changed=LOST),
     PAGE_LEAVES,
@@ -348,10 +311,6 @@ STATEMENT_TRIGGERS = {  # name: (event, table, rows, function)
         "NEW TABLE AS added",
         "vault_versions_come_under_holds",
     ),
-    "packed_words_drop_with_inserted": ("INSERT", "vault_posting", "NEW TABLE AS changed", "vault_packed_words_drop"),
-    "packed_words_drop_with_former": ("UPDATE", "vault_posting", "OLD TABLE AS changed", "vault_packed_words_drop"),
-    "packed_words_drop_with_updated": ("UPDATE", "vault_posting", "NEW TABLE AS changed", "vault_packed_words_drop"),
-    "packed_words_drop_with_deleted": ("DELETE", "vault_posting", "OLD TABLE AS changed", "vault_packed_words_drop"),
     "sizes_follow_a_change": (
         "UPDATE",
         "vault_cube",

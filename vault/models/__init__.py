@@ -6,9 +6,6 @@ from vault.models.embedding_model import EmbeddingModel
 from vault.models.hold import Hold, HoldCube, HoldReleaseApproval
 from vault.models.index import (
     ArchivedPosting,
-    CompactedPostings,
-    CompactedTerm,
-    Compaction,
     Embedding,
     NamespaceSize,
     Posting,
@@ -29,9 +26,6 @@ from vault.models.upload import Upload
 __all__ = [
     "ActionItem",
     "ArchivedPosting",
-    "CompactedPostings",
-    "CompactedTerm",
-    "Compaction",
     "Contract",
     "Conversation",
     "Cube",

@@ -1,22 +1,18 @@
-"""Filters on columns of the index: those of a search, and the compacted postings that pass them."""
+"""Filters of a search on columns of the index."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from governance.keys.services import TokenMaker
 from vault.cubes.filters import moment_or_date, persona_ids
 from vault.cubes.index import marks
-from vault.cubes.index.facets import KIND_BITS, LAYERS, NO_FACETS, TIME_BITS, TYPES, Facets
+from vault.cubes.index.facets import NO_FACETS, Facets
 from vault.retrieval.queries import SearchQuery
 from vault.vocabulary import Layer, MemoryType
 
 SIDES = {"gt": ("since",), "gte": ("since",), "lt": ("until",), "lte": ("until",), "eq": ("since", "until")}
-FACET = np.dtype([("persona", ">u8"), ("kinds", ">i8")])
 
 Leaf = tuple[str, str, Any]  # field, operator, value
 
@@ -100,25 +96,3 @@ def _within(facets: Facets, operator: str, at: datetime) -> Facets:
     if "until" in SIDES[operator]:
         until = at if until is None else min(until, at)
     return replace(facets, since=since, until=until)
-
-
-def passes(facets: Facets, sent: bytes) -> NDArray[np.bool_]:
-    """Return for each compacted posting whether it passes; sent: its FACETS. A second at either end of a time passes
-    whole.
-    """
-    rows = np.frombuffer(sent, FACET)
-    kinds = rows["kinds"].astype(np.int64)
-    passing = np.ones(len(rows), bool)
-    if facets.layers is not None:
-        passing &= np.isin((kinds >> KIND_BITS) & (2**KIND_BITS - 1), [LAYERS[one] for one in facets.layers])
-    if facets.types is not None:
-        passing &= np.isin(kinds & (2**KIND_BITS - 1), [TYPES[one] for one in facets.types])
-    if facets.personas is not None:
-        low = np.array([one.int & (2**64 - 1) for one in facets.personas], np.uint64)
-        passing &= np.isin(rows["persona"].astype(np.uint64), low)
-    seconds = kinds >> TIME_BITS
-    if facets.since is not None:
-        passing &= seconds >= int(facets.since.timestamp() // 1)
-    if facets.until is not None:
-        passing &= seconds <= int(facets.until.timestamp() // 1)
-    return passing

@@ -20,25 +20,27 @@ from vault.lexicon.temporal_expressions import TimeRange
 from vault.retrieval.composing import Composed
 from vault.retrieval.facets import Asked
 from vault.retrieval.question import Question, Terms
-from vault.retrieval.ranking import FEW, NEAREST, Weights, pooled
+from vault.retrieval.ranking import FEW, MOST_POSTINGS, NEAREST, Weights, pooled
 from vault.retrieval.scoring import Ranked, scored
 from vault.retrieval.sources import SOURCES, CandidateSource
 from vault.retrieval.sql import (
+    ALL_TERMS,
     ARCHIVED_BEARING,
     ARCHIVED_ENTRIES,
     BEARING,
     GRANTED_ENTRIES,
     GRANTED_IN_TIME,
     MANY_GRANTED,
+    NEWEST,
     NO_ENTRIES,
-    PACKED_FACETS,
     PASSING,
     PASSING_ROWS,
+    RAREST_TERMS,
     WORDS,
 )
 from vault.retrieval.statements import Ranking
 from vault.retrieval.statistics import TYPICAL_LENGTH, IndexStatistics
-from vault.retrieval.words import ID, LexicalScores, Pool, WordPostings, ids_of
+from vault.retrieval.words import ID, LexicalScores, Pool, TermPostings, ids_of
 
 PASSING_COLUMNS = {"cubes": "cube.id", "postings": "posting.cube_id", "embeddings": "embedding.cube_id"}
 NOTHING_ASKED = Asked(NO_FACETS, covered=True)
@@ -176,6 +178,7 @@ def _ranking(actor: Actor, reading: Reading, scope: Scope, vectors: Vectors, lim
         places=_places(scope, vectors.model),
         parameters=_parameters(actor, reading, scope, vectors, limit),
         lexical=NO_WORDS,
+        terms=len(reading.terms.words),
     )
 
 
@@ -207,8 +210,7 @@ def _parameters(actor: Actor, reading: Reading, scope: Scope, vectors: Vectors, 
 def _places(scope: Scope, model: str) -> dict[str, str]:
     """Return the SQL that fills each placeholder of the statements, by the name of the placeholder."""
     asked, parts = scope.asked, scope.excepted.parts
-    on_postings, granted = asked.facets.conditions("posting"), bool(scope.excepted.granted)
-    granted_archived = "OR posting.cube_id IN (SELECT id FROM granted)" if granted else ""
+    granted = bool(scope.excepted.granted)
     return {
         **parts,
         "visible": scope.visible.statement,
@@ -217,14 +219,12 @@ def _places(scope: Scope, model: str) -> dict[str, str]:
         "granted_in_time": GRANTED_IN_TIME if granted else "",
         # A cached plan uses the index of a model's vectors only if the statement contains the name of the model.
         "model": _literal(model),
-        "facets": on_postings,
+        "facets": asked.facets.conditions("posting"),
+        "granted_entries": GRANTED_ENTRIES if granted else NO_ENTRIES,
+        "granted_archived": "OR posting.cube_id IN (SELECT id FROM granted)" if granted else "",
+        "archived_entries": ARCHIVED_ENTRIES if scope.archived else NO_ENTRIES,
         "facets_of_cubes": asked.facets.conditions_on_cubes("cube"),
         "facets_of_embeddings": asked.facets.conditions("embedding"),
-        "packed_facets": PACKED_FACETS if asked.facets else NO_ENTRIES,
-        "granted_entries": GRANTED_ENTRIES.format(facets=on_postings) if granted else NO_ENTRIES,
-        "archived_entries": ARCHIVED_ENTRIES.format(facets=on_postings, granted_archived=granted_archived)
-        if scope.archived
-        else NO_ENTRIES,
         "bearing": ""
         if asked.mark is None
         else BEARING.format(archived_bearing=ARCHIVED_BEARING if scope.archived else ""),
@@ -252,10 +252,33 @@ def _with_passing(ranking: Ranking) -> Ranking:
 
 def _lexical(ranking: Ranking) -> LexicalScores:
     """Return the lexical scores of all visible memories that pass the filters."""
-    found = [WordPostings(*row) for row in ranking.rows(WORDS)]
-    statistics = ranking.statistics
+    found, statistics = _postings(ranking), ranking.statistics
     length = statistics.words / statistics.cubes if statistics.cubes and statistics.words else TYPICAL_LENGTH
-    return LexicalScores(found, cubes=statistics.cubes, length=length, facets=ranking.facets, only=ranking.passing)
+    return LexicalScores(found, cubes=statistics.cubes, length=length, only=ranking.passing)
+
+
+def _postings(ranking: Ranking) -> list[TermPostings]:
+    """Return the postings of each term of the question, MOST_POSTINGS at most.
+
+    Terms of so many memories that they may have more are read up to an equal share. Where one has more than that, all
+    are counted, and the rarest are read.
+    """
+    share = MOST_POSTINGS // ranking.terms
+    if ranking.statistics.counted <= share and not ranking.archived:
+        return _read_terms(ranking, ALL_TERMS)
+    found = _read_terms(ranking, ALL_TERMS, most=share + 1)
+    if all(postings.size <= share for postings in found):
+        return found
+    return _read_terms(ranking, RAREST_TERMS, most=MOST_POSTINGS)
+
+
+def _read_terms(ranking: Ranking, asked: str, *, most: int | None = None) -> list[TermPostings]:
+    """most: postings of each term that are read, the newest; None: all."""
+    newest = "" if most is None else NEWEST
+    places = {**ranking.places, "asked": asked, "newest": newest}
+    entries = {name: ranking.places[name].format_map(places) for name in ("granted_entries", "archived_entries")}
+    bounded = replace(ranking, places={**places, **entries})
+    return [TermPostings(*row) for row in bounded.rows(WORDS, most=most)]
 
 
 def _literal(text: str) -> str:

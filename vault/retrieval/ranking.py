@@ -21,6 +21,7 @@ LOOKED_THROUGH = 200  # cubes, the best by words, that are asked whether they fi
 DATED = 1_000  # cubes that are looked at for the times that are asked for, the latest of each and of each namespace
 LEAST_DATED = 3  # of one time in one namespace, however many they are
 BARE = 0.3  # what words count for in a question that only names who spoke, and when
+MOST_POSTINGS = 512 * 1024  # that one question reads, of all its terms: 16 MB
 FEW = 2_000  # vectors that pass a filter: up to so many are compared one by one
 # The vector index costs as much as comparing INDEX_COST vectors for each row that it visits (`benchmark search-latency`
 # shows both): never fewer than EF_SEARCH rows, and more where most of what it finds is not the caller's. Where all

@@ -9,7 +9,6 @@ actor sees, so that denied cubes change no score.
 Values of many rows are read as one array, because building a Python row of each would take longer than scoring them.
 """
 
-from vault.cubes.index.compaction import ENTRY
 from vault.cubes.index.eligibility import MOST_EXPIRED
 from vault.cubes.index.statistics import COUNTED
 
@@ -25,63 +24,61 @@ _EXCLUDED = f"""
 excluded AS MATERIALIZED (({EXPIRED}){{denied}})
 """
 
-MOST_BYTES = 16 * 1024 * 1024  # of packed values that one question reads: half a million postings
-NONE = "uuid '00000000-0000-0000-0000-000000000000'"  # before any id
 NO_ENTRIES = "NULL::bytea"  # in the place of a part that a search has no use for
-
-# A word that very many cubes contain is read packed, and in rows what is newer than `until`: an index condition only
-# as a plain column, which OFFSET 0 keeps it. Where a question has very many such words, the commonest are left out:
-# they tell least, and what one question may take of the server's memory has an end.
-# {facets}: filters on columns of the index; packed entries are filtered in arrays, by {packed_facets}.
+# 32 bytes of a `posting`: its cube; its session; its position (32 bits), length (16) and frequency (16).
+ENTRY = (
+    "uuid_send(posting.cube_id) || int8send(coalesce(posting.session_token, 0)) || "
+    "int8send((coalesce(posting.position, 0)::bigint << 32) | (posting.length::bigint << 16) | posting.frequency)"
+)
+# {asked}: the terms of the question, each with a number from 1. {facets}: filters on columns of the index. {newest}: a
+# limit on the postings of one term.
 WORDS = f"""
 WITH {_EXCLUDED}
 SELECT
-  CASE WHEN asked.until <> {NONE} THEN (
-    SELECT string_agg(packed.postings, '' ORDER BY packed.namespace_id) FROM vault_packedpostings AS packed
-    WHERE packed.tenant_id = %(tenant)s AND packed.term = asked.term
-      AND packed.namespace_id = ANY(%(namespaces)s::uuid[])
-  ) END,
-  CASE WHEN asked.until <> {NONE} THEN {{packed_facets}} END,
   (
-    SELECT string_agg({ENTRY}, '') FROM vault_posting AS posting
-    WHERE posting.tenant_id = %(tenant)s AND posting.term = asked.term AND posting.cube_id > asked.until
-      AND posting.frequency > 0 AND posting.namespace_id = ANY(%(namespaces)s::uuid[]){{facets}}
+    SELECT string_agg({ENTRY}, '') FROM (
+      SELECT * FROM vault_posting AS posting
+      WHERE posting.tenant_id = %(tenant)s AND posting.term = asked.term AND posting.frequency > 0
+        AND posting.namespace_id = ANY(%(namespaces)s::uuid[]){{facets}} {{newest}}
+    ) AS posting
   ),
   {{granted_entries}},
   {{archived_entries}},
   CASE WHEN asked.number = 1 THEN (SELECT string_agg(uuid_send(id), '') FROM excluded) END
-FROM (
-  SELECT sized.*, row_number() OVER (ORDER BY bytes, place) AS number, sum(bytes) OVER (ORDER BY bytes, place) AS so_far
-  FROM (
-    SELECT word.term, word.place, coalesce((
-      SELECT packed.until FROM vault_packedword AS packed
-      WHERE packed.tenant_id = %(tenant)s AND packed.term = word.term AND packed.is_packed
-    ), {NONE}) AS until, coalesce((
-      SELECT sum(octet_length(packed.postings)) FROM vault_packedpostings AS packed
-      WHERE packed.tenant_id = %(tenant)s AND packed.term = word.term
-        AND packed.namespace_id = ANY(%(namespaces)s::uuid[])
-    ), 0) AS bytes
-    FROM unnest(%(terms)s::bigint[]) WITH ORDINALITY AS word (term, place) OFFSET 0
-  ) AS sized OFFSET 0
-) AS asked
-WHERE asked.number = 1 OR asked.so_far <= {MOST_BYTES}
+FROM {{asked}}
 """
-PACKED_FACETS = """(
-    SELECT string_agg(packed.facets, '' ORDER BY packed.namespace_id) FROM vault_packedpostings AS packed
-    WHERE packed.tenant_id = %(tenant)s AND packed.term = asked.term
-      AND packed.namespace_id = ANY(%(namespaces)s::uuid[])
-  )"""
 GRANTED_ENTRIES = f"""(
-    SELECT string_agg({ENTRY}, '') FROM vault_posting AS posting
-    WHERE posting.tenant_id = %(tenant)s AND posting.term = asked.term AND posting.frequency > 0
-      AND posting.namespace_id <> ALL(%(namespaces)s::uuid[])
-      AND posting.cube_id IN (SELECT id FROM granted){{facets}}
+    SELECT string_agg({ENTRY}, '') FROM (
+      SELECT * FROM vault_posting AS posting
+      WHERE posting.tenant_id = %(tenant)s AND posting.term = asked.term AND posting.frequency > 0
+        AND posting.namespace_id <> ALL(%(namespaces)s::uuid[])
+        AND posting.cube_id IN (SELECT id FROM granted){{facets}} {{newest}}
+    ) AS posting
   )"""
 ARCHIVED_ENTRIES = f"""(
-    SELECT string_agg({ENTRY}, '') FROM vault_archivedposting AS posting
-    WHERE posting.tenant_id = %(tenant)s AND posting.term = asked.term AND posting.frequency > 0
-      AND (posting.namespace_id = ANY(%(namespaces)s::uuid[]) {{granted_archived}}){{facets}}
+    SELECT string_agg({ENTRY}, '') FROM (
+      SELECT * FROM vault_archivedposting AS posting
+      WHERE posting.tenant_id = %(tenant)s AND posting.term = asked.term AND posting.frequency > 0
+        AND (posting.namespace_id = ANY(%(namespaces)s::uuid[]) {{granted_archived}}){{facets}} {{newest}}
+    ) AS posting
   )"""
+NEWEST = "ORDER BY posting.cube_id DESC LIMIT %(most)s"
+ALL_TERMS = "unnest(%(terms)s::bigint[]) WITH ORDINALITY AS asked (term, number)"
+# The rarest terms that together have no more than `most` postings in the namespaces, and at least one.
+RAREST_TERMS = """(
+  SELECT term, number FROM (
+    SELECT counted.*, row_number() OVER by_size AS number, sum(postings) OVER by_size AS so_far FROM (
+      SELECT word.term, word.place, (
+        SELECT count(*) FROM (
+          SELECT FROM vault_posting AS posting
+          WHERE posting.tenant_id = %(tenant)s AND posting.term = word.term
+            AND posting.namespace_id = ANY(%(namespaces)s::uuid[]) LIMIT %(most)s
+        ) AS capped
+      ) AS postings
+      FROM unnest(%(terms)s::bigint[]) WITH ORDINALITY AS word (term, place) OFFSET 0
+    ) AS counted WINDOW by_size AS (ORDER BY postings, place)
+  ) AS sized WHERE number = 1 OR so_far <= %(most)s
+) AS asked"""
 # The ids of all that passes a filter which is no column of the index; of a filter by a mark, of what bears it.
 PASSING = "{bearing}SELECT string_agg(uuid_send(passing.id), '') FROM ({visible}) AS passing"
 BEARING = """WITH vault_cube AS MATERIALIZED (

@@ -24,10 +24,10 @@ PLANS_AS_BEFORE = "SELECT set_config('enable_nestloop', 'on', true), set_config(
 class Ranking:
     """A question being ranked.
 
-    narrowed: filters apply, so the statement of visible rows differs each time; lexical: the lexical scores; passing:
-    the ids that pass filters which are no columns of the index, None without such filters; few: there are so few of
-    them that all are looked at; nearness: scores of the graph, by the low half of an id; limit: the number of results
-    wanted.
+    narrowed: filters apply, so the statement of visible rows differs each time; lexical: the lexical scores; terms: how
+    many the question has; passing: the ids that pass filters which are no columns of the index, None without such
+    filters; few: there are so few of them that all are looked at; nearness: scores of the graph, by the low half of an
+    id; limit: the number of results wanted.
     """
 
     statistics: IndexStatistics
@@ -45,6 +45,7 @@ class Ranking:
     places: Mapping[str, str]
     parameters: Mapping[str, Any]
     lexical: LexicalScores
+    terms: int
     passing: bytes | None = None
     few: bool = False
     nearness: dict[int, float] = field(default_factory=dict)

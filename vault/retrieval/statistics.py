@@ -22,7 +22,7 @@ class IndexStatistics:
     there, and the time.
 
     model: whose vectors answer, None before the tenant's first; vectors: of all tenants, as last counted.
-    granted: how many cubes beyond the namespaces, up to MANY_GRANTED.
+    granted: how many cubes beyond the namespaces, up to MANY_GRANTED. counted: the most that one term can have.
     """
 
     namespaces: list[UUID]
@@ -33,6 +33,7 @@ class IndexStatistics:
     vectors: int
     now: datetime
     granted: int = 0
+    counted: int = 0
 
 
 def index_statistics(
@@ -47,7 +48,7 @@ def index_statistics(
         parameters = {**seen.parameters, "marks": sql_array(question.names), "tenant": actor.tenant_id}
         cursor.execute(INDEX_STATISTICS.format(seen=seen.statement), parameters)
         namespaces, cubes, words, speakers, model, vectors, now = cursor.fetchone()
-    return IndexStatistics(namespaces, cubes, words, frozenset(speakers), model, vectors, now)
+    return IndexStatistics(namespaces, cubes, words, frozenset(speakers), model, vectors, now, counted=cubes)
 
 
 def _statistics_excepted(actor: Actor, question: Question, seen: Composed, excepted: Exceptions) -> IndexStatistics:
@@ -62,11 +63,12 @@ def _statistics_excepted(actor: Actor, question: Question, seen: Composed, excep
     for _ in range(MOST_READS):
         with prepared_cursor() as cursor:
             cursor.execute(statement, parameters)
-            namespaces, cubes, words, speakers, model, vectors, now, more, counted = cursor.fetchone()
+            namespaces, counted, words, speakers, model, vectors, now, more, state = cursor.fetchone()
+        cubes = counted
         if not excepted.denied:
             break
-        excluded, is_of_these = excluded_statistics(actor, namespaces, excepted, counted=counted)
-        cubes, words = max(0, cubes - excluded.cubes), max(0.0, words - excluded.words)
+        excluded, is_of_these = excluded_statistics(actor, namespaces, excepted, counted=state)
+        cubes, words = max(0, counted - excluded.cubes), max(0.0, words - excluded.words)
         if is_of_these:
             break
     typical = words / cubes if cubes else TYPICAL_LENGTH  # of what is granted by itself, too
@@ -79,4 +81,5 @@ def _statistics_excepted(actor: Actor, question: Question, seen: Composed, excep
         vectors=vectors,
         now=now,
         granted=more,
+        counted=counted + more,
     )

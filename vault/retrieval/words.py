@@ -13,15 +13,13 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from vault.cubes.index.facets import NO_FACETS, Facets
-from vault.retrieval.facets import passes
 from vault.retrieval.ranking import BM25_B, BM25_K1, CONTEXT, REACH, SESSION_K, rarity
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Halves = NDArray[np.uint64]
 
-# As PostgreSQL sends them (vault/retrieval/sql.py, vault/cubes/index/compaction.py). high, low: the halves of a cube's
+# As PostgreSQL sends them (vault/retrieval/sql.py). high, low: the halves of a cube's
 # id; session: 0 outside of sessions; said: the position in the session, the cube's words, and how often this is one
 # of them.
 WORD = np.dtype([("high", ">u8"), ("low", ">u8"), ("session", ">u8"), ("said", ">u8")])
@@ -44,28 +42,25 @@ POSITION_BITS, LENGTH_BITS = 32, 16  # where the parts of `said` begin
 SIEVE = 4096  # holes, for the last bits of a session's token, which is random
 
 
-class WordPostings(NamedTuple):
-    """The postings of one word as PostgreSQL sends them.
+class TermPostings(NamedTuple):
+    """The postings of one term as PostgreSQL sends them.
 
-    packed, facets: compacted postings and the columns that filters compare; rows: postings that are not compacted;
-    granted: of memories granted one by one; archived: of archived memories. excluded: ids that are not returned, sent
-    with one word for all words of a question.
+    rows: in the namespaces; granted: of memories granted one by one; archived: of archived memories. excluded: ids
+    that are not returned, sent with one term for all terms of a question.
     """
 
-    packed: bytes | None
-    facets: bytes | None
     rows: bytes | None
     granted: bytes | None
     archived: bytes | None
     excluded: bytes | None
 
-    def entries(self, facets: Facets) -> bytes:
-        """The postings that pass the filters. The statement has filtered all but the compacted ones."""
-        packed = self.packed or b""
-        if packed and facets:
-            numbers = np.frombuffer(packed, ">u8").reshape(-1, NUMBERS)
-            packed = numbers[passes(facets, self.facets or b"")].tobytes()
-        return b"".join([packed, self.rows or b"", self.granted or b"", self.archived or b""])
+    @property
+    def entries(self) -> bytes:
+        return b"".join([self.rows or b"", self.granted or b"", self.archived or b""])
+
+    @property
+    def size(self) -> int:
+        return len(self.entries) // WORD.itemsize
 
 
 class Place(NamedTuple):
@@ -116,20 +111,12 @@ class ContextScores(NamedTuple):
 class LexicalScores:
     """The BM25 of every memory that contains a word of the question.
 
-    found: the postings of each word; cubes: the number of memories; length: their mean length in words; facets: a
-    filter on columns of the index; only: the ids that pass any other filter.
+    found: the postings of each term; cubes: the number of memories; length: their mean length in words; only: the ids
+    that pass a filter which is no column of the index.
     """
 
-    def __init__(
-        self,
-        found: Sequence[WordPostings],
-        *,
-        cubes: int,
-        length: float,
-        facets: Facets = NO_FACETS,
-        only: bytes | None = None,
-    ) -> None:
-        sent = [one.entries(facets) for one in found]
+    def __init__(self, found: Sequence[TermPostings], *, cubes: int, length: float, only: bytes | None = None) -> None:
+        sent = [postings.entries for postings in found]
         numbers = np.frombuffer(b"".join(sent), ">u8").astype(np.uint64).reshape(-1, NUMBERS)
         word = np.repeat(np.arange(len(sent)), np.array([len(one) // WORD.itemsize for one in sent], np.int64))
         if excluded := b"".join(one.excluded or b"" for one in found):

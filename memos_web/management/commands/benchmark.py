@@ -69,7 +69,6 @@ BENCHMARKS = {
                 options["queries"],
                 options["hidden"],
                 filtered=options["filtered"],
-                without_packed=options["without_packed"],
             ),
         ),
         search_latency_table,
@@ -273,9 +272,6 @@ def _latency_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--queries", type=_count, default=500, help="default %(default)s")
     parser.add_argument("--hidden", type=_share, default=0.0, help="share that a second caller does not see, as in 0.9")
     parser.add_argument("--filtered", action="store_true", help="ask each question with each single filter, too")
-    parser.add_argument(
-        "--without-packed", action="store_true", help="ask in process, too, also without packed postings"
-    )
 
 
 def _packs_search_arguments(parser: ArgumentParser) -> None:

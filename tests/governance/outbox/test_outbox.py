@@ -427,7 +427,7 @@ def _all(person: Person) -> list[OutboxEvent]:
 
 
 def test_work_for_later_is_not_handed_out_before_its_time(world: World) -> None:
-    actor, topic = world.alice.actor, Topic.WORDS_DUE
+    actor, topic = world.alice.actor, Topic.SIZES_DUE
     with acting(actor):
         emit_later(actor=actor, topic=topic, payload={}, seconds=60)
         assert is_asked(actor=actor, topic=topic, seconds=70)
@@ -440,7 +440,7 @@ def test_work_for_later_is_not_handed_out_before_its_time(world: World) -> None:
         assert is_asked(actor=actor, topic=topic, seconds=0)  # it is being done, however long that takes
         OutboxEvent.objects.filter(id__in=claimed.event_ids).update(done_at=Now())
         assert not is_asked(actor=actor, topic=topic, seconds=0)
-        assert not is_asked(actor=actor, topic=Topic.WORDS_PLACED, seconds=3_600)
+        assert not is_asked(actor=actor, topic=Topic.COUNTS_DUE, seconds=3_600)
     with acting(world.charlie.actor):
         assert not is_asked(actor=world.charlie.actor, topic=topic, seconds=3_600)
 

@@ -22,8 +22,7 @@ from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from tests.vault.policies.policy_factories import DAY, aged, made
 from vault.cubes.drafts import CubeChanges, CubeDraft
-from vault.cubes.index import compaction, statistics
-from vault.cubes.index.compaction import DROPPING, words_pack, words_place
+from vault.cubes.index import statistics
 from vault.cubes.index.statistics import statistics_count
 from vault.cubes.screening.redaction import cube_redact
 from vault.cubes.services import cube_delete, cube_purge, cube_restore, cube_update, cubes_add, cubes_hide
@@ -199,39 +198,6 @@ def test_who_moves_there_and_who_moves_back_do_not_wait_for_each_other(
             moving = _beside(pool, move, superuser())
             app_connection.execute(hold, [last])
         moving.result()
-    assert _stored_statistics(alice) == _there(alice)
-
-
-@pytest.mark.parametrize("change", ["purge", "redact", "delete", "edit"])
-def test_change_of_a_memory_locks_statistics_before_compacted_terms(
-    alice: Actor,
-    herons: list[UUID],
-    app_connection: psycopg.Connection,
-    superuser: Superuser,
-    monkeypatch: pytest.MonkeyPatch,
-    change: str,
-) -> None:
-    """In the other order two of them could wait for each other."""
-    monkeypatch.setattr(compaction, "PACKED_FROM", 3)
-    monkeypatch.setattr(compaction, "SETTLED_SECONDS", 0.0)
-    for step in (words_place, words_pack):
-        with acting(alice):
-            step(alice, [])()
-    changes: dict[str, Callable[[], object]] = {
-        "purge": lambda: cube_purge(actor=alice, cube_id=herons[0]),
-        "redact": lambda: cube_redact(actor=alice, cube_id=herons[0], number=1),
-        "delete": lambda: cube_delete(actor=alice, cube_id=herons[0]),
-        "edit": lambda: _change(alice, herons[0], CubeChanges(content="Otters, herons, badgers and reeds.")),
-    }
-    held = "SELECT FROM vault_namespacesize WHERE namespace_id = %s FOR UPDATE NOWAIT"
-    watcher, place = superuser(), _place(alice, "/team")
-    with ThreadPoolExecutor(1) as pool:
-        with app_connection.transaction():
-            app_connection.execute(DROPPING, [str(alice.tenant_id)])
-            changing = _beside(pool, changes[change], watcher)
-            with pytest.raises(psycopg.errors.LockNotAvailable):
-                watcher.execute(held, [place])
-        changing.result()
     assert _stored_statistics(alice) == _there(alice)
 
 

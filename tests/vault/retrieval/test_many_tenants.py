@@ -16,16 +16,13 @@ from benchmarks.synthetic import conversation, questions, unknown_questions
 from benchmarks.tenants import Caller, drafts_of, fill_tenant, owner_of, reader_of
 from governance.actor import Actor
 from governance.database import acting
-from governance.keys.services import token_maker
 from memos_web.config import EmbedderChoice
 from tests.harness.databases import Clone
 from tests.harness.evidence import Evidence, Figure
 from tests.vault.outbox import run_jobs
-from vault.cubes.index import compaction
-from vault.models import CompactedTerm, Cube
+from vault.models import Cube
 from vault.retrieval import ranking, sources, statements
 from vault.retrieval.queries import SearchQuery
-from vault.retrieval.question import question_of
 from vault.retrieval.selectors import memories_search
 from vault.vocabulary import SearchMode
 
@@ -60,8 +57,6 @@ def many(database: Clone, settings: Settings, full_size: bool, monkeypatch: pyte
     if not full_size:  # what a large tenant has is then found in this one
         monkeypatch.setattr(ranking, "INDEX_COST", 2)
         monkeypatch.setattr(ranking, "COMPARED_ALONE", 1_000)
-        monkeypatch.setattr(compaction, "PACKED_FROM", 100)
-    monkeypatch.setattr(compaction, "SETTLED_SECONDS", 0.0)
     sizes, rest = ((10, 100, 10_000), 89_890) if full_size else ((10, 100, 300), 2_000)
     searches = SEARCHES_IN_FULL if full_size else SEARCHES
     small = [_place(size, seed, searches) for seed, size in enumerate(sizes, start=1)]
@@ -107,7 +102,6 @@ def _small_tenants_get_all_they_have_and_nothing_of_others(many: Many) -> Figure
 
 def _what_the_index_finds_is_what_comparing_all_would(large: Place) -> Figures:
     assert any("embedding_nearest" in _plans(large.owner.actor, question) for question in large.asked)
-    assert any(_compacted_terms(large.owner.actor, question) for question in large.asked[:60])
     return _recalls(large, f"of {large.size}")
 
 
@@ -161,15 +155,6 @@ def _share(actor: Actor, question: str, mode: SearchMode) -> float:
     wanted = memories_search(actor=actor, search=replace(search, filters=ALL_OF_THEM))
     worst = min(hit.score for hit in wanted) - 1e-6  # of equals, either counts
     return sum(hit.score >= worst for hit in memories_search(actor=actor, search=search)) / len(wanted)
-
-
-def _compacted_terms(actor: Actor, question: str) -> set[int]:
-    """The words of a question that many memories contain, and whose postings are packed."""
-    asked = question_of(token_maker(actor.tenant_id), question)
-    with acting(actor):
-        return set(
-            CompactedTerm.objects.filter(is_packed=True, term__in=asked.terms().words).values_list("term", flat=True)
-        )
 
 
 def _ids(actor: Actor) -> set[UUID]:

@@ -3,18 +3,15 @@
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 from random import Random
 from uuid import UUID
 
 import pytest
 
 from governance.ids import uuid7
-from vault.cubes.index.facets import Facets
 from vault.retrieval.ranking import BM25_B, BM25_K1, CONTEXT, SESSION_K, Weights, rarity
 from vault.retrieval.scoring import scored
-from vault.retrieval.words import LexicalScores, Place, Pool, WordPostings, context_windows
-from vault.vocabulary import Layer
+from vault.retrieval.words import LexicalScores, Place, Pool, TermPostings, context_windows
 
 CUBES = 1_000
 LENGTH = 8.0
@@ -49,13 +46,6 @@ def test_a_cube_has_the_bm25_of_all_its_words() -> None:
 
 def test_a_word_of_more_cubes_than_are_counted_weighs_next_to_nothing() -> None:
     assert 0 < rarity(12, 10) < 0.05
-
-
-def test_compacted_and_uncompacted_postings_are_one_term() -> None:
-    first, second = Entry(uuid7()), Entry(uuid7())
-    apart = LexicalScores([_postings(second.sent, packed=first.sent)], cubes=CUBES, length=LENGTH)
-    together = _scores([first, second])
-    assert apart.best(10).scores.tolist() == together.best(10).scores.tolist()
 
 
 def test_deleted_memory_is_no_candidate_and_not_counted() -> None:
@@ -157,25 +147,17 @@ def test_scores_are_shares_of_the_best_and_equals_are_in_order() -> None:
 
 
 def test_only_memories_that_pass_the_filters_are_counted() -> None:
-    """Compacted postings are checked by their columns, others by their ids."""
     first, second = Entry(uuid7()), Entry(uuid7())
-    persona, at = uuid7(), datetime(2026, 1, 2, tzinfo=UTC)
-    facets = _facet(persona, at, layer=1) + _facet(None, at - timedelta(days=1), layer=3)
-    packed = _postings(None, packed=first.sent + second.sent, facets=facets)
-    for asked in (
-        Facets(layers=frozenset({Layer.SHORT_TERM})),
-        Facets(personas=frozenset({persona})),
-        Facets(since=at),
-    ):
-        said = LexicalScores([packed], cubes=CUBES, length=LENGTH, facets=asked)
-        assert [place.cube_id for place in said.best(10).places(10)] == [first.cube_id]
-        assert said.best(10).scores.tolist() == pytest.approx([_bm25(first, 1)])
-    assert len(LexicalScores([packed], cubes=CUBES, length=LENGTH, facets=Facets(until=at)).best(10).scores) == 2
-    assert not len(
-        LexicalScores([packed], cubes=CUBES, length=LENGTH, facets=Facets(types=frozenset())).best(10).scores
-    )
-    said = LexicalScores([packed], cubes=CUBES, length=LENGTH, only=second.cube_id.bytes)
+    found = [_postings(first.sent + second.sent)]
+    said = LexicalScores(found, cubes=CUBES, length=LENGTH, only=second.cube_id.bytes)
     assert [place.cube_id for place in said.best(10).places(10)] == [second.cube_id]
+    assert said.best(10).scores.tolist() == pytest.approx([_bm25(second, 1)])
+
+
+def test_granted_and_archived_postings_are_of_the_same_term() -> None:
+    first, second, third = Entry(uuid7()), Entry(uuid7()), Entry(uuid7())
+    apart = LexicalScores([TermPostings(first.sent, second.sent, third.sent, None)], cubes=CUBES, length=LENGTH)
+    assert apart.best(10).scores.tolist() == _scores([first, second, third]).best(10).scores.tolist()
 
 
 def test_a_vector_counts_for_the_version_that_it_is_of() -> None:
@@ -194,16 +176,8 @@ def _scores(*words: Sequence[Entry]) -> LexicalScores:
     return LexicalScores(found, cubes=CUBES, length=LENGTH)
 
 
-def _postings(
-    rows: bytes | None, *, packed: bytes | None = None, facets: bytes | None = None, excluded: bytes | None = None
-) -> WordPostings:
-    return WordPostings(packed, facets, rows, None, None, excluded)
-
-
-def _facet(persona: UUID | None, at: datetime, *, layer: int) -> bytes:
-    """As FACETS writes one, of plaintext."""
-    low = persona.bytes[8:] if persona else bytes(8)
-    return low + struct.pack(">q", int(at.timestamp()) << 16 | layer << 8 | 1)
+def _postings(rows: bytes, *, excluded: bytes | None = None) -> TermPostings:
+    return TermPostings(rows, None, None, excluded)
 
 
 def _pool(*entries: Entry) -> Pool:

@@ -12,16 +12,6 @@ from vault.vocabulary import Layer, MemoryType
 # Stored: a number never changes its meaning.
 LAYERS = {Layer.SHORT_TERM: 1, Layer.MID_TERM: 2, Layer.LONG_TERM: 3}
 TYPES = {MemoryType.PLAINTEXT: 1, MemoryType.ACTIVATION: 2, MemoryType.PARAMETER: 3}
-KIND_BITS = 8  # of layer and of type in a packed entry
-TIME_BITS = 16
-
-# 16 bytes of a `posting`: the low half of its persona's id, 0 without one; time in seconds, layer and type.
-FACETS = (
-    "coalesce(substring(uuid_send(posting.persona_id) FROM 9), '\\x0000000000000000'::bytea) || "
-    "int8send((floor(extract(epoch FROM posting.happened_at))::bigint << 16) | (posting.layer::bigint << 8) "
-    "| posting.type)"
-)
-
 
 INDEXED_FIELDS = ("namespace_id", "layer", "type", "persona_id", "happened_at")
 

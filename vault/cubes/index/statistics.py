@@ -15,7 +15,6 @@ from governance.actor import Actor
 from governance.outbox.routes import Payload, Write
 from governance.outbox.services import emit_later
 from governance.vocabulary import Topic
-from vault.cubes.index.compaction import compaction_request
 
 CHEAP_TO_COUNT = 5_000  # cubes; a larger namespace is not counted again within FRESH_SECONDS
 FRESH_SECONDS = 2.0
@@ -58,7 +57,6 @@ def statistics_count(actor: Actor, payloads: Sequence[Payload]) -> Write:
         if fresh:
             names = [str(one) for one in fresh]
             emit_later(actor=actor, topic=Topic.SIZES_DUE, payload={"namespaces": names}, seconds=FRESH_SECONDS)
-        compaction_request(actor)
 
     return write
 
