@@ -64,7 +64,7 @@ def test_memories_outside_the_named_namespace_count_for_no_term(both: World, mon
 
 
 @pytest.fixture
-def sizes(words: World) -> list[tuple[int, int]]:
+def lengths(words: World) -> list[tuple[int, int]]:
     """The terms of many memories, each with the number of its postings; the rarest first."""
     with acting(words.alice.actor):
         counted = Posting.objects.filter(frequency__gt=0).values("term").annotate(postings=Count("cube_id"))
@@ -72,27 +72,27 @@ def sizes(words: World) -> list[tuple[int, int]]:
 
 
 def test_postings_are_read_whole_while_each_term_has_its_share(
-    words: World, sizes: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+    words: World, lengths: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    terms = [term for term, _ in sizes]
+    terms = [term for term, _ in lengths]
     found = _lexical(words, terms)
-    monkeypatch.setattr(ranker, "MOST_POSTINGS", len(terms) * sizes[-1][1])
-    assert sizes[-1][1] < SIZE
+    monkeypatch.setattr(ranker, "MOST_POSTINGS", len(terms) * lengths[-1][1])
+    assert lengths[-1][1] < SIZE
     assert _lexical(words, terms) == found
 
 
 def test_commonest_terms_are_left_out_of_a_question_with_too_many_postings(
-    words: World, sizes: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+    words: World, lengths: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (rarest, few), (next_rarest, more), (commonest, _) = sizes[0], sizes[1], sizes[-1]
+    (rarest, few), (next_rarest, more), (commonest, _) = lengths[0], lengths[1], lengths[-1]
     monkeypatch.setattr(ranker, "MOST_POSTINGS", few + more)
     assert _lexical(words, [commonest, rarest, next_rarest]) == _lexical(words, [rarest, next_rarest])
 
 
 def test_newest_postings_are_read_of_a_single_term_with_too_many(
-    words: World, sizes: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+    words: World, lengths: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commonest, count = sizes[-1]
+    commonest, count = lengths[-1]
     with acting(words.alice.actor):
         holding = Posting.objects.filter(term=commonest).order_by("-cube_id").values_list("cube_id", flat=True)
         newest = {str(cube_id) for cube_id in holding[: count // 2]}
