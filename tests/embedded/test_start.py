@@ -53,6 +53,7 @@ def test_start_stays_within_its_processor_time_and_is_never_silent(tmp_path: Pat
     assert max(first["silent_seconds"], second["silent_seconds"]) < 4  # 2.5 s, and a busy machine
 
 
+@pytest.mark.full
 def test_web_worker_and_beat_are_forks_of_one_process(servers: Servers) -> None:
     with installation(servers.cluster, MEMOS_WEB_PROCESSES="2") as server:
         server.start()
@@ -66,6 +67,7 @@ def test_web_worker_and_beat_are_forks_of_one_process(servers: Servers) -> None:
         assert not [line for line in lines.values() if "embedded.launcher" in line]
 
 
+@pytest.mark.full
 def test_first_search_after_a_start_is_as_good_as_later_ones(servers: Servers) -> None:
     with installation(servers.cluster, MEMOS_EMBEDDER="wordllama") as server:
         server.start()

@@ -36,11 +36,6 @@ class WordLlamaEmbedder:
         return unit_rows(pooled)
 
 
-def count_tokens(text: str) -> int:
-    """Tokens of `text` in WordLlama's vocabulary (that of Llama 2): exact for it, an estimate for other models."""
-    return len(_load_model().tokenizer.encode(text, add_special_tokens=False).ids)
-
-
 def _load_model() -> Any:
     with _LOADING:
         return _load_once()
@@ -48,8 +43,10 @@ def _load_model() -> Any:
 
 @cache
 def _load_once() -> Any:
-    import wordllama  # type: ignore[import-untyped]  # here: only processes that embed pay for its weights
-
+    try:
+        import wordllama  # type: ignore[import-untyped]  # here: only processes that embed pay for its weights
+    except ModuleNotFoundError as error:
+        raise ProviderUnavailable(MISSING) from error
     # Left alone, the loader misses the tokenizer in its own package (it looks in a folder that does not exist there)
     # and asks the network for it.
     package = Path(wordllama.__file__).parent
