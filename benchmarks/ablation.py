@@ -11,7 +11,7 @@ from benchmarks.tables import markdown
 from benchmarks.weights import Bench, bench, change_weight, components, digest_of, weight_of
 from vault.lexicon import dates, tokens
 from vault.retrieval import sources
-from vault.retrieval.ranking import HYBRID, Weights
+from vault.retrieval.fusion import HYBRID, Weights
 
 DEPTHS = (5, 10, 20)
 CHOSEN = "as chosen"

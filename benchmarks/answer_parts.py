@@ -16,8 +16,7 @@ from vault.chat import rules as chat
 from vault.chat.plans import CONSIDERED
 from vault.chat.rules import Evidence
 from vault.reader.rules import answers, questions
-from vault.retrieval.ranking import NO_PARTS, Parts
-from vault.retrieval.relevance import is_relevant
+from vault.retrieval.fusion import NO_PARTS, Parts, is_relevant
 
 WHOLE = "all parts"
 

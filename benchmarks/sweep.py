@@ -6,7 +6,7 @@ from typing import Any
 from benchmarks.retrieval import HALVES
 from benchmarks.tables import markdown
 from benchmarks.weights import bench, change_weight, components, digest_of, weight_of
-from vault.retrieval.ranking import HYBRID
+from vault.retrieval.fusion import HYBRID
 
 DEPTHS = (5, 10, 15, 20, 25, 30, 35, 40)
 FACTORS = (0.5, 1.5)

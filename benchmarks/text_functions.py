@@ -28,10 +28,10 @@ from vault.exchange.items import is_broken
 from vault.graph.rules import contradict, is_consequence
 from vault.layers.statements import agent_statements, find_slot, reconcile
 from vault.layers.traits import trait_signs
-from vault.lexicon.asking import asking_share, is_about_questions
 from vault.lexicon.entities import asked_entities, entities
-from vault.lexicon.labels import ascii_pieces, folded, labels_named
+from vault.lexicon.labels import ascii_pieces, find_labels, fold_label
 from vault.lexicon.normal import normal_form, unaccented
+from vault.lexicon.questions import asking_share, is_about_questions
 from vault.lexicon.resolved_dates import dates_written
 from vault.lexicon.temporal_expressions import asks_for_time, mentions_time, time_ranges_of, without_times
 from vault.lexicon.tokens import keywords, language_of, query_terms, single_characters, terms
@@ -52,8 +52,8 @@ from vault.reader.rules import (
     statements,
     unstated_kind,
 )
-from vault.retrieval.question import LONGEST_READ, question_of
-from vault.retrieval.tagging import MOST_CHARACTERS
+from vault.retrieval.question import LONGEST_READ, question_text
+from vault.retrieval.tags import MOST_CHARACTERS
 from vault.vocabulary import PiiField
 from vault.web.answers import pieces
 from vault.web.markdown import markdown_html
@@ -124,16 +124,16 @@ def _index(text: str) -> None:
 
 
 def _question(text: str) -> None:
-    question = question_of(_maker(), text)
+    question = question_text(_maker(), text)
     known = list(question.names)[:50]
     question.terms(known, has_time=True)
-    question.meant(known, has_time=True)
+    question.meant_speakers(known, has_time=True)
 
 
 def _labels(text: str) -> None:
-    asked = folded(text[:MOST_CHARACTERS])[:MOST_CHARACTERS]
+    asked = fold_label(text[:MOST_CHARACTERS])[:MOST_CHARACTERS]
     ascii_pieces(asked)
-    labels_named(asked, [text[at : at + 100] for at in range(0, min(len(text), 10_000), 10)])
+    find_labels(asked, [text[at : at + 100] for at in range(0, min(len(text), 10_000), 10)])
 
 
 def _path(text: str) -> None:

@@ -17,10 +17,11 @@ from benchmarks.tenants import await_jobs, drafts_of, fill_tenant, owner_of
 from governance.actor import Actor
 from governance.database import acting
 from vault.providers.registry import embedder
-from vault.retrieval import finding
-from vault.retrieval.finding import find
+from vault.retrieval.fusion import HYBRID, Weights
 from vault.retrieval.queries import SearchQuery
-from vault.retrieval.ranking import HYBRID, Weights
+from vault.retrieval.question import QuestionVector
+from vault.retrieval.scope import resolve_scope
+from vault.retrieval.selectors import rank_memories
 
 TENANT = "bench-locomo"
 
@@ -119,8 +120,10 @@ def _pair_questions(stored: Stored) -> list[Asked]:
 
 def _rank_ids(actor: Actor, asked: Asked, weights: Weights, limit: int) -> list[str]:
     """The ids of the turns found, best first: what `memories_search` does, without opening or auditing."""
-    search = SearchQuery(query=asked.question.text, top_k=limit, namespaces=(asked.stored.namespace,))
+    places = (asked.stored.namespace,)
+    search = SearchQuery(query=asked.question.text, top_k=limit, namespaces=places, weights=weights)
     model = embedder().name
     with acting(actor):
-        ranked = find(actor, search, finding.Asked(model, model, asked.vector), weights, limit)
+        scope = resolve_scope(actor, search)
+        ranked = rank_memories(scope, QuestionVector(model, model, asked.vector), limit)
     return [asked.stored.turns[row.cube_id] for row in ranked]

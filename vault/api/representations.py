@@ -9,7 +9,7 @@ from vault.chat.selectors import Citation, ConversationView, TurnView
 from vault.chat.services import Cited, Token, TurnEvent
 from vault.cubes.drafts import CubeDraft
 from vault.cubes.selectors import CubeView, VersionView
-from vault.retrieval.ranking import context_share
+from vault.retrieval.fusion import context_share
 from vault.retrieval.selectors import Hit
 from vault.reviews.selectors import FindingView, ReviewView
 from vault.reviews.sync_conflicts import Theirs

@@ -39,8 +39,8 @@ from vault.lexicon.temporal_expressions import asks_for_time, time_ranges_of
 from vault.lexicon.tokens import content_terms, terms
 from vault.reader.model_reader import MessageReading, message_read
 from vault.reader.rules import Intent, MemoryCall, Statement, asks_for_topics, is_question, memory_call, read_statements
+from vault.retrieval.fusion import is_relevant
 from vault.retrieval.queries import SearchQuery
-from vault.retrieval.relevance import is_relevant
 from vault.retrieval.selectors import Hit, memories_search
 from vault.vocabulary import MessageRole, Source, SourceKind
 

@@ -11,7 +11,7 @@ from governance.database import acting, release_connection
 from governance.errors import Forbidden
 from governance.tenants.principals import actor_now
 from governance.vocabulary import Permission
-from vault.retrieval.visibility import visible_ids
+from vault.cubes.visibility import visible_ids
 
 ASKED_EVERY = 0.5  # seconds; what comes later than that after a revocation is not sent
 

@@ -76,10 +76,10 @@ class _Reading:
         if name == "NOT":
             return ~self.node(value, path, depth + 1)
         if name in {"AND", "OR"}:
-            return self._joined(name, value, path, depth)
+            return self._connective(name, value, path, depth)
         return self._leaf(name, value, path)
 
-    def _joined(self, name: str, value: Any, path: str, depth: int) -> Q:
+    def _connective(self, name: str, value: Any, path: str, depth: int) -> Q:
         if not isinstance(value, list) or not value:
             raise _fault(path, "a list of filters is needed")
         parts = [self.node(part, f"{path}.{index}", depth + 1) for index, part in enumerate(value)]
@@ -109,11 +109,11 @@ class _Reading:
             kind = ENUMERATIONS[name]
             return _any_of(operator, operand, path, lambda value: Q(**{name: _member(kind, value, path)}))
         if name in PLAIN:
-            return _any_of(operator, operand, path, lambda value: _plain(name, _named(name, value, path)))
+            return _any_of(operator, operand, path, lambda value: _plain(name, _place_or_name(name, value, path)))
         if name == DIALOGUE_ONLY:
             return _any_of(operator, operand, path, lambda value: Q(is_dialogue_only=_flag(value, path)))
         if name in MOMENTS or name in NUMBERS:
-            return _ordered(name, operator, operand, path)
+            return _order_condition(name, operator, operand, path)
         raise _fault(path, f"unknown field; known are {', '.join(KNOWN)}")
 
     def _keyed(self, name: str, operator: str, operand: Any, path: str) -> Q:
@@ -133,7 +133,7 @@ def filter_read(maker: TokenMaker, body: Mapping[str, Any], *, path: str = "filt
     Raises Invalid, naming the place and what would be known there.
     """
     _refuse_broken(body, path)
-    return _few_joined(_Reading(maker, archived).node(body, path, depth=1))
+    return _join_few_lookups(_Reading(maker, archived).node(body, path, depth=1))
 
 
 def messages_shown(body: Any) -> Q:
@@ -148,7 +148,7 @@ def messages_shown(body: Any) -> Q:
 def asks_for_messages(body: Any, *, is_excluded: bool = False) -> bool:
     """Return whether a filter names `dialogue_only`, or the type `dialogue` outside of NOT (is_excluded)."""
     if isinstance(body, list):
-        return any(asks_for_messages(one, is_excluded=is_excluded) for one in body)
+        return any(asks_for_messages(part, is_excluded=is_excluded) for part in body)
     if not isinstance(body, Mapping):
         return False
     if DIALOGUE_ONLY in body or (not is_excluded and _holds(body.get("semantic_type"), SemanticType.DIALOGUE)):
@@ -163,7 +163,7 @@ def asks_for_messages(body: Any, *, is_excluded: bool = False) -> bool:
 def _holds(operand: Any, value: str) -> bool:
     """Return whether a leaf is one of value, by any of its operators but `ne`."""
     if isinstance(operand, Mapping):
-        return any(_holds(one, value) for operator, one in operand.items() if operator != "ne")
+        return any(_holds(held, value) for operator, held in operand.items() if operator != "ne")
     return operand == value or (isinstance(operand, list) and value in operand)
 
 
@@ -184,7 +184,7 @@ def _refuse_broken(body: Any, path: str) -> None:
             raise _fault(path, "NUL and lone surrogates cannot be searched for")
 
 
-def _few_joined(condition: Q) -> Q:
+def _join_few_lookups(condition: Q) -> Q:
     """Turn the first few look-ups of an AND into joins. PostgreSQL's planner takes seconds to order a hundred joins."""
     if condition.connector != Q.AND or condition.negated:
         return condition
@@ -210,20 +210,16 @@ def _lookup(child: Any) -> Exists | None:
 
 def mark_condition(*any_of: int, archived: bool = False) -> Q:
     """Cubes that bear one of these marks; of archived ones too if asked."""
-    return Q(_bears(Posting, any_of)) | Q(_bears(ArchivedPosting, any_of)) if archived else Q(_bears(Posting, any_of))
+    return (
+        Q(_exists_mark(Posting, any_of)) | Q(_exists_mark(ArchivedPosting, any_of))
+        if archived
+        else Q(_exists_mark(Posting, any_of))
+    )
 
 
-def _bears(index: type[Posting | ArchivedPosting], any_of: Sequence[int]) -> Exists:
+def _exists_mark(index: type[Posting | ArchivedPosting], any_of: Sequence[int]) -> Exists:
     rows = index.objects.filter(tenant_id=OuterRef("tenant_id"), cube_id=OuterRef("id"))
     return Exists(rows.filter(term=any_of[0]) if len(any_of) == 1 else rows.filter(term__in=any_of))
-
-
-def persona_condition(references: Iterable[str]) -> Q:
-    """Cubes of the personas with these ids or names."""
-    condition = Q(pk__in=[])
-    for reference in references:
-        condition |= _plain("persona", reference)
-    return condition
 
 
 def persona_ids(references: Iterable[str]) -> list[UUID]:
@@ -234,9 +230,9 @@ def persona_ids(references: Iterable[str]) -> list[UUID]:
     return [*ids, *found]
 
 
-def _any_of(operator: str, operand: Any, path: str, one: Callable[[Any], Q]) -> Q:
+def _any_of(operator: str, operand: Any, path: str, condition_of: Callable[[Any], Q]) -> Q:
     """The condition of any of the values; tags and lists are equal to what they hold."""
-    condition, *others = map(one, _operands(operator, operand, path))
+    condition, *others = map(condition_of, _operands(operator, operand, path))
     for other in others:
         condition |= other
     return ~condition if operator == "ne" else condition
@@ -253,7 +249,7 @@ def _operands(operator: str, operand: Any, path: str) -> list[Any]:
     return operand
 
 
-def _ordered(name: str, operator: str, operand: Any, path: str) -> Q:
+def _order_condition(name: str, operator: str, operand: Any, path: str) -> Q:
     if operator in ORDER:
         value = _comparable(name, operand, path)
         if name == "heat":
@@ -309,7 +305,7 @@ def _plain(name: str, value: str) -> Q:
     return Q(**{f"{name}_id": value} if name != "language" and _is_id(value) else {PLAIN[name]: value})
 
 
-def _named(name: str, value: Any, path: str) -> str:
+def _place_or_name(name: str, value: Any, path: str) -> str:
     """Return the id, path or name in a filter; its form is checked, not its existence."""
     text = _text(value, path)
     if name == "namespace" and not _is_id(text):

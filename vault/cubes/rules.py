@@ -9,7 +9,7 @@ from typing import Protocol
 from governance.keys.services import TokenMaker
 from vault.cubes.index.marks import entity_marks, marks_of, speaker_time_marks
 from vault.cubes.words import Words
-from vault.lexicon.asking import asking_share
+from vault.lexicon.questions import asking_share
 from vault.lexicon.temporal_expressions import mentions_time
 from vault.lexicon.tokens import keywords, language_of, single_characters, terms
 

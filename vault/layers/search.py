@@ -8,7 +8,6 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import QuerySet
 from pgvector import HalfVector
 
 from governance.access.decisions.services import authorize
@@ -28,11 +27,10 @@ from vault.layers.page_texts import keyword_marks
 from vault.layers.rules import Constants, Key, Selection, fit, select_pages, select_segments
 from vault.layers.scores import SegmentQuery
 from vault.layers.services import persona_of_member
-from vault.models import Cube
 from vault.providers.registry import embedder
-from vault.retrieval.composing import compose, composed, visibility_number
-from vault.retrieval.queries import SearchQuery, narrowing, returnable, within_asked
-from vault.retrieval.ranking import NO_PARTS
+from vault.retrieval.fusion import NO_PARTS
+from vault.retrieval.queries import SearchQuery
+from vault.retrieval.scope import resolve_scope_unmounted
 from vault.retrieval.selectors import Hit, memories_search
 from vault.vocabulary import EntryQueue, SearchMode
 
@@ -332,17 +330,10 @@ def _make_hit(view: CubeView, score: float) -> Hit:
 def _find_visible(actor: Actor, search: SearchQuery, cube_ids: Sequence[UUID]) -> dict[UUID, int]:
     """The given memories that the actor may read and the search's filters match, with their tokens. One query."""
     search = replace(search, personas=(), session_id="", with_messages=True)
-    condition = narrowing(token_maker(actor.tenant_id), search)
-
-    def rows() -> QuerySet[Any]:
-        visible = Cube.objects.visible_to(actor).filter(returnable(search) & condition)
-        return within_asked(visible, search).values("id", "token_count")
-
-    place = (search.namespaces, search.names_place, search.mounted, search.include_archived)
-    made = compose("layered", rows()) if condition else composed("layered", rows, key=(visibility_number(actor), place))
+    rows = resolve_scope_unmounted(actor, search).statement_with_chats("layered", ("id", "token_count"))
     with prepared_cursor() as cursor:
         cursor.execute(
-            NAMED + made.statement, {**made.parameters, "tenant": actor.tenant_id, "ids": sql_array(cube_ids)}
+            NAMED + rows.statement, {**rows.parameters, "tenant": actor.tenant_id, "ids": sql_array(cube_ids)}
         )
         return dict(cursor.fetchall())
 

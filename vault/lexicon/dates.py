@@ -77,10 +77,10 @@ class Kind(NamedTuple):
     signs: tuple[str, ...]
     pattern: re.Pattern[str]
     read: Reader
-    is_one: Callable[[Match], bool]
+    is_time: Callable[[Match], bool]
 
 
-def folded(text: str) -> str:
+def fold_signs(text: str) -> str:
     """`text`, character for character, with plain digits and the simplified signs that times are written with."""
     return text if text.isascii() else text.translate(_FOLDED)
 
@@ -93,10 +93,10 @@ def named_times(text: str) -> Iterator[Named]:
         for order, kind in enumerate(KINDS)
         if any(map(small.__contains__, kind.signs))
         for match in kind.pattern.finditer(text)
-        if kind.is_one(match)
+        if kind.is_time(match)
     ]
     last = 0
-    for begin, minus_end, order, match in sorted(found, key=lambda one: one[:3]):
+    for begin, minus_end, order, match in sorted(found, key=lambda named: named[:3]):
         if begin >= last:
             last = -minus_end
             yield Named(begin, last, partial(KINDS[order].read, match))
@@ -130,8 +130,8 @@ def _has_a_month(match: Match) -> bool:
     return any(1 <= int(match[part]) <= 12 for part in ("one", "other"))
 
 
-def _kind(signs: str, pattern: str, read: Reader, is_one: Callable[[Match], bool] = bool) -> Kind:
-    return Kind(tuple(signs.split()), re.compile(pattern, re.IGNORECASE), read, is_one)
+def _kind(signs: str, pattern: str, read: Reader, is_time: Callable[[Match], bool] = bool) -> Kind:
+    return Kind(tuple(signs.split()), re.compile(pattern, re.IGNORECASE), read, is_time)
 
 
 _DAYS_FROM_TODAY = (

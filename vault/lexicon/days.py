@@ -36,7 +36,7 @@ def days_of(normal: str) -> Iterator[str]:
         return
     for match in _DAYS.finditer(normal):
         if match["one"]:
-            yield from _either(int(match["one"]), int(match["other"]))
+            yield from _both_orders(int(match["one"]), int(match["other"]))
             continue
         name = match["month"] or match["first"]
         month = _MONTHS.index(name[:3]) + 1 if name else number(match["iso"] or match["dotted"] or match["han"])
@@ -51,8 +51,8 @@ def _begin_and_end(match: re.Match[str]) -> tuple[int, int]:
     return number(match["from"] or day), number(match["until"] or match["han_until"] or day)
 
 
-def _either(one: int, other: int) -> Iterator[str]:
-    if other <= 12:
-        yield f"{other}-{one}"
-    if one <= 12 and one != other:
-        yield f"{one}-{other}"
+def _both_orders(first: int, second: int) -> Iterator[str]:
+    if second <= 12:
+        yield f"{second}-{first}"
+    if first <= 12 and first != second:
+        yield f"{first}-{second}"

@@ -13,13 +13,13 @@ _EDGE = re.compile("(?<![a-z0-9])|(?![a-z0-9])")
 _SPACED = re.compile(SPACED)
 
 
-def folded(text: str) -> str:
+def fold_label(text: str) -> str:
     """A form that is equal for all spellings of a label: NFKC, case-folded, single blanks, none at either end."""
     normal = normal_form("NFKC", normal_form("NFKC", text).casefold())
     return " ".join(normal.split())
 
 
-def labels_named(text: str, labels: Iterable[str]) -> dict[str, str]:
+def find_labels(text: str, labels: Iterable[str]) -> dict[str, str]:
     """The `labels` that the folded `text` names: each spelling → its folded form.
 
     In scripts with blanks between words a label must match whole words; in others it matches anywhere.
@@ -27,7 +27,7 @@ def labels_named(text: str, labels: Iterable[str]) -> dict[str, str]:
     said: dict[str, bool] = {}
     named = {}
     for label in labels:
-        name = folded(label)
+        name = fold_label(label)
         if name not in said:
             said[name] = _is_in_text(name, text)
         if said[name]:

@@ -69,7 +69,7 @@ def length(count: float, unit: str) -> timedelta:
     return timedelta(days=round(count * _DAYS[unit]))
 
 
-def counted(match: Match) -> tuple[float, int, str]:
+def read_count(match: Match) -> tuple[float, int, str]:
     """The count, its tolerance and the unit of `3 days`, `a couple of weeks` or 三个月."""
     words = " ".join((match["count"] or "a").lower().split())
     return *(COUNTS.get(words) or (number(words), 0)), _unit(match)
@@ -94,7 +94,7 @@ def before_last(match: Match, now: datetime) -> Meaning:
 
 
 def ago(match: Match, now: datetime) -> Meaning:
-    return _units_ago(*counted(match), now)
+    return _units_ago(*read_count(match), now)
 
 
 def some_days_ago(_match: Match, now: datetime) -> Meaning:
@@ -103,7 +103,7 @@ def some_days_ago(_match: Match, now: datetime) -> Meaning:
 
 def last_units(match: Match, now: datetime) -> Meaning:
     """`in the last three weeks`: from then until now."""
-    count, slack, unit = counted(match)
+    count, slack, unit = read_count(match)
     back = length(count + slack, unit)
     start = now - back if unit in {"minute", "hour"} else midnight(now) - back
     return Meaning(YEAR if unit == "year" else MONTH, (Period(start, now),))
@@ -141,12 +141,16 @@ def day_of_month(match: Match, now: datetime) -> Meaning:
     """A day of last, this or next month; without such a word the latest, and maybe the one a month before it."""
     day, offset = number(match["day"]), _offset(match)
     around = [months(now.year, now.month + at) for at in ((offset,) if match["which"] else range(-4, 4))]
-    found = [days(one.start + (day - 1) * ONE_DAY) for one in around if 1 <= day <= (one.end - one.start) // ONE_DAY]
+    found = [
+        days(period.start + (day - 1) * ONE_DAY)
+        for period in around
+        if 1 <= day <= (period.end - period.start) // ONE_DAY
+    ]
     if match["which"] or not found:
         return Meaning(DAY, tuple(found))
-    *_, earlier, latest = (one for one in found if one.start <= now)
+    *_, earlier, latest = (period for period in found if period.start <= now)
     maybe = days(earlier.start, fit=MAYBE)
-    return Meaning(DAY, (maybe, latest), next(one for one in found if one.start > now))
+    return Meaning(DAY, (maybe, latest), next(period for period in found if period.start > now))
 
 
 def season_of_year(match: Match, now: datetime) -> Meaning:
@@ -161,10 +165,10 @@ def season_from_now(match: Match, now: datetime) -> Meaning:
     name = match["season"].lower()
     around = [season(now.year + offset, name) for offset in (-3, -2, -1, 0, 1)]
     if _offset(match) > 0:
-        return Meaning(SEASON, (next(one for one in around if one.start > now),))
+        return Meaning(SEASON, (next(period for period in around if period.start > now),))
     if _offset(match) == 0:
-        return Meaning(SEASON, (next((one for one in around if one.start <= now < one.end), around[3]),))
-    *_, earlier, latest = (one for one in around if one.end <= now)
+        return Meaning(SEASON, (next((period for period in around if period.start <= now < period.end), around[3]),))
+    *_, earlier, latest = (period for period in around if period.end <= now)
     maybe = [Period(earlier.start, earlier.end, MAYBE)] if earlier.start.year == now.year - 1 else []
     return Meaning(SEASON, (latest, *maybe))
 
@@ -198,8 +202,8 @@ def numeric_date(match: Match, now: datetime) -> Meaning:
 
 def ambiguous_date(match: Match, _now: datetime) -> Meaning:
     """`3/5/2025`: both orders of day and month that are dates."""
-    one, other = match["one"], match["other"]
-    orders = sorted({(int(one), other), (int(other), one)})
+    first, second = match["one"], match["other"]
+    orders = sorted({(int(first), second), (int(second), first)})
     found = [_dates([int(match["year"])], month, day, day).periods for month, day in orders if 1 <= month <= 12]
     return Meaning(DAY, tuple(period for periods in found for period in periods))
 
@@ -246,7 +250,7 @@ def _units_ago(count: float, slack: int, unit: str, now: datetime) -> Meaning:
 
 def _past(now: datetime, *periods: Period) -> tuple[Period, ...]:
     """The periods, ending now at the latest."""
-    return tuple(Period(one.start, min(one.end, now), one.fit) for one in periods if one.start < now)
+    return tuple(Period(period.start, min(period.end, now), period.fit) for period in periods if period.start < now)
 
 
 def _years(match: Match, now: datetime) -> list[int]:
@@ -265,6 +269,6 @@ def _dates(years: list[int], month: int, first: str | None, last: str | None) ->
     until = number(last)
     since = min(number(first or last), until)
     around = [months(year, month, fit=AROUND) for year in years]
-    starts = [one.start for one in around if since >= 1 and until <= (one.end - one.start).days]
+    starts = [period.start for period in around if since >= 1 and until <= (period.end - period.start).days]
     meant = [days(start + (since - 1) * ONE_DAY, until - since + 1) for start in starts]
     return Meaning(DAY if meant else MONTH, (*meant, *around))

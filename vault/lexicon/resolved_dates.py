@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from vault.lexicon.calendar_units import ONE_DAY, VAGUE, Meaning, Period
-from vault.lexicon.dates import Named, folded, named_times
+from vault.lexicon.dates import Named, fold_signs, named_times
 
 MOST_TIMES = 2  # of one text
 EARLIEST_YEAR, LATEST_YEAR = 1_100, 9_990  # as of which `999 years ago` and `next winter` still are times
@@ -38,8 +38,8 @@ def time_of(text: str, said_at: datetime, *, is_plan: bool = False) -> datetime 
     """
     as_of = said_at.astimezone(UTC)
     ahead = is_plan or _AHEAD.search(text) is not None
-    for named in _named(text, as_of):
-        period = _meant(named.read(as_of), as_of, ahead=ahead)
+    for named in _named_times(text, as_of):
+        period = _select_period(named.read(as_of), as_of, ahead=ahead)
         if period and not _is_now(period, as_of):
             return period.start
     return None
@@ -55,23 +55,23 @@ def dates_written(text: str, said_at: datetime) -> str:
     as_of = said_at.astimezone(UTC)
     found: list[str] = []
     ahead = _AHEAD.search(text) is not None
-    for named in _named(text, as_of):
+    for named in _named_times(text, as_of):
         expression = text[named.begin : named.end]
-        period = _meant(named.read(as_of), as_of, ahead=ahead) if _RELATIVE.search(expression) else None
+        period = _select_period(named.read(as_of), as_of, ahead=ahead) if _RELATIVE.search(expression) else None
         if period is not None and len(found) < MOST_TIMES:
-            found.append(f"{expression} = {_written(period)}")
+            found.append(f"{expression} = {_write_period(period)}")
     return ", ".join(found)
 
 
-def _named(text: str, as_of: datetime) -> Iterable[Named]:
-    return named_times(folded(text)) if EARLIEST_YEAR <= as_of.year <= LATEST_YEAR else ()
+def _named_times(text: str, as_of: datetime) -> Iterable[Named]:
+    return named_times(fold_signs(text)) if EARLIEST_YEAR <= as_of.year <= LATEST_YEAR else ()
 
 
-def _meant(meaning: Meaning, as_of: datetime, *, ahead: bool) -> Period | None:
+def _select_period(meaning: Meaning, as_of: datetime, *, ahead: bool) -> Period | None:
     if meaning.grain == VAGUE or not meaning.meant():
         return None
-    later = [one for one in meaning.meant() if one.start > as_of]
-    past = [one for one in meaning.meant() if one.start <= as_of]
+    later = [period for period in meaning.meant() if period.start > as_of]
+    past = [period for period in meaning.meant() if period.start <= as_of]
     if ahead and not later and meaning.coming:
         return meaning.coming
     if ahead and not later and len(past) > 1:
@@ -91,7 +91,7 @@ def _year_after(moment: datetime) -> datetime:
         return moment.replace(year=moment.year + 1, month=3, day=1)
 
 
-def _written(period: Period) -> str:
+def _write_period(period: Period) -> str:
     length, start = period.end - period.start, period.start.date()
     if length <= ONE_DAY:
         return start.isoformat()

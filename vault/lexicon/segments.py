@@ -11,10 +11,10 @@ def pieces(run: str) -> list[str]:
 
     Single characters side by side stay together: they are mostly a name or a word that the dictionary does not have.
     """
-    return list(_joined(rjieba.cut(run, hmm=False)))
+    return list(_join_single(rjieba.cut(run, hmm=False)))
 
 
-def _joined(words: list[str]) -> Iterator[str]:
+def _join_single(words: list[str]) -> Iterator[str]:
     for single, together in groupby(words, key=lambda word: len(word) == 1):
         if single:
             yield "".join(together)

@@ -21,11 +21,11 @@ from vault.lexicon.dates import (
     UNIT,
     Named,
     S,
-    folded,
+    fold_signs,
     follows_preposition,
     named_times,
 )
-from vault.lexicon.readings import counted, length
+from vault.lexicon.readings import length, read_count
 
 _MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
 _NAMED = re.compile(
@@ -107,11 +107,11 @@ def _names_time(word: str) -> bool:
     return _NAMED.fullmatch(word) is not None
 
 
-def merged(spans: Sequence[TimeRange]) -> tuple[list[datetime], list[datetime]]:
+def merge_ranges(spans: Sequence[TimeRange]) -> tuple[list[datetime], list[datetime]]:
     """The starts and ends of `spans`, with overlapping ones joined."""
     starts: list[datetime] = []
     ends: list[datetime] = []
-    for span in sorted(spans, key=lambda one: one.start):
+    for span in sorted(spans, key=lambda time_range: time_range.start):
         if ends and span.start <= ends[-1]:
             ends[-1] = max(ends[-1], span.end)
         else:
@@ -134,7 +134,7 @@ def time_ranges_of(question: str, now: datetime, names: Collection[str] = ()) ->
     is one of these where nothing says that the month is meant.
     """
     as_of = now.astimezone(UTC)
-    spans = [span for time in islice(_times(folded(question), names), MOST_TIMES) for span in time.spans(as_of)]
+    spans = [span for time in islice(_times(fold_signs(question), names), MOST_TIMES) for span in time.spans(as_of)]
     return list(dict.fromkeys(spans))
 
 
@@ -144,10 +144,10 @@ def without_times(question: str, names: Collection[str] = (), *, but_names: bool
     but_names: not for names of months, weekdays and seasons, and not for years: texts hold these for the same reason as
     the question. What is said as of now (`last week`, `yesterday`, 上个月) is another time in whatever text has it.
     """
-    plain = folded(question)
+    plain = fold_signs(question)
     places = [(time.begin, time.end) for time in _times(plain, names)]
     if but_names:
-        places = [gap for place in places for gap in _between(_SAME_ALWAYS.finditer(plain, *place), place)]
+        places = [gap for place in places for gap in _gaps_between(_SAME_ALWAYS.finditer(plain, *place), place)]
     pieces, at = [], 0
     for begin, end in places:
         pieces += [question[at:begin], " " * (end - begin)]
@@ -155,12 +155,12 @@ def without_times(question: str, names: Collection[str] = (), *, but_names: bool
     return "".join([*pieces, question[at:]])
 
 
-def _between(kept: Iterator[re.Match[str]], place: tuple[int, int]) -> Iterator[tuple[int, int]]:
-    """The parts of a place outside of the matches in `kept`."""
+def _gaps_between(matches: Iterator[re.Match[str]], place: tuple[int, int]) -> Iterator[tuple[int, int]]:
+    """The parts of a place outside of the matches."""
     at, end = place
-    for one in kept:
-        yield at, one.start()
-        at = one.end()
+    for match in matches:
+        yield at, match.start()
+        at = match.end()
     yield at, end
 
 
@@ -168,14 +168,14 @@ def _times(text: str, names: Collection[str]) -> Iterator[_Time]:
     """The times of a text in order: ranges between two times, times with `before` or `after`, and single times."""
     people = {name.casefold() for name in names}
     named = [
-        one
-        for one in named_times(text)
-        if text[one.begin : one.end].casefold() not in people or follows_preposition(text, one.begin)
+        time
+        for time in named_times(text)
+        if text[time.begin : time.end].casefold() not in people or follows_preposition(text, time.begin)
     ]
     at = done = 0
     while at < len(named):
         ranging = _range(text, named[at], named[at + 1], done) if at + 1 < len(named) else None
-        time = ranging or _sided(text, named[at], done)
+        time = ranging or _time_beside(text, named[at], done)
         at += 2 if ranging else 1
         done = time.end
         yield time
@@ -189,18 +189,18 @@ def _range(text: str, first: Named, last: Named, done: int) -> _Time | None:
     if not (_TO_LAST.fullmatch(gap) or ((lead or tail) and _AND_LAST.fullmatch(gap))):
         return None
     begin = first.begin - len(lead[0]) if lead else first.begin
-    return _Time(begin, tail.end() if tail else last.end, partial(_ranging, first, last))
+    return _Time(begin, tail.end() if tail else last.end, partial(_ranges_between, first, last))
 
 
-def _sided(text: str, named: Named, done: int) -> _Time:
+def _time_beside(text: str, named: Named, done: int) -> _Time:
     """The time before or after `named`, if the words beside it say so; otherwise `named` itself."""
     lead = _LEAD.search(text[max(done, named.begin - BEFORE_IT) : named.begin])
     tail = _TAIL.match(text, named.end)
     begin = named.begin - len(lead[0]) if lead else named.begin
     if lead and lead["unit"] and (lead["before"] or lead["after"]):
-        return _Time(begin, named.end, partial(_neighbouring, lead, named))
+        return _Time(begin, named.end, partial(_ranges_beside, lead, named))
     if side := _side(lead, tail):
-        return _Time(begin, tail.end() if tail else named.end, partial(_open, side, named))
+        return _Time(begin, tail.end() if tail else named.end, partial(_open_range, side, named))
     return _Time(named.begin, named.end, lambda now: _time_ranges(named.read(now), now))
 
 
@@ -216,48 +216,48 @@ def _side(lead: re.Match[str] | None, tail: re.Match[str] | None) -> str | None:
 def _time_ranges(meaning: Meaning, now: datetime) -> list[TimeRange]:
     """The periods, and the days after them in which people still talk about them."""
     weight = meaning.grain.weight
-    spans = [TimeRange(one.start, one.end, weight * one.fit) for one in meaning.periods]
+    spans = [TimeRange(period.start, period.end, weight * period.fit) for period in meaning.periods]
     if meaning.grain.told_after:
-        told = [(one.end, min(one.end + TOLD_WITHIN, now)) for one in meaning.meant()]
+        told = [(period.end, min(period.end + TOLD_WITHIN, now)) for period in meaning.meant()]
         spans += [TimeRange(end, until, weight * TOLD_AFTER) for end, until in told if end < until]
     return spans
 
 
-def _ranging(first: Named, last: Named, now: datetime) -> list[TimeRange]:
+def _ranges_between(first: Named, last: Named, now: datetime) -> list[TimeRange]:
     """From each possible first time to the next possible last one; both by themselves if none follows."""
     since, until = first.read(now), last.read(now)
     pairs: dict[datetime, datetime] = {}
-    for one in until.meant():
-        starts = [other.start for other in since.meant() if other.start <= one.start]
+    for period in until.meant():
+        starts = [other.start for other in since.meant() if other.start <= period.start]
         if starts:
-            pairs.setdefault(max(starts), one.end)
+            pairs.setdefault(max(starts), period.end)
     if not pairs:
         return [*_time_ranges(since, now), *_time_ranges(until, now)]
     grain = replace(until.grain, weight=min(since.grain.weight, until.grain.weight))
     return _time_ranges(Meaning(grain, tuple(Period(*pair) for pair in pairs.items())), now)
 
 
-def _open(side: str, named: Named, now: datetime) -> list[TimeRange]:
+def _open_range(side: str, named: Named, now: datetime) -> list[TimeRange]:
     """Before, after, since or until the latest possible meaning. `after` excludes that time, unless it is a day."""
     meant = named.read(now).meant()
-    begun = [one for one in meant if one.start <= now] or meant[:1]
+    begun = [period for period in meant if period.start <= now] or meant[:1]
     if not begun:
         return []
-    one = begun[-1]
-    after = one.start if one.end - one.start <= ONE_DAY else one.end
-    start = {"since": one.start, "after": after}.get(side, EARLIEST)
-    end = {"before": one.start, "until": one.end}.get(side, LATEST)
+    period = begun[-1]
+    after = period.start if period.end - period.start <= ONE_DAY else period.end
+    start = {"since": period.start, "after": after}.get(side, EARLIEST)
+    end = {"before": period.start, "until": period.end}.get(side, LATEST)
     return [TimeRange(start, end, OPEN)]
 
 
-def _neighbouring(lead: re.Match[str], named: Named, now: datetime) -> list[TimeRange]:
+def _ranges_beside(lead: re.Match[str], named: Named, now: datetime) -> list[TimeRange]:
     """`two days before` it, `the week after` it."""
-    count, slack, unit = counted(lead)
+    count, slack, unit = read_count(lead)
     far = length(count + slack, unit)
     sides = [
-        (one.start - min(far, one.start - EARLIEST), one.start)
+        (period.start - min(far, period.start - EARLIEST), period.start)
         if lead["before"]
-        else (one.end, one.end + min(far, LATEST - one.end))
-        for one in named.read(now).meant()
+        else (period.end, period.end + min(far, LATEST - period.end))
+        for period in named.read(now).meant()
     ]
     return _time_ranges(Meaning(DAY, tuple(Period(*side) for side in sides)), now)

@@ -6,6 +6,7 @@ already are compared: no model is asked.
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 from uuid import UUID
 
@@ -22,9 +23,8 @@ from vault.graph.neighbours import open_words
 from vault.graph.rules import contradict
 from vault.models import Cube, CubeVersion, Embedding, LayerEntry, Review
 from vault.models.cube import CubeQuerySet
-from vault.retrieval.ranking import EF_SEARCH, FEW
 from vault.retrieval.sql import NEAREST_BY_SCAN
-from vault.retrieval.statements import PLANS_AS_BEFORE, STEADY_PLANS
+from vault.retrieval.statements import FEW, steady_plans
 from vault.vocabulary import MemoryType, Modality, ReviewKind, ReviewStatus, SemanticType
 
 FIRST = UUID(int=0)
@@ -162,14 +162,9 @@ def _near_inside(model: str, values: Mapping[str, Any]) -> list[Candidate]:
     is_large = rows[: FEW + 1].count() > FEW
     index = nearest_by_index(model, len(rows.values_list("vector", flat=True)[0])) if is_large else None
     distance = (index or NEAREST_BY_SCAN).replace("%(vector)s", "one.vector")
-    with connection.cursor() as cursor:
-        if index:
-            cursor.execute(STEADY_PLANS, [str(EF_SEARCH)])
+    with steady_plans() if index else nullcontext(), connection.cursor() as cursor:
         cursor.execute(NEAR.format(distance=distance), values)
-        found = [(first, other, similarity) for first, other, similarity in cursor.fetchall()]
-        if index:
-            cursor.execute(PLANS_AS_BEFORE)
-    return found
+        return [(first, other, similarity) for first, other, similarity in cursor.fetchall()]
 
 
 def _next_ids(actor: Actor, after: UUID, most: int) -> list[UUID]:

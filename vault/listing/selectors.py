@@ -22,8 +22,8 @@ from vault.cubes.selectors import CubeView, cubes_read
 from vault.listing.queries import MemoryQuery, Order
 from vault.models import Cube, Namespace
 from vault.models.cube import CubeQuerySet
+from vault.retrieval.fusion import is_relevant
 from vault.retrieval.queries import SearchQuery
-from vault.retrieval.relevance import is_relevant
 from vault.retrieval.selectors import Hit, memories_search
 from vault.vocabulary import SearchMode, State
 

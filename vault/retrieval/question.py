@@ -1,17 +1,23 @@
-"""A question in a tenant's keyed terms: its words, the speakers it may name, and whether it asks for a time."""
+"""A question as it is ranked: its keyed terms, the speakers and times that it names, and the weights that apply."""
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from pgvector import HalfVector
 
 from governance.keys.services import TokenMaker
 from vault.cubes.index import marks
 from vault.cubes.rules import WORD_KIND
 from vault.lexicon.normal import normal_form
-from vault.lexicon.temporal_expressions import asks_for_time, without_times
+from vault.lexicon.questions import is_about_questions
+from vault.lexicon.temporal_expressions import TimeRange, asks_for_time, time_ranges_of, without_times
 from vault.lexicon.tokens import content_terms, day_terms, query_terms, terms, unspaced_and_spaced
 from vault.lexicon.words import QUESTION_WORDS
+from vault.retrieval.fusion import Weights
+from vault.retrieval.scope import Scope
+from vault.retrieval.statistics import IndexStatistics, index_statistics
 
 MOST_TERMS = 64  # of one question: a pasted page is searched by its first words
 MOST_NAMES = 128
@@ -37,24 +43,43 @@ class Terms(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Question:
-    """A question in a tenant's terms. names: the mark of each possible speaker → its spelling in the question."""
+class QuestionVector:
+    """The vector of a question by `model`, made while `active` was taken for the tenant's model; None: no vector counts
+    in this search.
+    """
+
+    active: str
+    model: str
+    vector: HalfVector | None = field(repr=False)
+
+
+class OtherModel(Exception):
+    """The tenant's vectors belong to another model than the vector of the question."""
+
+    def __init__(self, active: str) -> None:
+        super().__init__(active)
+        self.active = active
+
+
+@dataclass(frozen=True)
+class QuestionText:
+    """The text of a question in a tenant's terms. names: the mark of each possible speaker → its spelling there."""
 
     maker: TokenMaker
     text: str = field(repr=False)
     names: Mapping[int, str] = field(repr=False)
     asks_for_time: bool
 
-    def spelled(self, known: Collection[int]) -> list[str]:
+    def spellings(self, known: Collection[int]) -> list[str]:
         """The spellings of `known` marks in the question."""
         return [self.names[mark] for mark in known]
 
-    def meant(self, known: Collection[int], *, has_time: bool = False) -> list[int]:
+    def meant_speakers(self, known: Collection[int], *, has_time: bool = False) -> list[int]:
         """The marks of `known` that the question means: no name that is only part of another one, or of a time."""
-        text = without_times(self.text, self.spelled(known)) if has_time else self.text
+        text = without_times(self.text, self.spellings(known)) if has_time else self.text
         found = []
         for mark in sorted(known, key=lambda mark: -len(self.names[mark])):
-            text, often = re.subn(_spelled(self.names[mark]), " ", text, flags=re.IGNORECASE)
+            text, often = re.subn(_spelling_pattern(self.names[mark]), " ", text, flags=re.IGNORECASE)
             found += [mark] if often else []
         return found
 
@@ -64,16 +89,16 @@ class Question:
         Whoever may write chooses what speakers are called: a name that is written like any word (`pump`, 合同) stays
         one. The 12 of `12 May` is that of twelve eggs, so it only counts as that day.
         """
-        names = self.spelled(speakers)
+        names = self.spellings(speakers)
         asked = without_times(self.text, names, but_names=True) if has_time else self.text
-        told = self._without(names, asked, _is_sure)
+        told = self._remove_names(names, asked, _is_sure)
         words = [*content_terms(told), *day_terms(self.text)]
-        rest = self._without(names, without_times(self.text, names) if has_time else self.text)
+        rest = self._remove_names(names, without_times(self.text, names) if has_time else self.text)
         bare = bool(names or has_time) and not content_terms(_HAPPENED.sub(" ", rest))
-        pieces = [(token, whose) for whose, name in enumerate(names) for token in self._tokens(terms(name))]
-        return Terms(self._tokens(words or query_terms(self.text)), pieces, bare)
+        pieces = [(token, whose) for whose, name in enumerate(names) for token in self._term_tokens(terms(name))]
+        return Terms(self._term_tokens(words or query_terms(self.text)), pieces, bare)
 
-    def named(self, speakers: Collection[int]) -> list[int]:
+    def entity_marks(self, speakers: Collection[int]) -> list[int]:
         """The marks of the entities that have the names of `speakers`."""
         return [marks.entity(self.maker, self.names[mark].casefold()) for mark in speakers]
 
@@ -81,24 +106,83 @@ class Question:
         """The marks of what `speakers` said with a time, if the question asks for one."""
         return [marks.speaker_time(self.maker, self.names[mark]) for mark in speakers if self.asks_for_time]
 
-    def _without(self, names: Collection[str], text: str, goes: Callable[[re.Match[str]], bool] = bool) -> str:
+    def _remove_names(self, names: Collection[str], text: str, goes: Callable[[re.Match[str]], bool] = bool) -> str:
         if not names:
             return text
-        spelled = "|".join(_spelled(name) for name in names)
+        spelled = "|".join(_spelling_pattern(name) for name in names)
         return re.sub(spelled, lambda match: " " if goes(match) else match[0], text, flags=re.IGNORECASE)
 
-    def _tokens(self, words: list[str]) -> list[int]:
+    def _term_tokens(self, words: list[str]) -> list[int]:
         return [self.maker.token(WORD_KIND, word) for word in list(dict.fromkeys(words))[:MOST_TERMS]]
 
 
-def question_of(maker: TokenMaker, text: str) -> Question:
+@dataclass(frozen=True)
+class Question:
+    """A question in the form that the ranking uses.
+
+    statistics: of the memories that it is asked of. ranges: the times that it names. speakers, marks: keyed marks of
+    the index. weights: of the parts that apply to it. times_told: it asks when, so memories of the speakers that
+    mention a time score more.
+    """
+
+    statistics: IndexStatistics
+    vector: QuestionVector
+    ranges: Sequence[TimeRange]
+    speakers: Sequence[int]
+    terms: Terms
+    weights: Weights
+    marks: Sequence[int]
+    asks_for_time: bool
+    times_told: bool
+
+    @property
+    def has_time(self) -> bool:
+        return bool(self.ranges and self.weights.time)
+
+
+def read_question(scope: Scope, vector: QuestionVector) -> Question:
+    """Read the question of a search, in the caller's transaction. One query, of statistics. Raises OtherModel."""
+    text, weights = question_text(scope.maker, scope.search.query), scope.search.part_weights
+    statistics = index_statistics(scope, text.names)
+    check_model(statistics.model, vector)
+    ranges = time_ranges_of(text.text, statistics.now, text.spellings(statistics.speakers))
+    has_time = bool(ranges and weights.time)
+    speakers = text.meant_speakers(statistics.speakers, has_time=has_time) if weights.entity else []
+    terms_asked = text.terms(speakers, has_time=has_time)
+    applying = weights.restrict(
+        entity=bool(speakers),
+        time=text.asks_for_time or bool(ranges),
+        bare=terms_asked.bare,
+        questions=is_about_questions(text.text),
+    )
+    with_time = text.time_marks(speakers) if applying.time else []
+    return Question(
+        statistics=statistics,
+        vector=vector,
+        ranges=ranges,
+        speakers=speakers,
+        terms=terms_asked,
+        weights=applying,
+        marks=[*speakers, *text.entity_marks(speakers), *with_time],
+        asks_for_time=text.asks_for_time,
+        times_told=bool(with_time),
+    )
+
+
+def check_model(active: str | None, vector: QuestionVector) -> None:
+    """Raises OtherModel if the tenant's vectors are of another model than was taken for theirs."""
+    if vector.vector is not None and active is not None and active != vector.active:
+        raise OtherModel(active)
+
+
+def question_text(maker: TokenMaker, text: str) -> QuestionText:
     text = normal_form("NFC", text[:LONGEST_READ])  # an accent by itself would end a name
     names: dict[int, str] = {}
     for name in _possible_names(text):
         names.setdefault(marks.contains(maker, "speaker", name), name)
         if len(names) == MOST_NAMES:
             break
-    return Question(maker, text, names, asks_for_time(text))
+    return QuestionText(maker, text, names, asks_for_time(text))
 
 
 def _possible_names(text: str) -> Iterator[str]:
@@ -125,5 +209,5 @@ def _is_sure(name: re.Match[str]) -> bool:
     return name[0][0].isupper() and bool(before.strip()) and not name.string.isupper()
 
 
-def _spelled(name: str) -> str:
+def _spelling_pattern(name: str) -> str:
     return rf"\b{re.escape(name)}(?:['’]s)?\b" if name.isascii() else re.escape(name)

@@ -3,43 +3,40 @@
 A search returns min(top_k, visible) rows however small the tenant. docs/architecture.md says how its cost grows.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 from uuid import UUID
 
-from django.conf import settings
 from pgvector import HalfVector
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.database import acting
 from governance.errors import FieldError, Invalid
-from governance.keys.services import token_maker
 from governance.vocabulary import Permission, Verb
 from vault.cubes.blobs import with_blobs
 from vault.cubes.embeddings.vectors import active_model, answering
-from vault.cubes.filters import persona_ids
 from vault.cubes.fingerprints import question_payload
-from vault.cubes.pack_reads import namespaces_closed, paths_refused
+from vault.cubes.pack_reads import paths_refused
 from vault.cubes.rules import searchable
 from vault.cubes.selectors import CubeView, cubes_read, cubes_view
-from vault.models import Cube, Namespace
-from vault.namespaces.mounts import MountPlaces, mounted_ids
+from vault.models import Cube
 from vault.providers.ports import Reranker
 from vault.providers.registry import embedder, reranker
 from vault.providers.reranker import RERANKED, blend_scores
-from vault.retrieval.finding import Asked, OtherModel, check_model, find, newest
-from vault.retrieval.queries import SearchQuery, narrowing, returnable, within_asked
-from vault.retrieval.ranking import DENSE, GRAPH, HYBRID, LEXICAL, NO_PARTS, Parts, Weights
-from vault.retrieval.scoring import Ranked
-from vault.vocabulary import NamespaceKind, SearchMode, Source
+from vault.retrieval.fusion import NO_PARTS, Parts, Ranked
+from vault.retrieval.graph import rank_by_graph
+from vault.retrieval.queries import SearchQuery
+from vault.retrieval.question import OtherModel, Question, QuestionVector, check_model, read_question
+from vault.retrieval.ranker import fill, newest, rank
+from vault.retrieval.scope import Scope, resolve_scope
+from vault.retrieval.tags import rank_by_tag
+from vault.vocabulary import SearchMode, Source
 
-MODES = {
-    SearchMode.LEXICAL: LEXICAL,
-    SearchMode.DENSE: DENSE,
-    SearchMode.GRAPH: GRAPH,
-    SearchMode.TAG: LEXICAL,  # has no use for weights
+RANKINGS: Mapping[SearchMode, Callable[[Scope, Question, int], list[Ranked]]] = {
+    SearchMode.GRAPH: rank_by_graph,
+    SearchMode.TAG: rank_by_tag,
 }
 
 
@@ -52,9 +49,18 @@ class Hit:
     parts: Parts
 
 
-Shown = TypeVar("Shown")
+Result = TypeVar("Result")
 Within = Callable[[Sequence[Hit]], None]
 Refused = Callable[[Sequence[str]], None]
+
+
+@dataclass(frozen=True)
+class Opening:
+    """How the results of a search are opened. within, refused: called in the transaction that opens them."""
+
+    permission: Permission = Permission.MEMORY_READ
+    within: Within = lambda hits: None
+    refused: Refused = lambda paths: None
 
 
 def memories_search(
@@ -80,44 +86,19 @@ def memories_search(
     if search.mode is SearchMode.MEMORYOS:
         message = "memoryos searches the layers of a persona (vault/layers/search.py), which is above this room"
         raise Invalid(errors=[FieldError("mode", message)])
-    search = _without_closed(actor, _with_mounts(actor, search))
-    asked = _asked(search, embedder().name)
+    opening = Opening(permission, within, refused)
+    vector = _embed(search, embedder().name)
     while True:
         try:
-            return _searched(actor, search, asked, permission, within, refused)
+            return _search(actor, search, vector, opening)
         except OtherModel as other:
-            asked = _asked(search, other.active)
-
-
-def _with_mounts(actor: Actor, search: SearchQuery) -> SearchQuery:
-    """The search with the namespaces that are mounted where it is asked; one that names namespaces needs none."""
-    spoken = {actor.persona_id, actor.binding.persona_id if actor.binding else None} - {None}
-    session = str(search.conversation_id or search.session_id or actor.context.session)
-    task = search.task_id or actor.context.task
-    if search.names_place or not (spoken or search.personas or session or task):
-        return search
-    with acting(actor):
-        personas = frozenset(one for one in [*spoken, *persona_ids(search.personas)] if one is not None)
-        return replace(search, mounted=mounted_ids(actor, MountPlaces(personas, session, task)))
-
-
-def _without_closed(actor: Actor, search: SearchQuery) -> SearchQuery:
-    """The search without the packs that a contract closes; no query where no namespace is mounted or named."""
-    if actor.is_system or not (search.mounted or search.namespaces):
-        return search
-    with acting(actor):
-        places = search.mounted
-        if search.namespaces:
-            rows = Namespace.objects.filter(tenant_id=actor.tenant_id, kind=NamespaceKind.EXPERT, read_only=True)
-            places = tuple(rows.filter(path__in=search.namespaces).values_list("id", flat=True))
-        closed = namespaces_closed(actor, places)
-    return replace(search, left_out=tuple(sorted(closed))) if closed else search
+            vector = _embed(search, other.active)
 
 
 def memories_compare(
-    *, actor: Actor, searches: Sequence[SearchQuery], within: Callable[[list[list[Hit]]], Shown]
-) -> Shown:
-    """Return the hits of several searches side by side, as `within` shows them.
+    *, actor: Actor, searches: Sequence[SearchQuery], within: Callable[[list[list[Hit]]], Result]
+) -> Result:
+    """Return what `within` makes of the hits of several searches side by side.
 
     All is one transaction, unless a reranker is asked between two. Raises and writes as `memories_search`.
     """
@@ -126,58 +107,58 @@ def memories_compare(
         return within([memories_search(actor=actor, search=search) for search in searches])
     active = embedder().name
     while True:
-        asked = [_asked(search, active) for search in searches]
+        vectors = [_embed(search, active) for search in searches]
         try:
             with acting(actor):
-                pairs = zip(searches, asked, strict=True)
-                return within([_searched(actor, one, each, Permission.MEMORY_READ) for one, each in pairs])
+                pairs = zip(searches, vectors, strict=True)
+                return within([_search(actor, search, vector, Opening()) for search, vector in pairs])
         except OtherModel as other:
             active = other.active
 
 
-def weights_present() -> Weights:
-    """The weights of a hybrid search, as the operator set them."""
-    return replace(HYBRID, **settings.MEMOS_SEARCH_WEIGHTS)
+def rank_memories(scope: Scope, vector: QuestionVector, limit: int) -> list[Ranked]:
+    """Return the best `limit` memories of a scope, unopened, in the caller's transaction. Raises OtherModel."""
+    question = read_question(scope, vector)
+    if not question.statistics.namespaces and not scope.exceptions.granted:
+        return []
+    found = RANKINGS.get(scope.search.mode, rank)(scope, question, limit)
+    return fill(scope, question, found, limit)
 
 
-def _weights(search: SearchQuery) -> Weights:
-    """The weights of the search if it has its own, otherwise those of its mode."""
-    return search.weights or MODES.get(search.mode) or weights_present()
-
-
-def _asked(search: SearchQuery, active: str) -> Asked:
-    if not _weights(search).dense:
-        return Asked(active, active, None)
+def _embed(search: SearchQuery, active: str) -> QuestionVector:
+    """The vector of the question, by the model that answers for the vectors of `active`. Raises ProviderUnavailable."""
+    if not search.part_weights.dense:
+        return QuestionVector(active, active, None)
     model = answering(active)
-    return Asked(active, model.name, HalfVector(model.embed([search.query])[0]))
+    return QuestionVector(active, model.name, HalfVector(model.embed([search.query])[0]))
 
 
 @with_blobs
-def _searched(
-    actor: Actor,
-    search: SearchQuery,
-    asked: Asked,
-    permission: Permission,
-    within: Within = lambda hits: None,
-    refused: Refused = lambda paths: None,
-) -> list[Hit]:
+def _search(actor: Actor, search: SearchQuery, vector: QuestionVector, opening: Opening) -> list[Hit]:
     scorer = reranker() if search.mode is SearchMode.HYBRID else None
-    if scorer is None:
-        with acting(actor):
-            found = _ranked(actor, search, asked, search.top_k)
-            return _read(actor, search, asked, found, permission, within, refused)
     with acting(actor):
-        candidates = _ranked(actor, search, asked, max(search.top_k, RERANKED))
+        scope = resolve_scope(actor, search)
+        found = _rank(scope, vector, search.top_k if scorer is None else max(search.top_k, RERANKED))
+        if scorer is None:
+            return open_hits(scope, vector, found, opening)
         # What nothing speaks for only fills the answer, and what was said in chats comes last of it.
-        scored = [row.cube_id for row in candidates[:RERANKED] if row.score]
+        scored = [row.cube_id for row in found[:RERANKED] if row.score]
         best = cubes_view(actor=actor, cube_ids=scored, is_shown=False)
-    found = _reranked(scorer, search.query, candidates, best)
+    found = _rerank(scorer, search.query, found, best)
     with acting(actor):
-        shown = _still_visible(actor, search, found)
-        return _read(actor, search, asked, shown, permission, within, refused)
+        return open_hits(scope, vector, _keep_visible(scope, found), opening)
 
 
-def _reranked(scorer: Reranker, query: str, candidates: Sequence[Ranked], best: Sequence[CubeView]) -> list[Ranked]:
+def _rank(scope: Scope, vector: QuestionVector, limit: int) -> list[Ranked]:
+    """`rank_memories`, and a second look whether the vector is still of the tenant's model. Raises OtherModel."""
+    found = rank_memories(scope, vector, limit)
+    if vector.model != embedder().name:
+        # A former model's vectors go once it is switched: were they there until now?
+        check_model(active_model(scope.actor), vector)
+    return found
+
+
+def _rerank(scorer: Reranker, query: str, candidates: Sequence[Ranked], best: Sequence[CubeView]) -> list[Ranked]:
     """The candidates with their scores blended. Asks the model outside any transaction. Raises ProviderUnavailable."""
     scores = scorer.score(query, [searchable(view.words) for view in best]) if best else []
     relevance = {view.cube.id: score for view, score in zip(best, scores, strict=True)}
@@ -185,55 +166,47 @@ def _reranked(scorer: Reranker, query: str, candidates: Sequence[Ranked], best: 
     return sorted(rescored, key=lambda row: -row.score)
 
 
-def _still_visible(actor: Actor, search: SearchQuery, found: Sequence[Ranked]) -> list[Ranked]:
+def _keep_visible(scope: Scope, found: Sequence[Ranked]) -> list[Ranked]:
     """The first `top_k` that are still visible: a memory may have been changed or deleted during the rerank."""
-    condition = returnable(search) & narrowing(token_maker(actor.tenant_id), search)
-    visible = within_asked(Cube.objects.visible_to(actor).filter(condition), search)
+    visible, top_k = scope.with_chats(), scope.search.top_k
     shown = set(visible.filter(id__in=[row.cube_id for row in found]).values_list("id", flat=True))
-    kept = [row for row in found if row.cube_id in shown][: search.top_k]
-    return kept + newest(visible, kept, search.top_k - len(kept))
+    rows = [row for row in found if row.cube_id in shown][:top_k]
+    return rows + newest(visible, rows, top_k - len(rows))
 
 
-def _read(
-    actor: Actor,
-    search: SearchQuery,
-    asked: Asked,
-    found: Sequence[Ranked],
-    permission: Permission,
-    within: Within,
-    refused: Refused,
-) -> list[Hit]:
+def open_hits(scope: Scope, vector: QuestionVector, found: Sequence[Ranked], opening: Opening) -> list[Hit]:
     """Open the results, and nothing else, under the audit entry that names them."""
+    search, places = scope.search, scope.places
     rows = {row.cube_id: row for row in found if row.score >= search.min_score}
-    for one in _packs_filling(actor, search, found):
-        rows.pop(one, None)
+    for cube_id in _filling_of_packs(scope, found):
+        rows.pop(cube_id, None)
     scored = [row.cube_id for row in rows.values() if row.score]
     views = cubes_read(
-        actor=actor,
+        actor=scope.actor,
         cube_ids=list(rows),
         verb=Verb.MEMORY_SEARCHED,
-        permission=permission,
+        permission=opening.permission,
         is_use=search.is_use,
-        read_event=question_payload(asked.model, asked.vector, scored) if asked.vector is not None else None,
+        read_event=question_payload(vector.model, vector.vector, scored) if vector.vector is not None else None,
     )
     hits = [Hit(view=view, score=rows[view.cube.id].score, parts=rows[view.cube.id].parts) for view in views]
-    hits = _sentences_last(hits, search.min_score)
-    within(hits)
-    if search.mounted or search.names_place:
-        refused(paths_refused(actor, search.left_out))
+    hits = _put_sentences_last(hits, search.min_score)
+    opening.within(hits)
+    if places.mounted or places.is_named:
+        opening.refused(paths_refused(scope.actor, places.closed))
     return hits
 
 
-def _packs_filling(actor: Actor, search: SearchQuery, found: Sequence[Ranked]) -> list[UUID]:
+def _filling_of_packs(scope: Scope, found: Sequence[Ranked]) -> list[UUID]:
     """Memories of mounted packs that nothing in the question speaks for: to fill an answer they cost a read."""
-    filling = [row.cube_id for row in found if not row.score] if search.mounted else []
+    filling = [row.cube_id for row in found if not row.score] if scope.places.mounted else []
     if not filling:
         return []
-    rows = Cube.objects.filter(tenant_id=actor.tenant_id, id__in=filling, source=Source.PACK)
+    rows = Cube.objects.filter(tenant_id=scope.actor.tenant_id, id__in=filling, source=Source.PACK)
     return list(rows.values_list("id", flat=True))
 
 
-def _sentences_last(hits: Sequence[Hit], min_score: float) -> list[Hit]:
+def _put_sentences_last(hits: Sequence[Hit], min_score: float) -> list[Hit]:
     """Put second hits last: of a message and a sentence of it, the lower one fills the answer with a score of 0.
 
     A search with `min_score` is not filled.
@@ -241,20 +214,11 @@ def _sentences_last(hits: Sequence[Hit], min_score: float) -> list[Hit]:
     first: list[Hit] = []
     second: list[Hit] = []
     for hit in hits:
-        said_twice = any(_is_sentence_of(hit, one) or _is_sentence_of(one, hit) for one in first)
-        (second if said_twice else first).append(hit)
+        is_second = any(_is_sentence_of(hit, other) or _is_sentence_of(other, hit) for other in first)
+        (second if is_second else first).append(hit)
     filling = [replace(hit, score=0.0, parts=NO_PARTS) for hit in second]
     return first if min_score > 0 else first + filling
 
 
-def _is_sentence_of(one: Hit, other: Hit) -> bool:
-    return other.view.cube.id in one.view.parents and one.view.words.content in other.view.words.content
-
-
-def _ranked(actor: Actor, search: SearchQuery, asked: Asked, limit: int) -> list[Ranked]:
-    """The best `limit` rows. Raises OtherModel if the question's vector is another model's than the stored ones."""
-    found = find(actor, search, asked, _weights(search), limit)
-    if asked.model != embedder().name:
-        # A former model's vectors go once it is switched: were they there until now?
-        check_model(active_model(actor), asked)
-    return found
+def _is_sentence_of(hit: Hit, other: Hit) -> bool:
+    return other.view.cube.id in hit.view.parents and hit.view.words.content in other.view.words.content

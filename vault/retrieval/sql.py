@@ -110,7 +110,7 @@ _TIME = """greatest(
   )"""
 
 
-def _shown(cubes: str, also: str = "") -> str:
+def _visible_rows(cubes: str, also: str = "") -> str:
     """`vault_cube` stands for the table within {visible}: what is visible is looked for among `cubes` alone. also: a
     column more.
 
@@ -134,7 +134,7 @@ SELECT string_agg(
 
 # A place in a session is one memory's (vault/cubes/dedup.py), and the spans that are asked for do not overlap. OFFSET 0
 # keeps the planner from turning look-ups by key into a join over the whole table.
-POOL = "WITH " + _shown("""
+POOL = "WITH " + _visible_rows("""
   SELECT * FROM vault_cube WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[])
   UNION ALL
   SELECT beside.* FROM unnest(%(sessions)s::bigint[], %(firsts)s::integer[], %(lasts)s::integer[])
@@ -177,7 +177,9 @@ fitting AS MATERIALIZED (
      ORDER BY posting.cube_id DESC LIMIT %(latest)s
    ) AS said){{granted_in_time}}
 ),
-""" + _shown("SELECT * FROM vault_cube WHERE tenant_id = %(tenant)s AND id = ANY (ARRAY(SELECT id FROM fitting))")
+""" + _visible_rows(
+    "SELECT * FROM vault_cube WHERE tenant_id = %(tenant)s AND id = ANY (ARRAY(SELECT id FROM fitting))"
+)
 # For `granted_in_time`, where something is granted beyond the namespaces.
 GRANTED_IN_TIME = f"""
   UNION
@@ -198,7 +200,7 @@ near AS MATERIALIZED (
     AND embedding.cube_id NOT IN (SELECT id FROM excluded){{facets_of_embeddings}}{{embeddings_passing}}
   ORDER BY {{distance}} LIMIT %(nearest)s
 ),
-""" + _shown(
+""" + _visible_rows(
     "SELECT * FROM vault_cube WHERE tenant_id = %(tenant)s AND id = ANY (ARRAY(SELECT id FROM near))",
     also=", (SELECT count(*) FROM near)",
 )

@@ -1,87 +1,139 @@
 """One ranking: its statements, their values, and how they run. Inside the caller's transaction."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from governance.prepared import in_one_go, prepared_cursor
-from vault.cubes.embeddings.vector_index import nearest_by_index
-from vault.cubes.index.facets import Facets
-from vault.lexicon.temporal_expressions import TimeRange
-from vault.retrieval.ranking import EF_SEARCH, Weights, index_pays
-from vault.retrieval.sql import NEAREST_BY_SCAN
-from vault.retrieval.statistics import IndexStatistics
-from vault.retrieval.words import LexicalScores
+import numpy as np
+from psycopg import sql
 
+from governance.prepared import in_one_go, prepared_cursor, sql_array
+from vault.cubes.embeddings.vector_index import nearest_by_index
+from vault.retrieval.lexical import ID, LexicalScores, TermPostings, ids_of
+from vault.retrieval.question import Question
+from vault.retrieval.scope import Scope
+from vault.retrieval.sql import (
+    ALL_TERMS,
+    ARCHIVED_BEARING,
+    ARCHIVED_ENTRIES,
+    BEARING,
+    GRANTED_ENTRIES,
+    GRANTED_IN_TIME,
+    MANY_GRANTED,
+    NEAREST_BY_SCAN,
+    NEWEST,
+    NO_ENTRIES,
+    PASSING,
+    PASSING_ROWS,
+    RAREST_TERMS,
+    WORDS,
+)
+from vault.retrieval.statistics import TYPICAL_LENGTH, IndexStatistics
+
+MOST_POSTINGS = 512 * 1024  # that one question reads, of all its terms: 16 MB
+NEAREST = 20  # cubes, at least, taken into the pool by vector
+POOLED = 1.5  # candidates of a source for each result that is asked for
+FEW = 2_000  # vectors that pass a filter: up to so many are compared one by one
+# The vector index costs as much as comparing INDEX_COST vectors for each row that it visits (`benchmark search-latency`
+# shows both): never fewer than EF_SEARCH rows, and more where most of what it finds is not the caller's. Where all
+# hangs on vectors that finds too few of the nearest: up to COMPARED_ALONE all are compared, beyond it EF_ALONE rows are
+# visited (docs/decisions/0008-when-search-uses-an-index.md).
+INDEX_COST = 40
+EF_SEARCH = 40
+COMPARED_ALONE = 150_000
+EF_ALONE = 1_000  # the most that pgvector takes
 STEADY_PLANS = """
 SELECT set_config('enable_nestloop', 'off', true), set_config('enable_sort', 'off', true),
   set_config('hnsw.ef_search', %s::text, true), set_config('hnsw.iterative_scan', 'relaxed_order', true)
 """
 PLANS_AS_BEFORE = "SELECT set_config('enable_nestloop', 'on', true), set_config('enable_sort', 'on', true)"
+COLUMNS = (
+    "id",
+    "version",
+    "session_token",
+    "position",
+    "speaker_marks",
+    "mentions_time",
+    "asks",
+    "event_time",
+    "created_at",
+)
+PASSING_COLUMNS = {"cubes": "cube.id", "postings": "posting.cube_id", "embeddings": "embedding.cube_id"}
+NO_WORDS = LexicalScores([], cubes=0, length=TYPICAL_LENGTH)
+
+
+@contextmanager
+def steady_plans(visited: int = EF_SEARCH) -> Iterator[None]:
+    """Make the plans of statements predictable meanwhile. visited: rows of the vector index to visit.
+
+    The planner cannot know how many rows the parts have. A nested loop over them may be quadratic; a hash join never
+    is. Without sorts the planner uses the vector index wherever the statement allows it. The index is asked for more
+    rows than needed, and again until enough are visible.
+    """
+    with prepared_cursor() as cursor:
+        cursor.execute(STEADY_PLANS, [str(visited)])
+    yield
+    with prepared_cursor() as cursor:
+        cursor.execute(PLANS_AS_BEFORE)
 
 
 @dataclass(frozen=True)
 class Ranking:
     """A question being ranked.
 
-    narrowed: filters apply, so the statement of visible rows differs each time; lexical: the lexical scores; terms: how
-    many the question has; passing: the ids that pass filters which are no columns of the index, None without such
-    filters; few: there are so few of them that all are looked at; nearness: scores of the graph, by the low half of an
-    id; limit: the number of results wanted.
+    limit: the number of results wanted. places, parameters: what fills the statements. lexical: the lexical scores.
+    passing: the ids that pass filters which are no columns of the index, None without such filters; few: there are so
+    few of them that all are looked at. nearness: scores of the graph, by the low half of an id.
     """
 
-    statistics: IndexStatistics
-    model: str
-    weights: Weights
+    scope: Scope
+    question: Question
     limit: int
-    facets: Facets
-    archived: bool
-    speakers: bool
-    dated: bool
-    times_told: bool  # what the speakers said that tells a time counts for more
-    ranges: Sequence[TimeRange]
-    narrowed: bool
-    excepted: bool
     places: Mapping[str, str]
     parameters: Mapping[str, Any]
-    lexical: LexicalScores
-    terms: int
+    lexical: LexicalScores = NO_WORDS
     passing: bytes | None = None
     few: bool = False
     nearness: dict[int, float] = field(default_factory=dict)
 
+    @property
+    def statistics(self) -> IndexStatistics:
+        return self.question.statistics
+
+    @property
+    def is_steady(self) -> bool:
+        """Return whether all its statements run in `steady_plans`: filters or grants are part of them."""
+        return bool(self.scope.condition or self.scope.exceptions)
+
     def rows(self, statement: str, **values: Any) -> list[Any]:
-        """Run `statement` with its places filled. Its plan never varies, unless filters or grants are part of it."""
-        if self.narrowed or self.excepted:
-            return self.steady_rows(statement, **values)
+        """Run `statement` with its places filled."""
         with prepared_cursor() as cursor:
             cursor.execute(statement.format_map(self.places), {**self.parameters, **values})
             return list(cursor.fetchall())
 
     def steady_rows(self, statement: str, *, visited: int = EF_SEARCH, **values: Any) -> list[Any]:
-        """Run `statement` with settings that make its plan predictable. visited: rows of the vector index to visit.
-
-        The planner cannot know how many rows the parts have. A nested loop over them may be quadratic; a hash join
-        never is. Without sorts the planner uses the vector index wherever the statement allows it. The index is asked
-        for more rows than needed, and again until enough are visible.
-        """
+        """The same in `steady_plans`, sent together."""
         with prepared_cursor() as before, prepared_cursor() as cursor, prepared_cursor() as after:
             with in_one_go():
-                before.execute(STEADY_PLANS, [str(visited)])
+                if not self.is_steady or visited != EF_SEARCH:
+                    before.execute(STEADY_PLANS, [str(visited)])
                 cursor.execute(statement.format_map(self.places), {**self.parameters, **values})
-                after.execute(PLANS_AS_BEFORE)
+                if not self.is_steady:
+                    after.execute(PLANS_AS_BEFORE)
             return list(cursor.fetchall())
 
     def lacks_near(self, count: int) -> bool:
         """Return whether more vectors exist than the `count` that were returned."""
         return bool(count < min(self.parameters["nearest"], self.statistics.cubes))
 
-    def index(self, *, alone: bool) -> str | None:
+    def vector_index(self, *, alone: bool) -> str | None:
         """The distance as the model's vector index computes it, or None if there is no index or it does not pay."""
         vector, nearest = self.parameters["vector"], self.parameters["nearest"]
         if vector is None or not index_pays(self.statistics.cubes, self.statistics.vectors, nearest, alone=alone):
             return None
-        return nearest_by_index(self.model, vector.dimensions())
+        return nearest_by_index(self.question.vector.model, vector.dimensions())
 
     def by_vector(self, index: str | None, embeddings: str) -> "Ranking":
         """The ranking that looks up the nearest of `embeddings` in an index, or compares all of them."""
@@ -91,3 +143,130 @@ class Ranking:
             "near_beyond": self.places["beyond_one" if index else "beyond"],
         }
         return replace(self, places={**self.places, **filled})
+
+
+def begin_ranking(scope: Scope, question: Question, limit: int) -> Ranking:
+    """The ranking before its first query."""
+    visible = scope.statement("visible", COLUMNS, question.statistics.namespaces)
+    parameters = {
+        **visible.parameters,
+        **scope.exceptions.parameters,
+        **scope.index.facets.parameters,
+        "mark": scope.index.mark,
+        "tenant": scope.actor.tenant_id,
+        **_question_parameters(question),
+        "nearest": pool_size(NEAREST, limit) if question.vector.vector is not None else 0,
+    }
+    return Ranking(scope, question, limit, _places(scope, question, visible.statement), parameters)
+
+
+def read_passing(ranking: Ranking) -> Ranking:
+    """Return the ranking with the ids that pass those filters that are no columns of the index. One query.
+
+    A short list of ids becomes part of each statement; a long one is joined as a table.
+    """
+    ((sent,),) = ranking.rows(PASSING)
+    passing = sent or b""
+    few = len(passing) <= FEW * ID.itemsize
+    test = "= ANY(%(few_passing)s::uuid[])" if few else "IN (SELECT id FROM passing)"
+    places = {f"{name}_passing": f" AND {column} {test}" for name, column in PASSING_COLUMNS.items()}
+    if not few:
+        places["passing"] = PASSING_ROWS.format_map(ranking.places)
+    ids = np.frombuffer(passing, ID) if few else np.array([], ID)
+    parameters = {**ranking.parameters, "few_passing": sql_array(ids_of(ids["high"], ids["low"]))}
+    return replace(ranking, passing=passing, few=few, places={**ranking.places, **places}, parameters=parameters)
+
+
+def read_lexical(ranking: Ranking) -> Ranking:
+    """Return the ranking with the lexical scores of all visible memories that pass the filters. One query; three at
+    most, where the question has very many postings.
+    """
+    postings, statistics = _read_postings(ranking), ranking.statistics
+    scores = LexicalScores(postings, cubes=statistics.cubes, length=statistics.mean_length, only=ranking.passing)
+    return replace(ranking, lexical=scores)
+
+
+def pool_size(at_least: int, limit: int) -> int:
+    """The number of candidates to take for `limit` results."""
+    return max(at_least, math.ceil(POOLED * limit))
+
+
+def index_pays(visible: int, stored: int, nearest: int, *, alone: bool) -> bool:
+    """Return whether to find the `nearest` of `visible` vectors by an index over all `stored` ones, instead of
+    comparing each.
+
+    alone: too few memories match by words, so the result depends on vectors.
+    """
+    if visible <= (COMPARED_ALONE if alone else 0):
+        return False
+    visited = EF_ALONE if alone else EF_SEARCH
+    return visible > INDEX_COST * (visited + nearest * max(stored, visible) / visible)
+
+
+def _question_parameters(question: Question) -> dict[str, Any]:
+    terms = question.terms
+    return {
+        "terms": sql_array(terms.words if question.weights.words else []),
+        "namespaces": sql_array(question.statistics.namespaces),
+        "vector": question.vector.vector,
+        "model": question.vector.model,
+        "speakers": sql_array(question.speakers),
+        "names": sql_array(token for token, _ in terms.names),
+        "whose": sql_array(whose for _, whose in terms.names),
+        "marks": sql_array(question.marks),
+        "asks_for_time": question.asks_for_time,
+        "starts": [time_range.start for time_range in question.ranges],
+        "ends": [time_range.end for time_range in question.ranges],
+        "fits": [time_range.weight for time_range in question.ranges],
+    }
+
+
+def _places(scope: Scope, question: Question, visible: str) -> dict[str, str]:
+    """Return the SQL that fills each placeholder of the statements, by the name of the placeholder."""
+    parts, facets, is_archived = scope.exceptions.parts, scope.index.facets, scope.search.include_archived
+    is_granted = bool(scope.exceptions.granted)
+    bearing = BEARING.format(archived_bearing=ARCHIVED_BEARING if is_archived else "")
+    return {
+        **parts,
+        "visible": visible,
+        # Few granted rows: hash them once. Many: look up each lexical hit, of which there are fewer.
+        "hits_beyond": parts["beyond"] if question.statistics.granted < MANY_GRANTED else parts["beyond_one"],
+        "granted_in_time": GRANTED_IN_TIME if is_granted else "",
+        # A cached plan uses the index of a model's vectors only if the statement contains the name of the model.
+        "model": _literal(question.vector.model),
+        "facets": facets.conditions("posting"),
+        "granted_entries": GRANTED_ENTRIES if is_granted else NO_ENTRIES,
+        "granted_archived": "OR posting.cube_id IN (SELECT id FROM granted)" if is_granted else "",
+        "archived_entries": ARCHIVED_ENTRIES if is_archived else NO_ENTRIES,
+        "facets_of_cubes": facets.conditions_on_cubes("cube"),
+        "facets_of_embeddings": facets.conditions("embedding"),
+        "bearing": "" if scope.index.mark is None else bearing,
+        "passing": "",
+        **dict.fromkeys((f"{name}_passing" for name in PASSING_COLUMNS), ""),
+    }
+
+
+def _read_postings(ranking: Ranking) -> list[TermPostings]:
+    """Return the postings of each term of the question, MOST_POSTINGS at most.
+
+    Terms of so many memories that they may have more are read up to an equal share. Where one has more than that, all
+    are counted, and the rarest are read.
+    """
+    share = MOST_POSTINGS // len(ranking.question.terms.words)
+    if ranking.statistics.indexed <= share and not ranking.scope.search.include_archived:
+        return _read_terms(ranking, ALL_TERMS)
+    found = _read_terms(ranking, ALL_TERMS, most=share + 1)
+    if all(postings.size <= share for postings in found):
+        return found
+    return _read_terms(ranking, RAREST_TERMS, most=MOST_POSTINGS)
+
+
+def _read_terms(ranking: Ranking, asked: str, *, most: int | None = None) -> list[TermPostings]:
+    """most: postings of each term that are read, the newest; None: all."""
+    places = {**ranking.places, "asked": asked, "newest": "" if most is None else NEWEST}
+    entries = {name: places[name].format_map(places) for name in ("granted_entries", "archived_entries")}
+    return [TermPostings(*row) for row in replace(ranking, places={**places, **entries}).rows(WORDS, most=most)]
+
+
+def _literal(text: str) -> str:
+    return sql.Literal(text).as_string().replace("%", "%%")

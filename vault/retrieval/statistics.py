@@ -1,18 +1,20 @@
-"""Index statistics of what an actor may read: namespaces, sizes, speakers. Inside the caller's transaction."""
+"""Index statistics of what an actor may read: namespaces, sizes, speakers. Inside the caller's transaction.
 
+A memory that the actor may not read is of no number, because a number would reveal it.
+"""
+
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
-from governance.actor import Actor
 from governance.prepared import prepared_cursor, sql_array
-from vault.cubes.visibility import NO_EXCEPTIONS, Exceptions
-from vault.retrieval.composing import Composed
-from vault.retrieval.excluded import excluded_statistics
-from vault.retrieval.question import Question
-from vault.retrieval.sql import GRANTED_COUNT, INDEX_STATISTICS, INDEX_STATISTICS_EXCEPTED
+from vault.retrieval.scope import Scope
+from vault.retrieval.sql import EXCLUDED_SIZES, GRANTED_COUNT, INDEX_STATISTICS, INDEX_STATISTICS_EXCEPTED
 
 MOST_READS = 3  # at most, while what they count is being changed
+MOST_CACHED = 2_000
 TYPICAL_LENGTH = 10.0  # words of a cube, until its namespace was measured
 
 
@@ -21,8 +23,8 @@ class IndexStatistics:
     """The statistics visible to an actor: the namespaces, their size, the words of the question that name speakers
     there, and the time.
 
-    model: whose vectors answer, None before the tenant's first; vectors: of all tenants, as last counted.
-    granted: how many cubes beyond the namespaces, up to MANY_GRANTED. counted: the most that one term can have.
+    model: whose vectors answer, None before the tenant's first; vectors: of all tenants, as last counted. granted: how
+    many cubes beyond the namespaces, up to MANY_GRANTED. indexed: the most cubes that have one term, at least `cubes`.
     """
 
     namespaces: list[UUID]
@@ -33,42 +35,58 @@ class IndexStatistics:
     vectors: int
     now: datetime
     granted: int = 0
-    counted: int = 0
+    indexed: int = 0
+
+    @property
+    def mean_length(self) -> float:
+        """Words of a cube."""
+        return self.words / self.cubes if self.cubes and self.words else TYPICAL_LENGTH
 
 
-def index_statistics(
-    actor: Actor, question: Question, seen: Composed, excepted: Exceptions = NO_EXCEPTIONS
-) -> IndexStatistics:
-    """Read the statistics in one query. A job counts added memories, so sizes lag a little; ranking only needs their
-    order.
+class ExcludedStatistics(NamedTuple):
+    """The memories that the statistics of namespaces count although the actor may not read them. words: their total."""
+
+    cubes: int
+    words: float
+
+
+_cache: dict[str, ExcludedStatistics] = {}
+
+
+def index_statistics(scope: Scope, marks: Iterable[int]) -> IndexStatistics:
+    """Read the statistics in one query; two if a denial is new. marks: of the names that may be speakers'.
+
+    A job counts added memories, so sizes lag a little; ranking only needs their order.
     """
-    if excepted:
-        return _statistics_excepted(actor, question, seen, excepted)
+    if scope.exceptions:
+        return _statistics_with_exceptions(scope, marks)
+    seen = scope.namespaces
     with prepared_cursor() as cursor:
-        parameters = {**seen.parameters, "marks": sql_array(question.names), "tenant": actor.tenant_id}
+        parameters = {**seen.parameters, "marks": sql_array(marks), "tenant": scope.actor.tenant_id}
         cursor.execute(INDEX_STATISTICS.format(seen=seen.statement), parameters)
         namespaces, cubes, words, speakers, model, vectors, now = cursor.fetchone()
-    return IndexStatistics(namespaces, cubes, words, frozenset(speakers), model, vectors, now, counted=cubes)
+    return IndexStatistics(namespaces, cubes, words, frozenset(speakers), model, vectors, now, indexed=cubes)
 
 
-def _statistics_excepted(actor: Actor, question: Question, seen: Composed, excepted: Exceptions) -> IndexStatistics:
-    granted = GRANTED_COUNT if excepted.granted else "0"
-    statement = INDEX_STATISTICS_EXCEPTED.format(seen=seen.statement, more=granted, **excepted.parts)
+def _statistics_with_exceptions(scope: Scope, marks: Iterable[int]) -> IndexStatistics:
+    exceptions, seen = scope.exceptions, scope.namespaces
+    granted = GRANTED_COUNT if exceptions.granted else "0"
+    statement = INDEX_STATISTICS_EXCEPTED.format(seen=seen.statement, more=granted, **exceptions.parts)
     parameters = {
         **seen.parameters,
-        **excepted.parameters,
-        "marks": sql_array(question.names),
-        "tenant": actor.tenant_id,
+        **exceptions.parameters,
+        "marks": sql_array(marks),
+        "tenant": scope.actor.tenant_id,
     }
     for _ in range(MOST_READS):
         with prepared_cursor() as cursor:
             cursor.execute(statement, parameters)
-            namespaces, counted, words, speakers, model, vectors, now, more, state = cursor.fetchone()
-        cubes = counted
-        if not excepted.denied:
+            namespaces, indexed, words, speakers, model, vectors, now, more, state = cursor.fetchone()
+        cubes = indexed
+        if not exceptions.denied:
             break
-        excluded, is_of_these = excluded_statistics(actor, namespaces, excepted, counted=state)
-        cubes, words = max(0, counted - excluded.cubes), max(0.0, words - excluded.words)
+        excluded, is_of_these = _excluded_statistics(scope, namespaces, state)
+        cubes, words = max(0, indexed - excluded.cubes), max(0.0, words - excluded.words)
         if is_of_these:
             break
     typical = words / cubes if cubes else TYPICAL_LENGTH  # of what is granted by itself, too
@@ -81,5 +99,31 @@ def _statistics_excepted(actor: Actor, question: Question, seen: Composed, excep
         vectors=vectors,
         now=now,
         granted=more,
-        counted=counted + more,
+        indexed=indexed + more,
     )
+
+
+def _excluded_statistics(scope: Scope, namespaces: Sequence[UUID], state: str) -> tuple[ExcludedStatistics, bool]:
+    """The excluded part of the statistics of `namespaces`, and whether it belongs to `state`.
+
+    `state` names the excluded set, and the state of the statistics. Every excluded memory is read once for it. A result
+    for another set is not cached, because one of them changed since `state` was read.
+    """
+    cached = _cache.get(state)
+    if cached is not None:
+        return cached, True
+    excluded, counted = _count_excluded(scope, namespaces)
+    if counted == state:
+        if len(_cache) >= MOST_CACHED:
+            _cache.clear()
+        _cache[state] = excluded
+    return excluded, counted == state
+
+
+def _count_excluded(scope: Scope, namespaces: Sequence[UUID]) -> tuple[ExcludedStatistics, str]:
+    exceptions = scope.exceptions
+    parameters = {**exceptions.parameters, "tenant": scope.actor.tenant_id, "namespaces": sql_array(namespaces)}
+    with prepared_cursor() as cursor:
+        cursor.execute(EXCLUDED_SIZES.format(**exceptions.parts), parameters)
+        cubes, words, state = cursor.fetchone()
+    return ExcludedStatistics(cubes, words), state

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from vault.cubes.selectors import CubeView
 from vault.listing.selectors import MemoryPage
-from vault.retrieval.ranking import context_share
+from vault.retrieval.fusion import context_share
 from vault.retrieval.selectors import Hit
 from vault.vocabulary import Layer, Sensitivity
 from vault.web.labels import Labels, make_labels

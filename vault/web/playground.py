@@ -17,9 +17,9 @@ from governance.errors import FieldError, Invalid
 from governance.vocabulary import Permission
 from governance.web.pages import draw, page
 from vault.listing.queries import LONGEST_TEXT
-from vault.retrieval.queries import SearchQuery
-from vault.retrieval.ranking import Parts, Weights
-from vault.retrieval.selectors import Hit, memories_compare, weights_present
+from vault.retrieval.fusion import Parts, Weights
+from vault.retrieval.queries import SearchQuery, weights_present
+from vault.retrieval.selectors import Hit, memories_compare
 from vault.web.labels import make_labels
 from vault.web.memory_rows import TextPiece, excerpt_mark
 

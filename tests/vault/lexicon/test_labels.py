@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from vault.lexicon import labels
-from vault.lexicon.labels import folded, labels_named
+from vault.lexicon.labels import find_labels, fold_label
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ from vault.lexicon.labels import folded, labels_named
     ],
 )
 def test_it_names_this_label(text: str, label: str) -> None:
-    assert labels_named(folded(text), [label]) == {label: folded(label)}
+    assert find_labels(fold_label(text), [label]) == {label: fold_label(label)}
 
 
 @pytest.mark.parametrize(
@@ -49,11 +49,11 @@ def test_it_names_this_label(text: str, label: str) -> None:
     ],
 )
 def test_it_does_not_name_this_one(text: str, label: str) -> None:
-    assert labels_named(folded(text), [label]) == {}
+    assert find_labels(fold_label(text), [label]) == {}
 
 
 def test_each_spelling_maps_to_its_folded_form() -> None:
-    assert labels_named("red", ["Red", "RED", "blue", "red"]) == {"Red": "red", "RED": "red", "red": "red"}
+    assert find_labels("red", ["Red", "RED", "blue", "red"]) == {"Red": "red", "RED": "red", "red": "red"}
 
 
 def test_of_a_label_that_is_within_words_a_thousand_times_few_places_are_looked_at(
@@ -67,5 +67,5 @@ def test_of_a_label_that_is_within_words_a_thousand_times_few_places_are_looked_
 
     monkeypatch.setattr(labels, "_is_one_word", within)
     spellings = ["".join(one) for one in product("aA", repeat=7)]
-    assert labels_named("a" * 1_000, spellings) == {}
+    assert find_labels("a" * 1_000, spellings) == {}
     assert len(looked) <= labels.MOST_PLACES * 2

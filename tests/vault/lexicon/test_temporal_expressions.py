@@ -479,6 +479,6 @@ def test_no_pattern_repeats_anything_without_a_bound() -> None:
 @each_case("kind", dates.KINDS)
 def test_what_matches_a_kind_holds_one_of_its_signs(kind: dates.Kind) -> None:
     """A kind is only looked for where one of them is: this sees a sign that was forgotten."""
-    found = [match[0].lower() for match in kind.pattern.finditer(dates.folded(PHRASES))]
+    found = [match[0].lower() for match in kind.pattern.finditer(dates.fold_signs(PHRASES))]
     assert found
     assert all(any(sign in text for sign in kind.signs) for text in found)

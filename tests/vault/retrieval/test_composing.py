@@ -10,8 +10,9 @@ from tests.governance.access.grants.test_grants import give_grant
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from tests.vault.policies.policy_factories import made
-from vault.retrieval import composing, finding
-from vault.retrieval.composing import Composed, compose, composed
+from vault.cubes import visibility
+from vault.cubes.visibility import ComposedQuery, compose, compose_once
+from vault.retrieval import scope
 
 PURPOSES: list[dict[str, Any]] = [{}, {"x_memory_purpose": "treatment"}, {"x_memory_purpose": "billing"}]
 PLACES: list[dict[str, Any]] = [{}, {"namespaces": ["/clinic"]}, {"include_archived": True}]
@@ -22,13 +23,13 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Each kept statement is compared with one made anew; the names of those that were."""
     names: list[str] = []
 
-    def both(name: str, rows: Callable[[], Any], *, key: Any) -> Composed:
-        found = composed(name, rows, key=key)
+    def both(name: str, rows: Callable[[], Any], *, key: Any) -> ComposedQuery:
+        found = compose_once(name, rows, key=key)
         assert found == compose(name, rows())
         names.append(name)
         return found
 
-    monkeypatch.setattr(finding, "composed", both)
+    monkeypatch.setattr(scope, "compose_once", both)
     return names
 
 
@@ -59,7 +60,7 @@ def test_cached_statement_equals_a_newly_composed_one(
 
 
 def test_cache_is_bounded(alice: Contract, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(composing, "MOST_KEPT", 2)
+    monkeypatch.setattr(visibility, "MOST_CACHED", 2)
     for purpose in range(4):
         alice.post("memories/search/", {"query": "notes"}, x_memory_purpose=f"purpose-{purpose}")
-        assert len(composing._kept) <= 2
+        assert len(visibility._cache) <= 2

@@ -14,7 +14,7 @@ from tests.governance.tables import become
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from tests.vault.policies.policy_factories import made
-from vault.retrieval import excluded, finding, sql, statistics
+from vault.retrieval import question, sql, statistics
 from vault.retrieval.statistics import IndexStatistics
 
 TEXTS = ("The otter swims at noon.", "The heron waits.", "Zelda feeds the otter by the weir.", "Ada paints.")
@@ -30,7 +30,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[IndexStatistics]:
         found.append(inner(*args))  # type: ignore[arg-type]
         return found[-1]
 
-    monkeypatch.setattr(finding, "index_statistics", changing_statistics)
+    monkeypatch.setattr(question, "index_statistics", changing_statistics)
     return found
 
 
@@ -105,7 +105,7 @@ def test_result_for_another_excluded_set_is_not_cached(
     with monkeypatch.context() as meanwhile:
         fewer = sql.EXCLUDED_SIZES.replace("WHERE false{denied}", "WHERE false{denied} LIMIT 1")
         assert fewer != sql.EXCLUDED_SIZES
-        meanwhile.setattr(excluded, "EXCLUDED_SIZES", fewer)
+        meanwhile.setattr(statistics, "EXCLUDED_SIZES", fewer)
         bob.search("otter")
         assert measured[-1].cubes == 3
     bob.search("otter")
@@ -121,7 +121,7 @@ def test_what_is_deleted_between_the_two_statements_is_of_neither_number(
     app_connection: psycopg.Connection,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    look, to_delete = excluded._look, [ids[0]]
+    look, to_delete = statistics._count_excluded, [ids[0]]
 
     def delete_first(*asked: Any) -> Any:
         with app_connection.transaction():
@@ -133,7 +133,7 @@ def test_what_is_deleted_between_the_two_statements_is_of_neither_number(
 
     for memory_id in ids[:2]:
         give_grant(olivia, world, "bob", "memory", memory_id, effect="deny")
-    monkeypatch.setattr(excluded, "_look", delete_first)
+    monkeypatch.setattr(statistics, "_count_excluded", delete_first)
     bob.search("otter")
     assert (measured[-1].cubes, to_delete) == (2, [])
 

@@ -12,9 +12,8 @@ from tests.factories import World
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from vault.models import Cube, CubeUse
-from vault.retrieval.heat_and_trust import HeatAndTrust, weigh_heat_and_trust
-from vault.retrieval.ranking import HYBRID, NO_PARTS
-from vault.retrieval.scoring import Ranked
+from vault.retrieval.fusion import HYBRID, NO_PARTS, Ranked
+from vault.retrieval.ranker import HeatAndTrust, weigh_heat_and_trust
 
 A, B, C = (UUID(int=number) for number in range(1, 4))
 FOUND = [Ranked(A, 0.8, NO_PARTS), Ranked(B, 0.7, NO_PARTS), Ranked(C, 0.6, NO_PARTS)]

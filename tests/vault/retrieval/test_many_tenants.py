@@ -21,7 +21,7 @@ from tests.harness.databases import Clone
 from tests.harness.evidence import Evidence, Figure
 from tests.vault.outbox import run_jobs
 from vault.models import Cube
-from vault.retrieval import ranking, sources, statements
+from vault.retrieval import sources, statements
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import memories_search
 from vault.vocabulary import SearchMode
@@ -55,8 +55,8 @@ def many(database: Clone, settings: Settings, full_size: bool, monkeypatch: pyte
     """Tenants of 10, 100 and 300 beside one of 2,000; at full size of 10, 100 and 10,000 among 100,000."""
     settings.MEMOS_EMBEDDER = EmbedderChoice(family="wordllama", model="", url="", key="")
     if not full_size:  # what a large tenant has is then found in this one
-        monkeypatch.setattr(ranking, "INDEX_COST", 2)
-        monkeypatch.setattr(ranking, "COMPARED_ALONE", 1_000)
+        monkeypatch.setattr(statements, "INDEX_COST", 2)
+        monkeypatch.setattr(statements, "COMPARED_ALONE", 1_000)
     sizes, rest = ((10, 100, 10_000), 89_890) if full_size else ((10, 100, 300), 2_000)
     searches = SEARCHES_IN_FULL if full_size else SEARCHES
     small = [_place(size, seed, searches) for seed, size in enumerate(sizes, start=1)]
@@ -123,7 +123,7 @@ def _recalls(place: Place, whose: str) -> Figures:
 def _an_index_that_starves_small_tenants_is_not_believed(many: Many, monkeypatch: pytest.MonkeyPatch) -> None:
     """The index for everyone, asked once: it ends before it has found what is theirs. The mutant takes that for all."""
     monkeypatch.setattr(statements, "index_pays", lambda *_, alone: True)
-    monkeypatch.setattr(sources, "EF_ALONE", ranking.EF_SEARCH)
+    monkeypatch.setattr(sources, "EF_ALONE", statements.EF_SEARCH)
     monkeypatch.setattr(statements, "STEADY_PLANS", statements.STEADY_PLANS.replace("relaxed_order", "off"))
     assert _recall(many.small[1], 20, mode=SearchMode.DENSE) == 1.0
     monkeypatch.setattr(statements.Ranking, "lacks_near", lambda *_: False)

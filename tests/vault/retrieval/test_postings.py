@@ -25,10 +25,9 @@ from vault.cubes.drafts import CubeDraft
 from vault.cubes.index.facets import LAYERS
 from vault.cubes.services import cubes_add
 from vault.models import Cube, Embedding, Posting
-from vault.retrieval import ranker, sql
-from vault.retrieval import statements as ranking_statements
+from vault.retrieval import sql, statements
 from vault.retrieval.queries import SearchQuery
-from vault.retrieval.question import Question, Terms
+from vault.retrieval.question import QuestionText, Terms
 from vault.retrieval.selectors import Hit, memories_search
 from vault.vocabulary import Layer, SearchMode
 
@@ -59,7 +58,7 @@ def test_memories_outside_the_named_namespace_count_for_no_term(both: World, mon
     _same(_within(both), filtered)
     wall = "AND posting.namespace_id = ANY(%(namespaces)s::uuid[])"
     assert wall in sql.WORDS
-    monkeypatch.setattr(ranker, "WORDS", sql.WORDS.replace(wall, ""))
+    monkeypatch.setattr(statements, "WORDS", sql.WORDS.replace(wall, ""))
     assert [_scored_contents(hits) for hits in _within(both)] != [_scored_contents(hits) for hits in filtered]
 
 
@@ -76,7 +75,7 @@ def test_postings_are_read_whole_while_each_term_has_its_share(
 ) -> None:
     terms = [term for term, _ in lengths]
     found = _lexical(words, terms)
-    monkeypatch.setattr(ranker, "MOST_POSTINGS", len(terms) * lengths[-1][1])
+    monkeypatch.setattr(statements, "MOST_POSTINGS", len(terms) * lengths[-1][1])
     assert lengths[-1][1] < SIZE
     assert _lexical(words, terms) == found
 
@@ -85,7 +84,7 @@ def test_commonest_terms_are_left_out_of_a_question_with_too_many_postings(
     words: World, lengths: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (rarest, few), (next_rarest, more), (commonest, _) = lengths[0], lengths[1], lengths[-1]
-    monkeypatch.setattr(ranker, "MOST_POSTINGS", few + more)
+    monkeypatch.setattr(statements, "MOST_POSTINGS", few + more)
     assert _lexical(words, [commonest, rarest, next_rarest]) == _lexical(words, [rarest, next_rarest])
 
 
@@ -96,7 +95,7 @@ def test_newest_postings_are_read_of_a_single_term_with_too_many(
     with acting(words.alice.actor):
         holding = Posting.objects.filter(term=commonest).order_by("-cube_id").values_list("cube_id", flat=True)
         newest = {str(cube_id) for cube_id in holding[: count // 2]}
-    monkeypatch.setattr(ranker, "MOST_POSTINGS", count // 2)
+    monkeypatch.setattr(statements, "MOST_POSTINGS", count // 2)
     found = _lexical(words, [commonest])
     assert len(found) == 10
     assert {cube_id for cube_id, _ in found} <= newest
@@ -166,12 +165,12 @@ def test_granted_memories_have_equal_results_by_key_and_by_table(
     found = memories_search(actor=world.bob.actor, search=search)
     assert {str(hit.view.cube.id) for hit in found} == set(opened)
     assert all(hit.parts.lexical > 0 and hit.parts.dense > 0 for hit in found)
-    monkeypatch.setattr(ranker, "MANY_GRANTED", 1)
-    monkeypatch.setattr(ranking_statements, "index_pays", lambda *_, alone: True)
-    with _statements() as statements:
+    monkeypatch.setattr(statements, "MANY_GRANTED", 1)
+    monkeypatch.setattr(statements, "index_pays", lambda *_, alone: True)
+    with _statements() as told:
         by_key = memories_search(actor=world.bob.actor, search=search)
     _same([found], [by_key])
-    assert sum(statement.count("granted.id = cube_id") for statement in statements) == (0 if filters else 1)
+    assert sum(statement.count("granted.id = cube_id") for statement in told) == (0 if filters else 1)
     assert kept not in {str(hit.view.cube.id) for hit in by_key}
 
 
@@ -201,7 +200,7 @@ def _within(world: World, **narrowed: Any) -> list[list[Hit]]:
 def _lexical(world: World, terms: Sequence[int]) -> list[tuple[str, float]]:
     """Return the result of a question with these terms."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Question, "terms", lambda *_, **__: Terms(list(terms), [], bare=False))
+        patch.setattr(QuestionText, "terms", lambda *_, **__: Terms(list(terms), [], bare=False))
         search = SearchQuery(query="any", mode=SearchMode.LEXICAL)
         return [one for one in _scored_contents(memories_search(actor=world.alice.actor, search=search)) if one[1]]
 

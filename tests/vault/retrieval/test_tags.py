@@ -8,21 +8,21 @@ from django.test.utils import CaptureQueriesContext
 
 from tests.factories import World
 from tests.vault.api.contract import Contract, contract
-from vault.retrieval import tagging
+from vault.retrieval import tags
 
 SHARED = "/team"
 
 
 @pytest.fixture
 def tagged(alice: Contract) -> Contract:
-    for content, tags in (
+    for content, labels in (
         ("plan", ["road map"]),
         ("paint", ["Red", "red"]),
         ("both", ["RED", "Road Map"]),
         ("chinese", ["标签"]),
         ("none", []),
     ):
-        alice.add(content, tags=tags, namespace=SHARED)
+        alice.add(content, tags=labels, namespace=SHARED)
     return alice
 
 
@@ -104,7 +104,7 @@ def test_no_number_of_other_tags_takes_the_place_of_one_that_is_named(
     alice: Contract, monkeypatch: pytest.MonkeyPatch, tag: str
 ) -> None:
     """Any tag beyond ASCII might be named by a letter that folds, and the first of the alphabet would be looked at."""
-    monkeypatch.setattr(tagging, "MOST_TAGS", 3)
+    monkeypatch.setattr(tags, "MOST_TAGS", 3)
     alice.add("wanted", tags=[tag])
     alice.add("others", tags=[f"{first}é{number}" for number in range(4) for first in "!~"])
     assert scores(alice, f"about {tag}", top_k=1)[0][0] == "wanted"
@@ -114,7 +114,7 @@ def test_no_spellings_of_a_words_beginning_take_the_place_of_a_tag(
     alice: Contract, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Blanks and case apart all are one, and `app` is no word of the question."""
-    monkeypatch.setattr(tagging, "MOST_TAGS", 3)
+    monkeypatch.setattr(tags, "MOST_TAGS", 3)
     alice.add("wanted", tags=["apple"])
     alice.add("others", tags=["app", "a p p", "A  p p", "ap p", "APP", "a", "an", "Pie  chart", "pie", "PIE", "Pie"])
     assert scores(alice, "an apple pie", top_k=2) == [("others", 0.5), ("wanted", 0.5)]

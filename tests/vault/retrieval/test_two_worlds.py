@@ -6,7 +6,6 @@ would change the numbers: they say the words of the questions, often and at leng
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import psycopg
@@ -19,10 +18,10 @@ from tests.governance.access.grants.test_grants import give_grant
 from tests.governance.personas.test_personas import create_persona as persona_made
 from tests.vault.outbox import run_jobs
 from tests.vault.policies.policy_factories import made as policy_made
-from vault.cubes.visibility import exceptions_of
 from vault.graph import walks
-from vault.retrieval import ranker, ranking, tagging
-from vault.retrieval.queries import SearchQuery, visible_namespaces
+from vault.retrieval import statements, tags
+from vault.retrieval.queries import SearchQuery
+from vault.retrieval.scope import resolve_scope
 
 Superuser = Callable[[], psycopg.Connection]
 Told = tuple[str, float, dict[str, float]]  # content, score, its parts
@@ -139,7 +138,7 @@ def worlds(world: World, superuser: Superuser, monkeypatch: pytest.MonkeyPatch) 
     """Two tenants with the same people in the same roles. So few names are looked at that what is hidden is more."""
     monkeypatch.setattr(walks, "RARE", RARE)
     monkeypatch.setattr(walks, "MOST_NAMED", RARE)
-    monkeypatch.setattr(tagging, "MOST_TAGS", 1)
+    monkeypatch.setattr(tags, "MOST_TAGS", 1)
     first = replace(world, ada=person_add(world.acme, "reader@acme.example", RoleName.VIEWER))
     second = replace(
         world,
@@ -175,8 +174,8 @@ def test_invisible_memories_take_no_place_among_the_nearest(
     worlds: tuple[Tenant, Tenant], monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     """As many are hidden as are looked at, and each is nearer than what is seen."""
-    monkeypatch.setattr(ranker, "NEAREST", 1)
-    top_k = int(len(HIDDEN) / ranking.POOLED)
+    monkeypatch.setattr(statements, "NEAREST", 1)
+    top_k = int(len(HIDDEN) / statements.POOLED)
     without, within = worlds
     _build(without, WAYS[way], ())
     before = [_scored_results(reader, HIDDEN[0], "dense", top_k=top_k) for reader in WAYS[way].readers(without)]
@@ -191,7 +190,7 @@ def test_the_statements_for_those_without_exceptions_are_held_to_it_too(worlds: 
     for person, has_some in ((tenant.people.bob, False), (tenant.people.ada, True)):
         actor = person.key_actor()
         with acting(actor):
-            assert bool(exceptions_of(actor, partial(visible_namespaces, actor, SearchQuery("otter")))) is has_some
+            assert bool(resolve_scope(actor, SearchQuery("otter")).exceptions) is has_some
 
 
 def test_what_another_tenant_holds_leaves_no_trace_in_any_number(worlds: tuple[Tenant, Tenant]) -> None:

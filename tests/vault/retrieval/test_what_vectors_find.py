@@ -11,10 +11,11 @@ from tests.vault.outbox import run_jobs
 from vault.cubes.drafts import CubeDraft
 from vault.cubes.services import cubes_add
 from vault.retrieval import sources, sql
+from vault.retrieval.fusion import Weights
+from vault.retrieval.lexical import Pool
 from vault.retrieval.queries import SearchQuery
-from vault.retrieval.ranking import Weights, index_pays
 from vault.retrieval.selectors import memories_search
-from vault.retrieval.words import Pool
+from vault.retrieval.statements import index_pays
 
 OLD, ASKED_FOR = datetime(2021, 2, 3, tzinfo=UTC), datetime(2023, 5, 12, tzinfo=UTC)
 WANTED = "We went trekking in the mountains on vacation."
@@ -37,7 +38,7 @@ def test_memory_in_the_time_range_is_a_result_without_a_common_word(walker: Acto
 
 
 def test_the_proof_sees_a_search_that_forgets_the_time(walker: Actor, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Weights, "unspoken", property(lambda weights: weights.dense))
+    monkeypatch.setattr(Weights, "without_words", property(lambda weights: weights.dense))
     monkeypatch.setattr(sources.SpeakerAndTime, "find", lambda *_: Pool(None))
     assert WANTED not in _contents(walker, QUESTION)
 

@@ -16,10 +16,10 @@ from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from vault.cubes.drafts import CubeDraft
 from vault.cubes.services import cubes_add
-from vault.retrieval import ranker, ranking, sources
+from vault.retrieval import sources, statements
+from vault.retrieval.lexical import Pool
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import memories_search
-from vault.retrieval.words import Pool
 from vault.vocabulary import SearchMode
 
 TEAM = "/team"
@@ -303,8 +303,8 @@ def test_words_count_among_all_statements_of_the_named_speaker(
 
 def test_statement_of_a_month_is_a_result_after_many_later_statements(team: World) -> None:
     """Others said more that month than is looked at in any case, and so did she herself later."""
-    more = drafts("Cleo", [f"Ahoy {number}." for number in range(10 * ranking.LEAST_DATED)], MAY + timedelta(hours=2))
-    more += drafts("Ada", [f"Howdy {number}." for number in range(2 * ranking.LEAST_FITTING)], LATER)
+    more = drafts("Cleo", [f"Ahoy {number}." for number in range(10 * sources.LEAST_DATED)], MAY + timedelta(hours=2))
+    more += drafts("Ada", [f"Howdy {number}." for number in range(2 * sources.LEAST_FITTING)], LATER)
     cubes_add(actor=team.alice.actor, drafts=more)
     run_jobs()
     first = results(team.alice.actor, WHO_AND_WHEN, top_k=3)
@@ -414,9 +414,9 @@ def test_speakers_statements_with_a_time_are_candidates(
     world: World, monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
     """It is not among the speaker's latest, no word leads to it, and the pool has enough of the speaker already."""
-    monkeypatch.setattr(ranker, "NEAREST", 1)
+    monkeypatch.setattr(statements, "NEAREST", 1)
     monkeypatch.setattr(sources, "LEAST_FITTING", 4)
-    monkeypatch.setattr(ranking, "POOLED", 1)
+    monkeypatch.setattr(statements, "POOLED", 1)
     told = ["In March 2019 it was new.", "It broke on Sunday.", "Since 2021 it has been blue."]
     lately = [f"The mill, line {number}." for number in range(30)]
     whole = ["The turquoise gasket of the Vexley pump in the mill is gone."]

@@ -84,7 +84,7 @@ def index_cubes(cubes: Sequence[Cube]) -> list[UUID]:
         entering = [rebuilt(cube, versions[cube.id]) for cube in cubes if wanted[cube.id] is partition]
         if entering:
             postings_insert(entering, archived=partition is Partition.ARCHIVED)
-    return _mark(cubes, {one for one, partition in wanted.items() if partition is Partition.SEARCHABLE})
+    return _mark(cubes, {cube_id for cube_id, partition in wanted.items() if partition is Partition.SEARCHABLE})
 
 
 def _mark(cubes: Sequence[Cube], searchable: Collection[UUID]) -> list[UUID]:
@@ -112,7 +112,7 @@ def expired_unindex(actor: Actor) -> int:
         expired = cursor.fetchall()
     if len(expired) < EXPIRED_TOGETHER and not any(is_old for _, is_old in expired):
         return 0
-    named = Cube.objects.filter(id__in=[one for one, _ in expired], is_indexed=True).free().order_by("id")
+    named = Cube.objects.filter(id__in=[cube_id for cube_id, _ in expired], is_indexed=True).free().order_by("id")
     cubes = list(named.select_for_update(of=("self",), no_key=True).select_related("namespace"))
     index_cubes(cubes)
     namespaces_measure(sorted({cube.namespace_id for cube in cubes}))

@@ -39,21 +39,21 @@ def postings_insert(built: Sequence[Built], *, archived: bool = False) -> None:
 
 def postings_sent(built: Sequence[Built]) -> list[Any]:
     """The parameters of INSERT, which writes in key order so that the index pages are kept warm."""
-    entries = [one.indexed.entries for one in built]
+    entries = [row.indexed.entries for row in built]
     numbers = [repeat(number, len(words)) for number, words in enumerate(entries, 1)]
     cubes = [
         (
-            one.cube.id,
-            one.cube.namespace_id,
-            one.indexed.length,
-            one.cube.session_token,
-            one.cube.position,
-            LAYERS[Layer(one.cube.layer)],
-            TYPES[MemoryType(one.cube.type)],
-            one.cube.persona_id,
-            f'"{one.cube.event_time or one.cube.created_at}"',
+            row.cube.id,
+            row.cube.namespace_id,
+            row.indexed.length,
+            row.cube.session_token,
+            row.cube.position,
+            LAYERS[Layer(row.cube.layer)],
+            TYPES[MemoryType(row.cube.type)],
+            row.cube.persona_id,
+            f'"{row.cube.event_time or row.cube.created_at}"',
         )
-        for one in built
+        for row in built
     ]
     return [
         built[0].cube.tenant_id,

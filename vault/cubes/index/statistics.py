@@ -50,23 +50,23 @@ def statistics_count(actor: Actor, payloads: Sequence[Payload]) -> Write:
 
     What it locks it locks last: whoever holds a cube may wait for a size, and nobody for a cube who holds a size.
     """
-    namespaces = _named(payloads)
+    namespaces = _namespaces_of(payloads)
 
     def write() -> None:
         fresh = _measure(namespaces)
         if fresh:
-            names = [str(one) for one in fresh]
+            names = [str(namespace_id) for namespace_id in fresh]
             emit_later(actor=actor, topic=Topic.SIZES_DUE, payload={"namespaces": names}, seconds=FRESH_SECONDS)
 
     return write
 
 
-def _named(payloads: Sequence[Payload]) -> list[UUID]:
+def _namespaces_of(payloads: Sequence[Payload]) -> list[UUID]:
     found: set[UUID] = set()
     for payload in payloads:
         namespaces = payload["namespaces"]
         assert isinstance(namespaces, list)
-        found |= {UUID(one) for one in namespaces}
+        found |= {UUID(namespace_id) for namespace_id in namespaces}
     return sorted(found)
 
 
@@ -74,8 +74,8 @@ def _measure(namespaces: Collection[UUID]) -> list[UUID]:
     """Returns those that were not counted."""
     with connection.cursor() as cursor:
         cursor.execute(FRESH, [list(namespaces), CHEAP_TO_COUNT, FRESH_SECONDS])
-        fresh = sorted(one for (one,) in cursor.fetchall())
-    namespaces_measure([one for one in namespaces if one not in fresh])
+        fresh = sorted(namespace_id for (namespace_id,) in cursor.fetchall())
+    namespaces_measure([namespace_id for namespace_id in namespaces if namespace_id not in fresh])
     return fresh
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from vault.lexicon.concepts import base_forms
-from vault.lexicon.dates import folded as plain_signs
+from vault.lexicon.dates import fold_signs as plain_signs
 from vault.lexicon.dates import named_times
 from vault.lexicon.entities import entities
 from vault.lexicon.tokens import terms

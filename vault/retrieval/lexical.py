@@ -4,6 +4,7 @@ A common question has tens of thousands of postings, so all of them are scored a
 identified by the low half of its id, of which 62 bits are random.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +14,12 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from vault.retrieval.ranking import BM25_B, BM25_K1, CONTEXT, REACH, SESSION_K, rarity
+BM25_K1 = 1.2
+BM25_B = 0.4
+SESSION_K = 1.0  # how soon a word stops counting for its session
+# What was said before and after counts for a message: distance in its session → share of the neighbour's own score.
+CONTEXT = {-1: 0.6, 1: 0.3, -2: 0.3, 2: 0.3}
+REACH = max(CONTEXT)
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -23,7 +29,7 @@ Halves = NDArray[np.uint64]
 # id; session: 0 outside of sessions; said: the position in the session, the cube's words, and how often this is one
 # of them.
 WORD = np.dtype([("high", ">u8"), ("low", ">u8"), ("session", ">u8"), ("said", ">u8")])
-SHOWN = np.dtype(
+CANDIDATE = np.dtype(
     [
         ("high", ">u8"),
         ("low", ">u8"),
@@ -78,7 +84,7 @@ class Pool:
 
     def __init__(self, sent: bytes | None, embedded: bytes | None = None, *, known: "Pool | None" = None) -> None:
         """embedded: the similarity of their vectors; known: a pool whose candidates are left out of this one."""
-        rows = np.frombuffer(sent or b"", SHOWN)
+        rows = np.frombuffer(sent or b"", CANDIDATE)
         if known is not None:
             rows = rows[~np.isin(rows["low"].astype(np.uint64), known.low)]
         self.high = rows["high"].astype(np.uint64)
@@ -88,13 +94,15 @@ class Pool:
         self.entity = rows["entity"].astype(np.float64)
         self.time = rows["time"].astype(np.float64)
         self.asks = rows["asks"].astype(np.float64)
-        self.dense = _dense(np.frombuffer(embedded or b"", EMBEDDED), self.low, rows["version"])
+        self.dense = _dense_scores(np.frombuffer(embedded or b"", EMBEDDED), self.low, rows["version"])
 
     def __len__(self) -> int:
         return len(self.low)
 
-    def joined(self, other: "Pool") -> "Pool":
+    def join_pool(self, other: "Pool") -> "Pool":
         """Both pools as one. They have no candidate in common."""
+        if not len(self) or not len(other):
+            return self if len(self) else other
         both = Pool(None)
         for name, values in vars(self).items():
             setattr(both, name, np.concatenate([values, getattr(other, name)]))
@@ -118,8 +126,8 @@ class LexicalScores:
     def __init__(self, found: Sequence[TermPostings], *, cubes: int, length: float, only: bytes | None = None) -> None:
         sent = [postings.entries for postings in found]
         numbers = np.frombuffer(b"".join(sent), ">u8").astype(np.uint64).reshape(-1, NUMBERS)
-        word = np.repeat(np.arange(len(sent)), np.array([len(one) // WORD.itemsize for one in sent], np.int64))
-        if excluded := b"".join(one.excluded or b"" for one in found):
+        word = np.repeat(np.arange(len(sent)), np.array([len(entries) // WORD.itemsize for entries in sent], np.int64))
+        if excluded := b"".join(postings.excluded or b"" for postings in found):
             there = ~np.isin(numbers[:, 1], np.frombuffer(excluded, ID)["low"].astype(np.uint64))
             numbers, word = numbers[there], word[there]
         if only is not None:
@@ -144,7 +152,7 @@ class LexicalScores:
         which[order] = np.cumsum(begins) - 1
         self._cubes = low[begins]
         self._entry = order[begins]  # one of each cube
-        self._bm25 = _sums(which, self._adds, len(self._cubes))
+        self._bm25 = _sum_by(which, self._adds, len(self._cubes))
 
     @cached_property
     def highest(self) -> float:
@@ -162,19 +170,19 @@ class LexicalScores:
 
     def lexical(self, pool: Pool) -> Floats:
         """The BM25 of each cube of `pool`."""
-        return _looked_up(self._cubes, self._bm25, pool.low)
+        return _look_up(self._cubes, self._bm25, pool.low)
 
     def context_scores(self, pool: Pool) -> ContextScores:
         """The context scores of each candidate, from the postings of this question."""
         sessions = np.unique(pool.session[pool.session != 0])
         of = np.searchsorted(sessions, pool.session)
-        near, session = self._within(sessions)
-        beside = self._beside(near, session, of, pool.position)
+        near, session = self._postings_in(sessions)
+        beside = self._neighbour_scores(near, session, of, pool.position)
         told = np.append(self._session_scores(near, session, len(sessions)), 0.0)[of]
         in_one = pool.session != 0
         return ContextScores(np.where(in_one, beside, 0.0), np.where(in_one, told, 0.0))
 
-    def _within(self, sessions: Integers) -> tuple[Integers, Integers]:
+    def _postings_in(self, sessions: Integers) -> tuple[Integers, Integers]:
         """The postings in `sessions`, and the index of each one's session. A sieve drops most of the others cheaply."""
         sieve = np.zeros(SIEVE, bool)
         sieve[sessions & (SIEVE - 1)] = True
@@ -184,18 +192,18 @@ class LexicalScores:
         is_one &= self._session[near] != 0
         return near[is_one], session[is_one]
 
-    def _beside(self, near: Integers, session: Integers, of: Integers, position: Integers) -> Floats:
+    def _neighbour_scores(self, near: Integers, session: Integers, of: Integers, position: Integers) -> Floats:
         places, which = np.unique((session << POSITION_BITS) | self._position[near], return_inverse=True)
-        scores = _sums(which, self._adds[near], len(places))
+        scores = _sum_by(which, self._adds[near], len(places))
         here = (of << POSITION_BITS) | position
         beside = np.zeros(len(here))
         for away, share in CONTEXT.items():
-            beside += share * _looked_up(places, scores, here + away)
+            beside += share * _look_up(places, scores, here + away)
         return beside
 
     def _session_scores(self, near: Integers, session: Integers, sessions: int) -> Floats:
         words = len(self._weights)
-        often = _sums(session * words + self._word[near], self._frequency[near], sessions * words)
+        often = _sum_by(session * words + self._word[near], self._frequency[near], sessions * words)
         often = often.reshape(sessions, words)
         told: Floats = np.sum(self._weights * (often / (often + SESSION_K)), axis=1)
         return told
@@ -234,7 +242,9 @@ class ContextWindows(NamedTuple):
 
 def context_windows(places: Sequence[Place]) -> ContextWindows:
     found = ContextWindows([place.cube_id for place in places if not place.session], [], [], [])
-    for place in sorted((place for place in places if place.session), key=lambda one: (one.session, one.position)):
+    for place in sorted(
+        (place for place in places if place.session), key=lambda place: (place.session, place.position)
+    ):
         first, last = max(0, place.position - REACH), place.position + REACH
         if found.sessions and found.sessions[-1] == place.session and first <= found.lasts[-1]:
             found.lasts[-1] = last
@@ -245,11 +255,16 @@ def context_windows(places: Sequence[Place]) -> ContextWindows:
     return found
 
 
-def _sums(which: Integers, values: Floats, count: int) -> Floats:
+def rarity(holding: int, cubes: int) -> float:
+    """The BM25 weight of a word that `holding` of `cubes` memories contain; never negative, as in Lucene."""
+    return math.log(1 + (max(cubes, holding) - holding + 0.5) / (holding + 0.5))
+
+
+def _sum_by(which: Integers, values: Floats, count: int) -> Floats:
     return np.bincount(which, values, count).astype(np.float64, copy=False)
 
 
-def _looked_up(keys: NDArray[Any], values: Floats, wanted: NDArray[Any]) -> Floats:
+def _look_up(keys: NDArray[Any], values: Floats, wanted: NDArray[Any]) -> Floats:
     """The value of each of `wanted`, or 0 if it is not among the sorted `keys`."""
     if not len(keys):
         return np.zeros(len(wanted))
@@ -257,14 +272,14 @@ def _looked_up(keys: NDArray[Any], values: Floats, wanted: NDArray[Any]) -> Floa
     return np.where(keys[at] == wanted, values[at], 0.0)
 
 
-def _dense(embedded: NDArray[Any], low: Halves, version: NDArray[Any]) -> Floats:
+def _dense_scores(embedded: NDArray[Any], low: Halves, version: NDArray[Any]) -> Floats:
     """The dense score of each memory, or 0 if its vector is missing or belongs to another version."""
     if not len(embedded):
         return np.zeros(len(low))
     embedded = embedded[np.argsort(embedded["low"])]
     keys = embedded["low"].astype(np.uint64)
-    dense = _looked_up(keys, embedded["dense"].astype(np.float64), low)
-    return np.where(_looked_up(keys, embedded["version"].astype(np.float64), low) == version, dense, 0.0)
+    dense = _look_up(keys, embedded["dense"].astype(np.float64), low)
+    return np.where(_look_up(keys, embedded["version"].astype(np.float64), low) == version, dense, 0.0)
 
 
 def ids_of(high: NDArray[Any], low: NDArray[Any]) -> list[UUID]:

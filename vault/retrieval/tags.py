@@ -12,11 +12,12 @@ from django.db import connection
 from django.db.models import FloatField
 from django.db.models.expressions import RawSQL
 
-from vault.lexicon.labels import ascii_pieces, folded, labels_named
+from vault.cubes.visibility import compose
+from vault.lexicon.labels import ascii_pieces, find_labels, fold_label
 from vault.models.cube import CubeQuerySet
-from vault.retrieval.composing import compose
-from vault.retrieval.ranking import NO_PARTS
-from vault.retrieval.scoring import Ranked
+from vault.retrieval.fusion import NO_PARTS, Ranked
+from vault.retrieval.question import Question
+from vault.retrieval.scope import Scope
 
 MOST_CHARACTERS = 1_000  # of a question: a pasted page is searched by the tags that its beginning names
 MOST_TAGS = 10_000  # different ones that are looked at, of those that may be named
@@ -40,21 +41,22 @@ SHARE = """
 """
 
 
-def by_tag(visible: CubeQuerySet, question: str, limit: int) -> list[Ranked]:
+def rank_by_tag(scope: Scope, question: Question, limit: int) -> list[Ranked]:
     """The best `limit` memories with a tag that the question names, best first; equal ones newest first. Two queries.
 
     score: the share of the question's characters, without blanks, that the memory's tags cover, at most 1.
     """
-    asked = folded(question[:MOST_CHARACTERS])[:MOST_CHARACTERS]
-    named = labels_named(asked, _maybe_named(visible, asked))
+    visible = scope.cubes(question.statistics.namespaces)
+    asked = fold_label(scope.search.query[:MOST_CHARACTERS])[:MOST_CHARACTERS]
+    named = find_labels(asked, _possible_tags(visible, asked))
     if not named:
         return []
-    bearing = visible.filter(tags__overlap=list(named)).annotate(share=_share(named, asked))
+    bearing = visible.filter(tags__overlap=list(named)).annotate(share=_share_expression(named, asked))
     rows = bearing.order_by("-share", "-id").values_list("id", "share")[:limit]
     return [Ranked(cube_id, share, NO_PARTS) for cube_id, share in rows]
 
 
-def _maybe_named(visible: CubeQuerySet, asked: str) -> list[str]:
+def _possible_tags(visible: CubeQuerySet, asked: str) -> list[str]:
     """The distinct tags of visible memories, without those that the question cannot contain."""
     seen = compose("visible", visible.values("tags"))
     values: dict[str, Any] = {"asked": asked, "pieces": list(ascii_pieces(asked)), "most": MOST_TAGS}
@@ -63,11 +65,11 @@ def _maybe_named(visible: CubeQuerySet, asked: str) -> list[str]:
         return [tag for (spellings,) in cursor.fetchall() for tag in spellings]
 
 
-def _share(named: Mapping[str, str], asked: str) -> RawSQL:
-    whole = _length(asked)
-    shares = [_length(name) / whole for name in named.values()]
+def _share_expression(named: Mapping[str, str], asked: str) -> RawSQL:
+    whole = _count_letters(asked)
+    shares = [_count_letters(name) / whole for name in named.values()]
     return RawSQL(SHARE, [list(named), list(named.values()), shares], FloatField())
 
 
-def _length(text: str) -> int:
+def _count_letters(text: str) -> int:
     return len(text.replace(" ", ""))

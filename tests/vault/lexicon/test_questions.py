@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from vault.lexicon.asking import asking_share, is_about_questions
+from vault.lexicon.questions import asking_share, is_about_questions
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,19 @@ from uuid import UUID
 import pytest
 
 from governance.ids import uuid7
-from vault.retrieval.ranking import BM25_B, BM25_K1, CONTEXT, SESSION_K, Weights, rarity
-from vault.retrieval.scoring import scored
-from vault.retrieval.words import LexicalScores, Place, Pool, TermPostings, context_windows
+from vault.retrieval.fusion import Weights, score_pool
+from vault.retrieval.lexical import (
+    BM25_B,
+    BM25_K1,
+    CONTEXT,
+    SESSION_K,
+    LexicalScores,
+    Place,
+    Pool,
+    TermPostings,
+    context_windows,
+    rarity,
+)
 
 CUBES = 1_000
 LENGTH = 8.0
@@ -135,12 +145,12 @@ def test_scores_are_shares_of_the_best_and_equals_are_in_order() -> None:
     entries = [Entry(uuid7(), session=3, position=position * 9) for position in range(4)]
     said = _scores(entries)
     weights = Weights(lexical=1.0, context=1.0, session=0.5, dense=0.3, entity=0.0, time=0.0)
-    found = scored(said, _pool(*entries), weights, 4)
+    found = score_pool(said, _pool(*entries), weights, 4)
     assert [row.cube_id for row in found.best(3)] == [entry.cube_id for entry in reversed(entries)][:3]
     assert all((row.parts.lexical, row.parts.session, row.parts.context) == (1.0, 1.0, 0.0) for row in found.best(4))
     assert found.last == 1.5
     asking = [replace(entry, asks=0.5 * (place == 3)) for place, entry in enumerate(entries)]
-    found = scored(said, _pool(*asking), replace(weights, asks=0.5), 4)
+    found = score_pool(said, _pool(*asking), replace(weights, asks=0.5), 4)
     assert [row.cube_id for row in found.best(4)] == [entry.cube_id for entry in (*reversed(entries[:3]), entries[3])]
     assert found.last == 0.75 * 1.5
     assert replace(found, limit=5).last == 0.0

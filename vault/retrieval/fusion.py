@@ -1,0 +1,207 @@
+"""The parts of a candidate's score, their weights, and their fusion into one score. Pure.
+
+The weights were tuned on two development conversations and checked on three others. `manage.py benchmark retrieval`
+repeats that; docs/benchmarks.md lists what each part brings.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from uuid import UUID
+
+import numpy as np
+
+from vault.lexicon.tokens import language_of
+from vault.retrieval.lexical import CONTEXT, Floats, LexicalScores, Pool, ids_of
+
+BARE = 0.3  # what words count for in a question that only names who spoke, and when
+# Cosine from which a memory without a common word is about the question. Small embedders find all Chinese alike.
+LEAST_DENSE, LEAST_DENSE_CHINESE = 0.35, 0.65
+POOL_PARTS = ("lexical", "context", "session", "dense", "entity", "time", "asks", "graph")  # in the order of Parts
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The weight of each part of a score, 0..1. Heat, trust and fingerprint are added to the sum of all others.
+
+    asks: the share of its score that a memory loses if it only asks a question, 0..1.
+    """
+
+    lexical: float
+    context: float
+    session: float
+    dense: float
+    entity: float
+    time: float
+    asks: float = 0.0
+    graph: float = 0.0
+    heat: float = 0.0
+    trust: float = 0.0
+    fingerprint: float = 0.0
+
+    @property
+    def behaviour(self) -> float:
+        """The sum of the weights that are added after the ranking."""
+        return self.heat + self.trust + self.fingerprint
+
+    @property
+    def words(self) -> bool:
+        """Return whether any part depends on the words of the question."""
+        return bool(self.lexical or self.context or self.session)
+
+    @property
+    def without_words(self) -> float:
+        """The highest score of a memory without a word of the question: from its vector, its speaker and its time."""
+        return self.dense + self.entity + self.time
+
+    def restrict(self, *, entity: bool, time: bool, bare: bool, questions: bool) -> "Weights":
+        """Without the parts that a question says nothing about; bare: it only says who, or when; questions: what it
+        looks for may be a question.
+        """
+        words = BARE if bare else 1.0
+        return replace(
+            self,
+            lexical=words * self.lexical,
+            context=words * self.context,
+            session=words * self.session,
+            entity=self.entity if entity else 0.0,
+            time=self.time if time else 0.0,
+            asks=0.0 if questions else self.asks,
+        )
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts of one cube's score, each in 0..1 (context: up to the sum of CONTEXT)."""
+
+    lexical: float
+    context: float
+    session: float
+    dense: float
+    entity: float
+    time: float
+    asks: float = 0.0
+    graph: float = 0.0  # nearness over links: vault/graph/walks.py
+    heat: float = 0.0  # vault/retrieval/heat_and_trust.py, and trust
+    trust: float = 0.0
+    fingerprint: float = 0.0  # cosine of the question and the centroid of those that it answered
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A memory of the result, not opened yet."""
+
+    cube_id: UUID
+    score: float
+    parts: Parts
+
+
+NO_PARTS = Parts(lexical=0.0, context=0.0, session=0.0, dense=0.0, entity=0.0, time=0.0)
+HYBRID = Weights(lexical=1.0, context=1.0, session=0.7, dense=0.3, entity=0.8, time=0.6, asks=0.25)
+LEXICAL = Weights(lexical=1.0, context=0.0, session=0.0, dense=0.0, entity=0.0, time=0.0)
+# Nearness alone; of what no walk reaches, the best by words first.
+GRAPH = Weights(lexical=1e-9, context=0.0, session=0.0, dense=0.0, entity=0.0, time=0.0, graph=1.0)
+DENSE = Weights(lexical=0.0, context=0.0, session=0.0, dense=1.0, entity=0.0, time=0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredPool:
+    """Candidates with their scores. parts: one array for each of POOL_PARTS; limit: the number of results wanted."""
+
+    pool: Pool
+    parts: Sequence[Floats]
+    weights: Weights
+    limit: int
+
+    def totals(self, weights: Weights) -> Floats:
+        total, by_name = np.zeros(len(self.pool)), dict(zip(POOL_PARTS, self.parts, strict=True))
+        asks = by_name.pop("asks")
+        for name, part in by_name.items():
+            if weight := getattr(weights, name):
+                total += weight * part
+        return total * (1 - weights.asks * asks)
+
+    @cached_property
+    def last(self) -> float:
+        """The score of the last result without its vector, or 0 if there are fewer candidates than results wanted."""
+        if self.limit > len(self.pool):
+            return 0.0
+        return float(np.partition(self.totals(replace(self.weights, dense=0.0)), -self.limit)[-self.limit])
+
+    def best(self, count: int) -> list[Ranked]:
+        """The `count` best candidates, best first; equal ones newest first. Those with a score of 0 are left out."""
+        totals, pool = self.totals(self.weights), self.pool
+        order = np.lexsort((pool.low, pool.high, totals))[::-1][: min(count, np.count_nonzero(totals))]
+        found = [Parts(*row) for row in np.stack(self.parts)[:, order].T.tolist()]
+        in_sessions = any(parts.session for parts in found)
+        ids = ids_of(pool.high[order], pool.low[order])
+        return [
+            Ranked(cube_id, fuse(parts, self.weights, in_sessions=in_sessions), parts)
+            for cube_id, parts in zip(ids, found, strict=True)
+        ]
+
+
+def score_pool(
+    lexical: LexicalScores, pool: Pool, weights: Weights, limit: int, nearness: Mapping[int, float] | None = None
+) -> ScoredPool:
+    """Score each candidate. nearness: scores of the graph, by the low half of an id."""
+    if not len(pool):
+        return ScoredPool(pool, [np.zeros(0)] * len(POOL_PARTS), weights, limit)
+    windows = lexical.context_scores(pool)
+    in_session = pool.session != 0
+    near = [(nearness or {}).get(low, 0.0) for low in pool.low.tolist()] if nearness else np.zeros(len(pool))
+    by_words = _divide(lexical.lexical(pool), lexical.highest)
+    context = _divide(windows.context, lexical.highest)
+    session = _divide(windows.session, float(windows.session.max(initial=0.0)))
+    parts = (
+        by_words,
+        np.where(in_session, context, _weighted_mean(context[in_session], by_words[in_session]) * by_words),
+        np.where(in_session, session, _weighted_mean(session[in_session], by_words[in_session]) * by_words),
+        pool.dense,
+        pool.entity,
+        pool.time,
+        pool.asks,
+        np.array(near, np.float64),
+    )
+    return ScoredPool(pool, parts, weights, limit)
+
+
+def fuse(parts: Parts, weights: Weights, *, in_sessions: bool) -> float:
+    """The score, 0..1: the weighted sum divided by the highest possible one. Context counts only if a result has a
+    session.
+    """
+    total = (
+        weights.lexical * parts.lexical
+        + weights.context * parts.context
+        + weights.session * parts.session
+        + weights.dense * parts.dense
+        + weights.entity * parts.entity
+        + weights.time * parts.time
+        + weights.graph * parts.graph
+    )
+    most = weights.lexical + weights.dense + weights.entity + weights.time + weights.graph
+    if in_sessions:
+        most += weights.context * sum(CONTEXT.values()) + weights.session
+    return min(1.0, total * (1 - weights.asks * parts.asks) / most) if most else 0.0
+
+
+def context_share(parts: Parts) -> float:
+    """The share of a score that comes from the context window and the session, 0..1."""
+    most = HYBRID.context * sum(CONTEXT.values()) + HYBRID.session
+    return min(1.0, (HYBRID.context * parts.context + HYBRID.session * parts.session) / most)
+
+
+def is_relevant(parts: Parts, question: str) -> bool:
+    """Return whether a memory with these parts is about the question, and not merely the best there is: it shares a
+    word with the question, or its meaning.
+    """
+    least = LEAST_DENSE if language_of(question) == "en" else LEAST_DENSE_CHINESE
+    return parts.lexical > 0 or parts.dense >= least
+
+
+def _divide(values: Floats, whole: float) -> Floats:
+    return values / whole if whole else np.zeros(len(values))
+
+
+def _weighted_mean(values: Floats, counts: Floats) -> float:
+    return float(np.average(values, weights=counts)) if counts.any() else 0.0

@@ -1,0 +1,51 @@
+"""`mode: graph`: memories near the entities of a question and near the best by words, over links and rare names."""
+
+from collections.abc import Mapping
+from contextlib import nullcontext
+from uuid import UUID
+
+from vault.cubes.index import marks
+from vault.graph.walks import Among, named_cubes, near_cubes
+from vault.lexicon.entities import asked_entities
+from vault.retrieval.fusion import Ranked, ScoredPool
+from vault.retrieval.lexical import ContextWindows, Pool
+from vault.retrieval.question import Question
+from vault.retrieval.ranker import rank
+from vault.retrieval.scope import Scope
+from vault.retrieval.sources import Lexical, look_up
+from vault.retrieval.statements import Ranking, steady_plans
+
+STARTS = 10  # candidates that a walk over the graph begins at
+NAMED_SHARE = 0.5  # of a walk's beginnings, what the question's entities have beside the best candidates
+
+
+def rank_by_graph(scope: Scope, question: Question, limit: int) -> list[Ranked]:
+    """Return the best `limit` memories by nearness over links. As `rank`, and two queries for the walk."""
+    return rank(scope, question, limit, sources=(Lexical(), Graph()))
+
+
+class Graph:
+    """A candidate source: what a walk over the graph reaches."""
+
+    def find(self, ranking: Ranking, scored: ScoredPool) -> Pool:
+        """Also sets the nearness, 0..1, of the candidates so far."""
+        scope, namespaces = ranking.scope, ranking.statistics.namespaces
+        among, visible = Among(namespaces, scope.exceptions), scope.cubes(namespaces)
+        entities = [marks.entity(scope.maker, name) for name in asked_entities(scope.search.query)]
+        named = named_cubes(scope.actor, entity_marks=entities, among=among, visible=visible)
+        seeds = _seeds(named, {row.cube_id: row.score for row in scored.best(STARTS)})
+        near = near_cubes(scope.actor, seeds=seeds, among=among, visible=visible)
+        ranking.nearness.update({cube_id.int & (2**64 - 1): score for cube_id, score in near.items()})
+        with steady_plans() if ranking.is_steady else nullcontext():  # the walk has ended them
+            return look_up(ranking, ContextWindows(list(near), [], [], []), scored.pool)
+
+
+def _seeds(named: Mapping[UUID, float], best: Mapping[UUID, float]) -> dict[UUID, float]:
+    """Both kinds of starting points in one distribution. If there is only one kind, it gets the whole weight."""
+    share = NAMED_SHARE if named and best else 1.0
+    seeds = dict.fromkeys([*named, *best], 0.0)
+    for weights, part in ((named, share), (best, 1 - share if named else 1.0)):
+        total = sum(weights.values())
+        for cube_id, weight in weights.items():
+            seeds[cube_id] += part * weight / total
+    return seeds

@@ -1,0 +1,291 @@
+"""The scope of a search: the memories that it may return, worked out once for its whole transaction."""
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Q
+
+from governance.actor import Actor
+from governance.keys.services import TokenMaker, token_maker
+from vault.cubes.filters import filter_read, mark_condition, moment_or_date, persona_ids
+from vault.cubes.index import marks
+from vault.cubes.index.facets import NO_FACETS, Facets
+from vault.cubes.pack_reads import namespaces_closed
+from vault.cubes.visibility import (
+    ComposedQuery,
+    Exceptions,
+    cache_result,
+    compose_once,
+    exceptions_of,
+    filter_cubes,
+    visibility_number,
+)
+from vault.models import Cube, Namespace
+from vault.models.cube import CubeQuerySet
+from vault.models.namespace import NOTHING, NamespaceQuerySet
+from vault.namespaces.mounts import MountPlaces, mounted_ids
+from vault.retrieval.queries import SHOWN, SearchQuery
+from vault.vocabulary import Layer, MemoryType, NamespaceKind, State
+
+SIDES = {"gt": ("since",), "gte": ("since",), "lt": ("until",), "lte": ("until",), "eq": ("since", "until")}
+
+Leaf = tuple[str, str, Any]  # field, operator, value
+
+
+@dataclass(frozen=True)
+class Places:
+    """The namespaces that a search asks for.
+
+    paths: those that it names; is_named: it names some, in its filters or here; is_open: it asks for no place, session,
+    task or filter. mounted: namespaces that are mounted where it is asked; closed: those that a contract closes.
+    """
+
+    paths: tuple[str, ...]
+    is_named: bool
+    is_open: bool
+    mounted: tuple[UUID, ...] = ()
+    closed: tuple[UUID, ...] = ()
+
+    def namespaces(self, actor: Actor) -> NamespaceQuerySet:
+        """The namespaces that the actor may read, of those that the search asks for.
+
+        What was merely asked and answered in chats is no evidence: who wants it names its session or its place.
+        """
+        rows = Namespace.objects.visible_to(actor)
+        if self.closed:
+            rows = rows.exclude(id__in=self.closed)
+        if self.paths:
+            return rows.filter(path__in=self.paths)
+        if not self.is_named:
+            rows = rows.searchable_unnamed(self.mounted)
+        return rows.without_chats() if self.is_open else rows
+
+    def filter_cubes(self, rows: CubeQuerySet) -> CubeQuerySet:
+        """The cubes in these places, with those of chats."""
+        if self.closed:
+            rows = rows.exclude(namespace_id__in=self.closed)
+        if self.paths:
+            return rows.filter(namespace__path__in=self.paths)
+        if self.is_named:
+            return rows
+        return rows.filter(namespace_id__in=Namespace.objects.all().searchable_unnamed(self.mounted).values("id"))
+
+
+@dataclass(frozen=True)
+class IndexFilter:
+    """The filters of a search as the index looks them up.
+
+    facets: those on columns of the index; is_whole: there are no others; mark: a mark that all memories bear which pass
+    the others, if there is one.
+    """
+
+    facets: Facets = NO_FACETS
+    is_whole: bool = True
+    mark: int | None = None
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The memories that a search may return.
+
+    condition: the filters on memories, empty if there are none; index: how the index looks them up. namespaces: the
+    statement of the namespaces that the actor sees there; exceptions: single memories that are visible outside of them,
+    or not inside. key: all that the statements depend on but the filters.
+    """
+
+    actor: Actor
+    search: SearchQuery
+    maker: TokenMaker
+    places: Places
+    condition: Q
+    index: IndexFilter
+    namespaces: ComposedQuery
+    exceptions: Exceptions
+    key: Hashable
+
+    def cubes(self, namespaces: Sequence[UUID]) -> CubeQuerySet:
+        """The visible memories that pass the filters. namespaces: the ids of the scope's namespaces."""
+        return self._without_filters(namespaces).filter(self.condition)
+
+    def with_chats(self) -> CubeQuerySet:
+        """The visible memories that pass the filters, those of chats among them."""
+        return self.places.filter_cubes(self._returnable()).filter(self.condition)
+
+    def statement(self, name: str, columns: Sequence[str], namespaces: Sequence[UUID]) -> ComposedQuery:
+        """The statement of `cubes`, for these columns; `name` is the prefix of its parameters."""
+        rows = compose_once(
+            name, lambda: self._without_filters(namespaces).values(*columns), key=(self.key, tuple(namespaces))
+        )
+        return filter_cubes(rows, self.condition) if self.condition else rows
+
+    def statement_with_chats(self, name: str, columns: Sequence[str]) -> ComposedQuery:
+        """The statement of `with_chats`, for these columns; `name` is the prefix of its parameters."""
+        rows = compose_once(name, lambda: self.places.filter_cubes(self._returnable()).values(*columns), key=self.key)
+        return filter_cubes(rows, self.condition) if self.condition else rows
+
+    def _returnable(self) -> CubeQuerySet:
+        """Archived memories, and messages that state nothing, on request only; merged and expired memories never
+        (vault/cubes/index/eligibility.py).
+        """
+        states = Q(state__in=[*SHOWN, *([State.ARCHIVED] if self.search.include_archived else [])])
+        rows = Cube.objects.visible_to(self.actor).filter(states)
+        return rows if self.search.asks_for_messages else rows.filter(is_dialogue_only=False)
+
+    def _without_filters(self, namespaces: Sequence[UUID]) -> CubeQuerySet:
+        """A memory that is granted by itself may lie in any namespace of the search."""
+        if not self.exceptions.granted:
+            return self._returnable().filter(namespace_id__in=namespaces)
+        rows = self.places.filter_cubes(self._returnable())
+        return rows.exclude(namespace_id__in=Namespace.objects.chats().values("id")) if self.places.is_open else rows
+
+
+def resolve_scope(actor: Actor, search: SearchQuery) -> Scope:
+    """Work out which memories a search may return, in the caller's transaction. Raises Invalid for a bad filter.
+
+    Queries: the actor's grants; one for names of personas; one or two for what is mounted in a persona, session,
+    conversation or task; one where expert namespaces are mounted or named.
+    """
+    personas = persona_ids(search.personas)
+    mounted = _mounted_namespaces(actor, search, personas)
+    closed = _closed_packs(actor, search, mounted)
+    return _make_scope(actor, search, personas, mounted, closed)
+
+
+def resolve_scope_unmounted(actor: Actor, search: SearchQuery) -> Scope:
+    """The same without regard to what is mounted, or closed by a contract. One query less or more."""
+    return _make_scope(actor, search, persona_ids(search.personas), (), ())
+
+
+def _make_scope(
+    actor: Actor, search: SearchQuery, personas: Sequence[UUID], mounted: tuple[UUID, ...], closed: tuple[UUID, ...]
+) -> Scope:
+    maker = token_maker(actor.tenant_id)
+    places = Places(search.namespaces, search.names_place, search.is_open, mounted, closed)
+    key = (visibility_number(actor), places, search.include_archived, search.asks_for_messages)
+    inside = partial(places.namespaces, actor)
+    return Scope(
+        actor,
+        search,
+        maker,
+        places,
+        condition=_filter_condition(maker, search, personas, mounted),
+        index=_index_filter(maker, search, personas, is_scoped=not mounted),
+        namespaces=compose_once("seen", lambda: inside().values("id"), key=key),
+        exceptions=cache_result("exceptions", lambda: exceptions_of(actor, inside, among=places.paths), key=key),
+        key=key,
+    )
+
+
+def _mounted_namespaces(actor: Actor, search: SearchQuery, personas: Sequence[UUID]) -> tuple[UUID, ...]:
+    """The namespaces that are mounted where it is asked; a search that names namespaces needs none."""
+    speakers = {actor.persona_id, actor.binding.persona_id if actor.binding else None, *personas} - {None}
+    session = str(search.conversation_id or search.session_id or actor.context.session)
+    task = search.task_id or actor.context.task
+    if search.names_place or not (speakers or session or task):
+        return ()
+    return mounted_ids(actor, MountPlaces(frozenset(filter(None, speakers)), session, task))
+
+
+def _closed_packs(actor: Actor, search: SearchQuery, mounted: tuple[UUID, ...]) -> tuple[UUID, ...]:
+    """The packs that a contract closes; no query where no namespace is mounted or named."""
+    if actor.is_system or not (mounted or search.namespaces):
+        return ()
+    packs = mounted
+    if search.namespaces:
+        rows = Namespace.objects.filter(tenant_id=actor.tenant_id, kind=NamespaceKind.EXPERT, read_only=True)
+        packs = tuple(rows.filter(path__in=search.namespaces).values_list("id", flat=True))
+    return tuple(sorted(namespaces_closed(actor, packs)))
+
+
+def _filter_condition(maker: TokenMaker, search: SearchQuery, personas: Sequence[UUID], mounted: Sequence[UUID]) -> Q:
+    """The condition beyond namespace and state; empty if there is none. Raises Invalid."""
+    condition = Q()
+    if search.personas:
+        condition = Q(persona_id__in=personas) if personas else NOTHING
+    for name in ("session_id", "task_id"):
+        if value := getattr(search, name):
+            condition &= mark_condition(marks.same(maker, name, value), archived=search.include_archived)
+    if condition and mounted:  # whose memories pass persona, session and task
+        condition |= Q(namespace_id__in=mounted)
+    if search.layers:
+        condition &= Q(layer__in=search.layers)
+    if search.types:
+        condition &= Q(type__in=search.types)
+    if search.as_of is not None:
+        condition &= Q(valid_from=None) | Q(valid_from__lte=search.as_of)
+        condition &= Q(valid_to=None) | Q(valid_to__gt=search.as_of)
+    if search.filters:
+        condition &= filter_read(maker, search.filters, archived=search.include_archived)
+    return condition
+
+
+def _index_filter(maker: TokenMaker, search: SearchQuery, personas: Sequence[UUID], *, is_scoped: bool) -> IndexFilter:
+    """Return the look-up of the filters of a checked search. One query if they name personas.
+
+    Filters within AND are looked up. Those within OR and NOT, and other operators, are left to the whole condition; and
+    so are persona, session and task where something is mounted, whose memories pass them (not `is_scoped`).
+    """
+    leaves, is_whole = _read_leaves(search.filters or {})
+    leaves += [(name, "in", values) for name in ("layer", "type") if (values := getattr(search, f"{name}s"))]
+    scope: list[Leaf] = [("persona", "in", list(map(str, personas)))] if search.personas else []
+    scope += [(name, "eq", value) for name in ("session_id", "task_id") if (value := getattr(search, name))]
+    if is_scoped:
+        leaves += scope
+    facets, mark = NO_FACETS, None
+    is_whole &= search.as_of is None and (is_scoped or not scope)
+    for name, operator, value in leaves:
+        narrowed = _add_facet(facets, name, operator, value)
+        is_whole &= narrowed is not None
+        facets = narrowed or facets
+        if operator == "eq" and (name in marks.KEYED_FIELDS or name.startswith("metadata.")):
+            mark = marks.same(maker, name, value)
+    return IndexFilter(facets, is_whole, mark)
+
+
+def _read_leaves(body: Mapping[str, Any]) -> tuple[list[Leaf], bool]:
+    """The leaves that must all hold, and whether there is nothing else."""
+    found, is_whole = list[Leaf](), True
+    for name, value in body.items():
+        if name == "AND":
+            for leaves, is_covered in map(_read_leaves, value):
+                found += leaves
+                is_whole &= is_covered
+        elif name in {"OR", "NOT"}:
+            is_whole = False
+        else:
+            operators = value if isinstance(value, Mapping) else {"eq": value}
+            found += [(name, str(operator), operand) for operator, operand in operators.items()]
+    return found, is_whole
+
+
+def _add_facet(facets: Facets, name: str, operator: str, value: Any) -> Facets | None:
+    """The facets with one more leaf, or None if the leaf is no column of the index."""
+    if name == "event_time" and operator in SIDES:
+        return _add_time(facets, operator, moment_or_date(value, name))
+    if operator not in {"eq", "in"}:
+        return None
+    values = list(value) if operator == "in" else [value]
+    if name == "layer":
+        return replace(facets, layers=_intersect(facets.layers, map(Layer, values)))
+    if name == "type":
+        return replace(facets, types=_intersect(facets.types, map(MemoryType, values)))
+    if name == "persona":
+        return replace(facets, personas=_intersect(facets.personas, persona_ids(values)))
+    return None
+
+
+def _intersect(before: frozenset[Any] | None, values: Iterable[Any]) -> frozenset[Any]:
+    return frozenset(values) if before is None else before & frozenset(values)
+
+
+def _add_time(facets: Facets, operator: str, at: datetime) -> Facets:
+    since, until = facets.since, facets.until
+    if "since" in SIDES[operator]:
+        since = at if since is None else max(since, at)
+    if "until" in SIDES[operator]:
+        until = at if until is None else min(until, at)
+    return replace(facets, since=since, until=until)
