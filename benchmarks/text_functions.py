@@ -176,7 +176,7 @@ FUNCTIONS = (
         partial(_rule, 1),
         {
             f"{PII}.numbers": "CARD ISSUERS SEPARATORS",
-            f"{PII}.matching": "LONG_NUMBER",
+            f"{PII}.patterns": "LONG_NUMBER",
             f"{PII}.context": "_WORD _LETTER",
         },
     ),
@@ -197,7 +197,7 @@ FUNCTIONS = (
     ),
     TextFunction("phone numbers", partial(_rule, 6), {f"{PII}.phones": "BLOB GROUP"}),
     TextFunction(
-        "personal data of a text", lambda text: _detector().find(text), {f"{PII}.folding": "_FOLDABLE _DROPPED"}
+        "personal data of a text", lambda text: _detector().find(text), {f"{PII}.spelling": "_FOLDABLE _DROPPED"}
     ),
     TextFunction("personal data of metadata", _places, {}),
     TextFunction("redaction", _move_findings, {}),

@@ -2,6 +2,8 @@
 
 import sys
 
+from hypothesis import HealthCheck, settings
+
 sys.dont_write_bytecode = False  # rewritten tests are cached between runs, also where the environment caches nothing
 
 pytest_plugins = [
@@ -15,3 +17,7 @@ pytest_plugins = [
     "tests.harness.separate",
     "tests.harness.world",
 ]
+
+# How fast a busy machine makes inputs says nothing about the code.
+settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("tests")

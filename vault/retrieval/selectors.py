@@ -56,7 +56,7 @@ Refused = Callable[[Sequence[str]], None]
 
 @dataclass(frozen=True)
 class Opening:
-    """How the results of a search are opened. within, refused: called in the transaction that opens them."""
+    """Rules for opening the results of a search. within, refused: called in the transaction that opens them."""
 
     permission: Permission = Permission.MEMORY_READ
     within: Within = lambda hits: None

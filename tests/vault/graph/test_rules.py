@@ -37,7 +37,7 @@ def test_other_words_are_no_cue(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "other"),
     [
         ("I like green tea", "I don't like green tea"),
         ("I have 2 dogs at home", "I have 3 dogs at home"),
@@ -52,7 +52,7 @@ def test_a_negation_or_another_number_contradicts(first: str, other: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "other"),
     [
         ("I like green tea", "I like green tea"),
         ("Do you like green tea?", "I don't like green tea"),

@@ -27,7 +27,7 @@ def store_call(client: Contract, arguments: dict[str, Any], outcome: str = "fail
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "expected"),
+    ("first", "other", "expected"),
     [
         ({}, {}, 1.0),
         ({"a": 1}, {"a": 1.0}, 1.0),
