@@ -293,7 +293,7 @@ FUNCTIONS = (
     TextFunction(
         "questions",
         lambda text: (asking_share(text), is_about_questions(text)),
-        {f"{LEXICON}.asking": "_END _MAY_ASK _ABOUT_QUESTIONS"},
+        {f"{LEXICON}.questions": "_END _MAY_ASK _ABOUT_QUESTIONS"},
     ),
     TextFunction(
         "entities",

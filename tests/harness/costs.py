@@ -67,7 +67,7 @@ class CostsOfWorkers:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if hasattr(self.config, "workeroutput"):
-            self.config.workeroutput["memos_costs"] = dict(self.config.stash[spent])
+            self.config.workeroutput["memos_costs"] = {**self.config.stash[spent]}
             return
         servers = self.config.pluginmanager.get_plugin("memos-servers")
         assert isinstance(servers, ServersPlugin)
