@@ -82,7 +82,7 @@ client-typescript: $(VENV)/.dev node-packages ## build the TypeScript client in 
 	$(WITHOUT_DATABASE) $(MANAGE) spectacular --format openapi-json --file clients/typescript/schema.json
 	@cd clients/typescript && npm run --silent build
 
-verify-full: $(VENV)/.dev chromium node-packages memos-client ## what test leaves out, or its PART=1 to 4
+verify-full: $(VENV)/.dev chromium node-packages memos-client ## what test leaves out, or its PART=1 to 8
 	@exec $(PYTHON) -m pytest -n 2 --full $(if $(PART),--part=$(PART),--full-size)
 
 # The environment is made once, and filled again whenever a lock differs from the one it was filled from.

@@ -66,8 +66,9 @@ class CostsOfWorkers:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        costs = self.config.stash[spent]
         if hasattr(self.config, "workeroutput"):
-            self.config.workeroutput["memos_costs"] = {**self.config.stash[spent]}
+            self.config.workeroutput["memos_costs"] = dict(costs)
             return
         servers = self.config.pluginmanager.get_plugin("memos-servers")
         assert isinstance(servers, ServersPlugin)

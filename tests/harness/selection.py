@@ -18,7 +18,7 @@ import pytest
 
 from tests.harness.costs import load_costs
 
-PARTS = 4
+PARTS = 8
 SLOW_FOLDERS = frozenset({"attacks", "browser", "embedded", "faults", "journeys", "production"})  # folders below tests/
 # Tests that share what takes seconds to start: a file of these folders, or of such a test, stays in one process.
 ALIKE_FOLDERS = SLOW_FOLDERS | {"benchmarks", "clients", "docs_site", "examples", "mcp", "mem0", "product"}
