@@ -156,7 +156,7 @@ def resolve_scope(actor: Actor, search: SearchQuery) -> Scope:
 
 
 def resolve_scope_unmounted(actor: Actor, search: SearchQuery) -> Scope:
-    """The same without regard to what is mounted, or closed by a contract. One query less or more."""
+    """The same without what is mounted, and with what a contract closes."""
     return _make_scope(actor, search, persona_ids(search.personas), (), ())
 
 
