@@ -15,9 +15,6 @@ pytestmark = pytest.mark.usefixtures("database")  # the names of counters are ha
 LIMITS = Limits(free=5, first_wait=30, longest_wait=3600)
 
 
-pytestmark = pytest.mark.usefixtures("servers")  # the hashes of what was tried need the key store
-
-
 @pytest.fixture(params=["redis", "no redis"])
 def counter(request: pytest.FixtureRequest) -> None:
     """Both places in which tries are counted."""
