@@ -7,7 +7,7 @@ sealed bytes of a backup that was made before.
 import json
 from collections.abc import Callable
 from pathlib import Path
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import psycopg
 import pytest
@@ -55,7 +55,9 @@ def store_memories(alice: Contract, count: int) -> list[str]:
     """Memories about the subject: with versions, titles and metadata, the last one in the archive."""
     ids = []
     for number in range(count):
-        made = alice.add(f"The door of the customer is {CANARY}, said {number}.", namespace="/team", subject=REFERENCE)
+        made = alice.add(
+            f"The door of the customer is {CANARY}, said {number}, {uuid4().hex}.", namespace="/team", subject=REFERENCE
+        )
         change = {"title": f"Door {CANARY} {number}", "metadata": {"colour": CANARY}}
         assert alice.patch(f"memories/{made['id']}/", change, if_match='"1"').status == 200
         ids.append(str(made["id"]))
