@@ -1,6 +1,7 @@
 """Heartbeats: the last activity of each background part of the product."""
 
 import time
+from datetime import datetime
 from enum import StrEnum
 from math import inf
 
@@ -10,7 +11,7 @@ from governance.database import no_tenant
 
 EVERY_SECONDS = 5.0
 NOTE = """
-INSERT INTO governance_heartbeat (part, at) VALUES (%s, clock_timestamp())
+INSERT INTO governance_heartbeat (part, at) VALUES (%s, coalesce(%s, clock_timestamp()))
 ON CONFLICT (part) DO UPDATE SET at = excluded.at
 """
 AGES = "SELECT part, extract(epoch FROM clock_timestamp() - at)::float8 FROM governance_heartbeat"
@@ -24,7 +25,6 @@ class Part(StrEnum):
     WORKER_HEAVY = "worker-heavy"
 
 
-DELETION = "deletion"  # noted when a tenant was deleted: its bytes then leave every table
 LONGEST_SILENCE = {  # seconds
     Part.DISPATCHER: 30.0,
     Part.SEALER: 30.0,
@@ -35,10 +35,10 @@ LONGEST_SILENCE = {  # seconds
 _written: dict[Part, float] = {}
 
 
-def note_now(part: str) -> None:
-    """Note the time for `part` in the caller's transaction. Writes: Heartbeat."""
+def note_at(part: str, moment: datetime) -> None:
+    """Note `moment` for `part` in the caller's transaction. Writes: Heartbeat."""
     with connection.cursor() as cursor:
-        cursor.execute(NOTE, [part])
+        cursor.execute(NOTE, [part, moment])
 
 
 def heartbeat(part: Part) -> None:
@@ -47,7 +47,7 @@ def heartbeat(part: Part) -> None:
     if now - _written.get(part, -inf) < EVERY_SECONDS:
         return
     with no_tenant(), connection.cursor() as cursor:
-        cursor.execute(NOTE, [part])
+        cursor.execute(NOTE, [part, None])
     _written[part] = now
 
 

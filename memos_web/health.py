@@ -1,7 +1,7 @@
 """`/healthz`: the process lives. `/readyz`: it can serve; the state of each dependency, and nothing more.
 
 503 without database, keys or room on the disk. Whatever else is wrong leaves 200 with `status: degraded`: writes and
-searches go on, and jobs, seals or checkpoints wait.
+searches go on, and jobs, seals, checkpoints or the removal of purged bytes wait.
 """
 
 from collections.abc import Callable
@@ -17,6 +17,7 @@ from governance.heartbeats import Part, silent_parts
 from governance.keys.services import key_store
 from governance.outbox.selectors import outbox_health
 from memos_web.disk import least_room
+from vault.cubes.storage import Reclaiming, reclaiming
 
 BROKER_SECONDS = 0.2
 UP, DOWN = "up", "down"
@@ -30,7 +31,7 @@ def healthz(_: HttpRequest) -> JsonResponse:
 def readyz(_: HttpRequest) -> JsonResponse:
     checks: Checks = {}
     needed = [check(checks) for check in (_database, _keys, _disk)]
-    others = [check(checks) for check in (_broker, _background) if all(needed)]
+    others = [check(checks) for check in (_broker, _background, _purged_bytes) if all(needed)]
     status = ("ready" if all(others) else "degraded") if all(needed) else "unavailable"
     return JsonResponse({"status": status, "checks": checks}, status=200 if all(needed) else 503)
 
@@ -84,6 +85,11 @@ def _background(checks: Checks) -> bool:
         found["checkpoints"] = "unwritable"
     checks |= found
     return set(found.values()) == {UP}
+
+
+def _purged_bytes(checks: Checks) -> bool:
+    checks["purged_bytes"] = reclaiming()
+    return checks["purged_bytes"] != Reclaiming.LATE
 
 
 def _note(checks: Checks, name: str, failure: str, check: Callable[[], None]) -> bool:

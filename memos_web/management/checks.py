@@ -31,7 +31,7 @@ from memos_web.config import Config
 from memos_web.disk import least_room
 from vault.cubes.embeddings.change_progress import Move, move_get
 from vault.cubes.embeddings.model_change import tenants_to_reembed
-from vault.cubes.storage import WITHIN_HOURS, remaining_copies, rights_missing
+from vault.cubes.storage import WITHIN_HOURS, Reclaiming, reclaiming, remaining_copies, rights_missing
 from vault.providers.registry import embedder, llm
 
 MOST_LISTED = 5  # tenants, in one line
@@ -151,6 +151,8 @@ def purged_bytes() -> str:
     """An operator's own server may lack the rights; the product serves all the same, and purges later."""
     if missing := rights_missing():
         return f"stay in files and log until VACUUM FULL is run by hand: {', '.join(missing)} is missing"
+    if reclaiming() is Reclaiming.LATE:
+        raise Failed(f"are in the files for more than {WITHIN_HOURS} hours: see the worker's log")
     return "; ".join([f"gone from files within {WITHIN_HOURS} hours of a purge", *remaining_copies()])
 
 

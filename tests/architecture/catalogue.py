@@ -247,12 +247,24 @@ DEFINER_FUNCTIONS = frozenset(
         "governance_tidy",
         "governance_user_by_email",
         "vault_pack_reports",
+        "vault_rewrite_begin",
+        "vault_rewrite_cancel",
+        "vault_rewrite_fill",
+        "vault_rewrite_finish",
+        "vault_rewrite_follow",
+        "vault_rewrite_note",
+        "vault_rewrite_tenants",
+        "vault_rewrite_validate",
         "vault_tenant_erase",
         "vault_tenants_to_reembed",
     }
 )
-# Policies bind the owner of the tables as well: this one deletes the rows of the transaction's tenant alone.
-OWNER_FUNCTIONS = frozenset({"vault_tenant_erase"})
+# Policies bind the owner of the tables as well: one deletes the rows of the transaction's tenant alone, the others copy
+# rows tenant by tenant into a table that is as well protected, and return none.
+OWNER_FUNCTIONS = frozenset(
+    {"vault_tenant_erase"}
+    | {f"vault_rewrite_{step}" for step in ("begin", "cancel", "fill", "finish", "follow", "note", "validate")}
+)
 # A unique constraint without the tenant tells whether a foreign row has the value: right for random ones alone.
 RANDOM_VALUES = frozenset(
     {
@@ -325,6 +337,40 @@ def findings(connection: psycopg.Connection[Any]) -> list[str]:
         _find_other_ways,
     )
     return [finding for check in checks for finding in check(connection)]
+
+
+DESCRIPTION = f"""
+SELECT 'class', c.relname::text, concat_ws(' ', relkind, relowner::regrole, reloptions::text, relrowsecurity,
+    relforcerowsecurity, relreplident, relpersistence, reltablespace,
+    (SELECT string_agg(entry::text, ',' ORDER BY entry::text) FROM unnest(relacl) AS entry))
+  FROM pg_class c WHERE {HERE}
+UNION ALL SELECT 'column', c.relname, concat_ws(' ', row_number() OVER (PARTITION BY c.oid ORDER BY attnum), attname,
+    format_type(atttypid, atttypmod), attnotnull, attstorage, attcompression, attstattarget, attidentity, attgenerated,
+    attoptions::text, attacl::text, pg_get_expr(adbin, adrelid))
+  FROM pg_attribute JOIN pg_class c ON c.oid = attrelid
+    LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
+  WHERE {HERE} AND attnum > 0 AND NOT attisdropped
+UNION ALL SELECT 'constraint', c.relname, concat_ws(' ', conname, pg_get_constraintdef(k.oid), convalidated,
+    condeferrable, condeferred, connoinherit, conislocal)
+  FROM pg_constraint k JOIN pg_class c ON c.oid = conrelid WHERE {HERE}
+UNION ALL SELECT 'index', c.relname, concat_ws(' ', replace(replace(replace(replace(replace(
+    pg_get_indexdef(indexrelid), '::character varying', ''), '::text[]', ''), '::text', ''), '(', ''), ')', ''),
+    indisvalid, indisready, indisclustered, indisreplident, indisprimary, indimmediate)
+  FROM pg_index JOIN pg_class c ON c.oid = indrelid WHERE {HERE}
+UNION ALL SELECT 'trigger', c.relname, concat_ws(' ', pg_get_triggerdef(t.oid), tgenabled)
+  FROM pg_trigger t JOIN pg_class c ON c.oid = tgrelid WHERE NOT tgisinternal AND {HERE}
+UNION ALL SELECT 'policy', tablename, concat_ws(' ', policyname, permissive, roles, cmd, qual, with_check)
+  FROM pg_policies WHERE schemaname = 'public'
+UNION ALL SELECT 'view', viewname, definition FROM pg_views WHERE schemaname = 'public'
+UNION ALL SELECT 'comment', c.relname, concat_ws(' ', objsubid, description)
+  FROM pg_description JOIN pg_class c ON c.oid = objoid AND classoid = 'pg_class'::regclass WHERE {HERE}
+UNION ALL SELECT 'copy', relname, '' FROM pg_class WHERE relnamespace = 'maintenance'::regnamespace
+"""
+
+
+def description(connection: psycopg.Connection[Any]) -> set[tuple[str, str, str]]:
+    """All that the catalogue says of the schema's tables, without object ids. `connection`: a superuser's."""
+    return set(connection.execute(DESCRIPTION).fetchall())
 
 
 def tenant_tables(connection: psycopg.Connection[Any]) -> set[str]:

@@ -6,6 +6,7 @@ sealed bytes of a backup that was made before.
 
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -24,7 +25,6 @@ from tests.harness.servers import Servers
 from tests.vault.api.contract import Contract, contract
 from tests.vault.chat.test_model import answers_with
 from tests.vault.outbox import run_jobs
-from vault.cubes import storage
 from vault.cubes.storage import storage_reclaim
 from vault.cubes.words import words_open
 from vault.models import Conversation, CubeVersion, Embedding
@@ -34,11 +34,6 @@ Superuser = Callable[[], psycopg.Connection]
 REFERENCE = "customer-4711"
 CANARY = "vermilion"
 QUESTION = "Which colour is the door of the customer?"
-
-
-@pytest.fixture(autouse=True)
-def new_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(storage, "_last", [])
 
 
 @pytest.fixture
@@ -128,7 +123,7 @@ def test_nothing_about_an_erased_subject_is_left(
     erased = olivia.post(f"subjects/{subject}/erase/").json["job"]["id"]
     run_jobs()
     assert olivia.get(f"jobs/{erased}/").json["status"] == "succeeded"
-    assert storage_reclaim() > 0
+    assert storage_reclaim(wait=timedelta()) > 0
     left = count_traces(servers, connection, wanted)
     assert left == dict.fromkeys(wanted, 0)
     for turns_of in (quoting, resting):

@@ -6,6 +6,7 @@ its keyed tokens) is looked for as PostgreSQL writes them, byte by byte.
 
 import struct
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -17,17 +18,15 @@ from tests.harness.evidence import Evidence
 from tests.harness.servers import Servers
 from tests.vault.api.contract import Contract, contract
 from tests.vault.outbox import run_jobs
-from vault.cubes import storage
-from vault.cubes.storage import remaining_copies, rights_missing, storage_reclaim
+from vault.cubes import table_rewrite
+from vault.cubes.storage import Reclaiming, reclaiming, remaining_copies, rights_missing, storage_reclaim
 
 Superuser = Callable[[], psycopg.Connection]
 CHUNK = 24  # bytes: a record of the log may be cut at the border of its page, so several pieces are looked for
 MEMORIES = 5
-
-
-@pytest.fixture(autouse=True)
-def new_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(storage, "_last", [])
+NOW = timedelta()
+FILES = "SELECT relname::text, pg_relation_filenode(oid) FROM pg_class WHERE relname ~ '^vault_' AND relkind = 'r'"
+AGO = "clock_timestamp() - make_interval(hours => %s)"
 
 
 @pytest.fixture
@@ -98,9 +97,16 @@ def purge(alice: Contract, ids: list[str]) -> None:
         assert alice.delete(f"memories/{id}/?purge=true").status == 204
 
 
+@pytest.mark.parametrize("small", [0, table_rewrite.SMALL_BYTES], ids=["copied", "small"])
 def test_purged_memories_leave_files_and_log(
-    world: World, alice: Contract, superuser: Superuser, servers: Servers, evidence: Evidence
+    alice: Contract,
+    superuser: Superuser,
+    servers: Servers,
+    evidence: Evidence,
+    monkeypatch: pytest.MonkeyPatch,
+    small: int,
 ) -> None:
+    monkeypatch.setattr(table_rewrite, "SMALL_BYTES", small)
     ids, wanted = store_memories(alice, superuser)
     connection = superuser()
     before = count_traces(servers, connection, wanted)
@@ -110,7 +116,7 @@ def test_purged_memories_leave_files_and_log(
     connection.execute("CHECKPOINT")
     after_vacuum = count_traces(servers, connection, wanted)
     assert any(after_vacuum.values()), "VACUUM alone would do, or the search is blind"
-    assert storage_reclaim() > 0
+    assert storage_reclaim(wait=NOW) > 0
     left = count_traces(servers, connection, wanted)
     assert left == dict.fromkeys(wanted, 0)
     figures = {
@@ -124,17 +130,49 @@ def test_purged_memories_leave_files_and_log(
     assert alice.add("Afterwards.", namespace="/team")["id"]
 
 
-def test_tables_that_lost_no_row_are_not_written_again(world: World, alice: Contract) -> None:
-    assert storage_reclaim() > 0  # what this process did not see may have lost some
-    assert storage_reclaim() == 0, "within the pause"
-    assert storage_reclaim(pause=0) == 0
+def test_tables_are_rewritten_only_for_a_purge_that_has_waited(alice: Contract, superuser: Superuser) -> None:
+    connection = superuser()
+    ids = [alice.add(f"Note {number}.", namespace="/team")["id"] for number in range(2)]
+    assert alice.delete(f"memories/{ids[0]}/").status == 204, "it can be restored"
+    files: dict[str, int] = dict(connection.execute(FILES).fetchall())
+    assert storage_reclaim(wait=NOW) == 0
+    assert alice.delete(f"memories/{ids[1]}/?purge=true").status == 204
+    assert storage_reclaim() == 0, "others may follow"
+    assert dict(connection.execute(FILES).fetchall()) == files
+    assert storage_reclaim(wait=NOW) > 0
+    assert dict(connection.execute(FILES).fetchall()) != files
+    assert storage_reclaim(wait=NOW) == 0
+
+
+def test_purge_in_a_transaction_that_is_still_open_waits_for_the_next_rewriting(
+    alice: Contract, app_connection: psycopg.Connection
+) -> None:
+    app_connection.execute("BEGIN")
+    gone = alice.add("A note.", namespace="/team")["id"]
+    assert alice.delete(f"memories/{gone}/?purge=true").status == 204
+    assert storage_reclaim(wait=NOW) == 0, "it began after the open one"
+    app_connection.execute("COMMIT")
+    assert storage_reclaim(wait=NOW) > 0
+
+
+def test_bytes_that_stay_for_longer_than_promised_show(alice: Contract, superuser: Superuser) -> None:
+    connection = superuser()
+    assert reclaiming() is Reclaiming.UP, "nothing was promised yet"
+    assert storage_reclaim() == 0
+    assert reclaiming() is Reclaiming.UP
+    connection.execute(f"UPDATE governance_heartbeat SET at = {AGO} WHERE part = 'purged bytes'", [25])
+    assert reclaiming() is Reclaiming.LATE
+    assert storage_reclaim() == 0
+    assert reclaiming() is Reclaiming.UP
+    connection.execute("CREATE TABLE maintenance.vault_cube (id uuid)")
+    assert reclaiming() is Reclaiming.AT_WORK
 
 
 def test_without_the_rights_nothing_is_tried_and_the_gap_is_named(world: World, superuser: Superuser) -> None:
     assert (rights_missing(), remaining_copies()) == ([], [])
     superuser().execute("REVOKE MAINTAIN ON vault_embedding FROM memos_maintainer")
     assert rights_missing() == ["the right MAINTAIN on every table"]
-    assert storage_reclaim() == 0
+    assert storage_reclaim(wait=NOW) == 0
 
 
 def test_the_role_reads_nothing(world: World, superuser: Superuser) -> None:

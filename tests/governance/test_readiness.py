@@ -13,7 +13,7 @@ from governance.audit.checkpoints import checkpoint_folder, checkpoints_folder
 from governance.heartbeats import EVERY_SECONDS, Part, heartbeat, silent_parts
 from governance.tasks import worker_heartbeat_task
 from memos_web.celery import app, note_beat, note_worker
-from memos_web.management.checks import Failed, background, checkpoints, disk
+from memos_web.management.checks import Failed, background, checkpoints, disk, purged_bytes
 from tests.factories import World
 from tests.governance.audit.logs import entries_make, seal_all
 
@@ -120,6 +120,22 @@ def test_checkpoints_that_are_late_degrade(world: World, superuser: Superuser) -
     assert (code, status, checks["checkpoints"]) == (200, "degraded", "late")
     with pytest.raises(Failed, match="121 seconds late"):
         checkpoints()
+
+
+def test_purged_bytes_that_stay_too_long_degrade(superuser: Superuser) -> None:
+    connection = superuser()
+    note = f"INSERT INTO governance_heartbeat (part, at) VALUES ('purged bytes', {SECONDS_AGO})"
+    connection.execute(note, [24 * 3600 - 60])
+    assert ready()[1] == "ready"
+    assert "within 24 hours" in purged_bytes()
+    connection.execute("CREATE TABLE maintenance.vault_cube (id uuid)")
+    code, status, checks = ready()
+    assert (code, status, checks["purged_bytes"]) == (200, "ready", "at work")
+    connection.execute(f"UPDATE governance_heartbeat SET at = {SECONDS_AGO} WHERE part = 'purged bytes'", [24 * 3600])
+    code, status, checks = ready()
+    assert (code, status, checks["purged_bytes"]) == (200, "degraded", "late")
+    with pytest.raises(Failed, match="more than 24 hours"):
+        purged_bytes()
 
 
 def replace_by_a_file(folder: Path) -> None:

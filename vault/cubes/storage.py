@@ -1,103 +1,88 @@
-"""Removal of purged rows from the files and the write-ahead log of PostgreSQL.
+"""Removal of purged rows from the files and the write-ahead log of PostgreSQL, within the hours that a receipt names.
 
-A deleted row stays in its page and in the log until something writes there again; VACUUM frees the page and leaves the
-bytes. VACUUM FULL writes a table anew, and a checkpoint in a new segment of the log ends the former ones, which are
-removed where `wal_recycle` is off. The rights come from deploy/maintenance.sql.
+A task looks every hour. Once a purge is WAIT old, every table that rows are purged from is written anew, and the log
+before that is ended: segments are removed where `wal_recycle` is off. One rewriting serves all purges before it.
 """
 
-import logging
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Any
 
-import psycopg
 from django.db import connection
-from psycopg import sql
+from django.db.models import Min
 
-from governance.database import no_tenant
-from governance.heartbeats import DELETION
+from governance.database import no_tenant, tenant_transaction
+from governance.heartbeats import note_at
+from governance.ids import uuid7_floor
+from governance.models import AuditEntry
+from governance.vocabulary import Verb
+from vault.cubes.table_rewrite import table_rewriter
 
-# Tables whose rows hold sealed content, keyed tokens or vectors.
-TABLES = (
-    "governance_idempotencykey", "governance_job", "vault_archivedposting", "vault_conversation", "vault_cube",
-    "vault_cubelink", "vault_cubeversion", "vault_embedding",
-    "vault_packversion",
-    "vault_piifinding", "vault_posting", "vault_review", "vault_turn",
+WITHIN_HOURS = 24  # what was purged is gone by then
+WAIT = timedelta(hours=12)  # the other twelve are for tries
+RECLAIMED = "purged bytes"  # heartbeat: what was purged before this moment has left the files
+CLOCKS_APART = timedelta(minutes=1)  # ids are made by processes, times by the database
+PURGING = (
+    Verb.CONVERSATION_DELETED, Verb.MEMORY_PURGED, Verb.MEMORY_REDACTED, Verb.SUBJECT_ERASED, Verb.TENANT_DELETED,
 )  # fmt: skip
-WITHIN_HOURS = 24  # what was purged is gone by then: the task looks every hour, and writes anew once in PAUSE_SECONDS
-PAUSE_SECONDS = 20 * 3600
-LOCK = "5s"  # then the next hour's run tries again: readers wait behind a lock that is waited for
-RELEASED = "SELECT relname::text, n_tup_del + n_tup_upd FROM pg_stat_user_tables WHERE relname = ANY(%s)"
-# After a tenant was deleted: every table that had rows of it, or of its people.
-ERASED = "SELECT at FROM governance_heartbeat WHERE part = %s AND at > clock_timestamp() - interval '2 days'"
-EVERY = """
-SELECT relname::text FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'
-  AND relname !~ '^governance_audit(entry|seal|checkpoint|unsealed)$'
-  AND (relname IN ('governance_tenant', 'governance_user', 'mfa_authenticator') OR EXISTS (
-    SELECT 1 FROM pg_attribute WHERE attrelid = pg_class.oid AND attname IN ('tenant_id', 'user_id')))
-ORDER BY relname
+# No transaction that is still open will turn out to have purged before this moment.
+MOMENT = """
+SELECT coalesce(min(xact_start), transaction_timestamp()) FROM pg_stat_activity
+WHERE datname = current_database() AND usename = session_user
 """
-ALONE = "SELECT pg_try_advisory_lock(hashtextextended('storage', 0))"
+NOTED = "SELECT max(at) FROM governance_heartbeat WHERE part = %s"
+STATE = """
+SELECT (SELECT clock_timestamp() - at > make_interval(hours => %s) FROM governance_heartbeat WHERE part = %s),
+  EXISTS (SELECT 1 FROM pg_class WHERE relnamespace = 'maintenance'::regnamespace)
+"""
 RIGHTS = """
 SELECT to_regrole('memos_maintainer') IS NOT NULL AND pg_has_role(current_user, 'memos_maintainer', 'SET'),
   (SELECT bool_and(has_table_privilege('memos_maintainer', oid, 'MAINTAIN')) FROM pg_class
-   WHERE relnamespace = 'public'::regnamespace AND relname = ANY(%s)),
+   WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'),
   pg_has_role('memos_maintainer', 'pg_checkpoint', 'USAGE'),
   has_function_privilege('memos_maintainer', 'pg_switch_wal()', 'EXECUTE')
 """
 MISSING = ("the role memos_maintainer", "the right MAINTAIN on every table", "pg_checkpoint", "pg_switch_wal()")
-logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Run:
-    """The last run of this process: `at` by the monotonic clock; `released`: deletions and updates of each table;
-    `deleted`: when a tenant was deleted last, if that was in the last two days.
+class Reclaiming(StrEnum):
+    """The state of the task, as `/readyz` tells it."""
+
+    UP = "up"
+    AT_WORK = "at work"
+    LATE = "late"  # something purged is in the files for longer than its receipt says
+
+
+def storage_reclaim(*, wait: timedelta = WAIT, pause: Callable[[float], None] = time.sleep) -> int:
+    """Write anew what rows were purged from, if a purge is at least `wait` old; returns how many tables.
+
+    0 also without the rights (`rights_missing` says which), and where another process does it. Raises psycopg.Error.
+    Writes: Heartbeat.
     """
-
-    at: float
-    released: Mapping[str, int]
-    deleted: datetime | None = None
-
-
-_last: list[Run] = []
-
-
-def storage_reclaim(*, pause: float = PAUSE_SECONDS) -> int:
-    """Write anew the tables that rows were removed from since the last run, and end the log before it.
-
-    Returns how many tables. 0 without the rights (`storage_gaps` says which), within `pause` seconds of the last run,
-    and where another process does it. A table is locked while it is written: about a second for 100 MB, and more for a
-    vector index. Raises psycopg.Error.
-    """
-    if rights_missing() or (_last and time.monotonic() - _last[0].at < pause):
+    if rights_missing():
         return 0
-    deleted = _tenant_deleted_at()
-    with _session() as session:
-        if session is None:
-            return 0
-        released = {str(name): int(count) for name, count in session.execute(RELEASED, [list(TABLES)])}
-        before = _last[0].released if _last else {}
-        changed = [name for name in TABLES if released.get(name) != before.get(name)]
-        if deleted is not None and deleted != (_last[0].deleted if _last else None):
-            changed = [str(name) for (name,) in session.execute(EVERY)]
-        for table in changed:
-            session.execute(sql.SQL("VACUUM (FULL) {}").format(sql.Identifier(table)))
-        if changed:
-            session.execute("SELECT pg_switch_wal()")
-            session.execute("CHECKPOINT")
-    _last[:] = [Run(time.monotonic(), released, deleted)]
-    return len(changed)
+    moment = _value(MOMENT)
+    purged_at = _first_purge(_value(NOTED, RECLAIMED) or moment - timedelta(hours=2 * WITHIN_HOURS))
+    if purged_at is not None and purged_at > moment - wait:
+        return 0
+    tables = [] if purged_at is None else _rewrite_all(pause)
+    if tables is None:
+        return 0
+    with no_tenant():
+        note_at(RECLAIMED, moment)
+    return len(tables)
 
 
-def _tenant_deleted_at() -> datetime | None:
+def reclaiming() -> Reclaiming:
+    """Return whether purged bytes are removed in time. One statement."""
     with no_tenant(), connection.cursor() as cursor:
-        cursor.execute(ERASED, [DELETION])
-        row = cursor.fetchone()
-    return row[0] if row else None
+        cursor.execute(STATE, [WITHIN_HOURS, RECLAIMED])
+        is_late, is_at_work = cursor.fetchone()
+    if is_late:
+        return Reclaiming.LATE
+    return Reclaiming.AT_WORK if is_at_work else Reclaiming.UP
 
 
 def rights_missing() -> list[str]:
@@ -108,7 +93,7 @@ def rights_missing() -> list[str]:
         cursor.execute("SELECT to_regrole('memos_maintainer') IS NOT NULL")
         if not cursor.fetchone()[0]:
             return [MISSING[0]]
-        cursor.execute(RIGHTS, [list(TABLES)])
+        cursor.execute(RIGHTS)
         return [name for name, held in zip(MISSING, cursor.fetchone(), strict=True) if not held]
 
 
@@ -121,12 +106,33 @@ def remaining_copies() -> list[str]:
     return found + (["archive_mode is on: archived segments stay where they are"] if archive != "off" else [])
 
 
-@contextmanager
-def _session() -> Iterator[psycopg.Connection[Any] | None]:
-    """A connection of its own as memos_maintainer, outside any transaction; None where another process has the lock."""
-    with psycopg.connect(**connection.get_connection_params(), autocommit=True) as session:
-        session.execute("SET statement_timeout = 0")
-        session.execute(sql.SQL("SET lock_timeout = {}").format(sql.Literal(LOCK)))
-        session.execute("SET ROLE memos_maintainer")
-        row = session.execute(ALONE).fetchone()
-        yield session if row is not None and row[0] else None
+def _rewrite_all(pause: Callable[[float], None]) -> list[tuple[str, bool]] | None:
+    """None where another process does it."""
+    with table_rewriter(pause) as rewriter:
+        if rewriter is None:
+            return None
+        tables = rewriter.tables()
+        for table, is_copied in tables:
+            rewriter.rewrite(table, is_copied=is_copied)
+        rewriter.end_log()
+    return tables
+
+
+def _first_purge(since: datetime) -> datetime | None:
+    """The time of the first purge of any tenant from `since` on; the tenant may be deleted since."""
+    with no_tenant(), connection.cursor() as cursor:
+        cursor.execute("SELECT id FROM vault_rewrite_tenants()")
+        tenants = [row[0] for row in cursor.fetchall()]
+    found = []
+    for tenant_id in tenants:
+        with tenant_transaction(tenant_id):
+            entries = AuditEntry.objects.filter(tenant_id=tenant_id, id__gte=uuid7_floor(since - CLOCKS_APART))
+            at = entries.filter(verb__in=PURGING, at__gte=since).aggregate(first=Min("at"))["first"]
+        found += [] if at is None else [at]
+    return min(found, default=None)
+
+
+def _value(statement: str, *values: str) -> Any:
+    with no_tenant(), connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        return cursor.fetchone()[0]

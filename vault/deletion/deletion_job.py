@@ -19,7 +19,6 @@ from governance.audit.reading.exports import export_discard
 from governance.audit.services import record
 from governance.database import database_now
 from governance.errors import Conflict
-from governance.heartbeats import DELETION, note_now
 from governance.ids import uuid7
 from governance.jobs.kinds import JobRun, Step
 from governance.jobs.registry import handler
@@ -113,7 +112,7 @@ def tenant_close(system: Actor, *, counts: ErasureCounts, asked_by: dict[str, st
     """Take the tenant's names from its row, and sign the receipt; in a transaction, once all else is gone.
 
     Returns the receipt, which is stored with the tenant and as a file below `receipts/` of the data directory.
-    Writes: Tenant, Heartbeat, AuditEntry.
+    Writes: Tenant, AuditEntry.
     """
     now, key = database_now(), signing_key()
     unsigned = receipt_compose(
@@ -147,7 +146,6 @@ def tenant_close(system: Actor, *, counts: ErasureCounts, asked_by: dict[str, st
         after_hash=receipt_digest(receipt),
         detail={"receipt": receipt["id"], "memories": counts.memories},
     )
-    note_now(DELETION)
     return receipt
 
 

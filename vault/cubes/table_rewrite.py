@@ -1,0 +1,142 @@
+"""Rewrites tables into new files while they are read and written.
+
+A deleted row stays in its page until something is written there; VACUUM frees the page and leaves the bytes. A small
+table is written anew by VACUUM (FULL), which locks it; a large one is copied beside itself and replaced by its copy
+(vault/migrations/0004_table_rewrite.py). Whatever locks a table against readers or writers ends within LOCK_MS, or is
+undone and tried again. The rights come from deploy/maintenance.sql.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import psycopg
+from django.db import connection
+from psycopg import IsolationLevel, sql
+
+Result = TypeVar("Result")
+LOCK_MS = 200  # for waiting and working together: others wait as long as a lock is waited for
+TRIES, PAUSE_SECONDS = 120, 5.0  # for one table: ten minutes
+SMALL_BYTES = 4 * 1024 * 1024  # with indexes: VACUUM (FULL) takes about 50 ms
+NOTED_CHANGES = 1_000  # that are copied under the lock
+MEMORY = "256MB"  # for building an index: about 200,000 vectors, and with more the building takes longer
+BUSY = (psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled, psycopg.errors.DeadlockDetected)
+ALONE = "SELECT pg_try_advisory_lock(hashtextextended('storage', 0))"
+# Every table with rows of tenants or of people, but the audit log, which nothing is removed from.
+TABLES = """
+SELECT relname::text, vault_rewrite_keys(relname) IS NOT NULL AND (pg_total_relation_size(oid) > %s OR EXISTS (
+    SELECT 1 FROM pg_index JOIN pg_class AS index ON index.oid = indexrelid JOIN pg_am ON pg_am.oid = index.relam
+    WHERE indrelid = pg_class.oid AND amname <> 'btree'))
+FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'
+  AND relname !~ '^governance_audit(entry|seal|checkpoint|unsealed)$'
+  AND (relname IN ('governance_tenant', 'governance_user', 'mfa_authenticator') OR EXISTS (
+    SELECT 1 FROM pg_attribute WHERE attrelid = pg_class.oid AND attname IN ('tenant_id', 'user_id')))
+ORDER BY relname
+"""
+
+
+@contextmanager
+def table_rewriter(pause: Callable[[float], None] = time.sleep) -> Iterator["TableRewriter | None"]:
+    """A session of its own, outside any transaction; None where another process has one. Raises psycopg.Error."""
+    with psycopg.connect(**connection.get_connection_params(), autocommit=True) as session:
+        row = session.execute(ALONE).fetchone()
+        if row is None or not row[0]:
+            yield None
+            return
+        session.execute(f"SET lock_timeout = {LOCK_MS}")
+        session.execute("SET statement_timeout = 0")
+        session.execute(f"SET maintenance_work_mem = '{MEMORY}'")
+        session.execute("SET max_parallel_maintenance_workers = 0")  # the other processors serve
+        rewriter = TableRewriter(session, pause)
+        rewriter.tidy()
+        try:
+            yield rewriter
+        finally:
+            if not session.broken:
+                rewriter.tidy()
+
+
+@dataclass(frozen=True)
+class TableRewriter:
+    """Raises psycopg.Error, for what is BUSY after TRIES."""
+
+    session: psycopg.Connection[Any]
+    pause: Callable[[float], None] = field(repr=False)
+
+    def tables(self) -> list[tuple[str, bool]]:
+        """Names of the tables that rows are purged from, and whether each is copied."""
+        return self.session.execute(TABLES, [SMALL_BYTES]).fetchall()
+
+    def rewrite(self, table: str, *, is_copied: bool) -> None:
+        """Write one table and its indexes into new files; the former ones are gone after the next checkpoint."""
+        if is_copied:
+            self._copy(table)
+        else:
+            self._retry(lambda: self._maintain("VACUUM (FULL) {}", table, is_bounded=True))
+
+    def end_log(self) -> None:
+        """Begin a new segment of the log and write a checkpoint: former segments and files of tables are removed."""
+        self._maintain("SELECT pg_switch_wal()")
+        self._maintain("CHECKPOINT")
+
+    def tidy(self) -> None:
+        """Remove what a rewriting left that was cut off, and validate the foreign keys that one made."""
+        self._retry(lambda: self._call("cancel", is_bounded=True))
+        while self._retry(lambda: self._call("validate")):
+            pass
+
+    def _copy(self, table: str) -> None:
+        self._retry(lambda: self._call("begin", table, is_bounded=True))
+        self._retry(lambda: self._call("fill", table))
+        self._retry(lambda: self._finish(table))
+        while self._retry(lambda: self._call("validate")):
+            pass
+        self._retry(lambda: self._maintain("VACUUM {}", table))  # its visibility map, for scans of indexes alone
+
+    def _finish(self, table: str) -> None:
+        while self._follow(table) > NOTED_CHANGES:
+            pass
+        self._call("finish", table, is_bounded=True)
+
+    def _follow(self, table: str) -> int:
+        self.session.isolation_level = IsolationLevel.REPEATABLE_READ
+        try:
+            with self.session.transaction():
+                return int(self._call("follow", table))
+        finally:
+            self.session.isolation_level = None
+
+    def _call(self, step: str, *arguments: str, is_bounded: bool = False) -> Any:
+        call = sql.SQL("SELECT {}({})").format(
+            sql.Identifier(f"vault_rewrite_{step}"), sql.SQL(", ").join(map(sql.Literal, arguments))
+        )
+        with self._bound() if is_bounded else nullcontext():
+            row = self.session.execute(call).fetchone()
+        return row and row[0]
+
+    def _maintain(self, statement: str, table: str = "", *, is_bounded: bool = False) -> None:
+        """Run a statement as the role that may maintain tables and reads no row."""
+        self.session.execute("SET ROLE memos_maintainer")
+        try:
+            with self._bound() if is_bounded else nullcontext():
+                self.session.execute(sql.SQL(statement).format(sql.Identifier(table)))
+        finally:
+            self.session.execute("RESET ROLE")
+
+    @contextmanager
+    def _bound(self) -> Iterator[None]:
+        self.session.execute(f"SET statement_timeout = {LOCK_MS}")
+        try:
+            yield
+        finally:
+            self.session.execute("SET statement_timeout = 0")
+
+    def _retry(self, step: Callable[[], Result]) -> Result:
+        for _ in range(TRIES - 1):
+            try:
+                return step()
+            except BUSY:
+                self.pause(PAUSE_SECONDS)
+        return step()
