@@ -3,7 +3,8 @@
 Django's own ASGI handler makes a thread for each request, and with it what each thread needs of a database connection,
 and goes back and forth between the event loop and that thread a dozen times. All views here are plain functions, so
 that a request needs its thread once; docs/decisions/0019 tells what that is worth. A response that streams goes on in
-the thread of its request. Requests at work and streams are bounded: beyond that comes a short queue, then 503.
+the thread of its request. Requests at work and streams are bounded, in all and of each caller: beyond that
+comes a short wait, then 503.
 """
 
 import asyncio
@@ -34,10 +35,10 @@ from memos_web.callers import Callers
 from memos_web.slots import Busy, Slot, Slots, send_busy
 
 MOST_AT_WORK = 20  # requests, without streams; as many as the database has connections for
-MOST_AT_WORK_EACH, MOST_AT_WORK_CROWDED = 15, 1  # of one caller: always, and while there are others
+MOST_AT_WORK_EACH = 15
+QUEUE_EACH, QUEUE_SECONDS = 30, 2.0
 MOST_STREAMS = 100  # they hold no connection while a model writes
 MOST_STREAMS_EACH = 75
-QUEUE, QUEUE_SECONDS = 60, 2.0
 
 
 @dataclass
@@ -58,9 +59,7 @@ class ThreadedHandler(ASGIHandler):
     def __init__(self) -> None:
         self.load_middleware(is_async=False)
         self._idle: deque[ThreadPoolExecutor] = deque()
-        self._at_work = Slots(
-            MOST_AT_WORK, each=MOST_AT_WORK_EACH, crowded=MOST_AT_WORK_CROWDED, queue=QUEUE, seconds=QUEUE_SECONDS
-        )
+        self._at_work = Slots(MOST_AT_WORK, each=MOST_AT_WORK_EACH, queue=QUEUE_EACH, seconds=QUEUE_SECONDS)
         self._streams = Slots(MOST_STREAMS, each=MOST_STREAMS_EACH)
         self._callers = Callers()
         self._bodies = HeldBodies()
@@ -117,7 +116,7 @@ class ThreadedHandler(ASGIHandler):
     @asynccontextmanager
     async def _place(self, caller: str) -> AsyncIterator[_Place]:
         """A thread for one request: the last one that became idle, which is the likeliest to be warm. Raises Busy."""
-        slot = await self._at_work.take(caller)
+        slot = await self._at_work.take(caller, quick=self._callers.quick_requests(caller))
         thread = self._idle.pop() if self._idle else ThreadPoolExecutor(max_workers=1, thread_name_prefix="request")
         place = _Place(thread, self._at_work, slot)
         is_idle = False
@@ -138,7 +137,7 @@ class ThreadedHandler(ASGIHandler):
 
     async def _become_stream(self, place: _Place) -> None:
         """A stream holds a slot of its own kind. Raises Busy."""
-        slot = await self._streams.take(place.slot.caller)
+        slot = await self._streams.take(place.slot.caller, quick=MOST_STREAMS_EACH)
         place.give_slot()
         place.slots, place.slot = self._streams, slot
 

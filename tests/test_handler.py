@@ -230,7 +230,7 @@ def test_requests_above_bound_and_queue_are_refused_with_503(
     handler: ThreadedHandler, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     async def many() -> list[list[dict[str, Any]]]:
-        handler._at_work = Slots(2, queue=3, seconds=0.2)
+        handler._at_work = Slots(2, each=2, queue=3, seconds=0.2)
         at_work = [asyncio.create_task(_asked(handler, where)) for _ in range(2)]
         while len(seen) < 2:
             await asyncio.sleep(0)
@@ -250,7 +250,7 @@ def test_requests_above_bound_and_queue_are_refused_with_503(
 
 def test_a_request_in_the_queue_is_served_when_another_ends(handler: ThreadedHandler) -> None:
     async def two() -> list[int]:
-        handler._at_work = Slots(1, queue=1, seconds=10)
+        handler._at_work = Slots(1, each=1, queue=1, seconds=10)
         first = asyncio.create_task(_asked(handler, "/held"))
         while not seen:
             await asyncio.sleep(0)
@@ -265,7 +265,7 @@ def test_a_request_in_the_queue_is_served_when_another_ends(handler: ThreadedHan
 
 def test_streams_leave_the_slots_of_requests_and_are_bounded(handler: ThreadedHandler) -> None:
     async def streams() -> list[int]:
-        handler._at_work, handler._streams = Slots(1), Slots(1)
+        handler._at_work, handler._streams = Slots(1, each=1), Slots(1, each=1)
         first = asyncio.create_task(_asked(handler, "/stream", parts=200))
         while "step" not in "".join(seen):
             await asyncio.sleep(0)

@@ -1,16 +1,18 @@
-"""Callers take turns at the web server's slots: who sends many requests holds up no other."""
+"""Each caller has places of their own at the web server: who sends many requests holds up no other."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from functools import partial
 from uuid import uuid4
 
 import pytest
+from cachetools import TTLCache
 from django.conf import settings
 
+from memos_web import callers as callers_module
 from memos_web import slots as slots_module
-from memos_web.callers import NOBODY, Callers
-from memos_web.slots import CROWD_SECONDS, QUICK_SECONDS, Busy, Slot, Slots
-from tests.attacks.clocks import Clock
+from memos_web.callers import NOBODY, PRESENT_SECONDS, QUICK_ALONE, QUICK_EACH, TENANT, Callers
+from memos_web.slots import Busy, Slot, Slots
 from tests.governance.mutants import mutant
 
 Scenario = Callable[[type[Slots]], Coroutine[None, None, str]]
@@ -71,157 +73,125 @@ def test_authorization_header_counts_only_in_the_api(mount: str) -> None:
     assert caller("/api/v1/memories/", cookie="b") == f"tenant {TENANT_B}"
 
 
+@pytest.mark.parametrize(("path", "is_own"), [("/healthz", True), ("/readyz", True), ("/readyz/", False), ("/", False)])
+def test_health_check_waits_for_no_other_request_of_its_network(path: str, is_own: bool) -> None:
+    callers = Callers()
+    assert (callers.caller_of(_scope(path=path)) != callers.caller_of(_scope())) is is_own
+    assert callers.caller_of(_scope("198.51.100.1", path=path)) != callers.caller_of(_scope(path=path))
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time by which tenants are present."""
+    now = [0.0]
+    monkeypatch.setattr(callers_module, "TTLCache", partial(TTLCache, timer=lambda: now[0]))
+    return now
+
+
+def test_tenant_has_few_quick_requests_while_another_is_there_and_more_alone(clock: list[float]) -> None:
+    callers, stranger = Callers(), "network 192.0.2.1"
+    a, b = f"{TENANT}{TENANT_A}", f"{TENANT}{TENANT_B}"
+    found = [callers.quick_requests(caller) for caller in (stranger, a, stranger, a, b, a)]
+    assert found == [QUICK_ALONE, QUICK_ALONE, QUICK_EACH, QUICK_ALONE, QUICK_EACH, QUICK_EACH]
+    clock[0] += PRESENT_SECONDS + 1
+    assert [callers.quick_requests(caller) for caller in (stranger, b)] == [QUICK_ALONE, QUICK_ALONE]
+
+
+async def _take_slots(slots: Slots, caller: str, most: int, quick: int = 9) -> list[Slot]:
+    """Slots handed out at once, up to `most`."""
+    taken: list[Slot] = []
+    for _ in range(most):
+        try:
+            taken.append(await slots.take(caller, quick=quick))
+        except Busy:
+            break
+    return taken
+
+
+def test_caller_with_many_requests_has_few_slots_and_leaves_the_others_theirs() -> None:
+    async def shares() -> list[int]:
+        slots = Slots(7, each=3)
+        return [
+            len(await _take_slots(slots, caller, 10, quick))
+            for caller, quick in (("a", 9), ("b", 2), ("c", 9), ("d", 9))
+        ]
+
+    assert asyncio.run(shares()) == [3, 2, 2, 0]
+
+
 async def _order(kind: type[Slots]) -> str:
-    slots, served = kind(1, queue=20, seconds=10, clock=Clock()), []
-    first = await slots.take("a")
+    """Return the callers in the order in which they are served; "a" came first and has most."""
+    slots, served = kind(2, each=2, queue=20, seconds=10), []
+    first = await slots.take("a", quick=1)
 
     async def request(caller: str) -> None:
-        slot = await slots.take(caller)
+        slot = await slots.take(caller, quick=1)
         served.append(caller)
         slots.give(slot)
 
     async with asyncio.TaskGroup() as group:
         for caller in "aaaaaabbc":
             group.create_task(request(caller))
-        await asyncio.sleep(0)
+        await asyncio.sleep(0.01)
         slots.give(first)
     return "".join(served)
 
 
-def test_waiting_callers_take_turns_however_many_requests_one_has() -> None:
-    assert asyncio.run(_order(Slots)) == "abcabaaaa"
+def test_caller_with_many_waiting_requests_is_passed_over() -> None:
+    assert asyncio.run(_order(Slots)) == "bbcaaaaaa"
 
 
-def test_full_queue_drops_the_last_of_who_waits_with_most() -> None:
-    async def waiting() -> object:
-        slots = Slots(1, queue=4, seconds=10, clock=Clock())
-        held = await slots.take("a")
-        tasks = [asyncio.create_task(slots.take("a")) for _ in range(4)]
+def test_requests_above_a_callers_queue_are_refused_and_no_other_callers() -> None:
+    async def left() -> list[bool]:
+        slots = Slots(2, each=1, queue=2, seconds=10)
+        held = await slots.take("a", quick=9)
+        waiting = [asyncio.create_task(slots.take("a", quick=9)) for _ in range(2)]
         await asyncio.sleep(0)
         with pytest.raises(Busy):
-            await slots.take("a")
-        tasks.append(asyncio.create_task(slots.take("b")))
-        await asyncio.sleep(0)
-        (dropped,) = await asyncio.gather(tasks[3], return_exceptions=True)
+            await slots.take("a", quick=9)
+        other = await slots.take("b", quick=9)
         slots.give(held)
-        assert (await tasks[0]).caller == "a"
-        slots.give(await tasks[0])
-        assert (await tasks[4]).caller == "b"
-        for task in tasks[1:3]:
-            task.cancel()
-        return dropped
-
-    dropped = asyncio.run(waiting())
-    assert isinstance(dropped, Busy)
-
-
-async def _take_slots(slots: Slots, caller: str, most: int) -> list[Slot]:
-    """Slots handed out at once, up to `most`."""
-    taken: list[Slot] = []
-    for _ in range(most):
-        try:
-            taken.append(await slots.take(caller))
-        except Busy:
-            break
-    return taken
-
-
-def test_single_caller_has_its_share_and_few_slots_while_another_is_there() -> None:
-    async def shares() -> list[int]:
-        clock = Clock()
-        slots = Slots(10, each=8, crowded=2, clock=clock)
-        alone = await _take_slots(slots, "a", 10)
-        counts = [len(alone), len(await _take_slots(slots, "b", 10))]
-        for slot in alone:
-            slots.give(slot)
-        crowded = await _take_slots(slots, "a", 10)
-        counts.append(len(crowded))
-        clock.now += QUICK_SECONDS
-        slow = await _take_slots(slots, "a", 10)  # what waits for a model takes no processor
-        counts.append(len(slow))
-        for slot in crowded + slow:
-            slots.give(slot)
-        clock.now += CROWD_SECONDS + 1
-        counts.append(len(await _take_slots(slots, "a", 10)))
-        return counts
-
-    assert asyncio.run(shares()) == [8, 2, 2, 2, 8]
-
-
-async def _beside_check(kind: type[Slots], path: str = "/readyz") -> str:
-    """Return the share of "a" beside a health check that arrives over the network, loads, runs and waits."""
-    clock = Clock()
-    slots, check = (
-        kind(10, each=8, crowded=2, queue=5, clock=clock),
-        Callers().caller_of(_scope("127.0.0.1", path=path)),
-    )
-    held = await _take_slots(slots, check, 1)
-    clock.now += QUICK_SECONDS
-    slots.give(held.pop())
-    await _take_slots(slots, check, 1)
-    return "".join(slot.caller for slot in await _take_slots(slots, "a", 10))
-
-
-@pytest.mark.parametrize(("path", "most"), [("/healthz", 8), ("/readyz", 8), ("/readyz/", 2), ("/", 2)])
-def test_health_check_address_makes_no_crowd_and_others_do(path: str, most: int) -> None:
-    assert asyncio.run(_beside_check(Slots, path)) == most * "a"
-
-
-def test_health_checks_in_number_take_turns_like_any_caller() -> None:
-    async def share() -> int:
-        slots = Slots(10, each=8, crowded=2, clock=Clock())
-        await _take_slots(slots, "a", 1)
-        return len(await _take_slots(slots, Callers().caller_of(_scope(path="/healthz", key="k")), 8))
-
-    assert asyncio.run(share()) == 2
-
-
-async def _stranger(kind: type[Slots], seconds: float = 0.1, name: str = "stranger") -> str:
-    """Return the share of "a" after another caller's requests, one each four seconds, of so many seconds each."""
-    clock = Clock()
-    slots = kind(10, each=8, crowded=2, clock=clock)
-    for _ in range(5):
-        clock.now += 4 - seconds
-        slot = await slots.take(name)
-        clock.now += seconds
-        slots.give(slot)
-    return "".join(slot.caller for slot in await _take_slots(slots, "a", 8))
-
-
-def test_light_request_of_a_stranger_now_and_then_makes_no_crowd() -> None:
-    assert asyncio.run(_stranger(Slots)) == 8 * "a"
-
-
-def test_tenant_that_asks_now_and_then_is_a_crowd_between_its_requests() -> None:
-    assert asyncio.run(_stranger(Slots, name="tenant b")) == 2 * "a"
-
-
-def test_stranger_that_loads_a_processor_is_a_crowd_between_its_requests() -> None:
-    assert asyncio.run(_stranger(Slots, 0.4)) == 2 * "a"
-
-
-def test_caller_that_waits_is_a_crowd_though_it_has_used_nothing() -> None:
-    async def begun() -> str:
-        slots = Slots(2, crowded=1, queue=5, seconds=10, clock=Clock())
-        held = await _take_slots(slots, "a", 2)
-        waiting = [asyncio.create_task(slots.take(caller)) for caller in "aab"]
-        await asyncio.sleep(0)
-        for slot in held:
-            slots.give(slot)
-        await asyncio.sleep(0)
-        done = sorted(task.result().caller for task in waiting if task.done())
         for task in waiting:
-            task.cancel()
-        return "".join(done)
+            slots.give(await task)
+        slots.give(other)
+        return [bool(found) for found in (slots._at_work, slots._quick, slots._waiting)]
 
-    assert asyncio.run(begun()) == "ab"
+    assert asyncio.run(left()) == [False, False, False], "nothing is remembered of callers that are gone"
+
+
+def test_wait_ends_with_busy_and_leaves_no_slot_taken() -> None:
+    async def waited() -> int:
+        slots = Slots(2, each=1, queue=5, seconds=0.01)
+        held = await slots.take("a", quick=9)
+        with pytest.raises(Busy):
+            await slots.take("a", quick=9)
+        slots.give(held)
+        return len(await _take_slots(slots, "a", 2)) + len(await _take_slots(slots, "b", 2))
+
+    assert asyncio.run(waited()) == 2
+
+
+def test_request_that_waits_for_a_model_leaves_its_place_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slots_module, "QUICK_SECONDS", 0.0)
+
+    async def at_work() -> list[int]:
+        slots = Slots(9, each=3, queue=5, seconds=10)
+        taken = [await slots.take("a", quick=1) for _ in range(3)]
+        fourth = asyncio.create_task(slots.take("a", quick=1))
+        await asyncio.wait([fourth], timeout=0.01)
+        counts = [len(taken), fourth.done()]
+        slots.give(taken[0])
+        await fourth
+        return [*counts, fourth.done()]
+
+    assert asyncio.run(at_work()) == [3, False, True], "of one caller three are at work at most"
 
 
 def test_slot_handed_to_a_request_that_was_just_cancelled_goes_to_the_next() -> None:
     async def handed_on() -> str:
-        slots = Slots(1, queue=2, seconds=10, clock=Clock())
-        held = await slots.take("a")
-        gone, stays = (asyncio.create_task(slots.take(caller)) for caller in "ab")
+        slots = Slots(1, each=1, queue=2, seconds=10)
+        held = await slots.take("a", quick=9)
+        gone, stays = (asyncio.create_task(slots.take(caller, quick=9)) for caller in "ab")
         await asyncio.sleep(0)
         slots.give(held)  # to "a", whose task has not run yet
         gone.cancel()
@@ -230,59 +200,32 @@ def test_slot_handed_to_a_request_that_was_just_cancelled_goes_to_the_next() -> 
     assert asyncio.run(handed_on()) == "b"
 
 
-async def _beside(kind: type[Slots]) -> str:
-    """Return the order of "a", which has used much, and "b", which has used little, beside and after a request of b."""
-    clock = Clock()
-    slots = kind(10, queue=5, seconds=10, clock=clock)
-    slots.give(await slots.take("b"))
-    for _ in range(5):
-        much = await slots.take("a")
-        clock.now += 0.5
-        slots.give(much)
-    little = await slots.take("b")
-    waiting = [asyncio.create_task(slots.take(caller)) for caller in "aab"]
-    await asyncio.sleep(0)
-    begun = [task.result().caller for task in waiting if task.done()]
-    slots.give(little)
-    slots.give(await waiting[2])
-    await asyncio.sleep(0)
-    begun += [task.result().caller for task in waiting[:2] if task.done()]
-    return "".join(begun)
+def test_request_that_is_cancelled_while_a_slot_becomes_free_takes_none() -> None:
+    async def free() -> int:
+        slots = Slots(1, each=1, queue=2, seconds=10)
+        held = await slots.take("a", quick=9)
+        gone = asyncio.create_task(slots.take("b", quick=9))
+        await asyncio.sleep(0)
+        gone.cancel()
+        slots.give(held)
+        await asyncio.wait([gone])
+        return len(await _take_slots(slots, "c", 2))
 
-
-def test_who_has_used_much_begins_nothing_beside_who_has_used_little() -> None:
-    assert asyncio.run(_beside(Slots)) == "baa"
+    assert asyncio.run(free()) == 1
 
 
 async def _crowd(kind: type[Slots]) -> str:
-    slots = kind(10, each=8, crowded=2, clock=Clock())
-    await _take_slots(slots, "b", 1)
-    return "".join(slot.caller for slot in await _take_slots(slots, "a", 8))
+    slots = kind(10, each=8)
+    return "".join(slot.caller for slot in await _take_slots(slots, "a", 8, quick=2))
 
 
 @pytest.mark.parametrize(
     ("scenario", "expected", "old", "new"),
     [
-        (_order, "abcabaaaa", "key=self._use, default=None", "key=lambda one: -len(self._waiting[one]), default=None"),
-        (
-            _order,
-            "abcabaaaa",
-            "self._waiting[caller] = queue  #",
-            "self._waiting = OrderedDict({caller: queue, **self._waiting})  #",
-        ),
-        (_beside, "baa", "use > MUCH * self._use(one)", "False"),
-        (_crowd, "aa", "not self._is_crowded(caller)", "True"),
-        (_beside_check, "aaaaaaaa", " and not one.startswith(CHECK)", ""),
-        (_stranger, "aaaaaaaa", "chain(self._at_work, self._waiting, loading)", "self._seen"),
+        (_order, "bbcaaaaaa", "and self._quick[caller] < quick", "and self._quick.total() < quick"),
+        (_crowd, "aa", " and self._quick[caller] < quick", ""),
     ],
-    ids=[
-        "the longest queue first",
-        "the same caller again",
-        "beside who has used little",
-        "no crowd",
-        "a check is a crowd",
-        "whoever was seen",
-    ],
+    ids=["all callers together", "any number of quick ones"],
 )
 def test_slots_without_a_rule_show(scenario: Scenario, expected: str, old: str, new: str) -> None:
     assert asyncio.run(scenario(Slots)) == expected

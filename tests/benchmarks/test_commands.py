@@ -113,6 +113,18 @@ def test_ingest_measures_one_many_and_copy(running_server: RunningServer, tmp_pa
     assert len(run.tables) == 1 + len(figures["profile"])
 
 
+def test_neighbour_times_searches_alone_and_beside_each_load(running_server: RunningServer, tmp_path: Path) -> None:
+    asked = ("neighbour", "--cubes", "60", "--clients", "2", "--rounds", "1", "--seconds", "2")
+    run = run_of(running_server, tmp_path, *asked)
+    figures, (table,) = run.figures, run.tables
+    assert table.keys() == {"busy tenant", "searches", "writes"}
+    for kind, found in figures["kinds"].items():
+        assert (found["alone"]["count"], found["beside"]["count"]) == (8, 8)
+        assert found["times p95"] == round(found["beside"]["p95"] / found["alone"]["p95"], 2)
+        assert found["busy answers"].keys() <= {"200", "201"}
+        assert table[kind][-2:] == texts(found["times p95"], found["busy calls/s"])
+
+
 def test_authorization_measures_readers_with_few_and_many_grants(running_server: RunningServer, tmp_path: Path) -> None:
     run = run_of(running_server, tmp_path, "authorization", "--cubes", "60", "--queries", "5")
     figures, (readers,) = run.figures, run.tables

@@ -24,6 +24,7 @@ from benchmarks.ingest import Load, ingest, ingest_table
 from benchmarks.layers import layers, layers_table
 from benchmarks.lifecycle import lifecycle, lifecycle_table
 from benchmarks.nearest import nearest, nearest_table
+from benchmarks.neighbour import Beside, neighbour, neighbour_table
 from benchmarks.packs_search import packs_search, packs_search_table
 from benchmarks.pages import Measuring, catalogue, catalogue_table, pages, pages_table
 from benchmarks.report import RESULTS, Timing, refuse_unwritable, write
@@ -76,6 +77,12 @@ BENCHMARKS = {
     "nearest": Benchmark(
         lambda target, options: nearest(options["cubes"], options["queries"]),
         nearest_table,
+    ),
+    "neighbour": Benchmark(
+        lambda target, options: neighbour(
+            target, Beside(options["cubes"], options["clients"], options["rounds"], options["seconds"])
+        ),
+        neighbour_table,
     ),
     "layers": Benchmark(lambda target, options: layers(target, options["turns"], options["data"]), layers_table),
     "clients": Benchmark(lambda target, options: clients(target, options["adds"], options["searches"]), clients_table),
@@ -176,6 +183,8 @@ class Command(InstalledCommand):
         by_vector = names.add_parser("nearest", help="what the vector index finds, beside comparing all vectors")
         by_vector.add_argument("--cubes", type=_count, default=10_000, help="of one tenant; default %(default)s")
         by_vector.add_argument("--queries", type=_count, default=100, help="of each kind; default %(default)s")
+        beside = names.add_parser("neighbour", help="a quiet tenant's searches, alone and beside a busy tenant")
+        _neighbour_arguments(beside)
         turning = names.add_parser("layers", help="the layers' work for a turn and for a context, by length of history")
         turning.add_argument("--turns", type=_count, nargs="+", default=[100, 1_000], help="lengths of histories")
         turning.add_argument("--data", type=Path, default=None, help="a LoCoMo file: contexts without each part, too")
@@ -219,6 +228,7 @@ class Command(InstalledCommand):
             around,
             latency,
             by_vector,
+            beside,
             hostile,
             turning,
             writing,
@@ -272,6 +282,13 @@ def _latency_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--queries", type=_count, default=500, help="default %(default)s")
     parser.add_argument("--hidden", type=_share, default=0.0, help="share that a second caller does not see, as in 0.9")
     parser.add_argument("--filtered", action="store_true", help="ask each question with each single filter, too")
+
+
+def _neighbour_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--cubes", type=_count, default=10_000, help="of the busy tenant; default %(default)s")
+    parser.add_argument("--clients", type=_count, default=8, help="of the busy tenant; default %(default)s")
+    parser.add_argument("--rounds", type=_count, default=4, help="of each kind of load; default %(default)s")
+    parser.add_argument("--seconds", type=_count, default=10, help="of a round; default %(default)s")
 
 
 def _packs_search_arguments(parser: ArgumentParser) -> None:
