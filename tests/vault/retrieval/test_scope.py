@@ -1,18 +1,28 @@
-"""Tests of cached statements: one search's statement is never used for another that it does not fit."""
+"""Tests of the scope of a search: cached statements fit each search, and filters narrow them as a queryset."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from governance.database import acting
+from governance.personas.services import PersonaDraft, persona_create
+from governance.prepared import prepared_cursor
 from tests.factories import World
 from tests.governance.access.grants.test_grants import give_grant
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from tests.vault.policies.policy_factories import made
 from vault.cubes import visibility
+from vault.cubes.drafts import CubeDraft
+from vault.cubes.services import cubes_add
 from vault.cubes.visibility import ComposedQuery, compose, compose_once
+from vault.models import Namespace
 from vault.retrieval import scope
+from vault.retrieval.queries import SearchQuery
+from vault.retrieval.scope import resolve_scope
+from vault.vocabulary import Layer
 
 PURPOSES: list[dict[str, Any]] = [{}, {"x_memory_purpose": "treatment"}, {"x_memory_purpose": "billing"}]
 PLACES: list[dict[str, Any]] = [{}, {"namespaces": ["/clinic"]}, {"include_archived": True}]
@@ -64,3 +74,39 @@ def test_cache_is_bounded(alice: Contract, monkeypatch: pytest.MonkeyPatch) -> N
     for purpose in range(4):
         alice.post("memories/search/", {"query": "notes"}, x_memory_purpose=f"purpose-{purpose}")
         assert len(visibility._cache) <= 2
+
+
+FILTERS: list[dict[str, Any]] = [
+    {"layer": "mid_term"},
+    {"namespace": "/clinic"},
+    {"persona": "heron"},
+    {"speaker": "Ada"},
+    {"metadata.kind": {"ne": "note"}},
+    {"tags": {"in": ["red", "blue"]}},
+    {"heat": {"lt": 1}, "importance": {"gte": 0.7}},
+    {"OR": [{"namespace": "/clinic"}, {"NOT": {"importance": {"gte": 0.3}}}]},
+    {"event_time": {"gte": "2026-05-01", "lt": "2026-06-01"}},
+]
+
+
+def test_filtered_statement_selects_the_rows_of_its_queryset(world: World) -> None:
+    actor = world.alice.actor
+    persona_create(actor=actor, draft=PersonaDraft(name="heron"))
+    may = datetime(2026, 5, 7, tzinfo=UTC)
+    drafts = [
+        CubeDraft("A note.", layer=Layer.MID_TERM, namespace="/clinic", tags=("red",), importance=0.9),
+        CubeDraft("Another note.", persona="heron", metadata={"kind": "note"}, event_time=may),
+        CubeDraft("It rained.", speaker="Ada", importance=0.1),
+    ]
+    cubes_add(actor=actor, drafts=drafts)
+    run_jobs()
+    for filters in FILTERS:
+        with acting(actor):
+            asked = resolve_scope(actor, SearchQuery("note", filters=filters))
+            namespaces = list(Namespace.objects.values_list("id", flat=True))
+            rows = asked.statement("rows", ("id",), namespaces)
+            with prepared_cursor() as cursor:
+                cursor.execute(rows.statement, rows.parameters)
+                ids = {cube_id for (cube_id,) in cursor.fetchall()}
+            assert ids == set(asked.cubes(namespaces).values_list("id", flat=True))
+        assert 0 < len(ids) < len(drafts), filters
