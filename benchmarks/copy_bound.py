@@ -61,8 +61,8 @@ def _copies(superuser: psycopg.Connection[Any]) -> Iterator[None]:
 
 
 def _copy_out(superuser: psycopg.Connection[Any], table: str, tenant: UUID) -> list[bytes]:
-    statement = sql.SQL("COPY (SELECT * FROM {} WHERE tenant_id = {}) TO STDOUT (FORMAT binary)").format(
-        sql.Identifier(table), sql.Literal(tenant)
+    statement = sql.SQL("COPY (SELECT {} FROM {} WHERE tenant_id = {}) TO STDOUT (FORMAT binary)").format(
+        _columns(superuser, table), sql.Identifier(table), sql.Literal(tenant)
     )
     with superuser.cursor().copy(statement) as copy:
         return [bytes(block) for block in copy]
@@ -70,8 +70,20 @@ def _copy_out(superuser: psycopg.Connection[Any], table: str, tenant: UUID) -> l
 
 def _copy_in(superuser: psycopg.Connection[Any], table: str, blocks: list[bytes]) -> int:
     cursor = superuser.cursor()
-    statement = sql.SQL("COPY {}.{} FROM STDIN (FORMAT binary)").format(SCHEMA, sql.Identifier(table))
+    statement = sql.SQL("COPY {}.{} ({}) FROM STDIN (FORMAT binary)").format(
+        SCHEMA, sql.Identifier(table), _columns(superuser, table)
+    )
     with cursor.copy(statement) as copy:
         for block in blocks:
             copy.write(block)
     return cursor.rowcount
+
+
+def _columns(superuser: psycopg.Connection[Any], table: str) -> sql.Composable:
+    """All columns but those that a row makes of the others."""
+    names = superuser.execute(
+        "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped "
+        "AND attgenerated = '' ORDER BY attnum",
+        [table],
+    )
+    return sql.SQL(", ").join(sql.Identifier(name) for (name,) in names)

@@ -2,6 +2,7 @@
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import migrations, models
+from django.db.models.expressions import RawSQL
 from django.db.models.functions import Now
 from pgvector.django import HalfVectorField
 
@@ -346,6 +347,10 @@ MEMORIES = [
         job_id=models.UUIDField(null=True),
     ),
 ]
+ENTRY = (
+    "CASE WHEN frequency > 0 THEN uuid_send(cube_id) || int8send(coalesce(session_token, 0)) || "
+    "int8send((coalesce(position, 0)::bigint << 32) | (length::bigint << 16) | frequency) END"
+)
 TERM = {
     "pk": composite_key("tenant_id", "term", "cube_id"),
     "tenant": tenant(db_constraint=False),
@@ -355,6 +360,9 @@ TERM = {
     "length": models.PositiveSmallIntegerField(),
     "session_token": models.BigIntegerField(null=True),
     "position": models.PositiveIntegerField(null=True),
+    "entry": models.GeneratedField(
+        expression=RawSQL(ENTRY, []), output_field=models.BinaryField(null=True), db_persist=True
+    ),
 }
 INDEXED = {
     "namespace_id": models.UUIDField(),

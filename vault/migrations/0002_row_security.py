@@ -113,8 +113,8 @@ ROUTER = [
     router_access("vault_embeddingmodel", "tenant_id, model"),
     router_access("vault_packreport", "tenant_id, id, decided_at"),
 ]
-# The key carries what BM25 and filters need, so that a search reads the index alone.
-INCLUDED = "namespace_id, frequency, length, session_token, position, layer, type, persona_id, happened_at"
+# The key carries what BM25 (`entry`) and filters need, so that a search reads the index alone.
+INCLUDED = "namespace_id, frequency, entry, layer, type, persona_id, happened_at"
 STORAGE = [
     *(
         statement

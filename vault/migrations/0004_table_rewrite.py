@@ -38,6 +38,14 @@ CREATE FUNCTION vault_rewrite_keys(name text) RETURNS text LANGUAGE sql STABLE {
 $$
 """
 
+# All but those that a row makes of the others.
+COLUMNS = f"""
+CREATE FUNCTION vault_rewrite_columns(name text) RETURNS text LANGUAGE sql STABLE {HELPER} AS $$
+  SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum) FROM pg_attribute
+  WHERE attrelid = to_regclass('public.' || quote_ident(name)) AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
+$$
+"""
+
 NOTE = f"""
 CREATE FUNCTION vault_rewrite_note() RETURNS trigger LANGUAGE plpgsql {DEFINER} AS $$
 BEGIN
@@ -89,7 +97,8 @@ BEGIN
     'INCLUDING COMPRESSION INCLUDING COMMENTS)', name);
   FOR tenant IN SELECT id FROM vault_rewrite_tenants() LOOP
     PERFORM set_config('app.tenant', tenant::text, true);
-    EXECUTE format('INSERT INTO maintenance.%1$I SELECT * FROM public.%1$I WHERE tenant_id = $1', name) USING tenant;
+    EXECUTE format('INSERT INTO maintenance.%1$I (%2$s) SELECT %2$s FROM public.%1$I WHERE tenant_id = $1', name,
+      vault_rewrite_columns(name)) USING tenant;
   END LOOP;
   PERFORM set_config('app.tenant', '', true);
   FOR statement IN
@@ -136,8 +145,9 @@ BEGIN
     PERFORM set_config('app.tenant', tenant::text, true);
     EXECUTE format('DELETE FROM maintenance.%1$I WHERE tenant_id = $1 AND (%3$s) IN '
       '(SELECT %3$s FROM maintenance.%2$I WHERE tenant_id = $1)', name, name || '_changes', keys) USING tenant;
-    EXECUTE format('INSERT INTO maintenance.%1$I SELECT * FROM public.%1$I WHERE tenant_id = $1 AND (%3$s) IN '
-      '(SELECT %3$s FROM maintenance.%2$I WHERE tenant_id = $1)', name, name || '_changes', keys) USING tenant;
+    EXECUTE format('INSERT INTO maintenance.%1$I (%4$s) SELECT %4$s FROM public.%1$I WHERE tenant_id = $1 AND (%3$s) IN '
+      '(SELECT %3$s FROM maintenance.%2$I WHERE tenant_id = $1)', name, name || '_changes', keys,
+      vault_rewrite_columns(name)) USING tenant;
   END LOOP;
   PERFORM set_config('app.tenant', '', true);
   EXECUTE format('DELETE FROM maintenance.%I', name || '_changes');
@@ -261,7 +271,7 @@ CALLED = (  # by the worker
     "vault_rewrite_validate()",
     "vault_rewrite_cancel()",
 )
-INNER = ("vault_rewrite_note()", "vault_rewrite_apply(text)")
+INNER = ("vault_rewrite_columns(text)", "vault_rewrite_note()", "vault_rewrite_apply(text)")
 
 
 class Migration(migrations.Migration):
@@ -276,7 +286,7 @@ class Migration(migrations.Migration):
                 "GRANT EXECUTE ON FUNCTION vault_rewrite_tenants() TO memos_owner",
                 "RESET ROLE",
             ],
-            [KEYS, NOTE, BEGIN, FILL, APPLY, FOLLOW, FINISH, VALIDATE, CANCEL],
+            [KEYS, COLUMNS, NOTE, BEGIN, FILL, APPLY, FOLLOW, FINISH, VALIDATE, CANCEL],
             (f"REVOKE ALL ON FUNCTION {function} FROM PUBLIC" for function in CALLED + INNER),
             (f"GRANT EXECUTE ON FUNCTION {function} TO memos_app" for function in CALLED),
         ),

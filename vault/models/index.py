@@ -1,4 +1,5 @@
 from django.db import models
+from django.db.models.expressions import RawSQL
 from django.db.models.functions import Now
 from pgvector.django import HalfVectorField
 
@@ -19,11 +20,18 @@ class IndexedFields(models.Model):
         abstract = True
 
 
+# 32 bytes of a word: its cube; its session; its position (32 bits), length (16) and frequency (16). NULL for a mark.
+ENTRY = (
+    "CASE WHEN frequency > 0 THEN uuid_send(cube_id) || int8send(coalesce(session_token, 0)) || "
+    "int8send((coalesce(position, 0)::bigint << 32) | (length::bigint << 16) | frequency) END"
+)
+
+
 class KeyedTerm(IndexedFields):
     """A keyed token of a cube: a word with its frequency, or a mark to filter by (frequency 0).
 
     Derived rows without foreign keys: checking one for each word would cost more than the write itself. The key's index
-    includes every column. length: the words of the cube.
+    includes what a search reads. length: the words of the cube. entry: the posting as a search reads it.
     """
 
     pk = models.CompositePrimaryKey("tenant_id", "term", "cube_id")
@@ -36,6 +44,9 @@ class KeyedTerm(IndexedFields):
     length = models.PositiveSmallIntegerField()
     session_token = models.BigIntegerField(null=True)
     position = models.PositiveIntegerField(null=True)
+    entry = models.GeneratedField(
+        expression=RawSQL(ENTRY, []), output_field=models.BinaryField(null=True), db_persist=True
+    )
 
     class Meta:
         abstract = True

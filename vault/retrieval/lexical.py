@@ -86,7 +86,7 @@ class Pool:
         """embedded: the similarity of their vectors; known: a pool whose candidates are left out of this one."""
         rows = np.frombuffer(sent or b"", CANDIDATE)
         if known is not None:
-            rows = rows[~np.isin(rows["low"].astype(np.uint64), known.low)]
+            rows = rows[~is_among(rows["low"].astype(np.uint64), known.low)]
         self.high = rows["high"].astype(np.uint64)
         self.low = rows["low"].astype(np.uint64)
         self.session = rows["session"].astype(np.int64)
@@ -128,10 +128,10 @@ class LexicalScores:
         numbers = np.frombuffer(b"".join(sent), ">u8").astype(np.uint64).reshape(-1, NUMBERS)
         word = np.repeat(np.arange(len(sent)), np.array([len(entries) // WORD.itemsize for entries in sent], np.int64))
         if excluded := b"".join(postings.excluded or b"" for postings in found):
-            there = ~np.isin(numbers[:, 1], np.frombuffer(excluded, ID)["low"].astype(np.uint64))
+            there = ~is_among(numbers[:, 1], np.frombuffer(excluded, ID)["low"].astype(np.uint64))
             numbers, word = numbers[there], word[there]
         if only is not None:
-            there = np.isin(numbers[:, 1], np.frombuffer(only, ID)["low"].astype(np.uint64))
+            there = is_among(numbers[:, 1], np.frombuffer(only, ID)["low"].astype(np.uint64))
             numbers, word = numbers[there], word[there]
         self._high, self._low, session, said = np.ascontiguousarray(numbers.T)
         self._word, self._session = word, session.view(np.int64)
@@ -225,7 +225,7 @@ class Best:
 
     def ids_above(self, pool: Pool, least: float) -> list[UUID]:
         """The ids of memories that score `least` or more and are not in `pool`, best first."""
-        others = np.flatnonzero((self.scores >= least) & ~np.isin(self.low, pool.low))
+        others = np.flatnonzero((self.scores >= least) & ~is_among(self.low, pool.low))
         return ids_of(self.high[others], self.low[others])
 
 
@@ -262,6 +262,16 @@ def rarity(holding: int, cubes: int) -> float:
 
 def _sum_by(which: Integers, values: Floats, count: int) -> Floats:
     return np.bincount(which, values, count).astype(np.float64, copy=False)
+
+
+def is_among(values: Halves, others: Halves) -> NDArray[np.bool_]:
+    """Return for each value whether it is one of the others. For few others several times as fast as numpy.isin."""
+    if not len(others):
+        return np.zeros(len(values), bool)
+    others = np.sort(others)
+    at = np.minimum(np.searchsorted(others, values), len(others) - 1)
+    among: NDArray[np.bool_] = others[at] == values
+    return among
 
 
 def _look_up(keys: NDArray[Any], values: Floats, wanted: NDArray[Any]) -> Floats:

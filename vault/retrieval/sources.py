@@ -8,13 +8,11 @@ source found it.
 from functools import partial
 from typing import Any, Protocol
 
-import numpy as np
-
 from governance.prepared import sql_array
 from vault.cubes.index.eligibility import SEARCHABLE
 from vault.lexicon.temporal_expressions import merge_ranges
 from vault.retrieval.fusion import ScoredPool
-from vault.retrieval.lexical import ContextWindows, Pool, context_windows
+from vault.retrieval.lexical import ContextWindows, Pool, context_windows, is_among
 from vault.retrieval.sql import (
     COUNT_EMBEDDINGS,
     DENSE,
@@ -55,7 +53,7 @@ class Lexical:
             if len(best.scores) <= at:
                 break
             pool = pool.join_pool(look_up(ranking, context_windows(best.places(at + several)[at:]), pool))
-            if len(best.scores) < at + several or np.isin(best.low, pool.low).sum() >= ranking.limit:
+            if len(best.scores) < at + several or is_among(best.low, pool.low).sum() >= ranking.limit:
                 break
             at, several = at + several, 4 * several
         return pool

@@ -25,20 +25,15 @@ excluded AS MATERIALIZED (({EXPIRED}){{denied}})
 """
 
 NO_ENTRIES = "NULL::bytea"  # in the place of a part that a search has no use for
-# 32 bytes of a `posting`: its cube; its session; its position (32 bits), length (16) and frequency (16).
-ENTRY = (
-    "uuid_send(posting.cube_id) || int8send(coalesce(posting.session_token, 0)) || "
-    "int8send((coalesce(posting.position, 0)::bigint << 32) | (posting.length::bigint << 16) | posting.frequency)"
-)
 # {asked}: the terms of the question, each with a number from 1. {facets}: filters on columns of the index. {newest}: a
 # limit on the postings of one term.
 WORDS = f"""
 WITH {_EXCLUDED}
 SELECT
   (
-    SELECT string_agg({ENTRY}, '') FROM (
+    SELECT string_agg(posting.entry, '') FROM (
       SELECT * FROM vault_posting AS posting
-      WHERE posting.tenant_id = %(tenant)s AND posting.term = asked.term AND posting.frequency > 0
+      WHERE posting.tenant_id = %(tenant)s AND posting.term = asked.term
         AND posting.namespace_id = ANY(%(namespaces)s::uuid[]){{facets}} {{newest}}
     ) AS posting
   ),
@@ -47,19 +42,19 @@ SELECT
   CASE WHEN asked.number = 1 THEN (SELECT string_agg(uuid_send(id), '') FROM excluded) END
 FROM {{asked}}
 """
-GRANTED_ENTRIES = f"""(
-    SELECT string_agg({ENTRY}, '') FROM (
+GRANTED_ENTRIES = """(
+    SELECT string_agg(posting.entry, '') FROM (
       SELECT * FROM vault_posting AS posting
-      WHERE posting.tenant_id = %(tenant)s AND posting.term = asked.term AND posting.frequency > 0
+      WHERE posting.tenant_id = %(tenant)s AND posting.term = asked.term
         AND posting.namespace_id <> ALL(%(namespaces)s::uuid[])
-        AND posting.cube_id IN (SELECT id FROM granted){{facets}} {{newest}}
+        AND posting.cube_id IN (SELECT id FROM granted){facets} {newest}
     ) AS posting
   )"""
-ARCHIVED_ENTRIES = f"""(
-    SELECT string_agg({ENTRY}, '') FROM (
+ARCHIVED_ENTRIES = """(
+    SELECT string_agg(posting.entry, '') FROM (
       SELECT * FROM vault_archivedposting AS posting
-      WHERE posting.tenant_id = %(tenant)s AND posting.term = asked.term AND posting.frequency > 0
-        AND (posting.namespace_id = ANY(%(namespaces)s::uuid[]) {{granted_archived}}){{facets}} {{newest}}
+      WHERE posting.tenant_id = %(tenant)s AND posting.term = asked.term
+        AND (posting.namespace_id = ANY(%(namespaces)s::uuid[]) {granted_archived}){facets} {newest}
     ) AS posting
   )"""
 NEWEST = "ORDER BY posting.cube_id DESC LIMIT %(most)s"

@@ -93,7 +93,7 @@ def defaults_of(model: type[Model]) -> Mapping[str, Any]:
 
 @cache
 def _fields(model: type[Model]) -> "Mapping[str, Field[Any, Any]]":
-    return {field.attname: field for field in model._meta.concrete_fields}
+    return {field.attname: field for field in model._meta.concrete_fields if not field.generated}
 
 
 @lru_cache(STATEMENTS)
