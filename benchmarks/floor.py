@@ -16,8 +16,8 @@ import psycopg
 from governance.actor import Actor
 from governance.database import acting
 from governance.keys.services import TokenMaker, token_maker
-from vault.cubes.embeddings.vector_index import DEFAULT_DIMENSION, NEAREST
-from vault.cubes.rules import WORD_KIND
+from vault.embeddings.vector_index import DEFAULT_DIMENSION, NEAREST
+from vault.index.terms import WORD_KIND
 from vault.lexicon.tokens import query_terms
 from vault.models import Namespace, NamespaceSize
 from vault.providers.registry import embedder

@@ -26,7 +26,7 @@ from governance.database import acting
 from governance.models import OutboxEvent
 from governance.outbox.routes import Payload, Write
 from governance.vocabulary import Permission, Topic
-from vault.cubes.drafts import CubeDraft
+from vault.content.drafts import CubeDraft
 from vault.cubes.services import Added, cubes_add
 from vault.cubes.writer.building import texts_index
 from vault.layers import search as layer_search

@@ -16,8 +16,8 @@ from benchmarks.search_latency import SEED, Asking, place_of
 from benchmarks.synthetic import questions, unknown_questions
 from benchmarks.tables import markdown
 from governance.actor import Actor
-from vault.cubes.embeddings.vector_index import DEFAULT_DIMENSION
-from vault.cubes.embeddings.vector_index import NEAREST as BY_INDEX
+from vault.embeddings.vector_index import DEFAULT_DIMENSION
+from vault.embeddings.vector_index import NEAREST as BY_INDEX
 from vault.providers.registry import embedder
 from vault.retrieval import statements
 from vault.retrieval.queries import SearchQuery

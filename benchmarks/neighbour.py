@@ -19,7 +19,7 @@ from benchmarks.load import KINDS
 from benchmarks.report import timing
 from benchmarks.synthetic import conversation, questions
 from benchmarks.tables import markdown
-from benchmarks.tenants import Caller, cubes_in, drafts_of, filled, jobs_awaited, owner_of
+from benchmarks.tenants import Caller, await_jobs, cubes_in, drafts_of, fill_tenant, owner_of
 
 SEED = 20_261_129
 QUIET = 1_000  # memories of the quiet tenant, at most
@@ -75,8 +75,8 @@ def neighbour_table(figures: dict[str, Any]) -> str:
 def _tenant(slug: str, size: int) -> Caller:
     owner = owner_of(slug)
     if cubes_in(owner.actor) < size:
-        filled(owner.actor, drafts_of(conversation(size, SEED), "/open"))
-    jobs_awaited(owner.actor)
+        fill_tenant(owner.actor, drafts_of(conversation(size, SEED), "/open"))
+    await_jobs(owner.actor)
     return owner
 
 

@@ -37,7 +37,7 @@ from governance.tenants.selectors import member_by_email
 from governance.tenants.services import command_line_actor, sign_in_link_create
 from governance.vocabulary import Channel, PolicyKind, PrincipalKind
 from vault.chat.services import ConversationDraft, conversation_create, turn_run
-from vault.cubes.drafts import CubeChanges
+from vault.content.drafts import CubeChanges
 from vault.cubes.services import cube_update
 from vault.models import Conversation, Cube, Pack, PackVersion, Publication
 from vault.packs.listings import listing_write

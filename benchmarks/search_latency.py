@@ -25,8 +25,8 @@ from benchmarks.tenants import Caller, await_jobs, cubes_in, drafts_of, fill_ten
 from governance.actor import Actor
 from governance.errors import Conflict
 from governance.personas.services import PersonaDraft, persona_create
-from vault.cubes.drafts import CubeDraft
-from vault.cubes.embeddings.vector_index import DEFAULT_MODEL
+from vault.content.drafts import CubeDraft
+from vault.embeddings.vector_index import DEFAULT_MODEL
 from vault.providers.registry import embedder
 from vault.vocabulary import Layer
 

@@ -15,7 +15,7 @@ from governance.models import Member, OutboxEvent
 from governance.tenants.selectors import actor_by_key, member_by_email, tenant_id_by_slug
 from governance.tenants.services import apikey_create, command_line_actor, member_add, tenant_create
 from governance.vocabulary import Channel, RoleName, Scope
-from vault.cubes.drafts import CubeDraft
+from vault.content.drafts import CubeDraft
 from vault.cubes.services import cubes_add
 from vault.models import Cube, Embedding
 from vault.providers.registry import embedder

@@ -18,14 +18,13 @@ from governance.privacy.pii.pii_ranges import Span
 from governance.vocabulary import PiiKind
 from vault.chat.corrections import ADDS, DENIED, TAKEN_BACK
 from vault.chat.rules import Evidence, attribute_sentences, extractive_answer, make_title, markers_in
+from vault.content.drafts import CubeDraft
+from vault.content.words import Words
 from vault.cubes.differences import text_difference
-from vault.cubes.drafts import CubeDraft
-from vault.cubes.rules import approximate_tokens, index_of, text_index
-from vault.cubes.screening.commands import gives_orders
-from vault.cubes.screening.texts import Place, Texts, moved, places_in, without
-from vault.cubes.words import Words
+from vault.cubes.rules import approximate_tokens
 from vault.exchange.items import is_broken
 from vault.graph.rules import contradict, is_consequence
+from vault.index.terms import index_of, text_index
 from vault.layers.statements import agent_statements, find_slot, reconcile
 from vault.layers.traits import trait_signs
 from vault.lexicon.entities import asked_entities, entities
@@ -54,6 +53,8 @@ from vault.reader.rules import (
 )
 from vault.retrieval.question import LONGEST_READ, question_text
 from vault.retrieval.tags import MOST_CHARACTERS
+from vault.screening.commands import gives_orders
+from vault.screening.texts import Place, Texts, moved, places_in, without
 from vault.vocabulary import PiiField
 from vault.web.answers import pieces
 from vault.web.markdown import markdown_html
@@ -201,7 +202,7 @@ FUNCTIONS = (
     ),
     TextFunction("personal data of metadata", _places, {}),
     TextFunction("redaction", _move_findings, {}),
-    TextFunction("orders to a model", gives_orders, {"vault.cubes.screening.commands": "_INVISIBLE _BLANKS _ORDERS"}),
+    TextFunction("orders to a model", gives_orders, {"vault.screening.commands": "_INVISIBLE _BLANKS _ORDERS"}),
     TextFunction("sentences", sentences, {f"{READER}.sentences": "_END _BULLET _LAST_WORD _CLAUSE"}),
     TextFunction("statements", statements, {f"{READER}.kinds": "_KINDS"}),
     TextFunction(
@@ -261,7 +262,7 @@ FUNCTIONS = (
     ),
     TextFunction("conversation title", make_title, {}),
     TextFunction("Markdown", lambda text: markdown_html(text, {1, 2}), {"vault.web.markdown": "CITE"}),
-    TextFunction("index of a memory", _index, {"vault.cubes.index.marks": "WORD"}),
+    TextFunction("index of a memory", _index, {"vault.index.marks": "WORD"}),
     TextFunction(
         "differences",
         _differences,

@@ -21,7 +21,7 @@ from benchmarks.tables import markdown
 from benchmarks.tenants import Caller, await_jobs, cubes_in, drafts_of, fill_tenant, owner_of
 from governance.database import acting
 from governance.vocabulary import Topic
-from vault.cubes.drafts import CubeDraft
+from vault.content.drafts import CubeDraft
 from vault.cubes.jobs import cubes_count_reads
 from vault.models import Cube, Review
 from vault.vocabulary import ReviewKind, ReviewStatus, State

@@ -7,7 +7,7 @@ class VaultConfig(AppConfig):
 
     def ready(self) -> None:
         from vault import handlers  # noqa: F401  each topic has its route from here on
-        from vault.cubes.embeddings.halfvectors import bind_halfvectors
+        from vault.embeddings.halfvectors import bind_halfvectors
         from vault.grantables import declare_grantables
 
         declare_grantables()

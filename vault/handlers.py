@@ -12,17 +12,17 @@ from weakref import WeakValueDictionary
 from governance.actor import Actor
 from governance.outbox.routes import EventHandler, Payload, Write, event_handler
 from governance.vocabulary import Topic, Weight
-from vault.cubes.blobs import with_blobs
-from vault.cubes.embeddings import model_change
-from vault.cubes.embeddings.change_progress import vectors_clear
-from vault.cubes.index.statistics import statistics_count
+from vault.content.blobs import with_blobs
 from vault.cubes.jobs import cubes_count_reads, cubes_index
 from vault.deletion import deletion_job
+from vault.embeddings import model_change
+from vault.embeddings.change_progress import vectors_clear
 from vault.exchange import services as exchange
 from vault.exchange.event_exports import exports_start
 from vault.exchange.sync import sync_job as sync
 from vault.exchange.uploads import uploads_expire
 from vault.graph.jobs import cubes_link
+from vault.index.statistics import statistics_count
 from vault.jobs import memory_additions, namespace_move, restoration, sessions
 from vault.layers import replay
 from vault.layers.distillation import segments_distil

@@ -29,9 +29,9 @@ from governance.tenants.startup_check import refuse_unsafe_role
 from memos_web.celery import app
 from memos_web.config import Config
 from memos_web.disk import least_room
-from vault.cubes.embeddings.change_progress import Move, move_get
-from vault.cubes.embeddings.model_change import tenants_to_reembed
 from vault.cubes.storage import WITHIN_HOURS, Reclaiming, reclaiming, remaining_copies, rights_missing
+from vault.embeddings.change_progress import Move, move_get
+from vault.embeddings.model_change import tenants_to_reembed
 from vault.providers.registry import embedder, llm
 
 MOST_LISTED = 5  # tenants, in one line

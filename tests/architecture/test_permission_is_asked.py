@@ -133,7 +133,7 @@ LISTED_ABOVE = {
     # ask before they read, and show nothing
     ("vault.cubes.services", "changed_texts_prepared"),
     ("vault.cubes.changing", "earlier_texts_prepared"),
-    ("vault.cubes.screening.redaction", "clean_texts_prepared"),
+    ("vault.cubes.redaction", "clean_texts_prepared"),
     ("vault.reviews.services", "review_texts_prepare"),
     ("vault.reviews.feedback", "feedback_texts_prepare"),
     ("vault.layers.placement", "hot_emit"),  # leaves work for what the caller was allowed

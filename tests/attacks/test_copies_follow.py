@@ -20,7 +20,7 @@ from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract, contract
 from tests.vault.chat.test_model import answers_with
 from tests.vault.outbox import run_jobs
-from vault.cubes.drafts import CubeDraft, SourceRef
+from vault.content.drafts import CubeDraft, SourceRef
 from vault.cubes.passages import VERDICTS
 from vault.cubes.services import cubes_add
 from vault.models.cube import CubeQuerySet

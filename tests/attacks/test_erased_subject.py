@@ -25,8 +25,8 @@ from tests.harness.servers import Servers
 from tests.vault.api.contract import Contract, contract
 from tests.vault.chat.test_model import answers_with
 from tests.vault.outbox import run_jobs
+from vault.content.words import words_open
 from vault.cubes.storage import storage_reclaim
-from vault.cubes.words import words_open
 from vault.models import Conversation, CubeVersion, Embedding
 from vault.providers.registry import blob_store
 

@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from tests.factories import World
 from tests.governance.web.visitors import signed_in
-from vault.cubes.drafts import CubeDraft, SourceRef
+from vault.content.drafts import CubeDraft, SourceRef
 from vault.cubes.selectors import cube_get
 from vault.cubes.services import cubes_add
 from vault.reader.rules import answer_question as whole

@@ -28,7 +28,7 @@ from tests.vault.api.contract import Contract, contract
 from tests.vault.chat.test_model import PATH, streamed
 from tests.vault.outbox import run_jobs
 from tests.vault.policies.policy_factories import made
-from vault.cubes.drafts import CubeDraft, SourceRef
+from vault.content.drafts import CubeDraft, SourceRef
 from vault.cubes.services import cubes_add
 from vault.models.cube import CubeQuerySet
 from vault.vocabulary import SourceKind

@@ -88,7 +88,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def test_tenant_has_few_quick_requests_while_another_is_there_and_more_alone(clock: list[float]) -> None:
+def test_tenant_has_fewer_quick_requests_beside_another(clock: list[float]) -> None:
     callers, stranger = Callers(), "network 192.0.2.1"
     a, b = f"{TENANT}{TENANT_A}", f"{TENANT}{TENANT_B}"
     found = [callers.quick_requests(caller) for caller in (stranger, a, stranger, a, b, a)]

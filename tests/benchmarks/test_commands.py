@@ -113,7 +113,7 @@ def test_ingest_measures_one_many_and_copy(running_server: RunningServer, tmp_pa
     assert len(run.tables) == 1 + len(figures["profile"])
 
 
-def test_neighbour_times_searches_alone_and_beside_each_load(running_server: RunningServer, tmp_path: Path) -> None:
+def test_neighbour_times_searches_without_and_beside_each_load(running_server: RunningServer, tmp_path: Path) -> None:
     asked = ("neighbour", "--cubes", "60", "--clients", "2", "--rounds", "1", "--seconds", "2")
     run = run_of(running_server, tmp_path, *asked)
     figures, (table,) = run.figures, run.tables

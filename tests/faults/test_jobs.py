@@ -29,10 +29,10 @@ from governance.vocabulary import ExportFormat, JobStatus, PolicyKind, RoleName,
 from memos_web.config import EmbedderChoice
 from tests.factories import World
 from tests.vault.outbox import run_jobs
-from vault.cubes.drafts import CubeDraft
-from vault.cubes.embeddings.model_change import reembedding_start
+from vault.content.drafts import CubeDraft
 from vault.cubes.selectors import cube_get
 from vault.cubes.services import cubes_add
+from vault.embeddings.model_change import reembedding_start
 from vault.exchange.services import ImportDraft, import_create
 from vault.jobs.memory_additions import drafts_screen, memories_add_later
 from vault.jobs.restoration import namespace_restore_later

@@ -31,7 +31,7 @@ from governance.vocabulary import JobStatus, Topic, Verb, Weight
 from tests.factories import World
 from tests.harness.evidence import Evidence
 from tests.vault.outbox import run_jobs
-from vault.cubes.drafts import CubeDraft
+from vault.content.drafts import CubeDraft
 from vault.cubes.services import cubes_add
 from vault.lifecycle import steps
 from vault.lifecycle.steps import PlannedStep

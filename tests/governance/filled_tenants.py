@@ -39,7 +39,7 @@ from governance.vocabulary import (
 from governance.webhooks.services import WebhookDraft, webhook_create
 from tests.factories import REQUEST_ID, Person, client_for
 from vault.chat.services import ConversationDraft, conversation_create, turn_run
-from vault.cubes.drafts import CubeChanges, CubeDraft
+from vault.content.drafts import CubeChanges, CubeDraft
 from vault.cubes.selectors import cube_get
 from vault.cubes.services import cube_update, cubes_add
 from vault.endpoints.services import EndpointDraft, endpoint_create

@@ -20,7 +20,7 @@ from vault.api.fields import (
     PathField,
     PersonaField,
 )
-from vault.cubes.drafts import CubeChanges, CubeDraft
+from vault.content.drafts import CubeChanges, CubeDraft
 from vault.reader.model_reader import messages_statements
 from vault.reader.services import Message, messages_read
 from vault.retrieval.queries import SearchQuery

@@ -63,8 +63,8 @@ from vault.api.schema import (
     SearchSchema,
     VersionListSchema,
 )
+from vault.content.drafts import CubeDraft, InvalidDraft
 from vault.cubes.changing import cube_change_ask
-from vault.cubes.drafts import CubeDraft, InvalidDraft
 from vault.cubes.selectors import CubeView, cube_get, cubes_list, cubes_view, versions_list
 from vault.cubes.services import (
     Added,

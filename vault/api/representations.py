@@ -7,7 +7,7 @@ from uuid import UUID
 from governance.api.representations import time_json
 from vault.chat.selectors import Citation, ConversationView, TurnView
 from vault.chat.services import Cited, Token, TurnEvent
-from vault.cubes.drafts import CubeDraft
+from vault.content.drafts import CubeDraft
 from vault.cubes.selectors import CubeView, VersionView
 from vault.retrieval.fusion import context_share
 from vault.retrieval.selectors import Hit

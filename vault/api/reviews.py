@@ -24,7 +24,7 @@ from vault.api.descriptions import of_memories
 from vault.api.inputs import AcceptInput, RedactInput, read
 from vault.api.representations import dry_run_json, review_json
 from vault.api.schema import DryRunSchema, ReviewListSchema, ReviewSchema
-from vault.cubes.screening.redaction import cube_redact, cube_redact_ask
+from vault.cubes.redaction import cube_redact, cube_redact_ask
 from vault.reviews.quarantine import writer_memories, writer_quarantine
 from vault.reviews.selectors import review_view, reviews_list
 from vault.reviews.services import (

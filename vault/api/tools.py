@@ -19,7 +19,7 @@ from vault.api.fields import ContentField, MetadataField
 from vault.api.inputs import DescribedInput, read
 from vault.api.representations import memory_json
 from vault.api.schema import MemorySchema, Schema
-from vault.cubes.drafts import CubeDraft
+from vault.content.drafts import CubeDraft
 from vault.cubes.selectors import cubes_view
 from vault.cubes.writer.building import texts_index
 from vault.tools.rules import NEAR, ToolCall

@@ -25,9 +25,9 @@ from vault.api.schema import Schema, VersionSchema
 from vault.cubes.changing import cube_change_ask, cube_move, cube_rollback, earlier_texts_prepared
 from vault.cubes.comparing import FieldChange, VersionDifference, versions_compare
 from vault.cubes.differences import Edit, TextDifference
-from vault.cubes.screening.screen import EVERYWHERE
 from vault.cubes.selectors import version_get
 from vault.cubes.writer.prepared import stored_texts_prepared
+from vault.screening.screen import EVERYWHERE
 
 LARGEST = 2**31 - 1
 FROM = OpenApiParameter("from", int, required=True, description="Number of one version.")

@@ -18,7 +18,7 @@ from vault.chat.commands import hits_for_call
 from vault.chat.corrections import corrected_statement, statement_end
 from vault.chat.selectors import turns_list
 from vault.chat.services import FOLLOWED
-from vault.cubes.drafts import CubeDraft
+from vault.content.drafts import CubeDraft
 from vault.cubes.lookup import cube_target
 from vault.cubes.selectors import CubeView, cubes_view
 from vault.cubes.services import cube_delete, cubes_add

@@ -11,7 +11,7 @@ from governance.database import database_now
 from governance.vocabulary import Permission
 from vault.chat.commands import STATED
 from vault.chat.rules import OWN_SPEAKERS
-from vault.cubes.drafts import CubeChanges
+from vault.content.drafts import CubeChanges
 from vault.cubes.lookup import cube_target
 from vault.cubes.services import cube_update
 from vault.layers.statements import StoredStatement, reconcile

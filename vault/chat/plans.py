@@ -30,8 +30,7 @@ from vault.chat.rules import (
     summary_extract,
 )
 from vault.chat.selectors import Citation, Retrieved, Unused
-from vault.cubes.drafts import CubeDraft, SourceRef
-from vault.cubes.screening.screen import drafts_screened
+from vault.content.drafts import CubeDraft, SourceRef
 from vault.cubes.usage import usage_count
 from vault.endpoints.rules import PricedModel
 from vault.lexicon.concepts import base_forms
@@ -42,6 +41,7 @@ from vault.reader.rules import Intent, MemoryCall, Statement, asks_for_topics, i
 from vault.retrieval.fusion import is_relevant
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import Hit, memories_search
+from vault.screening.screen import drafts_screened
 from vault.vocabulary import MessageRole, Source, SourceKind
 
 CONSIDERED = 10  # memories an answer may rest on

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from vault.content.words import Quote
 from vault.cubes.passages import MARKER, Passage
 from vault.cubes.rules import approximate_tokens
-from vault.cubes.words import Quote
 from vault.lexicon.entities import entities
 from vault.lexicon.tokens import language_of, terms
 from vault.providers.ports import ChatMessage, ChatRole, Completion

@@ -21,7 +21,7 @@ from governance.pages import Pages
 from governance.personas.selectors import personas_of
 from governance.vocabulary import Permission, Verb
 from vault.chat.rules import Agent, make_title
-from vault.cubes.drafts import SourceRef
+from vault.content.drafts import SourceRef
 from vault.cubes.selectors import CubeView, cubes_view, record_quoted
 from vault.models import Conversation, Cube, CubeSource, Namespace, Turn
 from vault.retrieval.queries import SearchQuery

@@ -38,14 +38,14 @@ from vault.chat.selectors import (
 )
 from vault.chat.stream_checks import Watch
 from vault.chat.turn_storage import TurnAnswer, answer_make, turn_store
-from vault.cubes.drafts import UNSET, SourceRef, Unset
-from vault.cubes.screening.screen import title_screened
+from vault.content.drafts import UNSET, SourceRef, Unset
 from vault.cubes.services import cubes_hide
 from vault.cubes.sources import sources_of
 from vault.endpoints.services import model_names, models_list
 from vault.models import Conversation, Cube, CubeSource, Turn
 from vault.providers.ports import Completion
 from vault.reader.rules import Intent, confirms, needs_past
+from vault.screening.screen import title_screened
 from vault.vocabulary import EXTRACTIVE, SourceKind, TurnEnd
 
 REMEMBERED = 4  # earlier turns that a model sees

@@ -14,7 +14,7 @@ from vault.chat.corrections import statement_end
 from vault.chat.plans import TurnPlan
 from vault.chat.rules import Extract, markers_in, prompt, tokens_used
 from vault.chat.selectors import Citation, TurnView, conversation_locate, load_retrieved
-from vault.cubes.drafts import CubeDraft, SourceRef
+from vault.content.drafts import CubeDraft, SourceRef
 from vault.cubes.services import Added, cubes_add
 from vault.cubes.usage import usage_count
 from vault.cubes.writer.building import TextIndexes, texts_index

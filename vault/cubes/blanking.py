@@ -11,8 +11,8 @@ from governance.audit.services import record
 from governance.idempotency.services import replies_forget
 from governance.keys.services import token_maker
 from governance.vocabulary import Verb
-from vault.cubes.blobs import blobs_forget
-from vault.cubes.index.postings import postings_delete
+from vault.content.blobs import blobs_forget
+from vault.index.postings import postings_delete
 from vault.models import Cube, CubeSource, CubeVersion, Embedding, PiiFinding, Review
 from vault.models.cube import CubeQuerySet
 from vault.vocabulary import ReviewKind, ReviewStatus, Source, SourceKind

@@ -9,17 +9,17 @@ from governance.actor import Actor
 from governance.database import acting
 from governance.errors import Conflict, FieldError, Invalid
 from governance.vocabulary import Permission
-from vault.cubes.drafts import CubeChanges
+from vault.content.drafts import CubeChanges
+from vault.content.words import NO_WORDS
 from vault.cubes.holds import refuse_held
 from vault.cubes.lookup import cube_target, locate
-from vault.cubes.screening.screen import EVERYWHERE
 from vault.cubes.selectors import versions_view
 from vault.cubes.services import check_version, cube_update
 from vault.cubes.versions import versions_visible
-from vault.cubes.words import NO_WORDS
 from vault.cubes.writer.building import changed_reading
 from vault.cubes.writer.prepared import Reading, note_reading, stored_texts_prepared, texts_prepared
 from vault.models import Cube, CubeVersion
+from vault.screening.screen import EVERYWHERE
 from vault.vocabulary import SemanticType, Sensitivity
 
 

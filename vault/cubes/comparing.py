@@ -10,7 +10,7 @@ from governance.audit.services import record
 from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.vocabulary import Verb
-from vault.cubes.blobs import with_blobs
+from vault.content.blobs import with_blobs
 from vault.cubes.differences import TextDifference, text_difference
 from vault.cubes.lookup import locate_readable
 from vault.cubes.pack_reads import pack_read_require

@@ -13,8 +13,8 @@ from governance.actor import Actor
 from governance.backdating import backdated_moment
 from governance.keys.services import TokenMaker
 from governance.prepared import prepared_cursor, sql_array
-from vault.cubes.drafts import CubeDraft, SourceRef
-from vault.cubes.index import marks
+from vault.content.drafts import CubeDraft, SourceRef
+from vault.index import marks
 from vault.models import Cube, CubeSource
 
 CONTENT_LOCKS = 64  # contents share these, so that a large call takes few

@@ -21,7 +21,7 @@ from governance.errors import FieldError, Invalid
 from governance.keys.services import TokenMaker
 from governance.models import Persona
 from governance.personas.services import PERSONA_NAME, is_persona_name
-from vault.cubes.index import marks
+from vault.index import marks
 from vault.models import ArchivedPosting, CubeUse, Posting
 from vault.models.cube import AskedOfEachRow
 from vault.namespaces.rules import PathError, check_path

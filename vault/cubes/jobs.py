@@ -10,9 +10,9 @@ from governance.audit.services import record
 from governance.database import acting
 from governance.outbox.routes import Payload, Write
 from governance.vocabulary import Verb
-from vault.cubes.embeddings.vectors import active_model, active_model_hold, embedded_by_all, embeddings_write, texts_of
+from vault.cubes.eligibility import expired_unindex
 from vault.cubes.fingerprints import fingerprints_write
-from vault.cubes.index.eligibility import expired_unindex
+from vault.embeddings.vectors import active_model, active_model_hold, embedded_by_all, embeddings_write, texts_of
 
 COUNT_READS = """
 INSERT INTO vault_cubeuse (tenant_id, cube_id, access_count, last_accessed_at, heat)
@@ -27,7 +27,7 @@ SET access_count = vault_cubeuse.access_count + excluded.access_count, last_acce
 def cubes_index(actor: Actor, payloads: Sequence[Payload]) -> Write:
     """Embed the current text of the cubes that were written. The models are called outside any transaction.
 
-    While a tenant changes its model, each cube gets a vector of both models (see vault.cubes.embeddings.vectors).
+    While a tenant changes its model, each cube gets a vector of both models (see vault.embeddings.vectors).
     """
     with acting(actor):
         texts = texts_of(ids_of(payloads))

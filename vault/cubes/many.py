@@ -9,10 +9,9 @@ from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.errors import DomainError, Held, NotFound, Unavailable
 from governance.vocabulary import Permission
-from vault.cubes.drafts import CubeChanges
+from vault.content.drafts import CubeChanges
 from vault.cubes.holds import held_among
 from vault.cubes.lookup import cube_target, locate_many
-from vault.cubes.screening.findings import findings_by_version
 from vault.cubes.services import (
     Succession,
     amounts_take,
@@ -25,6 +24,7 @@ from vault.cubes.services import (
 from vault.cubes.versions import versions_present
 from vault.cubes.writer.building import Resolver
 from vault.models import Cube
+from vault.screening.findings import findings_by_version
 
 Failures = dict[UUID, DomainError]
 CHANGING = (Permission.MEMORY_UPDATE, Permission.MEMORY_READ)

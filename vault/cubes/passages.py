@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from vault.cubes.words import Quote, Words
+from vault.content.words import Quote, Words
 from vault.lexicon.resolved_dates import dates_written
 from vault.lexicon.tokens import language_of
 

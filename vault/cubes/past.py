@@ -20,11 +20,11 @@ from governance.errors import DomainError, Forbidden, Unavailable
 from governance.ids import uuid7_floor
 from governance.models import AuditEntry
 from governance.vocabulary import Permission, Verb
-from vault.cubes.drafts import CubeChanges
+from vault.content.drafts import CubeChanges
+from vault.content.words import NO_WORDS, words_open
 from vault.cubes.lookup import cube_target
 from vault.cubes.services import Succession, amounts_take, cube_restore, cubes_hide, versions_write
 from vault.cubes.versions import versions_open_to, versions_present
-from vault.cubes.words import NO_WORDS, words_open
 from vault.cubes.writer.building import CLEAR_FIELDS, Built, Resolver, build_version
 from vault.models import Cube, CubeVersion, Namespace
 from vault.namespaces.services import namespace_target

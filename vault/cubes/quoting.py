@@ -8,9 +8,9 @@ from django.db.models import F
 from django.utils.timezone import localtime
 
 from governance.actor import Actor
+from vault.content.words import Quote, words_open
 from vault.cubes.passages import Passage
 from vault.cubes.versions import versions_visible
-from vault.cubes.words import Quote, words_open
 from vault.models import Cube, CubeVersion
 
 

@@ -17,14 +17,14 @@ from governance.outbox.services import record_read
 from governance.pages import Pages
 from governance.privacy.services import SubjectView, subject_view
 from governance.vocabulary import Permission, Verb
-from vault.cubes.blobs import blob_ref, blobs_require, with_blobs
+from vault.content.blobs import blob_ref, blobs_require, with_blobs
+from vault.content.words import Words, words_open
 from vault.cubes.lookup import locate_readable
 from vault.cubes.pack_reads import pack_read_require, pack_reads_take
 from vault.cubes.passages import Passages, quoted
 from vault.cubes.quoting import quotes_open
 from vault.cubes.rows import CubeRow, cube_rows
 from vault.cubes.versions import versions_visible
-from vault.cubes.words import Words, words_open
 from vault.models import Cube, CubeVersion
 from vault.providers.registry import embedder
 from vault.vocabulary import Source

@@ -21,28 +21,19 @@ from governance.outbox.services import emit
 from governance.policies.quotas import usage_take
 from governance.versions import version_check
 from governance.vocabulary import Measure, Permission, Topic, Verb
+from vault.content.blobs import blobs_forget, stored_length
+from vault.content.bulk_insert import insert_rows, insert_together, sent, update_rows
+from vault.content.drafts import UNSET, CubeChanges, CubeDraft
+from vault.content.words import Words
 from vault.cubes.blanking import copies_blank, extracts_of
-from vault.cubes.blobs import blobs_forget, stored_length
-from vault.cubes.drafts import UNSET, CubeChanges, CubeDraft
+from vault.cubes.eligibility import Partition, index_cubes, partition_of
 from vault.cubes.filters import mark_condition
 from vault.cubes.holds import come_under_queries, refuse_held
-from vault.cubes.index import marks
-from vault.cubes.index.eligibility import Partition, index_cubes, partition_of
-from vault.cubes.index.postings import (
-    INSERT_SEARCHABLE,
-    postings_delete,
-    postings_delete_many,
-    postings_insert,
-    postings_sent,
-)
 from vault.cubes.lookup import cube_target, locate, locate_for_erasing, locate_for_restoring
 from vault.cubes.retention import refuse_after_grace
-from vault.cubes.screening.findings import findings_insert, quarantine_ask, reviews_supersede
-from vault.cubes.screening.screen import note_screened
 from vault.cubes.sources import sources_insert, sources_reworded
 from vault.cubes.storage import WITHIN_HOURS, rights_missing
 from vault.cubes.usage import usage_count
-from vault.cubes.words import Words
 from vault.cubes.writer.building import (
     ENTRY_KEY,
     NO_TEXTS,
@@ -54,11 +45,20 @@ from vault.cubes.writer.building import (
     changed_reading,
     refused_times,
 )
-from vault.cubes.writer.bulk_insert import insert_rows, insert_together, sent, update_rows
 from vault.cubes.writer.prepared import Reading, note_places, note_reading, stored_texts_prepared, texts_prepared
+from vault.index import marks
+from vault.index.postings import (
+    INSERT_SEARCHABLE,
+    postings_delete,
+    postings_delete_many,
+    postings_insert,
+    postings_sent,
+)
 from vault.models import Cube, CubeVersion, Embedding, Namespace
 from vault.models.cube import CubeQuerySet
 from vault.namespaces.quotas import room_take
+from vault.screening.findings import findings_insert, quarantine_ask, reviews_supersede
+from vault.screening.screen import note_screened
 from vault.vocabulary import AccessLevel, NamespaceKind
 
 EVENT_CHUNK = 200  # cubes in one indexing job

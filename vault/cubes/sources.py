@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from uuid import UUID
 
-from vault.cubes.drafts import SourceRef
+from vault.content.drafts import SourceRef
 from vault.cubes.writer.building import Built
 from vault.models import CubeLink, CubeSource
 from vault.vocabulary import LinkKind, Source, SourceKind

@@ -17,7 +17,7 @@ from governance.tenants.principals import reload_actor
 from governance.tenants.selectors import me_get, tenant_id_by_slug
 from governance.tenants.services import command_line_actor, member_add, tenant_create
 from governance.vocabulary import Channel, PrincipalKind, RoleName, Topic
-from vault.cubes.drafts import CubeDraft
+from vault.content.drafts import CubeDraft
 from vault.cubes.services import cubes_add
 from vault.models import Pack, PackVersion, Publication, Subscription
 from vault.packs.services import PackDraft, VersionDraft, pack_create, version_build

@@ -39,8 +39,8 @@ from governance.vocabulary import (
     Scope,
 )
 from vault.chat.services import ConversationDraft, conversation_create, turn_run
+from vault.content.drafts import UNSET, CubeChanges, CubeDraft, SourceRef
 from vault.cubes.changing import cube_rollback
-from vault.cubes.drafts import UNSET, CubeChanges, CubeDraft, SourceRef
 from vault.cubes.lookup import locate
 from vault.cubes.services import cube_delete, cube_update, cubes_add
 from vault.demo.story import Entry, parse_story_time

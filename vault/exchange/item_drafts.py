@@ -7,9 +7,9 @@ from uuid import UUID
 
 from governance.actor import Actor
 from governance.keys.services import token_maker
-from vault.cubes.drafts import CubeChanges, CubeDraft, SourceRef
-from vault.cubes.index import marks
+from vault.content.drafts import CubeChanges, CubeDraft, SourceRef
 from vault.exchange.items import ORIGIN, ORIGIN_FORMAT, Item, ItemVersion
+from vault.index import marks
 from vault.models import ArchivedPosting, Cube, Posting
 from vault.vocabulary import ImportFormat, Source
 

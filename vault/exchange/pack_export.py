@@ -16,7 +16,7 @@ from governance.keys.signing_keys import export_signing_key
 from governance.models import Tenant
 from governance.tenants.principals import actor_now
 from governance.vocabulary import Permission, Verb
-from vault.cubes.blobs import with_blobs
+from vault.content.blobs import with_blobs
 from vault.cubes.selectors import cubes_read
 from vault.models import ActionItem, Cube, CubeVersion
 from vault.packs.files import LARGEST_MEMORIES, MINIMUM_PRODUCT, MOST_MEMORIES, Item, PackWriter

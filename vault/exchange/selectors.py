@@ -16,7 +16,7 @@ from governance.keys.envelopes import envelope_write, exchange_key
 from governance.keys.signing_keys import SigningKey, export_signing_key
 from governance.tenants.principals import actor_now
 from governance.vocabulary import Permission, Topic
-from vault.cubes.blobs import with_blobs
+from vault.content.blobs import with_blobs
 from vault.exchange.cube_items import cube_items
 from vault.exchange.items import FORMAT, Item, item_line
 from vault.exchange.pack_export import pack_blocks

@@ -13,9 +13,9 @@ from uuid import UUID
 from django.db import connection
 
 from governance.keys.services import TokenMaker
-from vault.cubes.rules import WORD_KIND
-from vault.cubes.words import Words, words_open
+from vault.content.words import Words, words_open
 from vault.graph.rules import Statement
+from vault.index.terms import WORD_KIND
 from vault.lexicon.tokens import terms
 from vault.models import Cube, CubeVersion
 from vault.vocabulary import AccessLevel

@@ -16,7 +16,7 @@ from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
 from governance.actor import Actor
-from vault.cubes.index.eligibility import MOST_EXPIRED
+from vault.cubes.eligibility import MOST_EXPIRED
 from vault.cubes.visibility import Exceptions, named
 from vault.graph.pagerank import Edge, Group, personalised_pagerank
 from vault.models.cube import CubeQuerySet

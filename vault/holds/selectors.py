@@ -142,7 +142,7 @@ def key_is_needed(*, actor: Actor, scope: str) -> bool:
 
 
 def _has_rows_sealed_under(scope: str, versions: QuerySet[CubeVersion]) -> bool:
-    """Return whether versions are sealed under the key of `scope` (see `vault.cubes.words.key_scope`)."""
+    """Return whether versions are sealed under the key of `scope` (see `vault.content.words.key_scope`)."""
     kind, _, name = scope.partition(":")
     if kind == "subject":
         return versions.filter(subject_id=UUID(name)).exists()

@@ -25,11 +25,11 @@ from governance.vocabulary import Permission, Verb
 from vault.cubes.filters import filter_read
 from vault.cubes.holds import HoldTerms, cover, terms_open, terms_seal
 from vault.cubes.lookup import cube_target, locate
-from vault.cubes.screening.screen import note_screened
 from vault.cubes.services import check_version
 from vault.holds.selectors import HoldView, hold_locate, hold_views, select_freezes
 from vault.models import Cube, CubeVersion, Hold, HoldCube, HoldReleaseApproval
 from vault.models.cube import CubeQuerySet
+from vault.screening.screen import note_screened
 from vault.vocabulary import HoldKind, HoldStatus
 
 LONGEST_REASON = 500

@@ -13,10 +13,10 @@ from governance.jobs.registry import handler
 from governance.jobs.selectors import JobView
 from governance.jobs.services import job_create
 from governance.vocabulary import Permission, Topic
-from vault.cubes.drafts import CubeDraft
-from vault.cubes.screening.screen import drafts_screened
+from vault.content.drafts import CubeDraft
 from vault.cubes.writer.building import texts_index
 from vault.layers.services import memories_add as memories_add_now
+from vault.screening.screen import drafts_screened
 
 DRAFTS: TypeAdapter[list[CubeDraft]] = TypeAdapter(list[CubeDraft])
 PART = 100  # memories of one transaction

@@ -18,7 +18,7 @@ from governance.jobs.selectors import JobView
 from governance.jobs.services import job_create
 from governance.outbox.services import emit
 from governance.vocabulary import Permission, Topic, Verb
-from vault.cubes.blobs import with_blobs
+from vault.content.blobs import with_blobs
 from vault.cubes.past import FIRST, PastRow, PastSummary, past_restore, past_rows, past_summary
 from vault.cubes.selectors import VersionView, versions_view
 from vault.cubes.versions import versions_open_to

@@ -6,7 +6,7 @@ from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.database import acting
 from governance.vocabulary import Permission
-from vault.cubes.drafts import CubeChanges
+from vault.content.drafts import CubeChanges
 from vault.cubes.lookup import cube_target, locate
 from vault.cubes.services import cube_update
 from vault.models import Cube, LayerEntry

@@ -10,7 +10,7 @@ from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.database import acting
 from governance.vocabulary import Permission
-from vault.cubes.drafts import CubeDraft
+from vault.content.drafts import CubeDraft
 from vault.cubes.services import Added
 from vault.cubes.writer.building import texts_index
 from vault.layers.formats import Imported, Turn

@@ -14,7 +14,7 @@ from governance.database import acting, database_now
 from governance.outbox.routes import Payload, Write
 from governance.policies.quotas import tokens_add
 from governance.vocabulary import Verb
-from vault.cubes.drafts import CubeChanges
+from vault.content.drafts import CubeChanges
 from vault.cubes.services import cube_update
 from vault.cubes.usage import usage_count
 from vault.layers.constants import constants_in_force

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from governance.keys.services import TokenMaker
 from governance.prepared import prepared_cursor, sql_array
-from vault.cubes.words import Words, words_open
+from vault.content.words import Words, words_open
 from vault.lexicon.tokens import keywords
 from vault.models import Page
 from vault.reader.phrases import own_words

@@ -17,7 +17,7 @@ from governance.pages import Pages
 from governance.personas.lookup import OBJECT_TYPE, persona_locate, persona_target
 from governance.personas.services import PersonaChanges, persona_update
 from governance.vocabulary import Permission, PersonaKind, Verb
-from vault.cubes.drafts import CubeDraft
+from vault.content.drafts import CubeDraft
 from vault.cubes.selectors import CubeView, cubes_read
 from vault.cubes.services import cube_delete, cubes_add
 from vault.layers.selectors import persona_authorize

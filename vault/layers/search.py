@@ -19,9 +19,9 @@ from governance.outbox.services import emit
 from governance.personas.selectors import persona_get
 from governance.prepared import in_one_go, prepared_cursor, sql_array
 from governance.vocabulary import Permission, Topic, Verb
-from vault.cubes.embeddings.vectors import active_model, answering
 from vault.cubes.rules import approximate_tokens
 from vault.cubes.selectors import CubeView, cubes_read
+from vault.embeddings.vectors import active_model, answering
 from vault.layers.constants import constants_in_force
 from vault.layers.page_texts import keyword_marks
 from vault.layers.rules import Constants, Key, Selection, fit, select_pages, select_segments

@@ -20,9 +20,9 @@ from governance.models import Persona
 from governance.pages import Pages
 from governance.personas.lookup import OBJECT_TYPE, persona_locate, persona_target
 from governance.vocabulary import Permission, Verb
+from vault.content.words import Quote, Words
 from vault.cubes.quoting import quotes_open
 from vault.cubes.selectors import CubeView, cubes_read, record_quoted
-from vault.cubes.words import Quote, Words
 from vault.layers.constants import constants_in_force
 from vault.layers.rules import Constants, SegmentState, heat_parts
 from vault.layers.scores import hot_segments, order_by_heat

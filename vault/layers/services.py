@@ -14,7 +14,7 @@ from governance.keys.services import token_maker
 from governance.outbox.services import emit
 from governance.prepared import prepared_cursor, sql_array
 from governance.vocabulary import Permission, PersonaKind, Topic
-from vault.cubes.drafts import CubeDraft
+from vault.content.drafts import CubeDraft
 from vault.cubes.services import Added, cubes_add
 from vault.cubes.writer.building import NO_TEXTS, TextIndexes
 from vault.layers.constants import constants_in_force

@@ -17,7 +17,7 @@ from governance.database import acting, database_now
 from governance.outbox.routes import AGAIN, Payload, Write
 from governance.outbox.services import emit
 from governance.vocabulary import Topic
-from vault.cubes.blobs import FORMAT, REFERENCE, BlobRef, blob_name, blob_read, blob_ref
+from vault.content.blobs import FORMAT, REFERENCE, BlobRef, blob_name, blob_read, blob_ref
 from vault.cubes.jobs import ids_of
 from vault.models import Cube, CubeVersion
 from vault.models.cube import IS_HELD

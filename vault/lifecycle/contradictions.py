@@ -22,7 +22,7 @@ from governance.jobs.kinds import JobRun, Preview, Step
 from governance.jobs.registry import handler
 from governance.outbox.routes import Payload, Write
 from governance.vocabulary import Permission, Topic
-from vault.cubes.drafts import CubeChanges
+from vault.content.drafts import CubeChanges
 from vault.cubes.jobs import ids_of
 from vault.cubes.lookup import cube_target, locate
 from vault.cubes.services import cube_update

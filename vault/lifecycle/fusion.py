@@ -13,8 +13,8 @@ from governance.database import acting, database_now
 from governance.errors import Conflict, FieldError, Invalid, TooLarge, VersionConflict
 from governance.versions import VersionLists, versions_text
 from governance.vocabulary import Permission, Verb
+from vault.content.drafts import CubeDraft
 from vault.cubes.changing import cube_change_ask
-from vault.cubes.drafts import CubeDraft
 from vault.cubes.lookup import cube_target, locate
 from vault.cubes.selectors import CubeView, cubes_read
 from vault.cubes.services import cubes_add, cubes_hide

@@ -31,14 +31,14 @@ from governance.jobs.kinds import JobRun, Preview, Step
 from governance.jobs.registry import handler
 from governance.keys.services import token_maker
 from governance.vocabulary import Permission, Topic, Verb
-from vault.cubes.blobs import BlobLost, BlobRef, BlobsNeeded, blob_read, blob_ref, blobs_given
-from vault.cubes.embeddings.vectors import active_model, answering
-from vault.cubes.index.eligibility import Partition, index_cubes, partition_of
-from vault.cubes.index.facets import LAYERS, TYPES
-from vault.cubes.index.postings import postings_delete
+from vault.content.blobs import BlobLost, BlobRef, BlobsNeeded, blob_read, blob_ref, blobs_given
+from vault.content.words import NO_WORDS, words_open
+from vault.cubes.eligibility import Partition, index_cubes, partition_of
 from vault.cubes.services import written_emit
-from vault.cubes.words import NO_WORDS, words_open
 from vault.cubes.writer.prepared import stored_texts_read, texts_given
+from vault.embeddings.vectors import active_model, answering
+from vault.index.facets import LAYERS, TYPES
+from vault.index.postings import postings_delete
 from vault.lifecycle.archive import archive_ask, orphans_collect
 from vault.lifecycle.catalogue import listings_refresh, listings_stale
 from vault.models import Cube, CubeVersion, Embedding

@@ -16,9 +16,9 @@ from django.db.models import Exists, F, OuterRef, QuerySet
 from governance.actor import Actor
 from governance.database import acting
 from governance.jobs.kinds import JobRun, Preview, Step
-from vault.cubes.embeddings.vector_index import nearest_by_index
-from vault.cubes.embeddings.vectors import active_model, answering
-from vault.cubes.index.eligibility import SEARCHABLE
+from vault.cubes.eligibility import SEARCHABLE
+from vault.embeddings.vector_index import nearest_by_index
+from vault.embeddings.vectors import active_model, answering
 from vault.graph.neighbours import open_words
 from vault.graph.rules import contradict
 from vault.models import Cube, CubeVersion, Embedding, LayerEntry, Review

@@ -12,10 +12,10 @@ from governance.audit.services import record
 from governance.database import acting, database_now
 from governance.errors import FieldError, Invalid, NotFound
 from governance.vocabulary import Permission, Verb
+from vault.content.drafts import CubeChanges
 from vault.cubes.changing import cube_change_ask
-from vault.cubes.drafts import CubeChanges
+from vault.cubes.eligibility import index_cubes
 from vault.cubes.holds import refuse_held
-from vault.cubes.index.eligibility import index_cubes
 from vault.cubes.lookup import cube_target
 from vault.cubes.services import check_version, cube_update
 from vault.cubes.writer.prepared import stored_texts_prepared

@@ -9,19 +9,19 @@ from governance.audit.services import record
 from governance.database import acting
 from governance.errors import Conflict, FieldError, Invalid
 from governance.vocabulary import Permission, Verb
-from vault.cubes.blobs import with_blobs
+from vault.content.blobs import with_blobs
+from vault.content.drafts import CubeDraft, SourceRef
+from vault.content.words import NO_WORDS
 from vault.cubes.changing import cube_change_ask
-from vault.cubes.drafts import CubeDraft, SourceRef
+from vault.cubes.eligibility import index_cubes
 from vault.cubes.holds import refuse_held
-from vault.cubes.index.eligibility import index_cubes
 from vault.cubes.lookup import cube_target, locate
-from vault.cubes.screening.screen import note_screened
 from vault.cubes.selectors import CubeView, cubes_read
 from vault.cubes.services import check_version, cubes_add, written_emit
-from vault.cubes.words import NO_WORDS
 from vault.cubes.writer.prepared import stored_texts_prepared
 from vault.lifecycle.steps import PlannedStep, refuse_illegal, steps_write
 from vault.models import Cube
+from vault.screening.screen import note_screened
 from vault.vocabulary import Layer, Modality, SemanticType, Sensitivity, Source, SourceKind, State
 
 LONGEST_REASON = 500

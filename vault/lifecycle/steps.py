@@ -14,7 +14,7 @@ from governance.errors import Conflict, IllegalTransition
 from governance.ids import uuid7
 from governance.outbox.services import emit
 from governance.vocabulary import Topic, Verb
-from vault.cubes.index.eligibility import SEARCHABLE, index_cubes
+from vault.cubes.eligibility import SEARCHABLE, index_cubes
 from vault.cubes.services import EVENT_CHUNK, written_emit
 from vault.lifecycle.rules import Cause, is_legal, legal_states
 from vault.models import Cube

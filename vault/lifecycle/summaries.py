@@ -28,11 +28,11 @@ from governance.jobs.kinds import JobRun, Preview, Step
 from governance.jobs.registry import handler
 from governance.policies.quotas import tokens_add, tokens_check
 from governance.vocabulary import Permission, Topic, Verb
+from vault.content.words import Quote, words_open
 from vault.cubes.quoting import quotes_open
 from vault.cubes.rules import approximate_tokens
 from vault.cubes.selectors import record_quoted
 from vault.cubes.usage import usage_count
-from vault.cubes.words import Quote, words_open
 from vault.endpoints.rules import FallbackLlm
 from vault.endpoints.services import models_list
 from vault.lifecycle.summary_text import central_sentences, sentence_ranges

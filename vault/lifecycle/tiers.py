@@ -22,7 +22,7 @@ from governance.jobs.kinds import JobRun, Preview, Step
 from governance.jobs.registry import handler
 from governance.vocabulary import Permission, Topic, Verb
 from vault.cubes.changing import cube_change_ask
-from vault.cubes.index.eligibility import SEARCHABLE, tier_of
+from vault.cubes.eligibility import SEARCHABLE, tier_of
 from vault.cubes.services import written_emit
 from vault.cubes.writer.prepared import stored_texts_read, texts_given
 from vault.lifecycle.attempts import ids_to_retry, plan_next_step

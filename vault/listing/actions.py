@@ -37,12 +37,11 @@ from governance.keys.services import token_maker
 from governance.models import Job
 from governance.tenants.principals import actor_now
 from governance.vocabulary import JobStatus, Permission, Topic, Verb
-from vault.cubes.blobs import with_blobs
+from vault.content.blobs import with_blobs
+from vault.cubes.eligibility import SEARCHABLE
 from vault.cubes.filters import filter_read
-from vault.cubes.index.eligibility import SEARCHABLE
 from vault.cubes.lookup import cube_target
 from vault.cubes.many import Failures
-from vault.cubes.screening.screen import EVERYWHERE
 from vault.cubes.selectors import CubeView, cubes_read
 from vault.cubes.writer.prepared import PreparedTexts, stored_texts_read, texts_given
 from vault.lifecycle.rules import is_legal
@@ -63,6 +62,7 @@ from vault.listing.selectors import select_deleted
 from vault.listing.undo import undo_one, versions_undo
 from vault.models import ActionItem, Cube
 from vault.models.cube import IS_HELD, CubeQuerySet
+from vault.screening.screen import EVERYWHERE
 from vault.vocabulary import PiiField, State
 
 PART = 100  # memories of one transaction

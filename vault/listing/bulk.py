@@ -15,9 +15,8 @@ from governance.database import acting, database_now
 from governance.errors import Conflict, DomainError, FieldError, Forbidden, Invalid
 from governance.versions import version_check
 from governance.vocabulary import Permission
-from vault.cubes.drafts import CubeChanges
+from vault.content.drafts import CubeChanges
 from vault.cubes.many import Failures, cubes_change_ask, cubes_delete, cubes_update
-from vault.cubes.screening.screen import EVERYWHERE
 from vault.cubes.services import cube_restore
 from vault.cubes.writer.prepared import stored_texts_prepared
 from vault.holds.services import LONGEST_REASON, cube_freeze, cube_refreeze, cube_unfreeze
@@ -27,6 +26,7 @@ from vault.lifecycle.tiers import cube_tier
 from vault.models import Cube
 from vault.models.cube import CubeQuerySet
 from vault.namespaces.rules import PathError, check_path
+from vault.screening.screen import EVERYWHERE
 from vault.vocabulary import Layer, PiiField, State, Tier
 
 Change = Callable[[UUID], object]

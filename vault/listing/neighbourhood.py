@@ -14,10 +14,10 @@ from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.keys.services import token_maker
 from governance.vocabulary import Permission, Verb
-from vault.cubes.index import marks
 from vault.cubes.selectors import CubeView, cubes_read
 from vault.cubes.visibility import exceptions_of
 from vault.graph.walks import STEPS_OVER, Among, named_cubes, near_cubes
+from vault.index import marks
 from vault.lexicon.entities import asked_entities
 from vault.models import Cube, CubeLink, Namespace
 from vault.models.cube import HAPPENED_AT, CubeQuerySet

@@ -17,7 +17,7 @@ from governance.actor import Actor
 from governance.database import acting
 from governance.keys.services import token_maker
 from governance.vocabulary import Permission, Verb
-from vault.cubes.blobs import with_blobs
+from vault.content.blobs import with_blobs
 from vault.cubes.selectors import CubeView, cubes_read
 from vault.listing.queries import MemoryQuery, Order
 from vault.models import Cube, Namespace

@@ -4,7 +4,7 @@ from django.db import migrations
 
 from governance.tenancy_sql import CURRENT_TENANT, CURRENT_USER, append_only, router_function, run
 
-# A format byte, the SHA-256 of the bytes and their length (vault/cubes/blobs.py).
+# A format byte, the SHA-256 of the bytes and their length (vault/content/blobs.py).
 REFERENCE = """
 CREATE FUNCTION vault_blob_reference(sealed bytea) RETURNS bytea LANGUAGE sql IMMUTABLE AS $$
   SELECT '\\x02'::bytea || sha256(sealed) || int4send(octet_length(sealed))

@@ -145,7 +145,8 @@ BEGIN
     PERFORM set_config('app.tenant', tenant::text, true);
     EXECUTE format('DELETE FROM maintenance.%1$I WHERE tenant_id = $1 AND (%3$s) IN '
       '(SELECT %3$s FROM maintenance.%2$I WHERE tenant_id = $1)', name, name || '_changes', keys) USING tenant;
-    EXECUTE format('INSERT INTO maintenance.%1$I (%4$s) SELECT %4$s FROM public.%1$I WHERE tenant_id = $1 AND (%3$s) IN '
+    EXECUTE format('INSERT INTO maintenance.%1$I (%4$s) SELECT %4$s FROM public.%1$I '
+      'WHERE tenant_id = $1 AND (%3$s) IN '
       '(SELECT %3$s FROM maintenance.%2$I WHERE tenant_id = $1)', name, name || '_changes', keys,
       vault_rewrite_columns(name)) USING tenant;
   END LOOP;

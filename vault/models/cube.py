@@ -221,7 +221,7 @@ class Cube(Described, TenantModel):
     updated_at = models.DateTimeField(db_default=Now())
     deleted_at = models.DateTimeField(null=True)
     has_sources = models.BooleanField(default=False)  # there may be rows of CubeSource
-    # Whether postings and vectors find it (vault/cubes/index/eligibility.py).
+    # Whether postings and vectors find it (vault/cubes/eligibility.py).
     is_indexed = models.BooleanField(default=True, db_default=True)
     # It waits in the inbox, and nobody reads it elsewhere (vault/reviews/quarantine.py).
     is_quarantined = models.BooleanField(default=False, db_default=False)

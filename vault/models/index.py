@@ -7,7 +7,7 @@ from pgvector.django import HalfVectorField
 class IndexedFields(models.Model):
     """Fields of a cube that a search filters by, copied into each index so that the filter reads the index alone.
 
-    layer, type: numbers of vault/cubes/index/facets.py. happened_at: the event's time, else when the cube was stored.
+    layer, type: numbers of vault/index/facets.py. happened_at: the event's time, else when the cube was stored.
     """
 
     namespace_id = models.UUIDField()
@@ -82,7 +82,7 @@ class Embedding(IndexedFields):
 
 
 class NamespaceSize(models.Model):
-    """The number of cubes and words of a namespace, for BM25 (vault/cubes/index/statistics.py).
+    """The number of cubes and words of a namespace, for BM25 (vault/index/statistics.py).
 
     What is added is counted by a job: a row that every add changed would make writers wait for each other.
     """

@@ -7,7 +7,7 @@ from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.errors import Conflict
 from governance.vocabulary import Permission
-from vault.cubes.drafts import CubeChanges
+from vault.content.drafts import CubeChanges
 from vault.cubes.selectors import CubeView, cube_get
 from vault.cubes.services import cube_update
 from vault.lifecycle.summary_text import sentence_ranges

@@ -14,12 +14,12 @@ from governance.privacy.detection import detector
 from governance.privacy.pii.detector import DetectorFailed
 from governance.vocabulary import Permission
 from vault.cubes.retention import facts_of
-from vault.cubes.screening.screen import EVERYWHERE
-from vault.cubes.screening.texts import Place, Texts, places_in, without
 from vault.cubes.selectors import CubeView
 from vault.packs.files import Item
 from vault.packs.rewordings import Rewordings, rewordings_apply, rewordings_of
 from vault.packs.wordings import Wordings, add_second, read_wordings
+from vault.screening.screen import EVERYWHERE
+from vault.screening.texts import Place, Texts, places_in, without
 from vault.vocabulary import FindingRule, MemoryType, SemanticType, Sensitivity, Source, SubjectRule, Treatment
 
 LEAVING = frozenset({Sensitivity.PUBLIC, Sensitivity.INTERNAL})

@@ -18,9 +18,8 @@ from governance.database import acting, release_connection
 from governance.errors import QuotaExceeded
 from governance.policies.quotas import tokens_add, tokens_check
 from governance.vocabulary import Permission
-from vault.cubes.drafts import CubeDraft
+from vault.content.drafts import CubeDraft
 from vault.cubes.rules import approximate_tokens
-from vault.cubes.screening.screen import drafts_screened
 from vault.cubes.usage import usage_count
 from vault.endpoints.rules import FallbackLlm, PricedModel
 from vault.endpoints.services import models_list
@@ -37,6 +36,7 @@ from vault.reader.rules import (
     unstated_kind,
 )
 from vault.reader.services import Message
+from vault.screening.screen import drafts_screened
 from vault.vocabulary import MessageRole, SemanticType
 
 MOST_MESSAGES = 20  # of one call that a model reads; those of a larger one are read by patterns

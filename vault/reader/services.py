@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from vault.cubes.drafts import CubeDraft
+from vault.content.drafts import CubeDraft
 from vault.reader.rules import Statement, read_statements
 from vault.vocabulary import Layer, MessageRole, Modality, SemanticType
 

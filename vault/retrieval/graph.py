@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from uuid import UUID
 
-from vault.cubes.index import marks
 from vault.graph.walks import Among, named_cubes, near_cubes
+from vault.index import marks
 from vault.lexicon.entities import asked_entities
 from vault.retrieval.fusion import Ranked, ScoredPool
 from vault.retrieval.lexical import ContextWindows, Pool

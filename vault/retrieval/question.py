@@ -8,8 +8,8 @@ from typing import NamedTuple
 from pgvector import HalfVector
 
 from governance.keys.services import TokenMaker
-from vault.cubes.index import marks
-from vault.cubes.rules import WORD_KIND
+from vault.index import marks
+from vault.index.terms import WORD_KIND
 from vault.lexicon.normal import normal_form
 from vault.lexicon.questions import is_about_questions
 from vault.lexicon.temporal_expressions import TimeRange, asks_for_time, time_ranges_of, without_times

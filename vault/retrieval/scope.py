@@ -12,8 +12,6 @@ from django.db.models import Q
 from governance.actor import Actor
 from governance.keys.services import TokenMaker, token_maker
 from vault.cubes.filters import filter_read, mark_condition, moment_or_date, persona_ids
-from vault.cubes.index import marks
-from vault.cubes.index.facets import NO_FACETS, Facets
 from vault.cubes.pack_reads import namespaces_closed
 from vault.cubes.visibility import (
     ComposedQuery,
@@ -24,6 +22,8 @@ from vault.cubes.visibility import (
     filter_cubes,
     visibility_number,
 )
+from vault.index import marks
+from vault.index.facets import NO_FACETS, Facets
 from vault.models import Cube, Namespace
 from vault.models.cube import CubeQuerySet
 from vault.models.namespace import NOTHING, NamespaceQuerySet
@@ -129,7 +129,7 @@ class Scope:
 
     def _returnable(self) -> CubeQuerySet:
         """Archived memories, and messages that state nothing, on request only; merged and expired memories never
-        (vault/cubes/index/eligibility.py).
+        (vault/cubes/eligibility.py).
         """
         states = Q(state__in=[*SHOWN, *([State.ARCHIVED] if self.search.include_archived else [])])
         rows = Cube.objects.visible_to(self.actor).filter(states)

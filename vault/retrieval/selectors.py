@@ -15,12 +15,12 @@ from governance.actor import Actor
 from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.vocabulary import Permission, Verb
-from vault.cubes.blobs import with_blobs
-from vault.cubes.embeddings.vectors import active_model, answering
+from vault.content.blobs import with_blobs
 from vault.cubes.fingerprints import question_payload
 from vault.cubes.pack_reads import paths_refused
-from vault.cubes.rules import searchable
 from vault.cubes.selectors import CubeView, cubes_read, cubes_view
+from vault.embeddings.vectors import active_model, answering
+from vault.index.terms import searchable
 from vault.models import Cube
 from vault.providers.ports import Reranker
 from vault.providers.registry import embedder, reranker

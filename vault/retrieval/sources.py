@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from governance.prepared import sql_array
-from vault.cubes.index.eligibility import SEARCHABLE
+from vault.cubes.eligibility import SEARCHABLE
 from vault.lexicon.temporal_expressions import merge_ranges
 from vault.retrieval.fusion import ScoredPool
 from vault.retrieval.lexical import ContextWindows, Pool, context_windows, is_among

@@ -9,8 +9,8 @@ actor sees, so that denied cubes change no score.
 Values of many rows are read as one array, because building a Python row of each would take longer than scoring them.
 """
 
-from vault.cubes.index.eligibility import MOST_EXPIRED
-from vault.cubes.index.statistics import COUNTED
+from vault.cubes.eligibility import MOST_EXPIRED
+from vault.index.statistics import COUNTED
 
 # {granted}, {denied}, {beyond} …: exceptions by grants (vault/cubes/visibility.py). Of expired cubes that are still in
 # the index the first MOST_EXPIRED are excluded here; visibility is checked again for each candidate.

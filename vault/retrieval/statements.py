@@ -10,7 +10,7 @@ import numpy as np
 from psycopg import sql
 
 from governance.prepared import in_one_go, prepared_cursor, sql_array
-from vault.cubes.embeddings.vector_index import nearest_by_index
+from vault.embeddings.vector_index import nearest_by_index
 from vault.retrieval.lexical import ID, LexicalScores, TermPostings, ids_of
 from vault.retrieval.question import Question
 from vault.retrieval.scope import Scope

@@ -17,13 +17,13 @@ from governance.errors import Conflict, FieldError, Invalid, PreconditionRequire
 from governance.keys.services import open_sealed, seal_for
 from governance.outbox.services import emit
 from governance.vocabulary import Permission, Topic, Verb
-from vault.cubes.drafts import CubeChanges
+from vault.content.drafts import CubeChanges
+from vault.content.words import key_scope
 from vault.cubes.holds import refuse_held
 from vault.cubes.lookup import cube_target, locate
-from vault.cubes.screening.screen import note_screened
 from vault.cubes.services import changed_texts_prepared, check_version, cube_update
-from vault.cubes.words import key_scope
 from vault.models import Cube, CubeVersion, Review
+from vault.screening.screen import note_screened
 from vault.vocabulary import FeedbackKind, FeedbackOutcome, ReviewKind, ReviewStatus, Sensitivity
 
 LONGEST_NOTE = 500

@@ -1,7 +1,7 @@
 """Memories in quarantine: texts with orders to a model, or all memories of a writer. A person decides each.
 
 A text that came by an API key, a tool or an import enters in quarantine if it gives orders
-(vault/cubes/screening/commands.py). What is in quarantine, and what was derived from it, is read in the inbox alone.
+(vault/screening/commands.py). What is in quarantine, and what was derived from it, is read in the inbox alone.
 """
 
 from collections.abc import Callable
@@ -23,13 +23,13 @@ from governance.jobs.selectors import JobView
 from governance.jobs.services import job_create
 from governance.object_names import names_find
 from governance.vocabulary import Permission, Topic, Verb, Weight
-from vault.cubes.index.eligibility import index_cubes
+from vault.cubes.eligibility import index_cubes
 from vault.cubes.lookup import cube_target
-from vault.cubes.screening.findings import quarantine_ask
 from vault.cubes.services import written_emit
 from vault.models import Cube, CubeVersion, Review
 from vault.models.cube import CubeQuerySet
 from vault.reviews.withdrawals import UNDECIDED
+from vault.screening.findings import quarantine_ask
 from vault.vocabulary import ReviewKind, Source
 
 SHOWN = 100  # memories that a dry run names

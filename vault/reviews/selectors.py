@@ -14,19 +14,19 @@ from governance.errors import NotFound
 from governance.object_names import names_find
 from governance.pages import Pages
 from governance.vocabulary import Permission, PiiKind, Verb
-from vault.cubes.index.eligibility import SEARCHABLE
+from vault.content.words import Words, words_open
+from vault.cubes.eligibility import SEARCHABLE
 from vault.cubes.lookup import cube_target, locate, locate_readable
-from vault.cubes.screening.findings import finding_of
-from vault.cubes.screening.screen import Finding
-from vault.cubes.screening.texts import Texts, leaves_of, paths_of
 from vault.cubes.selectors import cubes_read
 from vault.cubes.versions import versions_open_to
-from vault.cubes.words import Words, words_open
 from vault.lifecycle.knowledge import KNOWLEDGE
 from vault.models import Cube, CubeVersion, Namespace, PiiFinding, Review
 from vault.reviews.feedback import Feedback, feedback_open
 from vault.reviews.sync_conflicts import Theirs, theirs_open
 from vault.reviews.withdrawals import WITHHELD, shown_for_decision, withdrawn_locate, withdrawn_refresh
+from vault.screening.findings import finding_of
+from vault.screening.screen import Finding
+from vault.screening.texts import Texts, leaves_of, paths_of
 from vault.vocabulary import PiiField, ReviewKind, ReviewStatus
 
 CONTEXT_CHARACTERS = 40  # characters of context at each side of a span

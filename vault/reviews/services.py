@@ -17,15 +17,12 @@ from governance.vocabulary import Permission, PiiKind, Verb
 from vault.cubes.blanking import versions_blank
 from vault.cubes.holds import refuse_held
 from vault.cubes.lookup import cube_target, locate
-from vault.cubes.screening.findings import findings_insert
-from vault.cubes.screening.redaction import (
+from vault.cubes.redaction import (
     clean_texts_prepared,
     cube_redact,
     cube_redact_findings,
     locate_for_redacting,
 )
-from vault.cubes.screening.screen import EVERYWHERE, Finding
-from vault.cubes.screening.texts import places_in
 from vault.cubes.services import cubes_hide
 from vault.cubes.versions import versions_open_to
 from vault.cubes.writer.prepared import Reading, places_prepared, texts_of_version, texts_prepared
@@ -38,6 +35,9 @@ from vault.reviews.feedback import feedback_accept, feedback_open, feedback_text
 from vault.reviews.quarantine import quarantine_release
 from vault.reviews.sync_conflicts import sync_conflict_accept, sync_conflict_reject, sync_texts_prepare
 from vault.reviews.withdrawals import WITHHELD, shown_for_decision, withdrawn_locate, withdrawn_sources_drop
+from vault.screening.findings import findings_insert
+from vault.screening.screen import EVERYWHERE, Finding
+from vault.screening.texts import places_in
 from vault.vocabulary import ReviewKind, ReviewStatus
 
 DUPLICATES = "A person decided that both state the same."

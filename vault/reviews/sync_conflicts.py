@@ -13,12 +13,12 @@ from governance.actor import Actor
 from governance.errors import Conflict
 from governance.keys.services import open_sealed, seal_for
 from governance.vocabulary import Permission
-from vault.cubes.drafts import CubeChanges
+from vault.content.drafts import CubeChanges
+from vault.content.words import key_scope
 from vault.cubes.lookup import cube_target, locate
-from vault.cubes.screening.screen import note_screened
 from vault.cubes.services import changed_texts_prepared, cube_update
-from vault.cubes.words import key_scope
 from vault.models import Cube, CubeVersion, Review, SyncLink
+from vault.screening.screen import note_screened
 from vault.vocabulary import ReviewKind, ReviewStatus, SemanticType, Sensitivity
 
 MOMENTS = ("event_time", "valid_from", "valid_to")

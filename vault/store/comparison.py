@@ -20,7 +20,7 @@ from governance.database import acting, tenant_transaction
 from governance.jobs.kinds import JobRun, Step
 from governance.jobs.registry import handler
 from governance.vocabulary import Permission, Topic
-from vault.cubes.embeddings.vectors import active_model, answering
+from vault.embeddings.vectors import active_model, answering
 from vault.graph.neighbours import open_words
 from vault.lifecycle.contradictions import validity_start
 from vault.lifecycle.knowledge import KNOWLEDGE, find_relation

@@ -20,7 +20,7 @@ from governance.jobs.kinds import JobRun, Step
 from governance.jobs.registry import handler
 from governance.models import Tenant
 from governance.vocabulary import Permission, Topic, Verb
-from vault.cubes.drafts import CubeDraft
+from vault.content.drafts import CubeDraft
 from vault.cubes.services import cubes_add, cubes_erase
 from vault.models import Contract, Cube, Listing, Mount, Namespace, PackMemory, PackVersion, Publication, Subscription
 from vault.packs.files import Item, file_read, item_digest

@@ -23,12 +23,12 @@ from governance.pages import Pages
 from governance.privacy.detection import detector
 from governance.privacy.pii.detector import DetectorFailed
 from governance.vocabulary import Permission, Topic, Verb
-from vault.cubes.screening.screen import EVERYWHERE
-from vault.cubes.screening.texts import Texts, places_in
 from vault.models import PackMemory, PackProposal, PackVersion, Publication, Subscription
 from vault.packs.files import file_read
 from vault.packs.rewordings import ProposalTexts, texts_open, texts_seal
 from vault.packs.selectors import WITH_FILE, file_open
+from vault.screening.screen import EVERYWHERE
+from vault.screening.texts import Texts, places_in
 from vault.store.subscriptions import subscription_locate, subscription_target
 from vault.vocabulary import ContractState, ProposalState
 

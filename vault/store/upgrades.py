@@ -12,7 +12,7 @@ from governance.database import acting
 from governance.errors import Conflict, NotFound
 from governance.jobs.selectors import JobView
 from governance.vocabulary import Permission, Verb
-from vault.cubes.drafts import CubeChanges
+from vault.content.drafts import CubeChanges
 from vault.cubes.services import cube_update
 from vault.models import Cube, PackMemory, PackVersion, Publication, Subscription
 from vault.packs.files import Item, file_read

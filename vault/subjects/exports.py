@@ -18,7 +18,7 @@ from governance.models import Job
 from governance.privacy.services import subject_view
 from governance.tenants.principals import actor_now
 from governance.vocabulary import JobStatus, Permission, Topic, Verb
-from vault.cubes.blobs import with_blobs
+from vault.content.blobs import with_blobs
 from vault.cubes.selectors import versions_view
 from vault.cubes.versions import versions_open_to
 from vault.models import ActionItem, Cube, CubeLink, CubeOrigin, CubeSource, StateTransition, Turn

@@ -12,8 +12,8 @@ from governance.jobs.services import job_create
 from governance.models import DataSubject, Job
 from governance.privacy.services import subject_ensure, subject_view
 from governance.vocabulary import Permission, Topic
+from vault.content.drafts import CubeChanges
 from vault.cubes.changing import cube_change_ask
-from vault.cubes.drafts import CubeChanges
 from vault.cubes.services import cube_update
 from vault.cubes.writer.prepared import stored_texts_prepared
 from vault.subjects.rows import cubes_about, subject_is_held

@@ -12,10 +12,10 @@ from governance.actor import Actor
 from governance.database import acting
 from governance.keys.services import token_maker
 from governance.vocabulary import Permission, Verb
-from vault.cubes.blobs import with_blobs
+from vault.content.blobs import with_blobs
 from vault.cubes.filters import mark_condition
-from vault.cubes.index import marks
 from vault.cubes.selectors import CubeView, cubes_read, cubes_view
+from vault.index import marks
 from vault.models import Cube
 from vault.tools.rules import ARGUMENTS, NEAR, OUTCOME, TOOL, ToolCall, read_call, similarity
 from vault.vocabulary import Modality, State, ToolOutcome

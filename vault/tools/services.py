@@ -5,7 +5,7 @@ from dataclasses import replace
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.vocabulary import Permission
-from vault.cubes.drafts import CubeDraft
+from vault.content.drafts import CubeDraft
 from vault.cubes.services import Added, cubes_add
 from vault.cubes.writer.building import NO_TEXTS, TextIndexes
 from vault.tools.rules import ToolCall, call_metadata, call_text

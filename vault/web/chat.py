@@ -52,7 +52,7 @@ from vault.chat.services import (
     turn_stream,
 )
 from vault.chat.topics import topics_newest
-from vault.cubes.drafts import UNSET
+from vault.content.drafts import UNSET
 from vault.endpoints.services import model_names
 from vault.lifecycle.summaries import conversation_summary
 from vault.providers.ports import ProviderUnavailable

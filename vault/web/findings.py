@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from django.utils.functional import Promise
 
 from governance.vocabulary import PiiKind
-from vault.cubes.screening.screen import Finding
 from vault.reviews.selectors import FindingView, ReviewView
+from vault.screening.screen import Finding
 from vault.vocabulary import PiiField, ReviewKind, ReviewStatus
 from vault.web.labels import PII_KINDS, RELATIONS, REVIEW_STATUSES
 

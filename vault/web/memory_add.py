@@ -16,7 +16,7 @@ from governance.errors import FieldError, Invalid
 from governance.vocabulary import Permission
 from governance.web.pages import draw, page, see_other
 from governance.web.sessions import persona_of_session
-from vault.cubes.drafts import CubeDraft
+from vault.content.drafts import CubeDraft
 from vault.cubes.services import cubes_add
 from vault.cubes.writer.building import texts_index
 from vault.listing.selectors import paths_list

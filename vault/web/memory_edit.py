@@ -19,10 +19,10 @@ from governance.object_names import names_find
 from governance.vocabulary import Permission
 from governance.web.pages import draw, go, page, see_other, wants_part
 from governance.web.pagination import number_or_none
+from vault.content.drafts import CubeChanges
 from vault.cubes.changing import cube_rollback
 from vault.cubes.comparing import versions_compare
 from vault.cubes.differences import text_difference
-from vault.cubes.drafts import CubeChanges
 from vault.cubes.holds import refuse_held
 from vault.cubes.lookup import cube_target
 from vault.cubes.selectors import CubeView, cube_get

@@ -34,7 +34,7 @@ from vault.chat.services import (
     conversation_update,
     turn_run,
 )
-from vault.cubes.drafts import CubeChanges, CubeDraft
+from vault.content.drafts import CubeChanges, CubeDraft
 from vault.cubes.selectors import cube_get, cubes_list, versions_list
 from vault.cubes.services import cube_delete, cube_purge, cube_restore, cube_update, cubes_add
 from vault.jobs.memory_additions import drafts_screen, memories_add_later

@@ -13,8 +13,8 @@ from governance.policies import heavy
 from tests.factories import ApiReply, World
 from tests.harness.product import wait_until
 from tests.vault.api.contract import Contract
+from vault.content.bulk_insert import insert_together
 from vault.cubes import services
-from vault.cubes.writer.bulk_insert import insert_together
 from vault.models import Cube
 
 Superuser = Callable[[], psycopg.Connection]

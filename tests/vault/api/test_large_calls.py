@@ -25,16 +25,16 @@ from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from vault.api import memories
 from vault.chat import plans
+from vault.content.bulk_insert import insert_together
 from vault.cubes import services
-from vault.cubes.rules import TextIndex, Worded, text_index
-from vault.cubes.screening import screen
-from vault.cubes.screening.texts import Place, Texts, places_in
 from vault.cubes.writer import building, outside, prepared
-from vault.cubes.writer.bulk_insert import insert_together
+from vault.index.terms import TextIndex, Worded, text_index
 from vault.listing.bulk import BulkAction, BulkArguments, bulk_apply, bulk_rehearse
 from vault.models import Cube
 from vault.reader.rules import read_statements
 from vault.reviews import services as reviewing
+from vault.screening import screen
+from vault.screening.texts import Place, Texts, places_in
 from vault.vocabulary import PiiField
 
 TEXTS = [f"Number {number} met a heron, the otter and 水獭 in 20{number:02}." for number in range(9)]

@@ -12,7 +12,7 @@ from tests.factories import World
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import MISSING, Contract, contract
 from tests.vault.outbox import run_jobs
-from vault.cubes.drafts import CubeDraft
+from vault.content.drafts import CubeDraft
 from vault.cubes.services import cubes_add
 from vault.models import Cube, Embedding, Namespace, Page, Posting
 from vault.vocabulary import Source

@@ -9,8 +9,8 @@ from governance.database import acting
 from tests.factories import World
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
-from vault.cubes.rules import TextIndex, Worded, text_index
 from vault.cubes.writer import building
+from vault.index.terms import TextIndex, Worded, text_index
 from vault.models import Posting
 
 Superuser = Callable[[], psycopg.Connection]

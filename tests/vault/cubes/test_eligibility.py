@@ -11,9 +11,9 @@ from governance.database import acting
 from tests.factories import World
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
-from vault.cubes.index import eligibility
-from vault.cubes.index.eligibility import expired_unindex, index_cubes
-from vault.cubes.index.facets import LAYERS, TYPES
+from vault.cubes import eligibility
+from vault.cubes.eligibility import expired_unindex, index_cubes
+from vault.index.facets import LAYERS, TYPES
 from vault.models import ArchivedPosting, Cube, Embedding, NamespaceSize, Posting
 from vault.vocabulary import Layer, MemoryType, State
 

@@ -8,7 +8,7 @@ import pytest
 from governance.database import acting
 from governance.errors import Forbidden, NotFound, VersionConflict
 from tests.factories import World
-from vault.cubes.drafts import CubeChanges, CubeDraft
+from vault.content.drafts import CubeChanges, CubeDraft
 from vault.cubes.rules import version_hash
 from vault.cubes.services import cube_update, cubes_add
 from vault.cubes.writer.building import CLEAR_FIELDS

@@ -23,7 +23,7 @@ from tests.vault.api.contract import Contract, contract, fields_at_fault
 from tests.vault.layers.test_conversation_import import LONG, MID, SHORT
 from tests.vault.outbox import run_jobs
 from tests.vault.packs.hostile import ITEMS, PUBLIC, STATED, archive_of, valid_file
-from vault.cubes.drafts import CubeDraft, SourceRef
+from vault.content.drafts import CubeDraft, SourceRef
 from vault.cubes.services import cubes_add
 from vault.exchange.items import FORMAT, ORIGIN
 from vault.models import Cube, CubeGrant, CubeSource, CubeVersion, Page, Stream

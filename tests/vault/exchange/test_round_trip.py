@@ -15,7 +15,7 @@ from tests.harness.evidence import Evidence
 from tests.vault.api.contract import Contract
 from tests.vault.exchange.test_exchange import exported, imported
 from tests.vault.outbox import run_jobs
-from vault.cubes.drafts import CubeChanges, CubeDraft, SourceRef
+from vault.content.drafts import CubeChanges, CubeDraft, SourceRef
 from vault.cubes.services import cube_update, cubes_add
 from vault.exchange.items import ORIGIN, ORIGIN_FORMAT
 from vault.models import Cube, CubeGrant

@@ -20,7 +20,7 @@ from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract, contract, fields_at_fault
 from tests.vault.exchange.peers import HERE, THERE, OtherSide, other_side, peer_of, ran, synced
 from tests.vault.outbox import run_jobs
-from vault.cubes.drafts import CubeDraft, SourceRef
+from vault.content.drafts import CubeDraft, SourceRef
 from vault.cubes.services import cubes_add
 from vault.models import Cube, CubeSource, SyncLink, SyncPeer
 from vault.vocabulary import SourceKind

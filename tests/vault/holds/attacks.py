@@ -17,7 +17,7 @@ from tests.factories import ApiClient, ApiReply, World
 from tests.governance.filled_tenants import drain
 from tests.governance.tables import become
 from tests.vault.holds.held import Holding
-from vault.cubes.drafts import CubeChanges, CubeDraft
+from vault.content.drafts import CubeChanges, CubeDraft
 from vault.cubes.services import cube_delete, cube_purge, cube_restore, cube_update, cubes_add, cubes_hide
 from vault.models import Cube, CubeVersion
 

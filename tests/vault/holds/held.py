@@ -13,7 +13,7 @@ import psycopg
 from governance.database import acting
 from governance.models import DataSubject
 from tests.factories import World
-from vault.cubes.drafts import CubeChanges, CubeDraft
+from vault.content.drafts import CubeChanges, CubeDraft
 from vault.cubes.services import cube_delete, cube_update, cubes_add
 from vault.holds.services import HoldDraft, cube_freeze, hold_create
 from vault.models import Cube

@@ -7,7 +7,7 @@ from governance.keys.services import GENERAL, member_scope, subject_scope
 from governance.keys.tables import TOKENS
 from governance.privacy.services import subject_ensure
 from tests.factories import World
-from vault.cubes.drafts import CubeDraft
+from vault.content.drafts import CubeDraft
 from vault.cubes.services import cubes_add
 from vault.holds.selectors import key_is_needed
 from vault.holds.services import HoldDraft, cube_freeze, cube_unfreeze, hold_create

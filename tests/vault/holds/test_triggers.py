@@ -15,7 +15,7 @@ from tests.factories import World
 from tests.governance.tables import become
 from tests.harness.databases import Clone
 from tests.vault.holds.held import Holding, Superuser, holding
-from vault.cubes.drafts import CubeDraft
+from vault.content.drafts import CubeDraft
 from vault.cubes.services import cubes_add
 from vault.models import Cube, HoldCube
 

@@ -17,7 +17,7 @@ from governance.outbox.runner import task_run
 from tests.factories import World
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
-from vault.cubes.drafts import CubeDraft
+from vault.content.drafts import CubeDraft
 from vault.layers.placement import TO_PLACE
 from vault.layers.services import memories_add
 from vault.models import Cube, Page, Segment, Stream

@@ -23,7 +23,7 @@ from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from tests.vault.stores import FOLDER, new_bucket, s3_server
-from vault.cubes.blobs import REFERENCE
+from vault.content.blobs import REFERENCE
 from vault.cubes.usage import usage_count
 from vault.models import CubeVersion
 from vault.providers.registry import blob_store

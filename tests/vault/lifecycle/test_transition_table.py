@@ -16,7 +16,7 @@ from governance.jobs.kinds import JobRun
 from tests.factories import World
 from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract
-from vault.cubes.drafts import CubeDraft
+from vault.content.drafts import CubeDraft
 from vault.cubes.services import cubes_add
 from vault.lifecycle.fusion import cube_split, cubes_fuse, fusion_undo
 from vault.lifecycle.renewal import cube_renew

@@ -17,7 +17,7 @@ from tests.governance.tables import read_all_rows
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract, contract, fields_at_fault
 from tests.vault.outbox import run_jobs
-from vault.cubes.drafts import CubeDraft
+from vault.content.drafts import CubeDraft
 from vault.cubes.services import cubes_add
 from vault.models import Cube
 from vault.overview.counts import counts_ask

@@ -17,7 +17,7 @@ from governance.vocabulary import Verb
 from memos_web.config import RerankerChoice
 from tests.factories import World
 from tests.vault.outbox import run_jobs
-from vault.cubes.drafts import CubeDraft
+from vault.content.drafts import CubeDraft
 from vault.cubes.services import cubes_add
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import memories_search

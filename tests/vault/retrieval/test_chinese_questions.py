@@ -4,7 +4,7 @@ import pytest
 
 from tests.factories import World
 from tests.vault.outbox import run_jobs
-from vault.cubes.drafts import CubeDraft
+from vault.content.drafts import CubeDraft
 from vault.cubes.services import cubes_add
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import memories_search

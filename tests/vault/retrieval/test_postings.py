@@ -21,9 +21,9 @@ from tests.factories import World
 from tests.governance.access.grants.test_grants import give_grant
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
-from vault.cubes.drafts import CubeDraft
-from vault.cubes.index.facets import LAYERS
+from vault.content.drafts import CubeDraft
 from vault.cubes.services import cubes_add
+from vault.index.facets import LAYERS
 from vault.models import Cube, Embedding, Posting
 from vault.retrieval import sql, statements
 from vault.retrieval.queries import SearchQuery

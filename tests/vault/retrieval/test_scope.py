@@ -14,8 +14,8 @@ from tests.governance.access.grants.test_grants import give_grant
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from tests.vault.policies.policy_factories import made
+from vault.content.drafts import CubeDraft
 from vault.cubes import visibility
-from vault.cubes.drafts import CubeDraft
 from vault.cubes.services import cubes_add
 from vault.cubes.visibility import ComposedQuery, compose, compose_once
 from vault.models import Namespace

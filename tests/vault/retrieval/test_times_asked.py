@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from tests.factories import World
 from tests.harness.cases import each_case
 from tests.vault.outbox import run_jobs
-from vault.cubes.drafts import CubeDraft
+from vault.content.drafts import CubeDraft
 from vault.cubes.services import cubes_add
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import memories_search

@@ -8,7 +8,7 @@ import pytest
 from governance.actor import Actor
 from tests.factories import World
 from tests.vault.outbox import run_jobs
-from vault.cubes.drafts import CubeDraft
+from vault.content.drafts import CubeDraft
 from vault.cubes.services import cubes_add
 from vault.retrieval import sources, sql
 from vault.retrieval.fusion import Weights

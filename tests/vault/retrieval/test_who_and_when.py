@@ -14,7 +14,7 @@ from tests.governance.access.grants.test_grants import give_grant
 from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
-from vault.cubes.drafts import CubeDraft
+from vault.content.drafts import CubeDraft
 from vault.cubes.services import cubes_add
 from vault.retrieval import sources, statements
 from vault.retrieval.lexical import Pool

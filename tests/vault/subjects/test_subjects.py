@@ -17,7 +17,7 @@ from tests.factories import World
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import MISSING, Contract
 from tests.vault.outbox import run_jobs
-from vault.cubes.drafts import CubeDraft, SourceRef
+from vault.content.drafts import CubeDraft, SourceRef
 from vault.cubes.services import cubes_add
 from vault.jobs.memory_additions import drafts_screen, memories_add_later
 from vault.subjects.rules import signed_bytes

@@ -24,25 +24,12 @@ from governance.privacy.detection import detector
 from governance.privacy.pii.detector import DetectorFailed
 from governance.privacy.services import subject_ensure
 from governance.vocabulary import Permission
+from vault.content.bulk_insert import defaults_of, row_made
+from vault.content.drafts import CubeChanges, CubeDraft, InvalidDraft, SourceRef, Unset
+from vault.content.words import Words, key_scope, words_open, words_seal
 from vault.cubes.dedup import DuplicateIndex, load_duplicate_index
-from vault.cubes.drafts import CubeChanges, CubeDraft, InvalidDraft, SourceRef, Unset
-from vault.cubes.index.marks import speaker_marks
 from vault.cubes.retention import expiry_settle
-from vault.cubes.rules import (
-    Indexed,
-    TextIndex,
-    approximate_tokens,
-    index_of,
-    text_index,
-    version_hash,
-)
-from vault.cubes.screening.commands import gives_orders, is_untrusted
-from vault.cubes.screening.findings import findings_of
-from vault.cubes.screening.screen import EVERYWHERE, Finding, Screen, Screened, texts_of
-from vault.cubes.screening.texts import Place as Location
-from vault.cubes.screening.texts import Texts, places_in
-from vault.cubes.words import Words, key_scope, words_open, words_seal
-from vault.cubes.writer.bulk_insert import defaults_of, row_made
+from vault.cubes.rules import approximate_tokens, version_hash
 from vault.cubes.writer.outside import run_outside
 from vault.cubes.writer.prepared import (
     LARGE_CALL,
@@ -52,9 +39,16 @@ from vault.cubes.writer.prepared import (
     text_key,
     texts_of_words,
 )
+from vault.index.marks import speaker_marks
+from vault.index.terms import Indexed, TextIndex, index_of, text_index
 from vault.models import Cube, CubeVersion, Namespace
 from vault.namespaces.mounts import MountPlaces, refuse_mounted_read_only, session_token
 from vault.namespaces.services import namespace_for_writing
+from vault.screening.commands import gives_orders, is_untrusted
+from vault.screening.findings import findings_of
+from vault.screening.screen import EVERYWHERE, Finding, Screen, Screened, texts_of
+from vault.screening.texts import Place as Location
+from vault.screening.texts import Texts, places_in
 from vault.vocabulary import (
     AccessLevel,
     MemoryType,

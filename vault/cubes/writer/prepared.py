@@ -19,12 +19,12 @@ from governance.keys.rules import DataKey
 from governance.keys.services import TokenMaker, token_maker
 from governance.privacy.detection import detector
 from governance.privacy.pii.detector import DetectorFailed
-from vault.cubes.blobs import BlobRef, blobs_at_hand, blobs_cached, blobs_given
-from vault.cubes.rules import TextIndex, Worded, text_index
-from vault.cubes.screening.texts import NOTE_PARTS, Place, Texts, note_texts, places_in
-from vault.cubes.words import Words, words_open
+from vault.content.blobs import BlobRef, blobs_at_hand, blobs_cached, blobs_given
+from vault.content.words import Words, words_open
 from vault.cubes.writer.outside import run_outside
+from vault.index.terms import TextIndex, Worded, text_index
 from vault.models import Cube, CubeVersion
+from vault.screening.texts import NOTE_PARTS, Place, Texts, note_texts, places_in
 from vault.vocabulary import PiiField
 
 LARGE_CALL = 100_000  # characters, about half a second of work; from here on it is done in another process

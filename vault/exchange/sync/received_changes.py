@@ -12,7 +12,7 @@ from governance.actor import Actor
 from governance.database import acting
 from governance.errors import FieldError, Held, Invalid
 from governance.vocabulary import Permission, Verb
-from vault.cubes.blobs import with_blobs
+from vault.content.blobs import with_blobs
 from vault.cubes.services import cube_delete, cube_update, cubes_add
 from vault.exchange.cube_items import cube_items
 from vault.exchange.item_drafts import (

@@ -15,16 +15,16 @@ from governance.policies.selectors import check_publishing
 from governance.privacy.detection import detector
 from governance.privacy.pii.detector import DetectorFailed
 from governance.vocabulary import Permission, PiiKind, Verb
-from vault.cubes.blobs import with_blobs
+from vault.content.blobs import with_blobs
 from vault.cubes.retention import facts_of
-from vault.cubes.screening.screen import EVERYWHERE
-from vault.cubes.screening.texts import Texts, places_in
 from vault.exchange.cube_items import cube_items
 from vault.exchange.items import Item
 from vault.exchange.sync.wire import GONE, LISTED, MOST_AT_ONCE, Listed, Listing, Sent, make_sent
 from vault.models import Cube, Namespace
 from vault.models.cube import CubeQuerySet
 from vault.packs.scan import LEAVING
+from vault.screening.screen import EVERYWHERE
+from vault.screening.texts import Texts, places_in
 from vault.vocabulary import MemoryType, Source
 
 NOT_SHARED = "not_shared"  # it lies elsewhere now, is confidential, or came with a pack

@@ -7,8 +7,8 @@ from governance.actor import Actor
 from governance.management.base import DomainCommand, actor_for
 from governance.tenants.selectors import me_get, tenants_all
 from governance.tenants.services import command_line_actor
-from vault.cubes.embeddings.change_progress import Cancelled, reembedding_cancel
-from vault.cubes.embeddings.model_change import Reembedding, reembedding_start, tenants_to_reembed
+from vault.embeddings.change_progress import Cancelled, reembedding_cancel
+from vault.embeddings.model_change import Reembedding, reembedding_start, tenants_to_reembed
 from vault.lifecycle.catalogue import listings_refresh
 
 

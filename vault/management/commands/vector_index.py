@@ -3,7 +3,7 @@
 from typing import Any
 
 from governance.management.base import DomainCommand
-from vault.cubes.embeddings.vector_index import vector_index_create, vector_index_name
+from vault.embeddings.vector_index import vector_index_create, vector_index_name
 from vault.providers.registry import embedder
 
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from itertools import chain, repeat
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 from governance.prepared import prepared_cursor, sql_array
-from vault.cubes.index.facets import LAYERS, TYPES
-from vault.cubes.writer.building import Built
-from vault.models import ArchivedPosting, CubeVersion, Posting
+from vault.index.facets import LAYERS, TYPES
+from vault.index.terms import Indexed
+from vault.models import ArchivedPosting, Cube, CubeVersion, Posting
 from vault.vocabulary import Layer, MemoryType
 
 INSERT = """
@@ -31,13 +31,22 @@ INSERT_SEARCHABLE = INSERT.format(table="vault_posting")
 INSERT_ARCHIVED = INSERT.format(table="vault_archivedposting")
 
 
-def postings_insert(built: Sequence[Built], *, archived: bool = False) -> None:
+class IndexedCube(Protocol):
+    """A cube and its postings, not yet written."""
+
+    @property
+    def cube(self) -> Cube: ...
+    @property
+    def indexed(self) -> Indexed: ...
+
+
+def postings_insert(built: Sequence[IndexedCube], *, archived: bool = False) -> None:
     """All postings of some cubes of one tenant in one statement."""
     with prepared_cursor() as cursor:
         cursor.execute(INSERT_ARCHIVED if archived else INSERT_SEARCHABLE, postings_sent(built))
 
 
-def postings_sent(built: Sequence[Built]) -> list[Any]:
+def postings_sent(built: Sequence[IndexedCube]) -> list[Any]:
     """The parameters of INSERT, which writes in key order so that the index pages are kept warm."""
     entries = [row.indexed.entries for row in built]
     numbers = [repeat(number, len(words)) for number, words in enumerate(entries, 1)]

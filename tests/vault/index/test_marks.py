@@ -4,9 +4,10 @@ from uuid import UUID
 
 from governance.keys.rules import DataKey
 from governance.keys.services import TokenMaker
-from vault.cubes.index.marks import contains, marks_of, message, same
-from vault.cubes.rules import WORD_KIND, approximate_tokens, index_of, text_index
-from vault.cubes.words import Words
+from vault.content.words import Words
+from vault.cubes.rules import approximate_tokens
+from vault.index.marks import contains, marks_of, message, same
+from vault.index.terms import WORD_KIND, index_of, text_index
 
 MAKER = TokenMaker(DataKey(UUID(int=1), b"1" * 32))
 OTHER = TokenMaker(DataKey(UUID(int=2), b"2" * 32))

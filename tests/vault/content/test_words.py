@@ -7,7 +7,7 @@ import pytest
 from governance.errors import KeyUnavailable
 from governance.keys.services import GENERAL, subject_scope
 from tests.factories import World
-from vault.cubes.words import NO_WORDS, Words, key_scope, words_open, words_seal
+from vault.content.words import NO_WORDS, Words, key_scope, words_open, words_seal
 
 WORDS = Words(content="内容", title="T", metadata={"a": [1]}, keywords=("k",), speaker="Ann", message_id="m")
 

@@ -7,7 +7,7 @@ from typing import Literal
 from uuid import UUID
 
 from governance.errors import Invalid
-from vault.cubes.words import Metadata, Quote
+from vault.content.words import Metadata, Quote
 from vault.vocabulary import AccessLevel, Layer, MessageRole, Modality, SemanticType, Sensitivity, Source, SourceKind
 
 

@@ -16,9 +16,9 @@ from werkzeug import Request, Response
 from memos_web.settings.databases import APP_ROLE, OWNER_ROLE
 from tests.factories import World
 from tests.harness.databases import Clone
+from tests.vault.embeddings.moves import NEW, OLD, active, asked, configure, remember, vectors
 from tests.vault.outbox import run_jobs
-from tests.vault.reembedding.moves import NEW, OLD, active, asked, configure, remember, vectors
-from vault.cubes.embeddings.vector_index import nearest_by_index, vector_index_name
+from vault.embeddings.vector_index import nearest_by_index, vector_index_name
 
 HERON = "The heron nests by the mill."
 SERVED = "openai/mini"

@@ -22,9 +22,9 @@ from django.db.models import F
 
 from governance.actor import Actor
 from governance.database import database_now
-from vault.cubes.index.postings import postings_delete_many, postings_insert
-from vault.cubes.index.statistics import namespaces_measure
 from vault.cubes.writer.building import rebuilt
+from vault.index.postings import postings_delete_many, postings_insert
+from vault.index.statistics import namespaces_measure
 from vault.models import Cube, CubeVersion, Embedding
 from vault.vocabulary import State, Tier
 

@@ -12,17 +12,17 @@ from governance.actor import Actor
 from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.vocabulary import Permission, PiiKind
+from vault.content.drafts import CubeChanges
 from vault.cubes.blanking import copies_blank, versions_blank
-from vault.cubes.drafts import CubeChanges
 from vault.cubes.holds import refuse_held
 from vault.cubes.lookup import cube_target, locate
-from vault.cubes.screening.findings import findings_of
-from vault.cubes.screening.screen import Finding
-from vault.cubes.screening.texts import Place, moved, without
 from vault.cubes.services import check_version, version_write
 from vault.cubes.writer.building import build_version
 from vault.cubes.writer.prepared import Reading, texts_of_version, texts_prepared
 from vault.models import Cube, CubeVersion
+from vault.screening.findings import findings_of
+from vault.screening.screen import Finding
+from vault.screening.texts import Place, moved, without
 from vault.vocabulary import ReviewStatus
 
 

@@ -13,8 +13,8 @@ from governance.ids import uuid7
 from governance.prepared import prepared_cursor
 from tests.factories import World
 from tests.vault.api.contract import Contract
+from vault.content.bulk_insert import defaults_of, insert_rows, insert_together, row_made
 from vault.cubes import services
-from vault.cubes.writer.bulk_insert import defaults_of, insert_rows, insert_together, row_made
 from vault.models import Cube
 
 

@@ -20,10 +20,10 @@ from tests.governance.tables import read_all_rows
 from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
-from vault.cubes.drafts import CubeDraft
-from vault.cubes.screening.screen import Screen
-from vault.cubes.words import words_open
+from vault.content.drafts import CubeDraft
+from vault.content.words import words_open
 from vault.models import Conversation, CubeVersion, PiiFinding, Review
+from vault.screening.screen import Screen
 
 Superuser = Callable[[], psycopg.Connection]
 PHONE, MAIL, CARD = "13812345678", "li.lei@example.cn", "4111111111111111"

@@ -21,11 +21,11 @@ from tests.harness.product import wait_until
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from tests.vault.policies.policy_factories import DAY, aged, made
-from vault.cubes.drafts import CubeChanges, CubeDraft
-from vault.cubes.index import statistics
-from vault.cubes.index.statistics import statistics_count
-from vault.cubes.screening.redaction import cube_redact
+from vault.content.drafts import CubeChanges, CubeDraft
+from vault.cubes.redaction import cube_redact
 from vault.cubes.services import cube_delete, cube_purge, cube_restore, cube_update, cubes_add, cubes_hide
+from vault.index import statistics
+from vault.index.statistics import statistics_count
 from vault.models import Cube, NamespaceSize
 
 Superuser = Callable[[], psycopg.Connection]

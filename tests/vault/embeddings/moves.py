@@ -16,9 +16,9 @@ from governance.outbox.routes import Task
 from governance.outbox.runner import task_run
 from governance.vocabulary import Topic
 from memos_web.config import EmbedderChoice
-from vault.cubes.drafts import CubeDraft
-from vault.cubes.embeddings.model_change import cubes_reembed
+from vault.content.drafts import CubeDraft
 from vault.cubes.services import cubes_add
+from vault.embeddings.model_change import cubes_reembed
 from vault.models.embedding_model import EmbeddingModel
 from vault.models.index import Embedding
 from vault.retrieval.queries import SearchQuery

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from governance.keys.services import TokenMaker
-from vault.cubes.words import Words
+from vault.content.words import Words
 from vault.lexicon.entities import entities
 from vault.lexicon.normal import normal_form, unaccented
 

@@ -12,8 +12,7 @@ from governance.models import AuditEntry, Job, OutboxEvent
 from governance.vocabulary import Topic, Verb
 from tests.factories import World
 from tests.harness.cases import each_case
-from tests.vault.outbox import run_jobs
-from tests.vault.reembedding.moves import (
+from tests.vault.embeddings.moves import (
     NEW,
     OLD,
     active,
@@ -25,10 +24,11 @@ from tests.vault.reembedding.moves import (
     step_by_a_worker_that_is_killed,
     vectors,
 )
-from vault.cubes.drafts import CubeChanges
-from vault.cubes.embeddings.model_change import BATCH, START, reembedding_start, tenants_to_reembed
+from tests.vault.outbox import run_jobs
+from vault.content.drafts import CubeChanges
 from vault.cubes.jobs import cubes_index
 from vault.cubes.services import cube_delete, cube_restore, cube_update
+from vault.embeddings.model_change import BATCH, START, reembedding_start, tenants_to_reembed
 from vault.models.embedding_model import EmbeddingModel
 
 HERON = "The heron nests by the mill."

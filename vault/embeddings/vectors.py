@@ -15,9 +15,9 @@ from django.db.models import F
 
 from governance.actor import Actor
 from governance.errors import Unavailable
-from vault.cubes.index.facets import INDEXED_FIELDS, indexed_fields
-from vault.cubes.rules import searchable
-from vault.cubes.words import words_open
+from vault.content.words import words_open
+from vault.index.facets import INDEXED_FIELDS, indexed_fields
+from vault.index.terms import searchable
 from vault.models.cube import Cube, CubeVersion
 from vault.models.embedding_model import EmbeddingModel
 from vault.models.index import Embedding

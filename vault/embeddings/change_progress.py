@@ -1,6 +1,6 @@
 """Progress and cancellation of a tenant's change of the embedding model (docs/decisions/0009).
 
-A move is a job of vault/cubes/embeddings/model_change.py, until the tenant is switched over. Once it is cancelled,
+A move is a job of vault/embeddings/model_change.py, until the tenant is switched over. Once it is cancelled,
 light events clear away the vectors that do not answer, some at a time.
 """
 
@@ -18,8 +18,8 @@ from governance.models import OutboxEvent
 from governance.outbox.routes import Payload, Write
 from governance.outbox.services import emit
 from governance.vocabulary import Permission, Topic
-from vault.cubes.embeddings.model_change import CLEAR, CLEARED, before_the_switch, moves, moves_locked, record_step
-from vault.cubes.embeddings.vectors import active_model, answering
+from vault.embeddings.model_change import CLEAR, CLEARED, before_the_switch, moves, moves_locked, record_step
+from vault.embeddings.vectors import active_model, answering
 from vault.models.embedding_model import EmbeddingModel
 from vault.models.index import Embedding
 

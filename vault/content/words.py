@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from governance.keys.services import GENERAL, member_scope, open_sealed, seal_for, subject_scope
-from vault.cubes.blobs import blob_read, blob_ref
+from vault.content.blobs import blob_read, blob_ref
 
 Metadata = Mapping[str, Any]  # the caller's JSON object
 WRITER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
@@ -63,7 +63,7 @@ def words_seal(*, tenant_id: UUID, cube_id: UUID, number: int, scope: str, words
 def words_open(*, tenant_id: UUID, cube_id: UUID, number: int, blob: bytes | memoryview) -> Words:
     """The words of one version, from its row or from the blob store; GONE when they were redacted or erased.
 
-    Raises KeyUnavailable; BlobStoreUnavailable, BlobsNeeded (vault.cubes.blobs).
+    Raises KeyUnavailable; BlobStoreUnavailable, BlobsNeeded (vault.content.blobs).
     """
     if not blob:
         return NO_WORDS

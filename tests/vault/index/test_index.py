@@ -17,7 +17,7 @@ from tests.factories import World
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from vault import handlers
-from vault.cubes.drafts import CubeChanges, CubeDraft
+from vault.content.drafts import CubeChanges, CubeDraft
 from vault.cubes.jobs import cubes_index
 from vault.cubes.services import cube_purge, cube_update, cubes_add
 from vault.models import Cube, CubeLink, CubeUse, CubeVersion, Embedding, Posting

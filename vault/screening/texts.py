@@ -9,7 +9,7 @@ from typing import Any
 
 from governance.privacy.pii.detector import Detector
 from governance.privacy.pii.pii_ranges import Span, placeholder, redact
-from vault.cubes.words import Metadata
+from vault.content.words import Metadata
 from vault.vocabulary import PiiField
 
 

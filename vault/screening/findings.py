@@ -8,10 +8,10 @@ from django.db.models import Q
 from governance.ids import uuid7
 from governance.privacy.pii.pii_ranges import Span
 from governance.vocabulary import PiiKind
-from vault.cubes.screening.screen import Finding
-from vault.cubes.screening.texts import Place
-from vault.cubes.writer.bulk_insert import insert_rows
+from vault.content.bulk_insert import insert_rows
 from vault.models import CubeVersion, PiiFinding, Review
+from vault.screening.screen import Finding
+from vault.screening.texts import Place
 from vault.vocabulary import PiiField, ReviewKind, ReviewStatus
 
 

@@ -23,7 +23,7 @@ from governance.jobs.steps import ENDED
 from governance.models import Job
 from governance.outbox.services import emit
 from governance.vocabulary import Permission, Topic, Verb
-from vault.cubes.embeddings.vectors import active_model, embedded, embeddings_write, texts_of
+from vault.embeddings.vectors import active_model, embedded, embeddings_write, texts_of
 from vault.models.cube import Cube
 from vault.models.embedding_model import EmbeddingModel
 from vault.models.index import Embedding

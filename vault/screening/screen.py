@@ -17,9 +17,9 @@ from governance.privacy.detection import detector
 from governance.privacy.pii.detector import DetectorFailed
 from governance.privacy.pii.pii_ranges import Span
 from governance.vocabulary import PiiAction, PiiKind
-from vault.cubes.drafts import CubeDraft
-from vault.cubes.screening.texts import NOTE_PARTS, Place, Texts, moved, note_texts, places_in, without
+from vault.content.drafts import CubeDraft
 from vault.namespaces.selectors import private_path_get
+from vault.screening.texts import NOTE_PARTS, Place, Texts, moved, note_texts, places_in, without
 from vault.vocabulary import MessageRole, PiiField, ReviewStatus, Sensitivity, Source
 
 SECONDS = 20.0  # of processor time for all drafts of one call; a thousand usual ones take a fraction of one

@@ -25,11 +25,11 @@ from memos_web.management.checks import Failed, embedding_models
 from tests.factories import World
 from tests.harness.databases import waiting_for_locks
 from tests.harness.product import wait_until
+from tests.vault.embeddings.moves import NEW, OLD, active, asked, configure, remember, step, vectors
 from tests.vault.outbox import run_jobs
-from tests.vault.reembedding.moves import NEW, OLD, active, asked, configure, remember, step, vectors
-from vault.cubes.embeddings import change_progress
-from vault.cubes.embeddings.change_progress import move_get, reembedding_cancel
-from vault.cubes.embeddings.model_change import BATCH, reembedding_start
+from vault.embeddings import change_progress
+from vault.embeddings.change_progress import move_get, reembedding_cancel
+from vault.embeddings.model_change import BATCH, reembedding_start
 from vault.models import Embedding, EmbeddingModel
 
 HERON = "The heron nests by the mill."
