@@ -8,7 +8,7 @@ RUN python -m venv /venv \
 FROM python:3.11-slim
 RUN useradd --system --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin memos \
     && install --directory --mode 0700 --owner memos --group memos \
-       /data /data/keys /data/blobs /data/checkpoints /data/exports /data/mail
+       /data /data/keys /data/blobs /data/checkpoints /data/exports /data/mail /data/receipts
 COPY --from=packages /venv /venv
 COPY . /app
 WORKDIR /app

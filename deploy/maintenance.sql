@@ -1,11 +1,7 @@
--- The right to remove purged bytes from tables and the write-ahead log (docs/operations.md), for PostgreSQL 17 or newer.
+-- The right to remove purged bytes from tables and the write-ahead log (docs/operations.md).
 -- Run inside the database as a superuser, after database.sql; it may be run again. The worker takes on this role for the
 -- hourly task alone: it reads no row, and the role that serves has none of its rights by itself.
 DO $$ BEGIN
-  IF current_setting('server_version_num')::int < 170000 THEN
-    RAISE NOTICE 'PostgreSQL 16 has no right MAINTAIN: purged bytes stay until its owner runs VACUUM FULL';
-    RETURN;
-  END IF;
   IF to_regrole('memos_maintainer') IS NULL THEN
     CREATE ROLE memos_maintainer NOLOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOBYPASSRLS;
   END IF;

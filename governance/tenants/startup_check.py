@@ -1,4 +1,4 @@
-"""The product refuses to serve as a role that row-level security does not bind."""
+"""Refusals at the start: a server that is too old, and a role that row-level security does not bind."""
 
 import psycopg
 from django.db import connection
@@ -7,20 +7,28 @@ from governance.database import no_tenant
 from governance.errors import Unavailable
 from governance.tenants.role_check import refuse_unbound_role
 
+OLDEST_SERVER = 18  # the first PostgreSQL with uuidv7() and pg_clear_attribute_stats()
+
 
 def refuse_unsafe_role() -> None:
     """Raises UnsafeRole when connected as a superuser, an owner of tables, or a role that can become one.
 
-    Raises Unavailable, with the server's own reason, when it cannot connect at all.
+    Raises Unavailable, with the server's own reason, when it cannot connect at all, or the server is too old.
     """
-    _try_to_connect()
+    refuse_old_server()
     with no_tenant(), connection.cursor() as cursor:
         refuse_unbound_role(cursor)
 
 
-def _try_to_connect() -> None:
-    """Once, past the pool, which would try for ten seconds and then not say what was wrong."""
+def refuse_old_server() -> None:
+    """Connect once, past the pool, which would try for ten seconds and then not say what was wrong.
+
+    Raises Unavailable without an answer, or for a PostgreSQL before OLDEST_SERVER.
+    """
     try:
-        psycopg.connect(**{**connection.get_connection_params(), "connect_timeout": 5}).close()
+        with psycopg.connect(**{**connection.get_connection_params(), "connect_timeout": 5}) as session:
+            version = session.info.server_version // 10_000
     except psycopg.OperationalError as error:
         raise Unavailable(f"The database cannot be reached: {' '.join(str(error).split())}") from error
+    if version < OLDEST_SERVER:
+        raise Unavailable(f"PostgreSQL {version} is too old: {OLDEST_SERVER} or newer is needed")

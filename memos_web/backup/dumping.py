@@ -26,7 +26,7 @@ from vault.providers.ports import BlobStoreUnavailable
 from vault.providers.registry import BLOBS, choose_blob_store
 
 ROLE = "memos_backup"
-FOLDERS = ("checkpoints",)  # of the data directory, beside the database
+FOLDERS = ("checkpoints", "receipts")  # of the data directory, beside the database
 COPIES = 7  # of the key store in one folder
 KEY_STORE = "keystore-{at}.sqlite3"
 

@@ -34,6 +34,17 @@ from vault.embeddings.change_progress import Move, move_get
 from vault.embeddings.model_change import tenants_to_reembed
 from vault.providers.registry import embedder, llm
 
+# Settings of PostgreSQL by which statements or values come into its log, unless they are as below.
+LOGGED = """
+SELECT name FROM pg_settings WHERE NOT CASE name
+  WHEN 'log_error_verbosity' THEN setting = 'terse'
+  WHEN 'log_min_error_statement' THEN setting IN ('fatal', 'panic')
+  WHEN 'log_statement' THEN setting IN ('none', 'ddl')
+  WHEN 'log_min_duration_statement' THEN setting = '-1'
+  WHEN 'log_min_duration_sample' THEN setting = '-1'
+  WHEN 'log_transaction_sample_rate' THEN setting = '0'
+  ELSE true END ORDER BY name
+"""
 MOST_LISTED = 5  # tenants, in one line
 WORKER_SECONDS = 2.0
 LLM_SECONDS = 3.0
@@ -83,6 +94,7 @@ def _checks(config: Config) -> dict[str, Callable[[], str]]:
         "disk": disk,
         "postgresql": postgresql,
         "pgvector": pgvector,
+        "database log": database_log,
         "database role": database_role,
         "migrations": migrations,
         "row-level security": row_level_security,
@@ -123,6 +135,16 @@ def pgvector() -> str:
     if version is None:
         raise Failed("the extension vector is missing: run deploy/database.sql as a superuser")
     return f"version {version}"
+
+
+def database_log() -> str:
+    """Statements and their errors hold what people wrote: the log of the server must have neither."""
+    with connection.cursor() as cursor:
+        cursor.execute(LOGGED)
+        found = [row[0] for row in cursor.fetchall()]
+    if found:
+        raise Failed(f"content can come into the server's log by {', '.join(found)}: run deploy/database.sql again")
+    return "has neither statements nor values"
 
 
 def database_role() -> str:

@@ -27,7 +27,8 @@ from tests.harness.servers import ROOT, clean_environ
 
 HOST = "memos.example"
 START_SECONDS = 60.0
-VOLUMES = ("keys", "blobs", "checkpoints", "exports", "mail")  # of docker-compose.yml: all of /data that can be written
+# Of docker-compose.yml: all of /data that can be written.
+VOLUMES = ("keys", "blobs", "checkpoints", "exports", "mail", "receipts")
 CELERY = [sys.executable, "-m", "celery", "-A", "memos_web"]
 
 

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from fnmatch import fnmatch
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,31 @@ def test_data_and_keys_outlive_their_containers(compose: dict[str, Any]) -> None
     assert "redis:/data" in services["redis"]["volumes"]
     for name in SERVING:
         assert services[name]["volumes"] == [f"{volume}:/data/{volume}" for volume in VOLUMES]
+
+
+OF_EMBEDDED_SERVERS = {"pg", "redis", "run", "logs", "first-run.json", "address", "lock"}  # none of them in a container
+
+
+def test_every_folder_of_the_data_directory_that_code_names_is_a_volume() -> None:
+    """Else its first write fails in a container, whose other files are read-only."""
+    named = re.compile(r"(?:DATA_DIR\)?|data_dir) / \"([^\"]+)\"")
+    found = {
+        name: path.relative_to(ROOT)
+        for package in ("governance", "vault", "memos_web")
+        for path in (ROOT / package).rglob("*.py")
+        for name in named.findall(path.read_text(encoding="utf-8"))
+    }
+    assert {"keys", "checkpoints", "receipts"} <= found.keys(), "the search finds what is there"
+    assert set(found) - OF_EMBEDDED_SERVERS <= set(VOLUMES), found
+
+
+def test_a_proxy_on_this_machine_is_believed_and_nobody_else(compose: dict[str, Any]) -> None:
+    (network,) = compose["networks"]["default"]["ipam"]["config"]
+    (gateway,) = re.fullmatch(r"\$\{CONTAINER_GATEWAY:-(.+)\}", network["gateway"]).groups()  # type: ignore[union-attr]
+    (subnet,) = re.fullmatch(r"\$\{CONTAINER_SUBNET:-(.+)\}", network["subnet"]).groups()  # type: ignore[union-attr]
+    assert ip_address(gateway) in ip_network(subnet)
+    believed = compose["services"]["web"]["environment"]["FORWARDED_ALLOW_IPS"]
+    assert believed == f"${{FORWARDED_ALLOW_IPS:-${{CONTAINER_GATEWAY:-{gateway}}}}}"
 
 
 def test_folders_of_the_volumes_belong_to_the_account_of_the_image(dockerfile: list[str]) -> None:

@@ -88,8 +88,6 @@ def reclaiming() -> Reclaiming:
 def rights_missing() -> list[str]:
     """Rights that the task lacks on this server; empty where it can run."""
     with connection.cursor() as cursor:
-        if connection.pg_version < 170000:  # type: ignore[attr-defined]
-            return ["PostgreSQL 17 or newer"]
         cursor.execute("SELECT to_regrole('memos_maintainer') IS NOT NULL")
         if not cursor.fetchone()[0]:
             return [MISSING[0]]
