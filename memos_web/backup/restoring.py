@@ -22,7 +22,7 @@ from memos_web.backup.programs import run_tool
 from memos_web.backup.rowhash import session_set, table_hashes
 from memos_web.config import Config
 from memos_web.embedded import postgres, serving
-from memos_web.embedded.bootstrap import DATABASE, bootstrap
+from memos_web.embedded.bootstrap import DATABASE, bootstrap, empty_database
 from memos_web.embedded.errors import StartError
 from memos_web.embedded.folders import lock_data_dir, prepare_data_dir
 from memos_web.embedded.programs import Program, last_line, spawn, stop_all
@@ -149,10 +149,13 @@ def _keys_check(config: Config, manifest: Manifest, keys: Path | None) -> Path |
 
 @contextmanager
 def _empty_database(config: Config) -> Iterator[str]:
-    """The address of an empty database as a superuser."""
+    """The address of an empty database as a superuser; it is empty again where the restoration fails."""
     server = postgres.of(config)
+    if server is not None and config.database_restore_url:
+        raise BackupError("with DATABASE_RESTORE_URL set DATABASE_URL and DATABASE_OWNER_URL, too")
     if server is None:
-        yield _given_database(config)
+        with _given_database(config) as conninfo:
+            yield conninfo
         return
     if server.folder.exists():
         raise BackupError(f"there is a database at {server.folder}: move that folder away first")
@@ -160,21 +163,41 @@ def _empty_database(config: Config) -> Iterator[str]:
         yield conninfo
 
 
-def _given_database(config: Config) -> str:
+@contextmanager
+def _given_database(config: Config) -> Iterator[str]:
+    """A database of the operator's own server, made by deploy/init-database.sh."""
     url = config.database_restore_url
-    if not url:
-        raise BackupError("set DATABASE_RESTORE_URL: the address of the empty database as a superuser")
+    addresses = {
+        "DATABASE_RESTORE_URL": url,
+        "DATABASE_OWNER_URL": config.database_owner_url,
+        "DATABASE_URL": config.database_url,
+    }
+    if missing := [name for name, address in addresses.items() if not address]:
+        raise BackupError(f"set {' and '.join(missing)}: restoring needs {', '.join(addresses)}")
+    databases = {name: _identify_database(name, address) for name, address in addresses.items()}
+    if other := [name for name, database in databases.items() if database != databases["DATABASE_RESTORE_URL"]]:
+        raise BackupError(f"{' and '.join(other)}: not the database of DATABASE_RESTORE_URL")
+    with psycopg.connect(url, connect_timeout=5) as connection:
+        if _first(connection, "SELECT to_regclass('public.governance_tenant') IS NOT NULL"):
+            raise BackupError("the database is not empty: make a new one with deploy/init-database.sh")
+        if _first(connection, SERVING):
+            raise BackupError("the product is connected to this database: stop it first")
+        if not _first(connection, "SELECT rolsuper FROM pg_roles WHERE rolname = current_user"):
+            raise BackupError("DATABASE_RESTORE_URL is not a superuser's address")
+    try:
+        yield url
+    except BaseException:
+        empty_database(url)
+        raise
+
+
+def _identify_database(name: str, url: str) -> Any:
+    """What tells a server and its database from others. `name`: the variable with its address."""
     try:
         with psycopg.connect(url, connect_timeout=5) as connection:
-            if _first(connection, "SELECT to_regclass('public.governance_tenant') IS NOT NULL"):
-                raise BackupError("the database is not empty: make a new one with deploy/init-database.sh")
-            if _first(connection, SERVING):
-                raise BackupError("the product is connected to this database: stop it first")
-            if not _first(connection, "SELECT rolsuper FROM pg_roles WHERE rolname = current_user"):
-                raise BackupError("DATABASE_RESTORE_URL is not a superuser's address")
+            return connection.execute("SELECT pg_postmaster_start_time(), current_database()").fetchone()
     except psycopg.Error as error:
-        raise BackupError(f"DATABASE_RESTORE_URL cannot be used: {' '.join(str(error).split())}") from error
-    return url
+        raise BackupError(f"{name} cannot be used: {' '.join(str(error).split())}") from error
 
 
 def _first(connection: psycopg.Connection[Any], statement: str) -> Any:

@@ -30,6 +30,16 @@ def bootstrap(*, server: str, database: str) -> None:
             connection.execute(_file(DEPLOY / name))
 
 
+def empty_database(database: str) -> None:
+    """Remove all tables and functions, and prepare the database as deploy/init-database.sh does."""
+    with psycopg.connect(database, autocommit=True) as connection, connection.transaction():
+        connection.execute("DROP SCHEMA IF EXISTS maintenance CASCADE")
+        connection.execute("DROP SCHEMA public CASCADE")
+        connection.execute("CREATE SCHEMA public")
+        for name in ("database.sql", "maintenance.sql", "backup.sql"):
+            connection.execute(_file(DEPLOY / name))
+
+
 def has_tenants(database: str) -> bool:
     """Return whether the migrated database has tenants; needs a superuser's `database` connection, which sees all."""
     with psycopg.connect(database, autocommit=True) as connection:

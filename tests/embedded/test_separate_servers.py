@@ -1,6 +1,7 @@
 """`up` with servers that somebody else runs: it uses them, starts none of its own, and keeps the owner out."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib.util import find_spec
@@ -10,6 +11,7 @@ import psycopg
 import pytest
 import redis
 
+from memos_web.backup.manifest import NAME
 from memos_web.embedded.account import give, open_programs, server_account
 from memos_web.embedded.programs import spawn, stop_all
 from memos_web.embedded.redis import Redis, answers, program
@@ -113,12 +115,32 @@ def test_backup_by_its_own_role_restores_into_a_new_database(
     with psycopg.connect(renamed["DATABASE_RESTORE_URL"], autocommit=True) as superuser:
         for name in ("database.sql", "maintenance.sql", "backup.sql"):
             superuser.execute((ROOT / "deploy" / name).read_bytes())
+    for lacking in ("DATABASE_OWNER_URL", "DATABASE_URL"):
+        server.environ |= renamed
+        del server.environ[lacking]
+        refused = server.manage("restore", str(tmp_path / "backup"))
+        assert (refused.returncode > 0, refused.stderr.count("\n")) == (True, 1)
+        assert lacking in refused.stderr
+    server.environ |= renamed | {"DATABASE_OWNER_URL": addresses["DATABASE_OWNER_URL"]}
+    refused = server.manage("restore", str(tmp_path / "backup"))
+    assert "DATABASE_OWNER_URL: not the database of DATABASE_RESTORE_URL" in refused.stderr
     server.environ |= renamed
+    refused = server.manage("restore", str(_spoil(tmp_path / "backup", tmp_path / "spoilt")))
+    assert "the restored rows are not those of the backup, in governance_tenant" in refused.stderr
     restored = server.manage("restore", str(tmp_path / "backup"))
     assert restored.returncode == 0, restored.stderr
     server.start()
     assert server.first_run["tenant"] == "home"
     assert server.stop() == 0
+
+
+def _spoil(backup: Path, spoilt: Path) -> Path:
+    """A backup whose rows do not have the hashes that it names: that shows after they are loaded."""
+    shutil.copytree(backup, spoilt)
+    manifest = json.loads((spoilt / NAME).read_text(encoding="utf-8"))
+    manifest["tables"]["governance_tenant"]["digest"] = "0"
+    (spoilt / NAME).write_text(json.dumps(manifest), encoding="utf-8")
+    return spoilt
 
 
 def test_backup_role_reads_every_row_and_writes_none(separate_servers: SeparateServers) -> None:

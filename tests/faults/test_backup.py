@@ -164,8 +164,8 @@ def test_what_is_no_backup_of_this_installation_is_refused_and_leaves_nothing(
     assert "another release" in refusal_line(server, "restore", str(folder))
     change(key_store_id="00000000-0000-7000-8000-000000000000")
     assert "the keys do not fit" in refusal_line(server, "restore", str(folder))
-    change(tables=manifest["tables"] | {"vault_cube": {"rows": 0, "digest": "0" * 32}})
-    assert "not those of the backup, in vault_cube" in refusal_line(server, "restore", str(folder))
+    change(tables=manifest["tables"] | {"governance_tenant": {"rows": 0, "digest": "0" * 32}})
+    assert "not those of the backup, in governance_tenant" in refusal_line(server, "restore", str(folder))
     assert not (server.data_dir / "pg").exists()
     change()
     store = server.data_dir / "keys" / "keystore.sqlite3"
