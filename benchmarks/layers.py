@@ -27,8 +27,8 @@ from governance.models import OutboxEvent
 from governance.outbox.routes import Payload, Write
 from governance.vocabulary import Permission, Topic
 from vault.content.drafts import CubeDraft
-from vault.cubes.services import Added, cubes_add
-from vault.cubes.writer.building import texts_index
+from vault.cubes.services import AddedCube, cubes_add
+from vault.cubes.writer.builder import texts_index
 from vault.layers import search as layer_search
 from vault.layers.conversation_import import conversations_import
 from vault.layers.distillation import segments_distil
@@ -227,7 +227,7 @@ def _turns(history: History, count: int) -> dict[str, Taken]:
     return {"append": appended, "place": placed, "distil": distilled, "turn": appended + placed + distilled}
 
 
-def _page(question: Added, answer: Added) -> PageDraft:
+def _page(question: AddedCube, answer: AddedCube) -> PageDraft:
     return PageDraft(question.cube.id, answer.cube.id, question.cube.created_at)
 
 

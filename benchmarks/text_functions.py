@@ -54,7 +54,7 @@ from vault.reader.rules import (
 from vault.retrieval.question import LONGEST_READ, question_text
 from vault.retrieval.tags import MOST_CHARACTERS
 from vault.screening.commands import gives_orders
-from vault.screening.texts import Place, Texts, moved, places_in, without
+from vault.screening.texts import Place, Texts, find_places, redact_places, shift_places
 from vault.vocabulary import PiiField
 from vault.web.answers import pieces
 from vault.web.markdown import markdown_html
@@ -108,14 +108,14 @@ def _metadata(text: str) -> dict[str, Any]:
 def _places(text: str) -> None:
     tags = tuple(text[at : at + 50] for at in range(0, min(len(text), 2_500), 50))
     texts = Texts("", metadata=_metadata(text), tags=tags, speaker=text[:200])
-    without(texts, places_in(_detector(), texts, frozenset(PiiField)))
+    redact_places(texts, find_places(_detector(), texts, frozenset(PiiField)))
 
 
 def _move_findings(text: str) -> None:
     """A finding for every eight characters, half of them replaced."""
     found = [Place(PiiField.CONTENT, 0, Span(PiiKind.PHONE, at, at + 4, "phone")) for at in range(0, len(text) - 4, 8)]
-    moved(found[::2], found[1::2])
-    without(Texts(text), found[1::2])
+    shift_places(found[::2], found[1::2])
+    redact_places(Texts(text), found[1::2])
 
 
 def _index(text: str) -> None:

@@ -17,7 +17,7 @@ from governance.heartbeats import Part, silent_parts
 from governance.keys.services import key_store
 from governance.outbox.selectors import outbox_health
 from memos_web.disk import least_room
-from vault.cubes.storage import Reclaiming, reclaiming
+from vault.cubes.storage import ReclaimState, reclaim_state
 
 BROKER_SECONDS = 0.2
 UP, DOWN = "up", "down"
@@ -88,8 +88,8 @@ def _background(checks: Checks) -> bool:
 
 
 def _purged_bytes(checks: Checks) -> bool:
-    checks["purged_bytes"] = reclaiming()
-    return checks["purged_bytes"] != Reclaiming.LATE
+    checks["purged_bytes"] = reclaim_state()
+    return checks["purged_bytes"] != ReclaimState.LATE
 
 
 def _note(checks: Checks, name: str, failure: str, check: Callable[[], None]) -> bool:

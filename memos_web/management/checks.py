@@ -29,7 +29,7 @@ from governance.tenants.startup_check import refuse_unsafe_role
 from memos_web.celery import app
 from memos_web.config import Config
 from memos_web.disk import least_room
-from vault.cubes.storage import WITHIN_HOURS, Reclaiming, reclaiming, remaining_copies, rights_missing
+from vault.cubes.storage import WITHIN_HOURS, ReclaimState, list_missing_rights, list_remaining_copies, reclaim_state
 from vault.embeddings.change_progress import Move, move_get
 from vault.embeddings.model_change import tenants_to_reembed
 from vault.providers.registry import embedder, llm
@@ -171,11 +171,11 @@ def row_level_security() -> str:
 
 def purged_bytes() -> str:
     """An operator's own server may lack the rights; the product serves all the same, and purges later."""
-    if missing := rights_missing():
+    if missing := list_missing_rights():
         return f"stay in files and log until VACUUM FULL is run by hand: {', '.join(missing)} is missing"
-    if reclaiming() is Reclaiming.LATE:
+    if reclaim_state() is ReclaimState.LATE:
         raise Failed(f"are in the files for more than {WITHIN_HOURS} hours: see the worker's log")
-    return "; ".join([f"gone from files within {WITHIN_HOURS} hours of a purge", *remaining_copies()])
+    return "; ".join([f"gone from files within {WITHIN_HOURS} hours of a purge", *list_remaining_copies()])
 
 
 def redis_server() -> str:

@@ -29,7 +29,7 @@ DOORS = (  # what of a room reaches rows
     "telling",
 )
 
-FINDING = ("locate", "locate_for_erasing", "locate_for_restoring")
+FINDING = ("locate", "locate_for_erasure", "locate_for_restore")
 ASK_NOBODY = {
     ("vault.endpoints.services", "model_names"): "names only what every member may choose for a conversation",
     ("vault.endpoints.services", "models_list"): "is asked for an answer that the caller was allowed",
@@ -38,8 +38,8 @@ ASK_NOBODY = {
     ("governance.audit.services", "record_denial"): "tells of what was refused",
     ("governance.outbox.services", "emit"): "leaves work for what the caller was allowed",
     ("governance.outbox.services", "emit_later"): "leaves work for what the caller was allowed",
-    ("vault.cubes.services", "written_emit"): "leaves work for what the caller was allowed",
-    ("vault.cubes.services", "ask_to_open"): "is a question itself: who may share what is private",
+    ("vault.cubes.services", "emit_cubes_written"): "leaves work for what the caller was allowed",
+    ("vault.cubes.services", "authorize_sharing"): "is a question itself: who may share what is private",
     ("vault.cubes.services", "amounts_take"): "counts what the caller was allowed",
     ("governance.outbox.services", "is_asked"): "tells only whether such work is left already",
     ("governance.outbox.services", "record_read"): "tells of what the caller was allowed",
@@ -57,7 +57,7 @@ ASK_NOBODY = {
     ("vault.cubes.jobs", "cubes_index"): "the worker's; makes of a memory what it is found by",
     ("vault.cubes.jobs", "cubes_count_reads"): "the worker's; counts what was read",
     ("vault.graph.jobs", "cubes_link"): "the worker's; links what was written",
-    ("vault.cubes.lookup", "locate_many"): "the caller asks about each that it found",
+    ("vault.cubes.lookup", "lock_cubes"): "the caller asks about each that it found",
     **{("vault.cubes.lookup", name): "the caller asks about what it found" for name in FINDING},
     ("governance.access.decisions.services", "decide_on"): "is the question itself",
     ("governance.access.grants.services", "grant_locate"): "the caller asks about what it found",
@@ -89,8 +89,8 @@ ASK_NOBODY = {
     ("vault.namespaces.services", "private_owner"): "finds whose home a path lies in; the caller asks",
     ("vault.chat.selectors", "speaker_of"): "the caller has asked for the conversation",
     ("vault.chat.selectors", "conversation_views"): "of rows that the caller found in the actor's reach",
-    ("vault.cubes.services", "changed_texts_prepared"): "asks before it reads, and shows nothing",
-    ("vault.cubes.selectors", "record_quoted"): "tells of what was opened for who may read it",
+    ("vault.cubes.services", "prepare_changed_texts"): "asks before it reads, and shows nothing",
+    ("vault.cubes.selectors", "record_quotes"): "tells of what was opened for who may read it",
     ("vault.policies.selectors", "quotas_list"): "everyone may know what limits them; others' by the right to read",
     ("vault.policies.selectors", "quota_view"): "for a holder whom the caller may know of",
     ("vault.policies.jobs", "retention_start"): "the worker's; applies what was decided",
@@ -116,7 +116,7 @@ LISTED_ABOVE = {
     ("vault.store.contracts", "contract_locate"),
     ("vault.store.subscriptions", "subscription_locate"),
     ("vault.store.publications", "publication_locate"),
-    ("vault.cubes.blanking", "copies_blank"),  # part of an erasure that was allowed
+    ("vault.cubes.text_removal", "copies_blank"),  # part of an erasure that was allowed
     ("vault.reviews.withdrawals", "withdrawn_locate"),  # the caller asks about what it found
     ("vault.namespaces.management", "namespace_locate"),  # the caller asks about what it found
     # asks about the namespace and each below it
@@ -131,9 +131,9 @@ LISTED_ABOVE = {
     ("vault.namespaces.mounts", "mounts_list"),
     ("vault.lifecycle.steps", "steps_write"),  # the caller holds the memories, and has asked
     # ask before they read, and show nothing
-    ("vault.cubes.services", "changed_texts_prepared"),
-    ("vault.cubes.changing", "earlier_texts_prepared"),
-    ("vault.cubes.redaction", "clean_texts_prepared"),
+    ("vault.cubes.services", "prepare_changed_texts"),
+    ("vault.cubes.moves_and_rollbacks", "prepare_earlier_texts"),
+    ("vault.cubes.redaction", "prepare_clean_texts"),
     ("vault.reviews.services", "review_texts_prepare"),
     ("vault.reviews.feedback", "feedback_texts_prepare"),
     ("vault.layers.placement", "hot_emit"),  # leaves work for what the caller was allowed
@@ -197,6 +197,6 @@ def test_it_tells_who_asks_from_who_does_not(body: str, asks: bool) -> None:
 def test_a_service_that_stops_asking_shows() -> None:
     path = ROOT / "vault" / "cubes" / "services.py"
     careless = path.read_text(encoding="utf-8").replace("authorize(actor, permission)", "pass", 1)
-    careless = careless.replace("build_all(", "build_nothing(")
+    careless = careless.replace("build_cubes(", "build_nothing(")
     modules = _modules() | {"vault.cubes.services": read_module("vault.cubes.services", careless)}
     assert ("vault.cubes.services", "cubes_add") in _silent(modules)

@@ -19,7 +19,7 @@ from tests.harness.servers import Servers
 from tests.vault.api.contract import Contract, contract
 from tests.vault.outbox import run_jobs
 from vault.cubes import table_rewrite
-from vault.cubes.storage import Reclaiming, reclaiming, remaining_copies, rights_missing, storage_reclaim
+from vault.cubes.storage import ReclaimState, list_missing_rights, list_remaining_copies, reclaim_state, storage_reclaim
 
 Superuser = Callable[[], psycopg.Connection]
 CHUNK = 24  # bytes: a record of the log may be cut at the border of its page, so several pieces are looked for
@@ -157,21 +157,21 @@ def test_purge_in_a_transaction_that_is_still_open_waits_for_the_next_rewriting(
 
 def test_bytes_that_stay_for_longer_than_promised_show(alice: Contract, superuser: Superuser) -> None:
     connection = superuser()
-    assert reclaiming() is Reclaiming.UP, "nothing was promised yet"
+    assert reclaim_state() is ReclaimState.UP, "nothing was promised yet"
     assert storage_reclaim() == 0
-    assert reclaiming() is Reclaiming.UP
+    assert reclaim_state() is ReclaimState.UP
     connection.execute(f"UPDATE governance_heartbeat SET at = {AGO} WHERE part = 'purged bytes'", [25])
-    assert reclaiming() is Reclaiming.LATE
+    assert reclaim_state() is ReclaimState.LATE
     assert storage_reclaim() == 0
-    assert reclaiming() is Reclaiming.UP
+    assert reclaim_state() is ReclaimState.UP
     connection.execute("CREATE TABLE maintenance.vault_cube (id uuid)")
-    assert reclaiming() is Reclaiming.AT_WORK
+    assert reclaim_state() is ReclaimState.AT_WORK
 
 
 def test_without_the_rights_nothing_is_tried_and_the_gap_is_named(world: World, superuser: Superuser) -> None:
-    assert (rights_missing(), remaining_copies()) == ([], [])
+    assert (list_missing_rights(), list_remaining_copies()) == ([], [])
     superuser().execute("REVOKE MAINTAIN ON vault_embedding FROM memos_maintainer")
-    assert rights_missing() == ["the right MAINTAIN on every table"]
+    assert list_missing_rights() == ["the right MAINTAIN on every table"]
     assert storage_reclaim(wait=NOW) == 0
 
 

@@ -13,7 +13,7 @@ from rest_framework import serializers
 from governance.api.fields import TextField, TimeField, refuse_broken_text
 from governance.errors import Invalid, TooLarge
 from governance.personas.services import PERSONA_NAME, is_persona_name
-from vault.cubes.filters import moment, moment_or_date
+from vault.cubes.filters import read_moment, read_moment_or_date
 from vault.namespaces.rules import PathError, check_path
 
 DEEPEST_METADATA = 64
@@ -36,7 +36,7 @@ class MomentField(TimeField):
 
     def _moment(self, data: Any) -> datetime:
         try:
-            return moment(data, self.field_name or "")
+            return read_moment(data, self.field_name or "")
         except Invalid as fault:
             raise serializers.ValidationError(fault.errors[0].message) from fault
 
@@ -46,7 +46,7 @@ class MomentOrDateField(MomentField):
 
     def _moment(self, data: Any) -> datetime:
         try:
-            return moment_or_date(data, self.field_name or "")
+            return read_moment_or_date(data, self.field_name or "")
         except Invalid as fault:
             raise serializers.ValidationError(fault.errors[0].message) from fault
 

@@ -21,9 +21,9 @@ from vault.api.fields import ContentField, PathField
 from vault.api.inputs import NoInput, read
 from vault.api.representations import dry_run_json, memory_json
 from vault.api.schema import DryRunSchema, MemorySchema, Schema
-from vault.cubes.changing import cube_change_ask
+from vault.cubes.moves_and_rollbacks import cube_change_ask
 from vault.cubes.selectors import cubes_view
-from vault.cubes.writer.prepared import stored_texts_prepared
+from vault.cubes.writer.prepared_texts import prepare_stored_texts
 from vault.lifecycle.fusion import (
     MOST_FUSED,
     MOST_PARTS,
@@ -277,5 +277,5 @@ def _change_without_version(view: ApiView, memory_id: UUID, change: Callable[[],
     def ask() -> None:
         cube_change_ask(actor=actor, cube_id=memory_id)
 
-    with stored_texts_prepared(actor=actor, cube_ids=[memory_id]):
+    with prepare_stored_texts(actor=actor, cube_ids=[memory_id]):
         return change_and_answer(view, memory_id, change, ask=ask, dry_run=dry_run)

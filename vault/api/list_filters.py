@@ -11,7 +11,7 @@ from governance.actor import Actor
 from governance.api.described import PAGE
 from governance.errors import FieldError, Invalid
 from governance.keys.services import token_maker
-from vault.cubes.filters import filter_read, messages_shown, moment_or_date
+from vault.cubes.filters import filter_read, message_condition, read_moment_or_date
 from vault.retrieval.queries import SHOWN
 from vault.vocabulary import Layer, MemoryType, SemanticType, Sensitivity, Source, State
 
@@ -62,11 +62,11 @@ def list_condition(actor: Actor, asked: Mapping[str, str]) -> Q:
     if filters:
         condition &= filter_read(maker, filters)
     if asked.get("deleted") != "true":
-        condition &= messages_shown({"AND": [filters, {"semantic_type": asked.get("semantic_type")}]})
+        condition &= message_condition({"AND": [filters, {"semantic_type": asked.get("semantic_type")}]})
     if "created_after" in asked:
-        condition &= Q(created_at__gt=moment_or_date(asked["created_after"], "created_after"))
+        condition &= Q(created_at__gt=read_moment_or_date(asked["created_after"], "created_after"))
     if "created_before" in asked:
-        condition &= Q(created_at__lt=moment_or_date(asked["created_before"], "created_before"))
+        condition &= Q(created_at__lt=read_moment_or_date(asked["created_before"], "created_before"))
     return condition
 
 

@@ -64,19 +64,19 @@ from vault.api.schema import (
     VersionListSchema,
 )
 from vault.content.drafts import CubeDraft, InvalidDraft
-from vault.cubes.changing import cube_change_ask
+from vault.cubes.moves_and_rollbacks import cube_change_ask
 from vault.cubes.selectors import CubeView, cube_get, cubes_list, cubes_view, versions_list
 from vault.cubes.services import (
-    Added,
-    changed_texts_prepared,
+    AddedCube,
     cube_delete,
     cube_purge,
     cube_restore,
     cube_update,
     cube_update_ask,
+    prepare_changed_texts,
 )
-from vault.cubes.writer.building import texts_index
-from vault.cubes.writer.prepared import stored_texts_prepared
+from vault.cubes.writer.builder import texts_index
+from vault.cubes.writer.prepared_texts import prepare_stored_texts
 from vault.jobs.memory_additions import drafts_screen, memories_add_later
 from vault.layers.search import DEFAULT_TOKENS, context_assemble, layers_search
 from vault.layers.services import memories_add
@@ -242,7 +242,7 @@ class MemoryView(ApiView):
             refuse_unknown_parameters(request, "dry_run")
             dry_run = flag(request, "dry_run")
             changes = make_changes(read(ChangesInput, request))
-        with changed_texts_prepared(actor=actor, cube_id=memory_id, changes=changes), acting(actor):
+        with prepare_changed_texts(actor=actor, cube_id=memory_id, changes=changes), acting(actor):
             cube_update(actor=actor, cube_id=memory_id, expected_versions=versions, changes=changes)
             view = cubes_view(actor=actor, cube_ids=[memory_id])[0]
             transaction.set_rollback(dry_run)
@@ -305,7 +305,7 @@ class RestoreView(ApiView):
             refuse_unknown_parameters(request, "dry_run")
             dry_run = flag(request, "dry_run")
             read(RestoreInput, request)
-        with stored_texts_prepared(actor=actor, cube_ids=[memory_id]):
+        with prepare_stored_texts(actor=actor, cube_ids=[memory_id]):
             return change_and_answer(self, memory_id, restore, ask=ask, dry_run=dry_run)
 
 
@@ -393,7 +393,7 @@ def _naming_items(origins: Sequence[int]) -> Iterator[None]:
         raise told from fault
 
 
-def _added_json(actor: Actor, added: Sequence[Added]) -> list[MemoryJson]:
+def _added_json(actor: Actor, added: Sequence[AddedCube]) -> list[MemoryJson]:
     """Return the added memories: new ones as they were written, others looked up.
 
     Of a memory that was there already, who may write but not read sees what they sent, and little more.
@@ -409,7 +409,7 @@ def _added_json(actor: Actor, added: Sequence[Added]) -> list[MemoryJson]:
     ]
 
 
-def _new_view(memory: Added) -> CubeView:
+def _new_view(memory: AddedCube) -> CubeView:
     """The view of a memory that was just written, as `cubes_view` would read it."""
     return CubeView(
         cube=memory.cube,
@@ -425,11 +425,11 @@ def _new_view(memory: Added) -> CubeView:
     )
 
 
-def _list_ids(added: Sequence[Added]) -> tuple[UUID, ...]:
+def _list_ids(added: Sequence[AddedCube]) -> tuple[UUID, ...]:
     return tuple(memory.cube.id for memory in added)
 
 
-def _response_status(added: Sequence[Added]) -> int:
+def _response_status(added: Sequence[AddedCube]) -> int:
     """201, or 200 when everything was already there."""
     return 200 if all(memory.duplicate for memory in added) else 201
 

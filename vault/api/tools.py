@@ -21,7 +21,7 @@ from vault.api.representations import memory_json
 from vault.api.schema import MemorySchema, Schema
 from vault.content.drafts import CubeDraft
 from vault.cubes.selectors import cubes_view
-from vault.cubes.writer.building import texts_index
+from vault.cubes.writer.builder import texts_index
 from vault.tools.rules import NEAR, ToolCall
 from vault.tools.selectors import CallQuery, RecalledCall, tool_calls_recall
 from vault.tools.services import tool_call_add, tool_call_draft

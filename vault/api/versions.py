@@ -22,11 +22,11 @@ from vault.api.fields import PathField
 from vault.api.inputs import read
 from vault.api.representations import version_json
 from vault.api.schema import Schema, VersionSchema
-from vault.cubes.changing import cube_change_ask, cube_move, cube_rollback, earlier_texts_prepared
-from vault.cubes.comparing import FieldChange, VersionDifference, versions_compare
+from vault.cubes.comparison import FieldChange, VersionDifference, versions_compare
 from vault.cubes.differences import Edit, TextDifference
+from vault.cubes.moves_and_rollbacks import cube_change_ask, cube_move, cube_rollback, prepare_earlier_texts
 from vault.cubes.selectors import version_get
-from vault.cubes.writer.prepared import stored_texts_prepared
+from vault.cubes.writer.prepared_texts import prepare_stored_texts
 from vault.screening.screen import EVERYWHERE
 
 LARGEST = 2**31 - 1
@@ -120,7 +120,7 @@ class RollbackView(ApiView):
                 expected_versions=versions,
             )
 
-        with earlier_texts_prepared(actor=actor, cube_id=memory_id, number=number, reason=reason):
+        with prepare_earlier_texts(actor=actor, cube_id=memory_id, number=number, reason=reason):
             return _change_version(self, memory_id, change, dry_run=dry_run)
 
 
@@ -143,7 +143,7 @@ class MoveView(ApiView):
         def change() -> None:
             cube_move(actor=actor, cube_id=memory_id, namespace=namespace, expected_versions=versions)
 
-        with stored_texts_prepared(actor=actor, cube_ids=[memory_id], screened=EVERYWHERE):
+        with prepare_stored_texts(actor=actor, cube_ids=[memory_id], screened=EVERYWHERE):
             return _change_version(self, memory_id, change, dry_run=dry_run)
 
 

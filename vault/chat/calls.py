@@ -22,7 +22,7 @@ from vault.content.drafts import CubeDraft
 from vault.cubes.lookup import cube_target
 from vault.cubes.selectors import CubeView, cubes_view
 from vault.cubes.services import cube_delete, cubes_add
-from vault.cubes.writer.building import texts_index
+from vault.cubes.writer.builder import texts_index
 from vault.models import Cube
 from vault.reader.model_reader import MessageReading, text_read
 from vault.reader.rules import Intent, MemoryCall, memory_call, read_statements

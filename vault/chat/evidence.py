@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from vault.chat.rules import Agent, Evidence, PastTurn, prompt
 from vault.chat.selectors import RetrievedView, TurnView
-from vault.cubes.quoting import moment_shown
+from vault.cubes.quotes import localise_moment
 from vault.cubes.selectors import CubeView
 from vault.providers.ports import ChatMessage
 
@@ -17,7 +17,7 @@ def make_evidence(marker: int, view: CubeView, *, score: float, dense: float = 0
         marker=marker,
         text=words.content,
         speaker=words.speaker,
-        time=moment_shown(cube.event_time or cube.created_at, is_resolved=cube.has_sources),
+        time=localise_moment(cube.event_time or cube.created_at, is_resolved=cube.has_sources),
         score=score,
         dense=dense,
         session=words.session_id,

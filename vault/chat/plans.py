@@ -41,7 +41,7 @@ from vault.reader.rules import Intent, MemoryCall, Statement, asks_for_topics, i
 from vault.retrieval.fusion import is_relevant
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import Hit, memories_search
-from vault.screening.screen import drafts_screened
+from vault.screening.screen import screen_drafts
 from vault.vocabulary import MessageRole, Source, SourceKind
 
 CONSIDERED = 10  # memories an answer may rest on
@@ -302,7 +302,7 @@ def _quoted_first(question: str, hits: Sequence[Hit], goal: Hit | None) -> tuple
 def question_screen(actor: Actor, question: str) -> str:
     """The question as it may be kept. Raises PiiRefused; PiiUnavailable."""
     draft = CubeDraft(content=question, speaker=MessageRole.USER, source=Source.CHAT)
-    return drafts_screened(actor=actor, drafts=[draft])[0].content
+    return screen_drafts(actor=actor, drafts=[draft])[0].content
 
 
 def _make_evidence(marker: int, hit: Hit) -> Evidence:

@@ -22,7 +22,7 @@ from governance.personas.selectors import personas_of
 from governance.vocabulary import Permission, Verb
 from vault.chat.rules import Agent, make_title
 from vault.content.drafts import SourceRef
-from vault.cubes.selectors import CubeView, cubes_view, record_quoted
+from vault.cubes.selectors import CubeView, cubes_view, record_quotes
 from vault.models import Conversation, Cube, CubeSource, Namespace, Turn
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import memories_search
@@ -248,7 +248,7 @@ def _open_turns(actor: Actor, conversation: Conversation, page: Sequence[Turn]) 
     stated = _stated_by_page(actor, page)
     said = _turn_texts(speaker_of(actor, conversation), page, {cube_id for ids in stated.values() for cube_id in ids})
     record(actor=actor, verb=Verb.MEMORY_READ, object_type="memory", object_ids=list(said.views))
-    record_quoted(actor, [view.passages for view in said.views.values()])
+    record_quotes(actor, [view.passages for view in said.views.values()])
     views = [turn_view(row, said) for row in page]
     return [
         replace(view, stated=tuple(said.open_statements(stated.get(row.question_id, ()))))

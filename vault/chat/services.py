@@ -45,7 +45,7 @@ from vault.endpoints.services import model_names, models_list
 from vault.models import Conversation, Cube, CubeSource, Turn
 from vault.providers.ports import Completion
 from vault.reader.rules import Intent, confirms, needs_past
-from vault.screening.screen import title_screened
+from vault.screening.screen import screen_title
 from vault.vocabulary import EXTRACTIVE, SourceKind, TurnEnd
 
 REMEMBERED = 4  # earlier turns that a model sees
@@ -121,7 +121,7 @@ def conversation_create(*, actor: Actor, draft: ConversationDraft) -> Conversati
             model=draft.model,
             key_id=actor.principal_id if actor.principal_kind is PrincipalKind.API_KEY else None,
         )
-        row.sealed_title = _sealed_title(row, title_screened(actor=actor, title=draft.title))
+        row.sealed_title = _sealed_title(row, screen_title(actor=actor, title=draft.title))
         row.save(force_insert=True)
         record(actor=actor, verb=Verb.CONVERSATION_CREATED, object_type="conversation", object_ids=[row.id])
         return conversation_views(actor, [row])[0]
@@ -136,7 +136,7 @@ def conversation_update(*, actor: Actor, conversation_id: UUID, changes: Convers
         row = conversation_locate(actor, conversation_id, lock=True)
         if changes.title is not UNSET:
             _check_title(changes.title)
-            row.sealed_title = _sealed_title(row, title_screened(actor=actor, title=changes.title))
+            row.sealed_title = _sealed_title(row, screen_title(actor=actor, title=changes.title))
         if changes.agent_persona is not UNSET:
             row.agent_persona = _agent_persona(actor, changes.agent_persona)
         if changes.model is not UNSET:

@@ -15,9 +15,9 @@ from vault.chat.plans import TurnPlan
 from vault.chat.rules import Extract, markers_in, prompt, tokens_used
 from vault.chat.selectors import Citation, TurnView, conversation_locate, load_retrieved
 from vault.content.drafts import CubeDraft, SourceRef
-from vault.cubes.services import Added, cubes_add
+from vault.cubes.services import AddedCube, cubes_add
 from vault.cubes.usage import usage_count
-from vault.cubes.writer.building import TextIndexes, texts_index
+from vault.cubes.writer.builder import TextIndexes, texts_index
 from vault.layers.services import turn_append
 from vault.models import Conversation, Turn
 from vault.namespaces.services import chat_namespace
@@ -174,7 +174,7 @@ def _statement_draft(statement: Statement) -> CubeDraft:
     return CubeDraft(content=statement.text, speaker=MessageRole.USER)
 
 
-def _cubes_of_turn(plan: TurnPlan, row: Conversation, read: TurnTexts) -> tuple[Added, ...]:
+def _cubes_of_turn(plan: TurnPlan, row: Conversation, read: TurnTexts) -> tuple[AddedCube, ...]:
     """Add the memories of a turn: question and answer in the chat's namespace, and one for each statement."""
     chats = chat_namespace(actor=plan.actor).path
     extract = read.extract

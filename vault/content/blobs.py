@@ -1,10 +1,10 @@
 """Archived content: the sealed bytes of versions in the blob store, and references to them in the rows.
 
-The row of a version keeps a reference in the place of its sealed bytes: a format byte, the SHA-256 of the bytes and
-their length. The database lets a version change in that way alone (migration 0034). Blobs are read outside of
-transactions: a request, or a function under `with_blobs`, is run again once the blobs that it lacked are there
-(governance.database.run_again); a write has them from `vault.cubes.writer.prepared`. A store on this machine is read
-where it is asked for.
+The row of an archived version holds a reference instead of its sealed bytes: a format byte, the SHA-256 of the bytes
+and their length. The database lets a version change in that way alone (migration 0034). A remote store is read outside
+of transactions: a request, or a function under `with_blobs`, runs again after its missing blobs were loaded
+(governance.database.run_again), and `vault.cubes.writer.prepared_texts` loads them for writes. A store on this machine
+is read at once.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class BlobRef:
-    """The bytes that a row stands for. length: in bytes."""
+    """The reference to a blob. length: in bytes."""
 
     name: str
     digest: bytes
@@ -46,11 +46,11 @@ class BlobRef:
 
 
 class BlobLost(BlobStoreUnavailable):
-    """A blob is missing, or is not the one that its row refers to."""
+    """A blob is missing, or has other bytes than its row says."""
 
 
 class BlobsNeeded(Reread):
-    """Blobs that a transaction lacks: they are read outside of it, and the transaction is run again."""
+    """A transaction lacks these blobs; they are loaded outside of it, then it runs again."""
 
     code, title = BlobStoreUnavailable.code, BlobStoreUnavailable.title
 
@@ -60,8 +60,8 @@ class BlobsNeeded(Reread):
 
     @contextmanager
     def supply(self) -> Iterator[None]:
-        """Raises BlobStoreUnavailable."""
-        with blobs_given(blobs_at_hand()):
+        """Load the blobs for the code inside. Raises BlobStoreUnavailable."""
+        with provide_blobs(copy_loaded_blobs()):
             for ref in self.refs:
                 blob_read(ref)
             yield
@@ -83,7 +83,7 @@ def blob_ref(*, tenant_id: UUID, cube_id: UUID, number: int, stored: bytes | mem
 
 
 def stored_length(stored: bytes | memoryview) -> int:
-    """The bytes that a version takes, wherever they are."""
+    """Return the number of sealed bytes of a version, in its row or in the blob store."""
     is_reference = len(stored) == REFERENCE.size and stored[0] == FORMAT
     return int(REFERENCE.unpack(stored)[2]) if is_reference else len(stored)
 
@@ -111,32 +111,32 @@ def blob_read(ref: BlobRef) -> bytes:
 
 
 def blobs_require(refs: Iterable[BlobRef | None]) -> None:
-    """Ask for many blobs at once. Raises BlobsNeeded with all that a transaction lacks."""
+    """Raise BlobsNeeded with all blobs that the transaction lacks, so that they are loaded together."""
     loaded = _loaded.get() or {}
     missing = [ref for ref in refs if ref is not None and ref not in loaded]
     if missing and connection.in_atomic_block and blob_store().is_remote:
         raise BlobsNeeded(missing)
 
 
-def blobs_at_hand() -> dict[BlobRef, bytes]:
-    """A copy of what was loaded."""
+def copy_loaded_blobs() -> dict[BlobRef, bytes]:
+    """Return a copy of the loaded blobs."""
     return dict(_loaded.get() or {})
 
 
 @contextmanager
-def blobs_cached() -> Iterator[dict[BlobRef, bytes]]:
-    """Within, each blob is read once; what was read stays for the transaction that comes next."""
+def cache_blobs() -> Iterator[dict[BlobRef, bytes]]:
+    """Keep each blob that is read inside for later transactions, so that it is read once."""
     outer = _loaded.get()
     if outer is not None:
         yield outer
         return
-    with blobs_given({}) as loaded:
+    with provide_blobs({}) as loaded:
         yield loaded
 
 
 @contextmanager
-def blobs_given(loaded: dict[BlobRef, bytes]) -> Iterator[dict[BlobRef, bytes]]:
-    """Within, blobs that were read before are not read again."""
+def provide_blobs(loaded: dict[BlobRef, bytes]) -> Iterator[dict[BlobRef, bytes]]:
+    """Use blobs that were loaded before instead of reading them again."""
     token = _loaded.set(loaded)
     try:
         yield loaded
@@ -145,7 +145,7 @@ def blobs_given(loaded: dict[BlobRef, bytes]) -> Iterator[dict[BlobRef, bytes]]:
 
 
 def with_blobs(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """A function that only reads memories, run again as often as its transaction lacks blobs.
+    """Run a function that only reads memories again after the blobs that its transaction lacked are loaded.
 
     Raises BlobStoreUnavailable.
     """
@@ -158,18 +158,18 @@ def with_blobs(function: Callable[Parameters, Result]) -> Callable[Parameters, R
 
 
 def blobs_forget(actor: Actor, cube: Cube, versions: Sequence[CubeVersion]) -> None:
-    """Request the deletion of the blobs of versions whose text is removed, in the caller's transaction.
+    """Request the deletion of the blobs of versions whose text the caller's transaction removes.
 
-    A version that was recalled may have a blob to which no row refers. Writes: OutboxEvent …, where there may be any.
+    A recalled version may have a blob to which no row refers. Writes: OutboxEvent …, if blobs may exist.
     """
-    has_blobs = any(_ref_of(one) for one in versions)
+    has_blobs = any(_blob_ref_of(version) for version in versions)
     if not has_blobs and not StateTransition.objects.filter(cube_id=cube.id, to_state=State.ARCHIVED).exists():
         return
-    numbers = [one.number for one in versions]
+    numbers = [version.number for version in versions]
     for start in range(0, len(numbers), AT_ONCE):
         part = numbers[start : start + AT_ONCE]
         emit(actor=actor, topic=Topic.BLOBS_ORPHANED, payload={"cube": str(cube.id), "numbers": part})
 
 
-def _ref_of(version: CubeVersion) -> BlobRef | None:
+def _blob_ref_of(version: CubeVersion) -> BlobRef | None:
     return blob_ref(tenant_id=version.tenant_id, cube_id=version.cube_id, number=version.number, stored=version.sealed)

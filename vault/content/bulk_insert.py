@@ -1,9 +1,9 @@
-"""Many rows in one statement: `INSERT … SELECT FROM unnest(…)`, or `UPDATE`, with an array for each column in which
-the rows differ.
+"""Writes of many rows in one statement: `INSERT … SELECT FROM unnest(…)`, or `UPDATE`, with an array for each column
+whose values differ.
 
-For a thousand cubes the ORM composes a statement of tens of thousands of parameters, which takes longer than all the
-rest of the call; COPY is no way out, because PostgreSQL refuses it under row-level security. What all rows have in
-common is sent once, so that a single row is a single parameter; a statement is kept for each set of such columns.
+For a thousand cubes the ORM composes a statement with tens of thousands of parameters, which takes longer than the rest
+of the call, and PostgreSQL refuses COPY under row-level security. A value that all rows share is sent once, so that a
+single row is a single parameter. Statements are cached by their sets of columns.
 """
 
 import json
@@ -26,10 +26,11 @@ AnyModel = TypeVar("AnyModel", bound=Model)
 
 
 @dataclass(frozen=True)
-class Sent:
-    """Rows on their way into one table: the columns that they have in common and those in which they differ, by name.
+class RowBatch:
+    """Rows to write into one table. same, differing: names of the columns with one value and with several values.
 
-    `arrays`: the former as one array of texts, and one for each of the latter, as PostgreSQL writes them.
+    arrays: one array of texts for the columns of `same`, then one array for each column of `differing`, in PostgreSQL's
+    notation.
     """
 
     model: type[Model]
@@ -39,44 +40,44 @@ class Sent:
 
 
 def insert_rows(rows: Sequence[Model]) -> None:
-    """Insert unsaved rows of one model. Every column but those that the database fills in is sent."""
+    """Insert unsaved rows of one model with all columns that the database does not compute."""
     if rows:
-        insert_together([sent(rows)])
+        insert_batches([make_batch(rows)])
 
 
 def update_rows(rows: Sequence[Model]) -> None:
-    """Write all columns of stored rows of one model, which are loaded whole, by their ids."""
+    """Update all columns of stored rows of one model by their ids. Every column of the rows is loaded."""
     if rows:
-        one = sent(rows)
+        batch = make_batch(rows)
         with prepared_cursor() as cursor:
-            cursor.execute(_update_statement(one.model, one.same, one.differing), one.arrays)
+            cursor.execute(_update_statement(batch.model, batch.same, batch.differing), batch.arrays)
 
 
-def insert_together(tables: Sequence[Sent], last: str = "", parameters: Sequence[Any] = ()) -> None:
-    """One statement for rows of several tables, and for `last`, a statement of the caller with `parameters`."""
+def insert_batches(tables: Sequence[RowBatch], last: str = "", parameters: Sequence[Any] = ()) -> None:
+    """Insert rows of several tables and run `last`, a statement of the caller with `parameters`, in one statement."""
     shape = tuple((table.model, table.same, table.differing) for table in tables)
     with prepared_cursor() as cursor:
         cursor.execute(_statement(shape, last), [*(part for table in tables for part in table.arrays), *parameters])
 
 
-def sent(rows: Sequence[Model]) -> Sent:
-    """The columns of unsaved rows of one model, at least one."""
+def make_batch(rows: Sequence[Model]) -> RowBatch:
+    """Sort the columns of the rows of one model into equal and differing ones. rows: at least one."""
     model, values = type(rows[0]), [row.__dict__ for row in rows]
     same: dict[str, str | None] = {}
     differing: dict[str, str] = {}
-    for name, field in _fields(model).items():
+    for name, field in _stored_fields(model).items():
         column = [value[name] for value in values]
         if column.count(column[0]) < len(column):
-            differing[name] = _array(field, column)
+            differing[name] = _write_column(field, column)
         elif not isinstance(column[0], DatabaseDefault):
-            (same[name],) = _texts(field, column[:1])
-    return Sent(model, tuple(same), tuple(differing), [quoted_array(same.values()), *differing.values()])
+            (same[name],) = _write_values(field, column[:1])
+    return RowBatch(model, tuple(same), tuple(differing), [write_array(same.values()), *differing.values()])
 
 
-def row_made(model: type[AnyModel], values: Mapping[str, Any], attached: Mapping[str, Model | None]) -> AnyModel:
-    """An unsaved row with these columns, all of them; `attached`: what its foreign keys name.
+def make_row(model: type[AnyModel], values: Mapping[str, Any], attached: Mapping[str, Model | None]) -> AnyModel:
+    """Make an unsaved row as the ORM would, without its checks of every field.
 
-    As the ORM would make it, which for each row looks at every field anew.
+    values: all columns; attached: the objects that the foreign keys name.
     """
     made = model.__new__(model)
     made._state = ModelState()
@@ -87,12 +88,12 @@ def row_made(model: type[AnyModel], values: Mapping[str, Any], attached: Mapping
 
 @cache
 def defaults_of(model: type[Model]) -> Mapping[str, Any]:
-    """The columns of a new row that says nothing. Lists among them are no row's own."""
+    """Return the default of each column. Lists among them are shared: a row replaces them, and never changes them."""
     return {field.attname: field.get_default() for field in model._meta.concrete_fields}
 
 
 @cache
-def _fields(model: type[Model]) -> "Mapping[str, Field[Any, Any]]":
+def _stored_fields(model: type[Model]) -> "Mapping[str, Field[Any, Any]]":
     return {field.attname: field for field in model._meta.concrete_fields if not field.generated}
 
 
@@ -101,8 +102,8 @@ def _statement(shape: Sequence[tuple[type[Model], Sequence[str], Sequence[str]]]
     parts: list[str] = []
     insert = ""
     for number, (model, same, differing) in enumerate(shape, 1):
-        fields = _fields(model)
-        common, insert = _insert(model, [fields[name] for name in same], [fields[name] for name in differing])
+        fields = _stored_fields(model)
+        common, insert = _insert_statement(model, [fields[name] for name in same], [fields[name] for name in differing])
         parts.append(common)
         if last or number < len(shape):
             parts.append(f"{model._meta.db_table}_rows AS ({insert})")
@@ -111,16 +112,16 @@ def _statement(shape: Sequence[tuple[type[Model], Sequence[str], Sequence[str]]]
 
 @lru_cache(STATEMENTS)
 def _update_statement(model: type[Model], same: Sequence[str], differing: Sequence[str]) -> str:
-    fields, table = _fields(model), model._meta.db_table
+    fields, table = _stored_fields(model), model._meta.db_table
     common, chosen, rows = _columns(model, [fields[name] for name in same], [fields[name] for name in differing])
     changed = ", ".join(f"{column} = {value}" for column, value in chosen.items() if column != "id")
     return f"WITH {common} UPDATE {table} AS row SET {changed} FROM {rows} WHERE row.id = {chosen['id']}"
 
 
-def _insert(
+def _insert_statement(
     model: type[Model], same: "Sequence[Field[Any, Any]]", differing: "Sequence[Field[Any, Any]]"
 ) -> tuple[str, str]:
-    """Return the insert statement, and before it the columns with one value for all rows."""
+    """Return the common table expression of the columns with one value, and the INSERT statement that uses it."""
     common, chosen, rows = _columns(model, same, differing)
     names, values = ", ".join(chosen), ", ".join(chosen.values())
     return common, f"INSERT INTO {model._meta.db_table} ({names}) SELECT {values} FROM {rows}"
@@ -132,40 +133,40 @@ def _columns(
     """Return the part that names the columns with one value, the value of each column, and what to select them from."""
     table = model._meta.db_table
     common = ", ".join(
-        f"{_chosen(field, f'(given.texts)[{place}]::{_sent_type(field)}')} AS {field.column}"
+        f"{_column_expression(field, f'(given.texts)[{place}]::{_array_type(field)}')} AS {field.column}"
         for place, field in enumerate(same, 1)
     )
     chosen = {str(field.column): f"same.{field.column}" for field in same}
     rows = f"{table}_same AS same"
     if differing:
-        chosen |= {str(field.column): _chosen(field, f"sent.{field.column}") for field in differing}
-        arrays = ", ".join(f"%s::{_sent_type(field)}[]" for field in differing)
+        chosen |= {str(field.column): _column_expression(field, f"sent.{field.column}") for field in differing}
+        arrays = ", ".join(f"%s::{_array_type(field)}[]" for field in differing)
         rows += f", unnest({arrays}) AS sent ({', '.join(str(field.column) for field in differing)})"
     first = f"{table}_same AS MATERIALIZED (SELECT {common} FROM (SELECT %s::text[] AS texts) AS given)"
     return first, chosen, rows
 
 
-def _sent_type(field: "Field[Any, Any]") -> str:
-    """An array of arrays must be even in SQL, so arrays are sent as text."""
+def _array_type(field: "Field[Any, Any]") -> str:
+    """Return the type of the array elements of a column; list columns are sent as text, since SQL arrays are even."""
     return "text" if isinstance(field, ArrayField) else str(field.db_type(connection))
 
 
-def _chosen(field: "Field[Any, Any]", value: str) -> str:
+def _column_expression(field: "Field[Any, Any]", value: str) -> str:
     if not isinstance(field, ArrayField):
         return value
-    if _is_of_numbers(field):
+    if _has_integers(field):
         return f"({value})::bigint[]"
     return f"ARRAY(SELECT jsonb_array_elements_text(({value})::jsonb))"
 
 
-def _array(field: "Field[Any, Any]", values: Sequence[Any]) -> str:
-    return sql_array(values) if _is_plain(field) else quoted_array(_texts(field, values))
+def _write_column(field: "Field[Any, Any]", values: Sequence[Any]) -> str:
+    return sql_array(values) if _is_plain(field) else write_array(_write_values(field, values))
 
 
-def _texts(field: "Field[Any, Any]", values: Sequence[Any]) -> list[str | None]:
-    """Values as PostgreSQL reads their type."""
+def _write_values(field: "Field[Any, Any]", values: Sequence[Any]) -> list[str | None]:
+    """Write values as texts in the notation that PostgreSQL reads for the type of the column."""
     if isinstance(field, ArrayField):
-        write = sql_array if _is_of_numbers(field) else json.dumps
+        write = sql_array if _has_integers(field) else json.dumps
         return [write(value) for value in values]
     if isinstance(field, BinaryField):
         return [None if value is None else f"\\x{value.hex()}" for value in values]
@@ -173,7 +174,7 @@ def _texts(field: "Field[Any, Any]", values: Sequence[Any]) -> list[str | None]:
 
 
 @cache
-def _is_of_numbers(field: "ArrayField[Any, Any]") -> bool:
+def _has_integers(field: "ArrayField[Any, Any]") -> bool:
     return field.base_field.get_internal_type() == "BigIntegerField"
 
 
@@ -182,10 +183,10 @@ def _is_plain(field: "Field[Any, Any]") -> bool:
     return str(field.db_type(connection)).split()[0] in PLAIN
 
 
-def quoted_array(texts: Iterable[str | None]) -> str:
-    """Any texts and None as PostgreSQL writes an array."""
-    return "{" + ",".join(["NULL" if text is None else f'"{_escaped(text)}"' for text in texts]) + "}"
+def write_array(texts: Iterable[str | None]) -> str:
+    """Write texts and None as a PostgreSQL array."""
+    return "{" + ",".join(["NULL" if text is None else f'"{_escape(text)}"' for text in texts]) + "}"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')

@@ -12,7 +12,7 @@ from vault.vocabulary import AccessLevel, Layer, MessageRole, Modality, Semantic
 
 
 class Unset(Enum):
-    """The value of a field that a change does not mention."""
+    """The value of a field that a change leaves as it is."""
 
     UNSET = "unset"
 
@@ -22,7 +22,7 @@ UNSET: Literal[Unset.UNSET] = Unset.UNSET
 
 @dataclass(frozen=True)
 class SourceRef:
-    """A version of a stored memory from which new words are taken."""
+    """A version of a stored memory from which a new memory takes words."""
 
     id: UUID
     version: int
@@ -68,7 +68,7 @@ class CubeDraft:
 
 
 class InvalidDraft(Invalid):
-    """The errors of one draft of a call, with the number of that draft."""
+    """The errors of one draft of a call. index: position of the draft in the call."""
 
     def __init__(self, index: int, fault: Invalid) -> None:
         super().__init__(fault.detail, errors=fault.errors)
@@ -98,6 +98,6 @@ class CubeChanges:
     event_time: datetime | Unset | None = UNSET
     speaker: str | Unset = UNSET  # by a redaction alone
 
-    def given(self) -> frozenset[str]:
-        """Names of the fields that this change mentions."""
+    def named_fields(self) -> frozenset[str]:
+        """Return the names of the fields that this change sets."""
         return frozenset(part.name for part in fields(self) if getattr(self, part.name) is not UNSET)

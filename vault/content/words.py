@@ -42,12 +42,13 @@ class Words:
     quotes: tuple[Quote, ...] = ()
 
 
-NO_WORDS = Words(content="")  # what is left of a version whose key was destroyed or whose words were redacted
+NO_WORDS = Words(content="")  # a version whose key was destroyed or whose words were redacted
 
 
 def key_scope(*, subject_id: UUID | None, persona_member_id: UUID | None) -> str:
-    """Return the scope of the key that seals a cube: the data subject's, else the persona's member's, else the tenant's
-    general one.
+    """Return the scope of the key that seals a cube.
+
+    The key belongs to the data subject if there is one, else to the member of the persona, else to the whole tenant.
     """
     if subject_id is not None:
         return subject_scope(subject_id)
@@ -55,13 +56,13 @@ def key_scope(*, subject_id: UUID | None, persona_member_id: UUID | None) -> str
 
 
 def words_seal(*, tenant_id: UUID, cube_id: UUID, number: int, scope: str, words: Words) -> bytes:
-    """The blob of one version; it opens only in its own place (tenant | cube | version). Raises KeyUnavailable."""
+    """Seal the words of one version; they open only for the same tenant, cube and version. Raises KeyUnavailable."""
     plaintext = WRITER.encode(vars(words)).encode()
-    return seal_for(tenant_id=tenant_id, scope=scope, place=_place(cube_id, number), plaintext=plaintext)
+    return seal_for(tenant_id=tenant_id, scope=scope, place=_place_of_version(cube_id, number), plaintext=plaintext)
 
 
 def words_open(*, tenant_id: UUID, cube_id: UUID, number: int, blob: bytes | memoryview) -> Words:
-    """The words of one version, from its row or from the blob store; GONE when they were redacted or erased.
+    """Open the words of one version, from its row or from the blob store; NO_WORDS if they were redacted or erased.
 
     Raises KeyUnavailable; BlobStoreUnavailable, BlobsNeeded (vault.content.blobs).
     """
@@ -70,13 +71,13 @@ def words_open(*, tenant_id: UUID, cube_id: UUID, number: int, blob: bytes | mem
     ref = blob_ref(tenant_id=tenant_id, cube_id=cube_id, number=number, stored=blob)
     if ref is not None:
         blob = blob_read(ref)
-    plaintext = open_sealed(tenant_id=tenant_id, place=_place(cube_id, number), blob=blob)
+    plaintext = open_sealed(tenant_id=tenant_id, place=_place_of_version(cube_id, number), blob=blob)
     if plaintext is None:
         return NO_WORDS
     stored = json.loads(plaintext)
-    quotes = tuple(Quote(*one) for one in stored.get("quotes", ()))
+    quotes = tuple(Quote(*quote) for quote in stored.get("quotes", ()))
     return Words(**{**stored, "keywords": tuple(stored["keywords"]), "quotes": quotes})
 
 
-def _place(cube_id: UUID, number: int) -> bytes:
+def _place_of_version(cube_id: UUID, number: int) -> bytes:
     return cube_id.bytes + number.to_bytes(4)

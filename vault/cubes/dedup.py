@@ -1,7 +1,7 @@
-"""Deduplication: the stored messages and contents that a call may repeat, and the last position of each session.
+"""Deduplication: the stored messages and contents that a call repeats, and the last position of each session.
 
-Writers of the same session, and of the same content, wait for each other (advisory locks of the transaction). So
-positions have no gaps, and nothing is stored twice.
+Advisory locks of the transaction serialise writers of the same session and of the same content, so that positions have
+no gaps and no message or content is stored twice.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -49,9 +49,7 @@ Content = tuple[UUID, UUID | None, bytes, UUID | None]  # namespace, persona, ke
 
 @dataclass
 class DuplicateIndex:
-    """The stored messages and contents of a call. It grows meanwhile: of two equal drafts in one call the second is a
-    duplicate too.
-    """
+    """The stored messages and contents that a call repeats, including those that the call has added itself."""
 
     maker: TokenMaker
     now: datetime  # of the transaction, by the database's clock
@@ -62,31 +60,31 @@ class DuplicateIndex:
     def find(
         self, draft: CubeDraft, namespace_id: UUID, persona_id: UUID | None, sources: Sequence[SourceRef] = ()
     ) -> Cube | None:
-        """The cube that makes `draft` a duplicate, or None.
+        """Return the stored cube that `draft` duplicates, or None.
 
         A cube with other sources than the draft is no duplicate of it, because it is deleted with its sources.
         """
-        message = _message(self.maker, draft, namespace_id)
+        message = _message_key(self.maker, draft, namespace_id)
         if message is not None and message in self.by_message:
             return self.by_message[message]
-        if not _deduplicated(draft):
+        if not _is_deduplicated(draft):
             return None
         digest = self.maker.hash(draft.content)
-        origins = (*(one.id for one in sources), None)
+        origins = (*(source.id for source in sources), None)
         found = (self.by_content.get((namespace_id, persona_id, digest, origin)) for origin in origins)
         return next((cube for cube in found if cube is not None), None)
 
     def remember(self, draft: CubeDraft, cube: Cube, sources: Sequence[SourceRef] = ()) -> None:
-        message = _message(self.maker, draft, cube.namespace_id)
+        message = _message_key(self.maker, draft, cube.namespace_id)
         if message is not None:
             self.by_message[message] = cube
-        if _deduplicated(draft):
+        if _is_deduplicated(draft):
             for source in sources or (None,):
-                self.by_content.setdefault(_content(cube, source.id if source else None), cube)
+                self.by_content.setdefault(_content_key(cube, source.id if source else None), cube)
 
-    def place(self, draft: CubeDraft, namespace_id: UUID) -> tuple[int | None, int | None]:
-        """(session token, position) of the next cube of the draft's session, counted from 0."""
-        token = _session(self.maker, draft, namespace_id)
+    def next_position(self, draft: CubeDraft, namespace_id: UUID) -> tuple[int | None, int | None]:
+        """Return session token and position of the next cube in the session of the draft; positions start at 0."""
+        token = _session_token(self.maker, draft, namespace_id)
         if token is None:
             return None, None
         self.positions[token] = self.positions.get(token, -1) + 1
@@ -94,54 +92,54 @@ class DuplicateIndex:
 
 
 def load_duplicate_index(actor: Actor, maker: TokenMaker, drafts: Sequence[tuple[CubeDraft, UUID]]) -> DuplicateIndex:
-    """Take the locks, then read. drafts: each with its namespace. Six queries at most, for any number of drafts.
+    """Take the locks of the drafts, then load what they may repeat. drafts: each with the id of its namespace.
 
-    The first query also returns the transaction's time.
+    Queries: at most six, for any number of drafts; the first also returns the transaction's time.
     """
-    sessions = {token for draft, place in drafts if (token := _session(maker, draft, place)) is not None}
-    contents = {(place, maker.hash(draft.content)) for draft, place in drafts if _deduplicated(draft)}
-    messages = {found for draft, place in drafts if (found := _message(maker, draft, place)) is not None}
-    now = _lock(sessions | {_content_lock(place, digest) for place, digest in contents})
+    sessions = {token for draft, place in drafts if (token := _session_token(maker, draft, place)) is not None}
+    contents = {(place, maker.hash(draft.content)) for draft, place in drafts if _is_deduplicated(draft)}
+    messages = {found for draft, place in drafts if (found := _message_key(maker, draft, place)) is not None}
+    now = _take_locks(sessions | {_content_lock(place, digest) for place, digest in contents})
     return DuplicateIndex(
         maker=maker,
         now=now,
-        by_message=_stored_messages(actor, messages),
-        by_content=_stored_contents(actor, contents),
-        positions=_last_positions(actor, sessions),
+        by_message=_load_messages(actor, messages),
+        by_content=_load_contents(actor, contents),
+        positions=_load_last_positions(actor, sessions),
     )
 
 
-def _content(cube: Cube, origin: UUID | None) -> Content:
+def _content_key(cube: Cube, origin: UUID | None) -> Content:
     return cube.namespace_id, cube.persona_id, bytes(cube.content_hash), origin
 
 
-def _deduplicated(draft: CubeDraft) -> bool:
+def _is_deduplicated(draft: CubeDraft) -> bool:
     return not draft.is_message and not draft.allow_duplicates
 
 
-def _session(maker: TokenMaker, draft: CubeDraft, namespace_id: UUID) -> int | None:
+def _session_token(maker: TokenMaker, draft: CubeDraft, namespace_id: UUID) -> int | None:
     return maker.token("order", f"{namespace_id}\x00{draft.session_id}") if draft.session_id else None
 
 
-def _message(maker: TokenMaker, draft: CubeDraft, namespace_id: UUID) -> Message | None:
+def _message_key(maker: TokenMaker, draft: CubeDraft, namespace_id: UUID) -> Message | None:
     if not (draft.is_message and draft.session_id and draft.message_id):
         return None
-    return namespace_id, marks.message(maker, draft.session_id, draft.message_id)
+    return namespace_id, marks.message_mark(maker, draft.session_id, draft.message_id)
 
 
 def _content_lock(namespace_id: UUID, digest: bytes) -> int:
     return namespace_id.int % 2**56 + digest[0] % CONTENT_LOCKS
 
 
-def _lock(names: Iterable[int]) -> datetime:
-    """Wait for what others write under these names; the transaction's time."""
+def _take_locks(names: Iterable[int]) -> datetime:
+    """Take advisory locks in order and return the transaction's time."""
     with prepared_cursor() as cursor:
         cursor.execute(LOCK, [sql_array(sorted(names))])
         now: datetime = cursor.fetchone()[0]
     return backdated_moment() or now
 
 
-def _last_positions(actor: Actor, sessions: Collection[int]) -> dict[int, int]:
+def _load_last_positions(actor: Actor, sessions: Collection[int]) -> dict[int, int]:
     if not sessions:
         return {}
     with prepared_cursor() as cursor:
@@ -149,7 +147,7 @@ def _last_positions(actor: Actor, sessions: Collection[int]) -> dict[int, int]:
         return {token: last for token, last in cursor.fetchall() if last is not None}
 
 
-def _stored_messages(actor: Actor, wanted: Collection[Message]) -> dict[Message, Cube]:
+def _load_messages(actor: Actor, wanted: Collection[Message]) -> dict[Message, Cube]:
     if not wanted:
         return {}
     places, sent_marks = zip(*wanted, strict=True)
@@ -162,19 +160,19 @@ def _stored_messages(actor: Actor, wanted: Collection[Message]) -> dict[Message,
     return {found[cube.id]: cube for cube in cubes}
 
 
-def _same_contents(actor: Actor, wanted: Collection[tuple[UUID, bytes]]) -> list[UUID]:
-    """The ids of all that has one of these contents there, whoever may see it."""
+def _find_same_contents(actor: Actor, wanted: Collection[tuple[UUID, bytes]]) -> list[UUID]:
+    """Return the ids of all cubes of the tenant with one of these contents, also those that the actor may not read."""
     places = list({place for place, _ in wanted})
     with prepared_cursor() as cursor:
         cursor.execute(SAME_CONTENTS, [actor.tenant_id, places, [digest for _, digest in wanted]])
         return [row[0] for row in cursor.fetchall()]
 
 
-def _stored_contents(actor: Actor, wanted: Collection[tuple[UUID, bytes]]) -> dict[Content, Cube]:
+def _load_contents(actor: Actor, wanted: Collection[tuple[UUID, bytes]]) -> dict[Content, Cube]:
     if not wanted:
         return {}
-    same = _same_contents(actor, wanted)
-    if not same:  # nearly always: what may be shown need not be asked
+    same = _find_same_contents(actor, wanted)
+    if not same:  # the usual case: no query for visibility
         return {}
     visible = Cube.objects.visible_to(actor).filter(id__in=same, is_dialogue_only=False)
     cubes = visible.select_related("namespace").order_by("-id")
@@ -182,4 +180,4 @@ def _stored_contents(actor: Actor, wanted: Collection[tuple[UUID, bytes]]) -> di
     origins: dict[UUID, list[UUID]] = {}
     for cube_id, source_id in CubeSource.objects.filter(cube_id__in=derived).values_list("cube_id", "source_id"):
         origins.setdefault(cube_id, []).append(source_id)
-    return {_content(cube, origin): cube for cube in cubes for origin in origins.get(cube.id, [None])}
+    return {_content_key(cube, origin): cube for cube in cubes for origin in origins.get(cube.id, [None])}

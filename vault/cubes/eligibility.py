@@ -1,4 +1,4 @@
-"""Index eligibility: which memories postings and vectors find, and the one place where they enter and leave an index.
+"""Index eligibility: the rule by which memories enter and leave the postings and vectors.
 
 | memory | postings | vectors |
 | --- | --- | --- |
@@ -7,9 +7,8 @@
 | archived | vault_archivedposting | none |
 | merged, expired, deleted, in quarantine | none | none |
 
-Whoever changes the state of a memory, deletes or restores it calls `index_cubes` in the same transaction. An expiry
-holds at read time by itself: what has expired leaves the index by `expired_unindex`, and a search leaves out what is
-still there.
+Code that changes the state of a memory, deletes or restores it calls `index_cubes` in the same transaction. Searches
+leave out expired memories until `unindex_expired_cubes` removes them from the index.
 """
 
 from collections.abc import Collection, Sequence
@@ -22,7 +21,7 @@ from django.db.models import F
 
 from governance.actor import Actor
 from governance.database import database_now
-from vault.cubes.writer.building import rebuilt
+from vault.cubes.writer.builder import rebuild_postings
 from vault.index.postings import postings_delete_many, postings_insert
 from vault.index.statistics import namespaces_measure
 from vault.models import Cube, CubeVersion, Embedding
@@ -50,7 +49,7 @@ class Partition(Enum):
 
 
 def partition_of(cube: Cube, now: datetime) -> Partition:
-    """The rule of the table above. Pure."""
+    """Return the index that finds a memory at `now`, by the table above. Pure."""
     if cube.is_quarantined or cube.deleted_at is not None or (cube.expires_at is not None and cube.expires_at <= now):
         return Partition.NONE
     if cube.state in SEARCHABLE:
@@ -66,10 +65,10 @@ def tier_of(cube: Cube) -> Tier:
 
 
 def index_cubes(cubes: Sequence[Cube]) -> list[UUID]:
-    """Put the postings of cubes of one tenant where their state says; vectors of what is not searchable go.
+    """Move the postings of cubes of one tenant to the index of their state, and delete vectors that no search uses.
 
-    cubes: as they are now; the caller holds them. Returns those that became searchable: the caller emits
-    `cubes.written` for them, and their vectors follow. Raises KeyUnavailable.
+    cubes: locked by the caller, with their present columns. Returns the cubes that became searchable: the caller emits
+    `cubes.written` for them, so that a job makes their vectors. Raises KeyUnavailable.
     Writes: Cube.is_indexed, Posting …, ArchivedPosting …; deletes Embedding ….
     """
     if not cubes:
@@ -81,14 +80,14 @@ def index_cubes(cubes: Sequence[Cube]) -> list[UUID]:
     versions = {row.cube_id: row for row in (rows.defer("sealed") if leaving else rows)}
     postings_delete_many(list(versions.values()))
     for partition in (Partition.SEARCHABLE, Partition.ARCHIVED):
-        entering = [rebuilt(cube, versions[cube.id]) for cube in cubes if wanted[cube.id] is partition]
+        entering = [rebuild_postings(cube, versions[cube.id]) for cube in cubes if wanted[cube.id] is partition]
         if entering:
             postings_insert(entering, archived=partition is Partition.ARCHIVED)
-    return _mark(cubes, {cube_id for cube_id, partition in wanted.items() if partition is Partition.SEARCHABLE})
+    return _mark_indexed(cubes, {cube_id for cube_id, partition in wanted.items() if partition is Partition.SEARCHABLE})
 
 
-def _mark(cubes: Sequence[Cube], searchable: Collection[UUID]) -> list[UUID]:
-    """Returns those of `searchable` that were not before."""
+def _mark_indexed(cubes: Sequence[Cube], searchable: Collection[UUID]) -> list[UUID]:
+    """Update `is_indexed` and return the cubes of `searchable` that were not searchable before."""
     left = [cube.id for cube in cubes if cube.id not in searchable]
     marked = [cube.id for cube in cubes if cube.id not in searchable and cube.is_indexed]
     entered = [cube.id for cube in cubes if cube.id in searchable and not cube.is_indexed]
@@ -101,10 +100,10 @@ def _mark(cubes: Sequence[Cube], searchable: Collection[UUID]) -> list[UUID]:
     return entered
 
 
-def expired_unindex(actor: Actor) -> int:
-    """Take expired memories out of the index, once there are enough of them. Returns how many left.
+def unindex_expired_cubes(actor: Actor) -> int:
+    """Remove expired memories from the index once there are enough of them, and return their number.
 
-    What is held stays as it is. For a job, inside the transaction of the tenant.
+    Held memories stay. A job calls it inside the transaction of the tenant.
     Writes: Cube.is_indexed, NamespaceSize …; deletes Posting …, Embedding ….
     """
     with connection.cursor() as cursor:

@@ -1,6 +1,6 @@
-"""The expiry that the retention policies of now give to stored memories.
+"""Application of the current retention policies to stored memories.
 
-It stands in the row of the memory alone: no version is made, and neither ETag nor `updated_at` changes.
+Only columns of the memory's row change: there is no new version, and neither ETag nor `updated_at` changes.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +15,7 @@ from governance.database import acting
 from governance.policies.active import policies_active
 from governance.policies.rules import Expiry, Lifetime, Retention, Rule, expiry_under, lifetime_of
 from governance.vocabulary import Verb
-from vault.cubes.holds import come_under_queries
+from vault.cubes.holds import apply_query_holds
 from vault.cubes.retention import facts_of
 from vault.models import Cube
 from vault.models.cube import CubeQuerySet
@@ -30,7 +30,7 @@ WHERE cube.tenant_id = %s AND cube.id = sent.id
 
 @dataclass(frozen=True)
 class Step:
-    """`changed`: how many memories got another expiry. `after`: the last that was looked at; None at the end."""
+    """The result of a step. changed: memories with a new expiry. after: the last memory examined; None at the end."""
 
     changed: int
     after: UUID | None
@@ -38,7 +38,7 @@ class Step:
 
 @dataclass(frozen=True)
 class NewExpiry:
-    """The expiry that a memory gets; `lifetime`: the rules that gave it, None where none is about the memory."""
+    """The new expiry of a memory. lifetime: the rules that gave it; None if no rule concerns the memory."""
 
     cube_id: UUID
     expiry: Expiry
@@ -50,36 +50,36 @@ class NewExpiry:
 
 
 def retention_apply_step(*, actor: Actor, after: UUID, looked_at: int = LOOKED_AT) -> Step:
-    """Set the expiry of up to `looked_at` memories behind `after`. A second run changes nothing.
+    """Set the expiry of up to `looked_at` memories with ids above `after`. A second run changes nothing.
 
     Raises KeyUnavailable. Writes: Cube.expires_at, HoldCube …, AuditEntry.
     """
     with acting(actor):
         rules = policies_active(actor).retention
-        reached = list(_reached(actor).filter(id__gt=after)[:looked_at])
-        wanted = [new.cube_id for new in _new_expiries(rules, reached)]
-        locked = list(_reached(actor).filter(id__in=wanted).select_for_update(of=("self",)))
-        changes = list(_new_expiries(rules, locked))
+        reached = list(_reached_cubes(actor).filter(id__gt=after)[:looked_at])
+        wanted = [new.cube_id for new in _find_new_expiries(rules, reached)]
+        locked = list(_reached_cubes(actor).filter(id__in=wanted).select_for_update(of=("self",)))
+        changes = list(_find_new_expiries(rules, locked))
         if changes:
-            _write(actor, changes)
+            _write_expiries(actor, changes)
     return Step(len(changes), reached[-1].id if len(reached) == looked_at else None)
 
 
-def retention_due(*, actor: Actor) -> list[UUID]:
-    """Return the memories whose expiry a run would set now. Cost: reads each memory that retention reaches."""
+def find_retention_changes(*, actor: Actor) -> list[UUID]:
+    """Return the ids of the memories whose expiry a run would set now. Reads every memory that may expire."""
     with acting(actor):
         rules = policies_active(actor).retention
-        return [new.cube_id for new in _new_expiries(rules, _reached(actor).iterator(chunk_size=LOOKED_AT))]
+        return [new.cube_id for new in _find_new_expiries(rules, _reached_cubes(actor).iterator(chunk_size=LOOKED_AT))]
 
 
-def _reached(actor: Actor) -> CubeQuerySet:
-    """Memories that retention reaches: neither expired nor deleted nor held. What is released is looked at then."""
+def _reached_cubes(actor: Actor) -> CubeQuerySet:
+    """Select the memories that retention applies to: neither expired nor deleted nor held."""
     rows = Cube.objects.stored().free().filter(tenant_id=actor.tenant_id)
     return rows.select_related("namespace").order_by("id")
 
 
-def _new_expiries(rules: Sequence[Rule[Retention]], cubes: Iterable[Cube]) -> Iterator[NewExpiry]:
-    """The memories among `cubes` whose expiry would be another one under these rules."""
+def _find_new_expiries(rules: Sequence[Rule[Retention]], cubes: Iterable[Cube]) -> Iterator[NewExpiry]:
+    """Yield the new expiry of each of `cubes` whose expiry changes under these rules."""
     for cube in cubes:
         lifetime = lifetime_of(rules, facts_of(cube))
         present = Expiry(cube.expires_at, cube.expiry_policy)
@@ -88,12 +88,12 @@ def _new_expiries(rules: Sequence[Rule[Retention]], cubes: Iterable[Cube]) -> It
             yield NewExpiry(cube.id, expiry, lifetime)
 
 
-def _write(actor: Actor, changes: Sequence[NewExpiry]) -> None:
+def _write_expiries(actor: Actor, changes: Sequence[NewExpiry]) -> None:
     ids = [new.cube_id for new in changes]
     ends, policies = [new.expiry.at for new in changes], [new.expiry.policy_id for new in changes]
     with connection.cursor() as cursor:
         cursor.execute(SET_EXPIRY, [ids, ends, policies, [new.retention_class for new in changes], actor.tenant_id])
-    come_under_queries(actor, ids)
+    apply_query_holds(actor, ids)
     rules = sorted({new.lifetime.rule if new.lifetime else "policy:none" for new in changes})
     detail: Detail = {"cubes": len(ids), "rules": ",".join(rules)}
     record(actor=actor, verb=Verb.RETENTION_APPLIED, object_type="memory", object_ids=ids, detail=detail)

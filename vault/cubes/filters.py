@@ -54,41 +54,41 @@ KNOWN = (*ENUMERATIONS, DIALOGUE_ONLY, *PLAIN, *MOMENTS, *NUMBERS, "tags", *mark
 
 
 @dataclass
-class _Reading:
-    """One pass over a filter: where in it we are, for the error, and how much of it there is."""
+class _FilterReader:
+    """A single reading of a filter, which counts its leaves and its look-ups of sealed fields."""
 
     maker: TokenMaker
     archived: bool
     leaves: int = 0
     lookups: int = 0
 
-    def node(self, node: Any, path: str, depth: int) -> Q:
+    def read_node(self, node: Any, path: str, depth: int) -> Q:
         if not isinstance(node, Mapping):
             raise _fault(path, "an object is needed")
         if depth > DEEPEST:
             raise _fault(path, f"filters may be {DEEPEST} levels deep")
         condition = Q()
         for name, value in node.items():
-            condition &= self._part(str(name), value, f"{path}.{name}".removeprefix("."), depth)
+            condition &= self._read_part(str(name), value, f"{path}.{name}".removeprefix("."), depth)
         return condition
 
-    def _part(self, name: str, value: Any, path: str, depth: int) -> Q:
+    def _read_part(self, name: str, value: Any, path: str, depth: int) -> Q:
         if name == "NOT":
-            return ~self.node(value, path, depth + 1)
+            return ~self.read_node(value, path, depth + 1)
         if name in {"AND", "OR"}:
-            return self._connective(name, value, path, depth)
-        return self._leaf(name, value, path)
+            return self._read_connective(name, value, path, depth)
+        return self._read_leaf(name, value, path)
 
-    def _connective(self, name: str, value: Any, path: str, depth: int) -> Q:
+    def _read_connective(self, name: str, value: Any, path: str, depth: int) -> Q:
         if not isinstance(value, list) or not value:
             raise _fault(path, "a list of filters is needed")
-        parts = [self.node(part, f"{path}.{index}", depth + 1) for index, part in enumerate(value)]
+        parts = [self.read_node(part, f"{path}.{index}", depth + 1) for index, part in enumerate(value)]
         condition = parts[0]
         for part in parts[1:]:
             condition = condition & part if name == "AND" else condition | part
         return condition
 
-    def _leaf(self, name: str, value: Any, path: str) -> Q:
+    def _read_leaf(self, name: str, value: Any, path: str) -> Q:
         self.leaves += 1
         if self.leaves > MOST_LEAVES:
             raise _fault(path, f"a filter may have {MOST_LEAVES} leaves")
@@ -97,50 +97,51 @@ class _Reading:
             raise _fault(path, 'an operator is needed, as in {"eq": …}')
         condition = Q()
         for operator, operand in operators.items():
-            condition &= self._condition(name, str(operator), operand, path)
+            condition &= self._read_condition(name, str(operator), operand, path)
         return condition
 
-    def _condition(self, name: str, operator: str, operand: Any, path: str) -> Q:
+    def _read_condition(self, name: str, operator: str, operand: Any, path: str) -> Q:
         if name in marks.KEYED_FIELDS or name.startswith("metadata."):
-            return self._keyed(name, operator, operand, path)
+            return self._read_keyed(name, operator, operand, path)
         if name == "tags":
-            return _any_of(operator, operand, path, lambda value: Q(tags__contains=[_text(value, path)]))
+            return _any_condition(operator, operand, path, lambda value: Q(tags__contains=[_read_text(value, path)]))
         if name in ENUMERATIONS:
             kind = ENUMERATIONS[name]
-            return _any_of(operator, operand, path, lambda value: Q(**{name: _member(kind, value, path)}))
+            return _any_condition(operator, operand, path, lambda value: Q(**{name: _read_member(kind, value, path)}))
         if name in PLAIN:
-            return _any_of(operator, operand, path, lambda value: _plain(name, _place_or_name(name, value, path)))
+            return _any_condition(
+                operator, operand, path, lambda value: _plain_condition(name, _read_reference(name, value, path))
+            )
         if name == DIALOGUE_ONLY:
-            return _any_of(operator, operand, path, lambda value: Q(is_dialogue_only=_flag(value, path)))
+            return _any_condition(operator, operand, path, lambda value: Q(is_dialogue_only=_read_flag(value, path)))
         if name in MOMENTS or name in NUMBERS:
             return _order_condition(name, operator, operand, path)
         raise _fault(path, f"unknown field; known are {', '.join(KNOWN)}")
 
-    def _keyed(self, name: str, operator: str, operand: Any, path: str) -> Q:
+    def _read_keyed(self, name: str, operator: str, operand: Any, path: str) -> Q:
         self.lookups += 1
         if self.lookups > MOST_LOOKUPS:
             raise _fault(path, f"a filter may look up sealed fields {MOST_LOOKUPS} times")
-        mark = marks.contains if operator == "contains" else marks.same
-        values = _operands(operator, operand, path)
-        texts = [_text(value, path) if name in marks.KEYED_FIELDS else value for value in values]
+        mark = marks.part_mark if operator == "contains" else marks.value_mark
+        values = _read_operands(operator, operand, path)
+        texts = [_read_text(value, path) if name in marks.KEYED_FIELDS else value for value in values]
         found = mark_condition(*(mark(self.maker, name, text) for text in texts), archived=self.archived)
         return ~found if operator == "ne" else found
 
 
 def filter_read(maker: TokenMaker, body: Mapping[str, Any], *, path: str = "filters", archived: bool = False) -> Q:
-    """The condition that `body` says, of archived memories too if asked.
+    """Read a filter into a condition on cubes. archived: it matches archived memories too.
 
-    Raises Invalid, naming the place and what would be known there.
+    Raises Invalid with the path of the fault in the filter, and the known names there.
     """
     _refuse_broken(body, path)
-    return _join_few_lookups(_Reading(maker, archived).node(body, path, depth=1))
+    return _join_few_lookups(_FilterReader(maker, archived).read_node(body, path, depth=1))
 
 
-def messages_shown(body: Any) -> Q:
-    """The condition of a list and of a search on messages in which the reader found nothing to keep: greetings,
-    questions, replies of assistants.
+def message_condition(body: Any) -> Q:
+    """Return the condition of lists and searches on dialogue-only messages: greetings, questions, assistants' replies.
 
-    They are left out unless the filter `body` asks for `semantic_type` `dialogue` or names `dialogue_only`.
+    It excludes them unless the filter `body` asks for `semantic_type` `dialogue` or names `dialogue_only`.
     """
     return Q() if asks_for_messages(body) else Q(is_dialogue_only=False)
 
@@ -151,7 +152,7 @@ def asks_for_messages(body: Any, *, is_excluded: bool = False) -> bool:
         return any(asks_for_messages(part, is_excluded=is_excluded) for part in body)
     if not isinstance(body, Mapping):
         return False
-    if DIALOGUE_ONLY in body or (not is_excluded and _holds(body.get("semantic_type"), SemanticType.DIALOGUE)):
+    if DIALOGUE_ONLY in body or (not is_excluded and _has_value(body.get("semantic_type"), SemanticType.DIALOGUE)):
         return True
     return any(
         asks_for_messages(body[name], is_excluded=is_excluded or name == "NOT")
@@ -160,15 +161,15 @@ def asks_for_messages(body: Any, *, is_excluded: bool = False) -> bool:
     )
 
 
-def _holds(operand: Any, value: str) -> bool:
-    """Return whether a leaf is one of value, by any of its operators but `ne`."""
+def _has_value(operand: Any, value: str) -> bool:
+    """Return whether a leaf asks for `value` by any operator but `ne`."""
     if isinstance(operand, Mapping):
-        return any(_holds(held, value) for operator, held in operand.items() if operator != "ne")
+        return any(_has_value(held, value) for operator, held in operand.items() if operator != "ne")
     return operand == value or (isinstance(operand, list) and value in operand)
 
 
 def _refuse_broken(body: Any, path: str) -> None:
-    """Raises Invalid for what no text of a memory can hold, and for more values than one statement should compare."""
+    """Raise Invalid for characters that no memory can hold, and for more than MOST_VALUES names and values."""
     waiting, values = [body], 0
     while waiting:
         part = waiting.pop()
@@ -191,7 +192,7 @@ def _join_few_lookups(condition: Q) -> Q:
     lookups = 0
     few = Q()
     for child in condition.children:
-        found = _lookup(child)
+        found = _find_lookup(child)
         lookups += found is not None
         if found is None or lookups <= MOST_JOINED:
             few.children.append(child)
@@ -201,7 +202,7 @@ def _join_few_lookups(condition: Q) -> Q:
     return few
 
 
-def _lookup(child: Any) -> Exists | None:
+def _find_lookup(child: Any) -> Exists | None:
     """Return the subquery of `child`, negated or not; None if it is no look-up."""
     if isinstance(child, Q) and child.negated and len(child.children) == 1:
         (child,) = child.children
@@ -209,7 +210,7 @@ def _lookup(child: Any) -> Exists | None:
 
 
 def mark_condition(*any_of: int, archived: bool = False) -> Q:
-    """Cubes that bear one of these marks; of archived ones too if asked."""
+    """Return the condition of cubes with any of these marks. archived: it matches archived cubes too."""
     return (
         Q(_exists_mark(Posting, any_of)) | Q(_exists_mark(ArchivedPosting, any_of))
         if archived
@@ -223,23 +224,23 @@ def _exists_mark(index: type[Posting | ArchivedPosting], any_of: Sequence[int]) 
 
 
 def persona_ids(references: Iterable[str]) -> list[UUID]:
-    """The personas with these ids or names, removed ones too. One query for names."""
+    """Return the ids of the personas with these ids or names, also of removed ones. One query if there are names."""
     ids = [UUID(reference) for reference in references if _is_id(reference)]
     names = [reference for reference in references if not _is_id(reference)]
     found = Persona.objects.filter(name__in=names).values_list("id", flat=True) if names else ()
     return [*ids, *found]
 
 
-def _any_of(operator: str, operand: Any, path: str, condition_of: Callable[[Any], Q]) -> Q:
-    """The condition of any of the values; tags and lists are equal to what they hold."""
-    condition, *others = map(condition_of, _operands(operator, operand, path))
+def _any_condition(operator: str, operand: Any, path: str, condition_of: Callable[[Any], Q]) -> Q:
+    """Return the condition that any of the operand's values matches; `ne` negates it."""
+    condition, *others = map(condition_of, _read_operands(operator, operand, path))
     for other in others:
         condition |= other
     return ~condition if operator == "ne" else condition
 
 
-def _operands(operator: str, operand: Any, path: str) -> list[Any]:
-    """eq, ne, contains take a value, `in` a list of them. Raises Invalid."""
+def _read_operands(operator: str, operand: Any, path: str) -> list[Any]:
+    """Return the values of an operand: a list for `in`, one value for the other operators. Raises Invalid."""
     if operator not in EQUALITY:
         raise _fault(path, f"unknown operator {operator}; known here are {', '.join(EQUALITY)}")
     if operator != "in":
@@ -251,28 +252,28 @@ def _operands(operator: str, operand: Any, path: str) -> list[Any]:
 
 def _order_condition(name: str, operator: str, operand: Any, path: str) -> Q:
     if operator in ORDER:
-        value = _comparable(name, operand, path)
+        value = _read_comparable(name, operand, path)
         if name == "heat":
-            return _heat(f"heat{ORDER[operator]}", value, unused=HOLDS[operator](0.0, value))
+            return _heat_condition(f"heat{ORDER[operator]}", value, unused=HOLDS[operator](0.0, value))
         return Q(**{f"{name}{ORDER[operator]}": value})
-    return _any_of(operator, operand, path, lambda value: _equal(name, value, path))
+    return _any_condition(operator, operand, path, lambda value: _equal_condition(name, value, path))
 
 
-def _equal(name: str, value: Any, path: str) -> Q:
-    comparable = _comparable(name, value, path)
+def _equal_condition(name: str, value: Any, path: str) -> Q:
+    comparable = _read_comparable(name, value, path)
     if name == "heat":
-        return _heat("heat", comparable, unused=comparable == 0)
+        return _heat_condition("heat", comparable, unused=comparable == 0)
     return Q(**{name: comparable})
 
 
-def _heat(lookup: str, value: Any, *, unused: bool) -> Q:
-    """unused: whether it holds for a heat of 0, which is that of what was never used, and has no row."""
+def _heat_condition(lookup: str, value: Any, *, unused: bool) -> Q:
+    """Return the condition on heat. unused: it is true for heat 0, that of unused memories, which have no row."""
     used = CubeUse.objects.filter(tenant_id=OuterRef("tenant_id"), cube_id=OuterRef("id"))
     holds = Q(**{lookup: value})
     return ~Q(Exists(used.filter(~holds))) if unused else Q(Exists(used.filter(holds)))
 
 
-def _comparable(name: str, value: Any, path: str) -> datetime | float:
+def _read_comparable(name: str, value: Any, path: str) -> datetime | float:
     if name in NUMBERS:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise _fault(path, "a number is needed")
@@ -280,18 +281,18 @@ def _comparable(name: str, value: Any, path: str) -> datetime | float:
             return float(value)
         except OverflowError:
             raise _fault(path, "a smaller number is needed") from None
-    return moment_or_date(value, path)
+    return read_moment_or_date(value, path)
 
 
-def moment_or_date(value: Any, path: str) -> datetime:
-    """`moment`, or a date, which stands for its first moment in UTC. Raises Invalid."""
+def read_moment_or_date(value: Any, path: str) -> datetime:
+    """Read an RFC 3339 time, or a date as midnight in UTC. Raises Invalid."""
     if isinstance(value, str) and len(value) == LENGTH_OF_DATE:
-        return moment(f"{value}T00:00:00Z", path)
-    return moment(value, path)
+        return read_moment(f"{value}T00:00:00Z", path)
+    return read_moment(value, path)
 
 
-def moment(value: Any, path: str) -> datetime:
-    """An RFC 3339 time with its offset. Raises Invalid."""
+def read_moment(value: Any, path: str) -> datetime:
+    """Read an RFC 3339 time with its offset. Raises Invalid."""
     try:
         parsed = parse_datetime(value) if isinstance(value, str) else None
         if parsed is not None and parsed.tzinfo is not None:
@@ -301,13 +302,13 @@ def moment(value: Any, path: str) -> datetime:
     raise _fault(path, "a time with an offset is needed, as in 2026-05-01T12:00:00Z")
 
 
-def _plain(name: str, value: str) -> Q:
+def _plain_condition(name: str, value: str) -> Q:
     return Q(**{f"{name}_id": value} if name != "language" and _is_id(value) else {PLAIN[name]: value})
 
 
-def _place_or_name(name: str, value: Any, path: str) -> str:
+def _read_reference(name: str, value: Any, path: str) -> str:
     """Return the id, path or name in a filter; its form is checked, not its existence."""
-    text = _text(value, path)
+    text = _read_text(value, path)
     if name == "namespace" and not _is_id(text):
         try:
             check_path(text)
@@ -326,19 +327,19 @@ def _is_id(text: str) -> bool:
     return True
 
 
-def _text(value: Any, path: str) -> str:
+def _read_text(value: Any, path: str) -> str:
     if not isinstance(value, str) or "\x00" in value:
         raise _fault(path, "a text is needed")
     return value
 
 
-def _flag(value: Any, path: str) -> bool:
+def _read_flag(value: Any, path: str) -> bool:
     if not isinstance(value, bool):
         raise _fault(path, "true or false is needed")
     return value
 
 
-def _member(kind: type[StrEnum], value: Any, path: str) -> str:
+def _read_member(kind: type[StrEnum], value: Any, path: str) -> str:
     if not isinstance(value, str) or value not in set(kind):
         raise _fault(path, f"one of {', '.join(kind)} is needed")
     return str(value)

@@ -27,18 +27,18 @@ WHERE used.tenant_id = %s AND used.cube_id = entry.id
 
 
 def question_payload(model: str, vector: HalfVector, cube_ids: Sequence[UUID]) -> dict[str, object]:
-    """The part of an event that names a question's vector and the memories that answered it."""
+    """Return the part of an event with the vector of a question and the ids of the memories that answered it."""
     packed = b64encode(vector.to_numpy().astype("<f2").tobytes()).decode()
-    return {"question": {"model": model, "vector": packed, "ids": [str(one) for one in cube_ids]}}
+    return {"question": {"model": model, "vector": packed, "ids": [str(cube_id) for cube_id in cube_ids]}}
 
 
 def fingerprints_write(actor: Actor, payloads: Sequence[Payload]) -> None:
-    """Add the questions of some events to the fingerprints, in the transaction that has counted their reads.
+    """Add the question vectors of events to the fingerprints, in the transaction that counted their reads.
 
-    A fingerprint of another model than the question's begins anew. Two queries, none without questions.
+    A fingerprint by another model than the question's is replaced. Two queries; none without questions.
     Writes: CubeUse ….
     """
-    added = _questions(payloads)
+    added = _group_questions(payloads)
     if not added:
         return
     ids = sorted({cube_id for cube_id, _ in added})
@@ -49,7 +49,7 @@ def fingerprints_write(actor: Actor, payloads: Sequence[Payload]) -> None:
             "cube_id", "fingerprint_model", "fingerprint", "fingerprint_count"
         )
     }
-    entries = [(key, *_centroid(vectors, former.get(key))) for key, vectors in sorted(added.items())]
+    entries = [(key, *_compute_centroid(vectors, former.get(key))) for key, vectors in sorted(added.items())]
     with connection.cursor() as cursor:
         cursor.execute(
             WRITE,
@@ -63,8 +63,8 @@ def fingerprints_write(actor: Actor, payloads: Sequence[Payload]) -> None:
         )
 
 
-def _questions(payloads: Sequence[Payload]) -> Mapping[tuple[UUID, str], list[Vector]]:
-    """The vectors by memory and model; of several models in one batch the last one's stay."""
+def _group_questions(payloads: Sequence[Payload]) -> Mapping[tuple[UUID, str], list[Vector]]:
+    """Return the vectors by memory and model; each memory keeps only those of its last model in the batch."""
     latest: dict[UUID, str] = {}
     added: dict[tuple[UUID, str], list[Vector]] = defaultdict(list)
     for payload in payloads:
@@ -72,14 +72,14 @@ def _questions(payloads: Sequence[Payload]) -> Mapping[tuple[UUID, str], list[Ve
         if not isinstance(question, Mapping):
             continue
         model, vector = str(question["model"]), np.frombuffer(b64decode(str(question["vector"])), dtype="<f2")
-        for one in question["ids"]:
-            latest[UUID(one)] = model
-            added[UUID(one), model].append(vector.astype(np.float32))
+        for cube_id in question["ids"]:
+            latest[UUID(cube_id)] = model
+            added[UUID(cube_id), model].append(vector.astype(np.float32))
     return {key: vectors for key, vectors in added.items() if latest[key[0]] == key[1]}
 
 
-def _centroid(vectors: Sequence[Vector], former: tuple[Vector, int] | None) -> tuple[Vector, int]:
-    """The mean of all questions so far, and their number."""
+def _compute_centroid(vectors: Sequence[Vector], former: tuple[Vector, int] | None) -> tuple[Vector, int]:
+    """Return the mean of the new vectors and the former centroid, weighted by their numbers, and the total number."""
     total: Vector = np.stack(vectors).sum(axis=0)
     count = len(vectors)
     if former is not None and former[0].shape == total.shape:

@@ -1,7 +1,7 @@
 """Checks of holds for writers of cubes: held cubes do not change, and new cubes get the holds that apply.
 
-The database itself refuses (vault/migrations/0003_functions.py). It is asked first, so that the answer is a clear one.
-What is about a held subject the database brings under the hold; what matches a query is found here.
+Triggers refuse changes of held cubes (vault/migrations/0003_functions.py); these checks come first, for a clear error.
+Triggers also apply holds on data subjects; this module applies holds on queries.
 """
 
 import json
@@ -39,23 +39,21 @@ class HoldTerms:
 
 def refuse_held(actor: Actor, cube_ids: Sequence[UUID]) -> None:
     """Raise Held if a freeze or a legal hold protects any of these cubes. One query."""
-    if held_among(actor, cube_ids):
+    if find_held_cubes(actor, cube_ids):
         raise Held
 
 
-def held_among(actor: Actor, cube_ids: Iterable[UUID]) -> set[UUID]:
-    """Those of the cubes that a freeze or a legal hold protects. One query."""
+def find_held_cubes(actor: Actor, cube_ids: Iterable[UUID]) -> set[UUID]:
+    """Return the ids of the cubes that a freeze or a legal hold protects. One query."""
     with connection.cursor() as cursor:
         cursor.execute(HELD_AMONG, [list(cube_ids), actor.tenant_id])
         return {cube_id for (cube_id,) in cursor.fetchall()}
 
 
-def come_under_queries(actor: Actor, cube_ids: Sequence[UUID]) -> bool:
-    """Bring those of the written cubes that match a standing hold's query under it; in the transaction of the write.
+def apply_query_holds(actor: Actor, cube_ids: Sequence[UUID]) -> bool:
+    """Put the written cubes that match the query of an active hold under it, in the transaction of the write.
 
-    Returns whether any may have come under one.
-
-    One query, and where a hold over a query was ever made one more, and two for each that stands.
+    Returns False if the tenant never had a hold on a query. Queries: one; otherwise two, and two for each active hold.
     Raises KeyUnavailable. Writes: HoldCube ….
     """
     with prepared_cursor() as cursor:
@@ -63,14 +61,14 @@ def come_under_queries(actor: Actor, cube_ids: Sequence[UUID]) -> bool:
         if not cursor.fetchone()[0]:
             return False
     for hold in Hold.objects.active().filter(tenant_id=actor.tenant_id, kind=HoldKind.QUERY):
-        cover(hold, Cube.objects.filter(id__in=cube_ids))
+        cover_cubes(hold, Cube.objects.filter(id__in=cube_ids))
     return True
 
 
-def cover(hold: Hold, among: CubeQuerySet) -> int:
-    """Bring the cubes of `among` that match under a hold; for a hold over a query, those that its filters let through.
+def cover_cubes(hold: Hold, among: CubeQuerySet) -> int:
+    """Put the cubes of `among` under a hold; for a hold on a query, only those that its filters match.
 
-    How many came under it. Raises KeyUnavailable; Invalid. Writes: HoldCube ….
+    Returns the number of newly held cubes. Raises KeyUnavailable; Invalid. Writes: HoldCube ….
     """
     filters = terms_open(hold).filters
     matching = among.filter(tenant_id=hold.tenant_id)
@@ -83,19 +81,19 @@ def cover(hold: Hold, among: CubeQuerySet) -> int:
 
 
 def terms_seal(hold: Hold, terms: HoldTerms) -> bytes:
-    """Raises KeyUnavailable."""
+    """Seal the terms of a hold. Raises KeyUnavailable."""
     plaintext = json.dumps({"reason": terms.reason, "filters": terms.filters}, ensure_ascii=False).encode()
-    return seal_for(tenant_id=hold.tenant_id, scope=GENERAL, place=_place(hold), plaintext=plaintext)
+    return seal_for(tenant_id=hold.tenant_id, scope=GENERAL, place=_place_of_hold(hold), plaintext=plaintext)
 
 
 def terms_open(hold: Hold) -> HoldTerms:
-    """Raises KeyUnavailable: what a hold is over cannot be guessed."""
-    plaintext = open_sealed(tenant_id=hold.tenant_id, place=_place(hold), blob=hold.sealed)
+    """Open the sealed part of a hold. Raises KeyUnavailable."""
+    plaintext = open_sealed(tenant_id=hold.tenant_id, place=_place_of_hold(hold), blob=hold.sealed)
     if plaintext is None:
         raise KeyUnavailable("The key of a hold is gone.")
     stored = json.loads(plaintext)
     return HoldTerms(reason=stored["reason"], filters=stored["filters"])
 
 
-def _place(hold: Hold) -> bytes:
+def _place_of_hold(hold: Hold) -> bytes:
     return b"hold" + hold.id.bytes

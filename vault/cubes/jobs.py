@@ -10,9 +10,9 @@ from governance.audit.services import record
 from governance.database import acting
 from governance.outbox.routes import Payload, Write
 from governance.vocabulary import Verb
-from vault.cubes.eligibility import expired_unindex
+from vault.cubes.eligibility import unindex_expired_cubes
 from vault.cubes.fingerprints import fingerprints_write
-from vault.embeddings.vectors import active_model, active_model_hold, embedded_by_all, embeddings_write, texts_of
+from vault.embeddings.vectors import active_model, active_model_hold, embeddings_write, make_all_embeddings, texts_of
 
 COUNT_READS = """
 INSERT INTO vault_cubeuse (tenant_id, cube_id, access_count, last_accessed_at, heat)
@@ -25,14 +25,14 @@ SET access_count = vault_cubeuse.access_count + excluded.access_count, last_acce
 
 
 def cubes_index(actor: Actor, payloads: Sequence[Payload]) -> Write:
-    """Embed the current text of the cubes that were written. The models are called outside any transaction.
+    """Embed the current texts of written cubes. The models are called outside any transaction.
 
     While a tenant changes its model, each cube gets a vector of both models (see vault.embeddings.vectors).
     """
     with acting(actor):
         texts = texts_of(ids_of(payloads))
         active = active_model(actor)
-    rows = embedded_by_all(actor, active, texts)
+    rows = make_all_embeddings(actor, active, texts)
 
     def write() -> None:
         if rows:
@@ -54,7 +54,7 @@ def cubes_count_reads(actor: Actor, payloads: Sequence[Payload]) -> Write:
             reads[cube_id] = reads.get(cube_id, 0) + 1
 
     def write() -> None:
-        expired_unindex(actor)
+        unindex_expired_cubes(actor)
         with connection.cursor() as cursor:
             cursor.execute(COUNT_READS, [sorted(reads), [reads[cube_id] for cube_id in sorted(reads)]])
         fingerprints_write(actor, payloads)
@@ -68,5 +68,5 @@ def ids_of(payloads: Sequence[Payload]) -> list[UUID]:
     for payload in payloads:
         ids = payload["ids"]
         assert isinstance(ids, list)
-        named += [UUID(one) for one in ids]
+        named += [UUID(cube_id) for cube_id in ids]
     return list(dict.fromkeys(named))

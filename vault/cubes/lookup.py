@@ -1,4 +1,4 @@
-"""Finding the one cube that a call names: foreign, missing, deleted and expired are all the same NotFound."""
+"""Look-up of the cube that a call names. Foreign, missing, deleted and expired cubes all raise NotFound."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -27,9 +27,9 @@ ATTACHED = ("namespace", "persona", "subject")  # rows that a change of a cube n
 def cube_target(cube: Cube) -> Target:
     """Return what access decisions need to know of a cube; its namespace is loaded with it. Use inside `acting`.
 
-    A cube names whatever its sources rest on as sources of its own: these are not looked up once more.
+    A cube names the sources of its sources too, so that these need no further look-up.
     """
-    sources = Cube.objects.filter(id__in=_followed(cube)).select_related("namespace") if cube.has_sources else ()
+    sources = Cube.objects.filter(id__in=_source_ids(cube)).select_related("namespace") if cube.has_sources else ()
     return replace(_target_without_sources(cube), sources=tuple(map(_target_without_sources, sources)))
 
 
@@ -54,47 +54,49 @@ def _target_without_sources(cube: Cube) -> Target:
 
 
 def locate(actor: Actor, cube_id: UUID, *, lock: bool = False) -> Cube:
-    """A readable cube of the actor's tenant. Raises NotFound. The caller asks `authorize` next."""
-    return _one(Cube.objects.readable().filter(tenant_id=actor.tenant_id), cube_id, lock=lock)
+    """Return a readable cube of the actor's tenant; the caller calls `authorize` next. Raises NotFound."""
+    return _locate_in(Cube.objects.readable().filter(tenant_id=actor.tenant_id), cube_id, lock=lock)
 
 
-def locate_many(actor: Actor, cube_ids: Collection[UUID]) -> list[Cube]:
-    """Those of the cubes that `locate` would find, locked in one order for all who write several. One query."""
-    return list(_locked(Cube.objects.readable().filter(tenant_id=actor.tenant_id, id__in=cube_ids)).order_by("id"))
+def lock_cubes(actor: Actor, cube_ids: Collection[UUID]) -> list[Cube]:
+    """Return and lock the cubes that `locate` would find, in order of ids to prevent deadlocks. One query."""
+    return list(_lock_rows(Cube.objects.readable().filter(tenant_id=actor.tenant_id, id__in=cube_ids)).order_by("id"))
 
 
 def locate_readable(actor: Actor, cube_id: UUID) -> Cube:
-    """The cube, if the actor may read it. Raises NotFound; Forbidden."""
+    """Return the cube if the actor may read it. Raises NotFound; Forbidden."""
     cube = locate(actor, cube_id)
     authorize(actor, Permission.MEMORY_READ, cube_target(cube))
     return cube
 
 
-def locate_for_restoring(actor: Actor, cube_id: UUID, earliest: datetime) -> Cube:
-    """The cube, locked, even if it was deleted since `earliest`; not if it has expired, is in
-    quarantine, or a source of it was withdrawn. Raises NotFound."""
+def locate_for_restore(actor: Actor, cube_id: UUID, earliest: datetime) -> Cube:
+    """Return the locked cube, also if it was deleted since `earliest`.
+
+    Raises NotFound, also for a cube that has expired, is in quarantine, or has a withdrawn source.
+    """
     there = Q(deleted_at=None) | Q(deleted_at__gte=earliest)
     rows = Cube.objects.filter(there, tenant_id=actor.tenant_id, is_quarantined=False)
     derived = rows.resting_on(CubeOrigin.objects.filter(stands=True))
-    return _one(derived.filter(Q(expires_at=None) | Q(expires_at__gt=Now())), cube_id, lock=True)
+    return _locate_in(derived.filter(Q(expires_at=None) | Q(expires_at__gt=Now())), cube_id, lock=True)
 
 
-def locate_for_erasing(actor: Actor, cube_id: UUID) -> Cube:
-    """The cube, locked, whenever it was deleted or has expired. Raises NotFound."""
-    return _one(Cube.objects.filter(tenant_id=actor.tenant_id), cube_id, lock=True)
+def locate_for_erasure(actor: Actor, cube_id: UUID) -> Cube:
+    """Return the locked cube, also if it was deleted or has expired. Raises NotFound."""
+    return _locate_in(Cube.objects.filter(tenant_id=actor.tenant_id), cube_id, lock=True)
 
 
-def _followed(cube: Cube) -> QuerySet[Any]:
+def _source_ids(cube: Cube) -> QuerySet[Any]:
     return CubeSource.objects.filter(cube_id=cube.id).exclude(kind=SourceKind.QUOTE).values("source_id")
 
 
-def _one(rows: QuerySet[Cube], cube_id: UUID, *, lock: bool) -> Cube:
-    rows = _locked(rows) if lock else rows.select_related(*ATTACHED)
+def _locate_in(rows: QuerySet[Cube], cube_id: UUID, *, lock: bool) -> Cube:
+    rows = _lock_rows(rows) if lock else rows.select_related(*ATTACHED)
     cube = rows.filter(id=cube_id).first()
     if cube is None:
         raise NotFound
     return cube
 
 
-def _locked(rows: QuerySet[Cube]) -> QuerySet[Cube]:
+def _lock_rows(rows: QuerySet[Cube]) -> QuerySet[Cube]:
     return rows.select_for_update(of=("self",)).select_related(*ATTACHED)

@@ -1,6 +1,6 @@
-"""Reads of memories that a pack brought: counted against its contract in the transaction that opens them.
+"""Reads of memories of installed packs, counted against the contract in the transaction that opens them.
 
-One call that returns any memory of a pack is one read. What the contract does not allow is left out.
+A call that returns any memory of a pack is one read. Memories beyond the contract are left out.
 """
 
 from collections.abc import Collection, Sequence
@@ -40,10 +40,10 @@ GROUP BY namespace_id HAVING NOT bool_or({OPEN})
 
 
 def pack_reads_take(actor: Actor, cubes: Sequence[Cube]) -> frozenset[UUID]:
-    """Count one read for each pack that brought some of `cubes`; return the namespaces whose contract allows no more.
+    """Count one read of each pack that `cubes` belong to; return the namespaces whose contract allows no more reads.
 
-    Once for each pack in a transaction, however often it opens memories. Nothing for other memories. Writes:
-    Subscription …, PackRead …, OutboxEvent.
+    A transaction counts each pack once. Memories of no pack cost nothing. Writes: Subscription …, PackRead …,
+    OutboxEvent.
     """
     counts: dict[UUID, int] = {}
     for cube in cubes:
@@ -54,15 +54,15 @@ def pack_reads_take(actor: Actor, cubes: Sequence[Cube]) -> frozenset[UUID]:
     taken: dict[UUID, bool] = cached_in_transaction("pack reads", dict)
     new = sorted(counts.keys() - taken.keys())
     if new:
-        taken.update(_take(actor, new, counts))
-    return frozenset(one for one in counts if not taken[one])
+        taken.update(_take_reads(actor, new, counts))
+    return frozenset(namespace_id for namespace_id in counts if not taken[namespace_id])
 
 
 def pack_read_require(actor: Actor, cube: Cube) -> None:
-    """Count a read of one memory, if a pack brought it.
+    """Count a read of one memory if it belongs to a pack.
 
-    Raises QuotaExhausted where the reads of its contract are used up; NotFound where the contract has ended, or is for
-    other purposes. Writes as `pack_reads_take`.
+    Raises QuotaExhausted if the contract allows no more reads; NotFound if the contract has ended or is for other
+    purposes. Writes as `pack_reads_take`.
     """
     if not pack_reads_take(actor, [cube]):
         return
@@ -73,39 +73,47 @@ def pack_read_require(actor: Actor, cube: Cube) -> None:
     raise NotFound
 
 
-def namespaces_closed(actor: Actor, namespace_ids: Collection[UUID]) -> frozenset[UUID]:
+def find_closed_namespaces(actor: Actor, namespace_ids: Collection[UUID]) -> frozenset[UUID]:
     """Return those of these namespaces that a contract closes to the actor now. One query; none for an empty list."""
     if not namespace_ids or actor.is_system:
         return frozenset()
     with connection.cursor() as cursor:
         cursor.execute(CLOSED, _parameters(actor, sorted(namespace_ids)))
-        return frozenset(one for (one,) in cursor.fetchall())
+        return frozenset(namespace_id for (namespace_id,) in cursor.fetchall())
 
 
-def paths_refused(actor: Actor, before: Collection[UUID]) -> list[str]:
+def list_refused_paths(actor: Actor, before: Collection[UUID]) -> list[str]:
     """Return the paths of the namespaces in `before`, and of those that this transaction was refused to read."""
     taken: dict[UUID, bool] = cached_in_transaction("pack reads", dict)
-    refused = {*before, *(one for one, is_open in taken.items() if not is_open)}
+    refused = {*before, *(namespace_id for namespace_id, is_open in taken.items() if not is_open)}
     if not refused:
         return []
     rows = Namespace.objects.filter(tenant_id=actor.tenant_id, id__in=refused)
     return list(rows.order_by("path").values_list("path", flat=True))
 
 
-def _take(actor: Actor, namespaces: list[UUID], counts: dict[UUID, int]) -> dict[UUID, bool]:
+def _take_reads(actor: Actor, namespaces: list[UUID], counts: dict[UUID, int]) -> dict[UUID, bool]:
     with connection.cursor() as cursor:
         cursor.execute(TAKE, _parameters(actor, namespaces))
         counted = cursor.fetchall()
     PackRead.objects.bulk_create(
         PackRead(
-            id=uuid7(), tenant_id=actor.tenant_id, subscription_id=one, number=number, memories=counts[namespace_id]
+            id=uuid7(),
+            tenant_id=actor.tenant_id,
+            subscription_id=subscription_id,
+            number=number,
+            memories=counts[namespace_id],
         )
-        for one, namespace_id, number in counted
+        for subscription_id, namespace_id, number in counted
     )
     if counted:
-        emit(actor=actor, topic=Topic.STORE_READ, payload={"subscriptions": [str(one) for one, _, _ in counted]})
+        emit(
+            actor=actor,
+            topic=Topic.STORE_READ,
+            payload={"subscriptions": [str(subscription_id) for subscription_id, _, _ in counted]},
+        )
     opened = {namespace_id for _, namespace_id, _ in counted}
-    return {one: one in opened for one in namespaces}
+    return {namespace_id: namespace_id in opened for namespace_id in namespaces}
 
 
 def _parameters(actor: Actor, namespaces: list[UUID]) -> dict[str, Any]:

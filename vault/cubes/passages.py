@@ -1,4 +1,4 @@
-"""Texts that quote others by reference, and how they read once the references are opened. Pure."""
+"""Texts that quote other memories by reference, with the references replaced by the quoted passages. Pure."""
 
 import re
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from vault.lexicon.resolved_dates import dates_written
 from vault.lexicon.tokens import language_of
 
 MARKER = re.compile(r"\[(\d{1,2})\]")
-VERDICTS = ("Yes. ", "No. ", "是的。", "不是。")  # with which an answer to yes or no begins
+VERDICTS = ("Yes. ", "No. ", "是的。", "不是。")  # beginnings of an answer to a yes-or-no question
 UNAVAILABLE = {"en": "(no longer available)", "zh": "（已无法查看）"}
 
 
@@ -26,7 +26,7 @@ class Passage:
     is_resolved: bool = False
 
     def line(self, marker: int) -> str:
-        """The quote with its marker, its speaker and date, and the dates that its own times mean."""
+        """Return the quote with its marker, speaker and date, and the dates that its temporal expressions mean."""
         day = self.time.date().isoformat() if self.time else ""
         said_at = None if self.is_resolved or self.time is None else self.time.replace(tzinfo=UTC)  # by its local day
         dates = dates_written(self.text, said_at) if said_at else ""
@@ -38,16 +38,16 @@ class Passage:
 Passages = Mapping[Quote, Passage]
 
 
-def quoted(words: Words, passages: Passages) -> Words:
-    """`words` with each quote before its marker, or with a note that it is no longer available.
+def insert_quotes(words: Words, passages: Passages) -> Words:
+    """Put each quote before its marker, or a note that it is no longer available after the marker.
 
-    A yes or no is shown only with all that it was taken from.
+    A leading yes or no is removed if any quote is unavailable.
     """
     if not words.quotes:
         return words
     by_marker = {str(quote.marker): quote for quote in words.quotes}
 
-    def opened(found: re.Match[str]) -> str:
+    def write_passage(found: re.Match[str]) -> str:
         quote = by_marker.get(found[1])
         if quote is None:
             return found[0]
@@ -57,5 +57,5 @@ def quoted(words: Words, passages: Passages) -> Words:
 
     content = words.content
     if not all(quote in passages for quote in words.quotes):
-        content = content.removeprefix(next((one for one in VERDICTS if content.startswith(one)), ""))
-    return replace(words, content=MARKER.sub(opened, content))
+        content = content.removeprefix(next((verdict for verdict in VERDICTS if content.startswith(verdict)), ""))
+    return replace(words, content=MARKER.sub(write_passage, content))

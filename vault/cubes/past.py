@@ -1,7 +1,7 @@
-"""Memories of some namespaces as they were at a time, and the writes that make them equal to that again.
+"""Past states of the memories in some namespaces, and the writes that restore such a state.
 
-A memory that has another version now gets a new version equal to the one it had; one that was deleted since is
-restored; one that was stored later is deleted. What a hold keeps stays, and what was purged cannot come back.
+A memory that changed since gets a new version equal to the former one; a memory that was deleted since is restored; a
+memory that was stored later is deleted. Held memories stay as they are, and purged memories cannot be restored.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -24,8 +24,8 @@ from vault.content.drafts import CubeChanges
 from vault.content.words import NO_WORDS, words_open
 from vault.cubes.lookup import cube_target
 from vault.cubes.services import Succession, amounts_take, cube_restore, cubes_hide, versions_write
-from vault.cubes.versions import versions_open_to, versions_present
-from vault.cubes.writer.building import CLEAR_FIELDS, Built, Resolver, build_version
+from vault.cubes.versions import present_versions, readable_versions
+from vault.cubes.writer.builder import CLEAR_FIELDS, BuiltCube, Resolver, build_version
 from vault.models import Cube, CubeVersion, Namespace
 from vault.namespaces.services import namespace_target
 from vault.vocabulary import PastChange
@@ -82,9 +82,9 @@ EVERY = 2**31 - 1
 
 @dataclass(frozen=True)
 class PastRow:
-    """A memory now and then. past_id, number: its last version of then; None: it was stored later.
+    """A memory now and at the past time. past_id, number: its version at that time; None: it was stored later.
 
-    was_inside: it lay in the namespaces then. obstacle: the code of what keeps it from being restored; empty: nothing.
+    was_inside: it was in the namespaces at that time. obstacle: code of the reason against a restore; empty: none.
     """
 
     cube_id: UUID
@@ -98,7 +98,7 @@ class PastRow:
 
 @dataclass(frozen=True)
 class PastSummary:
-    """counts: memories by what became of them. obstacles: of those that differ, how many cannot be restored, by code.
+    """Numbers of memories by change. obstacles: numbers of changed memories that cannot be restored, by code.
 
     held, purged: the first MOST_NAMED ids of each.
     """
@@ -120,7 +120,7 @@ class PastSummary:
 def past_rows(
     actor: Actor, namespaces: Collection[UUID], as_of: datetime, *, after: UUID = FIRST, limit: int
 ) -> list[PastRow]:
-    """The next `limit` memories by id, whoever may read them. Use inside `acting`. One query."""
+    """Return the next `limit` memories by id, readable by the actor or not. Use inside `acting`. One query."""
     with connection.cursor() as cursor:
         cursor.execute(ROWS, _parameters(actor, namespaces, as_of, after=after, limit=limit))
         return [
@@ -142,9 +142,11 @@ def past_summary(actor: Actor, namespaces: Collection[UUID], as_of: datetime) ->
                 obstacles[obstacle] = obstacles.get(obstacle, 0) + count
                 held += ids or []
     purged = AuditEntry.objects.filter(tenant_id=actor.tenant_id, verb=Verb.MEMORY_PURGED, at__gt=as_of)
-    inside = purged.filter(id__gte=uuid7_floor(as_of), detail__namespace__in=[str(one) for one in namespaces])
+    inside = purged.filter(
+        id__gte=uuid7_floor(as_of), detail__namespace__in=[str(namespace_id) for namespace_id in namespaces]
+    )
     deleted_ids = [
-        one for ids in inside.order_by("id").values_list("object_ids", flat=True)[:MOST_NAMED] for one in ids
+        cube_id for ids in inside.order_by("id").values_list("object_ids", flat=True)[:MOST_NAMED] for cube_id in ids
     ]
     return PastSummary(counts, obstacles, tuple(held[:MOST_NAMED]), tuple(deleted_ids[:MOST_NAMED]))
 
@@ -152,9 +154,9 @@ def past_summary(actor: Actor, namespaces: Collection[UUID], as_of: datetime) ->
 def past_restore(
     *, actor: Actor, rows: Sequence[PastRow], as_of: datetime
 ) -> tuple[list[UUID], list[tuple[UUID, str]]]:
-    """Make some memories equal to what they were; returns those that changed, and the others with the code of why not.
+    """Restore memories to their past state; return the changed ids, and the skipped ids with the code of the reason.
 
-    The texts of their versions are read before, by `version_texts_read`. Raises Forbidden; Unavailable.
+    The caller prepares the texts of the versions with `read_version_texts`. Raises Forbidden; Unavailable.
     Writes: Cube …, CubeVersion …, Posting …, PiiFinding …, Review …, AuditEntry …, OutboxEvent ….
     """
     authorize(actor, Permission.MEMORY_UPDATE)
@@ -170,9 +172,9 @@ def past_restore(
             for row in free
             if row.change is PastChange.CHANGED or (row.cube_id in restored and row.number != row.present)
         }
-        cubes = _locked(actor, {*later, *older})
+        cubes = _lock_cubes(actor, {*later, *older})
         hidden, refused = _hide(actor, [cube for cube in cubes if cube.id in later])
-        equal, others = _equalise(actor, [cube for cube in cubes if cube.id in older], older, as_of)
+        equal, others = _write_past_versions(actor, [cube for cube in cubes if cube.id in older], older, as_of)
         changed = dict.fromkeys([*restored, *hidden, *equal])
         return list(changed), [*skipped, *failed, *refused, *others]
 
@@ -190,8 +192,8 @@ def _parameters(
     }
 
 
-def _locked(actor: Actor, ids: Collection[UUID]) -> list[Cube]:
-    """In one order for all who write several."""
+def _lock_cubes(actor: Actor, ids: Collection[UUID]) -> list[Cube]:
+    """Lock the cubes in order of ids, to prevent deadlocks."""
     rows = Cube.objects.filter(tenant_id=actor.tenant_id, id__in=ids, deleted_at=None).order_by("id")
     return list(rows.select_for_update(of=("self",)).select_related("namespace", "persona"))
 
@@ -219,17 +221,17 @@ def _hide(actor: Actor, cubes: Sequence[Cube]) -> tuple[list[UUID], list[tuple[U
     return list(ids), [(cube.id, Forbidden.code) for cube in cubes if cube.id not in ids]
 
 
-def _equalise(
+def _write_past_versions(
     actor: Actor, cubes: Sequence[Cube], rows: Mapping[UUID, PastRow], as_of: datetime
 ) -> tuple[list[UUID], list[tuple[UUID, str]]]:
-    """Give each cube a new version equal to the one of then."""
+    """Give each cube a new version equal to its past one; return the changed ids, and the skipped ids with codes."""
     if not cubes:
         return [], []
-    open_versions = versions_open_to(actor).filter(id__in=[rows[cube.id].past_id for cube in cubes])
-    past = {one.cube_id: one for one in open_versions}
-    present = {one.cube_id: one for one in versions_present(cubes)}
-    places = Namespace.objects.in_bulk({one.namespace_id for one in past.values()})
-    writable = {one.id for one in places.values() if _may_write(actor, one)}
+    open_versions = readable_versions(actor).filter(id__in=[rows[cube.id].past_id for cube in cubes])
+    past = {version.cube_id: version for version in open_versions}
+    present = {version.cube_id: version for version in present_versions(cubes)}
+    places = Namespace.objects.in_bulk({version.namespace_id for version in past.values()})
+    writable = {namespace.id for namespace in places.values() if _may_write(actor, namespace)}
     reason = f"Restored as of {as_of.isoformat(timespec='seconds')}"
     resolver = Resolver(actor, Permission.MEMORY_CREATE)
     built: list[Succession] = []
@@ -241,30 +243,30 @@ def _equalise(
             skipped.append((cube.id, Forbidden.code))
             continue
         try:
-            one = _equal_version(resolver, cube, present[cube.id], then, places[then.namespace_id], reason)
+            version = _build_past_version(resolver, cube, present[cube.id], then, places[then.namespace_id], reason)
         except Unavailable:
             raise
         except DomainError as failure:
             skipped.append((cube.id, failure.code))
             continue
-        if one is None:
+        if version is None:
             skipped.append((cube.id, "redacted"))
         else:
-            built.append((one, present[cube.id]))
+            built.append((version, present[cube.id]))
     if built:
         amounts_take(actor, built)
         versions_write(actor=actor, built=built)
-    return [one.cube.id for one, _ in built], skipped
+    return [version.cube.id for version, _ in built], skipped
 
 
 def _may_write(actor: Actor, namespace: Namespace) -> bool:
     return is_allowed(actor, Permission.MEMORY_CREATE, namespace_target(namespace))
 
 
-def _equal_version(
+def _build_past_version(
     resolver: Resolver, cube: Cube, before: CubeVersion, then: CubeVersion, namespace: Namespace, reason: str
-) -> Built | None:
-    """None where the words of then are gone with their key."""
+) -> BuiltCube | None:
+    """Build the new version; None if the words of the past version were redacted or erased."""
     words = words_open(tenant_id=cube.tenant_id, cube_id=cube.id, number=then.number, blob=then.sealed)
     if words == NO_WORDS:
         return None

@@ -1,4 +1,4 @@
-"""Retention of memories: the expiry that policies give one when it is written, and whether they allow a wanted one."""
+"""Retention of memories: the expiry that policies set on a write, and the longest expiry that they allow."""
 
 from datetime import datetime
 
@@ -20,9 +20,9 @@ def facts_of(cube: Cube) -> Facts:
 
 
 def expiry_settle(policies: ActivePolicies, cube: Cube, *, born: datetime, asked: bool) -> None:
-    """Set expiry and retention class of a cube that is about to be written.
+    """Set expiry and retention class of a cube before it is written.
 
-    `asked`: its `expires_at` was asked for just now. Raises Invalid where that is later than the policies allow.
+    asked: the call itself sets `expires_at`. Raises Invalid if that is later than the policies allow.
     """
     if asked:
         cube.expiry_policy = None
@@ -37,7 +37,7 @@ def expiry_settle(policies: ActivePolicies, cube: Cube, *, born: datetime, asked
 
 
 def refuse_after_grace(cube: Cube, now: datetime) -> None:
-    """Raises NotFound where a policy leaves a deleted cube less time than DELETED_GRACE_DAYS, and that is over."""
+    """Raise NotFound if a policy gives deleted cubes a shorter grace period, and that of this cube has ended."""
     lifetime = lifetime_of(policies_in_force().retention, facts_of(cube))
     grace = lifetime.grace if lifetime else None
     if grace is not None and cube.deleted_at is not None and now > cube.deleted_at + grace:

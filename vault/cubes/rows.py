@@ -1,6 +1,6 @@
-"""The one statement that reads cubes with all that belongs to them.
+"""The statement that reads cubes with the related rows.
 
-It is written by hand, and built once: the ORM takes several times as long to compose it as PostgreSQL to answer it.
+It is written by hand and built once: the ORM needs several times as long to compose it as PostgreSQL to answer it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,8 +18,7 @@ from governance.prepared import prepared_cursor, sql_array
 from vault.models import Cube, Namespace
 from vault.vocabulary import LinkKind
 
-# The columns that are shown or decide what may be done. Another would be read when it is asked for, in the tenant's
-# transaction alone.
+# Columns for representations and access decisions. Django loads another on first use, within the tenant's transaction.
 JOINED: tuple[tuple[str, type[Model], tuple[str, ...]], ...] = (
     (
         "cube",
@@ -40,7 +39,7 @@ JOINED: tuple[tuple[str, type[Model], tuple[str, ...]], ...] = (
 
 @dataclass(frozen=True)
 class CubeRow:
-    """A cube with its namespace, persona and subject attached, and what stands in other tables."""
+    """A cube with its namespace, persona and subject attached, and values of other tables."""
 
     cube: Cube
     sealed: bytes
@@ -54,11 +53,11 @@ class CubeRow:
 
 
 def cube_rows(*, tenant_id: UUID, cube_ids: Sequence[UUID], model: str) -> dict[UUID, CubeRow]:
-    """The rows with these ids. One query. `model` says what counts as embedded until the tenant has an active model."""
+    """Read the cubes with these ids. model: the embedding model of a tenant without an active one. One query."""
     with prepared_cursor() as cursor:
         cursor.execute(READ, [LinkKind.DERIVED, sql_array(cube_ids), tenant_id, tenant_id, model])
         known: dict[UUID, Model] = {}
-        return {row.cube.id: row for row in (_row(values, known) for values in cursor.fetchall())}
+        return {row.cube.id: row for row in (_make_row(values, known) for values in cursor.fetchall())}
 
 
 def _columns() -> Iterator[str]:
@@ -110,24 +109,24 @@ FROM unnest(%s::uuid[]) AS wanted (id)
 """
 
 
-def _row(values: Sequence[Any], known: dict[UUID, Model]) -> CubeRow:
-    """`known`: the objects of earlier rows; many cubes share a namespace."""
+def _make_row(values: Sequence[Any], known: dict[UUID, Model]) -> CubeRow:
+    """Make a row from columns. known: related objects by id, which rows share."""
     (_, model, names), *joined = JOINED
     start = len(names)
-    cube = _made(model, names, values[:start])
+    cube = _make_model(model, names, values[:start])
     assert isinstance(cube, Cube)
     for alias, model, names in joined:
         other = None
         if (id := values[start]) is not None:
-            other = known.get(id) or known.setdefault(id, _made(model, names, values[start : start + len(names)]))
+            other = known.get(id) or known.setdefault(id, _make_model(model, names, values[start : start + len(names)]))
         cube._state.fields_cache[alias] = other
         start += len(names)
     sealed, reads, read_at, heat, questions, embedded, held, parents = values[start:]
     return CubeRow(cube, bytes(sealed), reads, read_at, heat, questions, embedded, held, tuple(parents))
 
 
-def _made(model: type[Model], names: Sequence[str], values: Sequence[Any]) -> Model:
-    """Build a model as `Model.from_db` does, without its signals and checks, which take ten times as long."""
+def _make_model(model: type[Model], names: Sequence[str], values: Sequence[Any]) -> Model:
+    """Make a model object as `Model.from_db` does, without signals and checks, which take ten times as long."""
     made = model.__new__(model)
     made.__dict__ |= zip(names, values, strict=True)
     made._state = ModelState()

@@ -1,4 +1,4 @@
-"""Values that are computed from a cube's content: the chain of versions, and lengths for budgets. Pure."""
+"""Hashes of versions, and lengths of texts in tokens. Pure."""
 
 import hashlib
 import json
@@ -7,13 +7,13 @@ CANONICAL = json.JSONEncoder(sort_keys=True, default=str)
 
 
 def version_hash(*, previous: bytes | None, sealed: bytes, clear: dict[str, object]) -> bytes:
-    """SHA-256 over the predecessor's hash, the sealed words and the clear fields: a version names its whole past."""
+    """Return SHA-256 over the predecessor's hash, the sealed words and the clear fields: a chain of versions."""
     canonical = CANONICAL.encode(clear).encode()
     return hashlib.sha256((previous or b"") + hashlib.sha256(sealed).digest() + canonical).digest()
 
 
 def approximate_tokens(content: str) -> int:
-    """Tokens of a text for budgets, without a tokenizer: 4 Latin characters or 1 CJK character each, at least 1."""
+    """Estimate the tokens of a text without a tokenizer: 4 Latin characters or 1 CJK character each, at least 1."""
     if content.isascii():
         return max(1, (len(content) + 3) // 4)
     wide = sum(1 for character in content if ord(character) >= 0x2E80)

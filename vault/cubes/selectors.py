@@ -1,4 +1,4 @@
-"""Reading cubes. What is opened is on the audit log, in the transaction that opened it: one row names all the ids."""
+"""Selectors of cubes and versions. The transaction that opens them writes one audit entry with all their ids."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -21,10 +21,10 @@ from vault.content.blobs import blob_ref, blobs_require, with_blobs
 from vault.content.words import Words, words_open
 from vault.cubes.lookup import locate_readable
 from vault.cubes.pack_reads import pack_read_require, pack_reads_take
-from vault.cubes.passages import Passages, quoted
-from vault.cubes.quoting import quotes_open
+from vault.cubes.passages import Passages, insert_quotes
+from vault.cubes.quotes import quotes_open
 from vault.cubes.rows import CubeRow, cube_rows
-from vault.cubes.versions import versions_visible
+from vault.cubes.versions import visible_versions
 from vault.models import Cube, CubeVersion
 from vault.providers.registry import embedder
 from vault.vocabulary import Source
@@ -32,7 +32,7 @@ from vault.vocabulary import Source
 
 @dataclass(frozen=True)
 class CubeView:
-    """A cube as its reader sees it: the row, and its opened words."""
+    """A cube as an actor reads it: the row and the opened words."""
 
     cube: Cube
     words: Words = field(repr=False)
@@ -41,21 +41,21 @@ class CubeView:
     heat: float
     access_count: int
     last_accessed_at: datetime | None
-    questions: int  # that its fingerprint is made of
+    questions: int  # in its fingerprint
     pending_embedding: bool
     held: bool
     duplicate: bool = False
-    passages: Passages = field(default_factory=dict, repr=False)  # what its quotes say to this reader
+    passages: Passages = field(default_factory=dict, repr=False)  # that this actor may read
 
     @property
     def pack(self) -> str:
-        """Return the full name of the pack that brought the memory, as `acme/herons`; empty if none did."""
+        """Return the full name of the memory's pack, as `acme/herons`; empty if it belongs to none."""
         return str(self.words.metadata.get("pack", "")) if self.cube.source == Source.PACK else ""
 
 
 @dataclass(frozen=True)
 class VersionView:
-    """One version of a cube, opened; its words are empty once they were redacted."""
+    """A version of a cube and its opened words; NO_WORDS after a redaction."""
 
     row: CubeVersion
     words: Words = field(repr=False)
@@ -63,7 +63,7 @@ class VersionView:
 
 @with_blobs
 def cube_get(*, actor: Actor, cube_id: UUID) -> CubeView:
-    """Raises NotFound; Forbidden; QuotaExhausted; KeyUnavailable. Writes: AuditEntry, OutboxEvent …."""
+    """Return a cube. Raises NotFound; Forbidden; QuotaExhausted; KeyUnavailable. Writes: AuditEntry, OutboxEvent …."""
     with acting(actor):
         pack_read_require(actor, locate_readable(actor, cube_id))
         found = cubes_read(actor=actor, cube_ids=[cube_id], verb=Verb.MEMORY_READ)
@@ -74,9 +74,9 @@ def cube_get(*, actor: Actor, cube_id: UUID) -> CubeView:
 
 @with_blobs
 def cubes_list(*, actor: Actor, matching: Q, pages: Pages, deleted: bool = False) -> list[CubeView]:
-    """A page of the cubes that the actor may read and that match, newest first.
+    """Return a page of the matching cubes that the actor may read, newest first.
 
-    `deleted`: those that can still be restored, for who may delete.
+    deleted: return the cubes that can still be restored; this needs the right to delete.
     Raises Forbidden; KeyUnavailable. Writes: AuditEntry, OutboxEvent.
     """
     authorize(actor, Permission.MEMORY_READ)
@@ -98,28 +98,28 @@ def cubes_read(
     is_use: bool = True,
     read_event: Payload | None = None,
 ) -> list[CubeView]:
-    """Open the cubes that the caller found visible, in the order given; one query, one more if one has parents, and
-    one for the audit row and the event.
+    """Open the cubes that the caller found visible, in the order given.
 
-    What was purged meanwhile is left out, and what the contract of its pack does not allow. `is_use`: whether the
-    reading counts as a use of the memories. read_event: more for the event that counts it.
+    Cubes that were purged meanwhile, or that the contract of their pack does not allow, are left out. is_use: the read
+    counts as a use of the memories. read_event: additional payload of the event that counts it.
+    Queries: one, one more if a cube has parents, and one for audit entry and event.
     Raises KeyUnavailable; AuditUnavailable. Writes: AuditEntry, OutboxEvent?.
     """
     authorize(actor, permission)
     with acting(actor):
         views = cubes_view(actor=actor, cube_ids=cube_ids)
-        version = views[0].cube.version if len(views) == 1 else None  # of many, what each was then its versions tell
+        version = views[0].cube.version if len(views) == 1 else None
         ids = [view.cube.id for view in views]
         if views and is_use:
             record_read(actor=actor, verb=verb, object_ids=ids, version=version, more=read_event)
         else:
             record(actor=actor, verb=verb, object_type="memory", object_ids=ids, version=version)
-        record_quoted(actor, [view.passages for view in views])
+        record_quotes(actor, [view.passages for view in views])
     return views
 
 
-def record_quoted(actor: Actor, opened: Iterable[Passages]) -> None:
-    """Name the memories whose passages were read as quotes of others, where there are any. Writes: AuditEntry?."""
+def record_quotes(actor: Actor, opened: Iterable[Passages]) -> None:
+    """Record the memories whose passages were read as quotes in others. Writes: AuditEntry?."""
     ids = dict.fromkeys(UUID(quote.source) for passages in opened for quote in passages)
     if ids:
         record(actor=actor, verb=Verb.MEMORY_READ, object_type="memory", object_ids=list(ids))
@@ -127,9 +127,9 @@ def record_quoted(actor: Actor, opened: Iterable[Passages]) -> None:
 
 @with_blobs
 def cubes_view(*, actor: Actor, cube_ids: Sequence[UUID], is_shown: bool = True) -> list[CubeView]:
-    """`cubes_read` without its audit row, for the answer to the write that made these cubes.
+    """Open cubes as `cubes_read` does, without an audit entry, for the reply to a write.
 
-    is_shown: whether a person or a client gets them; then memories of packs count as read.
+    is_shown: a person or a client receives them, so that memories of packs count as read.
     """
     with acting(actor):
         rows = cube_rows(tenant_id=actor.tenant_id, cube_ids=cube_ids, model=embedder().name)
@@ -137,33 +137,36 @@ def cubes_view(*, actor: Actor, cube_ids: Sequence[UUID], is_shown: bool = True)
             blob_ref(tenant_id=actor.tenant_id, cube_id=row.cube.id, number=row.cube.version, stored=row.sealed)
             for row in rows.values()
         )
-        parents = _readable(actor, {parent for row in rows.values() for parent in row.parents})
+        parents = _find_readable(actor, {parent for row in rows.values() for parent in row.parents})
         words = {
-            row.cube.id: _open(actor.tenant_id, row.cube.id, row.cube.version, row.sealed) for row in rows.values()
+            row.cube.id: _open_words(actor.tenant_id, row.cube.id, row.cube.version, row.sealed)
+            for row in rows.values()
         }
-        passages = quotes_open(actor, (quote for one in words.values() for quote in one.quotes))
+        passages = quotes_open(actor, (quote for opened in words.values() for quote in opened.quotes))
         closed = pack_reads_take(actor, [row.cube for row in rows.values()]) if is_shown else frozenset()
-        shown = [rows[one] for one in cube_ids if one in rows and rows[one].cube.namespace_id not in closed]
-        return [_view(row, words[row.cube.id], parents, passages) for row in shown]
+        shown = [
+            rows[cube_id] for cube_id in cube_ids if cube_id in rows and rows[cube_id].cube.namespace_id not in closed
+        ]
+        return [_make_view(row, words[row.cube.id], parents, passages) for row in shown]
 
 
 @with_blobs
 def versions_list(*, actor: Actor, cube_id: UUID, pages: Pages) -> list[VersionView]:
-    """The versions of a cube that the actor may read, newest first.
+    """Return a page of the versions of a cube that the actor may read, newest first.
 
     Raises NotFound; Forbidden; QuotaExhausted; KeyUnavailable. Writes: AuditEntry.
     """
     with acting(actor):
         cube = locate_readable(actor, cube_id)
         pack_read_require(actor, cube)
-        page = pages.take(versions_visible(actor, cube).select_related("namespace").order_by("-number"))
+        page = pages.take(visible_versions(actor, cube).select_related("namespace").order_by("-number"))
         record(actor=actor, verb=Verb.VERSIONS_READ, object_type="memory", object_ids=[cube.id])
         return versions_view(actor, page)
 
 
 @with_blobs
 def version_get(*, actor: Actor, cube_id: UUID, number: int | None = None) -> VersionView:
-    """One version; None: the present one. Raises NotFound; Forbidden; QuotaExhausted; KeyUnavailable.
+    """Return a version; number None: the present one. Raises NotFound; Forbidden; QuotaExhausted; KeyUnavailable.
 
     Writes: AuditEntry.
     """
@@ -171,7 +174,7 @@ def version_get(*, actor: Actor, cube_id: UUID, number: int | None = None) -> Ve
         cube = locate_readable(actor, cube_id)
         pack_read_require(actor, cube)
         wanted = cube.version if number is None else number
-        row = versions_visible(actor, cube).select_related("namespace").filter(number=wanted).first()
+        row = visible_versions(actor, cube).select_related("namespace").filter(number=wanted).first()
         if row is None:
             raise NotFound
         record(actor=actor, verb=Verb.VERSIONS_READ, object_type="memory", object_ids=[cube.id], version=wanted)
@@ -179,31 +182,33 @@ def version_get(*, actor: Actor, cube_id: UUID, number: int | None = None) -> Ve
 
 
 def versions_view(actor: Actor, rows: Sequence[CubeVersion]) -> list[VersionView]:
-    """The versions opened, for a caller that has found them visible and told the audit log. Use inside `acting`.
+    """Open versions that the caller found visible and recorded in the audit log. Use inside `acting`.
 
     Raises KeyUnavailable. Writes: AuditEntry? for the memories whose passages they quote.
     """
     blobs_require(
         blob_ref(tenant_id=row.tenant_id, cube_id=row.cube_id, number=row.number, stored=row.sealed) for row in rows
     )
-    words = [_open(row.tenant_id, row.cube_id, row.number, row.sealed) for row in rows]
-    passages = quotes_open(actor, (quote for one in words for quote in one.quotes))
-    record_quoted(actor, [passages])
-    return [VersionView(row=row, words=quoted(one, passages)) for row, one in zip(rows, words, strict=True)]
+    words = [_open_words(row.tenant_id, row.cube_id, row.number, row.sealed) for row in rows]
+    passages = quotes_open(actor, (quote for opened in words for quote in opened.quotes))
+    record_quotes(actor, [passages])
+    return [
+        VersionView(row=row, words=insert_quotes(opened, passages)) for row, opened in zip(rows, words, strict=True)
+    ]
 
 
-def _readable(actor: Actor, cube_ids: Collection[UUID]) -> frozenset[UUID]:
-    """Those that the actor may read; no query for none."""
+def _find_readable(actor: Actor, cube_ids: Collection[UUID]) -> frozenset[UUID]:
+    """Return the ids that the actor may read. One query; none for no ids."""
     if not cube_ids:
         return frozenset()
     return frozenset(Cube.objects.visible_to(actor).filter(id__in=cube_ids).values_list("id", flat=True))
 
 
-def _view(row: CubeRow, words: Words, readable: Collection[UUID], passages: Passages) -> CubeView:
+def _make_view(row: CubeRow, words: Words, readable: Collection[UUID], passages: Passages) -> CubeView:
     cube = row.cube
     return CubeView(
         cube=cube,
-        words=quoted(words, passages),
+        words=insert_quotes(words, passages),
         passages={quote: passages[quote] for quote in words.quotes if quote in passages},
         subject=subject_view(cube.subject) if cube.subject else None,
         parents=tuple(parent for parent in row.parents if parent in readable),
@@ -216,5 +221,5 @@ def _view(row: CubeRow, words: Words, readable: Collection[UUID], passages: Pass
     )
 
 
-def _open(tenant_id: UUID, cube_id: UUID, number: int, sealed: bytes | memoryview) -> Words:
+def _open_words(tenant_id: UUID, cube_id: UUID, number: int, sealed: bytes | memoryview) -> Words:
     return words_open(tenant_id=tenant_id, cube_id=cube_id, number=number, blob=bytes(sealed))

@@ -1,41 +1,41 @@
-"""The memories that a memory's words were taken from. It is readable where each of them is (vault/models/cube.py)."""
+"""Sources of memories: a derived memory is readable if each of its sources is (vault/models/cube.py)."""
 
 from collections.abc import Collection, Sequence
 from uuid import UUID
 
 from vault.content.drafts import SourceRef
-from vault.cubes.writer.building import Built
+from vault.cubes.writer.builder import BuiltCube
 from vault.models import CubeLink, CubeSource
 from vault.vocabulary import LinkKind, Source, SourceKind
 
 
-def sources_insert(new: Sequence[Built]) -> None:
-    """Name the sources of new memories, and theirs; in the transaction of the write.
+def sources_insert(new: Sequence[BuiltCube]) -> None:
+    """Store the direct and indirect sources of new memories, in the transaction of the write.
 
-    Writes: CubeSource …, CubeLink … (the direct ones; an answer cites them in its turn). Three queries.
+    Writes: CubeSource …, CubeLink … (to direct sources; an answer cites its own in its turn). Three queries.
     """
-    derived = [one for one in new if one.sources]
+    derived = [item for item in new if item.sources]
     if not derived:
         return
-    above = _above({source.id for one in derived for source in one.sources})
-    above |= {one.cube.id: _whole(one.sources, above) for one in derived}
+    above = _load_sources({source.id for item in derived for source in item.sources})
+    above |= {item.cube.id: _merge_sources(item.sources, above) for item in derived}
     rows = [
-        CubeSource(cube=one.cube, tenant_id=one.cube.tenant_id, source_id=ref.id, version=ref.version, kind=ref.kind)
-        for one in derived
-        for ref in _whole(one.sources, above)
+        CubeSource(cube=item.cube, tenant_id=item.cube.tenant_id, source_id=ref.id, version=ref.version, kind=ref.kind)
+        for item in derived
+        for ref in _merge_sources(item.sources, above)
     ]
     CubeSource.objects.bulk_create(rows)
     links = [
-        CubeLink(tenant_id=one.cube.tenant_id, source=one.cube, target_id=ref.id, kind=LinkKind.DERIVED)
-        for one in derived
-        for ref in one.sources
-        if one.cube.source != Source.CHAT or ref.kind is SourceKind.EXTRACT
+        CubeLink(tenant_id=item.cube.tenant_id, source=item.cube, target_id=ref.id, kind=LinkKind.DERIVED)
+        for item in derived
+        for ref in item.sources
+        if item.cube.source != Source.CHAT or ref.kind is SourceKind.EXTRACT
     ]
     CubeLink.objects.bulk_create(links)
 
 
-def sources_reworded(built: Built) -> None:
-    """Note that memories which quoted others have their own text now, which may repeat the quote.
+def mark_quotes_as_text(built: BuiltCube) -> None:
+    """Mark the quotes of a memory as part of its own text, if its new version quotes no other memory.
 
     Writes: CubeSource ….
     """
@@ -44,12 +44,12 @@ def sources_reworded(built: Built) -> None:
 
 
 def sources_of(cube_ids: Collection[UUID]) -> list[SourceRef]:
-    """All that these memories rest on, directly and through others, and they themselves not. One query."""
-    return list({one.id: one for some in _above(cube_ids).values() for one in some}.values())
+    """Return the direct and indirect sources of these memories, without the memories themselves. One query."""
+    return list({ref.id: ref for some in _load_sources(cube_ids).values() for ref in some}.values())
 
 
-def _whole(direct: Sequence[SourceRef], above: dict[UUID, Sequence[SourceRef]]) -> list[SourceRef]:
-    """The direct sources and those behind them, each once; what is behind one is followed as that one is."""
+def _merge_sources(direct: Sequence[SourceRef], above: dict[UUID, Sequence[SourceRef]]) -> list[SourceRef]:
+    """Return direct and indirect sources, each once; an indirect source has the kind of its direct one."""
     found: dict[UUID, SourceRef] = {}
     for ref in direct:
         found.setdefault(ref.id, ref)
@@ -58,7 +58,7 @@ def _whole(direct: Sequence[SourceRef], above: dict[UUID, Sequence[SourceRef]]) 
     return list(found.values())
 
 
-def _above(cube_ids: Collection[UUID]) -> dict[UUID, Sequence[SourceRef]]:
+def _load_sources(cube_ids: Collection[UUID]) -> dict[UUID, Sequence[SourceRef]]:
     found: dict[UUID, list[SourceRef]] = {}
     for row in CubeSource.objects.filter(cube_id__in=cube_ids):
         ref = SourceRef(row.source_id, row.version, SourceKind(row.kind))

@@ -1,7 +1,7 @@
 """Removal of purged rows from the files and the write-ahead log of PostgreSQL, within the hours that a receipt names.
 
-A task looks every hour. Once a purge is WAIT old, every table that rows are purged from is written anew, and the log
-before that is ended: segments are removed where `wal_recycle` is off. One rewriting serves all purges before it.
+A task runs every hour. Once a purge is WAIT old, it rewrites every table that rows are purged from and ends the log
+segment: PostgreSQL removes old segments where `wal_recycle` is off. One rewrite serves all purges before it.
 """
 
 import time
@@ -47,7 +47,7 @@ SELECT to_regrole('memos_maintainer') IS NOT NULL AND pg_has_role(current_user, 
 MISSING = ("the role memos_maintainer", "the right MAINTAIN on every table", "pg_checkpoint", "pg_switch_wal()")
 
 
-class Reclaiming(StrEnum):
+class ReclaimState(StrEnum):
     """The state of the task, as `/readyz` tells it."""
 
     UP = "up"
@@ -56,15 +56,15 @@ class Reclaiming(StrEnum):
 
 
 def storage_reclaim(*, wait: timedelta = WAIT, pause: Callable[[float], None] = time.sleep) -> int:
-    """Write anew what rows were purged from, if a purge is at least `wait` old; returns how many tables.
+    """Rewrite the tables with purged rows if a purge is at least `wait` old, and return their number.
 
-    0 also without the rights (`rights_missing` says which), and where another process does it. Raises psycopg.Error.
-    Writes: Heartbeat.
+    Returns 0 also without the rights (see `list_missing_rights`) and while another process rewrites tables.
+    Raises psycopg.Error. Writes: Heartbeat.
     """
-    if rights_missing():
+    if list_missing_rights():
         return 0
-    moment = _value(MOMENT)
-    purged_at = _first_purge(_value(NOTED, RECLAIMED) or moment - timedelta(hours=2 * WITHIN_HOURS))
+    moment = _read_value(MOMENT)
+    purged_at = _find_first_purge(_read_value(NOTED, RECLAIMED) or moment - timedelta(hours=2 * WITHIN_HOURS))
     if purged_at is not None and purged_at > moment - wait:
         return 0
     tables = [] if purged_at is None else _rewrite_all(pause)
@@ -75,18 +75,18 @@ def storage_reclaim(*, wait: timedelta = WAIT, pause: Callable[[float], None] = 
     return len(tables)
 
 
-def reclaiming() -> Reclaiming:
-    """Return whether purged bytes are removed in time. One statement."""
+def reclaim_state() -> ReclaimState:
+    """Return the state of the removal of purged bytes. One statement."""
     with no_tenant(), connection.cursor() as cursor:
         cursor.execute(STATE, [WITHIN_HOURS, RECLAIMED])
         is_late, is_at_work = cursor.fetchone()
     if is_late:
-        return Reclaiming.LATE
-    return Reclaiming.AT_WORK if is_at_work else Reclaiming.UP
+        return ReclaimState.LATE
+    return ReclaimState.AT_WORK if is_at_work else ReclaimState.UP
 
 
-def rights_missing() -> list[str]:
-    """Rights that the task lacks on this server; empty where it can run."""
+def list_missing_rights() -> list[str]:
+    """Return the rights that the task lacks on this server; empty if it can run."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT to_regrole('memos_maintainer') IS NOT NULL")
         if not cursor.fetchone()[0]:
@@ -95,8 +95,8 @@ def rights_missing() -> list[str]:
         return [name for name, held in zip(MISSING, cursor.fetchone(), strict=True) if not held]
 
 
-def remaining_copies() -> list[str]:
-    """Settings of the server by which purged bytes stay in the log after the task has run."""
+def list_remaining_copies() -> list[str]:
+    """Return the server settings by which purged bytes stay in the log after the task has run."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT current_setting('wal_recycle'), current_setting('archive_mode')")
         recycle, archive = cursor.fetchone()
@@ -105,7 +105,7 @@ def remaining_copies() -> list[str]:
 
 
 def _rewrite_all(pause: Callable[[float], None]) -> list[tuple[str, bool]] | None:
-    """None where another process does it."""
+    """Return the rewritten tables; None while another process rewrites them."""
     with table_rewriter(pause) as rewriter:
         if rewriter is None:
             return None
@@ -116,8 +116,8 @@ def _rewrite_all(pause: Callable[[float], None]) -> list[tuple[str, bool]] | Non
     return tables
 
 
-def _first_purge(since: datetime) -> datetime | None:
-    """The time of the first purge of any tenant from `since` on; the tenant may be deleted since."""
+def _find_first_purge(since: datetime) -> datetime | None:
+    """Return the time of the first purge of any tenant since `since`, also of tenants that were deleted later."""
     with no_tenant(), connection.cursor() as cursor:
         cursor.execute("SELECT id FROM vault_rewrite_tenants()")
         tenants = [row[0] for row in cursor.fetchall()]
@@ -130,7 +130,7 @@ def _first_purge(since: datetime) -> datetime | None:
     return min(found, default=None)
 
 
-def _value(statement: str, *values: str) -> Any:
+def _read_value(statement: str, *values: str) -> Any:
     with no_tenant(), connection.cursor() as cursor:
         cursor.execute(statement, values)
         return cursor.fetchone()[0]

@@ -1,9 +1,9 @@
-"""Rewrites tables into new files while they are read and written.
+"""Rewrites of tables into new files while they are read and written.
 
-A deleted row stays in its page until something is written there; VACUUM frees the page and leaves the bytes. A small
-table is written anew by VACUUM (FULL), which locks it; a large one is copied beside itself and replaced by its copy
-(vault/migrations/0004_table_rewrite.py). Whatever locks a table against readers or writers ends within LOCK_MS, or is
-undone and tried again. The rights come from deploy/maintenance.sql.
+The bytes of a deleted row stay in its page until something is written there, even after VACUUM. VACUUM (FULL), which
+locks the table, rewrites small tables; large tables are copied and replaced by their copies
+(vault/migrations/0004_table_rewrite.py). A lock against readers or writers ends within LOCK_MS, or the step is undone
+and tried again. The rights come from deploy/maintenance.sql.
 """
 
 import time
@@ -17,7 +17,7 @@ from django.db import connection
 from psycopg import IsolationLevel, sql
 
 Result = TypeVar("Result")
-LOCK_MS = 200  # for waiting and working together: others wait as long as a lock is waited for
+LOCK_MS = 200  # for waiting and work together, since a waiting lock blocks others too
 TRIES, PAUSE_SECONDS = 120, 5.0  # for one table: ten minutes
 SMALL_BYTES = 4 * 1024 * 1024  # with indexes: VACUUM (FULL) takes about 50 ms
 NOTED_CHANGES = 1_000  # that are copied under the lock
@@ -39,7 +39,7 @@ ORDER BY relname
 
 @contextmanager
 def table_rewriter(pause: Callable[[float], None] = time.sleep) -> Iterator["TableRewriter | None"]:
-    """A session of its own, outside any transaction; None where another process has one. Raises psycopg.Error."""
+    """Open a session for rewrites; None while another process has one. Raises psycopg.Error."""
     with psycopg.connect(**connection.get_connection_params(), autocommit=True) as session:
         row = session.execute(ALONE).fetchone()
         if row is None or not row[0]:
@@ -60,13 +60,13 @@ def table_rewriter(pause: Callable[[float], None] = time.sleep) -> Iterator["Tab
 
 @dataclass(frozen=True)
 class TableRewriter:
-    """Raises psycopg.Error, for what is BUSY after TRIES."""
+    """A session that rewrites tables. Its methods raise psycopg.Error, also for tables that stay BUSY for TRIES."""
 
     session: psycopg.Connection[Any]
     pause: Callable[[float], None] = field(repr=False)
 
     def tables(self) -> list[tuple[str, bool]]:
-        """Names of the tables that rows are purged from, and whether each is copied."""
+        """Return the names of the tables that rows are purged from, with True for those that are copied."""
         return self.session.execute(TABLES, [SMALL_BYTES]).fetchall()
 
     def rewrite(self, table: str, *, is_copied: bool) -> None:
@@ -82,7 +82,7 @@ class TableRewriter:
         self._maintain("CHECKPOINT")
 
     def tidy(self) -> None:
-        """Remove what a rewriting left that was cut off, and validate the foreign keys that one made."""
+        """Remove the remains of an interrupted rewrite, and validate foreign keys that a rewrite made."""
         self._retry(lambda: self._call("cancel", is_bounded=True))
         while self._retry(lambda: self._call("validate")):
             pass
@@ -112,7 +112,7 @@ class TableRewriter:
         call = sql.SQL("SELECT {}({})").format(
             sql.Identifier(f"vault_rewrite_{step}"), sql.SQL(", ").join(map(sql.Literal, arguments))
         )
-        with self._bound() if is_bounded else nullcontext():
+        with self._limit_time() if is_bounded else nullcontext():
             row = self.session.execute(call).fetchone()
         return row and row[0]
 
@@ -120,13 +120,13 @@ class TableRewriter:
         """Run a statement as the role that may maintain tables and reads no row."""
         self.session.execute("SET ROLE memos_maintainer")
         try:
-            with self._bound() if is_bounded else nullcontext():
+            with self._limit_time() if is_bounded else nullcontext():
                 self.session.execute(sql.SQL(statement).format(sql.Identifier(table)))
         finally:
             self.session.execute("RESET ROLE")
 
     @contextmanager
-    def _bound(self) -> Iterator[None]:
+    def _limit_time(self) -> Iterator[None]:
         self.session.execute(f"SET statement_timeout = {LOCK_MS}")
         try:
             yield

@@ -1,4 +1,4 @@
-"""Use of quotas by their holders, counted from stored rows. Deleted and expired memories do not count."""
+"""Use of quotas, counted from stored rows without deleted and expired memories."""
 
 from uuid import UUID
 
@@ -68,7 +68,7 @@ def usage_by_member() -> dict[tuple[UUID, Measure], int]:
 
 
 def usage_count(holder: QuotaTarget, measure: Measure) -> int:
-    """One query, over all that the holder has stored, or has asked for this month. Use inside `acting`."""
+    """Count what the holder has stored, or the model tokens of this month. Use inside `acting`. One query."""
     principals = PRINCIPALS.get(holder.kind)
     live = LIVE + (BY_PRINCIPALS.format(principals=principals) if principals else "")
     turns = TURNS.format(principals=principals) if principals else ""

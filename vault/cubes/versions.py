@@ -1,4 +1,4 @@
-"""The versions of a memory that an actor may read: each is as private as it was when it was written."""
+"""Selection of the versions that an actor may read: each stays as private as it was when it was written."""
 
 from collections.abc import Sequence
 
@@ -11,29 +11,29 @@ from vault.models import Cube, CubeVersion, Namespace
 from vault.vocabulary import AccessLevel
 
 
-def versions_visible(actor: Actor, cube: Cube) -> QuerySet[CubeVersion]:
-    """The versions of `cube`, which the actor may read, that it may read too."""
-    return versions_open_to(actor).filter(cube=cube)
+def visible_versions(actor: Actor, cube: Cube) -> QuerySet[CubeVersion]:
+    """Select the versions that the actor may read of `cube`, which it may read."""
+    return readable_versions(actor).filter(cube=cube)
 
 
-def versions_open_to(actor: Actor) -> QuerySet[CubeVersion]:
-    """The versions of any memory that the actor may read, if it may read the memory: the caller sees to that."""
-    rows = CubeVersion.objects.filter(_as_open_as_then(actor))
+def readable_versions(actor: Actor) -> QuerySet[CubeVersion]:
+    """Select the versions that the actor may read; the caller checks that it may read their memories."""
+    rows = CubeVersion.objects.filter(_privacy_condition(actor))
     denied = denied_by_purpose(actor, type_field="cube__type")
     return rows if denied is None else rows.exclude(denied)
 
 
-def versions_present(cubes: Sequence[Cube]) -> list[CubeVersion]:
-    """The present version of each cube. One query."""
+def present_versions(cubes: Sequence[Cube]) -> list[CubeVersion]:
+    """Return the present version of each cube. One query."""
     numbers = {cube.id: cube.version for cube in cubes}
     rows = CubeVersion.objects.filter(cube_id__in=numbers, number__in=set(numbers.values()))
     return [row for row in rows if row.number == numbers[row.cube_id]]
 
 
-def _as_open_as_then(actor: Actor) -> Q:
-    """A version is as private as it was when it was written, in the namespace of then, wherever the cube is now.
+def _privacy_condition(actor: Actor) -> Q:
+    """Return the condition that the actor may read the namespace, persona and access level that a version had.
 
-    The namespace of now is open to whoever reads the cube: a grant on the cube alone opens what it was there.
+    Versions in the cube's present namespace need no right to it, since a grant on the cube alone opens them.
     """
     place = Q(namespace__in=Namespace.objects.visible_to(actor)) | Q(namespace_id=F("cube__namespace_id"))
     if actor.binding is not None and actor.binding.persona_id is not None:

@@ -1,13 +1,12 @@
-"""Visibility in statements that rank and walk: the ORM's rows as text, and exceptions to the rule of namespaces.
+"""Visibility in SQL of searches and graph walks: statements of the ORM as text, and exceptions by memory.
 
 An actor sees the memories in its visible namespaces. Exceptions are a grant or denial of one memory, a policy that
 binds memories to a purpose, and a key that is bound to a persona. They are two sets of ids: `granted` memories are
 visible outside of those namespaces, `denied` ones are invisible inside them and change no score. Without exceptions
-the statements are the plain ones.
+the statements have no such parts.
 
-To compose a statement of what an actor sees takes the ORM as long as PostgreSQL needs for a whole search. The text
-depends on nothing but the actor, its grants, the purposes that its tenant's policies name, and the place that is asked
-for, so each is composed once.
+The ORM needs as long to compose the statement of a visibility as PostgreSQL for a whole search. The text depends only
+on the actor, its grants, the purposes in its tenant's policies and the requested namespaces, so it is cached.
 """
 
 import re
@@ -38,7 +37,7 @@ IDS_OF_CUBES = 'SELECT "vault_cube"."id" AS "id" '  # as the ORM begins a statem
 
 @dataclass(frozen=True)
 class ComposedQuery:
-    """A statement for rows, and its values by name."""
+    """A statement and its parameters by name."""
 
     statement: str
     parameters: dict[str, Any]
@@ -66,7 +65,7 @@ class Exceptions:
 
     @property
     def parts(self) -> dict[str, str]:
-        """The places that the statements have for them."""
+        """Return the parts of search statements that apply the exceptions, by name."""
         return {
             "granted": f"granted (id) AS NOT MATERIALIZED ({self.granted})," if self.granted else "",
             "denied": "".join(f" UNION ALL ({statement})" for statement in self.denied),
@@ -85,24 +84,24 @@ NO_EXCEPTIONS = Exceptions()
 def exceptions_of(
     actor: Actor, namespaces: Callable[[], NamespaceQuerySet], *, among: Sequence[str] = ()
 ) -> Exceptions:
-    """The exceptions for `actor`, who sees `namespaces`. among: paths that it asks for; empty: anywhere."""
+    """Compose the exceptions for `actor`, who sees `namespaces`. among: the requested paths; empty: all."""
     if actor.is_system:
         return NO_EXCEPTIONS
     statements: list[str] = []
     parameters: dict[str, Any] = {}
     for index, rows in enumerate(_denied_rows(actor, namespaces)):
-        statement, values = named(rows, f"denied_{index}")
+        statement, values = name_parameters(rows, f"denied_{index}")
         statements.append(statement)
         parameters |= values
     granted = ""
     if principal_grants(actor).has(OBJECT_TYPE, Effect.ALLOW) and not sees_private(actor):
-        granted, values = named(_granted_rows(actor, among), "granted")
+        granted, values = name_parameters(_granted_rows(actor, among), "granted")
         parameters |= values
     return Exceptions(granted, tuple(statements), parameters)
 
 
-def named(rows: QuerySet[Any], prefix: str) -> tuple[str, dict[str, Any]]:
-    """The ORM's statement with named parameters, to stand inside another."""
+def name_parameters(rows: QuerySet[Any], prefix: str) -> tuple[str, dict[str, Any]]:
+    """Compile a queryset to a statement with named parameters, for use inside another statement."""
     compiled, values = rows.order_by().query.sql_with_params()
     names = [f"{prefix}_{index}" for index in range(len(values))]
     remaining = iter(names)
@@ -111,10 +110,9 @@ def named(rows: QuerySet[Any], prefix: str) -> tuple[str, dict[str, Any]]:
 
 
 def visibility_number(actor: Actor) -> int:
-    """A number for everything that `visible_to` depends on for `actor`. Actors with the same visibility have the same
-    number, and compose equal statements. No number is given twice."""
+    """Return a number for the visibility of `actor`: the same for actors whose statements are equal, never reused."""
     standing = principal_grants(actor)
-    # Of a call's context only the purpose is asked in a statement; what conditions ask of it is in `met`.
+    # Statements use only the purpose of the call's context; `met` has the results of conditions on the rest.
     reader = replace(actor, request_id="", context=CallContext(actor.context.channel, actor.context.purpose))
     met = tuple(sorted(standing.met.items()))
     visibility = (reader, standing.groups, standing.present, met, policies_active(actor).purpose)
@@ -127,17 +125,17 @@ def visibility_number(actor: Actor) -> int:
 
 
 def compose(name: str, rows: QuerySet[Any]) -> ComposedQuery:
-    """The statement of `rows`. `name` is the prefix of its parameters."""
-    return ComposedQuery(*named(rows, name))
+    """Compose the statement of `rows`. name: prefix of its parameters."""
+    return ComposedQuery(*name_parameters(rows, name))
 
 
 def compose_once(name: str, rows: Callable[[], QuerySet[Any]], *, key: Hashable) -> ComposedQuery:
-    """The same, cached by `name` and `key`."""
+    """Compose the statement of `rows` unless it is cached by `name` and `key`."""
     return cache_result(name, lambda: compose(name, rows()), key=key)
 
 
 def cache_result(name: str, make: Callable[[], Result], *, key: Hashable) -> Result:
-    """The result of `make`, cached by `name` and `key`."""
+    """Return the result of `make`, cached by `name` and `key`."""
     cached: Result | None = _cache.get((name, key))
     if cached is None:
         cached = make()
@@ -148,9 +146,9 @@ def cache_result(name: str, make: Callable[[], Result], *, key: Hashable) -> Res
 
 
 def filter_cubes(rows: ComposedQuery, condition: Q) -> ComposedQuery:
-    """`rows` of the cubes that meet `condition`. Inside it `vault_cube` stands for these cubes.
+    """Restrict the statement `rows` to cubes that meet `condition`, by a CTE named `vault_cube`.
 
-    Filters vary without bound, so they are composed anew each time; the statement around them is not.
+    Filters vary without bound, so they are composed each time; the statement around them is cached.
     """
     matching = compose("filter", Cube.objects.filter(condition).values("id"))
     assert matching.statement.startswith(IDS_OF_CUBES)
@@ -187,7 +185,7 @@ def _cubes_inside(actor: Actor, namespaces: Callable[[], NamespaceQuerySet]) -> 
 
 
 def _granted_rows(actor: Actor, among: Sequence[str]) -> QuerySet[Any]:
-    """Straight from the grants, unless something may stand against one of them."""
+    """Select the ids of granted memories from the grants alone, unless a denial may apply to one of them."""
     ids = cubes_granted(actor, Effect.ALLOW).values("content_object_id")
     if (
         not among

@@ -26,7 +26,7 @@ from governance.keys.services import key_store
 from governance.keys.signing_keys import signing_key
 from governance.models import Job, Member, OutboxEvent, Schedule, Tenant
 from governance.vocabulary import PrincipalKind, Topic, Verb
-from vault.cubes.storage import WITHIN_HOURS, remaining_copies, rights_missing
+from vault.cubes.storage import WITHIN_HOURS, list_missing_rights, list_remaining_copies
 from vault.deletion.rows import refuse_held, tenant_counts
 from vault.deletion.services import deletion_forget, owner_check
 from vault.providers.registry import blob_store
@@ -128,8 +128,8 @@ def tenant_close(system: Actor, *, counts: ErasureCounts, asked_by: dict[str, st
             now,
             hours=WITHIN_HOURS,
             backup_days=settings.BACKUP_DAYS,
-            missing=rights_missing(),
-            copies=remaining_copies(),
+            missing=list_missing_rights(),
+            copies=list_remaining_copies(),
         ),
         key_id=key.key_id(),
     )

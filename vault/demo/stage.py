@@ -40,8 +40,8 @@ from governance.vocabulary import (
 )
 from vault.chat.services import ConversationDraft, conversation_create, turn_run
 from vault.content.drafts import UNSET, CubeChanges, CubeDraft, SourceRef
-from vault.cubes.changing import cube_rollback
 from vault.cubes.lookup import locate
+from vault.cubes.moves_and_rollbacks import cube_rollback
 from vault.cubes.services import cube_delete, cube_update, cubes_add
 from vault.demo.story import Entry, parse_story_time
 from vault.holds.services import HoldDraft, cube_freeze, hold_create, hold_release

@@ -1,7 +1,7 @@
 """Progress and cancellation of a tenant's change of the embedding model (docs/decisions/0009).
 
-A move is a job of vault/embeddings/model_change.py, until the tenant is switched over. Once it is cancelled,
-light events clear away the vectors that do not answer, some at a time.
+A move is a job of vault/embeddings/model_change.py. After a cancellation, events delete the vectors of the new model
+in steps.
 """
 
 from collections.abc import Sequence
@@ -18,17 +18,17 @@ from governance.models import OutboxEvent
 from governance.outbox.routes import Payload, Write
 from governance.outbox.services import emit
 from governance.vocabulary import Permission, Topic
-from vault.embeddings.model_change import CLEAR, CLEARED, before_the_switch, moves, moves_locked, record_step
-from vault.embeddings.vectors import active_model, answering
+from vault.embeddings.model_change import CLEAR, CLEARED, lock_moves, moves, moves_before_switch, record_step
+from vault.embeddings.vectors import active_model, question_embedder
 from vault.models.embedding_model import EmbeddingModel
 from vault.models.index import Embedding
 
 
 @dataclass(frozen=True)
 class Move:
-    """done, of total: memories with a vector of `model`, of those that one of `active` answers for.
+    """Progress of a move. done: memories with a vector of `model`. total: memories with a vector of `active`.
 
-    error: what its step last failed of, empty when it did not; given_up: it is not tried again by itself.
+    error: last error of a step, or empty. given_up: no step is tried again without a person.
     """
 
     active: str
@@ -40,64 +40,64 @@ class Move:
 
 
 @dataclass(frozen=True)
-class Cancelled:
-    """A cancelled change. active: the model that searches use. models: the new models that were cancelled, or none."""
+class CancelledMove:
+    """A cancelled move. active: the model that searches use. models: the cancelled new models; empty: none."""
 
     active: str | None
     models: tuple[str, ...]
 
 
 def move_get(*, actor: Actor) -> Move | None:
-    """The move that is under way, or stuck; None when there is none. Raises Forbidden. Queries: two, or four."""
+    """Return the move that is under way or stuck, or None. Raises Forbidden. Queries: two, or four."""
     authorize(actor, Permission.MEMBER_MANAGE)
     with acting(actor):
         active = active_model(actor)
-        jobs = before_the_switch(moves(actor), active)
+        jobs = moves_before_switch(moves(actor), active)
         if active is None or not jobs:
             return None
         job = jobs[-1]
         model = str(job.settings["model"])
         event = OutboxEvent.objects.filter(id=job.id).first()
-        total = _answering(actor, active).count()
+        total = _current_embeddings(actor, active).count()
         return Move(
             active=active,
             model=model,
-            done=min(total, _answering(actor, model).count()),
+            done=min(total, _current_embeddings(actor, model).count()),
             total=total,
             error=event.last_error if event else "",
             given_up=job.dead_letter,
         )
 
 
-def reembedding_cancel(*, actor: Actor) -> Cancelled:
-    """Cancel the running change: searches continue to use the active model, and the vectors of the other are deleted.
+def reembedding_cancel(*, actor: Actor) -> CancelledMove:
+    """Cancel the running move: searches continue to use the active model, and a job deletes the other vectors.
 
-    After the switch there is nothing to cancel. Owners and admins may. Raises Forbidden.
+    After the switch there is nothing to cancel. For owners and admins. Raises Forbidden.
     Writes: Job …, OutboxEvent …, AuditEntry …; or nothing.
     """
     authorize(actor, Permission.MEMBER_MANAGE)
     with acting(actor):
-        jobs = moves_locked(actor)
+        jobs = lock_moves(actor)
         active = active_model(actor)
         models = set()
-        for job in before_the_switch(jobs, active):
+        for job in moves_before_switch(jobs, active):
             models.add(str(job.settings["model"]))
             job_cancel(actor=actor, job_id=job.id)
         for model in sorted(models):
             record_step(actor, "cancelled", model=model, former=active)
-    return Cancelled(active, tuple(sorted(models)))
+    return CancelledMove(active, tuple(sorted(models)))
 
 
 def vectors_clear(actor: Actor, payloads: Sequence[Payload]) -> Write:
-    """Delete some vectors of models that do not answer; the next step deletes more. Safe to run twice."""
+    """Delete up to CLEARED vectors of unused models, and leave the rest to the next step. Idempotent."""
 
     def write() -> None:
         row = EmbeddingModel.objects.select_for_update().get(tenant_id=actor.tenant_id)  # no switch meanwhile
-        if before_the_switch(moves(actor), row.model):
-            return  # somebody asked for a move again: what it leaves is cleared by its own last steps
+        if moves_before_switch(moves(actor), row.model):
+            return  # a new move was requested, whose last steps delete the vectors
         with connection.cursor() as cursor:
             # Where this process cannot build the active one, questions are compared with the configured one's vectors.
-            used = sorted({row.model, answering(row.model).name})
+            used = sorted({row.model, question_embedder(row.model).name})
             cursor.execute(CLEAR, [actor.tenant_id, actor.tenant_id, used, CLEARED])
             if cursor.rowcount == CLEARED:
                 emit(actor=actor, topic=Topic.REEMBED_CANCELLED, payload={})
@@ -105,6 +105,6 @@ def vectors_clear(actor: Actor, payloads: Sequence[Payload]) -> Write:
     return write
 
 
-def _answering(actor: Actor, model: str) -> QuerySet[Embedding]:
+def _current_embeddings(actor: Actor, model: str) -> QuerySet[Embedding]:
     rows = Embedding.objects.filter(tenant_id=actor.tenant_id, model=model, version=F("cube__version"))
     return rows.filter(cube__is_indexed=True, cube__tenant_id=actor.tenant_id)

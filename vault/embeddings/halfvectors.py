@@ -1,4 +1,4 @@
-"""Vectors as values of statements."""
+"""Half-precision vectors as parameters of statements."""
 
 import psycopg
 from pgvector import HalfVector
@@ -6,9 +6,10 @@ from pgvector.psycopg.halfvec import HalfVectorBinaryDumper, HalfVectorDumper
 
 
 def bind_halfvectors() -> None:
-    """Before the first connection of the process. As bytes, where they can be sent, they cost a hundredth of text.
+    """Register the vectors with psycopg, in binary where possible, which costs a hundredth of text.
 
-    Their type is left to the statement (`oid` 0): its number is another in each database.
+    Call it before the first connection of the process. The statement names the type (`oid` 0), whose number differs
+    between databases.
     """
     psycopg.adapters.register_dumper(HalfVector, HalfVectorDumper)
     psycopg.adapters.register_dumper(HalfVector, HalfVectorBinaryDumper)

@@ -1,7 +1,7 @@
-"""Moving a tenant's memories to another embedding model, while the old vectors go on answering.
+"""Moves of a tenant's memories to another embedding model, while searches use the old vectors.
 
-A job: each step fills in up to BATCH missing vectors; when none is missing, one switches the tenant over; the last
-ones clear the old vectors away. A worker killed anywhere loses one step's work; the job goes on (docs/decisions/0009).
+The steps of a job make up to BATCH missing vectors each, then one step switches the tenant to the new model, and the
+last steps delete the old vectors. A killed worker loses the work of one step only (docs/decisions/0009).
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -23,7 +23,7 @@ from governance.jobs.steps import ENDED
 from governance.models import Job
 from governance.outbox.services import emit
 from governance.vocabulary import Permission, Topic, Verb
-from vault.embeddings.vectors import active_model, embedded, embeddings_write, texts_of
+from vault.embeddings.vectors import active_model, embeddings_write, make_embeddings, texts_of
 from vault.models.cube import Cube
 from vault.models.embedding_model import EmbeddingModel
 from vault.models.index import Embedding
@@ -34,8 +34,8 @@ BATCH = 200  # cubes embedded in one step
 CLEARED = 5_000  # old vectors deleted in one step
 START = UUID(int=0)
 
-# Lacking: what was there when re-embedding was asked for, and whatever the active model would answer with. Writes of
-# the last moment get their vectors from the indexing job, so that a busy tenant comes to its switch as well.
+# Cubes that need a vector: those at the request of the move, and newer ones with a vector of the active model. The
+# indexing job makes the vectors of the latest writes, so that a busy tenant reaches its switch too.
 WITHOUT_VECTOR = """
 SELECT cube.id FROM vault_cube AS cube
   JOIN vault_cubeversion AS version ON version.tenant_id = cube.tenant_id AND version.cube_id = cube.id
@@ -56,9 +56,7 @@ DELETE FROM vault_embedding WHERE tenant_id = %s AND ctid = ANY(ARRAY(
 
 @dataclass(frozen=True)
 class Reembedding:
-    """The result of asking for a change of the model. `started` is False if nothing is to do, or if it is already
-    running.
-    """
+    """The result of a request to change the model. started: False if there is nothing to do, or a move is running."""
 
     active: str | None
     model: str
@@ -68,7 +66,7 @@ class Reembedding:
 
 @dataclass(frozen=True)
 class _Position:
-    """Embed with `model` what lacks it behind the cube `after`, and of what is newer than `until` only the needed."""
+    """The state of a move to `model`: cubes up to `after` are done; `until` is the newest cube at the request."""
 
     model: str
     after: UUID
@@ -80,11 +78,11 @@ class _Position:
 
 
 def reembedding_start(*, actor: Actor) -> Reembedding:
-    """Ask for the actor's tenant to be moved to the configured embedder. Asking again changes nothing.
+    """Request the move of the actor's tenant to the configured embedder. A second request changes nothing.
 
-    Owners and admins may: it costs a call of the model for every memory. The model is asked for one vector first, so
-    that a move which it could never end does not begin. Raises Forbidden; ProviderUnavailable.
-    Another move that is under way ends. Writes: Job …, AuditEntry … and OutboxEvent, or nothing.
+    For owners and admins, since it costs a call of the model for every memory. The model embeds a test text first, so
+    that no move to an unavailable model starts. Raises Forbidden; ProviderUnavailable.
+    Cancels another running move. Writes: Job …, AuditEntry … and OutboxEvent, or nothing.
     """
     authorize(actor, Permission.MEMBER_MANAGE)
     model = embedder()
@@ -94,12 +92,12 @@ def reembedding_start(*, actor: Actor) -> Reembedding:
     if active not in {None, wanted}:
         model.embed(["reembed"])
     with acting(actor):
-        jobs = moves_locked(actor)
+        jobs = lock_moves(actor)
         active = active_model(actor)
         needs_vectors = active not in {None, wanted}
         started = needs_vectors and not any(job.settings["model"] == wanted and not job.dead_letter for job in jobs)
         if started:
-            for job in before_the_switch(jobs, active):
+            for job in moves_before_switch(jobs, active):
                 job_cancel(actor=actor, job_id=job.id)
             record_step(actor, "requested", model=wanted, former=active)
             _job_create(actor, wanted, active)
@@ -107,46 +105,46 @@ def reembedding_start(*, actor: Actor) -> Reembedding:
 
 
 def tenants_to_reembed() -> list[UUID]:
-    """The tenants whose active model is not the configured one; ids only, through a function of the router."""
+    """Return the ids of the tenants whose active model is not the configured one."""
     with no_tenant(), connection.cursor() as cursor:
         cursor.execute("SELECT vault_tenants_to_reembed(%s)", [embedder().name])
         return [tenant_id for (tenant_id,) in cursor.fetchall()]
 
 
 def moves(actor: Actor) -> QuerySet[Job]:
-    """The tenant's moves that are under way, and those that are dead letters; within a transaction."""
+    """Select the tenant's moves that are running or dead letters. Use inside a transaction."""
     rows = Job.objects.filter(tenant_id=actor.tenant_id, kind=Topic.CUBES_REEMBED)
     return rows.filter(Q(dead_letter=True) | ~Q(status__in=ENDED)).order_by("id")
 
 
-def moves_locked(actor: Actor) -> list[Job]:
-    """The same once nobody else starts, cancels or does a step of one; the active model is read after it."""
+def lock_moves(actor: Actor) -> list[Job]:
+    """Lock the moves of the tenant against starts, cancellations and steps; read the active model afterwards."""
     with connection.cursor() as cursor:
         cursor.execute(LOCK, [str(actor.tenant_id)])
     return list(moves(actor).select_for_update())
 
 
-def before_the_switch(jobs: Iterable[Job], active: str | None) -> list[Job]:
-    """Without those to the active model: they clear the former one's vectors away."""
+def moves_before_switch(jobs: Iterable[Job], active: str | None) -> list[Job]:
+    """Return the moves before their switch; a move to the active model only deletes old vectors."""
     return [job for job in jobs if job.settings["model"] != active]
 
 
-def clearing_start(actor: Actor, job: Job) -> None:
-    """A move was cancelled: the vectors that do not answer are cleared away. Writes: OutboxEvent."""
+def start_clearing(actor: Actor, job: Job) -> None:
+    """Start the deletion of the new vectors of a cancelled move. Writes: OutboxEvent."""
     emit(actor=actor, topic=Topic.REEMBED_CANCELLED, payload={})
 
 
-@handler(Topic.CUBES_REEMBED, permission=Permission.MEMBER_MANAGE, cancelled=clearing_start)
+@handler(Topic.CUBES_REEMBED, permission=Permission.MEMBER_MANAGE, cancelled=start_clearing)
 def cubes_reembed(run: JobRun) -> Callable[[], Step]:
-    """One step. The model is asked outside any transaction. done: vectors made. Raises ProviderUnavailable."""
+    """Do one step of a move. The model is called outside any transaction. Raises ProviderUnavailable."""
     actor = run.system
     position = _Position(run.settings["model"], UUID(run.state["after"]), UUID(run.state["until"]))
-    model = _model(position.model)
+    model = _build_model(position.model)
     with acting(actor):
         active = active_model(actor)
-        lacking = _lacking(actor, position, active) if active not in {None, position.model} else []
+        lacking = _find_lacking(actor, position, active) if active not in {None, position.model} else []
         texts = texts_of(lacking)
-    vectors = embedded(actor, model, texts)
+    vectors = make_embeddings(actor, model, texts)
 
     def write() -> Step:
         if lacking:
@@ -154,11 +152,11 @@ def cubes_reembed(run: JobRun) -> Callable[[], Step]:
             record(actor=actor, verb=Verb.MEMORY_INDEXED, object_type="memory", object_ids=ids)
             return Step(state=replace(position, after=lacking[-1]).state, done=run.done + len(lacking))
         if active == position.model:
-            return Step(state=position.state if _clear(actor) else None)
+            return Step(state=position.state if _clear_vectors(actor) else None)
         if position.after != START:
-            return Step(state=replace(position, after=START).state)  # what lies behind may have changed since
+            return Step(state=replace(position, after=START).state)  # earlier cubes may have changed since
         if active is not None:
-            _switch(actor, position)
+            _switch_model(actor, position)
             return Step(state=position.state)
         return Step()
 
@@ -174,14 +172,14 @@ def _job_create(actor: Actor, wanted: str, active: str | None) -> None:
     job_create(actor=actor, kind=Topic.CUBES_REEMBED, settings=settings, state=position.state, total=total)
 
 
-def _model(name: str) -> Embedder:
+def _build_model(name: str) -> Embedder:
     model = embedder_by_name(name)
     if model is None:
         raise ProviderUnavailable(f"This process cannot build the embedder {name}")
     return model
 
 
-def _lacking(actor: Actor, position: _Position, active: str | None) -> list[UUID]:
+def _find_lacking(actor: Actor, position: _Position, active: str | None) -> list[UUID]:
     parameters: dict[str, str | int | UUID | None] = {
         "tenant": actor.tenant_id,
         "after": position.after,
@@ -195,16 +193,16 @@ def _lacking(actor: Actor, position: _Position, active: str | None) -> list[UUID
         return [cube_id for (cube_id,) in cursor.fetchall()]
 
 
-def _switch(actor: Actor, position: _Position) -> None:
-    """From here on the new vectors answer, unless one is lacking after all; indexing jobs wait meanwhile."""
+def _switch_model(actor: Actor, position: _Position) -> None:
+    """Switch the tenant to the new model unless a vector is missing; indexing jobs wait meanwhile."""
     row = EmbeddingModel.objects.select_for_update().get(tenant_id=actor.tenant_id)
-    if row.model != position.model and not _lacking(actor, position, row.model):
+    if row.model != position.model and not _find_lacking(actor, position, row.model):
         record_step(actor, "switched", model=position.model, former=row.model)
         EmbeddingModel.objects.filter(tenant_id=actor.tenant_id).update(model=position.model, since=Now())
 
 
-def _clear(actor: Actor) -> bool:
-    """Delete some vectors of models that are neither active nor configured; whether there may be more."""
+def _clear_vectors(actor: Actor) -> bool:
+    """Delete up to CLEARED vectors of models that are neither active nor configured; return whether more may remain."""
     row = EmbeddingModel.objects.select_for_update().get(tenant_id=actor.tenant_id)
     with connection.cursor() as cursor:
         cursor.execute(CLEAR, [actor.tenant_id, actor.tenant_id, [row.model, embedder().name], CLEARED])

@@ -1,4 +1,4 @@
-"""The HNSW index of one model's vectors. The default model's is made by the migrations, another's by its operator."""
+"""HNSW indexes of vectors, one for each model. Migrations create that of the default model, operators the others."""
 
 from hashlib import sha256
 
@@ -24,28 +24,27 @@ WHERE model = {model}
 
 
 def nearest_by_index(model: str, dimension: int | None) -> str | None:
-    """The distance in the form that the index of `model` answers; None: there is no such index.
+    """Return the distance as the SQL expression that the index of `model` supports; None without such an index.
 
-    dimension: of the question's vector; None: it has none, and every distance is NULL. One query, none for the default
-    model.
+    dimension: of the question's vector; None: the question has no vector. One query; none for the default model.
     """
     if model == DEFAULT_MODEL:
         return NEAREST.format(dimension=DEFAULT_DIMENSION)
-    if dimension is None or not _validity(vector_index_name(model)):
+    if dimension is None or not _read_validity(vector_index_name(model)):
         return None
     return NEAREST.format(dimension=dimension)
 
 
 def vector_index_create(*, model: str, dimension: int) -> bool:
-    """Make the index of `model` unless it is there; searches and writes go on meanwhile. Outside any transaction.
+    """Create the index of `model` while searches and writes go on; return False if it exists. Outside any transaction.
 
-    Returns whether it was made. What an interrupted run left is made anew. Raises Conflict when the database's role
-    does not own the tables, or the vectors are too long.
+    An index left by an interrupted run is created again. Raises Conflict if the database role does not own the tables,
+    or the vectors are too long.
     """
     if dimension > LARGEST_DIMENSION:
         raise Conflict(f"Vectors of {dimension} numbers cannot be indexed: {LARGEST_DIMENSION} is the most.")
     name = vector_index_name(model)
-    validity = _validity(name)
+    validity = _read_validity(name)
     if validity:
         return False
     _refuse_other_roles()
@@ -61,8 +60,8 @@ def vector_index_name(model: str) -> str:
     return f"embedding_nearest_{sha256(model.encode()).hexdigest()[:12]}"
 
 
-def _validity(name: str) -> bool | None:
-    """None: there is no such index."""
+def _read_validity(name: str) -> bool | None:
+    """Return whether the index is valid; None if it does not exist."""
     with connection.cursor() as cursor:
         cursor.execute(READY, [name])
         row = cursor.fetchone()

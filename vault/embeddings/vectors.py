@@ -1,7 +1,7 @@
 """Vectors of a tenant's memories, and the models that made them.
 
-Two may live side by side: the *active* one, whose vectors answer questions, and the one that the settings name. They
-differ from a change of MEMOS_EMBEDDER until re-embedding switches the tenant over (docs/decisions/0009).
+A tenant may have vectors of two models: of the *active* one, which searches use, and of the configured one. They
+differ between a change of MEMOS_EMBEDDER and the switch at the end of a move (docs/decisions/0009).
 """
 
 import logging
@@ -17,7 +17,7 @@ from governance.actor import Actor
 from governance.errors import Unavailable
 from vault.content.words import words_open
 from vault.index.facets import INDEXED_FIELDS, indexed_fields
-from vault.index.terms import searchable
+from vault.index.terms import searchable_text
 from vault.models.cube import Cube, CubeVersion
 from vault.models.embedding_model import EmbeddingModel
 from vault.models.index import Embedding
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Text:
-    """The text of one version of a cube that is embedded; indexed: the columns that a search filters by."""
+    """The text of a version to embed. indexed: values of INDEXED_FIELDS."""
 
     cube_id: UUID
     version: int
@@ -38,14 +38,14 @@ class Text:
 
 
 def active_model(actor: Actor) -> str | None:
-    """The model whose vectors answer, in the caller's transaction; None before the tenant's first vector."""
+    """Return the model whose vectors searches use; None before the tenant's first vector. Use inside a transaction."""
     return EmbeddingModel.objects.filter(tenant_id=actor.tenant_id).values_list("model", flat=True).first()
 
 
 def active_model_hold(actor: Actor, *, expected: str | None, first: str) -> None:
-    """Keep the active model as it is until the transaction ends; `first` becomes it where there is none.
+    """Lock the active model until the transaction ends. first: the active model of a tenant that has none.
 
-    Raises Unavailable when it is another than `expected`: vectors were made for a model that was switched meanwhile.
+    Raises Unavailable if the active model is not `expected` because it was switched meanwhile.
     """
     if expected is None:
         row = EmbeddingModel(tenant_id=actor.tenant_id, model=first)
@@ -57,10 +57,10 @@ def active_model_hold(actor: Actor, *, expected: str | None, first: str) -> None
         raise Unavailable("The tenant's embedding model was switched meanwhile; the job runs again.")
 
 
-def answering(active: str | None) -> Embedder:
-    """The embedder to ask with: the active one's, or the configured one where this process cannot build that.
+def question_embedder(active: str | None) -> Embedder:
+    """Return the embedder for questions: of the active model, or the configured one if this process cannot build that.
 
-    Vectors of the configured one are then all that can be compared; what it has not embedded is found by its words.
+    In the second case, only lexical search finds memories that the configured model has not embedded.
     """
     former = embedder_by_name(active) if active is not None else None
     return former or embedder()
@@ -75,12 +75,12 @@ def texts_of(cube_ids: Sequence[UUID]) -> list[Text]:
         cube, sealed = version.cube, bytes(version.sealed)
         if sealed:
             words = words_open(tenant_id=cube.tenant_id, cube_id=cube.id, number=version.number, blob=sealed)
-            texts.append(Text(cube.id, version.number, indexed_fields(cube), searchable(words)))
+            texts.append(Text(cube.id, version.number, indexed_fields(cube), searchable_text(words)))
     return texts
 
 
-def embedded(actor: Actor, model: Embedder, texts: Sequence[Text]) -> list[Embedding]:
-    """Unsaved vectors of `texts`. Asks the model: outside any transaction. Raises ProviderUnavailable."""
+def make_embeddings(actor: Actor, model: Embedder, texts: Sequence[Text]) -> list[Embedding]:
+    """Embed texts into unsaved rows. Calls the model: outside any transaction. Raises ProviderUnavailable."""
     if not texts:
         return []
     return [
@@ -96,25 +96,25 @@ def embedded(actor: Actor, model: Embedder, texts: Sequence[Text]) -> list[Embed
     ]
 
 
-def embedded_by_all(actor: Actor, active: str | None, texts: Sequence[Text]) -> list[Embedding]:
-    """Vectors by the configured model, and by the active one while that is another and still answers.
+def make_all_embeddings(actor: Actor, active: str | None, texts: Sequence[Text]) -> list[Embedding]:
+    """Embed texts by the configured model, and by the active one if that is another and still available.
 
-    A former model that fails holds nothing up: the switch will not need it. Raises ProviderUnavailable.
+    Errors of the former model are only logged, since the switch does not need it. Raises ProviderUnavailable.
     """
     configured = embedder()
-    vectors = embedded(actor, configured, texts)
+    vectors = make_embeddings(actor, configured, texts)
     former = embedder_by_name(active) if active not in {None, configured.name} else None
     if former is None:
         return vectors
     try:
-        return vectors + embedded(actor, former, texts)
+        return vectors + make_embeddings(actor, former, texts)
     except ProviderUnavailable as error:
         logger.warning("the former embedder %s is left out: %s", former.name, error.detail)
         return vectors
 
 
 def embeddings_write(rows: Sequence[Embedding]) -> list[UUID]:
-    """Store the vectors of those cubes that are still at the version that was embedded; returns their ids."""
+    """Store the vectors of cubes whose embedded version is still the present one; return the ids of these cubes."""
     # Locked: a memory that is being deleted must not get its vector back.
     named = Cube.objects.filter(id__in={row.cube_id for row in rows}, is_indexed=True, is_cold=False).order_by("id")
     present = set(named.select_for_update(no_key=True).values_list("id", "version"))

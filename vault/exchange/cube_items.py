@@ -10,7 +10,7 @@ from governance.audit.services import record
 from governance.privacy.services import subject_view
 from governance.vocabulary import Permission, Verb
 from vault.cubes.selectors import VersionView, versions_view
-from vault.cubes.versions import versions_open_to
+from vault.cubes.versions import readable_versions
 from vault.exchange.items import Item, ItemVersion, Origin
 from vault.models import Cube, CubeSource
 from vault.vocabulary import NamespaceKind, SemanticType, Sensitivity, SourceKind
@@ -34,7 +34,7 @@ def cube_items(
     rows = Cube.objects.visible_to(actor).filter(id__in=cube_ids)
     cubes = list(rows.select_related("namespace", "subject").order_by("id"))
     ids = [cube.id for cube in cubes]
-    versions = versions_open_to(actor).filter(cube_id__in=ids).order_by("cube_id", "number")
+    versions = readable_versions(actor).filter(cube_id__in=ids).order_by("cube_id", "number")
     present = {cube.id: cube.version for cube in cubes}
     views: dict[UUID, list[VersionView]] = defaultdict(list)
     wanted = [

@@ -31,7 +31,7 @@ class Present:
 def imported_find(actor: Actor, ids: Iterable[str]) -> dict[str, Present]:
     """The memories of earlier imports that the actor may read, by the id that they had. Three queries."""
     maker = token_maker(actor.tenant_id)
-    by_mark = {marks.same(maker, f"metadata.{ORIGIN}", item_id): item_id for item_id in ids}
+    by_mark = {marks.value_mark(maker, f"metadata.{ORIGIN}", item_id): item_id for item_id in ids}
     found: dict[UUID, str] = {}
     for index in (Posting, ArchivedPosting):
         rows = index.objects.filter(tenant_id=actor.tenant_id, term__in=list(by_mark))

@@ -22,7 +22,7 @@ from governance.keys.services import token_maker
 from governance.keys.signing_keys import export_signing_key, signing_key
 from governance.vocabulary import Permission, Topic
 from vault.cubes.services import cube_update, cubes_add
-from vault.cubes.writer.building import texts_index
+from vault.cubes.writer.builder import texts_index
 from vault.exchange.archives import LARGEST_FILE
 from vault.exchange.conversations import (
     CONVERSATIONS,

@@ -17,7 +17,7 @@ from django.db.backends.utils import CursorWrapper
 
 from governance.actor import Actor
 from vault.cubes.eligibility import MOST_EXPIRED
-from vault.cubes.visibility import Exceptions, named
+from vault.cubes.visibility import Exceptions, name_parameters
 from vault.graph.pagerank import Edge, Group, personalised_pagerank
 from vault.models.cube import CubeQuerySet
 from vault.vocabulary import LinkKind
@@ -137,7 +137,7 @@ def near_cubes(actor: Actor, *, seeds: Mapping[UUID, float], among: Among, visib
 
 def _run_walk(statement: str, actor: Actor, asked: Mapping[str, Any], among: Among, visible: CubeQuerySet) -> list[Any]:
     parameters = {"tenant": actor.tenant_id, "namespaces": list(among.namespaces), **asked, **among.excepted.parameters}
-    shown, values = named(visible.values("id"), "visible")
+    shown, values = name_parameters(visible.values("id"), "visible")
     with connection.cursor() as cursor, _predictable_plans(cursor):
         cursor.execute(statement.format(visible=shown, **among.excepted.parts), {**parameters, **values})
         rows: list[Any] = cursor.fetchall()

@@ -23,13 +23,13 @@ from governance.policies.retention import retention_request
 from governance.privacy.services import subject_ensure
 from governance.vocabulary import Permission, Verb
 from vault.cubes.filters import filter_read
-from vault.cubes.holds import HoldTerms, cover, terms_open, terms_seal
+from vault.cubes.holds import HoldTerms, cover_cubes, terms_open, terms_seal
 from vault.cubes.lookup import cube_target, locate
 from vault.cubes.services import check_version
 from vault.holds.selectors import HoldView, hold_locate, hold_views, select_freezes
 from vault.models import Cube, CubeVersion, Hold, HoldCube, HoldReleaseApproval
 from vault.models.cube import CubeQuerySet
-from vault.screening.screen import note_screened
+from vault.screening.screen import screen_note
 from vault.vocabulary import HoldKind, HoldStatus
 
 LONGEST_REASON = 500
@@ -63,7 +63,7 @@ def hold_create(*, actor: Actor, draft: HoldDraft) -> HoldView:
         filters = dict(draft.filters) if draft.filters is not None else None
         hold.sealed = terms_seal(hold, HoldTerms(reason=_check_reason(draft.reason), filters=filters))
         hold.save(force_insert=True)  # from here on no other write of the tenant is under way
-        covered = cover(hold, covers)
+        covered = cover_cubes(hold, covers)
         record(
             actor=actor,
             verb=Verb.HOLD_CREATED,
@@ -123,7 +123,7 @@ def cube_freeze(*, actor: Actor, cube_id: UUID, reason: str, expected_versions: 
     maker = _require_member(actor)
     with acting(actor):
         cube = cube_freezable(actor=actor, cube_id=cube_id, expected_versions=expected_versions)
-        given = note_screened(
+        given = screen_note(
             actor=actor,
             name="reason",
             text=_check_reason(reason),
@@ -134,7 +134,7 @@ def cube_freeze(*, actor: Actor, cube_id: UUID, reason: str, expected_versions: 
             hold = Hold(id=uuid7(), tenant_id=actor.tenant_id, kind=HoldKind.FREEZE, maker_id=maker)
             hold.sealed = terms_seal(hold, HoldTerms(reason=given))
             hold.save(force_insert=True)
-            cover(hold, Cube.objects.filter(id=cube.id))
+            cover_cubes(hold, Cube.objects.filter(id=cube.id))
             cube.refresh_from_db(fields=["version"])  # another write may have come before the hold
             if expected_versions is not None:
                 check_version(cube, expected_versions)

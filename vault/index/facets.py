@@ -1,4 +1,4 @@
-"""Fields of a memory that are columns of every index, and the conditions by which a search filters on them. Pure."""
+"""Columns that every index repeats from a memory, and conditions of a search on them. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ INDEXED_FIELDS = ("namespace_id", "layer", "type", "persona_id", "happened_at")
 
 
 def indexed_fields(cube: Cube) -> dict[str, Any]:
-    """The values of INDEXED_FIELDS for one cube."""
+    """Return the values of INDEXED_FIELDS for a cube."""
     return {
         "namespace_id": cube.namespace_id,
         "layer": LAYERS[Layer(cube.layer)],
@@ -31,7 +31,7 @@ def indexed_fields(cube: Cube) -> dict[str, Any]:
 class Facets:
     """Conditions of a search on the columns of the index; None: no condition. since, until: both inclusive.
 
-    A memory that passes the whole filter passes this one, too; `event_time` alone may pass here and not there.
+    A memory that passes the whole filter also passes its facets. The reverse fails for some filters on `event_time`.
     """
 
     layers: frozenset[Layer] | None = None
@@ -44,16 +44,16 @@ class Facets:
         return any(value is not None for value in vars(self).values())
 
     def conditions(self, table: str) -> str:
-        """`AND …` on the columns of an index, which `table` names in its statement."""
+        """Return the conditions on an index with the alias `table` as SQL: `AND …`."""
         return "".join(f" AND {table}.{column} {test}" for column, test in self._tests(INDEX_COLUMNS))
 
     def conditions_on_cubes(self, table: str) -> str:
-        """The same on the columns of vault_cube."""
+        """Return the conditions on vault_cube with the alias `table` as SQL: `AND …`."""
         return "".join(f" AND {column.format(table=table)} {test}" for column, test in self._tests(CUBE_COLUMNS))
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The values of both, by name."""
+        """Return the parameters of all conditions by name."""
         return {
             "facet_layers": [LAYERS[layer] for layer in self.layers or ()],
             "facet_types": [TYPES[kind] for kind in self.types or ()],

@@ -1,4 +1,4 @@
-"""Keyed tokens to filter by: what must be matched without opening a cube. Pure, given the tenant's token maker."""
+"""Marks: keyed tokens by which filters match sealed fields without opening a cube. Pure."""
 
 import json
 import re
@@ -11,60 +11,60 @@ from vault.lexicon.entities import entities
 from vault.lexicon.normal import normal_form, unaccented
 
 WORD = re.compile(r"\w+", re.UNICODE)
-MOST_WORDS = 64  # of one value; what is longer is matched whole
+MOST_WORDS = 64  # of a value; a longer value is matched as a whole
 KEYED_FIELDS = ("speaker", "session_id", "message_id", "task_id")
 
 
-def same(maker: TokenMaker, field: str, value: Any) -> int:
-    """The mark of a field that has just this value (text without regard to case)."""
-    return maker.token(f"is:{field}", _canonical(value))
+def value_mark(maker: TokenMaker, field: str, value: Any) -> int:
+    """Return the mark of a field with exactly this value, without regard to case."""
+    return maker.token(f"is:{field}", _canonical_text(value))
 
 
-def contains(maker: TokenMaker, field: str, value: Any) -> int:
-    """The mark of a field that has this word, or of a list that has this element; of a speaker, accents apart."""
+def part_mark(maker: TokenMaker, field: str, value: Any) -> int:
+    """Return the mark of a field with this word, or of a list with this element. Accents of speakers do not count."""
     compared = unaccented(value) if field == "speaker" and isinstance(value, str) else value
-    return maker.token(f"has:{field}", _canonical(compared))
+    return maker.token(f"has:{field}", _canonical_text(compared))
 
 
-def message(maker: TokenMaker, session_id: str, message_id: str) -> int:
-    """The mark of one message of one session: it is stored once."""
+def message_mark(maker: TokenMaker, session_id: str, message_id: str) -> int:
+    """Return the mark by which a message of a session is stored only once."""
     return maker.token("message", f"{session_id}\x00{message_id}")
 
 
 def speaker_marks(maker: TokenMaker, speaker: str) -> list[int]:
-    """The marks of a speaker's names, as a question may call them."""
-    return [contains(maker, "speaker", part) for part in _parts(speaker)]
+    """Return the marks of the parts of a speaker's name."""
+    return [part_mark(maker, "speaker", part) for part in _split_value(speaker)]
 
 
-def speaker_time(maker: TokenMaker, name: str) -> int:
-    """The mark of what somebody of this name said that tells a time."""
-    return maker.token("speaker and time", _canonical(unaccented(name)))
+def speaker_time_mark(maker: TokenMaker, name: str) -> int:
+    """Return the mark of memories with a temporal expression by a speaker of this name."""
+    return maker.token("speaker and time", _canonical_text(unaccented(name)))
 
 
 def speaker_time_marks(maker: TokenMaker, speaker: str) -> list[int]:
-    """The marks of what `speaker` said, when it tells a time, by each of their names."""
-    return [speaker_time(maker, part) for part in _parts(speaker)]
+    """Return the marks of a memory of `speaker` with a temporal expression, for each part of the name."""
+    return [speaker_time_mark(maker, part) for part in _split_value(speaker)]
 
 
-def entity(maker: TokenMaker, name: str) -> int:
-    """The mark of something that a text names, accents apart; `name` as vault.lexicon.entities writes it."""
+def entity_mark(maker: TokenMaker, name: str) -> int:
+    """Return the mark of an entity, without regard to accents. name: as vault.lexicon.entities returns it."""
     return maker.token("entity", unaccented(name))
 
 
 def entity_marks(maker: TokenMaker, title: str, content: str) -> set[int]:
-    """The marks of what title and content name."""
+    """Return the marks of the entities in title and content."""
     tokens = maker.tokens("entity")
     return {tokens[unaccented(name)] for name in entities(f"{title}\n{content}" if title else content)}
 
 
 def marks_of(maker: TokenMaker, words: Words) -> set[int]:
-    """The marks that filters find a cube by."""
+    """Return the marks by which filters find a cube."""
     marks: set[int] = set()
     for field, value in _fields(words):
-        marks.add(same(maker, field, value))
-        marks.update(contains(maker, field, part) for part in _parts(value))
+        marks.add(value_mark(maker, field, value))
+        marks.update(part_mark(maker, field, part) for part in _split_value(value))
     if words.session_id and words.message_id:
-        marks.add(message(maker, words.session_id, words.message_id))
+        marks.add(message_mark(maker, words.session_id, words.message_id))
     return marks
 
 
@@ -77,7 +77,7 @@ def _fields(words: Words) -> Iterator[tuple[str, Any]]:
         yield f"metadata.{key}", value
 
 
-def _parts(value: Any) -> list[Any]:
+def _split_value(value: Any) -> list[Any]:
     if isinstance(value, list):
         return value
     if isinstance(value, str):
@@ -85,7 +85,7 @@ def _parts(value: Any) -> list[Any]:
     return []
 
 
-def _canonical(value: Any) -> str:
+def _canonical_text(value: Any) -> str:
     if isinstance(value, str):
         return "text:" + (value.lower() if value.isascii() else normal_form("NFC", value).casefold())
     return "json:" + json.dumps(value, sort_keys=True, ensure_ascii=False)

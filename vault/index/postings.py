@@ -1,4 +1,4 @@
-"""Rows of the keyed token index. They are derived: written and deleted with their cube, in its transaction."""
+"""Postings: rows of the index of keyed tokens, written and deleted in the transaction of their cube."""
 
 from collections.abc import Sequence
 from itertools import chain, repeat
@@ -7,7 +7,7 @@ from uuid import UUID
 
 from governance.prepared import prepared_cursor, sql_array
 from vault.index.facets import LAYERS, TYPES
-from vault.index.terms import Indexed
+from vault.index.terms import IndexEntries
 from vault.models import ArchivedPosting, Cube, CubeVersion, Posting
 from vault.vocabulary import Layer, MemoryType
 
@@ -37,17 +37,17 @@ class IndexedCube(Protocol):
     @property
     def cube(self) -> Cube: ...
     @property
-    def indexed(self) -> Indexed: ...
+    def indexed(self) -> IndexEntries: ...
 
 
 def postings_insert(built: Sequence[IndexedCube], *, archived: bool = False) -> None:
-    """All postings of some cubes of one tenant in one statement."""
+    """Insert the postings of cubes of one tenant in one statement."""
     with prepared_cursor() as cursor:
-        cursor.execute(INSERT_ARCHIVED if archived else INSERT_SEARCHABLE, postings_sent(built))
+        cursor.execute(INSERT_ARCHIVED if archived else INSERT_SEARCHABLE, postings_parameters(built))
 
 
-def postings_sent(built: Sequence[IndexedCube]) -> list[Any]:
-    """The parameters of INSERT, which writes in key order so that the index pages are kept warm."""
+def postings_parameters(built: Sequence[IndexedCube]) -> list[Any]:
+    """Return the parameters of INSERT, which writes in key order so that it touches few index pages."""
     entries = [row.indexed.entries for row in built]
     numbers = [repeat(number, len(words)) for number, words in enumerate(entries, 1)]
     cubes = [
@@ -74,7 +74,7 @@ def postings_sent(built: Sequence[IndexedCube]) -> list[Any]:
 
 
 def postings_delete_many(versions: Sequence[CubeVersion]) -> None:
-    """The postings of several versions of one tenant, by key, in one statement for each index."""
+    """Delete the postings of versions of one tenant by key, with one statement for each index."""
     terms = [term for version in versions for term in version.terms]
     cubes = [version.cube_id for version in versions for _ in version.terms]
     with prepared_cursor() as cursor:
@@ -84,6 +84,6 @@ def postings_delete_many(versions: Sequence[CubeVersion]) -> None:
 
 
 def postings_delete(cube_id: UUID, terms: Sequence[int]) -> None:
-    """The postings of one version, by key."""
+    """Delete the postings of one version by key."""
     for model in (Posting, ArchivedPosting):
         model.objects.filter(cube_id=cube_id, term__in=terms).delete()

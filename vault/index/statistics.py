@@ -1,9 +1,9 @@
-"""Numbers of cubes and words of a namespace, as a search needs them.
+"""Numbers of searchable cubes and their words in each namespace.
 
-An add changes no size: writers would wait for each other. The job behind it counts the namespace. Whatever changes or
-takes away a cube that was counted corrects the size in its own transaction (the triggers of
-vault/migrations/0003_functions.py), so that a size is at any time that of the cubes for which COUNTED holds. Both
-hold the size's row first and look then: of two, the later one sees what the other did.
+Additions do not change a size, since writers would wait for each other; a later job counts the namespace. Changes and
+deletions of counted cubes correct the size in their own transaction (triggers of vault/migrations/0003_functions.py),
+so that a size always equals that of the cubes for which COUNTED is true. Both lock the size's row before they read, so
+that the later one sees the work of the earlier one.
 """
 
 from collections.abc import Collection, Sequence
@@ -19,14 +19,14 @@ from governance.vocabulary import Topic
 CHEAP_TO_COUNT = 5_000  # cubes; a larger namespace is not counted again within FRESH_SECONDS
 FRESH_SECONDS = 2.0
 
-# Whether a `cube` is of what the `size` of its namespace says.
+# True for a `cube` that is part of the `size` of its namespace.
 COUNTED = """cube.created_at < size.refreshed_at AND cube.deleted_at IS NULL AND cube.is_indexed
     AND (cube.expires_at IS NULL OR cube.expires_at > size.refreshed_at)"""
 FRESH = """
 SELECT namespace_id FROM vault_namespacesize
 WHERE namespace_id = ANY(%s) AND cubes > %s AND refreshed_at > clock_timestamp() - make_interval(secs => %s)
 """
-# A size that is not there yet counts nothing.
+# A new size counts no cubes.
 HOLD = """
 INSERT INTO vault_namespacesize (tenant_id, namespace_id, cubes, words, refreshed_at)
 SELECT tenant_id, id, 0, 0, timestamptz 'epoch' FROM vault_namespace WHERE id = ANY(%s) ORDER BY id
@@ -45,10 +45,9 @@ WHERE former.namespace_id = size.id
 
 
 def statistics_count(actor: Actor, payloads: Sequence[Payload]) -> Write:
-    """Count the namespaces that some events name anew. One that is large and was counted a moment ago is left to a
-    later job, so that what came last is counted, too.
+    """Count the namespaces of events again. A large namespace that was counted a moment ago is left to a later job.
 
-    What it locks it locks last: whoever holds a cube may wait for a size, and nobody for a cube who holds a size.
+    Sizes are locked last: the holder of a cube may wait for a size, never the holder of a size for a cube.
     """
     namespaces = _namespaces_of(payloads)
 
@@ -71,7 +70,7 @@ def _namespaces_of(payloads: Sequence[Payload]) -> list[UUID]:
 
 
 def _measure(namespaces: Collection[UUID]) -> list[UUID]:
-    """Returns those that were not counted."""
+    """Count the namespaces and return those that were skipped because their count is fresh."""
     with connection.cursor() as cursor:
         cursor.execute(FRESH, [list(namespaces), CHEAP_TO_COUNT, FRESH_SECONDS])
         fresh = sorted(namespace_id for (namespace_id,) in cursor.fetchall())

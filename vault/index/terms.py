@@ -1,4 +1,4 @@
-"""Index terms of a memory's content: the keyed tokens of its words, and its marks. Pure."""
+"""Index terms of a memory: the keyed tokens of its words, and its marks. Pure."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -15,8 +15,8 @@ WORD_KIND = "word"
 SMALLINT = 32_767
 
 
-class Worded(Protocol):
-    """The content of one memory: a draft, or a stored version."""
+class MemoryTexts(Protocol):
+    """The searched texts of a memory: of a draft or of a stored version."""
 
     @property
     def content(self) -> str: ...
@@ -28,7 +28,7 @@ class Worded(Protocol):
 
 @dataclass(frozen=True)
 class TextIndex:
-    """The terms of a text as token → frequency, their number (for BM25), and its names."""
+    """The index of a text. words: token → frequency. length: number of words, for BM25. named: marks of entities."""
 
     words: dict[int, int]
     length: int
@@ -40,22 +40,22 @@ class TextIndex:
 
 
 @dataclass(frozen=True)
-class Indexed:
-    """All postings of one version: token → frequency, 0 for a mark to filter by, more for a word of the content."""
+class IndexEntries:
+    """The postings of a version as token → frequency; marks have the frequency 0."""
 
     entries: dict[int, int]
     length: int
 
 
-def searchable(words: Worded) -> str:
-    """The text by which a version is found, by word and by vector: who said it belongs to it."""
+def searchable_text(words: MemoryTexts) -> str:
+    """Return the text by which lexical and vector search find a version: title, speaker and content."""
     line = f"{words.speaker}: {words.content}" if words.speaker else words.content
     return f"{words.title}\n{line}" if words.title else line
 
 
-def text_index(maker: TokenMaker, words: Worded) -> TextIndex:
-    """Takes about 15 milliseconds for 10,000 characters."""
-    text = searchable(words)
+def text_index(maker: TokenMaker, words: MemoryTexts) -> TextIndex:
+    """Index a text. Takes about 15 milliseconds for 10,000 characters."""
+    text = searchable_text(words)
     found = terms(text)
     counted = Counter(found)
     if not text.isascii():
@@ -72,8 +72,8 @@ def text_index(maker: TokenMaker, words: Worded) -> TextIndex:
     )
 
 
-def index_of(maker: TokenMaker, words: Words, text: TextIndex) -> Indexed:
-    """The keyed tokens by which a version is found: title and content, which are `text`, by word, the rest by mark."""
+def index_of(maker: TokenMaker, words: Words, text: TextIndex) -> IndexEntries:
+    """Return the postings of a version: the terms of its indexed `text` and the marks of its other fields."""
     time_marks = speaker_time_marks(maker, words.speaker) if text.mentions_time else []
     marks = dict.fromkeys([*marks_of(maker, words), *text.named, *time_marks], 0)
-    return Indexed(marks | text.words, text.length)
+    return IndexEntries(marks | text.words, text.length)

@@ -14,9 +14,9 @@ from governance.jobs.selectors import JobView
 from governance.jobs.services import job_create
 from governance.vocabulary import Permission, Topic
 from vault.content.drafts import CubeDraft
-from vault.cubes.writer.building import texts_index
+from vault.cubes.writer.builder import texts_index
 from vault.layers.services import memories_add as memories_add_now
-from vault.screening.screen import drafts_screened
+from vault.screening.screen import screen_drafts
 
 DRAFTS: TypeAdapter[list[CubeDraft]] = TypeAdapter(list[CubeDraft])
 PART = 100  # memories of one transaction
@@ -33,7 +33,7 @@ class ScreenedDrafts:
 def drafts_screen(*, actor: Actor, drafts: Sequence[CubeDraft]) -> ScreenedDrafts:
     """Screen drafts before the transaction that asks for their job. Raises Forbidden; Invalid; PiiUnavailable."""
     authorize(actor, Permission.MEMORY_CREATE)
-    return ScreenedDrafts(tuple(drafts_screened(actor=actor, drafts=drafts)))
+    return ScreenedDrafts(tuple(screen_drafts(actor=actor, drafts=drafts)))
 
 
 def memories_add_later(*, actor: Actor, screened: ScreenedDrafts) -> JobView:

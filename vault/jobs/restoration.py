@@ -21,8 +21,8 @@ from governance.vocabulary import Permission, Topic, Verb
 from vault.content.blobs import with_blobs
 from vault.cubes.past import FIRST, PastRow, PastSummary, past_restore, past_rows, past_summary
 from vault.cubes.selectors import VersionView, versions_view
-from vault.cubes.versions import versions_open_to
-from vault.cubes.writer.prepared import texts_given, version_texts_read
+from vault.cubes.versions import readable_versions
+from vault.cubes.writer.prepared_texts import provide_texts, read_version_texts
 from vault.models import Cube, Namespace
 from vault.namespaces.management import namespace_locate, subtree
 from vault.namespaces.services import namespace_target
@@ -125,10 +125,10 @@ def namespaces_restore(run: JobRun) -> Callable[[], Step]:
         rows = _next_part(run)
     differing = [row for row in rows if row.change is not PastChange.UNCHANGED and not row.obstacle]
     wanted = {row.past_id for row in differing if row.past_id}
-    texts = version_texts_read(actor=run.actor, version_ids=wanted)
+    texts = read_version_texts(actor=run.actor, version_ids=wanted)
 
     def write() -> Step:
-        with texts_given(texts), acting(run.actor):
+        with provide_texts(texts), acting(run.actor):
             present = _next_part(run)  # as they are now that this transaction has begun
             as_of = datetime.fromisoformat(run.settings["as_of"])
             changed, skipped = past_restore(actor=run.actor, rows=present, as_of=as_of)
@@ -162,7 +162,7 @@ def _do_step(run: JobRun, rows: Sequence[PastRow], changed: int, skipped: Sequen
 def _open_versions(actor: Actor, rows: Sequence[PastRow]) -> dict[UUID, Any]:
     """The versions of then that the actor may read, of memories that it may read now, by their ids."""
     cubes = Cube.objects.visible_to(actor).filter(id__in=[row.cube_id for row in rows])
-    versions = versions_open_to(actor).filter(id__in=[row.past_id for row in rows if row.past_id])
+    versions = readable_versions(actor).filter(id__in=[row.past_id for row in rows if row.past_id])
     return {version.id: version for version in versions.filter(cube__in=cubes.values("id")).select_related("namespace")}
 
 

@@ -11,8 +11,8 @@ from governance.actor import Actor
 from governance.database import acting
 from governance.vocabulary import Permission
 from vault.content.drafts import CubeDraft
-from vault.cubes.services import Added
-from vault.cubes.writer.building import texts_index
+from vault.cubes.services import AddedCube
+from vault.cubes.writer.builder import texts_index
 from vault.layers.formats import Imported, Turn
 from vault.layers.services import memories_add
 from vault.models import Page
@@ -96,12 +96,12 @@ def _make_drafts(turns: Sequence[Turn], common: CubeDraft) -> list[CubeDraft]:
     ]
 
 
-def _count_pages(actor: Actor, added: Sequence[Added]) -> int:
+def _count_pages(actor: Actor, added: Sequence[AddedCube]) -> int:
     """Count the pages of the messages that were stored now."""
     ids = [memory.cube.id for memory in added if not memory.duplicate]
     with acting(actor):
         return Page.objects.filter(Q(query_id__in=ids) | Q(response_id__in=ids)).count()
 
 
-def _store_drafts(actor: Actor, drafts: Sequence[CubeDraft]) -> list[Added]:
+def _store_drafts(actor: Actor, drafts: Sequence[CubeDraft]) -> list[AddedCube]:
     return memories_add(actor=actor, drafts=drafts, texts=texts_index(actor.tenant_id, drafts))

@@ -21,7 +21,7 @@ from governance.prepared import in_one_go, prepared_cursor, sql_array
 from governance.vocabulary import Permission, Topic, Verb
 from vault.cubes.rules import approximate_tokens
 from vault.cubes.selectors import CubeView, cubes_read
-from vault.embeddings.vectors import active_model, answering
+from vault.embeddings.vectors import active_model, question_embedder
 from vault.layers.constants import constants_in_force
 from vault.layers.page_texts import keyword_marks
 from vault.layers.rules import Constants, Key, Selection, fit, select_pages, select_segments
@@ -184,7 +184,7 @@ def _search_with_question(text: str, read: Callable[[_Question], list[Hit]]) -> 
         try:
             return read(_Question(text, HalfVector(model.embed([text])[0]), model.name))
         except _OtherModel as other:
-            model = answering(other.active)
+            model = question_embedder(other.active)
 
 
 def _find_persona(actor: Actor, search: SearchQuery) -> UUID:
@@ -203,7 +203,7 @@ def _find_hits(
 ) -> list[Hit]:
     """Raises _OtherModel."""
     active = active_model(actor)
-    if active is not None and active != question.model and answering(active).name != question.model:
+    if active is not None and active != question.model and question_embedder(active).name != question.model:
         raise _OtherModel(active)
     scores, visited = _score_memories(actor, persona_id, search, question)
     ranked, sizes = _rank_memories(actor, search, scores)

@@ -21,8 +21,8 @@ from governance.pages import Pages
 from governance.personas.lookup import OBJECT_TYPE, persona_locate, persona_target
 from governance.vocabulary import Permission, Verb
 from vault.content.words import Quote, Words
-from vault.cubes.quoting import quotes_open
-from vault.cubes.selectors import CubeView, cubes_read, record_quoted
+from vault.cubes.quotes import quotes_open
+from vault.cubes.selectors import CubeView, cubes_read, record_quotes
 from vault.layers.constants import constants_in_force
 from vault.layers.rules import Constants, SegmentState, heat_parts
 from vault.layers.scores import hot_segments, order_by_heat
@@ -264,7 +264,7 @@ def _newest_pages(rows: QuerySet[Page], part: str, count: int) -> list[Page]:
 def _open_gists(actor: Actor, pages: Iterable[Page]) -> dict[UUID, str]:
     quotes = {page.id: quote for page in pages if (quote := gist_quote(page.gist)) is not None}
     passages = quotes_open(actor, quotes.values())
-    record_quoted(actor, [passages])
+    record_quotes(actor, [passages])
     return {page_id: passages[quote].text for page_id, quote in quotes.items() if quote in passages}
 
 

@@ -15,8 +15,8 @@ from governance.outbox.services import emit
 from governance.prepared import prepared_cursor, sql_array
 from governance.vocabulary import Permission, PersonaKind, Topic
 from vault.content.drafts import CubeDraft
-from vault.cubes.services import Added, cubes_add
-from vault.cubes.writer.building import NO_TEXTS, TextIndexes
+from vault.cubes.services import AddedCube, cubes_add
+from vault.cubes.writer.builder import NO_TEXTS, TextIndexes
 from vault.layers.constants import constants_in_force
 from vault.models import Conversation, Page
 from vault.vocabulary import MessageRole, PageLayer
@@ -69,7 +69,7 @@ class StreamRef:
     agent_persona_id: UUID | None = None
 
 
-def turn_append(*, actor: Actor, conversation: Conversation, asked: Added, answered: Added) -> None:
+def turn_append(*, actor: Actor, conversation: Conversation, asked: AddedCube, answered: AddedCube) -> None:
     """Append a turn of a chat to its stream, in the transaction that stores the turn.
 
     Raises Forbidden. Writes what `pages_append` writes; nothing where the reader has no persona.
@@ -83,7 +83,7 @@ def turn_append(*, actor: Actor, conversation: Conversation, asked: Added, answe
     pages_append(actor=actor, stream=stream, drafts=[draft], permission=Permission.CONVERSATION_USE)
 
 
-def memories_add(*, actor: Actor, drafts: Sequence[CubeDraft], texts: TextIndexes = NO_TEXTS) -> list[Added]:
+def memories_add(*, actor: Actor, drafts: Sequence[CubeDraft], texts: TextIndexes = NO_TEXTS) -> list[AddedCube]:
     """`cubes_add`, and the messages among the drafts become pages of their streams, in the same transaction.
 
     Raises what `cubes_add` raises. Writes what it writes, and what `messages_append` writes.
@@ -95,14 +95,14 @@ def memories_add(*, actor: Actor, drafts: Sequence[CubeDraft], texts: TextIndexe
     return added
 
 
-def messages_append(*, actor: Actor, drafts: Sequence[CubeDraft], added: Sequence[Added]) -> None:
+def messages_append(*, actor: Actor, drafts: Sequence[CubeDraft], added: Sequence[AddedCube]) -> None:
     """Append the messages of a call to their streams, in the transaction that stores them.
 
     A stream is fed by messages of users and assistants that `infer` read and that belong to a session. Raises
     Forbidden. Writes what `pages_append` writes.
     """
     authorize(actor, Permission.MEMORY_CREATE)
-    streams: dict[StreamRef, list[tuple[MessageRole, Added]]] = {}
+    streams: dict[StreamRef, list[tuple[MessageRole, AddedCube]]] = {}
     with acting(actor):
         for draft, memory in zip(drafts, added, strict=True):
             if draft.page_role is None or memory.duplicate or memory.cube.is_quarantined or not draft.session_id:
@@ -154,7 +154,7 @@ def persona_of_member(actor: Actor) -> UUID | None:
     return cached_in_transaction(("persona of member", member_id), find)
 
 
-def _pair_messages(messages: Sequence[tuple[MessageRole, Added]]) -> list[PageDraft]:
+def _pair_messages(messages: Sequence[tuple[MessageRole, AddedCube]]) -> list[PageDraft]:
     """A user's message with the assistant's that follows it; either may stand by itself."""
     pages: list[PageDraft] = []
     for role, memory in messages:

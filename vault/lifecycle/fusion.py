@@ -14,11 +14,11 @@ from governance.errors import Conflict, FieldError, Invalid, TooLarge, VersionCo
 from governance.versions import VersionLists, versions_text
 from governance.vocabulary import Permission, Verb
 from vault.content.drafts import CubeDraft
-from vault.cubes.changing import cube_change_ask
 from vault.cubes.lookup import cube_target, locate
+from vault.cubes.moves_and_rollbacks import cube_change_ask
 from vault.cubes.selectors import CubeView, cubes_read
 from vault.cubes.services import cubes_add, cubes_hide
-from vault.cubes.writer.prepared import stored_texts_prepared
+from vault.cubes.writer.prepared_texts import prepare_stored_texts
 from vault.lifecycle.fusion_text import fused_text, split_parts
 from vault.lifecycle.rules import Cause
 from vault.lifecycle.services import draft_copy, reason_check, words_check
@@ -137,7 +137,7 @@ def fusion_undo(*, actor: Actor, cube_id: UUID, expected_versions: Collection[in
     """
     with acting(actor):
         ids = [cube.id for cube in _find_fusion(locate(actor, cube_id)).parents]
-    with stored_texts_prepared(actor=actor, cube_ids=ids), acting(actor):
+    with prepare_stored_texts(actor=actor, cube_ids=ids), acting(actor):
         cube = cube_change_ask(actor=actor, cube_id=cube_id, expected_versions=expected_versions)
         found = _find_fusion(cube)
         parents = [

@@ -31,12 +31,12 @@ from governance.jobs.kinds import JobRun, Preview, Step
 from governance.jobs.registry import handler
 from governance.keys.services import token_maker
 from governance.vocabulary import Permission, Topic, Verb
-from vault.content.blobs import BlobLost, BlobRef, BlobsNeeded, blob_read, blob_ref, blobs_given
+from vault.content.blobs import BlobLost, BlobRef, BlobsNeeded, blob_read, blob_ref, provide_blobs
 from vault.content.words import NO_WORDS, words_open
 from vault.cubes.eligibility import Partition, index_cubes, partition_of
-from vault.cubes.services import written_emit
-from vault.cubes.writer.prepared import stored_texts_read, texts_given
-from vault.embeddings.vectors import active_model, answering
+from vault.cubes.services import emit_cubes_written
+from vault.cubes.writer.prepared_texts import provide_texts, read_stored_texts
+from vault.embeddings.vectors import active_model, question_embedder
 from vault.index.facets import LAYERS, TYPES
 from vault.index.postings import postings_delete
 from vault.lifecycle.archive import archive_ask, orphans_collect
@@ -102,7 +102,7 @@ def check_preview(actor: Actor, chosen: Mapping[str, Any]) -> Preview:
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
         refs = _load_refs(list(_select_rows(actor, FIRST).values_list("id", flat=True)[:MOST_PREVIEWED]))
-    with blobs_given(_load_blobs(refs)), acting(actor):
+    with provide_blobs(_load_blobs(refs)), acting(actor):
         found = _find_faults(actor, list(_select_rows(actor, FIRST)[:MOST_PREVIEWED]))
     return Preview(len(found), tuple(found)[:MOST_NAMED])
 
@@ -121,17 +121,17 @@ def index_check(run: JobRun) -> Callable[[], Step]:
         refs = _load_refs(ids)
         total = Cube.objects.filter(tenant_id=system.tenant_id).count() if run.total is None else run.total
     loaded = _load_blobs(refs)
-    with blobs_given(loaded), acting(system):
+    with provide_blobs(loaded), acting(system):
         cubes = list(_select_rows(system, after).filter(id__in=ids))
         found = _find_faults(system, cubes)
-    texts = stored_texts_read(
+    texts = read_stored_texts(
         actor=system, cube_ids=[cube_id for cube_id, fault in found.items() if fault is Fault.POSTINGS]
     )
     is_last = len(ids) < LOOKED_AT
     orphans = orphans_collect(system) if repair and is_last else 0
 
     def write() -> Step:
-        with texts_given(texts), blobs_given(loaded), acting(system):
+        with provide_texts(texts), provide_blobs(loaded), acting(system):
             repaired = _repair_faults(system, found) if repair else []
             if repair:
                 archive_ask(system, [cube_id for cube_id in ids if found.get(cube_id) is not Fault.BLOB])
@@ -152,7 +152,7 @@ def _find_faults(actor: Actor, cubes: Sequence[Cube]) -> dict[UUID, Fault]:
     versions: dict[UUID, list[CubeVersion]] = {}
     for version in CubeVersion.objects.filter(cube_id__in=[cube.id for cube in cubes]).order_by("cube_id", "number"):
         versions.setdefault(version.cube_id, []).append(version)
-    model = answering(active_model(actor)).name
+    model = question_embedder(active_model(actor)).name
     rows = Embedding.objects.filter(cube_id__in=[cube.id for cube in cubes], model=model)
     vectors = dict(rows.values_list("cube_id", "version"))
     found: dict[UUID, Fault] = {}
@@ -180,8 +180,9 @@ def _count_postings(actor: Actor, cubes: Sequence[Cube]) -> dict[UUID, Postings]
 
 
 def _has_wrong_postings(cube: Cube, partition: Partition, version: CubeVersion, found: Postings) -> bool:
-    """Return whether the postings are wrong. Expired memories leave the index in groups (`expired_unindex`); until then
-    a search skips them.
+    """Return whether the postings are wrong.
+
+    Expired memories leave the index in groups (`unindex_expired_cubes`); until then a search skips them.
     """
     wanted = len(set(version.terms))
     if partition is Partition.SEARCHABLE:
@@ -222,7 +223,7 @@ def _load_refs(cube_ids: Sequence[UUID]) -> list[BlobRef]:
 
 def _load_blobs(refs: Sequence[BlobRef]) -> dict[BlobRef, bytes]:
     """The blobs that are there and whole. Outside any transaction. Raises BlobStoreUnavailable where none answers."""
-    with blobs_given({}) as loaded:
+    with provide_blobs({}) as loaded:
         for ref in refs:
             with suppress(BlobLost):
                 blob_read(ref)
@@ -259,7 +260,7 @@ def _repair_faults(actor: Actor, found: Mapping[UUID, Fault]) -> list[UUID]:
     index_cubes(cubes)
     searchable = [cube for cube in cubes if cube.is_indexed]
     if searchable:
-        written_emit(actor, searchable)
+        emit_cubes_written(actor, searchable)
     ids = [cube.id for cube in cubes]
     record(actor=actor, verb=Verb.MEMORY_INDEXED, object_type="memory", object_ids=ids)
     return ids

@@ -18,7 +18,7 @@ from governance.database import acting
 from governance.jobs.kinds import JobRun, Preview, Step
 from vault.cubes.eligibility import SEARCHABLE
 from vault.embeddings.vector_index import nearest_by_index
-from vault.embeddings.vectors import active_model, answering
+from vault.embeddings.vectors import active_model, question_embedder
 from vault.graph.neighbours import open_words
 from vault.graph.rules import contradict
 from vault.models import Cube, CubeVersion, Embedding, LayerEntry, Review
@@ -143,7 +143,7 @@ def select_contradicting(pairs: Iterable[Pair]) -> set[Pair]:
 
 def near_candidates(actor: Actor, cube_ids: Sequence[UUID], threshold: float) -> list[Candidate]:
     """Pairs of memories with near vectors of the active model. Two queries for each namespace, and one more."""
-    model = answering(active_model(actor)).name
+    model = question_embedder(active_model(actor)).name
     rows = Embedding.objects.filter(cube_id__in=cube_ids, model=model)
     places: dict[UUID, list[UUID]] = defaultdict(list)
     for cube_id, place in rows.values_list("cube_id", "namespace_id"):

@@ -13,12 +13,12 @@ from governance.database import acting, database_now
 from governance.errors import FieldError, Invalid, NotFound
 from governance.vocabulary import Permission, Verb
 from vault.content.drafts import CubeChanges
-from vault.cubes.changing import cube_change_ask
 from vault.cubes.eligibility import index_cubes
 from vault.cubes.holds import refuse_held
 from vault.cubes.lookup import cube_target
+from vault.cubes.moves_and_rollbacks import cube_change_ask
 from vault.cubes.services import check_version, cube_update
-from vault.cubes.writer.prepared import stored_texts_prepared
+from vault.cubes.writer.prepared_texts import prepare_stored_texts
 from vault.lifecycle.rules import Cause
 from vault.lifecycle.steps import PlannedStep, refuse_illegal, steps_write
 from vault.models import Cube, CubeOrigin, StateTransition
@@ -53,7 +53,7 @@ def cube_renew(
     Raises as `cube_renew_ask`; Invalid for an expiry that is past, or later than the policies allow.
     Writes: Cube, CubeVersion, StateTransition?, Posting …, AuditEntry …, OutboxEvent ….
     """
-    with stored_texts_prepared(actor=actor, cube_ids=[cube_id]), acting(actor):
+    with prepare_stored_texts(actor=actor, cube_ids=[cube_id]), acting(actor):
         cube = cube_renew_ask(actor=actor, cube_id=cube_id, expected_versions=expected_versions)
         if expires_at <= database_now():
             raise Invalid(errors=[FieldError("expires_at", "must be in the future")])

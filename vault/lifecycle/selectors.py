@@ -9,7 +9,7 @@ from governance.database import acting
 from governance.object_names import Name, names_find
 from governance.vocabulary import Permission
 from vault.cubes.lookup import cube_target
-from vault.cubes.versions import versions_visible
+from vault.cubes.versions import visible_versions
 from vault.models import Cube, CubeVersion, StateTransition
 from vault.vocabulary import State
 
@@ -43,5 +43,5 @@ def _read_reason(actor: Actor, cube: Cube, row: StateTransition) -> str:
     if not row.reason:
         return ""
     before = CubeVersion.objects.filter(cube=cube, created_at__lte=row.created_at).order_by("-number")
-    present = versions_visible(actor, cube).filter(id__in=before.values("id")[:1]).exclude(sealed=b"")
+    present = visible_versions(actor, cube).filter(id__in=before.values("id")[:1]).exclude(sealed=b"")
     return row.reason if present.exists() else ""

@@ -12,16 +12,16 @@ from governance.vocabulary import Permission, Verb
 from vault.content.blobs import with_blobs
 from vault.content.drafts import CubeDraft, SourceRef
 from vault.content.words import NO_WORDS
-from vault.cubes.changing import cube_change_ask
 from vault.cubes.eligibility import index_cubes
 from vault.cubes.holds import refuse_held
 from vault.cubes.lookup import cube_target, locate
+from vault.cubes.moves_and_rollbacks import cube_change_ask
 from vault.cubes.selectors import CubeView, cubes_read
-from vault.cubes.services import check_version, cubes_add, written_emit
-from vault.cubes.writer.prepared import stored_texts_prepared
+from vault.cubes.services import check_version, cubes_add, emit_cubes_written
+from vault.cubes.writer.prepared_texts import prepare_stored_texts
 from vault.lifecycle.steps import PlannedStep, refuse_illegal, steps_write
 from vault.models import Cube
-from vault.screening.screen import note_screened
+from vault.screening.screen import screen_note
 from vault.vocabulary import Layer, Modality, SemanticType, Sensitivity, Source, SourceKind, State
 
 LONGEST_REASON = 500
@@ -42,10 +42,10 @@ def cube_transition(
     Raises, in this order: NotFound; Forbidden; Held; VersionConflict; Invalid; IllegalTransition, which names the legal
     states; Conflict where another step came first. Writes: Cube, StateTransition, Posting …, AuditEntry, OutboxEvent?.
     """
-    with stored_texts_prepared(actor=actor, cube_ids=[cube_id]), acting(actor):
+    with prepare_stored_texts(actor=actor, cube_ids=[cube_id]), acting(actor):
         cube = cube_change_ask(actor=actor, cube_id=cube_id, expected_versions=expected_versions)
         reason_check(reason)
-        reason = note_screened(
+        reason = screen_note(
             actor=actor,
             name="reason",
             text=reason,
@@ -69,7 +69,7 @@ def cube_promote(
     It makes no version. Raises, in this order: NotFound; Forbidden; Held; VersionConflict; Conflict where it is in that
     layer already. Writes: Cube, Posting …, AuditEntry, OutboxEvent?.
     """
-    with stored_texts_prepared(actor=actor, cube_ids=[cube_id]), acting(actor):
+    with prepare_stored_texts(actor=actor, cube_ids=[cube_id]), acting(actor):
         cube = cube_change_ask(actor=actor, cube_id=cube_id, expected_versions=expected_versions)
         if cube.layer == layer:
             raise Conflict(f"The memory is in the layer {layer} already.")
@@ -77,7 +77,7 @@ def cube_promote(
         Cube.objects.filter(id=cube.id).update(layer=layer)
         index_cubes([cube])
         if cube.is_indexed:
-            written_emit(actor, [cube])
+            emit_cubes_written(actor, [cube])
         detail = {"from": before, "to": str(layer)}
         ids = [cube.id]
         record(actor=actor, verb=Verb.MEMORY_PROMOTED, object_type="memory", object_ids=ids, detail=detail)

@@ -15,7 +15,7 @@ from governance.ids import uuid7
 from governance.outbox.services import emit
 from governance.vocabulary import Topic, Verb
 from vault.cubes.eligibility import SEARCHABLE, index_cubes
-from vault.cubes.services import EVENT_CHUNK, written_emit
+from vault.cubes.services import EVENT_CHUNK, emit_cubes_written
 from vault.lifecycle.rules import Cause, is_legal, legal_states
 from vault.models import Cube
 from vault.vocabulary import State
@@ -68,7 +68,7 @@ def steps_write(actor: Actor, steps: Sequence[PlannedStep], job_id: UUID | None 
     cubes = [step.cube for step in steps]
     entered = set(index_cubes(cubes))
     if entered:
-        written_emit(actor, [cube for cube in cubes if cube.id in entered])
+        emit_cubes_written(actor, [cube for cube in cubes if cube.id in entered])
     _content_move(actor, groups)
     for (before, to), group in groups.items():
         record(

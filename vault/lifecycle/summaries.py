@@ -29,9 +29,9 @@ from governance.jobs.registry import handler
 from governance.policies.quotas import tokens_add, tokens_check
 from governance.vocabulary import Permission, Topic, Verb
 from vault.content.words import Quote, words_open
-from vault.cubes.quoting import quotes_open
+from vault.cubes.quotes import quotes_open
 from vault.cubes.rules import approximate_tokens
-from vault.cubes.selectors import record_quoted
+from vault.cubes.selectors import record_quotes
 from vault.cubes.usage import usage_count
 from vault.endpoints.rules import FallbackLlm
 from vault.endpoints.services import models_list
@@ -350,6 +350,6 @@ def _open_summary(actor: Actor, row: Summary | None) -> SummaryView | None:
         Quote(source, version, start, end, marker) for marker, (source, version, start, end) in enumerate(row.passages)
     ]
     passages = quotes_open(actor, quotes)
-    record_quoted(actor, [passages])
+    record_quotes(actor, [passages])
     lines = tuple(SummaryLine(passages[quote].text, UUID(quote.source)) for quote in quotes if quote in passages)
     return SummaryView(lines, row.memories, row.model, row.updated_at) if lines else None

@@ -27,7 +27,7 @@ from governance.policies.rules import lifetime_of
 from governance.vocabulary import Permission, Topic
 from vault.cubes.retention import facts_of
 from vault.cubes.services import cube_purge
-from vault.cubes.writer.prepared import stored_texts_read, texts_given
+from vault.cubes.writer.prepared_texts import provide_texts, read_stored_texts
 from vault.lifecycle.attempts import ids_to_retry, plan_next_step
 from vault.lifecycle.forgetting_policies import POLICIES, Forgetting, Use, reason_to_archive
 from vault.lifecycle.steps import PlannedStep, steps_write
@@ -123,11 +123,11 @@ def lifecycle_sweep(run: JobRun) -> Callable[[], Step]:
         else:
             due = [(cube_id, True) for cube_id in again]
         total = _count_due(run.system, chosen) if run.total is None and len(due) == MOST_CHANGED else len(due)
-    texts = stored_texts_read(actor=run.system, cube_ids=[cube_id for cube_id, is_forgotten in due if is_forgotten])
+    texts = read_stored_texts(actor=run.system, cube_ids=[cube_id for cube_id, is_forgotten in due if is_forgotten])
 
     def write() -> Step:
         ids = [cube_id for cube_id, _ in due]
-        with texts_given(texts), acting(run.system):
+        with provide_texts(texts), acting(run.system):
             plans = _make_plans(run.system, chosen, ids, lock=True)
             failed = _apply_plans(run, plans)
         return _compose_step(run, plans, failed, ids, total)

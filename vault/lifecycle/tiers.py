@@ -21,10 +21,10 @@ from governance.errors import DomainError, IllegalTransition, Unavailable
 from governance.jobs.kinds import JobRun, Preview, Step
 from governance.jobs.registry import handler
 from governance.vocabulary import Permission, Topic, Verb
-from vault.cubes.changing import cube_change_ask
 from vault.cubes.eligibility import SEARCHABLE, tier_of
-from vault.cubes.services import written_emit
-from vault.cubes.writer.prepared import stored_texts_read, texts_given
+from vault.cubes.moves_and_rollbacks import cube_change_ask
+from vault.cubes.services import emit_cubes_written
+from vault.cubes.writer.prepared_texts import provide_texts, read_stored_texts
 from vault.lifecycle.attempts import ids_to_retry, plan_next_step
 from vault.lifecycle.services import cube_transition
 from vault.models import Cube, Embedding
@@ -88,7 +88,7 @@ def cube_tier(*, actor: Actor, cube_id: UUID, to: Tier, job_id: UUID | None = No
         if cube.is_cold:
             Embedding.objects.filter(cube_id=cube.id).delete()
         else:
-            written_emit(actor, [cube])
+            emit_cubes_written(actor, [cube])
         record(
             actor=actor,
             verb=Verb.MEMORY_TIERED,
@@ -119,10 +119,10 @@ def tiers_apply(run: JobRun) -> Callable[[], Step]:
     with acting(run.actor):
         again = ids_to_retry(run.state)
         ids = _find_unused(run.actor, rule, after, PART) if again is None else again
-    texts = stored_texts_read(actor=run.actor, cube_ids=ids if rule.to == "archive" else [])
+    texts = read_stored_texts(actor=run.actor, cube_ids=ids if rule.to == "archive" else [])
 
     def write() -> Step:
-        with texts_given(texts):
+        with provide_texts(texts):
             return _move_part(run, rule, ids)
 
     return write

@@ -38,12 +38,12 @@ from governance.models import Job
 from governance.tenants.principals import actor_now
 from governance.vocabulary import JobStatus, Permission, Topic, Verb
 from vault.content.blobs import with_blobs
+from vault.cubes.bulk_changes import Failures
 from vault.cubes.eligibility import SEARCHABLE
 from vault.cubes.filters import filter_read
 from vault.cubes.lookup import cube_target
-from vault.cubes.many import Failures
 from vault.cubes.selectors import CubeView, cubes_read
-from vault.cubes.writer.prepared import PreparedTexts, stored_texts_read, texts_given
+from vault.cubes.writer.prepared_texts import PreparedTexts, provide_texts, read_stored_texts
 from vault.lifecycle.rules import is_legal
 from vault.listing.bulk import (
     PERMISSIONS,
@@ -178,7 +178,7 @@ def memories_act(run: JobRun) -> Callable[[], Step]:
     texts = _read_texts(run, BulkAction(run.settings["action"]), _next_part(run))
 
     def write() -> Step:
-        with texts_given(texts):
+        with provide_texts(texts):
             return _do_step(run)
 
     return write
@@ -217,7 +217,7 @@ def memories_act_undo(run: JobRun) -> Callable[[], Step]:
     texts = _read_texts(run, UNDONE_BY.get(action, action), [item.cube_id for item in items])
 
     def write() -> Step:
-        with texts_given(texts):
+        with provide_texts(texts):
             return _undo_step(run, job, action, items)
 
     return write
@@ -366,7 +366,7 @@ def _next_part(run: JobRun) -> list[UUID]:
 def _read_texts(run: JobRun, action: BulkAction, ids: Collection[UUID]) -> PreparedTexts:
     """Read the texts before the transaction, which would lock all these memories meanwhile."""
     moved = EVERYWHERE if action is BulkAction.MOVE else frozenset[PiiField]()
-    return stored_texts_read(actor=run.actor, cube_ids=ids if action in READING else [], screened=moved)
+    return read_stored_texts(actor=run.actor, cube_ids=ids if action in READING else [], screened=moved)
 
 
 def _last_id(run: JobRun) -> UUID | None:

@@ -16,9 +16,9 @@ from governance.errors import Conflict, DomainError, FieldError, Forbidden, Inva
 from governance.versions import version_check
 from governance.vocabulary import Permission
 from vault.content.drafts import CubeChanges
-from vault.cubes.many import Failures, cubes_change_ask, cubes_delete, cubes_update
+from vault.cubes.bulk_changes import Failures, cubes_change_ask, cubes_delete, cubes_update
 from vault.cubes.services import cube_restore
-from vault.cubes.writer.prepared import stored_texts_prepared
+from vault.cubes.writer.prepared_texts import prepare_stored_texts
 from vault.holds.services import LONGEST_REASON, cube_freeze, cube_refreeze, cube_unfreeze
 from vault.lifecycle.fusion import MOST_PARTS, cube_split, split_propose
 from vault.lifecycle.services import cube_copy, cube_promote, cube_transition
@@ -185,7 +185,7 @@ def _prepare_texts(actor: Actor, action: BulkAction, ids: Collection[UUID]) -> I
     """Prepare the texts that versions and restores read, so the transaction does not lock all memories for long."""
     if action in READING and len(ids) <= MOST_CHOSEN:
         moved = EVERYWHERE if action is BulkAction.MOVE else frozenset[PiiField]()
-        with stored_texts_prepared(actor=actor, cube_ids=ids, screened=moved):
+        with prepare_stored_texts(actor=actor, cube_ids=ids, screened=moved):
             yield
     else:
         yield

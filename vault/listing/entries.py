@@ -7,7 +7,7 @@ from governance.actor import Actor
 from governance.database import acting
 from governance.errors import NotFound
 from governance.vocabulary import Permission
-from vault.cubes.services import entries_at
+from vault.cubes.services import entries_with_key
 from vault.models import Cube
 from vault.namespaces.management import namespace_locate
 from vault.namespaces.services import namespace_target
@@ -25,7 +25,7 @@ def entry_find(*, actor: Actor, namespace_id: UUID, key: str) -> Cube:
         if namespace.kind != NamespaceKind.PIPELINE_CACHE:
             raise NotFound
         readable = Cube.objects.visible_to(actor).values("id")
-        newest = entries_at(namespace, key).filter(id__in=readable).order_by("-id").first()
+        newest = entries_with_key(namespace, key).filter(id__in=readable).order_by("-id").first()
         if newest is None:
             raise NotFound
         return newest

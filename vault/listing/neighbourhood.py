@@ -84,7 +84,7 @@ def _find_seeds(actor: Actor, visible: CubeQuerySet, centre: str, memory_id: UUI
         return dict.fromkeys(visible.filter(id=memory_id).values_list("id", flat=True), 1.0)
     if centre:
         maker = token_maker(actor.tenant_id)
-        asked = [marks.entity(maker, name) for name in asked_entities(centre)]
+        asked = [marks.entity_mark(maker, name) for name in asked_entities(centre)]
         return named_cubes(actor, entity_marks=asked, among=_reachable_rows(actor), visible=visible)
     newest = visible.order_by("-id").values_list("id", flat=True)[:NEWEST]
     return {cube_id: 1.0 / (1 + place) for place, cube_id in enumerate(newest)}

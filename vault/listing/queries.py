@@ -11,7 +11,7 @@ from django.db.models import Q
 from governance.errors import FieldError, Invalid
 from governance.keys.services import TokenMaker
 from governance.time_range import check_moment
-from vault.cubes.filters import DIALOGUE_ONLY, asks_for_messages, filter_read, messages_shown, moment
+from vault.cubes.filters import DIALOGUE_ONLY, asks_for_messages, filter_read, message_condition, read_moment
 from vault.retrieval.queries import SHOWN
 from vault.vocabulary import SearchMode
 
@@ -64,7 +64,7 @@ class MemoryQuery:
         if without != "state" and not self.chosen.get("state"):
             condition &= Q(state__in=SHOWN)
         if without != "semantic_type" and not self.deleted:
-            condition &= messages_shown(wanted)
+            condition &= message_condition(wanted)
         if self.after is not None:
             condition &= Q(created_at__gte=self.after)
         if self.before is not None:
@@ -118,7 +118,7 @@ def _first_value(asked: Mapping[str, Sequence[str]], name: str) -> str:
 
 def _parse_time(asked: Mapping[str, Sequence[str]], name: str) -> datetime | None:
     text = _first_value(asked, name)
-    return check_moment(moment(text if "T" in text else f"{text}T00:00:00Z", name), name) if text else None
+    return check_moment(read_moment(text if "T" in text else f"{text}T00:00:00Z", name), name) if text else None
 
 
 def _parse_member(kind: Any, asked: Mapping[str, Sequence[str]], name: str, default: Any) -> Any:

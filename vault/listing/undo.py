@@ -7,7 +7,7 @@ from uuid import UUID
 from governance.actor import Actor
 from governance.errors import Conflict
 from vault.content.drafts import CubeChanges
-from vault.cubes.many import Failures, cubes_change_ask, cubes_update
+from vault.cubes.bulk_changes import Failures, cubes_change_ask, cubes_update
 from vault.cubes.services import cube_delete, cube_restore
 from vault.holds.services import cube_refreeze, cube_unfreeze
 from vault.lifecycle.fusion import fusion_undo

@@ -19,7 +19,7 @@ from vault.packs.files import Item
 from vault.packs.rewordings import Rewordings, rewordings_apply, rewordings_of
 from vault.packs.wordings import Wordings, add_second, read_wordings
 from vault.screening.screen import EVERYWHERE
-from vault.screening.texts import Place, Texts, places_in, without
+from vault.screening.texts import Place, Texts, find_places, redact_places
 from vault.vocabulary import FindingRule, MemoryType, SemanticType, Sensitivity, Source, SubjectRule, Treatment
 
 LEAVING = frozenset({Sensitivity.PUBLIC, Sensitivity.INTERNAL})
@@ -98,7 +98,7 @@ def _decide_leaving(
             kept = Treatment.BLOCKED if rules.findings is FindingRule.BLOCK else Treatment.DROPPED
             return Leaving(cube.id, kept, kinds)
         treatment = Treatment.REDACTED
-    texts = without(texts, places) if places else texts
+    texts = redact_places(texts, places) if places else texts
     marked, found = _check_marked_sentence(texts, view, treatment)
     if found and rules.findings is not FindingRule.REDACT and treatment is Treatment.AS_IS:
         kept = Treatment.BLOCKED if rules.findings is FindingRule.BLOCK else Treatment.DROPPED
@@ -156,7 +156,7 @@ def _replace_reference(text: str, reference: str) -> str:
 
 def _find_places(texts: Texts) -> list[Place]:
     try:
-        return places_in(detector(), texts, EVERYWHERE)
+        return find_places(detector(), texts, EVERYWHERE)
     except DetectorFailed as failure:
         raise PiiUnavailable("The pack was not built: a memory could not be checked.") from failure
 

@@ -23,7 +23,7 @@ from governance.keys.signing_keys import signing_key
 from governance.models import Job, Tenant
 from governance.outbox.services import emit
 from governance.vocabulary import Permission, Topic, Verb
-from vault.cubes.filters import filter_read, messages_shown
+from vault.cubes.filters import filter_read, message_condition
 from vault.cubes.selectors import cubes_read
 from vault.models import Cube, Pack, PackVersion, Publication
 from vault.models.cube import CubeQuerySet
@@ -269,7 +269,7 @@ def _select_memories(actor: Actor, draft: VersionDraft) -> CubeQuerySet:
     if draft.filters is None:
         return rows.filter(id__in=draft.ids)
     matching = filter_read(token_maker(actor.tenant_id), draft.filters)
-    return rows.filter(matching, messages_shown(draft.filters))
+    return rows.filter(matching, message_condition(draft.filters))
 
 
 def _encode_request(draft: VersionDraft) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from governance.jobs.registry import handler
 from governance.jobs.services import job_create, job_waits
 from governance.outbox.routes import Payload, Write
 from governance.vocabulary import Permission, Topic
-from vault.cubes.expiry import retention_apply_step, retention_due
+from vault.cubes.expiry import find_retention_changes, retention_apply_step
 
 FIRST = UUID(int=0)
 MOST_NAMED = 100  # ids in a preview
@@ -36,7 +36,7 @@ def retention_start(actor: Actor, payloads: Sequence[Payload]) -> Write:
 def retention_preview(actor: Actor, chosen: Mapping[str, Any]) -> Preview:
     """The memories whose expiry a run would set now. Raises Forbidden."""
     authorize(actor, Permission.POLICY_MANAGE)
-    due = retention_due(actor=actor)
+    due = find_retention_changes(actor=actor)
     return Preview(len(due), tuple(due[:MOST_NAMED]))
 
 

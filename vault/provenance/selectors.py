@@ -14,7 +14,7 @@ from governance.models import ApiKey, Member
 from governance.vocabulary import PrincipalKind, Verb
 from vault.cubes.lookup import locate_readable
 from vault.cubes.selectors import CubeView, cubes_read
-from vault.cubes.versions import versions_visible
+from vault.cubes.versions import visible_versions
 from vault.models import Cube, CubeLink, CubeVersion
 from vault.vocabulary import LinkKind
 
@@ -77,7 +77,7 @@ def provenance_get(*, actor: Actor, cube_id: UUID) -> ProvenanceView:
     """
     with acting(actor):
         cube = locate_readable(actor, cube_id)
-        rows = list(versions_visible(actor, cube).defer("terms").order_by("-number")[:MOST])
+        rows = list(visible_versions(actor, cube).defer("terms").order_by("-number")[:MOST])
         record(actor=actor, verb=Verb.PROVENANCE_READ, object_type="memory", object_ids=[cube.id], version=cube.version)
         names = _load_names(rows)
         return ProvenanceView(

@@ -36,7 +36,7 @@ from vault.reader.rules import (
     unstated_kind,
 )
 from vault.reader.services import Message
-from vault.screening.screen import drafts_screened
+from vault.screening.screen import screen_drafts
 from vault.vocabulary import MessageRole, SemanticType
 
 MOST_MESSAGES = 20  # of one call that a model reads; those of a larger one are read by patterns
@@ -161,7 +161,7 @@ def _screen_and_read(
 ) -> MessageReading:
     if not models:
         return MessageReading(call)
-    text = drafts_screened(actor=actor, drafts=[draft])[0].content
+    text = screen_drafts(actor=actor, drafts=[draft])[0].content
     return _read_with_model(actor, text, call, models, said_at)
 
 

@@ -31,7 +31,7 @@ class Graph:
         """Also sets the nearness, 0..1, of the candidates so far."""
         scope, namespaces = ranking.scope, ranking.statistics.namespaces
         among, visible = Among(namespaces, scope.exceptions), scope.cubes(namespaces)
-        entities = [marks.entity(scope.maker, name) for name in asked_entities(scope.search.query)]
+        entities = [marks.entity_mark(scope.maker, name) for name in asked_entities(scope.search.query)]
         named = named_cubes(scope.actor, entity_marks=entities, among=among, visible=visible)
         seeds = _seeds(named, {row.cube_id: row.score for row in scored.best(STARTS)})
         near = near_cubes(scope.actor, seeds=seeds, among=among, visible=visible)

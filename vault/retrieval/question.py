@@ -100,11 +100,11 @@ class QuestionText:
 
     def entity_marks(self, speakers: Collection[int]) -> list[int]:
         """The marks of the entities that have the names of `speakers`."""
-        return [marks.entity(self.maker, self.names[mark].casefold()) for mark in speakers]
+        return [marks.entity_mark(self.maker, self.names[mark].casefold()) for mark in speakers]
 
     def time_marks(self, speakers: Collection[int]) -> list[int]:
         """The marks of what `speakers` said with a time, if the question asks for one."""
-        return [marks.speaker_time(self.maker, self.names[mark]) for mark in speakers if self.asks_for_time]
+        return [marks.speaker_time_mark(self.maker, self.names[mark]) for mark in speakers if self.asks_for_time]
 
     def _remove_names(self, names: Collection[str], text: str, goes: Callable[[re.Match[str]], bool] = bool) -> str:
         if not names:
@@ -179,7 +179,7 @@ def question_text(maker: TokenMaker, text: str) -> QuestionText:
     text = normal_form("NFC", text[:LONGEST_READ])  # an accent by itself would end a name
     names: dict[int, str] = {}
     for name in _possible_names(text):
-        names.setdefault(marks.contains(maker, "speaker", name), name)
+        names.setdefault(marks.part_mark(maker, "speaker", name), name)
         if len(names) == MOST_NAMES:
             break
     return QuestionText(maker, text, names, asks_for_time(text))

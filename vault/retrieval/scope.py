@@ -11,8 +11,8 @@ from django.db.models import Q
 
 from governance.actor import Actor
 from governance.keys.services import TokenMaker, token_maker
-from vault.cubes.filters import filter_read, mark_condition, moment_or_date, persona_ids
-from vault.cubes.pack_reads import namespaces_closed
+from vault.cubes.filters import filter_read, mark_condition, persona_ids, read_moment_or_date
+from vault.cubes.pack_reads import find_closed_namespaces
 from vault.cubes.visibility import (
     ComposedQuery,
     Exceptions,
@@ -198,7 +198,7 @@ def _closed_packs(actor: Actor, search: SearchQuery, mounted: tuple[UUID, ...]) 
     if search.namespaces:
         rows = Namespace.objects.filter(tenant_id=actor.tenant_id, kind=NamespaceKind.EXPERT, read_only=True)
         packs = tuple(rows.filter(path__in=search.namespaces).values_list("id", flat=True))
-    return tuple(sorted(namespaces_closed(actor, packs)))
+    return tuple(sorted(find_closed_namespaces(actor, packs)))
 
 
 def _filter_condition(maker: TokenMaker, search: SearchQuery, personas: Sequence[UUID], mounted: Sequence[UUID]) -> Q:
@@ -208,7 +208,7 @@ def _filter_condition(maker: TokenMaker, search: SearchQuery, personas: Sequence
         condition = Q(persona_id__in=personas) if personas else NOTHING
     for name in ("session_id", "task_id"):
         if value := getattr(search, name):
-            condition &= mark_condition(marks.same(maker, name, value), archived=search.include_archived)
+            condition &= mark_condition(marks.value_mark(maker, name, value), archived=search.include_archived)
     if condition and mounted:  # whose memories pass persona, session and task
         condition |= Q(namespace_id__in=mounted)
     if search.layers:
@@ -242,7 +242,7 @@ def _index_filter(maker: TokenMaker, search: SearchQuery, personas: Sequence[UUI
         is_whole &= narrowed is not None
         facets = narrowed or facets
         if operator == "eq" and (name in marks.KEYED_FIELDS or name.startswith("metadata.")):
-            mark = marks.same(maker, name, value)
+            mark = marks.value_mark(maker, name, value)
     return IndexFilter(facets, is_whole, mark)
 
 
@@ -265,7 +265,7 @@ def _read_leaves(body: Mapping[str, Any]) -> tuple[list[Leaf], bool]:
 def _add_facet(facets: Facets, name: str, operator: str, value: Any) -> Facets | None:
     """The facets with one more leaf, or None if the leaf is no column of the index."""
     if name == "event_time" and operator in SIDES:
-        return _add_time(facets, operator, moment_or_date(value, name))
+        return _add_time(facets, operator, read_moment_or_date(value, name))
     if operator not in {"eq", "in"}:
         return None
     values = list(value) if operator == "in" else [value]

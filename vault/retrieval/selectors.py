@@ -17,10 +17,10 @@ from governance.errors import FieldError, Invalid
 from governance.vocabulary import Permission, Verb
 from vault.content.blobs import with_blobs
 from vault.cubes.fingerprints import question_payload
-from vault.cubes.pack_reads import paths_refused
+from vault.cubes.pack_reads import list_refused_paths
 from vault.cubes.selectors import CubeView, cubes_read, cubes_view
-from vault.embeddings.vectors import active_model, answering
-from vault.index.terms import searchable
+from vault.embeddings.vectors import active_model, question_embedder
+from vault.index.terms import searchable_text
 from vault.models import Cube
 from vault.providers.ports import Reranker
 from vault.providers.registry import embedder, reranker
@@ -129,7 +129,7 @@ def _embed(search: SearchQuery, active: str) -> QuestionVector:
     """The vector of the question, by the model that answers for the vectors of `active`. Raises ProviderUnavailable."""
     if not search.part_weights.dense:
         return QuestionVector(active, active, None)
-    model = answering(active)
+    model = question_embedder(active)
     return QuestionVector(active, model.name, HalfVector(model.embed([search.query])[0]))
 
 
@@ -160,7 +160,7 @@ def _rank(scope: Scope, vector: QuestionVector, limit: int) -> list[Ranked]:
 
 def _rerank(scorer: Reranker, query: str, candidates: Sequence[Ranked], best: Sequence[CubeView]) -> list[Ranked]:
     """The candidates with their scores blended. Asks the model outside any transaction. Raises ProviderUnavailable."""
-    scores = scorer.score(query, [searchable(view.words) for view in best]) if best else []
+    scores = scorer.score(query, [searchable_text(view.words) for view in best]) if best else []
     relevance = {view.cube.id: score for view, score in zip(best, scores, strict=True)}
     rescored = [replace(row, score=blend_scores(row.score, relevance.get(row.cube_id, 0.0))) for row in candidates]
     return sorted(rescored, key=lambda row: -row.score)
@@ -193,7 +193,7 @@ def open_hits(scope: Scope, vector: QuestionVector, found: Sequence[Ranked], ope
     hits = _put_sentences_last(hits, search.min_score)
     opening.within(hits)
     if places.mounted or places.is_named:
-        opening.refused(paths_refused(scope.actor, places.closed))
+        opening.refused(list_refused_paths(scope.actor, places.closed))
     return hits
 
 

@@ -21,9 +21,9 @@ from vault.content.drafts import CubeChanges
 from vault.content.words import key_scope
 from vault.cubes.holds import refuse_held
 from vault.cubes.lookup import cube_target, locate
-from vault.cubes.services import changed_texts_prepared, check_version, cube_update
+from vault.cubes.services import check_version, cube_update, prepare_changed_texts
 from vault.models import Cube, CubeVersion, Review
-from vault.screening.screen import note_screened
+from vault.screening.screen import screen_note
 from vault.vocabulary import FeedbackKind, FeedbackOutcome, ReviewKind, ReviewStatus, Sensitivity
 
 LONGEST_NOTE = 500
@@ -104,7 +104,7 @@ def feedback_texts_prepare(*, actor: Actor, cube_id: UUID, feedback: Feedback) -
     authorize(actor, Permission.MEMORY_READ)
     if feedback.kind is FeedbackKind.WRONG:
         changes = CubeChanges(content=feedback.correction)
-        with changed_texts_prepared(actor=actor, cube_id=cube_id, changes=changes):
+        with prepare_changed_texts(actor=actor, cube_id=cube_id, changes=changes):
             yield
     else:
         yield
@@ -218,7 +218,7 @@ def _open_review(actor: Actor, cube: Cube, feedback: Feedback, dry_run: bool) ->
 def _seal_texts(actor: Actor, cube: Cube, review: Review, feedback: Feedback) -> bytes:
     """The texts under the key of the memory, so that they are erased with it. Raises PiiRefused; KeyUnavailable."""
     texts = {
-        name: note_screened(
+        name: screen_note(
             actor=actor, name=name, text=text, namespace_path=cube.namespace.path, sensitivity=cube.sensitivity
         )
         for name, text in (("correction", feedback.correction), ("note", feedback.note))

@@ -25,7 +25,7 @@ from governance.object_names import names_find
 from governance.vocabulary import Permission, Topic, Verb, Weight
 from vault.cubes.eligibility import index_cubes
 from vault.cubes.lookup import cube_target
-from vault.cubes.services import written_emit
+from vault.cubes.services import emit_cubes_written
 from vault.models import Cube, CubeVersion, Review
 from vault.models.cube import CubeQuerySet
 from vault.reviews.withdrawals import UNDECIDED
@@ -58,7 +58,7 @@ def quarantine_release(*, actor: Actor, review: Review, cube: Cube) -> None:
     Cube.objects.filter(id=cube.id).update(is_quarantined=False)
     cube.is_quarantined = False
     index_cubes([cube])
-    written_emit(actor, [cube])
+    emit_cubes_written(actor, [cube])
 
 
 def writer_memories(*, actor: Actor, writer_id: UUID) -> WriterMemories:

@@ -18,7 +18,7 @@ from vault.content.words import Words, words_open
 from vault.cubes.eligibility import SEARCHABLE
 from vault.cubes.lookup import cube_target, locate, locate_readable
 from vault.cubes.selectors import cubes_read
-from vault.cubes.versions import versions_open_to
+from vault.cubes.versions import readable_versions
 from vault.lifecycle.knowledge import KNOWLEDGE
 from vault.models import Cube, CubeVersion, Namespace, PiiFinding, Review
 from vault.reviews.feedback import Feedback, feedback_open
@@ -92,7 +92,7 @@ def reviews_list(*, actor: Actor, kind: ReviewKind | None, status: ReviewStatus,
             readable | withheld,
             pairs_readable(actor, status),
             status=status,
-            version__in=versions_open_to(actor),
+            version__in=readable_versions(actor),
             version__namespace__in=Namespace.objects.visible_to(actor),
         )
         page = pages.take(rows.filter(kind=kind) if kind else rows)
@@ -148,7 +148,7 @@ def _authorize_decision(actor: Actor, review: Review) -> None:
     authorize(actor, Permission.MEMORY_READ, replace(target, sources=()) if withheld else target)
     if review.other_id is not None:
         locate_readable(actor, review.other_id)
-    if not versions_open_to(actor).filter(id=review.version_id).exists():
+    if not readable_versions(actor).filter(id=review.version_id).exists():
         raise NotFound
 
 

@@ -14,18 +14,18 @@ from governance.errors import Conflict, FieldError, Forbidden, Invalid, NotFound
 from governance.privacy.detection import detector
 from governance.privacy.pii.detector import DetectorFailed
 from governance.vocabulary import Permission, PiiKind, Verb
-from vault.cubes.blanking import versions_blank
 from vault.cubes.holds import refuse_held
 from vault.cubes.lookup import cube_target, locate
 from vault.cubes.redaction import (
-    clean_texts_prepared,
     cube_redact,
     cube_redact_findings,
-    locate_for_redacting,
+    locate_for_redaction,
+    prepare_clean_texts,
 )
 from vault.cubes.services import cubes_hide
-from vault.cubes.versions import versions_open_to
-from vault.cubes.writer.prepared import Reading, places_prepared, texts_of_version, texts_prepared
+from vault.cubes.text_removal import versions_blank
+from vault.cubes.versions import readable_versions
+from vault.cubes.writer.prepared_texts import Reading, prepare_texts, prepared_places, texts_of_version
 from vault.layers.contradictions import contradiction_undo
 from vault.lifecycle.contradictions import contradiction_settle
 from vault.lifecycle.fusion import cubes_fuse
@@ -37,7 +37,7 @@ from vault.reviews.sync_conflicts import sync_conflict_accept, sync_conflict_rej
 from vault.reviews.withdrawals import WITHHELD, shown_for_decision, withdrawn_locate, withdrawn_sources_drop
 from vault.screening.findings import findings_insert
 from vault.screening.screen import EVERYWHERE, Finding
-from vault.screening.texts import places_in
+from vault.screening.texts import find_places
 from vault.vocabulary import ReviewKind, ReviewStatus
 
 DUPLICATES = "A person decided that both state the same."
@@ -119,15 +119,15 @@ def review_texts_prepare(*, actor: Actor, review_id: UUID, content: str | None =
         yield
     elif unchecked:
         reading = Reading(texts_of_version(review.version), EVERYWHERE)
-        with texts_prepared(actor.tenant_id, lambda: [reading] if review.version.sealed else []):
+        with prepare_texts(actor.tenant_id, lambda: [reading] if review.version.sealed else []):
             yield
     else:
-        with clean_texts_prepared(actor=actor, cube_id=review.cube_id):
+        with prepare_clean_texts(actor=actor, cube_id=review.cube_id):
             yield
 
 
 def _redact_memory(actor: Actor, review: Review, cube: Cube, redact_history: bool) -> None:
-    locate_for_redacting(actor, cube.id)
+    locate_for_redaction(actor, cube.id)
     _refuse_decided(review)
     _check_version_again(review)
     if review.version.number == cube.version:
@@ -141,7 +141,7 @@ def review_accept_ask(*, actor: Actor, review_id: UUID) -> None:
     with acting(actor):
         review, cube = _locate_for_decision(actor, review_id)
         if review.kind == ReviewKind.PII:
-            locate_for_redacting(actor, cube.id)
+            locate_for_redaction(actor, cube.id)
 
 
 def review_reject_ask(*, actor: Actor, review_id: UUID) -> None:
@@ -195,7 +195,7 @@ def _locate_for_decision(actor: Actor, review_id: UUID, *, rejecting: bool = Fal
         refuse_held(actor, [cube.id])
     rows = Review.objects.select_for_update(of=("self",)).select_related("version")
     review = rows.get(id=review_id)
-    if not versions_open_to(actor).filter(id=review.version_id).exists():
+    if not readable_versions(actor).filter(id=review.version_id).exists():
         raise NotFound
     return review, cube
 
@@ -228,8 +228,8 @@ def _check_version_again(review: Review) -> None:
     version = review.version
     texts = texts_of_version(version)
     try:
-        places = places_prepared(texts, EVERYWHERE)
-        places = places_in(detector(), texts, EVERYWHERE) if places is None else places
+        places = prepared_places(texts, EVERYWHERE)
+        places = find_places(detector(), texts, EVERYWHERE) if places is None else places
     except DetectorFailed as failure:
         raise PiiUnavailable("It still cannot be checked.") from failure
     unchecked.delete()

@@ -16,9 +16,9 @@ from governance.vocabulary import Permission
 from vault.content.drafts import CubeChanges
 from vault.content.words import key_scope
 from vault.cubes.lookup import cube_target, locate
-from vault.cubes.services import changed_texts_prepared, cube_update
+from vault.cubes.services import cube_update, prepare_changed_texts
 from vault.models import Cube, CubeVersion, Review, SyncLink
-from vault.screening.screen import note_screened
+from vault.screening.screen import screen_note
 from vault.vocabulary import ReviewKind, ReviewStatus, SemanticType, Sensitivity
 
 MOMENTS = ("event_time", "valid_from", "valid_to")
@@ -122,7 +122,7 @@ def sync_texts_prepare(*, actor: Actor, review: Review, content: str | None) -> 
         yield
         return
     changes = _compose_changes(theirs, content)
-    with changed_texts_prepared(actor=actor, cube_id=review.cube_id, changes=changes, reason=REASON):
+    with prepare_changed_texts(actor=actor, cube_id=review.cube_id, changes=changes, reason=REASON):
         yield
 
 
@@ -145,7 +145,7 @@ def _select_links(actor: Actor, cube_id: UUID, theirs: Theirs) -> Any:
 def _seal_theirs(actor: Actor, cube: Cube, review: Review, theirs: Theirs) -> bytes:
     """Under the key of the memory, so that it is erased with it. Raises PiiRefused; KeyUnavailable."""
     texts = {
-        name: note_screened(
+        name: screen_note(
             actor=actor,
             name=name,
             text=theirs.values[name],

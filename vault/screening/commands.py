@@ -1,7 +1,7 @@
-"""Texts that give orders to a language model: "ignore your instructions", a faked system role. Pure.
+"""Detection of texts that give orders to a language model: "ignore your instructions", a faked system role. Pure.
 
-Patterns in English and Chinese. They find orders in plain words; encoded or paraphrased ones pass. A prompt shows every
-memory as data in any case (vault/chat/rules.py), so these patterns are a second defence and not the only one.
+Patterns in English and Chinese find orders in plain words, not encoded or paraphrased ones. They are a second defence:
+a prompt marks every memory as data anyway (vault/chat/rules.py).
 """
 
 import re
@@ -103,14 +103,14 @@ _ORDERS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
 
 
 def gives_orders(text: str) -> bool:
-    """Tell whether `text` orders a language model to do something, as far as plain words show."""
+    """Return whether `text` matches a pattern of orders to a language model."""
     plain = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text).casefold()).replace("\u2019", "'")
     plain = _BLANKS.sub(" ", plain)
     return any(order.search(plain) for words, order in _ORDERS if any(word in plain for word in words))
 
 
 def is_untrusted(actor: Actor, source: Source, modality: Modality) -> bool:
-    """Tell whether a text was typed by nobody here: it came by an API key, a tool, an import or a pack."""
+    """Return whether a text came by an API key, a tool call, an import or a pack, and not from a signed-in person."""
     if source in _OWN_SOURCES:
         return False
     by_key = actor.principal_kind is PrincipalKind.API_KEY

@@ -1,4 +1,4 @@
-"""Rows of what was found in versions, and of the reviews that ask about it. Written and deleted with their version."""
+"""Rows of PII findings, and of the reviews of findings and quarantined memories."""
 
 from collections.abc import Collection, Iterable, Sequence
 from uuid import UUID
@@ -16,19 +16,19 @@ from vault.vocabulary import PiiField, ReviewKind, ReviewStatus
 
 
 def findings_insert(versions: Iterable[tuple[CubeVersion, Iterable[Finding]]], *, ask: bool = True) -> None:
-    """The findings of versions, and a review for each that has an open one. Two statements at most.
+    """Insert the findings of versions, and a review for each version with an open finding. At most two statements.
 
-    `ask`: whether a review is to be made; there is one for each version.
+    ask: False inserts no reviews.
     """
     found = [(version, finding) for version, findings in versions for finding in findings]
-    insert_rows([_row(version, finding) for version, finding in found])
+    insert_rows([_make_row(version, finding) for version, finding in found])
     open_ones = {version.id: version for version, finding in found if finding.status is ReviewStatus.OPEN}
-    insert_rows([_review(version) for version in open_ones.values()] if ask else [])
+    insert_rows([_make_review(version) for version in open_ones.values()] if ask else [])
 
 
 def quarantine_ask(versions: Sequence[CubeVersion]) -> None:
-    """A review for each version whose memory is in quarantine. One statement."""
-    insert_rows([_review(version, ReviewKind.QUARANTINE) for version in versions])
+    """Insert a review for each version of a quarantined memory. One statement."""
+    insert_rows([_make_review(version, ReviewKind.QUARANTINE) for version in versions])
 
 
 def findings_of(version: CubeVersion) -> list[Finding]:
@@ -37,7 +37,7 @@ def findings_of(version: CubeVersion) -> list[Finding]:
 
 
 def findings_by_version(version_ids: Collection[UUID]) -> dict[UUID, list[Finding]]:
-    """The findings of each version, with the decisions about them. One query."""
+    """Return the findings of each version by its id, with the decisions about them. One query."""
     found: dict[UUID, list[Finding]] = {version_id: [] for version_id in version_ids}
     for row in PiiFinding.objects.filter(version_id__in=version_ids).order_by("id"):
         found[row.version_id].append(finding_of(row))
@@ -50,13 +50,13 @@ def finding_of(row: PiiFinding) -> Finding:
 
 
 def reviews_supersede(newer: CubeVersion) -> None:
-    """Reviews of older versions need no answer when the newest one asks the same: accepting that redacts them too."""
+    """Close open reviews of older versions if the newest has one, whose acceptance redacts older versions too."""
     asked = Review.objects.filter(cube_id=newer.cube_id, kind=ReviewKind.PII, status=ReviewStatus.OPEN)
     if asked.filter(version_id=newer.id).exists():
         asked.filter(~Q(version_id=newer.id)).update(status=ReviewStatus.SUPERSEDED)
 
 
-def _row(version: CubeVersion, finding: Finding) -> PiiFinding:
+def _make_row(version: CubeVersion, finding: Finding) -> PiiFinding:
     place = finding.place
     return PiiFinding(
         id=uuid7(),
@@ -74,7 +74,7 @@ def _row(version: CubeVersion, finding: Finding) -> PiiFinding:
     )
 
 
-def _review(version: CubeVersion, kind: ReviewKind = ReviewKind.PII) -> Review:
+def _make_review(version: CubeVersion, kind: ReviewKind = ReviewKind.PII) -> Review:
     return Review(
         id=uuid7(),
         tenant_id=version.tenant_id,

@@ -1,7 +1,7 @@
-"""Personal data on its way into memory: the one place where it is flagged, redacted or refused.
+"""Screening of new texts: personal data is flagged, redacted or refused.
 
-It runs before a write takes its locks. What is redacted is replaced before anything is sealed, indexed, hashed or
-answered, so that the original is nowhere.
+Screening runs before a write takes its locks. Redacted values are replaced before anything is sealed, indexed, hashed
+or returned, so that no copy of the original is stored.
 """
 
 import time
@@ -19,7 +19,7 @@ from governance.privacy.pii.pii_ranges import Span
 from governance.vocabulary import PiiAction, PiiKind
 from vault.content.drafts import CubeDraft
 from vault.namespaces.selectors import private_path_get
-from vault.screening.texts import NOTE_PARTS, Place, Texts, moved, note_texts, places_in, without
+from vault.screening.texts import NOTE_PARTS, Place, Texts, find_places, note_texts, redact_places, shift_places
 from vault.vocabulary import MessageRole, PiiField, ReviewStatus, Sensitivity, Source
 
 SECONDS = 20.0  # of processor time for all drafts of one call; a thousand usual ones take a fraction of one
@@ -32,14 +32,14 @@ def texts_of(draft: CubeDraft) -> Texts:
 
 
 class RuleOf(Protocol):
-    """The rule for personal data in one place, and its policy."""
+    """A function that returns the rule for personal data in a namespace at a sensitivity."""
 
     def __call__(self, *, actor: Actor, namespace_path: str, sensitivity: str) -> PiiRule: ...
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A stored finding. `detector`: the version of the detector."""
+    """Personal data at a place. detector: version of the detector."""
 
     place: Place
     detector: str
@@ -47,8 +47,8 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Screened:
-    """Texts as they may be stored, and what is to be kept beside them."""
+class ScreenedTexts:
+    """Texts that may be stored, their findings, and the number of redacted values."""
 
     texts: Texts
     findings: tuple[Finding, ...] = ()
@@ -56,7 +56,7 @@ class Screened:
 
 
 class Screen:
-    """Screens the texts of one call. `rule_of` is asked once for each namespace and sensitivity."""
+    """The screen of one call. rule_of: called once for each namespace and sensitivity."""
 
     def __init__(self, actor: Actor, rule_of: RuleOf = pii_rule) -> None:
         self.actor = actor
@@ -64,18 +64,18 @@ class Screen:
         self._rules: dict[tuple[str, str], PiiRule] = {}
         self._deadline = time.thread_time() + SECONDS
 
-    def draft(
+    def screen_draft(
         self, draft: CubeDraft, namespace_path: str, places: Sequence[Place] | None = None
-    ) -> tuple[CubeDraft, Screened]:
-        """`draft` as it may be stored. `places`: of its personal data, where they are known already.
+    ) -> tuple[CubeDraft, ScreenedTexts]:
+        """Screen a draft and return the draft to store. places: of its personal data, if they are known.
 
         Raises PiiRefused; PiiUnavailable.
         """
-        rule = self._rule(namespace_path, draft.sensitivity)
+        rule = self._find_rule(namespace_path, draft.sensitivity)
         if draft.source is Source.CHAT and draft.speaker == MessageRole.ASSISTANT:
-            rule = _without_refusals(rule)
+            rule = _redact_refusals(rule)
         texts = texts_of(draft)
-        screened = self._screened(rule, texts, EVERYWHERE, places)
+        screened = self._screen(rule, texts, EVERYWHERE, places)
         clean = screened.texts
         if clean is texts:
             return draft, screened
@@ -91,7 +91,7 @@ class Screen:
             screened,
         )
 
-    def texts(
+    def screen_texts(
         self,
         texts: Texts,
         fields: Iterable[PiiField],
@@ -99,53 +99,53 @@ class Screen:
         namespace_path: str,
         sensitivity: str,
         places: Sequence[Place] | None = None,
-    ) -> Screened:
-        """`texts` with just `fields` looked at. `places`: of their personal data, where they are known already.
+    ) -> ScreenedTexts:
+        """Screen the given fields of texts. places: of their personal data, if they are known.
 
         Raises PiiRefused; PiiUnavailable.
         """
-        return self._screened(self._rule(namespace_path, sensitivity), texts, fields, places)
+        return self._screen(self._find_rule(namespace_path, sensitivity), texts, fields, places)
 
-    def _rule(self, namespace_path: str, sensitivity: str) -> PiiRule:
+    def _find_rule(self, namespace_path: str, sensitivity: str) -> PiiRule:
         asked = (namespace_path, sensitivity)
         if asked not in self._rules:
             self._rules[asked] = self._rule_of(actor=self.actor, namespace_path=namespace_path, sensitivity=sensitivity)
         return self._rules[asked]
 
-    def _screened(
+    def _screen(
         self, rule: PiiRule, texts: Texts, fields: Iterable[PiiField], places: Sequence[Place] | None = None
-    ) -> Screened:
+    ) -> ScreenedTexts:
         possible = {rule.action, *rule.kinds.values()}
         if possible == {PiiAction.ALLOW}:
-            return Screened(texts)
+            return ScreenedTexts(texts)
         try:
-            places = self._places(texts, fields) if places is None else places
+            places = self._find_places(texts, fields) if places is None else places
         except DetectorFailed as failure:
             if possible & {PiiAction.REDACT, PiiAction.REFUSE}:
                 raise PiiUnavailable("Nothing was stored: what it holds could not be checked.") from failure
-            return Screened(texts, (Finding(UNCHECKED, detector().version),))
-        return _acted(rule, texts, places)
+            return ScreenedTexts(texts, (Finding(UNCHECKED, detector().version),))
+        return _apply_rule(rule, texts, places)
 
-    def _places(self, texts: Texts, fields: Iterable[PiiField]) -> list[Place]:
+    def _find_places(self, texts: Texts, fields: Iterable[PiiField]) -> list[Place]:
         if time.thread_time() > self._deadline:
             raise DetectorFailed("the call is too large")
-        return places_in(detector(), texts, fields)
+        return find_places(detector(), texts, fields)
 
 
-def drafts_screened(*, actor: Actor, drafts: Sequence[CubeDraft]) -> list[CubeDraft]:
-    """The drafts as they may be kept until they are stored. Raises PiiRefused; PiiUnavailable."""
+def screen_drafts(*, actor: Actor, drafts: Sequence[CubeDraft]) -> list[CubeDraft]:
+    """Screen drafts that wait to be stored. Raises PiiRefused; PiiUnavailable."""
     screen, paths = Screen(actor), [draft.namespace for draft in drafts]
     home = private_path_get(actor=actor) if None in paths else ""
-    return [screen.draft(draft, path or home)[0] for draft, path in zip(drafts, paths, strict=True)]
+    return [screen.screen_draft(draft, path or home)[0] for draft, path in zip(drafts, paths, strict=True)]
 
 
-def title_screened(*, actor: Actor, title: str) -> str:
-    """The title of a conversation as it may be kept. Raises PiiRefused; PiiUnavailable."""
+def screen_title(*, actor: Actor, title: str) -> str:
+    """Screen the title of a conversation. Raises PiiRefused; PiiUnavailable."""
     home = private_path_get(actor=actor) if title else ""
-    return note_screened(actor=actor, name="title", text=title, namespace_path=home, sensitivity=Sensitivity.INTERNAL)
+    return screen_note(actor=actor, name="title", text=title, namespace_path=home, sensitivity=Sensitivity.INTERNAL)
 
 
-def note_screened(
+def screen_note(
     *,
     actor: Actor,
     name: str,
@@ -154,51 +154,51 @@ def note_screened(
     sensitivity: str,
     places: Sequence[Place] | None = None,
 ) -> str:
-    """A short text beside memories, such as a reason, as it may be kept; there is nowhere to flag what it holds.
+    """Screen a short text beside memories, such as a reason. It is redacted or refused, never flagged.
 
-    name: of the field, for the refusal; places: of its personal data, where they are known already.
+    name: of the field, for the refusal. places: of its personal data, if they are known.
     Raises PiiRefused; PiiUnavailable.
     """
     if not text:
         return ""
     screen = Screen(actor)
     try:
-        found = screen.texts(
+        found = screen.screen_texts(
             note_texts(text), NOTE_PARTS, namespace_path=namespace_path, sensitivity=sensitivity, places=places
         )
     except PiiRefused as refusal:
-        errors = [replace(one, field=name) for one in refusal.errors]
+        errors = [replace(error, field=name) for error in refusal.errors]
         raise PiiRefused(refusal.detail, errors=errors) from refusal
     return found.texts.title
 
 
-def _acted(rule: PiiRule, texts: Texts, places: Sequence[Place]) -> Screened:
+def _apply_rule(rule: PiiRule, texts: Texts, places: Sequence[Place]) -> ScreenedTexts:
     by_action: dict[PiiAction, list[Place]] = {action: [] for action in PiiAction}
     for place in places:
         by_action[rule.action_for(place.span.kind)].append(place)
-    refused, hidden, flagged = (by_action[one] for one in (PiiAction.REFUSE, PiiAction.REDACT, PiiAction.FLAG))
+    refused, hidden, flagged = (by_action[action] for action in (PiiAction.REFUSE, PiiAction.REDACT, PiiAction.FLAG))
     if refused:
-        raise PiiRefused("Take the personal data out and send it again.", errors=_refusals(refused))
+        raise PiiRefused("Take the personal data out and send it again.", errors=_list_refusals(refused))
     version = detector().version
-    return Screened(
-        texts=without(texts, hidden) if hidden else texts,
-        findings=tuple(Finding(place, version) for place in moved(flagged, hidden)),
+    return ScreenedTexts(
+        texts=redact_places(texts, hidden) if hidden else texts,
+        findings=tuple(Finding(place, version) for place in shift_places(flagged, hidden)),
         redacted=len(hidden),
     )
 
 
-def _without_refusals(rule: PiiRule) -> PiiRule:
-    """For what the product itself says: to refuse an answer would lose the question too."""
-    return _with(rule, PiiAction.REFUSE, PiiAction.REDACT)
+def _redact_refusals(rule: PiiRule) -> PiiRule:
+    """Return the rule for answers of a model, where a refusal would lose the question too: redact instead of refuse."""
+    return _replace_action(rule, PiiAction.REFUSE, PiiAction.REDACT)
 
 
-def _with(rule: PiiRule, action: PiiAction, instead: PiiAction) -> PiiRule:
-    kinds = {kind: instead if one is action else one for kind, one in rule.kinds.items()}
+def _replace_action(rule: PiiRule, action: PiiAction, instead: PiiAction) -> PiiRule:
+    kinds = {kind: instead if usual is action else usual for kind, usual in rule.kinds.items()}
     return PiiRule(instead if rule.action is action else rule.action, kinds)
 
 
-def _refusals(places: Sequence[Place]) -> list[FieldError]:
-    """Kinds and places of findings, never values. The path of a metadata value is left out: it may contain one."""
+def _list_refusals(places: Sequence[Place]) -> list[FieldError]:
+    """Return errors with kinds and places of findings, without values and metadata paths, which may contain values."""
     return [
         FieldError(str(place.part), f"holds {place.span.kind} at {place.span.start}-{place.span.end}")
         for place in places

@@ -1,4 +1,4 @@
-"""The texts of a memory as personal data is looked for in them, one after the other; and put back with placeholders."""
+"""The texts of a memory as a sequence for PII detection, and their redaction with placeholders."""
 
 import json
 from bisect import bisect_right
@@ -15,7 +15,7 @@ from vault.vocabulary import PiiField
 
 @dataclass(frozen=True)
 class Texts:
-    """The texts of one memory that people wrote."""
+    """The texts of a memory that may hold personal data."""
 
     content: str = field(repr=False)
     title: str = field(default="", repr=False)
@@ -28,13 +28,13 @@ NOTE_PARTS = frozenset({PiiField.TITLE})
 
 
 def note_texts(text: str) -> Texts:
-    """A short text beside a memory, such as a reason, as the title of an empty one."""
+    """Return a short text beside a memory, such as a reason, as the title of empty texts."""
     return Texts("", text)
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """One text: the `index`-th of its part. `is_name`: it names the value that follows it."""
+    """A single text. index: position within its part. is_name: it is the key of the next value."""
 
     part: PiiField
     index: int
@@ -44,14 +44,14 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Place:
-    """A span and the text that it is in."""
+    """A span and the leaf that contains it."""
 
     part: PiiField
     leaf: int
     span: Span
 
 
-def places_in(detector: Detector, texts: Texts, fields: Iterable[PiiField]) -> list[Place]:
+def find_places(detector: Detector, texts: Texts, fields: Iterable[PiiField]) -> list[Place]:
     """Detect personal data in these fields. Raises DetectorFailed. At most three texts are checked."""
     wanted = set(fields)
     found = [
@@ -67,19 +67,21 @@ def places_in(detector: Detector, texts: Texts, fields: Iterable[PiiField]) -> l
 
 
 def leaves_of(texts: Texts) -> list[Leaf]:
-    """Every text, in the order in which `leaf` of a finding counts them."""
+    """Return all leaves, in the order that `leaf` of a finding counts."""
     return [Leaf(PiiField.CONTENT, 0, texts.content), Leaf(PiiField.TITLE, 0, texts.title), *_short_leaves(texts)]
 
 
 def _short_leaves(texts: Texts) -> list[Leaf]:
-    """Texts that are screened together."""
-    leaves = [Leaf(PiiField.METADATA, index, _text(part), named) for index, (part, named) in _scalars(texts.metadata)]
+    """Return the leaves that are screened together."""
+    leaves = [
+        Leaf(PiiField.METADATA, index, _leaf_text(part), named) for index, (part, named) in _scalars(texts.metadata)
+    ]
     leaves += [Leaf(PiiField.TAGS, index, tag) for index, tag in enumerate(texts.tags)]
     return [*leaves, Leaf(PiiField.SPEAKER, 0, texts.speaker)]
 
 
-def without(texts: Texts, places: Iterable[Place]) -> Texts:
-    """`texts` with a placeholder in each of `places`."""
+def redact_places(texts: Texts, places: Iterable[Place]) -> Texts:
+    """Replace each of `places` with a placeholder."""
     by_leaf: dict[tuple[PiiField, int], list[Span]] = {}
     for place in places:
         by_leaf.setdefault((place.part, place.leaf), []).append(place.span)
@@ -90,8 +92,9 @@ def without(texts: Texts, places: Iterable[Place]) -> Texts:
     touched = {leaf for name, leaf in by_leaf if name is PiiField.METADATA}
     metadata = texts.metadata
     if touched:
-        metadata = _rewritten(
-            texts.metadata, lambda leaf, part: clean(PiiField.METADATA, leaf, _text(part)) if leaf in touched else part
+        metadata = _rewrite_metadata(
+            texts.metadata,
+            lambda leaf, part: clean(PiiField.METADATA, leaf, _leaf_text(part)) if leaf in touched else part,
         )
     return replace(
         texts,
@@ -103,32 +106,32 @@ def without(texts: Texts, places: Iterable[Place]) -> Texts:
     )
 
 
-def moved(places: Iterable[Place], replaced: Iterable[Place]) -> list[Place]:
+def shift_places(places: Iterable[Place], replaced: Iterable[Place]) -> list[Place]:
     """Return the new positions of `places` after `replaced`, which they do not overlap, became placeholders."""
     ends: dict[tuple[PiiField, int], list[int]] = defaultdict(list)
     longer: dict[tuple[PiiField, int], list[int]] = defaultdict(lambda: [0])  # by how much, up to each of `ends`
-    for other in sorted(replaced, key=lambda one: one.span.end):
+    for other in sorted(replaced, key=lambda place: place.span.end):
         leaf = (other.part, other.leaf)
         ends[leaf].append(other.span.end)
         longer[leaf].append(longer[leaf][-1] + len(placeholder(other.span.kind)) - other.span.end + other.span.start)
     return [
-        _shifted(place, longer[leaf][bisect_right(ends[leaf], place.span.start)])
+        _shift_place(place, longer[leaf][bisect_right(ends[leaf], place.span.start)])
         for place in places
         for leaf in [(place.part, place.leaf)]
     ]
 
 
-def _shifted(place: Place, by: int) -> Place:
+def _shift_place(place: Place, by: int) -> Place:
     return replace(place, span=replace(place.span, start=place.span.start + by, end=place.span.end + by))
 
 
 def paths_of(metadata: Metadata) -> list[str]:
-    """For each text of the metadata, in order, the dotted path of the value; a name has that of what it names."""
+    """Return the dotted path of each metadata leaf, in order; a key has the path of its value."""
     return list(_paths(metadata, ("metadata",)))
 
 
 def _places_in_leaves(detector: Detector, leaves: Sequence[Leaf]) -> list[Place]:
-    """A name stands before its value as in `phone: 138…`, so that it says what the value is."""
+    """Detect personal data in all leaves at once; keys stand before values as in `phone: 138…`, as context."""
     starts, pieces, at = [], [], 0
     for leaf in leaves:
         starts.append(at)
@@ -137,12 +140,12 @@ def _places_in_leaves(detector: Detector, leaves: Sequence[Leaf]) -> list[Place]
     return [
         place
         for span in (detector.find("".join(pieces)) if leaves else ())
-        for place in _in_leaves(leaves, starts, span)
+        for place in _split_span(leaves, starts, span)
     ]
 
 
-def _in_leaves(leaves: Sequence[Leaf], starts: Sequence[int], span: Span) -> Iterator[Place]:
-    """A span of the joined text, in the texts that it covers."""
+def _split_span(leaves: Sequence[Leaf], starts: Sequence[int], span: Span) -> Iterator[Place]:
+    """Yield the places of a span of the joined text in the leaves that it covers."""
     for number in range(bisect_right(starts, span.start) - 1, len(leaves)):
         leaf, offset = leaves[number], starts[number]
         start, end = max(0, span.start - offset), min(len(leaf.text), span.end - offset)
@@ -152,7 +155,7 @@ def _in_leaves(leaves: Sequence[Leaf], starts: Sequence[int], span: Span) -> Ite
             yield Place(leaf.part, leaf.index, replace(span, start=start, end=end))
 
 
-def _text(value: Any) -> str:
+def _leaf_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
@@ -161,7 +164,7 @@ def _scalars(value: Any) -> Iterator[tuple[int, tuple[Any, bool]]]:
 
 
 def _parts(value: Any) -> Iterator[tuple[Any, bool]]:
-    """Everything in a JSON value that holds nothing else, and whether it is a name."""
+    """Yield the keys and scalars of a JSON value, with True for keys."""
     if isinstance(value, Mapping):
         for name, part in value.items():
             yield name, True
@@ -185,7 +188,7 @@ def _paths(value: Any, path: tuple[str, ...]) -> Iterator[str]:
         yield ".".join(path)
 
 
-def _rewritten(metadata: Metadata, change: Callable[[int, Any], Any]) -> Metadata:
+def _rewrite_metadata(metadata: Metadata, change: Callable[[int, Any], Any]) -> Metadata:
     counter = iter(range(10**9))
 
     def rewrite(value: Any) -> Any:
@@ -193,7 +196,7 @@ def _rewritten(metadata: Metadata, change: Callable[[int, Any], Any]) -> Metadat
             made: dict[str, Any] = {}
             for name, part in value.items():
                 changed = change(next(counter), name)
-                made[_free(made, changed)] = rewrite(part)
+                made[_free_name(made, changed)] = rewrite(part)
             return made
         if isinstance(value, (list, tuple)):
             return [rewrite(part) for part in value]
@@ -203,8 +206,8 @@ def _rewritten(metadata: Metadata, change: Callable[[int, Any], Any]) -> Metadat
     return rewritten
 
 
-def _free(taken: Mapping[str, Any], name: str) -> str:
-    """Two names that hold a mail address each must not become one."""
+def _free_name(taken: Mapping[str, Any], name: str) -> str:
+    """Return `name` with a number if it is taken, so that two redacted keys stay apart."""
     wanted, number = name, 2
     while wanted in taken:
         wanted, number = f"{name} {number}", number + 1

@@ -20,7 +20,7 @@ from governance.database import acting, tenant_transaction
 from governance.jobs.kinds import JobRun, Step
 from governance.jobs.registry import handler
 from governance.vocabulary import Permission, Topic
-from vault.embeddings.vectors import active_model, answering
+from vault.embeddings.vectors import active_model, question_embedder
 from vault.graph.neighbours import open_words
 from vault.lifecycle.contradictions import validity_start
 from vault.lifecycle.knowledge import KNOWLEDGE, find_relation
@@ -58,7 +58,7 @@ def pack_compare(run: JobRun) -> Callable[[], Step]:
         rows = PackMemory.objects.filter(tenant_id=row.tenant_id, subscription=row)
         total = rows.count() if row.state == ContractState.ACTIVE else 0
         ids = list(rows.filter(cube_id__gt=after).order_by("cube_id").values_list("cube_id", flat=True)[:PART])
-        model = answering(active_model(run.system))
+        model = question_embedder(active_model(run.system))
     ids = ids if total else []
     edition = _edition_made_at(row)
     with acting(run.system):

@@ -28,7 +28,7 @@ from vault.packs.files import file_read
 from vault.packs.rewordings import ProposalTexts, texts_open, texts_seal
 from vault.packs.selectors import WITH_FILE, file_open
 from vault.screening.screen import EVERYWHERE
-from vault.screening.texts import Texts, places_in
+from vault.screening.texts import Texts, find_places
 from vault.store.subscriptions import subscription_locate, subscription_target
 from vault.vocabulary import ContractState, ProposalState
 
@@ -176,7 +176,7 @@ def _check_draft(draft: ProposalDraft) -> None:
         if not 1 <= len(text.strip()) <= longest or "\x00" in text:
             raise Invalid(errors=[FieldError(name, f"1 to {longest} characters, and no NUL")])
         try:
-            places = places_in(detector(), Texts(text), EVERYWHERE)
+            places = find_places(detector(), Texts(text), EVERYWHERE)
         except DetectorFailed as failure:
             raise PiiUnavailable("The proposal was not sent: its text could not be checked.") from failure
         if places:

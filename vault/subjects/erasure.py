@@ -26,9 +26,9 @@ from governance.keys.signing_keys import signing_key
 from governance.models import DataSubject, Job
 from governance.privacy.services import reference_token
 from governance.vocabulary import Permission, Topic, Verb
-from vault.cubes.blanking import versions_blank
 from vault.cubes.services import cubes_erase
-from vault.cubes.storage import WITHIN_HOURS, remaining_copies, rights_missing
+from vault.cubes.storage import WITHIN_HOURS, list_missing_rights, list_remaining_copies
+from vault.cubes.text_removal import versions_blank
 from vault.exchange.services import subjects_list
 from vault.exchange.uploads import uploads_drop
 from vault.holds.selectors import key_is_needed
@@ -161,8 +161,8 @@ def _finish_erasure(run: JobRun, subject_id: UUID, *, is_destroyed: bool) -> Ste
             now,
             hours=WITHIN_HOURS,
             backup_days=settings.BACKUP_DAYS,
-            missing=rights_missing(),
-            copies=remaining_copies(),
+            missing=list_missing_rights(),
+            copies=list_remaining_copies(),
         ),
         key_id=key.key_id(),
     )

@@ -20,7 +20,7 @@ from governance.tenants.principals import actor_now
 from governance.vocabulary import JobStatus, Permission, Topic, Verb
 from vault.content.blobs import with_blobs
 from vault.cubes.selectors import versions_view
-from vault.cubes.versions import versions_open_to
+from vault.cubes.versions import readable_versions
 from vault.models import ActionItem, Cube, CubeLink, CubeOrigin, CubeSource, StateTransition, Turn
 from vault.subjects.documents import FileForm, Heading, SubjectMemory, file_end, file_start, memory_block
 from vault.subjects.rows import cubes_about, versions_about
@@ -127,7 +127,7 @@ def _read_memories(actor: Actor, subject_id: UUID, ids: list[UUID]) -> list[Subj
     cubes = list(rows.filter(id__in=ids).select_related("namespace").order_by("id"))
     readable = [cube.id for cube in cubes]
     about = versions_about(actor.tenant_id, subject_id).filter(
-        cube_id__in=readable, id__in=versions_open_to(actor).values("id")
+        cube_id__in=readable, id__in=readable_versions(actor).values("id")
     )
     views = versions_view(actor, list(about.select_related("namespace").order_by("cube_id", "number")))
     record(actor=actor, verb=Verb.MEMORY_EXPORTED, object_type="memory", object_ids=readable)

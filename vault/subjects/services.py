@@ -13,9 +13,9 @@ from governance.models import DataSubject, Job
 from governance.privacy.services import subject_ensure, subject_view
 from governance.vocabulary import Permission, Topic
 from vault.content.drafts import CubeChanges
-from vault.cubes.changing import cube_change_ask
+from vault.cubes.moves_and_rollbacks import cube_change_ask
 from vault.cubes.services import cube_update
-from vault.cubes.writer.prepared import stored_texts_prepared
+from vault.cubes.writer.prepared_texts import prepare_stored_texts
 from vault.subjects.rows import cubes_about, subject_is_held
 from vault.subjects.rules import LONGEST_REFERENCE
 from vault.subjects.selectors import subject_locate
@@ -41,7 +41,7 @@ def subject_assign(*, actor: Actor, subject_id: UUID, cube_ids: Sequence[UUID]) 
     Earlier versions stay under the key that they have. Returns the memories that were about another, or nobody.
     Raises NotFound; Forbidden; Held; Conflict once the subject is erased; Invalid. Writes as `cube_update`.
     """
-    with stored_texts_prepared(actor=actor, cube_ids=cube_ids), acting(actor):
+    with prepare_stored_texts(actor=actor, cube_ids=cube_ids), acting(actor):
         subject = _refuse_erased(subject_locate(actor, subject_id))
         reference = subject_view(subject).reference
         chosen = sorted(set(cube_ids))

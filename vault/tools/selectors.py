@@ -100,11 +100,11 @@ def _find_candidates(actor: Actor, query: CallQuery) -> list[UUID]:
         rows = rows.filter(id__lt=query.before)
     for field_name, value in ((TOOL, query.name), (OUTCOME, str(query.outcome or ""))):
         if value:
-            rows = rows.filter(mark_condition(marks.same(maker, f"metadata.{field_name}", value)))
+            rows = rows.filter(mark_condition(marks.value_mark(maker, f"metadata.{field_name}", value)))
     newest = _newest_ids(rows, LOOKED_AT if query.arguments is not None else query.top_k)
     if query.arguments is None:
         return newest
-    same = rows.filter(mark_condition(marks.same(maker, f"metadata.{ARGUMENTS}", dict(query.arguments))))
+    same = rows.filter(mark_condition(marks.value_mark(maker, f"metadata.{ARGUMENTS}", dict(query.arguments))))
     return list(dict.fromkeys([*_newest_ids(same, query.top_k), *newest]))
 
 

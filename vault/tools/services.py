@@ -6,8 +6,8 @@ from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.vocabulary import Permission
 from vault.content.drafts import CubeDraft
-from vault.cubes.services import Added, cubes_add
-from vault.cubes.writer.building import NO_TEXTS, TextIndexes
+from vault.cubes.services import AddedCube, cubes_add
+from vault.cubes.writer.builder import NO_TEXTS, TextIndexes
 from vault.tools.rules import ToolCall, call_metadata, call_text
 from vault.vocabulary import Modality, SemanticType
 
@@ -26,7 +26,7 @@ def tool_call_draft(call: ToolCall, common: CubeDraft) -> CubeDraft:
     )
 
 
-def tool_call_add(*, actor: Actor, draft: CubeDraft, texts: TextIndexes = NO_TEXTS) -> Added:
+def tool_call_add(*, actor: Actor, draft: CubeDraft, texts: TextIndexes = NO_TEXTS) -> AddedCube:
     """Store one call. Raises and writes as `cubes_add`."""
     authorize(actor, Permission.MEMORY_CREATE)
     return cubes_add(actor=actor, drafts=[draft], texts=texts)[0]

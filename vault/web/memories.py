@@ -17,7 +17,7 @@ from governance.object_names import Name, names_find
 from governance.vocabulary import Permission
 from governance.web.pages import draw, page, wants_part
 from governance.web.pagination import Newest, number_or_none
-from vault.cubes.comparing import VersionDifference, difference_of, versions_compare
+from vault.cubes.comparison import VersionDifference, difference_of, versions_compare
 from vault.cubes.lookup import cube_target
 from vault.cubes.selectors import CubeView, VersionView, cube_get, versions_list
 from vault.lifecycle.fusion import is_undoable

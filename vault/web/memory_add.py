@@ -18,7 +18,7 @@ from governance.web.pages import draw, page, see_other
 from governance.web.sessions import persona_of_session
 from vault.content.drafts import CubeDraft
 from vault.cubes.services import cubes_add
-from vault.cubes.writer.building import texts_index
+from vault.cubes.writer.builder import texts_index
 from vault.listing.selectors import paths_list
 from vault.vocabulary import SemanticType, Sensitivity
 from vault.web.labels import SEMANTIC_TYPES, SENSITIVITIES

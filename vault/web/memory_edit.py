@@ -20,11 +20,11 @@ from governance.vocabulary import Permission
 from governance.web.pages import draw, go, page, see_other, wants_part
 from governance.web.pagination import number_or_none
 from vault.content.drafts import CubeChanges
-from vault.cubes.changing import cube_rollback
-from vault.cubes.comparing import versions_compare
+from vault.cubes.comparison import versions_compare
 from vault.cubes.differences import text_difference
 from vault.cubes.holds import refuse_held
 from vault.cubes.lookup import cube_target
+from vault.cubes.moves_and_rollbacks import cube_rollback
 from vault.cubes.selectors import CubeView, cube_get
 from vault.cubes.services import cube_update, cube_update_ask
 from vault.vocabulary import SemanticType, Sensitivity

@@ -19,8 +19,8 @@ from governance.database import acting
 from governance.errors import Conflict, DomainError, FieldError, IllegalTransition, Invalid, VersionConflict
 from governance.versions import read_versions
 from governance.web.pages import draw, page, see_other
-from vault.cubes.changing import cube_change_ask
 from vault.cubes.lookup import locate_readable
+from vault.cubes.moves_and_rollbacks import cube_change_ask
 from vault.lifecycle.fusion import cube_split, cubes_fuse, fusion_propose, fusion_undo, split_propose
 from vault.lifecycle.services import cube_copy, cube_promote, cube_transition
 from vault.listing.selectors import paths_list

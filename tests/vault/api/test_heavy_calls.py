@@ -13,7 +13,7 @@ from governance.policies import heavy
 from tests.factories import ApiReply, World
 from tests.harness.product import wait_until
 from tests.vault.api.contract import Contract
-from vault.content.bulk_insert import insert_together
+from vault.content.bulk_insert import insert_batches
 from vault.cubes import services
 from vault.models import Cube
 
@@ -78,11 +78,11 @@ def test_a_bulk_call_waits_for_another_of_its_tenant_longer_than_the_lock_timeou
     entered, release, replies = threading.Event(), threading.Event(), dict[str, int]()
 
     def slow(*arguments: Any) -> None:
-        insert_together(*arguments)
+        insert_batches(*arguments)
         entered.set()
         release.wait(timeout=30)
 
-    monkeypatch.setattr(services, "insert_together", slow)
+    monkeypatch.setattr(services, "insert_batches", slow)
 
     def send(name: str) -> None:
         replies[name] = alice.post("memories/bulk/", {"items": ITEMS}).status

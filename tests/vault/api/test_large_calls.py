@@ -25,16 +25,16 @@ from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from vault.api import memories
 from vault.chat import plans
-from vault.content.bulk_insert import insert_together
+from vault.content.bulk_insert import insert_batches
 from vault.cubes import services
-from vault.cubes.writer import building, outside, prepared
-from vault.index.terms import TextIndex, Worded, text_index
+from vault.cubes.writer import builder, prepared_texts, text_process
+from vault.index.terms import MemoryTexts, TextIndex, text_index
 from vault.listing.bulk import BulkAction, BulkArguments, bulk_apply, bulk_rehearse
 from vault.models import Cube
 from vault.reader.rules import read_statements
 from vault.reviews import services as reviewing
 from vault.screening import screen
-from vault.screening.texts import Place, Texts, places_in
+from vault.screening.texts import Place, Texts, find_places
 from vault.vocabulary import PiiField
 
 TEXTS = [f"Number {number} met a heron, the otter and 水獭 in 20{number:02}." for number in range(9)]
@@ -45,13 +45,13 @@ def within(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """For each text whether it was read within a transaction."""
     read: list[bool] = []
 
-    def noted(maker: TokenMaker, words: Worded) -> TextIndex:
+    def noted(maker: TokenMaker, words: MemoryTexts) -> TextIndex:
         read.append(connection.in_atomic_block)
         return text_index(maker, words)
 
     def noted_places(detector: Detector, texts: Texts, fields: Iterable[PiiField]) -> list[Place]:
         read.append(connection.in_atomic_block)
-        return places_in(detector, texts, fields)
+        return find_places(detector, texts, fields)
 
     def noted_statements(text: str, *, speaker: str, said_at: datetime) -> Any:
         read.append(connection.in_atomic_block)
@@ -59,12 +59,12 @@ def within(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
     monkeypatch.setattr(plans, "read_statements", noted_statements)
 
-    monkeypatch.setattr(building, "text_index", noted)
-    monkeypatch.setattr(prepared, "text_index", noted)
-    monkeypatch.setattr(prepared, "places_in", noted_places)
-    monkeypatch.setattr(reviewing, "places_in", noted_places)
-    monkeypatch.setattr(building, "places_in", noted_places)
-    monkeypatch.setattr(screen, "places_in", noted_places)
+    monkeypatch.setattr(builder, "text_index", noted)
+    monkeypatch.setattr(prepared_texts, "text_index", noted)
+    monkeypatch.setattr(prepared_texts, "find_places", noted_places)
+    monkeypatch.setattr(reviewing, "find_places", noted_places)
+    monkeypatch.setattr(builder, "find_places", noted_places)
+    monkeypatch.setattr(screen, "find_places", noted_places)
     return read
 
 
@@ -98,17 +98,17 @@ def test_texts_that_changed_since_they_were_read_are_read_again(
 ) -> None:
     """Another change came between: `If-Match` may name several versions."""
     memory = alice.add(TEXTS[0])
-    read = services.changed_texts_prepared
+    read = services.prepare_changed_texts
 
     @contextmanager
     def read_then_change(**arguments: Any) -> Iterator[None]:
         with read(**arguments):
-            monkeypatch.setattr(memories, "changed_texts_prepared", read)
+            monkeypatch.setattr(memories, "prepare_changed_texts", read)
             body = {"content": "A walrus, call 13800138000."}
             assert alice.patch(f"memories/{memory['id']}/", body, if_match='"1"').status == 200
             yield
 
-    monkeypatch.setattr(memories, "changed_texts_prepared", read_then_change)
+    monkeypatch.setattr(memories, "prepare_changed_texts", read_then_change)
     body = {"title": "On walruses"}
     assert alice.patch(f"memories/{memory['id']}/", body, if_match='"1", "2"').status == 200
     assert [hit["id"] for hit in alice.search("walrus", min_score=0.01)] == [memory["id"]]
@@ -193,16 +193,16 @@ def test_what_was_read_before_is_what_would_have_been(
         ]
 
     plainly = replies(alice)
-    monkeypatch.setattr(building, "LARGE_CALL", 0)
+    monkeypatch.setattr(builder, "LARGE_CALL", 0)
     assert replies(charlie) == plainly
 
 
 def test_large_texts_are_read_again_when_their_process_was_killed(
     alice: Contract, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(building, "LARGE_CALL", 0)
-    assert outside.run_outside(os.getpid) != os.getpid()
-    os.kill(outside.run_outside(os.getpid), signal.SIGKILL)
+    monkeypatch.setattr(builder, "LARGE_CALL", 0)
+    assert text_process.run_in_text_process(os.getpid) != os.getpid()
+    os.kill(text_process.run_in_text_process(os.getpid), signal.SIGKILL)
     assert alice.post("memories/", {"content": TEXTS[0]}).status == 201
     assert len(alice.search("heron", min_score=0.01)) == 1
 
@@ -214,11 +214,11 @@ def read_for_a_minute(_maker: TokenMaker, _drafts: Any) -> None:
 def test_a_text_that_takes_too_long_ends_with_503_and_the_next_is_read(
     alice: Contract, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(building, "LARGE_CALL", 0)
-    outside.run_outside(os.getpid)  # the process has started
+    monkeypatch.setattr(builder, "LARGE_CALL", 0)
+    text_process.run_in_text_process(os.getpid)  # the process has started
     with monkeypatch.context() as slow:
-        slow.setattr(outside, "SECONDS", 0.2)
-        slow.setattr(building, "read_texts", read_for_a_minute)
+        slow.setattr(text_process, "SECONDS", 0.2)
+        slow.setattr(builder, "read_texts", read_for_a_minute)
         reply = alice.post("memories/", {"content": TEXTS[0]})
     assert reply.status == 503
     assert reply.json["detail"] == "The texts of this call took too long to read. Send fewer at once."
@@ -227,11 +227,12 @@ def test_a_text_that_takes_too_long_ends_with_503_and_the_next_is_read(
 
 def test_a_process_whose_code_lets_no_signal_in_is_ended() -> None:
     with pytest.raises(Unavailable, match="has ended"):
-        outside.run_outside(outside._limited, sum, (range(10**12),), 0.1)
+        text_process.run_in_text_process(text_process._run_limited, sum, (range(10**12),), 0.1)
 
 
 def test_the_process_that_reads_texts_ends_with_its_web_process() -> None:
-    code = "import os, sys; from vault.cubes.writer.outside import run_outside; print(run_outside(os.getpid))"
+    code = "import os, sys; from vault.cubes.writer import text_process"
+    code += "; print(text_process.run_in_text_process(os.getpid))"
     code += "; sys.stdout.flush(); sys.stdin.read()"
     command = [sys.executable, "-c", code]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as web:
@@ -260,9 +261,9 @@ def test_what_is_written_in_several_statements_is_stored_whole_or_not(
         written.append(len(arguments))
         if len(written) == 3:
             raise Unavailable("The third statement fails.")
-        insert_together(*arguments)
+        insert_batches(*arguments)
 
-    monkeypatch.setattr(services, "insert_together", failing)
+    monkeypatch.setattr(services, "insert_batches", failing)
     assert alice.post("memories/bulk/", {"items": [{"content": text} for text in TEXTS]}).status == 503
     assert len(written) == 3
     assert alice.search("heron", top_k=100) == []

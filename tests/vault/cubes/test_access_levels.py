@@ -1,4 +1,4 @@
-"""Private, shared, read_only: what a memory is to those who did not write it; and what opens a private one."""
+"""Tests of the access levels private, shared and read_only for actors who did not write the memory."""
 
 from collections.abc import Callable
 
@@ -15,11 +15,11 @@ Superuser = Callable[[], psycopg.Connection]
 
 @pytest.fixture
 def eve(world: World) -> Contract:
-    """Another editor in acme."""
+    """Return another editor in acme."""
     return Contract(key=person_add(world.acme, "eve@acme.example", RoleName.EDITOR).key.text)
 
 
-def test_what_is_read_only_is_changed_by_its_owner_and_by_grant(world: World, alice: Contract, eve: Contract) -> None:
+def test_read_only_memory_is_changed_by_its_owner_and_by_grant(world: World, alice: Contract, eve: Contract) -> None:
     memory = f"memories/{alice.add('Ours.', namespace='/team')['id']}/"
     assert eve.patch(memory, {"title": "a"}, if_match='"1"').status == 200
     assert alice.patch(memory, {"access_level": "read_only"}, if_match='"2"').status == 200
@@ -31,7 +31,7 @@ def test_what_is_read_only_is_changed_by_its_owner_and_by_grant(world: World, al
     assert eve.patch(memory, {"title": "d"}, if_match='"5"').status == 200
 
 
-def test_only_who_may_share_says_who_may_change(
+def test_access_level_is_changed_only_with_the_right_to_share(
     alice: Contract, bob: Contract, eve: Contract, charlie: Contract
 ) -> None:
     memory = f"memories/{alice.add('Ours.', namespace='/team')['id']}/"
@@ -41,7 +41,7 @@ def test_only_who_may_share_says_who_may_change(
     assert alice.get(memory).json["version"] == 1
 
 
-def test_private_is_where_a_memory_lies(alice: Contract) -> None:
+def test_access_level_that_contradicts_the_namespace_is_refused(alice: Contract) -> None:
     own, shared = alice.add("Mine."), alice.add("Ours.", namespace="/team")
     for memory, level in ((own, "shared"), (own, "read_only"), (shared, "private")):
         reply = alice.patch(f"memories/{memory['id']}/", {"access_level": level}, if_match='"1"')
@@ -51,7 +51,9 @@ def test_private_is_where_a_memory_lies(alice: Contract) -> None:
     }
 
 
-def test_who_may_only_write_takes_nothing_out_of_what_is_private(world: World, alice: Contract, eve: Contract) -> None:
+def test_right_to_write_alone_moves_no_private_memory_to_a_shared_namespace(
+    world: World, alice: Contract, eve: Contract
+) -> None:
     alice.add("Ours.", namespace="/team")
     own = alice.add("Mine.")
     address = f"memories/{own['id']}/"
@@ -64,7 +66,7 @@ def test_who_may_only_write_takes_nothing_out_of_what_is_private(world: World, a
     assert eve.patch(address, {"namespace": "/team"}, if_match='"2"').status == 200
 
 
-def test_an_expert_namespace_is_written_by_those_who_are_named(
+def test_expert_namespace_is_written_only_by_grant(
     world: World, alice: Contract, eve: Contract, superuser: Superuser
 ) -> None:
     curated = alice.add("Known.", namespace="/experts")
@@ -76,7 +78,7 @@ def test_an_expert_namespace_is_written_by_those_who_are_named(
     assert alice.post("memories/", {"content": "y", "namespace": "/experts"}).status == 201
 
 
-def test_a_read_only_namespace_is_written_by_nobody(
+def test_read_only_namespace_is_written_by_nobody(
     world: World, olivia: Contract, alice: Contract, superuser: Superuser
 ) -> None:
     memory = alice.add("Kept.", namespace="/kept")
@@ -89,7 +91,9 @@ def test_a_read_only_namespace_is_written_by_nobody(
         assert person.get(f"memories/{memory['id']}/").status == 200
 
 
-def test_nobody_takes_anothers_memory_by_moving_it_home(alice: Contract, eve: Contract, olivia: Contract) -> None:
+def test_move_of_anothers_memory_to_the_actors_home_is_refused(
+    alice: Contract, eve: Contract, olivia: Contract
+) -> None:
     memory = alice.add("The weir is open.", namespace="/team")["id"]
     address, home = f"memories/{memory}/", {"namespace": "/users/eve"}
     assert eve.patch(address, {"title": "Weir"}, if_match='"1"').status == 200
@@ -97,5 +101,5 @@ def test_nobody_takes_anothers_memory_by_moving_it_home(alice: Contract, eve: Co
     assert (refused.status, refused.json["code"]) == (403, "forbidden")
     assert alice.get(address).json["namespace"]["path"] == "/team"
     assert eve.patch(address, {"namespace": "/team/weirs"}, if_match='"2"').status == 200
-    assert alice.patch(address, {"namespace": "/users/alice"}, if_match='"3"').status == 200  # one's own, back home
+    assert alice.patch(address, {"namespace": "/users/alice"}, if_match='"3"').status == 200  # alice's own memory
     assert olivia.patch(address, {"namespace": "/team"}, if_match='"4"').status == 200

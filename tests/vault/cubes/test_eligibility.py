@@ -1,4 +1,4 @@
-"""Index eligibility: what leaves the searchable states leaves postings and vectors, and comes back by the same rule."""
+"""Tests of index eligibility: memories leave postings and vectors with the searchable states, and return with them."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from tests.factories import World
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from vault.cubes import eligibility
-from vault.cubes.eligibility import expired_unindex, index_cubes
+from vault.cubes.eligibility import index_cubes, unindex_expired_cubes
 from vault.index.facets import LAYERS, TYPES
 from vault.models import ArchivedPosting, Cube, Embedding, NamespaceSize, Posting
 from vault.vocabulary import Layer, MemoryType, State
@@ -21,21 +21,24 @@ Superuser = Callable[[], psycopg.Connection]
 ARCHIVED = {"include_archived": True}
 
 
-def move(actor: Actor, memory: dict[str, Any], state: State) -> list[str]:
-    """Change the state of a memory as a service does; return what became searchable."""
+def change_state(actor: Actor, memory: dict[str, Any], state: State) -> list[str]:
+    """Change the state of a memory as a service does; return the ids that became searchable."""
     with acting(actor):
         Cube.objects.filter(id=memory["id"]).update(state=state)
-        return [str(one) for one in index_cubes(list(Cube.objects.filter(id=memory["id"]).select_related("namespace")))]
+        return [
+            str(cube_id)
+            for cube_id in index_cubes(list(Cube.objects.filter(id=memory["id"]).select_related("namespace")))
+        ]
 
 
-def index_rows(actor: Actor) -> tuple[bool, bool, bool]:
+def has_index_rows(actor: Actor) -> tuple[bool, bool, bool]:
     """Return whether there are postings, archived postings, vectors."""
     with acting(actor):
         return Posting.objects.exists(), ArchivedPosting.objects.exists(), Embedding.objects.exists()
 
 
-def searched(who: Contract, query: str, **fields: Any) -> list[str]:
-    return [one["content"] for one in who.search(query, **fields)]
+def search_contents(who: Contract, query: str, **fields: Any) -> list[str]:
+    return [hit["content"] for hit in who.search(query, **fields)]
 
 
 @pytest.mark.parametrize("state", [State.MERGED, State.EXPIRED, State.ARCHIVED])
@@ -45,14 +48,14 @@ def test_memory_that_leaves_the_searchable_states_leaves_the_index_and_comes_bac
     memory = alice.add("The heron nests by the mill.")
     run_jobs()
     before = alice.search("heron", explain=True)
-    assert move(world.alice.actor, memory, state) == []
-    assert index_rows(world.alice.actor) == (False, state is State.ARCHIVED, False)
+    assert change_state(world.alice.actor, memory, state) == []
+    assert has_index_rows(world.alice.actor) == (False, state is State.ARCHIVED, False)
     run_jobs()
-    assert index_rows(world.alice.actor) == (False, state is State.ARCHIVED, False)
+    assert has_index_rows(world.alice.actor) == (False, state is State.ARCHIVED, False)
     assert alice.search("heron") == []
-    assert move(world.alice.actor, memory, State.ACTIVATED) == [memory["id"]]
-    assert index_rows(world.alice.actor) == (True, False, False)
-    assert [one["id"] for one in alice.search("heron")] == [one["id"] for one in before]
+    assert change_state(world.alice.actor, memory, State.ACTIVATED) == [memory["id"]]
+    assert has_index_rows(world.alice.actor) == (True, False, False)
+    assert [hit["id"] for hit in alice.search("heron")] == [hit["id"] for hit in before]
 
 
 def test_archived_memories_are_searched_on_request_by_those_who_may_read_them(
@@ -63,13 +66,13 @@ def test_archived_memories_are_searched_on_request_by_those_who_may_read_them(
     shared = alice.add("The heron came back.", namespace="/team")
     alice.add("The heron stays.", namespace="/team")
     for memory in (mine, shared):
-        move(world.alice.actor, memory, State.ARCHIVED)
-    assert searched(bob, "heron") == ["The heron stays."]
-    assert set(searched(bob, "heron", **ARCHIVED)) == {"The heron stays.", "The heron came back."}
-    assert searched(charlie, "heron", **ARCHIVED) == []
-    assert searched(alice, "heron", session_id="s1", **ARCHIVED) == ["The heron left."]
-    assert searched(alice, "heron", session_id="s1") == []
-    hits = {one["id"]: one for one in alice.search("heron", explain=True, **ARCHIVED)}
+        change_state(world.alice.actor, memory, State.ARCHIVED)
+    assert search_contents(bob, "heron") == ["The heron stays."]
+    assert set(search_contents(bob, "heron", **ARCHIVED)) == {"The heron stays.", "The heron came back."}
+    assert search_contents(charlie, "heron", **ARCHIVED) == []
+    assert search_contents(alice, "heron", session_id="s1", **ARCHIVED) == ["The heron left."]
+    assert search_contents(alice, "heron", session_id="s1") == []
+    hits = {hit["id"]: hit for hit in alice.search("heron", explain=True, **ARCHIVED)}
     assert hits[mine["id"]]["score_parts"]["lexical"] > 0
     with acting(world.alice.actor):
         assert Cube.objects.get(id=mine["id"]).state == State.ARCHIVED
@@ -77,11 +80,11 @@ def test_archived_memories_are_searched_on_request_by_those_who_may_read_them(
 
 def test_change_of_an_archived_memory_stays_archived(world: World, alice: Contract) -> None:
     memory = alice.add("The heron left.")
-    move(world.alice.actor, memory, State.ARCHIVED)
+    change_state(world.alice.actor, memory, State.ARCHIVED)
     alice.patch(f"memories/{memory['id']}/", {"content": "The otter left."}, if_match='"1"')
     run_jobs()
-    assert index_rows(world.alice.actor) == (False, True, False)
-    assert searched(alice, "otter", **ARCHIVED) == ["The otter left."]
+    assert has_index_rows(world.alice.actor) == (False, True, False)
+    assert search_contents(alice, "otter", **ARCHIVED) == ["The otter left."]
 
 
 def expire(superuser: Superuser, ids: Sequence[str], ago: str = "1 second") -> None:
@@ -93,13 +96,13 @@ def expire(superuser: Superuser, ids: Sequence[str], ago: str = "1 second") -> N
 def test_search_is_full_however_many_of_the_best_have_just_expired(
     alice: Contract, superuser: Superuser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """More than a search leaves out by their ids, and more than it looks at first."""
+    """More memories have expired than a search leaves out by their ids, and than it examines first."""
     monkeypatch.setattr(eligibility, "EXPIRED_TOGETHER", 10_000)
     items = [{"content": "heron heron heron", "allow_duplicates": True} for _ in range(1_100)]
     ids = []
     for start in range(0, len(items), 550):
         reply = alice.post("memories/bulk/", {"items": items[start : start + 550]}).json
-        ids += [one["memory"]["id"] for one in reply["results"]]
+        ids += [item["memory"]["id"] for item in reply["results"]]
     for number in range(12):
         alice.add(f"A heron among {number} other birds of the lake.")
     expire(superuser, ids)
@@ -117,7 +120,7 @@ def test_expired_memories_leave_the_index_by_a_job_once_there_are_enough(
     run_jobs()
     expire(superuser, gone[:1])
     with acting(world.alice.actor):
-        assert expired_unindex(world.alice.actor) == 0
+        assert unindex_expired_cubes(world.alice.actor) == 0
     expire(superuser, gone)
     alice.search("otter")
     run_jobs()  # what counts this read also clears the index
@@ -133,7 +136,7 @@ def test_single_expired_memory_leaves_the_index_after_an_hour(
     memory = alice.add("The heron nests.")
     expire(superuser, [memory["id"]], ago="2 hours")
     with acting(world.alice.actor):
-        assert expired_unindex(world.alice.actor) == 1
+        assert unindex_expired_cubes(world.alice.actor) == 1
 
 
 def test_every_layer_and_type_has_a_number() -> None:

@@ -1,4 +1,4 @@
-"""Row 13 of the promises: expired is unreadable, to the microsecond of the database's clock, with no worker running."""
+"""Tests of row 13 of the promises: no expired memory is readable by the database's clock, without a worker."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -22,28 +22,28 @@ EDGE = 0.03  # seconds before and after now
 TEXT = "The curlew calls at the ford."
 
 
-def ways_to(world: World, alice: Contract, memory_id: str) -> dict[str, Way]:
-    """Each tells whether the memory's words, or the memory in a list, came back."""
+def list_ways(world: World, alice: Contract, memory_id: str) -> dict[str, Way]:
+    """Return the ways to read a memory by name; each returns True if the memory was in the reply."""
     address, browser = f"memories/{memory_id}/", signed_in(world.alice)
     turns = f"conversations/{alice.post('conversations/', {}).json['id']}/turns/"
     assert "curlew" in alice.post(turns, {"content": "What calls at the ford?"}).json["content"]
 
-    def searched(mode: str) -> Way:
-        return lambda: any(one["id"] == memory_id for one in alice.search("curlew ford", mode=mode))
+    def search_by(mode: str) -> Way:
+        return lambda: any(hit["id"] == memory_id for hit in alice.search("curlew ford", mode=mode))
 
-    def answers(method: str, where: str) -> Way:
+    def answer_of(method: str, where: str) -> Way:
         return lambda: "curlew" in alice.send(method, where, None).body.decode()
 
     return {
-        "get": answers("GET", address),
-        "list": answers("GET", "memories/"),
-        "versions": answers("GET", address + "versions/"),
-        "provenance": answers("GET", address + "?provenance=true"),
+        "get": answer_of("GET", address),
+        "list": answer_of("GET", "memories/"),
+        "versions": answer_of("GET", address + "versions/"),
+        "provenance": answer_of("GET", address + "?provenance=true"),
         "manifest": lambda: alice.get(address + "provenance/").status == 200,
         "page": lambda: browser.get(f"/{address}").status_code == 200,
-        "transcript": answers("GET", turns),
+        "transcript": answer_of("GET", turns),
         "chat": lambda: "curlew" in browser.get(f"/chat/{turns.split('/')[1]}/").content.decode(),
-        **{f"search {mode}": searched(mode) for mode in ("hybrid", "lexical", "dense", "tag", "graph")},
+        **{f"search {mode}": search_by(mode) for mode in ("hybrid", "lexical", "dense", "tag", "graph")},
     }
 
 
@@ -66,14 +66,14 @@ class Clock:
     def _moment(self, statement: str, parameters: list[object]) -> datetime:
         row = self.root.execute(statement.encode(), parameters).fetchone()
         assert row is not None
-        searched: datetime = row[0]
-        return searched
+        search_by: datetime = row[0]
+        return search_by
 
 
-def reads_near_expiry(clock: Clock, ways: dict[str, Way], times: int) -> tuple[Counter[str], list[str]]:
-    """Read by every way in turn, with the end a little before or after now.
+def read_near_expiry(clock: Clock, ways: dict[str, Way], times: int) -> tuple[Counter[str], list[str]]:
+    """Read by every way in turn, with an expiry shortly before or after now.
 
-    What came back though its reading began at the end or later, or did not though it was over before, is a fault.
+    A fault is a memory read after its expiry, or not read before it.
     """
     chance, counted, faults = Random(13), Counter[str](), list[str]()
     for name, way in list(ways.items()) * (times // len(ways)):
@@ -85,16 +85,16 @@ def reads_near_expiry(clock: Clock, ways: dict[str, Way], times: int) -> tuple[C
     return counted, faults
 
 
-def test_nothing_is_read_from_its_end_on_and_all_of_it_before(
+def test_memory_is_readable_until_its_expiry_and_not_afterwards(
     world: World, alice: Contract, superuser: Superuser, full_size: bool, evidence: Evidence
 ) -> None:
     memory_id = alice.add(TEXT, tags=["curlew", "ford"])["id"]
     run_jobs()  # the vector; from here on nothing runs
-    clock, ways = Clock(superuser(), memory_id), ways_to(world, alice, memory_id)
+    clock, ways = Clock(superuser(), memory_id), list_ways(world, alice, memory_id)
     clock.end_in(3600)
     unseen = [name for name, way in ways.items() if not way()]
     assert unseen in ([], ["search graph"]), unseen  # no entity is named in it
-    counted, faults = reads_near_expiry(
+    counted, faults = read_near_expiry(
         clock, {name: ways[name] for name in ways if name not in unseen}, READS_IN_FULL if full_size else READS
     )
     assert faults == []
@@ -104,11 +104,11 @@ def test_nothing_is_read_from_its_end_on_and_all_of_it_before(
     evidence(row=13, name="expired", figures=figures | dict(counted))
 
 
-def test_a_reader_that_forgot_to_look_at_the_clock_shows(world: World, alice: Contract, superuser: Superuser) -> None:
+def test_reader_without_the_expiry_check_is_detected(world: World, alice: Contract, superuser: Superuser) -> None:
     memory_id = alice.add(TEXT, tags=["curlew", "ford"])["id"]
     run_jobs()
-    clock, ways = Clock(superuser(), memory_id), ways_to(world, alice, memory_id)
+    clock, ways = Clock(superuser(), memory_id), list_ways(world, alice, memory_id)
     with replace_function(CubeQuerySet, "stored", ".filter(Q(expires_at=None) | Q(expires_at__gt=Now()))", ""):
-        _, faults = reads_near_expiry(clock, {"get": ways["get"], "list": ways["list"]}, 20)
+        _, faults = read_near_expiry(clock, {"get": ways["get"], "list": ways["list"]}, 20)
     assert any("get: read" in fault for fault in faults)
     assert any("list: read" in fault for fault in faults)

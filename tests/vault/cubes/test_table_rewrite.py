@@ -42,11 +42,11 @@ def memories(alice: Contract) -> list[str]:
     return ids
 
 
-def no_pause(_: float) -> None:
+def refuse_pause(_: float) -> None:
     pytest.fail("something was busy")
 
 
-def call(app: psycopg.Connection, step: str, table: str) -> int | None:
+def take_step(app: psycopg.Connection, step: str, table: str) -> int | None:
     """Take one step; `follow` sees one moment."""
     app.isolation_level = IsolationLevel.REPEATABLE_READ if step == "follow" else None
     with app.transaction():
@@ -55,7 +55,7 @@ def call(app: psycopg.Connection, step: str, table: str) -> int | None:
     return int(row[0]) if row[0] else None
 
 
-def rows_of(superuser: psycopg.Connection, *tables: str) -> dict[str, list[str]]:
+def read_rows(superuser: psycopg.Connection, *tables: str) -> dict[str, list[str]]:
     return {
         table: sorted(row[0] for row in superuser.execute(f"SELECT row::text FROM {table} AS row".encode()))
         for table in tables
@@ -71,15 +71,15 @@ def test_rewritten_table_has_new_files_and_is_described_as_before(
     assert found is not None
     assert set(TABLES) < set(found[0])
     tables = found[0] if full_size else list(TABLES)
-    before, rows = description(connection), rows_of(connection, *tables)
+    before, rows = description(connection), read_rows(connection, *tables)
     files: dict[str, int] = dict(connection.execute(FILES, [tables]).fetchall())
-    with table_rewriter(no_pause) as rewriter:
+    with table_rewriter(refuse_pause) as rewriter:
         assert rewriter is not None
         for table in tables:
             rewriter.rewrite(table, is_copied=True)
     assert description(connection) == before
     assert findings(connection) == []
-    assert rows_of(connection, *tables) == rows
+    assert read_rows(connection, *tables) == rows
     after: dict[str, int] = dict(connection.execute(FILES, [tables]).fetchall())
     assert not set(files.items()) & set(after.items())
     assert len(alice.post("memories/search/", {"query": "heron"}).json["results"]) == len(memories)
@@ -90,7 +90,7 @@ def test_rewritten_table_has_new_files_and_is_described_as_before(
 def test_small_tables_are_rewritten_where_they_are_and_those_with_vectors_are_copied(
     memories: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with table_rewriter(no_pause) as rewriter:
+    with table_rewriter(refuse_pause) as rewriter:
         assert rewriter is not None
         tables = dict(rewriter.tables())
         monkeypatch.setattr(table_rewrite, "SMALL_BYTES", 0)
@@ -107,24 +107,24 @@ def test_changes_during_the_copy_are_in_the_table_afterwards(
     tables = ("vault_cube", "vault_cubeversion", "vault_embedding", "vault_posting")
     connection = superuser()
     for table in tables:
-        call(app_connection, "begin", table)
+        take_step(app_connection, "begin", table)
     assert alice.delete(f"memories/{memories[0]}/?purge=true").status == 204
     for table in tables:
-        call(app_connection, "fill", table)
+        take_step(app_connection, "fill", table)
     assert alice.delete(f"memories/{memories[1]}/?purge=true").status == 204
     assert alice.patch(f"memories/{memories[2]}/", {"content": "A kingfisher dived."}, if_match='"1"').status == 200
     added = alice.add("An egret waded.", namespace="/team")["id"]
     run_jobs()
-    followed = {table: call(app_connection, "follow", table) for table in tables}
+    followed = {table: take_step(app_connection, "follow", table) for table in tables}
     assert all(followed.values()), followed
     assert alice.delete(f"memories/{memories[3]}/?purge=true").status == 204
     assert alice.patch(f"memories/{added}/", {"content": "A bittern boomed."}, if_match='"1"').status == 200
     run_jobs()
-    rows = rows_of(connection, *tables)
+    rows = read_rows(connection, *tables)
     for table in tables:
-        call(app_connection, "finish", table)
-    assert rows_of(connection, *tables) == rows
-    with table_rewriter(no_pause):
+        take_step(app_connection, "finish", table)
+    assert read_rows(connection, *tables) == rows
+    with table_rewriter(refuse_pause):
         pass
     assert findings(connection) == []
     found = alice.post("memories/search/", {"query": "bittern"}).json["results"]
@@ -134,11 +134,11 @@ def test_changes_during_the_copy_are_in_the_table_afterwards(
 def test_rows_that_stay_of_a_deleted_tenant_are_copied(world: World, superuser: Superuser) -> None:
     connection = superuser()
     connection.execute("UPDATE governance_tenant SET erased_at = now() WHERE id = %s", [world.acme.id])
-    rows = rows_of(connection, "governance_persona", "governance_member")
-    with table_rewriter(no_pause) as rewriter:
+    rows = read_rows(connection, "governance_persona", "governance_member")
+    with table_rewriter(refuse_pause) as rewriter:
         assert rewriter is not None
         rewriter.rewrite("governance_persona", is_copied=True)
-    assert rows["governance_persona"] == rows_of(connection, "governance_persona")["governance_persona"] != []
+    assert rows["governance_persona"] == read_rows(connection, "governance_persona")["governance_persona"] != []
 
 
 @pytest.mark.parametrize("is_copied", [True, False])
@@ -191,22 +191,22 @@ def test_lock_that_bars_readers_ends_at_the_bound(
     assert description(connection) == before
 
 
-def test_what_a_killed_task_left_is_removed_by_the_next(
+def test_copy_left_by_a_killed_task_is_removed_by_the_next(
     world: World, memories: list[str], app_connection: psycopg.Connection, superuser: Superuser
 ) -> None:
     connection = superuser()
     before = description(connection)
-    call(app_connection, "begin", "vault_posting")
-    call(app_connection, "fill", "vault_posting")
-    call(app_connection, "begin", "vault_cube")
+    take_step(app_connection, "begin", "vault_posting")
+    take_step(app_connection, "fill", "vault_posting")
+    take_step(app_connection, "begin", "vault_cube")
     assert description(connection) != before
-    with table_rewriter(no_pause):
+    with table_rewriter(refuse_pause):
         pass
     assert description(connection) == before
 
 
 def test_second_task_does_nothing_beside_the_first(world: World) -> None:
-    with table_rewriter(no_pause) as first, table_rewriter(no_pause) as second:
+    with table_rewriter(refuse_pause) as first, table_rewriter(refuse_pause) as second:
         assert isinstance(first, TableRewriter)
         assert second is None
 
@@ -215,30 +215,30 @@ def test_copy_with_other_rows_than_the_table_never_takes_its_place(
     memories: list[str], app_connection: psycopg.Connection, superuser: Superuser
 ) -> None:
     connection = superuser()
-    call(app_connection, "begin", "vault_cubeversion")
-    call(app_connection, "fill", "vault_cubeversion")
+    take_step(app_connection, "begin", "vault_cubeversion")
+    take_step(app_connection, "fill", "vault_cubeversion")
     connection.execute("DELETE FROM maintenance.vault_cubeversion WHERE cube_id = %s", [UUID(memories[0])])
     with pytest.raises(psycopg.errors.DataCorrupted, match="other rows"):
-        call(app_connection, "follow", "vault_cubeversion")
+        take_step(app_connection, "follow", "vault_cubeversion")
 
 
 def test_role_that_serves_takes_the_steps_in_order_and_reaches_no_copy(
     memories: list[str], app_connection: psycopg.Connection
 ) -> None:
     with pytest.raises(psycopg.Error, match="not noted"):
-        call(app_connection, "fill", "vault_cubeversion")
-    call(app_connection, "begin", "vault_cubeversion")
+        take_step(app_connection, "fill", "vault_cubeversion")
+    take_step(app_connection, "begin", "vault_cubeversion")
     for step in ("follow", "finish"):
         with pytest.raises(psycopg.errors.UndefinedTable):
-            call(app_connection, step, "vault_cubeversion")
-    call(app_connection, "fill", "vault_cubeversion")
+            take_step(app_connection, step, "vault_cubeversion")
+    take_step(app_connection, "fill", "vault_cubeversion")
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         app_connection.execute("SELECT 1 FROM maintenance.vault_cubeversion")
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         app_connection.execute("SELECT vault_rewrite_apply('vault_cubeversion')")
     for table in ("governance_auditentry", "governance_user", "governance_member", "pg_class", "no_table"):
         with pytest.raises(psycopg.errors.FeatureNotSupported, match="cannot be copied"):
-            call(app_connection, "begin", table)
+            take_step(app_connection, "begin", table)
 
 
 @pytest.mark.parametrize("step", ["fill", "finish"])
@@ -246,9 +246,9 @@ def test_rows_of_an_earlier_moment_are_not_copied(
     memories: list[str], app_connection: psycopg.Connection, step: str
 ) -> None:
     """A transaction that began before a row was written would copy a table without that row."""
-    call(app_connection, "begin", "vault_posting")
+    take_step(app_connection, "begin", "vault_posting")
     if step == "finish":
-        call(app_connection, "fill", "vault_posting")
+        take_step(app_connection, "fill", "vault_posting")
     app_connection.isolation_level = IsolationLevel.REPEATABLE_READ
     with pytest.raises(psycopg.Error, match="an earlier moment"), app_connection.transaction():
         app_connection.execute(f"SELECT vault_rewrite_{step}('vault_posting')".encode())

@@ -1,4 +1,4 @@
-"""Versions are immutable, each names its past, and only their words can ever be blanked."""
+"""Tests of versions: they are immutable but for the removal of their words, and each names its predecessor's hash."""
 
 from collections.abc import Callable
 
@@ -11,14 +11,14 @@ from tests.factories import World
 from vault.content.drafts import CubeChanges, CubeDraft
 from vault.cubes.rules import version_hash
 from vault.cubes.services import cube_update, cubes_add
-from vault.cubes.writer.building import CLEAR_FIELDS
+from vault.cubes.writer.builder import CLEAR_FIELDS
 from vault.models import Cube, CubeVersion
 
 Superuser = Callable[[], psycopg.Connection]
 
 
-def three_versions(world: World) -> Cube:
-    """A cube of alice's that was changed twice."""
+def make_three_versions(world: World) -> Cube:
+    """Add a cube of alice's and change it twice."""
     actor = world.alice.actor
     cube = cubes_add(actor=actor, drafts=[CubeDraft(content="One.", tags=("a",))])[0].cube
     for version, changes in ((1, CubeChanges(content="Two.")), (2, CubeChanges(tags=("b",), importance=0.9))):
@@ -26,12 +26,12 @@ def three_versions(world: World) -> Cube:
     return cube
 
 
-def clear_of(version: CubeVersion) -> dict[str, object]:
+def clear_fields(version: CubeVersion) -> dict[str, object]:
     return {name: getattr(version, name) for name in CLEAR_FIELDS}
 
 
 def test_each_version_names_the_hash_of_the_one_before(world: World) -> None:
-    cube = three_versions(world)
+    cube = make_three_versions(world)
     with acting(world.alice.actor):
         first, second, third = CubeVersion.objects.filter(cube=cube).order_by("number")
     assert first.previous_hash is None
@@ -41,11 +41,11 @@ def test_each_version_names_the_hash_of_the_one_before(world: World) -> None:
 
 
 def test_the_hash_can_be_computed_again_from_the_stored_rows(world: World) -> None:
-    cube = three_versions(world)
+    cube = make_three_versions(world)
     with acting(world.alice.actor):
         for version in CubeVersion.objects.filter(cube=cube):
             previous = bytes(version.previous_hash) if version.previous_hash else None
-            again = version_hash(previous=previous, sealed=bytes(version.sealed), clear=clear_of(version))
+            again = version_hash(previous=previous, sealed=bytes(version.sealed), clear=clear_fields(version))
             assert again == bytes(version.hash), version.number
 
 
@@ -70,25 +70,23 @@ CHANGES = [
 ]
 
 
-def test_no_column_of_a_version_can_be_changed_by_whoever_serves(
-    world: World, app_connection: psycopg.Connection
-) -> None:
-    three_versions(world)
+def test_serving_role_cannot_change_a_version(world: World, app_connection: psycopg.Connection) -> None:
+    make_three_versions(world)
     app_connection.execute("SELECT set_config('app.tenant', %s, false)", [str(world.acme.id)])
     for change in CHANGES:
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             app_connection.execute(f"UPDATE vault_cubeversion SET {change} WHERE number = 2")
 
 
-def test_the_owner_of_the_table_cannot_change_a_version_either(world: World, superuser: Superuser) -> None:
-    three_versions(world)
+def test_owner_of_the_table_cannot_change_a_version(world: World, superuser: Superuser) -> None:
+    make_three_versions(world)
     for change in CHANGES[:5]:
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             superuser().execute(f"UPDATE vault_cubeversion SET {change} WHERE number = 2")
 
 
-def test_the_words_of_a_version_can_be_blanked_for_good(world: World, app_connection: psycopg.Connection) -> None:
-    cube = three_versions(world)
+def test_words_of_a_version_can_be_blanked(world: World, app_connection: psycopg.Connection) -> None:
+    cube = make_three_versions(world)
     with app_connection.transaction():
         app_connection.execute("SELECT set_config('app.tenant', %s, true)", [str(world.acme.id)])
         app_connection.execute("UPDATE vault_cubeversion SET sealed = '', terms = '{}' WHERE number = 1")

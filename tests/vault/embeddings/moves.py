@@ -1,4 +1,4 @@
-"""One tenant on its way from one embedder to another, a step of the worker at a time."""
+"""Functions that move a tenant from one embedder to another, one step of the worker at a time."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -32,8 +32,8 @@ def configure(settings: Settings, family: str, *, model: str = "", url: str = ""
     settings.MEMOS_EMBEDDER = EmbedderChoice(family=family, model=model, url=url, key="")
 
 
-def step() -> int:
-    """Hand out what is due once, and do it; returns how many events there were."""
+def run_step() -> int:
+    """Handle the due events once and return their number."""
 
     def send(task: Task) -> None:
         task_run(task, slice_seconds=0)
@@ -41,36 +41,36 @@ def step() -> int:
     return dispatch_once(send)
 
 
-def step_by_a_worker_that_is_killed(actor: Actor) -> None:
+def lose_step(actor: Actor) -> None:
     """Claim due events and lose them; then their lease ends."""
     dispatch_once(lambda task: None)
     with acting(actor):
         OutboxEvent.objects.filter(done_at=None).update(available_at=Now() - timedelta(seconds=1))
 
 
-def remember(actor: Actor, *contents: str) -> list[UUID]:
+def add_memories(actor: Actor, *contents: str) -> list[UUID]:
     drafts = [CubeDraft(content=content, namespace="/team") for content in contents]
-    return [one.cube.id for one in cubes_add(actor=actor, drafts=drafts)]
+    return [added.cube.id for added in cubes_add(actor=actor, drafts=drafts)]
 
 
-def active(actor: Actor) -> str:
+def active_model_of(actor: Actor) -> str:
     with acting(actor):
         return EmbeddingModel.objects.get().model
 
 
-def vectors(actor: Actor, model: str) -> set[UUID]:
-    """The cubes that have a vector of `model`."""
+def embedded_cubes(actor: Actor, model: str) -> set[UUID]:
+    """Return the ids of the cubes with a vector of `model`."""
     with acting(actor):
         return set(Embedding.objects.filter(model=model).values_list("cube_id", flat=True))
 
 
-def asked(actor: Actor, question: str) -> Hit:
-    """The best hit of a search by vector."""
+def find_best_hit(actor: Actor, question: str) -> Hit:
+    """Return the best hit of a search."""
     return memories_search(actor=actor, search=SearchQuery(query=question, namespaces=("/team",)))[0]
 
 
-def begun(actor: Actor, *, after: UUID | None = None) -> Callable[[], Step]:
-    """The open move's next step, as a worker has done it and not yet committed; `after`: another place to begin."""
+def begin_step(actor: Actor, *, after: UUID | None = None) -> Callable[[], Step]:
+    """Run the next step of the open move up to its write, which is returned. after: another position to start from."""
     with acting(actor):
         job = Job.objects.filter(kind=Topic.CUBES_REEMBED, status__in=["pending", "running"]).latest("id")
     system = system_actor(tenant_id=actor.tenant_id, request_id="a test")

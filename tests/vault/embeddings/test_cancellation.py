@@ -1,4 +1,4 @@
-"""A move that cannot end does not begin; one that is under way is seen, and can be cancelled before its switch."""
+"""Tests of starts and cancellations of a move to another embedding model, and of its progress in `doctor`."""
 
 import json
 from collections.abc import Callable
@@ -25,7 +25,16 @@ from memos_web.management.checks import Failed, embedding_models
 from tests.factories import World
 from tests.harness.databases import waiting_for_locks
 from tests.harness.product import wait_until
-from tests.vault.embeddings.moves import NEW, OLD, active, asked, configure, remember, step, vectors
+from tests.vault.embeddings.moves import (
+    NEW,
+    OLD,
+    active_model_of,
+    add_memories,
+    configure,
+    embedded_cubes,
+    find_best_hit,
+    run_step,
+)
 from tests.vault.outbox import run_jobs
 from vault.embeddings import change_progress
 from vault.embeddings.change_progress import move_get, reembedding_cancel
@@ -39,26 +48,26 @@ NOWHERE = "http://127.0.0.1:9/v1"
 
 @pytest.fixture
 def moved_halfway(world: World, settings: Settings) -> World:
-    """acme has vectors of OLD, and of its first batch of NEW too; the other tenant waits."""
-    remember(world.olivia.actor, HERON, *(f"Row {number} of the reeds." for number in range(MANY - 1)))
-    remember(world.charlie.actor, "The kingfisher dives.")
+    """Start the move of acme, whose first batch has vectors of OLD and NEW; the other tenant has only OLD."""
+    add_memories(world.olivia.actor, HERON, *(f"Row {number} of the reeds." for number in range(MANY - 1)))
+    add_memories(world.charlie.actor, "The kingfisher dives.")
     run_jobs()
     configure(settings, "wordllama")
     reembedding_start(actor=world.olivia.actor)
-    step()
-    assert (active(world.olivia.actor), len(vectors(world.olivia.actor, NEW))) == (OLD, BATCH)
+    run_step()
+    assert (active_model_of(world.olivia.actor), len(embedded_cubes(world.olivia.actor, NEW))) == (OLD, BATCH)
     return world
 
 
-def run(*command: str) -> list[dict[str, Any]]:
+def run_command(*command: str) -> list[dict[str, Any]]:
     out = StringIO()
     call_command(*command, "--json", stdout=out)
     found: list[dict[str, Any]] = json.loads(out.getvalue())["tenants"]
     return found
 
 
-def traces(actor: Actor) -> tuple[int, int]:
-    """Open steps of a move, and rows of the audit log about moves."""
+def count_traces(actor: Actor) -> tuple[int, int]:
+    """Count the open steps of moves, and the audit entries about moves."""
     with acting(actor):
         events = OutboxEvent.objects.filter(topic__startswith="reembed") | OutboxEvent.objects.filter(
             topic=Topic.CUBES_REEMBED, done_at=None
@@ -66,46 +75,48 @@ def traces(actor: Actor) -> tuple[int, int]:
         return events.count(), AuditEntry.objects.filter(verb=Verb.MEMORY_INDEXED, object_type="tenant").count()
 
 
-def test_a_model_that_cannot_be_had_is_refused_at_the_start_in_one_line(world: World, settings: Settings) -> None:
-    remember(world.alice.actor, HERON)
+def test_unavailable_model_is_refused_at_the_start_in_one_line(world: World, settings: Settings) -> None:
+    add_memories(world.alice.actor, HERON)
     run_jobs()
     for family, model in (("sentence-transformers", "no/such-model"), ("openai", "mini")):
         configure(settings, family, model=model, url=NOWHERE)
         for whose in (("--tenant", "acme"), ("--all",)):
             with pytest.raises(CommandError) as told:
-                run("reembed", *whose)
+                run_command("reembed", *whose)
             assert told.value.returncode == 1
             assert len(str(told.value).splitlines()) == 1
-        assert traces(world.olivia.actor) == (0, 0)
+        assert count_traces(world.olivia.actor) == (0, 0)
 
 
-def test_cancelled_the_former_model_answers_on_and_the_others_vectors_go(moved_halfway: World) -> None:
+def test_cancelled_move_keeps_the_former_model_and_deletes_the_new_vectors(moved_halfway: World) -> None:
     actor = moved_halfway.olivia.actor
     cancelled = reembedding_cancel(actor=actor)
     assert (cancelled.active, cancelled.models) == (OLD, (NEW,))
-    assert asked(actor, HERON).parts.dense > 0.99
+    assert find_best_hit(actor, HERON).parts.dense > 0.99
     run_jobs()
-    assert (active(actor), len(vectors(actor, OLD)), len(vectors(actor, NEW))) == (OLD, MANY, 0)
-    assert asked(actor, HERON).parts.dense > 0.99
+    assert (active_model_of(actor), len(embedded_cubes(actor, OLD)), len(embedded_cubes(actor, NEW))) == (OLD, MANY, 0)
+    assert find_best_hit(actor, HERON).parts.dense > 0.99
     with acting(actor):
         rows = AuditEntry.objects.filter(verb=Verb.MEMORY_INDEXED, object_type="tenant").order_by("id")
         assert [row.detail["step"] for row in rows] == ["requested", "cancelled"]
         assert rows[1].detail == {"step": "cancelled", "model": NEW, "former": OLD}
 
 
-def test_vectors_go_in_steps_of_which_each_may_die(moved_halfway: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vectors_of_a_cancelled_move_are_deleted_in_steps(
+    moved_halfway: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(change_progress, "CLEARED", 60)
     actor = moved_halfway.olivia.actor
     reembedding_cancel(actor=actor)
     left = []
-    while vectors(actor, NEW):
-        assert step()
-        left.append(len(vectors(actor, NEW)))
+    while embedded_cubes(actor, NEW):
+        assert run_step()
+        left.append(len(embedded_cubes(actor, NEW)))
     assert left == [140, 80, 20, 0]
-    assert len(vectors(actor, OLD)) == MANY
+    assert len(embedded_cubes(actor, OLD)) == MANY
 
 
-def test_a_step_that_a_worker_has_begun_leaves_nothing_once_it_is_cancelled(moved_halfway: World) -> None:
+def test_running_step_of_a_cancelled_move_leaves_no_vector(moved_halfway: World) -> None:
     actor = moved_halfway.olivia.actor
     route = route_of(Topic.CUBES_REEMBED)
 
@@ -120,16 +131,16 @@ def test_a_step_that_a_worker_has_begun_leaves_nothing_once_it_is_cancelled(move
             events.update(done_at=Now())
 
     assert dispatch_once(send) == 1
-    assert len(vectors(actor, NEW)) == BATCH
+    assert len(embedded_cubes(actor, NEW)) == BATCH
     run_jobs()
-    assert (active(actor), len(vectors(actor, NEW))) == (OLD, 0)
+    assert (active_model_of(actor), len(embedded_cubes(actor, NEW))) == (OLD, 0)
 
 
 COMMITTING = "UPDATE governance_job SET done = done + 1 WHERE kind = 'cubes.reembed' AND status = 'running'"
 
 
 @pytest.mark.parametrize("switches", [False, True])
-def test_it_waits_for_a_step_that_is_being_committed_and_ends_the_next_unless_that_was_the_switch(
+def test_cancellation_waits_for_a_committing_step_and_fails_after_the_switch(
     moved_halfway: World, superuser: Callable[[], psycopg.Connection], switches: bool
 ) -> None:
     actor = moved_halfway.olivia.actor
@@ -154,54 +165,54 @@ def test_it_waits_for_a_step_that_is_being_committed_and_ends_the_next_unless_th
     assert open_steps == (1 if switches else 0)
 
 
-def test_a_move_that_is_asked_for_again_at_once_comes_to_its_end(moved_halfway: World) -> None:
+def test_move_requested_again_after_its_cancellation_ends(moved_halfway: World) -> None:
     actor = moved_halfway.olivia.actor
     reembedding_cancel(actor=actor)
     assert reembedding_start(actor=actor).started
     run_jobs()
-    assert (active(actor), len(vectors(actor, OLD)), len(vectors(actor, NEW))) == (NEW, 0, MANY)
+    assert (active_model_of(actor), len(embedded_cubes(actor, OLD)), len(embedded_cubes(actor, NEW))) == (NEW, 0, MANY)
 
 
 def test_after_the_switch_there_is_nothing_to_cancel(moved_halfway: World) -> None:
     actor = moved_halfway.olivia.actor
-    while active(actor) == OLD:
-        assert step()
-    before = traces(actor)
+    while active_model_of(actor) == OLD:
+        assert run_step()
+    before = count_traces(actor)
     assert reembedding_cancel(actor=actor).models == ()
-    assert traces(actor) == before
+    assert count_traces(actor) == before
     run_jobs()
-    assert (active(actor), len(vectors(actor, OLD)), len(vectors(actor, NEW))) == (NEW, 0, MANY)
+    assert (active_model_of(actor), len(embedded_cubes(actor, OLD)), len(embedded_cubes(actor, NEW))) == (NEW, 0, MANY)
 
 
 @pytest.mark.parametrize("who", ["alice", "bob"])
-def test_it_refuses_who_does_not_govern_and_leaves_no_trace(moved_halfway: World, who: str) -> None:
-    before = traces(moved_halfway.olivia.actor)
+def test_actor_who_may_not_manage_members_is_refused_without_a_trace(moved_halfway: World, who: str) -> None:
+    before = count_traces(moved_halfway.olivia.actor)
     for refused in (reembedding_cancel, move_get):
         with pytest.raises(Forbidden):
             refused(actor=moved_halfway.person(who).actor)
-    assert traces(moved_halfway.olivia.actor) == before
+    assert count_traces(moved_halfway.olivia.actor) == before
 
 
-def test_another_tenants_move_goes_on(moved_halfway: World) -> None:
+def test_move_goes_on_when_another_tenant_cancels(moved_halfway: World) -> None:
     assert reembedding_cancel(actor=moved_halfway.charlie.actor).models == ()
     run_jobs()
-    assert active(moved_halfway.olivia.actor) == NEW
+    assert active_model_of(moved_halfway.olivia.actor) == NEW
 
 
 def test_the_command_cancels_one_or_all(moved_halfway: World) -> None:
     reembedding_start(actor=moved_halfway.charlie.actor)
-    (one,) = run("reembed", "--cancel", "--tenant", "acme")
-    assert (one["tenant"]["slug"], one["model"], one["cancelled"]) == ("acme", OLD, [NEW])
-    (other,) = run("reembed", "--cancel", "--all")
+    (tenant,) = run_command("reembed", "--cancel", "--tenant", "acme")
+    assert (tenant["tenant"]["slug"], tenant["model"], tenant["cancelled"]) == ("acme", OLD, [NEW])
+    (other,) = run_command("reembed", "--cancel", "--all")
     assert (other["tenant"]["slug"], other["cancelled"]) == ("other", [NEW])
-    (again,) = run("reembed", "--cancel", "--tenant", "acme")
+    (again,) = run_command("reembed", "--cancel", "--tenant", "acme")
     assert again["cancelled"] == []
     told = StringIO()
     call_command("reembed", "--cancel", "--all", stderr=told)
     assert told.getvalue() == "nothing to cancel: no tenant changes its model\n"
 
 
-def test_doctor_shows_a_move_and_how_far_it_is(moved_halfway: World) -> None:
+def test_doctor_shows_the_progress_of_a_move(moved_halfway: World) -> None:
     assert embedding_models() == (
         f"acme {OLD} → {NEW}: {BATCH} of {MANY} memories; tenants that keep a former model until `reembed`: 1"
     )
@@ -211,9 +222,9 @@ def test_doctor_shows_a_move_and_how_far_it_is(moved_halfway: World) -> None:
     assert embedding_models() == "no tenant changes its model"
 
 
-def test_doctor_fails_while_a_move_does(world: World, settings: Settings, httpserver: HTTPServer) -> None:
+def test_doctor_fails_while_a_move_fails(world: World, settings: Settings, httpserver: HTTPServer) -> None:
     actor = world.olivia.actor
-    remember(actor, HERON)
+    add_memories(actor, HERON)
     run_jobs()
     vector = {"data": [{"index": 0, "embedding": [1.0, 0.0]}]}
     httpserver.expect_request("/v1/embeddings").respond_with_json(vector)
@@ -221,12 +232,12 @@ def test_doctor_fails_while_a_move_does(world: World, settings: Settings, httpse
     reembedding_start(actor=actor)
     httpserver.clear()
     httpserver.expect_request("/v1/embeddings").respond_with_data("", status=400)
-    step()
+    run_step()
     with pytest.raises(Failed, match=rf"acme {OLD} → openai/few: 0 of 1 memories, tried again after ProviderUnav"):
         embedding_models()
     with acting(actor):
         OutboxEvent.objects.filter(topic=Topic.CUBES_REEMBED).update(attempts=MAX_ATTEMPTS, available_at=Now())
-    step()
+    run_step()
     with pytest.raises(Failed, match=r"given up after ProviderUnavailable.*reembed --cancel"):
         embedding_models()
     assert reembedding_cancel(actor=actor).models == ("openai/few",)
@@ -235,15 +246,15 @@ def test_doctor_fails_while_a_move_does(world: World, settings: Settings, httpse
 
 def test_vectors_in_use_stay_when_the_new_model_cannot_be_built(world: World, settings: Settings) -> None:
     actor = world.olivia.actor
-    remember(actor, HERON, *(f"Row {number} of the reeds." for number in range(BATCH)))
+    add_memories(actor, HERON, *(f"Row {number} of the reeds." for number in range(BATCH)))
     run_jobs()
     with acting(actor):
         Embedding.objects.filter(model=OLD).update(model="sentence-transformers/gone")
         EmbeddingModel.objects.update(model="sentence-transformers/gone")
     configure(settings, "wordllama")
     reembedding_start(actor=actor)
-    step()
-    before = asked(actor, HERON).parts.dense
+    run_step()
+    before = find_best_hit(actor, HERON).parts.dense
     reembedding_cancel(actor=actor)
     run_jobs()
-    assert asked(actor, HERON).parts.dense == before > 0.9
+    assert find_best_hit(actor, HERON).parts.dense == before > 0.9

@@ -1,4 +1,4 @@
-"""Models of other lengths, from a server; former ones that cannot be asked any more; migration, commands, index."""
+"""Tests of served models with other vector lengths, unavailable former models, commands and vector indexes."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -16,7 +16,15 @@ from werkzeug import Request, Response
 from memos_web.settings.databases import APP_ROLE, OWNER_ROLE
 from tests.factories import World
 from tests.harness.databases import Clone
-from tests.vault.embeddings.moves import NEW, OLD, active, asked, configure, remember, vectors
+from tests.vault.embeddings.moves import (
+    NEW,
+    OLD,
+    active_model_of,
+    add_memories,
+    configure,
+    embedded_cubes,
+    find_best_hit,
+)
 from tests.vault.outbox import run_jobs
 from vault.embeddings.vector_index import nearest_by_index, vector_index_name
 
@@ -44,9 +52,9 @@ def server(httpserver: HTTPServer) -> str:
 def served(world: World, settings: Settings, server: str) -> World:
     """alice's memories have vectors of three numbers by a server's model."""
     configure(settings, "openai", model="mini", url=server)
-    remember(world.alice.actor, HERON, "An otter swims in the lake.")
+    add_memories(world.alice.actor, HERON, "An otter swims in the lake.")
     run_jobs()
-    assert active(world.alice.actor) == SERVED
+    assert active_model_of(world.alice.actor) == SERVED
     return world
 
 
@@ -60,7 +68,7 @@ def as_owner(world: World) -> Iterator[None]:
     connection.settings_dict["USER"] = APP_ROLE
 
 
-def run(*command: str) -> dict[str, Any]:
+def run_command(*command: str) -> dict[str, Any]:
     out = StringIO()
     call_command(*command, "--json", stdout=out)
     reply: dict[str, Any] = json.loads(out.getvalue())
@@ -70,46 +78,44 @@ def run(*command: str) -> dict[str, Any]:
 def test_vectors_of_two_lengths_live_side_by_side(served: World, settings: Settings, server: str) -> None:
     actor = served.alice.actor
     configure(settings, "hashing", url=server)
-    remember(actor, "The bittern booms.")
+    add_memories(actor, "The bittern booms.")
     run_jobs()
-    assert (len(vectors(actor, SERVED)), len(vectors(actor, OLD))) == (3, 1)
-    assert asked(actor, HERON).parts.dense > 0.99
-    assert asked(actor, "The bittern booms.").parts.dense > 0.99
-    run("reembed", "--tenant", "acme")
+    assert (len(embedded_cubes(actor, SERVED)), len(embedded_cubes(actor, OLD))) == (3, 1)
+    assert find_best_hit(actor, HERON).parts.dense > 0.99
+    assert find_best_hit(actor, "The bittern booms.").parts.dense > 0.99
+    run_command("reembed", "--tenant", "acme")
     run_jobs()
-    assert (active(actor), len(vectors(actor, SERVED)), len(vectors(actor, OLD))) == (OLD, 0, 3)
-    assert asked(actor, HERON).parts.dense > 0.99
+    assert (active_model_of(actor), len(embedded_cubes(actor, SERVED)), len(embedded_cubes(actor, OLD))) == (OLD, 0, 3)
+    assert find_best_hit(actor, HERON).parts.dense > 0.99
 
 
-def test_a_former_model_that_cannot_be_built_leaves_the_configured_one_to_answer(
-    served: World, settings: Settings
-) -> None:
+def test_configured_model_answers_if_the_former_one_cannot_be_built(served: World, settings: Settings) -> None:
     actor = served.alice.actor
     configure(settings, "hashing")  # and no address any more
-    remember(actor, "The bittern booms.")
+    add_memories(actor, "The bittern booms.")
     run_jobs()
-    assert (len(vectors(actor, SERVED)), len(vectors(actor, OLD))) == (2, 1)
-    assert asked(actor, "The bittern booms.").parts.dense > 0.99
-    found = asked(actor, HERON)
+    assert (len(embedded_cubes(actor, SERVED)), len(embedded_cubes(actor, OLD))) == (2, 1)
+    assert find_best_hit(actor, "The bittern booms.").parts.dense > 0.99
+    found = find_best_hit(actor, HERON)
     assert (found.view.words.content, found.parts.dense, found.parts.lexical) == (HERON, 0, 1)
-    run("reembed", "--tenant", "acme")
+    run_command("reembed", "--tenant", "acme")
     run_jobs()
-    assert asked(actor, HERON).parts.dense > 0.99
+    assert find_best_hit(actor, HERON).parts.dense > 0.99
 
 
-def test_a_former_model_that_fails_holds_up_no_write_and_the_move_still_ends(
+def test_failing_former_model_delays_neither_writes_nor_the_move(
     served: World, settings: Settings, httpserver: HTTPServer, server: str
 ) -> None:
     actor = served.alice.actor
     configure(settings, "hashing", url=server)
     httpserver.clear()
     httpserver.expect_request("/v1/embeddings").respond_with_data("", status=400)
-    remember(actor, "The bittern booms.")
+    add_memories(actor, "The bittern booms.")
     run_jobs()
-    assert (len(vectors(actor, SERVED)), len(vectors(actor, OLD))) == (2, 1)
-    run("reembed", "--tenant", "acme")
+    assert (len(embedded_cubes(actor, SERVED)), len(embedded_cubes(actor, OLD))) == (2, 1)
+    run_command("reembed", "--tenant", "acme")
     run_jobs()
-    assert asked(actor, HERON).parts.dense > 0.99
+    assert find_best_hit(actor, HERON).parts.dense > 0.99
 
 
 def test_a_question_that_the_former_model_cannot_embed_is_refused(
@@ -122,22 +128,22 @@ def test_a_question_that_the_former_model_cannot_embed_is_refused(
     assert (reply.status, reply.code) == (503, "provider_unavailable")
 
 
-def test_the_commands_say_what_they_did(world: World, settings: Settings) -> None:
-    remember(world.alice.actor, HERON)
-    remember(world.charlie.actor, "The kingfisher dives.")
+def test_command_reports_the_started_moves(world: World, settings: Settings) -> None:
+    add_memories(world.alice.actor, HERON)
+    add_memories(world.charlie.actor, "The kingfisher dives.")
     run_jobs()
-    assert run("reembed", "--all") == {"tenants": []}
+    assert run_command("reembed", "--all") == {"tenants": []}
     configure(settings, "wordllama")
-    told = {one["tenant"]["slug"]: one for one in run("reembed", "--all")["tenants"]}
-    assert {name: one["tenant"]["id"] for name, one in told.items()} == {
+    told = {row["tenant"]["slug"]: row for row in run_command("reembed", "--all")["tenants"]}
+    assert {name: row["tenant"]["id"] for name, row in told.items()} == {
         "acme": str(world.acme.id),
         "other": str(world.other.id),
     }
-    assert {(one["from"], one["to"], one["started"]) for one in told.values()} == {(OLD, NEW, True)}
-    (again,) = run("reembed", "--tenant", "acme")["tenants"]
+    assert {(row["from"], row["to"], row["started"]) for row in told.values()} == {(OLD, NEW, True)}
+    (again,) = run_command("reembed", "--tenant", "acme")["tenants"]
     assert again["started"] is False
     with pytest.raises(CommandError, match="There is no tenant nobody"):
-        run("reembed", "--tenant", "nobody")
+        run_command("reembed", "--tenant", "nobody")
     told_to_a_person = StringIO()
     call_command("reembed", "--tenant", "acme", stderr=told_to_a_person)
     assert told_to_a_person.getvalue().startswith("acme  ")
@@ -145,15 +151,20 @@ def test_the_commands_say_what_they_did(world: World, settings: Settings) -> Non
 
 def test_only_the_owner_makes_an_index(world: World) -> None:
     with pytest.raises(CommandError, match="MEMOS_DATABASE_ROLE=owner"):
-        run("vector_index")
+        run_command("vector_index")
 
 
 @pytest.mark.usefixtures("as_owner")
 def test_an_index_is_made_for_the_configured_model_and_used(superuser: Superuser) -> None:
     vector = [1.0] * 256
     assert nearest_by_index(OLD, len(vector)) is None
-    assert run("vector_index") == {"index": vector_index_name(OLD), "model": OLD, "dimension": 256, "made": True}
-    assert run("vector_index")["made"] is False
+    assert run_command("vector_index") == {
+        "index": vector_index_name(OLD),
+        "model": OLD,
+        "dimension": 256,
+        "made": True,
+    }
+    assert run_command("vector_index")["made"] is False
     distance = nearest_by_index(OLD, len(vector))
     assert distance is not None
     assert nearest_by_index(OLD, None) is None
@@ -169,19 +180,19 @@ def test_an_index_is_made_for_the_configured_model_and_used(superuser: Superuser
 
 @pytest.mark.usefixtures("as_owner")
 def test_an_index_that_an_interrupted_run_left_is_made_anew(superuser: Superuser) -> None:
-    run("vector_index")
+    run_command("vector_index")
     superuser().execute(
         "UPDATE pg_index SET indisvalid = false WHERE indexrelid = %s::regclass", [vector_index_name(OLD)]
     )
     assert nearest_by_index(OLD, 256) is None
-    assert run("vector_index")["made"] is True
+    assert run_command("vector_index")["made"] is True
     assert nearest_by_index(OLD, 256) is not None
 
 
 @pytest.mark.usefixtures("as_owner")
 def test_the_default_model_has_its_index_from_the_start(settings: Settings) -> None:
     configure(settings, "wordllama")
-    assert run("vector_index") == {"index": "embedding_nearest", "model": NEW, "dimension": 256, "made": False}
+    assert run_command("vector_index") == {"index": "embedding_nearest", "model": NEW, "dimension": 256, "made": False}
 
 
 def test_without_a_database_no_index_is_reported(database: Clone, settings: Settings) -> None:
@@ -189,7 +200,7 @@ def test_without_a_database_no_index_is_reported(database: Clone, settings: Sett
     connection.close()
     connection.settings_dict["NAME"] = "no_such_database"
     with pytest.raises(CommandError, match="the database does not answer"):
-        run("vector_index")
+        run_command("vector_index")
 
 
 @pytest.mark.usefixtures("as_owner")
@@ -198,4 +209,4 @@ def test_vectors_that_are_too_long_are_refused(settings: Settings, httpserver: H
     httpserver.expect_request("/v1/embeddings").respond_with_json({"data": rows})
     configure(settings, "openai", model="long", url=httpserver.url_for("/v1"))
     with pytest.raises(CommandError, match="4001 numbers cannot be indexed"):
-        run("vector_index")
+        run_command("vector_index")

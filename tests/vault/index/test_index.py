@@ -26,7 +26,7 @@ Superuser = Callable[[], psycopg.Connection]
 DERIVED = (Posting, Embedding, CubeUse, CubeVersion, CubeLink, Cube)
 
 
-def test_old_words_no_longer_find_what_was_changed(alice: Contract) -> None:
+def test_changed_memory_is_not_found_by_its_old_words(alice: Contract) -> None:
     memory = alice.add("The heron nests by the mill.", metadata={"k": "old"})
     run_jobs()
     changes = {"content": "The otter swims in the lake.", "metadata": {"k": "new"}}
@@ -47,7 +47,7 @@ def test_postings_are_those_of_the_present_version_only(world: World, alice: Con
         assert set(Posting.objects.values_list("term", flat=True)) == set(present.terms)
 
 
-def test_a_vector_of_old_words_is_not_used_until_it_is_made_again(world: World, alice: Contract) -> None:
+def test_changed_memory_has_no_dense_score_until_its_vector_is_made_again(world: World, alice: Contract) -> None:
     memory = alice.add("The heron nests by the mill.")
     run_jobs()
     alice.patch(f"memories/{memory['id']}/", {"content": "An otter."}, if_match='"1"')
@@ -61,8 +61,8 @@ def test_a_vector_of_old_words_is_not_used_until_it_is_made_again(world: World, 
         assert Embedding.objects.get().version == 2
 
 
-def test_the_job_of_an_older_version_writes_nothing_over_a_newer_one(world: World, alice: Contract) -> None:
-    """Both events are there when the first runs: it embeds what is present then, whichever event asked."""
+def test_job_of_an_older_version_keeps_the_vector_of_the_newer_one(world: World, alice: Contract) -> None:
+    """Both events exist when the first job runs, which embeds the present version."""
     memory = alice.add("One.")
     alice.patch(f"memories/{memory['id']}/", {"content": "Two."}, if_match='"1"')
     run_jobs()
@@ -93,7 +93,7 @@ def test_the_job_of_an_erased_memory_ends_without_effect(world: World, alice: Co
         assert not OutboxEvent.objects.filter(done_at=None).exists()
 
 
-def test_an_erasure_leaves_no_row_of_it(world: World, alice: Contract) -> None:
+def test_purged_memory_leaves_no_derived_row(world: World, alice: Contract) -> None:
     messages = [{"role": "user", "content": "I moved to Lisbon. My favourite colour is green. Well?"}]
     results = alice.post("memories/", {"messages": messages}).json["results"]
     run_jobs()
@@ -108,7 +108,7 @@ def test_an_erasure_leaves_no_row_of_it(world: World, alice: Contract) -> None:
         assert {model.__name__: model.objects.count() for model in DERIVED if model.objects.exists()} == {}
 
 
-def test_an_erasure_that_is_refused_leaves_all(world: World) -> None:
+def test_refused_purge_leaves_all_rows(world: World) -> None:
     cube = cubes_add(actor=world.alice.actor, drafts=[CubeDraft(content="The herons.", namespace="/team")])[0].cube
     for who, failure in ((world.bob, Forbidden), (world.charlie, NotFound)):
         with pytest.raises(failure):
@@ -132,7 +132,7 @@ def test_a_read_is_counted_once_for_each_request(alice: Contract) -> None:
     assert alice.get(f"memories/{other['id']}/").json["access_count"] == 2
 
 
-def test_counting_twice_counts_once(world: World, alice: Contract, superuser: Superuser) -> None:
+def test_read_event_handled_before_is_not_counted_again(world: World, alice: Contract, superuser: Superuser) -> None:
     memory = alice.add("The heron.")
     alice.get(f"memories/{memory['id']}/")
     run_jobs()

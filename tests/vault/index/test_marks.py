@@ -1,4 +1,4 @@
-"""Keyed marks: equal for what is equal, telling nothing without the key. Pure."""
+"""Tests of keyed marks: equal values have equal marks under one key only. Pure."""
 
 from uuid import UUID
 
@@ -6,7 +6,7 @@ from governance.keys.rules import DataKey
 from governance.keys.services import TokenMaker
 from vault.content.words import Words
 from vault.cubes.rules import approximate_tokens
-from vault.index.marks import contains, marks_of, message, same
+from vault.index.marks import marks_of, message_mark, part_mark, value_mark
 from vault.index.terms import WORD_KIND, index_of, text_index
 
 MAKER = TokenMaker(DataKey(UUID(int=1), b"1" * 32))
@@ -14,23 +14,26 @@ OTHER = TokenMaker(DataKey(UUID(int=2), b"2" * 32))
 
 
 def test_a_mark_depends_on_key_field_and_value() -> None:
-    mark = same(MAKER, "speaker", "Ann")
-    assert mark == same(MAKER, "speaker", "ANN")
-    assert mark != same(MAKER, "speaker", "Anna")
-    assert mark != same(MAKER, "session_id", "Ann")
-    assert mark != same(OTHER, "speaker", "Ann")
-    assert mark != contains(MAKER, "speaker", "Ann")
+    mark = value_mark(MAKER, "speaker", "Ann")
+    assert mark == value_mark(MAKER, "speaker", "ANN")
+    assert mark != value_mark(MAKER, "speaker", "Anna")
+    assert mark != value_mark(MAKER, "session_id", "Ann")
+    assert mark != value_mark(OTHER, "speaker", "Ann")
+    assert mark != part_mark(MAKER, "speaker", "Ann")
 
 
 def test_equal_text_in_another_form_of_unicode_has_the_same_mark() -> None:
-    assert same(MAKER, "speaker", "Zo\u00eb") == same(MAKER, "speaker", "Zoe\u0308")
+    assert value_mark(MAKER, "speaker", "Zo\u00eb") == value_mark(MAKER, "speaker", "Zoe\u0308")
 
 
 def test_numbers_booleans_and_texts_have_different_marks() -> None:
-    assert len({same(MAKER, "metadata.a", value) for value in (1, "1", True, "true", None, "null", [1], {"a": 1})}) == 8
+    assert (
+        len({value_mark(MAKER, "metadata.a", value) for value in (1, "1", True, "true", None, "null", [1], {"a": 1})})
+        == 8
+    )
 
 
-def test_all_that_can_be_filtered_by_is_marked() -> None:
+def test_every_filterable_field_has_a_mark() -> None:
     words = Words(
         content="Hidden.",
         metadata={"a": "two words", "l": [1, "x"], "d": {"k": 1}},
@@ -41,22 +44,22 @@ def test_all_that_can_be_filtered_by_is_marked() -> None:
     )
     marks = marks_of(MAKER, words)
     for field, value in (("speaker", "ann lee"), ("session_id", "s"), ("message_id", "m"), ("task_id", "t")):
-        assert same(MAKER, field, value) in marks
-    assert same(MAKER, "metadata.d", {"k": 1}) in marks
+        assert value_mark(MAKER, field, value) in marks
+    assert value_mark(MAKER, "metadata.d", {"k": 1}) in marks
     for field, part in (("speaker", "lee"), ("metadata.a", "words"), ("metadata.l", 1), ("metadata.l", "X")):
-        assert contains(MAKER, field, part) in marks
-    assert message(MAKER, "s", "m") in marks
-    assert message(MAKER, "m", "s") not in marks
-    assert same(MAKER, "metadata.a", "other") not in marks
+        assert part_mark(MAKER, field, part) in marks
+    assert message_mark(MAKER, "s", "m") in marks
+    assert message_mark(MAKER, "m", "s") not in marks
+    assert value_mark(MAKER, "metadata.a", "other") not in marks
 
 
-def test_marks_count_for_nothing_in_a_ranking() -> None:
+def test_marks_have_frequency_zero() -> None:
     words = Words(content="green tea", speaker="Ann")
     indexed = index_of(MAKER, words, text_index(MAKER, words))
     counted = [token for token, frequency in indexed.entries.items() if frequency]
     assert indexed.length == 3  # who said it is searched for too
     assert len(counted) >= 3
-    assert indexed.entries[same(MAKER, "speaker", "Ann")] == 0
+    assert indexed.entries[value_mark(MAKER, "speaker", "Ann")] == 0
 
 
 def test_each_term_is_one_posting() -> None:

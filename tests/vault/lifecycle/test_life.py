@@ -17,7 +17,7 @@ from governance.database import acting
 from governance.errors import DomainError
 from tests.factories import World
 from vault.content.drafts import CubeChanges, CubeDraft
-from vault.cubes.changing import cube_move, cube_rollback
+from vault.cubes.moves_and_rollbacks import cube_move, cube_rollback
 from vault.cubes.services import cube_delete, cube_purge, cube_restore, cube_update, cubes_add
 from vault.holds.services import cube_freeze, cube_unfreeze
 from vault.lifecycle.fusion import cube_split, cubes_fuse, fusion_undo

@@ -11,7 +11,7 @@ from governance.vocabulary import Verb
 from tests.factories import World
 from tests.governance.access.grants.test_grants import give_grant
 from tests.vault.api.contract import MISSING, Contract, contract, without_id
-from tests.vault.cubes.test_query_counts import queries
+from tests.vault.cubes.test_query_counts import count_queries
 from vault.models import CubeLink
 
 CHAT = [{"role": "user", "content": "I moved to Lisbon. I like sardines."}]
@@ -82,10 +82,10 @@ def test_parents_cost_one_query_however_many_there_are(world: World, alice: Cont
     with acting(world.alice.actor):
         for child, parent in pairwise(made):
             CubeLink(tenant_id=world.acme.id, source_id=child, target_id=parent, kind="derived").save()
-    without = queries(lambda: alice.get(f"memories/{made[-1]}/"))
-    assert queries(lambda: alice.get(f"memories/{made[0]}/")) == without + 1
-    few = queries(lambda: alice.get("memories/?page_size=2"))
-    assert queries(lambda: alice.get("memories/?page_size=6")) == few
+    without = count_queries(lambda: alice.get(f"memories/{made[-1]}/"))
+    assert count_queries(lambda: alice.get(f"memories/{made[0]}/")) == without + 1
+    few = count_queries(lambda: alice.get("memories/?page_size=2"))
+    assert count_queries(lambda: alice.get("memories/?page_size=6")) == few
 
 
 def test_whom_one_memory_was_granted_sees_where_it_comes_from(world: World, alice: Contract, bob: Contract) -> None:

@@ -1,4 +1,4 @@
-"""Orders to a model in texts, and everyday texts that are none."""
+"""Tests of the detection of orders to a model, with everyday texts that are none."""
 
 import json
 from pathlib import Path
@@ -90,4 +90,4 @@ def test_no_message_of_the_labelled_conversations_gives_an_order() -> None:
 
     found = texts(json.loads(CONVERSATIONS.read_text(encoding="utf-8")))
     assert len(found) > 1_000
-    assert [one for one in found if gives_orders(one)] == []
+    assert [text for text in found if gives_orders(text)] == []

@@ -1,4 +1,4 @@
-"""Tests of personal data in every way of writing: allowed, flagged, redacted or refused."""
+"""Tests of screening in every kind of write: personal data is allowed, flagged, redacted or refused."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -44,29 +44,29 @@ def refusing() -> Iterator[None]:
         yield
 
 
-def everything_opened(world: World) -> str:
-    """All that acme's keys open, as one text."""
+def open_everything(world: World) -> str:
+    """Open all sealed fields of acme into one text."""
     with acting(world.olivia.actor):
         parts = [
-            *(_words(row) for row in CubeVersion.objects.all()),
-            *(_opened(row, "sealed_request", b"job" + row.id.bytes) for row in Job.objects.all()),
-            *(_opened(row, "sealed_result", b"job" + row.id.bytes) for row in Job.objects.all()),
-            *(_opened(row, "sealed_title", b"conversation" + row.id.bytes) for row in Conversation.objects.all()),
+            *(_open_words(row) for row in CubeVersion.objects.all()),
+            *(_open_field(row, "sealed_request", b"job" + row.id.bytes) for row in Job.objects.all()),
+            *(_open_field(row, "sealed_result", b"job" + row.id.bytes) for row in Job.objects.all()),
+            *(_open_field(row, "sealed_title", b"conversation" + row.id.bytes) for row in Conversation.objects.all()),
             *(
-                _opened(row, "sealed_reply", b"idempotency" + row.principal_id.bytes + row.key.encode())
+                _open_field(row, "sealed_reply", b"idempotency" + row.principal_id.bytes + row.key.encode())
                 for row in IdempotencyKey.objects.all()
             ),
         ]
     return "\n".join(parts)
 
 
-def _opened(row: Any, name: str, place: bytes) -> str:
+def _open_field(row: Any, name: str, place: bytes) -> str:
     blob = bytes(getattr(row, name) or b"")
     text = (open_sealed(tenant_id=row.tenant_id, place=place, blob=blob) or b"").decode() if blob else ""
     return json.dumps(json.loads(text), ensure_ascii=False) if text.startswith(("{", "[")) else text
 
 
-def _words(row: CubeVersion) -> str:
+def _open_words(row: CubeVersion) -> str:
     words = words_open(tenant_id=row.tenant_id, cube_id=row.cube_id, number=row.number, blob=row.sealed)
     return json.dumps(asdict(words), ensure_ascii=False)
 
@@ -97,7 +97,7 @@ def test_a_finding_never_holds_the_value(alice: Contract, superuser: Superuser) 
     assert [value for value in VALUES if value in clear] == []
 
 
-def test_what_is_allowed_leaves_nothing_behind(world: World, alice: Contract) -> None:
+def test_allowed_personal_data_leaves_no_finding(world: World, alice: Contract) -> None:
     with override_settings(PII_ACTION="allow"):
         assert alice.add(TEXT)["content"] == TEXT
     with acting(world.alice.actor):
@@ -105,7 +105,7 @@ def test_what_is_allowed_leaves_nothing_behind(world: World, alice: Contract) ->
         assert not Review.objects.exists()
 
 
-def by_content(client: Contract) -> None:
+def add_content(client: Contract) -> None:
     body = {"content": TEXT, "title": MAIL, "tags": [PHONE], "metadata": {MAIL: [PHONE, 13812345678]}}
     reply = client.post("memories/", body, idempotency_key="once")
     memory = reply.json["results"][0]
@@ -114,29 +114,29 @@ def by_content(client: Contract) -> None:
     assert client.post("memories/", body, idempotency_key="once").body == reply.body
 
 
-def by_messages(client: Contract) -> None:
+def add_messages(client: Contract) -> None:
     messages = [{"role": "user", "name": MAIL, "content": f"我叫小李。{TEXT}", "message_id": "1"}]
     reply = client.post("memories/", {"messages": messages, "session_id": "s"}, idempotency_key="messages")
-    assert {one["speaker"] for one in reply.json["results"]} == {"[email]"}
+    assert {memory["speaker"] for memory in reply.json["results"]} == {"[email]"}
 
 
-def by_bulk(client: Contract) -> None:
+def add_bulk(client: Contract) -> None:
     reply = client.post("memories/bulk/", {"items": [{"content": TEXT}, {"content": "nothing"}]}, idempotency_key="b")
-    assert [one["memory"]["content"] for one in reply.json["results"]] == [CLEAN, "nothing"]
+    assert [row["memory"]["content"] for row in reply.json["results"]] == [CLEAN, "nothing"]
 
 
-def by_patch(client: Contract) -> None:
+def change_content(client: Contract) -> None:
     memory = client.add("Nothing yet.")
     changed = client.patch(f"memories/{memory['id']}/", {"content": TEXT, "metadata": {"m": MAIL}}, if_match='"1"')
     assert (changed.json["content"], changed.json["metadata"]) == (CLEAN, {"m": "[email]"})
 
 
-def by_job(client: Contract) -> None:
+def add_by_job(client: Contract) -> None:
     reply = client.post("memories/?async=true", {"content": TEXT}, idempotency_key="later")
     assert reply.status == 202
 
 
-def by_turn(client: Contract) -> None:
+def add_turn(client: Contract) -> None:
     conversation = client.post("conversations/", {"title": f"About {CARD}"}).json
     assert conversation["title"] == "About [card]"
     address = f"conversations/{conversation['id']}/turns/"
@@ -146,22 +146,22 @@ def by_turn(client: Contract) -> None:
     client.post(f"conversations/{untitled}/turns/", {"content": TEXT})
 
 
-DOORS = [by_content, by_messages, by_bulk, by_patch, by_job, by_turn]
+WAYS = [add_content, add_messages, add_bulk, change_content, add_by_job, add_turn]
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_what_is_redacted_is_nowhere(
-    door: Callable[[Contract], None], world: World, alice: Contract, superuser: Superuser, redacting: None
+@pytest.mark.parametrize("write", WAYS)
+def test_redacted_value_is_in_no_row(
+    write: Callable[[Contract], None], world: World, alice: Contract, superuser: Superuser, redacting: None
 ) -> None:
-    door(alice)
+    write(alice)
     for _ in range(2):  # before its jobs, and after
-        opened = everything_opened(world)
+        opened = open_everything(world)
         clear = "\n".join(row for rows in read_all_rows(superuser()).values() for row in rows)
         assert [value for value in VALUES if value in opened or value in clear] == []
         run_jobs()
-    assert "[phone]" in everything_opened(world)
+    assert "[phone]" in open_everything(world)
     with override_settings(PII_ACTION="allow"):
-        for value in VALUES:  # nor is a token of it
+        for value in VALUES:  # its token is not stored either
             assert (
                 alice.post("memories/search/", {"query": value, "mode": "lexical", "min_score": 0.01}).json["results"]
                 == []
@@ -169,13 +169,13 @@ def test_what_is_redacted_is_nowhere(
 
 
 def test_canaries_are_detected_where_they_are_stored(world: World, alice: Contract) -> None:
-    """The check above would find them."""
+    """The check of `test_redacted_value_is_in_no_row` finds values that were stored."""
     alice.post("memories/", {"content": TEXT, "title": MAIL}, idempotency_key="once")
-    assert [value for value in VALUES if value not in everything_opened(world)] == []
+    assert [value for value in VALUES if value not in open_everything(world)] == []
     assert alice.search(PHONE, mode="lexical") != []
 
 
-def test_the_same_text_redacted_twice_is_one_memory(alice: Contract, redacting: None) -> None:
+def test_same_redacted_text_added_twice_is_one_memory(alice: Contract, redacting: None) -> None:
     first = alice.add(TEXT)
     again = alice.post("memories/", {"content": TEXT})
     assert (again.status, again.json["results"][0]["id"]) == (200, first["id"])
@@ -193,7 +193,7 @@ REFUSED: list[tuple[str, str, dict[str, Any], str]] = [
 
 
 @each_case(("method", "address", "body", "field"), REFUSED)
-def test_what_is_refused_leaves_no_row_and_tells_no_value(
+def test_refused_text_leaves_no_row_and_is_not_repeated(
     method: str, address: str, body: dict[str, Any], field: str, alice: Contract, superuser: Superuser, refusing: None
 ) -> None:
     before = read_all_rows(superuser())
@@ -204,20 +204,18 @@ def test_what_is_refused_leaves_no_row_and_tells_no_value(
     assert read_all_rows(superuser()) == before
 
 
-def test_a_refused_change_and_a_refused_question_leave_what_was(
-    alice: Contract, superuser: Superuser, refusing: None
-) -> None:
+def test_refused_change_and_question_leave_all_rows(alice: Contract, superuser: Superuser, refusing: None) -> None:
     memory = alice.add("Nothing.")
     conversation = alice.post("conversations/", {}).json["id"]
     before = read_all_rows(superuser())
     changed = alice.patch(f"memories/{memory['id']}/", {"content": TEXT}, if_match='"1"')
     asked = alice.post(f"conversations/{conversation}/turns/", {"content": TEXT})
-    assert [(one.status, one.code) for one in (changed, asked)] == [(400, "pii_refused")] * 2
+    assert [(reply.status, reply.code) for reply in (changed, asked)] == [(400, "pii_refused")] * 2
     after = read_all_rows(superuser())
     assert {name for name in after if after[name] != before[name]} <= {"governance_auditentry"}
 
 
-def test_an_answer_quotes_what_a_memory_holds_only_until_that_is_redacted(world: World, alice: Contract) -> None:
+def test_answer_loses_a_quoted_value_that_is_redacted(world: World, alice: Contract) -> None:
     """If new personal data is refused, answers keep no copy of older content."""
     memory_id = alice.add(f"Li Lei's card is {CARD}.")["id"]
     run_jobs()
@@ -230,7 +228,9 @@ def test_an_answer_quotes_what_a_memory_holds_only_until_that_is_redacted(world:
 
 
 @pytest.mark.parametrize("action", ["redact", "refuse"])
-def test_what_cannot_be_checked_is_not_stored(alice: Contract, superuser: Superuser, action: str) -> None:
+def test_unchecked_text_is_not_stored_under_redact_and_refuse(
+    alice: Contract, superuser: Superuser, action: str
+) -> None:
     memory = alice.add("Nothing.")
     conversation = alice.post("conversations/", {}).json["id"]
     before = read_all_rows(superuser())
@@ -249,7 +249,7 @@ def test_what_cannot_be_checked_is_not_stored(alice: Contract, superuser: Superu
     assert {name for name in after if after[name] != before[name]} <= {"governance_auditentry"}
 
 
-def test_what_cannot_be_checked_is_flagged_as_such_where_it_would_be_flagged(world: World, alice: Contract) -> None:
+def test_unchecked_text_is_flagged_under_flag(world: World, alice: Contract) -> None:
     with override_settings(PII_DETECTOR=FAILING):
         memory = alice.add(TEXT)
     with acting(world.alice.actor):
@@ -263,17 +263,17 @@ def test_what_cannot_be_checked_is_flagged_as_such_where_it_would_be_flagged(wor
     assert alice.get(f"memories/{memory['id']}/").json["content"] == CLEAN
 
 
-def test_each_kind_may_have_an_action_of_its_own(world: World) -> None:
+def test_kinds_with_different_actions_are_treated_differently(world: World) -> None:
     rule = PiiRule(PiiAction.FLAG, {PiiKind.PHONE: PiiAction.REDACT, PiiKind.EMAIL: PiiAction.ALLOW})
     with acting(world.alice.actor):
-        draft, screened = Screen(world.alice.actor, lambda **_: rule).draft(CubeDraft(content=TEXT), "/x")
+        draft, screened = Screen(world.alice.actor, lambda **_: rule).screen_draft(CubeDraft(content=TEXT), "/x")
     assert draft.content == TEXT.replace(PHONE, "[phone]")
     (finding,) = screened.findings
     span = finding.place.span
     assert (span.kind, draft.content[span.start : span.end]) == (PiiKind.CARD, CARD)
 
 
-def test_a_change_of_one_field_keeps_what_was_decided_about_the_others(world: World, alice: Contract) -> None:
+def test_change_of_a_field_keeps_the_decisions_about_other_fields(world: World, alice: Contract) -> None:
     memory = alice.add(TEXT, title=MAIL)
     (review,) = alice.get("reviews/").json["results"]
     assert alice.post(f"reviews/{review['id']}/reject/").status == 200
@@ -282,14 +282,14 @@ def test_a_change_of_one_field_keeps_what_was_decided_about_the_others(world: Wo
     assert alice.get("reviews/").json["count"] == 0
     assert alice.patch(address, {"title": f"new: {MAIL}"}, if_match='"2"').status == 200
     (review,) = alice.get("reviews/").json["results"]
-    by_field = {(one["field"], one["status"]) for one in review["findings"]}
+    by_field = {(finding["field"], finding["status"]) for finding in review["findings"]}
     assert by_field == {("content", "rejected"), ("title", "open")}
     assert alice.patch(address, {"sensitivity": "public"}, if_match='"3"').status == 200
     (review,) = alice.get("reviews/").json["results"]  # in another place all of it is new
-    assert {one["status"] for one in review["findings"]} == {"open"}
+    assert {finding["status"] for finding in review["findings"]} == {"open"}
 
 
-def test_where_it_would_be_redacted_moving_it_there_redacts_it(alice: Contract) -> None:
+def test_memory_moved_to_where_redaction_applies_is_redacted(alice: Contract) -> None:
     memory = alice.add(TEXT)
     with override_settings(PII_ACTION="redact"):
         moved = alice.patch(f"memories/{memory['id']}/", {"namespace": "/team"}, if_match='"1"')

@@ -10,7 +10,7 @@ from tests.factories import World
 from tests.governance.web.visitors import signed_in
 from tests.vault.outbox import run_jobs
 from tests.vault.web.test_chat import streamed, text
-from vault.cubes.quoting import moment_shown
+from vault.cubes.quotes import localise_moment
 
 LATE = datetime(2026, 5, 7, 23, 30, tzinfo=UTC)
 QUESTION = "How does Ana travel?"
@@ -28,7 +28,7 @@ def alice(world: World) -> Client:
 @pytest.mark.parametrize(("is_resolved", "day"), [(False, date(2026, 5, 8)), (True, date(2026, 5, 7))])
 def test_a_resolved_day_is_the_same_in_every_time_zone(is_resolved: bool, day: date) -> None:
     with timezone.override("Asia/Tokyo"):
-        assert moment_shown(LATE, is_resolved=is_resolved).date() == day
+        assert localise_moment(LATE, is_resolved=is_resolved).date() == day
 
 
 def test_a_reply_has_the_dates_of_its_readers_time_zone(alice: Client) -> None:

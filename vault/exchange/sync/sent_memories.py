@@ -24,7 +24,7 @@ from vault.models import Cube, Namespace
 from vault.models.cube import CubeQuerySet
 from vault.packs.scan import LEAVING
 from vault.screening.screen import EVERYWHERE
-from vault.screening.texts import Texts, places_in
+from vault.screening.texts import Texts, find_places
 from vault.vocabulary import MemoryType, Source
 
 NOT_SHARED = "not_shared"  # it lies elsewhere now, is confidential, or came with a pack
@@ -102,7 +102,7 @@ def _has_secret(item: Item, number: int) -> bool:
     version = item.versions[number]
     texts = Texts(version.content, version.title, version.metadata, version.tags, item.speaker)
     try:
-        places = places_in(detector(), texts, EVERYWHERE)
+        places = find_places(detector(), texts, EVERYWHERE)
     except DetectorFailed as failure:
         raise PiiUnavailable("A memory could not be checked for secrets.") from failure
     return any(place.span.kind is PiiKind.SECRET for place in places)

@@ -7,7 +7,7 @@ from governance.actor import Actor
 from governance.management.base import DomainCommand, actor_for
 from governance.tenants.selectors import me_get, tenants_all
 from governance.tenants.services import command_line_actor
-from vault.embeddings.change_progress import Cancelled, reembedding_cancel
+from vault.embeddings.change_progress import CancelledMove, reembedding_cancel
 from vault.embeddings.model_change import Reembedding, reembedding_start, tenants_to_reembed
 from vault.lifecycle.catalogue import listings_refresh
 
@@ -71,7 +71,7 @@ def _format_line(reembedding: Reembedding) -> str:
     return f"{reembedding.active or reembedding.model}: nothing to do"
 
 
-def _cancelled_line(cancelled: Cancelled) -> str:
+def _cancelled_line(cancelled: CancelledMove) -> str:
     if not cancelled.models:
         return f"{cancelled.active or 'no model yet'}: nothing to cancel"
     return f"{cancelled.active} → {', '.join(cancelled.models)}: cancelled; a job deletes the new vectors"

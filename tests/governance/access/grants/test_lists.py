@@ -5,7 +5,7 @@ from tests.governance.access.grants.test_grants import FACT, give_grant, grant_b
 from tests.governance.personas.test_personas import create_persona
 from tests.governance.tenants.test_bound_keys import create_bound_client
 from tests.vault.api.contract import Contract, fields_at_fault
-from tests.vault.cubes.test_query_counts import queries
+from tests.vault.cubes.test_query_counts import count_queries
 
 SITE = "http://testserver"
 
@@ -85,8 +85,8 @@ def test_a_list_costs_the_same_for_one_and_for_many(world: World, olivia: Contra
         memory = alice.add(f"Number {number}.")
         give_grant(alice, world, "bob", "memory", memory["id"])
     assert olivia.post("grants/", grant_body(world, "ada", "memory", memory["id"])).status == 201
-    count = queries(lambda: olivia.get("grants/?page_size=1"))
-    assert queries(lambda: olivia.get("grants/?page_size=20")) == count
+    count = count_queries(lambda: olivia.get("grants/?page_size=1"))
+    assert count_queries(lambda: olivia.get("grants/?page_size=20")) == count
     assert count <= 18
 
 

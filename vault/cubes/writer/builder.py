@@ -1,4 +1,7 @@
-"""From drafts to rows: resolve what they name, leave out what is known, seal the rest; in the caller's transaction."""
+"""Building of cubes and versions from drafts and changes: look-ups, deduplication, screening and sealing.
+
+All of it runs in the caller's transaction and stores no cube.
+"""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -24,31 +27,31 @@ from governance.privacy.detection import detector
 from governance.privacy.pii.detector import DetectorFailed
 from governance.privacy.services import subject_ensure
 from governance.vocabulary import Permission
-from vault.content.bulk_insert import defaults_of, row_made
+from vault.content.bulk_insert import defaults_of, make_row
 from vault.content.drafts import CubeChanges, CubeDraft, InvalidDraft, SourceRef, Unset
 from vault.content.words import Words, key_scope, words_open, words_seal
 from vault.cubes.dedup import DuplicateIndex, load_duplicate_index
 from vault.cubes.retention import expiry_settle
 from vault.cubes.rules import approximate_tokens, version_hash
-from vault.cubes.writer.outside import run_outside
-from vault.cubes.writer.prepared import (
+from vault.cubes.writer.prepared_texts import (
     LARGE_CALL,
     Reading,
-    places_prepared,
+    prepared_places,
     text_index_of,
     text_key,
     texts_of_words,
 )
+from vault.cubes.writer.text_process import run_in_text_process
 from vault.index.marks import speaker_marks
-from vault.index.terms import Indexed, TextIndex, index_of, text_index
+from vault.index.terms import IndexEntries, TextIndex, index_of, text_index
 from vault.models import Cube, CubeVersion, Namespace
 from vault.namespaces.mounts import MountPlaces, refuse_mounted_read_only, session_token
 from vault.namespaces.services import namespace_for_writing
 from vault.screening.commands import gives_orders, is_untrusted
 from vault.screening.findings import findings_of
-from vault.screening.screen import EVERYWHERE, Finding, Screen, Screened, texts_of
+from vault.screening.screen import EVERYWHERE, Finding, Screen, ScreenedTexts, texts_of
 from vault.screening.texts import Place as Location
-from vault.screening.texts import Texts, places_in
+from vault.screening.texts import Texts, find_places
 from vault.vocabulary import (
     AccessLevel,
     MemoryType,
@@ -61,7 +64,7 @@ from vault.vocabulary import (
     State,
 )
 
-ENTRY_KEY = "key"  # of an entry's metadata: what a pipeline cache finds it by
+ENTRY_KEY = "key"  # of the metadata of an entry in a pipeline cache
 CLEAR_FIELDS = (
     "namespace_id",
     "persona_id",
@@ -81,16 +84,16 @@ CLEAR_FIELDS = (
 
 
 @dataclass(frozen=True)
-class Built:
-    """A cube, its newest version and its postings, not yet written; or the cube that was there already.
+class BuiltCube:
+    """A cube, its newest version and its postings, not yet written; or the stored cube of a duplicate.
 
-    `words` as they are stored; `findings`: personal data in them that is kept track of; `redacted`: how much went.
+    words: as stored. findings: personal data in them. redacted: number of redacted values.
     """
 
     cube: Cube
     version: CubeVersion
     words: Words = field(repr=False)
-    indexed: Indexed
+    indexed: IndexEntries
     duplicate: bool = False
     sources: tuple[SourceRef, ...] = ()
     findings: tuple[Finding, ...] = ()
@@ -99,7 +102,7 @@ class Built:
 
 @dataclass(frozen=True)
 class Place:
-    """The place of drafts: the columns of a new cube there, and the objects that its foreign keys name."""
+    """The place of drafts: the columns of a new cube, and the objects of its foreign keys."""
 
     namespace: Namespace
     columns: Mapping[str, Any]
@@ -113,8 +116,9 @@ class Place:
 
 @dataclass(frozen=True)
 class TextIndexes:
-    """The prepared texts of a call. words: by title, speaker and content; places: of personal data, by the position of
-    their draft; a missing entry was not prepared.
+    """The prepared texts of a call; a missing entry was not prepared.
+
+    words: index of a text by title, speaker and content. places: of personal data, by the position of the draft.
     """
 
     words: Mapping[tuple[str, str, str], TextIndex] = field(default_factory=dict)
@@ -125,33 +129,35 @@ NO_TEXTS = TextIndexes()
 
 
 def texts_index(tenant_id: UUID, drafts: Sequence[CubeDraft]) -> TextIndexes:
-    """Read the texts of a call before its transaction; those of a large one in another process.
+    """Index the texts of a call before its transaction, those of a large call in another process.
 
     Raises KeyUnavailable; Unavailable when the other process takes too long or ends.
     """
     maker = TokenMaker(key=token_maker(tenant_id).key)  # without what was looked up, which would go along
     is_large = sum(len(draft.content) for draft in drafts) >= LARGE_CALL
-    return run_outside(read_texts, maker, list(drafts)) if is_large else read_texts(maker, drafts)
+    return run_in_text_process(read_texts, maker, list(drafts)) if is_large else read_texts(maker, drafts)
 
 
 def read_texts(maker: TokenMaker, drafts: Sequence[CubeDraft]) -> TextIndexes:
     places: dict[int, Sequence[Location]] = {}
     for position, draft in enumerate(drafts):
         with suppress(DetectorFailed):  # asked again where the policy is known, which says what follows
-            places[position] = places_in(detector(), texts_of(draft), EVERYWHERE)
+            places[position] = find_places(detector(), texts_of(draft), EVERYWHERE)
     return TextIndexes({text_key(draft): text_index(maker, draft) for draft in drafts}, places)
 
 
-def changed_reading(cube: Cube, before: CubeVersion, changes: CubeChanges) -> Reading:
-    """The texts of a version with a change laid over them. Raises KeyUnavailable."""
+def reading_of_changes(cube: Cube, before: CubeVersion, changes: CubeChanges) -> Reading:
+    """Return the texts of a version after a change, for their preparation. Raises KeyUnavailable."""
     tags = tuple(cube.tags) if isinstance(changes.tags, Unset) else changes.tags
-    return Reading(texts_of_words(_changed(_words_of(cube, before), changes), tags), frozenset(_new_fields(changes)))
+    return Reading(
+        texts_of_words(_apply_changes(_open_words(cube, before), changes), tags), frozenset(_new_fields(changes))
+    )
 
 
 class Resolver:
-    """Look-up of the objects that drafts name, once for each name. `texts`: texts that were prepared.
+    """Cached look-ups of the objects that drafts name. texts: prepared texts.
 
-    findings: of the versions that changes follow, where they were read for all at once.
+    findings: of versions before changes, by version id, if the caller has loaded them.
     """
 
     def __init__(self, actor: Actor, permission: Permission, texts: TextIndexes = NO_TEXTS) -> None:
@@ -173,8 +179,8 @@ class Resolver:
     def text_index(self, words: Words) -> TextIndex:
         return self.texts.words.get(text_key(words)) or text_index_of(self.maker, words)
 
-    def settle(self, drafts: Sequence[CubeDraft]) -> None:
-        """Make what is missing in one order for all callers, so that two of them never wait for each other."""
+    def create_missing(self, drafts: Sequence[CubeDraft]) -> None:
+        """Create missing namespaces and data subjects in one order for all callers, to prevent deadlocks."""
         for path in sorted({draft.namespace for draft in drafts}, key=lambda path: path or ""):
             self.namespace(path)
         for subject in sorted({draft.subject for draft in drafts if draft.subject is not None}):
@@ -186,7 +192,7 @@ class Resolver:
         return self._namespaces[path]
 
     def persona(self, reference: str | None) -> Persona | None:
-        """None: the one that the actor's key is bound to, if it is bound to one."""
+        """Return the persona of a reference; without one, the persona that the actor's key is bound to, or None."""
         bound = self.actor.binding.persona_id if self.actor.binding else None
         reference = str(bound) if reference is None and bound else reference
         if reference is None:
@@ -202,14 +208,14 @@ class Resolver:
             self._subjects[reference] = subject_ensure(actor=self.actor, reference=reference).id
         return self._subjects[reference]
 
-    def place(self, draft: CubeDraft) -> Place:
-        """Return the place of the draft, looked up once for all drafts with the same place."""
+    def resolve_place(self, draft: CubeDraft) -> Place:
+        """Return the place of a draft, cached for drafts with the same place."""
         named = (draft.namespace, draft.persona, draft.subject)
         if named not in self._places:
-            self._places[named] = self._place(*named)
+            self._places[named] = self._make_place(*named)
         return self._places[named]
 
-    def _place(self, path: str | None, persona_named: str | None, subject: str | None) -> Place:
+    def _make_place(self, path: str | None, persona_named: str | None, subject: str | None) -> Place:
         namespace, persona = self.namespace(path), self.persona(persona_named)
         private = namespace.kind == NamespaceKind.PRIVATE
         columns = {
@@ -226,50 +232,54 @@ class Resolver:
         return Place(namespace, columns, {"namespace": namespace, "persona": persona})
 
 
-def build_all(*, actor: Actor, drafts: Sequence[CubeDraft], permission: Permission, texts: TextIndexes) -> list[Built]:
-    """One Built for each draft, in order. Raises InvalidDraft, Forbidden, KeyUnavailable."""
+def build_cubes(
+    *, actor: Actor, drafts: Sequence[CubeDraft], permission: Permission, texts: TextIndexes
+) -> list[BuiltCube]:
+    """Build a cube from each draft, in order. Raises InvalidDraft, Forbidden, KeyUnavailable."""
     resolver = Resolver(actor, permission, texts)
-    clean = _screened(resolver, drafts)
-    resolver.settle(drafts)
+    clean = _screen_drafts(resolver, drafts)
+    resolver.create_missing(drafts)
     known = load_duplicate_index(
         actor, resolver.maker, [(draft, resolver.namespace(draft.namespace).id) for draft, _ in clean]
     )
-    built: list[Built] = []
-    with _naming() as at:
+    built: list[BuiltCube] = []
+    with _name_failing_draft() as at:
         for at.index, (draft, screened) in enumerate(clean):
-            refused_times(draft, known.now)
+            refuse_times(draft, known.now)
             _check_place(resolver, draft)
             kept = _message_of_other_text(resolver, draft, clean, built)
-            if kept is not None:  # the statement of a text that is not stored
+            if kept is not None:  # its message is stored with another text
                 built.append(kept)
                 continue
-            sources = _sources(draft, built)
-            one = _existing(resolver, known, draft, sources, screened)
-            one = one or _build(resolver, known, draft, sources, screened, _gives_orders(resolver.actor, draft, built))
-            built.append(one)
-            known.remember(draft, one.cube, sources)
+            sources = _sources_of(draft, built)
+            item = _find_existing(resolver, known, draft, sources, screened)
+            item = item or _build_cube(
+                resolver, known, draft, sources, screened, _needs_quarantine(resolver.actor, draft, built)
+            )
+            built.append(item)
+            known.remember(draft, item.cube, sources)
     return built
 
 
-def _screened(resolver: Resolver, drafts: Sequence[CubeDraft]) -> list[tuple[CubeDraft, Screened]]:
-    """Find where each draft goes, and what of it may go there: before any lock is taken."""
+def _screen_drafts(resolver: Resolver, drafts: Sequence[CubeDraft]) -> list[tuple[CubeDraft, ScreenedTexts]]:
+    """Screen each draft by the rules of its namespace, before any lock is taken."""
     screen = Screen(resolver.actor)
-    with _naming() as at:
+    with _name_failing_draft() as at:
         paths = [resolver.namespace(draft.namespace).path for at.index, draft in enumerate(drafts)]
         placed = zip(drafts, paths, strict=True)
         known = resolver.texts.places
-        return [screen.draft(draft, path, known.get(at.index)) for at.index, (draft, path) in enumerate(placed)]
+        return [screen.screen_draft(draft, path, known.get(at.index)) for at.index, (draft, path) in enumerate(placed)]
 
 
 @dataclass
-class _At:
+class _DraftPosition:
     index: int = 0
 
 
 @contextmanager
-def _naming() -> Iterator[_At]:
-    """Say which draft it is that something is wrong with."""
-    at = _At()
+def _name_failing_draft() -> Iterator[_DraftPosition]:
+    """Turn Invalid into InvalidDraft with the position of the draft."""
+    at = _DraftPosition()
     try:
         yield at
     except Invalid as fault:
@@ -277,9 +287,9 @@ def _naming() -> Iterator[_At]:
 
 
 def _message_of_other_text(
-    resolver: Resolver, draft: CubeDraft, clean: Sequence[tuple[CubeDraft, Screened]], before: Sequence[Built]
-) -> Built | None:
-    """The stored message of a derived draft if that has another text, which it keeps; None otherwise."""
+    resolver: Resolver, draft: CubeDraft, clean: Sequence[tuple[CubeDraft, ScreenedTexts]], before: Sequence[BuiltCube]
+) -> BuiltCube | None:
+    """Return the stored message of a derived draft if it has another text than the message of this call; else None."""
     if draft.parent is None or not before[draft.parent].duplicate:
         return None
     parent = before[draft.parent]
@@ -287,8 +297,8 @@ def _message_of_other_text(
     return None if same else parent
 
 
-def _sources(draft: CubeDraft, before: Sequence[Built]) -> tuple[SourceRef, ...]:
-    """`before`: what was built of the drafts before this one."""
+def _sources_of(draft: CubeDraft, before: Sequence[BuiltCube]) -> tuple[SourceRef, ...]:
+    """Return the sources of a draft. before: cubes built from the earlier drafts of the call."""
     if draft.parent is None:
         return draft.sources
     parent = before[draft.parent].cube
@@ -296,8 +306,8 @@ def _sources(draft: CubeDraft, before: Sequence[Built]) -> tuple[SourceRef, ...]
 
 
 def _check_place(resolver: Resolver, draft: CubeDraft) -> None:
-    """Check the rules of the namespace's kind and its mounts for a writer. Raises Forbidden; Invalid."""
-    place, context = resolver.place(draft), resolver.actor.context
+    """Check the rules for writes of the namespace's kind and its mounts. Raises Forbidden; Invalid."""
+    place, context = resolver.resolve_place(draft), resolver.actor.context
     namespace, session = place.namespace, draft.session_id or context.session
     if namespace.is_mounted:
         personas = frozenset({place.persona_id} if place.persona_id else ())
@@ -317,45 +327,45 @@ def _check_place(resolver: Resolver, draft: CubeDraft) -> None:
         raise Invalid(errors=[FieldError(f"metadata.{ENTRY_KEY}", "an entry of a pipeline cache has a key: a text")])
 
 
-def _existing(
-    resolver: Resolver, known: DuplicateIndex, draft: CubeDraft, sources: Sequence[SourceRef], screened: Screened
-) -> Built | None:
-    place = resolver.place(draft)
-    if place.namespace.kind == NamespaceKind.PIPELINE_CACHE:  # the same result may stand under two keys
+def _find_existing(
+    resolver: Resolver, known: DuplicateIndex, draft: CubeDraft, sources: Sequence[SourceRef], screened: ScreenedTexts
+) -> BuiltCube | None:
+    place = resolver.resolve_place(draft)
+    if place.namespace.kind == NamespaceKind.PIPELINE_CACHE:  # two keys may have the same result
         return None
     cube = known.find(draft, place.namespace.id, place.persona_id, sources)
     if cube is None:
         return None
-    return Built(
+    return BuiltCube(
         cube,
         CubeVersion(),
         Words(draft.content),
-        Indexed({}, 0),
+        IndexEntries({}, 0),
         duplicate=True,
         findings=screened.findings,
         redacted=screened.redacted,
     )
 
 
-def _gives_orders(actor: Actor, draft: CubeDraft, before: Sequence[Built]) -> bool:
-    """Tell whether a draft enters in quarantine. What is derived from a quarantined one waits without a review."""
+def _needs_quarantine(actor: Actor, draft: CubeDraft, before: Sequence[BuiltCube]) -> bool:
+    """Return whether a draft enters quarantine. Drafts derived from a quarantined one wait for its review instead."""
     if draft.parent is not None and before[draft.parent].cube.is_quarantined:
         return False
     texts = (draft.content, draft.title, draft.speaker)
     return is_untrusted(actor, draft.source, draft.modality) and any(map(gives_orders, texts))
 
 
-def _build(
+def _build_cube(
     resolver: Resolver,
     known: DuplicateIndex,
     draft: CubeDraft,
     sources: tuple[SourceRef, ...],
-    screened: Screened,
+    screened: ScreenedTexts,
     is_quarantined: bool,
-) -> Built:
-    place = resolver.place(draft)
-    session_token, position = known.place(draft, place.namespace.id)
-    cube = row_made(
+) -> BuiltCube:
+    place = resolver.resolve_place(draft)
+    session_token, position = known.next_position(draft, place.namespace.id)
+    cube = make_row(
         Cube,
         {
             **place.columns,
@@ -375,7 +385,7 @@ def _build(
             "event_time": draft.event_time,
             "valid_from": draft.valid_from,
             "valid_to": draft.valid_to,
-            "expires_at": _expiry(draft, place.namespace, known.now),
+            "expires_at": _expiry_of(draft, place.namespace, known.now),
             "session_token": session_token,
             "position": position,
             "has_sources": bool(sources),
@@ -396,7 +406,7 @@ def _build(
         task_id=draft.task_id,
         quotes=draft.quotes,
     )
-    return _sealed(
+    return _seal_version(
         resolver,
         cube,
         words,
@@ -408,7 +418,7 @@ def _build(
     )
 
 
-def _expiry(draft: CubeDraft, namespace: Namespace, now: datetime) -> datetime | None:
+def _expiry_of(draft: CubeDraft, namespace: Namespace, now: datetime) -> datetime | None:
     usual = settings.PIPELINE_CACHE_SECONDS if namespace.kind == NamespaceKind.PIPELINE_CACHE else None
     seconds = draft.ttl_seconds or (None if draft.expires_at else usual)
     return now + timedelta(seconds=seconds) if seconds else draft.expires_at
@@ -423,100 +433,102 @@ def build_version(
     reason: str,
     findings: Sequence[Finding] | None = None,
     resolver: Resolver | None = None,
-) -> Built:
-    """The next version of `cube`, with `changes` laid over it. Raises Invalid, Forbidden, KeyUnavailable.
+) -> BuiltCube:
+    """Build the next version of `cube` with `changes`. Raises Invalid, Forbidden, KeyUnavailable.
 
-    `findings`: what is known of its personal data, for a redaction; None: what is new is screened. `resolver`: that of
-    the other versions of the same call.
+    findings: its personal data, for a redaction; None: changed fields are screened. resolver: shared by the versions
+    of a call.
     """
     resolver = resolver or Resolver(actor, Permission.MEMORY_CREATE)
-    words = _words_of(cube, before)
-    for name in changes.given() & {"tags", *CLEAR_FIELDS}:
+    words = _open_words(cube, before)
+    for name in changes.named_fields() & {"tags", *CLEAR_FIELDS}:
         value = getattr(changes, name)
         setattr(cube, name, list(dict.fromkeys(value)) if name == "tags" else value)
     if not isinstance(changes.namespace, Unset):
-        _move(cube, resolver.namespace(changes.namespace))
+        _move_cube(cube, resolver.namespace(changes.namespace))
     if not isinstance(changes.persona, Unset):
         cube.persona = resolver.persona(changes.persona)
     if not isinstance(changes.subject, Unset):
         cube.subject_id = resolver.subject_id(changes.subject)
     expiry_settle(resolver.policies, cube, born=cube.created_at, asked=not isinstance(changes.expires_at, Unset))
     cube.version = before.number + 1
-    was, words = words, _changed(words, changes)
+    was, words = words, _apply_changes(words, changes)
     is_rewritten = findings is None and words.content != was.content  # a redaction rewrites nothing
     cube.is_dialogue_only &= cube.semantic_type == SemanticType.DIALOGUE and not is_rewritten
     redacted = 0
     if findings is None:
-        screened, findings = _screened_again(resolver, cube, before, changes, words)
-        words, redacted = _reworded(words, screened.texts), screened.redacted
+        screened, findings = _screen_changes(resolver, cube, before, changes, words)
+        words, redacted = _replace_texts(words, screened.texts), screened.redacted
         cube.tags = list(screened.texts.tags)
-    cube.is_quarantined = _orders_changed(actor, was, words)
+    cube.is_quarantined = _brings_in_orders(actor, was, words)
     cube.is_indexed &= not cube.is_quarantined
-    return _sealed(resolver, cube, words, before=before, reason=reason, findings=findings, redacted=redacted)
+    return _seal_version(resolver, cube, words, before=before, reason=reason, findings=findings, redacted=redacted)
 
 
-def _orders_changed(actor: Actor, was: Words, words: Words) -> bool:
-    """Tell whether a change by an API key brings in a text that gives orders."""
-    changed = [new for old, new in zip(_read_texts(was), _read_texts(words), strict=True) if new != old]
+def _brings_in_orders(actor: Actor, was: Words, words: Words) -> bool:
+    """Return whether a change by an API key adds a text that gives orders to a model."""
+    changed = [new for old, new in zip(_prompt_texts(was), _prompt_texts(words), strict=True) if new != old]
     return is_untrusted(actor, Source.API, Modality.TEXT) and any(map(gives_orders, changed))
 
 
-def _read_texts(words: Words) -> tuple[str, str, str]:
-    """The texts that a prompt may show."""
+def _prompt_texts(words: Words) -> tuple[str, str, str]:
+    """Return the texts that a prompt may contain."""
     return words.content, words.title, words.speaker
 
 
-def _screened_again(
+def _screen_changes(
     resolver: Resolver,
     cube: Cube,
     before: CubeVersion,
     changes: CubeChanges,
     words: Words,
-) -> tuple[Screened, Sequence[Finding]]:
-    """Screen the changed fields; decisions about the other fields stay."""
+) -> tuple[ScreenedTexts, Sequence[Finding]]:
+    """Screen the changed fields, and keep the findings of the other fields."""
     new, texts = _new_fields(changes), texts_of_words(words, tuple(cube.tags))
-    places = places_prepared(texts, new)
-    screened = Screen(resolver.actor).texts(
+    places = prepared_places(texts, new)
+    screened = Screen(resolver.actor).screen_texts(
         texts, new, namespace_path=cube.namespace.path, sensitivity=Sensitivity(cube.sensitivity), places=places
     )
     known = resolver.findings.get(before.id)
     known = findings_of(before) if known is None and new != EVERYWHERE else known or ()
-    kept = [one for one in known if one.place.part not in new]
+    kept = [finding for finding in known if finding.place.part not in new]
     return screened, [*kept, *screened.findings]
 
 
 def _new_fields(changes: CubeChanges) -> Collection[PiiField]:
-    """The fields to look for personal data in: in another place all of them."""
-    moved = changes.given() & {"namespace", "sensitivity"}
-    return EVERYWHERE if moved else {name for name in PiiField if str(name) in changes.given()}
+    """Return the fields to screen: the changed ones, or all after a change of namespace or sensitivity."""
+    moved = changes.named_fields() & {"namespace", "sensitivity"}
+    return EVERYWHERE if moved else {name for name in PiiField if str(name) in changes.named_fields()}
 
 
-def _words_of(cube: Cube, version: CubeVersion) -> Words:
+def _open_words(cube: Cube, version: CubeVersion) -> Words:
     return words_open(tenant_id=cube.tenant_id, cube_id=cube.id, number=version.number, blob=version.sealed)
 
 
-def rebuilt(cube: Cube, version: CubeVersion) -> Built:
-    """A stored cube with the postings that its words give, as far as the version knows them: what deletes them goes by
-    its terms, and words that were stored before a change of the lexicon may give others now."""
-    words = _words_of(cube, version)
+def rebuild_postings(cube: Cube, version: CubeVersion) -> BuiltCube:
+    """Build the postings of a stored cube from its words, without terms that the version does not list.
+
+    Deletions go by the terms of the version, and a later lexicon may yield other terms for the same words.
+    """
+    words = _open_words(cube, version)
     maker, known = token_maker(cube.tenant_id), set(version.terms)
     entries = index_of(maker, words, text_index_of(maker, words)).entries
     kept = {term: count for term, count in entries.items() if term in known}
-    return Built(cube, version, words, Indexed(kept, cube.term_count))
+    return BuiltCube(cube, version, words, IndexEntries(kept, cube.term_count))
 
 
-def refused_times(of: Cube | CubeDraft, now: datetime) -> None:
-    """Raises Invalid for an expiry in the past and for a validity that ends before it begins."""
+def refuse_times(of: Cube | CubeDraft, now: datetime) -> None:
+    """Raise Invalid for an expiry in the past and for a validity that ends before it begins."""
     if of.expires_at is not None and of.expires_at <= now:
         raise Invalid(errors=[FieldError("expires_at", "must be in the future")])
     if of.valid_from and of.valid_to and of.valid_to <= of.valid_from:
         raise Invalid(errors=[FieldError("valid_to", "must be after valid_from")])
 
 
-def _move(cube: Cube, namespace: Namespace) -> None:
-    """A cube takes over how private its new namespace is; what is private belongs to the namespace's owner.
+def _move_cube(cube: Cube, namespace: Namespace) -> None:
+    """Move a cube to a namespace, whose kind decides its access level; a private one also decides its owner.
 
-    Whether the actor may give it away, or take it, the caller asks.
+    The caller checks the rights.
     """
     private = namespace.kind == NamespaceKind.PRIVATE
     cube.namespace = namespace
@@ -524,7 +536,7 @@ def _move(cube: Cube, namespace: Namespace) -> None:
     cube.access_level = AccessLevel.PRIVATE if private else AccessLevel.SHARED
 
 
-def _changed(words: Words, changes: CubeChanges) -> Words:
+def _apply_changes(words: Words, changes: CubeChanges) -> Words:
     return replace(
         words,
         content=words.content if isinstance(changes.content, Unset) else changes.content,
@@ -535,8 +547,8 @@ def _changed(words: Words, changes: CubeChanges) -> Words:
     )
 
 
-def _reworded(words: Words, texts: Texts) -> Words:
-    """`words` as the screen leaves them."""
+def _replace_texts(words: Words, texts: Texts) -> Words:
+    """Return `words` with the screened texts."""
     return replace(
         words,
         content=texts.content,
@@ -546,7 +558,7 @@ def _reworded(words: Words, texts: Texts) -> Words:
     )
 
 
-def _sealed(
+def _seal_version(
     resolver: Resolver,
     cube: Cube,
     words: Words,
@@ -556,8 +568,8 @@ def _sealed(
     sources: tuple[SourceRef, ...] = (),
     findings: Sequence[Finding] = (),
     redacted: int = 0,
-) -> Built:
-    """Fill in what follows from the words, and make the version row."""
+) -> BuiltCube:
+    """Seal the words, set the columns that follow from them, and make the version row."""
     text = resolver.text_index(words)
     words = replace(words, keywords=text.keywords)
     indexed = index_of(resolver.maker, words, text)
@@ -572,7 +584,7 @@ def _sealed(
     scope = key_scope(subject_id=cube.subject_id, persona_member_id=cube.persona.member_id if cube.persona else None)
     sealed = words_seal(tenant_id=cube.tenant_id, cube_id=cube.id, number=cube.version, scope=scope, words=words)
     previous = bytes(before.hash) if before else None
-    version = row_made(
+    version = make_row(
         CubeVersion,
         {
             **defaults_of(CubeVersion),
@@ -592,5 +604,7 @@ def _sealed(
         },
         {"cube": cube},
     )
-    indexed = Indexed({}, indexed.length) if cube.is_quarantined else indexed  # it enters no index
-    return Built(cube, version, words, indexed, sources=sources, findings=tuple(findings), redacted=redacted)
+    indexed = (
+        IndexEntries({}, indexed.length) if cube.is_quarantined else indexed
+    )  # a quarantined memory enters no index
+    return BuiltCube(cube, version, words, indexed, sources=sources, findings=tuple(findings), redacted=redacted)

@@ -1,4 +1,4 @@
-"""Changes of one memory with an aim of their own: a move to another namespace, a rollback to an earlier version."""
+"""Moves of a memory to another namespace, and rollbacks to an earlier version."""
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -15,16 +15,16 @@ from vault.cubes.holds import refuse_held
 from vault.cubes.lookup import cube_target, locate
 from vault.cubes.selectors import versions_view
 from vault.cubes.services import check_version, cube_update
-from vault.cubes.versions import versions_visible
-from vault.cubes.writer.building import changed_reading
-from vault.cubes.writer.prepared import Reading, note_reading, stored_texts_prepared, texts_prepared
+from vault.cubes.versions import visible_versions
+from vault.cubes.writer.builder import reading_of_changes
+from vault.cubes.writer.prepared_texts import Reading, note_reading, prepare_stored_texts, prepare_texts
 from vault.models import Cube, CubeVersion
 from vault.screening.screen import EVERYWHERE
 from vault.vocabulary import SemanticType, Sensitivity
 
 
 def cube_change_ask(*, actor: Actor, cube_id: UUID, expected_versions: Collection[int] | None = None) -> Cube:
-    """The memory, locked, if the actor may change it now. Use inside `acting`.
+    """Return the locked memory if the actor may change it now. Use inside `acting`.
 
     Raises, in this order: NotFound; Forbidden; Held; VersionConflict.
     """
@@ -48,7 +48,7 @@ def cube_move(
 
     Raises as `cube_update`, without PreconditionRequired. Writes as `cube_update`, and Namespace?.
     """
-    with stored_texts_prepared(actor=actor, cube_ids=[cube_id], screened=EVERYWHERE), acting(actor):
+    with prepare_stored_texts(actor=actor, cube_ids=[cube_id], screened=EVERYWHERE), acting(actor):
         present = cube_change_ask(actor=actor, cube_id=cube_id, expected_versions=expected_versions).version
         return cube_update(
             actor=actor,
@@ -68,23 +68,23 @@ def cube_rollback(
 ) -> Cube:
     """Make a new version with the words, tags, type and times of an earlier one.
 
-    Place, persona, data subject and expiry stay as they are. Raises as `cube_update`; Invalid where the
-    actor reads no such version; Conflict where its words were removed. Writes as `cube_update`.
+    Namespace, persona, data subject and expiry stay as they are. Raises as `cube_update`; Invalid if the actor cannot
+    read that version; Conflict if its words were removed. Writes as `cube_update`.
     """
-    with earlier_texts_prepared(actor=actor, cube_id=cube_id, number=number, reason=reason), acting(actor):
+    with prepare_earlier_texts(actor=actor, cube_id=cube_id, number=number, reason=reason), acting(actor):
         cube = cube_change_ask(actor=actor, cube_id=cube_id, expected_versions=expected_versions)
         return cube_update(
             actor=actor,
             cube_id=cube_id,
             expected_versions={cube.version},
-            changes=_as_in(actor, cube, number),
-            reason=_reason(number, reason),
+            changes=_changes_to_version(actor, cube, number),
+            reason=_rollback_reason(number, reason),
         )
 
 
 @contextmanager
-def earlier_texts_prepared(*, actor: Actor, cube_id: UUID, number: int, reason: str = "") -> Iterator[None]:
-    """Read the texts of a version, and the reason, before the transaction of `cube_rollback`.
+def prepare_earlier_texts(*, actor: Actor, cube_id: UUID, number: int, reason: str = "") -> Iterator[None]:
+    """Prepare the texts of a version, and the reason, before the transaction of `cube_rollback`.
 
     Raises KeyUnavailable; Unavailable.
     """
@@ -94,20 +94,20 @@ def earlier_texts_prepared(*, actor: Actor, cube_id: UUID, number: int, reason: 
             cube = locate(actor, cube_id)
             authorize(actor, Permission.MEMORY_UPDATE, cube_target(cube))
             before = CubeVersion.objects.get(cube=cube, number=cube.version)
-            changes = _as_in(actor, cube, number)
-        return [changed_reading(cube, before, changes), note_reading(_reason(number, reason))]
+            changes = _changes_to_version(actor, cube, number)
+        return [reading_of_changes(cube, before, changes), note_reading(_rollback_reason(number, reason))]
 
-    with texts_prepared(actor.tenant_id, find):
+    with prepare_texts(actor.tenant_id, find):
         yield
 
 
-def _reason(number: int, given: str) -> str:
+def _rollback_reason(number: int, given: str) -> str:
     return given or f"Rolled back to version {number}"
 
 
-def _as_in(actor: Actor, cube: Cube, number: int) -> CubeChanges:
-    """As the actor reads that version: a passage that it quotes becomes a text of this memory's own."""
-    version = versions_visible(actor, cube).filter(number=number).first()
+def _changes_to_version(actor: Actor, cube: Cube, number: int) -> CubeChanges:
+    """Return the changes that restore a version as the actor reads it, with quoted passages as plain text."""
+    version = visible_versions(actor, cube).filter(number=number).first()
     if version is None:
         raise Invalid(errors=[FieldError("version", "there is no such version")])
     words = versions_view(actor, [version])[0].words

@@ -1,4 +1,4 @@
-"""Changes of many memories at once: a few statements for all of them, where each alone would take twenty."""
+"""Changes of many memories in a few statements for all of them."""
 
 from collections.abc import Mapping, Sequence
 from uuid import UUID
@@ -10,19 +10,19 @@ from governance.actor import Actor
 from governance.errors import DomainError, Held, NotFound, Unavailable
 from governance.vocabulary import Permission
 from vault.content.drafts import CubeChanges
-from vault.cubes.holds import held_among
-from vault.cubes.lookup import cube_target, locate_many
+from vault.cubes.holds import find_held_cubes
+from vault.cubes.lookup import cube_target, lock_cubes
 from vault.cubes.services import (
     Succession,
     amounts_take,
-    ask_to_open,
+    authorize_sharing,
+    build_next_version,
     check_version,
     cubes_hide,
-    next_version,
     versions_write,
 )
-from vault.cubes.versions import versions_present
-from vault.cubes.writer.building import Resolver
+from vault.cubes.versions import present_versions
+from vault.cubes.writer.builder import Resolver
 from vault.models import Cube
 from vault.screening.findings import findings_by_version
 
@@ -33,14 +33,14 @@ CHANGING = (Permission.MEMORY_UPDATE, Permission.MEMORY_READ)
 def cubes_change_ask(
     *, actor: Actor, chosen: Mapping[UUID, int | None], permissions: Sequence[Permission] = CHANGING
 ) -> tuple[list[Cube], Failures]:
-    """Those of the memories that the actor may change now, locked, and of the others what speaks against it.
+    """Return the memories that the actor may change now, locked, and the errors of the others by id.
 
     chosen: each with the version that it must have; None: any. Use inside `acting`. Two queries, and one for each
     memory that rests on others. Raises Forbidden.
     """
     authorize(actor, permissions[0])
-    cubes = {cube.id: cube for cube in locate_many(actor, chosen)}
-    held = held_among(actor, cubes)
+    cubes = {cube.id: cube for cube in lock_cubes(actor, chosen)}
+    held = find_held_cubes(actor, cubes)
     failed: Failures = {cube_id: NotFound() for cube_id in chosen if cube_id not in cubes}
     for cube in cubes.values():
         try:
@@ -56,7 +56,7 @@ def cubes_change_ask(
 
 
 def cubes_delete(*, actor: Actor, chosen: Mapping[UUID, int | None]) -> tuple[list[UUID], Failures]:
-    """`cube_delete` of many: those that were deleted, and of the others what speaks against it. Use inside `acting`.
+    """Delete memories; return the deleted ids and the errors of the others by id. Use inside `acting`.
 
     Writes: Cube …, AuditEntry; deletes Posting …, Embedding ….
     """
@@ -68,10 +68,10 @@ def cubes_delete(*, actor: Actor, chosen: Mapping[UUID, int | None]) -> tuple[li
 
 
 def cubes_update(*, actor: Actor, cubes: Sequence[Cube], changes: Mapping[UUID, CubeChanges]) -> Failures:
-    """Make a new version of each memory of `cubes_change_ask`; returns of those that have none what speaks against it.
+    """Make a new version of each memory of `cubes_change_ask`; return the errors of those that were not changed.
 
-    Where anything speaks against one of them, or against all together as a quota does, each is changed by itself. Use
-    inside `acting`. Raises Unavailable.
+    If an error concerns a single memory, or all together as a quota does, each is changed separately. Use inside
+    `acting`. Raises Unavailable.
     Writes: Cube …, CubeVersion …, Posting …, PiiFinding …, Review …, Namespace?, AuditEntry …, OutboxEvent ….
     """
     authorize(actor, Permission.MEMORY_UPDATE)
@@ -79,7 +79,7 @@ def cubes_update(*, actor: Actor, cubes: Sequence[Cube], changes: Mapping[UUID, 
         return {}
     try:
         with transaction.atomic():
-            _update(actor, cubes, changes)
+            _update_together(actor, cubes, changes)
             return {}
     except Unavailable:
         raise
@@ -88,20 +88,20 @@ def cubes_update(*, actor: Actor, cubes: Sequence[Cube], changes: Mapping[UUID, 
             return {cubes[0].id: failure}
     failed: Failures = {}
     for cube in cubes:
-        again, refused = cubes_change_ask(actor=actor, chosen={cube.id: None})  # as stored: the try has changed the row
+        again, refused = cubes_change_ask(actor=actor, chosen={cube.id: None})  # reloaded: the attempt changed the row
         failed |= refused or cubes_update(actor=actor, cubes=again, changes=changes)
     return failed
 
 
-def _update(actor: Actor, cubes: Sequence[Cube], changes: Mapping[UUID, CubeChanges]) -> None:
+def _update_together(actor: Actor, cubes: Sequence[Cube], changes: Mapping[UUID, CubeChanges]) -> None:
     resolver = Resolver(actor, Permission.MEMORY_CREATE)
-    before = {version.cube_id: version for version in versions_present(cubes)}
+    before = {version.cube_id: version for version in present_versions(cubes)}
     resolver.findings = findings_by_version([version.id for version in before.values()])
     built: list[Succession] = []
     for cube in cubes:
-        ask_to_open(actor, cube, changes[cube.id])
-        one = next_version(resolver, cube, before[cube.id], changes[cube.id], "")
-        authorize(actor, Permission.MEMORY_UPDATE, cube_target(one.cube))
-        built.append((one, before[cube.id]))
+        authorize_sharing(actor, cube, changes[cube.id])
+        version = build_next_version(resolver, cube, before[cube.id], changes[cube.id], "")
+        authorize(actor, Permission.MEMORY_UPDATE, cube_target(version.cube))
+        built.append((version, before[cube.id]))
     amounts_take(actor, built)
     versions_write(actor=actor, built=built)

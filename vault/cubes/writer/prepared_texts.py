@@ -1,6 +1,6 @@
-"""Preparation of texts before the transaction that stores them, because a transaction holds locks while it reads.
+"""Preparation of texts before the transaction that stores them, so that it holds its locks for less time.
 
-What was found is looked up by the text itself. A text that somebody else changed meanwhile is read in the transaction.
+Results are looked up by the text itself. A text that was changed meanwhile is read in the transaction.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -19,12 +19,12 @@ from governance.keys.rules import DataKey
 from governance.keys.services import TokenMaker, token_maker
 from governance.privacy.detection import detector
 from governance.privacy.pii.detector import DetectorFailed
-from vault.content.blobs import BlobRef, blobs_at_hand, blobs_cached, blobs_given
+from vault.content.blobs import BlobRef, cache_blobs, copy_loaded_blobs, provide_blobs
 from vault.content.words import Words, words_open
-from vault.cubes.writer.outside import run_outside
-from vault.index.terms import TextIndex, Worded, text_index
+from vault.cubes.writer.text_process import run_in_text_process
+from vault.index.terms import MemoryTexts, TextIndex, text_index
 from vault.models import Cube, CubeVersion
-from vault.screening.texts import NOTE_PARTS, Place, Texts, note_texts, places_in
+from vault.screening.texts import NOTE_PARTS, Place, Texts, find_places, note_texts
 from vault.vocabulary import PiiField
 
 LARGE_CALL = 100_000  # characters, about half a second of work; from here on it is done in another process
@@ -32,7 +32,7 @@ LARGE_CALL = 100_000  # characters, about half a second of work; from here on it
 
 @dataclass(frozen=True)
 class Reading:
-    """Texts to be read, and the parts of them to look for personal data in. is_note: nobody searches for them."""
+    """Texts to prepare. screened: parts to screen for personal data. is_note: the texts need no index."""
 
     texts: Texts
     screened: frozenset[PiiField] = frozenset()
@@ -40,8 +40,8 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class _Prepared:
-    """indexes: by title, speaker and content; places: of personal data; one that is missing was not found out."""
+class _PreparedParts:
+    """Prepared results. indexes: by title, speaker and content. places: of personal data; missing: detection failed."""
 
     indexes: dict[tuple[str, str, str], TextIndex] = field(default_factory=dict)
     places: list[tuple[Reading, Sequence[Place]]] = field(default_factory=list)
@@ -52,56 +52,56 @@ class PreparedTexts:
     """Prepared texts, for a later transaction."""
 
     key: DataKey
-    texts: _Prepared
+    texts: _PreparedParts
     blobs: dict[BlobRef, bytes] = field(default_factory=dict, repr=False)
 
 
-_prepared: ContextVar[tuple[DataKey, _Prepared] | None] = ContextVar("prepared texts", default=None)
+_prepared: ContextVar[tuple[DataKey, _PreparedParts] | None] = ContextVar("prepared texts", default=None)
 
 
 @contextmanager
-def texts_prepared(tenant_id: UUID, find: Callable[[], Sequence[Reading]]) -> Iterator[None]:
-    """Read the texts that `find` returns, unless a transaction is open; within, they are not read again.
+def prepare_texts(tenant_id: UUID, find: Callable[[], Sequence[Reading]]) -> Iterator[None]:
+    """Prepare the texts that `find` returns for the transactions inside; does nothing within an open transaction.
 
-    What `find` raises is left to the change itself, which knows what comes first. Raises KeyUnavailable; Unavailable
-    when the texts take too long.
+    Errors of `find` are ignored: the change itself raises them in its own order. Raises KeyUnavailable; Unavailable
+    if the texts take too long.
     """
     if connection.in_atomic_block:
         yield
         return
-    with texts_given(_texts_read(tenant_id, find)):
+    with provide_texts(_read_found_texts(tenant_id, find)):
         yield
 
 
 @contextmanager
-def texts_given(read: PreparedTexts) -> Iterator[None]:
-    """Within, texts that were read before are not read again, and archived ones are at hand."""
+def provide_texts(read: PreparedTexts) -> Iterator[None]:
+    """Use prepared texts and loaded blobs in the transactions inside."""
     token = _prepared.set((read.key, read.texts))
     try:
-        with blobs_given(blobs_at_hand() | read.blobs):
+        with provide_blobs(copy_loaded_blobs() | read.blobs):
             yield
     finally:
         _prepared.reset(token)
 
 
-def _texts_read(tenant_id: UUID, find: Callable[[], Sequence[Reading]]) -> PreparedTexts:
+def _read_found_texts(tenant_id: UUID, find: Callable[[], Sequence[Reading]]) -> PreparedTexts:
     readings: Sequence[Reading] = ()
-    with blobs_cached() as blobs, suppress(DomainError):
+    with cache_blobs() as blobs, suppress(DomainError):
         readings = find()
     maker = TokenMaker(key=token_maker(tenant_id).key)  # without what was looked up, which would go along
-    is_large = sum(len(one.texts.content) for one in readings) >= LARGE_CALL
-    known = run_outside(_read, maker, list(readings)) if is_large else _read(maker, readings)
+    is_large = sum(len(reading.texts.content) for reading in readings) >= LARGE_CALL
+    known = run_in_text_process(_read_texts, maker, list(readings)) if is_large else _read_texts(maker, readings)
     return PreparedTexts(maker.key, known, blobs)
 
 
-def text_index_of(maker: TokenMaker, words: Worded) -> TextIndex:
-    """`text_index`, looked up where it was prepared."""
+def text_index_of(maker: TokenMaker, words: MemoryTexts) -> TextIndex:
+    """Return the prepared index of a text, or compute it."""
     prepared = _prepared.get()
     found = prepared[1].indexes.get(text_key(words)) if prepared and prepared[0] == maker.key else None
     return found or text_index(maker, words)
 
 
-def places_prepared(texts: Texts, parts: Collection[PiiField]) -> Sequence[Place] | None:
+def prepared_places(texts: Texts, parts: Collection[PiiField]) -> Sequence[Place] | None:
     """Return the places of personal data in these parts of the texts; None if they were not prepared."""
     if not parts:
         return ()
@@ -110,36 +110,36 @@ def places_prepared(texts: Texts, parts: Collection[PiiField]) -> Sequence[Place
 
 
 def note_reading(text: str) -> Reading:
-    """Prepare the text that `note_screened` will check, before its transaction."""
+    """Return the reading of the text that `screen_note` will check."""
     return Reading(note_texts(text), NOTE_PARTS, is_note=True)
 
 
 def note_places(text: str) -> Sequence[Place] | None:
     """Return the places of personal data in a note; None if they were not prepared."""
-    return places_prepared(note_texts(text), NOTE_PARTS)
+    return prepared_places(note_texts(text), NOTE_PARTS)
 
 
-def text_key(words: Worded) -> tuple[str, str, str]:
+def text_key(words: MemoryTexts) -> tuple[str, str, str]:
     return words.title, words.speaker, words.content
 
 
 @contextmanager
-def stored_texts_prepared(
+def prepare_stored_texts(
     *, actor: Actor, cube_ids: Collection[UUID], screened: Collection[PiiField] = frozenset()
 ) -> Iterator[None]:
-    """The same for the present texts of memories, also deleted ones, that the actor may read."""
-    with texts_prepared(actor.tenant_id, lambda: _stored(actor, cube_ids, screened)):
+    """Prepare the present texts of memories that the actor may read, also deleted ones."""
+    with prepare_texts(actor.tenant_id, lambda: _find_stored_texts(actor, cube_ids, screened)):
         yield
 
 
-def stored_texts_read(
+def read_stored_texts(
     *, actor: Actor, cube_ids: Collection[UUID], screened: Collection[PiiField] = frozenset()
 ) -> PreparedTexts:
     """Read the present texts of memories for a later transaction. Raises KeyUnavailable; Unavailable."""
-    return _texts_read(actor.tenant_id, lambda: _stored(actor, cube_ids, screened))
+    return _read_found_texts(actor.tenant_id, lambda: _find_stored_texts(actor, cube_ids, screened))
 
 
-def version_texts_read(*, actor: Actor, version_ids: Collection[UUID]) -> PreparedTexts:
+def read_version_texts(*, actor: Actor, version_ids: Collection[UUID]) -> PreparedTexts:
     """Read the texts of versions, all parts screened, for a later transaction that writes them anew.
 
     Raises KeyUnavailable; Unavailable.
@@ -148,16 +148,16 @@ def version_texts_read(*, actor: Actor, version_ids: Collection[UUID]) -> Prepar
     def find() -> list[Reading]:
         with acting(actor):
             versions = list(CubeVersion.objects.filter(tenant_id=actor.tenant_id, id__in=version_ids))
-        return [Reading(texts_of_version(one), frozenset(PiiField)) for one in versions if one.sealed]
+        return [Reading(texts_of_version(version), frozenset(PiiField)) for version in versions if version.sealed]
 
-    return _texts_read(actor.tenant_id, find)
+    return _read_found_texts(actor.tenant_id, find)
 
 
-def _stored(actor: Actor, cube_ids: Collection[UUID], screened: Collection[PiiField]) -> list[Reading]:
+def _find_stored_texts(actor: Actor, cube_ids: Collection[UUID], screened: Collection[PiiField]) -> list[Reading]:
     with acting(actor):
         cubes = Cube.objects.all().reached_by(actor).filter(id__in=cube_ids)
         versions = list(CubeVersion.objects.filter(cube__in=cubes, number=F("cube__version")))
-    return [Reading(texts_of_version(one), frozenset(screened)) for one in versions if one.sealed]
+    return [Reading(texts_of_version(version), frozenset(screened)) for version in versions if version.sealed]
 
 
 def texts_of_version(version: CubeVersion) -> Texts:
@@ -170,12 +170,12 @@ def texts_of_words(words: Words, tags: tuple[str, ...]) -> Texts:
     return Texts(words.content, words.title, words.metadata, tags, words.speaker)
 
 
-def _read(maker: TokenMaker, readings: Sequence[Reading]) -> _Prepared:
-    known = _Prepared()
-    for one in readings:
-        if not one.is_note:
-            known.indexes[text_key(one.texts)] = text_index(maker, one.texts)
-        if one.screened:
-            with suppress(DetectorFailed):  # asked again where the policy is known, which says what follows
-                known.places.append((one, places_in(detector(), one.texts, one.screened)))
+def _read_texts(maker: TokenMaker, readings: Sequence[Reading]) -> _PreparedParts:
+    known = _PreparedParts()
+    for reading in readings:
+        if not reading.is_note:
+            known.indexes[text_key(reading.texts)] = text_index(maker, reading.texts)
+        if reading.screened:
+            with suppress(DetectorFailed):  # the transaction tries again, and its policy decides
+                known.places.append((reading, find_places(detector(), reading.texts, reading.screened)))
     return known

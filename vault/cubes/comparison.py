@@ -1,4 +1,4 @@
-"""Two versions of one memory side by side."""
+"""Comparison of two versions of one memory."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from vault.cubes.differences import TextDifference, text_difference
 from vault.cubes.lookup import locate_readable
 from vault.cubes.pack_reads import pack_read_require
 from vault.cubes.selectors import VersionView, versions_view
-from vault.cubes.versions import versions_visible
+from vault.cubes.versions import visible_versions
 
 PLAIN_FIELDS = (
     "semantic_type",
@@ -50,8 +50,8 @@ class VersionDifference:
     fields: tuple[FieldChange, ...]
 
     @property
-    def follows(self) -> bool:
-        """The later version names the hash of the earlier one: nothing lies between them."""
+    def is_next(self) -> bool:
+        """True if the later version names the hash of the earlier one as its predecessor."""
         return bool(self.after.row.previous_hash) and bytes(self.after.row.previous_hash or b"") == bytes(
             self.before.row.hash
         )
@@ -59,14 +59,14 @@ class VersionDifference:
 
 @with_blobs
 def versions_compare(*, actor: Actor, cube_id: UUID, before: int, after: int) -> VersionDifference:
-    """Compare two versions; either may be the later one.
+    """Compare two versions of a memory, in either order.
 
-    Raises NotFound; Forbidden; Invalid where the actor reads no such version; KeyUnavailable. Writes: AuditEntry.
+    Raises NotFound; Forbidden; Invalid if the actor cannot read a version; KeyUnavailable. Writes: AuditEntry.
     """
     with acting(actor):
         cube = locate_readable(actor, cube_id)
         pack_read_require(actor, cube)
-        rows = versions_visible(actor, cube).select_related("namespace").filter(number__in=[before, after])
+        rows = visible_versions(actor, cube).select_related("namespace").filter(number__in=[before, after])
         views = {view.row.number: view for view in versions_view(actor, list(rows))}
         faults = [
             FieldError(name, "there is no such version")
@@ -88,11 +88,11 @@ def difference_of(before: VersionView, after: VersionView) -> VersionDifference:
         title=text_difference(before.words.title, after.words.title),
         tags_added=tuple(tag for tag in new.tags if tag not in old.tags),
         tags_removed=tuple(tag for tag in old.tags if tag not in new.tags),
-        fields=tuple(_changed(before, after)),
+        fields=tuple(_compare_fields(before, after)),
     )
 
 
-def _changed(before: VersionView, after: VersionView) -> Iterator[FieldChange]:
+def _compare_fields(before: VersionView, after: VersionView) -> Iterator[FieldChange]:
     for name in PLAIN_FIELDS:
         old, new = getattr(before.row, name), getattr(after.row, name)
         if old != new:

@@ -1,4 +1,4 @@
-"""Statements that pass the ORM by still fail in the words that the rest of the product understands."""
+"""Tests of bulk inserts: errors of the database become errors of Django, and values are stored unchanged."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
@@ -13,20 +13,18 @@ from governance.ids import uuid7
 from governance.prepared import prepared_cursor
 from tests.factories import World
 from tests.vault.api.contract import Contract
-from vault.content.bulk_insert import defaults_of, insert_rows, insert_together, row_made
+from vault.content.bulk_insert import defaults_of, insert_batches, insert_rows, make_row
 from vault.cubes import services
 from vault.models import Cube
 
 
-def test_a_row_that_is_there_already_is_an_integrity_error(world: World, alice: Contract) -> None:
+def test_stored_row_inserted_again_is_an_integrity_error(world: World, alice: Contract) -> None:
     alice.add("The heron nests by the mill.")
     with pytest.raises(IntegrityError), acting(world.alice.actor):
         insert_rows([Cube.objects.get()])
 
 
-def test_a_session_that_is_ended_is_an_operational_error(
-    world: World, superuser: Callable[[], psycopg.Connection]
-) -> None:
+def test_ended_session_is_an_operational_error(world: World, superuser: Callable[[], psycopg.Connection]) -> None:
     def ask_too_late() -> None:
         with acting(world.alice.actor):
             _end_session(superuser())
@@ -37,14 +35,14 @@ def test_a_session_that_is_ended_is_an_operational_error(
         ask_too_late()
 
 
-def test_a_write_whose_session_is_ended_in_its_midst_is_a_503(
+def test_write_in_a_session_that_ends_is_a_503(
     alice: Contract, superuser: Callable[[], psycopg.Connection], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def insert_too_late(*rows: Any) -> None:
         _end_session(superuser())
-        insert_together(*rows)
+        insert_batches(*rows)
 
-    monkeypatch.setattr(services, "insert_together", insert_too_late)
+    monkeypatch.setattr(services, "insert_batches", insert_too_late)
     refused = alice.post("memories/", {"content": "The heron nests by the mill."})
     assert (refused.status, refused.json["code"]) == (503, "unavailable")
 
@@ -62,7 +60,7 @@ def test_rows_arrive_as_they_were_sent(world: World, alice: Contract, count: int
     alice.add("The heron nests by the mill.", namespace="/team")
     with acting(world.alice.actor):
         like = Cube.objects.get()
-        rows = [_made(like, number) for number in range(count)]
+        rows = [_make_cube(like, number) for number in range(count)]
         insert_rows(rows)
         stored = {cube.id: cube for cube in Cube.objects.exclude(id=like.id)}
     for row in rows:
@@ -72,9 +70,9 @@ def test_rows_arrive_as_they_were_sent(world: World, alice: Contract, count: int
             assert (bytes(there) if isinstance(there, memoryview) else there) == wanted, field.attname
 
 
-def _made(like: Cube, number: int) -> Cube:
-    """Rows that have some columns in common, and differ in others."""
-    return row_made(
+def _make_cube(like: Cube, number: int) -> Cube:
+    """Make a row that shares some columns with the others and differs in the rest."""
+    return make_row(
         Cube,
         {
             **{field.attname: getattr(like, field.attname) for field in Cube._meta.concrete_fields},
@@ -96,12 +94,12 @@ def _made(like: Cube, number: int) -> Cube:
     )
 
 
-def test_a_row_is_made_as_the_orm_makes_it(world: World, alice: Contract) -> None:
+def test_made_row_equals_a_row_of_the_orm(world: World, alice: Contract) -> None:
     alice.add("The heron nests by the mill.", namespace="/team")
     with acting(world.alice.actor):
         stored = Cube.objects.select_related("namespace", "persona").get()
     values = {field.attname: getattr(stored, field.attname) for field in Cube._meta.concrete_fields}
-    made = row_made(Cube, values, {"namespace": stored.namespace, "persona": None})
+    made = make_row(Cube, values, {"namespace": stored.namespace, "persona": None})
     constructed = Cube(**values)
     assert {name: value for name, value in vars(made).items() if name != "_state"} == {
         name: value for name, value in vars(constructed).items() if name != "_state"
@@ -110,7 +108,7 @@ def test_a_row_is_made_as_the_orm_makes_it(world: World, alice: Contract) -> Non
     assert (made.namespace.path, made.persona) == ("/team", None)  # without a query: nobody acts
 
 
-def test_the_defaults_are_those_of_every_column() -> None:
+def test_every_column_has_its_default() -> None:
     assert set(defaults_of(Cube)) == {field.attname for field in Cube._meta.concrete_fields}
     assert defaults_of(Cube)["version"] == 1
     assert defaults_of(Cube)["trust"] == 0.5

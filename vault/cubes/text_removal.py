@@ -19,15 +19,15 @@ from vault.vocabulary import ReviewKind, ReviewStatus, Source, SourceKind
 
 
 def extracts_of(source_id: UUID) -> CubeQuerySet:
-    """The memories that repeat a part of this one and that no hold keeps."""
+    """Return the memories without a hold that repeat a part of this memory."""
     rows = CubeSource.objects.filter(source_id=source_id, kind=SourceKind.EXTRACT)
     return Cube.objects.free().filter(id__in=rows.values("cube_id"))
 
 
 def copies_blank(actor: Actor, source_id: UUID, numbers: Collection[int]) -> None:
-    """Remove extracts and answers of a model that were made from versions whose text is removed.
+    """Remove the extracts and model answers that were made from versions whose text is removed.
 
-    Held texts stay but are withheld; so do other derived texts, until they are reviewed. Writes: as `versions_blank`.
+    Held texts and other derived texts stay, but nobody reads them until a review. Writes: as `versions_blank`.
     """
     rows = CubeSource.objects.filter(source_id=source_id, version__in=numbers).exclude(kind=SourceKind.QUOTE)
     lost = rows.filter(Q(kind=SourceKind.EXTRACT) | Q(cube__source=Source.CHAT))
@@ -37,12 +37,15 @@ def copies_blank(actor: Actor, source_id: UUID, numbers: Collection[int]) -> Non
 
 
 def versions_blank(actor: Actor, cube: Cube, versions: Sequence[CubeVersion]) -> None:
-    """Writes: CubeVersion …, Cube?, Review?, AuditEntry …; deletes Posting …, Embedding?, PiiFinding …."""
+    """Remove the text of versions of one cube, and what was derived from it.
+
+    Writes: CubeVersion …, Cube?, Review?, AuditEntry …; deletes Posting …, Embedding?, PiiFinding ….
+    """
     full = [version for version in versions if version.sealed]
     ids = [version.id for version in full]
     for version in full:
         if version.number == cube.version:
-            _empty(cube, version)
+            _clear_cube(cube, version)
     blobs_forget(actor, cube, full)
     CubeVersion.objects.filter(id__in=ids).update(sealed=b"", terms=[], tags=[])
     PiiFinding.objects.filter(version_id__in=ids).delete()
@@ -64,12 +67,12 @@ def versions_blank(actor: Actor, cube: Cube, versions: Sequence[CubeVersion]) ->
             object_ids=[cube.id],
             version=version.number,
             before_hash=bytes(version.hash),
-            after_hash=bytes(version.hash),  # it stays, so that the chain of versions does
+            after_hash=bytes(version.hash),  # unchanged, so that the chain of versions stays valid
         )
 
 
-def _empty(cube: Cube, version: CubeVersion) -> None:
-    """Blank the cube's own copies of content of its current version."""
+def _clear_cube(cube: Cube, version: CubeVersion) -> None:
+    """Clear the columns and postings of the cube that were computed from the text of its current version."""
     cube.content_hash = token_maker(cube.tenant_id).hash("")
     cube.tags, cube.speaker_marks, cube.entity_marks = [], [], []
     cube.token_count = cube.term_count = 0
