@@ -37,7 +37,7 @@ MODULES = (
     "memos_web.product.app",
     "memos_web.telemetry",
     "uvicorn",
-    "vault.retrieval.warming",
+    "vault.retrieval.preload",
     "vault.tasks",
 )
 

@@ -8,7 +8,7 @@ from typing import Any
 from governance.keys.services import TokenMaker
 from vault.content.words import Words
 from vault.lexicon.entities import entities
-from vault.lexicon.normal import normal_form, unaccented
+from vault.lexicon.normal import normal_form, remove_accents
 
 WORD = re.compile(r"\w+", re.UNICODE)
 MOST_WORDS = 64  # of one value; what is longer is matched whole
@@ -22,7 +22,7 @@ def same(maker: TokenMaker, field: str, value: Any) -> int:
 
 def contains(maker: TokenMaker, field: str, value: Any) -> int:
     """The mark of a field that has this word, or of a list that has this element; of a speaker, accents apart."""
-    compared = unaccented(value) if field == "speaker" and isinstance(value, str) else value
+    compared = remove_accents(value) if field == "speaker" and isinstance(value, str) else value
     return maker.token(f"has:{field}", _canonical(compared))
 
 
@@ -38,7 +38,7 @@ def speaker_marks(maker: TokenMaker, speaker: str) -> list[int]:
 
 def speaker_time(maker: TokenMaker, name: str) -> int:
     """The mark of what somebody of this name said that tells a time."""
-    return maker.token("speaker and time", _canonical(unaccented(name)))
+    return maker.token("speaker and time", _canonical(remove_accents(name)))
 
 
 def speaker_time_marks(maker: TokenMaker, speaker: str) -> list[int]:
@@ -48,13 +48,13 @@ def speaker_time_marks(maker: TokenMaker, speaker: str) -> list[int]:
 
 def entity(maker: TokenMaker, name: str) -> int:
     """The mark of something that a text names, accents apart; `name` as vault.lexicon.entities writes it."""
-    return maker.token("entity", unaccented(name))
+    return maker.token("entity", remove_accents(name))
 
 
 def entity_marks(maker: TokenMaker, title: str, content: str) -> set[int]:
     """The marks of what title and content name."""
     tokens = maker.tokens("entity")
-    return {tokens[unaccented(name)] for name in entities(f"{title}\n{content}" if title else content)}
+    return {tokens[remove_accents(name)] for name in entities(f"{title}\n{content}" if title else content)}
 
 
 def marks_of(maker: TokenMaker, words: Words) -> set[int]:

@@ -24,7 +24,7 @@ from vault.graph.rules import contradict
 from vault.models import Cube, CubeVersion, Embedding, LayerEntry, Review
 from vault.models.cube import CubeQuerySet
 from vault.retrieval.sql import NEAREST_BY_SCAN
-from vault.retrieval.statements import FEW, steady_plans
+from vault.retrieval.statements import FEW, use_steady_plans
 from vault.vocabulary import MemoryType, Modality, ReviewKind, ReviewStatus, SemanticType
 
 FIRST = UUID(int=0)
@@ -162,7 +162,7 @@ def _near_inside(model: str, values: Mapping[str, Any]) -> list[Candidate]:
     is_large = rows[: FEW + 1].count() > FEW
     index = nearest_by_index(model, len(rows.values_list("vector", flat=True)[0])) if is_large else None
     distance = (index or NEAREST_BY_SCAN).replace("%(vector)s", "one.vector")
-    with steady_plans() if index else nullcontext(), connection.cursor() as cursor:
+    with use_steady_plans() if index else nullcontext(), connection.cursor() as cursor:
         cursor.execute(NEAR.format(distance=distance), values)
         return [(first, other, similarity) for first, other, similarity in cursor.fetchall()]
 

@@ -214,11 +214,11 @@ def test_a_list_costs_the_same_for_one_and_for_many(olivia: Contract) -> None:
 
     made(olivia, "pii", {"action": "allow"}, name="first")
     queries()
-    one = queries()
+    count = queries()
     for number in range(10):
         made(olivia, "pii", {"action": "allow"}, name=f"number {number}")
     queries()
-    assert queries() == one
+    assert queries() == count
 
 
 def test_the_list_has_what_is_in_force_and_the_rest_on_request(olivia: Contract) -> None:

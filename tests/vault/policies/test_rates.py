@@ -74,8 +74,8 @@ def test_with_redis_hanging_it_still_limits_and_waits_no_longer_than_it_says(
 
 
 def test_redis_counts_for_all_processes_together(redis_address: str) -> None:
-    one, other = Rates(redis_address, 0.2), Rates(redis_address, 0.2)
-    assert [one.count(["a", "b"], 7), other.count(["a"], 7), one.count(["a"], 8)] == [[1, 1], [2], [1]]
+    first, other = Rates(redis_address, 0.2), Rates(redis_address, 0.2)
+    assert [first.count(["a", "b"], 7), other.count(["a"], 7), first.count(["a"], 8)] == [[1, 1], [2], [1]]
 
 
 def test_a_process_counts_each_minute_anew() -> None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from vault.lexicon.concepts import base_forms
+from vault.lexicon.dates import find_named_times
 from vault.lexicon.dates import fold_signs as plain_signs
-from vault.lexicon.dates import named_times
 from vault.lexicon.entities import entities
 from vault.lexicon.tokens import terms
 from vault.reader.rules.kinds import is_question
@@ -203,7 +203,7 @@ def _kind_match(asked: QuestionParts, passage: Passage) -> float:
     """Return how well the passage contains what this kind of question asks for, 0..1."""
     text = passage.text.casefold()
     if asked.kind is QuestionKind.WHEN:
-        return 1.0 if next(named_times(plain_signs(passage.text)), None) else 0.5 if _PAST.search(text) else 0.2
+        return 1.0 if next(find_named_times(plain_signs(passage.text)), None) else 0.5 if _PAST.search(text) else 0.2
     needed = _NEEDED.get(asked.kind)
     if needed is not None:
         return 1.0 if needed.search(text) else 0.0
