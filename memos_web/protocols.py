@@ -86,7 +86,7 @@ async def memories_add(rest: Rest, asked: Json) -> Any:
     try:
         return await rest.call("POST", "memories/", body=asked)
     except Refused as refused:
-        if "persona" not in {one["field"] for one in refused.problem.get("errors", [])}:
+        if "persona" not in {error["field"] for error in refused.problem.get("errors", [])}:
             raise
     made = await rest.send("POST", "personas/", body={"name": asked["persona"]})
     if not made.is_success and made.status_code != HTTPStatus.CONFLICT:  # another call has just made the same one
@@ -134,7 +134,7 @@ def _endpoint(protocol: Protocol, api: ASGIApp, answer: Answer) -> Callable[[Req
         except Refused as refused:
             problem = refused.problem
             lines = [problem.get("detail") or problem["title"]]
-            lines += [f"{one['field']}: {one['message']}" for one in problem.get("errors", [])]
+            lines += [f"{error['field']}: {error['message']}" for error in problem.get("errors", [])]
             status = refused.response.status_code
             headers = {k: v for k, v in refused.response.headers.items() if k == "retry-after"}
             body = protocol.fault(status, problem.get("code", "unknown"), "\n".join(lines), problem)

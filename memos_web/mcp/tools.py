@@ -229,7 +229,7 @@ async def search_tool_calls(
     """Find earlier calls of a tool with the same or similar arguments, nearest first, then newest."""
     body = _without_none(name=name, arguments=arguments, outcome=outcome, top_k=limit)
     found = await _call(ctx, "POST", "memories/tool-calls/search/", body=body)
-    memories = _quoted([one["memory"] for one in found["results"]])
+    memories = _quoted([result["memory"] for result in found["results"]])
     return {**memories, "failed_before": found["failed_before"]}
 
 
@@ -255,7 +255,7 @@ async def packs(ctx: Agent, limit: str | None = None) -> dict[str, Any]:
     """The packs that the organisation subscribes to, fifty unless `limit` says otherwise."""
     found = await _resource(ctx, "subscriptions/", {"page_size": limit or MOST_PACKS})
     shown = ("name", "title", "publisher", "version", "state", "reads_left")
-    return {"note": QUOTED, "packs": [{name: one.get(name) for name in shown} for one in found["results"]]}
+    return {"note": QUOTED, "packs": [{name: pack.get(name) for name in shown} for pack in found["results"]]}
 
 
 async def one_pack(organisation: str, name: str, ctx: Agent) -> dict[str, Any]:
@@ -304,7 +304,7 @@ def _refusal(refused: Refused) -> str:
     """The problem as one text: what is wrong, its code, the fields at fault, and when to try again."""
     problem = refused.problem
     lines = [f"{problem.get('detail') or problem['title']} ({problem['code']})"]
-    lines += [f"{one['field']}: {one['message']}" for one in problem.get("errors", [])[:MOST_FIELDS]]
+    lines += [f"{error['field']}: {error['message']}" for error in problem.get("errors", [])[:MOST_FIELDS]]
     if "retry-after" in refused.response.headers:
         lines.append(f"Try again in {refused.response.headers['retry-after']} seconds.")
     return "\n".join(lines)

@@ -43,8 +43,10 @@ async def ping(call: Call) -> Json:
 async def add(call: Call) -> Json:
     asked = added(call.body)
     reply = await memories_add(call.rest, asked)
-    results = [one for one in reply["results"] if not (asked["infer"] and one["semantic_type"] == "dialogue")]
-    return {"results": [{**memory(one), "event": "NONE" if one.get("duplicate") else "ADD"} for one in results]}
+    results = [result for result in reply["results"] if not (asked["infer"] and result["semantic_type"] == "dialogue")]
+    return {
+        "results": [{**memory(result), "event": "NONE" if result.get("duplicate") else "ADD"} for result in results]
+    }
 
 
 async def search(call: Call) -> Json:
@@ -67,9 +69,9 @@ async def search(call: Call) -> Json:
         "filters": shown_of(call.body),
     }
     reply = await call.rest.call("POST", "memories/search/", body={k: v for k, v in asked.items() if v is not None})
-    found = [memory(one) for one in reply["results"]]
+    found = [memory(result) for result in reply["results"]]
     fields = call.body.get("fields")
-    return {"results": [{name: one.get(name) for name in fields} for one in found] if fields else found}
+    return {"results": [{name: row.get(name) for name in fields} for row in found] if fields else found}
 
 
 async def get_all(call: Call) -> Json:
@@ -88,7 +90,7 @@ async def get_all(call: Call) -> Json:
         "count": found["count"],
         "next": f"?page={number + 1}&page_size={size}" if found["next"] else None,
         "previous": f"?page={number - 1}&page_size={size}" if number > 1 else None,
-        "results": [memory(one) for one in found["results"]],
+        "results": [memory(result) for result in found["results"]],
     }
 
 
@@ -137,7 +139,10 @@ async def users(call: Call) -> Json:
         page = await call.rest.call("GET", address)
         found += page["results"]
         address = page["next"]
-    rows = [{"id": one["id"], "name": one["name"], "type": "user", "created_at": one["created_at"]} for one in found]
+    rows = [
+        {"id": persona["id"], "name": persona["name"], "type": "user", "created_at": persona["created_at"]}
+        for persona in found
+    ]
     return {"count": len(rows), "next": None, "previous": None, "results": rows}
 
 
@@ -147,9 +152,9 @@ async def delete_entity(call: Call) -> Json:
         raise NotTranslated(f"`{kind}` is none of user, agent, app and run.")
     await memories_delete(call.rest, filters=filters_of({f"{kind}_id": name}))
     if kind == "user":
-        for one in (await users(call))["results"]:
-            if one["name"] == name:
-                await call.rest.call("DELETE", f"personas/{one['id']}/")
+        for user in (await users(call))["results"]:
+            if user["name"] == name:
+                await call.rest.call("DELETE", f"personas/{user['id']}/")
     return {"message": "Entity deleted successfully!"}
 
 

@@ -108,7 +108,7 @@ def _leaf(name: str, value: Any) -> Json:
     if name == "metadata":
         if not isinstance(value, Mapping):
             raise NotTranslated("A filter by `metadata` is an object of keys and values.")
-        return joined("AND", [{f"metadata.{key}": _operators(name, one)} for key, one in value.items()])
+        return joined("AND", [{f"metadata.{key}": _operators(name, condition)} for key, condition in value.items()])
     if name not in FIELDS:
         raise NotTranslated(f"Nothing is filtered by `{name}` here. Known are {', '.join([*FIELDS, 'metadata'])}.")
     return {FIELDS[name]: _operators(name, value)}
@@ -119,7 +119,9 @@ def _operators(name: str, value: Any) -> Any:
         raise NotTranslated(f"`*` has no equal here: leave `{name}` out, or name a value.")
     if not isinstance(value, Mapping):
         return value
-    operators = {"contains" if one == "icontains" else str(one): operand for one, operand in value.items()}
+    operators = {
+        "contains" if operator == "icontains" else str(operator): operand for operator, operand in value.items()
+    }
     unknown = [one for one in operators if one not in OPERATORS]
     if unknown:
         raise NotTranslated(f"The operator `{unknown[0]}` has no equal here. Known are {', '.join(OPERATORS)}.")
@@ -150,15 +152,15 @@ def history(memory_id: str, versions: list[Json]) -> list[Json]:
     before: list[Json | None] = [None, *ordered]
     return [
         {
-            "id": f"{memory_id}:{one['version']}",
+            "id": f"{memory_id}:{version['version']}",
             "memory_id": memory_id,
             "old_memory": earlier["content"] if earlier else None,
-            "new_memory": one["content"],
+            "new_memory": version["content"],
             "event": "UPDATE" if earlier else "ADD",
-            "metadata": one["metadata"],
-            "created_at": one["created_at"],
+            "metadata": version["metadata"],
+            "created_at": version["created_at"],
         }
-        for earlier, one in zip(before, ordered, strict=False)
+        for earlier, version in zip(before, ordered, strict=False)
     ]
 
 

@@ -43,9 +43,13 @@ OF_KINDS = ("include_preference", "include_tool_memory", "search_tool_memory")
 async def add(call: Call) -> Json:
     stored = await _added(call, call.body)
     rows = [
-        {"memory": one["content"], "memory_id": one["id"], "memory_type": memory(one)["metadata"]["memory_type"]}
+        {
+            "memory": result["content"],
+            "memory_id": result["id"],
+            "memory_type": memory(result)["metadata"]["memory_type"],
+        }
         | {"cube_id": cube}
-        for cube, one in stored
+        for cube, result in stored
     ]
     return _reply("Memory added successfully", rows)
 
@@ -97,7 +101,7 @@ async def delete(call: Call) -> Json:
     """By exactly one condition, as MemOS's client demands it."""
     body = named_by_client(call.body)
     only(body, "memory_ids", "user_id", "agent_id", "session_id", "filter", "writable_cube_ids", "mem_cube_id")
-    limits = [{"namespace": namespace_of(one)} for one in cubes_of(body, "writable_cube_ids")]
+    limits = [{"namespace": namespace_of(cube)} for cube in cubes_of(body, "writable_cube_ids")]
     if body.get("memory_ids"):
         if limits or any(body.get(name) for name in ("user_id", "agent_id", "session_id", "filter")):
             raise NotTranslated("`memory_ids` name what to delete: leave the other conditions out.")
@@ -145,8 +149,8 @@ async def _added(call: Call, body: Json) -> list[tuple[str, Json]]:
     for cube in cubes_of(body, "writable_cube_ids") or [""]:
         where = {"namespace": namespace_of(cube)} if cube else {}
         reply = await memories_add(call.rest, asked | where)
-        kept = [one for one in reply["results"] if not (asked["infer"] and one["semantic_type"] == "dialogue")]
-        stored += [(cube or one["namespace"]["path"], one) for one in kept]
+        kept = [result for result in reply["results"] if not (asked["infer"] and result["semantic_type"] == "dialogue")]
+        stored += [(cube or result["namespace"]["path"], result) for result in kept]
     return stored
 
 
@@ -160,7 +164,7 @@ async def _listed(call: Call, body: Json) -> tuple[list[Json], int, int]:
     only(body, *OF_LISTS, *OF_KINDS)
     number = whole_number(body, "page", 1, LAST_PAGE)
     size = whole_number(body, "page_size", LONGEST_PAGE, LONGEST_PAGE)
-    parts = [filters_of(body)] + [{"namespace": namespace_of(one)} for one in cubes_of(body, "mem_cube_ids")]
+    parts = [filters_of(body)] + [{"namespace": namespace_of(cube)} for cube in cubes_of(body, "mem_cube_ids")]
     if not body.get("include_preference", True):
         parts.append({"NOT": {"semantic_type": "preference"}})
     if not body.get("include_tool_memory", body.get("search_tool_memory", True)):

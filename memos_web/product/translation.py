@@ -98,7 +98,7 @@ def searched(body: Json) -> Json:
         "top_k": min(sum(limits_of(body).values()), MOST_FOUND),
         "min_score": body.get("relativity"),
         "filters": filters_of(body),
-        "namespaces": [namespace_of(one) for one in cubes_of(body, "readable_cube_ids")] or None,
+        "namespaces": [namespace_of(cube) for cube in cubes_of(body, "readable_cube_ids")] or None,
     }
     return {name: value for name, value in asked.items() if value is not None}
 
@@ -133,7 +133,7 @@ def conditions_of(body: Json) -> list[Json]:
 def cubes_of(body: Json, name: str) -> list[str]:
     """The cubes that a call names, in its list or as the one of older calls."""
     cubes = body.get(name) or ([body["mem_cube_id"]] if body.get("mem_cube_id") else [])
-    if not isinstance(cubes, list) or not all(isinstance(one, str) and one for one in cubes):
+    if not isinstance(cubes, list) or not all(isinstance(cube, str) and cube for cube in cubes):
         raise NotTranslated(f"`{name}` is no list of names.")
     return list(dict.fromkeys(cubes))
 
@@ -197,21 +197,21 @@ def limited(found: Sequence[Json], limits: Mapping[str, int]) -> list[Json]:
     """The best of each kind, in the order of the search."""
     left = dict(limits)
     chosen = []
-    for one in found:
-        kind = kind_of(one)
+    for result in found:
+        kind = kind_of(result)
         if left[kind] > 0:
             left[kind] -= 1
-            chosen.append(one)
+            chosen.append(result)
     return chosen
 
 
 def by_cube(found: Sequence[Json], cubes: Sequence[str]) -> Json:
     """Memories grouped as the server's routes do: by kind, then by cube; cubes: those that the call named."""
-    named = {namespace_of(one): one for one in cubes}
-    groups: dict[str, dict[str, list[Json]]] = {kind: {one: [] for one in cubes} for kind in KINDS}
-    for one in found:
-        path = one["namespace"]["path"]
-        groups[kind_of(one)].setdefault(named.get(path, path), []).append(memory(one))
+    named = {namespace_of(cube): cube for cube in cubes}
+    groups: dict[str, dict[str, list[Json]]] = {kind: {cube: [] for cube in cubes} for kind in KINDS}
+    for result in found:
+        path = result["namespace"]["path"]
+        groups[kind_of(result)].setdefault(named.get(path, path), []).append(memory(result))
     listed = {
         kind: [{"cube_id": cube, "memories": rows, "total_nodes": len(rows)} for cube, rows in group.items()]
         for kind, group in groups.items()
@@ -222,7 +222,7 @@ def by_cube(found: Sequence[Json], cubes: Sequence[str]) -> Json:
 def by_kind(found: Sequence[Json]) -> Json:
     """Memories grouped as MemOS's client reads them."""
     lists = zip(KINDS, ("memory_detail_list", "preference_detail_list", "tool_memory_detail_list"), strict=True)
-    return {name: [detail(one) for one in found if kind_of(one) == kind] for kind, name in lists}
+    return {name: [detail(result) for result in found if kind_of(result) == kind] for kind, name in lists}
 
 
 def _messages(body: Json) -> list[Json]:
@@ -231,9 +231,9 @@ def _messages(body: Json) -> list[Json]:
         given = [{"role": "user", "content": given}]
     if body.get("memory_content"):
         given = [*(given or []), {"role": "user", "content": body["memory_content"]}]
-    if not isinstance(given, list) or not given or not all(isinstance(one, Mapping) for one in given):
+    if not isinstance(given, list) or not given or not all(isinstance(message, Mapping) for message in given):
         raise NotTranslated("`messages` is no list of messages.")
-    return [_message(one) for one in given]
+    return [_message(message) for message in given]
 
 
 def _message(given: Mapping[str, Any]) -> Json:
@@ -251,8 +251,8 @@ def _text(content: Any) -> Any:
     """The text of a message, which may come in parts. Raises NotTranslated for a file or a picture."""
     if not isinstance(content, list):
         return content
-    texts = [one.get("text") if isinstance(one, Mapping) and one.get("type") == "text" else None for one in content]
-    if not all(isinstance(one, str) for one in texts):
+    texts = [part.get("text") if isinstance(part, Mapping) and part.get("type") == "text" else None for part in content]
+    if not all(isinstance(text, str) for text in texts):
         raise NotTranslated("A message has text alone here: send files to the imports of MemOS Web.")
     return "\n".join(map(str, texts))
 
@@ -276,12 +276,12 @@ def _leaf(name: str, value: Any) -> Json:
     if name in {"and", "or"}:
         if not isinstance(value, list):
             raise NotTranslated(f"`{name}` is no list of filters.")
-        return joined(name.upper(), [_filter(one) for one in value])
+        return joined(name.upper(), [_filter(part) for part in value])
     field = FIELDS.get(name) or (f"metadata.{name.removeprefix('info.')}" if name.startswith("info.") else None)
     if field is None:
         known = ", ".join([*FIELDS, "info.…"])
         raise NotTranslated(f"Nothing is filtered by `{name}` here. Known are {known}.")
-    if isinstance(value, Mapping) and (unknown := [one for one in value if one not in OPERATORS]):
+    if isinstance(value, Mapping) and (unknown := [operator for operator in value if operator not in OPERATORS]):
         raise NotTranslated(f"The operator `{unknown[0]}` has no equal here. Known are {', '.join(OPERATORS)}.")
     return {field: value}
 

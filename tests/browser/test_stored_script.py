@@ -119,8 +119,10 @@ def addresses(server: RunningServer) -> list[str]:
     hold = stored(server, "holds/", {"reason": text, "subject": text[:200]})["id"]
     found = {"memory": id, "subject": subject, "hold": hold, "policy": policy_id, "persona": persona}
     found |= {"conversation": conversation, "namespace": _namespace(server, place)}
-    addresses = [one for one in (*PAGES.values(), *MORE) if not OF_A_SUBSCRIPTION.intersection(names_in(one))]
-    return [one.format(**found) for one in addresses]
+    addresses = [
+        address for address in (*PAGES.values(), *MORE) if not OF_A_SUBSCRIPTION.intersection(names_in(address))
+    ]
+    return [address.format(**found) for address in addresses]
 
 
 def _namespace(server: RunningServer, path: str) -> str:

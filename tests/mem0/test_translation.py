@@ -94,7 +94,7 @@ def test_a_change_keeps_agent_and_app_and_can_end_an_expiry() -> None:
 
 def test_history_begins_with_the_oldest_version() -> None:
     rows: list[dict[str, Any]] = [{"version": n, "content": f"v{n}", "metadata": {}, "created_at": "t"} for n in (2, 1)]
-    assert [(one["event"], one["old_memory"], one["new_memory"]) for one in history("m", rows)] == [
+    assert [(version["event"], version["old_memory"], version["new_memory"]) for version in history("m", rows)] == [
         ("ADD", None, "v1"),
         ("UPDATE", "v1", "v2"),
     ]

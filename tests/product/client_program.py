@@ -42,13 +42,13 @@ def main(client: Any) -> dict[str, Any]:
     (found,) = client.search_memory("Where does Mia live?", user_id="iris").memories
     client.update_memory(found.id, content="My sister Mia lives in Lisbon.")
     listed = client.get_memory(user_id="iris")
-    one = client.get_memory_by_id(found.id)
+    detail = client.get_memory_by_id(found.id)
     deleted = client.delete_memory(memory_ids=[found.id])
     return {
         "added": added.success,
         "found": [found.memory_value, found.tags, found.conversation_id],
         "listed": [memory.memory_value for memory in listed.memories],
-        "one": one["data"]["memory_value"],
+        "one": detail["data"]["memory_value"],
         "deleted": deleted.success,
         "left": len(client.get_memory(user_id="iris").memories),
         "refusals": [

@@ -30,7 +30,7 @@ def sent(world: World, who: str, method: str, path: str, body: Any = None, key: 
 
 
 def memories(answer: Any, kind: str = "text_mem") -> list[str]:
-    return [one["memory"] for cube in answer["data"][kind] for one in cube["memories"]]
+    return [memory["memory"] for cube in answer["data"][kind] for memory in cube["memories"]]
 
 
 def test_added_memory_is_searched_in_its_cube(world: World) -> None:

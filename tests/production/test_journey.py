@@ -43,7 +43,7 @@ def test_a_question_is_answered_from_memory_before_and_after_a_restart(site: Sit
 
 
 def _embedded(client: Client, ids: list[str]) -> bool:
-    return not any(client.call("GET", f"/api/v1/memories/{one}/").json["pending_embedding"] for one in ids)
+    return not any(client.call("GET", f"/api/v1/memories/{memory_id}/").json["pending_embedding"] for memory_id in ids)
 
 
 def _ask(client: Client, ids: list[str]) -> None:

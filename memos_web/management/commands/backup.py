@@ -35,5 +35,5 @@ class Command(OneLineCommand):
             manifest = backup_make(CONFIG, folder)
         except BackupError as error:
             raise CommandError(str(error)) from error
-        rows = sum(one.rows for one in manifest.tables.values())
+        rows = sum(table.rows for table in manifest.tables.values())
         self.stderr.write(f"saved {rows} rows of {len(manifest.tables)} tables to {folder}, as of {manifest.at}")
