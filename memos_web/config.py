@@ -166,7 +166,7 @@ class Config:
         """
         names = [name for name in self.allowed_hosts if not name.startswith((".", "*"))]
         host = names[0] if names and self.host in EVERYWHERE else self.local_host
-        return self.public_url or f"http://{bracketed(host)}:{self.port}"
+        return self.public_url or f"http://{bracket_host(host)}:{self.port}"
 
     @property
     def socket_dir(self) -> Path:
@@ -184,7 +184,7 @@ def refuse_lone_owner(config: Config) -> None:
         raise ConfigError("DATABASE_OWNER_URL is set without DATABASE_URL: the embedded PostgreSQL would be used")
 
 
-def bracketed(host: str) -> str:
+def bracket_host(host: str) -> str:
     """`host` as it stands in an address."""
     return f"[{host}]" if ":" in host and not host.startswith("[") else host
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from memos_web.protocols import Json, NotTranslated, joined
+from memos_web.protocols import Json, NotTranslated, join_filters
 
 CUBES = "/cubes/"
 IN_METADATA = ("project_id", "manager_user_id", "app_id", "agent_id", "source")
@@ -40,21 +40,21 @@ WITHOUT_EFFECT = frozenset(
 KINDS = ("text_mem", "pref_mem", "tool_mem")
 
 
-def named_by_client(body: Json) -> Json:
+def rename_fields(body: Json) -> Json:
     """A request of MemOS's client with the names of its server's routes."""
     return {NAMES_OF_CLIENT.get(name, name): value for name, value in body.items()}
 
 
-def only(body: Mapping[str, Any], *known: str) -> None:
+def refuse_unknown_options(body: Mapping[str, Any], *known: str) -> None:
     """Raises NotTranslated for an option that would be ignored, naming it. An empty one asks for nothing."""
     unknown = sorted(name for name, value in body.items() if name not in {*known, *WITHOUT_EFFECT} and value)
     if unknown:
         raise NotTranslated(f"`{unknown[0]}` has no equal here. Known are {', '.join(sorted(known))}.")
 
 
-def added(body: Json) -> Json:
+def make_addition(body: Json) -> Json:
     """The body of `POST memories/` for one of `add`, without its namespace."""
-    only(
+    refuse_unknown_options(
         body,
         *("user_id", "session_id", "task_id", "messages", "memory_content", "custom_tags", "info", "mode"),
         *("writable_cube_ids", "mem_cube_id", *IN_METADATA),
@@ -75,18 +75,18 @@ def added(body: Json) -> Json:
     return {name: value for name, value in asked.items() if value is not None}
 
 
-def changed(body: Json) -> Json:
+def make_changes(body: Json) -> Json:
     """The body of a PATCH for one of `update/memory`."""
-    only(body, "memory_id", "content", "title")
+    refuse_unknown_options(body, "memory_id", "content", "title")
     changes = {name: body[name] for name in ("content", "title") if body.get(name)}
     if not changes:
         raise NotTranslated("Nothing to change: give content or title.")
     return changes
 
 
-def searched(body: Json) -> Json:
+def make_search(body: Json) -> Json:
     """The body of `POST memories/search/` for one of `search`; `top_k` is for all kinds together."""
-    only(
+    refuse_unknown_options(
         body,
         *("query", "user_id", "readable_cube_ids", "mem_cube_id", "session_id", "top_k", "relativity", "filter"),
         *("pref_top_k", "include_preference", "search_tool_memory", "tool_mem_top_k", "mode", "source", "agent_id"),
@@ -119,7 +119,7 @@ def limits_of(body: Json) -> dict[str, int]:
 def filters_of(body: Json) -> Json:
     """Our filter for all that limits a call. Pages of dialogue are left out: what they state is stored beside them."""
     pages: Json = {"NOT": {"AND": [{"semantic_type": "dialogue"}, {"layer": "short_term"}]}}
-    return joined("AND", [pages, *conditions_of(body)])
+    return join_filters("AND", [pages, *conditions_of(body)])
 
 
 def conditions_of(body: Json) -> list[Json]:
@@ -193,7 +193,7 @@ def kind_of(raw: Json) -> str:
     return "pref_mem" if raw["semantic_type"] == "preference" else "text_mem"
 
 
-def limited(found: Sequence[Json], limits: Mapping[str, int]) -> list[Json]:
+def limit_by_kind(found: Sequence[Json], limits: Mapping[str, int]) -> list[Json]:
     """The best of each kind, in the order of the search."""
     left = dict(limits)
     chosen = []
@@ -205,7 +205,7 @@ def limited(found: Sequence[Json], limits: Mapping[str, int]) -> list[Json]:
     return chosen
 
 
-def by_cube(found: Sequence[Json], cubes: Sequence[str]) -> Json:
+def group_by_cube(found: Sequence[Json], cubes: Sequence[str]) -> Json:
     """Memories grouped as the server's routes do: by kind, then by cube; cubes: those that the call named."""
     named = {namespace_of(cube): cube for cube in cubes}
     groups: dict[str, dict[str, list[Json]]] = {kind: {cube: [] for cube in cubes} for kind in KINDS}
@@ -219,7 +219,7 @@ def by_cube(found: Sequence[Json], cubes: Sequence[str]) -> Json:
     return {**listed, "act_mem": [], "para_mem": [], "skill_mem": [], "pref_note": ""}
 
 
-def by_kind(found: Sequence[Json]) -> Json:
+def group_by_kind(found: Sequence[Json]) -> Json:
     """Memories grouped as MemOS's client reads them."""
     lists = zip(KINDS, ("memory_detail_list", "preference_detail_list", "tool_memory_detail_list"), strict=True)
     return {name: [detail(result) for result in found if kind_of(result) == kind] for kind, name in lists}
@@ -269,14 +269,14 @@ def _moment(value: Any) -> str:
 def _filter(node: Any) -> Json:
     if not isinstance(node, Mapping):
         raise NotTranslated("A filter is an object.")
-    return joined("AND", [_leaf(str(name), value) for name, value in node.items()])
+    return join_filters("AND", [_leaf(str(name), value) for name, value in node.items()])
 
 
 def _leaf(name: str, value: Any) -> Json:
     if name in {"and", "or"}:
         if not isinstance(value, list):
             raise NotTranslated(f"`{name}` is no list of filters.")
-        return joined(name.upper(), [_filter(part) for part in value])
+        return join_filters(name.upper(), [_filter(part) for part in value])
     field = FIELDS.get(name) or (f"metadata.{name.removeprefix('info.')}" if name.startswith("info.") else None)
     if field is None:
         known = ", ".join([*FIELDS, "info.…"])
@@ -287,6 +287,6 @@ def _leaf(name: str, value: Any) -> Json:
 
 
 def _type_of(raw: Json) -> str:
-    by_kind = {"tool_mem": "ToolTrajectoryMemory", "pref_mem": "PreferenceMemory"}
+    types = {"tool_mem": "ToolTrajectoryMemory", "pref_mem": "PreferenceMemory"}
     plain = "WorkingMemory" if raw["layer"] == "short_term" else "LongTermMemory"
-    return by_kind.get(kind_of(raw), plain)
+    return types.get(kind_of(raw), plain)

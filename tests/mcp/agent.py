@@ -36,7 +36,7 @@ class Agent:
         assert result.structured_content is not None
         return dict(result.structured_content)
 
-    async def refusal(self, name: str, /, **arguments: Any) -> str:
+    async def find_refusal(self, name: str, /, **arguments: Any) -> str:
         """The sentence that a tool refuses with."""
         try:
             answer = await self.tool(name, **arguments)

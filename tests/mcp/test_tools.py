@@ -114,7 +114,7 @@ def test_tool_call_needs_a_writer_and_stays_in_its_tenant(world: World, alice: C
     call = {"name": "unlock", "outcome": "failed", "namespace": "/shared/house"}
 
     async def refused(agent: Agent) -> str:
-        return await agent.refusal("add_tool_call", **call)
+        return await agent.find_refusal("add_tool_call", **call)
 
     async def keep(agent: Agent) -> dict[str, Any]:
         return await agent.tool("add_tool_call", **call)
@@ -133,15 +133,15 @@ def test_a_viewer_reads_and_is_refused_a_write_and_a_stranger_finds_nothing(worl
     shared = alice.add("The key is under the mat.", namespace="/shared/house")
 
     async def as_bob(agent: Agent) -> str:
-        return await agent.refusal("add_memory", content="Bob was here.", namespace="/shared/house")
+        return await agent.find_refusal("add_memory", content="Bob was here.", namespace="/shared/house")
 
     async def as_charlie(agent: Agent) -> tuple[list[str], list[str]]:
         found = await agent.tool("search_memories", query="Where is the key?")
         refusals = [
-            await agent.refusal("get_memory", memory_id=shared["id"]),
-            await agent.refusal("update_memory", memory_id=shared["id"], version=1, content="gone"),
-            await agent.refusal("delete_memory", memory_id=shared["id"]),
-            await agent.refusal("memory_history", memory_id=shared["id"]),
+            await agent.find_refusal("get_memory", memory_id=shared["id"]),
+            await agent.find_refusal("update_memory", memory_id=shared["id"], version=1, content="gone"),
+            await agent.find_refusal("delete_memory", memory_id=shared["id"]),
+            await agent.find_refusal("memory_history", memory_id=shared["id"]),
         ]
         return ids_of(found), refusals
 
@@ -157,7 +157,7 @@ def test_scopes_of_a_key_hold(world: World) -> None:
 
     async def act(agent: Agent) -> str:
         assert (await agent.tool("search_memories", query="anything"))["memories"] == []
-        return await agent.refusal("add_memory", content="Not with this key.")
+        return await agent.find_refusal("add_memory", content="Not with this key.")
 
     assert "forbidden" in as_agent(key.text, act)
 
@@ -176,7 +176,7 @@ def test_scopes_of_a_key_hold(world: World) -> None:
 )
 def test_a_refusal_names_what_to_change(world: World, name: str, arguments: dict[str, Any], says: str) -> None:
     async def act(agent: Agent) -> str:
-        return await agent.refusal(name, **arguments)
+        return await agent.find_refusal(name, **arguments)
 
     assert says in as_agent(world.alice.key.text, act)
 
@@ -186,7 +186,7 @@ def test_a_change_of_an_older_version_is_refused(world: World, alice: Contract) 
 
     async def act(agent: Agent) -> str:
         await agent.tool("update_memory", memory_id=memory["id"], version=1, content="The ferry leaves at nine.")
-        return await agent.refusal(
+        return await agent.find_refusal(
             "update_memory", memory_id=memory["id"], version=1, content="The ferry is cancelled."
         )
 

@@ -17,7 +17,7 @@ from governance.errors import FieldError, Invalid
 from governance.keys.services import token_maker
 from governance.outbox.services import emit
 from governance.personas.selectors import persona_get
-from governance.prepared import in_one_go, prepared_cursor, sql_array
+from governance.prepared import prepared_cursor, send_together, sql_array
 from governance.vocabulary import Permission, Topic, Verb
 from vault.cubes.rules import approximate_tokens
 from vault.cubes.selectors import CubeView, cubes_read
@@ -233,7 +233,7 @@ def _score_memories(
     keywords = frozenset(keyword_marks(maker, question.text))
     wanted = SegmentQuery(actor.tenant_id, persona_id, question.vector, question.model, keywords)
     with prepared_cursor() as queue, prepared_cursor() as entries, prepared_cursor() as resident:
-        with in_one_go():
+        with send_together():
             queue.execute(QUEUE, values)
             entries.execute(ENTRIES, values)
             wanted.send(resident)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from psycopg import sql
 
-from governance.prepared import in_one_go, prepared_cursor, sql_array
+from governance.prepared import prepared_cursor, send_together, sql_array
 from vault.embeddings.vector_index import nearest_by_index
 from vault.retrieval.lexical import ID, LexicalScores, TermPostings, ids_of
 from vault.retrieval.question import Question
@@ -116,7 +116,7 @@ class Ranking:
     def fetch_rows_steadily(self, statement: str, *, visited: int = EF_SEARCH, **values: Any) -> list[Any]:
         """The same in `use_steady_plans`, sent together."""
         with prepared_cursor() as before, prepared_cursor() as cursor, prepared_cursor() as after:
-            with in_one_go():
+            with send_together():
                 if not self.is_steady or visited != EF_SEARCH:
                     before.execute(STEADY_PLANS, [str(visited)])
                 cursor.execute(statement.format_map(self.places), {**self.parameters, **values})

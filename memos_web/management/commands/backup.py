@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from governance.management.base import OneLineCommand
-from memos_web.backup.dumping import COPIES, backup_make, keys_copy
+from memos_web.backup.dump import COPIES, backup_make, keys_copy
 from memos_web.backup.manifest import BackupError
 from memos_web.installation import missing
 from memos_web.settings.base import CONFIG

@@ -240,7 +240,7 @@ class Command(InstalledCommand):
             past,
         ):
             command.add_argument("--first-run", type=Path, default=None, help="first-run.json of the server to measure")
-            parser.add_argument(
+            command.add_argument(
                 "--results", type=Path, default=RESULTS, help="folder for the JSON; default %(default)s"
             )
 

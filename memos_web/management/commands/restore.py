@@ -9,7 +9,7 @@ from django.core.management.base import CommandError
 
 from governance.management.base import OneLineCommand
 from memos_web.backup.manifest import BackupError
-from memos_web.backup.restoring import restore
+from memos_web.backup.restoration import restore
 from memos_web.embedded.errors import StartError
 from memos_web.settings.base import CONFIG
 

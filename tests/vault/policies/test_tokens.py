@@ -11,7 +11,7 @@ from tests.factories import World
 from tests.vault.api.contract import Contract
 from tests.vault.chat.test_model import QUESTION, answers_with, model, turns
 from tests.vault.policies.test_quotas import limited, refused, used
-from vault.chat.rules import tokens_used
+from vault.chat.rules import count_tokens_used
 from vault.models import Turn
 from vault.providers.ports import ChatMessage, ChatRole, Completion
 
@@ -58,5 +58,5 @@ def test_what_the_server_does_not_count_is_estimated() -> None:
     told = Completion("x", "m", prompt_tokens=3, completion_tokens=4)
     untold = Completion("", "m", prompt_tokens=None, completion_tokens=None)
     asked = [ChatMessage(ChatRole.USER, "twelve chars")]
-    assert tokens_used(told, asked, "said") == (3, 4)
-    assert tokens_used(untold, asked, "said this") == (3, 3)
+    assert count_tokens_used(told, asked, "said") == (3, 4)
+    assert count_tokens_used(untold, asked, "said this") == (3, 3)

@@ -27,7 +27,7 @@ QUEUES = frozenset({"governance_outboxevent", "governance_auditunsealed"})
 READS = {
     "vault/store/catalogue.py": {"offer_get"},
     "vault/store/comparison.py": {"_edition_made_at"},
-    "vault/store/installed_packs.py": {"versions_offered"},
+    "vault/store/installed_packs.py": {"offered_versions_list"},
     "vault/store/moderation.py": {"_report_view"},  # of the operator of the installation
     "vault/store/ratings.py": {"ratings_list"},
     "vault/store/trials.py": {"publication_try"},

@@ -226,11 +226,11 @@ def _decide_verdict(asked: QuestionParts, evidence: str) -> bool:
     clauses = [part for part in _CLAUSE.split(evidence.casefold()) if part.strip()] or [evidence.casefold()]
     words = frozenset(asked.terms)
 
-    def shared(clause: str) -> float:
+    def count_shared_words(clause: str) -> float:
         spoken = sum(1.0 for concept in asked.concepts if concept.told.search(clause))
         return spoken + len(words & base_forms(terms(clause)))
 
-    clause = max(clauses, key=shared)
+    clause = max(clauses, key=count_shared_words)
     return _is_negative(clause) == _is_negative(asked.text.casefold())
 
 
