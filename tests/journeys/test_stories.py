@@ -176,6 +176,6 @@ def test_in_the_company_a_key_of_the_manager_bound_to_policies_knows_no_pay(
     key_id = company.people["manager"].get("me/").json["principal"]["id"]
     assert owner.post(f"role-templates/{template}/apply/", {"kind": "api_key", "id": key_id}).status == 200
     manager = company.people["manager"]
-    assert manager.listed() == [TRAVEL]
+    assert manager.list_contents() == [TRAVEL]
     assert manager.search_contents("salaries journeys") == [TRAVEL]
     assert manager.post("memories/", {"content": "x", "namespace": "/policies"}).status == 403

@@ -12,7 +12,7 @@ from tests.factories import World, key_for
 from tests.harness.cases import each_case
 from tests.mcp.agent import Agent, as_agent
 from tests.vault.api.contract import Contract, contract
-from tests.vault.packs.pack_factories import offered, subscribed
+from tests.vault.packs.pack_factories import offer_pack, subscribe
 
 TOOLS = {
     "add_memory",
@@ -113,7 +113,7 @@ def test_tool_call_needs_a_writer_and_stays_in_its_tenant(world: World, alice: C
     alice.add("The key is under the mat.", namespace="/shared/house")
     call = {"name": "unlock", "outcome": "failed", "namespace": "/shared/house"}
 
-    async def refused(agent: Agent) -> str:
+    async def add_refused_call(agent: Agent) -> str:
         return await agent.find_refusal("add_tool_call", **call)
 
     async def keep(agent: Agent) -> dict[str, Any]:
@@ -122,7 +122,7 @@ def test_tool_call_needs_a_writer_and_stays_in_its_tenant(world: World, alice: C
     async def search(agent: Agent) -> dict[str, Any]:
         return await agent.tool("search_tool_calls", name="unlock")
 
-    assert "forbidden" in as_agent(world.bob.key.text, refused)
+    assert "forbidden" in as_agent(world.bob.key.text, add_refused_call)
     assert as_agent(world.alice.key.text, search)["memories"] == []
     as_agent(world.alice.key.text, keep)
     assert len(as_agent(world.alice.key.text, search)["memories"]) == 1
@@ -255,8 +255,8 @@ def test_a_call_is_audited_with_its_channel_and_purpose(world: World) -> None:
 
 
 def test_packs_are_resources_of_their_subscribers(world: World, alice: Contract) -> None:
-    publication = offered(contract(world, "charlie"), "A heron stands on one leg.")
-    subscription = subscribed(contract(world, "olivia"), publication)
+    publication = offer_pack(contract(world, "charlie"), "A heron stands on one leg.")
+    subscription = subscribe(contract(world, "olivia"), publication)
     name = subscription["name"]
 
     async def act(agent: Agent) -> tuple[Any, Any]:

@@ -68,10 +68,10 @@ def _find_times(text: str, as_of: datetime) -> Iterable[NamedTime]:
 
 
 def _select_period(meaning: Meaning, as_of: datetime, *, ahead: bool) -> Period | None:
-    if meaning.grain == VAGUE or not meaning.list_best_periods():
+    if meaning.grain == VAGUE or not meaning.list_likely_times():
         return None
-    later = [period for period in meaning.list_best_periods() if period.start > as_of]
-    past = [period for period in meaning.list_best_periods() if period.start <= as_of]
+    later = [period for period in meaning.list_likely_times() if period.start > as_of]
+    past = [period for period in meaning.list_likely_times() if period.start <= as_of]
     if ahead and not later and meaning.coming:
         return meaning.coming
     if ahead and not later and len(past) > 1:

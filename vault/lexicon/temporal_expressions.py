@@ -220,7 +220,7 @@ def _make_ranges(meaning: Meaning, now: datetime) -> list[TimeRange]:
     weight = meaning.grain.weight
     spans = [TimeRange(period.start, period.end, weight * period.fit) for period in meaning.periods]
     if meaning.grain.told_after:
-        told = [(period.end, min(period.end + TOLD_WITHIN, now)) for period in meaning.list_best_periods()]
+        told = [(period.end, min(period.end + TOLD_WITHIN, now)) for period in meaning.list_likely_times()]
         spans += [TimeRange(end, until, weight * TOLD_AFTER) for end, until in told if end < until]
     return spans
 
@@ -229,8 +229,8 @@ def _make_ranges_between(first: NamedTime, last: NamedTime, now: datetime) -> li
     """From each possible first time to the next possible last one; both by themselves if none follows."""
     since, until = first.read(now), last.read(now)
     pairs: dict[datetime, datetime] = {}
-    for period in until.list_best_periods():
-        starts = [other.start for other in since.list_best_periods() if other.start <= period.start]
+    for period in until.list_likely_times():
+        starts = [other.start for other in since.list_likely_times() if other.start <= period.start]
         if starts:
             pairs.setdefault(max(starts), period.end)
     if not pairs:
@@ -241,7 +241,7 @@ def _make_ranges_between(first: NamedTime, last: NamedTime, now: datetime) -> li
 
 def _make_open_range(side: str, named: NamedTime, now: datetime) -> list[TimeRange]:
     """Before, after, since or until the latest possible meaning. `after` excludes that time, unless it is a day."""
-    meant = named.read(now).list_best_periods()
+    meant = named.read(now).list_likely_times()
     begun = [period for period in meant if period.start <= now] or meant[:1]
     if not begun:
         return []
@@ -260,6 +260,6 @@ def _make_ranges_beside(lead: re.Match[str], named: NamedTime, now: datetime) ->
         (period.start - min(far, period.start - EARLIEST), period.start)
         if lead["before"]
         else (period.end, period.end + min(far, LATEST - period.end))
-        for period in named.read(now).list_best_periods()
+        for period in named.read(now).list_likely_times()
     ]
     return _make_ranges(Meaning(DAY, tuple(Period(*side) for side in sides)), now)

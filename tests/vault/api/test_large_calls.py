@@ -45,7 +45,7 @@ def within(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """For each text whether it was read within a transaction."""
     read: list[bool] = []
 
-    def noted(maker: TokenMaker, words: Worded) -> TextIndex:
+    def note_transaction(maker: TokenMaker, words: Worded) -> TextIndex:
         read.append(connection.in_atomic_block)
         return text_index(maker, words)
 
@@ -59,8 +59,8 @@ def within(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
     monkeypatch.setattr(plans, "read_statements", noted_statements)
 
-    monkeypatch.setattr(building, "text_index", noted)
-    monkeypatch.setattr(prepared, "text_index", noted)
+    monkeypatch.setattr(building, "text_index", note_transaction)
+    monkeypatch.setattr(prepared, "text_index", note_transaction)
     monkeypatch.setattr(prepared, "places_in", noted_places)
     monkeypatch.setattr(reviewing, "places_in", noted_places)
     monkeypatch.setattr(building, "places_in", noted_places)

@@ -13,7 +13,7 @@ from tests.governance.access.grants.test_grants import give_grant
 from tests.governance.tables import become
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
-from tests.vault.policies.policy_factories import made
+from tests.vault.policies.policy_factories import create_policy
 from vault.retrieval import question, sql, statistics
 from vault.retrieval.statistics import IndexStatistics
 
@@ -65,7 +65,7 @@ def test_memory_denied_twice_is_subtracted_once(
 ) -> None:
     olivia.patch(f"memories/{ids[0]}/", {"sensitivity": "restricted"}, if_match='"1"')
     run_jobs()
-    made(olivia, "purpose", {"where": {"sensitivities": ["restricted"]}, "purposes": ["audit"]})
+    create_policy(olivia, "purpose", {"where": {"sensitivities": ["restricted"]}, "purposes": ["audit"]})
     bob.search("otter")
     assert statistics_read[-1].cubes == 3
     give_grant(olivia, world, "bob", "memory", ids[0], effect="deny")

@@ -102,7 +102,7 @@ def test_repeated_word_saturates_in_its_session_score() -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_each_of_many_sessions_scores_as_if_alone(seed: int) -> None:
+def test_many_sessions_score_as_each_by_itself(seed: int) -> None:
     """The sieve lets nothing else through, and loses nothing: each session by itself says the same."""
     random = Random(seed)
     sessions = [random.getrandbits(64) - (1 << 63) for _ in range(60)]

@@ -206,9 +206,9 @@ def _search_all(world: World, **narrowed: Any) -> list[list[Hit]]:
 def _score_words(world: World, terms: Sequence[int]) -> list[tuple[str, float]]:
     """Return the result of a question with these terms."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(QuestionText, "terms", lambda *_, **__: Terms(list(terms), [], bare=False))
+        patch.setattr(QuestionText, "make_terms", lambda *_, **__: Terms(list(terms), [], bare=False))
         search = SearchQuery(query="any", mode=SearchMode.LEXICAL)
-        return [one for one in _scored_contents(memories_search(actor=world.alice.actor, search=search)) if one[1]]
+        return [row for row in _scored_contents(memories_search(actor=world.alice.actor, search=search)) if row[1]]
 
 
 def _scored_contents(hits: Sequence[Hit]) -> list[tuple[str, float]]:

@@ -13,7 +13,7 @@ from tests.factories import World
 from tests.governance.access.grants.test_grants import give_grant
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
-from tests.vault.policies.policy_factories import made
+from tests.vault.policies.policy_factories import create_policy
 from vault.content.drafts import CubeDraft
 from vault.cubes import visibility
 from vault.cubes.services import cubes_add
@@ -62,7 +62,7 @@ def test_cached_statement_equals_a_newly_composed_one(
     search_as_everyone()
     give_grant(olivia, world, "bob", "memory", open_note, effect="deny")
     search_as_everyone()
-    made(olivia, "purpose", {"where": {"namespace": "/clinic"}, "purposes": ["treatment"]}, name="clinic")
+    create_policy(olivia, "purpose", {"where": {"namespace": "/clinic"}, "purposes": ["treatment"]}, name="clinic")
     search_as_everyone()
     assert alice.delete(f"grants/{grant['id']}/").status == 204
     search_as_everyone()

@@ -103,7 +103,7 @@ def test_tag_search_reads_only_the_rows_it_returns(tagged_memories: Contract) ->
 
 
 @pytest.mark.parametrize("tag", ["road map", "标签", "🙂"])
-def test_named_tag_is_found_among_too_many_other_tags(
+def test_named_tag_matches_beside_too_many_other_tags(
     alice: Contract, monkeypatch: pytest.MonkeyPatch, tag: str
 ) -> None:
     """Any tag beyond ASCII might be named by a letter that folds, and the first of the alphabet would be looked at."""
@@ -113,7 +113,7 @@ def test_named_tag_is_found_among_too_many_other_tags(
     assert scores(alice, f"about {tag}", top_k=1)[0][0] == "wanted"
 
 
-def test_named_tag_is_found_among_many_spellings_of_a_prefix(alice: Contract, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_named_tag_matches_beside_many_spellings_of_a_prefix(alice: Contract, monkeypatch: pytest.MonkeyPatch) -> None:
     """Blanks and case apart all are one, and `app` is no word of the question."""
     monkeypatch.setattr(tags, "MOST_TAGS", 3)
     alice.add("wanted", tags=["apple"])

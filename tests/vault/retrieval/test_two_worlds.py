@@ -17,7 +17,7 @@ from tests.factories import ApiClient, World, client_for, person_add
 from tests.governance.access.grants.test_grants import give_grant
 from tests.governance.personas.test_personas import create_persona as persona_made
 from tests.vault.outbox import run_jobs
-from tests.vault.policies.policy_factories import made as policy_made
+from tests.vault.policies.policy_factories import create_policy as policy_made
 from vault.graph import walks
 from vault.retrieval import statements, tags
 from vault.retrieval.queries import SearchQuery

@@ -38,7 +38,7 @@ def test_memory_in_the_time_range_is_a_result_without_a_common_word(walker: Acto
 
 
 def test_search_without_the_time_source_misses_the_memory(walker: Actor, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Weights, "without_words", property(lambda weights: weights.dense))
+    monkeypatch.setattr(Weights, "highest_without_words", property(lambda weights: weights.dense))
     monkeypatch.setattr(sources.SpeakerAndTime, "find", lambda *_: Candidates(None))
     assert WANTED not in _contents(walker, QUESTION)
 
