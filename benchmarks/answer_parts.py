@@ -29,7 +29,7 @@ def remove_parts() -> dict[str, AbstractContextManager[Any]]:
         "without what the kind of question needs": patched(answers, "_NEEDED", {}),
         "without the kind's share of a match": patched(answers, "KIND_WEIGHT", 0.0),
         "without the person asked about": patched(answers, "OF_ANOTHER", 1.0),
-        "without words with one meaning": patched(questions, "concepts_asked", lambda text: ((), text)),
+        "without words with one meaning": patched(questions, "find_concepts", lambda text: ((), text)),
         "without the question before a passage": patched(answers, "OF_NEIGHBOUR", 0.0),
         "without meaning (dense)": patched(answers, "DENSE_WEIGHT", 0.0),
         "without the order of search": patched(answers, "RANK_WEIGHT", 0.0),

@@ -119,7 +119,7 @@ def _distances(raw: psycopg.Connection[Any], scene: Scene, vectors: Sequence[str
 def _searches(actor: Actor, asked: Sequence[str], mode: SearchMode) -> dict[str, float]:
     """In process: what HTTP costs says nothing here."""
     as_it_is = _scores(actor, asked, mode)
-    with patch.object(statements, "index_pays", lambda *_, **__: False):
+    with patch.object(statements, "is_index_cheaper", lambda *_, **__: False):
         exact = _scores(actor, asked, mode)
     share = _share(as_it_is.found, exact.found, lambda score, worst: score >= worst - ALIKE)
     return {"share": share, "p50": timing(as_it_is.ms).p50, "p50 comparing all": timing(exact.ms).p50}

@@ -64,11 +64,11 @@ def neighbour(target: Target, beside: Beside) -> dict[str, Any]:
 
 def neighbour_table(figures: dict[str, Any]) -> str:
     headers = ["busy tenant", "alone p50 ms", "alone p95 ms", "beside p50 ms", "beside p95 ms", "times, p95", "calls/s"]
+    columns = [(name, share) for name in ("alone", "beside") for share in ("p50", "p95")]
     rows = [
-        [kind, one["alone"]["p50"], one["alone"]["p95"], one["beside"]["p50"], one["beside"]["p95"], one["times p95"],
-         one["busy calls/s"]]
-        for kind, one in figures["kinds"].items()
-    ]  # fmt: skip
+        [kind, *(samples[name][share] for name, share in columns), samples["times p95"], samples["busy calls/s"]]
+        for kind, samples in figures["kinds"].items()
+    ]
     return markdown(headers, rows)
 
 

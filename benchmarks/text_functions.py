@@ -27,12 +27,12 @@ from vault.graph.rules import contradict, is_consequence
 from vault.index.terms import index_of, text_index
 from vault.layers.statements import agent_statements, find_slot, reconcile
 from vault.layers.traits import trait_signs
-from vault.lexicon.entities import asked_entities, entities
+from vault.lexicon.entities import entities, find_asked_entities
 from vault.lexicon.labels import ascii_pieces, find_labels, fold_label
-from vault.lexicon.normal import normal_form, unaccented
+from vault.lexicon.normal import normal_form, remove_accents
 from vault.lexicon.questions import asking_share, is_about_questions
-from vault.lexicon.resolved_dates import dates_written
-from vault.lexicon.temporal_expressions import asks_for_time, mentions_time, time_ranges_of, without_times
+from vault.lexicon.resolved_dates import write_dates
+from vault.lexicon.temporal_expressions import asks_for_time, mentions_time, remove_times, time_ranges_of
 from vault.lexicon.tokens import keywords, language_of, query_terms, single_characters, terms
 from vault.namespaces.rules import PathError, check_path, private_path
 from vault.packs.wordings import plain
@@ -51,7 +51,7 @@ from vault.reader.rules import (
     statements,
     unstated_kind,
 )
-from vault.retrieval.question import LONGEST_READ, question_text
+from vault.retrieval.question import LONGEST_READ, make_question_text
 from vault.retrieval.tags import MOST_CHARACTERS
 from vault.screening.commands import gives_orders
 from vault.screening.texts import Place, Texts, find_places, redact_places, shift_places
@@ -125,10 +125,10 @@ def _index(text: str) -> None:
 
 
 def _question(text: str) -> None:
-    question = question_text(_maker(), text)
+    question = make_question_text(_maker(), text)
     known = list(question.names)[:50]
-    question.terms(known, has_time=True)
-    question.meant_speakers(known, has_time=True)
+    question.make_terms(known, has_time=True)
+    question.find_speakers(known, has_time=True)
 
 
 def _labels(text: str) -> None:
@@ -252,9 +252,7 @@ FUNCTIONS = (
             f"{LEXICON}.concepts": "CONCEPTS",
         },
     ),
-    TextFunction(
-        "dates_written", lambda text: dates_written(text, NOW), {f"{LEXICON}.resolved_dates": "_RELATIVE _AHEAD"}
-    ),
+    TextFunction("write_dates", lambda text: write_dates(text, NOW), {f"{LEXICON}.resolved_dates": "_RELATIVE _AHEAD"}),
     TextFunction("extractive_answer", _answer, {}),
     TextFunction("memories behind an answer", _attribute, {"vault.chat.rules": "KNOWS_NOTHING NUMBER"}),
     TextFunction(
@@ -304,16 +302,16 @@ FUNCTIONS = (
             "_TITLED _NAMED _FOREIGN _KNOWN_PLACE _PLACE"
         },
     ),
-    TextFunction("asked_entities", asked_entities, {}),
+    TextFunction("find_asked_entities", find_asked_entities, {}),
     TextFunction("labels", _labels, {f"{LEXICON}.labels": "_ASCII_RUN _EDGE _SPACED"}),
     TextFunction(
         "normal forms",
-        lambda text: (normal_form("NFKC", text), unaccented(text)),
+        lambda text: (normal_form("NFKC", text), remove_accents(text)),
         {f"{LEXICON}.normal": "_ACCENTS _TOO_MANY"},
     ),
     TextFunction(
         "times",
-        lambda text: (time_ranges_of(text[:LONGEST_READ], NOW), without_times(text[:LONGEST_READ], but_names=True)),
+        lambda text: (time_ranges_of(text[:LONGEST_READ], NOW), remove_times(text[:LONGEST_READ], but_names=True)),
         {
             f"{LEXICON}.dates": "_BEFORE_A_MONTH _TIME_COMES _BEFORE_A_SEASON KINDS",
             f"{LEXICON}.temporal_expressions": "_LEAD _TAIL _TO_LAST _AND_LAST _BETWEEN _BETWEEN_TAIL _SAME_ALWAYS",

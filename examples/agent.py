@@ -66,11 +66,13 @@ class Memory:
         """Return the memories that help with a task, then the tool calls that failed before."""
         context = await self._call("memory_context", query=task)
         failures = await self._call("search_tool_calls", outcome="failed")
-        return "\n".join([context["text"], *(f"Earlier call: {one['content']}" for one in failures["memories"])])
+        return "\n".join(
+            [context["text"], *(f"Earlier call: {failure['content']}" for failure in failures["memories"])]
+        )
 
     async def search(self, query: str) -> str:
         found = await self._call("search_memories", query=query)
-        return "\n".join(one["content"] for one in found["memories"]) or "Nothing is known about this."
+        return "\n".join(memory["content"] for memory in found["memories"]) or "Nothing is known about this."
 
     async def keep_note(self, text: str, author: str) -> None:
         await self._call("add_memory", content=text, tags=[author], namespace=self._pool)

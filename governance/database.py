@@ -14,9 +14,9 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from governance.actor import Actor
-from governance.backdating import backdated_moment
+from governance.backdate import find_backdated_moment
 from governance.errors import Reread
-from governance.prepared import ensure_connection, in_one_go, prepared_cursor
+from governance.prepared import ensure_connection, prepared_cursor, send_together
 
 # Of a list, each name is tried until one is free: the planner looks at no further row than LIMIT asks for.
 FREE_LOCK = """
@@ -129,10 +129,10 @@ def no_tenant() -> Iterator[None]:
 
 @contextmanager
 def transaction_without_tenant() -> Iterator[None]:
-    """`in_one_go` for statements that set the tenant themselves. Raises RuntimeError within a transaction."""
+    """`send_together` for statements that set the tenant themselves. Raises RuntimeError within a transaction."""
     if connection.in_atomic_block:
         raise RuntimeError("a transaction of one tenant cannot turn to another")
-    with in_one_go():
+    with send_together():
         yield
 
 
@@ -170,7 +170,7 @@ def person_transaction(tenant_id: UUID, user_id: UUID) -> Iterator[None]:
             _person.reset(person)
 
 
-def the_person() -> UUID:
+def current_person() -> UUID:
     """Return the person whom `as_person` names."""
     found = _person.get()
     if found is None:
@@ -184,7 +184,7 @@ def database_now() -> datetime:
         cursor.execute("SELECT transaction_timestamp()")
         row = cursor.fetchone()
     now: datetime = row[0]
-    return backdated_moment() or now
+    return find_backdated_moment() or now
 
 
 def epoch_now() -> Epoch:
@@ -220,7 +220,7 @@ def epoch_advance() -> None:
 
 
 @contextmanager
-def pinned_connection() -> Iterator[None]:
+def pin_connection() -> Iterator[None]:
     """Keep the connection out of the pool while it holds a lock of its own."""
     token = _pinned.set(True)
     try:
@@ -236,12 +236,12 @@ def release_connection() -> None:
 
 
 @contextmanager
-def free_lock(names: Sequence[str]) -> Iterator[str | None]:
+def hold_free_lock(names: Sequence[str]) -> Iterator[str | None]:
     """Hold the first of the advisory locks `names` that nobody holds; None where all are held.
 
     A lock of the connection, not of a transaction: a killed process leaves none behind.
     """
-    with pinned_connection():
+    with pin_connection():
         with connection.cursor() as cursor:
             cursor.execute(FREE_LOCK, [list(names)])
             row = cursor.fetchone()
@@ -253,12 +253,12 @@ def free_lock(names: Sequence[str]) -> Iterator[str | None]:
 
 
 @contextmanager
-def awaited_lock(name: str, *, seconds: float) -> Iterator[None]:
-    """Hold the advisory lock `name`, as `free_lock` does, once it is free; outside of any transaction.
+def await_lock(name: str, *, seconds: float) -> Iterator[None]:
+    """Hold the advisory lock `name`, as `hold_free_lock` does, once it is free; outside of any transaction.
 
     Raises OperationalError after `seconds`.
     """
-    with pinned_connection():
+    with pin_connection():
         with transaction.atomic(durable=True), connection.cursor() as cursor:
             cursor.execute("SELECT set_config('lock_timeout', %s, true)", [f"{seconds * 1000:.0f}ms"])
             cursor.execute(AWAITED_LOCK, [name])

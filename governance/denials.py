@@ -8,7 +8,7 @@ from governance.errors import DomainError, Forbidden, Unavailable
 from governance.failures import database_failure
 
 
-def recorded_denial(*, actor: Actor, denial: Forbidden, path: str) -> DomainError:
+def record_and_return_denial(*, actor: Actor, denial: Forbidden, path: str) -> DomainError:
     """Record `denial` and return it; if recording fails, return that failure instead."""
     try:
         record_denial(actor=actor, denial=denial, path=path)

@@ -66,7 +66,7 @@ def prepared_cursor() -> CursorWrapper:
 
 
 @contextmanager
-def in_one_go() -> Iterator[None]:
+def send_together() -> Iterator[None]:
     """Send the statements of open prepared cursors together. Their rows are there after it, and so is what one raises.
 
     Outside a transaction they are one: all of them happen or none.

@@ -28,7 +28,7 @@ from memos_web.protocols import WithProtocol
 from memos_web.telemetry import telemetry_start
 from vault.providers.ports import ProviderUnavailable
 from vault.providers.registry import llm
-from vault.retrieval.warming import load_models
+from vault.retrieval.preload import load_models
 
 django_application = ThreadedHandler()
 application: ASGIApp = WithMcp(django_application)

@@ -32,7 +32,7 @@ class HeldBodies:
             raise Busy
         self._held[caller] += size
 
-    def let_go(self, caller: str, size: int) -> None:
+    def release(self, caller: str, size: int) -> None:
         self._held[caller] -= size
         self._held += Counter()  # forgets those who hold nothing
 
@@ -46,7 +46,7 @@ async def read_body(
     goes; what `limit_of_caller` and `hold` raise.
     """
     limit = settings.BODY_BYTES_UNAUTHENTICATED
-    body, announced, is_asked, is_held = BytesIO(), _announced(scope), False, False
+    body, announced, is_asked, is_held = BytesIO(), _read_content_length(scope), False, False
     while True:
         if max(announced, body.tell()) > limit and not is_asked:
             limit, is_asked = await limit_of_caller(), True
@@ -65,14 +65,14 @@ async def read_body(
             return body
 
 
-def with_length(scope: Any, body: BytesIO) -> Any:
+def add_length(scope: Any, body: BytesIO) -> Any:
     """The scope with the length of a body that came in chunks: REST framework takes a body without one for empty."""
     if any(name == b"content-length" for name, _ in scope["headers"]) or not body.getbuffer().nbytes:
         return scope
     return {**scope, "headers": [*scope["headers"], (b"content-length", str(body.getbuffer().nbytes).encode())]}
 
 
-def _announced(scope: Any) -> int:
+def _read_content_length(scope: Any) -> int:
     """Return the value of Content-Length; 0 without one."""
     lengths = [int(value) for name, value in scope["headers"] if name == b"content-length" and value.isdigit()]
     return max(lengths, default=0)

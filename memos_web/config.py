@@ -166,7 +166,7 @@ class Config:
         """
         names = [name for name in self.allowed_hosts if not name.startswith((".", "*"))]
         host = names[0] if names and self.host in EVERYWHERE else self.local_host
-        return self.public_url or f"http://{bracketed(host)}:{self.port}"
+        return self.public_url or f"http://{bracket_host(host)}:{self.port}"
 
     @property
     def socket_dir(self) -> Path:
@@ -184,7 +184,7 @@ def refuse_lone_owner(config: Config) -> None:
         raise ConfigError("DATABASE_OWNER_URL is set without DATABASE_URL: the embedded PostgreSQL would be used")
 
 
-def bracketed(host: str) -> str:
+def bracket_host(host: str) -> str:
     """`host` as it stands in an address."""
     return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
@@ -372,11 +372,11 @@ def _blob_store(environ: Mapping[str, str]) -> BlobStoreChoice:
 def _weights(text: str) -> dict[str, float]:
     """`name=number,…` of MEMOS_SEARCH_WEIGHTS."""
     found: dict[str, float] = {}
-    for one in filter(None, (part.strip() for part in text.split(","))):
-        name, _, number = one.partition("=")
+    for pair in filter(None, (part.strip() for part in text.split(","))):
+        name, _, number = pair.partition("=")
         _one_of("MEMOS_SEARCH_WEIGHTS", name, SEARCH_WEIGHTS)
         if not re.fullmatch(r"0(\.\d+)?|1(\.0+)?", number):
-            raise ConfigError(f"MEMOS_SEARCH_WEIGHTS is {one!r}: a number from 0 to 1 is needed, as in {name}=0.3")
+            raise ConfigError(f"MEMOS_SEARCH_WEIGHTS is {pair!r}: a number from 0 to 1 is needed, as in {name}=0.3")
         if name in found:
             raise ConfigError(f"MEMOS_SEARCH_WEIGHTS names {name} twice: give it one weight")
         found[name] = float(number)

@@ -30,7 +30,7 @@ from django.urls import set_script_prefix
 from governance.api.authentication import body_limit
 from governance.database import release_connection
 from governance.errors import DomainError
-from memos_web.bodies import HeldBodies, read_body, with_length
+from memos_web.bodies import HeldBodies, add_length, read_body
 from memos_web.callers import Callers
 from memos_web.slots import Busy, Slot, Slots, send_busy
 
@@ -42,7 +42,7 @@ MOST_STREAMS_EACH = 75
 
 
 @dataclass
-class _Place:
+class _Worker:
     """The thread of one request, and the slot that it holds."""
 
     thread: ThreadPoolExecutor
@@ -68,27 +68,27 @@ class ThreadedHandler(ASGIHandler):
         if scope["type"] != "http":
             raise ValueError(f"only HTTP is served, not {scope['type']}")
         try:
-            await self._served(scope, receive, send)
+            await self._serve(scope, receive, send)
         except Busy:
             await send_busy(scope, send)
 
-    async def _served(self, scope: Any, receive: Any, send: Any) -> None:
+    async def _serve(self, scope: Any, receive: Any, send: Any) -> None:
         caller = self._callers.caller_of(scope)
-        with self._held_bytes(caller) as hold:
+        with self._count_held_bytes(caller) as hold:
             refusal: DomainError | None = None
             body = BytesIO()
             try:
-                body = await read_body(scope, receive, partial(self._body_limit, scope, caller), hold)
-                scope = with_length(scope, body)
+                body = await read_body(scope, receive, partial(self._ask_body_limit, scope, caller), hold)
+                scope = add_length(scope, body)
             except RequestAborted:
                 return
             except DomainError as failure:
                 refusal = failure
-            async with self._place(caller) as place, ThreadSensitiveContext(executor=place.thread):
-                await self._handled(scope, body, refusal, receive, send, place)
+            async with self._take_worker(caller) as worker, ThreadSensitiveContext(executor=worker.thread):
+                await self._answer_request(scope, body, refusal, receive, send, worker)
 
     @contextmanager
-    def _held_bytes(self, caller: str) -> Iterator[Callable[[int], None]]:
+    def _count_held_bytes(self, caller: str) -> Iterator[Callable[[int], None]]:
         """Yield a function that a large body calls with its size; the size counts until the request has ended."""
         held: list[int] = []
 
@@ -99,14 +99,14 @@ class ThreadedHandler(ASGIHandler):
         try:
             yield hold
         finally:
-            self._bodies.let_go(caller, sum(held))
+            self._bodies.release(caller, sum(held))
 
-    async def _body_limit(self, scope: Any, caller: str) -> int:
+    async def _ask_body_limit(self, scope: Any, caller: str) -> int:
         """Return the largest body in bytes that the caller may send, found by the headers in a separate thread."""
-        async with self._place(caller) as place, ThreadSensitiveContext(executor=place.thread):
-            return await sync_to_async(self._limit_of_caller)(scope)
+        async with self._take_worker(caller) as worker, ThreadSensitiveContext(executor=worker.thread):
+            return await sync_to_async(self._find_body_limit)(scope)
 
-    def _limit_of_caller(self, scope: Any) -> int:
+    def _find_body_limit(self, scope: Any) -> int:
         request, _ = self.create_request(scope, BytesIO())
         try:
             return body_limit(request) if request else settings.BODY_BYTES_UNAUTHENTICATED
@@ -114,45 +114,45 @@ class ThreadedHandler(ASGIHandler):
             release_connection()
 
     @asynccontextmanager
-    async def _place(self, caller: str) -> AsyncIterator[_Place]:
+    async def _take_worker(self, caller: str) -> AsyncIterator[_Worker]:
         """A thread for one request: the last one that became idle, which is the likeliest to be warm. Raises Busy."""
         slot = await self._at_work.take(caller, quick=self._callers.quick_requests(caller))
         thread = self._idle.pop() if self._idle else ThreadPoolExecutor(max_workers=1, thread_name_prefix="request")
-        place = _Place(thread, self._at_work, slot)
+        worker = _Worker(thread, self._at_work, slot)
         is_idle = False
         try:
-            yield place
+            yield worker
             is_idle = True
         finally:
-            self._release(place, is_idle=is_idle)
+            self._release_worker(worker, is_idle=is_idle)
 
-    def _release(self, place: _Place, *, is_idle: bool) -> None:
+    def _release_worker(self, worker: _Worker, *, is_idle: bool) -> None:
         """A thread whose request was cancelled may still work: its slot is free once it has ended."""
         if is_idle and len(self._idle) < MOST_AT_WORK:
-            self._idle.append(place.thread)
-            place.give_slot()
+            self._idle.append(worker.thread)
+            worker.give_slot()
             return
-        place.thread.submit(asyncio.get_running_loop().call_soon_threadsafe, place.give_slot)
-        place.thread.shutdown(wait=False)
+        worker.thread.submit(asyncio.get_running_loop().call_soon_threadsafe, worker.give_slot)
+        worker.thread.shutdown(wait=False)
 
-    async def _become_stream(self, place: _Place) -> None:
+    async def _become_stream(self, worker: _Worker) -> None:
         """A stream holds a slot of its own kind. Raises Busy."""
-        slot = await self._streams.take(place.slot.caller, quick=MOST_STREAMS_EACH)
-        place.give_slot()
-        place.slots, place.slot = self._streams, slot
+        slot = await self._streams.take(worker.slot.caller, quick=MOST_STREAMS_EACH)
+        worker.give_slot()
+        worker.slots, worker.slot = self._streams, slot
 
-    async def _handled(
+    async def _answer_request(
         self,
         scope: Any,
         body: IO[bytes],
         refusal: DomainError | None,
         receive: Any,
         send: Any,
-        place: _Place,
+        worker: _Worker,
     ) -> None:
         with body:
             set_script_prefix(get_script_prefix(scope))
-            response, tenant_id = await sync_to_async(self._answered)(scope, body, refusal)
+            response, tenant_id = await sync_to_async(self._make_response)(scope, body, refusal)
             if tenant_id is not None:
                 self._callers.learn(scope, tenant_id)
             elif response.status_code == HTTPStatus.UNAUTHORIZED:
@@ -161,12 +161,12 @@ class ThreadedHandler(ASGIHandler):
                 await self.send_response(response, send)
                 return
             try:
-                await self._become_stream(place)
-                await self._streamed(response, receive, send)
+                await self._become_stream(worker)
+                await self._send_stream(response, receive, send)
             finally:
                 await sync_to_async(response.close)()
 
-    def _answered(self, scope: Any, body: IO[bytes], refusal: DomainError | None) -> tuple[Any, UUID | None]:
+    def _make_response(self, scope: Any, body: IO[bytes], refusal: DomainError | None) -> tuple[Any, UUID | None]:
         """The response, and the caller's tenant where one was authenticated.
 
         The response is closed already, and its database connection given back, unless it has yet to stream.
@@ -182,7 +182,7 @@ class ThreadedHandler(ASGIHandler):
         actor = (caller and caller.actor) or getattr(request, "actor", None)
         return response, actor and actor.tenant_id
 
-    async def _streamed(self, response: HttpResponseBase, receive: Any, send: Any) -> None:
+    async def _send_stream(self, response: HttpResponseBase, receive: Any, send: Any) -> None:
         """Send what comes, until it ends or nobody listens."""
         sending = asyncio.create_task(self.send_response(response, send))
         listening = asyncio.create_task(self.listen_for_disconnect(receive))

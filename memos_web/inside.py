@@ -93,7 +93,7 @@ class Rest:
     ) -> httpx2.Response:
         """The reply, whatever its status."""
         async with httpx2.AsyncClient(
-            transport=httpx2.ASGITransport(app=self._called),
+            transport=httpx2.ASGITransport(app=self._call_api),
             base_url=self._base,
             headers={**self._headers, "content-type": "application/json"},
             trust_env=False,
@@ -102,7 +102,7 @@ class Rest:
             content = None if body is None else json.dumps(body)
             return await http.request(method, path, params=asked or None, content=content, headers=headers)
 
-    async def _called(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _call_api(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._api({**scope, **self._scope}, receive, send)
 
 
@@ -113,7 +113,7 @@ class KeyGate:
         self._api = api
         self._valid: TTLCache[bytes, bool] = TTLCache(MOST_REMEMBERED, REMEMBERED_SECONDS)
 
-    async def refusal(self, request: Request) -> Response | None:
+    async def find_refusal(self, request: Request) -> Response | None:
         """The answer of the REST API to this key where that is no success: 401, 400 for a wrong Host, 429, 503."""
         digest = hashlib.sha256(request.headers.get("authorization", "").encode()).digest()
         if digest in self._valid:

@@ -18,7 +18,7 @@ def without_values(_: Any, __: str, line: EventDict) -> EventDict:
     error = failure[1] if isinstance(failure, tuple) else failure
     if isinstance(error, BaseException):
         line["error"] = type(error).__name__
-        line["at"] = [f"{_short(one.filename)}:{one.lineno}" for one in traceback.extract_tb(error.__traceback__)]
+        line["at"] = [f"{_short(frame.filename)}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)]
     return line
 
 

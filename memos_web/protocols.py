@@ -67,14 +67,14 @@ class WithProtocol:
                 Route(path, _endpoint(protocol, api, answer), methods=[method])
                 for method, path, answer in protocol.routes
             ]
-            + [Route("/{path:path}", _not_here(protocol), methods=["GET", "POST", "PUT", "PATCH", "DELETE"])]
+            + [Route("/{path:path}", _make_refusal(protocol), methods=["GET", "POST", "PUT", "PATCH", "DELETE"])]
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope.get("path", "").removeprefix(scope.get("root_path", ""))
         if scope["type"] != "http" or not path.startswith(f"{self._prefix}/"):
             await self._others(scope, receive, send)
-        elif refusal := await self._gate.refusal(Request(scope)):
+        elif refusal := await self._gate.find_refusal(Request(scope)):
             refusal.headers["content-type"] = "application/json"  # where clients look for the reason
             await refusal(scope, receive, send)
         else:
@@ -86,7 +86,7 @@ async def memories_add(rest: Rest, asked: Json) -> Any:
     try:
         return await rest.call("POST", "memories/", body=asked)
     except Refused as refused:
-        if "persona" not in {one["field"] for one in refused.problem.get("errors", [])}:
+        if "persona" not in {error["field"] for error in refused.problem.get("errors", [])}:
             raise
     made = await rest.send("POST", "personas/", body={"name": asked["persona"]})
     if not made.is_success and made.status_code != HTTPStatus.CONFLICT:  # another call has just made the same one
@@ -107,7 +107,7 @@ async def memories_delete(rest: Rest, **chosen: Any) -> None:
         raise NotTranslated(f"The deletion is not done: its job {job['id']} is {job['status']}. {job['error'] or ''}")
 
 
-def whole_number(asked: Mapping[str, Any], name: str, default: int, most: int) -> int:
+def read_whole_number(asked: Mapping[str, Any], name: str, default: int, most: int) -> int:
     """The option as a number from 1 to `most`. Raises NotTranslated."""
     try:
         number = int(asked.get(name) or default)
@@ -118,7 +118,7 @@ def whole_number(asked: Mapping[str, Any], name: str, default: int, most: int) -
     return number
 
 
-def joined(name: str, parts: list[Json]) -> Json:
+def join_filters(name: str, parts: list[Json]) -> Json:
     """The parts as one filter, no deeper than it must be: the REST API takes 8 levels. Raises NotTranslated."""
     if not parts:
         raise NotTranslated("A filter is empty.")
@@ -134,7 +134,7 @@ def _endpoint(protocol: Protocol, api: ASGIApp, answer: Answer) -> Callable[[Req
         except Refused as refused:
             problem = refused.problem
             lines = [problem.get("detail") or problem["title"]]
-            lines += [f"{one['field']}: {one['message']}" for one in problem.get("errors", [])]
+            lines += [f"{error['field']}: {error['message']}" for error in problem.get("errors", [])]
             status = refused.response.status_code
             headers = {k: v for k, v in refused.response.headers.items() if k == "retry-after"}
             body = protocol.fault(status, problem.get("code", "unknown"), "\n".join(lines), problem)
@@ -143,7 +143,7 @@ def _endpoint(protocol: Protocol, api: ASGIApp, answer: Answer) -> Callable[[Req
     return endpoint
 
 
-def _not_here(protocol: Protocol) -> Callable[[Request], Awaitable[Response]]:
+def _make_refusal(protocol: Protocol) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
         detail = f"{request.method} {request.url.path} of {protocol.name} has no equal here."
         return _fault(protocol, HTTPStatus.NOT_IMPLEMENTED, "not_supported", detail)

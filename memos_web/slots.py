@@ -57,10 +57,10 @@ class Slots:
             async with asyncio.timeout(self._seconds):
                 return await waiter.slot
         except TimeoutError as error:
-            self._leave(waiter)
+            self._remove_waiter(waiter)
             raise Busy from error
         except asyncio.CancelledError:
-            self._leave(waiter)
+            self._remove_waiter(waiter)
             raise
 
     def give(self, slot: Slot) -> None:
@@ -68,7 +68,7 @@ class Slots:
         self._free += 1
         self._at_work[slot.caller] -= 1
         self._at_work += Counter()  # forgets those who have none
-        self._outlast(slot)
+        self._end_quick_phase(slot)
 
     def _may_begin(self, caller: str, quick: int) -> bool:
         return self._free > 0 and self._at_work[caller] < self._each and self._quick[caller] < quick
@@ -78,10 +78,10 @@ class Slots:
         self._free -= 1
         self._at_work[caller] += 1
         self._quick[caller] += 1
-        asyncio.get_running_loop().call_later(QUICK_SECONDS, self._outlast, slot)
+        asyncio.get_running_loop().call_later(QUICK_SECONDS, self._end_quick_phase, slot)
         return slot
 
-    def _outlast(self, slot: Slot) -> None:
+    def _end_quick_phase(self, slot: Slot) -> None:
         """The request is quick no longer."""
         self._quick[slot.caller] -= slot.is_quick
         self._quick += Counter()
@@ -91,7 +91,7 @@ class Slots:
                 self._waiting.remove(waiter)
                 waiter.slot.set_result(self._begin(waiter.caller))
 
-    def _leave(self, waiter: _Waiter) -> None:
+    def _remove_waiter(self, waiter: _Waiter) -> None:
         """Remove a waiting request that ended; a slot that it was just given goes to the next."""
         if waiter in self._waiting:
             self._waiting.remove(waiter)

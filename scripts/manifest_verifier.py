@@ -58,9 +58,9 @@ def _contents_at_fault(answer: dict[str, Any], items: list[dict[str, Any]]) -> I
 
 
 def _memories(answer: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for one in [answer, *answer.get("results", [])]:
-        if isinstance(one, dict) and {"id", "content", "version"} <= one.keys():
-            yield one
+    for holder in [answer, *answer.get("results", [])]:
+        if isinstance(holder, dict) and {"id", "content", "version"} <= holder.keys():
+            yield holder
 
 
 def main(arguments: list[str]) -> int:

@@ -218,11 +218,13 @@ def rows_find(context: BrowserContext) -> dict[str, str]:
     memories = results("memories/?namespace=/team/glazes&page_size=200")
     subscription = results("subscriptions/")[0]
     return {
-        "memory": next(one["id"] for one in memories if one["content"].startswith(CONTENT)),
+        "memory": next(memory["id"] for memory in memories if memory["content"].startswith(CONTENT)),
         "subject": results("subjects/")[0]["id"],
         "conversation": results("conversations/")[1]["id"],
-        "persona": next(one["id"] for one in results("personas/") if one["name"] == "Shop desk"),
-        "namespace": next(one["id"] for one in results("namespaces/?page_size=200") if one["path"] == "/team/glazes"),
+        "persona": next(persona["id"] for persona in results("personas/") if persona["name"] == "Shop desk"),
+        "namespace": next(
+            namespace["id"] for namespace in results("namespaces/?page_size=200") if namespace["path"] == "/team/glazes"
+        ),
         "policy": results("policies/")[-1]["id"],
         "hold": results("holds/")[-1]["id"],
         "pack": subscription["name"],

@@ -65,7 +65,7 @@ def held(request: HttpRequest) -> HttpResponse:
     return HttpResponse(b"")
 
 
-def keyed(request: HttpRequest) -> HttpResponse:
+def answer_valid_key(request: HttpRequest) -> HttpResponse:
     """Knows the key until it is revoked."""
     if keys_revoked.is_set():
         return HttpResponse(status=401)
@@ -84,7 +84,7 @@ urlpatterns = [
     path("address", address),
     path("held", held),
     path("api/held", held),
-    path("api/keyed", keyed),
+    path("api/keyed", answer_valid_key),
     path("fails", fails),
 ]
 release = threading.Event()
@@ -100,7 +100,7 @@ def handler() -> Iterator[ThreadedHandler]:
         yield ThreadedHandler()
 
 
-async def _asked(
+async def _ask(
     handler: ThreadedHandler, where: str, *, body: bytes = b"", parts: int = 0, root_path: str = "", key: str = ""
 ) -> list[dict[str, Any]]:
     """Return the messages sent for a request; the reader leaves after `parts` parts of the body, if given."""
@@ -122,20 +122,20 @@ async def _asked(
 
 
 def test_the_body_reaches_the_view_and_its_answer_the_caller(handler: ThreadedHandler) -> None:
-    start, end = asyncio.run(_asked(handler, "/plain", body=b"heron"))
+    start, end = asyncio.run(_ask(handler, "/plain", body=b"heron"))
     assert (start["status"], end["body"]) == (200, b"heron")
 
 
 def test_requests_that_follow_each_other_have_the_same_thread(handler: ThreadedHandler) -> None:
     for _ in range(3):
-        asyncio.run(_asked(handler, "/plain"))
+        asyncio.run(_ask(handler, "/plain"))
     assert len(set(seen)) == 1
     assert str(threading.get_ident()) not in seen[0]
 
 
 def test_requests_at_once_have_threads_of_their_own(handler: ThreadedHandler) -> None:
     async def both() -> list[int]:
-        answers = await asyncio.gather(_asked(handler, "/together"), _asked(handler, "/together"))
+        answers = await asyncio.gather(_ask(handler, "/together"), _ask(handler, "/together"))
         return [answer[0]["status"] for answer in answers]
 
     assert asyncio.run(both()) == [200, 200]
@@ -145,7 +145,7 @@ def test_no_more_requests_are_at_work_than_there_are_connections(handler: Thread
     async def many() -> None:
         async with asyncio.TaskGroup() as group:
             for _ in range(MOST_AT_WORK + 5):
-                group.create_task(_asked(handler, "/plain"))
+                group.create_task(_ask(handler, "/plain"))
 
     asyncio.run(many())
     assert len(seen) == MOST_AT_WORK + 5
@@ -156,7 +156,7 @@ def test_no_more_requests_are_at_work_than_there_are_connections(handler: Thread
 def test_a_stream_goes_on_in_its_requests_thread_and_is_closed_there_when_the_reader_goes(
     handler: ThreadedHandler,
 ) -> None:
-    asyncio.run(_asked(handler, "/stream", parts=3))
+    asyncio.run(_ask(handler, "/stream", parts=3))
     names = [entry.split(" ", 1) for entry in seen]
     assert [what for what, _ in names][:3] == ["view", "step", "step"]
     assert names[-1][0] == "close"
@@ -166,26 +166,26 @@ def test_a_stream_goes_on_in_its_requests_thread_and_is_closed_there_when_the_re
 def test_what_a_request_holds_is_given_back_in_its_thread(handler: ThreadedHandler) -> None:
     """Django gives a connection back on this signal, and a connection belongs to its thread."""
 
-    def finished(**_: Any) -> None:
+    def note_end(**_: Any) -> None:
         _note("finished")
 
-    signals.request_finished.connect(finished)
+    signals.request_finished.connect(note_end)
     try:
-        asyncio.run(_asked(handler, "/plain"))
-        asyncio.run(_asked(handler, "/stream", parts=1))
+        asyncio.run(_ask(handler, "/plain"))
+        asyncio.run(_ask(handler, "/stream", parts=1))
     finally:
-        signals.request_finished.disconnect(finished)
+        signals.request_finished.disconnect(note_end)
     assert len({entry.split(" ", 1)[1] for entry in seen}) == 1
     assert sum(entry.startswith("finished") for entry in seen) == 2
 
 
 def test_an_error_of_a_view_is_an_answer(handler: ThreadedHandler) -> None:
-    (start, *_) = asyncio.run(_asked(handler, "/fails"))
+    (start, *_) = asyncio.run(_ask(handler, "/fails"))
     assert start["status"] == 500
 
 
 def test_a_reader_who_goes_before_the_body_has_come_is_not_answered(handler: ThreadedHandler) -> None:
-    async def disconnected() -> list[dict[str, Any]]:
+    async def disconnect() -> list[dict[str, Any]]:
         sent: list[dict[str, Any]] = []
 
         async def receive() -> dict[str, Any]:
@@ -197,29 +197,29 @@ def test_a_reader_who_goes_before_the_body_has_come_is_not_answered(handler: Thr
         await handler({"type": "http", "method": "GET", "path": "/plain", "headers": []}, receive, send)
         return sent
 
-    assert asyncio.run(disconnected()) == []
+    assert asyncio.run(disconnect()) == []
     assert seen == []
     assert not handler._idle, "no thread waited for the body"
 
 
 def test_the_prefix_that_the_server_is_mounted_at_reaches_the_view(handler: ThreadedHandler) -> None:
-    (_, end) = asyncio.run(_asked(handler, "/memos/address", root_path="/memos"))
+    (_, end) = asyncio.run(_ask(handler, "/memos/address", root_path="/memos"))
     assert end["body"] == b"/memos/plain"
 
 
 def test_the_thread_of_a_request_that_was_cancelled_serves_no_other(handler: ThreadedHandler) -> None:
-    async def cancelled() -> None:
-        held = asyncio.create_task(_asked(handler, "/held"))
+    async def cancel_request() -> None:
+        held = asyncio.create_task(_ask(handler, "/held"))
         while not seen:
             await asyncio.sleep(0)
         held.cancel()
         with suppress(asyncio.CancelledError):
             await held
         assert not handler._idle
-        await _asked(handler, "/plain")
+        await _ask(handler, "/plain")
 
     try:
-        asyncio.run(cancelled())
+        asyncio.run(cancel_request())
     finally:
         release.set()
     assert len({entry.split(" ", 1)[1] for entry in seen}) == 2
@@ -231,13 +231,13 @@ def test_requests_above_bound_and_queue_are_refused_with_503(
 ) -> None:
     async def many() -> list[list[dict[str, Any]]]:
         handler._at_work = Slots(2, each=2, queue=3, seconds=0.2)
-        at_work = [asyncio.create_task(_asked(handler, where)) for _ in range(2)]
+        at_work = [asyncio.create_task(_ask(handler, where)) for _ in range(2)]
         while len(seen) < 2:
             await asyncio.sleep(0)
-        refused = await asyncio.gather(*(_asked(handler, where) for _ in range(5)))  # two at once, three after a wait
+        refused = await asyncio.gather(*(_ask(handler, where) for _ in range(5)))  # two at once, three after a wait
         release.set()
         await asyncio.gather(*at_work)
-        assert (await _asked(handler, "/plain"))[0]["status"] == 200, "slots come back"
+        assert (await _ask(handler, "/plain"))[0]["status"] == 200, "slots come back"
         return refused
 
     release.clear()
@@ -251,10 +251,10 @@ def test_requests_above_bound_and_queue_are_refused_with_503(
 def test_a_request_in_the_queue_is_served_when_another_ends(handler: ThreadedHandler) -> None:
     async def two() -> list[int]:
         handler._at_work = Slots(1, each=1, queue=1, seconds=10)
-        first = asyncio.create_task(_asked(handler, "/held"))
+        first = asyncio.create_task(_ask(handler, "/held"))
         while not seen:
             await asyncio.sleep(0)
-        second = asyncio.create_task(_asked(handler, "/plain"))
+        second = asyncio.create_task(_ask(handler, "/plain"))
         await asyncio.sleep(0)
         release.set()
         return [(await task)[0]["status"] for task in (first, second)]
@@ -266,11 +266,11 @@ def test_a_request_in_the_queue_is_served_when_another_ends(handler: ThreadedHan
 def test_streams_leave_the_slots_of_requests_and_are_bounded(handler: ThreadedHandler) -> None:
     async def streams() -> list[int]:
         handler._at_work, handler._streams = Slots(1, each=1), Slots(1, each=1)
-        first = asyncio.create_task(_asked(handler, "/stream", parts=200))
+        first = asyncio.create_task(_ask(handler, "/stream", parts=200))
         while "step" not in "".join(seen):
             await asyncio.sleep(0)
-        second = (await _asked(handler, "/stream", parts=1))[0]["status"]
-        return [(await first)[0]["status"], second, (await _asked(handler, "/plain"))[0]["status"]]
+        second = (await _ask(handler, "/stream", parts=1))[0]["status"]
+        return [(await first)[0]["status"], second, (await _ask(handler, "/plain"))[0]["status"]]
 
     assert asyncio.run(streams()) == [200, 503, 200]
 
@@ -278,10 +278,10 @@ def test_streams_leave_the_slots_of_requests_and_are_bounded(handler: ThreadedHa
 def test_key_answered_401_stands_for_its_tenant_no_longer(handler: ThreadedHandler) -> None:
     scope = {"path": "/api/keyed", "headers": [(b"authorization", b"Bearer one")]}
     keys_revoked.clear()
-    asyncio.run(_asked(handler, "/api/keyed", key="one"))
+    asyncio.run(_ask(handler, "/api/keyed", key="one"))
     assert handler._callers.caller_of(scope) == f"tenant {TENANT}"
     keys_revoked.set()
-    (start, *_) = asyncio.run(_asked(handler, "/api/keyed", key="one"))
+    (start, *_) = asyncio.run(_ask(handler, "/api/keyed", key="one"))
     assert start["status"] == 401
     assert handler._callers.caller_of(scope) == NOBODY
 

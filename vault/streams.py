@@ -10,7 +10,7 @@ from django.db import Error
 from django.http import StreamingHttpResponse
 
 from governance.actor import Actor
-from governance.denials import recorded_denial
+from governance.denials import record_and_return_denial
 from governance.errors import DomainError, Forbidden
 from governance.failures import database_failure
 from vault.chat.services import TurnEvent
@@ -69,7 +69,7 @@ class EventStream(AsyncIterator[bytes]):
     def _encode_failure(self, failure: DomainError) -> bytes:
         self._failed = True
         if isinstance(failure, Forbidden):
-            failure = recorded_denial(actor=self._actor, denial=failure, path=self._path)
+            failure = record_and_return_denial(actor=self._actor, denial=failure, path=self._path)
         return _encode_event("error", {"code": failure.code, "detail": self._explain(failure)})
 
 
@@ -104,7 +104,7 @@ async def _file_blocks(blocks: Iterator[bytes], actor: Actor, path: str) -> Asyn
         try:
             return next(blocks, None)
         except Forbidden as denial:
-            raise recorded_denial(actor=actor, denial=denial, path=path) from denial
+            raise record_and_return_denial(actor=actor, denial=denial, path=path) from denial
 
     while (block := await sync_to_async(step, thread_sensitive=True)()) is not None:
         yield block

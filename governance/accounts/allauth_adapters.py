@@ -10,7 +10,7 @@ from allauth.socialaccount.models import SocialApp
 from django.http import HttpRequest
 from requests import Session
 
-from governance.database import the_person
+from governance.database import current_person
 from governance.keys.rules import DataKey, seal, unseal
 from governance.keys.services import SECOND_FACTORS, installation_secret
 from governance.requests_adapter import OutgoingSession
@@ -46,4 +46,4 @@ def _key() -> DataKey:
 
 
 def _sealing_context() -> bytes:
-    return b"second factor" + the_person().bytes
+    return b"second factor" + current_person().bytes

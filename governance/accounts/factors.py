@@ -23,7 +23,7 @@ from django.utils.safestring import SafeString
 from governance.accounts.attempts import attempt_count, attempts_forget
 from governance.accounts.person_events import person_event_record
 from governance.accounts.rules import FirstFactor, SignedIn
-from governance.accounts.selectors import membership_is_proved, require_proved_address
+from governance.accounts.selectors import is_membership_proved, require_proved_address
 from governance.audit.services import record
 from governance.database import acting, as_person, no_tenant
 from governance.errors import Conflict, FieldError, Forbidden, Invalid, NotFound
@@ -48,7 +48,7 @@ def second_factor_is_due(first: FirstFactor) -> bool:
     An organisation's own way in asks members who never came by themselves for none: to ask would tell the organisation
     that the person has an account elsewhere.
     """
-    if first.bound_to is not None and not membership_is_proved(user_id=first.user_id, tenant_id=first.bound_to):
+    if first.bound_to is not None and not is_membership_proved(user_id=first.user_id, tenant_id=first.bound_to):
         return False
     with no_tenant(), as_person(first.user_id):
         return _totp() is not None

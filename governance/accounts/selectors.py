@@ -98,7 +98,7 @@ def require_proved_address(person: SignedIn) -> None:
         raise AddressNotProved("Have a link mailed to your address, and open that link.", rule="bound")
 
 
-def membership_is_proved(*, user_id: UUID, tenant_id: UUID) -> bool:
+def is_membership_proved(*, user_id: UUID, tenant_id: UUID) -> bool:
     """Return whether the person ever signed in to this tenant by themselves."""
     with tenant_transaction(tenant_id):
         return Member.objects.filter(user_id=user_id, removed_at=None).exclude(proved_at=None).exists()

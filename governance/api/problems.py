@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.actor import Actor
-from governance.denials import recorded_denial
+from governance.denials import record_and_return_denial
 from governance.errors import (
     DomainError,
     FieldError,
@@ -38,7 +38,7 @@ def problem_response(error: Exception, context: Mapping[str, Any]) -> Response |
         return None
     actor = _find_actor(request)
     if isinstance(failure, Forbidden) and actor is not None:
-        failure = recorded_denial(actor=actor, denial=failure, path=request.path)
+        failure = record_and_return_denial(actor=actor, denial=failure, path=request.path)
     response = Response(
         problem(failure, request), status=failure.status, headers=headers(failure), content_type=CONTENT_TYPE
     )

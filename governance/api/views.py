@@ -143,11 +143,11 @@ def heavy(handler: Handler) -> Handler:
     """Limit how many of a tenant's calls run at once. Raises TooManyAtOnce."""
 
     @wraps(handler)
-    def bounded(view: ApiView, request: Request, *args: Any, **kwargs: Any) -> Any:
+    def call_bounded(view: ApiView, request: Request, *args: Any, **kwargs: Any) -> Any:
         with heavy_call(view.actor()):
             return handler(view, request, *args, **kwargs)
 
-    return cast(Handler, bounded)
+    return cast(Handler, call_bounded)
 
 
 def expected_versions(request: Request) -> Collection[int] | None:

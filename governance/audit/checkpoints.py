@@ -36,7 +36,7 @@ def public_key(tenant_id: UUID) -> PublicKey:
     return PublicKey(id=str(key.id), raw=_private(key).public_key().public_bytes_raw())
 
 
-def tenants_with_checkpoint_due() -> list[UUID]:
+def find_tenants_with_due_checkpoint() -> list[UUID]:
     """Tenants with seals that no checkpoint covers, since long enough or many enough."""
     with no_tenant(), connection.cursor() as cursor:
         cursor.execute(

@@ -12,8 +12,8 @@ from uuid import UUID
 import psycopg
 from django.db import DatabaseError, connection
 
-from governance.audit.checkpoints import checkpoint_write, tenants_with_checkpoint_due
-from governance.audit.seals import BATCH, entries_seal, tenants_with_unsealed
+from governance.audit.checkpoints import checkpoint_write, find_tenants_with_due_checkpoint
+from governance.audit.seals import BATCH, entries_seal, find_tenants_with_unsealed
 from governance.errors import DomainError
 from governance.heartbeats import Part, heartbeat
 
@@ -27,12 +27,12 @@ logger = logging.getLogger(__name__)
 
 def seal_once(*, batch: int = BATCH) -> int:
     """Seal one batch for each tenant that has unsealed entries; return the number of entries."""
-    return sum(_run_for_tenants(tenants_with_unsealed(), lambda tenant_id: entries_seal(tenant_id, batch=batch)))
+    return sum(_run_for_tenants(find_tenants_with_unsealed(), lambda tenant_id: entries_seal(tenant_id, batch=batch)))
 
 
 def sign_once() -> int:
     """Sign the due checkpoints of all tenants; return their number."""
-    return len(_run_for_tenants(tenants_with_checkpoint_due(), checkpoint_write))
+    return len(_run_for_tenants(find_tenants_with_due_checkpoint(), checkpoint_write))
 
 
 def seal_forever(stop: threading.Event) -> None:

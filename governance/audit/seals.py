@@ -39,7 +39,7 @@ WHERE queued.id IN (SELECT id FROM governance_auditunsealed ORDER BY id LIMIT %s
 SEALED_BEFORE = "SELECT coalesce(min(created_at), transaction_timestamp()) FROM governance_auditunsealed"
 
 
-def tenants_with_unsealed() -> list[UUID]:
+def find_tenants_with_unsealed() -> list[UUID]:
     """Return up to 1,000 tenants that have unsealed entries."""
     with no_tenant(), connection.cursor() as cursor:
         cursor.execute("SELECT tenant_id FROM governance_audit_unsealed(%s)", [1000])

@@ -16,7 +16,7 @@ from django.db.models.functions import Now
 
 from governance.actor import Actor
 from governance.audit.services import record
-from governance.database import acting, free_lock
+from governance.database import acting, hold_free_lock
 from governance.errors import Forbidden, InFlight, KeyReused, Unavailable
 from governance.keys.services import GENERAL, open_sealed, seal_for
 from governance.models import IdempotencyKey
@@ -45,7 +45,7 @@ def register_closed_check(closed: Closed) -> None:
 def reply_lock(*, actor: Actor, key: str) -> Iterator[None]:
     """Let one request at a time use a key. A killed process leaves no lock behind. Raises InFlight."""
     name = f"{actor.tenant_id}/{actor.principal_id}/{key}"
-    with free_lock([name]) as held:
+    with hold_free_lock([name]) as held:
         if held is None:
             raise InFlight
         yield

@@ -53,7 +53,7 @@ def step_run(kind: JobKind, task: Task, system: Actor, job_id: UUID) -> Write:
 
     Raises Unavailable.
     """
-    job = _take_up(system, task, job_id)
+    job = _start_job(system, task, job_id)
     if job is None:
         return lambda: None
     if job.status == JobStatus.CANCELLING:
@@ -107,7 +107,7 @@ def requester_of(job: Job) -> Actor:
     )
 
 
-def _take_up(system: Actor, task: Task, job_id: UUID) -> Job | None:
+def _start_job(system: Actor, task: Task, job_id: UUID) -> Job | None:
     """The job, now running, or None if it has ended. A cancelled job is not changed."""
     with acting(system):
         job = Job.objects.select_for_update().filter(id=job_id).first()
@@ -160,16 +160,16 @@ def _record(kind: JobKind, system: Actor, job_id: UUID, outcome: Step | Callable
     except DomainError as error:
         _end_failed(system, job_id, error)
         return None
-    return _proceed(kind, system, job, step)
+    return _save_step(kind, system, job, step)
 
 
-def _proceed(kind: JobKind, system: Actor, job: Job, step: Step) -> object:
+def _save_step(kind: JobKind, system: Actor, job: Job, step: Step) -> object:
     job.done = job.done if step.done is None else step.done
     job.total = job.total if step.total is None else step.total
     if step.result is not None:
         job.sealed_result = seal_result(job, step.result)
     if step.parked:
-        _park(system, job, step)
+        _fail_partly(system, job, step)
         return None
     if step.state is not None:
         job.state = dict(step.state)
@@ -181,7 +181,7 @@ def _proceed(kind: JobKind, system: Actor, job: Job, step: Step) -> object:
     return None
 
 
-def _park(system: Actor, job: Job, step: Step) -> None:
+def _fail_partly(system: Actor, job: Job, step: Step) -> None:
     """Fail a job some of whose objects failed, so that it can be run again for the rest."""
     job.state, job.dead_letter = dict(step.state or {}), True
     named = [{"field": str(id), "message": code} for id, code in list(step.parked.items())[:MOST_PARKED_NAMED]]

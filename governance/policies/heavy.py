@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import OperationalError
 
 from governance.actor import Actor
-from governance.database import awaited_lock, free_lock
+from governance.database import await_lock, hold_free_lock
 from governance.errors import TooManyAtOnce
 
 NOT_IN_TIME = "55P03"  # lock_not_available
@@ -22,7 +22,7 @@ TURN_SECONDS = 20.0  # a large write waits so long for another of its tenant, wh
 def heavy_call(actor: Actor) -> Iterator[None]:
     """Hold one of the tenant's HEAVY_CALLS places. Raises TooManyAtOnce."""
     names = [f"heavy call/{actor.tenant_id}/{number}" for number in range(settings.HEAVY_CALLS)]
-    with free_lock(names) as held:
+    with hold_free_lock(names) as held:
         if held is None:
             raise _too_many()
         yield
@@ -33,7 +33,7 @@ def large_write(actor: Actor) -> Iterator[None]:
     """Wait until no other large write of the tenant is open: both would lock the same rows. Raises TooManyAtOnce."""
     with ExitStack() as stack:
         try:
-            stack.enter_context(awaited_lock(f"large write/{actor.tenant_id}", seconds=TURN_SECONDS))
+            stack.enter_context(await_lock(f"large write/{actor.tenant_id}", seconds=TURN_SECONDS))
         except OperationalError as error:
             if getattr(error.__cause__, "sqlstate", None) == NOT_IN_TIME:
                 raise _too_many() from error

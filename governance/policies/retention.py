@@ -16,9 +16,9 @@ def retention_request(actor: Actor) -> None:
     Called where memories were moved or a hold on them has ended. Writes: OutboxEvent?.
     """
     if policies_active(actor).retention:
-        retention_changed(actor)
+        emit_retention_change(actor)
 
 
-def retention_changed(actor: Actor) -> None:
+def emit_retention_change(actor: Actor) -> None:
     """Writes: OutboxEvent."""
     emit(actor=actor, topic=Topic.RETENTION_CHANGED, payload={"after": str(FIRST)})

@@ -17,7 +17,7 @@ from governance.database import acting, epoch_advance
 from governance.errors import Conflict, FieldError, Invalid, PreconditionRequired, VersionConflict
 from governance.ids import uuid7
 from governance.models import ApiKey, Member, Policy, PolicyVersion
-from governance.policies.retention import retention_changed
+from governance.policies.retention import emit_retention_change
 from governance.policies.rules import AnyDocument, Limits, Quota, Terms, document_json, document_read, load_document
 from governance.policies.selectors import PolicyView, policy_locate, policy_view
 from governance.versions import version_check
@@ -211,7 +211,7 @@ def _version_add(
         detail={"kind": kind, "name": policy.name, "enabled": enabled},
     )
     if kind is PolicyKind.RETENTION:
-        retention_changed(actor)
+        emit_retention_change(actor)
     return policy_view(row)
 
 

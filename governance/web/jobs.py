@@ -99,7 +99,7 @@ def jobs(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     }
     if wants_part(request):
         return draw(request, "governance/jobs/_runs.html", context)
-    return draw(request, "governance/jobs/list.html", {**context, **_beside(actor, shown)})
+    return draw(request, "governance/jobs/list.html", {**context, **_make_side_context(actor, shown)})
 
 
 @require_http_methods(["GET", "HEAD"])
@@ -164,7 +164,7 @@ def _describe_job(view: JobView, runnable: bool) -> ShownJob:
         status=str(status),
         note=result_words(view),
         error=error_words(view),
-        took=_took(view, now),
+        took=_describe_duration(view, now),
         may_cancel=(runnable and is_open and view.status is not JobStatus.CANCELLING) or view.dead_letter,
         may_retry=view.status is JobStatus.FAILED and runnable,
         may_undo=view.undo_until is not None and now < view.undo_until and runnable,
@@ -190,14 +190,14 @@ def _find_left_out(actor: Actor, view: JobView) -> list[LeftOut]:
     ]
 
 
-def _took(view: JobView, now: datetime) -> str:
+def _describe_duration(view: JobView, now: datetime) -> str:
     """Return how long a job has been running; empty before it began."""
     if view.started_at is None:
         return ""
     return duration_words((view.finished_at or now) - view.started_at)
 
 
-def _beside(actor: Actor, shown: str) -> dict[str, Any]:
+def _make_side_context(actor: Actor, shown: str) -> dict[str, Any]:
     """Return the context beside the list of runs."""
     summary = jobs_summary(actor=actor)
     may_schedule = is_allowed(actor, Permission.OPERATIONS_MANAGE)
@@ -221,10 +221,10 @@ def _beside(actor: Actor, shown: str) -> dict[str, Any]:
 def _schedules(actor: Actor) -> list[tuple[Any, str, str, str, str]]:
     """(schedule, what it runs, when, the mark and the status of its last job)."""
     rows = schedules_list(actor=actor, pages=First(SCHEDULES))
-    return [(row, kind_words(row.kind), cron_words(row.cron), *_last(row.last_job)) for row in rows]
+    return [(row, kind_words(row.kind), cron_words(row.cron), *_describe_last_run(row.last_job)) for row in rows]
 
 
-def _last(job: Any) -> tuple[str, str]:
+def _describe_last_run(job: Any) -> tuple[str, str]:
     if job is None:
         return "", ""
     mark, status = STATUSES[JobStatus(job.status)]

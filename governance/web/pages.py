@@ -19,7 +19,7 @@ from django.utils.http import urlencode
 from governance.accounts.rules import SignedIn
 from governance.actor import Actor
 from governance.database import run_again
-from governance.denials import recorded_denial
+from governance.denials import record_and_return_denial
 from governance.errors import DomainError, Forbidden, Invalid, SecondFactorRequired, Unauthenticated, Unavailable
 from governance.failures import database_failure
 from governance.tenants.selectors import me_get
@@ -208,7 +208,7 @@ def _record_denial(request: HttpRequest, failure: DomainError) -> DomainError:
     actor: Actor | None = getattr(request, "actor", None)
     if actor is None or not isinstance(failure, Forbidden):
         return failure
-    return recorded_denial(actor=actor, denial=failure, path=request.path)
+    return record_and_return_denial(actor=actor, denial=failure, path=request.path)
 
 
 def _status(failure: DomainError) -> int:

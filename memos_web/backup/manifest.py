@@ -46,7 +46,7 @@ def manifest_read(folder: Path) -> Manifest:
     try:
         found = json.loads((folder / NAME).read_text(encoding="utf-8"))
         kind = found.pop("format")
-        tables = {name: TableHash(**one) for name, one in found.pop("tables").items()}
+        tables = {name: TableHash(**table) for name, table in found.pop("tables").items()}
         manifest = Manifest(tables=tables, **found)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise BackupError(f"{folder} holds no backup") from error

@@ -5,7 +5,7 @@ import sys
 
 from memos_web.config import ConfigError, read_config
 from memos_web.embedded.errors import StartError
-from memos_web.embedded.serving import ROOT
+from memos_web.embedded.product_programs import ROOT
 from memos_web.embedded.supervisor import say, supervise
 
 

@@ -16,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 
 from memos_web.config import Config, read_config
-from memos_web.embedded import serving
+from memos_web.embedded import product_programs
 from memos_web.embedded.forks import become
 from memos_web.embedded.messages import send
 from memos_web.embedded.programs import Program, bind_to
@@ -37,7 +37,7 @@ MODULES = (
     "memos_web.product.app",
     "memos_web.telemetry",
     "uvicorn",
-    "vault.retrieval.warming",
+    "vault.retrieval.preload",
     "vault.tasks",
 )
 
@@ -88,7 +88,7 @@ def _prepare(config: Config, supervisor: socket.socket) -> None:
 
 def _fork_each(config: Config, shared: int, supervisor: socket.socket) -> Program | None:
     pids = {}
-    for program in serving.programs(config, shared):
+    for program in product_programs.programs(config, shared):
         pid = os.fork()
         if pid == 0:
             supervisor.close()

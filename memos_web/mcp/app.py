@@ -31,7 +31,7 @@ class WithMcp:
             await self._mcp(scope, receive, send)
         elif scope["type"] != "http" or scope["path"].removeprefix(scope.get("root_path", "")) not in PATHS:
             await self._django(scope, receive, send)
-        elif refusal := await self._gate.refusal(Request(scope)):
+        elif refusal := await self._gate.find_refusal(Request(scope)):
             await refusal(scope, receive, send)
         else:
             await self._mcp({**scope, "path": "/mcp/", "root_path": ""}, receive, send)

@@ -98,7 +98,7 @@ async def add_memory(
         content=content, tags=tags, namespace=namespace, persona=persona, session_id=session_id, event_time=event_time
     )
     added = await _call(ctx, "POST", "memories/", body=body)
-    return _quoted(added["results"])
+    return _quote_memories(added["results"])
 
 
 async def add_conversation(
@@ -116,7 +116,7 @@ async def add_conversation(
         added = await _call(ctx, "POST", "memories/", body={"messages": part, **common})
         stored += [memory for memory in added["results"] if memory["semantic_type"] != "dialogue"]
         await ctx.report_progress(start + len(part), len(messages), f"{len(stored)} memories")
-    return _quoted(stored)
+    return _quote_memories(stored)
 
 
 async def search_memories(
@@ -145,7 +145,7 @@ async def search_memories(
         filters={"AND": conditions} if conditions else None,
     )
     found = await _call(ctx, "POST", "memories/search/", body=body)
-    return _quoted(found["results"])
+    return _quote_memories(found["results"])
 
 
 async def memory_context(
@@ -163,7 +163,7 @@ async def memory_context(
 
 async def get_memory(memory_id: Id, ctx: Agent) -> dict[str, Any]:
     """Read one memory in full."""
-    return {"note": QUOTED, "memory": _brief(await _call(ctx, "GET", f"memories/{memory_id}/"), whole=True)}
+    return {"note": QUOTED, "memory": _shorten_memory(await _call(ctx, "GET", f"memories/{memory_id}/"), whole=True)}
 
 
 async def memory_history(memory_id: Id, ctx: Agent) -> dict[str, Any]:
@@ -184,7 +184,7 @@ async def update_memory(
     if not changes:
         raise ToolError("Give content or tags: nothing else can be changed.")
     changed = await _call(ctx, "PATCH", f"memories/{memory_id}/", body=changes, version=version)
-    return {"note": QUOTED, "memory": _brief(changed)}
+    return {"note": QUOTED, "memory": _shorten_memory(changed)}
 
 
 async def delete_memory(memory_id: Id, ctx: Agent) -> dict[str, Any]:
@@ -216,7 +216,7 @@ async def add_tool_call(
         session_id=session_id,
     )
     added = await _call(ctx, "POST", "memories/tool-calls/", body=body)
-    return _quoted(added["results"])
+    return _quote_memories(added["results"])
 
 
 async def search_tool_calls(
@@ -229,14 +229,14 @@ async def search_tool_calls(
     """Find earlier calls of a tool with the same or similar arguments, nearest first, then newest."""
     body = _without_none(name=name, arguments=arguments, outcome=outcome, top_k=limit)
     found = await _call(ctx, "POST", "memories/tool-calls/search/", body=body)
-    memories = _quoted([one["memory"] for one in found["results"]])
+    memories = _quote_memories([result["memory"] for result in found["results"]])
     return {**memories, "failed_before": found["failed_before"]}
 
 
 async def latest(ctx: Agent, namespace: str | None = None) -> dict[str, Any]:
     """The twenty memories that were added last, of one namespace or of all."""
     found = await _call(ctx, "GET", "memories/", query={"page_size": 20, "namespace": namespace})
-    return _quoted(found["results"])
+    return _quote_memories(found["results"])
 
 
 async def one_memory(memory_id: str, ctx: Agent) -> dict[str, Any]:
@@ -255,14 +255,14 @@ async def packs(ctx: Agent, limit: str | None = None) -> dict[str, Any]:
     """The packs that the organisation subscribes to, fifty unless `limit` says otherwise."""
     found = await _resource(ctx, "subscriptions/", {"page_size": limit or MOST_PACKS})
     shown = ("name", "title", "publisher", "version", "state", "reads_left")
-    return {"note": QUOTED, "packs": [{name: one.get(name) for name in shown} for one in found["results"]]}
+    return {"note": QUOTED, "packs": [{name: pack.get(name) for name in shown} for pack in found["results"]]}
 
 
 async def one_pack(organisation: str, name: str, ctx: Agent) -> dict[str, Any]:
     """Fifty memories of a pack. Each reading counts as one read of its contract."""
     path = f"/packs/{organisation}/{name}"
     found = await _resource(ctx, "memories/", {"page_size": MOST_PACKS, "namespace": path})
-    return {"pack": f"{organisation}/{name}", **_quoted(found["results"])}
+    return {"pack": f"{organisation}/{name}", **_quote_memories(found["results"])}
 
 
 async def _resource(ctx: Agent, path: str, query: Query) -> Any:
@@ -304,17 +304,17 @@ def _refusal(refused: Refused) -> str:
     """The problem as one text: what is wrong, its code, the fields at fault, and when to try again."""
     problem = refused.problem
     lines = [f"{problem.get('detail') or problem['title']} ({problem['code']})"]
-    lines += [f"{one['field']}: {one['message']}" for one in problem.get("errors", [])[:MOST_FIELDS]]
+    lines += [f"{error['field']}: {error['message']}" for error in problem.get("errors", [])[:MOST_FIELDS]]
     if "retry-after" in refused.response.headers:
         lines.append(f"Try again in {refused.response.headers['retry-after']} seconds.")
     return "\n".join(lines)
 
 
-def _quoted(memories: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"note": QUOTED, "memories": [_brief(memory) for memory in memories]}
+def _quote_memories(memories: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"note": QUOTED, "memories": [_shorten_memory(memory) for memory in memories]}
 
 
-def _brief(memory: dict[str, Any], *, whole: bool = False) -> dict[str, Any]:
+def _shorten_memory(memory: dict[str, Any], *, whole: bool = False) -> dict[str, Any]:
     """Return the non-empty fields of a memory for an agent; a long text is cut unless it is to be `whole`."""
     content = memory["content"]
     is_cut = not whole and len(content) > SHORT

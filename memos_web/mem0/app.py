@@ -11,13 +11,13 @@ from memos_web.inside import Query
 from memos_web.mem0.translation import (
     ENTITIES,
     FEEDBACK,
-    added,
-    changed,
     filters_of,
     history,
+    make_addition,
+    make_changes,
+    make_visible_filters,
     memory,
-    only,
-    shown_of,
+    refuse_unknown_options,
 )
 from memos_web.protocols import (
     Answer,
@@ -27,7 +27,7 @@ from memos_web.protocols import (
     Protocol,
     memories_add,
     memories_delete,
-    whole_number,
+    read_whole_number,
 )
 
 PAGE, LONGEST_PAGE, LAST_PAGE = 100, 200, 50
@@ -41,14 +41,16 @@ async def ping(call: Call) -> Json:
 
 
 async def add(call: Call) -> Json:
-    asked = added(call.body)
+    asked = make_addition(call.body)
     reply = await memories_add(call.rest, asked)
-    results = [one for one in reply["results"] if not (asked["infer"] and one["semantic_type"] == "dialogue")]
-    return {"results": [{**memory(one), "event": "NONE" if one.get("duplicate") else "ADD"} for one in results]}
+    results = [result for result in reply["results"] if not (asked["infer"] and result["semantic_type"] == "dialogue")]
+    return {
+        "results": [{**memory(result), "event": "NONE" if result.get("duplicate") else "ADD"} for result in results]
+    }
 
 
 async def search(call: Call) -> Json:
-    only(
+    refuse_unknown_options(
         call.body,
         "query",
         "top_k",
@@ -64,20 +66,25 @@ async def search(call: Call) -> Json:
         "query": call.body.get("query"),
         "top_k": call.body.get("top_k"),
         "min_score": call.body.get("threshold"),
-        "filters": shown_of(call.body),
+        "filters": make_visible_filters(call.body),
     }
     reply = await call.rest.call("POST", "memories/search/", body={k: v for k, v in asked.items() if v is not None})
-    found = [memory(one) for one in reply["results"]]
+    found = [memory(result) for result in reply["results"]]
     fields = call.body.get("fields")
-    return {"results": [{name: one.get(name) for name in fields} for one in found] if fields else found}
+    return {"results": [{name: row.get(name) for name in fields} for row in found] if fields else found}
 
 
 async def get_all(call: Call) -> Json:
-    only(call.body, "filters", "categories", "start_date", "end_date", "show_expired", "page", "page_size", *ENTITIES)
+    refuse_unknown_options(
+        call.body, "filters", "categories", "start_date", "end_date", "show_expired", "page", "page_size", *ENTITIES
+    )
     asked = {**call.body, **call.query}
-    number, size = whole_number(asked, "page", 1, LAST_PAGE), whole_number(asked, "page_size", PAGE, LONGEST_PAGE)
+    number, size = (
+        read_whole_number(asked, "page", 1, LAST_PAGE),
+        read_whole_number(asked, "page_size", PAGE, LONGEST_PAGE),
+    )
     address: str | None = "memories/"
-    query: Query = {"page_size": size, "filters": json.dumps(shown_of(call.body))}
+    query: Query = {"page_size": size, "filters": json.dumps(make_visible_filters(call.body))}
     found: Json = {"count": 0, "results": [], "next": None}
     for _ in range(number):
         if address is None:
@@ -88,7 +95,7 @@ async def get_all(call: Call) -> Json:
         "count": found["count"],
         "next": f"?page={number + 1}&page_size={size}" if found["next"] else None,
         "previous": f"?page={number - 1}&page_size={size}" if number > 1 else None,
-        "results": [memory(one) for one in found["results"]],
+        "results": [memory(result) for result in found["results"]],
     }
 
 
@@ -97,7 +104,7 @@ async def get(call: Call) -> Json:
 
 
 async def update(call: Call) -> Json:
-    return await _changed(call, call.path["memory_id"], call.body)
+    return await _change_memory(call, call.path["memory_id"], call.body)
 
 
 async def delete(call: Call) -> Json:
@@ -110,9 +117,9 @@ async def delete(call: Call) -> Json:
 async def delete_all(call: Call) -> Json:
     asked: Json = {**call.query}
     if "filters" in asked:  # a query parameter, which the client writes as Python does
-        asked["filters"] = _object(asked["filters"])
+        asked["filters"] = _read_object(asked["filters"])
     filters = filters_of(asked)
-    only(asked, "filters", *ENTITIES)
+    refuse_unknown_options(asked, "filters", *ENTITIES)
     if filters is None:
         raise NotTranslated("Name whose memories to delete: user_id, agent_id, app_id or run_id.")
     await memories_delete(call.rest, filters=filters)
@@ -137,7 +144,10 @@ async def users(call: Call) -> Json:
         page = await call.rest.call("GET", address)
         found += page["results"]
         address = page["next"]
-    rows = [{"id": one["id"], "name": one["name"], "type": "user", "created_at": one["created_at"]} for one in found]
+    rows = [
+        {"id": persona["id"], "name": persona["name"], "type": "user", "created_at": persona["created_at"]}
+        for persona in found
+    ]
     return {"count": len(rows), "next": None, "previous": None, "results": rows}
 
 
@@ -147,27 +157,27 @@ async def delete_entity(call: Call) -> Json:
         raise NotTranslated(f"`{kind}` is none of user, agent, app and run.")
     await memories_delete(call.rest, filters=filters_of({f"{kind}_id": name}))
     if kind == "user":
-        for one in (await users(call))["results"]:
-            if one["name"] == name:
-                await call.rest.call("DELETE", f"personas/{one['id']}/")
+        for user in (await users(call))["results"]:
+            if user["name"] == name:
+                await call.rest.call("DELETE", f"personas/{user['id']}/")
     return {"message": "Entity deleted successfully!"}
 
 
 async def batch_update(call: Call) -> Json:
-    rows = _batch(call.body)
+    rows = _read_batch(call.body)
     for row in rows:
-        await _changed(call, row["memory_id"], row)
+        await _change_memory(call, row["memory_id"], row)
     return {"message": f"Successfully updated {len(rows)} memories"}
 
 
 async def batch_delete(call: Call) -> Json:
-    rows = _batch(call.body)
+    rows = _read_batch(call.body)
     await memories_delete(call.rest, ids=[row["memory_id"] for row in rows])
     return {"message": f"Successfully deleted {len(rows)} memories"}
 
 
 async def feedback(call: Call) -> Json:
-    only(call.body, "memory_id", "feedback", "feedback_reason")
+    refuse_unknown_options(call.body, "memory_id", "feedback", "feedback_reason")
     kind = FEEDBACK.get(call.body.get("feedback") or "")
     if kind is None:
         raise NotTranslated("Feedback is POSITIVE, NEGATIVE or VERY_NEGATIVE; it cannot be taken back.")
@@ -202,16 +212,16 @@ def _fault(_status: int, code: str, detail: str, problem: Json) -> Json:
 MEM0 = Protocol("mem0", "/mem0", ROUTES, _fault)
 
 
-async def _changed(call: Call, memory_id: Any, body: Json) -> Json:
+async def _change_memory(call: Call, memory_id: Any, body: Json) -> Json:
     """Change the version that is there now."""
     path = call.memory_path(memory_id)
     present = await call.rest.call("GET", path)
     version = {"if-match": f'"{present["version"]}"'}
-    changes = changed(body, present["metadata"])
+    changes = make_changes(body, present["metadata"])
     return memory(await call.rest.call("PATCH", path, body=changes, headers=version))
 
 
-def _batch(body: Json) -> list[Json]:
+def _read_batch(body: Json) -> list[Json]:
     rows = body.get("memories")
     if not isinstance(rows, list) or not all(isinstance(row, dict) and row.get("memory_id") for row in rows):
         raise NotTranslated("`memories` is no list of objects with a memory_id.")
@@ -220,7 +230,7 @@ def _batch(body: Json) -> list[Json]:
     return rows
 
 
-def _object(text: str) -> Json:
+def _read_object(text: str) -> Json:
     """An object as JSON or as Python writes it."""
     try:
         found = ast.literal_eval(text) if text.startswith("{'") else json.loads(text)

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from operator import itemgetter
 from typing import Any
 
-from memos_web.protocols import Json, NotTranslated, joined
+from memos_web.protocols import Json, NotTranslated, join_filters
 
 IN_METADATA = ("agent_id", "app_id")
 ENTITIES = ("user_id", *IN_METADATA, "run_id")
@@ -22,7 +22,7 @@ NO_PAGES = {"NOT": {"AND": [{"semantic_type": "dialogue"}, {"layer": "short_term
 WITHOUT_EFFECT = frozenset({"output_format", "version", "async_mode", "latest_only", "keyword_search", "rerank"})
 
 
-def only(body: Mapping[str, Any], *known: str) -> None:
+def refuse_unknown_options(body: Mapping[str, Any], *known: str) -> None:
     """Raises NotTranslated for an option that would be ignored, naming it."""
     unknown = sorted(name for name in body if name not in {*known, *WITHOUT_EFFECT} and body[name] is not None)
     if unknown:
@@ -38,9 +38,9 @@ def entities_of(body: Mapping[str, Any]) -> Json:
     return {name: _name(name, value) for name, value in named.items() if value is not None}
 
 
-def added(body: Json) -> Json:
+def make_addition(body: Json) -> Json:
     """The body of `POST memories/` for one of `v3/memories/add/`."""
-    only(body, "messages", "metadata", "infer", "timestamp", "expiration_date", "filters", *ENTITIES)
+    refuse_unknown_options(body, "messages", "metadata", "infer", "timestamp", "expiration_date", "filters", *ENTITIES)
     entities = entities_of(body)
     metadata = dict(body.get("metadata") or {}) | {name: entities[name] for name in IN_METADATA if name in entities}
     asked = {
@@ -55,9 +55,9 @@ def added(body: Json) -> Json:
     return {name: value for name, value in asked.items() if value is not None}
 
 
-def changed(body: Json, metadata: Json) -> Json:
+def make_changes(body: Json, metadata: Json) -> Json:
     """The body of a PATCH for one of an update; metadata: of the memory, whose agent and app stay."""
-    only(body, "text", "metadata", "timestamp", "expiration_date", "memory_id")
+    refuse_unknown_options(body, "text", "metadata", "timestamp", "expiration_date", "memory_id")
     changes: Json = {}
     if body.get("text") is not None:
         changes["content"] = body["text"]
@@ -85,30 +85,32 @@ def filters_of(body: Mapping[str, Any]) -> Json | None:
             parts.append({"created_at": {operator: body[name]}})
     if body.get("show_expired"):
         raise NotTranslated("Expired memories are never shown: leave `show_expired` out.")
-    return joined("AND", parts) if parts else None
+    return join_filters("AND", parts) if parts else None
 
 
-def shown_of(body: Mapping[str, Any]) -> Json:
+def make_visible_filters(body: Mapping[str, Any]) -> Json:
     """The same without the pages of dialogue, which mem0 does not have: what they state is stored beside them."""
     asked = filters_of(body)
-    return joined("AND", [asked, NO_PAGES]) if asked else NO_PAGES
+    return join_filters("AND", [asked, NO_PAGES]) if asked else NO_PAGES
 
 
 def _filter(node: Any) -> Json:
     if not isinstance(node, Mapping):
         raise NotTranslated("A filter is an object.")
-    return joined("AND", [_leaf(str(name), value) for name, value in node.items()])
+    return join_filters("AND", [_leaf(str(name), value) for name, value in node.items()])
 
 
 def _leaf(name: str, value: Any) -> Json:
     if name in JOINS:
         parts = value if isinstance(value, list) else [value]
-        whole = joined("OR" if name == "NOT" else name, [_filter(part) for part in parts])
+        whole = join_filters("OR" if name == "NOT" else name, [_filter(part) for part in parts])
         return {"NOT": whole} if name == "NOT" else whole
     if name == "metadata":
         if not isinstance(value, Mapping):
             raise NotTranslated("A filter by `metadata` is an object of keys and values.")
-        return joined("AND", [{f"metadata.{key}": _operators(name, one)} for key, one in value.items()])
+        return join_filters(
+            "AND", [{f"metadata.{key}": _operators(name, condition)} for key, condition in value.items()]
+        )
     if name not in FIELDS:
         raise NotTranslated(f"Nothing is filtered by `{name}` here. Known are {', '.join([*FIELDS, 'metadata'])}.")
     return {FIELDS[name]: _operators(name, value)}
@@ -119,7 +121,9 @@ def _operators(name: str, value: Any) -> Any:
         raise NotTranslated(f"`*` has no equal here: leave `{name}` out, or name a value.")
     if not isinstance(value, Mapping):
         return value
-    operators = {"contains" if one == "icontains" else str(one): operand for one, operand in value.items()}
+    operators = {
+        "contains" if operator == "icontains" else str(operator): operand for operator, operand in value.items()
+    }
     unknown = [one for one in operators if one not in OPERATORS]
     if unknown:
         raise NotTranslated(f"The operator `{unknown[0]}` has no equal here. Known are {', '.join(OPERATORS)}.")
@@ -150,15 +154,15 @@ def history(memory_id: str, versions: list[Json]) -> list[Json]:
     before: list[Json | None] = [None, *ordered]
     return [
         {
-            "id": f"{memory_id}:{one['version']}",
+            "id": f"{memory_id}:{version['version']}",
             "memory_id": memory_id,
             "old_memory": earlier["content"] if earlier else None,
-            "new_memory": one["content"],
+            "new_memory": version["content"],
             "event": "UPDATE" if earlier else "ADD",
-            "metadata": one["metadata"],
-            "created_at": one["created_at"],
+            "metadata": version["metadata"],
+            "created_at": version["created_at"],
         }
-        for earlier, one in zip(before, ordered, strict=False)
+        for earlier, version in zip(before, ordered, strict=False)
     ]
 
 

@@ -7,21 +7,21 @@ import json
 
 from memos_web.inside import Query
 from memos_web.product.translation import (
-    added,
-    by_cube,
-    by_kind,
-    changed,
     conditions_of,
     cubes_of,
     detail,
     filters_of,
-    limited,
+    group_by_cube,
+    group_by_kind,
+    limit_by_kind,
     limits_of,
+    make_addition,
+    make_changes,
+    make_search,
     memory,
-    named_by_client,
     namespace_of,
-    only,
-    searched,
+    refuse_unknown_options,
+    rename_fields,
 )
 from memos_web.protocols import (
     Answer,
@@ -29,10 +29,10 @@ from memos_web.protocols import (
     Json,
     NotTranslated,
     Protocol,
-    joined,
+    join_filters,
     memories_add,
     memories_delete,
-    whole_number,
+    read_whole_number,
 )
 
 LONGEST_PAGE, LAST_PAGE = 200, 50
@@ -41,40 +41,44 @@ OF_KINDS = ("include_preference", "include_tool_memory", "search_tool_memory")
 
 
 async def add(call: Call) -> Json:
-    stored = await _added(call, call.body)
+    stored = await _add_memories(call, call.body)
     rows = [
-        {"memory": one["content"], "memory_id": one["id"], "memory_type": memory(one)["metadata"]["memory_type"]}
+        {
+            "memory": result["content"],
+            "memory_id": result["id"],
+            "memory_type": memory(result)["metadata"]["memory_type"],
+        }
         | {"cube_id": cube}
-        for cube, one in stored
+        for cube, result in stored
     ]
     return _reply("Memory added successfully", rows)
 
 
 async def add_message(call: Call) -> Json:
-    stored = await _added(call, named_by_client(call.body))
+    stored = await _add_memories(call, rename_fields(call.body))
     first = stored[0][1]["id"] if stored else ""
     return _reply("ok", {"success": True, "task_id": first, "status": "completed"})
 
 
 async def search(call: Call) -> Json:
-    found = await _searched(call, call.body)
-    return _reply("Search completed successfully", by_cube(found, cubes_of(call.body, "readable_cube_ids")))
+    found = await _search_memories(call, call.body)
+    return _reply("Search completed successfully", group_by_cube(found, cubes_of(call.body, "readable_cube_ids")))
 
 
 async def search_memory(call: Call) -> Json:
-    return _reply("ok", by_kind(await _searched(call, named_by_client(call.body))))
+    return _reply("ok", group_by_kind(await _search_memories(call, rename_fields(call.body))))
 
 
 async def get_memories(call: Call) -> Json:
-    found, _, _ = await _listed(call, call.body)
-    return _reply("Memories retrieved successfully", by_cube(found, cubes_of(call.body, "mem_cube_ids")))
+    found, _, _ = await _list_memories(call, call.body)
+    return _reply("Memories retrieved successfully", group_by_cube(found, cubes_of(call.body, "mem_cube_ids")))
 
 
 async def get_memory(call: Call) -> Json:
-    body = named_by_client(call.body) | {"page": call.body.get("page", 1), "page_size": call.body.get("size", 10)}
-    found, total, size = await _listed(call, body)
+    body = rename_fields(call.body) | {"page": call.body.get("page", 1), "page_size": call.body.get("size", 10)}
+    found, total, size = await _list_memories(call, body)
     pages = {"total": total, "size": size, "current": int(body["page"]), "pages": -(-total // size)}
-    return _reply("ok", by_kind(found) | pages)
+    return _reply("ok", group_by_kind(found) | pages)
 
 
 async def get_one(call: Call) -> Json:
@@ -87,7 +91,7 @@ async def get_detail(call: Call) -> Json:
 
 async def update(call: Call) -> Json:
     """Change the version that is there now."""
-    changes, path = changed(call.body), call.memory_path(call.body.get("memory_id"))
+    changes, path = make_changes(call.body), call.memory_path(call.body.get("memory_id"))
     version = (await call.rest.call("GET", path))["version"]
     stored = await call.rest.call("PATCH", path, body=changes, headers={"if-match": f'"{version}"'})
     return _reply("ok", detail(stored))
@@ -95,9 +99,11 @@ async def update(call: Call) -> Json:
 
 async def delete(call: Call) -> Json:
     """By exactly one condition, as MemOS's client demands it."""
-    body = named_by_client(call.body)
-    only(body, "memory_ids", "user_id", "agent_id", "session_id", "filter", "writable_cube_ids", "mem_cube_id")
-    limits = [{"namespace": namespace_of(one)} for one in cubes_of(body, "writable_cube_ids")]
+    body = rename_fields(call.body)
+    refuse_unknown_options(
+        body, "memory_ids", "user_id", "agent_id", "session_id", "filter", "writable_cube_ids", "mem_cube_id"
+    )
+    limits = [{"namespace": namespace_of(cube)} for cube in cubes_of(body, "writable_cube_ids")]
     if body.get("memory_ids"):
         if limits or any(body.get(name) for name in ("user_id", "agent_id", "session_id", "filter")):
             raise NotTranslated("`memory_ids` name what to delete: leave the other conditions out.")
@@ -108,7 +114,7 @@ async def delete(call: Call) -> Json:
         parts = [*conditions_of(body), *([{"OR": limits}] if limits else [])]
         if body.get("session_id"):
             parts.append({"session_id": body["session_id"]})
-        await memories_delete(call.rest, filters=joined("AND", parts))
+        await memories_delete(call.rest, filters=join_filters("AND", parts))
     return _reply("Memories deleted successfully", {"success": True, "status": "success"})
 
 
@@ -138,29 +144,29 @@ def _reply(message: str, data: Json | list[Json]) -> Json:
     return {"code": 200, "message": message, "data": data}
 
 
-async def _added(call: Call, body: Json) -> list[tuple[str, Json]]:
+async def _add_memories(call: Call, body: Json) -> list[tuple[str, Json]]:
     """The memories that were stored, each with its cube: without one, the path of its namespace."""
-    asked = added(body)
+    asked = make_addition(body)
     stored = []
     for cube in cubes_of(body, "writable_cube_ids") or [""]:
         where = {"namespace": namespace_of(cube)} if cube else {}
         reply = await memories_add(call.rest, asked | where)
-        kept = [one for one in reply["results"] if not (asked["infer"] and one["semantic_type"] == "dialogue")]
-        stored += [(cube or one["namespace"]["path"], one) for one in kept]
+        kept = [result for result in reply["results"] if not (asked["infer"] and result["semantic_type"] == "dialogue")]
+        stored += [(cube or result["namespace"]["path"], result) for result in kept]
     return stored
 
 
-async def _searched(call: Call, body: Json) -> list[Json]:
-    reply = await call.rest.call("POST", "memories/search/", body=searched(body))
-    return limited(reply["results"], limits_of(body))
+async def _search_memories(call: Call, body: Json) -> list[Json]:
+    reply = await call.rest.call("POST", "memories/search/", body=make_search(body))
+    return limit_by_kind(reply["results"], limits_of(body))
 
 
-async def _listed(call: Call, body: Json) -> tuple[list[Json], int, int]:
+async def _list_memories(call: Call, body: Json) -> tuple[list[Json], int, int]:
     """The memories of a page, how many there are on all pages, and the size of a page."""
-    only(body, *OF_LISTS, *OF_KINDS)
-    number = whole_number(body, "page", 1, LAST_PAGE)
-    size = whole_number(body, "page_size", LONGEST_PAGE, LONGEST_PAGE)
-    parts = [filters_of(body)] + [{"namespace": namespace_of(one)} for one in cubes_of(body, "mem_cube_ids")]
+    refuse_unknown_options(body, *OF_LISTS, *OF_KINDS)
+    number = read_whole_number(body, "page", 1, LAST_PAGE)
+    size = read_whole_number(body, "page_size", LONGEST_PAGE, LONGEST_PAGE)
+    parts = [filters_of(body)] + [{"namespace": namespace_of(cube)} for cube in cubes_of(body, "mem_cube_ids")]
     if not body.get("include_preference", True):
         parts.append({"NOT": {"semantic_type": "preference"}})
     if not body.get("include_tool_memory", body.get("search_tool_memory", True)):

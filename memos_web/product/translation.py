@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from memos_web.protocols import Json, NotTranslated, joined
+from memos_web.protocols import Json, NotTranslated, join_filters
 
 CUBES = "/cubes/"
 IN_METADATA = ("project_id", "manager_user_id", "app_id", "agent_id", "source")
@@ -40,21 +40,21 @@ WITHOUT_EFFECT = frozenset(
 KINDS = ("text_mem", "pref_mem", "tool_mem")
 
 
-def named_by_client(body: Json) -> Json:
+def rename_fields(body: Json) -> Json:
     """A request of MemOS's client with the names of its server's routes."""
     return {NAMES_OF_CLIENT.get(name, name): value for name, value in body.items()}
 
 
-def only(body: Mapping[str, Any], *known: str) -> None:
+def refuse_unknown_options(body: Mapping[str, Any], *known: str) -> None:
     """Raises NotTranslated for an option that would be ignored, naming it. An empty one asks for nothing."""
     unknown = sorted(name for name, value in body.items() if name not in {*known, *WITHOUT_EFFECT} and value)
     if unknown:
         raise NotTranslated(f"`{unknown[0]}` has no equal here. Known are {', '.join(sorted(known))}.")
 
 
-def added(body: Json) -> Json:
+def make_addition(body: Json) -> Json:
     """The body of `POST memories/` for one of `add`, without its namespace."""
-    only(
+    refuse_unknown_options(
         body,
         *("user_id", "session_id", "task_id", "messages", "memory_content", "custom_tags", "info", "mode"),
         *("writable_cube_ids", "mem_cube_id", *IN_METADATA),
@@ -75,18 +75,18 @@ def added(body: Json) -> Json:
     return {name: value for name, value in asked.items() if value is not None}
 
 
-def changed(body: Json) -> Json:
+def make_changes(body: Json) -> Json:
     """The body of a PATCH for one of `update/memory`."""
-    only(body, "memory_id", "content", "title")
+    refuse_unknown_options(body, "memory_id", "content", "title")
     changes = {name: body[name] for name in ("content", "title") if body.get(name)}
     if not changes:
         raise NotTranslated("Nothing to change: give content or title.")
     return changes
 
 
-def searched(body: Json) -> Json:
+def make_search(body: Json) -> Json:
     """The body of `POST memories/search/` for one of `search`; `top_k` is for all kinds together."""
-    only(
+    refuse_unknown_options(
         body,
         *("query", "user_id", "readable_cube_ids", "mem_cube_id", "session_id", "top_k", "relativity", "filter"),
         *("pref_top_k", "include_preference", "search_tool_memory", "tool_mem_top_k", "mode", "source", "agent_id"),
@@ -98,7 +98,7 @@ def searched(body: Json) -> Json:
         "top_k": min(sum(limits_of(body).values()), MOST_FOUND),
         "min_score": body.get("relativity"),
         "filters": filters_of(body),
-        "namespaces": [namespace_of(one) for one in cubes_of(body, "readable_cube_ids")] or None,
+        "namespaces": [namespace_of(cube) for cube in cubes_of(body, "readable_cube_ids")] or None,
     }
     return {name: value for name, value in asked.items() if value is not None}
 
@@ -119,7 +119,7 @@ def limits_of(body: Json) -> dict[str, int]:
 def filters_of(body: Json) -> Json:
     """Our filter for all that limits a call. Pages of dialogue are left out: what they state is stored beside them."""
     pages: Json = {"NOT": {"AND": [{"semantic_type": "dialogue"}, {"layer": "short_term"}]}}
-    return joined("AND", [pages, *conditions_of(body)])
+    return join_filters("AND", [pages, *conditions_of(body)])
 
 
 def conditions_of(body: Json) -> list[Json]:
@@ -133,7 +133,7 @@ def conditions_of(body: Json) -> list[Json]:
 def cubes_of(body: Json, name: str) -> list[str]:
     """The cubes that a call names, in its list or as the one of older calls."""
     cubes = body.get(name) or ([body["mem_cube_id"]] if body.get("mem_cube_id") else [])
-    if not isinstance(cubes, list) or not all(isinstance(one, str) and one for one in cubes):
+    if not isinstance(cubes, list) or not all(isinstance(cube, str) and cube for cube in cubes):
         raise NotTranslated(f"`{name}` is no list of names.")
     return list(dict.fromkeys(cubes))
 
@@ -193,25 +193,25 @@ def kind_of(raw: Json) -> str:
     return "pref_mem" if raw["semantic_type"] == "preference" else "text_mem"
 
 
-def limited(found: Sequence[Json], limits: Mapping[str, int]) -> list[Json]:
+def limit_by_kind(found: Sequence[Json], limits: Mapping[str, int]) -> list[Json]:
     """The best of each kind, in the order of the search."""
     left = dict(limits)
     chosen = []
-    for one in found:
-        kind = kind_of(one)
+    for result in found:
+        kind = kind_of(result)
         if left[kind] > 0:
             left[kind] -= 1
-            chosen.append(one)
+            chosen.append(result)
     return chosen
 
 
-def by_cube(found: Sequence[Json], cubes: Sequence[str]) -> Json:
+def group_by_cube(found: Sequence[Json], cubes: Sequence[str]) -> Json:
     """Memories grouped as the server's routes do: by kind, then by cube; cubes: those that the call named."""
-    named = {namespace_of(one): one for one in cubes}
-    groups: dict[str, dict[str, list[Json]]] = {kind: {one: [] for one in cubes} for kind in KINDS}
-    for one in found:
-        path = one["namespace"]["path"]
-        groups[kind_of(one)].setdefault(named.get(path, path), []).append(memory(one))
+    named = {namespace_of(cube): cube for cube in cubes}
+    groups: dict[str, dict[str, list[Json]]] = {kind: {cube: [] for cube in cubes} for kind in KINDS}
+    for result in found:
+        path = result["namespace"]["path"]
+        groups[kind_of(result)].setdefault(named.get(path, path), []).append(memory(result))
     listed = {
         kind: [{"cube_id": cube, "memories": rows, "total_nodes": len(rows)} for cube, rows in group.items()]
         for kind, group in groups.items()
@@ -219,10 +219,10 @@ def by_cube(found: Sequence[Json], cubes: Sequence[str]) -> Json:
     return {**listed, "act_mem": [], "para_mem": [], "skill_mem": [], "pref_note": ""}
 
 
-def by_kind(found: Sequence[Json]) -> Json:
+def group_by_kind(found: Sequence[Json]) -> Json:
     """Memories grouped as MemOS's client reads them."""
     lists = zip(KINDS, ("memory_detail_list", "preference_detail_list", "tool_memory_detail_list"), strict=True)
-    return {name: [detail(one) for one in found if kind_of(one) == kind] for kind, name in lists}
+    return {name: [detail(result) for result in found if kind_of(result) == kind] for kind, name in lists}
 
 
 def _messages(body: Json) -> list[Json]:
@@ -231,9 +231,9 @@ def _messages(body: Json) -> list[Json]:
         given = [{"role": "user", "content": given}]
     if body.get("memory_content"):
         given = [*(given or []), {"role": "user", "content": body["memory_content"]}]
-    if not isinstance(given, list) or not given or not all(isinstance(one, Mapping) for one in given):
+    if not isinstance(given, list) or not given or not all(isinstance(message, Mapping) for message in given):
         raise NotTranslated("`messages` is no list of messages.")
-    return [_message(one) for one in given]
+    return [_message(message) for message in given]
 
 
 def _message(given: Mapping[str, Any]) -> Json:
@@ -251,8 +251,8 @@ def _text(content: Any) -> Any:
     """The text of a message, which may come in parts. Raises NotTranslated for a file or a picture."""
     if not isinstance(content, list):
         return content
-    texts = [one.get("text") if isinstance(one, Mapping) and one.get("type") == "text" else None for one in content]
-    if not all(isinstance(one, str) for one in texts):
+    texts = [part.get("text") if isinstance(part, Mapping) and part.get("type") == "text" else None for part in content]
+    if not all(isinstance(text, str) for text in texts):
         raise NotTranslated("A message has text alone here: send files to the imports of MemOS Web.")
     return "\n".join(map(str, texts))
 
@@ -269,24 +269,24 @@ def _moment(value: Any) -> str:
 def _filter(node: Any) -> Json:
     if not isinstance(node, Mapping):
         raise NotTranslated("A filter is an object.")
-    return joined("AND", [_leaf(str(name), value) for name, value in node.items()])
+    return join_filters("AND", [_leaf(str(name), value) for name, value in node.items()])
 
 
 def _leaf(name: str, value: Any) -> Json:
     if name in {"and", "or"}:
         if not isinstance(value, list):
             raise NotTranslated(f"`{name}` is no list of filters.")
-        return joined(name.upper(), [_filter(one) for one in value])
+        return join_filters(name.upper(), [_filter(part) for part in value])
     field = FIELDS.get(name) or (f"metadata.{name.removeprefix('info.')}" if name.startswith("info.") else None)
     if field is None:
         known = ", ".join([*FIELDS, "info.…"])
         raise NotTranslated(f"Nothing is filtered by `{name}` here. Known are {known}.")
-    if isinstance(value, Mapping) and (unknown := [one for one in value if one not in OPERATORS]):
+    if isinstance(value, Mapping) and (unknown := [operator for operator in value if operator not in OPERATORS]):
         raise NotTranslated(f"The operator `{unknown[0]}` has no equal here. Known are {', '.join(OPERATORS)}.")
     return {field: value}
 
 
 def _type_of(raw: Json) -> str:
-    by_kind = {"tool_mem": "ToolTrajectoryMemory", "pref_mem": "PreferenceMemory"}
+    types = {"tool_mem": "ToolTrajectoryMemory", "pref_mem": "PreferenceMemory"}
     plain = "WorkingMemory" if raw["layer"] == "short_term" else "LongTermMemory"
-    return by_kind.get(kind_of(raw), plain)
+    return types.get(kind_of(raw), plain)

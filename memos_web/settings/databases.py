@@ -18,11 +18,11 @@ def databases(config: Config) -> dict[str, dict[str, Any]]:
     """The one connection of this process: as the app role, or as the owner for migrations alone."""
     owner = config.database_role == "owner"
     if not config.database_url:
-        entry = _embedded(config, OWNER_ROLE if owner else APP_ROLE)
+        entry = _make_embedded_entry(config, OWNER_ROLE if owner else APP_ROLE)
     elif owner:
-        entry = _from_url("DATABASE_OWNER_URL", config.database_owner_url)
+        entry = _make_entry_of_url("DATABASE_OWNER_URL", config.database_owner_url)
     else:
-        entry = _from_url("DATABASE_URL", config.database_url)
+        entry = _make_entry_of_url("DATABASE_URL", config.database_url)
     entry["CONN_MAX_AGE"] = 0
     entry.setdefault("OPTIONS", {})
     # What is prepared is chosen by hand, and its one plan is kept: governance/prepared.py.
@@ -47,7 +47,7 @@ def broker_address(config: Config) -> str:
     return f"redis+socket://{config.socket_dir / 'redis.sock'}?virtual_host=0"
 
 
-def _embedded(config: Config, user: str) -> dict[str, Any]:
+def _make_embedded_entry(config: Config, user: str) -> dict[str, Any]:
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": DATABASE_NAME,
@@ -57,7 +57,7 @@ def _embedded(config: Config, user: str) -> dict[str, Any]:
     }
 
 
-def _from_url(name: str, url: str) -> dict[str, Any]:
+def _make_entry_of_url(name: str, url: str) -> dict[str, Any]:
     if not url:
         raise ConfigError(f"{name} is not set")
     if urlsplit(url).scheme not in {"postgres", "postgresql"}:

@@ -1,6 +1,6 @@
 """One machine: the embedded PostgreSQL and Redis unless DATABASE_URL and REDIS_URL name others; plain HTTP."""
 
-from memos_web.config import bracketed, refuse_lone_owner
+from memos_web.config import bracket_host, refuse_lone_owner
 from memos_web.installation import key_store_path, master_key, missing, public_url, secret_key
 from memos_web.settings.base import *  # noqa: F403
 from memos_web.settings.base import CONFIG
@@ -11,7 +11,7 @@ refuse_lone_owner(CONFIG)
 DEBUG = False
 NO_INSTALLATION = missing(CONFIG)
 SECRET_KEY = secret_key(CONFIG)
-ALLOWED_HOSTS = ["127.0.0.1", "localhost", "[::1]", bracketed(CONFIG.host), *CONFIG.allowed_hosts]
+ALLOWED_HOSTS = ["127.0.0.1", "localhost", "[::1]", bracket_host(CONFIG.host), *CONFIG.allowed_hosts]
 DATABASES = databases(CONFIG)
 CELERY_BROKER_URL = broker_address(CONFIG)
 REDIS_ADDRESS = redis_address(CONFIG, 0)

@@ -12,7 +12,7 @@ from memos_web.settings.base import CONFIG
 from memos_web.settings.databases import broker_address, databases, redis_address
 
 
-def _needed(config: Config) -> dict[str, object]:
+def _require_settings(config: Config) -> dict[str, object]:
     if config.database_role == "owner":
         return {"DATABASE_OWNER_URL": config.database_owner_url}
     return {
@@ -24,7 +24,7 @@ def _needed(config: Config) -> dict[str, object]:
     }
 
 
-for _name, _value in _needed(CONFIG).items():
+for _name, _value in _require_settings(CONFIG).items():
     if not _value:
         raise ConfigError(f"{_name} must be set in production")
 if "*" in CONFIG.allowed_hosts:

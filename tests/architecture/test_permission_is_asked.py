@@ -50,7 +50,7 @@ ASK_NOBODY = {
     ("governance.personas.selectors", "persona_get"): "finds among personas_of alone",
     ("governance.tenants.selectors", "me_get"): "everyone may know who they are",
     ("governance.accounts.selectors", "member_user"): "everyone may know who they are",
-    ("governance.accounts.selectors", "membership_is_proved"): "of the person who signs in, before there is an actor",
+    ("governance.accounts.selectors", "is_membership_proved"): "of the person who signs in, before there is an actor",
     ("governance.accounts.mail", "invitations_send"): "the worker's; mails what was allowed",
     ("governance.accounts.mail", "resets_send"): "the worker's; mails an account its own link",
     ("governance.tenants.last_use", "note_key_use"): "notes a key that was just let in",

@@ -239,10 +239,10 @@ class Reader:
         route = "api/v1/conversations/<uuid:conversation_id>/turns/"
         client, address = ApiClient(self.api.key), f"conversations/{conversation}/turns/"
 
-        def streamed() -> str:
+        def read_stream() -> str:
             return client.post(address, {"content": question}, accept="text/event-stream").body.decode()
 
-        return Reading(route, f"stream {conversation}", streamed)
+        return Reading(route, f"stream {conversation}", read_stream)
 
 
 def list_unknown_addresses(addresses: Iterable[str]) -> list[str]:

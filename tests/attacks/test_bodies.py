@@ -155,7 +155,7 @@ def test_bodies_held_at_once_are_bounded_in_all_and_for_each_caller() -> None:
     held.hold("b", 40)
     with pytest.raises(Busy):
         held.hold("c", 11)
-    held.let_go("a", 50)
+    held.release("a", 50)
     held.hold("c", 11)
 
 

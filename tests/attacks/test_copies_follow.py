@@ -357,7 +357,7 @@ def test_review_that_asks_nothing_about_the_sources_shows(
     olivia.delete(f"memories/{source}/")
     assert [review["content"] for review in reviews(alice)] == [None]
     broken = mutant(withdrawals, ".exclude(Exists(closed))", "")
-    monkeypatch.setattr(selectors, "shown_for_decision", broken.shown_for_decision)
+    monkeypatch.setattr(selectors, "select_for_decision", broken.select_for_decision)
     assert SECRET in reviews(alice)[0]["content"]
 
 

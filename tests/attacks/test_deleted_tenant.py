@@ -19,7 +19,7 @@ from tests.factories import World
 from tests.harness.evidence import Evidence
 from tests.harness.servers import Servers
 from tests.vault.api.contract import Contract, contract
-from tests.vault.deletion.test_deletion import grace_ended, requested
+from tests.vault.deletion.test_deletion import end_grace_period, request_deletion
 from tests.vault.outbox import run_jobs
 from vault.cubes.storage import storage_reclaim
 from vault.providers.registry import blob_store
@@ -83,8 +83,8 @@ def test_nothing_of_a_deleted_tenant_is_left(
     run_jobs()
     assert list(blob_store().entries()), "one memory is in the archive"
 
-    requested(olivia)
-    grace_ended(superuser)
+    request_deletion(olivia)
+    end_grace_period(superuser)
     run_jobs()
     assert storage_reclaim(wait=timedelta()) > 0
     left = count_traces(servers, connection, wanted)

@@ -80,7 +80,7 @@ def test_a_row_of_dots_does_not_stop_the_sentence_splitter(read: Any) -> None:
 
 
 def test_dates_without_end_do_not_hold_the_detector() -> None:
-    function = next(one for one in FUNCTIONS if one.name == "personal data of a text")
+    function = next(entry for entry in FUNCTIONS if entry.name == "personal data of a text")
     assert _quickest(function, ("1/1/2020 " * 3_556)[:LENGTH]) < LIMIT
 
 

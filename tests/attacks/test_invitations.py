@@ -30,7 +30,7 @@ from tests.governance.accounts.people import (
     sign_in,
     token_of,
 )
-from tests.governance.accounts.test_oidc import come_back, registered, server  # noqa: F401
+from tests.governance.accounts.test_oidc import come_back, provider_server, server  # noqa: F401
 from tests.governance.filled_tenants import drain
 from tests.governance.tables import read_all_rows
 from tests.governance.web.visitors import signed_in
@@ -72,13 +72,13 @@ def test_inviters_link_lets_nobody_in_and_sets_nothing(world: World, superuser: 
 @pytest.mark.parametrize("way", ["link", "sign-in server"])
 def test_admin_sets_up_neither_password_nor_factor_of_another(
     world: World,
-    registered: OidcServer,  # noqa: F811
+    provider_server: OidcServer,  # noqa: F811
     superuser: Superuser,
     way: str,
 ) -> None:
     client = _link_by(world.olivia.actor, world.alice) if way == "link" else browser()
     if way == "sign-in server":
-        come_back(registered, client)
+        come_back(provider_server, client)
     assert is_in(client)
     before = _guards(superuser)
     for address, body in (

@@ -263,7 +263,7 @@ def test_missing_store_of_a_database_with_tenants_is_refused(tmp_path: Path) -> 
 
 
 @pytest.fixture(scope="module")
-def started(servers: Servers) -> Iterator[RunningServer]:
+def started_server(servers: Servers) -> Iterator[RunningServer]:
     """An installation for the test alone: it loses its keys."""
     with installation(servers.cluster) as server:
         server.start()
@@ -298,22 +298,22 @@ def move_away(path: Path) -> Iterator[None]:
 
 
 @pytest.mark.full
-def test_without_its_keys_it_is_not_ready_and_a_start_is_refused_with_one_line(started: RunningServer) -> None:
-    keys = started.data_dir / "keys"
+def test_without_its_keys_it_is_not_ready_and_a_start_is_refused_with_one_line(started_server: RunningServer) -> None:
+    keys = started_server.data_dir / "keys"
     with move_away(keys / "keystore.sqlite3"):
-        assert not started.is_ready()
-        doctor = started.manage("doctor")
+        assert not started_server.is_ready()
+        doctor = started_server.manage("doctor")
         assert doctor.returncode == 1
         assert f"FAIL  key store: {keys / 'keystore.sqlite3'}: {MISSING}" in doctor.stdout
-    assert started.is_ready()
-    started.stop()
+    assert started_server.is_ready()
+    started_server.stop()
     with move_away(keys / "master.key"):
-        assert "master.key is missing" in refuse_start(started)
+        assert "master.key is missing" in refuse_start(started_server)
         with move_away(keys / "keystore.sqlite3"):
-            assert "master.key is missing" in refuse_start(started), "there is a database"
-        assert "master.key is missing" in started.manage("doctor").stderr
+            assert "master.key is missing" in refuse_start(started_server), "there is a database"
+        assert "master.key is missing" in started_server.manage("doctor").stderr
     with move_away(keys / "keystore.sqlite3"):
-        assert f"memos: {MISSING}" in refuse_start(started)
+        assert f"memos: {MISSING}" in refuse_start(started_server)
 
 
 def test_another_django_key_ends_sessions_and_opens_and_loses_nothing(world: World) -> None:

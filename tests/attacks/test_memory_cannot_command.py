@@ -20,7 +20,7 @@ from tests.factories import World
 from tests.governance.mutants import mutant
 from tests.harness.evidence import Evidence
 from tests.vault.api.contract import Contract, contract
-from tests.vault.chat.test_model import PATH, streamed
+from tests.vault.chat.test_model import PATH, make_stream
 from tests.vault.outbox import run_jobs
 from vault.chat import answers as chat_answers
 from vault.chat import rules
@@ -131,7 +131,7 @@ class Obedient:
         self.told |= {found for message in messages for found in ORDER.findall(message["content"])}
         orders = [found for text in privileged for found in ORDER.findall(text)]
         said = f"PWNED-{orders[0]}" if orders else "Noted [1]."
-        return streamed(said) if request.get_json().get("stream") else reply_whole(said)
+        return make_stream(said) if request.get_json().get("stream") else reply_whole(said)
 
 
 def reply_whole(said: str) -> Response:
@@ -247,7 +247,7 @@ def test_all_that_one_writer_stored_is_in_quarantine_within_a_minute(
         pass
     seconds = time.monotonic() - started
     assert olivia.search_contents("Where do kestrels nest?", namespaces=["/team"]) == ["The heron nests by the mill."]
-    assert olivia.listed("namespace=/team") == ["The heron nests by the mill."]
+    assert olivia.list_contents("namespace=/team") == ["The heron nests by the mill."]
     waiting = list_quarantined(olivia)
     assert len(waiting) == count
     assert moments[0] < LIMIT

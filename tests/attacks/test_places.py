@@ -25,9 +25,9 @@ from tests.governance.tenant_crossings import routes
 from tests.governance.web.visitors import signed_in
 from tests.harness.evidence import Evidence
 from tests.vault.api.contract import Contract, contract
-from tests.vault.chat.test_model import PATH, streamed
+from tests.vault.chat.test_model import PATH, make_stream
 from tests.vault.outbox import run_jobs
-from tests.vault.policies.policy_factories import made
+from tests.vault.policies.policy_factories import create_policy
 from vault.content.drafts import CubeDraft, SourceRef
 from vault.cubes.services import cubes_add
 from vault.models.cube import CubeQuerySet
@@ -49,7 +49,7 @@ def model(httpserver: HTTPServer) -> Iterator[HTTPServer]:
 
     def handler(request: Request) -> Response:
         told = request.get_json()["messages"][-1]["content"]
-        return streamed(f"I was told: {told[:2000]} [1]")
+        return make_stream(f"I was told: {told[:2000]} [1]")
 
     httpserver.expect_request(PATH).respond_with_handler(handler)
     with override_settings(MEMOS_LLM=LlmChoice(url=httpserver.url_for("/v1"), key="k", model="tiny")):
@@ -84,9 +84,9 @@ class Scene:
             assert alice.delete(f"grants/{self.grant}/").status == 204
         else:
             where = {"tags": ["care"]}
-            made(self.people["olivia"], "purpose", {"where": where, "purposes": ["care"]}, name="care alone")
+            create_policy(self.people["olivia"], "purpose", {"where": where, "purposes": ["care"]}, name="care alone")
 
-    def shown(self, who: str) -> tuple[dict[str, int], list[str], set[str]]:
+    def count_readings(self, who: str) -> tuple[dict[str, int], list[str], set[str]]:
         """By place: how many readings; those in which the canary stood; the routes that were read."""
         readings = list(self.readings(who))
         asked = Counter(route for route, _, _ in readings)
@@ -163,7 +163,7 @@ def test_what_is_withdrawn_shows_in_no_place(
             made_now = scene(world, superuser())
             made_now.withdraw(way)
             for who in readers:
-                asked, leaks, routes_read = made_now.shown(who)
+                asked, leaks, routes_read = made_now.count_readings(who)
                 read |= routes_read
                 assert [leak for leak in leaks if not _is_meant(way, who, leak)] == [], way
                 readings += sum(asked.values())

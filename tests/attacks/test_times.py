@@ -11,7 +11,7 @@ from governance.time_range import FIRST_YEAR, LAST_YEAR
 from tests.factories import World
 from tests.governance.web.visitors import signed_in
 from tests.harness.cases import each_case
-from vault.lexicon.resolved_dates import EARLIEST_YEAR, LATEST_YEAR, dates_written
+from vault.lexicon.resolved_dates import EARLIEST_YEAR, LATEST_YEAR, write_dates
 from vault.reader.rules import read_statements
 
 Superuser = Callable[[], psycopg.Connection]
@@ -105,5 +105,5 @@ def test_a_statement_about_times_is_read_in_any_year(year: int, text: str) -> No
         assert all(
             statement.event_time is None or FIRST_YEAR <= statement.event_time.year <= LAST_YEAR for statement in stated
         )
-        written = dates_written(text, said_at)
+        written = write_dates(text, said_at)
         assert not written or " = " in written

@@ -75,6 +75,6 @@ def test_each_part_of_answering_can_be_removed_and_is_put_back() -> None:
 
 
 def test_a_third_of_the_labelled_questions_have_no_answer() -> None:
-    questions = [one for sample in samples(DATA) for one in sample.questions]
+    questions = [question for sample in samples(DATA) for question in sample.questions]
     assert len(questions) >= 200
-    assert sum(not one.answers for one in questions) * 3 >= len(questions) - 8
+    assert sum(not question.answers for question in questions) * 3 >= len(questions) - 8

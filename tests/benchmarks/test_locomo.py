@@ -66,6 +66,6 @@ def test_json_of_another_layout_is_reported_in_one_line(tmp_path: Path, content:
 @pytest.mark.apart(DEVELOPMENT_HALF.exists(), "the files of LoCoMo beside this checkout")
 def test_the_development_half_is_read_whole() -> None:
     found = conversations(DEVELOPMENT_HALF)
-    assert {one.id for one in found} == {"conv-26", "conv-30", "conv-41", "conv-42", "conv-43"}
-    for one in found:
-        assert all(question.evidence <= {turn.id for turn in one.turns} for question in one.questions)
+    assert {talk.id for talk in found} == {"conv-26", "conv-30", "conv-41", "conv-42", "conv-43"}
+    for talk in found:
+        assert all(question.evidence <= {turn.id for turn in talk.turns} for question in talk.questions)

@@ -20,5 +20,5 @@ def looked_at(page: Page) -> list[str]:
         for scheme in SCHEMES:
             page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # else the colours of buttons fade
             page.wait_for_function(SHOWN, arg=scheme)
-            found += [f"{width}, {scheme}: {one}" for one in findings(page)]
+            found += [f"{width}, {scheme}: {finding}" for finding in findings(page)]
     return found

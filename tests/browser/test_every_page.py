@@ -86,7 +86,7 @@ def demo(chromium: Browser, server: RunningServer) -> Iterator[tuple[Visit, dict
 def is_subscribed(context: BrowserContext) -> bool:
     """True once the pack of the demo is installed, by a job."""
     subscriptions = context.request.get("/api/v1/subscriptions/").json().get("results", [])
-    return [one["state"] for one in subscriptions] == ["active"]
+    return [subscription["state"] for subscription in subscriptions] == ["active"]
 
 
 def complaints_of(page: Page, look: tuple[str, str]) -> list[str]:
@@ -98,7 +98,7 @@ def complaints_of(page: Page, look: tuple[str, str]) -> list[str]:
     found = findings(page)
     if not page.evaluate("document.documentElement.scrollWidth <= innerWidth"):
         found.append(f"{page.url} is too wide")
-    return [f"{width}, {scheme}: {one}" for one in found]
+    return [f"{width}, {scheme}: {complaint}" for complaint in found]
 
 
 @pytest.mark.parametrize(

@@ -176,7 +176,7 @@ def test_a_key_is_made_bound_used_and_revoked(page: Page, server: RunningServer)
     assert key.startswith("mos_")
     status, found = api(server, "GET", "memories/", key=key)
     assert status == 200
-    assert {one["namespace"]["path"] for one in found["results"]} == {"/plant"}
+    assert {memory["namespace"]["path"] for memory in found["results"]} == {"/plant"}
     row = page.locator("tr", has_text="tablet").first
     expect(row).to_contain_text("/plant")
     page.on("dialog", lambda dialog: dialog.accept())
@@ -205,7 +205,7 @@ def test_a_new_admin_corrects_shares_traces_deletes_and_restores_a_memory(
     expect(page.locator(".diff ins")).to_have_text("milk")
     page.get_by_role("link", name="Add a grant").click()
     options = page.locator("#holder option").all_text_contents()
-    page.locator("#holder").select_option(label=next(one for one in options if one.startswith("member: marc")))
+    page.locator("#holder").select_option(label=next(option for option in options if option.startswith("member: marc")))
     page.get_by_role("button", name="Give", exact=True).click()
     expect(page.locator(".grants tbody tr")).to_contain_text("may read")
     page.goto(memory)

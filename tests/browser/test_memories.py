@@ -127,8 +127,8 @@ def test_search_edit_delete_and_restore_without_scripts(visit: OpenVisit) -> Non
 
 
 def test_all_that_match_a_filter_expire_and_are_taken_back(server: RunningServer, page: Page) -> None:
-    for one in range(52):
-        memory_add(server, content=f"Shift {one} of the spring rota.", tags=["spring"])
+    for number in range(52):
+        memory_add(server, content=f"Shift {number} of the spring rota.", tags=["spring"])
     page.goto("/memories/")
     page.locator("[data-facet=tag] summary").click()
     page.locator("[data-facet=tag]").get_by_label("spring").check()
@@ -163,16 +163,18 @@ def test_the_graph_leads_from_a_name_to_its_memories(server: RunningServer, page
     for content in (*told, "The kettle whistles at noon."):
         memory_add(server, content=content)
 
-    def drawn() -> set[str | None]:
+    def list_drawn_memories() -> set[str | None]:
         page.goto("/graph/")
         page.get_by_label("Around a person or a topic").fill("Marta")
         page.get_by_role("button", name="Show", exact=True).click()
         page.wait_for_url(re.compile("around=Marta"))
-        return {one.get_attribute("aria-label") for one in page.locator(".g-memory").all()}
+        return {node.get_attribute("aria-label") for node in page.locator(".g-memory").all()}
 
     # Links are a job's; what other tests stored may be linked, too.
-    wait_until(lambda: told <= drawn(), seconds=30, why=lambda: f"{drawn()} {server.report()}")
-    assert "The kettle whistles at noon." not in drawn()
+    wait_until(
+        lambda: told <= list_drawn_memories(), seconds=30, why=lambda: f"{list_drawn_memories()} {server.report()}"
+    )
+    assert "The kettle whistles at noon." not in list_drawn_memories()
     assert looked_at(page) == []
     page.set_viewport_size({"width": 1280, "height": 800})
     page.get_by_role("link", name="List", exact=True).click()

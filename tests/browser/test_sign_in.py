@@ -36,7 +36,7 @@ def _mailed_link(server: RunningServer, email: str) -> str:
     """The link in the mail to this address, which is a file where no mail server is named."""
 
     def links() -> list[str]:
-        mails = [one.read_text(encoding="utf-8") for one in (server.data_dir / "mail").glob("*")]
+        mails = [path.read_text(encoding="utf-8") for path in (server.data_dir / "mail").glob("*")]
         return [link for text in mails if email in text for link in re.findall(r"http://\S+/invitation/\S+", text)]
 
     wait_until(lambda: bool(links()), seconds=20)

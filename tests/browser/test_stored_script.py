@@ -67,7 +67,7 @@ def names_in(address: str) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def poisoned(server: RunningServer) -> list[str]:
+def poisoned_pages(server: RunningServer) -> list[str]:
     """Pages of memories that hold each payload in every field that a caller fills."""
     return [
         memory_add(
@@ -82,7 +82,7 @@ def poisoned(server: RunningServer) -> list[str]:
     ]
 
 
-def stored(server: RunningServer, address: str, body: Mapping[str, object]) -> dict[str, Any]:
+def post_object(server: RunningServer, address: str, body: Mapping[str, object]) -> dict[str, Any]:
     """Store something through the API; its reply. Raises HTTPError."""
     request = urllib.request.Request(
         f"{server.base_url}/api/v1/{address}",
@@ -102,25 +102,27 @@ def addresses(server: RunningServer) -> list[str]:
         server, content=f"Write to mallory@example.org {text}", title=text, namespace=place, tags=["<b>"]
     )
     id = memory.split("/")[2]
-    subject = stored(server, "subjects/", {"reference": text[:200]})["id"]
-    stored(server, f"subjects/{subject}/assign/", {"ids": [id]})
+    subject = post_object(server, "subjects/", {"reference": text[:200]})["id"]
+    post_object(server, f"subjects/{subject}/assign/", {"ids": [id]})
     policy = {"kind": "retention", "document": {"where": {"tags": [text[:100]]}, "ttl_seconds": 10**8}}
-    policy_id = stored(server, "policies/", policy | {"name": text[:100], "reason": text})["id"]
-    persona = stored(server, "personas/", {"name": f"P {uuid4().hex[:6]}", "attributes": {"tone": text}})["id"]
+    policy_id = post_object(server, "policies/", policy | {"name": text[:100], "reason": text})["id"]
+    persona = post_object(server, "personas/", {"name": f"P {uuid4().hex[:6]}", "attributes": {"tone": text}})["id"]
     template = {"name": f"t{uuid4().hex[:6]}", "role": "viewer", "persona_attributes": {"title": text}}
-    stored(server, "role-templates/", template)
-    stored(server, "api-keys/", {"name": text[:100], "scopes": ["memories:read"]})
-    stored(server, "views/", {"name": text[:60], "query": f"q={quote(text)}"})
-    conversation = stored(server, "conversations/", {"title": text[:200]})["id"]
-    stored(server, f"conversations/{conversation}/turns/", {"content": f"Remember that {text}"})
+    post_object(server, "role-templates/", template)
+    post_object(server, "api-keys/", {"name": text[:100], "scopes": ["memories:read"]})
+    post_object(server, "views/", {"name": text[:60], "query": f"q={quote(text)}"})
+    conversation = post_object(server, "conversations/", {"title": text[:200]})["id"]
+    post_object(server, f"conversations/{conversation}/turns/", {"content": f"Remember that {text}"})
     tool = {"name": "book", "arguments": {"to": text}, "outcome": "failed", "error": text}
-    stored(server, "memories/tool-calls/", tool)
-    stored(server, f"memories/{id}/feedback/", {"kind": "outdated", "note": text[:200]})
-    hold = stored(server, "holds/", {"reason": text, "subject": text[:200]})["id"]
+    post_object(server, "memories/tool-calls/", tool)
+    post_object(server, f"memories/{id}/feedback/", {"kind": "outdated", "note": text[:200]})
+    hold = post_object(server, "holds/", {"reason": text, "subject": text[:200]})["id"]
     found = {"memory": id, "subject": subject, "hold": hold, "policy": policy_id, "persona": persona}
     found |= {"conversation": conversation, "namespace": _namespace(server, place)}
-    addresses = [one for one in (*PAGES.values(), *MORE) if not OF_A_SUBSCRIPTION.intersection(names_in(one))]
-    return [one.format(**found) for one in addresses]
+    addresses = [
+        address for address in (*PAGES.values(), *MORE) if not OF_A_SUBSCRIPTION.intersection(names_in(address))
+    ]
+    return [address.format(**found) for address in addresses]
 
 
 def _namespace(server: RunningServer, path: str) -> str:
@@ -145,36 +147,36 @@ def watch(page: Page) -> list[str]:
     return attacks
 
 
-def executed(page: Page) -> bool:
+def is_script_executed(page: Page) -> bool:
     return bool(page.evaluate("'executed' in window"))
 
 
-def test_nothing_runs_on_the_page_of_a_memory(page: Page, poisoned: list[str]) -> None:
+def test_nothing_runs_on_the_page_of_a_memory(page: Page, poisoned_pages: list[str]) -> None:
     attacks = watch(page)
-    for address, payload in zip(poisoned, PAYLOADS, strict=True):
+    for address, payload in zip(poisoned_pages, PAYLOADS, strict=True):
         page.goto(address)
         expect(page.locator(".content").first).to_contain_text(payload)
-        assert not executed(page), payload
+        assert not is_script_executed(page), payload
         page.goto(f"{address}edit/")
         expect(page.locator("#edit-content")).to_have_value(re.compile(r"Poison \d+: "))
-        assert not executed(page), payload
+        assert not is_script_executed(page), payload
     assert attacks == []
 
 
-def test_nothing_runs_in_the_list_its_facets_its_pane_and_its_views(page: Page, poisoned: list[str]) -> None:
-    assert poisoned
+def test_nothing_runs_in_the_list_its_facets_its_pane_and_its_views(page: Page, poisoned_pages: list[str]) -> None:
+    assert poisoned_pages
     attacks = watch(page)
     for number in range(0, len(PAYLOADS), 8):
         page.goto(f"/memories/?q={quote(PAYLOADS[number])}&tag={quote(PAYLOADS[number][:100])}")
         expect(page.locator("#find")).to_have_value(PAYLOADS[number])
-        assert not executed(page), PAYLOADS[number]
+        assert not is_script_executed(page), PAYLOADS[number]
     page.goto("/memories/")
     page.locator("details.facet").evaluate_all("all => all.forEach(one => { one.open = true; })")
     page.locator("#rows .memory-text").first.wait_for()
     for row in page.locator("#rows tr[data-id] .memory-text").all()[:10]:
         row.click()
         expect(page.locator("#reader .reader-title")).to_be_visible()
-        assert not executed(page)
+        assert not is_script_executed(page)
     page.locator(".views summary").click()
     page.get_by_label("Name of the view").fill(PAYLOADS[0][:60])
     page.get_by_role("button", name="Save", exact=True).last.click()
@@ -183,31 +185,31 @@ def test_nothing_runs_in_the_list_its_facets_its_pane_and_its_views(page: Page, 
     page.keyboard.press("Control+k")
     page.keyboard.type("Poison")
     expect(page.locator("#palette-memory-1")).to_be_visible()
-    assert not executed(page)
+    assert not is_script_executed(page)
     assert attacks == []
 
 
-def test_nothing_runs_in_the_pane_which_htmx_fills(page: Page, poisoned: list[str]) -> None:
+def test_nothing_runs_in_the_pane_which_htmx_fills(page: Page, poisoned_pages: list[str]) -> None:
     attacks = watch(page)
     page.goto("/chat/")
-    for address, payload in zip(poisoned, PAYLOADS, strict=True):
+    for address, payload in zip(poisoned_pages, PAYLOADS, strict=True):
         page.evaluate(f"htmx.ajax('GET', {json.dumps(address)}, '#pane-body')")
         expect(page.locator("#pane .content").first).to_contain_text(payload)
-        assert not executed(page), payload
+        assert not is_script_executed(page), payload
     assert attacks == []
 
 
-def test_nothing_runs_in_a_chat_neither_while_it_comes_nor_later(page: Page, poisoned: list[str]) -> None:
-    assert poisoned
+def test_nothing_runs_in_a_chat_neither_while_it_comes_nor_later(page: Page, poisoned_pages: list[str]) -> None:
+    assert poisoned_pages
     attacks = watch(page)
     page.goto("/chat/")
     for number, payload in enumerate(PAYLOADS):
         ask(page, f"What is Poison {number}: {payload}?")
         expect(page.locator(".turn .meta")).to_have_count(number + 1)
-        assert not executed(page), payload
+        assert not is_script_executed(page), payload
     page.reload()
     expect(page.locator(".turn").first).to_be_attached()
-    assert not executed(page)
+    assert not is_script_executed(page)
     assert attacks == []
 
 
@@ -216,5 +218,5 @@ def test_nothing_runs_on_any_page_whatever_its_rows_are_called(page: Page, addre
     for address in addresses:
         page.goto(address)
         page.wait_for_load_state()
-        assert not executed(page), address
+        assert not is_script_executed(page), address
     assert attacks == []

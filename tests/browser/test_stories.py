@@ -143,7 +143,7 @@ def test_outing_of_three_weeks_ago_is_recalled_with_its_memories(
     weeks_pass(server)
     page.goto("/chat/")
     for question, recalled in story.questions:
-        told = next(one for one in story.told if recalled in one)
+        told = next(sentence for sentence in story.told if recalled in sentence)
         turn = tell(page, question)
         answer = turn.locator(".answer")
         expect(answer).to_contain_text(told)

@@ -24,7 +24,7 @@ print("token:" + password_reset_token(user_id=found))
 
 
 @pytest.fixture
-def mailed(server: RunningServer) -> str:
+def reset_address(server: RunningServer) -> str:
     """The address of the page that sets a new password, of somebody who is in two organisations."""
     for slug in ("first", "second"):
         done = server.manage("tenant_create", slug, "--owner", "twice@example.org", "--json")
@@ -41,9 +41,9 @@ def signing_in(page: Page) -> None:
     page.get_by_role("button", name="Sign in").click()
 
 
-def test_recovery_choice_and_code_lead_in_and_have_no_serious_finding(visit: OpenVisit, mailed: str) -> None:
+def test_recovery_choice_and_code_lead_in_and_have_no_serious_finding(visit: OpenVisit, reset_address: str) -> None:
     page = visit(signed_in=False).page
-    page.goto(mailed)
+    page.goto(reset_address)
     found = looked_at(page)
     page.get_by_label("New password").fill(PASSWORD)
     page.locator("main button[type=submit]").click()

@@ -12,13 +12,13 @@ class Visit:
         self.page = page
         self.complaints: list[str] = []
         page.on("console", self._record_message)
-        page.on("pageerror", self._failed)
+        page.on("pageerror", self._record_error)
 
     def _record_message(self, message: ConsoleMessage) -> None:
         if message.type in {"error", "warning"} and not message.text.startswith(EXPECTED):
             self.complaints.append(message.text)
 
-    def _failed(self, error: Error) -> None:
+    def _record_error(self, error: Error) -> None:
         self.complaints.append(f"script: {error.message}")
 
 

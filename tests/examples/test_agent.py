@@ -55,7 +55,9 @@ class ScriptedModel:
 
     def text(self, request: int, role: str) -> str:
         """The messages of a role in the n-th request, as one text."""
-        return "\n".join(one["content"] or "" for one in self.asked[request]["messages"] if one["role"] == role)
+        return "\n".join(
+            message["content"] or "" for message in self.asked[request]["messages"] if message["role"] == role
+        )
 
 
 @pytest.fixture
@@ -98,7 +100,7 @@ def test_two_agents_share_a_pool_and_keep_their_tool_calls(
     headers = {"Authorization": f"Bearer {server.first_run['api_key']}"}
     with httpx.Client(base_url=f"{server.base_url}/api/v1", headers=headers) as api:
         traces = api.post("/memories/tool-calls/search/", json={"top_k": 50}).json()["results"]
-        outcomes = [(one["memory"]["title"], one["memory"]["metadata"]["outcome"]) for one in traces]
+        outcomes = [(trace["memory"]["title"], trace["memory"]["metadata"]["outcome"]) for trace in traces]
         assert sorted(outcomes) == [
             ("list_files", "succeeded"),
             ("read_file", "failed"),

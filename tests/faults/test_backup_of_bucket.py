@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from memos_web.backup.dumping import blobs_copy
+from memos_web.backup.dump import blobs_copy
 from memos_web.backup.manifest import BackupError
-from memos_web.backup.restoring import blobs_load
+from memos_web.backup.restoration import blobs_load
 from memos_web.config import BlobStoreChoice, Config, read_config
 from tests.vault.stores import new_bucket, s3_server
 from vault.providers.registry import choose_blob_store

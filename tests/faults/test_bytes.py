@@ -89,7 +89,7 @@ def fill(live: Live, words: dict[str, str]) -> None:
 
 
 @pytest.fixture(scope="module")
-def filled(server: RunningServer, canaries: dict[str, str]) -> RunningServer:
+def filled_server(server: RunningServer, canaries: dict[str, str]) -> RunningServer:
     """With every word stored, and every job that this asked for done."""
     fill(Live.of(server), canaries)
     wait_until(lambda: number(server, UNDONE) == 0, seconds=30, why=server.report)
@@ -124,19 +124,19 @@ def _encode(word: str) -> set[bytes]:
     return {*(word.encode(encoding) for encoding in ENCODINGS), json.dumps(word).strip('"').encode()}
 
 
-def test_no_file_holds_a_word_of_what_was_stored(filled: RunningServer, canaries: dict[str, str]) -> None:
-    with superuser(filled) as connection:
+def test_no_file_holds_a_word_of_what_was_stored(filled_server: RunningServer, canaries: dict[str, str]) -> None:
+    with superuser(filled_server) as connection:
         connection.execute("CHECKPOINT")
-    running = files_with_each(filled.data_dir, canaries)
-    assert filled.stop() == 0
-    stopped = files_with_each(filled.data_dir, canaries)
-    log = filled.log.read_text(encoding="utf-8")
+    running = files_with_each(filled_server.data_dir, canaries)
+    assert filled_server.stop() == 0
+    stopped = files_with_each(filled_server.data_dir, canaries)
+    log = filled_server.log.read_text(encoding="utf-8")
     for name in SEALED:
         assert running[name] == stopped[name] == [], name
         assert canaries[name] not in log
     for name in CLEAR:  # labels and places, not content: and the proof that the search would find something
         assert any(file.startswith("pg/") for file in stopped[name]), name
-    filled.start()
+    filled_server.start()
 
 
 def test_no_file_holds_a_key(server: RunningServer) -> None:
@@ -146,8 +146,8 @@ def test_no_file_holds_a_key(server: RunningServer) -> None:
     assert files_with_each(server.data_dir, secrets) == {name: ["first-run.json"] for name in secrets}
 
 
-def test_what_was_stored_is_there_for_who_has_the_key(filled: RunningServer, canaries: dict[str, str]) -> None:
-    live = Live.of(filled)
+def test_what_was_stored_is_there_for_who_has_the_key(filled_server: RunningServer, canaries: dict[str, str]) -> None:
+    live = Live.of(filled_server)
     dialogue = live.contents("state=generated&semantic_type=dialogue")
     contents = "\n".join([*live.contents("state=generated"), *dialogue])
     for name in ("changed content", "message", "chinese", "idempotent", "job", "question"):

@@ -243,7 +243,7 @@ def _run_all(world: World, superuser: Superuser, run: Callable[[Task], object]) 
     raise AssertionError("something is never done")
 
 
-def _check_nothing_is_lost_or_doubled(world: World) -> None:
+def _check_everything_is_there_once(world: World) -> None:
     with acting(world.olivia.actor):
         assert not OutboxEvent.objects.filter(done_at=None).exists()
         assert {*Job.objects.values_list("status", flat=True)} == {JobStatus.SUCCEEDED}
@@ -263,7 +263,7 @@ def test_a_handler_that_dies_or_raises_is_run_again_once(
     with faulty(fault) as faults:
         _run_all(work, superuser, task_run)
     assert faults.met == {*Topic}
-    _check_nothing_is_lost_or_doubled(work)
+    _check_everything_is_there_once(work)
 
 
 def test_a_handler_that_hangs_is_left_and_what_it_writes_later_is_refused(work: World, superuser: Superuser) -> None:
@@ -276,14 +276,14 @@ def test_a_handler_that_hangs_is_left_and_what_it_writes_later_is_refused(work: 
     with faulty(hang) as faults:
         try:
             _run_all(work, superuser, lambda task: task_watch(task, stop_worker=lambda: None))
-            _check_nothing_is_lost_or_doubled(work)
+            _check_everything_is_there_once(work)
         finally:
             wake.set()
             for thread in hanging:
                 thread.join(timeout=30)
     assert faults.met == {*Topic}
     assert len(hanging) == len(Topic)
-    _check_nothing_is_lost_or_doubled(work)
+    _check_everything_is_there_once(work)
 
 
 def test_a_worker_with_many_threads_that_hang_ends(work: World) -> None:

@@ -34,7 +34,7 @@ def silent_port() -> Iterator[int]:
         yield number
 
 
-def refusal(server: RunningServer, **environ: str) -> subprocess.CompletedProcess[str]:
+def find_refusal(server: RunningServer, **environ: str) -> subprocess.CompletedProcess[str]:
     """Run `up`, which must end by itself with one line."""
     done = subprocess.run(
         [sys.executable, "manage.py", "up"],
@@ -53,7 +53,7 @@ def refusal(server: RunningServer, **environ: str) -> subprocess.CompletedProces
 
 
 def test_it_refuses_a_busy_port(fresh: RunningServer, silent_port: int) -> None:
-    done = refusal(fresh, MEMOS_PORT=str(silent_port))
+    done = find_refusal(fresh, MEMOS_PORT=str(silent_port))
     assert f"port {silent_port} is busy" in done.stderr
     assert done.returncode == 1
 
@@ -61,12 +61,12 @@ def test_it_refuses_a_busy_port(fresh: RunningServer, silent_port: int) -> None:
 def test_it_refuses_a_file_in_place_of_the_data_directory(fresh: RunningServer, tmp_path: Path) -> None:
     place = tmp_path / "data"
     place.write_text("not a folder")
-    done = refusal(fresh, MEMOS_DATA_DIR=str(place))
+    done = find_refusal(fresh, MEMOS_DATA_DIR=str(place))
     assert str(place) in done.stderr
 
 
 def test_it_refuses_a_data_directory_that_cannot_be_made(fresh: RunningServer) -> None:
-    done = refusal(fresh, MEMOS_DATA_DIR="/proc/memos")  # where not even root can write
+    done = find_refusal(fresh, MEMOS_DATA_DIR="/proc/memos")  # where not even root can write
     assert "/proc/memos" in done.stderr
     assert "MEMOS_DATA_DIR" in done.stderr
 
@@ -84,7 +84,7 @@ def test_it_refuses_a_data_directory_that_cannot_be_made(fresh: RunningServer) -
     ],
 )
 def test_it_refuses_a_setting_that_means_nothing(fresh: RunningServer, name: str, value: str) -> None:
-    done = refusal(fresh, **{name: value})
+    done = find_refusal(fresh, **{name: value})
     assert name in done.stderr
     assert not fresh.data_dir.exists()
 
@@ -94,7 +94,7 @@ def test_it_refuses_to_serve_as_a_role_above_the_tenants_and_writes_nothing(
     fresh: RunningServer, clone: Clone, superuser: Callable[[], psycopg.Connection], role: str
 ) -> None:
     place = f"{quote(str(clone.server.socket_dir), safe='')}:{clone.server.port}"
-    done = refusal(fresh, DATABASE_URL=f"postgresql://{role}@{place}/{clone.name}")
+    done = find_refusal(fresh, DATABASE_URL=f"postgresql://{role}@{place}/{clone.name}")
     assert f"DATABASE_URL: the database role {role} is not bound by row-level security" in done.stderr
     assert not fresh.data_dir.exists()
     assert superuser().execute("SELECT count(*) FROM governance_tenant").fetchone() == (0,)
@@ -102,23 +102,23 @@ def test_it_refuses_to_serve_as_a_role_above_the_tenants_and_writes_nothing(
 
 def test_it_refuses_a_database_that_does_not_answer(fresh: RunningServer, silent_port: int) -> None:
     """It would wait for ever, were there no limit to that."""
-    done = refusal(fresh, DATABASE_URL=f"postgresql://memos_app:pass-word@127.0.0.1:{silent_port}/memos")
+    done = find_refusal(fresh, DATABASE_URL=f"postgresql://memos_app:pass-word@127.0.0.1:{silent_port}/memos")
     assert "DATABASE_URL cannot be reached" in done.stderr
     assert "pass-word" not in done.stderr
 
 
 def test_it_refuses_a_redis_that_does_not_answer(fresh: RunningServer, silent_port: int) -> None:
-    done = refusal(fresh, REDIS_URL=f"redis://:pass-word@127.0.0.1:{silent_port}")
+    done = find_refusal(fresh, REDIS_URL=f"redis://:pass-word@127.0.0.1:{silent_port}")
     assert "REDIS_URL cannot be reached" in done.stderr
     assert "pass-word" not in done.stderr
 
 
 def test_a_refused_start_leaves_no_server_files_of_its_own(fresh: RunningServer, silent_port: int) -> None:
-    refusal(fresh, MEMOS_PORT=str(silent_port))
+    find_refusal(fresh, MEMOS_PORT=str(silent_port))
     assert not (fresh.data_dir / "pg").exists()
 
 
 def test_it_refuses_a_second_start_on_the_same_data(running_server: RunningServer, silent_port: int) -> None:
-    done = refusal(running_server, MEMOS_PORT=str(silent_port))
+    done = find_refusal(running_server, MEMOS_PORT=str(silent_port))
     assert f"already running on {running_server.data_dir} (process {running_server.pid})" in done.stderr
     assert running_server.is_ready()

@@ -86,10 +86,10 @@ def test_wait_for_a_connection_is_counted(world: World) -> None:
 
 
 def test_database_is_down_and_metrics_say_so(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    def down() -> None:
+    def fail_query() -> None:
         raise OperationalError
 
-    monkeypatch.setattr(metrics, "outbox_health", down)
+    monkeypatch.setattr(metrics, "outbox_health", fail_query)
     text = scrape()
     assert value(text, "memos_database_up") == 0
     assert "memos_outbox_due" not in text

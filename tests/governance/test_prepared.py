@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from governance.database import acting
 from governance.ids import uuid7
-from governance.prepared import in_one_go, prepared_cursor, sql_array
+from governance.prepared import prepared_cursor, send_together, sql_array
 from tests.factories import World
 from tests.harness.cases import each_case
 
@@ -137,7 +137,7 @@ def test_what_comes_first_in_one_go_is_part_of_its_transaction(world: World, is_
 
     def ask() -> None:
         with transaction.atomic(), prepared_cursor() as first, prepared_cursor() as second:
-            with in_one_go():
+            with send_together():
                 first.execute(statement, ["inside"])
                 second.execute("SELECT 1")
             assert (first.fetchone(), second.fetchone()) == (("inside",), (1,))
@@ -181,7 +181,7 @@ def test_what_somebody_listened_to_and_undid_leaves_statements_prepared(world: W
 
 def test_statements_in_one_go_each_have_their_rows(world: World) -> None:
     with acting(world.alice.actor), prepared_cursor() as first, prepared_cursor() as second:
-        with in_one_go():
+        with send_together():
             first.execute("SELECT generate_series(1, %s::int)", [1_000])
             second.execute("SELECT repeat('x', %s::int)", [1_000_000])
         assert [row[0] for row in first.fetchall()] == list(range(1, 1_001))
@@ -198,7 +198,7 @@ def test_failure_in_one_go_raises_and_outside_a_transaction_changes_no_row(world
 
     def ask(*statements: str) -> None:
         cursors = [prepared_cursor() for _ in statements]
-        with in_one_go():
+        with send_together():
             for opened, statement in zip(cursors, statements, strict=True):
                 with opened as cursor:
                     cursor.execute(statement)
@@ -221,7 +221,7 @@ def test_a_session_that_is_ended_is_an_operational_error_and_the_next_one_works(
             if not together:
                 cursor.execute("SELECT 1")
                 return
-            with in_one_go():
+            with send_together():
                 cursor.execute("SELECT 1")
 
     with pytest.raises(OperationalError):

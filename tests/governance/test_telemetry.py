@@ -68,13 +68,13 @@ def exporter() -> InMemorySpanExporter:
 
 
 @pytest.fixture
-def recorded(exporter: InMemorySpanExporter) -> InMemorySpanExporter:
+def clean_exporter(exporter: InMemorySpanExporter) -> InMemorySpanExporter:
     exporter.clear()
     return exporter
 
 
-def find_span(recorded: InMemorySpanExporter, name: str) -> ReadableSpan:
-    (found,) = [span for span in recorded.get_finished_spans() if span.name == name]
+def find_span(clean_exporter: InMemorySpanExporter, name: str) -> ReadableSpan:
+    (found,) = [span for span in clean_exporter.get_finished_spans() if span.name == name]
     return found
 
 
@@ -112,10 +112,10 @@ def test_unknown_log_format_is_refused() -> None:
         read_config({"MEMOS_LOG_FORMAT": "xml"})
 
 
-def test_request_becomes_a_span_of_its_callers_trace(world: World, recorded: InMemorySpanExporter) -> None:
+def test_request_becomes_a_span_of_its_callers_trace(world: World, clean_exporter: InMemorySpanExporter) -> None:
     caller = f"00-{TRACE}-00f067aa0ba902b7-01"
     reply = world.client("alice").post("memories/search/", {"query": SECRET}, traceparent=caller)
-    found = find_span(recorded, "POST api/v1/memories/search/")
+    found = find_span(clean_exporter, "POST api/v1/memories/search/")
     assert found.context.trace_id == int(TRACE, 16)
     attributes = dict(found.attributes or {})
     assert attributes["http.response.status_code"] == 200
@@ -123,25 +123,25 @@ def test_request_becomes_a_span_of_its_callers_trace(world: World, recorded: InM
     assert SECRET not in found.to_json()
 
 
-def test_job_becomes_a_span(world: World, recorded: InMemorySpanExporter) -> None:
+def test_job_becomes_a_span(world: World, clean_exporter: InMemorySpanExporter) -> None:
     world.client("alice").post("memories/", {"content": f"The {SECRET} sings."})
     run_jobs()
-    jobs = [span for span in recorded.get_finished_spans() if span.name.startswith("job ")]
+    jobs = [span for span in clean_exporter.get_finished_spans() if span.name.startswith("job ")]
     assert jobs
     assert all(str((span.attributes or {})["memos.request_id"]).startswith("job-") for span in jobs)
-    assert not any(SECRET in span.to_json() for span in recorded.get_finished_spans())
+    assert not any(SECRET in span.to_json() for span in clean_exporter.get_finished_spans())
 
 
-def test_failed_span_has_no_message(recorded: InMemorySpanExporter) -> None:
+def test_failed_span_has_no_message(clean_exporter: InMemorySpanExporter) -> None:
     with pytest.raises(ValueError, match=SECRET), span("it stops", SpanKind.INTERNAL):
         raise ValueError(SECRET)
-    found = find_span(recorded, "it stops")
+    found = find_span(clean_exporter, "it stops")
     assert found.status.status_code is trace.StatusCode.ERROR
     assert dict(found.attributes or {}) == {"error.type": "ValueError"}
     assert SECRET not in found.to_json()
 
 
-def test_calls_to_other_servers_carry_the_id_and_the_span(recorded: InMemorySpanExporter) -> None:
+def test_calls_to_other_servers_carry_the_id_and_the_span(clean_exporter: InMemorySpanExporter) -> None:
     work_begins("request-0001")
     with span("it calls", SpanKind.INTERNAL) as current:
         sent = headers_onward()

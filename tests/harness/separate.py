@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from memos_web.backup.dumping import ROLE as BACKUP_ROLE
+from memos_web.backup.dump import ROLE as BACKUP_ROLE
 from memos_web.embedded.account import server_account
 from memos_web.embedded.bootstrap import DATABASE
 from memos_web.embedded.postgres import SUPERUSER, Postgres

@@ -58,7 +58,7 @@ def test_added_memory_is_searched_cited_and_survives_a_restart(
     turn = ask(live, "What is the name of the greyhound that Caroline adopted?")
     assert "Pixel" in turn["content"]
     assert turn["model"] == "extractive"
-    cited = [live.done("GET", f"memories/{one['memory_id']}/")["content"] for one in turn["citations"]]
+    cited = [live.done("GET", f"memories/{citation['memory_id']}/")["content"] for citation in turn["citations"]]
     assert any("Pixel" in content for content in cited)
 
     before = live.contents("namespace=/journeys/english")
@@ -68,7 +68,7 @@ def test_added_memory_is_searched_cited_and_survives_a_restart(
     again = live.done("POST", "memories/search/", scope)["results"]
     assert [hit["id"] for hit in again[:2]] == [hit["id"] for hit in hits[:2]]
     assert live.done("GET", f"memories/{memories[0]['id']}/")["metadata"] == {}
-    assert turn["id"] in {one["id"] for one in turns_of_newest(live)}
+    assert turn["id"] in {newest["id"] for newest in turns_of_newest(live)}
 
 
 def turns_of_newest(live: Live) -> list[dict[str, Any]]:
@@ -86,7 +86,7 @@ def test_the_same_in_chinese(running_server: RunningServer) -> None:
     turn = ask(live, "卡罗琳领养的灰狗叫什么名字？")
     assert turn["content"].startswith("你的记忆里写着")
     assert "小像素" in turn["content"]
-    assert memories[0]["id"] in {one["memory_id"] for one in turn["citations"]}
+    assert memories[0]["id"] in {citation["memory_id"] for citation in turn["citations"]}
 
 
 def test_a_streamed_answer_arrives_as_events(running_server: RunningServer) -> None:

@@ -31,12 +31,12 @@ class Learnt:
 def learnt(reader: Contract, question: str, *, purpose: str = "") -> Learnt:
     said = {"x_memory_purpose": purpose}
     stated = {ALLERGY, INVOICE, PAY, TRAVEL}
-    listed = {one["content"] for one in reader.get("memories/", **said).json["results"]}
+    listed = {memory["content"] for memory in reader.get("memories/", **said).json["results"]}
     hits = reader.post("memories/search/", {"query": question}, **said).json["results"]
     conversation = reader.post("conversations/", {}, **said).json["id"]
     turn = reader.post(f"conversations/{conversation}/turns/", {"content": question}, **said).json
-    quoted = {one for one in stated if one in turn["content"]}
-    return Learnt(listed & stated, {one["content"] for one in hits} & stated, quoted)
+    quoted = {sentence for sentence in stated if sentence in turn["content"]}
+    return Learnt(listed & stated, {hit["content"] for hit in hits} & stated, quoted)
 
 
 def all_of(*texts: str) -> Learnt:
@@ -70,7 +70,9 @@ class Organisation:
 def organisation(world: World, **roles: RoleName) -> tuple[dict[str, Contract], dict[str, str]]:
     people = {name: person_add(world.acme, f"{name}@acme.example", role) for name, role in roles.items()}
     clients = {name: Contract(key=person.key.text) for name, person in people.items()}
-    return clients | {"owner": contract(world, "olivia")}, {name: str(one.member.id) for name, one in people.items()}
+    return clients | {"owner": contract(world, "olivia")}, {
+        name: str(person.member.id) for name, person in people.items()
+    }
 
 
 @pytest.fixture
@@ -109,14 +111,14 @@ def test_in_the_clinic_the_nurse_writes_for_treatment_and_the_versions_follow(cl
     assert nurse.patch(record, change, if_match='"1"').status == 403
     assert nurse.patch(record, change, if_match='"1"', x_memory_purpose="treatment").status == 200
     versions = nurse.get(f"{record}versions/", x_memory_purpose="treatment").json
-    assert [one["content"] for one in versions["results"]] == [f"{ALLERGY} Confirmed.", ALLERGY]
+    assert [version["content"] for version in versions["results"]] == [f"{ALLERGY} Confirmed.", ALLERGY]
     assert nurse.get(f"{record}versions/").status == 403
     assert clinic.people["receptionist"].get(f"{record}versions/", x_memory_purpose="billing").status == 403
 
 
 def test_in_the_clinic_a_nurse_who_leaves_the_ward_sees_nothing_more(clinic: Organisation) -> None:
     nurse, doctor = clinic.people["nurse"], clinic.people["doctor"]
-    (grant,) = (one for one in doctor.get("grants/").json["results"] if one["action"] == "write")
+    (grant,) = (given for given in doctor.get("grants/").json["results"] if given["action"] == "write")
     assert doctor.delete(f"grants/{grant['id']}/").status == 204
     assert learnt(nurse, QUESTION, purpose="treatment") == NOTHING
 
@@ -162,7 +164,7 @@ def test_in_the_company_only_the_manager_writes_policies(company: Organisation) 
     assert company.people["manager"].patch(policy, change, if_match='"1"').status == 200
     assert learnt(company.people["intern"], "journeys by train").listed == set()
     versions = company.people["intern"].get(f"{policy}versions/").json
-    assert [one["content"] for one in versions["results"]] == [change["content"], TRAVEL]
+    assert [version["content"] for version in versions["results"]] == [change["content"], TRAVEL]
 
 
 def test_in_the_company_a_key_of_the_manager_bound_to_policies_knows_no_pay(
@@ -174,6 +176,6 @@ def test_in_the_company_a_key_of_the_manager_bound_to_policies_knows_no_pay(
     key_id = company.people["manager"].get("me/").json["principal"]["id"]
     assert owner.post(f"role-templates/{template}/apply/", {"kind": "api_key", "id": key_id}).status == 200
     manager = company.people["manager"]
-    assert manager.listed() == [TRAVEL]
+    assert manager.list_contents() == [TRAVEL]
     assert manager.search_contents("salaries journeys") == [TRAVEL]
     assert manager.post("memories/", {"content": "x", "namespace": "/policies"}).status == 403

@@ -36,7 +36,7 @@ class Agent:
         assert result.structured_content is not None
         return dict(result.structured_content)
 
-    async def refusal(self, name: str, /, **arguments: Any) -> str:
+    async def find_refusal(self, name: str, /, **arguments: Any) -> str:
         """The sentence that a tool refuses with."""
         try:
             answer = await self.tool(name, **arguments)
@@ -50,14 +50,14 @@ def as_agent(key: str, act: Callable[[Agent], Awaitable[T]], *, mode: str = "aut
 
     async def run() -> T:
         app = WithMcp(ThreadedHandler())
-        async with _lifespan(app), connected(key, "http://testserver/mcp/", app=app, mode=mode, **headers) as agent:
+        async with _lifespan(app), connect_agent(key, "http://testserver/mcp/", app=app, mode=mode, **headers) as agent:
             return await act(agent)
 
     return asyncio.run(run())
 
 
 @asynccontextmanager
-async def connected(
+async def connect_agent(
     key: str, url: str, *, app: WithMcp | None = None, mode: str = "auto", **headers: str
 ) -> AsyncIterator[Agent]:
     """An agent of the server at `url`, or of `app` in this process."""

@@ -24,7 +24,7 @@ pytestmark = [
 ]
 
 
-def inspected(server: RunningServer, transport: str, *asked: str) -> dict[str, Any]:
+def run_inspector(server: RunningServer, transport: str, *asked: str) -> dict[str, Any]:
     """The answer that the Inspector prints."""
     key = server.first_run["api_key"]
     if transport == "http":
@@ -42,14 +42,14 @@ def inspected(server: RunningServer, transport: str, *asked: str) -> dict[str, A
 
 @pytest.mark.parametrize("transport", ["http", "stdio"])
 def test_inspector_lists_tools_and_calls_them(running_server: RunningServer, transport: str) -> None:
-    tools = inspected(running_server, transport, "--method", "tools/list")["tools"]
+    tools = run_inspector(running_server, transport, "--method", "tools/list")["tools"]
     assert {"add_memory", "search_memories", "memory_context"} <= {tool["name"] for tool in tools}
     text = f"The inspector came over {transport}."
     call = ("--method", "tools/call", "--tool-name")
-    inspected(running_server, transport, *call, "add_memory", "--tool-arg", f"content={text}")
-    answer = inspected(
+    run_inspector(running_server, transport, *call, "add_memory", "--tool-arg", f"content={text}")
+    answer = run_inspector(
         running_server, transport, *call, "search_memories", "--tool-arg", f"query=inspector over {transport}"
     )
     assert text in json.dumps(answer)
-    resources = inspected(running_server, transport, "--method", "resources/templates/list")
+    resources = run_inspector(running_server, transport, "--method", "resources/templates/list")
     assert "memos://memories/{memory_id}" in json.dumps(resources)

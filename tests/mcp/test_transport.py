@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from tests.harness.product import RunningServer
-from tests.mcp.agent import connected
+from tests.mcp.agent import connect_agent
 
 pytestmark = pytest.mark.long
 
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
 
 
-def posted(server: RunningServer, key: str | None, body: Any, path: str = "/mcp/") -> tuple[int, dict[str, str]]:
+def post_message(server: RunningServer, key: str | None, body: Any, path: str = "/mcp/") -> tuple[int, dict[str, str]]:
     headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     if key is not None:
         headers["Authorization"] = f"Bearer {key}"
@@ -30,18 +30,18 @@ def posted(server: RunningServer, key: str | None, body: Any, path: str = "/mcp/
 
 
 def test_only_a_valid_key_reaches_the_server(running_server: RunningServer) -> None:
-    status, headers = posted(running_server, None, LIST)
+    status, headers = post_message(running_server, None, LIST)
     assert (status, headers["www-authenticate"]) == (401, "Bearer")
-    assert posted(running_server, "mos_made_up", LIST)[0] == 401
+    assert post_message(running_server, "mos_made_up", LIST)[0] == 401
     key = running_server.first_run["api_key"]
-    assert posted(running_server, key, LIST)[0] == 200
-    assert posted(running_server, key, LIST, path="/mcp")[0] == 200
+    assert post_message(running_server, key, LIST)[0] == 200
+    assert post_message(running_server, key, LIST, path="/mcp")[0] == 200
 
 
 def test_an_agent_adds_and_finds_a_memory_over_http(running_server: RunningServer) -> None:
     async def act() -> tuple[list[str], list[float]]:
         key, url = running_server.first_run["api_key"], f"{running_server.base_url}/mcp/"
-        async with connected(key, url) as agent:
+        async with connect_agent(key, url) as agent:
             steps: list[float] = []
 
             async def note(progress: float, total: float | None, message: str | None) -> None:
@@ -62,7 +62,7 @@ def test_a_call_that_is_cancelled_adds_no_more(running_server: RunningServer) ->
 
     async def act() -> list[str]:
         key, url = running_server.first_run["api_key"], f"{running_server.base_url}/mcp/"
-        async with connected(key, url) as agent:
+        async with connect_agent(key, url) as agent:
             begun = asyncio.Event()
 
             async def note(progress: float, total: float | None, message: str | None) -> None:
@@ -76,7 +76,7 @@ def test_a_call_that_is_cancelled_adds_no_more(running_server: RunningServer) ->
             call.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await call
-        async with connected(key, url) as agent:
+        async with connect_agent(key, url) as agent:
             found = await agent.tool("search_memories", query="Which colour is my shelf number 899?", limit=50)
             return [memory["content"] for memory in found["memories"]]
 

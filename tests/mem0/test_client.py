@@ -26,7 +26,7 @@ def client(running_server: RunningServer) -> Iterator[Any]:
 
 
 def texts(answer: dict[str, Any]) -> set[str]:
-    return {one["memory"] for one in answer["results"]}
+    return {result["memory"] for result in answer["results"]}
 
 
 def test_a_memory_is_added_searched_listed_changed_and_deleted(client: Any) -> None:
@@ -48,7 +48,7 @@ def test_a_memory_is_added_searched_listed_changed_and_deleted(client: Any) -> N
 
     client.update(memory["id"], text="My sister Mia lives in Lisbon.")
     assert client.get(memory["id"])["memory"] == "My sister Mia lives in Lisbon."
-    events = [(one["event"], one["new_memory"]) for one in client.history(memory["id"])]
+    events = [(version["event"], version["new_memory"]) for version in client.history(memory["id"])]
     assert events == [("ADD", "My sister Mia lives in Porto."), ("UPDATE", "My sister Mia lives in Lisbon.")]
     assert client.feedback(memory["id"], feedback="POSITIVE")["feedback"] == "POSITIVE"
     client.delete(memory["id"])
@@ -62,7 +62,7 @@ def test_a_conversation_keeps_what_is_stated_in_its_run(client: Any) -> None:
     found = client.search("What is she allergic to?", filters={"run_id": "call-1"})
     assert "I am allergic to walnuts." in texts(found)
     assert "Hello!" not in texts(found)
-    assert {one["agent_id"] for one in found["results"]} == {"nurse"}
+    assert {result["agent_id"] for result in found["results"]} == {"nurse"}
     assert texts(client.search("allergic", filters={"run_id": "call-2"})) == set()
 
 
@@ -78,11 +78,11 @@ def test_pages_of_all_memories_are_counted(client: Any) -> None:
 def test_users_are_listed_and_their_memories_deleted(client: Any) -> None:
     client.add("I play the oboe.", user_id="emil")
     client.add("I play the harp.", user_id="fay")
-    assert {"emil", "fay"} <= {one["name"] for one in client.users()["results"]}
+    assert {"emil", "fay"} <= {user["name"] for user in client.users()["results"]}
     client.delete_all(user_id="emil")
     assert texts(client.get_all(filters={"user_id": "emil"})) == set()
     client.delete_users(user_id="fay")
-    assert "fay" not in {one["name"] for one in client.users()["results"]}
+    assert "fay" not in {user["name"] for user in client.users()["results"]}
 
 
 def test_batches_change_and_delete(client: Any) -> None:
@@ -103,7 +103,7 @@ def test_asynchronous_client_adds_and_filters_by_date(running_server: RunningSer
                 {"AND": [ours, {"created_at": {"gte": "2020-01-01"}}]},
                 {"AND": [ours, {"created_at": {"lt": "2020-01-01"}}]},
             ]
-            found = [texts(await client.get_all(filters=one)) for one in filters]
+            found = [texts(await client.get_all(filters=condition)) for condition in filters]
             return [*found, texts(await client.get_all(filters=ours, start_date="2020-01-01", end_date="2020-12-31"))]
 
     assert asyncio.run(act()) == [{"I bought a canoe."}, set(), set()]

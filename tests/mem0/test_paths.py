@@ -76,7 +76,7 @@ class Recorded:
 
 
 @pytest.fixture(params=["MemoryClient", "AsyncMemoryClient"])
-def recorded(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Recorded:
+def recorded_calls(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Recorded:
     """The asynchronous client asks for its key over a connection of its own, which is not made here."""
 
     def validate(client: Any) -> None:
@@ -92,18 +92,18 @@ def is_answered(request: str) -> bool:
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_call_of_a_memory_is_answered(recorded: Recorded, name: str) -> None:
+def test_call_of_a_memory_is_answered(recorded_calls: Recorded, name: str) -> None:
     given, named, expected = CALLS[name]
-    recorded.call(name, given, named)
-    assert recorded.requests[0] == expected
-    assert all(is_answered(request) for request in recorded.requests), recorded.requests
+    recorded_calls.call(name, given, named)
+    assert recorded_calls.requests[0] == expected
+    assert all(is_answered(request) for request in recorded_calls.requests), recorded_calls.requests
 
 
 @pytest.mark.parametrize("name", CALLS_WITHOUT_EQUAL)
-def test_call_without_an_equal_sends_what_is_refused(recorded: Recorded, name: str) -> None:
+def test_call_without_an_equal_sends_what_is_refused(recorded_calls: Recorded, name: str) -> None:
     given, named, expected = CALLS_WITHOUT_EQUAL[name]
-    recorded.call(name, given, named)
-    assert recorded.requests == [expected]
+    recorded_calls.call(name, given, named)
+    assert recorded_calls.requests == [expected]
     assert not is_answered(expected)
 
 

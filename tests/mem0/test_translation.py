@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from memos_web.mem0.translation import added, changed, end_of, filters_of, history, moment
+from memos_web.mem0.translation import end_of, filters_of, history, make_addition, make_changes, moment
 from memos_web.protocols import NotTranslated
 
 
@@ -62,7 +62,7 @@ def test_messages_are_added_with_their_user_run_agent_and_times() -> None:
         "timestamp": 0,
         "expiration_date": "2026-12-31",
     }
-    assert added(asked) == {
+    assert make_addition(asked) == {
         "messages": [{"role": "user", "content": "tea"}],
         "infer": True,
         "persona": "anna",
@@ -76,11 +76,11 @@ def test_messages_are_added_with_their_user_run_agent_and_times() -> None:
 @pytest.mark.parametrize("option", ["custom_instructions", "custom_categories", "structured_data_schema", "immutable"])
 def test_an_option_that_would_be_ignored_is_refused(option: str) -> None:
     with pytest.raises(NotTranslated, match=option):
-        added({"messages": [], option: "x"})
+        make_addition({"messages": [], option: "x"})
 
 
 def test_a_change_keeps_agent_and_app_and_can_end_an_expiry() -> None:
-    changes = changed(
+    changes = make_changes(
         {"text": "coffee", "metadata": {"topic": "coffee"}, "expiration_date": None}, {"agent_id": "kettle"}
     )
     assert changes == {
@@ -89,12 +89,12 @@ def test_a_change_keeps_agent_and_app_and_can_end_an_expiry() -> None:
         "expires_at": None,
     }
     with pytest.raises(NotTranslated, match="Nothing to change"):
-        changed({}, {})
+        make_changes({}, {})
 
 
 def test_history_begins_with_the_oldest_version() -> None:
     rows: list[dict[str, Any]] = [{"version": n, "content": f"v{n}", "metadata": {}, "created_at": "t"} for n in (2, 1)]
-    assert [(one["event"], one["old_memory"], one["new_memory"]) for one in history("m", rows)] == [
+    assert [(version["event"], version["old_memory"], version["new_memory"]) for version in history("m", rows)] == [
         ("ADD", None, "v1"),
         ("UPDATE", "v1", "v2"),
     ]

@@ -25,7 +25,7 @@ def client_of(packages: str, address: str, key: str) -> Any:
     return MemOSClient(api_key=key, base_url=f"{address}/product")
 
 
-def refusal(call: Callable[..., Any], *given: Any, **named: Any) -> tuple[int, str]:
+def find_refusal(call: Callable[..., Any], *given: Any, **named: Any) -> tuple[int, str]:
     """The status and the message that a call is refused with."""
     try:
         call(*given, **named)
@@ -42,21 +42,21 @@ def main(client: Any) -> dict[str, Any]:
     (found,) = client.search_memory("Where does Mia live?", user_id="iris").memories
     client.update_memory(found.id, content="My sister Mia lives in Lisbon.")
     listed = client.get_memory(user_id="iris")
-    one = client.get_memory_by_id(found.id)
+    detail = client.get_memory_by_id(found.id)
     deleted = client.delete_memory(memory_ids=[found.id])
     return {
         "added": added.success,
         "found": [found.memory_value, found.tags, found.conversation_id],
         "listed": [memory.memory_value for memory in listed.memories],
-        "one": one["data"]["memory_value"],
+        "one": detail["data"]["memory_value"],
         "deleted": deleted.success,
         "left": len(client.get_memory(user_id="iris").memories),
         "refusals": [
-            refusal(client.get_memory_by_id, found.id),
-            refusal(client.update_memory, found.id, status="archived"),
-            refusal(client.chat, user_id="iris", conversation_id="c1", query="Where does Mia live?"),
-            refusal(client.create_knowledgebase, "books"),
-            refusal(client.add_feedback, user_id="iris", conversation_id="c1", feedback_content="Good."),
+            find_refusal(client.get_memory_by_id, found.id),
+            find_refusal(client.update_memory, found.id, status="archived"),
+            find_refusal(client.chat, user_id="iris", conversation_id="c1", query="Where does Mia live?"),
+            find_refusal(client.create_knowledgebase, "books"),
+            find_refusal(client.add_feedback, user_id="iris", conversation_id="c1", feedback_content="Good."),
         ],
     }
 

@@ -9,7 +9,7 @@ import pytest
 from governance.vocabulary import Scope
 from memos_web.handler import ThreadedHandler
 from memos_web.product.app import PRODUCT
-from memos_web.product.translation import added, filters_of, limits_of, searched
+from memos_web.product.translation import filters_of, limits_of, make_addition, make_search
 from memos_web.protocols import NotTranslated, WithProtocol
 from tests.factories import World, key_for
 from tests.harness.cases import each_case
@@ -30,7 +30,7 @@ def sent(world: World, who: str, method: str, path: str, body: Any = None, key: 
 
 
 def memories(answer: Any, kind: str = "text_mem") -> list[str]:
-    return [one["memory"] for cube in answer["data"][kind] for one in cube["memories"]]
+    return [memory["memory"] for cube in answer["data"][kind] for memory in cube["memories"]]
 
 
 def test_added_memory_is_searched_in_its_cube(world: World) -> None:
@@ -139,14 +139,14 @@ def test_route_without_an_equal_is_not_implemented(world: World) -> None:
 def test_limits_are_for_each_kind() -> None:
     assert limits_of({"top_k": 3}) == {"text_mem": 3, "pref_mem": 6, "tool_mem": 6}
     assert limits_of({"include_preference": False, "search_tool_memory": False})["text_mem"] == 10
-    assert searched({"query": "x", "top_k": 500})["top_k"] == 100
+    assert make_search({"query": "x", "top_k": 500})["top_k"] == 100
     with pytest.raises(NotTranslated):
-        searched({"query": "x", "top_k": 0, "include_preference": False, "search_tool_memory": False})
+        make_search({"query": "x", "top_k": 0, "include_preference": False, "search_tool_memory": False})
 
 
 def test_fast_mode_stores_messages_as_they_are() -> None:
-    assert added({"messages": [PORTO], "mode": "fast"})["infer"] is False
-    assert added({"messages": [PORTO]})["messages"][0]["timestamp"] == "2026-11-01T10:00:00+00:00"
+    assert make_addition({"messages": [PORTO], "mode": "fast"})["infer"] is False
+    assert make_addition({"messages": [PORTO]})["messages"][0]["timestamp"] == "2026-11-01T10:00:00+00:00"
 
 
 def test_filter_keeps_pages_of_dialogue_out() -> None:

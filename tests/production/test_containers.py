@@ -205,7 +205,7 @@ def _copy_context(folder: Path) -> None:
     lines = [line for line in (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines() if line[0] != "#"]
     refused = [line.removeprefix("**/") for line in lines if not line.startswith("!") and line != "*"]
 
-    def ignored(place: str, names: list[str]) -> list[str]:
+    def list_ignored(place: str, names: list[str]) -> list[str]:
         within = Path(place).relative_to(ROOT)
         return [
             name
@@ -217,6 +217,6 @@ def _copy_context(folder: Path) -> None:
         target = folder / path.relative_to(ROOT)
         target.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
-            shutil.copytree(path, target, ignore=ignored)
+            shutil.copytree(path, target, ignore=list_ignored)
         else:
             shutil.copy(path, target)

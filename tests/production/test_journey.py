@@ -35,15 +35,15 @@ def test_a_question_is_answered_from_memory_before_and_after_a_restart(site: Sit
     added = [client.call("POST", "/api/v1/memories/", {"content": content}) for content in MEMORIES]
     assert [reply.status for reply in added] == [201, 201]
     ids = [reply.json["results"][0]["id"] for reply in added]
-    wait_until(partial(_embedded, client, ids), seconds=30, why=site.report)
+    wait_until(partial(_are_embedded, client, ids), seconds=30, why=site.report)
     _ask(client, ids)
     site.stop_web()
     site.start_web()
     _ask(client, ids)
 
 
-def _embedded(client: Client, ids: list[str]) -> bool:
-    return not any(client.call("GET", f"/api/v1/memories/{one}/").json["pending_embedding"] for one in ids)
+def _are_embedded(client: Client, ids: list[str]) -> bool:
+    return not any(client.call("GET", f"/api/v1/memories/{memory_id}/").json["pending_embedding"] for memory_id in ids)
 
 
 def _ask(client: Client, ids: list[str]) -> None:

@@ -8,7 +8,7 @@ from asgiref.sync import sync_to_async
 from django.http import StreamingHttpResponse
 
 from governance.actor import Actor
-from governance.denials import recorded_denial
+from governance.denials import record_and_return_denial
 from governance.errors import Forbidden
 from vault.api.representations import memory_json
 from vault.cubes.selectors import CubeView
@@ -37,4 +37,4 @@ def _next_part(parts: Iterator[list[CubeView]], actor: Actor, path: str) -> list
     try:
         return next(parts, None)
     except Forbidden as denial:
-        raise recorded_denial(actor=actor, denial=denial, path=path) from denial
+        raise record_and_return_denial(actor=actor, denial=denial, path=path) from denial

@@ -17,7 +17,7 @@ from vault.cubes.services import cube_update
 from vault.layers.statements import StoredStatement, reconcile
 from vault.lexicon.tokens import content_terms, terms
 from vault.models import Cube
-from vault.reader.rules import without_correction
+from vault.reader.rules import remove_correction
 from vault.retrieval.selectors import Hit
 from vault.vocabulary import EntryAction, Layer
 
@@ -103,4 +103,4 @@ def _denies(text: str, stored: str) -> bool:
 
 def _statement_terms(text: str) -> list[str]:
     """The terms of a statement in their order, without numbers and the words that announce a correction."""
-    return [term for term in content_terms(without_correction(text)) if not term.isdecimal()]
+    return [term for term in content_terms(remove_correction(text)) if not term.isdecimal()]

@@ -336,7 +336,7 @@ def _format_line(quote: Quote, evidence: Evidence) -> str:
     return Passage(text, evidence.speaker, evidence.time, evidence.is_resolved).line(quote.marker)
 
 
-def tokens_used(completion: Completion, asked: Sequence[ChatMessage], said: str) -> tuple[int, int]:
+def count_tokens_used(completion: Completion, asked: Sequence[ChatMessage], said: str) -> tuple[int, int]:
     """Return the tokens of prompt and reply, as the model's server counted them, or estimated."""
     asking, saying = completion.prompt_tokens, completion.completion_tokens
     if asking is None:

@@ -256,7 +256,7 @@ def _open_turns(actor: Actor, conversation: Conversation, page: Sequence[Turn]) 
     ]
 
 
-def turn_retrieved(*, actor: Actor, conversation_id: UUID, turn: TurnView) -> list[RetrievedView]:
+def turn_memories_list(*, actor: Actor, conversation_id: UUID, turn: TurnView) -> list[RetrievedView]:
     """Return the memories that were found for a turn's question and may be read now, best first.
 
     Raises NotFound; Forbidden. Writes: AuditEntry naming the memories.

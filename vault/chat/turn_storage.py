@@ -12,7 +12,7 @@ from governance.vocabulary import Permission, Verb
 from vault.chat.answers import Answering
 from vault.chat.corrections import statement_end
 from vault.chat.plans import TurnPlan
-from vault.chat.rules import Extract, markers_in, prompt, tokens_used
+from vault.chat.rules import Extract, count_tokens_used, markers_in, prompt
 from vault.chat.selectors import Citation, TurnView, conversation_locate, load_retrieved
 from vault.content.drafts import CubeDraft, SourceRef
 from vault.cubes.services import AddedCube, cubes_add
@@ -150,7 +150,7 @@ def _sum_tokens(plan: TurnPlan, answer: TurnAnswer) -> tuple[int, int]:
     if answer.answering.model is None:
         return read
     asked = prompt(plan.asked, plan.evidence, plan.past, agent=plan.agent)
-    prompt_tokens, completion_tokens = tokens_used(answer.completion, asked, answer.text)
+    prompt_tokens, completion_tokens = count_tokens_used(answer.completion, asked, answer.text)
     return prompt_tokens + read[0], completion_tokens + read[1]
 
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from uuid import UUID
 
 from governance.actor import Actor
-from governance.backdating import backdated_moment
+from governance.backdate import find_backdated_moment
 from governance.keys.services import TokenMaker
 from governance.prepared import prepared_cursor, sql_array
 from vault.content.drafts import CubeDraft, SourceRef
@@ -136,7 +136,7 @@ def _take_locks(names: Iterable[int]) -> datetime:
     with prepared_cursor() as cursor:
         cursor.execute(LOCK, [sql_array(sorted(names))])
         now: datetime = cursor.fetchone()[0]
-    return backdated_moment() or now
+    return find_backdated_moment() or now
 
 
 def _load_last_positions(actor: Actor, sessions: Collection[int]) -> dict[int, int]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from vault.content.words import Quote, Words
-from vault.lexicon.resolved_dates import dates_written
+from vault.lexicon.resolved_dates import write_dates
 from vault.lexicon.tokens import language_of
 
 MARKER = re.compile(r"\[(\d{1,2})\]")
@@ -29,7 +29,7 @@ class Passage:
         """Return the quote with its marker, speaker and date, and the dates that its temporal expressions mean."""
         day = self.time.date().isoformat() if self.time else ""
         said_at = None if self.is_resolved or self.time is None else self.time.replace(tzinfo=UTC)  # by its local day
-        dates = dates_written(self.text, said_at) if said_at else ""
+        dates = write_dates(self.text, said_at) if said_at else ""
         source = ", ".join(part for part in (self.speaker, day) if part)
         note = "; ".join(part for part in (source, dates) if part)
         return f"“{self.text}” [{marker}]" + (f" ({note})" if note else "")

@@ -6,7 +6,7 @@ from datetime import datetime
 from operator import itemgetter
 
 from governance.actor import Actor
-from governance.backdating import backdated
+from governance.backdate import backdate
 from governance.database import acting, database_now
 from governance.errors import Conflict
 from governance.models import Member
@@ -64,7 +64,7 @@ def _play_story(system: Actor, story: Entry) -> None:
         stage.members[person["key"]] = _make_member(system, person)
     for moment, kind, step in _dated_steps(story, now):
         perform, models = STEPS[kind]
-        with backdated(moment):
+        with backdate(moment):
             perform(stage, step)
         stage.date_rows(models, now, moment)
     for kind, last in LAST_STEPS.items():

@@ -86,7 +86,7 @@ WHERE named.namers <= %(rare)s
 
 
 @dataclass(frozen=True)
-class Among:
+class Reach:
     """The part of the graph that an actor may read: these namespaces, with exceptions by grants."""
 
     namespaces: Sequence[UUID]
@@ -94,7 +94,7 @@ class Among:
 
 
 def named_cubes(
-    actor: Actor, *, entity_marks: Collection[int], among: Among, visible: CubeQuerySet
+    actor: Actor, *, entity_marks: Collection[int], among: Reach, visible: CubeQuerySet
 ) -> dict[UUID, float]:
     """The visible cubes that name entities of a question, each weighing 1 / (cubes that name it). One query."""
     if not entity_marks:
@@ -110,7 +110,7 @@ def named_cubes(
     return weights
 
 
-def near_cubes(actor: Actor, *, seeds: Mapping[UUID, float], among: Among, visible: CubeQuerySet) -> dict[UUID, float]:
+def near_cubes(actor: Actor, *, seeds: Mapping[UUID, float], among: Reach, visible: CubeQuerySet) -> dict[UUID, float]:
     """The cubes within STEPS of `seeds`, by personalised PageRank in 0..1, seeds among them. A query for each step.
 
     seeds: visible cubes with a weight above 0. A step leads over a link, or to whoever names the same rare entity: to
@@ -135,17 +135,17 @@ def near_cubes(actor: Actor, *, seeds: Mapping[UUID, float], among: Among, visib
     return ranks
 
 
-def _run_walk(statement: str, actor: Actor, asked: Mapping[str, Any], among: Among, visible: CubeQuerySet) -> list[Any]:
+def _run_walk(statement: str, actor: Actor, asked: Mapping[str, Any], among: Reach, visible: CubeQuerySet) -> list[Any]:
     parameters = {"tenant": actor.tenant_id, "namespaces": list(among.namespaces), **asked, **among.excepted.parameters}
     shown, values = name_parameters(visible.values("id"), "visible")
-    with connection.cursor() as cursor, _predictable_plans(cursor):
+    with connection.cursor() as cursor, _use_steady_plans(cursor):
         cursor.execute(statement.format(visible=shown, **among.excepted.parts), {**parameters, **values})
         rows: list[Any] = cursor.fetchall()
     return rows
 
 
 @contextmanager
-def _predictable_plans(cursor: CursorWrapper) -> Iterator[None]:
+def _use_steady_plans(cursor: CursorWrapper) -> Iterator[None]:
     """Switch nested loops off: the planner cannot know how large a part is, and a hash join is never quadratic."""
     cursor.execute("SET LOCAL enable_nestloop = off")
     yield

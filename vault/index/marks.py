@@ -8,7 +8,7 @@ from typing import Any
 from governance.keys.services import TokenMaker
 from vault.content.words import Words
 from vault.lexicon.entities import entities
-from vault.lexicon.normal import normal_form, unaccented
+from vault.lexicon.normal import normal_form, remove_accents
 
 WORD = re.compile(r"\w+", re.UNICODE)
 MOST_WORDS = 64  # of a value; a longer value is matched as a whole
@@ -22,7 +22,7 @@ def value_mark(maker: TokenMaker, field: str, value: Any) -> int:
 
 def part_mark(maker: TokenMaker, field: str, value: Any) -> int:
     """Return the mark of a field with this word, or of a list with this element. Accents of speakers do not count."""
-    compared = unaccented(value) if field == "speaker" and isinstance(value, str) else value
+    compared = remove_accents(value) if field == "speaker" and isinstance(value, str) else value
     return maker.token(f"has:{field}", _canonical_text(compared))
 
 
@@ -38,7 +38,7 @@ def speaker_marks(maker: TokenMaker, speaker: str) -> list[int]:
 
 def speaker_time_mark(maker: TokenMaker, name: str) -> int:
     """Return the mark of memories with a temporal expression by a speaker of this name."""
-    return maker.token("speaker and time", _canonical_text(unaccented(name)))
+    return maker.token("speaker and time", _canonical_text(remove_accents(name)))
 
 
 def speaker_time_marks(maker: TokenMaker, speaker: str) -> list[int]:
@@ -48,13 +48,13 @@ def speaker_time_marks(maker: TokenMaker, speaker: str) -> list[int]:
 
 def entity_mark(maker: TokenMaker, name: str) -> int:
     """Return the mark of an entity, without regard to accents. name: as vault.lexicon.entities returns it."""
-    return maker.token("entity", unaccented(name))
+    return maker.token("entity", remove_accents(name))
 
 
 def entity_marks(maker: TokenMaker, title: str, content: str) -> set[int]:
     """Return the marks of the entities in title and content."""
     tokens = maker.tokens("entity")
-    return {tokens[unaccented(name)] for name in entities(f"{title}\n{content}" if title else content)}
+    return {tokens[remove_accents(name)] for name in entities(f"{title}\n{content}" if title else content)}
 
 
 def marks_of(maker: TokenMaker, words: Words) -> set[int]:

@@ -17,7 +17,7 @@ from governance.errors import FieldError, Invalid
 from governance.keys.services import token_maker
 from governance.outbox.services import emit
 from governance.personas.selectors import persona_get
-from governance.prepared import in_one_go, prepared_cursor, sql_array
+from governance.prepared import prepared_cursor, send_together, sql_array
 from governance.vocabulary import Permission, Topic, Verb
 from vault.cubes.rules import approximate_tokens
 from vault.cubes.selectors import CubeView, cubes_read
@@ -30,7 +30,7 @@ from vault.layers.services import persona_of_member
 from vault.providers.registry import embedder
 from vault.retrieval.fusion import NO_PARTS
 from vault.retrieval.queries import SearchQuery
-from vault.retrieval.scope import resolve_scope_unmounted
+from vault.retrieval.scope import resolve_scope_without_mounts
 from vault.retrieval.selectors import Hit, memories_search
 from vault.vocabulary import EntryQueue, SearchMode
 
@@ -233,7 +233,7 @@ def _score_memories(
     keywords = frozenset(keyword_marks(maker, question.text))
     wanted = SegmentQuery(actor.tenant_id, persona_id, question.vector, question.model, keywords)
     with prepared_cursor() as queue, prepared_cursor() as entries, prepared_cursor() as resident:
-        with in_one_go():
+        with send_together():
             queue.execute(QUEUE, values)
             entries.execute(ENTRIES, values)
             wanted.send(resident)
@@ -330,7 +330,7 @@ def _make_hit(view: CubeView, score: float) -> Hit:
 def _find_visible(actor: Actor, search: SearchQuery, cube_ids: Sequence[UUID]) -> dict[UUID, int]:
     """The given memories that the actor may read and the search's filters match, with their tokens. One query."""
     search = replace(search, personas=(), session_id="", with_messages=True)
-    rows = resolve_scope_unmounted(actor, search).statement_with_chats("layered", ("id", "token_count"))
+    rows = resolve_scope_without_mounts(actor, search).compose_statement_with_chats("layered", ("id", "token_count"))
     with prepared_cursor() as cursor:
         cursor.execute(
             NAMED + rows.statement, {**rows.parameters, "tenant": actor.tenant_id, "ids": sql_array(cube_ids)}

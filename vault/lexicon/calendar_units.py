@@ -43,7 +43,7 @@ class Meaning:
     periods: tuple[Period, ...]
     coming: Period | None = None
 
-    def meant(self) -> list[Period]:
+    def list_likely_times(self) -> list[Period]:
         """The periods with fit 1, oldest first; all of them if there is none."""
         return sorted(period for period in self.periods if period.fit == 1.0) or sorted(self.periods)
 

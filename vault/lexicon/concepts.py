@@ -116,7 +116,7 @@ def base_forms(found: list[str]) -> frozenset[str]:
     return frozenset(_FORMS.get(term, term) for term in found)
 
 
-def concepts_asked(question: str) -> tuple[tuple[Concept, ...], str]:
+def find_concepts(question: str) -> tuple[tuple[Concept, ...], str]:
     """The concepts of a case-folded question, and the question with blanks for the words that named them."""
     asked = tuple(concept for concept in CONCEPTS if concept.asked.search(question))
     rest = question

@@ -63,7 +63,7 @@ Reader = Callable[[Match, datetime], Meaning]
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedTime:
     """A time that a text names from `begin` to before `end`; `read` tells what it means as of a moment in UTC."""
 
     begin: int
@@ -85,7 +85,7 @@ def fold_signs(text: str) -> str:
     return text if text.isascii() else text.translate(_FOLDED)
 
 
-def named_times(text: str) -> Iterator[Named]:
+def find_named_times(text: str) -> Iterator[NamedTime]:
     """The times that a folded text names, in its order. Of two that overlap, the first; then the longer."""
     small = text.lower()
     found = [
@@ -99,7 +99,7 @@ def named_times(text: str) -> Iterator[Named]:
     for begin, minus_end, order, match in sorted(found, key=lambda named: named[:3]):
         if begin >= last:
             last = -minus_end
-            yield Named(begin, last, partial(KINDS[order].read, match))
+            yield NamedTime(begin, last, partial(KINDS[order].read, match))
 
 
 def follows_preposition(text: str, at: int) -> bool:
@@ -110,14 +110,14 @@ def follows_preposition(text: str, at: int) -> bool:
 def _is_month(match: Match) -> bool:
     said = ("before", "after", "year", "near", "which")
     is_plain = match["month"].lower() not in _OTHER_WORDS
-    return is_plain or any(match[part] for part in said) or _follows(_BEFORE_A_MONTH, match)
+    return is_plain or any(match[part] for part in said) or _has_before(_BEFORE_A_MONTH, match)
 
 
 def _is_season(match: Match) -> bool:
-    return bool(match["year"] or match["near"]) or _follows(_BEFORE_A_SEASON, match)
+    return bool(match["year"] or match["near"]) or _has_before(_BEFORE_A_SEASON, match)
 
 
-def _follows(before: re.Pattern[str], match: Match) -> bool:
+def _has_before(before: re.Pattern[str], match: Match) -> bool:
     return before.search(match.string[max(0, match.start() - BEFORE_A_NAME) : match.start()]) is not None
 
 
@@ -126,8 +126,8 @@ def _has_months(match: Match) -> bool:
     return all(1 <= number(named[part]) <= 12 for part in ("month", "first_month") if named.get(part))
 
 
-def _has_a_month(match: Match) -> bool:
-    return any(1 <= int(match[part]) <= 12 for part in ("one", "other"))
+def _has_month(match: Match) -> bool:
+    return any(1 <= int(match[part]) <= 12 for part in ("left", "right"))
 
 
 def _kind(signs: str, pattern: str, read: Reader, is_time: Callable[[Match], bool] = bool) -> Kind:
@@ -247,9 +247,9 @@ KINDS = (
     ),
     _kind(
         "19 20",
-        rf"(?<![\d/.])(?P<one>\d{{1,2}})(?P<sep>[/.])(?P<other>\d{{1,2}})(?P=sep)(?P<year>{_YEAR})(?!\d)",
+        rf"(?<![\d/.])(?P<left>\d{{1,2}})(?P<sep>[/.])(?P<right>\d{{1,2}})(?P=sep)(?P<year>{_YEAR})(?!\d)",
         readings.ambiguous_date,
-        _has_a_month,
+        _has_month,
     ),
     # 2023, 去年
     _kind("年", _HAN_YEAR, readings.year),

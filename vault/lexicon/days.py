@@ -22,7 +22,7 @@ _DAYS = re.compile(
     rf"(?:{_TO}(?P<until>{_DAY}){_NTH}{_NO_DAY}(?![0-9]|[:.][0-9]))?(?![0-9]|[:.][0-9])"
     rf"|(?<![0-9]){_YEAR}(?P<sign>[-/.])(?P<iso>{_MONTH_NUMBER})(?P=sign)(?P<iso_day>{_DAY})(?![0-9])"
     rf"|(?<![0-9.])(?P<dotted_day>{_DAY})\.(?P<dotted>{_MONTH_NUMBER})\.{_YEAR}(?![0-9])"
-    rf"|(?<![0-9/])(?P<one>{_DAY})/(?P<other>{_DAY})/{_YEAR}(?![0-9])"
+    rf"|(?<![0-9/])(?P<left>{_DAY})/(?P<right>{_DAY})/{_YEAR}(?![0-9])"
     rf"|(?<![0-9一二三四五六七八九])(?P<han>{_MONTH_NUMBER}|十[一二]?|[一二三四五六七八九])月(?P<han_day>{_HAN_DAY})"
     rf"(?:[日号號]?[到至~—–-](?P<han_until>{_HAN_DAY}))?[日号號]"
 )
@@ -35,23 +35,23 @@ def days_of(normal: str) -> Iterator[str]:
     if not _SIGNS.search(normal):
         return
     for match in _DAYS.finditer(normal):
-        if match["one"]:
-            yield from _both_orders(int(match["one"]), int(match["other"]))
+        if match["left"]:
+            yield from _write_both_orders(int(match["left"]), int(match["right"]))
             continue
         name = match["month"] or match["first"]
         month = _MONTHS.index(name[:3]) + 1 if name else number(match["iso"] or match["dotted"] or match["han"])
-        begin, end = _begin_and_end(match)
+        begin, end = _read_begin_and_end(match)
         is_range = 0 <= end - begin < LONGEST_RANGE and not match["and"]
         for day in range(begin, end + 1) if is_range else (begin, end):
             yield f"{month}-{day}"
 
 
-def _begin_and_end(match: re.Match[str]) -> tuple[int, int]:
+def _read_begin_and_end(match: re.Match[str]) -> tuple[int, int]:
     day = match["day"] or match["then"] or match["iso_day"] or match["dotted_day"] or match["han_day"]
     return number(match["from"] or day), number(match["until"] or match["han_until"] or day)
 
 
-def _both_orders(first: int, second: int) -> Iterator[str]:
+def _write_both_orders(first: int, second: int) -> Iterator[str]:
     if second <= 12:
         yield f"{second}-{first}"
     if first <= 12 and first != second:

@@ -64,16 +64,16 @@ def entities(text: str) -> list[str]:
         normal, quoted = text, '"' in text
     else:
         normal, quoted = normal_form("NFKC", text), True
-    found = [*_titles(normal)] if quoted else []
+    found = [*_find_titles(normal)] if quoted else []
     if "@" in normal:
         found += _HANDLE.findall(normal)
-    found += _names(_QUOTED.sub(_BLANK, normal) if quoted else normal)
-    found += _chinese(normal)
+    found += _find_names(_QUOTED.sub(_BLANK, normal) if quoted else normal)
+    found += _find_chinese_names(normal)
     folded = [" ".join(each.replace("’", "'").split()).casefold() for each in found]
     return list(dict.fromkeys([each for each in folded if len(each) > 1]))[:MOST_ENTITIES]
 
 
-def asked_entities(question: str) -> list[str]:
+def find_asked_entities(question: str) -> list[str]:
     """The entities that a question may mean: those it names, and each content word, since people type names in lower
     case.
     """
@@ -83,7 +83,7 @@ def asked_entities(question: str) -> list[str]:
     return list(dict.fromkeys([*entities(question), *plain]))[:MOST_ENTITIES]
 
 
-def _titles(text: str) -> Iterator[str]:
+def _find_titles(text: str) -> Iterator[str]:
     """The texts between quotation marks that begin like a title."""
     for match in _QUOTED.finditer(text):
         title = next(group for group in match.groups() if group).strip(" ,.!?，。！？")
@@ -92,7 +92,7 @@ def _titles(text: str) -> Iterator[str]:
             yield title
 
 
-def _names(text: str) -> Iterator[str]:
+def _find_names(text: str) -> Iterator[str]:
     """Runs of capitalised words separated by single blanks, with small words inside them."""
     run: list[str] = []
     end = 0
@@ -100,7 +100,7 @@ def _names(text: str) -> Iterator[str]:
     for match in _LATIN.finditer(text):
         word, begin = match[0], match.start()
         if run and (text[end:begin] != " " or len(run) >= LONGEST_NAME):
-            yield from _closed(run, starts)
+            yield from _finish_name(run, starts)
             run = []
         if word[0].isupper():
             if not run:
@@ -109,17 +109,17 @@ def _names(text: str) -> Iterator[str]:
         elif run and (word in INSIDE_NAMES or word.isdigit()):
             run.append(word.rstrip("."))
         elif run:
-            yield from _closed(run, starts)
+            yield from _finish_name(run, starts)
             run = []
         end = match.end()
         if run and word.endswith(".") and len(word) > 4:  # a full stop; `Dr.` and `J.` go on
-            yield from _closed(run, starts)
+            yield from _finish_name(run, starts)
             run = []
     if run:
-        yield from _closed(run, starts)
+        yield from _finish_name(run, starts)
 
 
-def _closed(run: list[str], starts: bool) -> Iterator[str]:
+def _finish_name(run: list[str], starts: bool) -> Iterator[str]:
     """The name in a run, without small and ordinary words at its ends, and without the possessive."""
     words = [_POSSESSIVE.sub("", word) for word in run]
     while words and (words[-1] in INSIDE_NAMES or words[-1].isdigit() or _is_ordinary(words[-1])):
@@ -144,7 +144,7 @@ def _is_ordinary(word: str) -> bool:
     return len(folded) < 2 or folded in _KNOWN or folded.split("'")[0] in _KNOWN or folded.endswith("n't")
 
 
-def _chinese(text: str) -> Iterator[str]:
+def _find_chinese_names(text: str) -> Iterator[str]:
     if text.isascii():
         return
     for pattern in (_PERSON, _TITLED, _PLACE):

@@ -27,6 +27,6 @@ def normal_form(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
     return normal[: MOST_GROWTH * max(len(text), SHORT)]
 
 
-def unaccented(text: str) -> str:
+def remove_accents(text: str) -> str:
     """`text` in NFC, with Latin letters without accents, because names are often written without them."""
     return text if text.isascii() else normal_form("NFC", _ACCENTS.sub("", normal_form("NFD", text)))

@@ -202,7 +202,7 @@ def numeric_date(match: Match, now: datetime) -> Meaning:
 
 def ambiguous_date(match: Match, _now: datetime) -> Meaning:
     """`3/5/2025`: both orders of day and month that are dates."""
-    first, second = match["one"], match["other"]
+    first, second = match["left"], match["right"]
     orders = sorted({(int(first), second), (int(second), first)})
     found = [_dates([int(match["year"])], month, day, day).periods for month, day in orders if 1 <= month <= 12]
     return Meaning(DAY, tuple(period for periods in found for period in periods))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from vault.lexicon.calendar_units import ONE_DAY, VAGUE, Meaning, Period
-from vault.lexicon.dates import Named, fold_signs, named_times
+from vault.lexicon.dates import NamedTime, find_named_times, fold_signs
 
 MOST_TIMES = 2  # of one text
 EARLIEST_YEAR, LATEST_YEAR = 1_100, 9_990  # as of which `999 years ago` and `next winter` still are times
@@ -38,7 +38,7 @@ def time_of(text: str, said_at: datetime, *, is_plan: bool = False) -> datetime 
     """
     as_of = said_at.astimezone(UTC)
     ahead = is_plan or _AHEAD.search(text) is not None
-    for named in _named_times(text, as_of):
+    for named in _find_times(text, as_of):
         period = _select_period(named.read(as_of), as_of, ahead=ahead)
         if period and not _is_now(period, as_of):
             return period.start
@@ -50,12 +50,12 @@ def _is_now(period: Period, as_of: datetime) -> bool:
     return period.start <= as_of < period.end and period.end - period.start > ONE_DAY
 
 
-def dates_written(text: str, said_at: datetime) -> str:
+def write_dates(text: str, said_at: datetime) -> str:
     """`yesterday = 2026-05-07` for the first times of `text` that only say when as of `said_at`; may be empty."""
     as_of = said_at.astimezone(UTC)
     found: list[str] = []
     ahead = _AHEAD.search(text) is not None
-    for named in _named_times(text, as_of):
+    for named in _find_times(text, as_of):
         expression = text[named.begin : named.end]
         period = _select_period(named.read(as_of), as_of, ahead=ahead) if _RELATIVE.search(expression) else None
         if period is not None and len(found) < MOST_TIMES:
@@ -63,15 +63,15 @@ def dates_written(text: str, said_at: datetime) -> str:
     return ", ".join(found)
 
 
-def _named_times(text: str, as_of: datetime) -> Iterable[Named]:
-    return named_times(fold_signs(text)) if EARLIEST_YEAR <= as_of.year <= LATEST_YEAR else ()
+def _find_times(text: str, as_of: datetime) -> Iterable[NamedTime]:
+    return find_named_times(fold_signs(text)) if EARLIEST_YEAR <= as_of.year <= LATEST_YEAR else ()
 
 
 def _select_period(meaning: Meaning, as_of: datetime, *, ahead: bool) -> Period | None:
-    if meaning.grain == VAGUE or not meaning.meant():
+    if meaning.grain == VAGUE or not meaning.list_likely_times():
         return None
-    later = [period for period in meaning.meant() if period.start > as_of]
-    past = [period for period in meaning.meant() if period.start <= as_of]
+    later = [period for period in meaning.list_likely_times() if period.start > as_of]
+    past = [period for period in meaning.list_likely_times() if period.start <= as_of]
     if ahead and not later and meaning.coming:
         return meaning.coming
     if ahead and not later and len(past) > 1:

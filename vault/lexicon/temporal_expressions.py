@@ -19,11 +19,11 @@ from vault.lexicon.dates import (
     SEASON,
     TO,
     UNIT,
-    Named,
+    NamedTime,
     S,
+    find_named_times,
     fold_signs,
     follows_preposition,
-    named_times,
 )
 from vault.lexicon.readings import length, read_count
 
@@ -134,18 +134,20 @@ def time_ranges_of(question: str, now: datetime, names: Collection[str] = ()) ->
     is one of these where nothing says that the month is meant.
     """
     as_of = now.astimezone(UTC)
-    spans = [span for time in islice(_times(fold_signs(question), names), MOST_TIMES) for span in time.spans(as_of)]
+    spans = [
+        span for time in islice(_find_times(fold_signs(question), names), MOST_TIMES) for span in time.spans(as_of)
+    ]
     return list(dict.fromkeys(spans))
 
 
-def without_times(question: str, names: Collection[str] = (), *, but_names: bool = False) -> str:
+def remove_times(question: str, names: Collection[str] = (), *, but_names: bool = False) -> str:
     """`question` with each time that `time_ranges_of` understands replaced by blanks; the other words keep their place.
 
     but_names: not for names of months, weekdays and seasons, and not for years: texts hold these for the same reason as
     the question. What is said as of now (`last week`, `yesterday`, 上个月) is another time in whatever text has it.
     """
     plain = fold_signs(question)
-    places = [(time.begin, time.end) for time in _times(plain, names)]
+    places = [(time.begin, time.end) for time in _find_times(plain, names)]
     if but_names:
         places = [gap for place in places for gap in _gaps_between(_SAME_ALWAYS.finditer(plain, *place), place)]
     pieces, at = [], 0
@@ -164,24 +166,24 @@ def _gaps_between(matches: Iterator[re.Match[str]], place: tuple[int, int]) -> I
     yield at, end
 
 
-def _times(text: str, names: Collection[str]) -> Iterator[_Time]:
+def _find_times(text: str, names: Collection[str]) -> Iterator[_Time]:
     """The times of a text in order: ranges between two times, times with `before` or `after`, and single times."""
     people = {name.casefold() for name in names}
     named = [
         time
-        for time in named_times(text)
+        for time in find_named_times(text)
         if text[time.begin : time.end].casefold() not in people or follows_preposition(text, time.begin)
     ]
     at = done = 0
     while at < len(named):
-        ranging = _range(text, named[at], named[at + 1], done) if at + 1 < len(named) else None
-        time = ranging or _time_beside(text, named[at], done)
+        ranging = _find_range(text, named[at], named[at + 1], done) if at + 1 < len(named) else None
+        time = ranging or _find_time_beside(text, named[at], done)
         at += 2 if ranging else 1
         done = time.end
         yield time
 
 
-def _range(text: str, first: Named, last: Named, done: int) -> _Time | None:
+def _find_range(text: str, first: NamedTime, last: NamedTime, done: int) -> _Time | None:
     """The range from the first time to the last, if the words between or beside them say so."""
     gap = text[first.end : last.begin] if last.begin - first.end < AFTER_IT else ""
     lead = _BETWEEN.search(text[max(done, first.begin - BEFORE_IT) : first.begin])
@@ -189,22 +191,22 @@ def _range(text: str, first: Named, last: Named, done: int) -> _Time | None:
     if not (_TO_LAST.fullmatch(gap) or ((lead or tail) and _AND_LAST.fullmatch(gap))):
         return None
     begin = first.begin - len(lead[0]) if lead else first.begin
-    return _Time(begin, tail.end() if tail else last.end, partial(_ranges_between, first, last))
+    return _Time(begin, tail.end() if tail else last.end, partial(_make_ranges_between, first, last))
 
 
-def _time_beside(text: str, named: Named, done: int) -> _Time:
+def _find_time_beside(text: str, named: NamedTime, done: int) -> _Time:
     """The time before or after `named`, if the words beside it say so; otherwise `named` itself."""
     lead = _LEAD.search(text[max(done, named.begin - BEFORE_IT) : named.begin])
     tail = _TAIL.match(text, named.end)
     begin = named.begin - len(lead[0]) if lead else named.begin
     if lead and lead["unit"] and (lead["before"] or lead["after"]):
-        return _Time(begin, named.end, partial(_ranges_beside, lead, named))
-    if side := _side(lead, tail):
-        return _Time(begin, tail.end() if tail else named.end, partial(_open_range, side, named))
-    return _Time(named.begin, named.end, lambda now: _time_ranges(named.read(now), now))
+        return _Time(begin, named.end, partial(_make_ranges_beside, lead, named))
+    if side := _find_side(lead, tail):
+        return _Time(begin, tail.end() if tail else named.end, partial(_make_open_range, side, named))
+    return _Time(named.begin, named.end, lambda now: _make_ranges(named.read(now), now))
 
 
-def _side(lead: re.Match[str] | None, tail: re.Match[str] | None) -> str | None:
+def _find_side(lead: re.Match[str] | None, tail: re.Match[str] | None) -> str | None:
     """`before`, `after`, `since`, `until` or None. Words after a time decide before words in front of it."""
     said = str(lead.lastgroup).removesuffix("_han") if lead else None
     then = str(tail.lastgroup).removeprefix("just_") if tail else None
@@ -213,33 +215,33 @@ def _side(lead: re.Match[str] | None, tail: re.Match[str] | None) -> str | None:
     return then or (None if said == "from" else said)
 
 
-def _time_ranges(meaning: Meaning, now: datetime) -> list[TimeRange]:
+def _make_ranges(meaning: Meaning, now: datetime) -> list[TimeRange]:
     """The periods, and the days after them in which people still talk about them."""
     weight = meaning.grain.weight
     spans = [TimeRange(period.start, period.end, weight * period.fit) for period in meaning.periods]
     if meaning.grain.told_after:
-        told = [(period.end, min(period.end + TOLD_WITHIN, now)) for period in meaning.meant()]
+        told = [(period.end, min(period.end + TOLD_WITHIN, now)) for period in meaning.list_likely_times()]
         spans += [TimeRange(end, until, weight * TOLD_AFTER) for end, until in told if end < until]
     return spans
 
 
-def _ranges_between(first: Named, last: Named, now: datetime) -> list[TimeRange]:
+def _make_ranges_between(first: NamedTime, last: NamedTime, now: datetime) -> list[TimeRange]:
     """From each possible first time to the next possible last one; both by themselves if none follows."""
     since, until = first.read(now), last.read(now)
     pairs: dict[datetime, datetime] = {}
-    for period in until.meant():
-        starts = [other.start for other in since.meant() if other.start <= period.start]
+    for period in until.list_likely_times():
+        starts = [other.start for other in since.list_likely_times() if other.start <= period.start]
         if starts:
             pairs.setdefault(max(starts), period.end)
     if not pairs:
-        return [*_time_ranges(since, now), *_time_ranges(until, now)]
+        return [*_make_ranges(since, now), *_make_ranges(until, now)]
     grain = replace(until.grain, weight=min(since.grain.weight, until.grain.weight))
-    return _time_ranges(Meaning(grain, tuple(Period(*pair) for pair in pairs.items())), now)
+    return _make_ranges(Meaning(grain, tuple(Period(*pair) for pair in pairs.items())), now)
 
 
-def _open_range(side: str, named: Named, now: datetime) -> list[TimeRange]:
+def _make_open_range(side: str, named: NamedTime, now: datetime) -> list[TimeRange]:
     """Before, after, since or until the latest possible meaning. `after` excludes that time, unless it is a day."""
-    meant = named.read(now).meant()
+    meant = named.read(now).list_likely_times()
     begun = [period for period in meant if period.start <= now] or meant[:1]
     if not begun:
         return []
@@ -250,7 +252,7 @@ def _open_range(side: str, named: Named, now: datetime) -> list[TimeRange]:
     return [TimeRange(start, end, OPEN)]
 
 
-def _ranges_beside(lead: re.Match[str], named: Named, now: datetime) -> list[TimeRange]:
+def _make_ranges_beside(lead: re.Match[str], named: NamedTime, now: datetime) -> list[TimeRange]:
     """`two days before` it, `the week after` it."""
     count, slack, unit = read_count(lead)
     far = length(count + slack, unit)
@@ -258,6 +260,6 @@ def _ranges_beside(lead: re.Match[str], named: Named, now: datetime) -> list[Tim
         (period.start - min(far, period.start - EARLIEST), period.start)
         if lead["before"]
         else (period.end, period.end + min(far, LATEST - period.end))
-        for period in named.read(now).meant()
+        for period in named.read(now).list_likely_times()
     ]
-    return _time_ranges(Meaning(DAY, tuple(Period(*side) for side in sides)), now)
+    return _make_ranges(Meaning(DAY, tuple(Period(*side) for side in sides)), now)

@@ -69,10 +69,10 @@ def terms(text: str) -> list[str]:
     """
     normal = _normal(text)
     if not normal.isascii():
-        return [*_terms(normal), *_joined(normal), *days_of(normal)]
+        return [*_terms(normal), *_join_hyphenated(normal), *days_of(normal)]
     tokens = _ASCII_TOKENS.findall(normal)
     found = chain.from_iterable(map(_known_terms if _are_short(tokens) else _token_terms, tokens))
-    return [*found, *_joined(normal), *days_of(normal)]
+    return [*found, *_join_hyphenated(normal), *days_of(normal)]
 
 
 def day_terms(text: str) -> list[str]:
@@ -107,10 +107,10 @@ def query_terms(text: str) -> list[str]:
 def content_terms(text: str) -> list[str]:
     """The terms of `query_terms`, or none if the text has only question words."""
     asked = _CHINESE_QUESTION.sub(" ", _QUESTION_PHRASES.sub(" ", _normal(text)))
-    return [term for term in (*_terms(asked, pieces), *_joined(asked)) if term not in _QUESTION_TERMS]
+    return [term for term in (*_terms(asked, pieces), *_join_hyphenated(asked)) if term not in _QUESTION_TERMS]
 
 
-def unspaced_and_spaced(text: str) -> tuple[list[str], list[str]]:
+def split_by_spacing(text: str) -> tuple[list[str], list[str]]:
     """The runs of `text` that are written without spaces between words (Chinese, Japanese, Thai …), and the others."""
     return _UNSPACED_RUN.findall(text), [run for run in _UNSPACED_RUN.split(text) if run]
 
@@ -176,7 +176,7 @@ def _terms(normal: str, cut: Callable[[str], list[str]] = lambda run: [run]) -> 
             yield from _token_terms(match["word"])
 
 
-def _joined(normal: str) -> Iterator[str]:
+def _join_hyphenated(normal: str) -> Iterator[str]:
     """Words with a hyphen, written without it: `wifi` matches Wi-Fi, and `e-mail` matches email."""
     if "-" in normal:
         yield from (_stem(word.replace("-", "")) for word in _HYPHENED.findall(normal))

@@ -30,10 +30,10 @@ from vault.lifecycle.pairs import (
     Pair,
     comparable_cubes,
     fields_in_common,
+    find_reviewed_pairs,
     near_candidates,
     pairs_preview,
     pairs_propose,
-    pairs_reviewed,
     pairs_step,
     pairs_waiting,
     select_contradicting,
@@ -126,7 +126,7 @@ def _select_overlapping(actor: Actor, candidates: Iterable[Pair]) -> list[Pair]:
     pairs = [frozenset(pair) for pair in candidates]
     named = {cube_id for pair in pairs for cube_id in pair}
     cubes = {cube.id: cube for cube in _outside_pages(comparable_cubes(actor)).free().filter(id__in=named)}
-    asked = pairs_reviewed(named, {ReviewKind.CONFLICT})
+    asked = find_reviewed_pairs(named, {ReviewKind.CONFLICT})
     taken = {earlier for earlier, _ in pairs_waiting(named, ReviewKind.CONFLICT)}
     chosen: list[Pair] = []
     possible = [sorted((cubes[cube_id] for cube_id in pair), key=_sort_key) for pair in pairs if pair <= cubes.keys()]

@@ -24,9 +24,9 @@ from vault.lifecycle.pairs import (
     Pair,
     comparable_cubes,
     fields_in_common,
+    find_reviewed_pairs,
     near_candidates,
     pairs_preview,
-    pairs_reviewed,
     pairs_step,
     pairs_waiting,
     select_contradicting,
@@ -81,7 +81,7 @@ def _find_pairs(actor: Actor, ids: Sequence[UUID], threshold: float) -> list[Pai
     found = [*_find_equal(actor, ids), *near_candidates(actor, ids, threshold)]
     named = {cube_id for first, other, _ in found for cube_id in (first, other)}
     common = {cube.id: fields_in_common(cube) for cube in comparable_cubes(actor).free().filter(id__in=named)}
-    asked = pairs_reviewed(named, ASKED_ALREADY)
+    asked = find_reviewed_pairs(named, ASKED_ALREADY)
     ordered = [
         (max(first, other), min(first, other))
         for first, other, _ in sorted(found, key=lambda each: (-each[2], each[0], each[1]))

@@ -24,7 +24,7 @@ from vault.graph.rules import contradict
 from vault.models import Cube, CubeVersion, Embedding, LayerEntry, Review
 from vault.models.cube import CubeQuerySet
 from vault.retrieval.sql import NEAREST_BY_SCAN
-from vault.retrieval.statements import FEW, steady_plans
+from vault.retrieval.statements import FEW, use_steady_plans
 from vault.vocabulary import MemoryType, Modality, ReviewKind, ReviewStatus, SemanticType
 
 FIRST = UUID(int=0)
@@ -78,7 +78,7 @@ def pairs_propose(actor: Actor, kind: ReviewKind, pairs: Sequence[Pair]) -> int:
     about = [cube_id for cube_id, _ in pairs]
     versions = CubeVersion.objects.filter(cube_id__in=about, number=F("cube__version"))
     present = dict(versions.exclude(sealed=b"").values_list("cube_id", "id"))
-    asked = pairs_reviewed(about, {kind})
+    asked = find_reviewed_pairs(about, {kind})
     new = [
         Review(
             tenant_id=actor.tenant_id,
@@ -113,7 +113,7 @@ def fields_in_common(cube: Cube) -> tuple[object, ...]:
     return (cube.namespace_id, cube.owner_id, cube.persona_id, cube.subject_id, cube.access_level, cube.layer)
 
 
-def pairs_reviewed(cube_ids: Collection[UUID], kinds: Collection[ReviewKind]) -> set[frozenset[UUID]]:
+def find_reviewed_pairs(cube_ids: Collection[UUID], kinds: Collection[ReviewKind]) -> set[frozenset[UUID]]:
     """The pairs with one of these memories that a review of these kinds was ever made of."""
     return {frozenset(pair) for pair in _pairs_with(cube_ids, Review.objects.filter(kind__in=kinds))}
 
@@ -162,7 +162,7 @@ def _near_inside(model: str, values: Mapping[str, Any]) -> list[Candidate]:
     is_large = rows[: FEW + 1].count() > FEW
     index = nearest_by_index(model, len(rows.values_list("vector", flat=True)[0])) if is_large else None
     distance = (index or NEAREST_BY_SCAN).replace("%(vector)s", "one.vector")
-    with steady_plans() if index else nullcontext(), connection.cursor() as cursor:
+    with use_steady_plans() if index else nullcontext(), connection.cursor() as cursor:
         cursor.execute(NEAR.format(distance=distance), values)
         return [(first, other, similarity) for first, other, similarity in cursor.fetchall()]
 

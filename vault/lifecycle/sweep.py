@@ -261,11 +261,11 @@ def _make_plan(
     if cube.deleted_at is not None or cube.state == State.EXPIRED:
         over = _grace_end(cube, policies)
         return Plan(cube, Deed.PURGED) if chosen.purge and over is not None and over < now else None
-    deed = _choose_deed(cube, chosen, uses, now)
+    deed = _choose_action(cube, chosen, uses, now)
     return Plan(cube, *deed) if deed else None
 
 
-def _choose_deed(
+def _choose_action(
     cube: Cube, chosen: SweepSettings, uses: Mapping[UUID, "Used"], now: datetime
 ) -> tuple[Deed, str] | None:
     """The due action of a memory and its reason; None: nothing is due. The memory is neither deleted nor expired."""

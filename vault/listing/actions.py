@@ -16,7 +16,7 @@ from pydantic import Field, TypeAdapter
 from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
 from governance.database import acting
-from governance.denials import recorded_denial
+from governance.denials import record_and_return_denial
 from governance.errors import (
     Conflict,
     DomainError,
@@ -445,7 +445,7 @@ def _record_denials(run: JobRun, done: dict[UUID, UUID], failed: Failures) -> Tr
     """Record the denials among what failed. Writes: AuditEntry …."""
     for failure in failed.values():
         if isinstance(failure, Forbidden):
-            recorded_denial(actor=run.actor, denial=failure, path=f"jobs/{run.job_id}/")
+            record_and_return_denial(actor=run.actor, denial=failure, path=f"jobs/{run.job_id}/")
     return done, list(failed.items())
 
 

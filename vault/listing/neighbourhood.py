@@ -16,9 +16,9 @@ from governance.keys.services import token_maker
 from governance.vocabulary import Permission, Verb
 from vault.cubes.selectors import CubeView, cubes_read
 from vault.cubes.visibility import exceptions_of
-from vault.graph.walks import STEPS_OVER, Among, named_cubes, near_cubes
+from vault.graph.walks import STEPS_OVER, Reach, named_cubes, near_cubes
 from vault.index import marks
-from vault.lexicon.entities import asked_entities
+from vault.lexicon.entities import find_asked_entities
 from vault.models import Cube, CubeLink, Namespace
 from vault.models.cube import HAPPENED_AT, CubeQuerySet
 from vault.retrieval.queries import SHOWN
@@ -84,14 +84,14 @@ def _find_seeds(actor: Actor, visible: CubeQuerySet, centre: str, memory_id: UUI
         return dict.fromkeys(visible.filter(id=memory_id).values_list("id", flat=True), 1.0)
     if centre:
         maker = token_maker(actor.tenant_id)
-        asked = [marks.entity_mark(maker, name) for name in asked_entities(centre)]
+        asked = [marks.entity_mark(maker, name) for name in find_asked_entities(centre)]
         return named_cubes(actor, entity_marks=asked, among=_reachable_rows(actor), visible=visible)
     newest = visible.order_by("-id").values_list("id", flat=True)[:NEWEST]
     return {cube_id: 1.0 / (1 + place) for place, cube_id in enumerate(newest)}
 
 
-def _reachable_rows(actor: Actor) -> Among:
+def _reachable_rows(actor: Actor) -> Reach:
     visible_namespaces = Namespace.objects.visible_to(actor).without_chats()
-    return Among(
+    return Reach(
         list(visible_namespaces.values_list("id", flat=True)), exceptions_of(actor, lambda: visible_namespaces)
     )

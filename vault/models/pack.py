@@ -86,7 +86,7 @@ class Publication(TenantModel):
         PackVersion, null=True, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
     )
     state = models.CharField(max_length=10, choices=[(state, state) for state in PublicationState])
-    visibility = models.CharField(max_length=12, choices=[(one, one) for one in Visibility])
+    visibility = models.CharField(max_length=12, choices=[(visibility, visibility) for visibility in Visibility])
     tenants = ArrayField(models.UUIDField(), default=list)
     terms = models.JSONField(default=dict)
     reason = models.CharField(max_length=300, blank=True, default="")

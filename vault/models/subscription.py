@@ -45,7 +45,7 @@ class Subscription(Agreement):
         Namespace, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
     )
     range = models.CharField(max_length=20)
-    delivery = models.CharField(max_length=4, choices=[(one, one) for one in Delivery])
+    delivery = models.CharField(max_length=4, choices=[(delivery, delivery) for delivery in Delivery])
     available = models.CharField(max_length=20, blank=True, default="")
     is_trusted = models.BooleanField(default=False, db_default=False)
     used = models.PositiveBigIntegerField(default=0)
@@ -170,7 +170,7 @@ class PackReport(TenantModel):
     member = models.ForeignKey(
         Member, null=True, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
     )
-    reason = models.CharField(max_length=13, choices=[(str(one), str(one)) for one in ReportReason])
+    reason = models.CharField(max_length=13, choices=[(str(reason), str(reason)) for reason in ReportReason])
     text = models.CharField(max_length=500, blank=True, default="")
     decision = models.CharField(max_length=7, blank=True, default="")
     decided_at = models.DateTimeField(null=True)

@@ -18,7 +18,7 @@ class SyncPeer(TenantModel):
     sealed_key = models.BinaryField()
     namespace = models.CharField(max_length=200)
     remote_namespace = models.CharField(max_length=200)
-    direction = models.CharField(max_length=4, choices=[(one, one) for one in SyncDirection])
+    direction = models.CharField(max_length=4, choices=[(direction, direction) for direction in SyncDirection])
     last_job = models.ForeignKey(
         Job, null=True, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
     )

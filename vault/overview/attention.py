@@ -70,7 +70,7 @@ def reviews_waiting(*, actor: Actor) -> int:
         return len(rows.values_list("id")[: MOST + 1])
 
 
-def jobs_failed(*, actor: Actor) -> int:
+def count_failed_jobs(*, actor: Actor) -> int:
     """Failed jobs that the actor may see and that can still be run again, at most MOST + 1. Raises Forbidden."""
     authorize(actor, Permission.JOB_READ)
     with acting(actor):
@@ -84,7 +84,7 @@ def _list_attention(actor: Actor, overview: Overview) -> Iterator[Attention]:
     if overview.audit and overview.audit.fault is not None:
         yield Attention(Waiting.AUDIT, max(1, overview.audit.fault))
     if is_allowed(actor, Permission.JOB_READ):
-        yield Attention(Waiting.FAILED_JOBS, jobs_failed(actor=actor))
+        yield Attention(Waiting.FAILED_JOBS, count_failed_jobs(actor=actor))
     for measure, use in (overview.use or {}).items():
         if use.percent is not None and use.percent >= NEARLY:
             yield Attention(Waiting.QUOTA, use.percent, measure)

@@ -56,7 +56,7 @@ class Endpoint:
             http_client=httpx2.Client(
                 transport=PinnedTransport(is_of_operator=self.is_of_operator),
                 follow_redirects=False,
-                event_hooks={"request": [_say_who_asks]},
+                event_hooks={"request": [_add_trace_headers]},
                 timeout=openai.Timeout(self.read_seconds, connect=self.connect_seconds),
             ),
         )
@@ -92,5 +92,5 @@ class Endpoint:
             raise self.unreadable() from None
 
 
-def _say_who_asks(request: httpx2.Request) -> None:
+def _add_trace_headers(request: httpx2.Request) -> None:
     request.headers.update(headers_onward())

@@ -41,7 +41,7 @@ def structured_call(
             continue
         completions.append(completion)
         try:
-            return Structured(read(json_in(completion.text)), tuple(completions))
+            return Structured(read(find_json(completion.text)), tuple(completions))
         except (ValueError, RecursionError):
             logger.warning("structured call %s of %s: the reply has another shape", attempt + 1, ATTEMPTS)
             repeated = ChatMessage(ChatRole.ASSISTANT, completion.text[:LONGEST_REPEATED])
@@ -49,7 +49,7 @@ def structured_call(
     return Structured(None, tuple(completions))
 
 
-def json_in(text: str) -> Any:
+def find_json(text: str) -> Any:
     """The JSON value in a reply, also between words or in a fence. Raises ValueError; RecursionError."""
     start = min((at for mark in "{[" if (at := text.find(mark)) >= 0), default=-1)
     end = max(text.rfind(mark) for mark in "}]")

@@ -12,12 +12,12 @@ from uuid import UUID
 import numpy as np
 
 from vault.lexicon.tokens import language_of
-from vault.retrieval.lexical import CONTEXT, Floats, LexicalScores, Pool, ids_of
+from vault.retrieval.lexical import CONTEXT, Candidates, Floats, LexicalScores, ids_of
 
 BARE = 0.3  # what words count for in a question that only names who spoke, and when
 # Cosine from which a memory without a common word is about the question. Small embedders find all Chinese alike.
 LEAST_DENSE, LEAST_DENSE_CHINESE = 0.35, 0.65
-POOL_PARTS = ("lexical", "context", "session", "dense", "entity", "time", "asks", "graph")  # in the order of Parts
+PART_NAMES = ("lexical", "context", "session", "dense", "entity", "time", "asks", "graph")  # in the order of Parts
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Weights:
         return bool(self.lexical or self.context or self.session)
 
     @property
-    def without_words(self) -> float:
+    def highest_without_words(self) -> float:
         """The highest score of a memory without a word of the question: from its vector, its speaker and its time."""
         return self.dense + self.entity + self.time
 
@@ -105,16 +105,16 @@ DENSE = Weights(lexical=0.0, context=0.0, session=0.0, dense=1.0, entity=0.0, ti
 
 
 @dataclass(frozen=True, eq=False)
-class ScoredPool:
-    """Candidates with their scores. parts: one array for each of POOL_PARTS; limit: the number of results wanted."""
+class ScoredCandidates:
+    """Candidates with their scores. parts: one array for each of PART_NAMES; limit: the number of results wanted."""
 
-    pool: Pool
+    candidates: Candidates
     parts: Sequence[Floats]
     weights: Weights
     limit: int
 
-    def totals(self, weights: Weights) -> Floats:
-        total, by_name = np.zeros(len(self.pool)), dict(zip(POOL_PARTS, self.parts, strict=True))
+    def sum_parts(self, weights: Weights) -> Floats:
+        total, by_name = np.zeros(len(self.candidates)), dict(zip(PART_NAMES, self.parts, strict=True))
         asks = by_name.pop("asks")
         for name, part in by_name.items():
             if weight := getattr(weights, name):
@@ -122,48 +122,54 @@ class ScoredPool:
         return total * (1 - weights.asks * asks)
 
     @cached_property
-    def last(self) -> float:
+    def last_score(self) -> float:
         """The score of the last result without its vector, or 0 if there are fewer candidates than results wanted."""
-        if self.limit > len(self.pool):
+        if self.limit > len(self.candidates):
             return 0.0
-        return float(np.partition(self.totals(replace(self.weights, dense=0.0)), -self.limit)[-self.limit])
+        return float(np.partition(self.sum_parts(replace(self.weights, dense=0.0)), -self.limit)[-self.limit])
 
-    def best(self, count: int) -> list[Ranked]:
+    def find_best(self, count: int) -> list[Ranked]:
         """The `count` best candidates, best first; equal ones newest first. Those with a score of 0 are left out."""
-        totals, pool = self.totals(self.weights), self.pool
-        order = np.lexsort((pool.low, pool.high, totals))[::-1][: min(count, np.count_nonzero(totals))]
+        totals, candidates = self.sum_parts(self.weights), self.candidates
+        order = np.lexsort((candidates.low, candidates.high, totals))[::-1][: min(count, np.count_nonzero(totals))]
         found = [Parts(*row) for row in np.stack(self.parts)[:, order].T.tolist()]
         in_sessions = any(parts.session for parts in found)
-        ids = ids_of(pool.high[order], pool.low[order])
+        ids = ids_of(candidates.high[order], candidates.low[order])
         return [
             Ranked(cube_id, fuse(parts, self.weights, in_sessions=in_sessions), parts)
             for cube_id, parts in zip(ids, found, strict=True)
         ]
 
 
-def score_pool(
-    lexical: LexicalScores, pool: Pool, weights: Weights, limit: int, nearness: Mapping[int, float] | None = None
-) -> ScoredPool:
+def score_candidates(
+    lexical: LexicalScores,
+    candidates: Candidates,
+    weights: Weights,
+    limit: int,
+    nearness: Mapping[int, float] | None = None,
+) -> ScoredCandidates:
     """Score each candidate. nearness: scores of the graph, by the low half of an id."""
-    if not len(pool):
-        return ScoredPool(pool, [np.zeros(0)] * len(POOL_PARTS), weights, limit)
-    windows = lexical.context_scores(pool)
-    in_session = pool.session != 0
-    near = [(nearness or {}).get(low, 0.0) for low in pool.low.tolist()] if nearness else np.zeros(len(pool))
-    by_words = _divide(lexical.lexical(pool), lexical.highest)
+    if not len(candidates):
+        return ScoredCandidates(candidates, [np.zeros(0)] * len(PART_NAMES), weights, limit)
+    windows = lexical.score_contexts(candidates)
+    in_session = candidates.session != 0
+    near = (
+        [(nearness or {}).get(low, 0.0) for low in candidates.low.tolist()] if nearness else np.zeros(len(candidates))
+    )
+    by_words = _divide(lexical.score_words(candidates), lexical.highest)
     context = _divide(windows.context, lexical.highest)
     session = _divide(windows.session, float(windows.session.max(initial=0.0)))
     parts = (
         by_words,
         np.where(in_session, context, _weighted_mean(context[in_session], by_words[in_session]) * by_words),
         np.where(in_session, session, _weighted_mean(session[in_session], by_words[in_session]) * by_words),
-        pool.dense,
-        pool.entity,
-        pool.time,
-        pool.asks,
+        candidates.dense,
+        candidates.entity,
+        candidates.time,
+        candidates.asks,
         np.array(near, np.float64),
     )
-    return ScoredPool(pool, parts, weights, limit)
+    return ScoredCandidates(candidates, parts, weights, limit)
 
 
 def fuse(parts: Parts, weights: Weights, *, in_sessions: bool) -> float:

@@ -4,16 +4,16 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from uuid import UUID
 
-from vault.graph.walks import Among, named_cubes, near_cubes
+from vault.graph.walks import Reach, named_cubes, near_cubes
 from vault.index import marks
-from vault.lexicon.entities import asked_entities
-from vault.retrieval.fusion import Ranked, ScoredPool
-from vault.retrieval.lexical import ContextWindows, Pool
+from vault.lexicon.entities import find_asked_entities
+from vault.retrieval.fusion import Ranked, ScoredCandidates
+from vault.retrieval.lexical import Candidates, ContextWindows
 from vault.retrieval.question import Question
 from vault.retrieval.ranker import rank
 from vault.retrieval.scope import Scope
 from vault.retrieval.sources import Lexical, look_up
-from vault.retrieval.statements import Ranking, steady_plans
+from vault.retrieval.statements import Ranking, use_steady_plans
 
 STARTS = 10  # candidates that a walk over the graph begins at
 NAMED_SHARE = 0.5  # of a walk's beginnings, what the question's entities have beside the best candidates
@@ -27,20 +27,20 @@ def rank_by_graph(scope: Scope, question: Question, limit: int) -> list[Ranked]:
 class Graph:
     """A candidate source: what a walk over the graph reaches."""
 
-    def find(self, ranking: Ranking, scored: ScoredPool) -> Pool:
+    def find(self, ranking: Ranking, scored: ScoredCandidates) -> Candidates:
         """Also sets the nearness, 0..1, of the candidates so far."""
         scope, namespaces = ranking.scope, ranking.statistics.namespaces
-        among, visible = Among(namespaces, scope.exceptions), scope.cubes(namespaces)
-        entities = [marks.entity_mark(scope.maker, name) for name in asked_entities(scope.search.query)]
+        among, visible = Reach(namespaces, scope.exceptions), scope.select_cubes(namespaces)
+        entities = [marks.entity_mark(scope.maker, name) for name in find_asked_entities(scope.search.query)]
         named = named_cubes(scope.actor, entity_marks=entities, among=among, visible=visible)
-        seeds = _seeds(named, {row.cube_id: row.score for row in scored.best(STARTS)})
+        seeds = _make_seeds(named, {row.cube_id: row.score for row in scored.find_best(STARTS)})
         near = near_cubes(scope.actor, seeds=seeds, among=among, visible=visible)
         ranking.nearness.update({cube_id.int & (2**64 - 1): score for cube_id, score in near.items()})
-        with steady_plans() if ranking.is_steady else nullcontext():  # the walk has ended them
-            return look_up(ranking, ContextWindows(list(near), [], [], []), scored.pool)
+        with use_steady_plans() if ranking.is_steady else nullcontext():  # the walk has ended them
+            return look_up(ranking, ContextWindows(list(near), [], [], []), scored.candidates)
 
 
-def _seeds(named: Mapping[UUID, float], best: Mapping[UUID, float]) -> dict[UUID, float]:
+def _make_seeds(named: Mapping[UUID, float], best: Mapping[UUID, float]) -> dict[UUID, float]:
     """Both kinds of starting points in one distribution. If there is only one kind, it gets the whole weight."""
     share = NAMED_SHARE if named and best else 1.0
     seeds = dict.fromkeys([*named, *best], 0.0)

@@ -69,7 +69,7 @@ class TermPostings(NamedTuple):
         return len(self.entries) // WORD.itemsize
 
 
-class Place(NamedTuple):
+class SessionPosition(NamedTuple):
     """The position of a memory in its session. session: 0 for a memory outside of sessions."""
 
     cube_id: UUID
@@ -77,13 +77,13 @@ class Place(NamedTuple):
     position: int
 
 
-class Pool:
+class Candidates:
     """The visible candidates: their positions, and the parts of their scores that do not depend on words."""
 
     low: Halves
 
-    def __init__(self, sent: bytes | None, embedded: bytes | None = None, *, known: "Pool | None" = None) -> None:
-        """embedded: the similarity of their vectors; known: a pool whose candidates are left out of this one."""
+    def __init__(self, sent: bytes | None, embedded: bytes | None = None, *, known: "Candidates | None" = None) -> None:
+        """embedded: the similarity of their vectors; known: candidates that are left out."""
         rows = np.frombuffer(sent or b"", CANDIDATE)
         if known is not None:
             rows = rows[~is_among(rows["low"].astype(np.uint64), known.low)]
@@ -94,16 +94,16 @@ class Pool:
         self.entity = rows["entity"].astype(np.float64)
         self.time = rows["time"].astype(np.float64)
         self.asks = rows["asks"].astype(np.float64)
-        self.dense = _dense_scores(np.frombuffer(embedded or b"", EMBEDDED), self.low, rows["version"])
+        self.dense = _match_dense_scores(np.frombuffer(embedded or b"", EMBEDDED), self.low, rows["version"])
 
     def __len__(self) -> int:
         return len(self.low)
 
-    def join_pool(self, other: "Pool") -> "Pool":
+    def join(self, other: "Candidates") -> "Candidates":
         """Both pools as one. They have no candidate in common."""
         if not len(self) or not len(other):
             return self if len(self) else other
-        both = Pool(None)
+        both = Candidates(None)
         for name, values in vars(self).items():
             setattr(both, name, np.concatenate([values, getattr(other, name)]))
         return both
@@ -138,12 +138,14 @@ class LexicalScores:
         self._position = said.view(np.int64) >> POSITION_BITS
         self._frequency = (said & np.uint64((1 << LENGTH_BITS) - 1)).astype(np.float64)
         words = (said >> np.uint64(LENGTH_BITS) & np.uint64((1 << LENGTH_BITS) - 1)).astype(np.float64)
-        self._weights = np.array([rarity(count, cubes) for count in np.bincount(word, minlength=len(sent)).tolist()])
+        self._weights = np.array(
+            [idf_weight(count, cubes) for count in np.bincount(word, minlength=len(sent)).tolist()]
+        )
         saturation = BM25_K1 * (1 - BM25_B) + (BM25_K1 * BM25_B / length) * words
         self._adds = self._weights[word] * self._frequency * (BM25_K1 + 1) / (self._frequency + saturation)
-        self._sum_up()
+        self._sum_scores()
 
-    def _sum_up(self) -> None:
+    def _sum_scores(self) -> None:
         """Sum the scores of each memory. Words are added in a fixed order, so that equal memories have equal scores."""
         order = np.argsort(self._low)
         low = self._low[order]
@@ -158,7 +160,7 @@ class LexicalScores:
     def highest(self) -> float:
         return float(self._bm25.max(initial=0.0))
 
-    def best(self, count: int) -> "Best":
+    def find_best(self, count: int) -> "BestMatches":
         """The `count` memories with the highest BM25, best first; equal ones newest first."""
         among = np.arange(len(self._bm25))
         if count < len(among):
@@ -166,23 +168,23 @@ class LexicalScores:
         high, low, score = self._high[self._entry[among]], self._cubes[among], self._bm25[among]
         order = np.lexsort((low, high, score))[::-1][:count]
         entry = self._entry[among[order]]
-        return Best(score[order], high[order], low[order], self._session[entry], self._position[entry])
+        return BestMatches(score[order], high[order], low[order], self._session[entry], self._position[entry])
 
-    def lexical(self, pool: Pool) -> Floats:
-        """The BM25 of each cube of `pool`."""
-        return _look_up(self._cubes, self._bm25, pool.low)
+    def score_words(self, candidates: Candidates) -> Floats:
+        """The BM25 of each cube of `candidates`."""
+        return _look_up(self._cubes, self._bm25, candidates.low)
 
-    def context_scores(self, pool: Pool) -> ContextScores:
+    def score_contexts(self, candidates: Candidates) -> ContextScores:
         """The context scores of each candidate, from the postings of this question."""
-        sessions = np.unique(pool.session[pool.session != 0])
-        of = np.searchsorted(sessions, pool.session)
-        near, session = self._postings_in(sessions)
-        beside = self._neighbour_scores(near, session, of, pool.position)
-        told = np.append(self._session_scores(near, session, len(sessions)), 0.0)[of]
-        in_one = pool.session != 0
+        sessions = np.unique(candidates.session[candidates.session != 0])
+        of = np.searchsorted(sessions, candidates.session)
+        near, session = self._select_postings_in(sessions)
+        beside = self._score_neighbours(near, session, of, candidates.position)
+        told = np.append(self._score_sessions(near, session, len(sessions)), 0.0)[of]
+        in_one = candidates.session != 0
         return ContextScores(np.where(in_one, beside, 0.0), np.where(in_one, told, 0.0))
 
-    def _postings_in(self, sessions: Integers) -> tuple[Integers, Integers]:
+    def _select_postings_in(self, sessions: Integers) -> tuple[Integers, Integers]:
         """The postings in `sessions`, and the index of each one's session. A sieve drops most of the others cheaply."""
         sieve = np.zeros(SIEVE, bool)
         sieve[sessions & (SIEVE - 1)] = True
@@ -192,7 +194,7 @@ class LexicalScores:
         is_one &= self._session[near] != 0
         return near[is_one], session[is_one]
 
-    def _neighbour_scores(self, near: Integers, session: Integers, of: Integers, position: Integers) -> Floats:
+    def _score_neighbours(self, near: Integers, session: Integers, of: Integers, position: Integers) -> Floats:
         places, which = np.unique((session << POSITION_BITS) | self._position[near], return_inverse=True)
         scores = _sum_by(which, self._adds[near], len(places))
         here = (of << POSITION_BITS) | position
@@ -201,7 +203,7 @@ class LexicalScores:
             beside += share * _look_up(places, scores, here + away)
         return beside
 
-    def _session_scores(self, near: Integers, session: Integers, sessions: int) -> Floats:
+    def _score_sessions(self, near: Integers, session: Integers, sessions: int) -> Floats:
         words = len(self._weights)
         often = _sum_by(session * words + self._word[near], self._frequency[near], sessions * words)
         often = often.reshape(sessions, words)
@@ -210,7 +212,7 @@ class LexicalScores:
 
 
 @dataclass(frozen=True, eq=False)
-class Best:
+class BestMatches:
     """The memories with the highest BM25, best first."""
 
     scores: Floats
@@ -219,13 +221,13 @@ class Best:
     session: Integers
     position: Integers
 
-    def places(self, count: int) -> list[Place]:
+    def list_positions(self, count: int) -> list[SessionPosition]:
         ids = ids_of(self.high[:count], self.low[:count])
-        return list(map(Place, ids, self.session[:count].tolist(), self.position[:count].tolist()))
+        return list(map(SessionPosition, ids, self.session[:count].tolist(), self.position[:count].tolist()))
 
-    def ids_above(self, pool: Pool, least: float) -> list[UUID]:
-        """The ids of memories that score `least` or more and are not in `pool`, best first."""
-        others = np.flatnonzero((self.scores >= least) & ~is_among(self.low, pool.low))
+    def list_ids_above(self, candidates: Candidates, least: float) -> list[UUID]:
+        """The ids of memories that score `least` or more and are not in `candidates`, best first."""
+        others = np.flatnonzero((self.scores >= least) & ~is_among(self.low, candidates.low))
         return ids_of(self.high[others], self.low[others])
 
 
@@ -240,7 +242,7 @@ class ContextWindows(NamedTuple):
     lasts: list[int]
 
 
-def context_windows(places: Sequence[Place]) -> ContextWindows:
+def make_context_windows(places: Sequence[SessionPosition]) -> ContextWindows:
     found = ContextWindows([place.cube_id for place in places if not place.session], [], [], [])
     for place in sorted(
         (place for place in places if place.session), key=lambda place: (place.session, place.position)
@@ -255,7 +257,7 @@ def context_windows(places: Sequence[Place]) -> ContextWindows:
     return found
 
 
-def rarity(holding: int, cubes: int) -> float:
+def idf_weight(holding: int, cubes: int) -> float:
     """The BM25 weight of a word that `holding` of `cubes` memories contain; never negative, as in Lucene."""
     return math.log(1 + (max(cubes, holding) - holding + 0.5) / (holding + 0.5))
 
@@ -282,7 +284,7 @@ def _look_up(keys: NDArray[Any], values: Floats, wanted: NDArray[Any]) -> Floats
     return np.where(keys[at] == wanted, values[at], 0.0)
 
 
-def _dense_scores(embedded: NDArray[Any], low: Halves, version: NDArray[Any]) -> Floats:
+def _match_dense_scores(embedded: NDArray[Any], low: Halves, version: NDArray[Any]) -> Floats:
     """The dense score of each memory, or 0 if its vector is missing or belongs to another version."""
     if not len(embedded):
         return np.zeros(len(low))

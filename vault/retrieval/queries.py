@@ -56,9 +56,9 @@ class SearchQuery:
         return not (self.namespaces or self.session_id or self.task_id or self.filters)
 
     @property
-    def names_place(self) -> bool:
+    def has_namespaces(self) -> bool:
         """Return whether the search names namespaces, directly or in its filters."""
-        return bool(self.namespaces) or _mentions(self.filters, "namespace")
+        return bool(self.namespaces) or _has_leaf(self.filters, "namespace")
 
     @property
     def asks_for_messages(self) -> bool:
@@ -68,17 +68,17 @@ class SearchQuery:
     @property
     def part_weights(self) -> Weights:
         """The weights of the search if it has its own, otherwise those of its mode."""
-        weights = self.weights or WEIGHTS.get(self.mode) or weights_present()
+        weights = self.weights or WEIGHTS.get(self.mode) or current_weights()
         return weights if self.prefer is None else replace(weights, trust=max(weights.trust, PREFERRED))
 
 
-def weights_present() -> Weights:
+def current_weights() -> Weights:
     """The weights of a hybrid search, as the operator set them."""
     return replace(HYBRID, **settings.MEMOS_SEARCH_WEIGHTS)
 
 
-def _mentions(body: Any, name: str) -> bool:
+def _has_leaf(body: Any, name: str) -> bool:
     """Return whether a filter has a leaf of this name."""
     if isinstance(body, Mapping):
-        return any(key == name or _mentions(value, name) for key, value in body.items())
-    return isinstance(body, list) and any(_mentions(part, name) for part in body)
+        return any(key == name or _has_leaf(value, name) for key, value in body.items())
+    return isinstance(body, list) and any(_has_leaf(part, name) for part in body)

@@ -12,12 +12,12 @@ from vault.index import marks
 from vault.index.terms import WORD_KIND
 from vault.lexicon.normal import normal_form
 from vault.lexicon.questions import is_about_questions
-from vault.lexicon.temporal_expressions import TimeRange, asks_for_time, time_ranges_of, without_times
-from vault.lexicon.tokens import content_terms, day_terms, query_terms, terms, unspaced_and_spaced
+from vault.lexicon.temporal_expressions import TimeRange, asks_for_time, remove_times, time_ranges_of
+from vault.lexicon.tokens import content_terms, day_terms, query_terms, split_by_spacing, terms
 from vault.lexicon.words import QUESTION_WORDS
 from vault.retrieval.fusion import Weights
 from vault.retrieval.scope import Scope
-from vault.retrieval.statistics import IndexStatistics, index_statistics
+from vault.retrieval.statistics import IndexStatistics, read_index_statistics
 
 MOST_TERMS = 64  # of one question: a pasted page is searched by its first words
 MOST_NAMES = 128
@@ -70,39 +70,39 @@ class QuestionText:
     names: Mapping[int, str] = field(repr=False)
     asks_for_time: bool
 
-    def spellings(self, known: Collection[int]) -> list[str]:
+    def list_spellings(self, known: Collection[int]) -> list[str]:
         """The spellings of `known` marks in the question."""
         return [self.names[mark] for mark in known]
 
-    def meant_speakers(self, known: Collection[int], *, has_time: bool = False) -> list[int]:
+    def find_speakers(self, known: Collection[int], *, has_time: bool = False) -> list[int]:
         """The marks of `known` that the question means: no name that is only part of another one, or of a time."""
-        text = without_times(self.text, self.spellings(known)) if has_time else self.text
+        text = remove_times(self.text, self.list_spellings(known)) if has_time else self.text
         found = []
         for mark in sorted(known, key=lambda mark: -len(self.names[mark])):
             text, often = re.subn(_spelling_pattern(self.names[mark]), " ", text, flags=re.IGNORECASE)
             found += [mark] if often else []
         return found
 
-    def terms(self, speakers: Collection[int] = (), *, has_time: bool = False) -> Terms:
+    def make_terms(self, speakers: Collection[int] = (), *, has_time: bool = False) -> Terms:
         """Its words but what surely is a name of `speakers` and what a time says of now; where nothing is left, those.
 
         Whoever may write chooses what speakers are called: a name that is written like any word (`pump`, 合同) stays
         one. The 12 of `12 May` is that of twelve eggs, so it only counts as that day.
         """
-        names = self.spellings(speakers)
-        asked = without_times(self.text, names, but_names=True) if has_time else self.text
-        told = self._remove_names(names, asked, _is_sure)
+        names = self.list_spellings(speakers)
+        asked = remove_times(self.text, names, but_names=True) if has_time else self.text
+        told = self._remove_names(names, asked, _is_certain_name)
         words = [*content_terms(told), *day_terms(self.text)]
-        rest = self._remove_names(names, without_times(self.text, names) if has_time else self.text)
+        rest = self._remove_names(names, remove_times(self.text, names) if has_time else self.text)
         bare = bool(names or has_time) and not content_terms(_HAPPENED.sub(" ", rest))
         pieces = [(token, whose) for whose, name in enumerate(names) for token in self._term_tokens(terms(name))]
         return Terms(self._term_tokens(words or query_terms(self.text)), pieces, bare)
 
-    def entity_marks(self, speakers: Collection[int]) -> list[int]:
+    def make_entity_marks(self, speakers: Collection[int]) -> list[int]:
         """The marks of the entities that have the names of `speakers`."""
         return [marks.entity_mark(self.maker, self.names[mark].casefold()) for mark in speakers]
 
-    def time_marks(self, speakers: Collection[int]) -> list[int]:
+    def make_time_marks(self, speakers: Collection[int]) -> list[int]:
         """The marks of what `speakers` said with a time, if the question asks for one."""
         return [marks.speaker_time_mark(self.maker, self.names[mark]) for mark in speakers if self.asks_for_time]
 
@@ -142,20 +142,20 @@ class Question:
 
 def read_question(scope: Scope, vector: QuestionVector) -> Question:
     """Read the question of a search, in the caller's transaction. One query, of statistics. Raises OtherModel."""
-    text, weights = question_text(scope.maker, scope.search.query), scope.search.part_weights
-    statistics = index_statistics(scope, text.names)
+    text, weights = make_question_text(scope.maker, scope.search.query), scope.search.part_weights
+    statistics = read_index_statistics(scope, text.names)
     check_model(statistics.model, vector)
-    ranges = time_ranges_of(text.text, statistics.now, text.spellings(statistics.speakers))
+    ranges = time_ranges_of(text.text, statistics.now, text.list_spellings(statistics.speakers))
     has_time = bool(ranges and weights.time)
-    speakers = text.meant_speakers(statistics.speakers, has_time=has_time) if weights.entity else []
-    terms_asked = text.terms(speakers, has_time=has_time)
+    speakers = text.find_speakers(statistics.speakers, has_time=has_time) if weights.entity else []
+    terms_asked = text.make_terms(speakers, has_time=has_time)
     applying = weights.restrict(
         entity=bool(speakers),
         time=text.asks_for_time or bool(ranges),
         bare=terms_asked.bare,
         questions=is_about_questions(text.text),
     )
-    with_time = text.time_marks(speakers) if applying.time else []
+    with_time = text.make_time_marks(speakers) if applying.time else []
     return Question(
         statistics=statistics,
         vector=vector,
@@ -163,7 +163,7 @@ def read_question(scope: Scope, vector: QuestionVector) -> Question:
         speakers=speakers,
         terms=terms_asked,
         weights=applying,
-        marks=[*speakers, *text.entity_marks(speakers), *with_time],
+        marks=[*speakers, *text.make_entity_marks(speakers), *with_time],
         asks_for_time=text.asks_for_time,
         times_told=bool(with_time),
     )
@@ -175,21 +175,21 @@ def check_model(active: str | None, vector: QuestionVector) -> None:
         raise OtherModel(active)
 
 
-def question_text(maker: TokenMaker, text: str) -> QuestionText:
+def make_question_text(maker: TokenMaker, text: str) -> QuestionText:
     text = normal_form("NFC", text[:LONGEST_READ])  # an accent by itself would end a name
     names: dict[int, str] = {}
-    for name in _possible_names(text):
+    for name in _find_possible_names(text):
         names.setdefault(marks.part_mark(maker, "speaker", name), name)
         if len(names) == MOST_NAMES:
             break
     return QuestionText(maker, text, names, asks_for_time(text))
 
 
-def _possible_names(text: str) -> Iterator[str]:
+def _find_possible_names(text: str) -> Iterator[str]:
     """The words that may be names: all but function words. Of text without spaces, each run of a few characters."""
     words = [word for word in marks.WORD.findall(text)[:MOST_TERMS] if len(word) <= LONGEST_NAME]
     for place, word in enumerate(words):
-        unspaced, spaced = unspaced_and_spaced(word) if not word.isascii() else ([], [])
+        unspaced, spaced = split_by_spacing(word) if not word.isascii() else ([], [])
         if unspaced or terms(word) or (word[0].isupper() and (place or _may_be_name(words))):
             yield word
         yield from spaced if unspaced else ()
@@ -203,7 +203,7 @@ def _may_be_name(words: list[str]) -> bool:
     return len(words) == 1 or words[1].lower() in QUESTION_WORDS
 
 
-def _is_sure(name: re.Match[str]) -> bool:
+def _is_certain_name(name: re.Match[str]) -> bool:
     """Return whether a name is certain: its capital has no other reason."""
     before = name.string[: name.start()]
     return name[0][0].isupper() and bool(before.strip()) and not name.string.isupper()

@@ -15,12 +15,12 @@ from pgvector.django import CosineDistance
 
 from vault.models import CubeUse
 from vault.models.cube import CubeQuerySet
-from vault.retrieval.fusion import NO_PARTS, Ranked, Weights, score_pool
-from vault.retrieval.lexical import Pool
+from vault.retrieval.fusion import NO_PARTS, Ranked, Weights, score_candidates
+from vault.retrieval.lexical import Candidates
 from vault.retrieval.question import Question
 from vault.retrieval.scope import Scope
 from vault.retrieval.sources import SOURCES, CandidateSource
-from vault.retrieval.statements import begin_ranking, read_lexical, read_passing, steady_plans
+from vault.retrieval.statements import begin_ranking, read_lexical, read_passing_ids, use_steady_plans
 from vault.vocabulary import Preference, Source
 
 WEIGHED_AMONG = 100  # best hits to which heat and trust are added
@@ -49,10 +49,10 @@ def rank(scope: Scope, question: Question, limit: int, *, sources: Sequence[Cand
     if not question.weights.behaviour:
         return _rank_candidates(scope, question, limit, sources)
     found = _rank_candidates(scope, question, max(limit, WEIGHED_AMONG), sources)
-    return weigh_heat_and_trust(found, _heat_and_trust(scope, question, found), question.weights, limit)
+    return weigh_heat_and_trust(found, _load_heat_and_trust(scope, question, found), question.weights, limit)
 
 
-def fill(scope: Scope, question: Question, found: list[Ranked], limit: int) -> list[Ranked]:
+def fill_results(scope: Scope, question: Question, found: list[Ranked], limit: int) -> list[Ranked]:
     """The results, filled up to `limit` with the newest visible memories; an open search is filled from chats last.
 
     A search with `min_score` is not filled, because the memories added would score 0. One query where results are
@@ -61,13 +61,13 @@ def fill(scope: Scope, question: Question, found: list[Ranked], limit: int) -> l
     if scope.search.min_score > 0:
         return found
     if len(found) < limit:
-        found = found + newest(scope.cubes(question.statistics.namespaces), found, limit - len(found))
+        found = found + list_newest(scope.select_cubes(question.statistics.namespaces), found, limit - len(found))
     if scope.places.is_open and len(found) < limit:
-        found = found + newest(scope.with_chats(), found, limit - len(found))
+        found = found + list_newest(scope.select_with_chats(), found, limit - len(found))
     return found
 
 
-def newest(visible: CubeQuerySet, found: Sequence[Ranked], missing: int) -> list[Ranked]:
+def list_newest(visible: CubeQuerySet, found: Sequence[Ranked], missing: int) -> list[Ranked]:
     """The newest other memories with a score of 0, so that a search returns as many rows as exist."""
     if missing <= 0:
         return []
@@ -85,21 +85,21 @@ def weigh_heat_and_trust(
 
 def _rank_candidates(scope: Scope, question: Question, limit: int, sources: Sequence[CandidateSource]) -> list[Ranked]:
     ranking = begin_ranking(scope, question, limit)
-    with steady_plans() if ranking.is_steady else nullcontext():
+    with use_steady_plans() if ranking.is_steady else nullcontext():
         if not scope.index.is_whole:
-            ranking = read_passing(ranking)
+            ranking = read_passing_ids(ranking)
         if question.terms.words and question.weights.words:
             ranking = read_lexical(ranking)
-        candidates = score_pool(ranking.lexical, Pool(None), question.weights, limit)
+        scored = score_candidates(ranking.lexical, Candidates(None), question.weights, limit)
         for source in sources:
-            found = source.find(ranking, candidates)
+            found = source.find(ranking, scored)
             if len(found) or ranking.nearness:
-                pool = candidates.pool.join_pool(found)
-                candidates = score_pool(ranking.lexical, pool, question.weights, limit, ranking.nearness)
-    return candidates.best(limit)
+                candidates = scored.candidates.join(found)
+                scored = score_candidates(ranking.lexical, candidates, question.weights, limit, ranking.nearness)
+    return scored.find_best(limit)
 
 
-def _heat_and_trust(scope: Scope, question: Question, found: Sequence[Ranked]) -> dict[UUID, HeatAndTrust]:
+def _load_heat_and_trust(scope: Scope, question: Question, found: Sequence[Ranked]) -> dict[UUID, HeatAndTrust]:
     """One query. Where personal statements are preferred they have the trust 1, and those of packs 0."""
     uses = CubeUse.objects.filter(tenant_id=OuterRef("tenant_id"), cube_id=OuterRef("id"))
     near: Any = Value(0.0)
@@ -107,7 +107,7 @@ def _heat_and_trust(scope: Scope, question: Question, found: Sequence[Ranked]) -
         fingerprints = uses.filter(fingerprint_model=question.vector.model)
         distances = fingerprints.annotate(distance=CosineDistance("fingerprint", question.vector.vector))
         near = Coalesce(1.0 - Subquery(distances.values("distance")), 0.0, output_field=FloatField())
-    visible = scope.cubes(question.statistics.namespaces)
+    visible = scope.select_cubes(question.statistics.namespaces)
     rows = visible.filter(id__in=[row.cube_id for row in found]).annotate(
         heat=Coalesce(Subquery(uses.values("heat")), 0.0, output_field=FloatField()),
         fingerprint=near,

@@ -107,27 +107,29 @@ class Scope:
     exceptions: Exceptions
     key: Hashable
 
-    def cubes(self, namespaces: Sequence[UUID]) -> CubeQuerySet:
+    def select_cubes(self, namespaces: Sequence[UUID]) -> CubeQuerySet:
         """The visible memories that pass the filters. namespaces: the ids of the scope's namespaces."""
-        return self._without_filters(namespaces).filter(self.condition)
+        return self._select_unfiltered(namespaces).filter(self.condition)
 
-    def with_chats(self) -> CubeQuerySet:
+    def select_with_chats(self) -> CubeQuerySet:
         """The visible memories that pass the filters, those of chats among them."""
-        return self.places.filter_cubes(self._returnable()).filter(self.condition)
+        return self.places.filter_cubes(self._select_returnable()).filter(self.condition)
 
-    def statement(self, name: str, columns: Sequence[str], namespaces: Sequence[UUID]) -> ComposedQuery:
-        """The statement of `cubes`, for these columns; `name` is the prefix of its parameters."""
+    def compose_statement(self, name: str, columns: Sequence[str], namespaces: Sequence[UUID]) -> ComposedQuery:
+        """The statement of `select_cubes`, for these columns; `name` is the prefix of its parameters."""
         rows = compose_once(
-            name, lambda: self._without_filters(namespaces).values(*columns), key=(self.key, tuple(namespaces))
+            name, lambda: self._select_unfiltered(namespaces).values(*columns), key=(self.key, tuple(namespaces))
         )
         return filter_cubes(rows, self.condition) if self.condition else rows
 
-    def statement_with_chats(self, name: str, columns: Sequence[str]) -> ComposedQuery:
-        """The statement of `with_chats`, for these columns; `name` is the prefix of its parameters."""
-        rows = compose_once(name, lambda: self.places.filter_cubes(self._returnable()).values(*columns), key=self.key)
+    def compose_statement_with_chats(self, name: str, columns: Sequence[str]) -> ComposedQuery:
+        """The statement of `select_with_chats`, for these columns; `name` is the prefix of its parameters."""
+        rows = compose_once(
+            name, lambda: self.places.filter_cubes(self._select_returnable()).values(*columns), key=self.key
+        )
         return filter_cubes(rows, self.condition) if self.condition else rows
 
-    def _returnable(self) -> CubeQuerySet:
+    def _select_returnable(self) -> CubeQuerySet:
         """Archived memories, and messages that state nothing, on request only; merged and expired memories never
         (vault/cubes/eligibility.py).
         """
@@ -135,11 +137,11 @@ class Scope:
         rows = Cube.objects.visible_to(self.actor).filter(states)
         return rows if self.search.asks_for_messages else rows.filter(is_dialogue_only=False)
 
-    def _without_filters(self, namespaces: Sequence[UUID]) -> CubeQuerySet:
+    def _select_unfiltered(self, namespaces: Sequence[UUID]) -> CubeQuerySet:
         """A memory that is granted by itself may lie in any namespace of the search."""
         if not self.exceptions.granted:
-            return self._returnable().filter(namespace_id__in=namespaces)
-        rows = self.places.filter_cubes(self._returnable())
+            return self._select_returnable().filter(namespace_id__in=namespaces)
+        rows = self.places.filter_cubes(self._select_returnable())
         return rows.exclude(namespace_id__in=Namespace.objects.chats().values("id")) if self.places.is_open else rows
 
 
@@ -150,12 +152,12 @@ def resolve_scope(actor: Actor, search: SearchQuery) -> Scope:
     conversation or task; one where expert namespaces are mounted or named.
     """
     personas = persona_ids(search.personas)
-    mounted = _mounted_namespaces(actor, search, personas)
-    closed = _closed_packs(actor, search, mounted)
+    mounted = _find_mounted_namespaces(actor, search, personas)
+    closed = _find_closed_packs(actor, search, mounted)
     return _make_scope(actor, search, personas, mounted, closed)
 
 
-def resolve_scope_unmounted(actor: Actor, search: SearchQuery) -> Scope:
+def resolve_scope_without_mounts(actor: Actor, search: SearchQuery) -> Scope:
     """The same without regard to what is mounted, or closed by a contract. One query less or more."""
     return _make_scope(actor, search, persona_ids(search.personas), (), ())
 
@@ -164,7 +166,7 @@ def _make_scope(
     actor: Actor, search: SearchQuery, personas: Sequence[UUID], mounted: tuple[UUID, ...], closed: tuple[UUID, ...]
 ) -> Scope:
     maker = token_maker(actor.tenant_id)
-    places = Places(search.namespaces, search.names_place, search.is_open, mounted, closed)
+    places = Places(search.namespaces, search.has_namespaces, search.is_open, mounted, closed)
     key = (visibility_number(actor), places, search.include_archived, search.asks_for_messages)
     inside = partial(places.namespaces, actor)
     return Scope(
@@ -180,17 +182,17 @@ def _make_scope(
     )
 
 
-def _mounted_namespaces(actor: Actor, search: SearchQuery, personas: Sequence[UUID]) -> tuple[UUID, ...]:
+def _find_mounted_namespaces(actor: Actor, search: SearchQuery, personas: Sequence[UUID]) -> tuple[UUID, ...]:
     """The namespaces that are mounted where it is asked; a search that names namespaces needs none."""
     speakers = {actor.persona_id, actor.binding.persona_id if actor.binding else None, *personas} - {None}
     session = str(search.conversation_id or search.session_id or actor.context.session)
     task = search.task_id or actor.context.task
-    if search.names_place or not (speakers or session or task):
+    if search.has_namespaces or not (speakers or session or task):
         return ()
     return mounted_ids(actor, MountPlaces(frozenset(filter(None, speakers)), session, task))
 
 
-def _closed_packs(actor: Actor, search: SearchQuery, mounted: tuple[UUID, ...]) -> tuple[UUID, ...]:
+def _find_closed_packs(actor: Actor, search: SearchQuery, mounted: tuple[UUID, ...]) -> tuple[UUID, ...]:
     """The packs that a contract closes; no query where no namespace is mounted or named."""
     if actor.is_system or not (mounted or search.namespaces):
         return ()

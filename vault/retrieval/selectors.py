@@ -29,7 +29,7 @@ from vault.retrieval.fusion import NO_PARTS, Parts, Ranked
 from vault.retrieval.graph import rank_by_graph
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.question import OtherModel, Question, QuestionVector, check_model, read_question
-from vault.retrieval.ranker import fill, newest, rank
+from vault.retrieval.ranker import fill_results, list_newest, rank
 from vault.retrieval.scope import Scope, resolve_scope
 from vault.retrieval.tags import rank_by_tag
 from vault.vocabulary import SearchMode, Source
@@ -87,12 +87,12 @@ def memories_search(
         message = "memoryos searches the layers of a persona (vault/layers/search.py), which is above this room"
         raise Invalid(errors=[FieldError("mode", message)])
     opening = Opening(permission, within, refused)
-    vector = _embed(search, embedder().name)
+    vector = _embed_question(search, embedder().name)
     while True:
         try:
-            return _search(actor, search, vector, opening)
+            return _search_once(actor, search, vector, opening)
         except OtherModel as other:
-            vector = _embed(search, other.active)
+            vector = _embed_question(search, other.active)
 
 
 def memories_compare(
@@ -107,11 +107,11 @@ def memories_compare(
         return within([memories_search(actor=actor, search=search) for search in searches])
     active = embedder().name
     while True:
-        vectors = [_embed(search, active) for search in searches]
+        vectors = [_embed_question(search, active) for search in searches]
         try:
             with acting(actor):
                 pairs = zip(searches, vectors, strict=True)
-                return within([_search(actor, search, vector, Opening()) for search, vector in pairs])
+                return within([_search_once(actor, search, vector, Opening()) for search, vector in pairs])
         except OtherModel as other:
             active = other.active
 
@@ -122,10 +122,10 @@ def rank_memories(scope: Scope, vector: QuestionVector, limit: int) -> list[Rank
     if not question.statistics.namespaces and not scope.exceptions.granted:
         return []
     found = RANKINGS.get(scope.search.mode, rank)(scope, question, limit)
-    return fill(scope, question, found, limit)
+    return fill_results(scope, question, found, limit)
 
 
-def _embed(search: SearchQuery, active: str) -> QuestionVector:
+def _embed_question(search: SearchQuery, active: str) -> QuestionVector:
     """The vector of the question, by the model that answers for the vectors of `active`. Raises ProviderUnavailable."""
     if not search.part_weights.dense:
         return QuestionVector(active, active, None)
@@ -134,11 +134,11 @@ def _embed(search: SearchQuery, active: str) -> QuestionVector:
 
 
 @with_blobs
-def _search(actor: Actor, search: SearchQuery, vector: QuestionVector, opening: Opening) -> list[Hit]:
+def _search_once(actor: Actor, search: SearchQuery, vector: QuestionVector, opening: Opening) -> list[Hit]:
     scorer = reranker() if search.mode is SearchMode.HYBRID else None
     with acting(actor):
         scope = resolve_scope(actor, search)
-        found = _rank(scope, vector, search.top_k if scorer is None else max(search.top_k, RERANKED))
+        found = _rank_with_model_check(scope, vector, search.top_k if scorer is None else max(search.top_k, RERANKED))
         if scorer is None:
             return open_hits(scope, vector, found, opening)
         # What nothing speaks for only fills the answer, and what was said in chats comes last of it.
@@ -149,7 +149,7 @@ def _search(actor: Actor, search: SearchQuery, vector: QuestionVector, opening: 
         return open_hits(scope, vector, _keep_visible(scope, found), opening)
 
 
-def _rank(scope: Scope, vector: QuestionVector, limit: int) -> list[Ranked]:
+def _rank_with_model_check(scope: Scope, vector: QuestionVector, limit: int) -> list[Ranked]:
     """`rank_memories`, and a second look whether the vector is still of the tenant's model. Raises OtherModel."""
     found = rank_memories(scope, vector, limit)
     if vector.model != embedder().name:
@@ -168,17 +168,17 @@ def _rerank(scorer: Reranker, query: str, candidates: Sequence[Ranked], best: Se
 
 def _keep_visible(scope: Scope, found: Sequence[Ranked]) -> list[Ranked]:
     """The first `top_k` that are still visible: a memory may have been changed or deleted during the rerank."""
-    visible, top_k = scope.with_chats(), scope.search.top_k
+    visible, top_k = scope.select_with_chats(), scope.search.top_k
     shown = set(visible.filter(id__in=[row.cube_id for row in found]).values_list("id", flat=True))
     rows = [row for row in found if row.cube_id in shown][:top_k]
-    return rows + newest(visible, rows, top_k - len(rows))
+    return rows + list_newest(visible, rows, top_k - len(rows))
 
 
 def open_hits(scope: Scope, vector: QuestionVector, found: Sequence[Ranked], opening: Opening) -> list[Hit]:
     """Open the results, and nothing else, under the audit entry that names them."""
     search, places = scope.search, scope.places
     rows = {row.cube_id: row for row in found if row.score >= search.min_score}
-    for cube_id in _filling_of_packs(scope, found):
+    for cube_id in _find_pack_fillers(scope, found):
         rows.pop(cube_id, None)
     scored = [row.cube_id for row in rows.values() if row.score]
     views = cubes_read(
@@ -197,7 +197,7 @@ def open_hits(scope: Scope, vector: QuestionVector, found: Sequence[Ranked], ope
     return hits
 
 
-def _filling_of_packs(scope: Scope, found: Sequence[Ranked]) -> list[UUID]:
+def _find_pack_fillers(scope: Scope, found: Sequence[Ranked]) -> list[UUID]:
     """Memories of mounted packs that nothing in the question speaks for: to fill an answer they cost a read."""
     filling = [row.cube_id for row in found if not row.score] if scope.places.mounted else []
     if not filling:

@@ -1,9 +1,9 @@
 """SQL statements of a ranking. Every name in them is a constant; every value is a parameter.
 
-A ranking scores a pool of candidates: the best visible cubes by words, the nearest by vector, and the messages next to
-the best. Scoring all cubes would bring no recall on the development conversations. WORDS reads the postings of the
-question's terms, POOL the visible ones of the best by words with their context windows, NEAR the nearest by vector.
-Lexical scores are computed in between (vault/retrieval/words.py). Document frequencies count the namespaces that the
+A ranking scores candidates: the best visible cubes by words, the nearest by vector, and the messages next to the best.
+Scoring all cubes would bring no recall on the development conversations. WORDS reads the postings of the question's
+terms, CANDIDATES the visible ones of the best by words with their context windows, DENSE the nearest by vector. Lexical
+scores are computed in between (vault/retrieval/lexical.py). Document frequencies count the namespaces that the
 actor sees, so that denied cubes change no score.
 
 Values of many rows are read as one array, because building a Python row of each would take longer than scoring them.
@@ -86,22 +86,22 @@ ARCHIVED_BEARING = (
 
 # Said by whoever is named; or by nobody that is known, and it has the name: all that one name is made of. These are
 # look-ups by key, which no planner turns into reading all that has a name.
-_ENTITY = """(CASE WHEN cardinality(pool.speaker_marks) > 0 THEN pool.speaker_marks && %(speakers)s::bigint[]
+_ENTITY = """(CASE WHEN cardinality(candidate.speaker_marks) > 0 THEN candidate.speaker_marks && %(speakers)s::bigint[]
   ELSE coalesce((
     SELECT bool_or(is_whole) FROM (
       SELECT bool_and((
         SELECT true FROM vault_posting AS word
-        WHERE word.tenant_id = %(tenant)s AND word.term = name.term AND word.cube_id = pool.id LIMIT 1
+        WHERE word.tenant_id = %(tenant)s AND word.term = name.term AND word.cube_id = candidate.id LIMIT 1
       ) IS NOT NULL) AS is_whole
       FROM unnest(%(names)s::bigint[], %(whose)s::integer[]) AS name (term, whose) GROUP BY name.whose
     ) AS found
   ), false) END)::int::float8"""
 _TIME = """greatest(
-    (%(asks_for_time)s AND pool.mentions_time)::int::float8,
+    (%(asks_for_time)s AND candidate.mentions_time)::int::float8,
     (SELECT max(span.weight)
      FROM unnest(%(starts)s::timestamptz[], %(ends)s::timestamptz[], %(fits)s::float8[]) AS span (start, stop, weight)
-     WHERE coalesce(pool.event_time, pool.created_at) >= span.start
-       AND coalesce(pool.event_time, pool.created_at) < span.stop)
+     WHERE coalesce(candidate.event_time, candidate.created_at) >= span.start
+       AND coalesce(candidate.event_time, candidate.created_at) < span.stop)
   )"""
 
 
@@ -112,24 +112,24 @@ def _visible_rows(cubes: str, also: str = "") -> str:
     Vectors come beside the cubes: looked up together they take a third of the pages that look-ups one by one take.
     """
     return f"""
-pool AS MATERIALIZED (WITH vault_cube AS MATERIALIZED ({cubes}) {{visible}})
+candidate AS MATERIALIZED (WITH vault_cube AS MATERIALIZED ({cubes}) {{visible}})
 SELECT string_agg(
-  uuid_send(pool.id) || int8send(pool.version::bigint) || int8send(coalesce(pool.session_token, 0))
-  || int8send(coalesce(pool.position, 0)::bigint) || float8send({_ENTITY}) || float8send(coalesce({_TIME}, 0))
-  || float8send(pool.asks),
+  uuid_send(candidate.id) || int8send(candidate.version::bigint) || int8send(coalesce(candidate.session_token, 0))
+  || int8send(coalesce(candidate.position, 0)::bigint) || float8send({_ENTITY}) || float8send(coalesce({_TIME}, 0))
+  || float8send(candidate.asks),
 ''), (
   SELECT string_agg(uuid_send(embedding.cube_id) || int8send(embedding.version::bigint)
     || float8send(greatest(0, 1 - (embedding.vector <=> %(vector)s::halfvec))), '')
   FROM vault_embedding AS embedding
-  WHERE embedding.tenant_id = %(tenant)s AND embedding.cube_id = ANY (ARRAY(SELECT id FROM pool))
+  WHERE embedding.tenant_id = %(tenant)s AND embedding.cube_id = ANY (ARRAY(SELECT id FROM candidate))
     AND embedding.model = %(model)s AND %(vector)s::halfvec IS NOT NULL
-){also} FROM pool
+){also} FROM candidate
 """
 
 
 # A place in a session is one memory's (vault/cubes/dedup.py), and the spans that are asked for do not overlap. OFFSET 0
 # keeps the planner from turning look-ups by key into a join over the whole table.
-POOL = "WITH " + _visible_rows("""
+CANDIDATES = "WITH " + _visible_rows("""
   SELECT * FROM vault_cube WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[])
   UNION ALL
   SELECT beside.* FROM unnest(%(sessions)s::bigint[], %(firsts)s::integer[], %(lasts)s::integer[])
@@ -148,11 +148,11 @@ _FIT = f"{_ENTITY} + coalesce({_TIME}, 0)"
 SPEAKER_AND_TIME = f"""
 WITH {_EXCLUDED}{{passing}},
 fitting AS MATERIALIZED (
-  (SELECT pool.id FROM vault_cube AS pool
-   WHERE pool.tenant_id = %(tenant)s AND pool.id = ANY(%(others)s::uuid[]) AND {_FIT} > 0
-   ORDER BY {_FIT} DESC, array_position(%(others)s::uuid[], pool.id) LIMIT %(fitting)s)
+  (SELECT candidate.id FROM vault_cube AS candidate
+   WHERE candidate.tenant_id = %(tenant)s AND candidate.id = ANY(%(others)s::uuid[]) AND {_FIT} > 0
+   ORDER BY {_FIT} DESC, array_position(%(others)s::uuid[], candidate.id) LIMIT %(fitting)s)
   UNION
-  (SELECT pool.id
+  (SELECT candidate.id
    FROM unnest(%(begins)s::timestamptz[], %(finishes)s::timestamptz[]) AS asked (start, stop)
    CROSS JOIN unnest(%(namespaces)s::uuid[]) AS place (namespace_id) CROSS JOIN LATERAL (
      SELECT * FROM vault_cube AS cube
@@ -161,8 +161,8 @@ fitting AS MATERIALIZED (
        AND {_HAPPENED_AT} >= asked.start AND {_HAPPENED_AT} < asked.stop AND cube.id NOT IN (SELECT id FROM excluded)
        AND cube.state = ANY(%(states)s::text[]){{facets_of_cubes}}{{cubes_passing}}
      ORDER BY {_HAPPENED_AT} DESC LIMIT %(dated)s
-   ) AS pool
-   ORDER BY {_FIT} DESC, coalesce(pool.event_time, pool.created_at) DESC LIMIT %(fitting)s)
+   ) AS candidate
+   ORDER BY {_FIT} DESC, coalesce(candidate.event_time, candidate.created_at) DESC LIMIT %(fitting)s)
   UNION
   (SELECT said.cube_id FROM unnest(%(marks)s::bigint[]) AS named (mark) CROSS JOIN LATERAL (
      SELECT posting.cube_id FROM vault_posting AS posting
@@ -178,10 +178,10 @@ fitting AS MATERIALIZED (
 # For `granted_in_time`, where something is granted beyond the namespaces.
 GRANTED_IN_TIME = f"""
   UNION
-  (SELECT pool.id FROM granted JOIN vault_cube AS pool ON pool.id = granted.id
-   WHERE pool.tenant_id = %(tenant)s AND pool.deleted_at IS NULL AND {_TIME} > 0
-     AND pool.id NOT IN (SELECT id FROM excluded)
-   ORDER BY {_FIT} DESC, coalesce(pool.event_time, pool.created_at) DESC LIMIT %(latest)s)
+  (SELECT candidate.id FROM granted JOIN vault_cube AS candidate ON candidate.id = granted.id
+   WHERE candidate.tenant_id = %(tenant)s AND candidate.deleted_at IS NULL AND {_TIME} > 0
+     AND candidate.id NOT IN (SELECT id FROM excluded)
+   ORDER BY {_FIT} DESC, coalesce(candidate.event_time, candidate.created_at) DESC LIMIT %(latest)s)
 """
 
 NEAREST_BY_SCAN = "vector <=> %(vector)s::halfvec"

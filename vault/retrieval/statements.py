@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from psycopg import sql
 
-from governance.prepared import in_one_go, prepared_cursor, sql_array
+from governance.prepared import prepared_cursor, send_together, sql_array
 from vault.embeddings.vector_index import nearest_by_index
 from vault.retrieval.lexical import ID, LexicalScores, TermPostings, ids_of
 from vault.retrieval.question import Question
@@ -33,8 +33,8 @@ from vault.retrieval.sql import (
 from vault.retrieval.statistics import TYPICAL_LENGTH, IndexStatistics
 
 MOST_POSTINGS = 512 * 1024  # that one question reads, of all its terms: 16 MB
-NEAREST = 20  # cubes, at least, taken into the pool by vector
-POOLED = 1.5  # candidates of a source for each result that is asked for
+NEAREST = 20  # cubes, at least, taken by vector
+CANDIDATES_PER_RESULT = 1.5  # candidates of a source for each result that is asked for
 FEW = 2_000  # vectors that pass a filter: up to so many are compared one by one
 # The vector index costs as much as comparing INDEX_COST vectors for each row that it visits (`benchmark search-latency`
 # shows both): never fewer than EF_SEARCH rows, and more where most of what it finds is not the caller's. Where all
@@ -65,7 +65,7 @@ NO_WORDS = LexicalScores([], cubes=0, length=TYPICAL_LENGTH)
 
 
 @contextmanager
-def steady_plans(visited: int = EF_SEARCH) -> Iterator[None]:
+def use_steady_plans(visited: int = EF_SEARCH) -> Iterator[None]:
     """Make the plans of statements predictable meanwhile. visited: rows of the vector index to visit.
 
     The planner cannot know how many rows the parts have. A nested loop over them may be quadratic; a hash join never
@@ -104,19 +104,19 @@ class Ranking:
 
     @property
     def is_steady(self) -> bool:
-        """Return whether all its statements run in `steady_plans`: filters or grants are part of them."""
+        """Return whether all its statements run in `use_steady_plans`: filters or grants are part of them."""
         return bool(self.scope.condition or self.scope.exceptions)
 
-    def rows(self, statement: str, **values: Any) -> list[Any]:
+    def fetch_rows(self, statement: str, **values: Any) -> list[Any]:
         """Run `statement` with its places filled."""
         with prepared_cursor() as cursor:
             cursor.execute(statement.format_map(self.places), {**self.parameters, **values})
             return list(cursor.fetchall())
 
-    def steady_rows(self, statement: str, *, visited: int = EF_SEARCH, **values: Any) -> list[Any]:
-        """The same in `steady_plans`, sent together."""
+    def fetch_rows_steadily(self, statement: str, *, visited: int = EF_SEARCH, **values: Any) -> list[Any]:
+        """The same in `use_steady_plans`, sent together."""
         with prepared_cursor() as before, prepared_cursor() as cursor, prepared_cursor() as after:
-            with in_one_go():
+            with send_together():
                 if not self.is_steady or visited != EF_SEARCH:
                     before.execute(STEADY_PLANS, [str(visited)])
                 cursor.execute(statement.format_map(self.places), {**self.parameters, **values})
@@ -124,18 +124,18 @@ class Ranking:
                     after.execute(PLANS_AS_BEFORE)
             return list(cursor.fetchall())
 
-    def lacks_near(self, count: int) -> bool:
+    def has_more_vectors(self, count: int) -> bool:
         """Return whether more vectors exist than the `count` that were returned."""
         return bool(count < min(self.parameters["nearest"], self.statistics.cubes))
 
-    def vector_index(self, *, alone: bool) -> str | None:
+    def choose_vector_index(self, *, alone: bool) -> str | None:
         """The distance as the model's vector index computes it, or None if there is no index or it does not pay."""
         vector, nearest = self.parameters["vector"], self.parameters["nearest"]
-        if vector is None or not index_pays(self.statistics.cubes, self.statistics.vectors, nearest, alone=alone):
+        if vector is None or not is_index_cheaper(self.statistics.cubes, self.statistics.vectors, nearest, alone=alone):
             return None
         return nearest_by_index(self.question.vector.model, vector.dimensions())
 
-    def by_vector(self, index: str | None, embeddings: str) -> "Ranking":
+    def replace_embeddings(self, index: str | None, embeddings: str) -> "Ranking":
         """The ranking that looks up the nearest of `embeddings` in an index, or compares all of them."""
         filled = {
             "embeddings": embeddings.format_map(self.places),
@@ -147,25 +147,25 @@ class Ranking:
 
 def begin_ranking(scope: Scope, question: Question, limit: int) -> Ranking:
     """The ranking before its first query."""
-    visible = scope.statement("visible", COLUMNS, question.statistics.namespaces)
+    visible = scope.compose_statement("visible", COLUMNS, question.statistics.namespaces)
     parameters = {
         **visible.parameters,
         **scope.exceptions.parameters,
         **scope.index.facets.parameters,
         "mark": scope.index.mark,
         "tenant": scope.actor.tenant_id,
-        **_question_parameters(question),
-        "nearest": pool_size(NEAREST, limit) if question.vector.vector is not None else 0,
+        **_make_parameters(question),
+        "nearest": candidate_count(NEAREST, limit) if question.vector.vector is not None else 0,
     }
-    return Ranking(scope, question, limit, _places(scope, question, visible.statement), parameters)
+    return Ranking(scope, question, limit, _make_placeholders(scope, question, visible.statement), parameters)
 
 
-def read_passing(ranking: Ranking) -> Ranking:
+def read_passing_ids(ranking: Ranking) -> Ranking:
     """Return the ranking with the ids that pass those filters that are no columns of the index. One query.
 
     A short list of ids becomes part of each statement; a long one is joined as a table.
     """
-    ((sent,),) = ranking.rows(PASSING)
+    ((sent,),) = ranking.fetch_rows(PASSING)
     passing = sent or b""
     few = len(passing) <= FEW * ID.itemsize
     test = "= ANY(%(few_passing)s::uuid[])" if few else "IN (SELECT id FROM passing)"
@@ -186,12 +186,12 @@ def read_lexical(ranking: Ranking) -> Ranking:
     return replace(ranking, lexical=scores)
 
 
-def pool_size(at_least: int, limit: int) -> int:
+def candidate_count(at_least: int, limit: int) -> int:
     """The number of candidates to take for `limit` results."""
-    return max(at_least, math.ceil(POOLED * limit))
+    return max(at_least, math.ceil(CANDIDATES_PER_RESULT * limit))
 
 
-def index_pays(visible: int, stored: int, nearest: int, *, alone: bool) -> bool:
+def is_index_cheaper(visible: int, stored: int, nearest: int, *, alone: bool) -> bool:
     """Return whether to find the `nearest` of `visible` vectors by an index over all `stored` ones, instead of
     comparing each.
 
@@ -203,7 +203,7 @@ def index_pays(visible: int, stored: int, nearest: int, *, alone: bool) -> bool:
     return visible > INDEX_COST * (visited + nearest * max(stored, visible) / visible)
 
 
-def _question_parameters(question: Question) -> dict[str, Any]:
+def _make_parameters(question: Question) -> dict[str, Any]:
     terms = question.terms
     return {
         "terms": sql_array(terms.words if question.weights.words else []),
@@ -221,7 +221,7 @@ def _question_parameters(question: Question) -> dict[str, Any]:
     }
 
 
-def _places(scope: Scope, question: Question, visible: str) -> dict[str, str]:
+def _make_placeholders(scope: Scope, question: Question, visible: str) -> dict[str, str]:
     """Return the SQL that fills each placeholder of the statements, by the name of the placeholder."""
     parts, facets, is_archived = scope.exceptions.parts, scope.index.facets, scope.search.include_archived
     is_granted = bool(scope.exceptions.granted)
@@ -233,7 +233,7 @@ def _places(scope: Scope, question: Question, visible: str) -> dict[str, str]:
         "hits_beyond": parts["beyond"] if question.statistics.granted < MANY_GRANTED else parts["beyond_one"],
         "granted_in_time": GRANTED_IN_TIME if is_granted else "",
         # A cached plan uses the index of a model's vectors only if the statement contains the name of the model.
-        "model": _literal(question.vector.model),
+        "model": _quote_literal(question.vector.model),
         "facets": facets.conditions("posting"),
         "granted_entries": GRANTED_ENTRIES if is_granted else NO_ENTRIES,
         "granted_archived": "OR posting.cube_id IN (SELECT id FROM granted)" if is_granted else "",
@@ -265,8 +265,8 @@ def _read_terms(ranking: Ranking, asked: str, *, most: int | None = None) -> lis
     """most: postings of each term that are read, the newest; None: all."""
     places = {**ranking.places, "asked": asked, "newest": "" if most is None else NEWEST}
     entries = {name: places[name].format_map(places) for name in ("granted_entries", "archived_entries")}
-    return [TermPostings(*row) for row in replace(ranking, places={**places, **entries}).rows(WORDS, most=most)]
+    return [TermPostings(*row) for row in replace(ranking, places={**places, **entries}).fetch_rows(WORDS, most=most)]
 
 
-def _literal(text: str) -> str:
+def _quote_literal(text: str) -> str:
     return sql.Literal(text).as_string().replace("%", "%%")

@@ -53,13 +53,13 @@ class ExcludedStatistics(NamedTuple):
 _cache: dict[str, ExcludedStatistics] = {}
 
 
-def index_statistics(scope: Scope, marks: Iterable[int]) -> IndexStatistics:
+def read_index_statistics(scope: Scope, marks: Iterable[int]) -> IndexStatistics:
     """Read the statistics in one query; two if a denial is new. marks: of the names that may be speakers'.
 
     A job counts added memories, so sizes lag a little; ranking only needs their order.
     """
     if scope.exceptions:
-        return _statistics_with_exceptions(scope, marks)
+        return _read_statistics_with_exceptions(scope, marks)
     seen = scope.namespaces
     with prepared_cursor() as cursor:
         parameters = {**seen.parameters, "marks": sql_array(marks), "tenant": scope.actor.tenant_id}
@@ -68,7 +68,7 @@ def index_statistics(scope: Scope, marks: Iterable[int]) -> IndexStatistics:
     return IndexStatistics(namespaces, cubes, words, frozenset(speakers), model, vectors, now, indexed=cubes)
 
 
-def _statistics_with_exceptions(scope: Scope, marks: Iterable[int]) -> IndexStatistics:
+def _read_statistics_with_exceptions(scope: Scope, marks: Iterable[int]) -> IndexStatistics:
     exceptions, seen = scope.exceptions, scope.namespaces
     granted = GRANTED_COUNT if exceptions.granted else "0"
     statement = INDEX_STATISTICS_EXCEPTED.format(seen=seen.statement, more=granted, **exceptions.parts)
@@ -85,7 +85,7 @@ def _statistics_with_exceptions(scope: Scope, marks: Iterable[int]) -> IndexStat
         cubes = indexed
         if not exceptions.denied:
             break
-        excluded, is_of_these = _excluded_statistics(scope, namespaces, state)
+        excluded, is_of_these = _read_excluded_statistics(scope, namespaces, state)
         cubes, words = max(0, indexed - excluded.cubes), max(0.0, words - excluded.words)
         if is_of_these:
             break
@@ -103,7 +103,7 @@ def _statistics_with_exceptions(scope: Scope, marks: Iterable[int]) -> IndexStat
     )
 
 
-def _excluded_statistics(scope: Scope, namespaces: Sequence[UUID], state: str) -> tuple[ExcludedStatistics, bool]:
+def _read_excluded_statistics(scope: Scope, namespaces: Sequence[UUID], state: str) -> tuple[ExcludedStatistics, bool]:
     """The excluded part of the statistics of `namespaces`, and whether it belongs to `state`.
 
     `state` names the excluded set, and the state of the statistics. Every excluded memory is read once for it. A result

@@ -26,7 +26,7 @@ BLANKS = r"[\s\x1c-\x1f]+"  # in ASCII, as str.split has them
 # A tag in ASCII is one of the question's pieces or it is not, whatever the database's locale; how others fold is known
 # to Python. Those that are in it as they are come first, and all spellings of one name are one: no number of others
 # takes their place.
-MAYBE_NAMED = f"""
+POSSIBLE_TAGS = f"""
 SELECT array_agg(tag) FROM (
   SELECT tag, btrim(regexp_replace(lower(tag COLLATE "C"), '{BLANKS}', ' ', 'g')) AS name
   FROM (SELECT DISTINCT unnest(tags) AS tag FROM ({{visible}}) AS seen) AS borne
@@ -46,26 +46,26 @@ def rank_by_tag(scope: Scope, question: Question, limit: int) -> list[Ranked]:
 
     score: the share of the question's characters, without blanks, that the memory's tags cover, at most 1.
     """
-    visible = scope.cubes(question.statistics.namespaces)
+    visible = scope.select_cubes(question.statistics.namespaces)
     asked = fold_label(scope.search.query[:MOST_CHARACTERS])[:MOST_CHARACTERS]
-    named = find_labels(asked, _possible_tags(visible, asked))
+    named = find_labels(asked, _find_possible_tags(visible, asked))
     if not named:
         return []
-    bearing = visible.filter(tags__overlap=list(named)).annotate(share=_share_expression(named, asked))
+    bearing = visible.filter(tags__overlap=list(named)).annotate(share=_make_share_expression(named, asked))
     rows = bearing.order_by("-share", "-id").values_list("id", "share")[:limit]
     return [Ranked(cube_id, share, NO_PARTS) for cube_id, share in rows]
 
 
-def _possible_tags(visible: CubeQuerySet, asked: str) -> list[str]:
+def _find_possible_tags(visible: CubeQuerySet, asked: str) -> list[str]:
     """The distinct tags of visible memories, without those that the question cannot contain."""
     seen = compose("visible", visible.values("tags"))
     values: dict[str, Any] = {"asked": asked, "pieces": list(ascii_pieces(asked)), "most": MOST_TAGS}
     with connection.cursor() as cursor:
-        cursor.execute(MAYBE_NAMED.format(visible=seen.statement), {**seen.parameters, **values})
+        cursor.execute(POSSIBLE_TAGS.format(visible=seen.statement), {**seen.parameters, **values})
         return [tag for (spellings,) in cursor.fetchall() for tag in spellings]
 
 
-def _share_expression(named: Mapping[str, str], asked: str) -> RawSQL:
+def _make_share_expression(named: Mapping[str, str], asked: str) -> RawSQL:
     whole = _count_letters(asked)
     shares = [_count_letters(name) / whole for name in named.values()]
     return RawSQL(SHARE, [list(named), list(named.values()), shares], FloatField())

@@ -23,7 +23,7 @@ from vault.lifecycle.knowledge import KNOWLEDGE
 from vault.models import Cube, CubeVersion, Namespace, PiiFinding, Review
 from vault.reviews.feedback import Feedback, feedback_open
 from vault.reviews.sync_conflicts import Theirs, theirs_open
-from vault.reviews.withdrawals import WITHHELD, shown_for_decision, withdrawn_locate, withdrawn_refresh
+from vault.reviews.withdrawals import WITHHELD, select_for_decision, withdrawn_locate, withdrawn_refresh
 from vault.screening.findings import finding_of
 from vault.screening.screen import Finding
 from vault.screening.texts import Texts, leaves_of, paths_of
@@ -247,7 +247,7 @@ def _find_readable_reviews(actor: Actor, rows: Sequence[Review]) -> set[UUID]:
     waiting = [row for row in rows if row.kind in WITHHELD and row.status == ReviewStatus.OPEN]
     if not waiting:
         return set()
-    cubes = shown_for_decision(actor).filter(id__in=[row.cube_id for row in waiting]).select_related("namespace")
+    cubes = select_for_decision(actor).filter(id__in=[row.cube_id for row in waiting]).select_related("namespace")
     decides = {cube.id for cube in cubes if _may_decide(actor, cube)}
     return {row.id for row in waiting if row.cube_id in decides}
 

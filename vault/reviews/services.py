@@ -34,7 +34,7 @@ from vault.models import Cube, CubeVersion, PiiFinding, Review
 from vault.reviews.feedback import feedback_accept, feedback_open, feedback_texts_prepare
 from vault.reviews.quarantine import quarantine_release
 from vault.reviews.sync_conflicts import sync_conflict_accept, sync_conflict_reject, sync_texts_prepare
-from vault.reviews.withdrawals import WITHHELD, shown_for_decision, withdrawn_locate, withdrawn_sources_drop
+from vault.reviews.withdrawals import WITHHELD, select_for_decision, withdrawn_locate, withdrawn_sources_drop
 from vault.screening.findings import findings_insert
 from vault.screening.screen import EVERYWHERE, Finding
 from vault.screening.texts import find_places
@@ -215,7 +215,7 @@ def _refuse_unseen(actor: Actor, cube: Cube) -> None:
     """Refuse an actor who may not read the text: keeping it opens it to everybody who may read the memory. Raises
     Forbidden.
     """
-    if not shown_for_decision(actor).filter(id=cube.id).exists():
+    if not select_for_decision(actor).filter(id=cube.id).exists():
         detail = "Only who could read what this memory was made from may keep it."
         raise Forbidden(detail, permission=Permission.MEMORY_READ, rule="source")
 

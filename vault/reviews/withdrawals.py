@@ -24,14 +24,14 @@ WITHHELD = frozenset({ReviewKind.SOURCE_WITHDRAWN, ReviewKind.QUARANTINE})  # ki
 UNDECIDED = {"status": ReviewStatus.OPEN, "decided_at": None, "decided_kind": "", "decided_by": None}
 
 
-def withheld_reached_by(actor: Actor) -> CubeQuerySet:
+def select_withheld(actor: Actor) -> CubeQuerySet:
     """Derived texts that the actor could read, but for a source that was withdrawn. Answers in chats get no review."""
     lost = CubeSource.objects.filter(cube_id=OuterRef("pk"), kind=SourceKind.TEXT).exclude(Exists(ORIGIN_IN_USE))
     derived = Cube.objects.stored().reached_by(actor).filter(has_sources=True).exclude(source=Source.CHAT)
     return derived.filter(Exists(lost))
 
 
-def shown_for_decision(actor: Actor) -> CubeQuerySet:
+def select_for_decision(actor: Actor) -> CubeQuerySet:
     """Derived texts that the actor may look at, and keep: each source is theirs to read, were it not withdrawn.
 
     Who could read a source that was purged is not known any more: then it is the owner of the text, and who reads
@@ -53,7 +53,7 @@ def withdrawn_refresh(*, actor: Actor) -> None:
     authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
         kind = ReviewKind.SOURCE_WITHDRAWN
-        versions = CubeVersion.objects.filter(cube__in=withheld_reached_by(actor), number=F("cube__version"))
+        versions = CubeVersion.objects.filter(cube__in=select_withheld(actor), number=F("cube__version"))
         of_withheld = Review.objects.filter(kind=kind, version__in=versions)
         of_withheld.exclude(status=ReviewStatus.OPEN).update(**UNDECIDED)
         known = Review.objects.filter(kind=kind, version_id=OuterRef("pk"))

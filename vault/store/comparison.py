@@ -24,7 +24,7 @@ from vault.embeddings.vectors import active_model, question_embedder
 from vault.graph.neighbours import open_words
 from vault.lifecycle.contradictions import validity_start
 from vault.lifecycle.knowledge import KNOWLEDGE, find_relation
-from vault.lifecycle.pairs import Pair, comparable_cubes, pairs_propose, pairs_reviewed
+from vault.lifecycle.pairs import Pair, comparable_cubes, find_reviewed_pairs, pairs_propose
 from vault.models import Cube, Embedding, PackMemory, PackVersion, Publication, Review, Subscription
 from vault.models.cube import CubeQuerySet
 from vault.providers.ports import Matrix
@@ -105,7 +105,7 @@ def _find_proposals(
     for official, vector in zip(officials, vectors, strict=True):
         near = _find_similar_memories(actor, model, HalfVector(vector))
         words = open_words(near)
-        asked = pairs_reviewed([official.cube_id], KNOWLEDGE)
+        asked = find_reviewed_pairs([official.cube_id], KNOWLEDGE)
         waiting = _find_proposed_ids(near)
         for own in near:
             if own.id not in words or own.id in taken | waiting or frozenset((own.id, official.cube_id)) in asked:

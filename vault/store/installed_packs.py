@@ -76,7 +76,7 @@ def origin_get(*, actor: Actor, memory_id: UUID) -> PackMemory:
     return row
 
 
-def versions_offered(*, actor: Actor, subscription_id: UUID) -> list[OfferedVersion]:
+def offered_versions_list(*, actor: Actor, subscription_id: UUID) -> list[OfferedVersion]:
     """The newest MOST_VERSIONS versions that the publisher offers, newest first. Raises NotFound; Forbidden.
 
     Outside any transaction. Writes: AuditEntry.

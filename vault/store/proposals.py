@@ -100,7 +100,7 @@ def proposals_list(*, actor: Actor, side: Side, pages: Pages, state: ProposalSta
         return [Proposal(row, texts_open(row)) for row in page]
 
 
-def proposals_list_answered(*, actor: Actor, pages: Pages) -> list[Proposal]:
+def answered_proposals_list(*, actor: Actor, pages: Pages) -> list[Proposal]:
     """Sent proposals that were answered within ANSWERS_SHOWN_FOR. Raises Forbidden; KeyUnavailable.
 
     Writes: AuditEntry.

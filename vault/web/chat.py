@@ -186,7 +186,7 @@ def _ask_question(request: HttpRequest, actor: Actor, conversation_id: UUID | No
         else:
             plan = turn_begin(actor=speaking, conversation_id=conversation_id, content=question)
     except (Invalid, TooLarge, Unavailable) as failure:
-        return _asked_wrongly(request, actor, conversation_id, question, failure)
+        return _redraw_question(request, actor, conversation_id, question, failure)
     if wants_events(request):
         language = get_language()
 
@@ -200,11 +200,11 @@ def _ask_question(request: HttpRequest, actor: Actor, conversation_id: UUID | No
     try:
         answered = turn_finish(plan=plan)
     except (Invalid, TooLarge, Unavailable) as failure:
-        return _asked_wrongly(request, actor, plan.conversation_id, question, failure)
+        return _redraw_question(request, actor, plan.conversation_id, question, failure)
     return see_other(f"{_conversation_address(plan.conversation_id)}#turn-{answered.id}")
 
 
-def _asked_wrongly(
+def _redraw_question(
     request: HttpRequest, actor: Actor, conversation_id: UUID | None, question: str, failure: DomainError
 ) -> HttpResponseBase:
     """Draw the page again with the refused question in its field, and the fault beside it."""

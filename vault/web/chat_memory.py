@@ -35,7 +35,7 @@ from vault.chat.selectors import (
     conversation_agent,
     conversation_get,
     turn_get,
-    turn_retrieved,
+    turn_memories_list,
     turns_list,
 )
 from vault.chat.services import FOLLOWED, REMEMBERED
@@ -100,7 +100,7 @@ def why(request: HttpRequest, actor: Actor, conversation_id: UUID, turn_id: UUID
     """Show the memories that were found for a question, with their scores, and those that the answer used."""
     conversation = conversation_get(actor=actor, conversation_id=conversation_id)
     turn = turn_get(actor=actor, conversation_id=conversation_id, turn_id=turn_id)
-    views = turn_retrieved(actor=actor, conversation_id=conversation_id, turn=turn)
+    views = turn_memories_list(actor=actor, conversation_id=conversation_id, turn=turn)
     markers = {citation.memory_id: citation.marker for citation in turn.citations}
     found = [_make_hit(view, markers.get(view.retrieved.memory_id), conversation.excluded) for view in views]
     used = sorted((hit for hit in found if hit.marker is not None), key=lambda hit: hit.marker or 0)

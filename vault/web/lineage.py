@@ -56,13 +56,13 @@ def lineage_draw(view: CubeView, lineage: Lineage) -> Drawing:
     rows = max(len(lineage.sources), len(lineage.derived), 1)
     height = TOP + rows * (HEIGHT + GAP) + GAP
     own = _make_node(view, MIDDLE, (height + TOP) // 2 - HEIGHT // 2)
-    sources, derived = _place_column(lineage.sources, LEFT, height), _place_column(lineage.derived, RIGHT, height)
+    sources, derived = _make_column(lineage.sources, LEFT, height), _make_column(lineage.derived, RIGHT, height)
     paths = [_draw_path(source.x + BOX, source, own.x, own) for source in sources]
     paths += [_draw_path(own.x + BOX - 16, own, node.x, node) for node in derived]
     return Drawing(WIDTH, height, own, sources, derived, tuple(paths))
 
 
-def _place_column(views: Sequence[CubeView], x: int, height: int) -> tuple[Node, ...]:
+def _make_column(views: Sequence[CubeView], x: int, height: int) -> tuple[Node, ...]:
     used = len(views) * (HEIGHT + GAP) - GAP
     start = TOP + (height - TOP - used) // 2
     return tuple(_make_node(view, x, start + index * (HEIGHT + GAP)) for index, view in enumerate(views))

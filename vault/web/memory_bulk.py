@@ -17,7 +17,7 @@ from django.views.decorators.http import require_POST
 
 from governance.access.decisions.services import is_allowed
 from governance.actor import Actor
-from governance.denials import recorded_denial
+from governance.denials import record_and_return_denial
 from governance.errors import FieldError, Invalid, VersionConflict
 from governance.vocabulary import Permission
 from governance.web.pages import draw, page, see_other
@@ -102,7 +102,7 @@ def memories_bulk(request: HttpRequest, actor: Actor) -> HttpResponseBase:
         return _draw_question(request, actor, action, chosen, {"fault": fault}, status=HTTPStatus.UNPROCESSABLE_ENTITY)
     _refuse_stale(chosen, outcome)
     for denial in outcome.denials:
-        recorded_denial(actor=actor, denial=denial, path=request.path)
+        record_and_return_denial(actor=actor, denial=denial, path=request.path)
     request.session["undo"] = _make_undo(action, outcome, _next_address(form, request), since)
     return see_other(_next_address(form, request))
 

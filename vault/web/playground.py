@@ -18,7 +18,7 @@ from governance.vocabulary import Permission
 from governance.web.pages import draw, page
 from vault.listing.queries import LONGEST_TEXT
 from vault.retrieval.fusion import Parts, Weights
-from vault.retrieval.queries import SearchQuery, weights_present
+from vault.retrieval.queries import SearchQuery, current_weights
 from vault.retrieval.selectors import Hit, memories_compare
 from vault.web.labels import make_labels
 from vault.web.memory_rows import TextPiece, excerpt_mark
@@ -66,7 +66,7 @@ def playground(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     authorize(actor, Permission.MEMORY_READ)
     text = request.GET.get("q", "").strip()
     fault: Invalid | None = None
-    chosen = {name: weights_present() for name in ("a", "b")}
+    chosen = {name: current_weights() for name in ("a", "b")}
     try:
         if len(text) > LONGEST_TEXT or "\x00" in text:
             raise Invalid(errors=[FieldError("q", f"at most {LONGEST_TEXT} characters, and no NUL")])
@@ -113,7 +113,7 @@ def _read_weights(asked: QueryDict, name: str) -> Weights:
                 raise Invalid(errors=[FieldError(field, "a number from 0 to 1")]) from error
             if not 0 <= given[part] <= 1:
                 raise Invalid(errors=[FieldError(field, "a number from 0 to 1")])
-    return replace(weights_present(), **given)
+    return replace(current_weights(), **given)
 
 
 def _make_setting(

@@ -22,7 +22,7 @@ from governance.web.pagination import Newest, NewestOf, uuid_or_none
 from vault.reviews.quarantine import writer_memories, writer_quarantine
 from vault.reviews.selectors import review_get, review_view, reviews_list
 from vault.reviews.services import review_accept, review_accept_ask, review_reject
-from vault.store.proposals import Proposal, Side, proposals_list, proposals_list_answered
+from vault.store.proposals import Proposal, Side, answered_proposals_list, proposals_list
 from vault.store.publications import publications_waiting
 from vault.vocabulary import ProposalState, ReviewKind, ReviewStatus, Visibility
 from vault.web.findings import shown_review
@@ -73,7 +73,7 @@ def _list_proposals(actor: Actor) -> dict[str, list[Proposal]]:
     pages, state = NewestOf(REVIEWS, ""), ProposalState.OPEN
     return {
         "proposals": proposals_list(actor=actor, side=Side.RECEIVED, pages=pages, state=state),
-        "answers": proposals_list_answered(actor=actor, pages=NewestOf(REVIEWS, "")),
+        "answers": answered_proposals_list(actor=actor, pages=NewestOf(REVIEWS, "")),
     }
 
 

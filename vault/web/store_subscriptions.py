@@ -26,7 +26,7 @@ from vault.chat.selectors import conversations_list
 from vault.cubes.differences import Edit, TextChange, text_difference
 from vault.cubes.selectors import cube_get
 from vault.namespaces.mounts import MountDraft, mount_create
-from vault.store.installed_packs import installed_get, origin_get, versions_offered
+from vault.store.installed_packs import installed_get, offered_versions_list, origin_get
 from vault.store.subscriptions import (
     reads_list,
     subscription_end,
@@ -131,7 +131,7 @@ def upgrade(request: HttpRequest, actor: Actor, subscription_id: UUID) -> HttpRe
         "kinds": [(kind, KINDS[kind], plan.count(kind)) for kind in ChangeKind],
         "kind": wanted,
         "counts": {str(kind): plan.count(kind) for kind in ChangeKind},
-        "versions": versions_offered(actor=actor, subscription_id=subscription_id),
+        "versions": offered_versions_list(actor=actor, subscription_id=subscription_id),
     }
     return draw(request, "vault/store/upgrade.html", context)
 
@@ -192,7 +192,7 @@ def _draw_page(
         "shown": shown,
         "installed": installed_get(actor=actor, subscription_id=subscription_id),
         "may_manage": may_manage,
-        "versions": versions_offered(actor=actor, subscription_id=subscription_id) if shown.is_live else [],
+        "versions": offered_versions_list(actor=actor, subscription_id=subscription_id) if shown.is_live else [],
         "mount_fault": mount_fault,
     }
     if may_manage:

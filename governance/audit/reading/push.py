@@ -19,7 +19,7 @@ from django.db.models.functions import Least, Now
 from governance.audit.lines import IN_UTC, LINE
 from governance.audit.reading.sinks import secret_context
 from governance.audit.reading.transports import Pushed, deliver
-from governance.database import free_lock, no_tenant, tenant_transaction
+from governance.database import hold_free_lock, no_tenant, tenant_transaction
 from governance.errors import KeyUnavailable
 from governance.keys.services import open_sealed
 from governance.models import AuditSink
@@ -57,7 +57,7 @@ def push_due() -> int:
 
     At most PASSES run at once, whatever the number of workers. After SECONDS_OF_TENANT the next tenant is served.
     """
-    with free_lock([f"audit push/{number}" for number in range(PASSES)]) as held:
+    with hold_free_lock([f"audit push/{number}" for number in range(PASSES)]) as held:
         if held is None:
             return 0
         with no_tenant(), connection.cursor() as cursor:

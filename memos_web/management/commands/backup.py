@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from governance.management.base import OneLineCommand
-from memos_web.backup.dumping import COPIES, backup_make, keys_copy
+from memos_web.backup.dump import COPIES, backup_make, keys_copy
 from memos_web.backup.manifest import BackupError
 from memos_web.installation import missing
 from memos_web.settings.base import CONFIG
@@ -35,5 +35,5 @@ class Command(OneLineCommand):
             manifest = backup_make(CONFIG, folder)
         except BackupError as error:
             raise CommandError(str(error)) from error
-        rows = sum(one.rows for one in manifest.tables.values())
+        rows = sum(table.rows for table in manifest.tables.values())
         self.stderr.write(f"saved {rows} rows of {len(manifest.tables)} tables to {folder}, as of {manifest.at}")

@@ -176,8 +176,8 @@ class Command(InstalledCommand):
         around = names.add_parser(
             "sweep", help="evidence recall at k = 5 … 40, and with each weight halved and half more"
         )
-        for one in (journey, quality, without, around):
-            one.add_argument("--data", type=Path, required=True, help="a LoCoMo file")
+        for command in (journey, quality, without, around):
+            command.add_argument("--data", type=Path, required=True, help="a LoCoMo file")
         latency = names.add_parser("search-latency", help="a search beside raw SQL, exact cosine and mem0")
         _latency_arguments(latency)
         by_vector = names.add_parser("nearest", help="what the vector index finds, beside comparing all vectors")
@@ -216,7 +216,7 @@ class Command(InstalledCommand):
         through.add_argument("--searches", type=_count, default=500, help="through each; default %(default)s")
         starting = names.add_parser("start", help="an installation's first and second start; needs no running server")
         starting.add_argument("--rounds", type=_count, default=3, help="installations; default %(default)s")
-        for one in (
+        for command in (
             starting,
             *_lifecycle_parsers(names.add_parser),
             through,
@@ -239,8 +239,10 @@ class Command(InstalledCommand):
             marks,
             past,
         ):
-            one.add_argument("--first-run", type=Path, default=None, help="first-run.json of the server to measure")
-            one.add_argument("--results", type=Path, default=RESULTS, help="folder for the JSON; default %(default)s")
+            command.add_argument("--first-run", type=Path, default=None, help="first-run.json of the server to measure")
+            command.add_argument(
+                "--results", type=Path, default=RESULTS, help="folder for the JSON; default %(default)s"
+            )
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         if BENCHMARKS[options["name"]].needs_server:

@@ -9,7 +9,7 @@ from django.core.management.base import CommandError
 
 from governance.management.base import OneLineCommand
 from memos_web.backup.manifest import BackupError
-from memos_web.backup.restoring import restore
+from memos_web.backup.restoration import restore
 from memos_web.embedded.errors import StartError
 from memos_web.settings.base import CONFIG
 
@@ -28,5 +28,5 @@ class Command(OneLineCommand):
             manifest = restore(CONFIG, options["folder"].absolute(), keys=options["keys"])
         except (BackupError, StartError) as error:
             raise CommandError(str(error)) from error
-        rows = sum(one.rows for one in manifest.tables.values())
+        rows = sum(table.rows for table in manifest.tables.values())
         self.stderr.write(f"restored {rows} rows of {len(manifest.tables)} tables as of {manifest.at}")

@@ -47,7 +47,7 @@ def _draft(server: OidcServer, **changes: object) -> ProviderDraft:
 
 
 @pytest.fixture
-def registered(world: World, server: OidcServer) -> OidcServer:
+def provider_server(world: World, server: OidcServer) -> OidcServer:
     """acme's server, set up by its owner."""
     provider_save(actor=world.olivia.actor, draft=_draft(server))
     return server
@@ -60,31 +60,33 @@ def come_back(server: OidcServer, client: Client, *, slug: str = "acme") -> Any:
     return client.get(server.authorize(gone["Location"]))
 
 
-def test_a_member_whom_it_vouches_for_is_in(world: World, registered: OidcServer, superuser: Superuser) -> None:
+def test_a_member_whom_it_vouches_for_is_in(world: World, provider_server: OidcServer, superuser: Superuser) -> None:
     client = browser()
     assert "Sign in with your organisation" in client.get("/sign-in/acme/").content.decode()
-    assert come_back(registered, client)["Location"] == "/overview/"
+    assert come_back(provider_server, client)["Location"] == "/overview/"
     me = client.get("/api/v1/me/").json()
     assert (me["tenant"]["slug"], me["principal"]["email"]) == ("acme", "alice@acme.example")
     assert find_entries(superuser, "member.signed_in")[-1]["way"] == "oidc"
     assert len(find_entries(superuser, "identity.linked")) == 1
 
 
-def test_it_goes_with_state_nonce_and_pkce_and_to_our_own_address(registered: OidcServer) -> None:
-    come_back(registered, browser())
-    asked = registered.asked
+def test_it_goes_with_state_nonce_and_pkce_and_to_our_own_address(provider_server: OidcServer) -> None:
+    come_back(provider_server, browser())
+    asked = provider_server.asked
     assert asked["redirect_uri"] == "http://testserver/sign-in/acme/callback/"
     assert (asked["response_type"], asked["code_challenge_method"]) == ("code", "S256")
     assert len(asked["state"]) >= 16
     assert len(asked["nonce"]) >= 32
-    assert len(registered.token_requests[0]["code_verifier"]) >= 43
+    assert len(provider_server.token_requests[0]["code_verifier"]) >= 43
 
 
-def test_linked_person_is_recognised_by_subject_after_a_change_of_address(world: World, registered: OidcServer) -> None:
-    come_back(registered, browser())
-    registered.claims = {"sub": "alice-1", "email": "alice.new@elsewhere.example", "email_verified": False}
+def test_linked_person_is_recognised_by_subject_after_a_change_of_address(
+    world: World, provider_server: OidcServer
+) -> None:
+    come_back(provider_server, browser())
+    provider_server.claims = {"sub": "alice-1", "email": "alice.new@elsewhere.example", "email_verified": False}
     client = browser()
-    come_back(registered, client)
+    come_back(provider_server, client)
     assert client.get("/api/v1/me/").json()["principal"]["email"] == "alice@acme.example"
 
 
@@ -137,9 +139,9 @@ BROKEN_JOURNEYS: dict[str, Callable[[OidcServer, Client], Any]] = {
 
 
 @each_case("fault", BROKEN_JOURNEYS)
-def test_a_journey_that_was_not_begun_here_leads_nowhere(registered: OidcServer, fault: str) -> None:
+def test_a_journey_that_was_not_begun_here_leads_nowhere(provider_server: OidcServer, fault: str) -> None:
     client = browser()
-    assert BROKEN_JOURNEYS[fault](registered, client).status_code == 403
+    assert BROKEN_JOURNEYS[fault](provider_server, client).status_code == 403
     assert not is_in(client)
 
 
@@ -154,23 +156,23 @@ BAD_TOKENS: dict[str, dict[str, object]] = {
 
 
 @each_case("fault", BAD_TOKENS)
-def test_an_id_token_that_is_not_right_lets_nobody_in(registered: OidcServer, fault: str) -> None:
-    registered.token = BAD_TOKENS[fault]
+def test_an_id_token_that_is_not_right_lets_nobody_in(provider_server: OidcServer, fault: str) -> None:
+    provider_server.token = BAD_TOKENS[fault]
     client = browser()
-    assert come_back(registered, client).status_code == 403
+    assert come_back(provider_server, client).status_code == 403
     assert not is_in(client)
 
 
-def test_an_id_token_signed_by_another_key_or_by_none_lets_nobody_in(registered: OidcServer) -> None:
+def test_an_id_token_signed_by_another_key_or_by_none_lets_nobody_in(provider_server: OidcServer) -> None:
     for key, algorithm in ((OTHER_KEY, "RS256"), (SECRET + "x" * 20, "HS256"), ("", "none")):
-        registered.signs_with, registered.algorithm = key, algorithm
+        provider_server.signs_with, provider_server.algorithm = key, algorithm
         client = browser()
-        assert come_back(registered, client).status_code == 403
+        assert come_back(provider_server, client).status_code == 403
         assert not is_in(client)
 
 
-def test_a_server_that_calls_itself_otherwise_is_not_believed(registered: OidcServer) -> None:
-    registered.issuer_told = "https://accounts.big.example"
+def test_a_server_that_calls_itself_otherwise_is_not_believed(provider_server: OidcServer) -> None:
+    provider_server.issuer_told = "https://accounts.big.example"
     assert browser().get("/sign-in/acme/go/").status_code == 403
 
 
@@ -188,11 +190,11 @@ def test_a_server_that_calls_itself_otherwise_is_not_believed(registered: OidcSe
     ],
 )
 def test_an_address_that_is_not_verified_or_not_theirs_links_nobody(
-    registered: OidcServer, superuser: Superuser, claims: dict[str, object]
+    provider_server: OidcServer, superuser: Superuser, claims: dict[str, object]
 ) -> None:
-    registered.claims = claims
+    provider_server.claims = claims
     client = browser()
-    assert come_back(registered, client).status_code == 403
+    assert come_back(provider_server, client).status_code == 403
     assert not is_in(client)
     assert superuser().execute("SELECT count(*) FROM governance_oidcidentity").fetchone() == (0,)
 
@@ -215,26 +217,26 @@ def test_who_was_removed_does_not_come_back_that_way(world: World, server: OidcS
     assert come_back(server, browser()).status_code == 403
 
 
-def test_it_opens_its_own_organisation_and_no_other(world: World, registered: OidcServer) -> None:
+def test_it_opens_its_own_organisation_and_no_other(world: World, provider_server: OidcServer) -> None:
     """acme's server may say whatever it likes of other tenants' people: it is believed about acme alone."""
     joined = person_add(world.other, world.alice.email, RoleName.OWNER)
     client = browser()
-    assert come_back(registered, client)["Location"] == "/overview/"
+    assert come_back(provider_server, client)["Location"] == "/overview/"
     refused = client.post("/account/organisations/", {"organisation": joined.member.id})
     assert refused.status_code == 403
     assert "Other" not in client.get("/account/organisations/").content.decode()
-    registered.claims = {"sub": "charlie", "email": "charlie@other.example", "email_verified": True}
-    assert come_back(registered, browser()).status_code == 403
+    provider_server.claims = {"sub": "charlie", "email": "charlie@other.example", "email_verified": True}
+    assert come_back(provider_server, browser()).status_code == 403
     assert browser().get("/sign-in/other/go/").status_code == 404
 
 
-def test_a_journey_to_one_organisation_ends_in_no_other(world: World, registered: OidcServer) -> None:
+def test_a_journey_to_one_organisation_ends_in_no_other(world: World, provider_server: OidcServer) -> None:
     """Both use one server, and the person belongs to both: the state is of the organisation that sent them."""
     person_add(world.other, world.alice.email, RoleName.VIEWER)
-    provider_save(actor=world.charlie.actor, draft=_draft(registered))
+    provider_save(actor=world.charlie.actor, draft=_draft(provider_server))
     client = browser()
     gone = client.get("/sign-in/other/go/")
-    back = registered.authorize(gone["Location"]).replace("/sign-in/other/", "/sign-in/acme/")
+    back = provider_server.authorize(gone["Location"]).replace("/sign-in/other/", "/sign-in/acme/")
     assert client.get(back).status_code == 403
     assert not is_in(client)
 
@@ -248,10 +250,10 @@ def test_an_admins_server_does_not_speak_for_owners(world: World, server: OidcSe
     assert come_back(server, browser()).status_code == 303
 
 
-def test_a_second_factor_is_asked_here_too(world: World, registered: OidcServer) -> None:
+def test_a_second_factor_is_asked_here_too(world: World, provider_server: OidcServer) -> None:
     secret, _ = set_up_factor(signed_in(world.alice))
     client = browser()
-    assert come_back(registered, client)["Location"] == "/sign-in/~/code/"
+    assert come_back(provider_server, client)["Location"] == "/sign-in/~/code/"
     client.post("/sign-in/~/code/", {"code": code_of(secret)})
     assert is_in(client)
     second_factor_require(actor=world.olivia.actor, required=True)
@@ -259,10 +261,10 @@ def test_a_second_factor_is_asked_here_too(world: World, registered: OidcServer)
 
 
 def test_the_secret_is_sealed_and_never_shown(
-    world: World, registered: OidcServer, superuser: Superuser, caplog: pytest.LogCaptureFixture
+    world: World, provider_server: OidcServer, superuser: Superuser, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    come_back(registered, browser())
+    come_back(provider_server, browser())
     stored = str(read_all_rows(superuser()))
     for form in (SECRET, SECRET.encode().hex(), base64.b64encode(SECRET.encode()).decode()):
         assert form not in stored
@@ -310,8 +312,8 @@ def test_what_cannot_be_used_is_not_registered(world: World, server: OidcServer,
         provider_save(actor=world.olivia.actor, draft=_draft(server, **changes))
 
 
-def test_a_server_of_another_name_knows_nobody_of_the_one_before(world: World, registered: OidcServer) -> None:
-    come_back(registered, browser())
+def test_a_server_of_another_name_knows_nobody_of_the_one_before(world: World, provider_server: OidcServer) -> None:
+    come_back(provider_server, browser())
     with oidc_server() as second:
         provider_save(actor=world.olivia.actor, draft=_draft(second))
         second.claims = {"sub": "alice-1"}  # the subject of another server

@@ -38,8 +38,8 @@ from tests.governance.tables import read_all_rows
 from tests.harness.evidence import Evidence
 from tests.vault.api.contract import contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.pack_factories import offered as offered_pack
-from tests.vault.packs.pack_factories import subscribed
+from tests.vault.packs.pack_factories import offer_pack as offered_pack
+from tests.vault.packs.pack_factories import subscribe
 from vault.api.urls import urlpatterns as routes_of_the_vault
 from vault.models import (
     Contract,
@@ -481,7 +481,7 @@ def places(world: World) -> dict[str, Any]:
     offered, ending = (_approve_publication(client, world, name) for name in ("wrens", "rooks"))
     ended = client.post("subscriptions/", {"publication": ending}).json["subscription"]["id"]
     foreign = offered_pack(contract(world, "charlie"), "The coots sing at noon.", name="coots")
-    of_foreign = subscribed(contract(world, "olivia"), foreign)["id"]
+    of_foreign = subscribe(contract(world, "olivia"), foreign)["id"]
     assert client.post(f"publications/{foreign}/ratings/", {"stars": 5}).status == 201
     with acting(world.olivia.actor):
         subscription = Subscription.objects.get(name__endswith="/nightingale")

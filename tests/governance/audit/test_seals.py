@@ -12,7 +12,7 @@ from django.test import override_settings
 from governance.audit.checkpoints import checkpoint_folder, checkpoint_write, checkpoints_outside, public_key
 from governance.audit.lines import IN_UTC, LINE
 from governance.audit.sealer import seal_forever, seal_once, sign_once
-from governance.audit.seals import entries_seal, tenants_with_unsealed
+from governance.audit.seals import entries_seal, find_tenants_with_unsealed
 from governance.audit.services import record
 from governance.audit.verifier import COLUMNS, GENESIS, is_signed
 from governance.database import acting, tenant_transaction
@@ -54,7 +54,7 @@ def test_an_entry_that_raw_sql_wrote_is_queued_too(world: World, superuser: Supe
         "(gen_random_uuid(), %s, 'system', gen_random_uuid(), 'x', 'done', 'x', '{}', '{}', '{}', 'x')",
         [world.acme.id],
     )
-    assert world.acme.id in tenants_with_unsealed()
+    assert world.acme.id in find_tenants_with_unsealed()
     assert entries_seal(world.acme.id) == 1
 
 

@@ -316,12 +316,12 @@ def test_one_attempt_less_comes_again(world: World, superuser: Superuser) -> Non
 def test_a_broker_that_is_down_loses_nothing_and_costs_no_attempt(world: World) -> None:
     ids = [*_emit(world.alice, "1"), *_emit(world.charlie, "2"), *_emit(world.alice, "3", topic=Topic.CUBES_READ)]
 
-    def down(task: Task) -> None:
+    def refuse_connection(task: Task) -> None:
         raise BrokerDown
 
     for _ in range(3):
         with pytest.raises(BrokerDown):
-            dispatch_once(down)
+            dispatch_once(refuse_connection)
     tasks = _claim()
     assert _ids(tasks) == sorted(ids)
     assert {task.attempt for task in tasks} == {0}

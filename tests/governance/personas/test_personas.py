@@ -31,7 +31,7 @@ def test_each_persona_has_a_stream_of_its_own(alice: Contract) -> None:
     create_persona(alice, "at home")
     alice.add("The same words.", persona="at work")
     alice.add("The same words.", persona="at home")  # no duplicate: another persona's
-    assert alice.listed("persona=at work") == ["The same words."]
+    assert alice.list_contents("persona=at work") == ["The same words."]
     assert alice.search_contents("words", personas=["at home"]) == ["The same words."]
     assert alice.get("memories/").json["count"] == 2
 

@@ -43,7 +43,7 @@ def test_it_sees_its_namespaces_and_what_lies_below_and_nothing_else(world: Worl
     mine = alice.add("My own otter.")
     run_jobs()
     key = create_bound_client(world, world.alice, namespaces=("/team",))
-    assert key.listed() == ["The otter of /team/notes.", "The otter of /team."]
+    assert key.list_contents() == ["The otter of /team/notes.", "The otter of /team."]
     assert key.search_contents("otter") == ["The otter of /team.", "The otter of /team/notes."]
     assert key.search_contents("otter", namespaces=["/other"]) == []
     assert key.get(f"memories/{mine['id']}/").status == 403
@@ -69,7 +69,7 @@ def test_bound_key_reads_and_writes_as_its_persona_only(world: World, alice: Con
     other = alice.add("The otter at home.", persona="alice", namespace="/team")
     run_jobs()
     key = create_bound_client(world, world.alice, persona=work)
-    assert key.listed() == key.search_contents("otter") == ["The otter at work."]
+    assert key.list_contents() == key.search_contents("otter") == ["The otter at work."]
     assert key.get(f"memories/{other['id']}/").status == 403
     assert key.add("Said.", namespace="/team")["persona"]["id"] == work
     assert fields_at_fault(key.post("memories/", {"content": "x", "persona": "alice"})) == {"persona"}

@@ -71,7 +71,7 @@ class Contract(ApiClient):
         """The contents of a search, sorted, for searches whose order does not matter."""
         return sorted(memory["content"] for memory in self.search(query, **fields))
 
-    def listed(self, asked: str = "") -> list[str]:
+    def list_contents(self, asked: str = "") -> list[str]:
         """The contents of a list, newest first."""
         reply = self.get(f"memories/?{asked}")
         assert reply.status == 200, reply

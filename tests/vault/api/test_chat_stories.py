@@ -10,7 +10,7 @@ from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract
 from tests.vault.api.test_chat_commands import ask, begin
 from tests.vault.outbox import run_jobs
-from tests.vault.policies.policy_factories import made
+from tests.vault.policies.policy_factories import create_policy
 
 SMALL_TALK = ("Good morning!", "How are you?", "Thanks, see you.", "早上好！", "谢谢。")
 
@@ -140,7 +140,7 @@ def test_facts_of_the_address_form_are_offered_to_the_visa_form_until_the_purpos
         answer, found = recall_answer(alice, question, purpose)
         assert "Rua da Rosa 12" in answer
         assert ADDRESS_FORM[0] in found
-    made(olivia, "purpose", FORMS, name="forms only")
+    create_policy(olivia, "purpose", FORMS, name="forms only")
     answer, found = recall_answer(alice, question, "forms")
     assert "Rua da Rosa 12" in answer
     assert ADDRESS_FORM[0] in found

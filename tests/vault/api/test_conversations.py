@@ -154,7 +154,7 @@ def test_chat_turn_becomes_memory_of_the_member_only(alice: Contract, bob: Contr
     assert [row["namespace"]["path"] for row in said] == paths
     assert [memory["id"] for memory in alice.get("memories/").json["results"]] == [statement["id"], page["id"]]
     assert answer["dialogue_only"] is True
-    assert bob.listed() == bob.listed("semantic_type=dialogue") == []
+    assert bob.list_contents() == bob.list_contents("semantic_type=dialogue") == []
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_chat_turn_becomes_memory_of_the_member_only(alice: Contract, bob: Contr
 def test_what_states_nothing_becomes_no_memory_and_is_no_evidence(alice: Contract, content: str) -> None:
     turns = begin(alice)
     alice.post(turns, {"content": content})
-    assert alice.listed() == []
+    assert alice.list_contents() == []
     said = alice.get("memories/?semantic_type=dialogue").json["results"]
     assert len(said) == 2
     assert {row["namespace"]["path"] for row in said} == {"/users/alice/chat"}
@@ -183,7 +183,7 @@ def test_a_deleted_conversation_takes_its_statements_with_it(alice: Contract) ->
     turns = begin(alice)
     alice.post(turns, {"content": "I moved to Lisbon."})
     assert alice.delete(turns.removesuffix("turns/")).status == 204
-    assert alice.listed() == alice.listed("semantic_type=dialogue") == []
+    assert alice.list_contents() == alice.list_contents("semantic_type=dialogue") == []
 
 
 def test_questions_of_chats_do_not_displace_memories(alice: Contract) -> None:
@@ -242,7 +242,7 @@ def test_deleting_a_conversation_deletes_its_turns_and_memories(alice: Contract)
     turns = begin(alice)
     alice.post(turns, {"content": "I moved to Lisbon."})
     assert alice.delete(turns.removesuffix("turns/")).status == 204
-    assert alice.listed() == []
+    assert alice.list_contents() == []
 
 
 def test_a_dry_run_deletes_no_conversation(alice: Contract, bob: Contract) -> None:
@@ -252,7 +252,7 @@ def test_a_dry_run_deletes_no_conversation(alice: Contract, bob: Contract) -> No
     reply = alice.delete(address + "?dry_run=true")
     assert (reply.status, reply.json["dry_run"], reply.json["count"]) == (200, True, len(reply.json["ids"]))
     assert address.split("/")[1] in reply.json["ids"]
-    assert len(alice.listed(f"filters={EVENTS_AND_DIALOGUE}")) == 3
+    assert len(alice.list_contents(f"filters={EVENTS_AND_DIALOGUE}")) == 3
     assert alice.get(turns).json["count"] == 1
     assert fields_at_fault(alice.delete(address + "?dry_run=maybe")) == {"dry_run"}
     assert fields_at_fault(alice.delete(address + "?purge=true")) == {"purge"}

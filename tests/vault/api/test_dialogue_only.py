@@ -58,7 +58,7 @@ def test_results_hold_statements_and_the_messages_that_make_them(world: World, a
 def test_verbatim_messages_are_returned_and_listed(alice: Contract) -> None:
     body = {"messages": GREETINGS, "session_id": "s1", "infer": False}
     assert len(alice.post("memories/", body).json["results"]) == 4
-    assert len(alice.listed()) == 4
+    assert len(alice.list_contents()) == 4
     assert "Hello there!" in alice.search_contents("hello there")
 
 
@@ -101,7 +101,7 @@ def test_a_repeated_message_that_states_nothing_is_no_result_either(alice: Contr
     ],
 )
 def test_a_list_shows_them_where_dialogue_is_asked_for(talk: Contract, asked: str, greets: bool) -> None:
-    assert ("Hello there!" in talk.listed(asked)) is greets
+    assert ("Hello there!" in talk.list_contents(asked)) is greets
 
 
 @each_case("mode", ["hybrid", "lexical", "dense", "tag", "graph"])
@@ -114,7 +114,7 @@ def test_a_search_shows_them_where_dialogue_is_asked_for(talk: Contract, mode: s
 
 
 def test_a_message_that_states_something_beside_a_greeting_is_listed(talk: Contract) -> None:
-    listed = talk.listed()
+    listed = talk.list_contents()
     assert "Hi! My dog is called Fjord. How are you?" in listed
     assert "My dog is called Fjord." in listed
     assert STATEMENT in listed
@@ -130,7 +130,7 @@ def test_one_is_read_by_its_id_and_shown_once_it_becomes_a_fact(talk: Contract) 
     assert talk.get(f"memories/{greeting['id']}/").json["dialogue_only"] is True
     changed = talk.patch(f"memories/{greeting['id']}/", {"semantic_type": "fact"}, **{"if-match": '"1"'})
     assert (changed.status, changed.json["dialogue_only"]) == (200, False)
-    assert "Hello there!" in talk.listed()
+    assert "Hello there!" in talk.list_contents()
 
 
 def test_one_whose_text_is_changed_is_shown(talk: Contract) -> None:
@@ -138,13 +138,13 @@ def test_one_whose_text_is_changed_is_shown(talk: Contract) -> None:
     (greeting,) = (memory for memory in found if memory["content"] == "Hello there!")
     changed = talk.patch(f"memories/{greeting['id']}/", {"content": "My flight is on Saturday."}, **{"if-match": '"1"'})
     assert changed.json["dialogue_only"] is False
-    assert "My flight is on Saturday." in talk.listed()
+    assert "My flight is on Saturday." in talk.list_contents()
 
 
 def test_one_is_no_duplicate_of_a_memory_with_its_text(alice: Contract) -> None:
     assert alice.post("memories/", {"messages": GREETINGS[2:3]}).status == 201
     memory = alice.add("What is the capital of Norway?")
-    assert (memory["dialogue_only"], alice.listed()) == (False, ["What is the capital of Norway?"])
+    assert (memory["dialogue_only"], alice.list_contents()) == (False, ["What is the capital of Norway?"])
 
 
 def test_repeated_message_with_another_text_states_nothing_new(alice: Contract) -> None:
@@ -153,7 +153,7 @@ def test_repeated_message_with_another_text_states_nothing_new(alice: Contract) 
     changed = {"messages": [first | {"content": "Hello! I live in Oslo."}], "session_id": "s1"}
     again = alice.post("memories/", changed)
     assert (again.status, again.json["results"]) == (200, [])
-    assert alice.listed() == []
+    assert alice.list_contents() == []
 
 
 def test_an_action_on_a_filter_reaches_them_and_the_trash_lists_them(talk: Contract) -> None:
@@ -161,8 +161,8 @@ def test_an_action_on_a_filter_reaches_them_and_the_trash_lists_them(talk: Contr
     assert talk.post("memories/actions/?dry_run=true", asked).json["count"] == 7
     assert talk.post("memories/actions/", asked).status == 202
     run_jobs()
-    assert talk.listed("semantic_type=dialogue") == []
-    assert "Hello there!" in talk.listed("deleted=true")
+    assert talk.list_contents("semantic_type=dialogue") == []
+    assert "Hello there!" in talk.list_contents("deleted=true")
 
 
 @pytest.mark.parametrize(("chosen", "count"), [({}, 3), ({"semantic_type": ["dialogue"]}, 5)])
@@ -194,9 +194,9 @@ def test_a_filter_by_anything_but_true_and_false_is_refused(alice: Contract) -> 
 
 
 def test_who_may_not_read_a_message_does_not_find_it_as_dialogue_either(world: World, talk: Contract) -> None:
-    assert "Hello there!" in contract(world, "bob").listed("semantic_type=dialogue")
+    assert "Hello there!" in contract(world, "bob").list_contents("semantic_type=dialogue")
     charlie = contract(world, "charlie")
-    assert charlie.listed("semantic_type=dialogue") == []
+    assert charlie.list_contents("semantic_type=dialogue") == []
     assert charlie.search("hello there", filters=DIALOGUE) == []
 
 
@@ -205,4 +205,4 @@ def test_a_page_of_the_chat_that_states_nothing_is_dialogue_only(world: World, a
     assert alice.post(f"conversations/{talked['id']}/turns/", {"content": "Hello there!"}).status == 201
     assert alice.post(f"conversations/{talked['id']}/turns/", {"content": STATEMENT}).status == 201
     assert sum(list_dialogue_flags(world)) == 3  # the greeting and both answers
-    assert "Hello there!" not in alice.listed(f"session_id={talked['id']}")
+    assert "Hello there!" not in alice.list_contents(f"session_id={talked['id']}")

@@ -22,7 +22,7 @@ def test_what_is_sent_without_the_last_slash_is_never_redirected(alice: Contract
     reply = browser(alice).generic(method, f"{API}memories", data=b'{"content": "x"}', content_type=JSON)
     assert (reply.status_code, reply["Content-Type"]) == (404, "application/problem+json")
     assert reply.json()["detail"] == "There is nothing at this address. Send this to /api/v1/memories/ instead."
-    assert alice.listed() == []
+    assert alice.list_contents() == []
 
 
 def test_who_only_reads_is_led_to_the_whole_address(alice: Contract) -> None:

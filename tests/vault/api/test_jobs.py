@@ -32,7 +32,7 @@ def promise(client: Contract, **body: object) -> str:
 
 def test_a_job_stores_what_was_promised(alice: Contract) -> None:
     job_id = promise(alice, tags=["t"], metadata={"k": [1]}, event_time="2020-01-01T00:00:00Z")
-    assert alice.listed() == []
+    assert alice.list_contents() == []
     run_jobs()
     job = alice.get(f"jobs/{job_id}/").json
     assert (job["kind"], job["status"], job["progress"], job["error"]) == ("memories.add", "succeeded", 1.0, None)
@@ -55,7 +55,7 @@ def test_many_queued_additions_become_few_tasks_and_keep_their_order(alice: Cont
     while dispatch_once(send):
         pass
     assert tasks == [BATCH, 10]
-    assert alice.listed("page_size=200") == [f"Addition {number}." for number in reversed(range(BATCH + 10))]
+    assert alice.list_contents("page_size=200") == [f"Addition {number}." for number in reversed(range(BATCH + 10))]
 
 
 def test_messages_keep_their_order_in_a_job(alice: Contract) -> None:
@@ -63,7 +63,7 @@ def test_messages_keep_their_order_in_a_job(alice: Contract) -> None:
     body = {"messages": messages, "infer": False, "session_id": "s"}
     alice.post("memories/?async=true", body)
     run_jobs()
-    assert alice.listed() == [f"Message {number}." for number in reversed(range(5))]
+    assert alice.list_contents() == [f"Message {number}." for number in reversed(range(5))]
 
 
 def test_a_job_that_runs_twice_has_one_effect(alice: Contract, superuser: Callable[[], psycopg.Connection]) -> None:
@@ -71,7 +71,7 @@ def test_a_job_that_runs_twice_has_one_effect(alice: Contract, superuser: Callab
     run_jobs()
     superuser().execute("UPDATE governance_outboxevent SET done_at = NULL, available_at = now()")
     run_jobs()
-    assert alice.listed() == ["Later."]
+    assert alice.list_contents() == ["Later."]
 
 
 def test_a_job_that_may_not_fails_and_says_why(alice: Contract, olivia: Contract) -> None:
@@ -81,7 +81,7 @@ def test_a_job_that_may_not_fails_and_says_why(alice: Contract, olivia: Contract
     job = alice.get(f"jobs/{job_id}/").json
     assert job["status"] == "failed"
     assert job["error"]["code"] == "forbidden"
-    assert alice.listed() == []
+    assert alice.list_contents() == []
 
 
 def test_a_job_acts_with_the_rights_of_when_it_runs(
@@ -92,7 +92,7 @@ def test_a_job_acts_with_the_rights_of_when_it_runs(
     run_jobs()
     olivia = Contract(key=world.olivia.key.text)
     assert [job["error"]["code"] for job in olivia.get("jobs/").json["results"]] == ["forbidden"]
-    assert olivia.listed() == []
+    assert olivia.list_contents() == []
 
 
 def test_a_failed_job_is_run_again_on_request_and_no_other(
@@ -108,7 +108,7 @@ def test_a_failed_job_is_run_again_on_request_and_no_other(
     run_jobs()
     assert alice.get(f"jobs/{job_id}/").json["status"] == "succeeded"
     assert alice.post(f"jobs/{job_id}/retry/").status == 409
-    assert "Later." in alice.listed()
+    assert "Later." in alice.list_contents()
 
 
 def test_input_of_a_job_is_deleted_after_success_or_seven_days(alice: Contract, superuser: Superuser) -> None:
@@ -214,7 +214,7 @@ def test_a_job_that_was_left_running_by_dead_letter_work_can_be_run_again(
     superuser().execute("UPDATE governance_outboxevent SET parked_at = now()")
     assert alice.post(f"jobs/{job_id}/retry/").json["status"] == "pending"
     run_jobs()
-    assert alice.listed() == ["Later."]
+    assert alice.list_contents() == ["Later."]
 
 
 def test_running_a_job_again_under_a_key_happens_once(alice: Contract) -> None:

@@ -45,7 +45,7 @@ def within(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """For each text whether it was read within a transaction."""
     read: list[bool] = []
 
-    def noted(maker: TokenMaker, words: MemoryTexts) -> TextIndex:
+    def note_transaction(maker: TokenMaker, words: MemoryTexts) -> TextIndex:
         read.append(connection.in_atomic_block)
         return text_index(maker, words)
 
@@ -59,8 +59,8 @@ def within(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
     monkeypatch.setattr(plans, "read_statements", noted_statements)
 
-    monkeypatch.setattr(builder, "text_index", noted)
-    monkeypatch.setattr(prepared_texts, "text_index", noted)
+    monkeypatch.setattr(builder, "text_index", note_transaction)
+    monkeypatch.setattr(prepared_texts, "text_index", note_transaction)
     monkeypatch.setattr(prepared_texts, "find_places", noted_places)
     monkeypatch.setattr(reviewing, "find_places", noted_places)
     monkeypatch.setattr(builder, "find_places", noted_places)

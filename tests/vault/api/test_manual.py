@@ -15,7 +15,7 @@ from tests.factories import API, World, person_add
 from tests.vault.api.contract import Contract, contract
 from tests.vault.api.openapi import document
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.pack_factories import offered, subscribed
+from tests.vault.packs.pack_factories import offer_pack, subscribe
 from vault.api.examples import EXAMPLES, MEMBER, MEMORY, OTHER_MEMORY, PACK_VERSION, PUBLICATION
 from vault.cubes.filters import DEEPEST, EQUALITY, KNOWN, MOST_LEAVES, MOST_VALUES, ORDER
 from vault.providers.ports import ProviderUnavailable
@@ -150,16 +150,16 @@ def subscription_made(client: Contract) -> str:
 
 def install_publication(world: World, client: Contract) -> str:
     """A publication of another organisation, which this one subscribes to."""
-    found = offered(contract(world, "charlie"), "Herons nest by the mill.")
-    subscribed(client, found)
+    found = offer_pack(contract(world, "charlie"), "Herons nest by the mill.")
+    subscribe(client, found)
     return found
 
 
 def receive_proposal(client: Contract, world: World) -> str:
     """A proposal of another organisation for a pack of this one."""
-    publication = offered(client, "Herons nest by the mill.", name="proposed")
+    publication = offer_pack(client, "Herons nest by the mill.", name="proposed")
     charlie = contract(world, "charlie")
-    subscription = subscribed(charlie, publication)
+    subscription = subscribe(charlie, publication)
     change = {"memory": installed_memory(charlie), "content": "Herons nest here.", "reason": "Shorter."}
     assert charlie.post(f"subscriptions/{subscription['id']}/proposals/", change).status == 201
     run_jobs()

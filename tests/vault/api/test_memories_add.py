@@ -133,7 +133,7 @@ def test_equal_messages_are_all_stored(alice: Contract) -> None:
         reply = alice.post("memories/", {"messages": messages, "infer": False, "session_id": "s"})
         assert reply.status == 201
         assert not any("duplicate" in item for item in reply.json["results"])
-    assert len(alice.listed()) == 6
+    assert len(alice.list_contents()) == 6
 
 
 def test_message_with_a_repeated_session_and_id_is_stored_once(alice: Contract) -> None:
@@ -147,14 +147,14 @@ def test_message_with_a_repeated_session_and_id_is_stored_once(alice: Contract) 
     assert [row["position"] for row in again.json["results"]] == [0, 1]
     third = alice.post("memories/", body)
     assert third.status == 200
-    assert len(alice.listed()) == 2
+    assert len(alice.list_contents()) == 2
 
 
 def test_the_same_message_id_in_another_session_or_namespace_is_another_message(alice: Contract) -> None:
     for place in ({"session_id": "s"}, {"session_id": "s2"}, {"session_id": "s", "namespace": "/team"}, {}):
         body = {"messages": [chat_message("user", "Hello.", message_id="m1")], "infer": False, **place}
         assert alice.post("memories/", body).status == 201
-    assert len(alice.listed()) == 4
+    assert len(alice.list_contents()) == 4
 
 
 def test_with_infer_statements_become_memories_of_their_own(alice: Contract) -> None:
@@ -177,7 +177,7 @@ def test_an_assistants_words_are_no_facts_about_anyone(alice: Contract) -> None:
     text = "I moved to Lisbon in 2021. My favourite colour is green."
     reply = alice.post("memories/", {"messages": [chat_message("assistant", text)]})
     assert (reply.status, reply.json["results"]) == (201, [])
-    assert alice.listed("semantic_type=dialogue") == [text]
+    assert alice.list_contents("semantic_type=dialogue") == [text]
 
 
 # Duplicates
@@ -525,7 +525,7 @@ def test_a_dry_run_of_bulk_checks_all_and_writes_nothing(world: World, alice: Co
     bad = alice.post("memories/bulk/?dry_run=true", {"items": [*items, {"content": "x", "persona": "nobody"}]})
     assert fields_at_fault(bad) == {"items.2.persona"}
     assert contract(world, "bob").post("memories/bulk/?dry_run=true", {"items": items}).status == 403
-    assert alice.listed() == ["Known."]
+    assert alice.list_contents() == ["Known."]
     with acting(world.olivia.actor):
         assert not Namespace.objects.filter(path="/new").exists()
     assert alice.post("memories/bulk/", {"items": items}, idempotency_key="k").status == 201

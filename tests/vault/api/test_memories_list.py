@@ -92,8 +92,8 @@ def test_each_filter_of_the_address_filters_count_and_results(alice: Contract) -
 def test_a_persona_and_a_namespace_may_be_named_by_id(alice: Contract) -> None:
     memory = alice.add("Mine.", persona="alice")
     alice.add("Other.", namespace="/team")
-    assert alice.listed(f"persona={memory['persona']['id']}") == ["Mine."]
-    assert alice.listed(f"namespace={memory['namespace']['id']}") == ["Mine."]
+    assert alice.list_contents(f"persona={memory['persona']['id']}") == ["Mine."]
+    assert alice.list_contents(f"namespace={memory['namespace']['id']}") == ["Mine."]
 
 
 def test_what_is_no_filter_is_refused(alice: Contract) -> None:
@@ -116,16 +116,16 @@ def test_each_sees_what_is_theirs_and_shared(world: World, alice: Contract, bob:
     alice.add("Alice's own.")
     alice.add("The team's.", namespace="/team")
     olivia.add("Olivia's own.")
-    assert sorted(alice.listed()) == ["Alice's own.", "The team's."]
-    assert bob.listed() == ["The team's."]
-    assert sorted(olivia.listed()) == ["Alice's own.", "Olivia's own.", "The team's."]
+    assert sorted(alice.list_contents()) == ["Alice's own.", "The team's."]
+    assert bob.list_contents() == ["The team's."]
+    assert sorted(olivia.list_contents()) == ["Alice's own.", "Olivia's own.", "The team's."]
 
 
 def test_a_namespace_is_listed_with_all_below_it(alice: Contract) -> None:
     for path in ("/a", "/a/b", "/a/b/c", "/ab"):
         alice.add(f"In {path}.", namespace=path)
-    assert alice.listed("namespace=/a") == ["In /a/b/c.", "In /a/b.", "In /a."]
-    assert alice.listed("namespace=/a/b") == ["In /a/b/c.", "In /a/b."]
+    assert alice.list_contents("namespace=/a") == ["In /a/b/c.", "In /a/b.", "In /a."]
+    assert alice.list_contents("namespace=/a/b") == ["In /a/b/c.", "In /a/b."]
 
 
 def test_deleted_memories_are_listed_for_who_may_restore_them(
@@ -169,7 +169,7 @@ def test_a_list_takes_the_filters_of_a_search(alice: Contract) -> None:
     alice.add("rain", tags=["weather"])
     alice.add("bread", tags=["food"], metadata={"kind": "baked"})
     either = quote(json.dumps({"AND": [{"tags": {"contains": "food"}}, {"NOT": {"metadata.kind": "baked"}}]}))
-    assert alice.listed(f"filters={either}") == ["tea"]
+    assert alice.list_contents(f"filters={either}") == ["tea"]
 
 
 @each_case("filters", ["{", "[]", "7", '{"colour": "red"}', '{"tags": "\\u0000"}'])

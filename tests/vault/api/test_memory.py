@@ -153,12 +153,12 @@ def test_deleted_memory_is_404_until_it_is_restored(alice: Contract) -> None:
         alice.delete(at(memory)),
     ):
         assert without_id(reply) == without_id(missing)
-    assert alice.listed() == alice.search_contents("delete") == []
+    assert alice.list_contents() == alice.search_contents("delete") == []
     restored = alice.post(at(memory) + "restore/")
     assert restored.status == 200
     assert restored.headers["ETag"] == '"1"'
     assert restored.json["deleted_at"] is None
-    assert alice.listed() == alice.search_contents("delete") == ["Delete me, please."]
+    assert alice.list_contents() == alice.search_contents("delete") == ["Delete me, please."]
 
 
 def test_an_erased_memory_cannot_be_restored(alice: Contract) -> None:
@@ -215,7 +215,7 @@ def test_an_expired_memory_is_unreadable_by_every_path(alice: Contract, superuse
         alice.post(at(memory) + "restore/"),
     ):
         assert without_id(reply) == without_id(missing)
-    assert alice.listed() == alice.search_contents("short lived") == []
+    assert alice.list_contents() == alice.search_contents("short lived") == []
 
 
 def test_a_deleted_memory_that_expired_meanwhile_cannot_be_restored(alice: Contract, superuser: Superuser) -> None:

@@ -145,7 +145,7 @@ def test_unknown_query_parameter_is_refused(world: World, alice: Contract) -> No
             body = bodies.get(address, {"query": "x"} if "search" in address else {"content": "x?", "title": "x"})
             reply = olivia.send(method.upper(), address + "?speling=1", body, if_match='"1"')
             assert fields_at_fault(reply) == {"speling"}, (method, address)
-    assert sorted(olivia.listed()) == ["42", "One: [email].", "One: a@b.example."], (
+    assert sorted(olivia.list_contents()) == ["42", "One: [email].", "One: a@b.example."], (
         "the second is of the installed pack"
     )
     assert olivia.get(f"jobs/{job}/").json["status"] == "failed"
@@ -208,7 +208,7 @@ def test_invalid_query_parameter_is_reported_after_404_403_and_412(world: World,
         assert alice.post(address, idempotency_key="tab\there").status == status
     assert bob.post(f"memories/{memory}/restore/", idempotency_key="tab\there").status == 403
     assert alice.post(f"memories/{memory}/restore/", idempotency_key="tab\there").status == 400
-    assert alice.listed() == ["One."]
+    assert alice.list_contents() == ["One."]
 
 
 BAD_BODIES = [
@@ -230,7 +230,7 @@ BAD_BODIES = [
 def test_a_body_that_is_no_json_is_refused(alice: Contract) -> None:
     for body in BAD_BODIES:
         assert alice.raw("memories/", body).status == 400, body
-    assert alice.listed() == []
+    assert alice.list_contents() == []
 
 
 def test_a_body_of_another_kind_is_refused(alice: Contract) -> None:
@@ -241,7 +241,7 @@ def test_a_body_of_another_kind_is_refused(alice: Contract) -> None:
         "application/x-www-form-urlencoded",
     ):
         assert alice.raw("memories/", b'{"content": "x"}', content_type=kind).status == 415, kind
-    assert alice.listed() == []
+    assert alice.list_contents() == []
 
 
 def test_a_body_nested_too_deeply_is_refused(alice: Contract) -> None:

@@ -43,7 +43,7 @@ def test_text_that_gives_orders_by_a_key_is_read_nowhere_until_accepted(
     run_jobs()
     assert alice.get(f"memories/{memory['id']}/").status == 404
     assert alice.search("Where does the kestrel nest?") == []
-    assert alice.listed() == []
+    assert alice.list_contents() == []
     assert alice.post("memories/context/", {"query": "kestrel"}).json["items"] == []
     with acting(world.alice.actor):
         assert not Posting.objects.filter(cube_id=memory["id"]).exists()
@@ -138,12 +138,12 @@ def test_statement_of_a_quarantined_message_waits_with_it_and_the_message_is_no_
     body = {"messages": [said], "session_id": "one", "namespace": "/team"}
     assert alice.post("memories/", body).status == 201
     run_jobs()
-    assert alice.listed() == []
+    assert alice.list_contents() == []
     with acting(world.alice.actor):
         assert not Page.objects.exists()
     (review,) = list_waiting(olivia)
     assert olivia.post(f"reviews/{review['id']}/accept/", {}).status == 200
-    assert "I moved to Oslo in May." in alice.listed()
+    assert "I moved to Oslo in May." in alice.list_contents()
 
 
 def test_what_a_member_typed_is_trusted_and_what_was_imported_is_not(world: World) -> None:
@@ -198,5 +198,5 @@ def test_form_counts_the_memories_of_a_key_and_starts_the_job(world: World, alic
     assert visitor.post("/reviews/quarantine/", {}).status_code == 422
     assert visitor.post("/reviews/quarantine/", {"writer": chosen}).status_code == 303
     run_jobs()
-    assert alice.listed() == []
+    assert alice.list_contents() == []
     assert signed_in(world.bob).get("/reviews/quarantine/").status_code == 403

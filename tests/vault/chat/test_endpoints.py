@@ -13,7 +13,7 @@ from tests.factories import World
 from tests.governance.web.visitors import signed_in
 from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract
-from tests.vault.chat.test_model import FACT, QUESTION, streamed
+from tests.vault.chat.test_model import FACT, QUESTION, make_stream
 from tests.vault.outbox import run_jobs
 
 NO_MODEL = "The language model gave no answer."
@@ -40,7 +40,7 @@ def answers(server: HTTPServer, name: str, *texts: str) -> list[Request]:
 
     def handler(request: Request) -> Response:
         asked.append(request)
-        return streamed(*texts) if texts else Response("down", status=500)
+        return make_stream(*texts) if texts else Response("down", status=500)
 
     server.expect_request(f"/{name}/v1/chat/completions").respond_with_handler(handler)
     return asked
@@ -140,7 +140,7 @@ def test_a_slow_model_gives_way_after_its_timeout(private: HTTPServer, olivia: C
 
     def handler(_: Request) -> Response:
         done.wait(10)
-        return streamed("Late.")
+        return make_stream("Late.")
 
     private.expect_request("/slow/v1/chat/completions").respond_with_handler(handler)
     add(olivia, private, "slow", timeout_seconds=1)

@@ -29,7 +29,7 @@ def chunk(text: str | None = None, **more: Any) -> dict[str, Any]:
     return {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "tiny-1", "choices": [choice], **more}
 
 
-def streamed(*texts: str, ends: bool = True) -> Response:
+def make_stream(*texts: str, ends: bool = True) -> Response:
     chunks = [chunk(text) for text in texts]
     if ends:
         chunks += [chunk(), chunk() | {"choices": [], "usage": USAGE}]
@@ -59,13 +59,13 @@ def answers_with(model: HTTPServer, *texts: str) -> list[dict[str, Any]]:
 
     def handler(request: Request) -> Response:
         asked.append(request.get_json())
-        return streamed(*texts)
+        return make_stream(*texts)
 
     model.expect_request(PATH).respond_with_handler(handler)
     return asked
 
 
-def count_stored(world: World) -> tuple[int, int]:
+def count_rows(world: World) -> tuple[int, int]:
     with acting(world.alice.actor):
         return Turn.objects.count(), Cube.objects.count()
 
@@ -123,8 +123,8 @@ def fails_with(model: HTTPServer, answer: Response) -> None:
 def test_a_model_that_breaks_off_stores_nothing_and_says_so(
     model: HTTPServer, world: World, alice: Contract, turns: str
 ) -> None:
-    fails_with(model, streamed("A grey", "hound [1", ends=False))
-    before = count_stored(world)
+    fails_with(model, make_stream("A grey", "hound [1", ends=False))
+    before = count_rows(world)
     reply = alice.post(turns, {"content": QUESTION})
     assert (reply.status, reply.code) == (503, "provider_unavailable")
     assert "Retry-After" in reply.headers
@@ -132,7 +132,7 @@ def test_a_model_that_breaks_off_stores_nothing_and_says_so(
     assert events[-1].name == "error"
     assert events[-1].data["code"] == "provider_unavailable"
     assert "sk-secret" not in reply.json["detail"] + events[-1].data["detail"]
-    assert count_stored(world) == before
+    assert count_rows(world) == before
 
 
 @pytest.mark.parametrize("failure", ["status", "empty", "garbage"])
@@ -142,7 +142,7 @@ def test_a_model_without_a_first_word_leaves_an_extractive_reply_that_says_so(
 ) -> None:
     answers = {
         "status": Response("SECRET WORDS OF THE SERVER", status=400),
-        "empty": streamed(),
+        "empty": make_stream(),
         "garbage": Response("data: {nonsense\n\n", mimetype="text/event-stream"),
     }
     fails_with(model, answers[failure])
@@ -162,8 +162,8 @@ def test_a_model_without_a_first_word_leaves_an_extractive_reply_that_says_so(
 
 
 def test_a_failed_turn_under_a_key_may_be_tried_again(model: HTTPServer, alice: Contract, turns: str) -> None:
-    model.expect_ordered_request(PATH).respond_with_handler(lambda _: streamed("Tea", ends=False))
-    model.expect_ordered_request(PATH).respond_with_handler(lambda _: streamed("Tea [1]."))
+    model.expect_ordered_request(PATH).respond_with_handler(lambda _: make_stream("Tea", ends=False))
+    model.expect_ordered_request(PATH).respond_with_handler(lambda _: make_stream("Tea [1]."))
     assert alice.post(turns, {"content": QUESTION}, idempotency_key="k").status == 503
     assert alice.post(turns, {"content": QUESTION}, idempotency_key="k").status == 201
     assert alice.post(turns, {"content": QUESTION}, idempotency_key="k").status == 201
@@ -188,10 +188,10 @@ def test_a_reader_who_left_before_the_first_word_leaves_no_turn(
     model: HTTPServer, world: World, alice: Contract, turns: str
 ) -> None:
     answers_with(model, "A greyhound [1].")
-    before = count_stored(world)
+    before = count_rows(world)
     plan = turn_begin(actor=world.alice.actor, conversation_id=world_conversation(alice), content=QUESTION)
     turn_stream(plan=plan).close()
-    assert count_stored(world) == before
+    assert count_rows(world) == before
 
 
 def test_retrieval_is_in_the_audit_log_before_the_first_word(model: HTTPServer, world: World, alice: Contract) -> None:

@@ -34,7 +34,7 @@ CONFIRMED = {"slug": "acme", "understood": "yes"}
 LEFT = {"governance_auditentry", "governance_auditseal", "governance_auditunsealed", "governance_auditcheckpoint"}
 
 
-def grace_ended(superuser: Superuser) -> None:
+def end_grace_period(superuser: Superuser) -> None:
     """Move the times of the deletion that waits back, as if seven days had passed."""
     superuser().execute("UPDATE governance_tenant SET deletion_at = now() WHERE deletion_at IS NOT NULL")
     superuser().execute("UPDATE governance_outboxevent SET available_at = now() WHERE topic = 'tenant.erase'")
@@ -55,7 +55,7 @@ def rows_of(superuser: Superuser, tenant_id: object) -> dict[str, int]:
     return counts
 
 
-def requested(owner: Contract) -> dict[str, Any]:
+def request_deletion(owner: Contract) -> dict[str, Any]:
     reply = owner.post(ADDRESS, {"slug": "acme"})
     assert reply.status == 202, reply.json
     job: dict[str, Any] = reply.json["job"]
@@ -80,11 +80,11 @@ def test_deletion_leaves_the_audit_log_and_a_signed_receipt_and_no_other_tenant_
     theirs = rows_of(superuser, world.other.id)
     preview = olivia.post(f"{ADDRESS}?dry_run=true", {"slug": "acme"}).json
     assert (preview["erased"]["memories"], preview["members"], preview["holds"]) == (6, 4, [])
-    job = requested(olivia)["id"]
+    job = request_deletion(olivia)["id"]
     run_jobs()
     assert alice.get(f"memories/{memories[0]}/").status == 200, "the grace period has not ended"
     assert olivia.post(ADDRESS, {"slug": "acme"}).status == 409
-    grace_ended(superuser)
+    end_grace_period(superuser)
     run_jobs()
     faults = "SELECT last_error FROM governance_outboxevent WHERE topic = 'tenant.erase' AND done_at IS NULL"
     assert superuser().execute(faults).fetchall() == []
@@ -124,20 +124,20 @@ def test_cancelled_deletion_deletes_nothing_and_can_be_asked_for_again(
     world: World, alice: Contract, olivia: Contract, superuser: Superuser
 ) -> None:
     memory = alice.add("A note.", namespace="/team")["id"]
-    job = requested(olivia)["id"]
+    job = request_deletion(olivia)["id"]
     assert olivia.post(f"jobs/{job}/cancel/").status == 202
-    grace_ended(superuser)
+    end_grace_period(superuser)
     run_jobs()
     assert alice.get(f"memories/{memory}/").status == 200
     assert olivia.get(f"jobs/{job}/").json["status"] == "cancelled"
-    assert requested(olivia)["id"] != job
+    assert request_deletion(olivia)["id"] != job
 
 
 def test_job_that_is_run_before_its_time_deletes_nothing(
     world: World, alice: Contract, olivia: Contract, superuser: Superuser
 ) -> None:
     memory = alice.add("A note.", namespace="/team")["id"]
-    job = requested(olivia)["id"]
+    job = request_deletion(olivia)["id"]
     superuser().execute("UPDATE governance_outboxevent SET available_at = now() WHERE topic = 'tenant.erase'")
     run_jobs()
     failed = olivia.get(f"jobs/{job}/").json
@@ -166,9 +166,9 @@ def test_hold_made_within_the_grace_period_refuses_the_job(
     world: World, alice: Contract, olivia: Contract, superuser: Superuser
 ) -> None:
     memory = alice.add("A note.", namespace="/team")["id"]
-    job = requested(olivia)["id"]
+    job = request_deletion(olivia)["id"]
     assert olivia.post("holds/", {"reason": "Case 17", "memory_id": memory}).status == 201
-    grace_ended(superuser)
+    end_grace_period(superuser)
     run_jobs()
     failed = olivia.get(f"jobs/{job}/").json
     assert (failed["status"], failed["error"]["code"]) == ("failed", "held")
@@ -191,7 +191,7 @@ def test_who_is_no_owner_deletes_nothing(
         assert client.post(address, {"slug": "acme"}).status == status
     assert browser.get(PAGE).status_code == status
     assert browser.post(PAGE, CONFIRMED).status_code == status
-    requested(olivia)
+    request_deletion(olivia)
     assert browser.post(f"{PAGE}cancel/").status_code == status
     after = superuser().execute("SELECT count(*) FROM governance_job").fetchone()
     assert before is not None
@@ -215,8 +215,8 @@ def test_member_of_another_organisation_keeps_their_account(
     world: World, olivia: Contract, superuser: Superuser
 ) -> None:
     person_add(world.other, "alice@acme.example", RoleName.VIEWER)
-    requested(olivia)
-    grace_ended(superuser)
+    request_deletion(olivia)
+    end_grace_period(superuser)
     run_jobs()
     emails = superuser().execute("SELECT email FROM governance_user ORDER BY email").fetchall()
     assert emails == [("alice@acme.example",), ("charlie@other.example",)]
@@ -227,8 +227,8 @@ def test_killed_deletion_goes_on_with_its_next_part(
 ) -> None:
     for number in range(3):
         alice.add(f"Note {number}.", namespace="/team")
-    requested(olivia)
-    grace_ended(superuser)
+    request_deletion(olivia)
+    end_grace_period(superuser)
     monkeypatch.setattr("vault.deletion.deletion_job.rows_erase", _raise)
     run_jobs()
     assert "vault_cube" in rows_of(superuser, world.acme.id)

@@ -136,7 +136,7 @@ def _traps() -> Iterator[tuple[str, str, bytes]]:
         _overlap_entries(_zip({f"{number}.md": b"a" * 2_000_000 for number in range(40)})),
     )
     yield "states a smaller size", "markdown", _understate_lengths(_zip({"a.md": b"a" * 2_000_000}))
-    yield "encrypted entry", "markdown", _set_encrypted(_zip({"a.md": b"a"}))
+    yield "encrypted entry", "markdown", _set_encryption_flag(_zip({"a.md": b"a"}))
 
 
 def _overlap_entries(content: bytes) -> bytes:
@@ -154,7 +154,7 @@ def _understate_lengths(content: bytes) -> bytes:
     return bytes(changed)
 
 
-def _set_encrypted(content: bytes) -> bytes:
+def _set_encryption_flag(content: bytes) -> bytes:
     changed, at = bytearray(content), content.find(b"PK\x01\x02")
     changed[at + 8] |= 1
     return bytes(changed)

@@ -64,14 +64,14 @@ def peer_of(client: Contract, other: OtherSide, key: str, **fields: Any) -> str:
     return str(reply.json["id"])
 
 
-def synced(client: Contract, peer: str) -> dict[str, Any]:
+def sync_peer(client: Contract, peer: str) -> dict[str, Any]:
     """The counts of a sync that ran to its end, without those that are zero."""
-    job = ran(client, peer)
+    job = run_sync(client, peer)
     assert job["status"] == "succeeded", job
     return {name: count for name, count in job["result"]["counts"].items() if count}
 
 
-def ran(client: Contract, peer: str) -> dict[str, Any]:
+def run_sync(client: Contract, peer: str) -> dict[str, Any]:
     """The job of a sync that ran as far as it could."""
     reply = client.post(f"sync/peers/{peer}/run/")
     assert reply.status == 202, reply

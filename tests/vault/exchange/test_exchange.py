@@ -108,7 +108,7 @@ def chat_export() -> bytes:
     return archive(chats=json.dumps([chat]).encode(), page=b"<html>")
 
 
-def imported(client: Contract, content: bytes, **asked: str) -> dict[str, Any]:
+def import_file(client: Contract, content: bytes, **asked: str) -> dict[str, Any]:
     """The result of an import that ran to its end."""
     reply = client.raw(f"imports/?{urlencode(asked)}", content, content_type=FILE_TYPE)
     assert reply.status == 202, reply
@@ -119,7 +119,7 @@ def imported(client: Contract, content: bytes, **asked: str) -> dict[str, Any]:
     return result
 
 
-def exported(client: Contract, body: dict[str, Any] | None = None, form: str = "jsonl") -> bytes:
+def export_file(client: Contract, body: dict[str, Any] | None = None, form: str = "jsonl") -> bytes:
     reply = client.post("exports/", body or {})
     assert reply.status == 202, reply
     run_jobs()
@@ -134,7 +134,7 @@ def jsonl(*lines: bytes) -> bytes:
     return b"\n".join([json.dumps({"format": FORMAT}).encode(), *lines])
 
 
-def count_stored(world: World, name: str) -> int:
+def count_rows(world: World, name: str) -> int:
     with acting(world.person(name).actor):
         return Cube.objects.count() + Job.objects.filter(kind=Topic.MEMORIES_IMPORT).count()
 
@@ -149,11 +149,11 @@ def test_export_imported_elsewhere_has_equal_contents_versions_and_lineage(
     origin = (SourceRef(first.id, 1, SourceKind.EXTRACT),)
     cubes_add(actor=actor, drafts=[CubeDraft(content="Herons nest.", sources=origin)])
     assert alice.patch(f"memories/{first.id}/", {"content": "Heron 0 left."}, if_match='"1"').status == 200
-    file = exported(alice)
+    file = export_file(alice)
     assert len(file.splitlines()) == MANY + 2
-    counts = imported(charlie, file, format="jsonl")["counts"]
+    counts = import_file(charlie, file, format="jsonl")["counts"]
     assert (counts["stored"], counts["versions"], counts["origins_missing"]) == (MANY + 1, 1, 0)
-    assert digests(exported(charlie)) == digests(file)
+    assert digests(export_file(charlie)) == digests(file)
     with acting(world.charlie.actor):
         derived = CubeSource.objects.get()
         assert CubeVersion.objects.filter(cube_id=derived.source_id).count() == 2
@@ -203,17 +203,17 @@ def digests(file: bytes) -> list[tuple[tuple[str, ...], int]]:
 def test_file_of_another_system_is_imported_with_a_report(
     form: str, content: bytes, asked: dict[str, str], contents: list[str], left_out: dict[str, int], alice: Contract
 ) -> None:
-    result = imported(alice, content, format=form, namespace="/from/outside", **asked)
+    result = import_file(alice, content, format=form, namespace="/from/outside", **asked)
     assert (result["stored"], result["left_out"]) == (len(contents), left_out)
-    assert sorted(alice.listed("namespace=/from/outside")) == contents
-    assert imported(alice, content, format=form, namespace="/from/outside", **asked)["counts"]["present"] == len(
+    assert sorted(alice.list_contents("namespace=/from/outside")) == contents
+    assert import_file(alice, content, format=form, namespace="/from/outside", **asked)["counts"]["present"] == len(
         contents
     )
-    assert len(alice.listed()) == len(contents)
+    assert len(alice.list_contents()) == len(contents)
 
 
 def test_nodes_of_a_cube_come_with_edges_and_lineage_and_without_secrets(world: World, alice: Contract) -> None:
-    assert imported(alice, cube_folder(), format="memos")["counts"]["origins_missing"] == 0
+    assert import_file(alice, cube_folder(), format="memos")["counts"]["origins_missing"] == 0
     found = {memory["content"]: memory for memory in alice.get("memories/").json["results"]}
     merged, origin = found["Ana likes trains."], found["Ana took a train on 1 May."]
     assert (merged["title"], merged["tags"], merged["semantic_type"]) == ("Travel", ["rail"], "preference")
@@ -245,14 +245,14 @@ def test_memoryos_folder_becomes_pages_and_facts_once_with_a_report(world: World
     tried = alice.raw("imports/?format=memoryos&dry_run=true", content, content_type=FILE_TYPE).json
     assert (tried["new"], tried["present"], tried["left_out"]) == (6, 0, 4)
     assert {"place": "agent_response of page 3", "reason": "says_nothing"} in tried["places"]
-    result = imported(alice, content, format="memoryos")
+    result = import_file(alice, content, format="memoryos")
     assert result["left_out"] == {"assistant_knowledge": 1, "says_nothing": 3}
     assert (result["counts"]["stored"] >= 6, result["counts"]["pages"]) == (True, 3)
     with acting(world.alice.actor):
         assert [page.at.day for page in Page.objects.order_by("position")] == [1, 2, 3]
         assert {cube.source for cube in Cube.objects.all()} == {"import"}
         stored_now = Cube.objects.count()
-    again = imported(alice, content, format="memoryos")
+    again = import_file(alice, content, format="memoryos")
     assert (again["stored"], again["counts"]["pages"]) == (0, 0)
     with acting(world.alice.actor):
         assert Cube.objects.count() == stored_now
@@ -268,7 +268,7 @@ def test_memoryos_folder_of_several_parts_is_stored_whole(world: World, alice: C
     ]
     lines = {"user_profiles": {}, "knowledge_base": [{"knowledge": f"Likes heron {at}."} for at in range(130)]}
     content = memoryos_folder(**{"users/maya/short_term.json": pages, "users/maya/long_term_user.json": lines})
-    counts = imported(alice, content, format="memoryos")["counts"]
+    counts = import_file(alice, content, format="memoryos")["counts"]
     assert counts["pages"] == 61
     with acting(world.alice.actor):
         assert Cube.objects.filter(semantic_type="fact", has_sources=False).count() >= 130
@@ -287,7 +287,7 @@ def test_memoryos_folder_of_several_parts_is_stored_whole(world: World, alice: C
 def test_memoryos_folder_that_is_none_is_refused(changed: dict[str, Any], world: World, alice: Contract) -> None:
     reply = alice.raw("imports/?format=memoryos", memoryos_folder(**changed), content_type=FILE_TYPE)
     assert reply.status == 400
-    assert count_stored(world, "alice") == 0
+    assert count_rows(world, "alice") == 0
 
 
 def test_locomo_file_becomes_pages_of_its_sessions_with_a_report(world: World, alice: Contract) -> None:
@@ -298,10 +298,10 @@ def test_locomo_file_becomes_pages_of_its_sessions_with_a_report(world: World, a
     tried = alice.raw("imports/?format=locomo&dry_run=true", content, content_type=FILE_TYPE).json
     assert (tried["new"], tried["present"], tried["left_out"]) == (3, 0, 3)
     assert {"place": "picture of turn D1:1", "reason": "no_words"} in tried["places"]
-    result = imported(alice, content, format="locomo")
+    result = import_file(alice, content, format="locomo")
     assert result["left_out"] == {"beside": 1, "no_words": 1, "says_nothing": 1}
     assert result["counts"]["pages"] == 2
-    assert imported(alice, content, format="locomo")["stored"] == 0
+    assert import_file(alice, content, format="locomo")["stored"] == 0
     with acting(world.alice.actor):
         assert Stream.objects.count() == 2
     shown = signed_in(world.alice).get("/exchange/").content.decode()
@@ -314,10 +314,13 @@ def test_pack_is_imported_with_its_signer_and_a_changed_one_is_refused(world: Wo
     tried = alice.raw("imports/?format=mempack&dry_run=true", content, content_type=FILE_TYPE).json
     signer = {"pack": "acme/herons", "version": "1.0.0", "key_id": key_id_of(PUBLIC), "is_own": False}
     assert (tried["new"], tried["signer"]) == (2, signer)
-    result = imported(alice, content, format="mempack", namespace="/birds")
+    result = import_file(alice, content, format="mempack", namespace="/birds")
     assert (result["stored"], result["signer"]) == (2, signer)
-    assert sorted(alice.listed("namespace=/birds")) == ["The heron fishes at dawn.", "The heron nests by the mill."]
-    assert imported(alice, content, format="mempack")["counts"]["present"] == 2
+    assert sorted(alice.list_contents("namespace=/birds")) == [
+        "The heron fishes at dawn.",
+        "The heron nests by the mill.",
+    ]
+    assert import_file(alice, content, format="mempack")["counts"]["present"] == 2
     assert "which this installation does not know" in signed_in(world.alice).get("/exchange/").content.decode()
     refused = alice.raw("imports/?format=mempack", changed_pack(), content_type=FILE_TYPE)
     assert refused.status == 400
@@ -346,16 +349,16 @@ def test_export_as_a_pack_is_signed_by_the_tenant_and_holds_what_policies_let_ou
     olivia.add("The nest is worth much.", namespace="/birds", sensitivity="confidential")
     olivia.add("Bo likes tea.", namespace="/drinks")
     keys = olivia.get("exports/key/").json
-    content = exported(olivia, {"filters": {"namespace": "/birds"}}, "mempack")
+    content = export_file(olivia, {"filters": {"namespace": "/birds"}}, "mempack")
     pack = file_read(content)
     assert pack.manifest.public_key == keys["signing_key"] != charlie.get("exports/key/").json["signing_key"]
     assert pack.manifest.description == "Left out: sensitivity: 1, subject: 1."
-    again = file_read(exported(olivia, {"filters": {"namespace": "/birds"}}, "mempack"))
+    again = file_read(export_file(olivia, {"filters": {"namespace": "/birds"}}, "mempack"))
     assert again.items == pack.items
-    result = imported(charlie, content, format="mempack", namespace="/birds")
+    result = import_file(charlie, content, format="mempack", namespace="/birds")
     assert (result["stored"], result["signer"]["is_own"]) == (2, False)
-    assert sorted(charlie.listed()) == ["The heron nests by the mill.", "Write to [email] about herons."]
-    assert imported(olivia, content, format="mempack", namespace="/own")["signer"]["is_own"] is True
+    assert sorted(charlie.list_contents()) == ["The heron nests by the mill.", "Write to [email] about herons."]
+    assert import_file(olivia, content, format="mempack", namespace="/own")["signer"]["is_own"] is True
 
 
 def test_pack_is_refused_without_the_right_to_sign_for_the_organisation(world: World, olivia: Contract) -> None:
@@ -376,9 +379,11 @@ def test_pack_is_refused_without_the_right_to_sign_for_the_organisation(world: W
 def test_export_of_a_persona_or_a_question_holds_only_its_memories(alice: Contract) -> None:
     alice.add("Ana takes the train.", persona="alice")
     alice.add("Bo likes tea.")
-    assert contents_of(exported(alice, {"filters": {"persona": "alice"}})) == ["Ana takes the train."]
-    assert contents_of(exported(alice, {"query": "train", "filters": {"persona": "alice"}})) == ["Ana takes the train."]
-    assert contents_of(exported(alice, {"query": "train"}))[0] == "Ana takes the train."
+    assert contents_of(export_file(alice, {"filters": {"persona": "alice"}})) == ["Ana takes the train."]
+    assert contents_of(export_file(alice, {"query": "train", "filters": {"persona": "alice"}})) == [
+        "Ana takes the train."
+    ]
+    assert contents_of(export_file(alice, {"query": "train"}))[0] == "Ana takes the train."
     assert fields_at_fault(alice.post("exports/", {"query": "train", "filters": {"namespace": "/none"}})) == {"query"}
     memory = alice.get("memories/").json["results"][0]["id"]
     assert fields_at_fault(alice.post("exports/", {"query": "train", "ids": [memory]})) == {"ids"}
@@ -415,13 +420,13 @@ def test_travel_preferences_go_from_phone_to_desktop_encrypted_after_time_offlin
     alice.add("Is allergic to nuts.", namespace="/health")
     first = sealed_export(alice, key, "/travel")
     assert b"window" not in first
-    assert imported(charlie, first, format="jsonl")["stored"] == 1
+    assert import_file(charlie, first, format="jsonl")["stored"] == 1
     alice.add("Takes night trains.", namespace="/travel")  # the desktop is offline
     assert alice.patch(f"memories/{phone['id']}/", {"content": "Prefers the aisle seat."}, if_match='"1"').status == 200
     later = sealed_export(alice, key, "/travel")
-    counts = imported(charlie, later, format="jsonl", on_conflict="update")["counts"]
+    counts = import_file(charlie, later, format="jsonl", on_conflict="update")["counts"]
     assert (counts["stored"], counts["updated"]) == (1, 1)
-    assert sorted(charlie.listed()) == ["Prefers the aisle seat.", "Takes night trains."]
+    assert sorted(charlie.list_contents()) == ["Prefers the aisle seat.", "Takes night trains."]
     for broken in (later[:-1], later[:60], later[:-20] + b"\0" * 20, later[:8], later + later[48:]):
         assert charlie.raw("imports/?format=jsonl", broken, content_type=FILE_TYPE).status == 400
     refused = alice.raw("imports/?format=jsonl", later, content_type=FILE_TYPE)
@@ -442,14 +447,14 @@ def test_export_to_what_is_no_key_is_refused(world: World, alice: Contract) -> N
 
 
 def test_memory_that_differs_from_its_file_is_a_conflict_until_an_update_is_asked_for(alice: Contract) -> None:
-    imported(alice, jsonl(line(1)), format="jsonl")
+    import_file(alice, jsonl(line(1)), format="jsonl")
     changed = jsonl(line(1, "Ana takes the bus."), line(2, "Bo likes tea."))
     reply = alice.raw("imports/?format=jsonl&dry_run=true", changed, content_type=FILE_TYPE)
     assert (reply.json["new"], reply.json["present"], reply.json["conflicts"]) == (1, 0, 1)
-    assert alice.listed() == ["Ana takes the train."]
-    assert imported(alice, changed, format="jsonl")["counts"]["conflicts"] == 1
-    assert sorted(alice.listed()) == ["Ana takes the train.", "Bo likes tea."]
-    assert imported(alice, changed, format="jsonl", on_conflict="update")["counts"]["updated"] == 1
+    assert alice.list_contents() == ["Ana takes the train."]
+    assert import_file(alice, changed, format="jsonl")["counts"]["conflicts"] == 1
+    assert sorted(alice.list_contents()) == ["Ana takes the train.", "Bo likes tea."]
+    assert import_file(alice, changed, format="jsonl", on_conflict="update")["counts"]["updated"] == 1
     (memory,) = [
         memory for memory in alice.get("memories/").json["results"] if memory["content"] == "Ana takes the bus."
     ]
@@ -462,16 +467,16 @@ def test_file_without_permission_is_refused_and_writes_nothing(who: str, world: 
     job = alice.post("exports/", {}).json["job"]["id"]
     run_jobs()
     other = contract(world, who)
-    before = count_stored(world, who)
+    before = count_rows(world, who)
     assert other.get(f"exports/{job}/jsonl/").status == (404 if who == "charlie" else 403)
     if who == "bob":
         assert other.raw("imports/?format=jsonl", jsonl(line(1)), content_type=FILE_TYPE).status == 403
-    assert count_stored(world, who) == before
+    assert count_rows(world, who) == before
 
 
 def test_markdown_export_has_a_section_for_each_memory(alice: Contract) -> None:
     alice.add("Ana takes the train.", title="Travel")
-    assert exported(alice, form="markdown") == b"## Travel\n\nAna takes the train.\n\n"
+    assert export_file(alice, form="markdown") == b"## Travel\n\nAna takes the train.\n\n"
 
 
 def test_page_exports_a_file(world: World, alice: Contract) -> None:

@@ -13,7 +13,7 @@ from tests.factories import World
 from tests.governance.access.grants.test_grants import give_grant
 from tests.harness.evidence import Evidence
 from tests.vault.api.contract import Contract
-from tests.vault.exchange.test_exchange import exported, imported
+from tests.vault.exchange.test_exchange import export_file, import_file
 from tests.vault.outbox import run_jobs
 from vault.content.drafts import CubeChanges, CubeDraft, SourceRef
 from vault.cubes.services import cube_update, cubes_add
@@ -39,13 +39,13 @@ def test_export_imported_into_an_empty_tenant_is_the_same_and_without_grants(
     assert charlie.get("memories/").json["results"] == []
 
     started = time.perf_counter()
-    file = exported(alice)
+    file = export_file(alice)
     written = time.perf_counter() - started
     started = time.perf_counter()
-    counts = imported(charlie, file, format="jsonl")["counts"]
+    counts = import_file(charlie, file, format="jsonl")["counts"]
     read = time.perf_counter() - started
 
-    before, after = digests(file), digests(exported(charlie))
+    before, after = digests(file), digests(export_file(charlie))
     assert counts["stored"] == len(before) == size
     assert (counts["origins_missing"], counts["held"], counts["quarantined"]) == (0, 0, 0)
     assert after == before
@@ -54,7 +54,7 @@ def test_export_imported_into_an_empty_tenant_is_the_same_and_without_grants(
     with acting(world.charlie.actor):
         assert Cube.objects.count() == size
         assert CubeGrant.objects.count() == 0
-    again = imported(charlie, file, format="jsonl")["counts"]
+    again = import_file(charlie, file, format="jsonl")["counts"]
     assert (again["stored"], again["present"]) == (0, size)
     figures = {"memories": size, "versions": sum(len(row[0]) for row in before), "export_s": written, "import_s": read}
     origins = sum(len(row[1]) for row in before)

@@ -18,7 +18,7 @@ from tests.factories import World
 from tests.governance.web.visitors import signed_in
 from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract, contract, fields_at_fault
-from tests.vault.exchange.peers import HERE, THERE, OtherSide, other_side, peer_of, ran, synced
+from tests.vault.exchange.peers import HERE, THERE, OtherSide, other_side, peer_of, run_sync, sync_peer
 from tests.vault.outbox import run_jobs
 from vault.content.drafts import CubeDraft, SourceRef
 from vault.cubes.services import cubes_add
@@ -39,11 +39,11 @@ def peer(world: World, olivia: Contract, other: OtherSide) -> str:
 
 
 def list_here(olivia: Contract) -> list[str]:
-    return sorted(olivia.listed(f"namespace={HERE}"))
+    return sorted(olivia.list_contents(f"namespace={HERE}"))
 
 
 def list_there(charlie: Contract) -> list[str]:
-    return sorted(charlie.listed(f"namespace={THERE}"))
+    return sorted(charlie.list_contents(f"namespace={THERE}"))
 
 
 def find_memory(client: Contract, content: str) -> dict[str, Any]:
@@ -72,13 +72,13 @@ def conflict(client: Contract) -> dict[str, Any]:
 def test_new_memories_go_both_ways_once_and_do_not_echo(olivia: Contract, charlie: Contract, peer: str) -> None:
     olivia.add("The heron nests by the mill.", namespace=HERE, tags=["bird"])
     charlie.add("The heron fishes at dawn.", namespace=THERE, importance=0.9)
-    assert synced(olivia, peer) == {"received": 1, "sent": 1}
+    assert sync_peer(olivia, peer) == {"received": 1, "sent": 1}
     both = ["The heron fishes at dawn.", "The heron nests by the mill."]
     assert (list_here(olivia), list_there(charlie)) == (both, both)
     assert find_memory(olivia, "The heron fishes at dawn.")["importance"] == 0.9
     assert find_memory(charlie, "The heron nests by the mill.")["tags"] == ["bird"]
-    assert synced(olivia, peer) == {}
-    assert synced(olivia, peer) == {}
+    assert sync_peer(olivia, peer) == {}
+    assert sync_peer(olivia, peer) == {}
     assert (list_here(olivia), list_there(charlie)) == (both, both)
 
 
@@ -86,33 +86,35 @@ def test_changes_and_deletions_go_both_ways_with_their_versions(olivia: Contract
     for content in ("One.", "Two.", "Three."):
         olivia.add(content, namespace=HERE)
     charlie.add("Four.", namespace=THERE)
-    synced(olivia, peer)
+    sync_peer(olivia, peer)
     edit(olivia, "One.", "One, changed.")
     edit(olivia, "One, changed.", "One, changed twice.")
     edit(charlie, "Two.", "Two, changed there.")
     remove(olivia, "Three.")
     remove(charlie, "Four.")
-    assert synced(olivia, peer) == {"updated_here": 1, "updated_there": 1, "deleted_here": 1, "deleted_there": 1}
+    assert sync_peer(olivia, peer) == {"updated_here": 1, "updated_there": 1, "deleted_here": 1, "deleted_there": 1}
     both = ["One, changed twice.", "Two, changed there."]
     assert (list_here(olivia), list_there(charlie)) == (both, both)
     versions = charlie.get(f"memories/{find_memory(charlie, 'One, changed twice.')['id']}/versions/").json["results"]
     assert [version["content"] for version in versions] == ["One, changed twice.", "One, changed.", "One."]
-    assert synced(olivia, peer) == {}
+    assert sync_peer(olivia, peer) == {}
 
 
 def test_lineage_goes_both_ways(world: World, olivia: Contract, charlie: Contract, peer: str) -> None:
-    def derived(person: str, namespace: str, origin: str, content: str) -> None:
+    def add_derived_memory(person: str, namespace: str, origin: str, content: str) -> None:
         draft = CubeDraft(content=content, namespace=namespace, sources=(SourceRef(UUID(origin), 1, SourceKind.TEXT),))
         cubes_add(actor=world.person(person).actor, drafts=[draft])
 
     first = olivia.add("The heron nests by the mill.", namespace=HERE)["id"]
-    derived("olivia", HERE, first, "Herons nest.")
+    add_derived_memory("olivia", HERE, first, "Herons nest.")
     second = charlie.add("The heron fishes at dawn.", namespace=THERE)["id"]
-    derived("charlie", THERE, second, "Herons fish.")
-    assert synced(olivia, peer) == {"received": 2, "sent": 2}
-    derived("charlie", THERE, find_memory(charlie, "The heron nests by the mill.")["id"], "Mills have nests.")
-    derived("olivia", HERE, find_memory(olivia, "The heron fishes at dawn.")["id"], "Dawn has fishers.")
-    assert synced(olivia, peer) == {"received": 1, "sent": 1}
+    add_derived_memory("charlie", THERE, second, "Herons fish.")
+    assert sync_peer(olivia, peer) == {"received": 2, "sent": 2}
+    add_derived_memory(
+        "charlie", THERE, find_memory(charlie, "The heron nests by the mill.")["id"], "Mills have nests."
+    )
+    add_derived_memory("olivia", HERE, find_memory(olivia, "The heron fishes at dawn.")["id"], "Dawn has fishers.")
+    assert sync_peer(olivia, peer) == {"received": 1, "sent": 1}
     for person, client in (("olivia", olivia), ("charlie", charlie)):
         with acting(world.person(person).actor):
             found = {(str(cube_source.cube_id), str(cube_source.source_id)) for cube_source in CubeSource.objects.all()}
@@ -132,15 +134,15 @@ def test_edits_on_both_sides_wait_in_the_inbox_until_somebody_decides(
     decision: str, olivia: Contract, charlie: Contract, peer: str
 ) -> None:
     olivia.add("The heron nests by the mill.", namespace=HERE)
-    synced(olivia, peer)
+    sync_peer(olivia, peer)
     edit(olivia, "The heron nests by the mill.", "The heron nests by the lake.")
     edit(charlie, "The heron nests by the mill.", "The heron nests by the sea.")
-    assert synced(olivia, peer) == {"conflicts": 1}
+    assert sync_peer(olivia, peer) == {"conflicts": 1}
     assert (list_here(olivia), list_there(charlie)) == (
         ["The heron nests by the lake."],
         ["The heron nests by the sea."],
     )
-    assert synced(olivia, peer) == {"conflicts": 1}
+    assert sync_peer(olivia, peer) == {"conflicts": 1}
     review = conflict(olivia)
     assert (review["content"], review["theirs"]["content"]) == (
         "The heron nests by the lake.",
@@ -155,32 +157,32 @@ def test_edits_on_both_sides_wait_in_the_inbox_until_somebody_decides(
         result = text if decision == "edited" else "The heron nests by the sea."
         counts = {"updated_there": 1} if decision == "edited" else {}
     assert reply.status == 200, reply
-    assert synced(olivia, peer) == counts
+    assert sync_peer(olivia, peer) == counts
     assert list_here(olivia) == list_there(charlie) == [result]
-    assert synced(olivia, peer) == {}
+    assert sync_peer(olivia, peer) == {}
     edit(charlie, result, "The heron left.")
-    assert synced(olivia, peer) == {"updated_here": 1}
+    assert sync_peer(olivia, peer) == {"updated_here": 1}
 
 
 def test_same_edit_on_both_sides_is_no_conflict(olivia: Contract, charlie: Contract, peer: str) -> None:
     olivia.add("One.", namespace=HERE)
-    synced(olivia, peer)
+    sync_peer(olivia, peer)
     edit(olivia, "One.", "Two.")
     edit(charlie, "One.", "Two.")
-    assert synced(olivia, peer) == {}
-    assert synced(olivia, peer) == {}
+    assert sync_peer(olivia, peer) == {}
+    assert sync_peer(olivia, peer) == {}
 
 
 def test_change_wins_over_a_deletion_on_the_other_side(olivia: Contract, charlie: Contract, peer: str) -> None:
     olivia.add("One.", namespace=HERE)
     olivia.add("Two.", namespace=HERE)
-    synced(olivia, peer)
+    sync_peer(olivia, peer)
     remove(charlie, "One.")
     edit(olivia, "One.", "One, changed.")
     remove(olivia, "Two.")
     edit(charlie, "Two.", "Two, changed.")
-    synced(olivia, peer)
-    assert synced(olivia, peer) == {}
+    sync_peer(olivia, peer)
+    assert sync_peer(olivia, peer) == {}
     both = ["One, changed.", "Two, changed."]
     assert (list_here(olivia), list_there(charlie)) == (both, both)
 
@@ -192,7 +194,7 @@ def test_sync_in_one_direction_leaves_the_other_side_as_it_is(
     peer = peer_of(olivia, other, world.charlie.key.text, direction=direction)
     olivia.add("Ours.", namespace=HERE)
     charlie.add("Theirs.", namespace=THERE)
-    synced(olivia, peer)
+    sync_peer(olivia, peer)
     assert list_here(olivia) == (["Ours.", "Theirs."] if come else ["Ours."])
     assert list_there(charlie) == (["Ours.", "Theirs."] if go else ["Theirs."])
 
@@ -202,14 +204,14 @@ def test_conflict_of_a_push_shows_the_text_at_the_peer(
 ) -> None:
     peer = peer_of(olivia, other, world.charlie.key.text, direction="push")
     olivia.add("One.", namespace=HERE)
-    synced(olivia, peer)
+    sync_peer(olivia, peer)
     edit(olivia, "One.", "Ours.")
     edit(charlie, "One.", "Theirs.")
-    assert synced(olivia, peer) == {"conflicts": 1}
+    assert sync_peer(olivia, peer) == {"conflicts": 1}
     review = conflict(olivia)
     assert review["theirs"]["content"] == "Theirs."
     assert olivia.post(f"reviews/{review['id']}/reject/").status == 200
-    assert synced(olivia, peer) == {"updated_there": 1}
+    assert sync_peer(olivia, peer) == {"updated_there": 1}
     assert list_there(charlie) == ["Ours."]
 
 
@@ -220,12 +222,12 @@ def test_two_installations_that_both_sync_do_not_multiply_memories(
     olivia.add("Ours.", namespace=HERE)
     charlie.add("Theirs.", namespace=THERE)
     for _ in range(2):
-        synced(olivia, peer)
-        synced(charlie, back)
+        sync_peer(olivia, peer)
+        sync_peer(charlie, back)
     assert list_here(olivia) == list_there(charlie) == ["Ours.", "Theirs."]
     edit(charlie, "Ours.", "Ours, changed there.")
-    synced(charlie, back)
-    assert synced(olivia, peer) == {}
+    sync_peer(charlie, back)
+    assert sync_peer(olivia, peer) == {}
     assert list_here(olivia) == list_there(charlie) == ["Ours, changed there.", "Theirs."]
 
 
@@ -234,12 +236,12 @@ def test_peer_that_is_set_up_again_links_what_was_there(
 ) -> None:
     olivia.add("Ours.", namespace=HERE)
     charlie.add("Theirs.", namespace=THERE)
-    synced(olivia, peer)
+    sync_peer(olivia, peer)
     assert olivia.delete(f"sync/peers/{peer}/").status == 204
     with acting(world.olivia.actor):
         assert not SyncLink.objects.exists()
     again = peer_of(olivia, other, world.charlie.key.text)
-    assert synced(olivia, again) == {}
+    assert sync_peer(olivia, again) == {}
     assert list_here(olivia) == list_there(charlie) == ["Ours.", "Theirs."]
 
 
@@ -248,23 +250,23 @@ def test_what_may_not_leave_stays_on_both_sides(world: World, olivia: Contract, 
         client.add("The nest is worth much.", namespace=place, sensitivity="confidential")
         client.add("The password is api_key=sk-9fK2mQ7xVb4LpZ8tRw3NcY6h.", namespace=place)
         client.add("An elsewhere.", namespace="/elsewhere")
-    counts = synced(olivia, peer)
+    counts = sync_peer(olivia, peer)
     assert counts == {"left_out": {"secret": 2}}
     assert (len(list_here(olivia)), len(list_there(charlie))) == (2, 2)
     memory = olivia.add("The heron nests.", namespace=HERE)
-    synced(olivia, peer)
+    sync_peer(olivia, peer)
     copy = find_memory(charlie, "The heron nests.")
     assert charlie.patch(f"memories/{copy['id']}/", {"sensitivity": "restricted"}, if_match='"1"').status == 200
-    assert synced(olivia, peer)["left_out"]["not_shared"] == 1
+    assert sync_peer(olivia, peer)["left_out"]["not_shared"] == 1
     assert olivia.get(f"memories/{memory['id']}/").status == 200
 
 
 def test_purged_memory_does_not_come_back(olivia: Contract, charlie: Contract, peer: str) -> None:
     charlie.add("Theirs.", namespace=THERE)
-    synced(olivia, peer)
+    sync_peer(olivia, peer)
     memory = find_memory(olivia, "Theirs.")
     assert olivia.delete(f"memories/{memory['id']}/?purge=true").status == 204
-    assert synced(olivia, peer) == {"deleted_there": 1}
+    assert sync_peer(olivia, peer) == {"deleted_there": 1}
     assert list_here(olivia) == list_there(charlie) == []
 
 
@@ -274,9 +276,9 @@ def test_peer_that_is_down_is_tried_again_and_goes_on_where_it_stopped(
     for number in range(150):
         charlie.add(f"Theirs {number}.", namespace=THERE)
     other.status, other.cut_after = 503, 2  # the list and the first hundred
-    job = ran(olivia, peer)
+    job = run_sync(olivia, peer)
     assert job["status"] in {"running", "pending"}, job
-    assert len(olivia.listed(f"namespace={HERE}&page_size=200")) == 100
+    assert len(olivia.list_contents(f"namespace={HERE}&page_size=200")) == 100
     refused = olivia.post(f"sync/peers/{peer}/run/")
     assert refused.status == 409
     other.status = None
@@ -286,7 +288,7 @@ def test_peer_that_is_down_is_tried_again_and_goes_on_where_it_stopped(
         OutboxEvent.objects.filter(done_at=None).update(available_at=Now() - timedelta(seconds=1))
     run_jobs()
     assert olivia.get(f"jobs/{job['id']}/").json["status"] == "succeeded"
-    assert len(olivia.listed(f"namespace={HERE}&page_size=200")) == 150
+    assert len(olivia.list_contents(f"namespace={HERE}&page_size=200")) == 150
     assert other.calls[calls:] == ["list", "read/"]
 
 
@@ -295,7 +297,7 @@ def test_wrong_key_fails_honestly_and_a_right_one_goes_on(
 ) -> None:
     charlie.add("Theirs.", namespace=THERE)
     peer = peer_of(olivia, other, "mk_wrong")
-    job = ran(olivia, peer)
+    job = run_sync(olivia, peer)
     assert (job["status"], "Change the key" in job["error"]["detail"]) == ("failed", True)
     view = olivia.get(f"sync/peers/{peer}/").json
     assert view["last_job"]["status"] == "failed"
@@ -312,11 +314,11 @@ def test_namespace_that_the_key_may_no_longer_read_deletes_nothing(
     world: World, olivia: Contract, charlie: Contract, peer: str
 ) -> None:
     charlie.add("Theirs.", namespace=THERE)
-    synced(olivia, peer)
+    sync_peer(olivia, peer)
     (namespace,) = charlie.get(f"namespaces/?path={THERE}").json["results"]
     assert charlie.post(f"namespaces/{namespace['id']}/move/", {"path": "/gone"}).status in {200, 202}
     run_jobs()
-    job = ran(olivia, peer)
+    job = run_sync(olivia, peer)
     assert (job["status"], "no such namespace" in job["error"]["detail"]) == ("failed", True)
     assert list_here(olivia) == ["Theirs."]
 
@@ -338,7 +340,7 @@ def test_answer_that_is_none_fails_the_sync(
     httpserver.expect_request("/api/v1/sync/memories/").respond_with_data(answer, content_type="application/json")
     with override_settings(ALLOW_PRIVATE_ADDRESSES=True):
         peer = peer_of(olivia, OtherSide(httpserver.url_for("").rstrip("/")), "mk_any")
-        job = ran(olivia, peer)
+        job = run_sync(olivia, peer)
     assert (job["status"], "does not understand" in job["error"]["detail"]) == ("failed", True)
 
 
@@ -441,10 +443,10 @@ def test_history_that_is_too_long_comes_with_its_newest_versions(
     for number in range(1, 30):
         body = {"content": f"{number} " + "heron " * 4_000}
         assert olivia.patch(f"memories/{memory['id']}/", body, if_match=f'"{number}"').status == 200
-    assert synced(olivia, peer) == {"sent": 1}
+    assert sync_peer(olivia, peer) == {"sent": 1}
     copy = charlie.get(f"memories/?namespace={THERE}").json["results"][0]
     assert (copy["content"].partition(" ")[0], 1 < copy["version"] < 30) == ("29", True)
-    assert synced(olivia, peer) == {}
+    assert sync_peer(olivia, peer) == {}
     assert len(json.dumps(copy)) < 100_000
 
 
@@ -490,10 +492,10 @@ def test_inbox_shows_both_texts_of_a_conflict_and_takes_a_third(
     world: World, olivia: Contract, charlie: Contract, peer: str
 ) -> None:
     olivia.add("One.", namespace=HERE)
-    synced(olivia, peer)
+    sync_peer(olivia, peer)
     edit(olivia, "One.", "Ours now.")
     edit(charlie, "One.", "Theirs now.")
-    synced(olivia, peer)
+    sync_peer(olivia, peer)
     browser = signed_in(world.olivia)
     shown = browser.get("/reviews/").content.decode()
     assert all(words in shown for words in ("Ours now.", "Theirs now.", "The other one", "Take the other text"))
@@ -501,5 +503,5 @@ def test_inbox_shows_both_texts_of_a_conflict_and_takes_a_third(
     assert signed_in(world.bob).post(f"/reviews/{review}/accept/", {"content": "Bob's."}).status_code == 403
     assert list_here(olivia) == ["Ours now."]
     assert browser.post(f"/reviews/{review}/accept/", {"content": "Both now."}).status_code == 303
-    synced(olivia, peer)
+    sync_peer(olivia, peer)
     assert list_here(olivia) == list_there(charlie) == ["Both now."]

@@ -68,7 +68,7 @@ def test_table_is_imported_by_the_columns_namespaces_and_speakers_that_are_chose
     assert ("a date that cannot be read" in page, "no text" in page, "row 2" in page) == (True, True, True)
     page = open_page(browser, address, **COLUMNS, **RENAMED)
     assert "said by Bo" in page
-    assert alice.listed() == []
+    assert alice.list_contents() == []
     done = browser.post(address, {**COLUMNS, **RENAMED})
     assert done.status_code == 303
     run_jobs()
@@ -99,7 +99,7 @@ def test_changed_memories_of_an_earlier_import_are_counted_and_updated(browser: 
     report = browser.post(address, {"on_conflict": "update"})["Location"]
     run_jobs()
     assert "1 updated" in browser.get(report).content.decode()
-    assert "Ana takes the bus." in alice.listed()
+    assert "Ana takes the bus." in alice.list_contents()
 
 
 def test_report_says_how_far_an_import_is(browser: Client) -> None:
@@ -158,7 +158,7 @@ def test_wrong_mapping_is_refused_with_the_form_and_stores_nothing(
         True,
     )
     run_jobs()
-    assert alice.listed() == []
+    assert alice.list_contents() == []
     assert browser.get(address).status_code == 200
 
 
@@ -224,7 +224,7 @@ def test_rest_renames_namespaces_and_speakers_and_shows_what_would_come(alice: C
     ]
     assert alice.raw(f"imports/?format=csv&{mapping}", TABLE, content_type=FILE_TYPE).status == 202
     run_jobs()
-    assert sorted(alice.listed("namespace=/team/new")) == ["Ana takes the train.", "Bo likes tea."]
+    assert sorted(alice.list_contents("namespace=/team/new")) == ["Ana takes the train.", "Bo likes tea."]
 
 
 @each_case(
@@ -239,7 +239,7 @@ def test_rest_renames_namespaces_and_speakers_and_shows_what_would_come(alice: C
 )
 def test_rest_refuses_a_wrong_mapping(asked: str, name: str, alice: Contract) -> None:
     assert fields_at_fault(alice.raw(f"imports/?{asked}", TABLE, content_type=FILE_TYPE)) == {name}
-    assert alice.listed() == []
+    assert alice.list_contents() == []
 
 
 def test_format_is_recognised_by_the_name_of_the_file(browser: Client) -> None:

@@ -190,9 +190,9 @@ class Attacker:
         self._run(f"UPDATE vault_cube SET {change} WHERE id = '{cube_id}'")
 
     def _state(self, statement: str, cube_id: UUID) -> None:
-        self._run(self._filled(statement, cube_id))
+        self._run(self._fill_statement(statement, cube_id))
 
-    def _filled(self, statement: str, cube_id: UUID) -> str:
+    def _fill_statement(self, statement: str, cube_id: UUID) -> str:
         world = self.world
         return statement.format(
             cube=cube_id,

@@ -88,7 +88,7 @@ def digests(superuser: psycopg.Connection, keys: Path) -> dict[tuple[str, str], 
     return found | {("key", name): _digest(wrapped) for name, wrapped in _keys(keys)}
 
 
-def changed(before: dict[tuple[str, str], str], after: dict[tuple[str, str], str]) -> list[tuple[str, str]]:
+def find_changes(before: dict[tuple[str, str], str], after: dict[tuple[str, str], str]) -> list[tuple[str, str]]:
     """The rows of `before` that are gone or differ."""
     return [name for name, digest in before.items() if after.get(name) != digest]
 

@@ -10,7 +10,7 @@ from tests.factories import World
 from tests.governance.tables import become
 from tests.harness.evidence import Evidence
 from tests.vault.holds.attacks import CUBE_SETS, RAW, Attacker
-from tests.vault.holds.held import Holding, Superuser, changed, digests, holding
+from tests.vault.holds.held import Holding, Superuser, digests, find_changes, holding
 
 pytestmark = pytest.mark.full
 
@@ -54,7 +54,7 @@ def test_nothing_changes_a_byte_of_what_is_held(
     before = digests(superuser(), key_store_path)
     attacker = Attacker(world, held, app_connection, random.Random(SEED))
     attacker.attack(times)
-    lost = changed(before, digests(superuser(), key_store_path))
+    lost = find_changes(before, digests(superuser(), key_store_path))
     assert lost == []
     assert attacker.tried == times
     assert attacker.refused > times * 0.8  # the operations are real ones: see what they do to a free memory
@@ -76,7 +76,7 @@ def test_every_statement_is_refused_or_reaches_nothing(
 ) -> None:
     before = digests(superuser(), key_store_path)
     Attacker(world, held, app_connection, random.Random(SEED)).each_statement()
-    assert changed(before, digests(superuser(), key_store_path)) == []
+    assert find_changes(before, digests(superuser(), key_store_path)) == []
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
@@ -91,7 +91,7 @@ def test_a_defence_that_is_taken_away_shows(
     before = digests(superuser(), key_store_path)
     superuser().execute(MUTANTS[mutant].encode())
     Attacker(world, held, app_connection, random.Random(SEED)).each_statement()
-    assert changed(before, digests(superuser(), key_store_path)) != []
+    assert find_changes(before, digests(superuser(), key_store_path)) != []
 
 
 def test_the_same_statements_change_what_is_free(

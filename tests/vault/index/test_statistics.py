@@ -20,7 +20,7 @@ from tests.harness.databases import waiting_for_locks
 from tests.harness.product import wait_until
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
-from tests.vault.policies.policy_factories import DAY, aged, made
+from tests.vault.policies.policy_factories import DAY, age_memory, create_policy
 from vault.content.drafts import CubeChanges, CubeDraft
 from vault.cubes.redaction import cube_redact
 from vault.cubes.services import cube_delete, cube_purge, cube_restore, cube_update, cubes_add, cubes_hide
@@ -126,8 +126,8 @@ def test_a_namespace_whose_cubes_all_expired_is_counted_as_empty(
 def test_memory_that_a_policy_ends_in_the_past_is_not_counted(
     alice: Actor, olivia: Contract, herons: list[UUID]
 ) -> None:
-    aged(alice, str(herons[0]), days=3)
-    made(olivia, "retention", {"where": {"namespace": "/team"}, "ttl_seconds": DAY})
+    age_memory(alice, str(herons[0]), days=3)
+    create_policy(olivia, "retention", {"where": {"namespace": "/team"}, "ttl_seconds": DAY})
     run_jobs()
     assert _stored_statistics(alice)["/team"] == (4, 8)
 

@@ -18,7 +18,7 @@ from tests.vault.layers.test_layers_api import persona_of
 from tests.vault.layers.test_long_term import FIGURES, profile, say
 from vault.layers.model_reader import MOST_SENTENCES, choice_read
 from vault.models import LayerEntry, Page, Segment, Trait
-from vault.providers.structured import json_in
+from vault.providers.structured import find_json
 from vault.reader import model_reader
 
 PATH = "/v1/chat/completions"
@@ -174,10 +174,10 @@ def test_choice_leaves_out_numbers_that_were_not_given() -> None:
 
 @pytest.mark.parametrize("text", ['{"a": 1}', '```json\n{"a": 1}\n```', 'Here it is: {"a": 1} I hope it helps.'])
 def test_json_is_read_out_of_words_and_fences(text: str) -> None:
-    assert json_in(text) == {"a": 1}
+    assert find_json(text) == {"a": 1}
 
 
 @pytest.mark.parametrize("text", ["", "none", "{", "}{", "{'a': 1}", "Error: Could not get response from LLM."])
 def test_text_without_json_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
-        json_in(text)
+        find_json(text)

@@ -28,7 +28,7 @@ from vault.lexicon.labels import find_labels, fold_label
         ("한국어를 배운다", "한국어"),
     ],
 )
-def test_it_names_this_label(text: str, label: str) -> None:
+def test_text_with_the_label_names_the_label(text: str, label: str) -> None:
     assert find_labels(fold_label(text), [label]) == {label: fold_label(label)}
 
 
@@ -48,7 +48,7 @@ def test_it_names_this_label(text: str, label: str) -> None:
         ("red", "  "),
     ],
 )
-def test_it_does_not_name_this_one(text: str, label: str) -> None:
+def test_text_with_a_similar_word_does_not_name_the_label(text: str, label: str) -> None:
     assert find_labels(fold_label(text), [label]) == {}
 
 
@@ -56,16 +56,16 @@ def test_each_spelling_maps_to_its_folded_form() -> None:
     assert find_labels("red", ["Red", "RED", "blue", "red"]) == {"Red": "red", "RED": "red", "red": "red"}
 
 
-def test_of_a_label_that_is_within_words_a_thousand_times_few_places_are_looked_at(
+def test_label_inside_many_words_is_checked_at_few_places(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     looked: list[str] = []
 
-    def within(left: str, right: str) -> bool:
+    def count_check(left: str, right: str) -> bool:
         looked.append(left)
         return True
 
-    monkeypatch.setattr(labels, "_is_one_word", within)
+    monkeypatch.setattr(labels, "_is_one_word", count_check)
     spellings = ["".join(one) for one in product("aA", repeat=7)]
     assert find_labels("a" * 1_000, spellings) == {}
     assert len(looked) <= labels.MOST_PLACES * 2

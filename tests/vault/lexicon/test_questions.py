@@ -20,7 +20,7 @@ from vault.lexicon.questions import asking_share, is_about_questions
         "أين هو؟",
     ],
 )
-def test_what_only_asks_asks_wholly(text: str) -> None:
+def test_text_of_questions_only_has_share_one(text: str) -> None:
     assert asking_share(text) == 1
 
 
@@ -36,11 +36,11 @@ def test_what_only_asks_asks_wholly(text: str) -> None:
         "🙂",
     ],
 )
-def test_what_tells_does_not_ask(text: str) -> None:
+def test_statement_has_asking_share_zero(text: str) -> None:
     assert asking_share(text) == 0
 
 
-def test_of_what_does_both_the_share_counts() -> None:
+def test_mixed_text_has_the_share_of_its_questions() -> None:
     assert asking_share("I painted a lake. And you?") == pytest.approx(8 / 25)
     assert asking_share("我画了湖。你呢？") == pytest.approx(3 / 8)
     assert asking_share("And you?\nI painted.") == pytest.approx(8 / 18)
@@ -59,7 +59,7 @@ def test_of_what_does_both_the_share_counts() -> None:
         "吗" * 32_000,
     ],
 )
-def test_marks_without_an_end_take_no_time_that_grows_with_their_square(text: str) -> None:
+def test_long_run_of_marks_is_read_in_linear_time(text: str) -> None:
     """They took half a minute, with all other threads waiting; a fortieth of a second is usual."""
     began = time.thread_time()
     assert 0 <= asking_share(text) <= 1
@@ -69,7 +69,7 @@ def test_marks_without_an_end_take_no_time_that_grows_with_their_square(text: st
 @pytest.mark.parametrize(
     "question", ["What did Ada ask?", "Which questions are open?", "她问了什么？", "Ada was wondering what?"]
 )
-def test_who_looks_for_a_question_says_so(question: str) -> None:
+def test_request_for_a_question_is_about_questions(question: str) -> None:
     assert is_about_questions(question)
 
 
@@ -83,5 +83,5 @@ def test_who_looks_for_a_question_says_so(question: str) -> None:
         "有什么问题没有解决？",
     ],
 )
-def test_who_looks_for_something_else_does_not(question: str) -> None:
+def test_other_request_is_not_about_questions(question: str) -> None:
     assert not is_about_questions(question)

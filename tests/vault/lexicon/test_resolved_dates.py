@@ -1,7 +1,7 @@
 from datetime import UTC, datetime
 
 from tests.harness.cases import each_case
-from vault.lexicon.resolved_dates import dates_written
+from vault.lexicon.resolved_dates import write_dates
 
 SAID_AT = datetime(2026, 5, 8, 9, 20, tzinfo=UTC)
 
@@ -32,4 +32,4 @@ SAID_AT = datetime(2026, 5, 8, 9, 20, tzinfo=UTC)
     ],
 )
 def test_relative_times_are_written_as_dates(text: str, written: str) -> None:
-    assert dates_written(text, SAID_AT) == written
+    assert write_dates(text, SAID_AT) == written

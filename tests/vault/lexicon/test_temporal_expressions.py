@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.harness.cases import each_case
 from vault.lexicon import dates, temporal_expressions
 from vault.lexicon.calendar_units import EARLIEST, LATEST
-from vault.lexicon.temporal_expressions import asks_for_time, mentions_time, time_ranges_of, without_times
+from vault.lexicon.temporal_expressions import asks_for_time, mentions_time, remove_times, time_ranges_of
 
 NOW = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)  # a Friday
 
@@ -39,7 +39,7 @@ def at(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-def weight(question: str, moment: str) -> float:
+def weigh(question: str, moment: str) -> float:
     """Return how well `moment` fits the time in the question."""
     return max(
         (span.weight for span in time_ranges_of(question, NOW) if span.start <= at(moment) < span.end), default=0.0
@@ -49,47 +49,47 @@ def weight(question: str, moment: str) -> float:
 @pytest.mark.parametrize(
     "text", ["See you on Friday", "in May 2023", "weeks ago", "我昨天到的", "三月去上海", "周末见"]
 )
-def test_it_sees_that_a_text_names_a_time(text: str) -> None:
+def test_text_with_a_time_mentions_time(text: str) -> None:
     assert mentions_time(text)
 
 
 @pytest.mark.parametrize("text", ["I like tea", "我喜欢喝茶", ""])
-def test_it_sees_that_a_text_names_no_time(text: str) -> None:
+def test_text_without_a_time_mentions_none(text: str) -> None:
     assert not mentions_time(text)
 
 
 @pytest.mark.parametrize("question", ["When did Ann move?", "What year was it?", "How long was he away?", "何时搬家？"])
-def test_it_sees_that_a_question_asks_for_a_time(question: str) -> None:
+def test_question_for_a_time_asks_for_time(question: str) -> None:
     assert asks_for_time(question)
 
 
-def test_it_does_not_take_every_question_for_one_about_time() -> None:
+def test_other_question_does_not_ask_for_time() -> None:
     assert not asks_for_time("Where does Ann live?")
 
 
 @pytest.mark.parametrize(
     "question", ["What did Ann do on 7 May 2023?", "on May 7th, 2023", "2023年5月7日她做了什么", "on 2023-05-07"]
 )
-def test_a_day_fits_itself_best_and_its_month_less(question: str) -> None:
-    assert weight(question, "2023-05-07T10:00") == 1.0
-    assert weight(question, "2023-05-01") == 0.5
-    assert weight(question, "2023-06-20") == 0.0
+def test_day_weighs_more_than_its_month(question: str) -> None:
+    assert weigh(question, "2023-05-07T10:00") == 1.0
+    assert weigh(question, "2023-05-01") == 0.5
+    assert weigh(question, "2023-06-20") == 0.0
 
 
 @pytest.mark.parametrize("question", ["in August 2022", "2022年8月", "by Aug 2022"])
 def test_month_with_a_year_means_only_that_month(question: str) -> None:
-    assert weight(question, "2022-08-31T23:59") == 1.0
-    assert weight(question, "2022-09-01") == weight(question, "2021-08-15") == 0.0
+    assert weigh(question, "2022-08-31T23:59") == 1.0
+    assert weigh(question, "2022-09-01") == weigh(question, "2021-08-15") == 0.0
 
 
-def test_a_month_without_a_year_is_that_of_any_recent_year() -> None:
-    assert weight("what happened in August?", "2024-08-10") == weight("8月发生了什么", "2019-08-10") == 1.0
+def test_month_without_a_year_matches_any_recent_year() -> None:
+    assert weigh("what happened in August?", "2024-08-10") == weigh("8月发生了什么", "2019-08-10") == 1.0
 
 
 @pytest.mark.parametrize(("question", "moment"), [("last May", "2026-05-10"), ("last December", "2025-12-10")])
-def test_the_last_of_a_month_is_the_one_before_now(question: str, moment: str) -> None:
-    assert weight(question, moment) == 1.0
-    assert weight(question, moment.replace("202", "201")) == 0.0
+def test_last_month_name_is_the_latest_past_month(question: str, moment: str) -> None:
+    assert weigh(question, moment) == 1.0
+    assert weigh(question, moment.replace("202", "201")) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -97,11 +97,11 @@ def test_the_last_of_a_month_is_the_one_before_now(question: str, moment: str) -
     [("yesterday", "2026-11-19T09:00"), ("last week", "2026-11-12"), ("上个月", "2026-10-15"), ("昨天", "2026-11-19")],
 )
 def test_relative_times_count_from_now(question: str, moment: str) -> None:
-    assert weight(question, moment) == 1.0
+    assert weigh(question, moment) == 1.0
 
 
 def test_year_without_a_month_has_a_low_weight() -> None:
-    assert weight("Where was he in 2021?", "2021-03-03") == 0.5
+    assert weigh("Where was he in 2021?", "2021-03-03") == 0.5
 
 
 @pytest.mark.parametrize("question", ["Where does Ann live?", "May I come in at 19:30?"[4:], "", "31 of them"])
@@ -143,20 +143,20 @@ def test_a_question_without_a_time_has_no_span(question: str) -> None:
 )
 def test_day_has_more_weight_than_the_week_after_it(question: str, day: str) -> None:
     that = at(day)
-    assert weight(question, day) == weight(question, (that + timedelta(hours=23)).isoformat()[:16]) == 1.0
-    assert weight(question, (that - timedelta(minutes=1)).isoformat()[:16]) < 1.0
-    assert 0 < weight(question, (that + timedelta(days=1)).isoformat()[:16]) < 1.0
+    assert weigh(question, day) == weigh(question, (that + timedelta(hours=23)).isoformat()[:16]) == 1.0
+    assert weigh(question, (that - timedelta(minutes=1)).isoformat()[:16]) < 1.0
+    assert 0 < weigh(question, (that + timedelta(days=1)).isoformat()[:16]) < 1.0
 
 
 @pytest.mark.parametrize("question", ["today", "tonight", "this morning", "今天", "今晚"])
 def test_today_means_only_today(question: str) -> None:
-    assert weight(question, "2026-11-20T01:00") == weight(question, "2026-11-20T23:00") == 1.0
-    assert weight(question, "2026-11-19T23:00") == weight(question, "2026-11-21") == 0.0
+    assert weigh(question, "2026-11-20T01:00") == weigh(question, "2026-11-20T23:00") == 1.0
+    assert weigh(question, "2026-11-19T23:00") == weigh(question, "2026-11-21") == 0.0
 
 
 @pytest.mark.parametrize("question", ["the day before yesterday", "前天", "大前天", "two days ago"])
 def test_a_longer_phrase_is_not_taken_for_the_shorter_one_in_it(question: str) -> None:
-    assert weight(question, "2026-11-19") < 1.0
+    assert weigh(question, "2026-11-19") < 1.0
     assert len(time_ranges_of(question, NOW)) == 2
 
 
@@ -210,10 +210,10 @@ def test_a_longer_phrase_is_not_taken_for_the_shorter_one_in_it(question: str) -
         ("2025年5月30日至6月2日", "2025-05-30", "2025-06-02"),
     ],
 )
-def test_weeks_months_and_ranges_fit_wholly(question: str, first: str, last: str) -> None:
-    assert weight(question, first) == weight(question, f"{last}T14:59") == 1.0
-    assert weight(question, (at(first) - timedelta(minutes=1)).isoformat()[:16]) < 1.0
-    assert weight(question, (at(last) + timedelta(days=1)).isoformat()[:16]) < 1.0
+def test_week_month_or_range_has_full_weight(question: str, first: str, last: str) -> None:
+    assert weigh(question, first) == weigh(question, f"{last}T14:59") == 1.0
+    assert weigh(question, (at(first) - timedelta(minutes=1)).isoformat()[:16]) < 1.0
+    assert weigh(question, (at(last) + timedelta(days=1)).isoformat()[:16]) < 1.0
 
 
 @pytest.mark.parametrize(
@@ -232,36 +232,34 @@ def test_weeks_months_and_ranges_fit_wholly(question: str, first: str, last: str
         ("2024年第三季度", "2024-07-01", "2024-09-30"),
     ],
 )
-def test_seasons_and_quarters_fit_less_than_months(question: str, first: str, last: str) -> None:
-    assert weight(question, first) == weight(question, f"{last}T23:59") == 0.8
-    assert weight(question, (at(first) - timedelta(minutes=1)).isoformat()[:16]) < 0.8
-    assert weight(question, (at(last) + timedelta(days=1)).isoformat()[:16]) < 0.8
+def test_season_or_quarter_weighs_less_than_a_month(question: str, first: str, last: str) -> None:
+    assert weigh(question, first) == weigh(question, f"{last}T23:59") == 0.8
+    assert weigh(question, (at(first) - timedelta(minutes=1)).isoformat()[:16]) < 0.8
+    assert weigh(question, (at(last) + timedelta(days=1)).isoformat()[:16]) < 0.8
 
 
 @pytest.mark.parametrize(
     ("question", "year"),
     [("this year", 2026), ("今年", 2026), ("last year", 2025), ("去年", 2025), ("前年", 2024), ("二零二三年", 2023)],
 )
-def test_a_year_is_the_calendars(question: str, year: int) -> None:
-    assert weight(question, f"{year}-01-01") == weight(question, f"{year}-12-31T23:59") == 0.5
-    assert weight(question, f"{year - 1}-12-31") == weight(question, f"{year + 1}-01-01") == 0.0
+def test_year_is_the_calendar_year(question: str, year: int) -> None:
+    assert weigh(question, f"{year}-01-01") == weigh(question, f"{year}-12-31T23:59") == 0.5
+    assert weigh(question, f"{year - 1}-12-31") == weigh(question, f"{year + 1}-01-01") == 0.0
 
 
-def test_years_ago_are_near_the_day_before_they_are_in_the_year() -> None:
+def test_years_ago_weigh_more_near_the_day_than_in_the_year() -> None:
     for question in ("two years ago", "2年前", "两年前"):
-        assert weight(question, "2024-11-20") > weight(question, "2024-01-02") > weight(question, "2023-12-31") == 0.0
+        assert weigh(question, "2024-11-20") > weigh(question, "2024-01-02") > weigh(question, "2023-12-31") == 0.0
 
 
-def test_the_last_of_a_weekday_or_a_season_may_be_the_one_before() -> None:
-    assert 0 < weight("last Tuesday", "2026-11-10") < weight("last Tuesday", "2026-11-17")
-    assert 0 < weight("last summer", "2025-07-01") < weight("last summer", "2026-07-01")
+def test_last_weekday_or_season_may_be_the_one_before() -> None:
+    assert 0 < weigh("last Tuesday", "2026-11-10") < weigh("last Tuesday", "2026-11-17")
+    assert 0 < weigh("last summer", "2025-07-01") < weigh("last summer", "2026-07-01")
 
 
 @pytest.mark.parametrize("question", ["recently", "lately", "最近"])
-def test_what_is_recent_fits_weakly_and_less_the_older_it_is(question: str) -> None:
-    assert (
-        0.5 >= weight(question, "2026-11-18") > weight(question, "2026-10-30") > weight(question, "2026-10-01") == 0.0
-    )
+def test_recently_weighs_less_for_older_days(question: str) -> None:
+    assert 0.5 >= weigh(question, "2026-11-18") > weigh(question, "2026-10-30") > weigh(question, "2026-10-01") == 0.0
 
 
 @pytest.mark.parametrize(
@@ -288,9 +286,9 @@ def test_what_is_recent_fits_weakly_and_less_the_older_it_is(question: str) -> N
         ("到五月为止", "2026-05-31", "2026-06-01"),
     ],
 )
-def test_before_and_after_are_open_on_their_side(question: str, inside: str, outside: str) -> None:
+def test_before_and_after_make_open_ranges(question: str, inside: str, outside: str) -> None:
     (span,) = time_ranges_of(question, NOW)
-    assert weight(question, inside) == span.weight > weight(question, outside) == 0.0
+    assert weigh(question, inside) == span.weight > weigh(question, outside) == 0.0
     assert (span.start == EARLIEST) != (span.end == LATEST)
 
 
@@ -324,8 +322,8 @@ def test_past_time_range_ends_now(question: str) -> None:
 
 
 def test_days_next_to_last_week_and_month_weigh_nearly_as_much() -> None:
-    assert 0.8 < weight("last week", "2026-11-18") < 1.0
-    assert 0.8 < weight("上个月", "2026-11-10") < 1.0
+    assert 0.8 < weigh("last week", "2026-11-18") < 1.0
+    assert 0.8 < weigh("上个月", "2026-11-10") < 1.0
 
 
 @each_case(
@@ -357,33 +355,33 @@ def test_days_next_to_last_week_and_month_weigh_nearly_as_much() -> None:
 )
 def test_words_that_only_look_like_times_are_none(question: str) -> None:
     assert time_ranges_of(question, NOW) == []
-    assert without_times(question) == question
+    assert remove_times(question) == question
 
 
 @pytest.mark.parametrize(
     ("question", "month"), [("in march", 3), ("from march to may", 5), ("may 2025", 5), ("May 3rd", 5)]
 )
 def test_may_and_march_are_months_only_in_a_date(question: str, month: int) -> None:
-    assert weight(question, f"2025-{month:02}-03") == 1.0
+    assert weigh(question, f"2025-{month:02}-03") == 1.0
 
 
 @pytest.mark.parametrize(
     "question", ["on 31 February 2023", "2023年2月30日", "2023-02-30", "0 February 2023", "February 99, 2023"]
 )
-def test_of_a_day_that_is_none_its_month_remains(question: str) -> None:
-    assert weight(question, "2023-02-15") == 0.5
-    assert weight(question, "2023-03-01") == 0.0
+def test_impossible_day_means_its_month(question: str) -> None:
+    assert weigh(question, "2023-02-15") == 0.5
+    assert weigh(question, "2023-03-01") == 0.0
 
 
 def test_a_numeric_date_is_read_in_either_order() -> None:
-    assert weight("on 3/5/2025", "2025-05-03") == weight("on 3/5/2025", "2025-03-05") == 1.0
-    assert weight("on 31/12/2025", "2025-12-31") == 1.0
+    assert weigh("on 3/5/2025", "2025-05-03") == weigh("on 3/5/2025", "2025-03-05") == 1.0
+    assert weigh("on 31/12/2025", "2025-12-31") == 1.0
 
 
 @pytest.mark.parametrize(
     "question", ["13/13/2025", "2023-13-01", "2023年13月", "00-00-2023", "year 0", "999 years ago"]
 )
-def test_numbers_that_are_no_dates_do_no_harm(question: str) -> None:
+def test_impossible_date_gives_only_valid_ranges(question: str) -> None:
     assert all(span.start < span.end for span in time_ranges_of(question, NOW))
 
 
@@ -429,13 +427,13 @@ def test_every_kind_is_read_on_any_day(now: datetime) -> None:
         ("I own 12 disks", "I own 12 disks", "I own 12 disks"),
     ],
 )
-def test_the_words_of_times_can_be_left_out(question: str, same_always: str, everything: str) -> None:
-    assert " ".join(without_times(question, but_names=True).split()) == same_always
-    assert " ".join(without_times(question).split()) == everything
+def test_remove_times_leaves_the_other_words(question: str, same_always: str, everything: str) -> None:
+    assert " ".join(remove_times(question, but_names=True).split()) == same_always
+    assert " ".join(remove_times(question).split()) == everything
 
 
 @pytest.mark.parametrize("name", ["June", "April", "Sunday", "sunday"])
-def test_a_month_or_a_day_that_is_somebodys_name_is_a_time_where_something_says_so(name: str) -> None:
+def test_month_or_day_that_is_a_name_needs_a_preposition(name: str) -> None:
     assert time_ranges_of(f"What did {name} say?", NOW)
     assert time_ranges_of(f"What did {name} say?", NOW, ["June", "April", "Sunday"]) == []
     for time in (f"on {name}", f"last {name}"):
@@ -447,22 +445,22 @@ def test_a_month_or_a_day_that_is_somebodys_name_is_a_time_where_something_says_
 @given(
     st.lists(st.sampled_from([*"年月日周前12七三上 ", "two ", "days ", "ago ", "May ", "before ", "last ", "Friday "]))
 )
-def test_what_is_left_of_a_question_stands_where_it_stood(words: list[str]) -> None:
+def test_remove_times_keeps_positions(words: list[str]) -> None:
     question = "".join(words)
-    left = without_times(question)
+    left = remove_times(question)
     assert len(left) == len(question)
     assert all(new in {old, " "} for new, old in zip(left, question, strict=True))
     assert time_ranges_of(question, NOW) or left == question
 
 
 @pytest.mark.parametrize("piece", [*HOSTILE, *SPACED])
-def test_a_hostile_question_is_read(piece: str) -> None:
+def test_hostile_question_is_read_without_error(piece: str) -> None:
     question = (piece * 30_000)[:30_000]
     assert len(time_ranges_of(question, NOW)) < 300
-    assert len(without_times(question)) == len(question)
+    assert len(remove_times(question)) == len(question)
 
 
-def test_no_pattern_repeats_anything_without_a_bound() -> None:
+def test_every_pattern_has_bounded_repeats() -> None:
     """So that the work is in proportion to the text's length, whatever it holds."""
     around = [
         temporal_expressions._LEAD,
@@ -477,7 +475,7 @@ def test_no_pattern_repeats_anything_without_a_bound() -> None:
 
 
 @each_case("kind", dates.KINDS)
-def test_what_matches_a_kind_holds_one_of_its_signs(kind: dates.Kind) -> None:
+def test_match_of_a_kind_contains_one_of_its_signs(kind: dates.Kind) -> None:
     """A kind is only looked for where one of them is: this sees a sign that was forgotten."""
     found = [match[0].lower() for match in kind.pattern.finditer(dates.fold_signs(PHRASES))]
     assert found

@@ -42,16 +42,16 @@ from vault.lexicon.tokens import day_terms, keywords, language_of, query_terms, 
         ("的 了 是的", []),
     ],
 )
-def test_terms_are(text: str, expected: list[str]) -> None:
+def test_text_has_the_expected_terms(text: str, expected: list[str]) -> None:
     assert terms(text) == expected
 
 
 @pytest.mark.parametrize(("one", "other"), [("cafe\u0301", "café"), ("İstanbul", "istanbul"), ("STRASSE", "straße")])
-def test_different_spellings_of_a_word_meet(one: str, other: str) -> None:
+def test_different_spellings_have_equal_terms(one: str, other: str) -> None:
     assert terms(one) == terms(other) != []
 
 
-def test_a_word_too_long_to_be_one_is_cut() -> None:
+def test_overlong_word_is_cut() -> None:
     assert [len(term) for term in terms("a" * 32_000)] == [64]
 
 
@@ -69,7 +69,7 @@ def test_a_word_too_long_to_be_one_is_cut() -> None:
         ("Where is the 🎂?", ["🎂"]),
     ],
 )
-def test_a_question_is_asked_without_its_question_words(question: str, expected: list[str]) -> None:
+def test_query_terms_leave_out_question_words(question: str, expected: list[str]) -> None:
     assert query_terms(question) == expected
 
 
@@ -93,7 +93,7 @@ def test_question_words_stay_when_nothing_else_is_left(question: str, kept: list
         ("", "und"),
     ],
 )
-def test_the_language_is(text: str, language: str) -> None:
+def test_text_has_the_expected_language(text: str, language: str) -> None:
     assert language_of(text) == language
 
 
@@ -107,7 +107,7 @@ def test_keywords_are_phrases_of_the_text_as_they_stand_in_it() -> None:
     assert all(keyword in text for keyword in found)
 
 
-def test_chinese_keywords_are_what_is_repeated_and_no_function_words() -> None:
+def test_chinese_keywords_are_repeated_pieces_without_function_words() -> None:
     found = keywords("我昨天去了故宫博物院,非常漂亮。故宫博物院的历史很悠久,我想学习书法。", limit=4)
     assert found[0] == "故宫博物院"
     assert not {"我", "昨天", "的", "非常"} & set(found)
@@ -119,7 +119,7 @@ def test_a_text_without_content_has_no_keywords() -> None:
 
 @settings(deadline=None, derandomize=True, database=None)
 @given(st.text(max_size=300))
-def test_any_text_is_taken_and_gives_the_same_each_time(text: str) -> None:
+def test_any_text_has_stable_terms(text: str) -> None:
     assert all(terms(text))
     assert terms(text) == terms(text)
     assert bool(query_terms(text)) == bool(terms(text))
@@ -131,7 +131,7 @@ def test_any_text_is_taken_and_gives_the_same_each_time(text: str) -> None:
 @pytest.mark.parametrize(
     "unit", ["a", "a'", "1,", "1,234", "how ", "how many ", "我", "什", "我们去", "e\u0301", ". ", "Ab "]
 )
-def test_the_longest_memory_takes_no_long_time(unit: str) -> None:
+def test_longest_memory_is_read_quickly(unit: str) -> None:
     text = (unit * 32_000)[:32_000]
     began = time.process_time()
     terms(text), query_terms(text), language_of(text), keywords(text)
@@ -153,18 +153,16 @@ def test_threads_may_stem_at_once() -> None:
         ("王小明喜欢吃什么", ["王小", "小明", "喜欢", "吃"]),
     ],
 )
-def test_a_chinese_question_asks_for_no_pair_of_characters_that_two_words_share(
-    question: str, asked: list[str]
-) -> None:
+def test_chinese_question_has_no_bigram_across_words(question: str, asked: list[str]) -> None:
     assert query_terms(question) == asked
 
 
-def test_a_name_that_no_dictionary_has_keeps_its_pairs() -> None:
+def test_unknown_chinese_name_keeps_its_bigrams() -> None:
     assert query_terms("喆玥琰住哪里") == ["喆玥", "玥琰", "琰住"]
     assert {"喆玥", "玥琰"} <= set(terms("喆玥琰住在上海"))
 
 
-def test_what_is_too_long_to_be_a_word_is_no_keyword() -> None:
+def test_overlong_word_is_no_keyword() -> None:
     assert keywords("a" * 5_000) == []
     assert keywords(f"The otter, {'q' * 65}, swims.") == ["otter", "swims"]
 
@@ -207,7 +205,7 @@ PIECES = st.sampled_from(
 
 
 @given(st.lists(PIECES | st.text(st.characters(max_codepoint=127), max_size=8), max_size=12).map(" ".join))
-def test_a_character_that_is_no_ascii_changes_nothing_about_the_rest(text: str) -> None:
+def test_non_ascii_character_leaves_the_other_terms(text: str) -> None:
     """Plain texts take a shorter way."""
     other = f"{text} \u00bf"
     assert terms(other) == terms(text)
@@ -240,7 +238,7 @@ def test_a_character_that_is_no_ascii_changes_nothing_about_the_rest(text: str) 
         "12/05/2027",
     ],
 )
-def test_a_day_is_a_term_however_it_is_written(text: str) -> None:
+def test_day_in_any_spelling_is_a_term(text: str) -> None:
     assert "5-12" in terms(text)
     assert "5-12" in day_terms(text)
 
@@ -261,12 +259,12 @@ def test_a_day_is_a_term_however_it_is_written(text: str) -> None:
         "v12.05.20271",
     ],
 )
-def test_other_numbers_are_no_day(text: str) -> None:
+def test_other_numbers_are_no_day_terms(text: str) -> None:
     assert day_terms(text) == []
 
 
 @pytest.mark.parametrize("text", ["12–14 May", "12th to 14th of May", "May 12-14", "5月12至14日", "五月十二日到十四日"])
-def test_of_several_days_each_is_a_term(text: str) -> None:
+def test_each_of_several_days_is_a_term(text: str) -> None:
     assert day_terms(text) == ["5-12", "5-13", "5-14"]
 
 
@@ -281,18 +279,18 @@ def test_of_several_days_each_is_a_term(text: str) -> None:
         ("at 10:30-12 May", ["5-12"]),
     ],
 )
-def test_what_only_looks_like_several_days_is_none(text: str, days: list[str]) -> None:
+def test_text_like_a_day_range_has_only_its_days(text: str, days: list[str]) -> None:
     assert day_terms(text) == days
 
 
-def test_of_days_that_may_be_either_both_are_terms() -> None:
+def test_ambiguous_date_gives_both_day_terms() -> None:
     assert day_terms("25/12/2027") == day_terms("12/25/2027") == ["12-25"]
     assert day_terms("5/12/2027") == ["12-5", "5-12"]
     assert day_terms("5/5/2027") == ["5-5"]
     assert day_terms("14 to 12 May") == ["5-14", "5-12"]
 
 
-def test_marks_without_an_end_take_no_time_that_grows_with_their_square() -> None:
+def test_long_run_of_marks_is_read_in_linear_time() -> None:
     """To normalise them would. What is normalised has at most thirty on a letter."""
     assert len(normal_form("NFKC", "x" + "\u0301\u0316" * 16_000)) <= 32
     assert normal_form("NFKC", "e\u0301" * 3) == "\u00e9" * 3
@@ -316,5 +314,5 @@ def test_words_with_and_without_a_hyphen_match_each_other(one: str, other: str) 
 
 
 @pytest.mark.parametrize("text", ["a - b", "-x", "--force", "x-", "one-two-three-four-five", "555-1234", "pp. 12-14"])
-def test_what_is_no_word_with_a_hyphen_is_not_joined(text: str) -> None:
+def test_hyphen_outside_a_word_joins_nothing(text: str) -> None:
     assert terms(text) == terms(text.replace("-", " "))

@@ -27,7 +27,7 @@ HERON = "The heron nests by the mill."
 
 
 @pytest.fixture
-def used(alice: Contract, superuser: Superuser) -> Callable[..., str]:
+def add_used_memory(alice: Contract, superuser: Superuser) -> Callable[..., str]:
     """Add a memory that was used so often, the last time so many days ago."""
 
     def add(content: str, uses: int, days: int = 0, **fields: Any) -> str:
@@ -71,10 +71,10 @@ def heat_and_importance(superuser: Superuser, memory_id: str) -> tuple[float, fl
 
 
 def test_heat_and_importance_follow_the_counts_of_use(
-    world: World, olivia: Contract, used: Callable[..., str], superuser: Superuser
+    world: World, olivia: Contract, add_used_memory: Callable[..., str], superuser: Superuser
 ) -> None:
-    often, once = used(HERON, uses=50), used("The otter swims.", uses=1, days=116)
-    stated = used("The mill burns.", uses=2, importance=0.9)
+    often, once = add_used_memory(HERON, uses=50), add_used_memory("The otter swims.", uses=1, days=116)
+    stated = add_used_memory("The mill burns.", uses=2, importance=0.9)
     assert update_importance(olivia) == {"changed": 3, "importance": 1}
     heat, importance = heat_and_importance(superuser, often)
     assert heat == pytest.approx(51.0, abs=0.01)
@@ -91,9 +91,9 @@ def test_heat_and_importance_follow_the_counts_of_use(
 
 
 def test_second_run_changes_nothing_and_two_at_once_write_the_same(
-    world: World, olivia: Contract, used: Callable[..., str], superuser: Superuser
+    world: World, olivia: Contract, add_used_memory: Callable[..., str], superuser: Superuser
 ) -> None:
-    memory_id = used(HERON, uses=50)
+    memory_id = add_used_memory(HERON, uses=50)
     system = system_actor(tenant_id=world.acme.id, request_id="test")
     run = JobRun(uuid7(), system, system, {}, {}, 0, None, None, {}, lambda done, total: None)
     writes = [behaviour_update(run) for _ in range(2)]
@@ -106,9 +106,9 @@ def test_second_run_changes_nothing_and_two_at_once_write_the_same(
 
 
 def test_held_memory_keeps_its_importance_and_settings_leave_it(
-    olivia: Contract, alice: Contract, used: Callable[..., str], superuser: Superuser
+    olivia: Contract, alice: Contract, add_used_memory: Callable[..., str], superuser: Superuser
 ) -> None:
-    held, other = used(HERON, uses=50), used("The otter swims.", uses=50)
+    held, other = add_used_memory(HERON, uses=50), add_used_memory("The otter swims.", uses=50)
     assert alice.post(f"memories/{held}/freeze/", {"reason": "An audit."}).status == 200
     assert update_importance(olivia, importance=False) == {"changed": 2, "importance": 0}
     assert heat_and_importance(superuser, other)[1] == 0.5
@@ -122,10 +122,10 @@ def test_preview_counts_changes_nothing_and_is_for_who_manages_operations(
     alice: Contract,
     bob: Contract,
     charlie: Contract,
-    used: Callable[..., str],
+    add_used_memory: Callable[..., str],
     superuser: Superuser,
 ) -> None:
-    memory_id = used(HERON, uses=50)
+    memory_id = add_used_memory(HERON, uses=50)
     schedule = olivia.post("schedules/", UPDATE).json["id"]
     previewed = olivia.post(f"schedules/{schedule}/run/?dry_run=true", {})
     assert (previewed.status, previewed.json["count"], previewed.json["ids"]) == (200, 1, [memory_id])

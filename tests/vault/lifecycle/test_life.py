@@ -102,7 +102,7 @@ class Life(RuleBasedStateMachine):
         assume(ids)
         return ids[choice % len(ids)]
 
-    def tried(self, is_allowed: bool, act: Callable[[], object]) -> bool:
+    def try_action(self, is_allowed: bool, act: Callable[[], object]) -> bool:
         """Do it; it must succeed where the model allows it, and be refused where not."""
         if is_allowed:
             act()
@@ -122,30 +122,32 @@ class Life(RuleBasedStateMachine):
         cube_id = self.pick_memory(choice)
         memory, changes = self.model.memories[cube_id], CubeChanges(title=f"No. {choice}")
         expected = {memory.version}
-        if self.tried(
+        if self.try_action(
             self.model.is_free(cube_id),
             lambda: cube_update(actor=self.actor, cube_id=cube_id, expected_versions=expected, changes=changes),
         ):
             memory.version += 1
 
     @rule(choice=CHOICE)
-    def edit_of_another_version_is_refused(self, choice: int) -> None:
+    def edit_another_version(self, choice: int) -> None:
         cube_id, changes = self.pick_memory(choice), CubeChanges(title="Never")
         expected = {self.model.memories[cube_id].version + 1}
-        self.tried(
+        self.try_action(
             False, lambda: cube_update(actor=self.actor, cube_id=cube_id, expected_versions=expected, changes=changes)
         )
 
     @rule(choice=CHOICE)
     def roll_back(self, choice: int) -> None:
         cube_id = self.pick_memory(choice)
-        if self.tried(self.model.is_free(cube_id), lambda: cube_rollback(actor=self.actor, cube_id=cube_id, number=1)):
+        if self.try_action(
+            self.model.is_free(cube_id), lambda: cube_rollback(actor=self.actor, cube_id=cube_id, number=1)
+        ):
             self.model.memories[cube_id].version += 1
 
     @rule(choice=CHOICE)
     def move(self, choice: int) -> None:
         cube_id, place = self.pick_memory(choice), PLACES[choice % 2]
-        if self.tried(
+        if self.try_action(
             self.model.is_free(cube_id), lambda: cube_move(actor=self.actor, cube_id=cube_id, namespace=place)
         ):
             self.model.memories[cube_id].place = place
@@ -156,7 +158,7 @@ class Life(RuleBasedStateMachine):
         cube_id = self.pick_memory(choice)
         memory = self.model.memories[cube_id]
         is_allowed = self.model.is_free(cube_id) and is_legal(memory.state, to)
-        if self.tried(is_allowed, lambda: cube_transition(actor=self.actor, cube_id=cube_id, to=to)):
+        if self.try_action(is_allowed, lambda: cube_transition(actor=self.actor, cube_id=cube_id, to=to)):
             memory.state, memory.steps = to, memory.steps + 1
 
     @rule(first=CHOICE, second=CHOICE)
@@ -170,7 +172,7 @@ class Life(RuleBasedStateMachine):
             and found[0].place == found[1].place
         )
         made: list[Cube] = []
-        if self.tried(is_allowed, lambda: made.append(cubes_fuse(actor=self.actor, cube_ids=pair))):
+        if self.try_action(is_allowed, lambda: made.append(cubes_fuse(actor=self.actor, cube_ids=pair))):
             self.model.merge(pair, (made[0].id,))
 
     @rule(choice=CHOICE)
@@ -178,7 +180,7 @@ class Life(RuleBasedStateMachine):
         cube_id, made = self.pick_memory(choice), list[Cube]()
         is_allowed = self.model.is_free(cube_id) and self.model.memories[cube_id].state in SEARCHABLE
         parts = ["It nests.", "It leaves."]
-        if self.tried(is_allowed, lambda: made.extend(cube_split(actor=self.actor, cube_id=cube_id, parts=parts))):
+        if self.try_action(is_allowed, lambda: made.extend(cube_split(actor=self.actor, cube_id=cube_id, parts=parts))):
             self.model.merge((cube_id,), tuple(cube.id for cube in made))
 
     @rule(choice=CHOICE)
@@ -192,7 +194,7 @@ class Life(RuleBasedStateMachine):
         is_whole = is_whole and all(self.model.is_free(item) for item in concerned)
         assume(is_whole or not self.model.is_free(group.results[0]))
         is_allowed = is_whole and all(memories[result].state is not State.MERGED for result in group.results)
-        if self.tried(is_allowed, lambda: fusion_undo(actor=self.actor, cube_id=group.results[0])):
+        if self.try_action(is_allowed, lambda: fusion_undo(actor=self.actor, cube_id=group.results[0])):
             self.model.groups.remove(group)
             for parent in group.parents:
                 memories[parent].state, memories[parent].steps = (
@@ -206,7 +208,7 @@ class Life(RuleBasedStateMachine):
     def freeze(self, choice: int) -> None:
         cube_id = self.pick_memory(choice)
         assume(not self.model.memories[cube_id].held)
-        if self.tried(
+        if self.try_action(
             self.model.is_readable(cube_id), lambda: cube_freeze(actor=self.actor, cube_id=cube_id, reason="An audit.")
         ):
             self.model.memories[cube_id].held = True
@@ -236,14 +238,14 @@ class Life(RuleBasedStateMachine):
         cube_id = self.pick_memory(choice)
         memory = self.model.memories[cube_id]
         is_allowed = memory.expired and not memory.deleted and not memory.held and self.model.has_sources(cube_id)
-        if self.tried(is_allowed, lambda: cube_renew(actor=self.actor, cube_id=cube_id, expires_at=LATER)):
+        if self.try_action(is_allowed, lambda: cube_renew(actor=self.actor, cube_id=cube_id, expires_at=LATER)):
             memory.state, memory.expired = memory.before_end, False
             memory.version, memory.steps = memory.version + 1, memory.steps + 1
 
     @rule(choice=CHOICE)
     def delete(self, choice: int) -> None:
         cube_id = self.pick_memory(choice)
-        if self.tried(self.model.is_free(cube_id), lambda: cube_delete(actor=self.actor, cube_id=cube_id)):
+        if self.try_action(self.model.is_free(cube_id), lambda: cube_delete(actor=self.actor, cube_id=cube_id)):
             self.model.memories[cube_id].deleted = True
 
     @rule(choice=CHOICE)
@@ -251,17 +253,19 @@ class Life(RuleBasedStateMachine):
         cube_id = self.pick_memory(choice)
         memory = self.model.memories[cube_id]
         is_allowed = not memory.expired and not memory.held and self.model.has_sources(cube_id)
-        if self.tried(is_allowed, lambda: cube_restore(actor=self.actor, cube_id=cube_id)):
+        if self.try_action(is_allowed, lambda: cube_restore(actor=self.actor, cube_id=cube_id)):
             memory.deleted = False
 
     @rule(choice=CHOICE)
     def purge(self, choice: int) -> None:
         cube_id = self.pick_memory(choice)
-        if self.tried(not self.model.memories[cube_id].held, lambda: cube_purge(actor=self.actor, cube_id=cube_id)):
+        if self.try_action(
+            not self.model.memories[cube_id].held, lambda: cube_purge(actor=self.actor, cube_id=cube_id)
+        ):
             del self.model.memories[cube_id]
 
     @invariant()
-    def rows_are_as_modelled(self) -> None:
+    def check_rows(self) -> None:
         with acting(self.actor):
             ids = list(self.model.memories)  # earlier lives are stored beside this one
             cubes = {cube.id: cube for cube in Cube.objects.select_related("namespace").filter(id__in=ids)}
@@ -284,7 +288,7 @@ class Life(RuleBasedStateMachine):
 class NothingHappens(Life):
     """As if the product acknowledged each call and did nothing."""
 
-    def tried(self, is_allowed: bool, act: Callable[[], object]) -> bool:
+    def try_action(self, is_allowed: bool, act: Callable[[], object]) -> bool:
         return is_allowed
 
 

@@ -29,7 +29,7 @@ SWEEP = {"kind": "lifecycle.sweep", "cron": "0 3 * * *", "timezone": "Europe/Ber
 
 
 @pytest.fixture
-def old(alice: Contract, superuser: Superuser) -> Callable[..., str]:
+def add_old_memory(alice: Contract, superuser: Superuser) -> Callable[..., str]:
     """Add a memory that was written so many days ago."""
 
     def add(content: str, days: int, **columns: Any) -> str:
@@ -51,7 +51,7 @@ def states(world: World) -> dict[str, str]:
         return {str(cube.id): cube.state for cube in Cube.objects.all()}
 
 
-def swept(olivia: Contract, **chosen: Any) -> dict[str, Any]:
+def run_sweep(olivia: Contract, **chosen: Any) -> dict[str, Any]:
     """Run a sweep to its end; its result."""
     made = olivia.post("schedules/", SWEEP | {"settings": chosen})
     assert made.status == 201, made
@@ -103,10 +103,10 @@ def test_database_scores_as_the_policy_does(world: World, policy: Forgetting) ->
 
 
 def test_sweep_archives_what_was_forgotten_and_the_page_says_why(
-    world: World, olivia: Contract, alice: Contract, old: Callable[..., str]
+    world: World, olivia: Contract, alice: Contract, add_old_memory: Callable[..., str]
 ) -> None:
-    forgotten, recent = old("The heron nests by the mill.", 90), old("The heron wades.", 5)
-    result = swept(olivia)
+    forgotten, recent = add_old_memory("The heron nests by the mill.", 90), add_old_memory("The heron wades.", 5)
+    result = run_sweep(olivia)
     assert (result["archived"], result["changed"], result["skipped"]) == (1, 1, [])
     assert (states(world)[forgotten], states(world)[recent]) == ("archived", "generated")
     assert alice.search_contents("heron") == ["The heron wades."]
@@ -119,42 +119,45 @@ def test_sweep_archives_what_was_forgotten_and_the_page_says_why(
 
 
 def test_recalled_memory_is_not_archived_again(
-    world: World, olivia: Contract, alice: Contract, old: Callable[..., str]
+    world: World, olivia: Contract, alice: Contract, add_old_memory: Callable[..., str]
 ) -> None:
-    memory_id = old("The heron nests by the mill.", 90)
-    swept(olivia)
+    memory_id = add_old_memory("The heron nests by the mill.", 90)
+    run_sweep(olivia)
     assert alice.post(f"memories/{memory_id}/transition/", {"to": "activated"}).status == 200
-    assert swept(olivia)["changed"] == 0
+    assert run_sweep(olivia)["changed"] == 0
     assert states(world)[memory_id] == "activated"
 
 
 def test_sweep_marks_what_expired_and_erases_what_is_over(
-    world: World, olivia: Contract, old: Callable[..., str]
+    world: World, olivia: Contract, add_old_memory: Callable[..., str]
 ) -> None:
-    expired = old("Expired yesterday.", 5, expires_at=1)
-    over = old("Expired long ago.", 90, expires_at=40)
-    deleted = old("Deleted long ago.", 90, deleted_at=31)
-    restorable = old("Deleted lately.", 90, deleted_at=29)
-    first = swept(olivia)
+    expired = add_old_memory("Expired yesterday.", 5, expires_at=1)
+    over = add_old_memory("Expired long ago.", 90, expires_at=40)
+    deleted = add_old_memory("Deleted long ago.", 90, deleted_at=31)
+    restorable = add_old_memory("Deleted lately.", 90, deleted_at=29)
+    first = run_sweep(olivia)
     assert (first["expired"], first["purged"]) == (2, 1)
     found = states(world)
     assert (found[expired], found[over], deleted in found, restorable in found) == ("expired", "expired", False, True)
-    assert swept(olivia)["purged"] == 1
+    assert run_sweep(olivia)["purged"] == 1
     assert over not in states(world)
-    assert swept(olivia)["changed"] == 0
+    assert run_sweep(olivia)["changed"] == 0
 
 
 def test_held_memory_is_neither_archived_nor_expired_nor_erased(
-    world: World, olivia: Contract, alice: Contract, old: Callable[..., str]
+    world: World, olivia: Contract, alice: Contract, add_old_memory: Callable[..., str]
 ) -> None:
-    memory_id = old("The heron nests by the mill.", 90)
+    memory_id = add_old_memory("The heron nests by the mill.", 90)
     assert alice.post(f"memories/{memory_id}/freeze/", {"reason": "An audit."}).status == 200
-    assert swept(olivia)["changed"] == 0
+    assert run_sweep(olivia)["changed"] == 0
     assert states(world)[memory_id] == "generated"
 
 
-def test_preview_counts_and_changes_nothing(world: World, olivia: Contract, old: Callable[..., str]) -> None:
-    forgotten, expired = old("The heron nests by the mill.", 90), old("The otter swims.", 5, expires_at=1)
+def test_preview_counts_and_changes_nothing(world: World, olivia: Contract, add_old_memory: Callable[..., str]) -> None:
+    forgotten, expired = (
+        add_old_memory("The heron nests by the mill.", 90),
+        add_old_memory("The otter swims.", 5, expires_at=1),
+    )
     schedule_id = olivia.post("schedules/", SWEEP).json["id"]
     previewed = olivia.post(f"schedules/{schedule_id}/run/?dry_run=true", {})
     assert (previewed.status, previewed.json["count"], previewed.json["ids"]) == (200, 2, [forgotten, expired])
@@ -174,16 +177,19 @@ def test_memory_is_erased_with_the_statements_that_were_read_out_of_it(
     for memory_id in stored:
         alice.delete(f"memories/{memory_id}/")
     superuser().execute("UPDATE vault_cube SET deleted_at = now() - interval '31 days'")
-    result = swept(olivia)
+    result = run_sweep(olivia)
     assert (result["purged"], result["skipped"]) == (len(stored), [])
     assert states(world) == {}
 
 
 def test_two_sweeps_at_once_take_each_step_once(
-    world: World, alice: Contract, old: Callable[..., str], superuser: Superuser
+    world: World, alice: Contract, add_old_memory: Callable[..., str], superuser: Superuser
 ) -> None:
-    forgotten = [old(f"The heron nests by mill {number}.", 90) for number in range(4)]
-    expired, over = old("Expired yesterday.", 5, expires_at=1), old("Deleted long ago.", 90, deleted_at=31)
+    forgotten = [add_old_memory(f"The heron nests by mill {number}.", 90) for number in range(4)]
+    expired, over = (
+        add_old_memory("Expired yesterday.", 5, expires_at=1),
+        add_old_memory("Deleted long ago.", 90, deleted_at=31),
+    )
     system = system_actor(tenant_id=world.acme.id, request_id="test")
     started = Barrier(2)
 
@@ -211,26 +217,34 @@ def test_two_sweeps_at_once_take_each_step_once(
 
 
 def test_settings_of_a_sweep_are_checked_and_leave_parts_out(
-    world: World, olivia: Contract, alice: Contract, charlie: Contract, old: Callable[..., str]
+    world: World, olivia: Contract, alice: Contract, charlie: Contract, add_old_memory: Callable[..., str]
 ) -> None:
-    forgotten = old("The heron nests by the mill.", 90)
+    forgotten = add_old_memory("The heron nests by the mill.", 90)
     assert olivia.post("schedules/", SWEEP | {"settings": {"forgetting": "whim"}}).status == 400
     assert alice.post("schedules/", SWEEP).status == 403
     made = olivia.post("schedules/", SWEEP).json["id"]
     assert charlie.post(f"schedules/{made}/run/", {}).status == 404
-    assert swept(olivia, archive=False)["changed"] == 0
-    assert swept(olivia, forgetting="lru", limit=0.001)["changed"] == 0
-    assert swept(olivia, forgetting="heat", youngest_days=100)["changed"] == 0
+    assert run_sweep(olivia, archive=False)["changed"] == 0
+    assert run_sweep(olivia, forgetting="lru", limit=0.001)["changed"] == 0
+    assert run_sweep(olivia, forgetting="heat", youngest_days=100)["changed"] == 0
     assert states(world)[forgotten] == "generated"
-    assert swept(olivia, forgetting="lru", limit=0.02)["archived"] == 1
+    assert run_sweep(olivia, forgetting="lru", limit=0.02)["archived"] == 1
 
 
 def test_expired_memory_is_renewed_with_a_new_expiry(
-    world: World, olivia: Contract, alice: Contract, bob: Contract, charlie: Contract, old: Callable[..., str]
+    world: World,
+    olivia: Contract,
+    alice: Contract,
+    bob: Contract,
+    charlie: Contract,
+    add_old_memory: Callable[..., str],
 ) -> None:
-    marked, unmarked = old("The heron nests by the mill.", 5, expires_at=1), old("The heron wades.", 5)
-    over = old("The heron left.", 90, expires_at=31)
-    swept(olivia, purge=False)
+    marked, unmarked = (
+        add_old_memory("The heron nests by the mill.", 5, expires_at=1),
+        add_old_memory("The heron wades.", 5),
+    )
+    over = add_old_memory("The heron left.", 90, expires_at=31)
+    run_sweep(olivia, purge=False)
     _expire(world, unmarked)
     later, earlier = {"expires_at": "2099-01-31T12:00:00Z"}, {"expires_at": "2020-01-31T12:00:00Z"}
     for client, status in ((bob, 403), (charlie, 404)):
@@ -265,9 +279,14 @@ CREATE TRIGGER test_refuse BEFORE UPDATE ON vault_cube FOR EACH ROW
 
 
 def test_memory_that_fails_is_retried_then_waits_and_changes_once_an_admin_retries_the_job(
-    world: World, olivia: Contract, alice: Contract, charlie: Contract, old: Callable[..., str], superuser: Superuser
+    world: World,
+    olivia: Contract,
+    alice: Contract,
+    charlie: Contract,
+    add_old_memory: Callable[..., str],
+    superuser: Superuser,
 ) -> None:
-    stubborn, willing = old("The heron nests by the mill.", 90), old("The otter swims.", 90)
+    stubborn, willing = add_old_memory("The heron nests by the mill.", 90), add_old_memory("The otter swims.", 90)
     superuser().execute(STUBBORN.format(id=stubborn).encode())
     schedule = olivia.post("schedules/", SWEEP).json["id"]
     job = olivia.post(f"schedules/{schedule}/run/", {}).json["job"]["id"]

@@ -149,20 +149,20 @@ def undo(world: World, job: dict[str, Any]) -> dict[str, Any]:
 def test_an_action_changes_all_that_match_and_is_undone(
     world: World, ids: list[str], action: str, args: dict[str, str], field: str, value: object, superuser: Superuser
 ) -> None:
-    def shown(memory_id: str) -> object:
+    def read_field(memory_id: str) -> object:
         found = memory(world, memory_id)[field]
         return found["path"] if isinstance(found, dict) else found
 
-    before = [shown(memory_id) for memory_id in ids]
+    before = [read_field(memory_id) for memory_id in ids]
     counted = ask(world, "alice", {"action": action, "filters": ALL, "args": args}, dry=True).json
     assert (counted["count"], counted["skipped"]) == (4, [{"id": ids[4], "code": "held"}])
     job = job_of(world, "alice", {"action": action, "filters": ALL, "args": args, "expected_count": 4})
     assert (job["status"], job["done"], job["total"], job["progress"]) == ("succeeded", 5, 5, 1.0)
     assert (job["result"]["changed"], job["result"]["codes"]) == (4, {"held": 1})
-    assert [shown(memory_id) for memory_id in ids] == [value] * 4 + before[4:]
+    assert [read_field(memory_id) for memory_id in ids] == [value] * 4 + before[4:]
     undone = undo(world, job)
     assert (undone["status"], undone["result"]["changed"]) == ("succeeded", 4)
-    assert [shown(memory_id) for memory_id in ids] == before
+    assert [read_field(memory_id) for memory_id in ids] == before
     assert superuser().execute("SELECT count(*) FROM vault_actionitem").fetchone() == (4,)
 
 
@@ -414,9 +414,9 @@ def test_the_page_counts_all_that_match_and_leads_to_the_job(world: World, ids: 
     done = client.post("/memories/bulk/", {**form, "confirmed": "yes", "expires_at": "2099-01-01T00:00"})
     assert done["Location"].startswith("/jobs/")
     run_jobs()
-    shown = unescape(client.get(done["Location"]).content.decode())
-    assert "4 memories, 1 left out" in shown
-    assert "Undo" in shown
+    page = unescape(client.get(done["Location"]).content.decode())
+    assert "4 memories, 1 left out" in page
+    assert "Undo" in page
     assert memory(world, ids[0])["expires_at"] == NEXT_YEAR
     client.post(f"{done['Location']}undo/")
     run_jobs()

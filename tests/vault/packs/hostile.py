@@ -194,7 +194,7 @@ def _containers() -> Iterator[tuple[str, bytes]]:
     yield "with_bzip2", archive_of(entries, compression=zipfile.ZIP_BZIP2)
     yield "with_a_link", _with_mode(entries, stat.S_IFLNK | 0o777)
     yield "with_a_device", _with_mode(entries, stat.S_IFCHR | 0o600)
-    yield "with_an_encrypted_entry", _set_encrypted(valid_file())
+    yield "with_an_encrypted_entry", _set_encryption_flag(valid_file())
     yield "with_an_entry_twice", _twice(entries)
     yield "with_overlapping_entries", _overlap_entries(valid_file())
     yield "manifest_not_utf8", archive_of({MANIFEST: b"\xff\xfe{}", MEMORIES: entries[MEMORIES]})
@@ -284,7 +284,7 @@ def _patch_bytes(content: bytes, at: int, form: str, value: int) -> bytes:
     return content[:at] + packed + content[at + len(packed) :]
 
 
-def _set_encrypted(content: bytes) -> bytes:
+def _set_encryption_flag(content: bytes) -> bytes:
     return _patch_bytes(content, _central(content, 0) + 8, "<H", 1)
 
 

@@ -19,7 +19,7 @@ def pack_of(client: Contract, name: str = "herons", **fields: Any) -> str:
     return found
 
 
-def built(client: Contract, pack: str, ids: list[str], version: str = "1.0.0", **fields: Any) -> dict[str, Any]:
+def build_version(client: Contract, pack: str, ids: list[str], version: str = "1.0.0", **fields: Any) -> dict[str, Any]:
     """The version once its job has run."""
     reply = client.post(f"packs/{pack}/versions/", {"version": version, "ids": ids, **fields})
     assert reply.status == 202, reply
@@ -28,7 +28,7 @@ def built(client: Contract, pack: str, ids: list[str], version: str = "1.0.0", *
     return found
 
 
-def published(client: Contract, version: dict[str, Any], **fields: Any) -> dict[str, Any]:
+def publish_version(client: Contract, version: dict[str, Any], **fields: Any) -> dict[str, Any]:
     body = {"pack_version": version["id"], "visibility": "installation", **fields}
     reply = client.post("publications/", body)
     assert reply.status == 201, reply
@@ -36,16 +36,16 @@ def published(client: Contract, version: dict[str, Any], **fields: Any) -> dict[
     return found
 
 
-def offered(client: Contract, *texts: str, name: str = "herons", version: str = "1.0.0", **terms: Any) -> str:
+def offer_pack(client: Contract, *texts: str, name: str = "herons", version: str = "1.0.0", **terms: Any) -> str:
     """The id of a publication for all, of new memories."""
     pack = pack_of(client, name)
-    made = published(client, built(client, pack, memories_of(client, *texts), version), terms=terms)
+    made = publish_version(client, build_version(client, pack, memories_of(client, *texts), version), terms=terms)
     assert made["state"] == "published"
     found: str = made["id"]
     return found
 
 
-def subscribed(client: Contract, publication: str, **fields: Any) -> dict[str, Any]:
+def subscribe(client: Contract, publication: str, **fields: Any) -> dict[str, Any]:
     """The subscription once its pack is installed."""
     reply = client.post("subscriptions/", {"publication": publication, **fields})
     assert reply.status == 202, reply

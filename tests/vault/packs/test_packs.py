@@ -6,7 +6,7 @@ from tests.factories import World
 from tests.harness.cases import each_case
 from tests.vault.api.contract import MISSING, Contract, contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.pack_factories import TEXTS, built, memories_of, pack_of, published
+from tests.vault.packs.pack_factories import TEXTS, build_version, memories_of, pack_of, publish_version
 from vault.packs.files import file_read
 from vault.packs.numbers import Number, Range, number_read
 
@@ -18,7 +18,7 @@ MAIL = "Write to ana@example.com about the heron."
 def test_pack_without_permission_is_refused_and_writes_nothing(who: str, world: World, olivia: Contract) -> None:
     pack = pack_of(olivia)
     (memory,) = memories_of(olivia, TEXTS[0])
-    built(olivia, pack, [memory])
+    build_version(olivia, pack, [memory])
     other = contract(world, who)
     status = 404 if who == "charlie" else 403
     for method, address, body in (
@@ -39,7 +39,7 @@ def test_pack_without_permission_is_refused_and_writes_nothing(who: str, world: 
 
 def test_version_is_a_signed_file_of_the_chosen_memories(olivia: Contract) -> None:
     pack = pack_of(olivia, readme="About herons.", keywords=["birds"])
-    version = built(olivia, pack, memories_of(olivia, *TEXTS), changelog="First.")
+    version = build_version(olivia, pack, memories_of(olivia, *TEXTS), changelog="First.")
     assert (version["state"], version["count"], version["languages"]) == ("ready", 3, ["en"])
     content = olivia.get(f"packs/{pack}/versions/1.0.0/file/").body
     found = file_read(content)
@@ -53,32 +53,32 @@ def test_version_is_a_signed_file_of_the_chosen_memories(olivia: Contract) -> No
 def test_planted_secret_blocks_the_version_until_the_memory_is_changed(olivia: Contract) -> None:
     pack = pack_of(olivia)
     ids = memories_of(olivia, TEXTS[0], SECRET)
-    version = built(olivia, pack, ids)
+    version = build_version(olivia, pack, ids)
     assert (version["state"], version["count"], version["size"]) == ("blocked", 1, 0)
     assert [memory["memory_id"] for memory in version["report"]["blocked"]] == [ids[1]]
     assert olivia.post("publications/", {"pack_version": version["id"]}).status == 409
     assert olivia.get(f"packs/{pack}/versions/1.0.0/file/").status == 409
     changed = olivia.patch(f"memories/{ids[1]}/", {"content": "The mill has a password."}, if_match='"1"')
     assert changed.status == 200, changed
-    assert built(olivia, pack, ids)["state"] == "ready"
+    assert build_version(olivia, pack, ids)["state"] == "ready"
 
 
 def test_findings_are_redacted_or_dropped_as_asked(olivia: Contract) -> None:
     pack = pack_of(olivia)
     ids = memories_of(olivia, TEXTS[0], MAIL)
-    redacted = built(olivia, pack, ids, "1.0.0", findings="redact")
+    redacted = build_version(olivia, pack, ids, "1.0.0", findings="redact")
     assert (redacted["count"], redacted["report"]["counts"]["redacted"]) == (2, 1)
     texts = [version["content"] for version in olivia.get(f"packs/{pack}/versions/1.0.0/preview/").json["results"]]
     assert not any("ana@example.com" in text for text in texts)
-    dropped = built(olivia, pack, ids, "1.1.0", findings="drop")
+    dropped = build_version(olivia, pack, ids, "1.1.0", findings="drop")
     assert (dropped["count"], dropped["report"]["dropped"]) == (1, {"email": 1})
 
 
 def test_memory_about_a_data_subject_leaves_anonymised_or_not_at_all(olivia: Contract) -> None:
     pack = pack_of(olivia)
     ids = memories_of(olivia, "Carla saw a heron. carla fed it.", subject="Carla")
-    assert built(olivia, pack, ids)["report"]["dropped"] == {"subject": 1}
-    version = built(olivia, pack, ids, subjects="anonymise")
+    assert build_version(olivia, pack, ids)["report"]["dropped"] == {"subject": 1}
+    version = build_version(olivia, pack, ids, subjects="anonymise")
     assert version["report"]["counts"]["anonymised"] == 1
     (item,) = olivia.get(f"packs/{pack}/versions/1.0.0/preview/").json["results"]
     assert item["content"] == "[person] saw a heron. [person] fed it."
@@ -87,8 +87,8 @@ def test_memory_about_a_data_subject_leaves_anonymised_or_not_at_all(olivia: Con
 def test_erased_data_subject_takes_the_versions_with_its_memories(olivia: Contract) -> None:
     pack = pack_of(olivia)
     memory = olivia.add("Carla saw a heron.", namespace="/birds", subject="Carla")
-    version = built(olivia, pack, [memory["id"]], subjects="anonymise")
-    published(olivia, version)
+    version = build_version(olivia, pack, [memory["id"]], subjects="anonymise")
+    publish_version(olivia, version)
     subject = olivia.get("subjects/").json["results"][0]["id"]
     assert olivia.post(f"subjects/{subject}/erase/").status == 202
     run_jobs()
@@ -101,14 +101,14 @@ def test_erased_data_subject_takes_the_versions_with_its_memories(olivia: Contra
 def test_sensitive_memory_does_not_leave(sensitivity: str, olivia: Contract) -> None:
     pack = pack_of(olivia)
     ids = memories_of(olivia, TEXTS[0]) + memories_of(olivia, TEXTS[1], sensitivity=sensitivity)
-    assert built(olivia, pack, ids)["report"]["dropped"] == {"sensitivity": 1}
+    assert build_version(olivia, pack, ids)["report"]["dropped"] == {"sensitivity": 1}
 
 
 def test_sharing_policy_against_publishing_keeps_memories(olivia: Contract) -> None:
     document = {"where": {"namespace": "/birds"}, "share_with": ["member"], "publish": False}
     assert olivia.post("policies/", {"kind": "sharing", "name": "stay", "document": document}).status == 201
     pack = pack_of(olivia)
-    version = built(olivia, pack, memories_of(olivia, TEXTS[0]))
+    version = build_version(olivia, pack, memories_of(olivia, TEXTS[0]))
     assert (version["state"], version["report"]["dropped"]) == ("blocked", {"policy": 1})
 
 
@@ -123,7 +123,7 @@ def test_preview_shows_each_memory_and_keeps_nothing(olivia: Contract) -> None:
 def test_version_that_is_ready_never_changes(olivia: Contract) -> None:
     pack = pack_of(olivia)
     ids = memories_of(olivia, *TEXTS)
-    built(olivia, pack, ids[:1])
+    build_version(olivia, pack, ids[:1])
     again = olivia.post(f"packs/{pack}/versions/", {"version": "1.0.0", "ids": ids})
     assert (again.status, again.code) == (409, "conflict")
 
@@ -132,7 +132,7 @@ def test_memory_has_the_same_id_in_every_version(olivia: Contract) -> None:
     pack = pack_of(olivia)
     ids = memories_of(olivia, TEXTS[0])
     for number in ("1.0.0", "1.1.0"):
-        built(olivia, pack, ids, number)
+        build_version(olivia, pack, ids, number)
     first, second = (
         olivia.get(f"packs/{pack}/versions/{number}/preview/").json["results"][0]["id"] for number in ("1.0.0", "1.1.0")
     )
@@ -146,7 +146,7 @@ def test_choice_needs_ids_or_filters(olivia: Contract) -> None:
     for body in choices:
         assert olivia.post(f"packs/{pack}/versions/", {"version": "1.0.0", **body}).status == 400
     assert olivia.post(f"packs/{pack}/versions/", {"version": "one", "ids": [str(MISSING)]}).status == 400
-    version = built(olivia, pack, [str(MISSING)])
+    version = build_version(olivia, pack, [str(MISSING)])
     assert (version["state"], version["count"]) == ("blocked", 0)
 
 
@@ -157,7 +157,7 @@ def test_name_that_is_no_short_name_is_refused(name: str, olivia: Contract) -> N
 
 def test_published_pack_is_not_removed(olivia: Contract) -> None:
     pack, unused = pack_of(olivia), pack_of(olivia, "owls")
-    published(olivia, built(olivia, pack, memories_of(olivia, TEXTS[0])))
+    publish_version(olivia, build_version(olivia, pack, memories_of(olivia, TEXTS[0])))
     assert olivia.delete(f"packs/{pack}/").status == 409
     assert olivia.delete(f"packs/{unused}/").status == 204
 

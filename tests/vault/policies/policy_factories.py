@@ -13,7 +13,7 @@ from vault.models import Cube
 DAY = 24 * 3600
 
 
-def made(client: ApiClient, kind: str, document: dict[str, Any], *, name: str = "one") -> str:
+def create_policy(client: ApiClient, kind: str, document: dict[str, Any], *, name: str = "one") -> str:
     """A new policy of this client's tenant; its id."""
     reply = client.post("policies/", {"kind": kind, "name": name, "document": document})
     assert reply.status == 201, reply
@@ -21,13 +21,13 @@ def made(client: ApiClient, kind: str, document: dict[str, Any], *, name: str = 
     return policy_id
 
 
-def changed(client: Contract, policy_id: str, **fields: Any) -> None:
+def change_policy(client: Contract, policy_id: str, **fields: Any) -> None:
     version = client.get(f"policies/{policy_id}/").headers["ETag"]
     reply = client.patch(f"policies/{policy_id}/", fields, if_match=version)
     assert reply.status == 200, reply
 
 
-def simulated(client: Contract, kind: str, document: dict[str, Any], **fields: Any) -> dict[tuple[str, str], Any]:
+def simulate_policy(client: Contract, kind: str, document: dict[str, Any], **fields: Any) -> dict[tuple[str, str], Any]:
     """Return the result of simulating a policy: (effect, about) → (count, ids)."""
     reply = client.post("policies/simulate/", {"kind": kind, "document": document, **fields})
     assert reply.status == 200, reply
@@ -37,7 +37,7 @@ def simulated(client: Contract, kind: str, document: dict[str, Any], **fields: A
     }
 
 
-def life(memory: dict[str, Any]) -> timedelta | None:
+def make_retention(memory: dict[str, Any]) -> timedelta | None:
     """Return the lifetime of a memory by its own fields, to the minute."""
     if memory["expires_at"] is None:
         return None
@@ -45,7 +45,7 @@ def life(memory: dict[str, Any]) -> timedelta | None:
     return timedelta(minutes=round(exact / timedelta(minutes=1)))
 
 
-def aged(actor: Actor, memory_id: str, **age: float) -> None:
+def age_memory(actor: Actor, memory_id: str, **age: float) -> None:
     """Make a memory older than it is."""
     with acting(actor):
         row = Cube.objects.filter(id=UUID(memory_id))

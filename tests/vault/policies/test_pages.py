@@ -15,7 +15,7 @@ from tests.governance.tables import read_all_rows
 from tests.governance.web.visitors import signed_in
 from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract
-from tests.vault.policies.policy_factories import DAY, made
+from tests.vault.policies.policy_factories import DAY, create_policy
 
 Superuser = Callable[[], psycopg.Connection]
 FIELDS: dict[str, dict[str, object]] = {
@@ -94,7 +94,7 @@ def test_a_policy_of_each_kind_is_made_and_changed_by_its_form(world: World, oli
 def test_a_policy_is_explained_in_a_sentence_beside_its_document(
     world: World, olivia: Contract, kind: str, document: dict[str, Any], sentence: str
 ) -> None:
-    policy_id = made(olivia, kind, document)
+    policy_id = create_policy(olivia, kind, document)
     browser = signed_in(world.olivia)
     for address in ("/policies/", f"/policies/{policy_id}/", f"/policies/{policy_id}/versions/"):
         assert sentence in browser.get(address).content.decode(), address
@@ -109,7 +109,7 @@ def test_a_preview_explains_what_is_not_saved_yet(world: World, olivia: Contract
 
 def test_quotas_have_bars_that_warn_when_they_are_nearly_full(world: World, olivia: Contract) -> None:
     olivia.add("One.")
-    made(olivia, "quota", {"holder": {"kind": "tenant"}, "limits": {"memories": 1, "bytes": 10**9}})
+    create_policy(olivia, "quota", {"holder": {"kind": "tenant"}, "limits": {"memories": 1, "bytes": 10**9}})
     page = signed_in(world.olivia).get("/quotas/").content.decode()
     assert "1 of 1" in page
     assert 'class="meter is-bad"' in page
@@ -143,7 +143,7 @@ def test_what_cannot_be_is_reported_at_its_field(world: World, olivia: Contract,
 
 
 def test_an_older_reading_does_not_overwrite_a_newer_one(world: World, olivia: Contract) -> None:
-    policy_id = made(olivia, "retention", {"ttl_seconds": DAY})
+    policy_id = create_policy(olivia, "retention", {"ttl_seconds": DAY})
     browser, fields = signed_in(world.olivia), {**form_fields("retention"), "version": "1", "save": "yes"}
     assert browser.post(f"/policies/{policy_id}/", fields).status_code == 303
     assert browser.post(f"/policies/{policy_id}/", fields).status_code == 422
@@ -154,7 +154,7 @@ def test_an_older_reading_does_not_overwrite_a_newer_one(world: World, olivia: C
 def test_who_may_not_change_a_policy_changes_none(
     world: World, olivia: Contract, superuser: Superuser, who: str, reads: int
 ) -> None:
-    policy_id = made(olivia, "retention", {"ttl_seconds": DAY})
+    policy_id = create_policy(olivia, "retention", {"ttl_seconds": DAY})
     browser = signed_in(world.person(who))
     before = read_all_rows(superuser())["governance_policyversion"]
     assert browser.get(f"/policies/{policy_id}/").status_code == reads
@@ -185,7 +185,7 @@ def test_an_unknown_kind_is_nothing(world: World) -> None:
 
 
 def test_a_browser_reads_for_the_purpose_that_its_member_names(world: World, olivia: Contract, alice: Contract) -> None:
-    made(olivia, "purpose", {"where": {"namespace": "/clinic"}, "purposes": ["treatment"]})
+    create_policy(olivia, "purpose", {"where": {"namespace": "/clinic"}, "purposes": ["treatment"]})
     memory = alice.add("Bound.", namespace="/clinic")["id"]
     browser = signed_in(world.alice)
     assert browser.get(f"/memories/{memory}/").status_code == 403
@@ -199,7 +199,7 @@ def test_a_browser_reads_for_the_purpose_that_its_member_names(world: World, oli
 
 def test_what_a_policy_says_is_no_markup(world: World, olivia: Contract) -> None:
     nasty = "<script>alert(1)</script>"
-    policy_id = made(olivia, "purpose", {"where": {"tags": [nasty]}, "purposes": [nasty]}, name=nasty)
+    policy_id = create_policy(olivia, "purpose", {"where": {"tags": [nasty]}, "purposes": [nasty]}, name=nasty)
     browser = signed_in(world.olivia)
     for address in ("/policies/", f"/policies/{policy_id}/", f"/policies/{policy_id}/versions/", "/purpose/"):
         assert nasty not in browser.get(address).content.decode(), address

@@ -18,7 +18,7 @@ from tests.factories import World
 from tests.governance.tables import become, read_all_rows
 from tests.harness.cases import each_case
 from tests.vault.api.contract import MISSING, Contract, contract, fields_at_fault, without_id
-from tests.vault.policies.policy_factories import DAY, changed, made
+from tests.vault.policies.policy_factories import DAY, change_policy, create_policy
 
 Superuser = Callable[[], psycopg.Connection]
 KEEP = {"where": {"namespace": "/team"}, "max_seconds": 60}
@@ -43,20 +43,20 @@ def test_a_policy_is_made_read_and_changed_in_versions(olivia: Contract) -> None
     policy_id = reply.json["id"]
     assert (reply.json["version"], reply.json["enabled"], reply.json["reason"]) == (1, True, "law")
     assert reply.json["document"]["max_seconds"] == 60
-    changed(olivia, policy_id, document={"max_seconds": 90}, reason="longer")
+    change_policy(olivia, policy_id, document={"max_seconds": 90}, reason="longer")
     assert olivia.delete(f"policies/{policy_id}/", if_match='"2"').status == 204
     assert olivia.delete(f"policies/{policy_id}/").status == 204  # it is not in force already
     read = olivia.get(f"policies/{policy_id}/")
     assert (read.json["version"], read.json["enabled"], read.headers["ETag"]) == (3, False, '"3"')
     versions = olivia.get(f"policies/{policy_id}/versions/").json["results"]
     assert [version["document"]["max_seconds"] for version in versions] == [90, 90, 60]
-    changed(olivia, policy_id, enabled=True)
+    change_policy(olivia, policy_id, enabled=True)
     assert olivia.get("policies/").json["results"][0]["version"] == 4
 
 
 def test_each_change_is_in_the_audit_log_with_what_was_before(world: World, olivia: Contract) -> None:
-    policy_id = made(olivia, "retention", KEEP)
-    changed(olivia, policy_id, document={"max_seconds": 90})
+    policy_id = create_policy(olivia, "retention", KEEP)
+    change_policy(olivia, policy_id, document={"max_seconds": 90})
     assert olivia.delete(f"policies/{policy_id}/").status == 204
     with acting(world.olivia.actor):
         rows = list(AuditEntry.objects.filter(object_type="policy", outcome="done").order_by("id"))
@@ -69,7 +69,7 @@ def test_each_change_is_in_the_audit_log_with_what_was_before(world: World, oliv
 
 @pytest.mark.parametrize(("who", "reads"), [("alice", False), ("bob", False), ("ada", True)])
 def test_who_does_not_govern_changes_nothing(world: World, superuser: Superuser, who: str, reads: bool) -> None:
-    policy_id = made(contract(world, "olivia"), "retention", KEEP)
+    policy_id = create_policy(contract(world, "olivia"), "retention", KEEP)
     client, read = contract(world, who), 200 if reads else 403
     before = read_all_rows(superuser())
     assert client.get("policies/").status == read
@@ -82,7 +82,7 @@ def test_who_does_not_govern_changes_nothing(world: World, superuser: Superuser,
 
 
 def test_a_foreign_policy_is_like_one_that_never_was(olivia: Contract, charlie: Contract) -> None:
-    policy_id = made(olivia, "retention", KEEP)
+    policy_id = create_policy(olivia, "retention", KEEP)
     assert calls_on(charlie, policy_id) == calls_on(charlie, MISSING) == [404] * 6
     for method in ("get", "delete"):
         foreign, missing = (getattr(charlie, method)(f"policies/{item}/") for item in (policy_id, MISSING))
@@ -92,7 +92,7 @@ def test_a_foreign_policy_is_like_one_that_never_was(olivia: Contract, charlie: 
 
 
 def test_a_change_needs_the_version_that_was_read(olivia: Contract) -> None:
-    policy_id = made(olivia, "retention", KEEP)
+    policy_id = create_policy(olivia, "retention", KEEP)
     address = f"policies/{policy_id}/"
     assert olivia.patch(address, {"speling": 1}).status == 428
     assert olivia.patch(address, {"speling": 1}, if_match='"2"').status == 412
@@ -131,7 +131,7 @@ def test_what_cannot_be_is_refused_by_its_field(olivia: Contract, body: dict[str
 
 
 def test_no_version_is_ever_changed(world: World, olivia: Contract, app_connection: psycopg.Connection) -> None:
-    made(olivia, "retention", KEEP)
+    create_policy(olivia, "retention", KEEP)
     for statement in ("UPDATE governance_policyversion SET enabled = false", "DELETE FROM governance_policyversion"):
         with app_connection.transaction(force_rollback=True):
             become(app_connection, world.acme.id)
@@ -141,13 +141,13 @@ def test_no_version_is_ever_changed(world: World, olivia: Contract, app_connecti
 
 def test_a_change_that_is_rolled_back_is_in_force_nowhere(world: World, olivia: Contract) -> None:
     actor = world.olivia.actor
-    made(olivia, "pii", {"action": "allow"})
+    create_policy(olivia, "pii", {"action": "allow"})
     with acting(actor):
         olivia_changes(world)
         assert pii_action(actor=actor, namespace_path="/a", sensitivity="public") is PiiAction.REFUSE
         transaction.set_rollback(True)
     assert pii_action(actor=actor, namespace_path="/a", sensitivity="public") is PiiAction.ALLOW
-    made(olivia, "pii", {"where": {"namespace": "/b"}, "action": "redact"}, name="two")
+    create_policy(olivia, "pii", {"where": {"namespace": "/b"}, "action": "redact"}, name="two")
     assert pii_action(actor=actor, namespace_path="/a", sensitivity="public") is PiiAction.ALLOW
 
 
@@ -163,13 +163,13 @@ def test_other_packages_read_the_active_policies(world: World, olivia: Contract)
     assert pii_action(actor=actor, namespace_path="/a", sensitivity="public") is PiiAction.FLAG
     assert check_sharing(actor=actor, facts=Facts(namespace="/a"), recipient=Recipient.MEMBER).allowed
     assert check_publishing(actor=actor, facts=Facts(namespace="/a")).allowed
-    made(
+    create_policy(
         olivia,
         "pii",
         {"where": {"namespace": "/a"}, "action": "redact", "kinds": {"card": "refuse"}},
         name="pii",
     )
-    made(
+    create_policy(
         olivia,
         "sharing",
         {"where": {"namespace": "/a", "sensitivities": ["restricted"]}, "share_with": ["member"], "roles": ["admin"]},
@@ -201,7 +201,7 @@ def test_policies_cost_one_query_after_a_change_and_none_from_then_on(world: Wor
         return len(captured), sum("governance_policyversion" in query["sql"] for query in captured.captured_queries)
 
     without, _ = queries()
-    made(olivia, "purpose", {"where": {"namespace": "/else"}, "purposes": ["x"]})
+    create_policy(olivia, "purpose", {"where": {"namespace": "/else"}, "purposes": ["x"]})
     assert queries() == (without + 4, 1)  # with the transaction that it has for itself
     assert queries() == (without, 0)
 
@@ -212,17 +212,17 @@ def test_a_list_costs_the_same_for_one_and_for_many(olivia: Contract) -> None:
             assert olivia.get("policies/").status == 200
         return len(captured)
 
-    made(olivia, "pii", {"action": "allow"}, name="first")
+    create_policy(olivia, "pii", {"action": "allow"}, name="first")
     queries()
-    one = queries()
+    count = queries()
     for number in range(10):
-        made(olivia, "pii", {"action": "allow"}, name=f"number {number}")
+        create_policy(olivia, "pii", {"action": "allow"}, name=f"number {number}")
     queries()
-    assert queries() == one
+    assert queries() == count
 
 
 def test_the_list_has_what_is_in_force_and_the_rest_on_request(olivia: Contract) -> None:
-    stays, goes = (made(olivia, "retention", {"ttl_seconds": DAY}, name=name) for name in ("stays", "goes"))
+    stays, goes = (create_policy(olivia, "retention", {"ttl_seconds": DAY}, name=name) for name in ("stays", "goes"))
     assert olivia.delete(f"policies/{goes}/").status == 204
     for asked, expected in (("", stays), ("?enabled=true", stays), ("?enabled=false", goes)):
         reply = olivia.get(f"policies/{asked}").json

@@ -15,7 +15,7 @@ from tests.governance.web.visitors import signed_in
 from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract, contract, without_id
 from tests.vault.outbox import run_jobs
-from tests.vault.policies.policy_factories import changed, made
+from tests.vault.policies.policy_factories import change_policy, create_policy
 from vault.cubes.retention import facts_of
 from vault.models import Cube
 
@@ -45,8 +45,8 @@ def notes(olivia: Contract, alice: Contract) -> dict[str, str]:
         for path in ("/clinic", "/clinic/therapy", "/open")
     }
     run_jobs()
-    made(olivia, "purpose", CLINIC, name="clinic")
-    made(olivia, "purpose", THERAPY, name="therapy")
+    create_policy(olivia, "purpose", CLINIC, name="clinic")
+    create_policy(olivia, "purpose", THERAPY, name="therapy")
     return ids
 
 
@@ -95,7 +95,9 @@ def test_whoever_may_not_know_of_a_memory_hears_of_no_policy(
     assert search_results.status == 404
     assert without_id(search_results) == without_id(never)
     own = alice.add("Alice's own.")
-    made(olivia, "purpose", {"where": {"namespace": own["namespace"]["path"]}, "purposes": ["diary"]}, name="mine")
+    create_policy(
+        olivia, "purpose", {"where": {"namespace": own["namespace"]["path"]}, "purposes": ["diary"]}, name="mine"
+    )
     address = f"memories/{own['id']}/"
     assert "policy mine" in alice.get(address, x_memory_purpose="billing").json["detail"]
     assert "policy" not in bob.get(address, x_memory_purpose="billing").json["detail"]
@@ -119,7 +121,7 @@ def test_nobody_changes_what_they_may_not_read(notes: dict[str, str], alice: Con
 
 
 def test_a_review_is_bound_by_what_its_version_was(olivia: Contract, alice: Contract, world: World) -> None:
-    made(olivia, "purpose", {"where": {"sensitivities": ["restricted"]}, "purposes": ["legal"]})
+    create_policy(olivia, "purpose", {"where": {"sensitivities": ["restricted"]}, "purposes": ["legal"]})
     memory = alice.add("Mail li.lei@example.cn.", namespace="/team", sensitivity="restricted")["id"]
     body = {"sensitivity": "public", "content": "Nothing."}
     opened = alice.patch(f"memories/{memory}/", body, if_match='"1"', x_memory_purpose="legal")
@@ -136,7 +138,7 @@ def test_a_review_is_bound_by_what_its_version_was(olivia: Contract, alice: Cont
 
 
 def test_a_version_is_bound_by_what_it_was(olivia: Contract, alice: Contract) -> None:
-    made(olivia, "purpose", {"where": {"sensitivities": ["restricted"]}, "purposes": ["legal"]})
+    create_policy(olivia, "purpose", {"where": {"sensitivities": ["restricted"]}, "purposes": ["legal"]})
     memory = alice.add("Secret once.", namespace="/team", sensitivity="restricted")["id"]
     opened = alice.patch(f"memories/{memory}/", {"sensitivity": "public"}, if_match='"1"', x_memory_purpose="legal")
     assert opened.status == 200
@@ -149,7 +151,7 @@ def test_a_version_is_bound_by_what_it_was(olivia: Contract, alice: Contract) ->
 @pytest.mark.parametrize("mode", ["hybrid", "lexical", "dense", "graph"])
 def test_what_a_purpose_hides_leaves_no_trace_in_a_score(olivia: Contract, bob: Contract, mode: str) -> None:
     """Bound by more than its namespace: what a search counts is asked row by row."""
-    made(olivia, "purpose", {"where": {"sensitivities": ["restricted"]}, "purposes": ["audit"]})
+    create_policy(olivia, "purpose", {"where": {"sensitivities": ["restricted"]}, "purposes": ["audit"]})
     for number in range(4):
         olivia.add(f"The harbour project meets on day {number}.", namespace="/shared/p")
     run_jobs()
@@ -171,16 +173,16 @@ def test_what_a_purpose_hides_leaves_no_trace_in_a_score(olivia: Contract, bob: 
 def test_a_binding_of_everything_leaves_an_empty_answer(olivia: Contract, alice: Contract) -> None:
     alice.add("Notes.", namespace="/team", tags=["note"])
     run_jobs()
-    policy = made(olivia, "purpose", {"where": {}, "purposes": ["audit"]})
+    policy = create_policy(olivia, "purpose", {"where": {}, "purposes": ["audit"]})
     assert set(map(tuple, read_by_each_way(alice, "").values())) == {()}
     assert set(map(tuple, read_by_each_way(alice, "audit").values())) == {("Notes.",)}
-    changed(olivia, policy, enabled=False)
+    change_policy(olivia, policy, enabled=False)
     assert set(map(tuple, read_by_each_way(alice, "").values())) == {("Notes.",)}
 
 
 def test_equal_bindings_open_what_all_of_them_open(olivia: Contract, alice: Contract) -> None:
-    made(olivia, "purpose", {"where": {"tags": ["a"]}, "purposes": ["x", "y"]}, name="a")
-    made(olivia, "purpose", {"where": {"tags": ["b"]}, "purposes": ["y", "z"]}, name="b")
+    create_policy(olivia, "purpose", {"where": {"tags": ["a"]}, "purposes": ["x", "y"]}, name="a")
+    create_policy(olivia, "purpose", {"where": {"tags": ["b"]}, "purposes": ["y", "z"]}, name="b")
     alice.add("Both notes.", tags=["a", "b"])
     run_jobs()
     for purpose, count in (("x", 0), ("y", 1), ("z", 0)):
@@ -188,9 +190,9 @@ def test_equal_bindings_open_what_all_of_them_open(olivia: Contract, alice: Cont
 
 
 def test_a_binding_of_one_tenant_binds_no_other(olivia: Contract, charlie: Contract) -> None:
-    made(olivia, "purpose", {"where": {}, "purposes": ["audit"]})
+    create_policy(olivia, "purpose", {"where": {}, "purposes": ["audit"]})
     charlie.add("Theirs.")
-    assert charlie.listed() == ["Theirs."]
+    assert charlie.list_contents() == ["Theirs."]
 
 
 def _where(chance: random.Random) -> Where:

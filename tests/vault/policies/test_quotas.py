@@ -27,33 +27,33 @@ Superuser = Callable[[], psycopg.Connection]
 THREADS = 16
 
 
-def limited(client: Contract, kind: str = "tenant", holder: object = None, **limits: int | None) -> None:
+def set_quota(client: Contract, kind: str = "tenant", holder: object = None, **limits: int | None) -> None:
     reply = client.send("PUT", "quotas/", {"holder": {"kind": kind, "id": holder and str(holder)}, "limits": limits})
     assert reply.status == 200, reply
 
 
-def used(client: Contract, kind: str = "tenant") -> dict[str, Any]:
+def read_usage(client: Contract, kind: str = "tenant") -> dict[str, Any]:
     rows = client.get("quotas/").json["results"]
     found: dict[str, Any] = next(row["used"] for row in rows if row["holder"]["kind"] == kind)
     return found
 
 
-def refused(reply: Any) -> bool:
+def is_refused(reply: Any) -> bool:
     return (reply.status, reply.json.get("code")) == (429, "quota_exceeded")
 
 
 @pytest.mark.parametrize("kind", ["tenant", "member", "api_key"])
 def test_a_quota_of_memories_is_the_most_that_there_are(olivia: Contract, alice: Contract, kind: str) -> None:
     alice.add("Before.")
-    limited(olivia, kind, memories=3)
+    set_quota(olivia, kind, memories=3)
     alice.add("Second.")
     full = alice.post("memories/bulk/", {"items": [{"content": "Third."}, {"content": "Fourth."}]})
-    assert refused(full)
+    assert is_refused(full)
     assert "Retry-After" not in full.headers  # waiting frees no place
-    assert used(alice, kind)["memories"] == 2
+    assert read_usage(alice, kind)["memories"] == 2
     alice.add("Third.")
-    assert refused(alice.post("memories/", {"content": "Fourth."}))
-    assert used(alice, kind)["memories"] == 3
+    assert is_refused(alice.post("memories/", {"content": "Fourth."}))
+    assert read_usage(alice, kind)["memories"] == 3
     assert alice.post("memories/", {"content": "Third."}).status == 200  # what is there already is no more
     if kind != "tenant":
         assert olivia.add("Mine.")
@@ -61,9 +61,9 @@ def test_a_quota_of_memories_is_the_most_that_there_are(olivia: Contract, alice:
 
 def test_a_refusal_leaves_nothing(olivia: Contract, alice: Contract, superuser: Superuser) -> None:
     alice.add("One.")
-    limited(olivia, memories=1)
+    set_quota(olivia, memories=1)
     before = read_all_rows(superuser())
-    assert refused(alice.post("memories/", {"content": "Two.", "namespace": "/new", "subject": "new"}))
+    assert is_refused(alice.post("memories/", {"content": "Two.", "namespace": "/new", "subject": "new"}))
     after = read_all_rows(superuser())
     assert after == before
 
@@ -86,7 +86,7 @@ def storm(world: World, count: int) -> int:
 
 def test_many_at_once_store_exactly_the_quota(world: World, olivia: Contract, full_size: bool) -> None:
     quota = 1_000 if full_size else 100
-    limited(olivia, memories=quota)
+    set_quota(olivia, memories=quota)
     assert storm(world, 2 * quota) == quota
     with acting(world.alice.actor):
         assert Cube.objects.count() == quota
@@ -101,68 +101,68 @@ def test_a_count_that_forgets_would_show(world: World, olivia: Contract, superus
     superuser().execute(
         "CREATE TRIGGER forget BEFORE UPDATE ON governance_usage FOR EACH ROW EXECUTE FUNCTION forget()"
     )
-    limited(olivia, memories=10)
+    set_quota(olivia, memories=10)
     assert storm(world, 20) == 20
 
 
 def test_bytes_are_those_of_every_version(olivia: Contract, alice: Contract) -> None:
     memory = alice.add("one two " * 125)["id"]
-    first = used(alice)["bytes"]
+    first = read_usage(alice)["bytes"]
     assert 1000 < first < 1500  # the words, what is said of them, and what sealing adds
-    limited(olivia, bytes=2 * first + 200)
+    set_quota(olivia, bytes=2 * first + 200)
     assert alice.patch(f"memories/{memory}/", {"title": "y"}, if_match='"1"').status == 200
-    assert 2 * first - 100 < used(alice)["bytes"] <= 2 * first + 200
-    assert refused(alice.patch(f"memories/{memory}/", {"title": "z"}, if_match='"2"'))
+    assert 2 * first - 100 < read_usage(alice)["bytes"] <= 2 * first + 200
+    assert is_refused(alice.patch(f"memories/{memory}/", {"title": "z"}, if_match='"2"'))
     assert alice.get(f"memories/{memory}/").json["version"] == 2
-    assert refused(alice.post("memories/", {"content": "three four " * 100}))
+    assert is_refused(alice.post("memories/", {"content": "three four " * 100}))
 
 
 def test_what_is_deleted_or_has_expired_frees_its_place(world: World, olivia: Contract, alice: Contract) -> None:
-    limited(olivia, memories=2)
+    set_quota(olivia, memories=2)
     one, two = alice.add("One.")["id"], alice.add("Two.", ttl_seconds=60)["id"]
-    assert refused(alice.post("memories/", {"content": "Three."}))
+    assert is_refused(alice.post("memories/", {"content": "Three."}))
     assert alice.delete(f"memories/{one}/").status == 204
     alice.add("Three.")
-    assert refused(alice.post(f"memories/{one}/restore/"))
+    assert is_refused(alice.post(f"memories/{one}/restore/"))
     with acting(world.alice.actor):
         Cube.objects.filter(id=two).update(expires_at="2020-01-01T00:00:00Z")
     assert alice.post(f"memories/{one}/restore/").status == 200
-    assert refused(alice.post("memories/", {"content": "Four."}))
+    assert is_refused(alice.post("memories/", {"content": "Four."}))
 
 
 def test_what_is_over_a_lowered_quota_stays_and_can_be_edited(olivia: Contract, alice: Contract) -> None:
     memory = alice.add("One.")["id"]
     alice.add("Two.")
-    limited(olivia, memories=1)
+    set_quota(olivia, memories=1)
     assert alice.patch(f"memories/{memory}/", {"title": "still"}, if_match='"1"').status == 200
-    assert refused(alice.post("memories/", {"content": "Three."}))
+    assert is_refused(alice.post("memories/", {"content": "Three."}))
 
 
 def test_a_members_own_quota_stands_before_that_of_each(world: World, olivia: Contract, alice: Contract) -> None:
-    limited(olivia, "member", memories=1)
-    limited(olivia, "member", world.alice.member.id, memories=2)
+    set_quota(olivia, "member", memories=1)
+    set_quota(olivia, "member", world.alice.member.id, memories=2)
     alice.add("One.")
     alice.add("Two.")
-    assert refused(alice.post("memories/", {"content": "Three."}))
+    assert is_refused(alice.post("memories/", {"content": "Three."}))
     olivia.add("One.", namespace="/team")
-    assert refused(olivia.post("memories/", {"content": "Two.", "namespace": "/team"}))
+    assert is_refused(olivia.post("memories/", {"content": "Two.", "namespace": "/team"}))
 
 
 def test_a_quota_that_was_lifted_and_set_again_counts_what_came_between(olivia: Contract, alice: Contract) -> None:
-    limited(olivia, memories=2)
+    set_quota(olivia, memories=2)
     alice.add("One.")
-    limited(olivia)
+    set_quota(olivia)
     for text in ("Two.", "Three."):
         alice.add(text)
-    limited(olivia, memories=4)
+    set_quota(olivia, memories=4)
     alice.add("Four.")
-    assert refused(alice.post("memories/", {"content": "Five."}))
+    assert is_refused(alice.post("memories/", {"content": "Five."}))
 
 
 def test_a_quota_of_one_tenant_counts_no_other(olivia: Contract, alice: Contract, charlie: Contract) -> None:
-    limited(olivia, memories=0)
+    set_quota(olivia, memories=0)
     charlie.add("Theirs.")
-    assert refused(alice.post("memories/", {"content": "Ours."}))
+    assert is_refused(alice.post("memories/", {"content": "Ours."}))
 
 
 def test_where_no_quota_is_set_nothing_is_counted(world: World, alice: Contract) -> None:
@@ -184,7 +184,7 @@ def test_who_does_not_govern_sets_none_and_leaves_only_the_denial(world: World, 
 def test_everyone_sees_what_limits_them_and_who_governs_sees_all(
     world: World, olivia: Contract, alice: Contract, bob: Contract, ada: Contract
 ) -> None:
-    limited(olivia, "member", world.alice.member.id, memories=5)
+    set_quota(olivia, "member", world.alice.member.id, memories=5)
     for client, sees in ((olivia, True), (ada, True), (alice, True), (bob, False)):
         ids = {row["holder"]["id"] for row in client.get("quotas/").json["results"]}
         assert (str(world.alice.member.id) in ids) is sees
@@ -197,8 +197,8 @@ def test_a_quota_names_a_member_of_this_tenant(world: World, olivia: Contract) -
 
 
 def test_a_change_is_in_the_audit_log_and_has_versions(world: World, olivia: Contract) -> None:
-    limited(olivia, memories=5)
-    limited(olivia, memories=6)
+    set_quota(olivia, memories=5)
+    set_quota(olivia, memories=6)
     stale = olivia.send("PUT", "quotas/", {"holder": {"kind": "tenant"}, "limits": {"memories": 7}}, if_match='"1"')
     assert stale.status == 412
     policy = olivia.get("policies/?kind=quota").json["results"][0]
@@ -217,14 +217,14 @@ def test_put_changes_the_quota_that_a_policy_set(olivia: Contract, alice: Contra
     reply = olivia.send("PUT", "quotas/", {"holder": {"kind": "tenant"}, "limits": {"memories": 2}})
     assert (reply.status, reply.json["limits"]["memories"]) == (200, 2)
     alice.add("Second.")
-    assert refused(alice.post("memories/", {"content": "Third."}))
+    assert is_refused(alice.post("memories/", {"content": "Third."}))
     in_force = olivia.get("policies/?kind=quota").json["results"]
     assert [row["document"]["limits"]["memories"] for row in in_force] == [2]
 
 
 def test_the_page_shows_what_the_job_counted_for_tenant_and_member(world: World) -> None:
     alice, olivia = contract(world, "alice"), contract(world, "olivia")
-    limited(olivia, kind="member", holder=world.alice.member.id, memories=10)
+    set_quota(olivia, kind="member", holder=world.alice.member.id, memories=10)
     for number in range(3):
         alice.post("memories/", {"content": f"Alice's note {number}.", "namespace": "/team"})
     olivia.post("memories/", {"content": "The owner's note.", "namespace": "/team"})

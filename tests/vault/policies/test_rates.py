@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from governance.policies.rates import Rates
 from tests.factories import World
 from tests.vault.api.contract import Contract, contract
-from tests.vault.policies.test_quotas import limited
+from tests.vault.policies.test_quotas import set_quota
 
 MINUTE = 60
 
@@ -25,7 +25,7 @@ def ask_repeatedly(client: Contract, times: int) -> list[int]:
 def test_more_requests_than_a_minute_has_are_refused(
     redis_address: str, olivia: Contract, alice: Contract, kind: str
 ) -> None:
-    limited(olivia, kind, requests_per_minute=3)
+    set_quota(olivia, kind, requests_per_minute=3)
     statuses = ask_repeatedly(alice, 8)
     assert statuses.count(200) in {3, 6}  # 6: a minute began meanwhile
     refused = next(reply for reply in (alice.get("me/") for _ in range(8)) if reply.status == 429)
@@ -36,25 +36,25 @@ def test_more_requests_than_a_minute_has_are_refused(
 def test_members_are_counted_apart_and_the_tenant_together(
     redis_address: str, world: World, olivia: Contract, alice: Contract, bob: Contract
 ) -> None:
-    limited(olivia, "member", world.alice.member.id, requests_per_minute=1)
+    set_quota(olivia, "member", world.alice.member.id, requests_per_minute=1)
     assert ask_repeatedly(alice, 4).count(200) in {1, 2}
     assert ask_repeatedly(bob, 4).count(200) == 4
-    limited(olivia, "tenant", requests_per_minute=0)
+    set_quota(olivia, "tenant", requests_per_minute=0)
     assert ask_repeatedly(bob, 2) == [429, 429]
 
 
 def test_another_tenant_is_not_slowed(redis_address: str, olivia: Contract, charlie: Contract) -> None:
-    limited(olivia, requests_per_minute=0)
+    set_quota(olivia, requests_per_minute=0)
     assert ask_repeatedly(charlie, 3) == [200, 200, 200]
 
 
 def test_a_bad_key_is_401_before_it_is_counted(redis_address: str, olivia: Contract) -> None:
-    limited(olivia, requests_per_minute=0)
+    set_quota(olivia, requests_per_minute=0)
     assert Contract(key="mos_nobody_x").get("me/").status == 401
 
 
 def test_with_redis_dead_it_still_limits(olivia: Contract, alice: Contract) -> None:
-    limited(olivia, requests_per_minute=3)  # the settings of the tests name a Redis that is not there
+    set_quota(olivia, requests_per_minute=3)  # the settings of the tests name a Redis that is not there
     assert ask_repeatedly(alice, 8).count(200) in {3, 6}
 
 
@@ -65,7 +65,7 @@ def test_with_redis_hanging_it_still_limits_and_waits_no_longer_than_it_says(
         hanging.bind(str(tmp_path / "redis.sock"))
         hanging.listen(50)
         with override_settings(REDIS_ADDRESS=f"unix://{tmp_path}/redis.sock?db=0"):
-            limited(olivia, requests_per_minute=5)
+            set_quota(olivia, requests_per_minute=5)
             started = time.monotonic()
             statuses = ask_repeatedly(alice, 12)
             waited = time.monotonic() - started
@@ -74,8 +74,8 @@ def test_with_redis_hanging_it_still_limits_and_waits_no_longer_than_it_says(
 
 
 def test_redis_counts_for_all_processes_together(redis_address: str) -> None:
-    one, other = Rates(redis_address, 0.2), Rates(redis_address, 0.2)
-    assert [one.count(["a", "b"], 7), other.count(["a"], 7), one.count(["a"], 8)] == [[1, 1], [2], [1]]
+    first, other = Rates(redis_address, 0.2), Rates(redis_address, 0.2)
+    assert [first.count(["a", "b"], 7), other.count(["a"], 7), first.count(["a"], 8)] == [[1, 1], [2], [1]]
 
 
 def test_a_process_counts_each_minute_anew() -> None:

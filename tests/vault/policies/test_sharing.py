@@ -15,7 +15,7 @@ from tests.governance.personas.test_personas import create_persona as persona_ma
 from tests.governance.tables import read_all_rows
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract
-from tests.vault.policies.policy_factories import changed, made, simulated
+from tests.vault.policies.policy_factories import change_policy, create_policy, simulate_policy
 
 Superuser = Callable[[], psycopg.Connection]
 TEAM = {"namespace": "/team"}
@@ -39,7 +39,7 @@ def is_refused(reply: Any, rule: str) -> bool:
 def test_a_grant_that_a_policy_forbids_is_refused_with_the_policy_named(
     world: World, olivia: Contract, memory: dict[str, Any], superuser: Superuser, who: str
 ) -> None:
-    made(olivia, "sharing", {"where": TEAM, "share_with": ["member"], "roles": ["editor"]}, name="Team")
+    create_policy(olivia, "sharing", {"where": TEAM, "share_with": ["member"], "roles": ["editor"]}, name="Team")
     giver = Contract(key=world.person(who).key.text)
     before = _but_denials(read_all_rows(superuser()))
     body = grant_body(world, "bob", "memory", memory["id"])
@@ -52,21 +52,21 @@ def test_a_grant_that_a_policy_forbids_is_refused_with_the_policy_named(
 
 
 def test_a_denial_is_always_possible(world: World, olivia: Contract, memory: dict[str, Any]) -> None:
-    made(olivia, "sharing", {"where": TEAM})
+    create_policy(olivia, "sharing", {"where": TEAM})
     assert olivia.post("grants/", grant_body(world, "bob", "memory", memory["id"], effect="deny")).status == 201
 
 
 def test_the_most_specific_policy_decides(world: World, olivia: Contract, memory: dict[str, Any]) -> None:
-    made(olivia, "sharing", {"where": {}}, name="none")
+    create_policy(olivia, "sharing", {"where": {}}, name="none")
     body = grant_body(world, "bob", "memory", memory["id"])
     assert is_refused(olivia.post("grants/", body), "policy:none@1")
-    made(olivia, "sharing", {"where": TEAM | {"tags": ["river"]}, "share_with": ["member"]}, name="rivers")
+    create_policy(olivia, "sharing", {"where": TEAM | {"tags": ["river"]}, "share_with": ["member"]}, name="rivers")
     assert olivia.post("grants/", body).status == 201
 
 
 def test_a_key_or_persona_is_no_way_round_a_role(world: World, olivia: Contract, memory: dict[str, Any]) -> None:
     document = {"where": TEAM, "share_with": ["member", "api_key", "persona"], "roles": ["editor"]}
-    made(olivia, "sharing", document, name="Team")
+    create_policy(olivia, "sharing", document, name="Team")
     body = grant_body(world, "bob", "memory", memory["id"])
     persona = persona_made(Contract(key=world.bob.key.text), "at home")
     assert is_refused(olivia.post("grants/", to("api_key", key_for(world.bob, Scope.CHAT).id, body)), "policy:Team@1")
@@ -80,22 +80,22 @@ def test_an_agent_is_no_way_round_the_roles_that_may_speak_as_it(
     """Independent of its maker: bob, a viewer, speaks as any agent."""
     agents = [persona_made(maker, f"Helper {n}", kind="agent") for n, maker in enumerate((alice, olivia))]
     document = {"where": TEAM, "share_with": ["member", "persona"], "roles": ["owner", "admin", "editor"]}
-    policy = made(olivia, "sharing", document, name="Team")
+    policy = create_policy(olivia, "sharing", document, name="Team")
     body = grant_body(world, "bob", "memory", memory["id"])
     for agent in agents:
         assert is_refused(olivia.post("grants/", to("persona", agent, body)), "policy:Team@1")
     assert olivia.post("grants/", to("persona", persona_made(alice, "at home"), body)).status == 201
-    changed(olivia, policy, document=document | {"roles": ["owner", "admin", "editor", "viewer"]})
+    change_policy(olivia, policy, document=document | {"roles": ["owner", "admin", "editor", "viewer"]})
     for agent in agents:
         assert olivia.post("grants/", to("persona", agent, body)).status == 201
-    changed(olivia, policy, document=document)
-    assert simulated(olivia, "sharing", document, id=policy)[("grant_forbidden", "")][0] == 2
+    change_policy(olivia, policy, document=document)
+    assert simulate_policy(olivia, "sharing", document, id=policy)[("grant_forbidden", "")][0] == 2
 
 
 def test_a_namespace_is_given_only_if_all_that_may_lie_in_it_may_be(
     world: World, olivia: Contract, memory: dict[str, Any]
 ) -> None:
-    made(olivia, "sharing", {"where": {"namespace": "/team/board"}}, name="Board")
+    create_policy(olivia, "sharing", {"where": {"namespace": "/team/board"}}, name="Board")
     namespace = grant_body(world, "bob", "namespace", memory["namespace"]["id"])
     assert is_refused(olivia.post("grants/", namespace), "policy:Board@1")
     assert olivia.post("grants/", grant_body(world, "bob", "memory", memory["id"])).status == 201
@@ -103,17 +103,17 @@ def test_a_namespace_is_given_only_if_all_that_may_lie_in_it_may_be(
 
 def test_a_persona_is_given_only_if_all_anywhere_may_be(world: World, olivia: Contract, alice: Contract) -> None:
     agent = persona_made(alice, "Helper", kind="agent")
-    policy = made(olivia, "sharing", {"where": {"sensitivities": ["restricted"]}}, name="Secret")
+    policy = create_policy(olivia, "sharing", {"where": {"sensitivities": ["restricted"]}}, name="Secret")
     body = grant_body(world, "bob", "persona", agent, "write")
     assert is_refused(alice.post("grants/", body), "policy:Secret@1")
-    changed(olivia, policy, enabled=False)
+    change_policy(olivia, policy, enabled=False)
     assert alice.post("grants/", body).status == 201
 
 
 def test_the_same_grant_is_not_prolonged(world: World, olivia: Contract, memory: dict[str, Any]) -> None:
     body = grant_body(world, "bob", "memory", memory["id"], expires_at="2099-01-01T00:00:00Z")
     grant = olivia.post("grants/", body).json
-    made(olivia, "sharing", {"where": TEAM}, name="Team")
+    create_policy(olivia, "sharing", {"where": TEAM}, name="Team")
     longer = body | {"expires_at": "2199-01-01T00:00:00Z"}
     assert is_refused(olivia.post("grants/", longer), "policy:Team@1")
     assert olivia.get(f"grants/{grant['id']}/").json["expires_at"] == "2099-01-01T00:00:00Z"
@@ -123,7 +123,7 @@ def test_a_preset_gives_nothing_that_a_policy_forbids(
     world: World, olivia: Contract, memory: dict[str, Any], superuser: Superuser
 ) -> None:
     preset = olivia.post("role-templates/", {"name": "helper", "role": "editor", "namespaces": ["/team"]}).json["id"]
-    made(olivia, "sharing", {"where": TEAM}, name="Team")
+    create_policy(olivia, "sharing", {"where": TEAM}, name="Team")
     before = _but_denials(read_all_rows(superuser()))
     reply = olivia.post(f"role-templates/{preset}/apply/", {"kind": "member", "id": str(world.bob.member.id)})
     assert is_refused(reply, "policy:Team@1")
@@ -133,7 +133,7 @@ def test_a_preset_gives_nothing_that_a_policy_forbids(
 def test_the_page_gives_nothing_that_a_policy_forbids(
     world: World, olivia: Contract, memory: dict[str, Any], superuser: Superuser
 ) -> None:
-    made(olivia, "sharing", {"where": TEAM}, name="Team")
+    create_policy(olivia, "sharing", {"where": TEAM}, name="Team")
     form = {"holder": f"member:{world.bob.member.id}", "action": "read", "effect": "allow"}
     assert signed_in(world.olivia).post(f"/access/memory/{memory['id']}/", form).status_code == 403
     assert find_entries(superuser, "grant.created") == []
@@ -148,18 +148,18 @@ def test_grant_made_before_the_policy_stays_and_is_listed(
     grant = olivia.post("grants/", grant_body(world, "bob", "memory", memory["id"])).json["id"]
     open_to_all = olivia.post("grants/", grant_body(world, "alice", "memory", memory["id"])).json["id"]
     document = {"where": TEAM, "share_with": ["member"], "roles": ["editor"]}
-    said = simulated(olivia, "sharing", document)
+    said = simulate_policy(olivia, "sharing", document)
     assert said[("grant_forbidden", "")] == (1, {grant})
-    policy = made(olivia, "sharing", document, name="Team")
+    policy = create_policy(olivia, "sharing", document, name="Team")
     assert bob.get(f"memories/{memory['id']}/").status == 200
-    assert simulated(olivia, "sharing", document, id=policy) == {("grant_forbidden", ""): (1, {grant})}
+    assert simulate_policy(olivia, "sharing", document, id=policy) == {("grant_forbidden", ""): (1, {grant})}
     page = signed_in(world.olivia).get(f"/policies/{policy}/").content.decode()
     assert f"/access/memory/{memory['id']}/" in page
     assert page.count("policy:Team@1") == 1
     assert f"/access/memory/{private}/" not in page
     assert "Grants given before" in signed_in(world.ada).get(f"/policies/{policy}/").content.decode()
     assert olivia.delete(f"grants/{grant}/").status == 204
-    assert simulated(olivia, "sharing", document, id=policy) == {}
+    assert simulate_policy(olivia, "sharing", document, id=policy) == {}
     assert "Grants given before" not in signed_in(world.olivia).get(f"/policies/{policy}/").content.decode()
     assert {grant["id"] for grant in olivia.get("grants/").json["results"]} == {kept, open_to_all}
 
@@ -167,21 +167,21 @@ def test_grant_made_before_the_policy_stays_and_is_listed(
 def test_memory_marked_later_is_listed_and_a_deleted_one_is_not(
     world: World, olivia: Contract, alice: Contract, memory: dict[str, Any]
 ) -> None:
-    policy = made(olivia, "sharing", {"where": {"sensitivities": ["restricted"]}}, name="Secret")
+    policy = create_policy(olivia, "sharing", {"where": {"sensitivities": ["restricted"]}}, name="Secret")
     document = {"where": {"sensitivities": ["restricted"]}}
     grant = alice.post("grants/", grant_body(world, "bob", "memory", memory["id"])).json["id"]
-    assert simulated(olivia, "sharing", document, id=policy) == {}
+    assert simulate_policy(olivia, "sharing", document, id=policy) == {}
     marked = alice.patch(f"memories/{memory['id']}/", {"sensitivity": "restricted"}, if_match='"1"')
     assert marked.status == 200
-    assert simulated(olivia, "sharing", document, id=policy) == {("grant_forbidden", ""): (1, {grant})}
+    assert simulate_policy(olivia, "sharing", document, id=policy) == {("grant_forbidden", ""): (1, {grant})}
     alice.delete(f"memories/{memory['id']}/")
-    assert simulated(olivia, "sharing", document, id=policy) == {}
+    assert simulate_policy(olivia, "sharing", document, id=policy) == {}
 
 
 def test_another_tenants_policy_forbids_nothing_here(
     world: World, alice: Contract, charlie: Contract, memory: dict[str, Any]
 ) -> None:
-    made(charlie, "sharing", {"where": {}})
+    create_policy(charlie, "sharing", {"where": {}})
     assert alice.post("grants/", grant_body(world, "bob", "memory", memory["id"])).status == 201
 
 
@@ -195,7 +195,7 @@ def test_only_an_owner_takes_something_from_an_owners_key(world: World, memory: 
 def test_page_names_the_sharing_policy_and_keeps_the_form(
     world: World, olivia: Contract, memory: dict[str, Any]
 ) -> None:
-    made(olivia, "sharing", {"where": TEAM}, name="Team")
+    create_policy(olivia, "sharing", {"where": TEAM}, name="Team")
     form = {"holder": f"member:{world.bob.member.id}", "action": "write", "effect": "allow"}
     form |= {"purpose": "treatment", "channel": "api"}
     response = signed_in(world.olivia).post(f"/access/memory/{memory['id']}/", form)

@@ -11,7 +11,7 @@ from tests.factories import World
 from tests.governance.tables import read_all_rows
 from tests.vault.api.contract import Contract, fields_at_fault
 from tests.vault.outbox import run_jobs
-from tests.vault.policies.policy_factories import DAY, aged, changed, made, simulated
+from tests.vault.policies.policy_factories import DAY, age_memory, change_policy, create_policy, simulate_policy
 from vault.models import Cube
 
 Superuser = Callable[[], psycopg.Connection]
@@ -28,7 +28,7 @@ def memories(world: World, alice: Contract) -> dict[str, str]:
         "brief": alice.add("Brief.", namespace="/team", ttl_seconds=3600)["id"],
         "outside": alice.add("Outside.", namespace="/open")["id"],
     }
-    aged(world.alice.actor, ids["old"], days=50)
+    age_memory(world.alice.actor, ids["old"], days=50)
     run_jobs()
     return ids
 
@@ -42,7 +42,7 @@ def test_what_it_says_of_retention_is_what_then_happens(
     world: World, olivia: Contract, memories: dict[str, str]
 ) -> None:
     document = {"where": TEAM, "ttl_seconds": 10 * DAY, "max_seconds": 20 * DAY}
-    effects = simulated(olivia, "retention", document)
+    effects = simulate_policy(olivia, "retention", document)
     assert effects == {
         ("expires_newly", ""): (1, {memories["young"]}),
         ("expires_at_once", ""): (1, {memories["old"]}),
@@ -50,26 +50,26 @@ def test_what_it_says_of_retention_is_what_then_happens(
         ("write_refused", ""): (1, {memories["own"]}),
     }
     before = expiries(world)
-    made(olivia, "retention", document)
+    create_policy(olivia, "retention", document)
     run_jobs()
     after = expiries(world)
     moved = {key for key, at in after.items() if at != before[key]}
     assert moved == {memories["young"], memories["old"], memories["own"]}
-    assert simulated(olivia, "retention", document, id=olivia.get("policies/").json["results"][0]["id"]) == {}
+    assert simulate_policy(olivia, "retention", document, id=olivia.get("policies/").json["results"][0]["id"]) == {}
 
 
 def test_what_it_says_of_a_next_version_is_what_then_happens(
     world: World, olivia: Contract, memories: dict[str, str]
 ) -> None:
-    policy_id = made(olivia, "retention", {"where": TEAM, "ttl_seconds": 100 * DAY})
+    policy_id = create_policy(olivia, "retention", {"where": TEAM, "ttl_seconds": 100 * DAY})
     run_jobs()
     for fields, document in (
         ({}, {"where": {"namespace": "/open"}, "ttl_seconds": DAY}),
         ({"enabled": False}, {"where": {"namespace": "/open"}, "ttl_seconds": DAY}),
     ):
-        effects = simulated(olivia, "retention", document, id=policy_id, **fields)
+        effects = simulate_policy(olivia, "retention", document, id=policy_id, **fields)
         before = expiries(world)
-        changed(olivia, policy_id, document=document, **fields)
+        change_policy(olivia, policy_id, document=document, **fields)
         run_jobs()
         moved = {key for key, at in expiries(world).items() if at != before[key]}
         said = {
@@ -83,15 +83,17 @@ def test_what_it_says_of_purposes_is_what_readers_then_find(
 ) -> None:
     alice.get("memories/", x_memory_purpose="billing")
     document = {"where": TEAM, "purposes": ["treatment"]}
-    effects = simulated(olivia, "purpose", document)
+    effects = simulate_policy(olivia, "purpose", document)
     assert set(effects) == {("reader_loses", ""), ("reader_loses", "billing")}
     purposes = ("", "billing", "treatment")
     before = {purpose: list_ids(alice, purpose) for purpose in purposes}
-    made(olivia, "purpose", document)
+    create_policy(olivia, "purpose", document)
     for purpose in purposes:
         lost = before[purpose] - list_ids(alice, purpose)
         assert effects.get(("reader_loses", purpose), (0, set())) == (len(lost), lost), purpose
-    opened = simulated(olivia, "purpose", document, id=olivia.get("policies/").json["results"][0]["id"], enabled=False)
+    opened = simulate_policy(
+        olivia, "purpose", document, id=olivia.get("policies/").json["results"][0]["id"], enabled=False
+    )
     assert opened[("reader_gains", "billing")] == effects[("reader_loses", "billing")]
 
 
@@ -112,23 +114,23 @@ def test_it_tells_who_read_for_a_purpose(
 
 def test_it_tells_of_sharing_pii_and_quotas(world: World, olivia: Contract, memories: dict[str, str]) -> None:
     inside = {memories[name] for name in ("young", "old", "own", "brief")}
-    assert simulated(olivia, "sharing", {"where": TEAM, "share_with": ["member"]}) == {
+    assert simulate_policy(olivia, "sharing", {"where": TEAM, "share_with": ["member"]}) == {
         ("sharing_narrowed", ""): (4, inside)
     }
     recent = inside - {memories["old"]}
-    assert simulated(olivia, "pii", {"where": TEAM, "action": "refuse"}) == {
+    assert simulate_policy(olivia, "pii", {"where": TEAM, "action": "refuse"}) == {
         ("pii_changes", "flag→refuse"): (3, recent)
     }
     quota = {"holder": {"kind": "tenant"}, "limits": {"memories": 4, "bytes": 2**40}}
-    assert simulated(olivia, "quota", quota) == {("quota_reached", "memories"): (1, {str(world.acme.id)})}
-    made(olivia, "quota", quota)
+    assert simulate_policy(olivia, "quota", quota) == {("quota_reached", "memories"): (1, {str(world.acme.id)})}
+    create_policy(olivia, "quota", quota)
     assert olivia.post("memories/", {"content": "One more."}).status == 429
 
 
 def test_it_counts_all_and_names_some(olivia: Contract, alice: Contract) -> None:
     items = [{"content": f"Row {number}.", "namespace": "/team"} for number in range(30)]
     assert alice.post("memories/bulk/", {"items": items}).status == 201
-    ((count, ids),) = simulated(olivia, "retention", {"where": TEAM, "ttl_seconds": DAY}).values()
+    ((count, ids),) = simulate_policy(olivia, "retention", {"where": TEAM, "ttl_seconds": DAY}).values()
     assert (count, len(ids)) == (30, 10)
 
 
@@ -141,12 +143,12 @@ def test_it_changes_nothing(olivia: Contract, memories: dict[str, str], superuse
         ("pii", {"action": "refuse"}),
         ("quota", {"holder": {"kind": "member"}, "limits": {"memories": 0}}),
     ):
-        assert simulated(olivia, kind, document)
+        assert simulate_policy(olivia, kind, document)
     assert read_all_rows(superuser()) == before
 
 
 def test_it_refuses_what_could_not_be_saved(olivia: Contract, charlie: Contract) -> None:
-    policy_id = made(olivia, "retention", {"ttl_seconds": 60})
+    policy_id = create_policy(olivia, "retention", {"ttl_seconds": 60})
     wrong = olivia.post("policies/simulate/", {"id": policy_id, "kind": "pii", "document": {}})
     assert fields_at_fault(wrong) == {"kind"}
     assert fields_at_fault(olivia.post("policies/simulate/", {"kind": "retention", "document": {}})) == {"document"}

@@ -10,8 +10,8 @@ from governance.models import Usage
 from tests.factories import World
 from tests.vault.api.contract import Contract
 from tests.vault.chat.test_model import QUESTION, answers_with, model, turns
-from tests.vault.policies.test_quotas import limited, refused, used
-from vault.chat.rules import tokens_used
+from tests.vault.policies.test_quotas import is_refused, read_usage, set_quota
+from vault.chat.rules import count_tokens_used
 from vault.models import Turn
 from vault.providers.ports import ChatMessage, ChatRole, Completion
 
@@ -26,23 +26,23 @@ def test_at_the_limit_the_next_question_is_refused(
 ) -> None:
     asked = answers_with(model, "A greyhound [1].")
     assert alice.post(turns, {"content": QUESTION}).status == 201  # before there was a quota, and counted by it
-    limited(olivia, kind, model_tokens_per_month=2 * ANSWER)
-    assert used(alice, kind)["model_tokens_per_month"] == ANSWER
+    set_quota(olivia, kind, model_tokens_per_month=2 * ANSWER)
+    assert read_usage(alice, kind)["model_tokens_per_month"] == ANSWER
     assert alice.post(turns, {"content": QUESTION}).status == 201
     reply = alice.post(turns, {"content": QUESTION})
-    assert refused(reply)
+    assert is_refused(reply)
     assert 0 < int(reply.headers["Retry-After"]) <= MONTH
-    assert refused(alice.post(turns, {"content": QUESTION}, accept="text/event-stream"))
-    assert (len(asked), used(alice, kind)["model_tokens_per_month"]) == (2, 2 * ANSWER)
+    assert is_refused(alice.post(turns, {"content": QUESTION}, accept="text/event-stream"))
+    assert (len(asked), read_usage(alice, kind)["model_tokens_per_month"]) == (2, 2 * ANSWER)
 
 
 def test_a_new_month_begins_with_nothing_used(
     world: World, model: HTTPServer, olivia: Contract, alice: Contract, turns: str
 ) -> None:
     answers_with(model, "A greyhound [1].")
-    limited(olivia, model_tokens_per_month=ANSWER)
+    set_quota(olivia, model_tokens_per_month=ANSWER)
     assert alice.post(turns, {"content": QUESTION}).status == 201
-    assert refused(alice.post(turns, {"content": QUESTION}))
+    assert is_refused(alice.post(turns, {"content": QUESTION}))
     with acting(world.alice.actor):
         Turn.objects.update(created_at="2020-01-15T00:00:00Z")
         Usage.objects.update(month=date(2020, 1, 1))
@@ -50,7 +50,7 @@ def test_a_new_month_begins_with_nothing_used(
 
 
 def test_answers_without_a_model_use_no_tokens(olivia: Contract, alice: Contract, turns: str) -> None:
-    limited(olivia, model_tokens_per_month=0)
+    set_quota(olivia, model_tokens_per_month=0)
     assert alice.post(turns, {"content": QUESTION}).status == 201
 
 
@@ -58,5 +58,5 @@ def test_what_the_server_does_not_count_is_estimated() -> None:
     told = Completion("x", "m", prompt_tokens=3, completion_tokens=4)
     untold = Completion("", "m", prompt_tokens=None, completion_tokens=None)
     asked = [ChatMessage(ChatRole.USER, "twelve chars")]
-    assert tokens_used(told, asked, "said") == (3, 4)
-    assert tokens_used(untold, asked, "said this") == (3, 3)
+    assert count_tokens_used(told, asked, "said") == (3, 4)
+    assert count_tokens_used(untold, asked, "said this") == (3, 3)

@@ -44,7 +44,7 @@ def overlap(settings: Settings) -> None:
     settings.MEMOS_RERANKER = RerankerChoice(family="overlap", model="", url="", key="")
 
 
-def served(settings: Settings, httpserver: HTTPServer) -> None:
+def set_reranker(settings: Settings, httpserver: HTTPServer) -> None:
     settings.MEMOS_RERANKER = RerankerChoice(family="openai", model="r", url=httpserver.url_for("/v1"), key="")
 
 
@@ -107,7 +107,7 @@ def test_nobody_sees_more_than_without_it(world: World, memories: dict[str, UUID
 def test_a_reranker_that_fails_is_a_failure_and_nothing_is_returned(
     world: World, memories: dict[str, UUID], settings: Settings, httpserver: HTTPServer
 ) -> None:
-    served(settings, httpserver)
+    set_reranker(settings, httpserver)
     httpserver.expect_request("/v1/rerank").respond_with_data("", status=400)
     reply = world.client("alice").post("memories/search/", {"query": QUESTION})
     assert (reply.status, reply.code) == (503, "provider_unavailable")
@@ -130,7 +130,7 @@ def test_it_is_asked_outside_any_transaction_and_what_was_deleted_meanwhile_is_n
         ]
         return Response(json.dumps({"results": rows}), mimetype="application/json")
 
-    served(settings, httpserver)
+    set_reranker(settings, httpserver)
     httpserver.expect_request("/v1/rerank").respond_with_handler(slow)
     assert contents(world.alice.actor, top_k=2) == [KEYWORDS, ASIDE]
     assert audited_ids(world.alice.actor) == [[memories[KEYWORDS], memories[ASIDE]]]

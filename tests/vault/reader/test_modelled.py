@@ -16,7 +16,7 @@ from memos_web.config import LlmChoice
 from tests.factories import World
 from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract
-from tests.vault.chat.test_model import streamed
+from tests.vault.chat.test_model import make_stream
 from vault.models import Cube
 from vault.reader.model_reader import choice_read
 from vault.reader.rules import Intent, chosen_statements
@@ -37,7 +37,7 @@ class Model:
     def handle(self, request: Request) -> Response:
         body = request.get_json()
         if body.get("stream"):
-            return streamed("Right, ", "noted.")
+            return make_stream("Right, ", "noted.")
         self.readings.append(body)
         sentences = [load["text"] for load in json.loads(body["messages"][1]["content"])["sentences"]]
         reply = self.reply(sentences)

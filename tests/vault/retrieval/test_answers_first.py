@@ -15,7 +15,7 @@ FILLER = " ".join(f"Point {number} of the minutes was about budgets, rooms and t
         ("图书馆的门是绿的吗？", "图书馆的门是绿的。", "图书馆的门是什么颜色？"),
     ],
 )
-def test_an_answer_comes_before_a_question_with_its_words(
+def test_answer_ranks_before_a_question_with_the_same_words(
     alice: Contract, asks: str, tells: str, question: str
 ) -> None:
     """The later of two that say the same would else come first."""
@@ -37,7 +37,7 @@ def test_question_about_questions_returns_the_question(alice: Contract) -> None:
     assert alice.search("Who was told about the boat house?")[0]["content"].endswith(".")
 
 
-def test_a_memory_that_is_written_anew_asks_no_more(alice: Contract) -> None:
+def test_question_changed_to_a_statement_loses_its_penalty(alice: Contract) -> None:
     asked = alice.add("Is the boat house green?")
     run_jobs()
     before = alice.search("boat house green")[0]["score"]
@@ -49,7 +49,7 @@ def test_a_memory_that_is_written_anew_asks_no_more(alice: Contract) -> None:
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "lexical"])
-def test_a_long_text_that_answers_comes_before_notes_that_share_a_word(alice: Contract, mode: str) -> None:
+def test_long_answer_ranks_before_notes_that_share_a_word(alice: Contract, mode: str) -> None:
     minutes = alice.add(f"{FILLER} The turbine on Vexley Hill was repaired by Hanna. {FILLER}"[:20_000])
     for number in range(30):
         alice.add(f"Repaired lamp {number}.")

@@ -114,8 +114,8 @@ def notes(world: World) -> World:
     return world
 
 
-def test_the_right_one_of_many_comes_first_or_soon_after(notes: World) -> None:
-    places = {question: place_of(answer, searched(notes, question)) for question, answer in ANSWERS.items()}
+def test_expected_answer_ranks_near_the_top(notes: World) -> None:
+    places = {question: find_rank(answer, search_contents(notes, question)) for question, answer in ANSWERS.items()}
     assert {question: place for question, place in places.items() if place >= LATEST} == {}
     assert sum(place == 0 for place in places.values()) >= FIRST * len(places)
 
@@ -126,11 +126,11 @@ def test_each_question_has_one_answer() -> None:
     assert {answer for answer in ANSWERS.values() if sum(answer in note for note in NOTES) != 1} == set()
 
 
-def searched(world: World, question: str) -> list[str]:
+def search_contents(world: World, question: str) -> list[str]:
     hits = memories_search(actor=world.alice.actor, search=SearchQuery(query=question, top_k=len(NOTES)))
     return [hit.view.words.content for hit in hits]
 
 
-def place_of(answer: str, contents: list[str]) -> int:
+def find_rank(answer: str, contents: list[str]) -> int:
     """0 for the first."""
     return next(place for place, content in enumerate(contents) if answer in content)

@@ -13,7 +13,7 @@ from tests.governance.access.grants.test_grants import give_grant
 from tests.governance.tables import become
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
-from tests.vault.policies.policy_factories import made
+from tests.vault.policies.policy_factories import create_policy
 from vault.retrieval import question, sql, statistics
 from vault.retrieval.statistics import IndexStatistics
 
@@ -22,15 +22,15 @@ LOOKS = "cube.id IN (SELECT id FROM excluded)"  # in the statement that counts e
 
 
 @pytest.fixture
-def measured(monkeypatch: pytest.MonkeyPatch) -> list[IndexStatistics]:
+def statistics_read(monkeypatch: pytest.MonkeyPatch) -> list[IndexStatistics]:
     found: list[IndexStatistics] = []
-    inner = statistics.index_statistics
+    inner = statistics.read_index_statistics
 
-    def changing_statistics(*args: object) -> IndexStatistics:
+    def record_statistics(*args: object) -> IndexStatistics:
         found.append(inner(*args))  # type: ignore[arg-type]
         return found[-1]
 
-    monkeypatch.setattr(question, "index_statistics", changing_statistics)
+    monkeypatch.setattr(question, "read_index_statistics", record_statistics)
     return found
 
 
@@ -42,53 +42,53 @@ def ids(alice: Contract) -> list[str]:
 
 
 def test_statistics_count_visible_memories_after_each_denial(
-    world: World, olivia: Contract, bob: Contract, ids: list[str], measured: list[IndexStatistics]
+    world: World, olivia: Contract, bob: Contract, ids: list[str], statistics_read: list[IndexStatistics]
 ) -> None:
-    def counted() -> tuple[int, float]:
+    def read_counts() -> tuple[int, float]:
         bob.search("otter")
-        return measured[-1].cubes, measured[-1].words
+        return statistics_read[-1].cubes, statistics_read[-1].words
 
-    everything = counted()
+    everything = read_counts()
     first = give_grant(olivia, world, "bob", "memory", ids[0], effect="deny")
-    without_first = counted()
-    assert without_first == counted()
+    without_first = read_counts()
+    assert without_first == read_counts()
     give_grant(olivia, world, "bob", "memory", ids[2], effect="deny")
-    assert counted()[0] == 2
+    assert read_counts()[0] == 2
     olivia.delete(f"grants/{first['id']}/")
-    without_third = counted()
+    without_third = read_counts()
     assert (everything[0], without_first[0], without_third[0]) == (4, 3, 3)
     assert without_third[1] < without_first[1] < everything[1]  # the third says more than the first
 
 
 def test_memory_denied_twice_is_subtracted_once(
-    world: World, olivia: Contract, bob: Contract, ids: list[str], measured: list[IndexStatistics]
+    world: World, olivia: Contract, bob: Contract, ids: list[str], statistics_read: list[IndexStatistics]
 ) -> None:
     olivia.patch(f"memories/{ids[0]}/", {"sensitivity": "restricted"}, if_match='"1"')
     run_jobs()
-    made(olivia, "purpose", {"where": {"sensitivities": ["restricted"]}, "purposes": ["audit"]})
+    create_policy(olivia, "purpose", {"where": {"sensitivities": ["restricted"]}, "purposes": ["audit"]})
     bob.search("otter")
-    assert measured[-1].cubes == 3
+    assert statistics_read[-1].cubes == 3
     give_grant(olivia, world, "bob", "memory", ids[0], effect="deny")
     bob.search("otter")
-    assert measured[-1].cubes == 3
+    assert statistics_read[-1].cubes == 3
 
 
 def test_excluded_memories_are_read_once_until_statistics_change(
     world: World, alice: Contract, olivia: Contract, bob: Contract, ids: list[str]
 ) -> None:
-    def looks() -> int:
+    def count_reads() -> int:
         with CaptureQueriesContext(connection) as asked:
             bob.search("otter")
         return sum(LOOKS in query["sql"] for query in asked)
 
-    assert looks() == 0  # nothing is hidden
+    assert count_reads() == 0  # nothing is hidden
     give_grant(olivia, world, "bob", "memory", ids[0], effect="deny")
-    assert [looks(), looks(), looks()] == [1, 0, 0]
+    assert [count_reads(), count_reads(), count_reads()] == [1, 0, 0]
     give_grant(olivia, world, "bob", "memory", ids[1], effect="deny")
-    assert [looks(), looks()] == [1, 0]
+    assert [count_reads(), count_reads()] == [1, 0]
     alice.add("A weasel.", namespace="/team")
     run_jobs()
-    assert [looks(), looks()] == [1, 0]
+    assert [count_reads(), count_reads()] == [1, 0]
 
 
 def test_result_for_another_excluded_set_is_not_cached(
@@ -96,7 +96,7 @@ def test_result_for_another_excluded_set_is_not_cached(
     bob: Contract,
     olivia: Contract,
     ids: list[str],
-    measured: list[IndexStatistics],
+    statistics_read: list[IndexStatistics],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As where a denial is taken back, and given again, between the two statements."""
@@ -107,17 +107,17 @@ def test_result_for_another_excluded_set_is_not_cached(
         assert fewer != sql.EXCLUDED_SIZES
         meanwhile.setattr(statistics, "EXCLUDED_SIZES", fewer)
         bob.search("otter")
-        assert measured[-1].cubes == 3
+        assert statistics_read[-1].cubes == 3
     bob.search("otter")
-    assert measured[-1].cubes == 2
+    assert statistics_read[-1].cubes == 2
 
 
-def test_what_is_deleted_between_the_two_statements_is_of_neither_number(
+def test_memory_deleted_between_both_statements_is_counted_by_neither(
     world: World,
     bob: Contract,
     olivia: Contract,
     ids: list[str],
-    measured: list[IndexStatistics],
+    statistics_read: list[IndexStatistics],
     app_connection: psycopg.Connection,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -135,26 +135,26 @@ def test_what_is_deleted_between_the_two_statements_is_of_neither_number(
         give_grant(olivia, world, "bob", "memory", memory_id, effect="deny")
     monkeypatch.setattr(statistics, "_count_excluded", delete_first)
     bob.search("otter")
-    assert (measured[-1].cubes, to_delete) == (2, [])
+    assert (statistics_read[-1].cubes, to_delete) == (2, [])
 
 
 @pytest.mark.parametrize("with_jobs", [True, False])
 @pytest.mark.parametrize("how", ["deleted", "deleted and restored", "purged", "deleted and purged", "edited", "moved"])
-def test_what_becomes_of_a_denied_memory_changes_no_size_that_its_denied_reader_counts_on(
+def test_changed_denied_memory_leaves_the_statistics_of_its_reader_unchanged(
     world: World,
     alice: Contract,
     olivia: Contract,
     bob: Contract,
     ids: list[str],
-    measured: list[IndexStatistics],
+    statistics_read: list[IndexStatistics],
     with_jobs: bool,
     how: str,
 ) -> None:
     def results_of_bob() -> object:
         found = bob.search("otter heron", mode="lexical", explain=True)
-        return measured[-1].cubes, measured[-1].words, [(one["id"], one["score"]) for one in found]
+        return statistics_read[-1].cubes, statistics_read[-1].words, [(hit["id"], hit["score"]) for hit in found]
 
-    def follow() -> None:
+    def check_equal_results() -> None:
         if with_jobs:
             run_jobs()
         assert results_of_bob() == before
@@ -162,7 +162,7 @@ def test_what_becomes_of_a_denied_memory_changes_no_size_that_its_denied_reader_
     for memory_id in ids[2:]:
         give_grant(olivia, world, "bob", "memory", memory_id, effect="deny")
     before = results_of_bob()
-    assert measured[-1].cubes == 2
+    assert statistics_read[-1].cubes == 2
     address = f"memories/{ids[2]}/"
     for step in how.split(" and "):
         replies = {
@@ -173,11 +173,11 @@ def test_what_becomes_of_a_denied_memory_changes_no_size_that_its_denied_reader_
             "moved": lambda: alice.patch(address, {"namespace": "/users/alice"}, if_match='"1"'),
         }
         assert replies[step]().status in (200, 204)
-        follow()
+        check_equal_results()
     alice.add("A weasel.", namespace="/team")
     run_jobs()
     bob.search("otter")
-    assert measured[-1].cubes == 3
+    assert statistics_read[-1].cubes == 3
 
 
 @pytest.mark.parametrize("way", ["deleted", "purged", "expired", "denied", "granted twice", "seen anyway"])
@@ -187,7 +187,7 @@ def test_visible_granted_memories_are_counted_once(
     olivia: Contract,
     bob: Contract,
     ids: list[str],
-    measured: list[IndexStatistics],
+    statistics_read: list[IndexStatistics],
     superuser: Callable[[], psycopg.Connection],
     way: str,
 ) -> None:
@@ -196,7 +196,7 @@ def test_visible_granted_memories_are_counted_once(
     for memory_id in private:
         give_grant(alice, world, "bob", "memory", memory_id)
     bob.search("otter")
-    assert measured[-1].granted == 2
+    assert statistics_read[-1].granted == 2
     if way == "deleted":
         alice.delete(f"memories/{private[0]}/")
     elif way == "purged":
@@ -210,5 +210,5 @@ def test_visible_granted_memories_are_counted_once(
     else:
         give_grant(olivia, world, "bob", "memory", ids[0])
     bob.search("otter")
-    assert measured[-1].granted == (2 if way in {"granted twice", "seen anyway"} else 1)
-    assert measured[-1].cubes == len(ids) + measured[-1].granted
+    assert statistics_read[-1].granted == (2 if way in {"granted twice", "seen anyway"} else 1)
+    assert statistics_read[-1].cubes == len(ids) + statistics_read[-1].granted

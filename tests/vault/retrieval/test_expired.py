@@ -16,7 +16,7 @@ Superuser = Callable[[], psycopg.Connection]
 
 @pytest.mark.parametrize("is_excepted", [False, True])
 @pytest.mark.parametrize("mode", ["lexical", "hybrid"])
-def test_who_wrote_only_what_has_expired_is_no_speaker(
+def test_author_of_expired_memories_only_is_not_a_speaker(
     world: World, olivia: Contract, bob: Contract, superuser: Superuser, mode: str, is_excepted: bool
 ) -> None:
     for text in ("The otter swims at noon.", "Zelda met Ada Miller.", "Quiet water sleeps by the weir."):
@@ -33,7 +33,7 @@ def test_who_wrote_only_what_has_expired_is_no_speaker(
 
 
 @pytest.mark.parametrize("mode", ["dense", "hybrid"])
-def test_what_has_expired_takes_no_place_among_the_nearest(
+def test_expired_memory_takes_no_place_among_the_nearest(
     olivia: Contract, bob: Contract, superuser: Superuser, mode: str
 ) -> None:
     olivia.add("An otter is asleep beneath a weir.", namespace="/team")
@@ -45,9 +45,7 @@ def test_what_has_expired_takes_no_place_among_the_nearest(
     assert after["score_parts"]["dense"] == before["score_parts"]["dense"] > 0
 
 
-def test_no_walk_begins_where_all_has_expired_that_names_what_is_asked_for(
-    olivia: Contract, bob: Contract, superuser: Superuser
-) -> None:
+def test_entity_of_expired_memories_only_begins_no_walk(olivia: Contract, bob: Contract, superuser: Superuser) -> None:
     olivia.add("The yacht belongs to Zorblax Industries.", namespace="/team")
     olivia.add("Quiet water sleeps by the weir.", namespace="/team")
     run_jobs()
@@ -57,7 +55,7 @@ def test_no_walk_begins_where_all_has_expired_that_names_what_is_asked_for(
     assert _scored_results(bob, question, "graph") == before
 
 
-def test_what_has_expired_is_not_counted(olivia: Contract, bob: Contract, superuser: Superuser) -> None:
+def test_expired_memory_is_not_counted(olivia: Contract, bob: Contract, superuser: Superuser) -> None:
     def results_of_bob() -> Any:
         return _scored_results(bob, "otter heron", "lexical")
 
@@ -79,13 +77,13 @@ def test_what_has_expired_is_not_counted(olivia: Contract, bob: Contract, superu
 
 def _scored_results(person: Contract, query: str, mode: str) -> list[tuple[str, float, dict[str, float]]]:
     found = person.search(query, mode=mode, explain=True)
-    return [(one["id"], one["score"], one["score_parts"]) for one in found if one["content"] != "Nothing."]
+    return [(hit["id"], hit["score"], hit["score_parts"]) for hit in found if hit["content"] != "Nothing."]
 
 
 def _say(person: Contract, texts: Sequence[str], *, name: str) -> list[str]:
     messages = [{"role": "user", "name": name, "content": text} for text in texts]
     body = {"messages": messages, "infer": False, "session_id": "said", "namespace": "/team"}
-    ids = [one["id"] for one in person.post("memories/", body).json["results"]]
+    ids = [memory["id"] for memory in person.post("memories/", body).json["results"]]
     run_jobs()
     return ids
 

@@ -41,7 +41,7 @@ def scores(who: Contract, question: str = QUESTION, **fields: Any) -> dict[str, 
     return {hit["content"]: hit["score"] for hit in who.search(question, **{"top_k": 100, "mode": "graph", **fields})}
 
 
-def test_it_finds_in_two_hops_what_no_word_finds(alice: Contract) -> None:
+def test_memory_two_hops_away_without_a_common_word_is_a_result(alice: Contract) -> None:
     story = tell_story(alice)
     by_words = {hit["content"]: hit["score"] for hit in alice.search(QUESTION, mode="lexical", top_k=100)}
     assert by_words[story["hop"]] == by_words[story["two hops"]] == 0
@@ -51,7 +51,7 @@ def test_it_finds_in_two_hops_what_no_word_finds(alice: Contract) -> None:
     assert all(0 < hit["score"] <= 1 for hit in near)
 
 
-def test_it_finds_chinese_over_a_shared_name(alice: Contract) -> None:
+def test_chinese_memory_with_a_shared_name_is_a_result(alice: Contract) -> None:
     alice.add("卡罗琳领养了一只灰狗。")
     alice.add("卡罗琳住在杭州。")
     for number in range(20):
@@ -64,7 +64,7 @@ def test_it_finds_chinese_over_a_shared_name(alice: Contract) -> None:
 
 
 @pytest.mark.parametrize("question", [QUESTION, "nothing of this is known", "?", "🙂", "a"])
-def test_min_of_top_k_and_visible_rows_come_back(alice: Contract, question: str) -> None:
+def test_any_question_returns_min_of_top_k_and_visible_rows(alice: Contract, question: str) -> None:
     tell_story(alice)
     for top_k, expected in ((1, 1), (10, 10), (33, 33), (100, 33)):
         hits = alice.search(question, mode="graph", top_k=top_k)
@@ -72,7 +72,7 @@ def test_min_of_top_k_and_visible_rows_come_back(alice: Contract, question: str)
         assert [hit["score"] for hit in hits] == sorted((hit["score"] for hit in hits), reverse=True)
 
 
-def test_filters_hold_on_the_way_and_at_its_end(alice: Contract) -> None:
+def test_filtered_memory_is_neither_step_nor_result(alice: Contract) -> None:
     story = tell_story(alice)
     found = scores(alice, filters={"speaker": {"ne": "Ben"}})
     assert story["hop"] not in found
@@ -82,7 +82,7 @@ def test_filters_hold_on_the_way_and_at_its_end(alice: Contract) -> None:
     assert set(bar) == set(story.values())
 
 
-def test_each_sees_what_is_theirs(alice: Contract, bob: Contract, charlie: Contract) -> None:
+def test_graph_search_returns_only_visible_memories(alice: Contract, bob: Contract, charlie: Contract) -> None:
     story = tell_story(alice)
     secret = "Melanie told me that Willow Shelter is closing."
     alice.add(secret)
@@ -129,7 +129,7 @@ def test_walk_does_not_reach_invisible_memories_behind_visible_ones(
     assert set(before) == {"Melanie adopted a dog.", "Green doors."}
 
 
-def test_a_rare_entity_leads_on_and_a_common_one_does_not(alice: Contract, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_walk_passes_a_rare_entity_but_not_a_common_one(alice: Contract, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(walks, "RARE", 3)
     alice.add("Ann adopted a dog at Willow Shelter.")
     for number in range(2):
@@ -140,7 +140,7 @@ def test_a_rare_entity_leads_on_and_a_common_one_does_not(alice: Contract, monke
     assert {text for text, score in found.items() if score > 0} == {"Ann adopted a dog at Willow Shelter."}
 
 
-def test_what_is_rare_among_what_one_sees_leads_on_for_them(
+def test_entity_rare_among_visible_memories_extends_the_walk(
     alice: Contract, bob: Contract, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Denials before bob hide nothing from him, and alice's private memories lead her on."""
@@ -154,7 +154,7 @@ def test_what_is_rare_among_what_one_sees_leads_on_for_them(
     assert scores(alice, "Who owes me 1 coins?", namespaces=["/users/alice"])["Willow Shelter owes me 0 coins."] > 0
 
 
-def test_a_new_version_names_what_its_words_name(alice: Contract) -> None:
+def test_new_version_names_the_entities_of_its_text(alice: Contract) -> None:
     alice.add("Ann adopted a dog at Willow Shelter.")
     door = alice.add("The door of Willow Shelter is green.")
     edited = {"content": "The door of the Blue Mill is green."}
@@ -166,7 +166,7 @@ def test_a_new_version_names_what_its_words_name(alice: Contract) -> None:
 
 
 @pytest.mark.parametrize("kind", walks.STEPS_OVER)
-def test_every_kind_of_link_but_a_contradiction_leads_on(world: World, alice: Contract, kind: LinkKind) -> None:
+def test_walk_follows_every_kind_of_link_but_contradictions(world: World, alice: Contract, kind: LinkKind) -> None:
     first, last = alice.add("Melanie adopted a dog."), alice.add("Green doors.")
     link(world, (first, last), kind=LinkKind.CONTRADICTS)
     assert scores(alice)["Green doors."] == 0
@@ -181,7 +181,7 @@ def link(world: World, *pairs: tuple[dict[str, Any], dict[str, Any]], kind: Link
             CubeLink.objects.create(tenant_id=world.acme.id, source_id=source["id"], target_id=target["id"], kind=kind)
 
 
-def test_a_deleted_memory_is_no_step(alice: Contract) -> None:
+def test_deleted_memory_is_no_step_of_a_walk(alice: Contract) -> None:
     story = tell_story(alice)
     hop = next(hit for hit in alice.search(QUESTION, mode="graph", top_k=3) if hit["content"] == story["hop"])
     assert alice.delete(f"memories/{hop['id']}/").status == 204
@@ -197,11 +197,11 @@ def test_fifty_walks_on_one_connection_stay_the_same(alice: Contract) -> None:
     assert all(scores(alice) == first for _ in range(50))
 
 
-def test_the_auditor_does_not_walk(ada: Contract) -> None:
+def test_graph_search_of_an_auditor_is_refused(ada: Contract) -> None:
     assert ada.post("memories/search/", {"query": QUESTION, "mode": "graph"}).status == 403
 
 
-def test_the_part_is_shown_when_explained(alice: Contract) -> None:
+def test_explained_graph_search_shows_its_part(alice: Contract) -> None:
     tell_story(alice)
     hit = alice.search(QUESTION, mode="graph", top_k=1, explain=True)[0]
     assert hit["score_parts"]["graph"] == hit["score"] == 1

@@ -19,12 +19,12 @@ A, B, C = (UUID(int=number) for number in range(1, 4))
 FOUND = [Ranked(A, 0.8, NO_PARTS), Ranked(B, 0.7, NO_PARTS), Ranked(C, 0.6, NO_PARTS)]
 
 
-def test_they_are_off_as_shipped() -> None:
+def test_default_weights_of_heat_and_trust_are_zero() -> None:
     assert {name for name in SEARCH_WEIGHTS if getattr(HYBRID, name)} == {"dense"}
     assert read_config({}).search_weights == {}
 
 
-def test_an_operator_may_weigh_just_these(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_operator_setting_changes_only_the_named_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(SEARCH_WEIGHTS) == {"dense", "heat", "trust", "fingerprint"}
     assert read_config({"MEMOS_SEARCH_WEIGHTS": "heat=0.2, trust=1"}).search_weights == {"heat": 0.2, "trust": 1.0}
     for wrong in ("lexical=0.5", "heat", "heat=2", "heat=-1", "heat=nan", "heat=0.2,trust=0.1,heat=0.3"):
@@ -32,7 +32,7 @@ def test_an_operator_may_weigh_just_these(monkeypatch: pytest.MonkeyPatch) -> No
             read_config({"MEMOS_SEARCH_WEIGHTS": wrong})
 
 
-def test_heat_and_trust_lift_what_stands_well() -> None:
+def test_heat_and_trust_lift_a_memory() -> None:
     stands = {A: HeatAndTrust(0.0, 0.1), B: HeatAndTrust(9.0, 0.1), C: HeatAndTrust(0.0, 0.9)}
     hot = weigh_heat_and_trust(FOUND, stands, replace(HYBRID, heat=0.5), limit=2)
     assert [(row.cube_id, row.parts.heat) for row in hot] == [(B, 0.9), (A, 0.0)]
@@ -44,12 +44,12 @@ def test_heat_and_trust_lift_what_stands_well() -> None:
 def test_search_weighs_heat_and_trust_when_configured(world: World, alice: Contract, settings: Settings) -> None:
     ids = [alice.add(f"The kettle number {number} whistles.")["id"] for number in range(3)]
     run_jobs()
-    before = [one["id"] for one in alice.search("kettle whistles")]
+    before = [hit["id"] for hit in alice.search("kettle whistles")]
     coldest = before[-1]
     with acting(world.alice.actor):
         CubeUse.objects.update_or_create(tenant_id=world.acme.id, cube_id=UUID(coldest), defaults={"heat": 50.0})
         Cube.objects.filter(id=UUID(before[0])).update(trust=1.0)
-    assert [one["id"] for one in alice.search("kettle whistles")] == before
+    assert [hit["id"] for hit in alice.search("kettle whistles")] == before
     settings.MEMOS_SEARCH_WEIGHTS = {"heat": 1.0}
     found = alice.search("kettle whistles", explain=True)
     assert found[0]["id"] == coldest
@@ -59,17 +59,17 @@ def test_search_weighs_heat_and_trust_when_configured(world: World, alice: Contr
     assert len(alice.search("kettle whistles")) == len(ids)
 
 
-def test_vectors_weigh_what_an_operator_says(alice: Contract, settings: Settings) -> None:
+def test_operator_setting_changes_the_weight_of_vectors(alice: Contract, settings: Settings) -> None:
     """Words tell the two alike; of the one that is newer, the vector is farther."""
     near = alice.add("kettle")["id"]
     far = alice.add("kettle steam")["id"]
     run_jobs()
-    shipped = {one["id"]: one for one in alice.search("kettle", explain=True)}
+    shipped = {hit["id"]: hit for hit in alice.search("kettle", explain=True)}
     assert shipped[near]["score_parts"]["dense"] > shipped[far]["score_parts"]["dense"]
     settings.MEMOS_SEARCH_WEIGHTS = {"dense": 1.0}
-    heavier = {one["id"]: one for one in alice.search("kettle", explain=True)}
-    for one in (near, far):
-        parts = heavier[one]["score_parts"]
-        assert parts == shipped[one]["score_parts"]
-        assert heavier[one]["score"] == pytest.approx((parts["lexical"] + parts["dense"]) / 2, abs=1e-5)
-        assert shipped[one]["score"] == pytest.approx((parts["lexical"] + 0.3 * parts["dense"]) / 1.3, abs=1e-5)
+    heavier = {hit["id"]: hit for hit in alice.search("kettle", explain=True)}
+    for memory in (near, far):
+        parts = heavier[memory]["score_parts"]
+        assert parts == shipped[memory]["score_parts"]
+        assert heavier[memory]["score"] == pytest.approx((parts["lexical"] + parts["dense"]) / 2, abs=1e-5)
+        assert shipped[memory]["score"] == pytest.approx((parts["lexical"] + 0.3 * parts["dense"]) / 1.3, abs=1e-5)

@@ -9,18 +9,18 @@ from uuid import UUID
 import pytest
 
 from governance.ids import uuid7
-from vault.retrieval.fusion import Weights, score_pool
+from vault.retrieval.fusion import Weights, score_candidates
 from vault.retrieval.lexical import (
     BM25_B,
     BM25_K1,
     CONTEXT,
     SESSION_K,
+    Candidates,
     LexicalScores,
-    Place,
-    Pool,
+    SessionPosition,
     TermPostings,
-    context_windows,
-    rarity,
+    idf_weight,
+    make_context_windows,
 )
 
 CUBES = 1_000
@@ -43,41 +43,41 @@ class Entry:
         return struct.pack(">16sqIHH", self.cube_id.bytes, self.session, self.position, self.length, self.frequency)
 
 
-def test_a_cube_has_the_bm25_of_all_its_words() -> None:
+def test_cube_scores_the_bm25_of_all_its_words() -> None:
     heron, both = Entry(uuid7(), length=4), Entry(uuid7(), length=16, frequency=3)
     said = _scores([heron, both], [both])
-    best = said.best(10)
-    assert [place.cube_id for place in best.places(10)] == [both.cube_id, heron.cube_id]
+    best = said.find_best(10)
+    assert [place.cube_id for place in best.list_positions(10)] == [both.cube_id, heron.cube_id]
     assert best.scores.tolist() == pytest.approx([_bm25(both, 2) + _bm25(both, 1), _bm25(heron, 2)])
-    assert said.lexical(_pool(heron, Entry(uuid7()), both)).tolist() == pytest.approx(
+    assert said.score_words(_pool(heron, Entry(uuid7()), both)).tolist() == pytest.approx(
         [_bm25(heron, 2), 0.0, _bm25(both, 2) + _bm25(both, 1)]
     )
 
 
-def test_a_word_of_more_cubes_than_are_counted_weighs_next_to_nothing() -> None:
-    assert 0 < rarity(12, 10) < 0.05
+def test_word_of_more_cubes_than_counted_has_almost_no_weight() -> None:
+    assert 0 < idf_weight(12, 10) < 0.05
 
 
 def test_deleted_memory_is_no_candidate_and_not_counted() -> None:
     kept, gone = Entry(uuid7()), Entry(uuid7())
     said = LexicalScores([_postings(kept.sent + gone.sent, excluded=gone.cube_id.bytes)], cubes=CUBES, length=LENGTH)
-    assert [place.cube_id for place in said.best(10).places(10)] == [kept.cube_id]
-    assert said.best(10).scores.tolist() == pytest.approx([_bm25(kept, 1)])
+    assert [place.cube_id for place in said.find_best(10).list_positions(10)] == [kept.cube_id]
+    assert said.find_best(10).scores.tolist() == pytest.approx([_bm25(kept, 1)])
 
 
-def test_of_equals_the_newest_come_first_wherever_it_is_cut() -> None:
+def test_equal_scores_rank_newest_first_at_any_limit() -> None:
     entries = [Entry(uuid7()) for _ in range(40)]
     shuffled = Random(1).sample(entries, len(entries))
     newest = sorted((entry.cube_id for entry in entries), reverse=True)
     for count in (1, 7, 39, 40, 100):
-        assert [place.cube_id for place in _scores(shuffled).best(count).places(count)] == newest[:count]
+        assert [place.cube_id for place in _scores(shuffled).find_best(count).list_positions(count)] == newest[:count]
 
 
 def test_question_without_an_indexed_word_has_no_candidates() -> None:
     for said in (_scores(), _scores([]), _scores([], [])):
-        assert said.best(10).places(10) == []
+        assert said.find_best(10).list_positions(10) == []
         assert said.highest == 0.0
-        assert said.context_scores(_pool(Entry(uuid7(), session=3))).context.tolist() == [0.0]
+        assert said.score_contexts(_pool(Entry(uuid7(), session=3))).context.tolist() == [0.0]
 
 
 def test_neighbouring_turn_counts_by_its_distance() -> None:
@@ -85,24 +85,24 @@ def test_neighbouring_turn_counts_by_its_distance() -> None:
     other = [Entry(uuid7(), session=8, position=3), Entry(uuid7(), position=3)]
     said = _scores(walk + other, [walk[2]])
     own = [_bm25(entry, 8) + (_bm25(entry, 1) if entry is walk[2] else 0.0) for entry in walk]
-    context = said.context_scores(_pool(*walk, *other)).context.tolist()
+    context = said.score_contexts(_pool(*walk, *other)).context.tolist()
     for position in range(6):
         beside = [share * own[position + away] for away, share in CONTEXT.items() if 0 <= position + away < 6]
         assert context[position] == pytest.approx(sum(beside))
     assert context[6:] == [0.0, 0.0]
 
 
-def test_a_session_says_each_word_once_more_than_it_is_new() -> None:
+def test_repeated_word_saturates_in_its_session_score() -> None:
     walk = [Entry(uuid7(), session=-7, position=position, frequency=2) for position in range(3)]
     quiet, outside = Entry(uuid7(), session=9), Entry(uuid7())
     said = _scores([*walk, outside], [walk[0]])
-    told = said.context_scores(_pool(walk[2], quiet, outside)).session.tolist()
-    wanted = rarity(4, CUBES) * 6 / (6 + SESSION_K) + rarity(1, CUBES) * 2 / (2 + SESSION_K)
+    told = said.score_contexts(_pool(walk[2], quiet, outside)).session.tolist()
+    wanted = idf_weight(4, CUBES) * 6 / (6 + SESSION_K) + idf_weight(1, CUBES) * 2 / (2 + SESSION_K)
     assert told == pytest.approx([wanted, 0.0, 0.0])
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_many_sessions_score_like_one(seed: int) -> None:
+def test_many_sessions_score_as_each_by_itself(seed: int) -> None:
     """The sieve lets nothing else through, and loses nothing: each session by itself says the same."""
     random = Random(seed)
     sessions = [random.getrandbits(64) - (1 << 63) for _ in range(60)]
@@ -110,28 +110,31 @@ def test_many_sessions_score_like_one(seed: int) -> None:
     entries = [Entry(uuid7(), random.choice(sessions), random.randrange(30), frequency=2) for _ in range(800)]
     entries = list({(entry.session, entry.position): entry for entry in entries}.values())
     asked = random.sample(entries, 30)
-    around = _scores(entries).context_scores(_pool(*asked))
+    around = _scores(entries).score_contexts(_pool(*asked))
     for index, entry in enumerate(asked):
         alone = [one for one in entries if one.session == entry.session]
         scores = {one.position: _bm25(one, len(entries)) for one in alone}
         wanted = sum(share * scores.get(entry.position + away, 0.0) for away, share in CONTEXT.items())
         often = sum(one.frequency for one in alone)
         assert around.context[index] == pytest.approx(wanted)
-        assert around.session[index] == pytest.approx(rarity(len(entries), CUBES) * often / (often + SESSION_K))
+        assert around.session[index] == pytest.approx(idf_weight(len(entries), CUBES) * often / (often + SESSION_K))
 
 
-def test_next_best_after_the_candidates_come_in_their_order() -> None:
+def test_ids_above_a_score_are_best_first_without_candidates() -> None:
     entries = [Entry(uuid7(), frequency=frequency) for frequency in (5, 4, 3, 2, 1)]
-    best = _scores(entries).best(10)
-    pool = _pool(entries[0], entries[2])
-    assert best.ids_above(pool, _bm25(entries[3], 5)) == [entries[1].cube_id, entries[3].cube_id]
-    assert best.ids_above(pool, 1e9) == []
+    best = _scores(entries).find_best(10)
+    candidates = _pool(entries[0], entries[2])
+    assert best.list_ids_above(candidates, _bm25(entries[3], 5)) == [entries[1].cube_id, entries[3].cube_id]
+    assert best.list_ids_above(candidates, 1e9) == []
 
 
 def test_overlapping_context_windows_are_requested_once() -> None:
     alone = uuid7()
-    places = [Place(uuid7(), 5, position) for position in (20, 0, 4, 9)] + [Place(alone, 0, 0), Place(uuid7(), 4, 1)]
-    found = context_windows(places)
+    places = [SessionPosition(uuid7(), 5, position) for position in (20, 0, 4, 9)] + [
+        SessionPosition(alone, 0, 0),
+        SessionPosition(uuid7(), 4, 1),
+    ]
+    found = make_context_windows(places)
     assert found.ids == [alone]
     assert list(zip(found.sessions, found.firsts, found.lasts, strict=True)) == [
         (4, 0, 3),
@@ -141,43 +144,47 @@ def test_overlapping_context_windows_are_requested_once() -> None:
     ]
 
 
-def test_scores_are_shares_of_the_best_and_equals_are_in_order() -> None:
+def test_scores_are_shares_of_the_best_and_equals_rank_newest_first() -> None:
     entries = [Entry(uuid7(), session=3, position=position * 9) for position in range(4)]
     said = _scores(entries)
     weights = Weights(lexical=1.0, context=1.0, session=0.5, dense=0.3, entity=0.0, time=0.0)
-    found = score_pool(said, _pool(*entries), weights, 4)
-    assert [row.cube_id for row in found.best(3)] == [entry.cube_id for entry in reversed(entries)][:3]
-    assert all((row.parts.lexical, row.parts.session, row.parts.context) == (1.0, 1.0, 0.0) for row in found.best(4))
-    assert found.last == 1.5
+    found = score_candidates(said, _pool(*entries), weights, 4)
+    assert [row.cube_id for row in found.find_best(3)] == [entry.cube_id for entry in reversed(entries)][:3]
+    assert all(
+        (row.parts.lexical, row.parts.session, row.parts.context) == (1.0, 1.0, 0.0) for row in found.find_best(4)
+    )
+    assert found.last_score == 1.5
     asking = [replace(entry, asks=0.5 * (place == 3)) for place, entry in enumerate(entries)]
-    found = score_pool(said, _pool(*asking), replace(weights, asks=0.5), 4)
-    assert [row.cube_id for row in found.best(4)] == [entry.cube_id for entry in (*reversed(entries[:3]), entries[3])]
-    assert found.last == 0.75 * 1.5
-    assert replace(found, limit=5).last == 0.0
+    found = score_candidates(said, _pool(*asking), replace(weights, asks=0.5), 4)
+    assert [row.cube_id for row in found.find_best(4)] == [
+        entry.cube_id for entry in (*reversed(entries[:3]), entries[3])
+    ]
+    assert found.last_score == 0.75 * 1.5
+    assert replace(found, limit=5).last_score == 0.0
 
 
 def test_only_memories_that_pass_the_filters_are_counted() -> None:
     first, second = Entry(uuid7()), Entry(uuid7())
     found = [_postings(first.sent + second.sent)]
     said = LexicalScores(found, cubes=CUBES, length=LENGTH, only=second.cube_id.bytes)
-    assert [place.cube_id for place in said.best(10).places(10)] == [second.cube_id]
-    assert said.best(10).scores.tolist() == pytest.approx([_bm25(second, 1)])
+    assert [place.cube_id for place in said.find_best(10).list_positions(10)] == [second.cube_id]
+    assert said.find_best(10).scores.tolist() == pytest.approx([_bm25(second, 1)])
 
 
 def test_granted_and_archived_postings_are_of_the_same_term() -> None:
     first, second, third = Entry(uuid7()), Entry(uuid7()), Entry(uuid7())
     apart = LexicalScores([TermPostings(first.sent, second.sent, third.sent, None)], cubes=CUBES, length=LENGTH)
-    assert apart.best(10).scores.tolist() == _scores([first, second, third]).best(10).scores.tolist()
+    assert apart.find_best(10).scores.tolist() == _scores([first, second, third]).find_best(10).scores.tolist()
 
 
-def test_a_vector_counts_for_the_version_that_it_is_of() -> None:
+def test_vector_of_another_version_scores_zero() -> None:
     entries = [Entry(uuid7()) for _ in range(4)]
     of_version = {1: (0.5, 1), 2: (0.25, 2), 3: (0.75, 1)}  # of the second, a former version; of the first, none yet
     embedded = [
         struct.pack(">16sqd", entries[one].cube_id.bytes, version, near) for one, (near, version) in of_version.items()
     ]
-    pool = Pool(_rows(*entries), b"".join(reversed(embedded)))
-    assert pool.dense.tolist() == [0.0, 0.5, 0.0, 0.75]
+    candidates = Candidates(_rows(*entries), b"".join(reversed(embedded)))
+    assert candidates.dense.tolist() == [0.0, 0.5, 0.0, 0.75]
     assert _pool(*entries).dense.tolist() == [0.0] * 4
 
 
@@ -190,8 +197,8 @@ def _postings(rows: bytes, *, excluded: bytes | None = None) -> TermPostings:
     return TermPostings(rows, None, None, excluded)
 
 
-def _pool(*entries: Entry) -> Pool:
-    return Pool(_rows(*entries))
+def _pool(*entries: Entry) -> Candidates:
+    return Candidates(_rows(*entries))
 
 
 def _rows(*entries: Entry) -> bytes:
@@ -205,4 +212,4 @@ def _rows(*entries: Entry) -> bytes:
 def _bm25(entry: Entry, holding: int) -> float:
     """Robertson and Zaragoza 2009."""
     saturation = BM25_K1 * (1 - BM25_B + BM25_B * entry.length / LENGTH)
-    return rarity(holding, CUBES) * entry.frequency * (BM25_K1 + 1) / (entry.frequency + saturation)
+    return idf_weight(holding, CUBES) * entry.frequency * (BM25_K1 + 1) / (entry.frequency + saturation)

@@ -59,13 +59,13 @@ def many(database: Clone, settings: Settings, full_size: bool, monkeypatch: pyte
         monkeypatch.setattr(statements, "COMPARED_ALONE", 1_000)
     sizes, rest = ((10, 100, 10_000), 89_890) if full_size else ((10, 100, 300), 2_000)
     searches = SEARCHES_IN_FULL if full_size else SEARCHES
-    small = [_place(size, seed, searches) for seed, size in enumerate(sizes, start=1)]
-    large = _place(rest, 50, searches, shown=0.1)
+    small = [_fill_place(size, seed, searches) for seed, size in enumerate(sizes, start=1)]
+    large = _fill_place(rest, 50, searches, shown=0.1)
     run_jobs()
     return Many(small, large, reader_of(f"tenant-{rest}").actor)
 
 
-def _place(size: int, seed: int, searches: int, shown: float = 0.0) -> Place:
+def _fill_place(size: int, seed: int, searches: int, shown: float = 0.0) -> Place:
     owner = owner_of(f"tenant-{size}")
     turns = conversation(size, seed)
     for number in range(0, size, 1_000):
@@ -80,57 +80,57 @@ def _place(size: int, seed: int, searches: int, shown: float = 0.0) -> Place:
 def test_isolation_costs_no_recall(many: Many, monkeypatch: pytest.MonkeyPatch, evidence: Evidence) -> None:
     """One test, because loading takes longer than all that is asked of it."""
     figures = {
-        **_small_tenants_get_all_they_have_and_nothing_of_others(many),
-        **_what_the_index_finds_is_what_comparing_all_would(many.large),
-        **_reader_of_a_tenth_gets_all_nearest_visible(many),
+        **_check_small_tenants(many),
+        **_check_recall_of_index(many.large),
+        **_check_reader_of_a_tenth(many),
     }
-    _an_index_that_starves_small_tenants_is_not_believed(many, monkeypatch)
+    _check_starving_index(many, monkeypatch)
     memories = sum(place.size for place in [*many.small, many.large])
     evidence(row=22, name="isolation-costs-no-recall", figures={"memories": memories, **figures})
 
 
-def _small_tenants_get_all_they_have_and_nothing_of_others(many: Many) -> Figures:
+def _check_small_tenants(many: Many) -> Figures:
     figures: Figures = {}
     for place in many.small:
-        _full_and_own(place.owner.actor, place.asked, place.size)
+        _check_results_are_full_and_own(place.owner.actor, place.asked, place.size)
         figures[f"full and own of {place.size}"] = len(place.asked)
-        figures[f"recall@10 of {place.size}"] = recall = round(_recall(place, 20), 4)
+        figures[f"recall@10 of {place.size}"] = recall = round(_measure_recall(place, 20), 4)
         assert recall >= 0.99, place.size
     assert figures[f"recall@10 of {many.small[0].size}"] == 1.0
     return figures
 
 
-def _what_the_index_finds_is_what_comparing_all_would(large: Place) -> Figures:
-    assert any("embedding_nearest" in _plans(large.owner.actor, question) for question in large.asked)
-    return _recalls(large, f"of {large.size}")
+def _check_recall_of_index(large: Place) -> Figures:
+    assert any("embedding_nearest" in _explain_search(large.owner.actor, question) for question in large.asked)
+    return _measure_recalls(large, f"of {large.size}")
 
 
-def _reader_of_a_tenth_gets_all_nearest_visible(many: Many) -> Figures:
+def _check_reader_of_a_tenth(many: Many) -> Figures:
     reader = replace(many.large, owner=replace(many.large.owner, actor=many.reader))
     seen = many.large.size // 10
-    _full_and_own(many.reader, reader.asked, seen)
+    _check_results_are_full_and_own(many.reader, reader.asked, seen)
     whose = f"of {seen} among {many.large.size}"
-    return {f"full and own {whose}": len(reader.asked), **_recalls(reader, whose)}
+    return {f"full and own {whose}": len(reader.asked), **_measure_recalls(reader, whose)}
 
 
-def _recalls(place: Place, whose: str) -> Figures:
+def _measure_recalls(place: Place, whose: str) -> Figures:
     """By words and vectors, and by vectors alone."""
-    found = {mode: _recall(place, 60, mode=mode) for mode in (SearchMode.HYBRID, SearchMode.DENSE)}
+    found = {mode: _measure_recall(place, 60, mode=mode) for mode in (SearchMode.HYBRID, SearchMode.DENSE)}
     assert min(found.values()) >= 0.99, found
     return {f"recall@10 {whose}, {mode}": round(recall, 4) for mode, recall in found.items()}
 
 
-def _an_index_that_starves_small_tenants_is_not_believed(many: Many, monkeypatch: pytest.MonkeyPatch) -> None:
+def _check_starving_index(many: Many, monkeypatch: pytest.MonkeyPatch) -> None:
     """The index for everyone, asked once: it ends before it has found what is theirs. The mutant takes that for all."""
-    monkeypatch.setattr(statements, "index_pays", lambda *_, alone: True)
+    monkeypatch.setattr(statements, "is_index_cheaper", lambda *_, alone: True)
     monkeypatch.setattr(sources, "EF_ALONE", statements.EF_SEARCH)
     monkeypatch.setattr(statements, "STEADY_PLANS", statements.STEADY_PLANS.replace("relaxed_order", "off"))
-    assert _recall(many.small[1], 20, mode=SearchMode.DENSE) == 1.0
-    monkeypatch.setattr(statements.Ranking, "lacks_near", lambda *_: False)
-    assert _recall(many.small[1], 20, mode=SearchMode.DENSE) < 0.9
+    assert _measure_recall(many.small[1], 20, mode=SearchMode.DENSE) == 1.0
+    monkeypatch.setattr(statements.Ranking, "has_more_vectors", lambda *_: False)
+    assert _measure_recall(many.small[1], 20, mode=SearchMode.DENSE) < 0.9
 
 
-def _full_and_own(actor: Actor, asked: Sequence[str], size: int) -> None:
+def _check_results_are_full_and_own(actor: Actor, asked: Sequence[str], size: int) -> None:
     """Every search returns as many as there are, and nothing that the actor may not see."""
     own = _ids(actor)
     assert len(own) == size
@@ -144,7 +144,7 @@ def _result_ids(actor: Actor, question: str) -> list[UUID]:
     return [hit.view.cube.id for hit in memories_search(actor=actor, search=SearchQuery(query=question))]
 
 
-def _recall(place: Place, count: int, *, mode: SearchMode = SearchMode.HYBRID) -> float:
+def _measure_recall(place: Place, count: int, *, mode: SearchMode = SearchMode.HYBRID) -> float:
     """Mean share of the first ten that are as good as the exact first ten, over some of the questions."""
     shares = [_share(place.owner.actor, question, mode) for question in place.asked[:count]]
     return sum(shares) / len(shares)
@@ -162,17 +162,17 @@ def _ids(actor: Actor) -> set[UUID]:
         return set(Cube.objects.visible_to(actor).values_list("id", flat=True))
 
 
-def _plans(actor: Actor, question: str) -> str:
+def _explain_search(actor: Actor, question: str) -> str:
     """Return PostgreSQL's plan for the nearest vectors."""
     told: list[str] = []
 
-    def explained(execute, sql, params, many, context):  # type: ignore[no-untyped-def]
+    def explain_statement(execute, sql, params, many, context):  # type: ignore[no-untyped-def]
         if "near AS" in str(sql):
             with connection.cursor() as cursor:
                 cursor.cursor.execute(f"EXPLAIN {sql}", params)
                 told.extend(str(row[0]) for row in cursor.cursor.fetchall())
         return execute(sql, params, many, context)
 
-    with connection.execute_wrapper(explained):
+    with connection.execute_wrapper(explain_statement):
         _result_ids(actor, question)
     return "\n".join(told)

@@ -24,7 +24,7 @@ QUESTIONS = [
 
 
 @pytest.fixture
-def shared(alice: Contract) -> set[str]:
+def shared_ids(alice: Contract) -> set[str]:
     """The ids of what bob sees; beside it lies what alice alone sees. What is said is said of who is asked for."""
     said = [f"Memory {number} 🙂: Melanie met Ben at the Willow Shelter. 卡罗琳的灰狗。" for number in range(SHARED)]
     ids = {alice.add(text, namespace="/team", tags=["a", "茶", "🙂"])["id"] for text in said}
@@ -34,12 +34,10 @@ def shared(alice: Contract) -> set[str]:
     return ids
 
 
-def test_any_question_is_answered_in_full_with_visible_memories_only(
-    alice: Contract, bob: Contract, shared: set[str]
-) -> None:
+def test_odd_question_returns_all_visible_memories_only(alice: Contract, bob: Contract, shared_ids: set[str]) -> None:
     for mode, question in product(MODES, QUESTIONS):
         for top_k in (5, 100):
             found = [hit["id"] for hit in bob.search(question, mode=mode, top_k=top_k)]
             assert len(found) == len({*found}) == min(top_k, SHARED), (mode, question[:40])
-            assert shared.issuperset(found), (mode, question[:40])
+            assert shared_ids.issuperset(found), (mode, question[:40])
         assert len(alice.search(question, mode=mode, top_k=100)) == SHARED + PRIVATE, (mode, question[:40])

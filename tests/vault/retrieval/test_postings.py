@@ -38,7 +38,7 @@ ASKED = [*questions(conversation(SIZE, 3), 20, 1), *(" ".join(turn.text.split()[
 
 
 @pytest.fixture
-def words(world: World) -> World:
+def talk_world(world: World) -> World:
     """acme with a conversation."""
     cubes_add(actor=world.alice.actor, drafts=drafts_of(conversation(SIZE, 3), OPEN))
     run_jobs()
@@ -46,67 +46,71 @@ def words(world: World) -> World:
 
 
 @pytest.fixture
-def both(words: World) -> World:
+def copies_world(talk_world: World) -> World:
     """The same said in a second namespace."""
-    cubes_add(actor=words.alice.actor, drafts=drafts_of(conversation(SIZE, 3), None))
+    cubes_add(actor=talk_world.alice.actor, drafts=drafts_of(conversation(SIZE, 3), None))
     run_jobs()
-    return words
+    return talk_world
 
 
-def test_memories_outside_the_named_namespace_count_for_no_term(both: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    filtered = _within(both, filters=EVERYTHING)
-    _same(_within(both), filtered)
+def test_memories_outside_the_named_namespace_count_for_no_term(
+    copies_world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filtered = _search_all(copies_world, filters=EVERYTHING)
+    _assert_same_results(_search_all(copies_world), filtered)
     wall = "AND posting.namespace_id = ANY(%(namespaces)s::uuid[])"
     assert wall in sql.WORDS
     monkeypatch.setattr(statements, "WORDS", sql.WORDS.replace(wall, ""))
-    assert [_scored_contents(hits) for hits in _within(both)] != [_scored_contents(hits) for hits in filtered]
+    assert [_scored_contents(hits) for hits in _search_all(copies_world)] != [
+        _scored_contents(hits) for hits in filtered
+    ]
 
 
 @pytest.fixture
-def lengths(words: World) -> list[tuple[int, int]]:
+def lengths(talk_world: World) -> list[tuple[int, int]]:
     """The terms of many memories, each with the number of its postings; the rarest first."""
-    with acting(words.alice.actor):
+    with acting(talk_world.alice.actor):
         counted = Posting.objects.filter(frequency__gt=0).values("term").annotate(postings=Count("cube_id"))
         return list(counted.filter(postings__gt=20).order_by("postings", "term").values_list("term", "postings"))
 
 
 def test_postings_are_read_whole_while_each_term_has_its_share(
-    words: World, lengths: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+    talk_world: World, lengths: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     terms = [term for term, _ in lengths]
-    found = _lexical(words, terms)
+    found = _score_words(talk_world, terms)
     monkeypatch.setattr(statements, "MOST_POSTINGS", len(terms) * lengths[-1][1])
     assert lengths[-1][1] < SIZE
-    assert _lexical(words, terms) == found
+    assert _score_words(talk_world, terms) == found
 
 
 def test_commonest_terms_are_left_out_of_a_question_with_too_many_postings(
-    words: World, lengths: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+    talk_world: World, lengths: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (rarest, few), (next_rarest, more), (commonest, _) = lengths[0], lengths[1], lengths[-1]
     monkeypatch.setattr(statements, "MOST_POSTINGS", few + more)
-    assert _lexical(words, [commonest, rarest, next_rarest]) == _lexical(words, [rarest, next_rarest])
+    assert _score_words(talk_world, [commonest, rarest, next_rarest]) == _score_words(talk_world, [rarest, next_rarest])
 
 
 def test_newest_postings_are_read_of_a_single_term_with_too_many(
-    words: World, lengths: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+    talk_world: World, lengths: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commonest, count = lengths[-1]
-    with acting(words.alice.actor):
+    with acting(talk_world.alice.actor):
         holding = Posting.objects.filter(term=commonest).order_by("-cube_id").values_list("cube_id", flat=True)
         newest = {str(cube_id) for cube_id in holding[: count // 2]}
     monkeypatch.setattr(statements, "MOST_POSTINGS", count // 2)
-    found = _lexical(words, [commonest])
+    found = _score_words(talk_world, [commonest])
     assert len(found) == 10
     assert {cube_id for cube_id, _ in found} <= newest
 
 
-def test_a_filter_that_lets_everything_through_changes_no_score(words: World) -> None:
+def test_filter_that_passes_everything_changes_no_score(talk_world: World) -> None:
     for question in questions(conversation(SIZE, 3), 20, 1):
         search = SearchQuery(query=question)
-        found = memories_search(actor=words.alice.actor, search=search)
-        filtered = memories_search(actor=words.alice.actor, search=replace(search, filters=EVERYTHING))
-        _same([found], [filtered])
+        found = memories_search(actor=talk_world.alice.actor, search=search)
+        filtered = memories_search(actor=talk_world.alice.actor, search=replace(search, filters=EVERYTHING))
+        _assert_same_results([found], [filtered])
 
 
 FILTERS: list[dict[str, Any]] = [
@@ -122,11 +126,11 @@ FILTERS: list[dict[str, Any]] = [
 ]
 
 
-def test_filter_on_columns_of_the_index_finds_what_the_whole_condition_finds(words: World) -> None:
+def test_filter_on_columns_of_the_index_finds_what_the_whole_condition_finds(talk_world: World) -> None:
     """By words, by vector, by speaker. The other search asks every memory it may see."""
     for name in ("heron", "otter"):
-        persona_create(actor=words.alice.actor, draft=PersonaDraft(name=name))
-    with acting(words.alice.actor):
+        persona_create(actor=talk_world.alice.actor, draft=PersonaDraft(name=name))
+    with acting(talk_world.alice.actor):
         everyone = {one.name: one.id for one in Persona.objects.all()}
         for number, cube in enumerate(Cube.objects.order_by("id")):
             cube.layer = [Layer.LONG_TERM, Layer.MID_TERM, Layer.SHORT_TERM][number % 3]
@@ -135,19 +139,21 @@ def test_filter_on_columns_of_the_index_finds_what_the_whole_condition_finds(wor
             Cube.objects.filter(id=cube.id).update(layer=cube.layer, persona_id=cube.persona_id)
             Posting.objects.filter(cube_id=cube.id).update(**fields)
             Embedding.objects.filter(cube_id=cube.id).update(**fields)
-    _add_newer(words)
+    _add_newer(talk_world)
     run_jobs()
     for filters in FILTERS:
-        _finds_the_same(words, filters)
+        _check_equal_results(talk_world, filters)
 
 
-def _finds_the_same(words: World, filters: dict[str, Any]) -> None:
+def _check_equal_results(talk_world: World, filters: dict[str, Any]) -> None:
     whole = {"AND": [filters, {"OR": [EVERYTHING, EVERYTHING]}]}
     for question in [*ASKED[:12], "nothing that anybody knows"]:
         for mode in (SearchMode.HYBRID, SearchMode.LEXICAL, SearchMode.DENSE):
             search = SearchQuery(query=question, mode=mode, filters=filters)
-            found = memories_search(actor=words.alice.actor, search=search)
-            _same([found], [memories_search(actor=words.alice.actor, search=replace(search, filters=whole))])
+            found = memories_search(actor=talk_world.alice.actor, search=search)
+            _assert_same_results(
+                [found], [memories_search(actor=talk_world.alice.actor, search=replace(search, filters=whole))]
+            )
 
 
 @pytest.mark.parametrize("filters", [{}, EVERYTHING])
@@ -166,10 +172,10 @@ def test_granted_memories_have_equal_results_by_key_and_by_table(
     assert {str(hit.view.cube.id) for hit in found} == set(opened)
     assert all(hit.parts.lexical > 0 and hit.parts.dense > 0 for hit in found)
     monkeypatch.setattr(statements, "MANY_GRANTED", 1)
-    monkeypatch.setattr(statements, "index_pays", lambda *_, alone: True)
+    monkeypatch.setattr(statements, "is_index_cheaper", lambda *_, alone: True)
     with _statements() as told:
         by_key = memories_search(actor=world.bob.actor, search=search)
-    _same([found], [by_key])
+    _assert_same_results([found], [by_key])
     assert sum(statement.count("granted.id = cube_id") for statement in told) == (0 if filters else 1)
     assert kept not in {str(hit.view.cube.id) for hit in by_key}
 
@@ -192,22 +198,22 @@ def _add_newer(world: World) -> None:
     cubes_add(actor=world.alice.actor, drafts=[CubeDraft(content=content, namespace=OPEN) for content in said])
 
 
-def _within(world: World, **narrowed: Any) -> list[list[Hit]]:
+def _search_all(world: World, **narrowed: Any) -> list[list[Hit]]:
     searches = [SearchQuery(query=question, namespaces=(OPEN,), **narrowed) for question in ASKED[:30]]
     return [memories_search(actor=world.alice.actor, search=search) for search in searches]
 
 
-def _lexical(world: World, terms: Sequence[int]) -> list[tuple[str, float]]:
+def _score_words(world: World, terms: Sequence[int]) -> list[tuple[str, float]]:
     """Return the result of a question with these terms."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(QuestionText, "terms", lambda *_, **__: Terms(list(terms), [], bare=False))
+        patch.setattr(QuestionText, "make_terms", lambda *_, **__: Terms(list(terms), [], bare=False))
         search = SearchQuery(query="any", mode=SearchMode.LEXICAL)
-        return [one for one in _scored_contents(memories_search(actor=world.alice.actor, search=search)) if one[1]]
+        return [row for row in _scored_contents(memories_search(actor=world.alice.actor, search=search)) if row[1]]
 
 
 def _scored_contents(hits: Sequence[Hit]) -> list[tuple[str, float]]:
     return [(str(hit.view.cube.id), round(hit.score, 6)) for hit in hits]
 
 
-def _same(found: Sequence[Sequence[Hit]], others: Sequence[Sequence[Hit]]) -> None:
+def _assert_same_results(found: Sequence[Sequence[Hit]], others: Sequence[Sequence[Hit]]) -> None:
     assert [_scored_contents(hits) for hits in found] == [_scored_contents(hits) for hits in others]

@@ -13,7 +13,7 @@ from tests.factories import World
 from tests.governance.access.grants.test_grants import give_grant
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
-from tests.vault.policies.policy_factories import made
+from tests.vault.policies.policy_factories import create_policy
 from vault.content.drafts import CubeDraft
 from vault.cubes import visibility
 from vault.cubes.services import cubes_add
@@ -29,44 +29,44 @@ PLACES: list[dict[str, Any]] = [{}, {"namespaces": ["/clinic"]}, {"include_archi
 
 
 @pytest.fixture
-def compared(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Each kept statement is compared with one made anew; the names of those that were."""
+def compared_statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Each kept statement is compared_statements with one made anew; the names of those that were."""
     names: list[str] = []
 
-    def both(name: str, rows: Callable[[], Any], *, key: Any) -> ComposedQuery:
+    def compose_twice(name: str, rows: Callable[[], Any], *, key: Any) -> ComposedQuery:
         found = compose_once(name, rows, key=key)
         assert found == compose(name, rows())
         names.append(name)
         return found
 
-    monkeypatch.setattr(scope, "compose_once", both)
+    monkeypatch.setattr(scope, "compose_once", compose_twice)
     return names
 
 
 def test_cached_statement_equals_a_newly_composed_one(
-    world: World, olivia: Contract, alice: Contract, bob: Contract, charlie: Contract, compared: list[str]
+    world: World, olivia: Contract, alice: Contract, bob: Contract, charlie: Contract, compared_statements: list[str]
 ) -> None:
     open_note = alice.add("Notes in the clinic.", namespace="/clinic")["id"]
     private = alice.add("Notes of alice.")["id"]
     run_jobs()
 
-    def all_search() -> None:
+    def search_as_everyone() -> None:
         for _ in range(2):
             for person in (olivia, alice, bob, charlie):
                 for purpose in PURPOSES:
                     for place in PLACES:
                         assert person.post("memories/search/", {"query": "notes", **place}, **purpose).status == 200
 
-    all_search()
+    search_as_everyone()
     grant = give_grant(alice, world, "bob", "memory", private, conditions={"purpose": ["treatment"]})
-    all_search()
+    search_as_everyone()
     give_grant(olivia, world, "bob", "memory", open_note, effect="deny")
-    all_search()
-    made(olivia, "purpose", {"where": {"namespace": "/clinic"}, "purposes": ["treatment"]}, name="clinic")
-    all_search()
+    search_as_everyone()
+    create_policy(olivia, "purpose", {"where": {"namespace": "/clinic"}, "purposes": ["treatment"]}, name="clinic")
+    search_as_everyone()
     assert alice.delete(f"grants/{grant['id']}/").status == 204
-    all_search()
-    assert {"seen", "visible"} == set(compared)
+    search_as_everyone()
+    assert {"seen", "visible"} == set(compared_statements)
 
 
 def test_cache_is_bounded(alice: Contract, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,9 +104,9 @@ def test_filtered_statement_selects_the_rows_of_its_queryset(world: World) -> No
         with acting(actor):
             asked = resolve_scope(actor, SearchQuery("note", filters=filters))
             namespaces = list(Namespace.objects.values_list("id", flat=True))
-            rows = asked.statement("rows", ("id",), namespaces)
+            rows = asked.compose_statement("rows", ("id",), namespaces)
             with prepared_cursor() as cursor:
                 cursor.execute(rows.statement, rows.parameters)
                 ids = {cube_id for (cube_id,) in cursor.fetchall()}
-            assert ids == set(asked.cubes(namespaces).values_list("id", flat=True))
+            assert ids == set(asked.select_cubes(namespaces).values_list("id", flat=True))
         assert 0 < len(ids) < len(drafts), filters

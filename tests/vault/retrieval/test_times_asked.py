@@ -31,7 +31,7 @@ TRIPS = {
         ("2024年以来的旅行", "moor"),
     ],
 )
-def test_the_memory_of_the_time_that_is_asked_for_comes_first(world: World, question: str, place: str) -> None:
+def test_memory_of_the_asked_time_ranks_first(world: World, question: str, place: str) -> None:
     drafts = [CubeDraft(content=content, event_time=time) for content, time in TRIPS.items()]
     cubes_add(actor=world.alice.actor, drafts=drafts)
     run_jobs()

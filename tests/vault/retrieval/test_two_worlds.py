@@ -17,7 +17,7 @@ from tests.factories import ApiClient, World, client_for, person_add
 from tests.governance.access.grants.test_grants import give_grant
 from tests.governance.personas.test_personas import create_persona as persona_made
 from tests.vault.outbox import run_jobs
-from tests.vault.policies.policy_factories import made as policy_made
+from tests.vault.policies.policy_factories import create_policy as policy_made
 from vault.graph import walks
 from vault.retrieval import statements, tags
 from vault.retrieval.queries import SearchQuery
@@ -175,7 +175,7 @@ def test_invisible_memories_take_no_place_among_the_nearest(
 ) -> None:
     """As many are hidden as are looked at, and each is nearer than what is seen."""
     monkeypatch.setattr(statements, "NEAREST", 1)
-    top_k = int(len(HIDDEN) / statements.POOLED)
+    top_k = int(len(HIDDEN) / statements.CANDIDATES_PER_RESULT)
     without, within = worlds
     _build(without, WAYS[way], ())
     before = [_scored_results(reader, HIDDEN[0], "dense", top_k=top_k) for reader in WAYS[way].readers(without)]
@@ -183,7 +183,7 @@ def test_invisible_memories_take_no_place_among_the_nearest(
     assert [_scored_results(reader, HIDDEN[0], "dense", top_k=top_k) for reader in WAYS[way].readers(within)] == before
 
 
-def test_the_statements_for_those_without_exceptions_are_held_to_it_too(worlds: tuple[Tenant, Tenant]) -> None:
+def test_statements_without_exceptions_change_no_number(worlds: tuple[Tenant, Tenant]) -> None:
     """bob, whom nothing is granted or denied but by his role, and ada, to whom something is."""
     tenant, _ = worlds
     _build(tenant, WAYS["another's own"], HIDDEN)
@@ -193,7 +193,7 @@ def test_the_statements_for_those_without_exceptions_are_held_to_it_too(worlds: 
             assert bool(resolve_scope(actor, SearchQuery("otter")).exceptions) is has_some
 
 
-def test_what_another_tenant_holds_leaves_no_trace_in_any_number(worlds: tuple[Tenant, Tenant]) -> None:
+def test_memories_of_another_tenant_change_no_number(worlds: tuple[Tenant, Tenant]) -> None:
     without, within = worlds
     _build(without, Way(), ())
     before = [_answers(reader) for reader in _readers(without)]
@@ -208,7 +208,7 @@ def test_visible_memories_change_the_numbers(worlds: tuple[Tenant, Tenant]) -> N
     _build(within, Way(), HIDDEN)
     for name in ("bob", "ada"):
         before, after = (_answers(tenant.client(name)) for tenant in worlds)
-        told = {asked: [one for one in found if one[0] not in HIDDEN] for asked, found in after.items()}
+        told = {asked: [hit for hit in found if hit[0] not in HIDDEN] for asked, found in after.items()}
         for mode, question in after:
             assert told[mode, question] != before[mode, question] or mode in ("dense", "tag")
         # A vector tells of nothing but itself; of tags the second question names some.
@@ -224,10 +224,12 @@ def test_chat_memories_come_last_and_change_no_number(worlds: tuple[Tenant, Tena
     before, after = (_answers(tenant.client("alice")) for tenant in worlds)
     for asked, found in after.items():
         assert found[: len(before[asked])] == before[asked]
-        assert {(content, score) for content, score, _ in found[len(before[asked]) :]} == {(one, 0) for one in HIDDEN}
+        assert {(content, score) for content, score, _ in found[len(before[asked]) :]} == {
+            (content, 0) for content in HIDDEN
+        }
 
 
-def test_what_is_archived_is_not_shown_but_counted(worlds: tuple[Tenant, Tenant]) -> None:
+def test_archived_memory_is_counted_but_no_result(worlds: tuple[Tenant, Tenant]) -> None:
     """It is hidden from nobody: whoever reads in its place may ask for it. No service archives a memory yet."""
     without, within = worlds
     _build(without, Way(), ())
@@ -270,7 +272,7 @@ def _say(person: ApiClient, text: str, name: str = "Yan", **more: Any) -> list[s
     messages = [{"role": "user", "name": name, "content": text}]
     reply = person.post("memories/", {"messages": messages, "infer": False, **more})
     assert reply.status == 201, reply.json
-    return [one["id"] for one in reply.json["results"]]
+    return [memory["id"] for memory in reply.json["results"]]
 
 
 def _answers(reader: ApiClient) -> dict[tuple[str, str], list[Told]]:
@@ -281,7 +283,7 @@ def _scored_results(reader: ApiClient, question: str, mode: str, **more: Any) ->
     asked = {"query": question, "mode": mode, "explain": True, "top_k": 30, **more}
     reply = reader.post("memories/search/", asked)
     assert reply.status == 200, reply.json
-    return [(one["content"], one["score"], one["score_parts"]) for one in reply.json["results"]]
+    return [(hit["content"], hit["score"], hit["score_parts"]) for hit in reply.json["results"]]
 
 
 def _contents(told: Sequence[Told]) -> set[str]:

@@ -12,10 +12,10 @@ from vault.content.drafts import CubeDraft
 from vault.cubes.services import cubes_add
 from vault.retrieval import sources, sql
 from vault.retrieval.fusion import Weights
-from vault.retrieval.lexical import Pool
+from vault.retrieval.lexical import Candidates
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import memories_search
-from vault.retrieval.statements import index_pays
+from vault.retrieval.statements import is_index_cheaper
 
 OLD, ASKED_FOR = datetime(2021, 2, 3, tzinfo=UTC), datetime(2023, 5, 12, tzinfo=UTC)
 WANTED = "We went trekking in the mountains on vacation."
@@ -37,9 +37,9 @@ def test_memory_in_the_time_range_is_a_result_without_a_common_word(walker: Acto
     assert WANTED in _contents(walker, QUESTION)[:2]
 
 
-def test_the_proof_sees_a_search_that_forgets_the_time(walker: Actor, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Weights, "without_words", property(lambda weights: weights.dense))
-    monkeypatch.setattr(sources.SpeakerAndTime, "find", lambda *_: Pool(None))
+def test_search_without_the_time_source_misses_the_memory(walker: Actor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Weights, "highest_without_words", property(lambda weights: weights.dense))
+    monkeypatch.setattr(sources.SpeakerAndTime, "find", lambda *_: Candidates(None))
     assert WANTED not in _contents(walker, QUESTION)
 
 
@@ -70,5 +70,5 @@ def _contents(actor: Actor, question: str) -> Sequence[str]:
         (151_000, 100_000_000, True, False),  # a small part of what the index holds
     ],
 )
-def test_the_index_is_asked_where_it_pays_and_finds_enough(visible: int, stored: int, alone: bool, pays: bool) -> None:
-    assert index_pays(visible, stored, nearest=20, alone=alone) is pays
+def test_vector_index_is_used_where_cheaper(visible: int, stored: int, alone: bool, pays: bool) -> None:
+    assert is_index_cheaper(visible, stored, nearest=20, alone=alone) is pays

@@ -17,7 +17,7 @@ from tests.vault.outbox import run_jobs
 from vault.content.drafts import CubeDraft
 from vault.cubes.services import cubes_add
 from vault.retrieval import sources, statements
-from vault.retrieval.lexical import Pool
+from vault.retrieval.lexical import Candidates
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import memories_search
 from vault.vocabulary import SearchMode
@@ -68,7 +68,7 @@ def results(actor: Actor, question: str, *, top_k: int = 10, filters: Any = None
     return [(hit.view.words.speaker, hit.view.words.content) for hit in hits]
 
 
-def named(actor: Actor, question: str) -> set[str]:
+def list_named_speakers(actor: Actor, question: str) -> set[str]:
     """Those who spoke, and are taken for somebody whom the question names."""
     hits = memories_search(actor=actor, search=SearchQuery(query=question, top_k=100))
     return {hit.view.words.speaker for hit in hits if hit.parts.entity}
@@ -86,27 +86,27 @@ def test_statements_of_a_speaker_in_the_month_come_first(team: World, filters: A
 
 @BOTH
 @each_case("question", ["What did Ada say in May 2025?", "What happened in May 2025?", "What did Ada say?"])
-def test_the_first_rows_are_the_same_however_many_are_asked_for(team: World, question: str, filters: Any) -> None:
+def test_first_rows_are_equal_for_any_top_k(team: World, question: str, filters: Any) -> None:
     all_of_them = results(team.alice.actor, question, top_k=100, filters=filters)
     for top_k in (1, 5, 30):
         assert results(team.alice.actor, question, top_k=top_k, filters=filters) == all_of_them[:top_k]
 
 
 @BOTH
-def test_what_happened_in_a_month_comes_first(team: World, filters: Any) -> None:
+def test_memories_of_a_named_month_rank_first(team: World, filters: Any) -> None:
     first = results(team.alice.actor, "What happened in May 2025?", top_k=5, filters=filters)
     assert {content for _, content in first} >= {"The pump leaks.", "Then close the valve.", "Fine by me."}
 
 
 @BOTH
-def test_of_many_who_speak_of_a_thing_the_one_who_is_named_comes_first(team: World, filters: Any) -> None:
+def test_named_speaker_of_a_common_topic_ranks_first(team: World, filters: Any) -> None:
     first = results(team.alice.actor, "What did Ada say about the budget?", top_k=2, filters=filters)
     assert [name for name, _ in first] == ["Ada", "Ada"]
     assert all("budget" in content for _, content in first)
 
 
 @BOTH
-def test_whoever_is_named_counts_where_two_are(team: World, filters: Any) -> None:
+def test_both_of_two_named_speakers_count(team: World, filters: Any) -> None:
     first = results(team.alice.actor, "Did Ada and Gita agree on the budget?", top_k=22, filters=filters)
     assert {name for name, _ in first} == {"Ada", "Gita"}
 
@@ -120,7 +120,7 @@ def test_statements_of_a_named_person_rank_before_statements_about_them(team: Wo
 
 @each_case("name", ["pump", "Pump"])
 @each_case("question", ["Why is the pump broken?", "why is the pump broken", "Pump broken?"])
-def test_no_speakers_name_takes_a_word_out_of_a_question(world: World, name: str, question: str) -> None:
+def test_speaker_named_like_a_word_leaves_the_word_in_the_question(world: World, name: str, question: str) -> None:
     """Writers choose their name; without one it is their role, as `assistant`."""
     notes = [f"The lamp {number} is broken." for number in range(30)]
     right = "The pump in hall seven lost its pressure again."
@@ -155,14 +155,14 @@ def test_memory_of_that_day_ranks_before_memory_that_names_the_word(
 
 
 @pytest.mark.parametrize("name", ["June", "April", "Sunday", "Karl"])
-def test_a_speaker_may_be_called_as_a_month_or_a_day(world: World, name: str) -> None:
+def test_speaker_named_like_a_month_or_day_is_recognised(world: World, name: str) -> None:
     said = ["The cello needs new strings.", "We meet at the station.", "Buy bread."]
     others = ["You should play at our party.", "There is a shop open seven days a week."]
     cubes_add(actor=world.alice.actor, drafts=drafts(name, said, MAY) + drafts("Art", others, LATER))
     run_jobs()
     first = results(world.alice.actor, f"What did {name} say?", top_k=3)
     assert {who for who, _ in first} == {name}
-    assert named(world.alice.actor, f"What did {name} say?") == {name}
+    assert list_named_speakers(world.alice.actor, f"What did {name} say?") == {name}
 
 
 @BOTH
@@ -185,7 +185,7 @@ def test_notes_about_a_named_person_come_first_when_nobody_spoke(
     assert {content for name, content in no_other_word if not name} == {notes[0], notes[-1]}  # beside all that she said
 
 
-def test_who_has_a_part_of_the_name_is_somebody_else(team: World) -> None:
+def test_speaker_with_part_of_the_name_is_not_meant(team: World) -> None:
     notes = ["李小明搬到了北京。", "王小明搬到了上海。"]
     cubes_add(actor=team.alice.actor, drafts=drafts("王小明", ["好的。"], LATER) + drafts("", notes, LATER))
     run_jobs()
@@ -193,7 +193,7 @@ def test_who_has_a_part_of_the_name_is_somebody_else(team: World) -> None:
     assert {hit.view.words.content for hit in hits if hit.parts.entity} == {"好的。", "王小明搬到了上海。"}
 
 
-def test_a_name_is_a_word_where_who_spoke_does_not_count(team: World) -> None:
+def test_name_is_a_term_where_speakers_have_no_weight(team: World) -> None:
     cubes_add(actor=team.alice.actor, drafts=drafts("", ["Glove size of Ada: 7.", "Glove size of Ben: 8."], LATER))
     run_jobs()
     search = SearchQuery(query="glove size Ada", mode=SearchMode.LEXICAL)
@@ -216,11 +216,11 @@ def test_a_name_is_a_word_where_who_spoke_does_not_count(team: World) -> None:
         ("Will it rain?", set()),
     ],
 )
-def test_a_name_counts_where_it_stands_by_itself(team: World, question: str, names: set[str]) -> None:
+def test_name_counts_only_as_a_whole_word(team: World, question: str, names: set[str]) -> None:
     said = [one for name in ("Adam", "王芳", "王芳芳", "May", "Will") for one in drafts(name, [f"{name}: yes."], LATER)]
     cubes_add(actor=team.alice.actor, drafts=said)
     run_jobs()
-    assert named(team.alice.actor, question) == names
+    assert list_named_speakers(team.alice.actor, question) == names
 
 
 @BOTH
@@ -232,7 +232,9 @@ def test_a_name_counts_where_it_stands_by_itself(team: World, question: str, nam
         ("Ada, May 2025", "The year 2025 in numbers."),
     ],
 )
-def test_words_of_a_time_weigh_less_than_the_time(team: World, question: str, wrong: str, filters: Any) -> None:
+def test_words_of_a_time_expression_weigh_less_than_the_time(
+    team: World, question: str, wrong: str, filters: Any
+) -> None:
     team_said = drafts("Ada", IN_MAY, datetime(datetime.now(UTC).year - 1, 5, 10, tzinfo=UTC))
     cubes_add(actor=team.alice.actor, drafts=[*team_said, *drafts("Ben", [wrong], LATER)])
     run_jobs()
@@ -268,15 +270,15 @@ ODD = [
 
 
 @each_case("question", ODD)
-def test_a_question_in_odd_letters_is_answered(team: World, question: str) -> None:
+def test_question_in_odd_letters_returns_results(team: World, question: str) -> None:
     assert results(team.alice.actor, question, top_k=3)
 
 
 def test_name_that_is_a_function_word_is_recognised_by_its_capital(team: World) -> None:
     cubes_add(actor=team.alice.actor, drafts=drafts("Will", ["The heron is back."], LATER))
     run_jobs()
-    assert named(team.alice.actor, "What did Will say?") == {"Will"}
-    assert named(team.alice.actor, "What will Ada say?") == {"Ada"}
+    assert list_named_speakers(team.alice.actor, "What did Will say?") == {"Will"}
+    assert list_named_speakers(team.alice.actor, "What will Ada say?") == {"Ada"}
 
 
 @pytest.mark.parametrize("question", ["王芳说了什么？", "昨晚王芳说过的话", "你记得王芳吗"])
@@ -284,8 +286,8 @@ def test_name_is_recognised_in_a_sentence_without_spaces(team: World, question: 
     said = [*drafts("王芳", ["苍鹭回来了。", "水泵又坏了。"], LATER), *drafts("王芳芳", ["今天下雨。"], LATER)]
     cubes_add(actor=team.alice.actor, drafts=said)
     run_jobs()
-    assert named(team.alice.actor, question) == {"王芳"}
-    assert named(team.alice.actor, question.replace("王芳", "王芳芳")) == {"王芳芳"}
+    assert list_named_speakers(team.alice.actor, question) == {"王芳"}
+    assert list_named_speakers(team.alice.actor, question.replace("王芳", "王芳芳")) == {"王芳芳"}
 
 
 @BOTH
@@ -294,7 +296,7 @@ def test_words_count_among_all_statements_of_the_named_speaker(
 ) -> None:
     """There is more that she said later than is looked at, and more that others said than is taken by words alone."""
     monkeypatch.setattr(sources, "LEAST_FITTING", 1)
-    monkeypatch.setattr(sources.Dense, "find", lambda *_: Pool(None))
+    monkeypatch.setattr(sources.Dense, "find", lambda *_: Candidates(None))
     cubes_add(actor=team.alice.actor, drafts=drafts("Ada", [f"Howdy {number}." for number in range(20)], LATER))
     run_jobs()
     first = results(team.alice.actor, "What did Ada say about the budget?", top_k=2, filters=filters)
@@ -312,7 +314,7 @@ def test_statement_of_a_month_is_a_result_after_many_later_statements(team: Worl
 
 
 @pytest.mark.parametrize("question", [WHO_AND_WHEN, "pump"])
-def test_a_search_leaves_the_planner_as_it_was(team: World, question: str) -> None:
+def test_search_restores_the_planner_settings(team: World, question: str) -> None:
     """Later statements of the transaction are planned as before the search."""
     told: list[tuple[str, ...]] = []
 
@@ -335,7 +337,7 @@ def test_invisible_memories_take_no_place(
     """Each thing hidden from bob would come before what he sees, and there are more of them than are looked at."""
     for name in ("LEAST_FITTING", "LOOKED_THROUGH", "DATED"):
         monkeypatch.setattr(sources, name, 1)
-    monkeypatch.setattr(sources.Dense, "find", lambda *_: Pool(None))  # which finds most of so few memories
+    monkeypatch.setattr(sources.Dense, "find", lambda *_: Candidates(None))  # which finds most of so few memories
     before = results(team.bob.actor, question, top_k=3, filters=filters)
     said = drafts("Ada", [f"The pump {number}." for number in range(30)], MAY + timedelta(hours=2))
     place = None if is_private else TEAM
@@ -357,7 +359,7 @@ def test_granted_memory_is_searchable_by_speaker_and_time(team: World, alice: Co
         assert ("Ada", "Only this.") in results(team.bob.actor, question, top_k=6, filters=filters)
 
 
-def test_a_memory_by_itself_is_not_outdone_by_small_talk_beside_a_weaker_hit(world: World) -> None:
+def test_memory_outside_sessions_ranks_before_small_talk_beside_a_weaker_hit(world: World) -> None:
     note = "The spare key of the boathouse hangs behind the blue lantern."
     talk = ["Morning!", "Did you lock the boathouse?", "I think so.", "Good.", "See you at noon."]
     cubes_add(actor=world.alice.actor, drafts=[*drafts("Ben", talk, MAY, session="talk"), *drafts("", [note], MAY)])
@@ -416,7 +418,7 @@ def test_speakers_statements_with_a_time_are_candidates(
     """It is not among the speaker's latest, no word leads to it, and the pool has enough of the speaker already."""
     monkeypatch.setattr(statements, "NEAREST", 1)
     monkeypatch.setattr(sources, "LEAST_FITTING", 4)
-    monkeypatch.setattr(statements, "POOLED", 1)
+    monkeypatch.setattr(statements, "CANDIDATES_PER_RESULT", 1)
     told = ["In March 2019 it was new.", "It broke on Sunday.", "Since 2021 it has been blue."]
     lately = [f"The mill, line {number}." for number in range(30)]
     whole = ["The turquoise gasket of the Vexley pump in the mill is gone."]

@@ -10,7 +10,7 @@ from tests.factories import World
 from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.pack_factories import built, memories_of, pack_of, published
+from tests.vault.packs.pack_factories import build_version, memories_of, pack_of, publish_version
 from vault.models import Listing
 
 PACKS = {
@@ -25,7 +25,7 @@ PACKS = {
 def packs(charlie: Contract) -> None:
     for name, fields in PACKS.items():
         pack = pack_of(charlie, name, **fields)
-        published(charlie, built(charlie, pack, memories_of(charlie, f"A memory of {name}.")))
+        publish_version(charlie, build_version(charlie, pack, memories_of(charlie, f"A memory of {name}.")))
     run_jobs()
 
 
@@ -53,7 +53,7 @@ def test_pack_with_all_words_comes_before_one_that_is_near_by_meaning(
     olivia: Contract, charlie: Contract, packs: None
 ) -> None:
     pack = pack_of(charlie, "words", title="Pests in rooms of water plants, by light")
-    published(charlie, built(charlie, pack, memories_of(charlie, "Another memory.")))
+    publish_version(charlie, build_version(charlie, pack, memories_of(charlie, "Another memory.")))
     assert pack_names(olivia, "pests light rooms")[0] in {"words", "plants"}
     assert pack_names(olivia, "pests by light")[0] == "words"
 

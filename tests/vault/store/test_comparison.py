@@ -9,7 +9,7 @@ from tests.factories import World
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract, contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.pack_factories import built, memories_of, pack_of, published, subscribed
+from tests.vault.packs.pack_factories import build_version, memories_of, pack_of, publish_version, subscribe
 from vault.lifecycle.knowledge import find_relation
 from vault.models import Cube
 from vault.vocabulary import ReviewKind
@@ -24,18 +24,18 @@ def guideline(charlie: Contract) -> dict[str, Any]:
     """A publication of other, and its pack, whose first edition states a dose and a rest."""
     pack = pack_of(charlie, "guideline")
     ids = memories_of(charlie, DOSE, REST)
-    made = published(charlie, built(charlie, pack, ids))
+    made = publish_version(charlie, build_version(charlie, pack, ids))
     return {"pack": pack, "publication": made["id"], "rest": ids[1]}
 
 
 def next_edition(charlie: Contract, guideline: dict[str, Any], text: str, **fields: Any) -> None:
     ids = [*memories_of(charlie, text, **fields), guideline["rest"]]
-    published(charlie, built(charlie, guideline["pack"], ids, "2.0.0"))
+    publish_version(charlie, build_version(charlie, guideline["pack"], ids, "2.0.0"))
     run_jobs()
 
 
-def subscribe_trusted(client: Contract, guideline: dict[str, Any], **fields: Any) -> str:
-    made = subscribed(client, guideline["publication"], **fields)
+def subscribe_with_trust(client: Contract, guideline: dict[str, Any], **fields: Any) -> str:
+    made = subscribe(client, guideline["publication"], **fields)
     assert client.patch(f"subscriptions/{made['id']}/", {"trusted": True}).json["trusted"] is True
     run_jobs()
     found: str = made["id"]
@@ -60,7 +60,7 @@ def test_new_edition_supersedes_an_own_memory_and_accepting_ends_its_validity(
 ) -> None:
     own = alice.add(DOSE)["id"]
     alice.add(OTHER)
-    subscription = subscribe_trusted(olivia, guideline)
+    subscription = subscribe_with_trust(olivia, guideline)
     assert proposals(alice) == [("pack_confirms", DOSE, DOSE)]
     assert alice.post(f"reviews/{review_of(alice, 'pack_confirms')}/reject/", {}).status == 200
 
@@ -82,9 +82,9 @@ def test_older_statement_of_a_pack_contradicts_a_later_own_one(
 ) -> None:
     pack = pack_of(charlie, "guideline")
     ids = memories_of(charlie, DOSE, valid_from="2020-01-01T00:00:00Z")
-    made = published(charlie, built(charlie, pack, ids))
+    made = publish_version(charlie, build_version(charlie, pack, ids))
     own = alice.add(LESS)["id"]
-    subscribe_trusted(olivia, {"publication": made["id"]})
+    subscribe_with_trust(olivia, {"publication": made["id"]})
     assert proposals(alice) == [("pack_contradicts", LESS, DOSE)]
     assert alice.post(f"reviews/{review_of(alice, 'pack_contradicts')}/accept/", {}).status == 200
     assert alice.get(f"memories/{own}/").json["valid_to"] is not None
@@ -94,7 +94,7 @@ def test_rejected_proposal_is_remembered_and_both_statements_stay(
     alice: Contract, olivia: Contract, guideline: dict[str, Any]
 ) -> None:
     own = alice.add(LESS)["id"]
-    subscription = subscribe_trusted(olivia, guideline)
+    subscription = subscribe_with_trust(olivia, guideline)
     assert alice.post(f"reviews/{review_of(alice, 'pack_contradicts')}/reject/", {}).status == 200
     reply = olivia.post(f"subscriptions/{subscription}/compare/", {})
     assert reply.status == 202
@@ -108,7 +108,7 @@ def test_accepted_confirmation_raises_the_trust_of_the_own_memory(
     alice: Contract, olivia: Contract, guideline: dict[str, Any]
 ) -> None:
     own = alice.add("Rest the sprained ankle and cool it with ice!")["id"]
-    subscribe_trusted(olivia, guideline)
+    subscribe_with_trust(olivia, guideline)
     assert alice.get(f"memories/{own}/").json["trust"] == 0.5
     assert alice.post(f"reviews/{review_of(alice, 'pack_confirms')}/accept/", {}).status == 200
     now = alice.get(f"memories/{own}/").json
@@ -119,7 +119,7 @@ def test_untrusted_pack_is_compared_only_on_demand(
     alice: Contract, olivia: Contract, guideline: dict[str, Any]
 ) -> None:
     alice.add(LESS)
-    made = subscribed(olivia, guideline["publication"])
+    made = subscribe(olivia, guideline["publication"])
     assert (made["trusted"], proposals(alice)) == (False, [])
     assert olivia.post(f"subscriptions/{made['id']}/compare/", {}).status == 202
     run_jobs()
@@ -130,7 +130,7 @@ def test_task_ranks_official_or_personal_statements_first_and_both_are_labelled(
     alice: Contract, olivia: Contract, guideline: dict[str, Any]
 ) -> None:
     alice.add(LESS, namespace="/ward")
-    subscribe_trusted(olivia, guideline)
+    subscribe_with_trust(olivia, guideline)
     asked: dict[str, Any] = {
         "query": "How much ibuprofen?",
         "namespaces": ["/ward", "/packs/other/guideline"],
@@ -148,7 +148,7 @@ def test_proposals_and_trust_go_with_the_subscription(
     world: World, alice: Contract, olivia: Contract, guideline: dict[str, Any]
 ) -> None:
     alice.add(LESS)
-    subscription = subscribe_trusted(olivia, guideline)
+    subscription = subscribe_with_trust(olivia, guideline)
     assert olivia.delete(f"subscriptions/{subscription}/").status == 202
     run_jobs()
     assert proposals(alice) == []
@@ -162,7 +162,7 @@ def test_comparison_by_anybody_else_is_refused_and_proposes_nothing(
     who: str, status: int, world: World, alice: Contract, olivia: Contract, guideline: dict[str, Any]
 ) -> None:
     alice.add(LESS)
-    made = subscribed(olivia, guideline["publication"])
+    made = subscribe(olivia, guideline["publication"])
     client = contract(world, who)
     assert client.post(f"subscriptions/{made['id']}/compare/", {}).status == status
     assert client.patch(f"subscriptions/{made['id']}/", {"trusted": True}).status == status
@@ -175,7 +175,7 @@ def test_proposal_is_decided_by_who_may_change_the_own_memory(
     who: str, status: int, world: World, alice: Contract, olivia: Contract, guideline: dict[str, Any]
 ) -> None:
     own = alice.add(LESS, namespace="/ward")["id"]
-    subscribe_trusted(olivia, guideline)
+    subscribe_with_trust(olivia, guideline)
     review = review_of(olivia, "pack_contradicts")
     for verb in ("accept", "reject"):
         assert contract(world, who).post(f"reviews/{review}/{verb}/", {}).status == status
@@ -186,7 +186,7 @@ def test_inbox_shows_both_statements_with_the_pack_and_decides(
     world: World, alice: Contract, olivia: Contract, guideline: dict[str, Any]
 ) -> None:
     own = alice.add(LESS)["id"]
-    subscribe_trusted(olivia, guideline)
+    subscribe_with_trust(olivia, guideline)
     page = signed_in(world.alice).get("/reviews/").content.decode()
     for text in (LESS, DOSE, "other/guideline", "The pack is right"):
         assert text in page

@@ -18,7 +18,7 @@ from tests.governance.tables import rows_of
 from tests.harness.servers import ROOT
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.pack_factories import TEXTS, built, memories_of, pack_of, published, subscribed
+from tests.vault.packs.pack_factories import TEXTS, build_version, memories_of, pack_of, publish_version, subscribe
 
 Superuser = Callable[[], psycopg.Connection]
 QUEUES = frozenset({"governance_outboxevent", "governance_auditunsealed"})
@@ -27,7 +27,7 @@ QUEUES = frozenset({"governance_outboxevent", "governance_auditunsealed"})
 READS = {
     "vault/store/catalogue.py": {"offer_get"},
     "vault/store/comparison.py": {"_edition_made_at"},
-    "vault/store/installed_packs.py": {"versions_offered"},
+    "vault/store/installed_packs.py": {"offered_versions_list"},
     "vault/store/moderation.py": {"_report_view"},  # of the operator of the installation
     "vault/store/ratings.py": {"ratings_list"},
     "vault/store/trials.py": {"publication_try"},
@@ -121,8 +121,8 @@ class Journey:
 @pytest.fixture
 def journey(world: World, olivia: Contract, charlie: Contract) -> Journey:
     pack, memories = pack_of(charlie), memories_of(charlie, *TEXTS)
-    made = published(charlie, built(charlie, pack, memories))
-    subscription = subscribed(olivia, made["id"])["id"]
+    made = publish_version(charlie, build_version(charlie, pack, memories))
+    subscription = subscribe(olivia, made["id"])["id"]
     return Journey(world, olivia, charlie, pack, memories, made["id"], subscription)
 
 
@@ -159,7 +159,7 @@ def yank(journey: Journey) -> None:
 
 
 def publish(journey: Journey) -> None:
-    published(journey.charlie, built(journey.charlie, journey.pack, journey.memories[:2], "1.1.0"))
+    publish_version(journey.charlie, build_version(journey.charlie, journey.pack, journey.memories[:2], "1.1.0"))
 
 
 @pytest.mark.parametrize(

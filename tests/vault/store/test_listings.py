@@ -7,7 +7,7 @@ from governance.vocabulary import RoleName
 from tests.factories import World, person_add
 from tests.governance.tables import become
 from tests.vault.api.contract import Contract
-from tests.vault.packs.pack_factories import TEXTS, built, memories_of, offered, pack_of, published
+from tests.vault.packs.pack_factories import TEXTS, build_version, memories_of, offer_pack, pack_of, publish_version
 
 ROWS = b"SELECT name FROM vault_listing"
 
@@ -40,7 +40,7 @@ def rows_of_other(world: World, app: psycopg.Connection) -> list[tuple[str]]:
 def test_raw_sql_shows_rows_that_are_offered_to_the_tenant(
     fields: dict[str, object], count: int, world: World, olivia: Contract, app_connection: psycopg.Connection
 ) -> None:
-    made = published(olivia, built(olivia, pack_of(olivia), memories_of(olivia, TEXTS[0])), **fields)
+    made = publish_version(olivia, build_version(olivia, pack_of(olivia), memories_of(olivia, TEXTS[0])), **fields)
     assert len(rows_of_other(world, app_connection)) == count
     assert olivia.post(f"packs/{made['pack']}/versions/1.0.0/yank/", {"reason": "Wrong."}).status == 200
     assert rows_of_other(world, app_connection) == []
@@ -49,7 +49,7 @@ def test_raw_sql_shows_rows_that_are_offered_to_the_tenant(
 def test_row_offered_to_all_is_shown_to_nobody_without_a_tenant(
     olivia: Contract, app_connection: psycopg.Connection
 ) -> None:
-    offered(olivia, TEXTS[0])
+    offer_pack(olivia, TEXTS[0])
     assert app_connection.execute(ROWS).fetchall() == []
 
 
@@ -57,7 +57,7 @@ def test_row_offered_to_all_is_shown_to_nobody_without_a_tenant(
 def test_offered_row_is_written_by_its_publisher_only(
     change: str, world: World, olivia: Contract, app_connection: psycopg.Connection
 ) -> None:
-    offered(olivia, TEXTS[0])
+    offer_pack(olivia, TEXTS[0])
     with app_connection.transaction():
         become(app_connection, world.other.id)
         assert app_connection.execute(change.encode()).rowcount == 0
@@ -67,8 +67,8 @@ def test_wider_visibility_that_waits_for_approval_shows_nothing(
     olivia: Contract, adam: Contract, charlie: Contract
 ) -> None:
     pack, ids = pack_of(olivia), memories_of(olivia, *TEXTS)
-    published(olivia, built(olivia, pack, ids[:1]), visibility="tenant")
-    waiting = published(olivia, built(olivia, pack, ids, "1.1.0"))
+    publish_version(olivia, build_version(olivia, pack, ids[:1]), visibility="tenant")
+    waiting = publish_version(olivia, build_version(olivia, pack, ids, "1.1.0"))
     assert (waiting["version"], waiting["waiting"]) == ("1.0.0", "1.1.0")
     assert titles(charlie) == []
     assert olivia.post(f"packs/{pack}/versions/1.0.0/yank/", {"reason": "Wrong."}).status == 200
@@ -76,7 +76,7 @@ def test_wider_visibility_that_waits_for_approval_shows_nothing(
 
 
 def test_changed_texts_of_a_pack_are_listed_at_once(olivia: Contract, charlie: Contract) -> None:
-    made = offered(olivia, TEXTS[0])
+    made = offer_pack(olivia, TEXTS[0])
     pack = olivia.get("packs/").json["results"][0]["id"]
     changes = {"title": "Wading birds", "keywords": ["Moor"]}
     assert olivia.patch(f"packs/{pack}/", changes).status == 200

@@ -8,7 +8,7 @@ from governance.vocabulary import RoleName, Scope, Verb
 from tests.factories import World, person_add
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.pack_factories import built, pack_of, published, subscribed
+from tests.vault.packs.pack_factories import build_version, pack_of, publish_version, subscribe
 
 CASES = (
     "Edna Stone, 71, with crushing chest pain for an hour: sent to the catheter room at once.",
@@ -24,16 +24,16 @@ def cases(olivia: Contract) -> tuple[str, str]:
     """The publication of the hospital's de-identified cases, for triage alone, and its data subject."""
     memories = [olivia.add(text, namespace="/cases", subject=NAME)["id"] for text in CASES]
     pack = pack_of(olivia, "chest-pain")
-    version = built(olivia, pack, memories, subjects="anonymise")
+    version = build_version(olivia, pack, memories, subjects="anonymise")
     assert (version["state"], version["report"]["counts"]["anonymised"]) == ("ready", 2)
-    made = published(olivia, version, terms={"reads": 3, "purposes": ["triage"]})
+    made = publish_version(olivia, version, terms={"reads": 3, "purposes": ["triage"]})
     return made["id"], olivia.get("subjects/").json["results"][0]["id"]
 
 
 @pytest.fixture
 def agent(world: World, charlie: Contract, cases: tuple[str, str]) -> Contract:
     """A key of the other organisation's triage agent, bound to the cases and to one purpose."""
-    subscribed(charlie, cases[0])
+    subscribe(charlie, cases[0])
     member = person_add(world.other, "triage@other.example", RoleName.VIEWER).member
     bound = {"scopes": [Scope.MEMORIES_READ], "member": str(member.id), "namespaces": [PLACE], "purpose": "triage"}
     reply = charlie.post("api-keys/", bound)
@@ -97,14 +97,14 @@ def test_doctor_shares_experience_with_a_student_who_asks_and_proposes_a_change(
     note = doctor.add(DOSE, namespace="/experience")["id"]
     pack = pack_of(doctor, "geriatrics")
     offer = {"visibility": "tenants", "tenants": ["other"]}
-    made = published(doctor, built(doctor, pack, [note]), **offer)
+    made = publish_version(doctor, build_version(doctor, pack, [note]), **offer)
     assert made["state"] == "waiting"
     assert student.get("publications/").json["count"] == 0
     assert olivia.post(f"publications/{made['id']}/approve/").status == 200
 
     # The student finds, installs and asks. The answer cites the doctor's pack.
     (found,) = student.get("publications/?q=geriatrics").json["results"]
-    mine = f"subscriptions/{subscribed(student, found['id'])['id']}/"
+    mine = f"subscriptions/{subscribe(student, found['id'])['id']}/"
     talk = student.post("conversations/", {}).json["id"]
     place = "/packs/acme/geriatrics"
     assert student.post("mounts/", {"namespace": place, "conversation": talk}).status == 201
@@ -121,7 +121,7 @@ def test_doctor_shares_experience_with_a_student_who_asks_and_proposes_a_change(
     (asked,) = doctor.get("proposals/?state=open").json["results"]
     assert (asked["before"], asked["content"]) == (DOSE, BETTER)
     assert doctor.post(f"proposals/{asked['id']}/accept/").status == 200
-    newer = published(doctor, built(doctor, pack, [note], "1.1.0"), **offer)
+    newer = publish_version(doctor, build_version(doctor, pack, [note], "1.1.0"), **offer)
     assert olivia.post(f"publications/{newer['id']}/approve/").status == 200
     run_jobs()
     assert student.get("proposals/?side=sent").json["results"][0]["state"] == "accepted"

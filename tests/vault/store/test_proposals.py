@@ -11,7 +11,7 @@ from tests.factories import World
 from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract, contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.pack_factories import TEXTS, built, memories_of, pack_of, published, subscribed
+from tests.vault.packs.pack_factories import TEXTS, build_version, memories_of, pack_of, publish_version, subscribe
 from vault.models import PackProposal
 
 CHANGED = "The heron nests by the old mill, above the weir."
@@ -25,8 +25,8 @@ class Offered:
     def __init__(self, olivia: Contract, charlie: Contract) -> None:
         self.pack = pack_of(charlie)
         self.memories = memories_of(charlie, *TEXTS)
-        made = published(charlie, built(charlie, self.pack, self.memories))
-        self.subscription = f"subscriptions/{subscribed(olivia, made['id'])['id']}/"
+        made = publish_version(charlie, build_version(charlie, self.pack, self.memories))
+        self.subscription = f"subscriptions/{subscribe(olivia, made['id'])['id']}/"
         found = olivia.search("heron nests", namespaces=[PLACE])
         self.installed = next(memory["id"] for memory in found if memory["content"] == TEXTS[0])
 
@@ -67,9 +67,9 @@ def test_accepted_proposal_is_in_the_next_version_and_is_answered(
     run_jobs()
     assert (get_sent(olivia)["state"], get_sent(olivia)["decided_at"] is not None) == ("accepted", True)
 
-    newer = built(charlie, offer.pack, offer.memories, "1.1.0")
+    newer = build_version(charlie, offer.pack, offer.memories, "1.1.0")
     assert (newer["state"], newer["report"]["reworded"]) == ("ready", 1)
-    published(charlie, newer)
+    publish_version(charlie, newer)
     assert olivia.post(f"{offer.subscription}upgrade/", {"version": "1.1.0"}).status == 202
     run_jobs()
     assert CHANGED in olivia.search_contents("heron nests", namespaces=[PLACE])
@@ -88,7 +88,7 @@ def test_memory_that_the_publisher_has_changed_since_keeps_its_own_wording(
     memory = charlie.get(f"memories/{offer.memories[0]}/")
     changed = charlie.patch(f"memories/{offer.memories[0]}/", {"content": own}, if_match=f'"{memory.json["version"]}"')
     assert changed.status == 200
-    newer = built(charlie, offer.pack, offer.memories[:1], "1.1.0")
+    newer = build_version(charlie, offer.pack, offer.memories[:1], "1.1.0")
     assert newer["report"]["reworded"] == 0
     preview = charlie.get(f"packs/{offer.pack}/versions/1.1.0/preview/").json
     assert [memory["content"] for memory in preview["results"]] == [own]
@@ -104,7 +104,7 @@ def test_declined_proposal_tells_its_subscriber_why_and_changes_nothing(
     run_jobs()
     assert (get_sent(olivia)["state"], get_sent(olivia)["answer"]) == ("declined", "We saw them there.")
     assert charlie.post(f"proposals/{asked}/accept/", {}).status == 409
-    assert built(charlie, offer.pack, offer.memories, "1.1.0")["report"]["reworded"] == 0
+    assert build_version(charlie, offer.pack, offer.memories, "1.1.0")["report"]["reworded"] == 0
     assert olivia.post(f"{offer.subscription}proposals/", offer.body()).status == 201  # it may be proposed again
 
 

@@ -11,7 +11,15 @@ from tests.governance.web.visitors import signed_in
 from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract, contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.pack_factories import TEXTS, built, memories_of, offered, pack_of, published, subscribed
+from tests.vault.packs.pack_factories import (
+    TEXTS,
+    build_version,
+    memories_of,
+    offer_pack,
+    pack_of,
+    publish_version,
+    subscribe,
+)
 from vault.models import PackRating
 
 RATED = {"stars": 4, "text": "Short, and to the point."}
@@ -19,7 +27,7 @@ RATED = {"stars": 4, "text": "Short, and to the point."}
 
 @pytest.fixture
 def publication(charlie: Contract) -> str:
-    return offered(charlie, *TEXTS)
+    return offer_pack(charlie, *TEXTS)
 
 
 def rate_pack(client: Contract, publication: str, **fields: object) -> dict[str, object]:
@@ -33,7 +41,7 @@ def rate_pack(client: Contract, publication: str, **fields: object) -> dict[str,
 def test_rating_of_a_subscriber_is_counted_and_read_by_all(
     world: World, olivia: Contract, bob: Contract, charlie: Contract, publication: str
 ) -> None:
-    subscribed(olivia, publication)
+    subscribe(olivia, publication)
     assert rate_pack(olivia, publication)["version"] == "1.0.0"
     adam = Contract(key=person_add(world.acme, "adam@acme.example", RoleName.ADMIN).key.text)
     rate_pack(adam, publication, stars=1, text="")
@@ -50,7 +58,7 @@ def test_rating_of_a_subscriber_is_counted_and_read_by_all(
 def test_second_rating_of_a_member_replaces_the_first_and_a_removed_one_is_not_counted(
     olivia: Contract, charlie: Contract, publication: str
 ) -> None:
-    subscribed(olivia, publication)
+    subscribe(olivia, publication)
     rate_pack(olivia, publication)
     rate_pack(olivia, publication, stars=2)
     address = f"publications/{publication}/"
@@ -62,7 +70,7 @@ def test_second_rating_of_a_member_replaces_the_first_and_a_removed_one_is_not_c
 
 
 def test_ended_subscription_still_rates(olivia: Contract, charlie: Contract, publication: str) -> None:
-    made = subscribed(olivia, publication)
+    made = subscribe(olivia, publication)
     assert olivia.delete(f"subscriptions/{made['id']}/").status == 202
     run_jobs()
     rate_pack(olivia, publication)
@@ -74,7 +82,7 @@ def test_rating_of_anybody_else_is_refused_and_leaves_no_row(
     who: str, status: int, world: World, charlie: Contract, publication: str
 ) -> None:
     if who == "charlie":
-        subscribed(charlie, publication)  # of one's own organisation
+        subscribe(charlie, publication)  # of one's own organisation
     reply = contract(world, who).post(f"publications/{publication}/ratings/", RATED)
     assert reply.status == status, reply
     run_jobs()
@@ -84,7 +92,9 @@ def test_rating_of_anybody_else_is_refused_and_leaves_no_row(
 
 
 def test_rating_of_a_pack_that_is_not_found_is_404(olivia: Contract, charlie: Contract) -> None:
-    made = published(charlie, built(charlie, pack_of(charlie), memories_of(charlie, TEXTS[0])), visibility="tenant")
+    made = publish_version(
+        charlie, build_version(charlie, pack_of(charlie), memories_of(charlie, TEXTS[0])), visibility="tenant"
+    )
     for method in ("get", "post"):
         reply = olivia.send(method.upper(), f"publications/{made['id']}/ratings/", RATED if method == "post" else None)
         assert reply.status == 404, method
@@ -94,7 +104,7 @@ def test_rating_of_a_pack_that_is_not_found_is_404(olivia: Contract, charlie: Co
     "fields", [{"stars": 0}, {"stars": 6}, {"stars": "five"}, {"text": "x" * 501}, {"stars": None}]
 )
 def test_rating_outside_of_its_bounds_is_400(olivia: Contract, publication: str, fields: dict[str, object]) -> None:
-    subscribed(olivia, publication)
+    subscribe(olivia, publication)
     assert olivia.post(f"publications/{publication}/ratings/", {**RATED, **fields}).status == 400
 
 
@@ -103,10 +113,11 @@ def test_catalogue_by_rating_has_the_best_mean_first_and_unrated_packs_last(
 ) -> None:
     adam = Contract(key=person_add(world.acme, "adam@acme.example", RoleName.ADMIN).key.text)
     packs = {
-        name: offered(charlie, text, name=name) for name, text in zip(("unrated", "often", "best"), TEXTS, strict=True)
+        name: offer_pack(charlie, text, name=name)
+        for name, text in zip(("unrated", "often", "best"), TEXTS, strict=True)
     }
     for name in ("often", "best"):
-        subscribed(olivia, packs[name])
+        subscribe(olivia, packs[name])
     rate_pack(olivia, packs["often"], stars=3)
     rate_pack(adam, packs["often"], stars=3)  # the larger sum
     rate_pack(olivia, packs["best"], stars=5)
@@ -115,7 +126,7 @@ def test_catalogue_by_rating_has_the_best_mean_first_and_unrated_packs_last(
 
 
 def test_both_audit_logs_have_the_rating(world: World, olivia: Contract, publication: str) -> None:
-    subscribed(olivia, publication)
+    subscribe(olivia, publication)
     rate_pack(olivia, publication)
     for person in (world.olivia, world.charlie):
         with acting(person.actor):
@@ -124,7 +135,7 @@ def test_both_audit_logs_have_the_rating(world: World, olivia: Contract, publica
 
 
 def test_pack_page_shows_ratings_and_a_form_to_who_may_rate(world: World, olivia: Contract, publication: str) -> None:
-    subscribed(olivia, publication)
+    subscribe(olivia, publication)
     owner, address = signed_in(world.olivia), "/store/other/herons/"
     assert 'name="stars"' in _page(owner, address)
     refused = owner.post(f"{address}rate/", {"stars": "9", "text": "x"})

@@ -12,7 +12,7 @@ from tests.factories import World
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract, contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.pack_factories import TEXTS, offered, subscribed
+from tests.vault.packs.pack_factories import TEXTS, offer_pack, subscribe
 from vault.models import PackReport
 from vault.store.moderation import Decision, report_decide, reports_list
 
@@ -23,7 +23,7 @@ QUEUE = "/store/moderation/"
 
 @pytest.fixture
 def publication(charlie: Contract) -> str:
-    return offered(charlie, *TEXTS)
+    return offer_pack(charlie, *TEXTS)
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_publisher_does_not_see_the_report(world: World, publication: str) -> No
 def test_operator_bans_the_pack_and_it_goes_from_subscribers(
     world: World, olivia: Contract, charlie: Contract, publication: str, operator: Client
 ) -> None:
-    subscribed(olivia, publication)
+    subscribe(olivia, publication)
     decide = report_pack(world, publication)
     link = 'href="/store/other/herons/"'
     assert link in operator.get(QUEUE).content.decode()

@@ -16,7 +16,7 @@ from tests.governance.mutants import mutant
 from tests.harness.evidence import Evidence
 from tests.vault.api.contract import MISSING, Contract, contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.pack_factories import TEXTS, offered, subscribed
+from tests.vault.packs.pack_factories import TEXTS, offer_pack, subscribe
 from vault.cubes import pack_reads
 from vault.models import Cube
 from vault.vocabulary import Source
@@ -27,7 +27,7 @@ Superuser = Callable[[], psycopg.Connection]
 
 @pytest.fixture
 def publication(charlie: Contract) -> str:
-    return offered(charlie, *TEXTS, reads=100, price="EUR 10 a month")
+    return offer_pack(charlie, *TEXTS, reads=100, price="EUR 10 a month")
 
 
 def counts(superuser: Superuser) -> dict[str, int]:
@@ -44,7 +44,7 @@ def counts(superuser: Superuser) -> dict[str, int]:
 
 
 def test_subscription_installs_a_read_only_namespace(olivia: Contract, publication: str) -> None:
-    made = subscribed(olivia, publication)
+    made = subscribe(olivia, publication)
     assert (made["state"], made["version"], made["namespace"]["path"]) == ("active", "1.0.0", PLACE)
     assert (made["quota"], made["reads_left"], made["price"]) == (
         {"reads": 100, "period": "month"},
@@ -64,7 +64,7 @@ def test_subscription_installs_a_read_only_namespace(olivia: Contract, publicati
 
 
 def test_search_finds_a_pack_where_it_is_mounted(olivia: Contract, publication: str) -> None:
-    subscribed(olivia, publication)
+    subscribe(olivia, publication)
     own = olivia.add("The heron of our pond nests in the willow.")["id"]
     asked = "Where does the heron nest?"
     assert [memory["id"] for memory in olivia.search(asked)] == [own]
@@ -82,14 +82,14 @@ def test_search_finds_a_pack_where_it_is_mounted(olivia: Contract, publication: 
 
 def test_persona_of_a_subscription_has_the_pack_mounted(olivia: Contract, publication: str) -> None:
     persona = olivia.post("personas/", {"name": "Ranger", "kind": "agent"}).json["id"]
-    subscribed(olivia, publication, persona=persona)
+    subscribe(olivia, publication, persona=persona)
     assert TEXTS[0] in olivia.search_contents("Where does the heron nest?", personas=[persona])
 
 
 def test_two_hundred_reads_at_once_on_a_quota_of_a_hundred_give_exactly_a_hundred(
     olivia: Contract, charlie: Contract, publication: str, evidence: Evidence
 ) -> None:
-    made = subscribed(olivia, publication)
+    made = subscribe(olivia, publication)
     memory = olivia.search("heron", namespaces=[PLACE], top_k=1)[0]["id"]  # the first read
 
     def read(number: int) -> str:
@@ -142,14 +142,14 @@ def reads_given(module: ModuleType, world: World, cubes: list[Cube]) -> int:
 def test_mutant_of_the_count_gives_other_reads(
     world: World, olivia: Contract, publication: str, old: str, new: str, given: int
 ) -> None:
-    subscribed(olivia, publication)
+    subscribe(olivia, publication)
     with acting(world.olivia.actor):
         cubes = list(Cube.objects.filter(source=Source.PACK))
     assert reads_given(mutant(pack_reads, old, new), world, cubes) == given
 
 
 def test_new_period_has_its_own_reads(olivia: Contract, charlie: Contract, superuser: Superuser) -> None:
-    made = subscribed(olivia, offered(charlie, *TEXTS, reads=1, period="day"))
+    made = subscribe(olivia, offer_pack(charlie, *TEXTS, reads=1, period="day"))
     assert olivia.search("heron", namespaces=[PLACE])
     assert not olivia.search("heron", namespaces=[PLACE])
     with superuser() as database:
@@ -160,8 +160,8 @@ def test_new_period_has_its_own_reads(olivia: Contract, charlie: Contract, super
 
 
 def test_expired_contract_opens_nothing(olivia: Contract, charlie: Contract, superuser: Superuser) -> None:
-    publication = offered(charlie, *TEXTS, days=30)
-    made = subscribed(olivia, publication)
+    publication = offer_pack(charlie, *TEXTS, days=30)
+    made = subscribe(olivia, publication)
     (first, *_rest) = olivia.search("heron", namespaces=[PLACE])
     with superuser() as database:
         database.execute("UPDATE vault_subscription SET valid_to = now()")
@@ -169,16 +169,16 @@ def test_expired_contract_opens_nothing(olivia: Contract, charlie: Contract, sup
     assert olivia.get(f"memories/{first['id']}/").status == 404
     assert olivia.get(f"memories/{first['id']}/versions/").status == 404
     assert olivia.get(f"subscriptions/{made['id']}/").json["state"] == "expired"
-    again = subscribed(olivia, publication)
+    again = subscribe(olivia, publication)
     assert again["state"] == "active"
     assert len(olivia.search("heron", namespaces=[PLACE])) == 3
 
 
 def test_contract_opens_memories_for_none_but_its_purposes(olivia: Contract, charlie: Contract) -> None:
-    publication = offered(charlie, *TEXTS, purposes=["research", "teaching"])
+    publication = offer_pack(charlie, *TEXTS, purposes=["research", "teaching"])
     body = {"publication": publication, "purposes": ["sales"]}
     assert olivia.post("subscriptions/", body).json["errors"][0]["field"] == "purposes"
-    made = subscribed(olivia, publication, purposes=["research"])
+    made = subscribe(olivia, publication, purposes=["research"])
     assert made["purposes"] == ["research"]
     asked = {"query": "heron", "namespaces": [PLACE]}
     assert olivia.post("memories/search/", asked).json["results"] == []
@@ -190,7 +190,7 @@ def test_revoked_contract_leaves_nothing(
     olivia: Contract, charlie: Contract, publication: str, superuser: Superuser
 ) -> None:
     persona = olivia.post("personas/", {"name": "Ranger", "kind": "agent"}).json["id"]
-    made = subscribed(olivia, publication, persona=persona)
+    made = subscribe(olivia, publication, persona=persona)
     memory = olivia.search("heron", namespaces=[PLACE])[0]["id"]
     assert min(counts(superuser).values()) > 0
     run_jobs()
@@ -209,10 +209,10 @@ def test_revoked_contract_leaves_nothing(
 def test_uninstalled_pack_leaves_nothing_and_can_be_installed_again(
     olivia: Contract, charlie: Contract, publication: str, superuser: Superuser
 ) -> None:
-    made = subscribed(olivia, publication)
+    made = subscribe(olivia, publication)
     assert olivia.delete(f"subscriptions/{made['id']}/").status == 202
     assert olivia.search("heron", namespaces=[PLACE]) == []
-    again = subscribed(olivia, publication)
+    again = subscribe(olivia, publication)
     run_jobs()
     assert len(olivia.search("heron", namespaces=[PLACE])) == 3
     assert olivia.delete(f"subscriptions/{again['id']}/").status == 202
@@ -224,7 +224,7 @@ def test_uninstalled_pack_leaves_nothing_and_can_be_installed_again(
 
 
 def test_second_subscription_is_refused(olivia: Contract, publication: str) -> None:
-    subscribed(olivia, publication)
+    subscribe(olivia, publication)
     assert olivia.post("subscriptions/", {"publication": publication}).status == 409
 
 
@@ -235,7 +235,7 @@ def test_subscription_without_permission_is_refused(
     client = contract(world, who)
     assert client.post("subscriptions/", {"publication": publication}).status == 403
     assert set(counts(superuser).values()) == {0}
-    made = f"subscriptions/{subscribed(olivia, publication)['id']}/"
+    made = f"subscriptions/{subscribe(olivia, publication)['id']}/"
     assert client.delete(made).status == 403
     assert client.patch(made, {"delivery": "push"}).status == 403
     assert client.post(f"{made}upgrade/", {"version": "1.0.0"}).status == 403
@@ -243,7 +243,7 @@ def test_subscription_without_permission_is_refused(
 
 
 def test_agreement_is_shown_to_nobody_but_its_two_sides(olivia: Contract, charlie: Contract, publication: str) -> None:
-    made = subscribed(olivia, publication)
+    made = subscribe(olivia, publication)
     assert charlie.get(f"subscriptions/{made['id']}/").status == 404
     assert charlie.delete(f"subscriptions/{made['id']}/").status == 404
     (agreed,) = charlie.get("contracts/").json["results"]
@@ -258,7 +258,7 @@ def test_agreement_is_shown_to_nobody_but_its_two_sides(olivia: Contract, charli
 
 
 def test_invoice_states_the_reads_of_a_month(olivia: Contract, charlie: Contract, publication: str) -> None:
-    subscribed(olivia, publication)
+    subscribe(olivia, publication)
     for _ in range(3):
         assert olivia.search("heron", namespaces=[PLACE])
     run_jobs()

@@ -4,7 +4,7 @@ import pytest
 
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.pack_factories import TEXTS, built, memories_of, pack_of, published, subscribed
+from tests.vault.packs.pack_factories import TEXTS, build_version, memories_of, pack_of, publish_version, subscribe
 
 PLACE = "/packs/other/herons"
 NEWER = "The heron fishes at dusk, too."
@@ -16,10 +16,10 @@ class Publisher:
     def __init__(self, client: Contract) -> None:
         self.client, self.pack = client, pack_of(client)
         self.ids = memories_of(client, *TEXTS)
-        self.publication = published(client, built(client, self.pack, self.ids))["id"]
+        self.publication = publish_version(client, build_version(client, self.pack, self.ids))["id"]
 
     def publish(self, version: str, ids: list[str], **fields: object) -> None:
-        published(self.client, built(self.client, self.pack, ids, version, **fields))
+        publish_version(self.client, build_version(self.client, self.pack, ids, version, **fields))
         run_jobs()
 
     def reword(self, number: int, content: str) -> None:
@@ -49,7 +49,7 @@ def second_version(publisher: Publisher) -> str:
 
 
 def test_upgrade_is_compared_before_and_changes_what_it_stated(olivia: Contract, publisher: Publisher) -> None:
-    made = subscribed(olivia, publisher.publication)
+    made = subscribe(olivia, publisher.publication)
     version = second_version(publisher)
     address = f"subscriptions/{made['id']}/"
     assert olivia.get(address).json["available"] == version
@@ -73,7 +73,7 @@ def test_upgrade_is_compared_before_and_changes_what_it_stated(olivia: Contract,
 
 
 def test_override_survives_an_upgrade_until_it_is_removed(olivia: Contract, publisher: Publisher) -> None:
-    made = subscribed(olivia, publisher.publication)
+    made = subscribe(olivia, publisher.publication)
     address = f"subscriptions/{made['id']}/"
     found = {memory["content"]: memory["id"] for memory in olivia.search("heron", namespaces=[PLACE])}
     ours, kept = "The heron fishes at noon here.", "Ours sleeps on two legs."
@@ -92,7 +92,7 @@ def test_override_survives_an_upgrade_until_it_is_removed(olivia: Contract, publ
 
 
 def test_pushed_version_comes_by_itself(olivia: Contract, publisher: Publisher) -> None:
-    made = subscribed(olivia, publisher.publication, delivery="push", range="^1.0.0")
+    made = subscribe(olivia, publisher.publication, delivery="push", range="^1.0.0")
     second_version(publisher)
     assert olivia.get(f"subscriptions/{made['id']}/").json["version"] == "1.1.0"
     publisher.publish("2.0.0", publisher.ids[:1])
@@ -103,14 +103,14 @@ def test_pushed_version_comes_by_itself(olivia: Contract, publisher: Publisher) 
 
 
 def test_pinned_subscription_takes_no_other_version(olivia: Contract, publisher: Publisher) -> None:
-    made = subscribed(olivia, publisher.publication, range="1.0.0", delivery="push")
+    made = subscribe(olivia, publisher.publication, range="1.0.0", delivery="push")
     second_version(publisher)
     assert olivia.get(f"subscriptions/{made['id']}/").json["version"] == "1.0.0"
     assert olivia.post(f"subscriptions/{made['id']}/upgrade/", {"version": "1.1.0"}).status == 409
 
 
 def test_yanked_version_gives_way_at_every_subscriber(olivia: Contract, publisher: Publisher) -> None:
-    made = subscribed(olivia, publisher.publication, delivery="push")
+    made = subscribe(olivia, publisher.publication, delivery="push")
     second_version(publisher)
     publisher.yank("1.1.0")
     assert olivia.get(f"subscriptions/{made['id']}/").json["version"] == "1.0.0"

@@ -10,7 +10,7 @@ from governance.database import acting
 from tests.factories import World
 from tests.vault.api.contract import Contract, contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.pack_factories import built, pack_of, published, subscribed
+from tests.vault.packs.pack_factories import build_version, pack_of, publish_version, subscribe
 from vault.api.pack_schema import PACK_TYPE
 from vault.models import PackVersion
 from vault.packs.files import PackInvalid, file_copy, file_read
@@ -21,7 +21,7 @@ PLACE = "/packs/acme/herons"
 COUNT = 12
 
 
-def add_marked(client: Contract, number: int, **wordings: str) -> str:
+def add_marked_memory(client: Contract, number: int, **wordings: str) -> str:
     """A memory whose second sentence is marked."""
     sentence = f"It returns in March to pool {number}."
     stated = {"sentence": sentence, "second": f"In March it is back at pool {number}.", **wordings}
@@ -29,12 +29,12 @@ def add_marked(client: Contract, number: int, **wordings: str) -> str:
     return str(client.add(text, namespace="/birds", metadata={"wordings": stated})["id"])
 
 
-def offer_marked(client: Contract, count: int = COUNT) -> tuple[str, str]:
+def offer_marked_pack(client: Contract, count: int = COUNT) -> tuple[str, str]:
     """The pack and its publication, with a marked sentence in each memory."""
     pack = pack_of(client)
-    version = built(client, pack, [add_marked(client, number) for number in range(count)])
+    version = build_version(client, pack, [add_marked_memory(client, number) for number in range(count)])
     assert (version["state"], version["report"]["marked"]) == ("ready", count)
-    return pack, published(client, version)["id"]
+    return pack, publish_version(client, version)["id"]
 
 
 def texts_of(client: Contract) -> list[str]:
@@ -42,9 +42,9 @@ def texts_of(client: Contract) -> list[str]:
 
 
 def test_leaked_copy_names_its_recipient(world: World, olivia: Contract, charlie: Contract) -> None:
-    pack, publication = offer_marked(olivia)
+    pack, publication = offer_marked_pack(olivia)
     for client in (olivia, charlie):
-        subscribed(client, publication)
+        subscribe(client, publication)
     theirs, ours = texts_of(charlie), texts_of(olivia)
     assert (len(theirs), len(ours)) == (COUNT, COUNT)
     assert theirs != ours
@@ -58,8 +58,8 @@ def test_leaked_copy_names_its_recipient(world: World, olivia: Contract, charlie
 def test_changed_copy_still_names_its_recipient_and_an_own_text_names_nobody(
     olivia: Contract, charlie: Contract
 ) -> None:
-    pack, publication = offer_marked(olivia)
-    subscribed(charlie, publication)
+    pack, publication = offer_marked_pack(olivia)
+    subscribe(charlie, publication)
     leaked = texts_of(charlie)
     half = "  ".join(reversed(leaked[: COUNT // 2])).upper().replace(".", " !")
     trace = olivia.post(f"packs/{pack}/trace/", {"text": half}).json
@@ -73,8 +73,8 @@ def test_changed_copy_still_names_its_recipient_and_an_own_text_names_nobody(
 def test_both_wordings_are_signed_and_the_delivered_file_verifies(
     world: World, olivia: Contract, charlie: Contract
 ) -> None:
-    _, publication = offer_marked(olivia)
-    subscribed(charlie, publication)
+    _, publication = offer_marked_pack(olivia)
+    subscribe(charlie, publication)
     (agreed,) = olivia.get("contracts/").json["results"]
     with acting(world.olivia.actor):
         version = PackVersion.objects.get(number="1.0.0")
@@ -90,7 +90,7 @@ def test_both_wordings_are_signed_and_the_delivered_file_verifies(
 
 
 def test_copy_with_a_third_wording_is_refused(world: World, olivia: Contract) -> None:
-    pack, _ = offer_marked(olivia, 2)
+    pack, _ = offer_marked_pack(olivia, 2)
     with acting(world.olivia.actor):
         version = PackVersion.objects.get(pack_id=UUID(pack))
     file = file_read(version_file(actor=world.olivia.actor, version_id=version.id))
@@ -105,8 +105,8 @@ def test_copy_with_a_third_wording_is_refused(world: World, olivia: Contract) ->
 )
 def test_second_wording_passes_the_same_scan(second: str, state: str, olivia: Contract) -> None:
     pack = pack_of(olivia)
-    memory = add_marked(olivia, 1, second=second)
-    version = built(olivia, pack, [memory])
+    memory = add_marked_memory(olivia, 1, second=second)
+    version = build_version(olivia, pack, [memory])
     assert version["state"] == state
     blocked = [row["kinds"] for row in version["report"]["blocked"]]
     assert blocked == ([["email"]] if state == "blocked" else [])
@@ -117,7 +117,7 @@ def test_second_wording_passes_the_same_scan(second: str, state: str, olivia: Co
     [{"sentence": "It is not there."}, {"second": "It returns in MARCH, to pool 1!"}, {"sentence": ""}],
 )
 def test_sentence_with_equal_wordings_is_not_marked(wordings: dict[str, str], olivia: Contract) -> None:
-    version = built(olivia, pack_of(olivia), [add_marked(olivia, 1, **wordings)])
+    version = build_version(olivia, pack_of(olivia), [add_marked_memory(olivia, 1, **wordings)])
     assert (version["state"], version["report"]["marked"]) == ("ready", 0)
 
 
@@ -125,8 +125,8 @@ def test_sentence_with_equal_wordings_is_not_marked(wordings: dict[str, str], ol
 def test_trace_and_copies_are_refused_to_others(
     who: str, status: int, world: World, olivia: Contract, charlie: Contract
 ) -> None:
-    pack, publication = offer_marked(olivia, 2)
-    subscribed(charlie, publication)
+    pack, publication = offer_marked_pack(olivia, 2)
+    subscribe(charlie, publication)
     (agreed,) = olivia.get("contracts/").json["results"]
     client = contract(world, who)
     assert client.post(f"packs/{pack}/trace/", {"text": "x"}).status == status
@@ -134,10 +134,12 @@ def test_trace_and_copies_are_refused_to_others(
 
 
 def test_upgrade_without_changes_compares_equal_wordings(olivia: Contract, charlie: Contract) -> None:
-    pack, publication = offer_marked(olivia, 3)
-    mine = subscribed(charlie, publication)
+    pack, publication = offer_marked_pack(olivia, 3)
+    mine = subscribe(charlie, publication)
     ids = [memory["id"] for memory in olivia.search("heron", namespaces=["/birds"], top_k=50)]
-    published(olivia, built(olivia, pack, [*ids, str(olivia.add("A heron left.", namespace="/birds")["id"])], "1.1.0"))
+    publish_version(
+        olivia, build_version(olivia, pack, [*ids, str(olivia.add("A heron left.", namespace="/birds")["id"])], "1.1.0")
+    )
     run_jobs()
     plan: dict[str, Any] = charlie.post(f"subscriptions/{mine['id']}/upgrade/?dry_run=true", {"version": "1.1.0"}).json
     assert (plan["added"], plan["changed"], plan["removed"]) == (1, 0, 0)

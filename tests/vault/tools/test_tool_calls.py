@@ -73,17 +73,17 @@ def test_calls_are_recalled_by_name_arguments_and_outcome(alice: Contract) -> No
     done = store_call(alice, BERLIN, "succeeded")["id"]
     other = alice.post(ADD, {"name": "book_hotel", "arguments": BERLIN, "outcome": "failed", "namespace": "/team"})
 
-    def recalled(**body: Any) -> list[str]:
+    def recall_ids(**body: Any) -> list[str]:
         return [row["memory"]["id"] for row in alice.post(RECALL, body).json["results"]]
 
-    assert recalled(name="book_flight", arguments=BERLIN, outcome="failed") == [same, near]
-    assert recalled(name="book_flight", arguments=BERLIN) == [done, same, near]
-    assert recalled(name="book_flight", arguments=BERLIN, min_similarity=0)[-1] == far
-    assert recalled(name="book_flight", arguments=BERLIN, top_k=1) == [done]
-    assert recalled(name="BOOK_FLIGHT", outcome="succeeded") == [done]
-    assert recalled(name="book_hotel") == [other.json["results"][0]["id"]]
-    assert recalled(name="book_train", arguments=BERLIN) == []
-    assert recalled(namespaces=["/elsewhere"]) == []
+    assert recall_ids(name="book_flight", arguments=BERLIN, outcome="failed") == [same, near]
+    assert recall_ids(name="book_flight", arguments=BERLIN) == [done, same, near]
+    assert recall_ids(name="book_flight", arguments=BERLIN, min_similarity=0)[-1] == far
+    assert recall_ids(name="book_flight", arguments=BERLIN, top_k=1) == [done]
+    assert recall_ids(name="BOOK_FLIGHT", outcome="succeeded") == [done]
+    assert recall_ids(name="book_hotel") == [other.json["results"][0]["id"]]
+    assert recall_ids(name="book_train", arguments=BERLIN) == []
+    assert recall_ids(namespaces=["/elsewhere"]) == []
 
 
 def test_what_failed_before_is_reported(alice: Contract) -> None:

@@ -35,7 +35,7 @@ def alice(world: World) -> Client:
     return signed_in(world.alice)
 
 
-def begun(client: Client, question: str = QUESTION) -> str:
+def begin_conversation(client: Client, question: str = QUESTION) -> str:
     """The address of a new conversation with one turn."""
     response = client.post("/chat/", {"content": question})
     assert response.status_code == 303, response.content
@@ -48,7 +48,7 @@ def text(client: Client, address: str) -> str:
     return response.content.decode()
 
 
-def streamed(client: Client, address: str, question: str) -> tuple[Any, list[tuple[str, dict[str, Any]]]]:
+def stream_answer(client: Client, address: str, question: str) -> tuple[Any, list[tuple[str, dict[str, Any]]]]:
     """The response, and its events."""
     browser = AsyncClient()
     browser.cookies = client.cookies
@@ -70,12 +70,12 @@ def test_the_empty_chat_teaches_what_to_do(alice: Client) -> None:
 
 
 def test_chinese_deletion_page_has_no_space_after_a_full_stop(alice: Client) -> None:
-    page = alice.get(f"{begun(alice)}delete/", headers={"Accept-Language": "zh-CN"}).content.decode()
+    page = alice.get(f"{begin_conversation(alice)}delete/", headers={"Accept-Language": "zh-CN"}).content.decode()
     assert not re.search(r"[。，]\s+[\u4e00-\u9fff]", re.sub(r"</?p>", "|", page))
 
 
 def test_a_question_is_answered_with_chips_that_lead_to_memories(alice: Client) -> None:
-    page = text(alice, begun(alice))
+    page = text(alice, begin_conversation(alice))
     assert "No language model was used" in page
     chip = re.search(r'<a class="chip-cite" href="(/memories/[^"]+)"', page)
     assert chip is not None
@@ -83,7 +83,7 @@ def test_a_question_is_answered_with_chips_that_lead_to_memories(alice: Client) 
 
 
 def test_unquoted_answer_is_not_marked_as_a_quote(alice: Client) -> None:
-    page = text(alice, begun(alice, "My favourite colour is green."))
+    page = text(alice, begin_conversation(alice, "My favourite colour is green."))
     assert "these are sentences from your memories" not in re.sub(r'data-quoted="[^"]*"', "", page)
 
 
@@ -94,7 +94,7 @@ def test_a_conversation_may_begin_without_a_question(alice: Client) -> None:
 
 
 def test_the_answer_to_a_form_is_a_redirect_to_the_turn(alice: Client) -> None:
-    address = begun(alice)
+    address = begin_conversation(alice)
     response = alice.post(f"{address}turns/", {"content": "And Ana by plane?"})
     assert response.status_code == 303
     turn = response["Location"].partition("#")[2]
@@ -111,7 +111,7 @@ def test_the_answer_to_a_form_is_a_redirect_to_the_turn(alice: Client) -> None:
     ],
 )
 def test_a_question_that_cannot_be_used_stays_in_its_box(alice: Client, where: str, question: str, fault: str) -> None:
-    address = where if where.startswith("/") else begun(alice) + where
+    address = where if where.startswith("/") else begin_conversation(alice) + where
     response = alice.post(address, {"content": question})
     page = response.content.decode()
     assert response.status_code == 422
@@ -133,7 +133,7 @@ def test_a_first_question_that_a_policy_refuses_begins_no_conversation(world: Wo
     assert question in page.content.decode()
     assert alice.post("/chat/", {"content": question}, headers=STREAM).json()["code"] == "pii_refused"
     assert conversations(world) == 0
-    assert begun(alice)
+    assert begin_conversation(alice)
     assert conversations(world) == 1
 
 
@@ -153,7 +153,7 @@ def conversations(world: World) -> int:
 
 
 def test_the_stream_brings_the_words_the_citations_and_the_turn(alice: Client) -> None:
-    response, events = streamed(alice, "/chat/", QUESTION)
+    response, events = stream_answer(alice, "/chat/", QUESTION)
     assert response["Content-Type"].startswith("text/event-stream")
     names = [name for name, _ in events]
     assert names[-1] == "done"
@@ -167,20 +167,20 @@ def test_the_stream_brings_the_words_the_citations_and_the_turn(alice: Client) -
 
 
 def test_a_stream_that_cannot_begin_is_json(alice: Client) -> None:
-    response = alice.post(begun(alice) + "turns/", {"content": " "}, headers=STREAM)
+    response = alice.post(begin_conversation(alice) + "turns/", {"content": " "}, headers=STREAM)
     assert response.status_code == 422
     assert response.json()["code"] == "invalid"
 
 
 def test_what_people_write_is_shown_as_text(alice: Client) -> None:
     nasty = "<script>alert(1)</script> <b hx-get='/x'>Ana</b>\n  train?"
-    page = text(alice, begun(alice, nasty))
+    page = text(alice, begin_conversation(alice, nasty))
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt; &lt;b hx-get=&#x27;/x&#x27;&gt;Ana&lt;/b&gt;\n  train?" in page
 
 
 def test_a_conversation_can_be_renamed(alice: Client) -> None:
-    address = begun(alice)
+    address = begin_conversation(alice)
     assert f'value="{QUESTION}"' in text(alice, f"{address}rename/")
     refused = alice.post(f"{address}rename/", {"title": " "})
     assert refused.status_code == 422
@@ -189,7 +189,7 @@ def test_a_conversation_can_be_renamed(alice: Client) -> None:
 
 
 def test_deletion_lists_its_effects_and_removes_the_conversation(alice: Client) -> None:
-    address = begun(alice)
+    address = begin_conversation(alice)
     alice.post(f"{address}turns/", {"content": "When does Ana travel?"})
     assert "2 questions and their answers will be deleted" in text(alice, f"{address}delete/")
     assert alice.get(address).status_code == 200
@@ -200,7 +200,7 @@ def test_deletion_lists_its_effects_and_removes_the_conversation(alice: Client) 
 @each_case(("who", "status"), [("olivia", 403), ("bob", 403), ("charlie", 404)])
 @each_case("part", ["", "rename/", "delete/"])
 def test_a_conversation_is_its_members_only(world: World, alice: Client, who: str, status: int, part: str) -> None:
-    address = begun(alice)
+    address = begin_conversation(alice)
     other = signed_in(world.person(who))
     assert other.get(address + part).status_code == status
     assert other.post(f"{address}turns/", {"content": "Hello?"}).status_code == status
@@ -212,7 +212,7 @@ def test_a_conversation_is_its_members_only(world: World, alice: Client, who: st
 def test_a_turn_is_asked_through_the_channel_of_the_chat(
     alice: Client, superuser: Callable[[], psycopg.Connection]
 ) -> None:
-    begun(alice)
+    begin_conversation(alice)
     rows = superuser().execute(
         "SELECT DISTINCT context->>'channel' FROM governance_auditentry"
         " WHERE verb IN ('turn.created', 'memory.searched')"
@@ -221,7 +221,7 @@ def test_a_turn_is_asked_through_the_channel_of_the_chat(
 
 
 def test_a_long_conversation_comes_in_pages(alice: Client) -> None:
-    address = begun(alice, "Question number 0?")
+    address = begin_conversation(alice, "Question number 0?")
     for number in range(1, 32):
         alice.post(f"{address}turns/", {"content": f"Question number {number}?"})
     page = text(alice, address)
@@ -233,7 +233,7 @@ def test_a_long_conversation_comes_in_pages(alice: Client) -> None:
 
 
 def test_a_page_costs_the_same_few_queries_however_much_it_shows(alice: Client) -> None:
-    address = begun(alice)
+    address = begin_conversation(alice)
 
     def cost() -> int:
         with CaptureQueriesContext(connection) as queries:
@@ -243,14 +243,14 @@ def test_a_page_costs_the_same_few_queries_however_much_it_shows(alice: Client) 
     few = cost()
     for number in range(3):
         alice.post(f"{address}turns/", {"content": f"And {number}?"})
-        begun(alice)
+        begin_conversation(alice)
     assert cost() == few
     assert few <= 31  # with those that begin and end the two transactions
 
 
 @each_case("where", ["/chat/", "turns/", "rename/", "delete/", "/sign-out/", "/language/"])
 def test_no_form_is_taken_from_elsewhere(alice: Client, where: str) -> None:
-    address = begun(alice)
+    address = begin_conversation(alice)
     strict = Client(enforce_csrf_checks=True)
     strict.cookies = alice.cookies
     target = where if where.startswith("/") else address + where

@@ -18,7 +18,7 @@ def alice(world: World) -> Client:
     return signed_in(world.alice)
 
 
-def asked(client: Client, question: str, address: str = "/chat/") -> tuple[str, str]:
+def ask_question(client: Client, question: str, address: str = "/chat/") -> tuple[str, str]:
     """The address of the conversation, and that of the new turn."""
     target = address if address == "/chat/" else f"{address}turns/"
     location = client.post(target, {"content": question})["Location"]
@@ -39,7 +39,7 @@ def memory_in(page: str) -> str:
 
 
 def test_why_lists_the_memories_with_their_scores(alice: Client) -> None:
-    _, turn = asked(alice, "How does Ana travel?")
+    _, turn = ask_question(alice, "How does Ana travel?")
     page = text(alice, f"{turn}why/")
     assert "Ana travels by train." in page
     assert "No language model was used." in page
@@ -48,69 +48,69 @@ def test_why_lists_the_memories_with_their_scores(alice: Client) -> None:
 
 
 def test_a_memory_that_is_left_out_is_not_in_the_next_answer(alice: Client) -> None:
-    page, turn = asked(alice, "How does Ana travel?")
+    page, turn = ask_question(alice, "How does Ana travel?")
     memory = memory_in(text(alice, f"{turn}why/"))
     assert alice.post(f"{turn}use/", {"memory": memory, "action": "exclude"}).status_code == 303
     assert "Not used here" in text(alice, f"{turn}why/")
-    _, again = asked(alice, "How does Ana travel?", page)
+    _, again = ask_question(alice, "How does Ana travel?", page)
     assert "train" not in text(alice, again).replace("How does Ana travel?", "")
     alice.post(f"{turn}use/", {"memory": memory, "action": "include"})
-    _, third = asked(alice, "How does Ana travel?", page)
+    _, third = ask_question(alice, "How does Ana travel?", page)
     assert "Ana travels by train." in text(alice, third)
 
 
 def test_a_forgotten_memory_is_not_in_the_next_answer_until_it_is_restored(alice: Client) -> None:
-    page, turn = asked(alice, "How does Ana travel?")
+    page, turn = ask_question(alice, "How does Ana travel?")
     memory = memory_in(text(alice, f"{turn}why/"))
     assert "Undo" in alice.post(f"{turn}use/", {"memory": memory, "action": "forget"}).content.decode()
-    _, again = asked(alice, "How does Ana travel?", page)
+    _, again = ask_question(alice, "How does Ana travel?", page)
     assert "by train" not in text(alice, again)
     alice.post(f"{turn}use/", {"memory": memory, "action": "restore"})
     run_jobs()
-    _, third = asked(alice, "How does Ana travel?", page)
+    _, third = ask_question(alice, "How does Ana travel?", page)
     assert "by train" in text(alice, third)
 
 
 def test_what_was_stored_of_a_question_can_be_undone(alice: Client) -> None:
-    page, turn = asked(alice, "I love green tea.")
+    page, turn = ask_question(alice, "I love green tea.")
     assert "1 memory stored:" in text(alice, page)
     assert alice.post(f"{turn}undo/").status_code == 303
     assert "memory stored:" not in text(alice, page)
     run_jobs()
-    _, answer = asked(alice, "What do you know about me?", page)
+    _, answer = ask_question(alice, "What do you know about me?", page)
     assert "green tea" not in text(alice, answer)
 
 
 def test_forgetting_is_confirmed_by_a_button(alice: Client) -> None:
-    page, _ = asked(alice, "I work as a nurse.")
+    page, _ = ask_question(alice, "I work as a nurse.")
     run_jobs()
-    _, turn = asked(alice, "Forget what I said about my job", page)
+    _, turn = ask_question(alice, "Forget what I said about my job", page)
     assert "Forget 1 memory" in text(alice, turn)
     assert alice.post(f"{turn}forget/").status_code == 303
     assert "Forget 1 memory" not in text(alice, turn)
 
 
 def test_a_follow_up_shows_what_was_searched_for(alice: Client) -> None:
-    page, _ = asked(alice, "How does Ana travel?")
-    _, turn = asked(alice, "And Theo?", page)
+    page, _ = ask_question(alice, "How does Ana travel?")
+    _, turn = ask_question(alice, "And Theo?", page)
     assert "Searched for “How does Theo travel?”" in text(alice, turn)
 
 
 def test_goals_are_recalled_until_they_are_turned_off(alice: Client) -> None:
-    asked(alice, "I want to lose weight.")
+    ask_question(alice, "I want to lose weight.")
     run_jobs()
-    _, turn = asked(alice, "Can you recommend a burger?")
+    _, turn = ask_question(alice, "Can you recommend a burger?")
     assert "You have a goal that this touches:" in text(alice, turn)
     other = alice.post("/chat/")["Location"]
     assert "Goals on" in text(alice, other)
     assert alice.post(f"{other}goals/", {"raises_goals": "no"}).status_code == 303
     assert "Goals off" in text(alice, other)
-    _, quiet = asked(alice, "Can you recommend a burger?", other)
+    _, quiet = ask_question(alice, "Can you recommend a burger?", other)
     assert "You have a goal" not in text(alice, quiet)
 
 
 def test_a_conversation_is_exported_as_text(alice: Client) -> None:
-    page, _ = asked(alice, "How does Ana travel?")
+    page, _ = ask_question(alice, "How does Ana travel?")
     response = alice.get(f"{page}export/")
     assert response["Content-Disposition"].startswith("attachment")
     assert "> How does Ana travel?" in response.content.decode()
@@ -121,7 +121,7 @@ def test_a_conversation_is_exported_as_text(alice: Client) -> None:
 def test_the_conversation_of_another_member_is_refused(
     world: World, alice: Client, who: str, status: int, part: str
 ) -> None:
-    _, turn = asked(alice, "How does Ana travel?")
+    _, turn = ask_question(alice, "How does Ana travel?")
     memory = memory_in(text(alice, f"{turn}why/"))
     client = signed_in(world.person(who))
     address = f"{turn}{part}"
@@ -132,5 +132,5 @@ def test_the_conversation_of_another_member_is_refused(
 
 @pytest.mark.parametrize("body", [{}, {"memory": "x", "action": "exclude"}, {"action": "exclude"}])
 def test_an_unknown_action_is_refused(alice: Client, body: dict[str, str]) -> None:
-    _, turn = asked(alice, "How does Ana travel?")
+    _, turn = ask_question(alice, "How does Ana travel?")
     assert alice.post(f"{turn}use/", body).status_code in {400, 422}

@@ -11,8 +11,8 @@ from tests.factories import World
 from tests.governance.web.visitors import signed_in
 from tests.vault.chat.test_model import answers_with, model
 from tests.vault.outbox import run_jobs
-from tests.vault.web.test_chat import begun, text
-from tests.vault.web.test_chat_memory import asked
+from tests.vault.web.test_chat import begin_conversation, text
+from tests.vault.web.test_chat_memory import ask_question
 from vault.chat.rules import INSTRUCTIONS
 
 __all__ = ["model"]
@@ -62,7 +62,7 @@ def test_every_suggestion_is_answered_from_its_memory(world: World, alice: Clien
     offered = suggestions(alice, **headers)
     assert len(offered) == 3
     for question, quote in zip(offered, ("green tea", "上海", "Ghent"), strict=True):
-        _, turn = asked(alice, question)
+        _, turn = ask_question(alice, question)
         assert quote in text(alice, turn), question
 
 
@@ -83,9 +83,9 @@ def test_nothing_is_suggested_of_a_namespace_that_must_be_mounted(world: World) 
 
 
 def test_conversations_are_listed_by_words_of_their_titles(world: World, alice: Client) -> None:
-    begun(alice, "How does Ana travel?")
-    begun(alice, "Where is Oslo?")
-    begun(alice, "小雨喜欢什么？")
+    begin_conversation(alice, "How does Ana travel?")
+    begin_conversation(alice, "Where is Oslo?")
+    begin_conversation(alice, "小雨喜欢什么？")
     assert list_titles(alice, "TRAVEL ana") == ["How does Ana travel?"]
     assert list_titles(alice, "小雨") == ["小雨喜欢什么？"]
     assert list_titles(alice, "ana oslo") == []
@@ -96,10 +96,10 @@ def test_conversations_are_listed_by_words_of_their_titles(world: World, alice: 
 
 
 def test_conversations_are_listed_by_words_of_one_of_their_messages(world: World, alice: Client) -> None:
-    address = begun(alice, "How does Ana travel?")
+    address = begin_conversation(alice, "How does Ana travel?")
     alice.post(f"{address}turns/", {"content": "I saw a squirrel in the wetland park."})
     alice.post(f"{address}turns/", {"content": "今天我在湿地公园跑步。"})
-    begun(alice, "Where is Oslo?")
+    begin_conversation(alice, "Where is Oslo?")
     for words in ("squirrel", "PARK wetland", "湿地公园"):
         assert list_titles(alice, words) == ["How does Ana travel?"]
     assert list_titles(alice, "squirrel oslo") == []
@@ -125,7 +125,7 @@ def test_new_conversation_has_the_chosen_persona_and_agent(world: World, alice: 
 
 def test_answering_agent_and_model_are_changed_on_the_page_of_the_title(world: World, alice: Client) -> None:
     agent = world.client("olivia").post("personas/", {"name": "Guide", "kind": "agent"}).json["id"]
-    address = begun(alice, "How does Ana travel?")
+    address = begin_conversation(alice, "How does Ana travel?")
     assert f'<option value="{agent}">Guide</option>' in text(alice, f"{address}rename/")
     chosen = {"title": "Journeys", "agent_persona": agent}
     assert alice.post(f"{address}rename/", chosen)["Location"] == address
@@ -141,14 +141,14 @@ def test_answering_agent_and_model_are_changed_on_the_page_of_the_title(world: W
 
 
 def test_an_open_conversation_stays_open_while_others_are_looked_for(alice: Client) -> None:
-    address = begun(alice, "How does Ana travel?")
+    address = begin_conversation(alice, "How does Ana travel?")
     page = text(alice, f"{address}?find=oslo")
     assert "<h1>How does Ana travel?</h1>" in page
     assert f'action="{address}#conversations"' in page
 
 
 def test_a_question_can_be_asked_again(alice: Client) -> None:
-    address, turn = asked(alice, "How does\nAna travel?")
+    address, turn = ask_question(alice, "How does\nAna travel?")
     form = text(alice, turn).partition('class="retry"')[2].partition("</form>")[0]
     content = re.search(r'name="content" value="([^"]*)"', form)
     assert content is not None
@@ -159,15 +159,15 @@ def test_a_question_can_be_asked_again(alice: Client) -> None:
 
 @pytest.mark.parametrize("content", ["I love green tea.", "Forget what I said about my job"])
 def test_what_is_stated_or_deleted_is_not_offered_again(alice: Client, content: str) -> None:
-    _, turn = asked(alice, content)
+    _, turn = ask_question(alice, content)
     assert 'class="retry"' not in text(alice, turn)
 
 
 def test_why_shows_the_messages_to_a_model(world: World, alice: Client, model: HTTPServer) -> None:
     add(world, "Ana travels by train.")
     sent = answers_with(model, "By train [1].")
-    address, _ = asked(alice, "How does Ana travel?")
-    _, turn = asked(alice, "And how does she travel to Oslo?", address)
+    address, _ = ask_question(alice, "How does Ana travel?")
+    _, turn = ask_question(alice, "And how does she travel to Oslo?", address)
     page = unescape(text(alice, f"{turn}why/"))
     assert "<summary>Prompt</summary>" in page
     messages = [message["content"] for message in sent[-1]["messages"]]
@@ -179,5 +179,5 @@ def test_why_shows_the_messages_to_a_model(world: World, alice: Client, model: H
 
 def test_why_shows_no_prompt_where_no_model_answered(world: World, alice: Client) -> None:
     add(world, "Ana travels by train.")
-    _, turn = asked(alice, "How does Ana travel?")
+    _, turn = ask_question(alice, "How does Ana travel?")
     assert "Prompt" not in text(alice, f"{turn}why/")

@@ -9,7 +9,7 @@ from django.utils import timezone
 from tests.factories import World
 from tests.governance.web.visitors import signed_in
 from tests.vault.outbox import run_jobs
-from tests.vault.web.test_chat import streamed, text
+from tests.vault.web.test_chat import stream_answer, text
 from vault.cubes.quotes import localise_moment
 
 LATE = datetime(2026, 5, 7, 23, 30, tzinfo=UTC)
@@ -41,5 +41,5 @@ def test_a_reply_has_the_dates_of_its_readers_time_zone(alice: Client) -> None:
 
 def test_a_streamed_reply_has_the_dates_of_its_readers_time_zone(alice: Client) -> None:
     alice.post("/account/time-zone/", {"timezone": "Asia/Tokyo"})
-    _, events = streamed(alice, "/chat/", QUESTION)
+    _, events = stream_answer(alice, "/chat/", QUESTION)
     assert IN_TOKYO in "".join(data["text"] for name, data in events if name == "token")

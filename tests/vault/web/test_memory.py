@@ -21,14 +21,14 @@ MEMORY = {
 }
 
 
-def stored(world: World, **fields: object) -> str:
+def store_memory(world: World, **fields: object) -> str:
     reply = world.client("alice").post("memories/", {**MEMORY, **fields})
     assert reply.status == 201
     return f"/memories/{reply.json['results'][0]['id']}/"
 
 
 def test_page_shows_the_fields_of_a_memory(world: World) -> None:
-    page = signed_in(world.alice).get(stored(world)).content.decode()
+    page = signed_in(world.alice).get(store_memory(world)).content.decode()
     for shown in ("Ana travels by train.\n  Always.", "Ana&#x27;s journeys", "travel", "sales", "session-7"):
         assert shown in page
     for shown in ("confidential", "preference", "2026-03-01 09:30 UTC", "/users/alice"):
@@ -36,7 +36,7 @@ def test_page_shows_the_fields_of_a_memory(world: World) -> None:
 
 
 def test_the_pane_is_the_same_without_the_frame(world: World) -> None:
-    client, address = signed_in(world.alice), stored(world)
+    client, address = signed_in(world.alice), store_memory(world)
     part = client.get(address, headers={"HX-Request": "true"})
     assert "HX-Request" in part["Vary"]
     assert "Ana travels by train." in part.content.decode()
@@ -51,7 +51,7 @@ def change_memory(world: World, address: str, **fields: object) -> None:
 
 
 def test_its_versions_are_listed_newest_first_and_the_last_two_compared(world: World) -> None:
-    address = stored(world)
+    address = store_memory(world)
     change_memory(world, address, content="Ana travels by bus.\n  Always.", tags=["bus"])
     page = signed_in(world.alice).get(address).content.decode()
     assert re.findall(r'class="version-number">(\d+)<', page) == ["2", "1"]
@@ -62,7 +62,7 @@ def test_its_versions_are_listed_newest_first_and_the_last_two_compared(world: W
 
 
 def test_a_version_is_compared_with_the_present_one_by_its_address(world: World) -> None:
-    address = stored(world)
+    address = store_memory(world)
     change_memory(world, address, content="Ana travels by bus.")
     change_memory(world, address, content="Ana travels by boat.\n  Always.")
     page = signed_in(world.alice).get(f"{address}?compare=1").content.decode()
@@ -74,14 +74,14 @@ def test_a_version_is_compared_with_the_present_one_by_its_address(world: World)
 
 @pytest.mark.parametrize(("who", "status"), [("alice", 200), ("olivia", 200), ("bob", 403), ("charlie", 404)])
 def test_only_those_who_may_read_it_see_it(world: World, who: str, status: int) -> None:
-    response = signed_in(world.person(who)).get(stored(world))
+    response = signed_in(world.person(who)).get(store_memory(world))
     assert response.status_code == status
     assert ("Ana travels" in response.content.decode()) == (status == 200)
 
 
 def test_a_foreign_memory_looks_like_none(world: World) -> None:
     client = signed_in(world.charlie)
-    foreign, none = stored(world), "/memories/019f0000-0000-7000-8000-000000000000/"
+    foreign, none = store_memory(world), "/memories/019f0000-0000-7000-8000-000000000000/"
     same = [
         re.sub(r"[0-9a-f-]{36}|name=\"csrfmiddlewaretoken\" value=\"\w+\"", "", client.get(address).content.decode())
         for address in (foreign, none)
@@ -90,12 +90,12 @@ def test_a_foreign_memory_looks_like_none(world: World) -> None:
 
 
 def test_nobody_reads_it_without_signing_in(world: World) -> None:
-    assert Client().get(stored(world)).status_code == 303
+    assert Client().get(store_memory(world)).status_code == 303
 
 
 def test_nothing_in_it_is_markup(world: World) -> None:
     nasty = '"><script>alert(1)</script><svg onload=alert(1) hx-get=/x>'
-    address = stored(world, content=nasty, title=nasty, tags=[nasty], metadata={nasty: nasty}, session_id=nasty)
+    address = store_memory(world, content=nasty, title=nasty, tags=[nasty], metadata={nasty: nasty}, session_id=nasty)
     page = signed_in(world.alice).get(address).content.decode()
     assert "<script>alert" not in page
     assert "<svg onload" not in page
@@ -103,7 +103,7 @@ def test_nothing_in_it_is_markup(world: World) -> None:
 
 
 def test_it_costs_few_queries(world: World) -> None:
-    client, address = signed_in(world.alice), stored(world)
+    client, address = signed_in(world.alice), store_memory(world)
     change_memory(world, address, content="Ana travels by bus.")
     assert len(statements(client, address)) <= 20
 
@@ -118,7 +118,7 @@ def test_metadata_that_is_no_text_is_shown_as_json() -> None:
 
 def test_the_page_opens_for_who_may_not_read_the_version_before(world: World) -> None:
     """The former version was private, and the memory then moved to where others read."""
-    address = stored(world)
+    address = store_memory(world)
     assert world.client("alice").post(f"/api/v1{address}move/", {"namespace": "/team"}).status == 200
     assert signed_in(world.bob).get(address).status_code == 200
     assert signed_in(world.bob).get(f"{address}?compare=1").status_code == 422

@@ -8,7 +8,7 @@ from tests.vault.outbox import run_jobs
 from vault.overview.counts import counts_ask
 
 
-def counted(world: World) -> str:
+def add_memories(world: World) -> str:
     reply = world.client("alice").post(
         "memories/", {"content": "Write to ana@example.org.", "namespace": "/team", "ttl_seconds": 86_400}
     )
@@ -27,7 +27,7 @@ def page_of(world: World, name: str, address: str = "/overview/") -> str:
 
 
 def test_numbers_lead_to_their_rows_and_waiting_work_to_its_page(world: World) -> None:
-    memory_id = counted(world)
+    memory_id = add_memories(world)
     page = page_of(world, "alice")
     for shown in (
         '<a class="tile" href="/memories/">',
@@ -44,7 +44,7 @@ def test_numbers_lead_to_their_rows_and_waiting_work_to_its_page(world: World) -
 
 
 def test_owners_see_storage_and_the_log_and_others_nothing_of_it(world: World) -> None:
-    counted(world)
+    add_memories(world)
     page = page_of(world, "olivia", "/overview/?days=90&group=state")
     for shown in ("Storage", "Model tokens", "Audit log", "Memories by state", "Open the audit log"):
         assert shown in page
@@ -64,13 +64,13 @@ def test_before_the_first_count_the_page_says_so(world: World) -> None:
 
 
 def test_the_overview_costs_few_statements(world: World) -> None:
-    counted(world)
+    add_memories(world)
     for name in ("olivia", "alice"):
         assert len(statements(signed_in(world.person(name)), "/overview/")) <= 20, name
 
 
 def test_the_bell_counts_what_its_reader_may_solve(world: World) -> None:
-    counted(world)
+    add_memories(world)
     client = signed_in(world.alice)
     assert '<b class="bell-count num">2</b>' in client.get("/notices/", headers={"hx-request": "true"}).content.decode()
     assert "1 review waits" in client.get("/notices/").content.decode()

@@ -10,7 +10,7 @@ from tests.governance.web.visitors import signed_in
 NASTY = '"><script>alert(1)</script>'
 
 
-def stored(world: World) -> str:
+def store_memory(world: World) -> str:
     api = world.client("alice")
     memory_id = api.post("memories/", {"content": NASTY, "namespace": "/team"}).json["results"][0]["id"]
     api.patch(f"memories/{memory_id}/", {"content": "Second."}, if_match='"1"')
@@ -18,7 +18,7 @@ def stored(world: World) -> str:
 
 
 def test_it_shows_who_wrote_each_version_and_how_to_check(world: World) -> None:
-    address = stored(world)
+    address = store_memory(world)
     browser = signed_in(world.alice)
     assert f'href="{address}provenance/"' in browser.get(address).content.decode()
     page = browser.get(f"{address}provenance/").content.decode()
@@ -29,13 +29,13 @@ def test_it_shows_who_wrote_each_version_and_how_to_check(world: World) -> None:
 
 
 def test_the_part_is_the_same_without_the_frame(world: World) -> None:
-    part = signed_in(world.alice).get(f"{stored(world)}provenance/", headers={"HX-Request": "true"})
+    part = signed_in(world.alice).get(f"{store_memory(world)}provenance/", headers={"HX-Request": "true"})
     assert part.content.decode().count("<article") == 1
     assert "<html" not in part.content.decode()
 
 
 def test_the_file_bears_a_manifest_that_holds(world: World) -> None:
-    response = signed_in(world.bob).get(f"{stored(world)}manifest/")
+    response = signed_in(world.bob).get(f"{store_memory(world)}manifest/")
     assert "attachment" in response["Content-Disposition"]
     file = json.loads(response.content)
     assert file["content"] == "Second."

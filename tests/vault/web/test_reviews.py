@@ -14,7 +14,7 @@ from vault.web.findings import mark_findings
 TEXT = "Mail li.lei@example.cn, or call <b>13812345678</b>."
 
 
-def flagged(world: World, **fields: object) -> tuple[str, Review]:
+def add_flagged_memory(world: World, **fields: object) -> tuple[str, Review]:
     """The address of a memory in a shared namespace, and its review."""
     body = {"content": TEXT, "namespace": "/team", **fields}
     memory = world.client("alice").post("memories/", body).json["results"][0]
@@ -23,7 +23,7 @@ def flagged(world: World, **fields: object) -> tuple[str, Review]:
 
 
 def test_inbox_shows_each_finding_and_its_place(world: World) -> None:
-    address, _ = flagged(world, metadata={"owner": {"phone": "+86 139 1234 5678"}})
+    address, _ = add_flagged_memory(world, metadata={"owner": {"phone": "+86 139 1234 5678"}})
     page = signed_in(world.alice).get("/reviews/").content.decode()
     for shown in (address, "<mark>li.lei@example.cn</mark>", "<mark>13812345678</mark>", "metadata.owner.phone"):
         assert shown in page
@@ -31,13 +31,13 @@ def test_inbox_shows_each_finding_and_its_place(world: World) -> None:
 
 
 def test_a_memory_shows_it_marked(world: World) -> None:
-    address, _ = flagged(world)
+    address, _ = add_flagged_memory(world)
     page = signed_in(world.alice).get(address).content.decode()
     assert 'Mail <mark title="mail address">li.lei@example.cn</mark>, or call &lt;b&gt;<mark' in page
 
 
 def test_redacting_is_asked_once_more_and_then_done(world: World) -> None:
-    address, review = flagged(world)
+    address, review = add_flagged_memory(world)
     client = signed_in(world.alice)
     asked = client.get(f"/reviews/{review.id}/accept/")
     assert asked.status_code == 200
@@ -52,14 +52,14 @@ def test_redacting_is_asked_once_more_and_then_done(world: World) -> None:
 
 
 def test_the_history_stays_where_the_box_is_left_empty(world: World) -> None:
-    address, review = flagged(world)
+    address, review = add_flagged_memory(world)
     client = signed_in(world.alice)
     client.post(f"/reviews/{review.id}/accept/")
     assert "li.lei@example.cn" in client.get(address).content.decode()  # in its first version
 
 
 def test_what_is_no_personal_data_leaves_the_inbox_and_is_marked_no_more(world: World) -> None:
-    address, review = flagged(world)
+    address, review = add_flagged_memory(world)
     client = signed_in(world.alice)
     assert client.post(f"/reviews/{review.id}/reject/").status_code == 303
     assert "li.lei" not in client.get("/reviews/").content.decode()
@@ -68,7 +68,7 @@ def test_what_is_no_personal_data_leaves_the_inbox_and_is_marked_no_more(world: 
 
 
 def test_a_script_gets_the_one_review_in_place(world: World) -> None:
-    _, review = flagged(world)
+    _, review = add_flagged_memory(world)
     part = signed_in(world.alice).post(f"/reviews/{review.id}/reject/", headers={"HX-Request": "true"})
     assert part.status_code == 200
     assert part.content.decode().strip().startswith("<article")
@@ -77,7 +77,7 @@ def test_a_script_gets_the_one_review_in_place(world: World) -> None:
 
 @pytest.mark.parametrize(("who", "status"), [("bob", 403), ("ada", 403), ("charlie", 404)])
 def test_who_may_not_decide_is_refused(world: World, who: str, status: int) -> None:
-    _, review = flagged(world)
+    _, review = add_flagged_memory(world)
     client = signed_in(world.person(who))
     assert client.get(f"/reviews/{review.id}/accept/").status_code == status
     for verb in ("accept", "reject"):
@@ -87,7 +87,7 @@ def test_who_may_not_decide_is_refused(world: World, who: str, status: int) -> N
 
 
 def test_a_reader_sees_the_inbox_without_buttons(world: World) -> None:
-    flagged(world)
+    add_flagged_memory(world)
     page = signed_in(world.bob).get("/reviews/").content.decode()
     assert "<mark>li.lei@example.cn</mark>" in page
     assert "/reject/" not in page
@@ -100,7 +100,7 @@ def test_nobody_sees_it_without_signing_in(world: World) -> None:
 
 def test_what_could_not_be_checked_says_so(world: World) -> None:
     with override_settings(PII_DETECTOR=FAILING):
-        flagged(world)
+        add_flagged_memory(world)
     page = signed_in(world.alice).get("/reviews/").content.decode()
     assert "Could not be checked" in page
     assert "<mark" not in page

@@ -5,7 +5,7 @@ import pytest
 from tests.factories import World
 from tests.governance.web.visitors import signed_in, statements
 from tests.vault.api.contract import contract
-from tests.vault.packs.pack_factories import TEXTS, built, memories_of, pack_of, published
+from tests.vault.packs.pack_factories import TEXTS, build_version, memories_of, pack_of, publish_version
 
 NASTY = "<script>alert(1)</script>"
 README = (
@@ -27,9 +27,9 @@ def herons(world: World) -> str:
         keywords=["birds"],
         authors=["Olivia"],
     )
-    version = built(olivia, pack, memories_of(olivia, *TEXTS), changelog="First edition.")
+    version = build_version(olivia, pack, memories_of(olivia, *TEXTS), changelog="First edition.")
     terms = {"reads": 100, "period": "day", "price": "4 pounds", "days": 30, "purposes": ["study"]}
-    return str(published(olivia, version, terms=terms)["id"])
+    return str(publish_version(olivia, version, terms=terms)["id"])
 
 
 @pytest.mark.usefixtures("herons")
@@ -76,8 +76,8 @@ def test_readme_brings_neither_script_nor_link_nor_picture(world: World) -> None
 def test_deprecation_and_yank_stand_on_the_page_with_their_reasons(world: World, herons: str) -> None:
     olivia = contract(world, "olivia")
     pack = olivia.get("publications/own/").json["results"][0]["pack"]
-    newer = built(olivia, pack, memories_of(olivia, "The heron eats frogs."), version="1.1.0")
-    published(olivia, newer)
+    newer = build_version(olivia, pack, memories_of(olivia, "The heron eats frogs."), version="1.1.0")
+    publish_version(olivia, newer)
     assert olivia.post(f"packs/{pack}/versions/1.1.0/yank/", {"reason": "Frogs are wrong."}).status == 200
     assert olivia.post(f"packs/{pack}/versions/1.0.0/deprecate/", {"reason": "An edition comes."}).status == 200
     page = signed_in(world.charlie).get("/store/acme/herons/").content.decode()
@@ -88,7 +88,7 @@ def test_deprecation_and_yank_stand_on_the_page_with_their_reasons(world: World,
 
 def test_publication_of_one_organisation_is_not_there_for_another(world: World) -> None:
     olivia = contract(world, "olivia")
-    published(olivia, built(olivia, pack_of(olivia), memories_of(olivia, TEXTS[0])), visibility="tenant")
+    publish_version(olivia, build_version(olivia, pack_of(olivia), memories_of(olivia, TEXTS[0])), visibility="tenant")
     assert signed_in(world.bob).get("/store/acme/herons/").status_code == 200
     charlie = signed_in(world.charlie)
     assert charlie.get("/store/acme/herons/").status_code == 404

@@ -10,16 +10,16 @@ from tests.factories import World
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.pack_factories import TEXTS, built, offered, pack_of, subscribed
+from tests.vault.packs.pack_factories import TEXTS, build_version, offer_pack, pack_of, subscribe
 from vault.models import PackProposal
 
 CHANGED = "The heron nests by the old mill."
 
 
 @pytest.fixture
-def installed(olivia: Contract, charlie: Contract) -> tuple[str, str]:
+def proposal_form(olivia: Contract, charlie: Contract) -> tuple[str, str]:
     """The address of a form that proposes a change of charlie's pack, and the installed memory."""
-    mine = subscribed(olivia, offered(charlie, TEXTS[0]))
+    mine = subscribe(olivia, offer_pack(charlie, TEXTS[0]))
     memory = olivia.search("heron", namespaces=["/packs/other/herons"])[0]["id"]
     return f"/store/subscriptions/{mine['id']}/propose/{memory}/", memory
 
@@ -30,12 +30,14 @@ def page(browser: Client, address: str) -> str:
     return reply.content.decode()
 
 
-def test_proposal_is_sent_by_a_form_decided_in_the_inbox_and_answered(world: World, installed: tuple[str, str]) -> None:
+def test_proposal_is_sent_by_a_form_decided_in_the_inbox_and_answered(
+    world: World, proposal_form: tuple[str, str]
+) -> None:
     subscriber, publisher = signed_in(world.olivia), signed_in(world.charlie)
-    assert TEXTS[0] in page(subscriber, installed[0])
-    faulty = subscriber.post(installed[0], {"content": "Ask ana@birds.example.", "reason": "x"})
+    assert TEXTS[0] in page(subscriber, proposal_form[0])
+    faulty = subscriber.post(proposal_form[0], {"content": "Ask ana@birds.example.", "reason": "x"})
     assert (faulty.status_code, "personal data" in faulty.content.decode()) == (422, True)
-    assert subscriber.post(installed[0], {"content": CHANGED, "reason": "It is old."}).status_code == 303
+    assert subscriber.post(proposal_form[0], {"content": CHANGED, "reason": "It is old."}).status_code == 303
     run_jobs()
     inbox = page(publisher, "/reviews/")
     assert all(text in inbox for text in (CHANGED, TEXTS[0], "It is old.", "Acme proposes a change"))
@@ -51,13 +53,13 @@ def test_proposal_is_sent_by_a_form_decided_in_the_inbox_and_answered(world: Wor
 
 @pytest.mark.parametrize("who", ["alice", "bob"])
 def test_proposals_are_refused_without_the_right_to_manage_packs(
-    who: str, world: World, installed: tuple[str, str]
+    who: str, world: World, proposal_form: tuple[str, str]
 ) -> None:
-    assert signed_in(world.olivia).post(installed[0], {"content": CHANGED, "reason": "x"}).status_code == 303
+    assert signed_in(world.olivia).post(proposal_form[0], {"content": CHANGED, "reason": "x"}).status_code == 303
     run_jobs()
     browser = signed_in(world.person(who))
     assert browser.get("/store/proposals/").status_code == 403
-    assert browser.post(installed[0], {"content": CHANGED, "reason": "x"}).status_code == 403
+    assert browser.post(proposal_form[0], {"content": CHANGED, "reason": "x"}).status_code == 403
     with acting(world.charlie.actor):
         row = PackProposal.objects.get()
     assert browser.post(f"/store/proposals/{row.id}/decide/").status_code in {403, 404}
@@ -75,7 +77,7 @@ def test_sentence_is_worded_twice_and_a_leaked_text_is_traced(world: World, oliv
     assert browser.post(address, second).status_code == 303
     assert "In March it is back." in page(browser, address)
     pack = pack_of(olivia)
-    assert built(olivia, pack, [memory])["report"]["marked"] == 1
+    assert build_version(olivia, pack, [memory])["report"]["marked"] == 1
     trace = f"/store/own/{pack}/trace/"
     assert "<textarea" in page(browser, trace)
     found = browser.post(trace, {"text": "Yes, IN MARCH it is back!"}).content.decode()

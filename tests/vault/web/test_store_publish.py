@@ -12,7 +12,7 @@ from tests.governance.web.visitors import signed_in
 from tests.harness.cases import each_case
 from tests.vault.api.contract import contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.pack_factories import TEXTS, built, memories_of, pack_of
+from tests.vault.packs.pack_factories import TEXTS, build_version, memories_of, pack_of
 
 SECRET = "The heron's keeper is mia@mill.example."
 PACK = {
@@ -31,7 +31,7 @@ def owner(world: World) -> Client:
     return signed_in(world.olivia)
 
 
-def pack_made(browser: Client, ids: list[str]) -> str:
+def make_pack(browser: Client, ids: list[str]) -> str:
     """The address of the new pack's second step, with these memories chosen."""
     chosen = browser.post("/store/publish/", {"choose": "yes", "id": ids})
     assert (chosen.status_code, chosen["Location"]) == (303, "/store/publish/")
@@ -49,7 +49,7 @@ def text_of(browser: Client, address: str) -> str:
 def test_planted_secret_stops_the_version_until_it_is_redacted(
     world: World, owner: Client, charlie_browser: Client
 ) -> None:
-    address = pack_made(owner, memories_of(contract(world, "olivia"), *TEXTS, SECRET))
+    address = make_pack(owner, memories_of(contract(world, "olivia"), *TEXTS, SECRET))
     page = text_of(owner, address)
     assert "stops the version" in page
     assert "mail address" in page
@@ -77,7 +77,7 @@ def charlie_browser(world: World) -> Client:
 
 def test_single_memory_is_left_out_of_a_selection(world: World, owner: Client) -> None:
     ids = memories_of(contract(world, "olivia"), *TEXTS, SECRET)
-    address = pack_made(owner, ids)
+    address = make_pack(owner, ids)
     page = owner.post(address, VERSION | {"check": "yes", "out": ids[3]}).content.decode()
     assert "3 memories are chosen." in page
     assert "stops the version" not in page
@@ -88,7 +88,7 @@ def test_single_memory_is_left_out_of_a_selection(world: World, owner: Client) -
 
 def test_query_chooses_and_loses_one_memory(world: World, owner: Client) -> None:
     ids = memories_of(contract(world, "olivia"), *TEXTS)
-    address = pack_made(owner, [])
+    address = make_pack(owner, [])
     assert "Choose the memories" in text_of(owner, address)
     assert owner.get(f"{address}?namespace=/birds&tag=").status_code == 303
     assert "All memories that match are chosen." in text_of(owner, address)
@@ -100,7 +100,7 @@ def test_blocked_version_names_its_memories_and_is_built_again(world: World, own
     olivia = contract(world, "olivia")
     ids = memories_of(olivia, TEXTS[0], SECRET)
     pack = pack_of(olivia)
-    assert built(olivia, pack, ids)["state"] == "blocked"
+    assert build_version(olivia, pack, ids)["state"] == "blocked"
     page = text_of(owner, f"/store/own/{pack}/")
     assert f"/memories/{ids[1]}/" in page
     assert "Decide and build again" in page
@@ -112,7 +112,7 @@ def test_another_member_approves_or_refuses_in_the_inbox(world: World, owner: Cl
     olivia = contract(world, "olivia")
     adam = signed_in(person_add(world.acme, "adam@acme.example", RoleName.ADMIN))
     pack = pack_of(olivia)
-    built(olivia, pack, memories_of(olivia, TEXTS[0]))
+    build_version(olivia, pack, memories_of(olivia, TEXTS[0]))
     offer = f"/store/own/{pack}/1.0.0/offer/"
     assert owner.post(offer, OFFER).status_code == 303
     assert charlie_browser.get("/store/acme/herons/").status_code == 404
@@ -134,7 +134,7 @@ def test_another_member_approves_or_refuses_in_the_inbox(world: World, owner: Cl
 def test_version_is_deprecated_yanked_and_downloaded(world: World, owner: Client) -> None:
     olivia = contract(world, "olivia")
     pack = pack_of(olivia)
-    built(olivia, pack, memories_of(olivia, TEXTS[0]))
+    build_version(olivia, pack, memories_of(olivia, TEXTS[0]))
     address = f"/store/own/{pack}/1.0.0/"
     file = owner.get(f"{address}file/")
     assert (file.status_code, file["Content-Type"]) == (200, "application/vnd.memos.mempack+zip")
@@ -150,7 +150,7 @@ def test_version_is_deprecated_yanked_and_downloaded(world: World, owner: Client
 def test_file_is_checked_and_a_broken_one_is_refused_on_the_page(world: World, owner: Client) -> None:
     olivia = contract(world, "olivia")
     pack = pack_of(olivia)
-    built(olivia, pack, memories_of(olivia, TEXTS[0]))
+    build_version(olivia, pack, memories_of(olivia, TEXTS[0]))
     content = owner.get(f"/store/own/{pack}/1.0.0/file/").content
     page = owner.post("/store/check/", {"file": BytesIO(content)}).content.decode()
     assert "This installation signed it." in page
@@ -195,7 +195,7 @@ def test_form_that_cannot_be_used_comes_back_with_its_texts(
 def test_member_who_may_not_publish_is_refused(world: World, who: str, status: int) -> None:
     olivia = contract(world, "olivia")
     pack = pack_of(olivia)
-    built(olivia, pack, memories_of(olivia, TEXTS[0]))
+    build_version(olivia, pack, memories_of(olivia, TEXTS[0]))
     browser = signed_in(world.person(who))
     for address in ("", "build/", "1.0.0/", "1.0.0/offer/", "1.0.0/file/"):
         assert browser.get(f"/store/own/{pack}/{address}").status_code == status, address

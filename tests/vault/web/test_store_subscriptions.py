@@ -10,7 +10,7 @@ from tests.factories import World
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract, contract
 from tests.vault.outbox import run_jobs
-from tests.vault.packs.pack_factories import TEXTS, built, memories_of, pack_of, published, subscribed
+from tests.vault.packs.pack_factories import TEXTS, build_version, memories_of, pack_of, publish_version, subscribe
 from vault.models import Mount, PackMemory, Subscription
 
 PACK = "/store/other/herons/"
@@ -25,16 +25,18 @@ class Publisher:
         self.client, self.pack = client, pack_of(client)
         self.ids = memories_of(client, *TEXTS)
         terms = {"reads": 5, "period": "month", "price": "4 pounds", "days": 30, "purposes": []}
-        self.publication = published(client, built(client, self.pack, self.ids), terms=terms)["id"]
+        self.publication = publish_version(client, build_version(client, self.pack, self.ids), terms=terms)["id"]
 
     def next_version(self) -> None:
         """1.1.0: one memory added, one changed, one removed."""
         (new,) = memories_of(self.client, "The heron wades in the lake.")
         reply = self.client.patch(f"memories/{self.ids[1]}/", {"content": "The heron fishes at dusk."}, if_match="*")
         assert reply.status == 200
-        version = built(self.client, self.pack, [self.ids[0], self.ids[1], new], "1.1.0", changelog="Adds the lake.")
+        version = build_version(
+            self.client, self.pack, [self.ids[0], self.ids[1], new], "1.1.0", changelog="Adds the lake."
+        )
         terms = {"reads": 5, "period": "month"}
-        published(self.client, version, terms=terms)
+        publish_version(self.client, version, terms=terms)
         run_jobs()
 
 
@@ -56,7 +58,7 @@ def text_of(browser: Client, address: str, status: int = 200) -> str:
 
 def address_of(olivia: Contract, publisher: Publisher) -> str:
     """The page of a subscription that is installed."""
-    return f"/store/subscriptions/{subscribed(olivia, publisher.publication)['id']}/"
+    return f"/store/subscriptions/{subscribe(olivia, publisher.publication)['id']}/"
 
 
 def test_pack_is_tried_with_own_questions(olivia: Contract, owner: Client, publisher: Publisher) -> None:
@@ -110,7 +112,7 @@ def test_terms_are_accepted_and_the_pack_is_installed_and_mounted(
 def test_purposes_of_the_terms_are_chosen(olivia: Contract, owner: Client, charlie: Contract) -> None:
     pack = pack_of(charlie)
     terms = {"purposes": ["research", "teaching"]}
-    published(charlie, built(charlie, pack, memories_of(charlie, *TEXTS)), terms=terms)
+    publish_version(charlie, build_version(charlie, pack, memories_of(charlie, *TEXTS)), terms=terms)
     assert "For these purposes" in text_of(owner, PACK)
     assert owner.post(f"{PACK}subscribe/", CHOICES | {"purposes": ["sales"]}).status_code == 422
     assert owner.post(f"{PACK}subscribe/", CHOICES | {"purposes": ["research"]}).status_code == 303

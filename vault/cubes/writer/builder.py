@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db.models import Model
 
 from governance.actor import Actor
-from governance.backdating import backdated_moment
+from governance.backdate import find_backdated_moment
 from governance.database import database_now
 from governance.errors import FieldError, Forbidden, Invalid
 from governance.ids import uuid7
@@ -589,7 +589,7 @@ def _seal_version(
         {
             **defaults_of(CubeVersion),
             **clear,
-            **({"created_at": moment} if (moment := backdated_moment()) else {}),
+            **({"created_at": moment} if (moment := find_backdated_moment()) else {}),
             "id": uuid7(),
             "tenant_id": cube.tenant_id,
             "cube_id": cube.id,

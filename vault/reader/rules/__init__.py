@@ -8,8 +8,8 @@ from vault.reader.rules.calls import (
     memory_call,
     names_in,
     needs_past,
+    remove_correction,
     whole_question,
-    without_correction,
 )
 from vault.reader.rules.extraction import chosen_statements, read_statements, unstated_kind
 from vault.reader.rules.goals import find_touched_goal, may_touch_goal
@@ -38,10 +38,10 @@ __all__ = [
     "names_in",
     "needs_past",
     "read_statements",
+    "remove_correction",
     "sentences",
     "speaks_of_self",
     "statements",
     "unstated_kind",
     "whole_question",
-    "without_correction",
 ]

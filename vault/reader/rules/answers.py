@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from vault.lexicon.concepts import base_forms
+from vault.lexicon.dates import find_named_times
 from vault.lexicon.dates import fold_signs as plain_signs
-from vault.lexicon.dates import named_times
 from vault.lexicon.entities import entities
 from vault.lexicon.tokens import terms
 from vault.reader.rules.kinds import is_question
@@ -203,7 +203,7 @@ def _kind_match(asked: QuestionParts, passage: Passage) -> float:
     """Return how well the passage contains what this kind of question asks for, 0..1."""
     text = passage.text.casefold()
     if asked.kind is QuestionKind.WHEN:
-        return 1.0 if next(named_times(plain_signs(passage.text)), None) else 0.5 if _PAST.search(text) else 0.2
+        return 1.0 if next(find_named_times(plain_signs(passage.text)), None) else 0.5 if _PAST.search(text) else 0.2
     needed = _NEEDED.get(asked.kind)
     if needed is not None:
         return 1.0 if needed.search(text) else 0.0
@@ -226,11 +226,11 @@ def _decide_verdict(asked: QuestionParts, evidence: str) -> bool:
     clauses = [part for part in _CLAUSE.split(evidence.casefold()) if part.strip()] or [evidence.casefold()]
     words = frozenset(asked.terms)
 
-    def shared(clause: str) -> float:
+    def count_shared_words(clause: str) -> float:
         spoken = sum(1.0 for concept in asked.concepts if concept.told.search(clause))
         return spoken + len(words & base_forms(terms(clause)))
 
-    clause = max(clauses, key=shared)
+    clause = max(clauses, key=count_shared_words)
     return _is_negative(clause) == _is_negative(asked.text.casefold())
 
 

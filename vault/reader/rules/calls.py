@@ -134,7 +134,7 @@ def confirms(text: str) -> bool:
     return _CONFIRMS.match(text[:LONGEST_FOLLOW_UP]) is not None
 
 
-def without_correction(text: str) -> str:
+def remove_correction(text: str) -> str:
     """`text` without the words that announce a correction, as in "actually, …"."""
     return _CORRECTS.sub("", text)
 

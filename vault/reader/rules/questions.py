@@ -5,9 +5,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
-from vault.lexicon.concepts import Concept, base_forms, concepts_asked
+from vault.lexicon.concepts import Concept, base_forms, find_concepts
 from vault.lexicon.entities import entities
-from vault.lexicon.temporal_expressions import without_times
+from vault.lexicon.temporal_expressions import remove_times
 from vault.lexicon.tokens import content_terms, language_of
 from vault.lexicon.words import DULL_WORDS
 
@@ -97,7 +97,7 @@ def question_parts(question: str, speakers: Collection[str] = ()) -> QuestionPar
     folded = " ".join(question.casefold().replace("\u2019", "'").split())
     kind = next((kind for kind, pattern in _KINDS if pattern.search(folded)), QuestionKind.WHAT)
     bare = _TAG.sub("", folded)
-    concepts, rest = concepts_asked(bare)
+    concepts, rest = find_concepts(bare)
     named = [name.removeprefix("的") for name in entities(question)]
     named += [
         name for name in {speaker.casefold() for speaker in speakers} if name and name in folded and name not in named
@@ -106,7 +106,7 @@ def question_parts(question: str, speakers: Collection[str] = ()) -> QuestionPar
     for name in names:
         rest = rest.replace(name, " ")
     rest = _PARTICLES.sub(" ", rest)
-    rest = without_times(rest) if kind is QuestionKind.TOPICS else rest
+    rest = remove_times(rest) if kind is QuestionKind.TOPICS else rest
     weights = {term: LIGHT_WEIGHT if term in _LIGHT else 1.0 for term in base_forms(content_terms(rest))}
     return QuestionParts(
         text=folded,

@@ -24,7 +24,7 @@ METHODS = ("GET", "POST", "PATCH", "PUT", "DELETE")
 
 
 @pytest.fixture
-def filled(world: World) -> Filled:
+def filled_tenant(world: World) -> Filled:
     return fill(world.olivia, CANARY)
 
 
@@ -49,7 +49,7 @@ def comparable_reply(reply: ApiReply, identifier: str) -> tuple[int, str]:
     return reply.status, re.sub(r'"request_id":"[^"]*"', "", reply.body.decode()).replace(identifier, "")
 
 
-def test_by_no_address_of_the_api(world: World, filled: Filled, charlie: Contract, superuser: Superuser) -> None:
+def test_by_no_address_of_the_api(world: World, filled_tenant: Filled, charlie: Contract, superuser: Superuser) -> None:
     database = superuser()
     before = unread(database)
     for route in sorted(str(pattern.pattern) for pattern in api):
@@ -70,7 +70,7 @@ def test_by_no_address_of_the_api(world: World, filled: Filled, charlie: Contrac
     assert unread(database) == before
 
 
-def test_by_no_page(world: World, filled: Filled, superuser: Superuser) -> None:
+def test_by_no_page(world: World, filled_tenant: Filled, superuser: Superuser) -> None:
     database, browser = superuser(), signed_in(world.charlie)
     before = unread(database)
     assert len(OURS) == 11

@@ -9,7 +9,7 @@ from tests.factories import ApiReply, Person, World, person_add
 from tests.governance.access.grants.test_grants import FACT, give_grant
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
-from tests.vault.policies.policy_factories import made
+from tests.vault.policies.policy_factories import create_policy
 
 Body = dict[str, Any]
 
@@ -67,7 +67,7 @@ def test_writer_without_the_grant_gets_no_stored_reply_and_writes_no_more(
     assert (first.status, add_memory(eve, writing).json) == (201, first.json)
     alice.delete(f"grants/{grant}/")
     assert is_refused(add_memory(eve, writing))
-    assert alice.listed() == [FACT, "Something else."]
+    assert alice.list_contents() == [FACT, "Something else."]
 
 
 def test_stored_reply_is_withheld_after_a_move_into_a_private_namespace(alice: Contract, eve: Contract) -> None:
@@ -84,7 +84,7 @@ def test_stored_reply_is_withheld_after_a_move_into_a_private_namespace(alice: C
 def test_stored_reply_is_returned_only_for_the_purpose_of_a_new_policy(olivia: Contract, eve: Contract) -> None:
     writing = {"content": FACT, "namespace": "/team"}
     first = add_memory(eve, writing)
-    made(olivia, "purpose", {"where": {"namespace": "/team"}, "purposes": ["treatment"]})
+    create_policy(olivia, "purpose", {"where": {"namespace": "/team"}, "purposes": ["treatment"]})
     assert is_refused(add_memory(eve, writing))
     assert add_memory(eve, writing, x_memory_purpose="treatment").json == first.json
 

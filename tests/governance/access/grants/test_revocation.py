@@ -76,7 +76,7 @@ def test_a_queued_job_has_the_rights_of_when_it_runs(
     run_jobs()
     job = bob.get(f"jobs/{promised.json['job']['id']}/").json
     assert (job["status"], job["error"]["code"]) == ("failed", "forbidden")
-    assert olivia.listed() == ["Shared."]
+    assert olivia.list_contents() == ["Shared."]
     denied = "SELECT detail->>'permission' FROM governance_auditentry WHERE outcome = 'denied'"
     assert superuser().execute(denied).fetchall() == [("memory.create",)]
 
@@ -255,7 +255,7 @@ def test_what_is_denied_leaves_no_trace_in_a_score(
 ) -> None:
     """Two worlds that differ only in memories that bob may not read give him the same numbers."""
 
-    def asked() -> list[Any]:
+    def list_scores() -> list[Any]:
         return [
             (hit["content"], hit["score"], hit["score_parts"])
             for hit in bob.search("Where does Zelda see the otter sleep?", explain=True)
@@ -264,15 +264,15 @@ def test_what_is_denied_leaves_no_trace_in_a_score(
     for text in ("The otter swims at noon.", "The heron waits by the weir.", "Zelda feeds the otter."):
         alice.add(text, namespace="/team", session_id="s")
     run_jobs()
-    before = asked()
+    before = list_scores()
     messages = [{"role": "user", "name": "Zelda", "content": f"The otter, the otter {n}."} for n in range(9)]
     body = {"messages": messages, "infer": False, "session_id": "s2", "namespace": "/team"}
     hidden = [memory["id"] for memory in alice.post("memories/", body).json["results"]]
     run_jobs()
-    assert asked() != before
+    assert list_scores() != before
     for memory_id in hidden:
         give_grant(olivia, world, "bob", "memory", memory_id, effect="deny")
-    assert asked() == before
+    assert list_scores() == before
     assert bob.search("Zelda", mode="graph") == bob.search("Zelda", mode="graph", top_k=3)
 
 

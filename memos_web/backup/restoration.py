@@ -16,12 +16,12 @@ import psycopg
 
 from governance.errors import KeyUnavailable
 from governance.keys.store import SqliteKeyStore
-from memos_web.backup.dumping import FOLDERS
+from memos_web.backup.dump import FOLDERS
 from memos_web.backup.manifest import DUMP, BackupError, Manifest, manifest_read
 from memos_web.backup.programs import run_tool
 from memos_web.backup.rowhash import session_set, table_hashes
 from memos_web.config import Config
-from memos_web.embedded import postgres, serving
+from memos_web.embedded import postgres, product_programs
 from memos_web.embedded.bootstrap import DATABASE, bootstrap, empty_database
 from memos_web.embedded.errors import StartError
 from memos_web.embedded.folders import lock_data_dir, prepare_data_dir
@@ -92,8 +92,8 @@ def _load(config: Config, folder: Path, manifest: Manifest, conninfo: str) -> No
         if (folder / name).is_dir():
             shutil.copytree(folder / name, config.data_dir / name, dirs_exist_ok=True)
     blobs_load(config, folder / BLOBS)
-    _run(serving.command(config, "migrate", "--noinput", environ=serving.owner_environ(config)))
-    _run(serving.command(config, "erasures_apply"))
+    _run(product_programs.command(config, "migrate", "--noinput", environ=product_programs.owner_environ(config)))
+    _run(product_programs.command(config, "erasures_apply"))
 
 
 def blobs_load(config: Config, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""The past that the demo tenant has: memories and versions stored within `backdated` carry an earlier time.
+"""The past that the demo tenant has: memories and versions stored within `backdate` carry an earlier time.
 
 Only the demo may use it (a contract in pyproject.toml says so). Audit entries always carry the database's own time.
 """
@@ -12,7 +12,7 @@ _moment: ContextVar[datetime | None] = ContextVar("moment", default=None)
 
 
 @contextmanager
-def backdated(moment: datetime) -> Iterator[None]:
+def backdate(moment: datetime) -> Iterator[None]:
     """Store memories and versions as of `moment`."""
     token = _moment.set(moment)
     try:
@@ -21,6 +21,6 @@ def backdated(moment: datetime) -> Iterator[None]:
         _moment.reset(token)
 
 
-def backdated_moment() -> datetime | None:
-    """The moment of the enclosing `backdated`; None outside of one."""
+def find_backdated_moment() -> datetime | None:
+    """The moment of the enclosing `backdate`; None outside of one."""
     return _moment.get()

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from memos_web.config import read_config
-from memos_web.embedded.serving import health_path
+from memos_web.embedded.product_programs import health_path
 from tests.harness.processes import descendants, is_alive
 from tests.harness.product import RunningServer, installation, wait_until
 
