@@ -37,7 +37,7 @@ class Callers:
         client = scope.get("client")
         network = f"network {address_group(client[0])}" if client else NOBODY
         path = _path(scope)
-        if path in HEALTH_CHECKS:
+        if is_health_check(scope):
             return f"{path} {network}"
         return self._tenants.get(self._digest(scope), network)
 
@@ -65,6 +65,10 @@ class Callers:
             cookies = parse_cookie(headers.get(b"cookie", b"").decode("latin-1"))
             shown = cookies.get(settings.SESSION_COOKIE_NAME, "").encode("latin-1", "replace")
         return blake2b(shown, key=self._secret, digest_size=16).digest()
+
+
+def is_health_check(scope: Any) -> bool:
+    return _path(scope) in HEALTH_CHECKS
 
 
 def _path(scope: Any) -> str:

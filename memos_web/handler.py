@@ -31,11 +31,13 @@ from governance.api.authentication import body_limit
 from governance.database import release_connection
 from governance.errors import DomainError
 from memos_web.bodies import HeldBodies, add_length, read_body
-from memos_web.callers import Callers
+from memos_web.callers import Callers, is_health_check
 from memos_web.slots import Busy, Slot, Slots, send_busy
 
 MOST_AT_WORK = 20  # requests, without streams; as many as the database has connections for
 MOST_AT_WORK_EACH = 15
+MOST_CHECKS = 2  # health checks: they are answered while all other slots are taken
+STUCK_SECONDS = 120.0  # without a request that ends, while all slots are taken: the process should be replaced
 QUEUE_EACH, QUEUE_SECONDS = 30, 2.0
 MOST_STREAMS = 100  # they hold no connection while a model writes
 MOST_STREAMS_EACH = 75
@@ -60,6 +62,7 @@ class ThreadedHandler(ASGIHandler):
         self.load_middleware(is_async=False)
         self._idle: deque[ThreadPoolExecutor] = deque()
         self._at_work = Slots(MOST_AT_WORK, each=MOST_AT_WORK_EACH, queue=QUEUE_EACH, seconds=QUEUE_SECONDS)
+        self._checks = Slots(MOST_CHECKS, each=MOST_CHECKS, queue=QUEUE_EACH, seconds=QUEUE_SECONDS)
         self._streams = Slots(MOST_STREAMS, each=MOST_STREAMS_EACH)
         self._callers = Callers()
         self._bodies = HeldBodies()
@@ -74,17 +77,20 @@ class ThreadedHandler(ASGIHandler):
 
     async def _serve(self, scope: Any, receive: Any, send: Any) -> None:
         caller = self._callers.caller_of(scope)
+        slots = self._checks if is_health_check(scope) else self._at_work
+        if slots is self._checks and self._at_work.full_seconds() > STUCK_SECONDS:
+            raise Busy
         with self._count_held_bytes(caller) as hold:
             refusal: DomainError | None = None
             body = BytesIO()
             try:
-                body = await read_body(scope, receive, partial(self._ask_body_limit, scope, caller), hold)
+                body = await read_body(scope, receive, partial(self._ask_body_limit, scope, caller, slots), hold)
                 scope = add_length(scope, body)
             except RequestAborted:
                 return
             except DomainError as failure:
                 refusal = failure
-            async with self._take_worker(caller) as worker, ThreadSensitiveContext(executor=worker.thread):
+            async with self._take_worker(caller, slots) as worker, ThreadSensitiveContext(executor=worker.thread):
                 await self._answer_request(scope, body, refusal, receive, send, worker)
 
     @contextmanager
@@ -101,9 +107,9 @@ class ThreadedHandler(ASGIHandler):
         finally:
             self._bodies.release(caller, sum(held))
 
-    async def _ask_body_limit(self, scope: Any, caller: str) -> int:
+    async def _ask_body_limit(self, scope: Any, caller: str, slots: Slots) -> int:
         """Return the largest body in bytes that the caller may send, found by the headers in a separate thread."""
-        async with self._take_worker(caller) as worker, ThreadSensitiveContext(executor=worker.thread):
+        async with self._take_worker(caller, slots) as worker, ThreadSensitiveContext(executor=worker.thread):
             return await sync_to_async(self._find_body_limit)(scope)
 
     def _find_body_limit(self, scope: Any) -> int:
@@ -114,11 +120,11 @@ class ThreadedHandler(ASGIHandler):
             release_connection()
 
     @asynccontextmanager
-    async def _take_worker(self, caller: str) -> AsyncIterator[_Worker]:
+    async def _take_worker(self, caller: str, slots: Slots) -> AsyncIterator[_Worker]:
         """A thread for one request: the last one that became idle, which is the likeliest to be warm. Raises Busy."""
-        slot = await self._at_work.take(caller, quick=self._callers.quick_requests(caller))
+        slot = await slots.take(caller, quick=self._callers.quick_requests(caller))
         thread = self._idle.pop() if self._idle else ThreadPoolExecutor(max_workers=1, thread_name_prefix="request")
-        worker = _Worker(thread, self._at_work, slot)
+        worker = _Worker(thread, slots, slot)
         is_idle = False
         try:
             yield worker

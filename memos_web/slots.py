@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
@@ -44,6 +45,7 @@ class Slots:
         self._at_work: Counter[str] = Counter()
         self._quick: Counter[str] = Counter()
         self._waiting: list[_Waiter] = []
+        self._full_since: float | None = None
 
     async def take(self, caller: str, *, quick: int) -> Slot:
         """quick: the most quick requests of this caller at once, with this one. Raises Busy."""
@@ -63,9 +65,14 @@ class Slots:
             self._remove_waiter(waiter)
             raise
 
+    def full_seconds(self) -> float:
+        """Return for how many seconds all slots have been taken and none given back; 0 while there is a free one."""
+        return 0.0 if self._full_since is None else time.monotonic() - self._full_since
+
     def give(self, slot: Slot) -> None:
         """The request has ended: the next one begins."""
         self._free += 1
+        self._full_since = None
         self._at_work[slot.caller] -= 1
         self._at_work += Counter()  # forgets those who have none
         self._end_quick_phase(slot)
@@ -76,6 +83,8 @@ class Slots:
     def _begin(self, caller: str) -> Slot:
         slot = Slot(caller)
         self._free -= 1
+        if self._free == 0:
+            self._full_since = time.monotonic()
         self._at_work[caller] += 1
         self._quick[caller] += 1
         asyncio.get_running_loop().call_later(QUICK_SECONDS, self._end_quick_phase, slot)

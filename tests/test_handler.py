@@ -1,9 +1,11 @@
 """The web server's handler: a request has one thread, which is kept; a stream goes on there until its reader goes."""
 
 import asyncio
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
@@ -15,7 +17,9 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHt
 from django.test import override_settings
 from django.urls import path, reverse
 
+from memos_web import handler as handler_module
 from memos_web.callers import NOBODY
+from memos_web.embedded.health_check import HealthCheck
 from memos_web.handler import MOST_AT_WORK, ThreadedHandler
 from memos_web.slots import Slots
 
@@ -78,6 +82,7 @@ def fails(request: HttpRequest) -> HttpResponse:
 
 
 urlpatterns = [
+    path("healthz", plain),
     path("plain", plain, name="plain"),
     path("stream", stream),
     path("together", together),
@@ -151,6 +156,40 @@ def test_no_more_requests_are_at_work_than_there_are_connections(handler: Thread
     assert len(seen) == MOST_AT_WORK + 5
     assert len({entry.split(" ", 1)[1] for entry in seen}) <= MOST_AT_WORK
     assert len(handler._idle) <= MOST_AT_WORK
+
+
+async def _ask_while_full(handler: ThreadedHandler, *wheres: str) -> list[int]:
+    """The status of each address while other networks' requests hold all slots."""
+    for network in range(MOST_AT_WORK):
+        await handler._at_work.take(f"network {network}", quick=1)
+    return [(await _ask(handler, where))[0]["status"] for where in wheres]
+
+
+def test_health_check_is_answered_while_all_slots_are_taken(
+    handler: ThreadedHandler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handler._at_work, "_seconds", 0.01)
+    assert asyncio.run(_ask_while_full(handler, "/healthz", "/plain")) == [200, 503]
+
+
+def test_health_check_fails_where_no_request_has_ended_for_long(
+    handler: ThreadedHandler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handler_module, "STUCK_SECONDS", 0.0)
+    assert asyncio.run(_ask(handler, "/healthz"))[0]["status"] == 200
+    assert asyncio.run(_ask_while_full(handler, "/healthz")) == [503]
+
+
+@pytest.mark.parametrize(("answer", "is_good"), [(b"HTTP/1.1 200 OK\r\n", True), (b"HTTP/1.1 503 Busy\r\n", False)])
+def test_supervisor_takes_a_process_that_answers_503_for_silent(
+    tmp_path: Path, answer: bytes, *, is_good: bool
+) -> None:
+    check = HealthCheck(tmp_path / "web")
+    ours, check.connection = socket.socketpair()
+    with ours:
+        ours.send(answer)
+        check.is_silent()
+    assert (check.last_answer is not None) is is_good
 
 
 def test_a_stream_goes_on_in_its_requests_thread_and_is_closed_there_when_the_reader_goes(

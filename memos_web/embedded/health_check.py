@@ -1,4 +1,7 @@
-"""The health check of one web process, without waiting: a request is sent, and its answer looked for later."""
+"""The health check of one web process, without waiting: a request is sent, and its answer looked for later.
+
+A process that answers 503 alone counts as silent.
+"""
 
 import errno
 import socket
@@ -8,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 START_SECONDS = 120.0  # until the first answer
-SILENT_SECONDS = 10.0  # without an answer, after the first
+SILENT_SECONDS = 10.0  # without a good answer, after the first
+GOOD = b"HTTP/1.1 200"
 REQUEST = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 
 
@@ -40,7 +44,7 @@ class HealthCheck:
             return
         with suppress(BlockingIOError):
             try:
-                if self.connection.recv(1):
+                if self.connection.recv(len(GOOD)) == GOOD:
                     self.last_answer = time.monotonic()
             except ConnectionError:
                 pass  # the process has ended, or will be asked again

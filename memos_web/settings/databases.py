@@ -11,7 +11,7 @@ from memos_web.config import Config, ConfigError
 DATABASE_NAME = "memos"
 OWNER_ROLE = "memos_owner"
 APP_ROLE = "memos_app"
-POOL = {"min_size": 1, "max_size": 20, "timeout": 10}
+POOL = {"min_size": 1, "max_size": 22, "timeout": 10}
 
 
 def databases(config: Config) -> dict[str, dict[str, Any]]:
