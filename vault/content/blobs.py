@@ -75,7 +75,7 @@ def blob_name(tenant_id: UUID, cube_id: UUID, number: int) -> str:
 
 
 def blob_ref(*, tenant_id: UUID, cube_id: UUID, number: int, stored: bytes | memoryview) -> BlobRef | None:
-    """The reference in the `sealed` column of a version; None where it holds the bytes itself, or nothing."""
+    """Return the reference in the `sealed` column of a version; None if the column holds the bytes or is empty."""
     if len(stored) != REFERENCE.size or stored[0] != FORMAT:
         return None
     _, digest, length = REFERENCE.unpack(stored)
@@ -89,10 +89,10 @@ def stored_length(stored: bytes | memoryview) -> int:
 
 
 def blob_read(ref: BlobRef) -> bytes:
-    """The bytes of a reference, from what was loaded, or from the store.
+    """Return the bytes of a reference, loaded before or read from the store.
 
-    Raises BlobsNeeded inside a transaction, where the store is remote; BlobStoreUnavailable, also for a blob that is
-    missing or was changed.
+    Raises BlobsNeeded inside a transaction if the store is remote; BlobStoreUnavailable, also for a missing or changed
+    blob.
     """
     loaded = _loaded.get()
     if loaded is not None and ref in loaded:

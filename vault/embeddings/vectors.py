@@ -43,7 +43,7 @@ def active_model(actor: Actor) -> str | None:
 
 
 def active_model_hold(actor: Actor, *, expected: str | None, first: str) -> None:
-    """Lock the active model until the transaction ends. first: the active model of a tenant that has none.
+    """Lock the active model until the transaction ends. first: becomes active if the tenant has no active model.
 
     Raises Unavailable if the active model is not `expected` because it was switched meanwhile.
     """

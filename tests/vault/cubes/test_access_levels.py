@@ -51,7 +51,7 @@ def test_access_level_that_contradicts_the_namespace_is_refused(alice: Contract)
     }
 
 
-def test_right_to_write_alone_moves_no_private_memory_to_a_shared_namespace(
+def test_writer_without_the_right_to_share_moves_no_private_memory(
     world: World, alice: Contract, eve: Contract
 ) -> None:
     alice.add("Ours.", namespace="/team")

@@ -69,7 +69,7 @@ def prepare_texts(tenant_id: UUID, find: Callable[[], Sequence[Reading]]) -> Ite
     if connection.in_atomic_block:
         yield
         return
-    with provide_texts(_read_found_texts(tenant_id, find)):
+    with provide_texts(_prepare_readings(tenant_id, find)):
         yield
 
 
@@ -84,7 +84,7 @@ def provide_texts(read: PreparedTexts) -> Iterator[None]:
         _prepared.reset(token)
 
 
-def _read_found_texts(tenant_id: UUID, find: Callable[[], Sequence[Reading]]) -> PreparedTexts:
+def _prepare_readings(tenant_id: UUID, find: Callable[[], Sequence[Reading]]) -> PreparedTexts:
     readings: Sequence[Reading] = ()
     with cache_blobs() as blobs, suppress(DomainError):
         readings = find()
@@ -136,7 +136,7 @@ def read_stored_texts(
     *, actor: Actor, cube_ids: Collection[UUID], screened: Collection[PiiField] = frozenset()
 ) -> PreparedTexts:
     """Read the present texts of memories for a later transaction. Raises KeyUnavailable; Unavailable."""
-    return _read_found_texts(actor.tenant_id, lambda: _find_stored_texts(actor, cube_ids, screened))
+    return _prepare_readings(actor.tenant_id, lambda: _find_stored_texts(actor, cube_ids, screened))
 
 
 def read_version_texts(*, actor: Actor, version_ids: Collection[UUID]) -> PreparedTexts:
@@ -150,7 +150,7 @@ def read_version_texts(*, actor: Actor, version_ids: Collection[UUID]) -> Prepar
             versions = list(CubeVersion.objects.filter(tenant_id=actor.tenant_id, id__in=version_ids))
         return [Reading(texts_of_version(version), frozenset(PiiField)) for version in versions if version.sealed]
 
-    return _read_found_texts(actor.tenant_id, find)
+    return _prepare_readings(actor.tenant_id, find)
 
 
 def _find_stored_texts(actor: Actor, cube_ids: Collection[UUID], screened: Collection[PiiField]) -> list[Reading]:
@@ -161,7 +161,7 @@ def _find_stored_texts(actor: Actor, cube_ids: Collection[UUID], screened: Colle
 
 
 def texts_of_version(version: CubeVersion) -> Texts:
-    """Raises KeyUnavailable."""
+    """Open the texts of a version. Raises KeyUnavailable."""
     words = words_open(tenant_id=version.tenant_id, cube_id=version.cube_id, number=version.number, blob=version.sealed)
     return texts_of_words(words, tuple(version.tags))
 
