@@ -69,7 +69,7 @@ class ReachQuerySet(models.QuerySet[Row]):
         return rows.undenied(actor)
 
     def undenied(self, actor: Actor) -> Self:
-        """Without the cubes that a grant denies to the actor, by themselves or with their namespace."""
+        """Leave out the cubes that a grant denies to the actor, directly or with their namespace."""
         rows = self
         if principal_grants(actor).has("namespace", Effect.DENY):
             rows = rows.exclude(namespace_id__in=namespaces_granted(actor, Effect.DENY))
