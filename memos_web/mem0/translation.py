@@ -124,7 +124,7 @@ def _operators(name: str, value: Any) -> Any:
     operators = {
         "contains" if operator == "icontains" else str(operator): operand for operator, operand in value.items()
     }
-    unknown = [one for one in operators if one not in OPERATORS]
+    unknown = [operator for operator in operators if operator not in OPERATORS]
     if unknown:
         raise NotTranslated(f"The operator `{unknown[0]}` has no equal here. Known are {', '.join(OPERATORS)}.")
     return operators
