@@ -56,7 +56,7 @@ def neighbour(target: Target, beside: Beside) -> dict[str, Any]:
     asked = questions(conversation(size, SEED), 500, SEED + 1)
     clients = [Client(replace(target, api_key=quiet.api_key)) for _ in range(CONNECTIONS)]
     _search(clients, asked, WARM_UP / PER_SECOND)
-    kinds = {kind: _measured(target, beside, busy, clients, asked, kind) for kind in KINDS}
+    kinds = {kind: _measure_kind(target, beside, busy, clients, asked, kind) for kind in KINDS}
     for client in clients:
         client.close()
     return {**asdict(beside), "quiet tenant's memories": size, "goal": GOAL, "kinds": kinds}
@@ -80,7 +80,7 @@ def _tenant(slug: str, size: int) -> Caller:
     return owner
 
 
-def _measured(
+def _measure_kind(
     target: Target, beside: Beside, busy: Caller, clients: list[Client], asked: list[str], kind: str
 ) -> dict[str, Any]:
     samples = Samples()
@@ -93,15 +93,15 @@ def _measured(
     return {
         "alone": asdict(alone),
         "beside": asdict(near),
-        "times p50": _times(near.p50, alone.p50),
-        "times p95": _times(near.p95, alone.p95),
+        "times p50": _divide(near.p50, alone.p50),
+        "times p95": _divide(near.p95, alone.p95),
         "busy calls/s": round(answered / (beside.rounds * beside.seconds), 1),
         "busy answers": dict(sorted(samples.answers.items())),
     }
 
 
-def _times(one: float, other: float) -> float:
-    return round(one / other, 2)
+def _divide(value: float, other: float) -> float:
+    return round(value / other, 2)
 
 
 def _search(clients: list[Client], asked: list[str], seconds: float) -> list[float]:

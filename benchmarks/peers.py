@@ -76,7 +76,7 @@ class Mem0:
         """The ids of the turns found, best first."""
         return [result["metadata"]["message_id"] for result in self._results(question, user, limit)]
 
-    def filled(self, turns: Sequence[Turn], user: str) -> None:
+    def fill(self, turns: Sequence[Turn], user: str) -> None:
         """Load `turns` unless just as many are there, in the form that its own `add` writes."""
         store = self.memory.vector_store
         present = len(store.list(filters={"user_id": user}, top_k=len(turns) + 1)[0])
@@ -88,7 +88,7 @@ class Mem0:
                 ids=[str(uuid4()) for _ in batch],
             )
 
-    def settled(self) -> None:
+    def vacuum(self) -> None:
         """As the product's tables are before they are searched."""
         conninfo = superuser_conninfo(DATABASE)
         assert conninfo is not None  # or there would be no collection

@@ -91,7 +91,7 @@ def _peers(conversation: Conversation) -> Iterator[dict[str, Search]]:
     with mem0(f"retrieval_{uuid4().hex[:8]}") as peer:
         for turn in conversation.turns:
             peer.add(replace(turn, text=f"{turn.speaker}: {turn.text}"), conversation.id)
-        peer.settled()
+        peer.vacuum()
         yield {"mem0": lambda question, limit: peer.turns(question, conversation.id, limit)}
         peer.memory.vector_store.delete_col()
 

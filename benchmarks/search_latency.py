@@ -212,8 +212,8 @@ def _peer(asking: Asking, places: Sequence[Place]) -> Iterator[Mem0 | None]:
         return
     with mem0(f"messages_{asking.cubes}_{asking.tenants}") as peer:
         for place in places:
-            peer.filled(place.turns, place.slug)
-        peer.settled()
+            peer.fill(place.turns, place.slug)
+        peer.vacuum()
         yield peer
 
 

@@ -122,7 +122,7 @@ def is_public(address: str) -> bool:
 
 
 def connect(destination: Destination) -> socket.socket:
-    """Raises Undelivered."""
+    """Connect to a checked destination. Raises Undelivered."""
     try:
         return socket.create_connection((destination.address, destination.port), timeout=SECONDS)
     except OSError as error:

@@ -45,7 +45,7 @@ def sql_array(values: Iterable[Any]) -> str:
 
 
 def ensure_connection() -> None:
-    """Raises Unavailable."""
+    """Open the connection to the database if none is open. Raises Unavailable."""
     try:
         connections[DEFAULT_DB_ALIAS].ensure_connection()
     except OperationalError as error:

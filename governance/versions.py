@@ -11,7 +11,7 @@ MALFORMED: Collection[int] = range(0)  # an If-Match that is no list of ETags
 
 
 def version_check(what: str, present: int, expected: Collection[int]) -> None:
-    """Raises InvalidETag where `expected` is MALFORMED; VersionConflict unless `present` is among `expected`."""
+    """Check a precondition. Raises InvalidETag if `expected` is MALFORMED; VersionConflict unless it has `present`."""
     if expected is MALFORMED:
         raise InvalidETag(f'Write If-Match with quotes, as in "{present}".')
     if present in expected:

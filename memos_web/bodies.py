@@ -27,7 +27,7 @@ class HeldBodies:
         self._held: Counter[str] = Counter()
 
     def hold(self, caller: str, size: int) -> None:
-        """Raises Busy where there is no room for so many bytes more."""
+        """Count the bytes of a body that is held in memory. Raises Busy if there is no room for so many."""
         if self._held.total() + size > self._most or self._held[caller] + size > self._most // 2:
             raise Busy
         self._held[caller] += size

@@ -110,7 +110,7 @@ def start_sealer(**_: Any) -> None:
 
 @beat_init.connect  # type: ignore[untyped-decorator]
 def follow_beat(**_: Any) -> None:
-    """In the process of beat: what it sends shows that it is at work."""
+    """Note a heartbeat for each task that the beat process sends."""
     after_task_publish.connect(note_beat)
 
 
@@ -121,7 +121,7 @@ def note_beat(**_: Any) -> None:
 
 
 def _note(part: "Part") -> None:
-    """Without a database the work goes on, and the silence shows in `/readyz`."""
+    """Note a heartbeat. Without a database the work goes on, and `/readyz` shows the silence."""
     from django.db import DatabaseError, connection
 
     from governance.errors import DomainError

@@ -161,8 +161,9 @@ class Config:
 
     @property
     def address(self) -> str:
-        """Return the address of links: MEMOS_PUBLIC_URL, else the listening address, with the first allowed name if all
-        are listened to.
+        """Return the base URL of links: MEMOS_PUBLIC_URL, otherwise the listening address.
+
+        A server that listens on all interfaces uses its first allowed host name.
         """
         names = [name for name in self.allowed_hosts if not name.startswith((".", "*"))]
         host = names[0] if names and self.host in EVERYWHERE else self.local_host

@@ -38,7 +38,7 @@ def secret_key(config: Config) -> str:
 
 
 def needs_lost_master_key(config: Config) -> bool:
-    """True where keys or a database were made under a master key that is no longer here."""
+    """Return whether keys or a database were made under a master key that is missing."""
     used = [key_store_path(config), config.data_dir / "pg"]
     lost = config.master_key is None and _read(_secret(config, "master.key")) is None
     return lost and any(path.exists() for path in used)

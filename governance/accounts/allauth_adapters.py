@@ -23,7 +23,7 @@ class SealedFactors(DefaultMFAAdapter):  # type: ignore[misc]
         return b64encode(seal(_key(), text.encode(), place=_sealing_context())).decode()
 
     def decrypt(self, encrypted_text: str) -> str:
-        """Raises SealBroken for a row that was changed or belongs to another person."""
+        """Decrypt a stored secret. Raises SealBroken for a row that was changed or belongs to another person."""
         return unseal(_key(), b64decode(encrypted_text), place=_sealing_context()).decode()
 
 

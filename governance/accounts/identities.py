@@ -66,7 +66,7 @@ class SignInRules:
 
 
 def rules_get(*, actor: Actor) -> SignInRules:
-    """Raises Forbidden. Writes: AuditEntry. Never the secret."""
+    """Return the sign-in rules. Raises Forbidden. Writes: AuditEntry. Never the secret."""
     authorize(actor, Permission.MEMBER_MANAGE)
     with acting(actor):
         tenant = Tenant.objects.get(id=actor.tenant_id)

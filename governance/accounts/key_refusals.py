@@ -51,7 +51,10 @@ def key_refusal_count(*, presented: str, address: str) -> None:
 
 
 def key_refusals_write() -> int:
-    """Beat's: record what was noted since the last time; returns how many keys. Writes: AuditEntry a key."""
+    """Record the refused keys counted since the last run, and return their number.
+
+    Called by the scheduler. Writes: one AuditEntry for each key.
+    """
     refused: defaultdict[str, Counts[str]] = defaultdict(Counts)
     for note, tries in (volatile(_take) or {}).items():
         prefix, _, group = note.partition("/")

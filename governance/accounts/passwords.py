@@ -162,7 +162,7 @@ def password_begin(*, user_id: UUID, new: str) -> None:
 
 
 def password_check(new: str, user: User | None = None) -> None:
-    """Raises Invalid, in the words of Django's validators."""
+    """Check a new password. Raises Invalid, in the words of Django's validators."""
     try:
         if len(new) > LONGEST_PASSWORD:
             raise ValidationError(f"at most {LONGEST_PASSWORD} characters")

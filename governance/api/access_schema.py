@@ -6,7 +6,7 @@ from rest_framework import serializers
 
 from governance.access.grants.selectors import Checked
 from governance.access.grants.views import GrantView
-from governance.api.described import PageSchema
+from governance.api.descriptions import PageSchema
 from governance.api.representations import time_json
 from governance.vocabulary import Action, Effect, GranteeKind, PersonaKind, RoleName, Scope
 

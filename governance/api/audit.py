@@ -32,7 +32,7 @@ from governance.api.audit_schema import (
     unusual_json,
     verification_json,
 )
-from governance.api.described import ONCE, PAGE, described, read
+from governance.api.descriptions import ONCE, PAGE, describe, read
 from governance.api.pages import CursorPages
 from governance.api.public_keys import public_key_json
 from governance.api.views import ApiView, heavy, refuse_unknown_parameters
@@ -62,7 +62,7 @@ AFTER = OpenApiParameter(
 
 
 class AuditView(ApiView):
-    @described("audit_list", AuditListSchema, tag=TAG, parameters=[*FILTER_PARAMETERS, *PAGE])
+    @describe("audit_list", AuditListSchema, tag=TAG, parameters=[*FILTER_PARAMETERS, *PAGE])
     def get(self, request: Request) -> Response:
         """List the audit log, newest first."""
         actor = self.actor()
@@ -73,7 +73,7 @@ class AuditView(ApiView):
 
 
 class AuditEntryView(ApiView):
-    @described("audit_get", SealedEntrySchema, tag=TAG, may=[404])
+    @describe("audit_get", SealedEntrySchema, tag=TAG, may=[404])
     def get(self, request: Request, entry_id: UUID) -> Response:
         """Read one audit entry with its seal."""
         view = entry_get(actor=self.actor(), entry_id=entry_id)
@@ -82,7 +82,7 @@ class AuditEntryView(ApiView):
 
 
 class AuditVerifyView(ApiView):
-    @described("audit_verify", VerificationSchema, tag=TAG, parameters=[AFTER])
+    @describe("audit_verify", VerificationSchema, tag=TAG, parameters=[AFTER])
     @heavy
     def get(self, request: Request) -> Response:
         """Verify the audit log by its seals and signed checkpoints: up to 200,000 seals in one call."""
@@ -93,7 +93,7 @@ class AuditVerifyView(ApiView):
 
 
 class AuditCheckpointsView(ApiView):
-    @described("audit_checkpoints_list", CheckpointListSchema, tag=TAG, parameters=PAGE)
+    @describe("audit_checkpoints_list", CheckpointListSchema, tag=TAG, parameters=PAGE)
     def get(self, request: Request) -> Response:
         """List the signed checkpoints, newest first."""
         pages = CursorPages(request, ordering="-seq")
@@ -102,7 +102,7 @@ class AuditCheckpointsView(ApiView):
 
 
 class AuditCheckpointView(ApiView):
-    @described("audit_checkpoints_get", SignedCheckpointSchema, tag=TAG, may=[404])
+    @describe("audit_checkpoints_get", SignedCheckpointSchema, tag=TAG, may=[404])
     def get(self, request: Request, checkpoint_id: UUID) -> Response:
         """Download a signed checkpoint. Keep it on another machine."""
         view = checkpoint_get(actor=self.actor(), checkpoint_id=checkpoint_id)
@@ -111,7 +111,7 @@ class AuditCheckpointView(ApiView):
 
 
 class AuditKeyView(ApiView):
-    @described("audit_key", PublicKeySchema, tag=TAG)
+    @describe("audit_key", PublicKeySchema, tag=TAG)
     def get(self, request: Request) -> Response:
         """Read the public key of the checkpoints."""
         key = public_key_get(actor=self.actor())
@@ -120,14 +120,14 @@ class AuditKeyView(ApiView):
 
 
 class AuditExportsView(ApiView):
-    @described("audit_exports_list", ExportListSchema, tag=TAG, parameters=PAGE)
+    @describe("audit_exports_list", ExportListSchema, tag=TAG, parameters=PAGE)
     def get(self, request: Request) -> Response:
         """List the caller's exports, newest first."""
         pages = CursorPages(request)
         views = exports_list(actor=self.actor(), pages=pages)
         return pages.envelope([export_json(view) for view in views])
 
-    @described("audit_exports_add", ExportSchema, tag=TAG, status=202, request=ExportInput, parameters=[ONCE])
+    @describe("audit_exports_add", ExportSchema, tag=TAG, status=202, request=ExportInput, parameters=[ONCE])
     @heavy
     def post(self, request: Request) -> Response:
         """Export the entries that pass the filters, with proof, as a file.
@@ -147,7 +147,7 @@ class AuditExportsView(ApiView):
 
 
 class AuditExportView(ApiView):
-    @described("audit_exports_get", ExportSchema, tag=TAG, may=[404])
+    @describe("audit_exports_get", ExportSchema, tag=TAG, may=[404])
     def get(self, request: Request, export_id: UUID) -> Response:
         """Read the progress of one export."""
         view = export_get(actor=self.actor(), export_id=export_id)
@@ -163,7 +163,7 @@ class FileView(ApiView):
 
 
 class AuditExportFileView(FileView):
-    @described("audit_exports_file", OpenApiTypes.BINARY, tag=TAG, status=(200, "application/zip"), may=[404, 409])
+    @describe("audit_exports_file", OpenApiTypes.BINARY, tag=TAG, status=(200, "application/zip"), may=[404, 409])
     def get(self, request: Request, export_id: UUID) -> StreamingHttpResponse:
         """Download a finished export, a zip with entries, their proof and a verifier. Only its requester may."""
         path = export_file(actor=self.actor(), export_id=export_id)
@@ -172,7 +172,7 @@ class AuditExportFileView(FileView):
 
 
 class AuditChangesView(ApiView):
-    @described("audit_changes", AuditListSchema, tag=TAG, parameters=[*PERIOD_PARAMETERS, *PAGE])
+    @describe("audit_changes", AuditListSchema, tag=TAG, parameters=[*PERIOD_PARAMETERS, *PAGE])
     def get(self, request: Request) -> Response:
         """List changes of members, roles, keys, grants, policies and holds between two times, newest first."""
         actor = self.actor()
@@ -184,7 +184,7 @@ class AuditChangesView(ApiView):
 
 
 class AuditChangesCsvView(FileView):
-    @described("audit_changes_csv", OpenApiTypes.STR, tag=TAG, status=(200, "text/csv"), parameters=PERIOD_PARAMETERS)
+    @describe("audit_changes_csv", OpenApiTypes.STR, tag=TAG, status=(200, "text/csv"), parameters=PERIOD_PARAMETERS)
     @heavy
     def get(self, request: Request) -> HttpResponse:
         """Download all these changes as a CSV table."""
@@ -196,7 +196,7 @@ class AuditChangesCsvView(FileView):
 
 
 class AuditUnusualView(ApiView):
-    @described("audit_unusual_reads", UnusualReadListSchema, tag=TAG)
+    @describe("audit_unusual_reads", UnusualReadListSchema, tag=TAG)
     @heavy
     def get(self, request: Request) -> Response:
         """List memories and principals with unusually many reads, the most unusual first."""

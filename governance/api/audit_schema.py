@@ -6,7 +6,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
 
-from governance.api.described import PageSchema
+from governance.api.descriptions import PageSchema
 from governance.api.fields import StrictSerializer, TextField
 from governance.api.public_keys import PublicKeyFormsSchema
 from governance.api.representations import time_json

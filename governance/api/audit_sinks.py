@@ -7,7 +7,7 @@ from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
 from governance.api.audit_schema import SinkInput, SinkListSchema, SinkSchema, sink_json
-from governance.api.described import ONCE, PAGE, described, read
+from governance.api.descriptions import ONCE, PAGE, describe, read
 from governance.api.pages import CursorPages
 from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.audit.reading.sinks import SinkDraft, sink_create, sink_get, sink_remove, sink_retry, sinks_list
@@ -18,14 +18,14 @@ TAG = "audit"
 
 
 class SinksView(ApiView):
-    @described("audit_sinks_list", SinkListSchema, tag=TAG, parameters=PAGE)
+    @describe("audit_sinks_list", SinkListSchema, tag=TAG, parameters=PAGE)
     def get(self, request: Request) -> Response:
         """List the audit sinks, with the progress of each."""
         pages = CursorPages(request)
         views = sinks_list(actor=self.actor(), pages=pages)
         return pages.envelope([sink_json(view) for view in views])
 
-    @described("audit_sinks_add", SinkSchema, tag=TAG, status=201, request=SinkInput, parameters=[ONCE])
+    @describe("audit_sinks_add", SinkSchema, tag=TAG, status=201, request=SinkInput, parameters=[ONCE])
     def post(self, request: Request) -> Response:
         """Forward the audit log to a webhook or to syslog, from its first seal on."""
         actor = self.actor()
@@ -43,14 +43,14 @@ class SinksView(ApiView):
 
 
 class SinkView(ApiView):
-    @described("audit_sinks_get", SinkSchema, tag=TAG, may=[404])
+    @describe("audit_sinks_get", SinkSchema, tag=TAG, may=[404])
     def get(self, request: Request, sink_id: UUID) -> Response:
         """Read one audit sink and its progress."""
         view = sink_get(actor=self.actor(), sink_id=sink_id)
         refuse_unknown_parameters(request)
         return Response(sink_json(view))
 
-    @described("audit_sinks_remove", None, tag=TAG, status=204, may=[404])
+    @describe("audit_sinks_remove", None, tag=TAG, status=204, may=[404])
     def delete(self, request: Request, sink_id: UUID) -> Response:
         """Remove an audit sink. Nothing more is sent to it."""
         actor = self.actor()
@@ -61,7 +61,7 @@ class SinkView(ApiView):
 
 
 class SinkRetryView(ApiView):
-    @described("audit_sinks_retry", SinkSchema, tag=TAG, parameters=[ONCE], may=[404])
+    @describe("audit_sinks_retry", SinkSchema, tag=TAG, parameters=[ONCE], may=[404])
     def post(self, request: Request, sink_id: UUID) -> Response:
         """Retry a failed delivery now."""
         actor = self.actor()

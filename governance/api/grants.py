@@ -18,7 +18,7 @@ from governance.api.access_schema import (
     grant_json,
 )
 from governance.api.bodies import body_of
-from governance.api.described import DRY_RUN, ONCE, PAGE, described
+from governance.api.descriptions import DRY_RUN, ONCE, PAGE, describe
 from governance.api.merged_pages import MergedPages
 from governance.api.views import ApiView, flag, refuse_unknown_parameters
 from governance.database import acting
@@ -37,7 +37,7 @@ LIST_PARAMETERS = [
 
 
 class GrantsView(ApiView):
-    @described("grants_list", GrantListSchema, parameters=LIST_PARAMETERS, may=[404])
+    @describe("grants_list", GrantListSchema, parameters=LIST_PARAMETERS, may=[404])
     def get(self, request: Request) -> Response:
         """List grants, newest first: all for those who manage grants; else one's own, and those on what one may
         share."""
@@ -45,7 +45,7 @@ class GrantsView(ApiView):
         views = grants_list(actor=self.actor(), wanted=_filter(request), pages=pages)
         return pages.envelope([grant_json(view) for view in views])
 
-    @described(
+    @describe(
         "grants_create",
         GrantSchema,
         status=201,
@@ -73,7 +73,7 @@ class GrantsView(ApiView):
 
 
 class GrantView(ApiView):
-    @described("grants_get", GrantSchema, may=[404])
+    @describe("grants_get", GrantSchema, may=[404])
     def get(self, request: Request, grant_id: UUID) -> Response:
         """Read one grant."""
         actor = self.actor()
@@ -82,7 +82,7 @@ class GrantView(ApiView):
             refuse_unknown_parameters(request)
         return Response(grant_json(view))
 
-    @described("grants_delete", None, status=204, parameters=[DRY_RUN], also={200: RemovalSchema}, may=[404, 409])
+    @describe("grants_delete", None, status=204, parameters=[DRY_RUN], also={200: RemovalSchema}, may=[404, 409])
     def delete(self, request: Request, grant_id: UUID) -> Response:
         """Revoke a grant, from the next request on."""
         actor = self.actor()
@@ -96,7 +96,7 @@ class GrantView(ApiView):
 
 
 class CheckView(ApiView):
-    @described("grants_check", CheckedSchema, request=CheckInput, may=[404])
+    @describe("grants_check", CheckedSchema, request=CheckInput, may=[404])
     def post(self, request: Request) -> Response:
         """Check whether a principal may do something, and by which rule. Everybody may ask about themselves."""
         actor = self.actor()

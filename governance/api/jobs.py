@@ -9,7 +9,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from governance.api.described import ONCE, PAGE, PageSchema, described, read
+from governance.api.descriptions import ONCE, PAGE, PageSchema, describe, read
 from governance.api.fields import StrictSerializer
 from governance.api.pages import CursorPages
 from governance.api.representations import time_json
@@ -78,7 +78,7 @@ def job_json(view: JobView) -> dict[str, Any]:
 
 
 class JobsView(ApiView):
-    @described("jobs_list", JobListSchema, parameters=[*PAGE, *FILTER_PARAMETERS])
+    @describe("jobs_list", JobListSchema, parameters=[*PAGE, *FILTER_PARAMETERS])
     def get(self, request: Request) -> Response:
         """List the caller's jobs, newest first; all of them for owners and admins."""
         pages = CursorPages(request, also_known=FILTERS)
@@ -92,7 +92,7 @@ class JobsView(ApiView):
 
 
 class JobDetailView(ApiView):
-    @described("jobs_get", JobSchema, may=[404])
+    @describe("jobs_get", JobSchema, may=[404])
     def get(self, request: Request, job_id: UUID) -> Response:
         """Read the progress and result of a job."""
         view = job_get(actor=self.actor(), job_id=job_id)
@@ -116,21 +116,21 @@ class JobChangeView(ApiView):
 
 
 class JobRetryView(JobChangeView):
-    @described("jobs_retry", JobSchema, status=202, request=None, parameters=[ONCE], may=[404])
+    @describe("jobs_retry", JobSchema, status=202, request=None, parameters=[ONCE], may=[404])
     def post(self, request: Request, job_id: UUID) -> Response:
         """Run a failed job again, from the step that failed."""
         return self.change(request, job_id, job_retry)
 
 
 class JobCancelView(JobChangeView):
-    @described("jobs_cancel", JobSchema, status=202, request=None, parameters=[ONCE], may=[404])
+    @describe("jobs_cancel", JobSchema, status=202, request=None, parameters=[ONCE], may=[404])
     def post(self, request: Request, job_id: UUID) -> Response:
         """Cancel a job. Steps that were done stay done."""
         return self.change(request, job_id, job_cancel)
 
 
 class JobUndoView(JobChangeView):
-    @described("jobs_undo", JobSchema, status=202, request=None, parameters=[ONCE], may=[404])
+    @describe("jobs_undo", JobSchema, status=202, request=None, parameters=[ONCE], may=[404])
     def post(self, request: Request, job_id: UUID) -> Response:
         """Undo a job until its `undo_until`; answers the job that undoes it."""
         return self.change(request, job_id, job_undo)

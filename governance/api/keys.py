@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
-from governance.api.described import ONCE, PAGE, PageSchema, described, read
+from governance.api.descriptions import ONCE, PAGE, PageSchema, describe, read
 from governance.api.fields import StrictSerializer, TextField, TimeField
 from governance.api.pages import CursorPages
 from governance.api.representations import persona_ref_json, time_json
@@ -114,14 +114,14 @@ class RotateInput(StrictSerializer):
 
 
 class KeysView(ApiView):
-    @described("apikeys_list", KeyListSchema, tag=TAG, parameters=PAGE)
+    @describe("apikeys_list", KeyListSchema, tag=TAG, parameters=PAGE)
     def get(self, request: Request) -> Response:
         """List the tenant's API keys, newest first, without their text."""
         pages = CursorPages(request)
         views = apikeys_list(actor=self.actor(), pages=pages)
         return pages.envelope([key_json(view) for view in views])
 
-    @described("apikeys_create", NewKeySchema, tag=TAG, status=201, request=KeyInput, parameters=[ONCE])
+    @describe("apikeys_create", NewKeySchema, tag=TAG, status=201, request=KeyInput, parameters=[ONCE])
     def post(self, request: Request) -> Response:
         """Create an API key. Only this response contains its text."""
         actor = self.actor()
@@ -156,14 +156,14 @@ class KeysView(ApiView):
 
 
 class KeyView(ApiView):
-    @described("apikeys_get", KeySchema, tag=TAG, may=[404])
+    @describe("apikeys_get", KeySchema, tag=TAG, may=[404])
     def get(self, request: Request, key_id: UUID) -> Response:
         """Read one API key."""
         row = apikey_get(actor=self.actor(), key_id=key_id)
         refuse_unknown_parameters(request)
         return Response(key_json(key_view(row)))
 
-    @described("apikeys_update", KeySchema, tag=TAG, request=KeyChangesInput, may=[404, 409])
+    @describe("apikeys_update", KeySchema, tag=TAG, request=KeyChangesInput, may=[404, 409])
     def patch(self, request: Request, key_id: UUID) -> Response:
         """Rename an API key, change its end, or bind it anew.
 
@@ -181,7 +181,7 @@ class KeyView(ApiView):
         )
         return Response(key_json(apikey_update(actor=actor, key_id=key_id, changes=changes)))
 
-    @described("apikeys_revoke", None, tag=TAG, status=204, may=[404, 409])
+    @describe("apikeys_revoke", None, tag=TAG, status=204, may=[404, 409])
     def delete(self, request: Request, key_id: UUID) -> Response:
         """Revoke an API key: its next request is refused."""
         actor = self.actor()
@@ -192,7 +192,7 @@ class KeyView(ApiView):
 
 
 class KeyRotateView(ApiView):
-    @described("apikeys_rotate", NewKeySchema, tag=TAG, request=RotateInput, parameters=[ONCE], may=[404])
+    @describe("apikeys_rotate", NewKeySchema, tag=TAG, request=RotateInput, parameters=[ONCE], may=[404])
     def post(self, request: Request, key_id: UUID) -> Response:
         """Replace the secret of an API key. The former one works for another `overlap_seconds` (default: a day)."""
         actor = self.actor()

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
 from governance.api.access_schema import RemovalSchema
-from governance.api.described import DRY_RUN, ONCE, PAGE, PageSchema, described, read
+from governance.api.descriptions import DRY_RUN, ONCE, PAGE, PageSchema, describe, read
 from governance.api.fields import StrictSerializer, TextField
 from governance.api.pages import CursorPages
 from governance.api.representations import time_json
@@ -83,14 +83,14 @@ class RoleInput(StrictSerializer):
 
 
 class MembersView(ApiView):
-    @described("members_list", MemberListSchema, tag=TAG, parameters=PAGE)
+    @describe("members_list", MemberListSchema, tag=TAG, parameters=PAGE)
     def get(self, request: Request) -> Response:
         """List the members of the tenant, oldest first."""
         pages = CursorPages(request, "id")
         views = members_list(actor=self.actor(), pages=pages)
         return pages.envelope([member_json(view) for view in views])
 
-    @described("members_invite", NewInvitationSchema, tag=TAG, status=201, request=InvitationInput, parameters=[ONCE])
+    @describe("members_invite", NewInvitationSchema, tag=TAG, status=201, request=InvitationInput, parameters=[ONCE])
     def post(self, request: Request) -> Response:
         """Invite an address: its person becomes a member by the mailed link.
 
@@ -110,14 +110,14 @@ class MembersView(ApiView):
 
 
 class MemberView(ApiView):
-    @described("members_get", MemberSchema, tag=TAG, may=[404])
+    @describe("members_get", MemberSchema, tag=TAG, may=[404])
     def get(self, request: Request, member_id: UUID) -> Response:
         """Read one member."""
         row = member_get(actor=self.actor(), member_id=member_id)
         refuse_unknown_parameters(request)
         return Response(member_json(member_view(row)))
 
-    @described("members_update", MemberSchema, tag=TAG, request=RoleInput, may=[404, 409])
+    @describe("members_update", MemberSchema, tag=TAG, request=RoleInput, may=[404, 409])
     def patch(self, request: Request, member_id: UUID) -> Response:
         """Change a member's role, from the next request on. The last owner keeps the role (409).
 
@@ -129,7 +129,7 @@ class MemberView(ApiView):
         role = RoleName(read(RoleInput, request)["role"])
         return Response(member_json(member_role_change(actor=actor, member_id=member_id, role=role)))
 
-    @described(
+    @describe(
         "members_remove",
         None,
         tag=TAG,
@@ -150,7 +150,7 @@ class MemberView(ApiView):
 
 
 class InvitationsView(ApiView):
-    @described("members_invitations_list", InvitationListSchema, tag=TAG, parameters=PAGE)
+    @describe("members_invitations_list", InvitationListSchema, tag=TAG, parameters=PAGE)
     def get(self, request: Request) -> Response:
         """List open invitations, newest first."""
         pages = CursorPages(request)
@@ -159,14 +159,14 @@ class InvitationsView(ApiView):
 
 
 class InvitationView(ApiView):
-    @described("members_invitations_get", InvitationSchema, tag=TAG, may=[404])
+    @describe("members_invitations_get", InvitationSchema, tag=TAG, may=[404])
     def get(self, request: Request, invitation_id: UUID) -> Response:
         """Read one open invitation."""
         row = invitation_get(actor=self.actor(), invitation_id=invitation_id)
         refuse_unknown_parameters(request)
         return Response(invitation_json(invitation_view(row)))
 
-    @described("members_invitations_revoke", None, tag=TAG, status=204, may=[404, 409])
+    @describe("members_invitations_revoke", None, tag=TAG, status=204, may=[404, 409])
     def delete(self, request: Request, invitation_id: UUID) -> Response:
         """Revoke an invitation: its links no longer work."""
         actor = self.actor()

@@ -10,7 +10,7 @@ from governance.access.decisions.services import authorize
 from governance.api.access_inputs import PersonaChangesInput, PersonaInput, persona_changes, persona_draft
 from governance.api.access_schema import PersonaDetailSchema, PersonaListSchema, RemovalSchema, persona_json
 from governance.api.bodies import body_of
-from governance.api.described import DRY_RUN, ONCE, PAGE, described
+from governance.api.descriptions import DRY_RUN, ONCE, PAGE, describe
 from governance.api.pages import CursorPages
 from governance.api.views import ApiView, flag, refuse_unknown_parameters
 from governance.database import acting
@@ -24,7 +24,7 @@ KIND = OpenApiParameter("kind", str, enum=[*PersonaKind])
 
 
 class PersonasView(ApiView):
-    @described("personas_list", PersonaListSchema, parameters=[KIND, *PAGE])
+    @describe("personas_list", PersonaListSchema, parameters=[KIND, *PAGE])
     def get(self, request: Request) -> Response:
         """List the personas that the caller may speak as, newest first."""
         actor = self.actor()
@@ -36,7 +36,7 @@ class PersonasView(ApiView):
         rows = personas_list(actor=actor, pages=pages, kind=PersonaKind(kind) if kind else None)
         return pages.envelope([persona_json(row) for row in rows])
 
-    @described("personas_create", PersonaDetailSchema, status=201, request=PersonaInput, parameters=[ONCE])
+    @describe("personas_create", PersonaDetailSchema, status=201, request=PersonaInput, parameters=[ONCE])
     def post(self, request: Request) -> Response:
         """Create a persona: another role of the caller, or an agent."""
         actor = self.actor()
@@ -51,14 +51,14 @@ class PersonasView(ApiView):
 
 
 class PersonaView(ApiView):
-    @described("personas_get", PersonaDetailSchema, may=[404])
+    @describe("personas_get", PersonaDetailSchema, may=[404])
     def get(self, request: Request, persona_id: UUID) -> Response:
         """Read one persona."""
         persona = persona_show(actor=self.actor(), persona_id=persona_id)
         refuse_unknown_parameters(request)
         return Response(persona_json(persona))
 
-    @described("personas_update", PersonaDetailSchema, request=PersonaChangesInput, may=[404, 409])
+    @describe("personas_update", PersonaDetailSchema, request=PersonaChangesInput, may=[404, 409])
     def patch(self, request: Request, persona_id: UUID) -> Response:
         """Change a persona's name or attributes."""
 
@@ -68,7 +68,7 @@ class PersonaView(ApiView):
             changes = persona_changes(body_of(PersonaChangesInput, request))
         return Response(persona_json(persona_update(actor=actor, persona_id=persona_id, changes=changes)))
 
-    @described("personas_delete", None, status=204, parameters=[DRY_RUN], also={200: RemovalSchema}, may=[404, 409])
+    @describe("personas_delete", None, status=204, parameters=[DRY_RUN], also={200: RemovalSchema}, may=[404, 409])
     def delete(self, request: Request, persona_id: UUID) -> Response:
         """Delete a persona: nobody can speak as it any more, and its memories stay."""
         actor = self.actor()

@@ -19,7 +19,7 @@ from governance.access.role_templates.services import (
 from governance.api.access_inputs import ApplyInput, TemplateChangesInput, TemplateInput, template_draft
 from governance.api.access_schema import RemovalSchema, TemplateListSchema, TemplateSchema, template_json
 from governance.api.bodies import body_of
-from governance.api.described import DRY_RUN, ONCE, PAGE, described
+from governance.api.descriptions import DRY_RUN, ONCE, PAGE, describe
 from governance.api.pages import CursorPages
 from governance.api.views import ApiView, flag, refuse_unknown_parameters
 from governance.database import acting
@@ -33,7 +33,7 @@ TAG = "role-templates"
 
 
 class TemplatesView(ApiView):
-    @described("role_templates_list", TemplateListSchema, tag=TAG, parameters=PAGE)
+    @describe("role_templates_list", TemplateListSchema, tag=TAG, parameters=PAGE)
     def get(self, request: Request) -> Response:
         """List role templates, newest first."""
         actor = self.actor()
@@ -42,7 +42,7 @@ class TemplatesView(ApiView):
         rows = templates_list(actor=actor, pages=pages)
         return pages.envelope([template_json(row) for row in rows])
 
-    @described("role_templates_create", TemplateSchema, tag=TAG, status=201, request=TemplateInput, parameters=[ONCE])
+    @describe("role_templates_create", TemplateSchema, tag=TAG, status=201, request=TemplateInput, parameters=[ONCE])
     def post(self, request: Request) -> Response:
         """Create a role template."""
         actor = self.actor()
@@ -57,14 +57,14 @@ class TemplatesView(ApiView):
 
 
 class TemplateView(ApiView):
-    @described("role_templates_get", TemplateSchema, tag=TAG, may=[404])
+    @describe("role_templates_get", TemplateSchema, tag=TAG, may=[404])
     def get(self, request: Request, template_id: UUID) -> Response:
         """Read one role template."""
         row = template_get(actor=self.actor(), template_id=template_id)
         refuse_unknown_parameters(request)
         return Response(template_json(row))
 
-    @described("role_templates_update", TemplateSchema, tag=TAG, request=TemplateChangesInput, may=[404, 409])
+    @describe("role_templates_update", TemplateSchema, tag=TAG, request=TemplateChangesInput, may=[404, 409])
     def patch(self, request: Request, template_id: UUID) -> Response:
         """Change a role template. Grants that it already gave stay."""
 
@@ -75,7 +75,7 @@ class TemplateView(ApiView):
             draft = template_draft(body_of(TemplateChangesInput, request), draft_of(row))
             return Response(template_json(template_update(actor=actor, template_id=template_id, draft=draft)))
 
-    @described(
+    @describe(
         "role_templates_delete",
         None,
         tag=TAG,
@@ -97,7 +97,7 @@ class TemplateView(ApiView):
 
 
 class ApplyView(ApiView):
-    @described("role_templates_apply", TemplateSchema, tag=TAG, request=ApplyInput, parameters=[ONCE], may=[404])
+    @describe("role_templates_apply", TemplateSchema, tag=TAG, request=ApplyInput, parameters=[ONCE], may=[404])
     def post(self, request: Request, template_id: UUID) -> Response:
         """Apply a role template to a member, a persona or an API key, completely or not at all."""
         actor = self.actor()

@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
-from governance.api.described import DRY_RUN, ONCE, PAGE, PageSchema, described, read
+from governance.api.descriptions import DRY_RUN, ONCE, PAGE, PageSchema, describe, read
 from governance.api.fields import FlagField, StrictSerializer, TextField
 from governance.api.jobs import JobPromiseSchema, NoInput, job_json
 from governance.api.pages import CursorPages
@@ -85,14 +85,14 @@ def schedule_json(schedule: "Schedule") -> dict[str, Any]:
 
 
 class SchedulesView(ApiView):
-    @described("schedules_list", ScheduleListSchema, parameters=PAGE)
+    @describe("schedules_list", ScheduleListSchema, parameters=PAGE)
     def get(self, request: Request) -> Response:
         """List the tenant's schedules, newest first."""
         pages = CursorPages(request)
         rows = schedules_list(actor=self.actor(), pages=pages)
         return pages.envelope([schedule_json(row) for row in rows])
 
-    @described("schedules_add", ScheduleSchema, status=201, request=ScheduleInput, parameters=[ONCE])
+    @describe("schedules_add", ScheduleSchema, status=201, request=ScheduleInput, parameters=[ONCE])
     def post(self, request: Request) -> Response:
         """Schedule jobs of a kind. They run as you, with your rights of that time."""
         actor = self.actor()
@@ -107,7 +107,7 @@ class SchedulesView(ApiView):
 
 
 class ScheduleDefaultsView(ApiView):
-    @described(
+    @describe(
         "schedules_add_defaults",
         SchedulesAddedSchema,
         status=201,
@@ -130,14 +130,14 @@ class ScheduleDefaultsView(ApiView):
 
 
 class ScheduleView(ApiView):
-    @described("schedules_get", ScheduleSchema, may=[404])
+    @describe("schedules_get", ScheduleSchema, may=[404])
     def get(self, request: Request, schedule_id: UUID) -> Response:
         """Read a schedule."""
         schedule = schedule_get(actor=self.actor(), schedule_id=schedule_id)
         refuse_unknown_parameters(request)
         return Response(schedule_json(schedule))
 
-    @described("schedules_change", ScheduleSchema, request=ScheduleChanges, may=[404])
+    @describe("schedules_change", ScheduleSchema, request=ScheduleChanges, may=[404])
     def patch(self, request: Request, schedule_id: UUID) -> Response:
         """Change a schedule. It runs as you from now on."""
         actor = self.actor()
@@ -146,7 +146,7 @@ class ScheduleView(ApiView):
         changes = read(ScheduleChanges, request)
         return Response(schedule_json(schedule_update(actor=actor, schedule_id=schedule_id, changes=changes)))
 
-    @described("schedules_remove", None, status=204, may=[404])
+    @describe("schedules_remove", None, status=204, may=[404])
     def delete(self, request: Request, schedule_id: UUID) -> Response:
         """Remove a schedule. Its jobs stay."""
         actor = self.actor()
@@ -157,7 +157,7 @@ class ScheduleView(ApiView):
 
 
 class ScheduleRunView(ApiView):
-    @described(
+    @describe(
         "schedules_run",
         JobPromiseSchema,
         status=202,

@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
-from governance.api.described import ONCE, PAGE, PageSchema, described, read
+from governance.api.descriptions import ONCE, PAGE, PageSchema, describe, read
 from governance.api.fields import FlagField, StrictSerializer, TextField
 from governance.api.pages import CursorPages
 from governance.api.representations import time_json
@@ -137,14 +137,14 @@ def delivery_json(delivery: "WebhookDelivery") -> dict[str, Any]:
 
 
 class WebhooksView(ApiView):
-    @described("webhooks_list", WebhookListSchema, parameters=PAGE)
+    @describe("webhooks_list", WebhookListSchema, parameters=PAGE)
     def get(self, request: Request) -> Response:
         """List the tenant's webhooks, newest first."""
         pages = CursorPages(request)
         rows = webhooks_list(actor=self.actor(), pages=pages)
         return pages.envelope([webhook_json(row) for row in rows])
 
-    @described("webhooks_add", WebhookMadeSchema, status=201, request=WebhookInput, parameters=[ONCE])
+    @describe("webhooks_add", WebhookMadeSchema, status=201, request=WebhookInput, parameters=[ONCE])
     def post(self, request: Request) -> Response:
         """Call an address after certain events. The reply shows the signing secret once."""
         actor = self.actor()
@@ -159,14 +159,14 @@ class WebhooksView(ApiView):
 
 
 class WebhookView(ApiView):
-    @described("webhooks_get", WebhookSchema, may=[404])
+    @describe("webhooks_get", WebhookSchema, may=[404])
     def get(self, request: Request, webhook_id: UUID) -> Response:
         """Read a webhook, without its secret."""
         webhook = webhook_get(actor=self.actor(), webhook_id=webhook_id)
         refuse_unknown_parameters(request)
         return Response(webhook_json(webhook))
 
-    @described("webhooks_change", WebhookSchema, request=WebhookChanges, may=[404])
+    @describe("webhooks_change", WebhookSchema, request=WebhookChanges, may=[404])
     def patch(self, request: Request, webhook_id: UUID) -> Response:
         """Change the address, events or filters of a webhook, or switch it off and on."""
         actor = self.actor()
@@ -175,7 +175,7 @@ class WebhookView(ApiView):
         changes = read(WebhookChanges, request)
         return Response(webhook_json(webhook_update(actor=actor, webhook_id=webhook_id, changes=changes)))
 
-    @described("webhooks_remove", None, status=204, may=[404])
+    @describe("webhooks_remove", None, status=204, may=[404])
     def delete(self, request: Request, webhook_id: UUID) -> Response:
         """Remove a webhook. Nothing more is sent to it."""
         actor = self.actor()
@@ -186,7 +186,7 @@ class WebhookView(ApiView):
 
 
 class WebhookTestView(ApiView):
-    @described("webhooks_test", WebhookTestSchema, request=None, may=[404])
+    @describe("webhooks_test", WebhookTestSchema, request=None, may=[404])
     def post(self, request: Request, webhook_id: UUID) -> Response:
         """Send a `webhook.test` event now, and report whether it was delivered."""
         actor = self.actor()
@@ -197,7 +197,7 @@ class WebhookTestView(ApiView):
 
 
 class WebhookRotateView(ApiView):
-    @described("webhooks_rotate", WebhookMadeSchema, request=None, parameters=[ONCE], may=[404])
+    @describe("webhooks_rotate", WebhookMadeSchema, request=None, parameters=[ONCE], may=[404])
     def post(self, request: Request, webhook_id: UUID) -> Response:
         """Make a new secret. Deliveries carry a signature of each secret for 24 hours."""
         actor = self.actor()
@@ -211,7 +211,7 @@ class WebhookRotateView(ApiView):
 
 
 class DeliveriesView(ApiView):
-    @described("webhooks_deliveries", DeliveryListSchema, parameters=PAGE, may=[404])
+    @describe("webhooks_deliveries", DeliveryListSchema, parameters=PAGE, may=[404])
     def get(self, request: Request, webhook_id: UUID) -> Response:
         """List the deliveries of a webhook during the last 30 days, newest first."""
         pages = CursorPages(request)
@@ -220,7 +220,7 @@ class DeliveriesView(ApiView):
 
 
 class DeliveryReplayView(ApiView):
-    @described("webhooks_replay", DeliverySchema, request=None, parameters=[ONCE], may=[404])
+    @describe("webhooks_replay", DeliverySchema, request=None, parameters=[ONCE], may=[404])
     def post(self, request: Request, delivery_id: UUID) -> Response:
         """Send a delivery again. Its event keeps its id."""
         actor = self.actor()

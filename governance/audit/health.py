@@ -36,7 +36,7 @@ def audit_health() -> AuditHealth:
 
 
 def can_write_checkpoints() -> bool:
-    """False where this process could not add a file of checkpoints."""
+    """Return whether this process can add a file of checkpoints."""
     folder = checkpoints_folder()
     existing = next(path for path in (folder, *folder.parents) if path.exists())
     return all(_can_write(path) for path in (existing, *folder.glob("*")))

@@ -174,7 +174,7 @@ class Chain:
                 self._compare()
 
     def end(self) -> None:
-        """Raises Broken when a checkpoint knows of more."""
+        """Check the end of the chain. Raises Broken if a checkpoint knows of more entries."""
         for seq in sorted((place for place in self._checkpoints if place > self.seq), reverse=True):
             if any(map(self._trusted, self._checkpoints[seq])):
                 detail = f"the audit log ends with seal {self.seq}, yet a signed checkpoint stands at seal {seq}"
@@ -234,7 +234,7 @@ def _misfit(row: Row, seq: int, previous: bytes) -> Broken:
 
 
 def checkpoint_read(text: str) -> Checkpoint:
-    """Raises Unreadable."""
+    """Read a checkpoint. Raises Unreadable."""
     try:
         found = json.loads(text)
         if found.pop("format") != FORMAT:
@@ -255,7 +255,7 @@ def checkpoints_read(text: str) -> list[Checkpoint]:
 
 
 def public_key_read(text: str) -> PublicKey:
-    """Raises Unreadable."""
+    """Read a public key. Raises Unreadable."""
     try:
         found = json.loads(text)
         key = PublicKey(id=found["key"], raw=bytes.fromhex(found["public_key"]))

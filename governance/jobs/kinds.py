@@ -104,7 +104,7 @@ def remove_kind(name: str) -> None:
 
 
 def kind_of(name: str) -> JobKind:
-    """Raises LookupError."""
+    """Return the kind of a job by its name. Raises LookupError."""
     return _kinds[name]
 
 

@@ -53,14 +53,17 @@ def schedules_list(*, actor: Actor, pages: Pages) -> Sequence[Schedule]:
 
 
 def schedule_get(*, actor: Actor, schedule_id: UUID) -> Schedule:
-    """Raises NotFound; Forbidden."""
+    """Return one schedule. Raises NotFound; Forbidden."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
         return _locate(actor, schedule_id)
 
 
 def schedule_create(*, actor: Actor, draft: ScheduleDraft) -> Schedule:
-    """Raises Forbidden; Invalid; Conflict with MOST_OF_TENANT there already. Writes: Schedule, AuditEntry."""
+    """Create a schedule.
+
+    Raises Forbidden; Invalid; Conflict with MOST_OF_TENANT there already. Writes: Schedule, AuditEntry.
+    """
     authorize(actor, Permission.OPERATIONS_MANAGE)
     kind = _kind(draft.kind)
     authorize(actor, kind.permission)

@@ -9,12 +9,12 @@ from governance.models import Job
 
 
 def seal_request(job: Job, plaintext: bytes) -> bytes:
-    """Raises KeyUnavailable."""
+    """Seal the request. Raises KeyUnavailable."""
     return seal_for(tenant_id=job.tenant_id, scope=GENERAL, place=_sealing_context(job), plaintext=plaintext)
 
 
 def seal_result(job: Job, result: Mapping[str, Any]) -> bytes:
-    """Raises KeyUnavailable."""
+    """Seal the result. Raises KeyUnavailable."""
     return seal_request(job, json.dumps(dict(result)).encode())
 
 
@@ -25,7 +25,7 @@ def open_request(job: Job) -> bytes | None:
 
 
 def open_result(job: Job) -> dict[str, Any] | None:
-    """Raises KeyUnavailable."""
+    """Open the result. Raises KeyUnavailable."""
     if not job.sealed_result:
         return None
     plaintext = open_sealed(tenant_id=job.tenant_id, place=_sealing_context(job), blob=bytes(job.sealed_result))

@@ -69,7 +69,7 @@ def jobs_readable(actor: Actor) -> QuerySet[Job]:
 
 
 def job_get(*, actor: Actor, job_id: UUID) -> JobView:
-    """Raises NotFound; Forbidden (somebody else's)."""
+    """Return one job. Raises NotFound; Forbidden (somebody else's)."""
     authorize(actor, Permission.JOB_READ)
     with acting(actor):
         return job_view(job_locate(actor, job_id))

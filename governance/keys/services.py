@@ -95,7 +95,7 @@ class TokenMaker:
 
 
 def token_maker(tenant_id: UUID) -> TokenMaker:
-    """Raises KeyUnavailable."""
+    """Return the maker of the tenant's keyed tokens. Raises KeyUnavailable."""
     return TokenMaker(key=key_store().key_for(tenant_id, TOKENS))
 
 

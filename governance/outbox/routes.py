@@ -75,7 +75,7 @@ def event_handler(
 
 
 def add_route(route: Route) -> None:
-    """Raises ValueError where the topic has another handler."""
+    """Add the route of a topic. Raises ValueError if the topic has another handler."""
     if route.topic in _routes:
         raise ValueError(f"The topic {route.topic} has two handlers.")
     _routes[route.topic] = route
@@ -86,7 +86,7 @@ def remove_route(topic: str) -> None:
 
 
 def route_of(topic: str) -> Route:
-    """Raises LookupError."""
+    """Return the route of a topic. Raises LookupError."""
     return _routes[topic]
 
 

@@ -46,7 +46,7 @@ def personas_list(*, actor: Actor, pages: Pages, kind: PersonaKind | None = None
 
 
 def persona_show(*, actor: Actor, persona_id: UUID) -> Persona:
-    """Raises NotFound; Forbidden. Writes: AuditEntry."""
+    """Return one persona. Raises NotFound; Forbidden. Writes: AuditEntry."""
     with acting(actor):
         persona = persona_locate(actor, persona_id)
         authorize(actor, Permission.PERSONA_USE, persona_target(persona))

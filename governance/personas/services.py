@@ -73,7 +73,7 @@ def persona_create(*, actor: Actor, draft: PersonaDraft) -> Persona:
 
 
 def persona_update(*, actor: Actor, persona_id: UUID, changes: PersonaChanges) -> Persona:
-    """Raises NotFound; Forbidden; Invalid; Conflict. Writes: Persona, AuditEntry."""
+    """Change a persona. Raises NotFound; Forbidden; Invalid; Conflict. Writes: Persona, AuditEntry."""
     with acting(actor):
         persona = persona_update_ask(actor=actor, persona_id=persona_id)
         persona.name = persona.name if changes.name is None else changes.name

@@ -20,5 +20,5 @@ def retention_request(actor: Actor) -> None:
 
 
 def emit_retention_change(actor: Actor) -> None:
-    """Writes: OutboxEvent."""
+    """Emit the event that makes jobs apply changed retention. Writes: OutboxEvent."""
     emit(actor=actor, topic=Topic.RETENTION_CHANGED, payload={"after": str(FIRST)})

@@ -59,7 +59,7 @@ def policies_list(
 
 
 def policy_get(*, actor: Actor, policy_id: UUID) -> PolicyView:
-    """Raises NotFound; Forbidden."""
+    """Return one policy. Raises NotFound; Forbidden."""
     with acting(actor):
         policy = policy_locate(actor, policy_id, Permission.POLICY_READ)
         return policy_view(PolicyVersion.objects.select_related("policy").get(policy=policy, number=policy.version))

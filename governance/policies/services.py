@@ -50,7 +50,10 @@ def terms() -> Terms:
 
 
 def policy_create(*, actor: Actor, draft: PolicyDraft) -> PolicyView:
-    """Raises Forbidden; Invalid; Conflict (a name twice). Writes: Policy, PolicyVersion, AuditEntry, OutboxEvent?."""
+    """Create a policy.
+
+    Raises Forbidden; Invalid; Conflict (a name twice). Writes: Policy, PolicyVersion, AuditEntry, OutboxEvent?.
+    """
     authorize(actor, Permission.POLICY_MANAGE)
     document = document_read(draft.kind, draft.document, terms())
     with acting(actor):

@@ -77,7 +77,7 @@ def user_id_by_email(email: str) -> UUID | None:
 
 
 def member_by_email(*, actor: Actor, email: str) -> Member:
-    """Raises Forbidden; NotFound."""
+    """Return the member with an e-mail address. Raises Forbidden; NotFound."""
     authorize(actor, Permission.MEMBER_MANAGE)
     with acting(actor):
         member = (

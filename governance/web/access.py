@@ -182,7 +182,7 @@ def _simulate(
 
 
 def _context(request: HttpRequest) -> CallContext:
-    """In which context members are shown: a browser's, unless another is asked about."""
+    """Return the context in which members are shown: that of a browser unless the query names another."""
     channel = request.GET.get("channel", "")
     return CallContext(
         channel=Channel(channel) if channel in set(Channel) else Channel.WEB,

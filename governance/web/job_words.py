@@ -164,7 +164,7 @@ def reason_words(code: str) -> str:
 
 
 def duration_words(time: timedelta) -> str:
-    """As `2 min 10 s`; below a second, tenths of it."""
+    """Return a duration as text, such as `2 min 10 s`; below a second in tenths."""
     seconds = time.total_seconds()
     if seconds < 1:
         return gettext("%(seconds)s s") % {"seconds": f"{max(seconds, 0):.1f}"}

@@ -49,7 +49,7 @@ NARROWED = {"open": OPEN, "failed": frozenset({JobStatus.FAILED})}
 
 @dataclass(frozen=True)
 class ShownJob:
-    """A job as a row: what it is called, how it stands, what its reader may do about it."""
+    """A row of the list of jobs: title, status and the actions that the reader may take."""
 
     view: JobView
     name: str

@@ -66,7 +66,7 @@ def you(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD", "POST"])
 @answer_errors
 def sign_in_page(request: HttpRequest, slug: str = "") -> HttpResponseBase:
-    """By password, or by a link; with the organisation's own button where its address was opened."""
+    """Show the sign-in page: password, mailed link, and the organisation's own button at its address."""
     if request.method != "POST":
         if actor := _actor(request):
             return see_other(first_page(actor))

@@ -57,7 +57,7 @@ def webhooks_list(*, actor: Actor, pages: Pages) -> list[Webhook]:
 
 
 def webhook_get(*, actor: Actor, webhook_id: UUID) -> Webhook:
-    """Raises Forbidden; NotFound."""
+    """Return one webhook. Raises Forbidden; NotFound."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
         return _webhook(actor, webhook_id)
@@ -166,7 +166,7 @@ def deliveries_list(*, actor: Actor, webhook_id: UUID, pages: Pages) -> list[Web
 
 
 def delivery_get(*, actor: Actor, delivery_id: UUID) -> WebhookDelivery:
-    """Raises Forbidden; NotFound."""
+    """Return one delivery. Raises Forbidden; NotFound."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
         return _delivery(actor, delivery_id)

@@ -34,20 +34,20 @@ class Child:
     started_at: float = 0.0
 
     @property
-    def running(self) -> bool:
+    def is_running(self) -> bool:
         return self.process is not None and self.process.poll() is None
 
     @property
-    def started(self) -> tuple[Program, Process] | None:
+    def started_program(self) -> tuple[Program, Process] | None:
         return (self.program, self.process) if self.process is not None else None
 
     @property
-    def succeeded(self) -> bool:
+    def has_succeeded(self) -> bool:
         return self.process is not None and self.process.poll() == 0
 
     def is_silent(self) -> bool:
         """True for a process that runs, and has not answered its health check for too long."""
-        return self.health is not None and self.running and self.health.is_silent()
+        return self.health is not None and self.is_running and self.health.is_silent()
 
     def kill(self) -> None:
         """End the process at once, whatever it does: also one that is stopped."""

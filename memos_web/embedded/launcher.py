@@ -57,7 +57,7 @@ def import_product() -> None:
 
 
 def has_threads() -> bool:
-    """True where a fork may wait for ever, for a lock that another thread held."""
+    """Return whether this process has threads: a fork might then wait for ever for a lock of one."""
     return threading.active_count() > 1 or len(list(Path("/proc/self/task").iterdir())) > 1
 
 

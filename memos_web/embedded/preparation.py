@@ -52,7 +52,7 @@ def _migrate(config: Config, order: Order, supervisor: socket.socket) -> None:
 
 @contextmanager
 def _connection(config: Config, order: Order) -> Iterator[None]:
-    """As the owner, if that is allowed; otherwise as the app role."""
+    """Yield a connection as the owner if that is allowed, otherwise as the app role."""
     given = connection.settings_dict
     if order.may_migrate:
         owner = replace(config, database_role="owner", database_owner_url=order.owner_url)

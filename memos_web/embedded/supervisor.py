@@ -79,7 +79,7 @@ class Supervisor:
         self.step, self.step_at, self.line_at = "starting", 0.0, 0.0
 
     def start(self) -> None:
-        """Everything up to the start of the product; the order is the promise."""
+        """Check the settings, lock the data directory and launch the programs. The order of the steps matters."""
         self._check_given_servers()
         _refuse_missing_embedder(self.config)
         prepare_data_dir(self.config.data_dir)
@@ -111,9 +111,14 @@ class Supervisor:
     def stop(self) -> None:
         """End all, the product first and together; kill what does not end in time."""
         product = [child for child in self.children if child.program.name not in SERVER_STOP_SECONDS]
-        stop_all([child.started for child in reversed(product) if child.started], seconds=PRODUCT_STOP_SECONDS)
+        stop_all(
+            [child.started_program for child in reversed(product) if child.started_program],
+            seconds=PRODUCT_STOP_SECONDS,
+        )
         for name, seconds in SERVER_STOP_SECONDS.items():
-            servers = [child.started for child in self.children if child.program.name == name and child.started]
+            servers = [
+                child.started_program for child in self.children if child.program.name == name and child.started_program
+            ]
             stop_all(servers, seconds=seconds)
         kill_orphans(known=())
 
@@ -140,7 +145,7 @@ class Supervisor:
             if child.is_silent():
                 say(f"{child.program.name} does not answer: it is replaced")
                 child.kill()
-            if child.process is not None and not child.running:
+            if child.process is not None and not child.is_running:
                 say(child.note_death())
             if child.process is None and time.monotonic() >= child.restart_at:
                 child.before_restart()
@@ -193,13 +198,13 @@ class Supervisor:
             self._start_servers()
             self._begin("loading the product")
             send(own, **asdict(self._order()))
-            while launcher.running:
+            while launcher.is_running:
                 self._pause(0.02)
                 self._take_messages(own)
                 self._refuse_dead_servers(launcher)
             self._take_messages(own)
         self.children.remove(launcher)
-        if not launcher.succeeded:
+        if not launcher.has_succeeded:
             log = launcher.program.log
             raise StartError(f"{self.step} failed: {last_line(log)}; see {log}")
 
@@ -231,7 +236,7 @@ class Supervisor:
 
     def _refuse_dead_servers(self, launcher: Child) -> None:
         for child in self.children:
-            if child is not launcher and not child.running:
+            if child is not launcher and not child.is_running:
                 raise StartError(f"{child.program.name} ended during the start; see {child.program.log}")
 
     def _announce(self) -> None:

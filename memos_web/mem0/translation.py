@@ -23,7 +23,7 @@ WITHOUT_EFFECT = frozenset({"output_format", "version", "async_mode", "latest_on
 
 
 def refuse_unknown_options(body: Mapping[str, Any], *known: str) -> None:
-    """Raises NotTranslated for an option that would be ignored, naming it."""
+    """Refuse an option that would be ignored. Raises NotTranslated, which names the option."""
     unknown = sorted(name for name in body if name not in {*known, *WITHOUT_EFFECT} and body[name] is not None)
     if unknown:
         raise NotTranslated(f"`{unknown[0]}` has no equal here. Known are {', '.join(sorted(known))}.")
@@ -89,7 +89,7 @@ def filters_of(body: Mapping[str, Any]) -> Json | None:
 
 
 def make_visible_filters(body: Mapping[str, Any]) -> Json:
-    """The same without the pages of dialogue, which mem0 does not have: what they state is stored beside them."""
+    """Return the filters without pages of dialogue: mem0 has none, and their statements are stored beside them."""
     asked = filters_of(body)
     return join_filters("AND", [asked, NO_PAGES]) if asked else NO_PAGES
 
@@ -124,7 +124,7 @@ def _operators(name: str, value: Any) -> Any:
     operators = {
         "contains" if operator == "icontains" else str(operator): operand for operator, operand in value.items()
     }
-    unknown = [one for one in operators if one not in OPERATORS]
+    unknown = [operator for operator in operators if operator not in OPERATORS]
     if unknown:
         raise NotTranslated(f"The operator `{unknown[0]}` has no equal here. Known are {', '.join(OPERATORS)}.")
     return operators

@@ -98,7 +98,7 @@ async def update(call: Call) -> Json:
 
 
 async def delete(call: Call) -> Json:
-    """By exactly one condition, as MemOS's client demands it."""
+    """Delete memories by exactly one condition, as MemOS's client does."""
     body = rename_fields(call.body)
     refuse_unknown_options(
         body, "memory_ids", "user_id", "agent_id", "session_id", "filter", "writable_cube_ids", "mem_cube_id"

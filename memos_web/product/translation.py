@@ -46,7 +46,7 @@ def rename_fields(body: Json) -> Json:
 
 
 def refuse_unknown_options(body: Mapping[str, Any], *known: str) -> None:
-    """Raises NotTranslated for an option that would be ignored, naming it. An empty one asks for nothing."""
+    """Refuse a non-empty option that would be ignored. Raises NotTranslated, which names the option."""
     unknown = sorted(name for name, value in body.items() if name not in {*known, *WITHOUT_EFFECT} and value)
     if unknown:
         raise NotTranslated(f"`{unknown[0]}` has no equal here. Known are {', '.join(sorted(known))}.")

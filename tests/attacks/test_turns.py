@@ -160,7 +160,7 @@ def test_requests_above_a_callers_queue_are_refused_and_no_other_callers() -> No
 
 
 def test_wait_ends_with_busy_and_leaves_no_slot_taken() -> None:
-    async def waited() -> int:
+    async def count_waiting() -> int:
         slots = Slots(2, each=1, queue=5, seconds=0.01)
         held = await slots.take("a", quick=9)
         with pytest.raises(Busy):
@@ -168,7 +168,7 @@ def test_wait_ends_with_busy_and_leaves_no_slot_taken() -> None:
         slots.give(held)
         return len(await _take_slots(slots, "a", 2)) + len(await _take_slots(slots, "b", 2))
 
-    assert asyncio.run(waited()) == 2
+    assert asyncio.run(count_waiting()) == 2
 
 
 def test_request_that_waits_for_a_model_leaves_its_place_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,7 +37,7 @@ def server() -> Iterator[RunningServer]:
 
 
 @pytest.fixture(autouse=True)
-def started(server: RunningServer) -> None:
+def started_server(server: RunningServer) -> None:
     """Each test finds it whole, whatever the one before left."""
     if server.has_ended():
         server.start()

@@ -142,15 +142,15 @@ def test_in_the_company_policies_are_everybodys_and_pay_is_not(company: Organisa
     pay, travel = "What about the salaries of the sales team?", "What about journeys by train?"
     for name in ("manager", "owner"):
         told = [learnt(company.people[name], question) for question in (pay, travel)]
-        assert [one.listed for one in told] == [{PAY, TRAVEL}] * 2
-        assert [one.quoted for one in told] == [{PAY}, {TRAVEL}]
+        assert [outcome.listed for outcome in told] == [{PAY, TRAVEL}] * 2
+        assert [outcome.quoted for outcome in told] == [{PAY}, {TRAVEL}]
         assert PAY in told[0].search_contents
         assert TRAVEL in told[1].search_contents
     for name in ("employee", "intern"):
         told = [learnt(company.people[name], question) for question in (pay, travel)]
-        assert [one.listed for one in told] == [{TRAVEL}] * 2
-        assert [one.quoted for one in told] == [set(), {TRAVEL}]
-        assert all(one.search_contents <= {TRAVEL} for one in told)
+        assert [outcome.listed for outcome in told] == [{TRAVEL}] * 2
+        assert [outcome.quoted for outcome in told] == [set(), {TRAVEL}]
+        assert all(outcome.search_contents <= {TRAVEL} for outcome in told)
         assert told[1].search_contents == {TRAVEL}
 
 

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
 from governance.api.audit import FileView
-from governance.api.described import DRY_RUN, ONCE, read
+from governance.api.descriptions import DRY_RUN, ONCE, read
 from governance.api.fields import OneOfField, StrictSerializer, TextField, WholeField
 from governance.api.jobs import JobPromiseSchema, job_json
 from governance.api.views import ApiView, flag, refuse_unknown_parameters

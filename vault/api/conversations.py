@@ -14,7 +14,7 @@ from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
-from governance.api.described import DRY_RUN, ONCE, PAGE
+from governance.api.descriptions import DRY_RUN, ONCE, PAGE
 from governance.api.pages import CursorPages
 from governance.api.views import ApiView, flag, refuse_unknown_parameters
 from governance.database import acting

@@ -2,9 +2,9 @@
 
 from functools import partial
 
-from governance.api.described import described
+from governance.api.descriptions import describe
 
 MEMORIES = "/api/v1/memories/"
 
-of_memories = partial(described, memories=True)
-"""`described`, with the headers that name purpose, session and task of the call."""
+of_memories = partial(describe, memories=True)
+"""`describe`, with the headers that name purpose, session and task of the call."""

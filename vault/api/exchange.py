@@ -16,7 +16,7 @@ from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
 from governance.api.audit import FileView
-from governance.api.described import DRY_RUN, described, read
+from governance.api.descriptions import DRY_RUN, describe, read
 from governance.api.fields import StrictSerializer
 from governance.api.jobs import JobPromiseSchema, job_json
 from governance.api.public_keys import PublicKeyFormsSchema, public_key_json
@@ -206,7 +206,7 @@ class ExchangeKeySchema(PublicKeyFormsSchema):
 
 
 class ExchangeKeyView(ApiView):
-    @described("exports_key", ExchangeKeySchema)
+    @describe("exports_key", ExchangeKeySchema)
     def get(self, request: Request) -> Response:
         """Read the public keys of the organisation: others encrypt to one; the other signs its exported packs."""
         actor = self.actor()
@@ -221,7 +221,7 @@ class ImportsView(ApiView):
     longest_body = LARGEST_FILE + 1
     parser_classes = (FileParser,)
 
-    @described(
+    @describe(
         "imports_create",
         JobPromiseSchema,
         status=202,
@@ -273,7 +273,7 @@ def import_check_json(found: ImportCheck) -> dict[str, Any]:
 
 
 def _read_draft(request: Request) -> ImportDraft:
-    """Raises Invalid; UnsupportedMediaType."""
+    """Read the draft. Raises Invalid; UnsupportedMediaType."""
     asked = request.query_params
     faults = [
         FieldError(name, f"one of {', '.join(known)}")

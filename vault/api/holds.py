@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
-from governance.api.described import DRY_RUN, IF_MATCH, ONCE, PAGE, PageSchema, described
+from governance.api.descriptions import DRY_RUN, IF_MATCH, ONCE, PAGE, PageSchema, describe
 from governance.api.fields import StrictSerializer, TextField
 from governance.api.pages import CursorPages
 from governance.api.representations import time_json
@@ -90,7 +90,7 @@ class HoldListSchema(PageSchema):
 
 
 class HoldsView(ApiView):
-    @described("holds_list", HoldListSchema, parameters=[STATUS, *PAGE])
+    @describe("holds_list", HoldListSchema, parameters=[STATUS, *PAGE])
     def get(self, request: Request) -> Response:
         """List legal holds, newest first."""
         actor = self.actor()
@@ -99,7 +99,7 @@ class HoldsView(ApiView):
         views = holds_list(actor=actor, status=_read_status(request), pages=pages)
         return pages.envelope([hold_json(view) for view in views])
 
-    @described(
+    @describe(
         "holds_create",
         HoldSchema,
         status=201,
@@ -125,7 +125,7 @@ class HoldsView(ApiView):
 
 
 class HoldView(ApiView):
-    @described("holds_get", HoldSchema, may=[404])
+    @describe("holds_get", HoldSchema, may=[404])
     def get(self, request: Request, hold_id: UUID) -> Response:
         """Read one legal hold."""
         actor = self.actor()
@@ -136,7 +136,7 @@ class HoldView(ApiView):
 
 
 class HoldReleaseView(ApiView):
-    @described("holds_release", HoldSchema, parameters=[ONCE], request=None, also={202: HoldSchema}, may=[404])
+    @describe("holds_release", HoldSchema, parameters=[ONCE], request=None, also={202: HoldSchema}, may=[404])
     def post(self, request: Request, hold_id: UUID) -> Response:
         """Approve the release of a hold: 202 while another approval is missing, 200 once the hold has ended."""
         actor = self.actor()

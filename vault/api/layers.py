@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
-from governance.api.described import ONCE, PAGE, PageSchema, described
+from governance.api.descriptions import ONCE, PAGE, PageSchema, describe
 from governance.api.fields import BROKEN, NumberField, StrictSerializer
 from governance.api.jobs import JobPromiseSchema, job_json
 from governance.api.pages import CursorPages
@@ -212,7 +212,7 @@ class ProfileView(ApiView):
 
 
 class TraitsView(ApiView):
-    @described("personas_traits", TraitListSchema, may=[404])
+    @describe("personas_traits", TraitListSchema, may=[404])
     def get(self, request: Request, persona_id: UUID) -> Response:
         """Read the traits of a persona, in those of 90 dimensions that have evidence."""
         found = traits_list(actor=self.actor(), persona_id=persona_id)
@@ -234,7 +234,7 @@ class WorkingSetView(ApiView):
 
 
 class ReplayView(ApiView):
-    @described("personas_replay", JobPromiseSchema, status=202, request=ReplayInput, parameters=[ONCE], may=[404])
+    @describe("personas_replay", JobPromiseSchema, status=202, request=ReplayInput, parameters=[ONCE], may=[404])
     def post(self, request: Request, persona_id: UUID) -> Response:
         """Replay the history of a persona under other constants; the job's result compares both."""
         actor = self.actor()
@@ -254,14 +254,14 @@ class ReplayView(ApiView):
 
 
 class ConstantsView(ApiView):
-    @described("personas_settings", ConstantsSchema, may=[404])
+    @describe("personas_settings", ConstantsSchema, may=[404])
     def get(self, request: Request, persona_id: UUID) -> Response:
         """Read the constants of a persona's layers."""
         found = constants_get(actor=self.actor(), persona_id=persona_id)
         refuse_unknown_parameters(request)
         return Response(constants_json(found))
 
-    @described("personas_settings_update", ConstantsSchema, request=ConstantsInput, may=[404])
+    @describe("personas_settings_update", ConstantsSchema, request=ConstantsInput, may=[404])
     def patch(self, request: Request, persona_id: UUID) -> Response:
         """Set constants of a persona's layers; null resets a constant."""
         actor = self.actor()
@@ -272,14 +272,14 @@ class ConstantsView(ApiView):
 
 
 class TenantConstantsView(ApiView):
-    @described("layers_settings", ConstantsSchema)
+    @describe("layers_settings", ConstantsSchema)
     def get(self, request: Request) -> Response:
         """The constants of the layers of every persona that sets none of its own."""
         found = tenant_constants_get(actor=self.actor())
         refuse_unknown_parameters(request)
         return Response(constants_json(merge_constants(found)))
 
-    @described("layers_settings_update", ConstantsSchema, request=ConstantsInput)
+    @describe("layers_settings_update", ConstantsSchema, request=ConstantsInput)
     def patch(self, request: Request) -> Response:
         """Set constants for the tenant; null takes back what was set. A persona's own constants stand over them."""
         actor = self.actor()

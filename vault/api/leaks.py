@@ -8,7 +8,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from governance.api.described import described
+from governance.api.descriptions import describe
 from governance.api.fields import StrictSerializer, TextField
 from governance.api.views import ApiView, refuse_unknown_parameters
 from vault.api.inputs import read
@@ -36,7 +36,7 @@ class TraceSchema(Schema):
 
 
 class PackTraceView(ApiView):
-    @described("packs_trace", TraceSchema, request=TraceInput, may=[404])
+    @describe("packs_trace", TraceSchema, request=TraceInput, may=[404])
     def post(self, request: Request, pack_id: UUID) -> Response:
         """Find the subscriber whose copy of the pack a leaked text comes from. Nothing of the text is stored."""
         actor = self.actor()
@@ -47,7 +47,7 @@ class PackTraceView(ApiView):
 
 
 class ContractFileView(ApiView):
-    @described("contracts_file", OpenApiTypes.BINARY, status=(200, PACK_TYPE), may=[404, 409])
+    @describe("contracts_file", OpenApiTypes.BINARY, status=(200, PACK_TYPE), may=[404, 409])
     def get(self, request: Request, contract_id: UUID) -> HttpResponse:
         """Download the signed file of the installed version with the wordings of this subscriber."""
         actor = self.actor()

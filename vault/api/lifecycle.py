@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
-from governance.api.described import DRY_RUN, IF_MATCH, ONCE
+from governance.api.descriptions import DRY_RUN, IF_MATCH, ONCE
 from governance.api.fields import OneOfField, StrictSerializer, TextField
 from governance.api.views import ApiView, expected_version_lists, expected_versions, flag, refuse_unknown_parameters
 from governance.idempotency.services import Reply

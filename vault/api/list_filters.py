@@ -8,7 +8,7 @@ from django.db.models import Q
 from drf_spectacular.utils import OpenApiParameter
 
 from governance.actor import Actor
-from governance.api.described import PAGE
+from governance.api.descriptions import PAGE
 from governance.errors import FieldError, Invalid
 from governance.keys.services import token_maker
 from vault.cubes.filters import filter_read, message_condition, read_moment_or_date

@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
-from governance.api.described import ONCE, described
+from governance.api.descriptions import ONCE, describe
 from governance.api.fields import StrictSerializer, TextField
 from governance.api.views import ApiView, flag, refuse_unknown_parameters
 from governance.idempotency.services import Reply
@@ -91,7 +91,7 @@ class FacetsView(ApiView):
 
 
 class ViewsView(ApiView):
-    @described("views_list", ViewListSchema)
+    @describe("views_list", ViewListSchema)
     def get(self, request: Request) -> Response:
         """List the member's own saved views, oldest first."""
         actor = self.actor()
@@ -100,7 +100,7 @@ class ViewsView(ApiView):
         views = [_view_json(view) for view in views_list(actor=actor)]
         return Response({"count": len(views), "next": None, "previous": None, "results": views})
 
-    @described("views_create", ViewSchema, status=201, request=ViewInput, parameters=[ONCE], may=[409])
+    @describe("views_create", ViewSchema, status=201, request=ViewInput, parameters=[ONCE], may=[409])
     def post(self, request: Request) -> Response:
         """Save a search or filter of the list of memories under a name."""
         actor = self.actor()
@@ -115,7 +115,7 @@ class ViewsView(ApiView):
 
 
 class ViewView(ApiView):
-    @described("views_delete", None, status=204, may=[404])
+    @describe("views_delete", None, status=204, may=[404])
     def delete(self, request: Request, view_id: UUID) -> Response:
         """Delete a saved view."""
         refuse_unknown_parameters(request)

@@ -5,7 +5,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from governance.api.described import described
+from governance.api.descriptions import describe
 from governance.api.representations import me_json
 from governance.api.schema import WhoSchema
 from governance.api.views import ApiView, refuse_unknown_parameters
@@ -25,7 +25,7 @@ class MeSchema(WhoSchema):
 
 
 class MeView(ApiView):
-    @described("me", MeSchema)
+    @describe("me", MeSchema)
     def get(self, request: Request) -> Response:
         """Read the caller: principal, tenant, roles, scopes, personas, limits."""
         actor = self.actor()

@@ -17,7 +17,7 @@ from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
-from governance.api.described import DRY_RUN, IF_MATCH, ONCE, PAGE
+from governance.api.descriptions import DRY_RUN, IF_MATCH, ONCE, PAGE
 from governance.api.idempotency import Once
 from governance.api.jobs import JobPromiseSchema, job_json
 from governance.api.pages import CursorPages

@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
-from governance.api.described import ONCE, PageSchema, described
+from governance.api.descriptions import ONCE, PageSchema, describe
 from governance.api.fields import StrictSerializer, TextField, WholeField
 from governance.api.representations import time_json
 from governance.api.views import ApiView, refuse_unknown_parameters
@@ -94,14 +94,14 @@ class ModelUsageListSchema(PageSchema):
 
 
 class EndpointsView(ApiView):
-    @described("models_list", EndpointListSchema)
+    @describe("models_list", EndpointListSchema)
     def get(self, request: Request) -> Response:
         """List the tenant's language models in the order in which they are asked. Keys are not shown."""
         views = endpoints_list(actor=self.actor())
         refuse_unknown_parameters(request)
         return _list_response([endpoint_json(view) for view in views])
 
-    @described("models_add", EndpointSchema, status=201, request=EndpointInput, parameters=[ONCE], may=[409])
+    @describe("models_add", EndpointSchema, status=201, request=EndpointInput, parameters=[ONCE], may=[409])
     def post(self, request: Request) -> Response:
         """Add a language model behind an OpenAI-compatible API. It is asked after those there are."""
         actor = self.actor()
@@ -116,14 +116,14 @@ class EndpointsView(ApiView):
 
 
 class EndpointView(ApiView):
-    @described("models_get", EndpointSchema, may=[404])
+    @describe("models_get", EndpointSchema, may=[404])
     def get(self, request: Request, endpoint_id: UUID) -> Response:
         """Read one language model's settings."""
         view = endpoint_get(actor=self.actor(), endpoint_id=endpoint_id)
         refuse_unknown_parameters(request)
         return Response(endpoint_json(view))
 
-    @described("models_update", EndpointSchema, request=EndpointMoveInput, may=[404])
+    @describe("models_update", EndpointSchema, request=EndpointMoveInput, may=[404])
     def patch(self, request: Request, endpoint_id: UUID) -> Response:
         """Change the place of a language model in the order."""
         actor = self.actor()
@@ -132,7 +132,7 @@ class EndpointView(ApiView):
         position = read(EndpointMoveInput, request)["position"]
         return Response(endpoint_json(endpoint_move(actor=actor, endpoint_id=endpoint_id, position=position)))
 
-    @described("models_remove", None, status=204, may=[404])
+    @describe("models_remove", None, status=204, may=[404])
     def delete(self, request: Request, endpoint_id: UUID) -> Response:
         """Remove a language model with its key. Answers that it gave stay."""
         actor = self.actor()
@@ -143,7 +143,7 @@ class EndpointView(ApiView):
 
 
 class ModelsUsageView(ApiView):
-    @described("models_usage", ModelUsageListSchema)
+    @describe("models_usage", ModelUsageListSchema)
     def get(self, request: Request) -> Response:
         """Sum up answers, tokens and cost of each language model in this month (UTC)."""
         found = usage_of_month(actor=self.actor())

@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
-from governance.api.described import ONCE, PAGE, PageSchema, described
+from governance.api.descriptions import ONCE, PAGE, PageSchema, describe
 from governance.api.fields import FlagField, StrictSerializer, TextField
 from governance.api.jobs import JobPromiseSchema, job_json
 from governance.api.pages import CursorPages
@@ -66,7 +66,7 @@ class MountListSchema(PageSchema):
 
 
 class MountsView(ApiView):
-    @described("mounts_list", MountListSchema, parameters=PAGE)
+    @describe("mounts_list", MountListSchema, parameters=PAGE)
     def get(self, request: Request) -> Response:
         """List mounts on the caller's personas and conversations, and on tasks, newest first."""
         actor = self.actor()
@@ -74,7 +74,7 @@ class MountsView(ApiView):
         pages = CursorPages(request)
         return pages.envelope([mount_json(view) for view in mounts_list(actor=actor, pages=pages)])
 
-    @described("mounts_create", MountSchema, status=201, request=MountInput, parameters=[ONCE], may=[404, 409])
+    @describe("mounts_create", MountSchema, status=201, request=MountInput, parameters=[ONCE], may=[404, 409])
     def post(self, request: Request) -> Response:
         """Mount a namespace: searches of a persona, a conversation or a task include it. It gives no right."""
         actor = self.actor()
@@ -96,7 +96,7 @@ class MountsView(ApiView):
 
 
 class MountDetailView(ApiView):
-    @described("mounts_delete", None, status=204, may=[404])
+    @describe("mounts_delete", None, status=204, may=[404])
     def delete(self, request: Request, mount_id: UUID) -> Response:
         """Unmount a namespace. Memories and rights do not change."""
         refuse_unknown_parameters(request)
@@ -105,7 +105,7 @@ class MountDetailView(ApiView):
 
 
 class SessionEndView(ApiView):
-    @described("sessions_end", JobPromiseSchema, status=202, request=None, parameters=[ONCE])
+    @describe("sessions_end", JobPromiseSchema, status=202, request=None, parameters=[ONCE])
     def post(self, request: Request, session_id: str) -> Response:
         """End a session, as a job that deletes its agents' memories in a context pool."""
         actor = self.actor()
@@ -124,7 +124,7 @@ class SessionEndView(ApiView):
 
 
 class EntryView(ApiView):
-    @described("namespaces_entry", EntrySchema, may=[404])
+    @describe("namespaces_entry", EntrySchema, may=[404])
     def get(self, request: Request, namespace_id: UUID, key: str) -> Response:
         """Read the entry of a pipeline cache with this key. A later entry with the key replaces it."""
         entry = entry_find(actor=self.actor(), namespace_id=namespace_id, key=key)

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
-from governance.api.described import DRY_RUN, ONCE, PAGE, PageSchema, described
+from governance.api.descriptions import DRY_RUN, ONCE, PAGE, PageSchema, describe
 from governance.api.fields import FlagField, OneOfField, StrictSerializer, TextField, WholeField
 from governance.api.jobs import JobPromiseSchema, job_json
 from governance.api.pages import CursorPages
@@ -124,7 +124,7 @@ class NamespacePastSchema(Schema):
 
 
 class NamespacesView(ApiView):
-    @described("namespaces_list", NamespaceListSchema, parameters=[PATH, *PAGE])
+    @describe("namespaces_list", NamespaceListSchema, parameters=[PATH, *PAGE])
     def get(self, request: Request) -> Response:
         """List the namespaces that the caller may read, by path."""
         actor = self.actor()
@@ -137,7 +137,7 @@ class NamespacesView(ApiView):
         )
         return pages.envelope([namespace_json(view) for view in views])
 
-    @described(
+    @describe(
         "namespaces_create", NamespaceItemSchema, status=201, request=NamespaceInput, parameters=[ONCE], may=[409]
     )
     def post(self, request: Request) -> Response:
@@ -162,7 +162,7 @@ class NamespacesView(ApiView):
 
 
 class NamespaceView(ApiView):
-    @described("namespaces_get", NamespaceItemSchema, may=[404])
+    @describe("namespaces_get", NamespaceItemSchema, may=[404])
     def get(self, request: Request, namespace_id: UUID) -> Response:
         """Read one namespace."""
         actor = self.actor()
@@ -171,7 +171,7 @@ class NamespaceView(ApiView):
             refuse_unknown_parameters(request)
         return Response(shown)
 
-    @described("namespaces_update", NamespaceItemSchema, request=NamespaceChangesInput, may=[404, 409])
+    @describe("namespaces_update", NamespaceItemSchema, request=NamespaceChangesInput, may=[404, 409])
     def patch(self, request: Request, namespace_id: UUID) -> Response:
         """Change a namespace's kind, owner, quota or read-only flag."""
         actor = self.actor()
@@ -191,7 +191,7 @@ class NamespaceView(ApiView):
 
 
 class NamespaceMoveView(ApiView):
-    @described(
+    @describe(
         "namespaces_move",
         JobPromiseSchema,
         status=202,
@@ -226,7 +226,7 @@ class NamespaceMoveView(ApiView):
 
 
 class NamespaceRestoreView(ApiView):
-    @described(
+    @describe(
         "namespaces_restore",
         JobPromiseSchema,
         status=202,

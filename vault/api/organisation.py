@@ -7,7 +7,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from governance.api.described import DRY_RUN, ONCE, described, read
+from governance.api.descriptions import DRY_RUN, ONCE, describe, read
 from governance.api.fields import StrictSerializer, TextField
 from governance.api.jobs import JobPromiseSchema, job_json
 from governance.api.representations import time_json
@@ -37,7 +37,7 @@ class DeletionPreviewSchema(Schema):
 
 
 class DeletionView(ApiView):
-    @described(
+    @describe(
         "organisation_deletion",
         JobPromiseSchema,
         status=202,

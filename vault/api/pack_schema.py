@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from rest_framework import serializers
 
-from governance.api.described import PageSchema
+from governance.api.descriptions import PageSchema
 from governance.api.fields import OneOfField, StrictSerializer, TextField
 from vault.api.fields import refuse_deep
 from vault.api.schema import Schema

@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
-from governance.api.described import ONCE, PAGE, described
+from governance.api.descriptions import ONCE, PAGE, describe
 from governance.api.jobs import JobPromiseSchema, job_json
 from governance.api.pages import CursorPages
 from governance.api.representations import time_json
@@ -73,7 +73,7 @@ class PackParser(BaseParser):
 
 
 class PacksView(ApiView):
-    @described("packs_list", PackListSchema, parameters=PAGE)
+    @describe("packs_list", PackListSchema, parameters=PAGE)
     def get(self, request: Request) -> Response:
         """The organisation's own packs, newest first."""
         actor = self.actor()
@@ -84,7 +84,7 @@ class PacksView(ApiView):
             [{**pack_json(pack), "newest": pack_version_json(newest) if newest else None} for pack, newest in found]
         )
 
-    @described("packs_create", PackSchema, status=201, request=PackInput, parameters=[ONCE], may=[409])
+    @describe("packs_create", PackSchema, status=201, request=PackInput, parameters=[ONCE], may=[409])
     def post(self, request: Request) -> Response:
         """Make a pack, without memories yet."""
         actor = self.actor()
@@ -95,14 +95,14 @@ class PacksView(ApiView):
 
 
 class PackView(ApiView):
-    @described("packs_read", PackSchema, may=[404])
+    @describe("packs_read", PackSchema, may=[404])
     def get(self, request: Request, pack_id: UUID) -> Response:
         """One of the organisation's own packs."""
         pack = pack_get(actor=self.actor(), pack_id=pack_id)
         refuse_unknown_parameters(request)
         return Response(pack_json(pack))
 
-    @described("packs_update", PackSchema, request=PackChangesInput, may=[404])
+    @describe("packs_update", PackSchema, request=PackChangesInput, may=[404])
     def patch(self, request: Request, pack_id: UUID) -> Response:
         """Change texts of a pack; versions keep those that they were signed with."""
         actor = self.actor()
@@ -111,7 +111,7 @@ class PackView(ApiView):
             changes = _read_changes(read(PackChangesInput, request))
         return Response(pack_json(pack_update(actor=actor, pack_id=pack_id, changes=changes)))
 
-    @described("packs_delete", None, status=204, may=[404, 409])
+    @describe("packs_delete", None, status=204, may=[404, 409])
     def delete(self, request: Request, pack_id: UUID) -> Response:
         """Remove a pack that was never published."""
         actor = self.actor()
@@ -122,14 +122,14 @@ class PackView(ApiView):
 
 
 class PackVersionsView(ApiView):
-    @described("packs_versions_list", PackVersionListSchema, parameters=PAGE, may=[404])
+    @describe("packs_versions_list", PackVersionListSchema, parameters=PAGE, may=[404])
     def get(self, request: Request, pack_id: UUID) -> Response:
         """The versions of a pack, newest first."""
         pages = CursorPages(request)
         rows = versions_list(actor=self.actor(), pack_id=pack_id, pages=pages)
         return pages.envelope([pack_version_json(row) for row in rows])
 
-    @described(
+    @describe(
         "packs_versions_create",
         JobPromiseSchema,
         status=202,
@@ -156,7 +156,7 @@ class PackVersionsView(ApiView):
 
 
 class PackPreviewView(ApiView):
-    @described("packs_preview", PackPreviewSchema, request=ChoiceInput, may=[404], memories=True)
+    @describe("packs_preview", PackPreviewSchema, request=ChoiceInput, may=[404], memories=True)
     def post(self, request: Request, pack_id: UUID) -> Response:
         """Show how the first 200 chosen memories would leave, one by one. Nothing is kept."""
         actor = self.actor()
@@ -168,14 +168,14 @@ class PackPreviewView(ApiView):
 
 
 class PackVersionView(ApiView):
-    @described("packs_versions_read", PackVersionSchema, may=[404])
+    @describe("packs_versions_read", PackVersionSchema, may=[404])
     def get(self, request: Request, pack_id: UUID, number: str) -> Response:
         """One version of a pack, with the report of its scan."""
         row = version_get(actor=self.actor(), pack_id=pack_id, number=number)
         refuse_unknown_parameters(request)
         return Response(pack_version_json(row))
 
-    @described("packs_versions_delete", None, status=204, may=[404, 409])
+    @describe("packs_versions_delete", None, status=204, may=[404, 409])
     def delete(self, request: Request, pack_id: UUID, number: str) -> Response:
         """Delete a version that no live subscriber has installed; otherwise 409."""
         actor = self.actor()
@@ -186,7 +186,7 @@ class PackVersionView(ApiView):
 
 
 class PackVersionPreviewView(ApiView):
-    @described("packs_versions_preview", ItemsSchema, may=[404, 409])
+    @describe("packs_versions_preview", ItemsSchema, may=[404, 409])
     def get(self, request: Request, pack_id: UUID, number: str) -> Response:
         """The memories of the version, as its readers get them."""
         actor = self.actor()
@@ -197,7 +197,7 @@ class PackVersionPreviewView(ApiView):
 
 
 class PackVersionFileView(ApiView):
-    @described("packs_versions_file", OpenApiTypes.BINARY, status=(200, PACK_TYPE), may=[404, 409])
+    @describe("packs_versions_file", OpenApiTypes.BINARY, status=(200, PACK_TYPE), may=[404, 409])
     def get(self, request: Request, pack_id: UUID, number: str) -> HttpResponse:
         """Download the signed file of a version."""
         actor = self.actor()
@@ -210,7 +210,7 @@ class PackVersionFileView(ApiView):
 
 
 class PackVersionDeprecateView(ApiView):
-    @described("packs_versions_deprecate", PackVersionSchema, request=WhyInput, parameters=[ONCE], may=[404, 409])
+    @describe("packs_versions_deprecate", PackVersionSchema, request=WhyInput, parameters=[ONCE], may=[404, 409])
     def post(self, request: Request, pack_id: UUID, number: str) -> Response:
         """Advise against a version; who has it keeps it."""
         actor = self.actor()
@@ -221,7 +221,7 @@ class PackVersionDeprecateView(ApiView):
 
 
 class PackVersionYankView(ApiView):
-    @described("packs_versions_yank", PackVersionSchema, request=WhyInput, parameters=[ONCE], may=[404, 409])
+    @describe("packs_versions_yank", PackVersionSchema, request=WhyInput, parameters=[ONCE], may=[404, 409])
     def post(self, request: Request, pack_id: UUID, number: str) -> Response:
         """Withdraw a version. Nobody finds it any more."""
         actor = self.actor()
@@ -235,7 +235,7 @@ class PackVerifyView(ApiView):
     longest_body = LARGEST_FILE + 1
     parser_classes = (PackParser,)
 
-    @described("packs_verify", PackVerdictSchema, request={PACK_TYPE: OpenApiTypes.BINARY})
+    @describe("packs_verify", PackVerdictSchema, request={PACK_TYPE: OpenApiTypes.BINARY})
     def post(self, request: Request) -> Response:
         """Check the shape, digests and signature of a `.mempack` file. Nothing of it is stored."""
         actor = self.actor()

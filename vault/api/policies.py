@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
-from governance.api.described import IF_MATCH, ONCE, PAGE, PageSchema, described
+from governance.api.descriptions import IF_MATCH, ONCE, PAGE, PageSchema, describe
 from governance.api.fields import StrictSerializer, TextField
 from governance.api.pages import CursorPages
 from governance.api.representations import time_json
@@ -91,7 +91,7 @@ class SimulationSchema(Schema):
 
 
 class PoliciesView(ApiView):
-    @described("policies_list", PolicyListSchema, parameters=[KIND, ENABLED, *PAGE])
+    @describe("policies_list", PolicyListSchema, parameters=[KIND, ENABLED, *PAGE])
     def get(self, request: Request) -> Response:
         """List the policies in force, newest first; with `enabled=false`, the disabled ones."""
         actor = self.actor()
@@ -105,7 +105,7 @@ class PoliciesView(ApiView):
         )
         return pages.envelope([policy_json(view) for view in views])
 
-    @described("policies_create", PolicySchema, status=201, request=PolicyInput, parameters=[ONCE])
+    @describe("policies_create", PolicySchema, status=201, request=PolicyInput, parameters=[ONCE])
     def post(self, request: Request) -> Response:
         """Create a policy. It applies from the next request on."""
         actor = self.actor()
@@ -120,7 +120,7 @@ class PoliciesView(ApiView):
 
 
 class PolicySimulateView(ApiView):
-    @described("policies_simulate", SimulationSchema, request=SimulateInput, may=[404])
+    @describe("policies_simulate", SimulationSchema, request=SimulateInput, may=[404])
     @heavy
     def post(self, request: Request) -> Response:
         """Simulate saving a policy: counts and some ids of each effect. Changes nothing."""
@@ -136,14 +136,14 @@ class PolicySimulateView(ApiView):
 
 
 class PolicyView(ApiView):
-    @described("policies_get", PolicySchema, may=[404])
+    @describe("policies_get", PolicySchema, may=[404])
     def get(self, request: Request, policy_id: UUID) -> Response:
         """Read the current version of a policy."""
         view = policy_get(actor=self.actor(), policy_id=policy_id)
         refuse_unknown_parameters(request)
         return _policy_response(view)
 
-    @described("policies_update", PolicySchema, request=PolicyChangesInput, parameters=[IF_MATCH], may=[404, 409, 428])
+    @describe("policies_update", PolicySchema, request=PolicyChangesInput, parameters=[IF_MATCH], may=[404, 409, 428])
     def patch(self, request: Request, policy_id: UUID) -> Response:
         """Change a policy by a new version; If-Match names the version that was read.
 
@@ -160,7 +160,7 @@ class PolicyView(ApiView):
             policy_change(actor=actor, policy_id=policy_id, expected_versions=versions, changes=changes)
         )
 
-    @described("policies_disable", None, status=204, parameters=[IF_MATCH], may=[404, 409])
+    @describe("policies_disable", None, status=204, parameters=[IF_MATCH], may=[404, 409])
     def delete(self, request: Request, policy_id: UUID) -> Response:
         """Disable a policy by a new version."""
         actor, versions = self.actor(), expected_versions(request)
@@ -171,7 +171,7 @@ class PolicyView(ApiView):
 
 
 class PolicyVersionsView(ApiView):
-    @described("policies_versions", PolicyListSchema, parameters=PAGE, may=[404])
+    @describe("policies_versions", PolicyListSchema, parameters=PAGE, may=[404])
     def get(self, request: Request, policy_id: UUID) -> Response:
         """List the versions of a policy, newest first."""
         pages = CursorPages(request, "-number")

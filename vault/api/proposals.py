@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
-from governance.api.described import ONCE, PAGE, PageSchema, described
+from governance.api.descriptions import ONCE, PAGE, PageSchema, describe
 from governance.api.fields import StrictSerializer, TextField
 from governance.api.pages import CursorPages
 from governance.api.representations import time_json
@@ -69,7 +69,7 @@ class ProposalListSchema(PageSchema):
 
 
 class ProposalsView(ApiView):
-    @described("proposals_list", ProposalListSchema, parameters=[SIDE, STATE, *PAGE])
+    @describe("proposals_list", ProposalListSchema, parameters=[SIDE, STATE, *PAGE])
     def get(self, request: Request) -> Response:
         """Proposed changes of packs, newest first: received by the publisher, or sent by the subscriber."""
         actor = self.actor()
@@ -86,7 +86,7 @@ class ProposalsView(ApiView):
 
 
 class SubscriptionProposalsView(ApiView):
-    @described(
+    @describe(
         "subscriptions_propose", ProposalSchema, status=201, request=ProposalInput, parameters=[ONCE], may=[404, 409]
     )
     def post(self, request: Request, subscription_id: UUID) -> Response:
@@ -110,7 +110,7 @@ class SubscriptionProposalsView(ApiView):
 
 
 class ProposalAcceptView(ApiView):
-    @described("proposals_accept", ProposalSchema, request=None, parameters=[ONCE], may=[404, 409])
+    @describe("proposals_accept", ProposalSchema, request=None, parameters=[ONCE], may=[404, 409])
     def post(self, request: Request, proposal_id: UUID) -> Response:
         """Take the wording into the next version of the pack. Your own memory stays as it is."""
         actor = self.actor()
@@ -126,7 +126,7 @@ class ProposalAcceptView(ApiView):
 
 
 class ProposalDeclineView(ApiView):
-    @described("proposals_decline", ProposalSchema, request=DeclineInput, parameters=[ONCE], may=[404, 409])
+    @describe("proposals_decline", ProposalSchema, request=DeclineInput, parameters=[ONCE], may=[404, 409])
     def post(self, request: Request, proposal_id: UUID) -> Response:
         """Decline a proposal, with a reason that the subscriber reads."""
         actor = self.actor()

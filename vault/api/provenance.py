@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
-from governance.api.described import described
+from governance.api.descriptions import describe
 from governance.api.fields import StrictSerializer
 from governance.api.public_keys import PublicKeyFormsSchema, public_key_json
 from governance.api.representations import time_json
@@ -88,7 +88,7 @@ class MemoryProvenanceView(ApiView):
 
 
 class VerifyView(ApiView):
-    @described("provenance_verify", VerdictSchema, request=VerifyInput)
+    @describe("provenance_verify", VerdictSchema, request=VerifyInput)
     def post(self, request: Request) -> Response:
         """Verify that this installation signed this manifest."""
         actor = self.actor()
@@ -99,7 +99,7 @@ class VerifyView(ApiView):
 
 
 class SigningKeyView(ApiView):
-    @described("provenance_key", SigningKeySchema)
+    @describe("provenance_key", SigningKeySchema)
     def get(self, request: Request) -> Response:
         """Read the public key of manifests."""
         refuse_unknown_parameters(request)

@@ -7,7 +7,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
-from governance.api.described import IF_MATCH, PageSchema, described
+from governance.api.descriptions import IF_MATCH, PageSchema, describe
 from governance.api.fields import StrictSerializer, TextField
 from governance.api.views import ApiView, expected_versions, refuse_unknown_parameters
 from governance.policies.rules import Limits, Quota, QuotaTarget, QuotaTargetChoice
@@ -69,14 +69,14 @@ class QuotaListSchema(PageSchema):
 
 
 class QuotasView(ApiView):
-    @described("quotas_list", QuotaListSchema)
+    @describe("quotas_list", QuotaListSchema)
     def get(self, request: Request) -> Response:
         """List the caller's limits and their use; for those who govern, also the limits of single members and keys."""
         refuse_unknown_parameters(request)
         results = [quota_json(view) for view in quotas_list(actor=self.actor())]
         return Response({"count": len(results), "next": None, "previous": None, "results": results})
 
-    @described("quotas_set", QuotaSchema, request=QuotaInput, parameters=[IF_MATCH], may=[409])
+    @describe("quotas_set", QuotaSchema, request=QuotaInput, parameters=[IF_MATCH], may=[409])
     def put(self, request: Request) -> Response:
         """Set the quota of the tenant, of each member or key, or of one of them. Empty limits remove it."""
         actor = self.actor()

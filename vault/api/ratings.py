@@ -7,7 +7,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
-from governance.api.described import ONCE, PAGE, described
+from governance.api.descriptions import ONCE, PAGE, describe
 from governance.api.pages import CursorPages
 from governance.api.representations import time_json
 from governance.api.views import ApiView, refuse_unknown_parameters
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 class PublicationRatingsView(ApiView):
-    @described("publications_ratings", RatingListSchema, parameters=PAGE, may=[404])
+    @describe("publications_ratings", RatingListSchema, parameters=PAGE, may=[404])
     def get(self, request: Request, publication_id: UUID) -> Response:
         """Ratings of a publication, newest first."""
         pages = CursorPages(request)
         rows = ratings_list(actor=self.actor(), publication_id=publication_id, pages=pages)
         return pages.envelope([rating_json(row) for row in rows])
 
-    @described("publications_rate", RatingSchema, status=201, request=RatingInput, parameters=[ONCE], may=[404, 409])
+    @describe("publications_rate", RatingSchema, status=201, request=RatingInput, parameters=[ONCE], may=[404, 409])
     def post(self, request: Request, publication_id: UUID) -> Response:
         """Rate a pack that your organisation subscribes or has subscribed to; replaces your own rating."""
         actor = self.actor()
@@ -45,7 +45,7 @@ class PublicationRatingsView(ApiView):
 
         return self.post_once(call)
 
-    @described("publications_unrate", None, status=204, may=[404, 409])
+    @describe("publications_unrate", None, status=204, may=[404, 409])
     def delete(self, request: Request, publication_id: UUID) -> Response:
         """Remove your own rating."""
         actor = self.actor()

@@ -6,7 +6,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
-from governance.api.described import ONCE, described
+from governance.api.descriptions import ONCE, describe
 from governance.api.representations import time_json
 from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.idempotency.services import Reply
@@ -18,7 +18,7 @@ from vault.vocabulary import ReportReason
 
 
 class PublicationReportsView(ApiView):
-    @described("publications_report", ReportSchema, status=201, request=ReportInput, parameters=[ONCE], may=[404, 409])
+    @describe("publications_report", ReportSchema, status=201, request=ReportInput, parameters=[ONCE], may=[404, 409])
     def post(self, request: Request, publication_id: UUID) -> Response:
         """Report a pack to the operator of the installation. Its publisher does not see the report."""
         actor = self.actor()

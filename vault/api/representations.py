@@ -109,7 +109,7 @@ def duplicate_json(view: CubeView, *, content: str) -> MemoryJson:
 
 
 def dry_run_json(ids: Sequence[UUID], *, count: int | None = None) -> dict[str, Any]:
-    """Return the effect of a dry run; `count`: if the counted rows have no ids yet."""
+    """Return the effect of a dry run. count: given instead of ids where the rows have none yet."""
     return {
         "dry_run": True,
         "count": len(ids) if count is None else count,

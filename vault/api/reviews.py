@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
-from governance.api.described import DRY_RUN, IF_MATCH, ONCE, PAGE
+from governance.api.descriptions import DRY_RUN, IF_MATCH, ONCE, PAGE
 from governance.api.fields import StrictSerializer
 from governance.api.jobs import JobPromiseSchema, job_json
 from governance.api.pages import CursorPages

@@ -6,7 +6,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, PolymorphicProxySerializer
 from rest_framework import serializers
 
-from governance.api.described import PageSchema
+from governance.api.descriptions import PageSchema
 from governance.vocabulary import PiiKind
 from vault.provenance.rules import FORMAT
 from vault.vocabulary import (

@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
-from governance.api.described import ONCE, PAGE, described
+from governance.api.descriptions import ONCE, PAGE, describe
 from governance.api.pages import CursorPages
 from governance.api.representations import time_json
 from governance.api.views import ApiView, refuse_unknown_parameters
@@ -68,7 +68,7 @@ PARAMETERS = [
 
 
 class PublicationsView(ApiView):
-    @described("publications_list", ListingListSchema, parameters=[*PARAMETERS, *PAGE])
+    @describe("publications_list", ListingListSchema, parameters=[*PARAMETERS, *PAGE])
     def get(self, request: Request) -> Response:
         """The catalogue: publications that the organisation may find."""
         actor = self.actor()
@@ -78,7 +78,7 @@ class PublicationsView(ApiView):
         wanted = catalogue_search(actor=actor, query=query)
         return pages.envelope([listing_json(row) for row in catalogue_list(actor=actor, wanted=wanted, pages=pages)])
 
-    @described(
+    @describe(
         "publications_create",
         PublicationSchema,
         status=201,
@@ -102,7 +102,7 @@ class PublicationsView(ApiView):
 
 
 class OwnPublicationsView(ApiView):
-    @described("publications_own", PublicationListSchema, parameters=PAGE)
+    @describe("publications_own", PublicationListSchema, parameters=PAGE)
     def get(self, request: Request) -> Response:
         """Publications that the organisation made, newest first, also those that wait for an approval."""
         actor = self.actor()
@@ -112,7 +112,7 @@ class OwnPublicationsView(ApiView):
 
 
 class PublicationView(ApiView):
-    @described("publications_read", OfferSchema, may=[404])
+    @describe("publications_read", OfferSchema, may=[404])
     def get(self, request: Request, publication_id: UUID) -> Response:
         """One publication, with its texts, versions and some of its memories."""
         actor = self.actor()
@@ -122,7 +122,7 @@ class PublicationView(ApiView):
 
 
 class PublicationTryView(ApiView):
-    @described("publications_try", TrySchema, request=TryInput, may=[404], memories=True)
+    @describe("publications_try", TrySchema, request=TryInput, may=[404], memories=True)
     def post(self, request: Request, publication_id: UUID) -> Response:
         """Try a pack before subscribing: the best memories for your questions without it and with it, side by side.
 
@@ -142,7 +142,7 @@ class PublicationTryView(ApiView):
 
 
 class PublicationApproveView(ApiView):
-    @described("publications_approve", PublicationSchema, request=None, parameters=[ONCE], may=[404, 409])
+    @describe("publications_approve", PublicationSchema, request=None, parameters=[ONCE], may=[404, 409])
     def post(self, request: Request, publication_id: UUID) -> Response:
         """Let others find the version that waits. Another member than the one who offered it approves."""
         actor = self.actor()
@@ -159,7 +159,7 @@ class PublicationApproveView(ApiView):
 
 
 class PublicationRejectView(ApiView):
-    @described("publications_reject", PublicationSchema, request=WhyInput, parameters=[ONCE], may=[404, 409])
+    @describe("publications_reject", PublicationSchema, request=WhyInput, parameters=[ONCE], may=[404, 409])
     def post(self, request: Request, publication_id: UUID) -> Response:
         """Refuse the version that waits; what was published before stays."""
         actor = self.actor()
@@ -248,7 +248,7 @@ def tried_json(question: TriedQuestion) -> dict[str, Any]:
         name: [{"text": memory.text, "score": memory.score, "of_pack": memory.is_of_pack} for memory in side]
         for name, side in sides.items()
     }
-    return {"query": question.question, **shown, "added": question.added}
+    return {"query": question.question, **shown, "added": question.pack_count}
 
 
 def offer_json(offer: Offer) -> dict[str, Any]:

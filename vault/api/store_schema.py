@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
 
-from governance.api.described import PageSchema
+from governance.api.descriptions import PageSchema
 from governance.api.fields import OneOfField, StrictSerializer, TextField, WholeField
 from vault.api.pack_schema import PackItemSchema
 from vault.api.schema import Schema

@@ -13,7 +13,7 @@ from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
 from governance.api.audit import FileView
-from governance.api.described import DRY_RUN, ONCE, PAGE, PageSchema, described, read
+from governance.api.descriptions import DRY_RUN, ONCE, PAGE, PageSchema, describe, read
 from governance.api.fields import StrictSerializer, TextField
 from governance.api.jobs import JobPromiseSchema, NoInput, job_json
 from governance.api.pages import CursorPages
@@ -128,7 +128,7 @@ class ErasurePreviewSchema(Schema):
 
 
 class SubjectsView(ApiView):
-    @described("subjects_list", SubjectListSchema, parameters=[REFERENCE, *PAGE])
+    @describe("subjects_list", SubjectListSchema, parameters=[REFERENCE, *PAGE])
     def get(self, request: Request) -> Response:
         """List data subjects, newest first."""
         actor = self.actor()
@@ -137,7 +137,7 @@ class SubjectsView(ApiView):
         lines = subjects_list(actor=actor, pages=pages, reference=request.query_params.get("reference", ""))
         return pages.envelope([_line_json(line) for line in lines])
 
-    @described("subjects_create", SubjectDetailSchema, status=201, request=SubjectInput, parameters=[ONCE])
+    @describe("subjects_create", SubjectDetailSchema, status=201, request=SubjectInput, parameters=[ONCE])
     def post(self, request: Request) -> Response:
         """Create a data subject. An existing one is answered unchanged."""
         actor = self.actor()
@@ -154,13 +154,13 @@ class SubjectsView(ApiView):
 
 class OneSubjectView(ApiView):
     def ask(self, subject_id: UUID) -> None:
-        """Raises NotFound; Forbidden."""
+        """Check that the actor may manage the subject. Raises NotFound; Forbidden."""
         with acting(self.actor()):
             subject_locate(self.actor(), subject_id)
 
 
 class SubjectView(OneSubjectView):
-    @described("subjects_get", SubjectDetailSchema, may=[404])
+    @describe("subjects_get", SubjectDetailSchema, may=[404])
     def get(self, request: Request, subject_id: UUID) -> Response:
         """Read one data subject, with the receipts of its erasures."""
         line = subject_get(actor=self.actor(), subject_id=subject_id)
@@ -169,7 +169,7 @@ class SubjectView(OneSubjectView):
 
 
 class SubjectAssignView(OneSubjectView):
-    @described("subjects_assign", AssignedSchema, request=AssignInput, parameters=[ONCE], may=[404, 409, 412, 413, 423])
+    @describe("subjects_assign", AssignedSchema, request=AssignInput, parameters=[ONCE], may=[404, 409, 412, 413, 423])
     def post(self, request: Request, subject_id: UUID) -> Response:
         """Assign up to 200 memories to a data subject, all or none: each gets a version under the subject's key."""
         actor = self.actor()
@@ -185,7 +185,7 @@ class SubjectAssignView(OneSubjectView):
 
 
 class SubjectExportView(OneSubjectView):
-    @described("subjects_export", JobPromiseSchema, status=202, request=None, parameters=[ONCE], may=[404, 409])
+    @describe("subjects_export", JobPromiseSchema, status=202, request=None, parameters=[ONCE], may=[404, 409])
     def post(self, request: Request, subject_id: UUID) -> Response:
         """Export everything about the data subject, as a job; then download it as JSON or as a page."""
         actor = self.actor()
@@ -200,21 +200,21 @@ class SubjectExportView(OneSubjectView):
 
 
 class SubjectExportJsonView(FileView):
-    @described("subjects_export_json", OpenApiTypes.OBJECT, status=(200, "application/json"), may=[404, 409])
+    @describe("subjects_export_json", OpenApiTypes.OBJECT, status=(200, "application/json"), may=[404, 409])
     def get(self, request: Request, subject_id: UUID, job_id: UUID) -> HttpResponseBase:
         """Download an export as JSON: all versions with their lineage, as the caller may read them now."""
         return _stream_file(self, request, subject_id, job_id, FileForm.JSON)
 
 
 class SubjectExportHtmlView(FileView):
-    @described("subjects_export_html", OpenApiTypes.STR, status=(200, "text/html"), may=[404, 409])
+    @describe("subjects_export_html", OpenApiTypes.STR, status=(200, "text/html"), may=[404, 409])
     def get(self, request: Request, subject_id: UUID, job_id: UUID) -> HttpResponseBase:
         """Download an export as one HTML page that a person can read."""
         return _stream_file(self, request, subject_id, job_id, FileForm.HTML)
 
 
 class SubjectEraseView(OneSubjectView):
-    @described(
+    @describe(
         "subjects_erase",
         JobPromiseSchema,
         status=202,

@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
-from governance.api.described import DRY_RUN, ONCE, PAGE, PageSchema, described
+from governance.api.descriptions import DRY_RUN, ONCE, PAGE, PageSchema, describe
 from governance.api.fields import FlagField, OneOfField, StrictSerializer, TextField
 from governance.api.jobs import JobPromiseSchema, JobSchema, job_json
 from governance.api.pages import CursorPages
@@ -191,7 +191,7 @@ class InvocationListSchema(PageSchema):
 
 
 class SubscriptionsView(ApiView):
-    @described("subscriptions_list", SubscriptionListSchema, parameters=PAGE)
+    @describe("subscriptions_list", SubscriptionListSchema, parameters=PAGE)
     def get(self, request: Request) -> Response:
         """The organisation's subscriptions to packs, newest first."""
         actor = self.actor()
@@ -199,7 +199,7 @@ class SubscriptionsView(ApiView):
         pages = CursorPages(request)
         return pages.envelope([subscription_json(view) for view in subscriptions_list(actor=actor, pages=pages)])
 
-    @described(
+    @describe(
         "subscriptions_create",
         SubscriptionJobSchema,
         status=202,
@@ -227,14 +227,14 @@ class SubscriptionsView(ApiView):
 
 
 class SubscriptionDetailView(ApiView):
-    @described("subscriptions_read", SubscriptionSchema, may=[404])
+    @describe("subscriptions_read", SubscriptionSchema, may=[404])
     def get(self, request: Request, subscription_id: UUID) -> Response:
         """One subscription, with the reads that are left."""
         view = subscription_get(actor=self.actor(), subscription_id=subscription_id)
         refuse_unknown_parameters(request)
         return Response(subscription_json(view))
 
-    @described("subscriptions_update", SubscriptionSchema, request=SubscriptionChangesInput, may=[404, 409])
+    @describe("subscriptions_update", SubscriptionSchema, request=SubscriptionChangesInput, may=[404, 409])
     def patch(self, request: Request, subscription_id: UUID) -> Response:
         """Change which versions come, and how, and whether the pack is trusted as an official source."""
         actor = self.actor()
@@ -251,7 +251,7 @@ class SubscriptionDetailView(ApiView):
         )
         return Response(subscription_json(view))
 
-    @described("subscriptions_delete", JobPromiseSchema, status=202, may=[404, 409])
+    @describe("subscriptions_delete", JobPromiseSchema, status=202, may=[404, 409])
     def delete(self, request: Request, subscription_id: UUID) -> Response:
         """Uninstall the pack, as a job. Its memories cannot be read from now on."""
         actor = self.actor()
@@ -262,7 +262,7 @@ class SubscriptionDetailView(ApiView):
 
 
 class SubscriptionInvocationsView(ApiView):
-    @described("subscriptions_invocations", InvocationListSchema, parameters=PAGE, may=[404])
+    @describe("subscriptions_invocations", InvocationListSchema, parameters=PAGE, may=[404])
     def get(self, request: Request, subscription_id: UUID) -> Response:
         """The calls that returned memories of the pack, newest first. The publisher has the same list."""
         pages = CursorPages(request)
@@ -271,7 +271,7 @@ class SubscriptionInvocationsView(ApiView):
 
 
 class SubscriptionUpgradeView(ApiView):
-    @described(
+    @describe(
         "subscriptions_upgrade",
         JobPromiseSchema,
         status=202,
@@ -299,7 +299,7 @@ class SubscriptionUpgradeView(ApiView):
 
 
 class SubscriptionCompareView(ApiView):
-    @described("subscriptions_compare", JobPromiseSchema, status=202, request=None, parameters=[ONCE], may=[404, 409])
+    @describe("subscriptions_compare", JobPromiseSchema, status=202, request=None, parameters=[ONCE], may=[404, 409])
     def post(self, request: Request, subscription_id: UUID) -> Response:
         """Compare the pack with own memories, as a job. What it finds are reviews: `reviews/?kind=pack_contradicts`.
 
@@ -317,7 +317,7 @@ class SubscriptionCompareView(ApiView):
 
 
 class OverrideView(ApiView):
-    @described("subscriptions_override", OverrideSchema, request=OverrideInput, may=[404, 409, 423])
+    @describe("subscriptions_override", OverrideSchema, request=OverrideInput, may=[404, 409, 423])
     def put(self, request: Request, subscription_id: UUID, memory_id: UUID) -> Response:
         """Word an installed memory anew for your organisation. Upgrades leave it as it is."""
         actor = self.actor()
@@ -327,7 +327,7 @@ class OverrideView(ApiView):
         cube = override_set(actor=actor, subscription_id=subscription_id, memory_id=memory_id, content=content)
         return Response({"memory_id": str(cube.id), "version": cube.version})
 
-    @described("subscriptions_override_delete", JobPromiseSchema, status=202, may=[404, 409])
+    @describe("subscriptions_override_delete", JobPromiseSchema, status=202, may=[404, 409])
     def delete(self, request: Request, subscription_id: UUID, memory_id: UUID) -> Response:
         """Go back to the pack's own wording, as a job that installs the memory anew."""
         actor = self.actor()
@@ -338,7 +338,7 @@ class OverrideView(ApiView):
 
 
 class ContractsView(ApiView):
-    @described("contracts_list", ContractListSchema, parameters=PAGE)
+    @describe("contracts_list", ContractListSchema, parameters=PAGE)
     def get(self, request: Request) -> Response:
         """Contracts of the organisation's own publications, newest first."""
         actor = self.actor()
@@ -348,7 +348,7 @@ class ContractsView(ApiView):
 
 
 class ContractDetailView(ApiView):
-    @described("contracts_read", ContractSchema, may=[404])
+    @describe("contracts_read", ContractSchema, may=[404])
     def get(self, request: Request, contract_id: UUID) -> Response:
         """One contract."""
         view = contract_get(actor=self.actor(), contract_id=contract_id)
@@ -357,7 +357,7 @@ class ContractDetailView(ApiView):
 
 
 class ContractInvocationsView(ApiView):
-    @described("contracts_invocations", InvocationListSchema, parameters=PAGE, may=[404])
+    @describe("contracts_invocations", InvocationListSchema, parameters=PAGE, may=[404])
     def get(self, request: Request, contract_id: UUID) -> Response:
         """The subscriber's reads, newest first, as the outbox has reported them: numbers and times, no content."""
         pages = CursorPages(request)
@@ -366,7 +366,7 @@ class ContractInvocationsView(ApiView):
 
 
 class ContractInvoiceView(ApiView):
-    @described("contracts_invoice", InvoiceSchema, parameters=[MONTH], may=[404])
+    @describe("contracts_invoice", InvoiceSchema, parameters=[MONTH], may=[404])
     def get(self, request: Request, contract_id: UUID) -> Response:
         """The invoice of a month: its reads and the price as the contract records it."""
         actor = self.actor()
@@ -388,7 +388,7 @@ class ContractInvoiceView(ApiView):
 
 
 class ContractRevokeView(ApiView):
-    @described("contracts_revoke", ContractSchema, request=WhyInput, parameters=[ONCE], may=[404, 409])
+    @describe("contracts_revoke", ContractSchema, request=WhyInput, parameters=[ONCE], may=[404, 409])
     def post(self, request: Request, contract_id: UUID) -> Response:
         """End a contract. Its subscriber loses the memories within a minute."""
         actor = self.actor()

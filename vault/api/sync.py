@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
-from governance.api.described import ONCE, PageSchema, described, read
+from governance.api.descriptions import ONCE, PageSchema, describe, read
 from governance.api.fields import StrictSerializer, TextField
 from governance.api.jobs import JobPromiseSchema, JobSchema, job_json
 from governance.api.representations import time_json
@@ -159,14 +159,14 @@ class SyncAppliedListSchema(Schema):
 
 
 class SyncPeersView(ApiView):
-    @described("sync_peers_list", SyncPeerListSchema)
+    @describe("sync_peers_list", SyncPeerListSchema)
     def get(self, request: Request) -> Response:
         """List the namespaces that are kept in step with other installations. Keys are not shown."""
         views = peers_list(actor=self.actor())
         refuse_unknown_parameters(request)
         return Response({"count": len(views), "next": None, "previous": None, "results": [*map(peer_json, views)]})
 
-    @described("sync_peers_add", SyncPeerSchema, status=201, request=SyncPeerInput, parameters=[ONCE], may=[409])
+    @describe("sync_peers_add", SyncPeerSchema, status=201, request=SyncPeerInput, parameters=[ONCE], may=[409])
     def post(self, request: Request) -> Response:
         """Name a namespace of another installation, to keep one here in step with it."""
         actor = self.actor()
@@ -177,14 +177,14 @@ class SyncPeersView(ApiView):
 
 
 class SyncPeerView(ApiView):
-    @described("sync_peers_get", SyncPeerSchema, may=[404])
+    @describe("sync_peers_get", SyncPeerSchema, may=[404])
     def get(self, request: Request, peer_id: UUID) -> Response:
         """Read one peer with its newest sync."""
         view = peer_get(actor=self.actor(), peer_id=peer_id)
         refuse_unknown_parameters(request)
         return Response(peer_json(view))
 
-    @described("sync_peers_update", SyncPeerSchema, request=SyncPeerChanges, may=[404, 409])
+    @describe("sync_peers_update", SyncPeerSchema, request=SyncPeerChanges, may=[404, 409])
     def patch(self, request: Request, peer_id: UUID) -> Response:
         """Change name, address, key or direction of a peer."""
         actor = self.actor()
@@ -193,7 +193,7 @@ class SyncPeerView(ApiView):
         changes = _convert_direction(read(SyncPeerChanges, request))
         return Response(peer_json(peer_update(actor=actor, peer_id=peer_id, changes=changes)))
 
-    @described("sync_peers_remove", None, status=204, may=[404])
+    @describe("sync_peers_remove", None, status=204, may=[404])
     def delete(self, request: Request, peer_id: UUID) -> Response:
         """Forget a peer with its key and schedule. Memories stay on both sides."""
         actor = self.actor()
@@ -204,7 +204,7 @@ class SyncPeerView(ApiView):
 
 
 class SyncPeerRunView(ApiView):
-    @described("sync_peers_run", JobPromiseSchema, status=202, request=None, parameters=[ONCE], may=[404, 409])
+    @describe("sync_peers_run", JobPromiseSchema, status=202, request=None, parameters=[ONCE], may=[404, 409])
     def post(self, request: Request, peer_id: UUID) -> Response:
         """Sync with a peer now, as a job. Its result counts what came, what went and what was left out."""
         actor = self.actor()
@@ -221,7 +221,7 @@ class SyncPeerRunView(ApiView):
 
 
 class SyncPeerScheduleView(ApiView):
-    @described("sync_peers_schedule", SyncPeerSchema, request=SyncScheduleInput, may=[404, 409])
+    @describe("sync_peers_schedule", SyncPeerSchema, request=SyncScheduleInput, may=[404, 409])
     def put(self, request: Request, peer_id: UUID) -> Response:
         """Sync with a peer at these times, in place of the times before."""
         actor = self.actor()
@@ -308,7 +308,7 @@ def _convert_direction(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_uuid(name: str, text: str) -> UUID:
-    """Raises Invalid."""
+    """Read the id. Raises Invalid."""
     try:
         return UUID(text)
     except ValueError as error:
@@ -316,13 +316,13 @@ def _read_uuid(name: str, text: str) -> UUID:
 
 
 def _read_change(place: str, body: dict[str, Any]) -> Change:
-    """Raises Invalid."""
+    """Read the change. Raises Invalid."""
     sent = _read_sent(place, body["sent"]) if body["sent"] is not None else None
     return Change(sent, body["target"], body["base"])
 
 
 def _read_sent(place: str, body: dict[str, Any]) -> Sent:
-    """Raises Invalid."""
+    """Read a memory that a peer has sent. Raises Invalid."""
     try:
         sent = sent_read(body)
     except Conflict as fault:

@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
-from governance.api.described import ONCE
+from governance.api.descriptions import ONCE
 from governance.api.fields import NumberField, OneOfField, StrictSerializer, TextField, WholeField
 from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.database import acting

@@ -10,7 +10,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from governance.api.described import DRY_RUN, IF_MATCH, ONCE
+from governance.api.descriptions import DRY_RUN, IF_MATCH, ONCE
 from governance.api.fields import StrictSerializer, TextField, WholeField
 from governance.api.representations import time_json
 from governance.api.views import ApiView, expected_versions, flag, refuse_unknown_parameters

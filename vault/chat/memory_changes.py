@@ -19,10 +19,10 @@ MOST_EXCLUDED = 200  # memories that one conversation leaves out
 
 
 def turn_forget(*, actor: Actor, conversation_id: UUID, turn_id: UUID) -> int:
-    """Delete what a turn listed to be forgotten, with the pages that it was stated on; how many memories went.
+    """Delete the memories that a turn offered to forget, with the pages that stated them, and return their number.
 
-    What was deleted since is left out. Raises NotFound; Forbidden; Held: then none is deleted. Writes: Cube …,
-    AuditEntry ….
+    Memories deleted meanwhile are skipped. If one is held, none is deleted. Raises NotFound; Forbidden; Held. Writes:
+    Cube …, AuditEntry ….
     """
     with acting(actor):
         conversation = conversation_locate(actor, conversation_id)

@@ -203,7 +203,7 @@ def _conversations_saying(actor: Actor, words: str, wanted: Sequence[str]) -> li
 
 
 def conversation_get(*, actor: Actor, conversation_id: UUID) -> ConversationView:
-    """Raises NotFound; Forbidden. Writes: AuditEntry, AuditEntry?."""
+    """Return one conversation. Raises NotFound; Forbidden. Writes: AuditEntry, AuditEntry?."""
     with acting(actor):
         row = conversation_locate(actor, conversation_id)
         record(actor=actor, verb=Verb.CONVERSATION_READ, object_type="conversation", object_ids=[row.id])

@@ -102,7 +102,7 @@ TurnEvent = Token | Cited | Done
 
 
 def conversation_create(*, actor: Actor, draft: ConversationDraft) -> ConversationView:
-    """Raises Forbidden; Invalid. Writes: Conversation, AuditEntry."""
+    """Create a conversation. Raises Forbidden; Invalid. Writes: Conversation, AuditEntry."""
     authorize(actor, Permission.CONVERSATION_USE)
     if actor.member_id is None:
         raise Forbidden("Only a member can hold a conversation.", rule="member")

@@ -46,7 +46,7 @@ def active_holds(tenant_id: UUID) -> list[HoldLine]:
 
 
 def refuse_held(tenant_id: UUID) -> None:
-    """Raises Held, naming the holds and freezes that have not ended."""
+    """Refuse a deletion while holds or freezes are active. Raises Held, which names them."""
     holds = active_holds(tenant_id)
     if holds:
         faults = [FieldError("holds", f"{hold.kind} {hold.id} covers {hold.memories} memories") for hold in holds]

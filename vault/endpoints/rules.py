@@ -44,7 +44,7 @@ class FallbackLlm:
         return self.models[0].llm.name
 
     def complete(self, messages: Sequence[ChatMessage], *, schema: Mapping[str, Any] | None = None) -> Completion:
-        """Raises ProviderUnavailable, of the last model, once each has failed."""
+        """Complete with the first model that answers. Raises ProviderUnavailable if each has failed."""
         for model in self.models[:-1]:
             try:
                 return model.llm.complete(messages, schema=schema)

@@ -77,7 +77,7 @@ def endpoints_list(*, actor: Actor) -> list[EndpointView]:
 
 
 def endpoint_get(*, actor: Actor, endpoint_id: UUID) -> EndpointView:
-    """Raises Forbidden; NotFound."""
+    """Return one endpoint. Raises Forbidden; NotFound."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
         return _make_numbered_view(actor, _locate_endpoint(actor, endpoint_id))
@@ -232,7 +232,7 @@ def _record_change(actor: Actor, verb: Verb, row: ModelEndpoint) -> None:
 
 
 def _check_draft(draft: EndpointDraft) -> None:
-    """Raises Invalid. Where a name leads is checked at each call: that changes."""
+    """Check the draft. Raises Invalid. Where a name leads is checked at each call: that changes."""
     faults = []
     name = draft.model.strip()
     if not 1 <= len(name) <= LONGEST_MODEL or not name.isprintable() or name == EXTRACTIVE:

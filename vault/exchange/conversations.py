@@ -54,7 +54,7 @@ def conversation_read(content: bytes, form: ImportFormat) -> ConversationFile:
 
 
 def _read_locomo(content: bytes) -> ConversationFile:
-    """Raises Invalid; TooLarge."""
+    """Read a LoCoMo file. Raises Invalid; TooLarge."""
     imported = locomo_parse("The file", json_read(content, "The file"))
     return _drop_unfit(imported, [])
 

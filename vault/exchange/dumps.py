@@ -189,7 +189,7 @@ def _find_branch(mapping: Mapping[str, Any], last: Any) -> set[str]:
 
 
 def _read_message(message: Any, conversation: Mapping[str, Any]) -> Item:
-    """Raises Unfit."""
+    """Read the message. Raises Unfit."""
     if not isinstance(message, dict):
         raise Unfit("malformed")
     author, content = message.get("author"), message.get("content")

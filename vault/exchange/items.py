@@ -110,7 +110,7 @@ def item_line(item: Item) -> bytes:
 
 
 def item_read(line: bytes) -> Item:
-    """Raises Unfit."""
+    """Read an item. Raises Unfit."""
     try:
         return item_check(json.loads(line.decode(), parse_constant=_no_number))
     except (ValueError, RecursionError) as error:
@@ -118,7 +118,7 @@ def item_read(line: bytes) -> Item:
 
 
 def item_check(value: Any) -> Item:
-    """Raises Unfit."""
+    """Check the item. Raises Unfit."""
     try:
         item: Item = ITEM.validate_python(value)
     except (ValidationError, RecursionError) as error:

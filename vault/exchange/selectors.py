@@ -93,7 +93,7 @@ def export_key(*, actor: Actor) -> SigningKey:
 
 
 def _encrypt_blocks(blocks: Iterator[bytes], recipient: str) -> Iterator[bytes]:
-    """Raises Invalid."""
+    """Encrypt the blocks. Raises Invalid."""
     try:
         return envelope_write(blocks, bytes.fromhex(recipient))
     except ValueError as error:

@@ -68,9 +68,10 @@ LONGEST_LABEL = 200
 
 @dataclass(frozen=True)
 class ImportDraft:
-    """A file to import. namespace: for all of it; None: as the file says, else the caller's private one.
+    """A file to import.
 
-    columns: of a CSV file, our name to the file's own. namespaces, speakers: names of the file to those to store.
+    namespace: the target of all memories; None: as the file says, otherwise the actor's private namespace. columns: for
+    a CSV file, our field → the file's column. namespaces, speakers: name in the file → name to store.
     """
 
     content: bytes = field(repr=False)
@@ -316,7 +317,7 @@ def _conversation_view(draft: ImportDraft, file: ConversationFile) -> FileView:
 
 
 def _read_conversation(actor: Actor, draft: ImportDraft) -> ConversationFile:
-    """Raises Invalid; TooLarge; KeyUnavailable."""
+    """Read the conversation. Raises Invalid; TooLarge; KeyUnavailable."""
     for name in ("columns", "namespaces", "speakers"):
         if getattr(draft, name):
             raise Invalid(errors=[FieldError(name, "a file of conversations has none")])
@@ -332,7 +333,7 @@ def _decrypt_file(actor: Actor, content: bytes) -> bytes:
 
 
 def _check_paths(paths: Iterable[str]) -> None:
-    """Raises Invalid."""
+    """Check the paths. Raises Invalid."""
     for path in sorted(paths):
         try:
             check_path(path)
@@ -341,7 +342,7 @@ def _check_paths(paths: Iterable[str]) -> None:
 
 
 def _find_signer(actor: Actor, parsed: Parsed) -> Signer | None:
-    """Raises KeyUnavailable."""
+    """Find the signer of a file. Raises KeyUnavailable."""
     manifest = parsed.manifest
     if manifest is None:
         return None

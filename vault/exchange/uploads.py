@@ -107,7 +107,7 @@ def uploads_drop(*, actor: Actor) -> int:
 
 
 def _locate_upload(actor: Actor, upload_id: UUID) -> Upload:
-    """Raises NotFound. The caller asks `authorize` next."""
+    """Return the row of one upload. Raises NotFound. The caller asks `authorize` next."""
     row = Upload.objects.filter(tenant_id=actor.tenant_id, id=upload_id).first()
     if row is None:
         raise NotFound

@@ -46,10 +46,10 @@ def personalised_pagerank(
     ends = (end for edge in edges for end in (edge.first, edge.other))
     nodes = list(dict.fromkeys([*seeds, *ends, *(member for group in groups for member in group.members)]))
     place = {node: index for index, node in enumerate(nodes)}
-    ones = np.array([place[edge.first] for edge in edges], dtype=np.intp)
+    firsts = np.array([place[edge.first] for edge in edges], dtype=np.intp)
     others = np.array([place[edge.other] for edge in edges], dtype=np.intp)
     weights = np.array([edge.weight for edge in edges], dtype=np.float64)
-    sources, targets = np.concatenate([ones, others]), np.concatenate([others, ones])
+    sources, targets = np.concatenate([firsts, others]), np.concatenate([others, firsts])
     weights = np.concatenate([weights, weights])
     members = np.array([place[member] for group in groups for member in group.members], dtype=np.intp)
     sizes = np.array([len(group.members) for group in groups], dtype=np.intp)

@@ -119,7 +119,7 @@ def hold_views(rows: Sequence[Hold]) -> list[HoldView]:
     ]
 
 
-def key_is_needed(*, actor: Actor, scope: str) -> bool:
+def is_key_needed(*, actor: Actor, scope: str) -> bool:
     """Return whether a held row is sealed under the key of `scope` (governance.keys.services), which must then not be
     destroyed.
 

@@ -24,10 +24,10 @@ PART = 100  # messages of one transaction
 
 @dataclass(frozen=True)
 class ImportReport:
-    """Counts of an import.
+    """The counts of an import.
 
-    messages, facts, profiles: stored now; pages: of the messages, in their streams; derived: statements of the
-    messages, stored beside them; present: stored before; skipped, pictures, left_out: as in `Imported`.
+    messages, facts, profiles: newly stored; pages: built from the messages; derived: statements stored beside the
+    messages; present: already stored; skipped, pictures, left_out: as in `Imported`.
     """
 
     messages: int = 0

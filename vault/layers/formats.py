@@ -157,7 +157,7 @@ def _locomo_turns(sample: dict[str, Any]) -> Iterator[Turn]:
 
 
 def _check_label(value: Any) -> str:
-    """A name of a speaker, a turn or a sample. Raises TypeError; ValueError."""
+    """Check the name of a speaker, a turn or a sample. Raises TypeError; ValueError."""
     if not isinstance(value, str):
         raise TypeError("a name is a text")
     value.encode()

@@ -201,7 +201,7 @@ def _find_persona(actor: Actor, search: SearchQuery) -> UUID:
 def _find_hits(
     actor: Actor, persona_id: UUID, search: SearchQuery, question: _Question, rest: _Rest | None = None
 ) -> list[Hit]:
-    """Raises _OtherModel."""
+    """Search the memories of the layers. Raises _OtherModel."""
     active = active_model(actor)
     if active is not None and active != question.model and question_embedder(active).name != question.model:
         raise _OtherModel(active)

@@ -19,8 +19,10 @@ _TOO_MANY = re.compile(f"([{_MARKS}]{{{MOST_MARKS}}})[{_MARKS}]+")
 
 
 def normal_form(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
-    """As unicodedata.normalize, without what follows thirty marks on one letter, and no more than MOST_GROWTH times as
-    long as a text that is not SHORT."""
+    """Normalise as unicodedata.normalize, in bounded time.
+
+    At most MOST_MARKS marks on a letter are kept, and a text longer than SHORT grows at most MOST_GROWTH times.
+    """
     if text.isascii():
         return text
     normal = unicodedata.normalize(form, _TOO_MANY.sub(r"\1", text))

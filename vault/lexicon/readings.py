@@ -58,8 +58,8 @@ def number(text: str) -> int:
         return int(text)
     if "十" not in text:
         return int("".join(str(_DIGITS[character]) for character in text))
-    tens, _, ones = text.partition("十")
-    return 10 * _DIGITS.get(tens, 1) + _DIGITS.get(ones, 0)
+    tens, _, units = text.partition("十")
+    return 10 * _DIGITS.get(tens, 1) + _DIGITS.get(units, 0)
 
 
 def length(count: float, unit: str) -> timedelta:

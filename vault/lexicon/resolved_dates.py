@@ -80,7 +80,7 @@ def _select_period(meaning: Meaning, as_of: datetime, *, ahead: bool) -> Period 
 
 
 def _next_year(period: Period) -> Period:
-    """The same days one year later, of a date that comes back each year; 29 February as 1 March."""
+    """Return the same days one year later; 29 February becomes 1 March."""
     return replace(period, start=_year_after(period.start), end=_year_after(period.end))
 
 

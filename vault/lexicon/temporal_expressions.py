@@ -158,7 +158,7 @@ def remove_times(question: str, names: Collection[str] = (), *, but_names: bool 
 
 
 def _gaps_between(matches: Iterator[re.Match[str]], place: tuple[int, int]) -> Iterator[tuple[int, int]]:
-    """The parts of a place outside of the matches."""
+    """Yield the parts of a range of characters that no match covers."""
     at, end = place
     for match in matches:
         yield at, match.start()

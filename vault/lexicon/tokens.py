@@ -94,9 +94,9 @@ def single_characters(text: str) -> list[str]:
 
 
 def query_terms(text: str) -> list[str]:
-    """As `terms`, without the words that only make it a question, unless nothing else is in it.
+    """The terms of a question: those of `terms` without question words, unless nothing else is left.
 
-    Pairs of Chinese characters that belong to two words are left out, as far as words are known.
+    Bigrams across two known Chinese words are left out.
     """
     if kept := content_terms(text):
         return kept

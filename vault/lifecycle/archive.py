@@ -109,7 +109,7 @@ def orphans_collect(actor: Actor) -> int:
 
 
 def _select_archived_in_rows(cube_ids: Collection[UUID]) -> QuerySet[CubeVersion]:
-    """Versions of archived memories whose bytes the database has still."""
+    """The versions of archived memories whose text is still stored in the database."""
     return _select_free_versions(cube_ids).filter(cube__state=State.ARCHIVED).exclude(sealed=b"").exclude(IS_REFERENCE)
 
 

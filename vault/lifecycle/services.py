@@ -158,6 +158,6 @@ def words_check(view: CubeView) -> None:
 
 
 def reason_check(reason: str) -> None:
-    """Raises Invalid."""
+    """Check the reason. Raises Invalid."""
     if len(reason) > LONGEST_REASON or "\x00" in reason:
         raise Invalid(errors=[FieldError("reason", f"at most {LONGEST_REASON} characters")])

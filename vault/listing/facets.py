@@ -56,7 +56,7 @@ class FacetValue:
     capped: bool
 
     @property
-    def shown(self) -> str:
+    def count_text(self) -> str:
         if self.count is None:
             return ""
         return f"{self.count:,}+" if self.capped else f"{self.count:,}"
@@ -160,7 +160,7 @@ def _make_value(missing: FacetValue, value: str) -> FacetValue:
 
 
 def facets_json(facets: Facets) -> dict[str, Any]:
-    """As the contract has them: `{field: [{value, count, capped}]}`."""
+    """Return the facets as JSON: `{field: [{value, count, capped}]}`."""
     return {
         name: [
             {"value": value.value, "count": value.count or 0, "capped": value.capped or value.count is None}

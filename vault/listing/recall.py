@@ -29,7 +29,7 @@ class Recall:
     found: tuple[tuple[CubeView, bool], ...]
 
     @property
-    def recalled(self) -> int:
+    def reachable_count(self) -> int:
         return sum(is_reachable for _view, is_reachable in self.found)
 
 

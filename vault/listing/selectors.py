@@ -121,7 +121,7 @@ def paths_list(*, actor: Actor) -> list[str]:
 
 
 def select_deleted(actor: Actor) -> CubeQuerySet:
-    """Deleted memories that can be restored now. Asks for the right to delete, which restoring needs."""
+    """The deleted memories that the actor can restore now. Requires the right to delete, as restoring does."""
     authorize(actor, Permission.MEMORY_DELETE)
     return Cube.objects.restorable_by(actor)
 

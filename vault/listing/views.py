@@ -51,7 +51,10 @@ def views_list(*, actor: Actor) -> list[View]:
 
 
 def view_create(*, actor: Actor, draft: ViewDraft) -> View:
-    """Raises Forbidden; Invalid; Conflict when the actor has MOST_VIEWS. Writes: SavedView, AuditEntry."""
+    """Create a view.
+
+    Raises Forbidden; Invalid; Conflict when the actor has MOST_VIEWS. Writes: SavedView, AuditEntry.
+    """
     view_create_ask(actor=actor)
     member_id = _require_member(actor)
     _check_draft(actor, draft)
@@ -75,7 +78,7 @@ def view_create_ask(*, actor: Actor) -> None:
 
 
 def view_remove(*, actor: Actor, view_id: UUID) -> None:
-    """Raises Forbidden; NotFound, also to a bound key and for another member's.
+    """Remove a view. Raises Forbidden; NotFound, also to a bound key and for another member's.
 
     Writes: deletes SavedView, AuditEntry.
     """

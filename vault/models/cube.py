@@ -66,10 +66,10 @@ class ReachQuerySet(models.QuerySet[Row]):
             rows = rows.filter(_by_role(actor) if granted is None else _by_role_without_join(actor) | granted)
         if actor.binding is not None:
             rows = rows.filter(_bound(actor.binding.persona_id), bound_to(actor, "namespace__path"))
-        return rows.undenied(actor)
+        return rows.exclude_denied(actor)
 
-    def undenied(self, actor: Actor) -> Self:
-        """Without the cubes that a grant denies to the actor, by themselves or with their namespace."""
+    def exclude_denied(self, actor: Actor) -> Self:
+        """Leave out the cubes that a grant denies to the actor, directly or with their namespace."""
         rows = self
         if principal_grants(actor).has("namespace", Effect.DENY):
             rows = rows.exclude(namespace_id__in=namespaces_granted(actor, Effect.DENY))

@@ -55,7 +55,7 @@ class MountPlaces:
 
 
 def mount_create_ask(*, actor: Actor) -> None:
-    """Raises Forbidden."""
+    """Check that the actor may create a mount. Raises Forbidden."""
     authorize(actor, Permission.MEMORY_READ)
 
 
@@ -90,7 +90,7 @@ def mount_create(*, actor: Actor, draft: MountDraft) -> MountView:
 
 
 def mount_remove(*, actor: Actor, mount_id: UUID) -> None:
-    """Raises NotFound; Forbidden. Writes: deletes Mount; AuditEntry."""
+    """Remove a mount. Raises NotFound; Forbidden. Writes: deletes Mount; AuditEntry."""
     mount_create_ask(actor=actor)
     with acting(actor):
         mount = _select_visible(actor).filter(id=mount_id).first()

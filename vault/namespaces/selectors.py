@@ -128,8 +128,11 @@ def _find_parents(actor: Actor, page: Sequence[Namespace]) -> dict[str, UUID]:
 
 
 def _count_memories(actor: Actor, among: NamespaceQuerySet) -> dict[UUID, dict[str, int]]:
-    """Memories by state of each namespace: as last counted for all readers; counted now where single memories are
-    hidden from the actor."""
+    """Count the memories of each namespace by state.
+
+    Uses the last stored counts, which are the same for all readers; counts anew if single memories are hidden from the
+    actor.
+    """
     rows: QuerySet[Any, Any]
     if _is_live(actor):
         cubes = Cube.objects.visible_to(actor).filter(namespace__in=among.values("id")).order_by()

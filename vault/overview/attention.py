@@ -44,7 +44,7 @@ class Attention:
     about: str = ""
 
     @property
-    def shown(self) -> str:
+    def count_text(self) -> str:
         return f"{MOST}+" if self.count > MOST and self.kind is not Waiting.EXPIRING else f"{self.count:,}"
 
 

@@ -26,7 +26,7 @@ class Match:
 
 
 def find_bits(text: str, wordings: Mapping[UUID, Wordings]) -> dict[UUID, bool]:
-    """True where the text has the second wording, for each marked sentence that it has in exactly one wording."""
+    """Return a bit for each marked sentence that the text has in exactly one wording: True for the second wording."""
     spread = plain(text)
     found = {key: _read_bit(spread, sentence) for key, sentence in wordings.items()}
     return {key: bit for key, bit in found.items() if bit is not None}

@@ -13,7 +13,7 @@ def pack_target(pack: Pack) -> Target:
 
 
 def pack_locate(actor: Actor, pack_id: UUID) -> Pack:
-    """Raises NotFound. The caller asks `authorize` next. Use inside `acting`."""
+    """Return the row of one pack. Raises NotFound. The caller asks `authorize` next. Use inside `acting`."""
     found = Pack.objects.filter(tenant_id=actor.tenant_id, id=pack_id).first()
     if found is None:
         raise NotFound

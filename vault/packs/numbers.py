@@ -52,7 +52,7 @@ class Range:
 
 
 def range_read(text: str) -> Range:
-    """Raises Invalid."""
+    """Read a range of version numbers. Raises Invalid."""
     if text != ANY:
         number_read(text[1:] if text[:1] in {"^", "~"} else text, field="range")
     return Range(text)

@@ -59,7 +59,7 @@ def rewordings_apply(text: str, rewordings: tuple[Rewording, ...]) -> str:
 
 
 def texts_seal(row: PackProposal, texts: ProposalTexts) -> bytes:
-    """Raises KeyUnavailable."""
+    """Seal the texts. Raises KeyUnavailable."""
     plaintext = json.dumps(asdict(texts), ensure_ascii=False).encode()
     return seal_for(tenant_id=row.tenant_id, scope=GENERAL, place=_encryption_context(row), plaintext=plaintext)
 

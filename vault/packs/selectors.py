@@ -42,7 +42,7 @@ def packs_list(*, actor: Actor, pages: Pages) -> list[tuple[Pack, PackVersion | 
 
 
 def pack_get(*, actor: Actor, pack_id: UUID) -> Pack:
-    """Raises NotFound; Forbidden. Writes: AuditEntry."""
+    """Return one pack. Raises NotFound; Forbidden. Writes: AuditEntry."""
     with acting(actor):
         row = pack_locate(actor, pack_id)
         authorize(actor, Permission.STORE_MANAGE, pack_target(row))
@@ -58,7 +58,7 @@ def versions_list(*, actor: Actor, pack_id: UUID, pages: Pages) -> list[PackVers
 
 
 def version_get(*, actor: Actor, pack_id: UUID, number: str) -> PackVersion:
-    """Raises NotFound; Forbidden. Writes: AuditEntry."""
+    """Return one version. Raises NotFound; Forbidden. Writes: AuditEntry."""
     with acting(actor):
         pack = pack_get(actor=actor, pack_id=pack_id)
         found = PackVersion.objects.filter(pack=pack, number=number).first()

@@ -71,7 +71,7 @@ def plain(text: str) -> str:
 
 
 def wordings_seal(row: PackVersion, wordings: Mapping[UUID, Wordings]) -> bytes:
-    """Raises KeyUnavailable."""
+    """Seal the wordings. Raises KeyUnavailable."""
     if not wordings:
         return b""
     stated = {str(key): asdict(wording) for key, wording in wordings.items()}

@@ -62,7 +62,7 @@ def policy_simulate(*, actor: Actor, draft: PolicyDraft, replaces: UUID | None =
 
 
 def _locate_former(actor: Actor, kind: PolicyKind, policy_id: UUID) -> PolicyVersion:
-    """Raises NotFound; Forbidden; Invalid: a policy stays of its kind."""
+    """Return the row of the former policy. Raises NotFound; Forbidden; Invalid: a policy stays of its kind."""
     policy = policy_locate(actor, policy_id, Permission.POLICY_MANAGE)
     if policy.kind != kind:
         raise Invalid(errors=[FieldError("kind", f"this policy is of the kind {policy.kind}")])

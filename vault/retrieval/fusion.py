@@ -55,8 +55,9 @@ class Weights:
         return self.dense + self.entity + self.time
 
     def restrict(self, *, entity: bool, time: bool, bare: bool, questions: bool) -> "Weights":
-        """Without the parts that a question says nothing about; bare: it only says who, or when; questions: what it
-        looks for may be a question.
+        """Return the weights without the parts that do not apply to a question.
+
+        bare: the question only names a speaker or a time; questions: it may look for a question.
         """
         words = BARE if bare else 1.0
         return replace(

@@ -170,7 +170,7 @@ def read_question(scope: Scope, vector: QuestionVector) -> Question:
 
 
 def check_model(active: str | None, vector: QuestionVector) -> None:
-    """Raises OtherModel if the tenant's vectors are of another model than was taken for theirs."""
+    """Check that the vector is of the tenant's present model. Raises OtherModel."""
     if vector.vector is not None and active is not None and active != vector.active:
         raise OtherModel(active)
 

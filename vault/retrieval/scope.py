@@ -158,7 +158,7 @@ def resolve_scope(actor: Actor, search: SearchQuery) -> Scope:
 
 
 def resolve_scope_without_mounts(actor: Actor, search: SearchQuery) -> Scope:
-    """The same without regard to what is mounted, or closed by a contract. One query less or more."""
+    """Resolve the scope without regard to mounts and contracts. One or two queries fewer."""
     return _make_scope(actor, search, persona_ids(search.personas), (), ())
 
 

@@ -114,7 +114,7 @@ class Ranking:
             return list(cursor.fetchall())
 
     def fetch_rows_steadily(self, statement: str, *, visited: int = EF_SEARCH, **values: Any) -> list[Any]:
-        """The same in `use_steady_plans`, sent together."""
+        """Run `statement` within `use_steady_plans`; all statements are sent together."""
         with prepared_cursor() as before, prepared_cursor() as cursor, prepared_cursor() as after:
             with send_together():
                 if not self.is_steady or visited != EF_SEARCH:

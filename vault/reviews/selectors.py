@@ -161,7 +161,7 @@ def _open_reviews(actor: Actor, rows: Iterable[Review]) -> list[ReviewView]:
 
 
 def _add_pairs(actor: Actor, views: Sequence[ReviewView]) -> list[ReviewView]:
-    """With both texts of each conflict and fusion, the other one where the actor may read it. Writes: AuditEntry?."""
+    """Add both texts to each conflict and fusion, as far as the actor may read them. Writes: AuditEntry?."""
     others = {view.row.id: view.row.other_id or view.cube.superseded_by for view in views if view.row.kind in PAIRS}
     proposed = {view.cube.id for view in views if view.row.other_id}  # shown as both are now
     named = {other_id for other_id in others.values() if other_id} | proposed
@@ -181,7 +181,7 @@ def _add_pairs(actor: Actor, views: Sequence[ReviewView]) -> list[ReviewView]:
 
 
 def _add_feedback(actor: Actor, views: Sequence[ReviewView]) -> list[ReviewView]:
-    """With what readers ask for, and the text of then, for those who may decide and for whoever asked."""
+    """Add the requested change, and the text at that time, for those who may decide and for its author."""
     given = {view.row.id for view in views if view.row.kind == ReviewKind.FEEDBACK and _may_see_feedback(actor, view)}
     names = names_find(
         actor.tenant_id, {asker_id for view in views if view.row.id in given and (asker_id := view.row.asked_by)}
@@ -200,7 +200,7 @@ def _add_feedback(actor: Actor, views: Sequence[ReviewView]) -> list[ReviewView]
 
 
 def _add_theirs(views: Sequence[ReviewView]) -> list[ReviewView]:
-    """With both texts of each conflict of a sync that waits. Raises KeyUnavailable."""
+    """Add both texts to each open conflict of a sync. Raises KeyUnavailable."""
     return [
         replace(view, words=_open_words(view.row.version), theirs=theirs_open(view.row))
         if view.row.kind == ReviewKind.SYNC and view.row.status == ReviewStatus.OPEN
@@ -257,7 +257,7 @@ def _may_decide(actor: Actor, cube: Cube) -> bool:
 
 
 def _open_words(version: CubeVersion) -> Words:
-    """Raises KeyUnavailable."""
+    """Open the text of a version. Raises KeyUnavailable."""
     return words_open(tenant_id=version.tenant_id, cube_id=version.cube_id, number=version.number, blob=version.sealed)
 
 

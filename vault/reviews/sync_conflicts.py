@@ -68,7 +68,7 @@ def sync_conflict_propose(*, actor: Actor, cube_id: UUID, theirs: Theirs) -> boo
 
 
 def sync_conflicts_open(*, actor: Actor, cube_ids: list[UUID]) -> set[UUID]:
-    """Those of the memories with a conflict that waits. Use inside `acting`. One query."""
+    """Return the memories that have an open sync conflict. Use inside `acting`. One query."""
     authorize(actor, Permission.MEMORY_READ)
     rows = Review.objects.filter(tenant_id=actor.tenant_id, kind=ReviewKind.SYNC, status=ReviewStatus.OPEN)
     return set(rows.filter(cube_id__in=cube_ids).values_list("cube_id", flat=True))

@@ -147,7 +147,7 @@ def catalogue_facets(*, actor: Actor, wanted: Wanted) -> dict[str, dict[str, int
 
 
 def listing_get(*, actor: Actor, publication_id: UUID) -> Listing:
-    """Raises NotFound; Forbidden."""
+    """Return one listing. Raises NotFound; Forbidden."""
     with acting(actor):
         authorize(actor, Permission.MEMORY_READ, Target("publication", publication_id, actor.tenant_id))
         found = Listing.objects.filter(id=publication_id, is_offered=True).first()

@@ -99,7 +99,7 @@ def _read_pack_statements(ids: Sequence[UUID], edition: datetime | None) -> list
 def _find_proposals(
     actor: Actor, officials: Sequence[Official], vectors: Matrix, model: str
 ) -> Mapping[ReviewKind, Sequence[Pair]]:
-    """The new pairs of own memories and those of the pack, the nearest first. Five queries for each of `officials`."""
+    """Find new pairs of an own memory and a similar one of the pack, nearest first. Five queries for each official."""
     found: dict[ReviewKind, list[Pair]] = {kind: [] for kind in KNOWLEDGE}
     taken: set[UUID] = set()
     for official, vector in zip(officials, vectors, strict=True):

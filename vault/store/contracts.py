@@ -51,7 +51,7 @@ def contracts_list(*, actor: Actor, pages: Pages) -> list[ContractView]:
 
 
 def contract_get(*, actor: Actor, contract_id: UUID) -> ContractView:
-    """Raises NotFound; Forbidden. Writes: AuditEntry."""
+    """Return one contract. Raises NotFound; Forbidden. Writes: AuditEntry."""
     with acting(actor):
         row = contract_locate(actor, contract_id)
         authorize(actor, Permission.STORE_MANAGE, contract_target(row))
@@ -125,7 +125,7 @@ def subscribers_count(*, actor: Actor, publication_id: UUID) -> None:
 
 
 def contract_locate(actor: Actor, contract_id: UUID, *, lock: bool = False) -> Contract:
-    """Raises NotFound. The caller asks `authorize` next. Use inside `acting`."""
+    """Return the row of one contract. Raises NotFound. The caller asks `authorize` next. Use inside `acting`."""
     rows = _rows(actor).filter(id=contract_id)
     row = (rows.select_for_update(of=("self",)) if lock else rows).first()
     if row is None:

@@ -49,7 +49,7 @@ class OfferedVersion:
 
 
 def installed_get(*, actor: Actor, subscription_id: UUID) -> Installed:
-    """Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry."""
+    """Return one installed pack. Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry."""
     with acting(actor):
         row = subscription_locate(actor, subscription_id, lock=False)
         authorize(actor, Permission.MEMORY_READ, subscription_target(row))

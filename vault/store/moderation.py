@@ -136,7 +136,7 @@ def report_decide(
 
 
 def _locate_report(reporter: Actor, report_id: UUID) -> PackReport:
-    """Raises NotFound."""
+    """Return the row of one report. Raises NotFound."""
     row = PackReport.objects.select_for_update().filter(tenant_id=reporter.tenant_id, id=report_id).first()
     if row is None:
         raise NotFound

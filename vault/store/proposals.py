@@ -171,7 +171,7 @@ def answers_deliver(actor: Actor, payloads: Sequence[Payload]) -> Write:
 
 
 def _check_draft(draft: ProposalDraft) -> None:
-    """Raises Invalid; PiiUnavailable."""
+    """Check the draft. Raises Invalid; PiiUnavailable."""
     for name, text, longest in (("content", draft.text, LONGEST_TEXT), ("reason", draft.reason, LONGEST_REASON)):
         if not 1 <= len(text.strip()) <= longest or "\x00" in text:
             raise Invalid(errors=[FieldError(name, f"1 to {longest} characters, and no NUL")])

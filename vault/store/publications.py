@@ -215,7 +215,7 @@ def publication_get(*, actor: Actor, publication_id: UUID) -> Publication:
 
 
 def publication_locate(actor: Actor, publication_id: UUID, *, lock: bool = False) -> Publication:
-    """Raises NotFound. The caller asks `authorize` next. Use inside `acting`."""
+    """Return the row of one publication. Raises NotFound. The caller asks `authorize` next. Use inside `acting`."""
     rows = _select_with_pack(Publication.objects.filter(tenant_id=actor.tenant_id, id=publication_id))
     row = (rows.select_for_update(of=("self",)) if lock else rows).first()
     if row is None:
@@ -238,7 +238,7 @@ def _check_tenants(draft: PublicationDraft) -> None:
 
 
 def _check_removable(version: PackVersion) -> None:
-    """Raises Conflict."""
+    """Check that the publication can be removed. Raises Conflict."""
     if version.state == PackState.SCANNING:
         raise Conflict("The version is being scanned: cancel its job, or wait.")
     contracts = Contract.objects.filter(tenant_id=version.tenant_id, publication__pack_id=version.pack_id)
@@ -249,7 +249,7 @@ def _check_removable(version: PackVersion) -> None:
 
 
 def _check_newer(row: Publication, version: PackVersion) -> None:
-    """Raises Conflict."""
+    """Check that the version is newer than the published one. Raises Conflict."""
     if row.state in STOPPED:
         raise Conflict(f"The operator has made this publication {row.state}.")
     if row.version is not None and row.version_id != version.id and version.parts <= row.version.parts:

@@ -113,7 +113,7 @@ def ratings_report(actor: Actor, payloads: Sequence[Payload]) -> Write:
 
 
 def _check_rating(stars: int, text: str) -> None:
-    """Raises Invalid."""
+    """Check the rating. Raises Invalid."""
     if not 1 <= stars <= MOST_STARS:
         raise Invalid(errors=[FieldError("stars", f"1 to {MOST_STARS}")])
     if len(text) > LONGEST_RATING or "\x00" in text:

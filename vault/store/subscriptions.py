@@ -194,7 +194,7 @@ def subscriptions_list(*, actor: Actor, pages: Pages) -> list[SubscriptionView]:
 
 
 def subscription_get(*, actor: Actor, subscription_id: UUID) -> SubscriptionView:
-    """Raises NotFound; Forbidden. Writes: AuditEntry."""
+    """Return one subscription. Raises NotFound; Forbidden. Writes: AuditEntry."""
     with acting(actor):
         row = subscription_locate(actor, subscription_id, lock=False)
         authorize(actor, Permission.MEMORY_READ, subscription_target(row))
@@ -222,7 +222,7 @@ def reads_list(*, actor: Actor, subscription_id: UUID, pages: Pages) -> list[Pac
 
 
 def subscription_locate(actor: Actor, subscription_id: UUID, *, lock: bool = True) -> Subscription:
-    """Raises NotFound. The caller asks `authorize` next. Use inside `acting`."""
+    """Return the row of one subscription. Raises NotFound. The caller asks `authorize` next. Use inside `acting`."""
     rows = Subscription.objects.filter(tenant_id=actor.tenant_id, id=subscription_id).select_related("namespace")
     row = (rows.select_for_update(of=("self",)) if lock else rows).first()
     if row is None:
@@ -271,7 +271,7 @@ def _check_live(row: Subscription) -> None:
 
 
 def _check_purposes(draft: SubscriptionDraft, terms: Terms) -> None:
-    """Raises Invalid."""
+    """Check the purposes. Raises Invalid."""
     refused = sorted(set(draft.purposes) - set(terms.purposes)) if terms.purposes else []
     if refused:
         message = f"the terms permit {', '.join(terms.purposes)}"

@@ -46,7 +46,7 @@ class TriedQuestion:
     with_pack: tuple[TriedMemory, ...]
 
     @property
-    def added(self) -> int:
+    def pack_count(self) -> int:
         """Return how many memories of the pack are among the best."""
         return sum(memory.is_of_pack for memory in self.with_pack)
 

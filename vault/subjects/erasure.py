@@ -31,7 +31,7 @@ from vault.cubes.storage import WITHIN_HOURS, list_missing_rights, list_remainin
 from vault.cubes.text_removal import versions_blank
 from vault.exchange.services import subjects_list
 from vault.exchange.uploads import uploads_drop
-from vault.holds.selectors import key_is_needed
+from vault.holds.selectors import is_key_needed
 from vault.jobs.memory_additions import DRAFTS
 from vault.models import Cube, CubeSource, CubeVersion
 from vault.models.cube import IS_HELD
@@ -136,7 +136,7 @@ def _key_destroy(system: Actor, subject_id: UUID) -> bool:
     Nothing new can be sealed under it: no reference leads to the subject any more.
     """
     with acting(system):
-        if key_is_needed(actor=system, scope=subject_scope(subject_id)):
+        if is_key_needed(actor=system, scope=subject_scope(subject_id)):
             return False
         if cubes_about(system.tenant_id, subject_id).free().exists():
             raise Conflict("Memories about this data subject were released meanwhile. Erase again.")

@@ -31,7 +31,7 @@ def erasures_apply() -> int:
 
 
 def _erase_again(system: Actor, subject_id: UUID) -> bool:
-    """False where the subject is not there, or is erased in this database too."""
+    """Erase a subject again after a restore. Returns False if it is missing or already erased in this database."""
     authorize(system, Permission.SUBJECT_MANAGE)
     with acting(system):
         if not DataSubject.objects.filter(tenant_id=system.tenant_id, id=subject_id, erased_at=None).exists():

@@ -80,7 +80,7 @@ def subjects_list(*, actor: Actor, pages: Pages, reference: str = "") -> list[Su
 
 
 def subject_get(*, actor: Actor, subject_id: UUID) -> SubjectLine:
-    """Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry."""
+    """Return one subject. Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry."""
     with acting(actor):
         row = subject_locate(actor, subject_id)
         record(actor=actor, verb=Verb.SUBJECT_READ, object_type="subject", object_ids=[row.id])

@@ -26,9 +26,10 @@ SHOWN = (State.GENERATED, State.ACTIVATED)
 
 @dataclass(frozen=True)
 class CallQuery:
-    """name, outcome: just these; arguments: the same or near ones, from min_similarity (0..1) on; none: any.
+    """A query for stored tool calls.
 
-    top_k >= 1. before: only calls stored before this memory.
+    name, outcome: only calls with these; arguments: only calls with similar ones, at least `min_similarity` (0..1);
+    None: any. top_k: 1 or more. before: only calls stored before this memory.
     """
 
     name: str = ""

@@ -31,7 +31,7 @@ class ShownTurn:
     searched: str = field(default="", repr=False)
 
     @property
-    def quoted(self) -> bool:
+    def is_quoted(self) -> bool:
         """Return whether the answer consists only of sentences of memories."""
         return self.turn.extractive and bool(self.turn.citations)
 
@@ -61,7 +61,7 @@ class ShownTurn:
         return bool(self.turn.question) and is_asked and not self.turn.stated
 
     @property
-    def interrupted(self) -> bool:
+    def is_interrupted(self) -> bool:
         return self.turn.end is TurnEnd.INTERRUPTED
 
 

@@ -116,7 +116,7 @@ def file(request: HttpRequest, actor: Actor, job_id: UUID, form: str) -> HttpRes
 
 
 def _store_upload(request: HttpRequest, actor: Actor) -> UUID:
-    """Raises Forbidden; Invalid; TooLarge; KeyUnavailable."""
+    """Store the upload. Raises Forbidden; Invalid; TooLarge; KeyUnavailable."""
     uploaded, chosen = request.FILES.get("file"), request.POST.get("format", "")
     if uploaded is None:
         raise Invalid(errors=[FieldError("file", _("Choose a file."))])

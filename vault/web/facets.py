@@ -83,7 +83,7 @@ class Chip:
 
 
 def facets_make(counted: Facets, query: MemoryQuery) -> FacetList:
-    total = counted["total"][0].shown if counted["total"] else "0"
+    total = counted["total"][0].count_text if counted["total"] else "0"
     return FacetList(tuple(_make_facets(counted, query)), tuple(_make_months(counted.get("month", []))), total)
 
 
@@ -118,7 +118,7 @@ def _make_options(name: str, values: list[FacetValue], chosen: tuple[str, ...]) 
         yield Option(
             counted_value.value,
             words.get(counted_value.value, counted_value.value),
-            counted_value.shown,
+            counted_value.count_text,
             counted_value.value in chosen,
         )
     for value in set(chosen) - {value.value for value in values}:
@@ -133,4 +133,4 @@ def _make_months(values: list[FacetValue]) -> Iterator[Month]:
     for index, month in enumerate(last):
         height = round(max((month.count or 0) / most * BAR_HEIGHT, 1.0), 1)
         x = round((BARS - len(last) + index) * step + 1, 1)
-        yield Month(month.value, month.shown, x, round(32 - height, 1), round(step - 2.5, 1), height)
+        yield Month(month.value, month.count_text, x, round(32 - height, 1), round(step - 2.5, 1), height)

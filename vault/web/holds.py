@@ -80,7 +80,7 @@ class ShownHold:
         return MARKS[self.hold.status]
 
     @property
-    def released(self) -> bool:
+    def is_released(self) -> bool:
         return self.hold.status is HoldStatus.RELEASED
 
 

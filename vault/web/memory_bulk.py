@@ -83,7 +83,7 @@ REHEARSED = BulkArguments(tag="-", namespace="", expires_at=None, reason="-")
 @require_POST
 @page
 def memories_bulk(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """Without `confirmed` the counts are shown; with it the action is done."""
+    """Show the counts of a bulk action; with `confirmed`, perform the action."""
     form = request.POST
     if form.get("action", "") not in TITLES:
         raise Invalid(errors=[FieldError("action", "choose one")])

@@ -232,7 +232,7 @@ def _normalise_line_breaks(text: str) -> str:
 
 
 def _check_namespace(text: str) -> str:
-    """Raises Invalid."""
+    """Check the namespace. Raises Invalid."""
     try:
         return check_path(text)
     except PathError as fault:

@@ -64,7 +64,7 @@ class Heat:
         return f"{self.value:.1f}"
 
     @property
-    def drawn(self) -> str:
+    def svg_width(self) -> str:
         """The width as an SVG attribute, without a localised decimal sign."""
         return str(self.width)
 

@@ -126,7 +126,7 @@ def _draw_page(
 
 
 def _read_draft(request: HttpRequest) -> EndpointDraft:
-    """Raises Invalid."""
+    """Read the draft. Raises Invalid."""
     given = {name: request.POST.get(name, "").replace("\x00", "").strip() for name in (*FIELDS, "key")}
     faults = []
     numbers: dict[str, Decimal] = {}

@@ -231,7 +231,7 @@ def _list_states(detail: NamespaceDetail) -> list[tuple[str, str, int]]:
 
 
 def _read_draft(form: QueryDict) -> NamespaceDraft:
-    """Raises Invalid."""
+    """Read the draft. Raises Invalid."""
     kind = form.get("kind", "")
     if kind not in set(NamespaceKind):
         raise Invalid(errors=[FieldError("kind", _("choose one"))])

@@ -127,7 +127,7 @@ def _list_address(group: Counted, value: str) -> str:
 
 def make_line(item: Attention, found: Overview) -> Line | None:
     """The line of an open item; None where this installation has no page for it."""
-    n = {"n": item.shown}
+    n = {"n": item.count_text}
     lines = {
         Waiting.AUDIT: lambda: Line(
             "alert-circle", "bad", _("The audit log does not match its seals"),

@@ -50,7 +50,7 @@ def make_tiles(found: Overview, waiting: list[Attention]) -> list[Tile]:
 
 def _reviews_tile(reviews: Attention | None) -> Tile:
     note = _("Somebody should decide") if reviews else _("Nothing waits")
-    return Tile(_("Reviews waiting"), reviews.shown if reviews else "0", note, "inbox", address_of("reviews"))
+    return Tile(_("Reviews waiting"), reviews.count_text if reviews else "0", note, "inbox", address_of("reviews"))
 
 
 def _memories_tile(found: Overview) -> Tile:

@@ -78,13 +78,13 @@ def playground(request: HttpRequest, actor: Actor) -> HttpResponseBase:
         SearchQuery(query=text, top_k=HITS, weights=weight, min_score=ANY_SCORE, is_use=False) for weight in weights
     ]
 
-    def shown(found: list[list[Hit]]) -> HttpResponseBase:
+    def draw_hits(found: list[list[Hit]]) -> HttpResponseBase:
         hits = dict(zip(weights, found, strict=True))
         return _draw_page(
             request, text, fault, chosen, {name: hits.get(weights_, []) for name, weights_ in chosen.items()}
         )
 
-    return memories_compare(actor=actor, searches=searches, within=shown)
+    return memories_compare(actor=actor, searches=searches, within=draw_hits)
 
 
 def _draw_page(

@@ -39,7 +39,7 @@ def describe_document(document: AnyDocument, names: Mapping[UUID, Name]) -> str:
 
 
 def where_words(where: Where) -> str:
-    """As `Memories in /guests (confidential; tag leo)`."""
+    """Describe the scope of a policy, such as `Memories in /guests (confidential; tag leo)`."""
     about = _("Memories in %(path)s") % {"path": where.namespace} if where.namespace else _("Memories everywhere")
     conditions = [
         _join_sorted(SENSITIVITIES.get(sensitivity, sensitivity) for sensitivity in where.sensitivities),  # type: ignore[call-overload]

@@ -79,7 +79,7 @@ def _draw_page(request: HttpRequest, actor: Actor, contract_id: UUID, *, fault: 
 
 
 def _parse_month(text: str) -> datetime | None:
-    """Raises Invalid."""
+    """Read the month. Raises Invalid."""
     if not text:
         return None
     try:

@@ -35,7 +35,7 @@ def trial(request: HttpRequest, actor: Actor, publisher: str, name: str) -> Http
         "shown": make_shown_listing(actor, listing),
         "form": form,
         "tried": tried,
-        "added": sum(question.added for question in tried),
+        "added": sum(question.pack_count for question in tried),
     }
     status = HTTPStatus.UNPROCESSABLE_ENTITY if form.errors else HTTPStatus.OK
     return draw(request, "vault/store/try.html", context, status=status)

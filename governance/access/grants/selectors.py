@@ -61,7 +61,7 @@ def grants_list(*, actor: Actor, wanted: GrantFilter, pages: MergedTables) -> li
 
 
 def grant_get(*, actor: Actor, grant_id: UUID) -> GrantView:
-    """Raises NotFound; Forbidden. Writes: AuditEntry."""
+    """Return one grant. Raises NotFound; Forbidden. Writes: AuditEntry."""
     with acting(actor):
         kind, row = grant_locate(actor, grant_id)
         view = grant_views([(kind.object_type, row)])[0]

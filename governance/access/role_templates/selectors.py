@@ -25,7 +25,7 @@ def templates_list(*, actor: Actor, pages: Pages) -> list[RoleTemplate]:
 
 
 def template_get(*, actor: Actor, template_id: UUID) -> RoleTemplate:
-    """Raises NotFound; Forbidden. Writes: AuditEntry."""
+    """Return one template. Raises NotFound; Forbidden. Writes: AuditEntry."""
     with acting(actor):
         row = template_locate(actor, template_id)
         record(actor=actor, verb=Verb.TEMPLATE_READ, object_type=OBJECT_TYPE, object_ids=[row.id])

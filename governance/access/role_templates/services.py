@@ -45,7 +45,7 @@ class TemplateDraft:
 
 
 def template_create(*, actor: Actor, draft: TemplateDraft) -> RoleTemplate:
-    """Raises Forbidden; Invalid; Conflict: the name is taken. Writes: RoleTemplate, AuditEntry."""
+    """Create a template. Raises Forbidden; Invalid; Conflict: the name is taken. Writes: RoleTemplate, AuditEntry."""
     authorize(actor, Permission.TEMPLATE_MANAGE)
     with acting(actor):
         row = RoleTemplate(id=uuid7(), tenant_id=actor.tenant_id)
@@ -70,7 +70,7 @@ def template_update(*, actor: Actor, template_id: UUID, draft: TemplateDraft) ->
 
 
 def template_remove(*, actor: Actor, template_id: UUID) -> None:
-    """Raises NotFound; Forbidden. Writes: deletes the RoleTemplate; AuditEntry."""
+    """Remove a template. Raises NotFound; Forbidden. Writes: deletes the RoleTemplate; AuditEntry."""
     with acting(actor):
         row = template_locate(actor, template_id)
         RoleTemplate.objects.filter(id=row.id).delete()
@@ -109,7 +109,7 @@ def template_ask(*, actor: Actor, template_id: UUID) -> RoleTemplate:
 
 
 def template_locate(actor: Actor, template_id: UUID) -> RoleTemplate:
-    """Raises NotFound; Forbidden."""
+    """Return the row of one template. Raises NotFound; Forbidden."""
     row = RoleTemplate.objects.filter(tenant_id=actor.tenant_id, id=template_id).first()
     if row is None:
         raise NotFound

@@ -139,7 +139,7 @@ def entries_by_day(*, actor: Actor, query: AuditQuery, verbs: Collection[str], d
 
 
 def entry_get(*, actor: Actor, entry_id: UUID) -> EntryView:
-    """Raises Forbidden; NotFound. Writes: AuditEntry."""
+    """Return one entry. Raises Forbidden; NotFound. Writes: AuditEntry."""
     authorize(actor, Permission.AUDIT_READ)
     with acting(actor):
         entry = AuditEntry.objects.filter(tenant_id=actor.tenant_id, id=entry_id).first()
@@ -213,7 +213,7 @@ def checkpoints_list(*, actor: Actor, pages: Pages) -> list[CheckpointView]:
 
 
 def checkpoint_get(*, actor: Actor, checkpoint_id: UUID) -> CheckpointView:
-    """Raises Forbidden; NotFound. Writes: AuditEntry."""
+    """Return one checkpoint. Raises Forbidden; NotFound. Writes: AuditEntry."""
     authorize(actor, Permission.AUDIT_READ)
     with acting(actor):
         row = AuditCheckpoint.objects.filter(tenant_id=actor.tenant_id, id=checkpoint_id).first()

@@ -46,7 +46,7 @@ class SinkDraft:
 
 @dataclass(frozen=True)
 class SinkView:
-    """`waiting`: how many seals were not delivered yet."""
+    """A sink. waiting: the number of seals that were not delivered yet."""
 
     id: UUID
     name: str
@@ -61,7 +61,7 @@ class SinkView:
 
 
 def sinks_list(*, actor: Actor, pages: Pages) -> list[SinkView]:
-    """Raises Forbidden."""
+    """List the sinks. Raises Forbidden."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
         last = _last_seal(actor)
@@ -91,7 +91,7 @@ def sink_create(*, actor: Actor, draft: SinkDraft) -> SinkView:
 
 
 def sink_get(*, actor: Actor, sink_id: UUID) -> SinkView:
-    """Raises Forbidden; NotFound."""
+    """Return one sink. Raises Forbidden; NotFound."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
         return _view(_sink(actor, sink_id), _last_seal(actor))

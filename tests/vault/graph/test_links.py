@@ -39,34 +39,34 @@ def link_again(world: World, ids: Sequence[str]) -> None:
 
 
 def test_messages_follow_each_other_and_a_cue_names_the_cause(world: World, alice: Contract) -> None:
-    one, two, three = say(alice, "It rained all day.", "So we stayed at home.", "A pity.")
+    first, second, third = say(alice, "It rained all day.", "So we stayed at home.", "A pity.")
     (four,) = say(alice, "Later then.")
     (other,) = say(alice, "Another session.", session="s2")
     run_jobs()
     made = links(world)
     assert made == {
-        (two, "follows", one),
-        (three, "follows", two),
-        (four, "follows", three),
-        (one, "causes", two),
+        (second, "follows", first),
+        (third, "follows", second),
+        (four, "follows", third),
+        (first, "causes", second),
     }
     assert not any(other in link for link in made)
 
 
 def test_what_the_same_speaker_takes_back_is_a_contradiction(world: World, alice: Contract) -> None:
-    (one,) = say(alice, "I like green tea very much", session="s1")
-    (two,) = say(alice, "I don't like green tea very much", session="s2")
+    (first,) = say(alice, "I like green tea very much", session="s1")
+    (second,) = say(alice, "I don't like green tea very much", session="s2")
     run_jobs()
-    assert (two, "contradicts", one) in links(world)
+    assert (second, "contradicts", first) in links(world)
 
 
 def test_chinese_is_linked_too(world: World, alice: Contract) -> None:
-    one, two = say(alice, "王小明病了。", "所以他没来。")
-    (three,) = say(alice, "王小明喜欢喝茶。", session="s2")
+    first, second = say(alice, "王小明病了。", "所以他没来。")
+    (third,) = say(alice, "王小明喜欢喝茶。", session="s2")
     (four,) = say(alice, "王小明不喜欢喝茶。", session="s3")
     run_jobs()
     made = links(world)
-    assert {(one, "causes", two), (four, "contradicts", three)} <= made
+    assert {(first, "causes", second), (four, "contradicts", third)} <= made
 
 
 def test_running_the_job_again_changes_nothing(world: World, alice: Contract) -> None:
@@ -81,34 +81,34 @@ def test_running_the_job_again_changes_nothing(world: World, alice: Contract) ->
 
 
 def test_a_new_version_gets_new_links_and_others_keep_theirs(world: World, alice: Contract) -> None:
-    one, two, three = say(alice, "It rained.", "So we went to Willow Shelter.", "So we came home late.")
+    first, second, third = say(alice, "It rained.", "So we went to Willow Shelter.", "So we came home late.")
     run_jobs()
-    order = {(two, "follows", one), (three, "follows", two)}
-    assert links(world) == order | {(one, "causes", two), (two, "causes", three)}
-    assert alice.patch(f"memories/{two}/", {"content": "We went to Munich."}, if_match='"1"').status == 200
+    order = {(second, "follows", first), (third, "follows", second)}
+    assert links(world) == order | {(first, "causes", second), (second, "causes", third)}
+    assert alice.patch(f"memories/{second}/", {"content": "We went to Munich."}, if_match='"1"').status == 200
     run_jobs()
-    assert links(world) == order | {(two, "causes", three)}
-    assert alice.patch(f"memories/{one}/", {"content": "It poured."}, if_match='"1"').status == 200
+    assert links(world) == order | {(second, "causes", third)}
+    assert alice.patch(f"memories/{first}/", {"content": "It poured."}, if_match='"1"').status == 200
     run_jobs()
-    assert links(world) == order | {(two, "causes", three)}
+    assert links(world) == order | {(second, "causes", third)}
 
 
 def test_purging_takes_the_links_along(world: World, alice: Contract) -> None:
-    one, two, three = say(alice, "One.", "Two.", "Three.")
+    first, second, third = say(alice, "One.", "Two.", "Three.")
     run_jobs()
-    assert alice.delete(f"memories/{two}/?purge=true").status == 204
+    assert alice.delete(f"memories/{second}/?purge=true").status == 204
     assert links(world) == set()
-    assert alice.get(f"memories/{one}/").status == alice.get(f"memories/{three}/").status == 200
+    assert alice.get(f"memories/{first}/").status == alice.get(f"memories/{third}/").status == 200
 
 
 def test_lineage_is_left_as_it_is(world: World, alice: Contract) -> None:
-    one = alice.add("Willow Shelter is green.")["id"]
-    two = alice.add("A summary.")["id"]
+    first = alice.add("Willow Shelter is green.")["id"]
+    second = alice.add("A summary.")["id"]
     with acting(system_actor(tenant_id=world.acme.id, request_id="test")):
-        CubeLink.objects.create(tenant_id=world.acme.id, source_id=two, target_id=one, kind=LinkKind.DERIVED)
+        CubeLink.objects.create(tenant_id=world.acme.id, source_id=second, target_id=first, kind=LinkKind.DERIVED)
     run_jobs()
-    link_again(world, [one, two])
-    assert links(world) == {(two, "derived", one)}
+    link_again(world, [first, second])
+    assert links(world) == {(second, "derived", first)}
 
 
 def test_no_link_crosses_a_private_border_or_a_tenant(
@@ -129,16 +129,16 @@ def test_no_link_crosses_a_private_border_or_a_tenant(
 
 
 def test_a_memory_that_moves_behind_a_border_leaves_its_links(world: World, alice: Contract) -> None:
-    one, two, _ = say(alice, "Willow Shelter is open.", "So we went.", "Fine.", namespace="/team")
+    first, second, _ = say(alice, "Willow Shelter is open.", "So we went.", "Fine.", namespace="/team")
     run_jobs()
     assert len(links(world)) == 3
     home = alice.add("At home.")["namespace"]["path"]
-    assert alice.patch(f"memories/{two}/", {"namespace": home}, if_match='"1"').status == 200
+    assert alice.patch(f"memories/{second}/", {"namespace": home}, if_match='"1"').status == 200
     run_jobs()
     assert links(world) == set()
-    assert alice.patch(f"memories/{one}/", {"namespace": home}, if_match='"1"').status == 200
+    assert alice.patch(f"memories/{first}/", {"namespace": home}, if_match='"1"').status == 200
     run_jobs()
-    assert links(world) == {(two, "follows", one), (one, "causes", two)}
+    assert links(world) == {(second, "follows", first), (first, "causes", second)}
 
 
 class Everything:

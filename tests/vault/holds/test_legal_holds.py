@@ -46,14 +46,14 @@ def change(client: Contract, memory_id: str) -> int:
 
 
 def test_a_hold_over_a_memory_keeps_just_that_one(alice: Contract, olivia: Contract) -> None:
-    one, other = (alice.add(text, namespace="/team")["id"] for text in ("One.", "Other."))
-    made = hold(olivia, memory_id=one)
+    first, other = (alice.add(text, namespace="/team")["id"] for text in ("One.", "Other."))
+    made = hold(olivia, memory_id=first)
     assert made["kind"] == "memory"
-    assert (made["memory_id"], made["filters"], made["subject"], made["covered"]) == (one, None, None, 1)
+    assert (made["memory_id"], made["filters"], made["subject"], made["covered"]) == (first, None, None, 1)
     assert (made["status"], made["reason"], made["approvals"]) == ("active", REASON, [])
     assert made["created_by"]["name"] == "olivia"
-    assert (is_held(alice, one), is_held(alice, other)) == (True, False)
-    assert (change(alice, one), change(alice, other)) == (423, 200)
+    assert (is_held(alice, first), is_held(alice, other)) == (True, False)
+    assert (change(alice, first), change(alice, other)) == (423, 200)
 
 
 def test_a_hold_over_a_query_keeps_what_matches_now_and_what_comes_to_match(alice: Contract, olivia: Contract) -> None:

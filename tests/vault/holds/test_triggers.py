@@ -65,8 +65,8 @@ def test_a_change_waits_for_a_hold_that_is_being_made(world: World, held: Holdin
 
 
 def test_writers_do_not_wait_for_each_other(world: World, held: Holding, clone: Clone) -> None:
-    with app_of(clone, world) as one, app_of(clone, world) as other:
-        one.execute(CHANGE, [held.free])
+    with app_of(clone, world) as first, app_of(clone, world) as other:
+        first.execute(CHANGE, [held.free])
         other.execute("UPDATE vault_cubeversion SET sealed = '', terms = '{}' WHERE cube_id = %s", [held.free])
 
 

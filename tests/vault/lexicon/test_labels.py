@@ -66,6 +66,6 @@ def test_label_inside_many_words_is_checked_at_few_places(
         return True
 
     monkeypatch.setattr(labels, "_is_one_word", count_check)
-    spellings = ["".join(one) for one in product("aA", repeat=7)]
+    spellings = ["".join(letters) for letters in product("aA", repeat=7)]
     assert find_labels("a" * 1_000, spellings) == {}
     assert len(looked) <= labels.MOST_PLACES * 2

@@ -68,8 +68,8 @@ def test_all_that_match_are_copied_and_the_copies_taken_back(world: World, ids: 
 def test_all_that_match_are_split_and_the_whole_taken_back(world: World) -> None:
     alice = world.client("alice")
     two = alice.post("memories/", {"content": "The heron nests.\n\nThe otter swims.", "namespace": "/team/split"})
-    one = alice.post("memories/", {"content": "One part", "namespace": "/team/split"})
-    whole, single = (reply.json["results"][0]["id"] for reply in (two, one))
+    single_part = alice.post("memories/", {"content": "One part", "namespace": "/team/split"})
+    whole, single = (reply.json["results"][0]["id"] for reply in (two, single_part))
     job = job_of(world, "alice", {"action": "split", "ids": [whole, single]})
     assert (job["result"]["changed"], job["result"]["codes"]) == (1, {"conflict": 1})
     assert contents(world, "/team/split") == ["One part", "The heron nests.", "The otter swims."]

@@ -119,14 +119,14 @@ def test_bytes_are_those_of_every_version(olivia: Contract, alice: Contract) -> 
 
 def test_what_is_deleted_or_has_expired_frees_its_place(world: World, olivia: Contract, alice: Contract) -> None:
     set_quota(olivia, memories=2)
-    one, two = alice.add("One.")["id"], alice.add("Two.", ttl_seconds=60)["id"]
+    first, second = alice.add("One.")["id"], alice.add("Two.", ttl_seconds=60)["id"]
     assert is_refused(alice.post("memories/", {"content": "Three."}))
-    assert alice.delete(f"memories/{one}/").status == 204
+    assert alice.delete(f"memories/{first}/").status == 204
     alice.add("Three.")
-    assert is_refused(alice.post(f"memories/{one}/restore/"))
+    assert is_refused(alice.post(f"memories/{first}/restore/"))
     with acting(world.alice.actor):
-        Cube.objects.filter(id=two).update(expires_at="2020-01-01T00:00:00Z")
-    assert alice.post(f"memories/{one}/restore/").status == 200
+        Cube.objects.filter(id=second).update(expires_at="2020-01-01T00:00:00Z")
+    assert alice.post(f"memories/{first}/restore/").status == 200
     assert is_refused(alice.post("memories/", {"content": "Four."}))
 
 

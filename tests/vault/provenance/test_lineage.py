@@ -65,12 +65,14 @@ def test_no_way_of_showing_a_memory_names_a_parent_that_its_reader_may_not_see(
             CubeLink(tenant_id=world.acme.id, source_id=child, target_id=parent, kind="derived").save()
 
     def parents(client: Contract) -> list[dict[str, list[str]]]:
-        one = client.get(f"memories/{shared[0]}/").json
+        detail = client.get(f"memories/{shared[0]}/").json
         listed = client.get("memories/?tag=one").json["results"]
         found = client.search("zebra", namespaces=["/team"])
         fields = {"content": "Shared zebra 0.", "namespace": "/team"}
-        again = client.post("memories/", fields).json["results"] if client is alice else [one]
-        return [{row["id"]: row["parents"] for row in rows if row["parents"]} for rows in ([one], listed, found, again)]
+        again = client.post("memories/", fields).json["results"] if client is alice else [detail]
+        return [
+            {row["id"]: row["parents"] for row in rows if row["parents"]} for rows in ([detail], listed, found, again)
+        ]
 
     one_of_alice, whole = {shared[0]: [private, shared[1]]}, {shared[0]: [private, shared[1]], shared[2]: [private]}
     assert parents(alice) == [one_of_alice, whole, whole, one_of_alice]

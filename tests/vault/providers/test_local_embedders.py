@@ -63,8 +63,8 @@ def test_threads_may_share_it(embedder: Embedder) -> None:
     ],
 )
 def test_a_text_is_nearer_to_one_of_its_topic(embedder: Embedder, text: str, near: str, far: str) -> None:
-    it, one, other = embedder.embed([text, near, far])
-    assert it @ one > it @ other
+    vector, near_vector, far_vector = embedder.embed([text, near, far])
+    assert vector @ near_vector > vector @ far_vector
 
 
 def test_wordllama_loads_from_its_own_package_without_a_network(tmp_path: Path) -> None:

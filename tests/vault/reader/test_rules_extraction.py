@@ -109,13 +109,13 @@ def test_a_statement_is_read_verbatim_and_with_its_kind(text: str, statement: st
     ],
 )
 def test_times_are_resolved_as_of_the_message(text: str, day: str | None) -> None:
-    (one,) = read_stated(text)
-    assert (one.event_time.date().isoformat() if one.event_time else None) == day
+    (statement,) = read_stated(text)
+    assert (statement.event_time.date().isoformat() if statement.event_time else None) == day
 
 
 def test_a_statement_names_its_entities() -> None:
-    (one,) = read_stated("My sister Anna lives in Oslo.")
-    assert one.entities == ("anna", "oslo")
+    (statement,) = read_stated("My sister Anna lives in Oslo.")
+    assert statement.entities == ("anna", "oslo")
 
 
 @pytest.mark.parametrize("speaker", ["assistant", "system", "tool"])

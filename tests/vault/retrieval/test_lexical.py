@@ -112,10 +112,10 @@ def test_many_sessions_score_as_each_by_itself(seed: int) -> None:
     asked = random.sample(entries, 30)
     around = _scores(entries).score_contexts(_pool(*asked))
     for index, entry in enumerate(asked):
-        alone = [one for one in entries if one.session == entry.session]
-        scores = {one.position: _bm25(one, len(entries)) for one in alone}
+        alone = [item for item in entries if item.session == entry.session]
+        scores = {item.position: _bm25(item, len(entries)) for item in alone}
         wanted = sum(share * scores.get(entry.position + away, 0.0) for away, share in CONTEXT.items())
-        often = sum(one.frequency for one in alone)
+        often = sum(item.frequency for item in alone)
         assert around.context[index] == pytest.approx(wanted)
         assert around.session[index] == pytest.approx(idf_weight(len(entries), CUBES) * often / (often + SESSION_K))
 
@@ -181,7 +181,8 @@ def test_vector_of_another_version_scores_zero() -> None:
     entries = [Entry(uuid7()) for _ in range(4)]
     of_version = {1: (0.5, 1), 2: (0.25, 2), 3: (0.75, 1)}  # of the second, a former version; of the first, none yet
     embedded = [
-        struct.pack(">16sqd", entries[one].cube_id.bytes, version, near) for one, (near, version) in of_version.items()
+        struct.pack(">16sqd", entries[item].cube_id.bytes, version, near)
+        for item, (near, version) in of_version.items()
     ]
     candidates = Candidates(_rows(*entries), b"".join(reversed(embedded)))
     assert candidates.dense.tolist() == [0.0, 0.5, 0.0, 0.75]

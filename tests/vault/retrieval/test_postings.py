@@ -131,7 +131,7 @@ def test_filter_on_columns_of_the_index_finds_what_the_whole_condition_finds(tal
     for name in ("heron", "otter"):
         persona_create(actor=talk_world.alice.actor, draft=PersonaDraft(name=name))
     with acting(talk_world.alice.actor):
-        everyone = {one.name: one.id for one in Persona.objects.all()}
+        everyone = {persona.name: persona.id for persona in Persona.objects.all()}
         for number, cube in enumerate(Cube.objects.order_by("id")):
             cube.layer = [Layer.LONG_TERM, Layer.MID_TERM, Layer.SHORT_TERM][number % 3]
             cube.persona_id = [everyone["heron"], everyone["otter"], None][number % 7 % 3]

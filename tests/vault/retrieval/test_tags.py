@@ -98,7 +98,7 @@ def test_tag_search_reads_only_the_rows_it_returns(tagged_memories: Contract) ->
     with CaptureQueriesContext(connection) as queries:
         found = scores(tagged_memories, "red", top_k=4)
     assert found == [(f"red {number}", 1) for number in (11, 10, 9, 8)]
-    (bearing,) = [one["sql"] for one in queries if '"vault_cube"."tags" &&' in one["sql"]]
+    (bearing,) = [query["sql"] for query in queries if '"vault_cube"."tags" &&' in query["sql"]]
     assert bearing.endswith("LIMIT 4")
 
 

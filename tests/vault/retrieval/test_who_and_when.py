@@ -148,7 +148,7 @@ def test_memory_of_that_day_ranks_before_memory_that_names_the_word(
     old = drafts("", [now_and_then], datetime.now(UTC) - timedelta(days=400))
     days = (1, 7, 20, 28, 33, 40)
     lately = [drafts("", [f"The lamp {day} was cleaned."], datetime.now(UTC) - timedelta(days=day)) for day in days]
-    cubes_add(actor=world.alice.actor, drafts=[*old, *(draft for one in lately for draft in one)])
+    cubes_add(actor=world.alice.actor, drafts=[*old, *(draft for group in lately for draft in group)])
     run_jobs()
     first, *_ = results(world.alice.actor, question, filters=filters)
     assert first[1].startswith("The lamp")
@@ -217,7 +217,9 @@ def test_name_is_a_term_where_speakers_have_no_weight(team: World) -> None:
     ],
 )
 def test_name_counts_only_as_a_whole_word(team: World, question: str, names: set[str]) -> None:
-    said = [one for name in ("Adam", "王芳", "王芳芳", "May", "Will") for one in drafts(name, [f"{name}: yes."], LATER)]
+    said = [
+        draft for name in ("Adam", "王芳", "王芳芳", "May", "Will") for draft in drafts(name, [f"{name}: yes."], LATER)
+    ]
     cubes_add(actor=team.alice.actor, drafts=said)
     run_jobs()
     assert list_named_speakers(team.alice.actor, question) == names
@@ -341,10 +343,10 @@ def test_invisible_memories_take_no_place(
     before = results(team.bob.actor, question, top_k=3, filters=filters)
     said = drafts("Ada", [f"The pump {number}." for number in range(30)], MAY + timedelta(hours=2))
     place = None if is_private else TEAM
-    added = cubes_add(actor=team.alice.actor, drafts=[replace(one, namespace=place) for one in said])
+    added = cubes_add(actor=team.alice.actor, drafts=[replace(draft, namespace=place) for draft in said])
     run_jobs()
-    for one in () if is_private else added:
-        give_grant(alice, team, "bob", "memory", str(one.cube.id), effect="deny")
+    for view in () if is_private else added:
+        give_grant(alice, team, "bob", "memory", str(view.cube.id), effect="deny")
     assert results(team.bob.actor, question, top_k=3, filters=filters) == before
 
 

@@ -101,7 +101,7 @@ class PeerClient:
 
 
 def _check_reply(reply: requests.Response) -> Any:
-    """Raises Unavailable; NotFound; Conflict."""
+    """Check the reply. Raises Unavailable; NotFound; Conflict."""
     status = reply.status_code
     if status in LATER:
         raise Unavailable(f"The other installation answers {status}.")
@@ -116,7 +116,7 @@ def _check_reply(reply: requests.Response) -> Any:
 
 
 def _read_results(body: Any) -> list[Any]:
-    """Raises Conflict."""
+    """Read the results. Raises Conflict."""
     results = body.get("results") if isinstance(body, dict) else None
     if not isinstance(results, list) or not all(isinstance(result, dict) for result in results):
         raise Conflict(FOREIGN)

@@ -70,7 +70,7 @@ def peers_list(*, actor: Actor) -> list[PeerView]:
 
 
 def peer_get(*, actor: Actor, peer_id: UUID) -> PeerView:
-    """Raises Forbidden; NotFound."""
+    """Return one peer. Raises Forbidden; NotFound."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
         row = peer_locate(actor, peer_id)
@@ -157,7 +157,7 @@ def peer_schedule(*, actor: Actor, peer_id: UUID, cron: str, timezone: str = "UT
 
 
 def peer_locate(actor: Actor, peer_id: UUID, *, lock: bool = False) -> SyncPeer:
-    """Raises NotFound; Forbidden. Use inside `acting`."""
+    """Return the row of one peer. Raises NotFound; Forbidden. Use inside `acting`."""
     rows = SyncPeer.objects.filter(tenant_id=actor.tenant_id, id=peer_id)
     row = (rows.select_for_update(of=("self",)) if lock else rows).select_related("last_job").first()
     if row is None:
@@ -221,7 +221,7 @@ def _record_change(actor: Actor, verb: Verb, row: SyncPeer) -> None:
 
 
 def _check_draft(draft: PeerDraft) -> None:
-    """Raises Invalid. Where a name leads is checked at each call: that changes."""
+    """Check the draft. Raises Invalid. Where a name leads is checked at each call: that changes."""
     faults = []
     name = draft.name.strip()
     if not 1 <= len(name) <= LONGEST_NAME or not name.isprintable():

@@ -124,7 +124,7 @@ def _add_new_memories(
 
 
 def _add_items(actor: Actor, namespace: str, items: Sequence[Item], present: Mapping[str, Present]) -> list[Applied]:
-    """Store new memories, all at once; where one is refused, each by itself."""
+    """Store new memories in one call, or one by one if any of them is refused."""
     try:
         with transaction.atomic():
             return _add_all(actor, namespace, items, present)

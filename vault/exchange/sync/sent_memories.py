@@ -83,7 +83,7 @@ def select_sendable(actor: Actor, path: str) -> CubeQuerySet:
 
 
 def deleted_ids(actor: Actor, cube_ids: Sequence[UUID]) -> set[UUID]:
-    """Those that were deleted, purged or have expired; a memory that the actor may not read is not. One query."""
+    """The ids that were deleted, purged or have expired, without memories that the actor may not read. One query."""
     there = Cube.objects.filter(tenant_id=actor.tenant_id, id__in=cube_ids, deleted_at=None)
     there = there.filter(Q(expires_at=None) | Q(expires_at__gt=Now()))
     return set(cube_ids) - set(there.values_list("id", flat=True))

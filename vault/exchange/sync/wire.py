@@ -167,7 +167,7 @@ def sent_read(body: Mapping[str, Any]) -> Sent:
 
 
 def applied_read(body: Mapping[str, Any]) -> Applied:
-    """Raises Conflict."""
+    """Read the results of a write. Raises Conflict."""
     try:
         theirs = item_check(body["theirs"]) if body["theirs"] is not None else None
         found_id = UUID(body["id"]) if body["id"] else None

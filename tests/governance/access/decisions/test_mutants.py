@@ -101,8 +101,8 @@ CONDITIONS = [
     ("an unknown part is unknown", "if judge else None", "if judge else True"),
 ]
 QUERIES = [
-    ("a denied memory is not listed", cube.CubeQuerySet, "undenied", "has(OBJECT_TYPE, Effect.DENY)", "has('', Effect.DENY)"),
-    ("nor one in a denied namespace", cube.CubeQuerySet, "undenied", 'has("namespace", Effect.DENY)', 'has("", Effect.DENY)'),
+    ("a denied memory is not listed", cube.CubeQuerySet, "exclude_denied", "has(OBJECT_TYPE, Effect.DENY)", "has('', Effect.DENY)"),
+    ("nor one in a denied namespace", cube.CubeQuerySet, "exclude_denied", 'has("namespace", Effect.DENY)', 'has("", Effect.DENY)'),
     ("grants open memories", cube, "_by_grant", "has(OBJECT_TYPE, Effect.ALLOW)", "has('', Effect.ALLOW)"),
     ("grants on namespaces open them", cube, "_by_grant", 'has("namespace", Effect.ALLOW)', 'has("", Effect.ALLOW)'),
     ("but not private ones of others", cube, "_by_grant", "& of_namespace", ""),

@@ -60,7 +60,7 @@ class PageSchema(serializers.Serializer[Any]):
     previous = serializers.CharField(allow_null=True)
 
 
-def described(
+def describe(
     name: str,
     reply: Any,
     *,
