@@ -45,8 +45,10 @@ Answer = Callable[[Call], Awaitable[Any]]
 
 @dataclass(frozen=True)
 class Protocol:
-    """`prefix`: of its addresses. `routes`: method, path and answer. `fault`: the body of an error, from its status,
-    code, text, and the problem of the REST API, if it comes from there.
+    """The protocol of another product.
+
+    prefix: of its addresses; routes: method, path and answer; fault: builds the body of an error from status, code,
+    text and the problem of the REST API, if there is one.
     """
 
     name: str

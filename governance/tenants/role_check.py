@@ -24,7 +24,7 @@ class UnsafeRole(Exception):
 
 
 def refuse_unbound_role(cursor: Cursor) -> None:
-    """Raises UnsafeRole for a superuser, an owner of tables, or a role that can become one."""
+    """Refuse a role that row security does not bind: a superuser or a table owner. Raises UnsafeRole."""
     cursor.execute(QUESTION)
     name, bypasses, owns, can_become = cursor.fetchone()
     if bypasses or owns or can_become:

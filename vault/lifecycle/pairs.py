@@ -96,7 +96,10 @@ def pairs_propose(actor: Actor, kind: ReviewKind, pairs: Sequence[Pair]) -> int:
 
 
 def comparable_cubes(actor: Actor) -> CubeQuerySet:
-    """Searchable texts, but for turns of conversations and what a persona's queues have, which reconcile themselves."""
+    """Searchable memories that may form a pair.
+
+    Turns of conversations and the queues of a persona are left out: the layers reconcile them.
+    """
     queued = LayerEntry.objects.filter(cube_id=OuterRef("pk"), left_at=None)
     rows = Cube.objects.readable().filter(
         tenant_id=actor.tenant_id,

@@ -57,7 +57,7 @@ def undo_one(actor: Actor, action: BulkAction, item: ActionItem, *, since: datet
 
 
 def _copy_undo(actor: Actor, item: ActionItem) -> None:
-    """Raises Conflict where the copy has words of its own by now."""
+    """Undo a copy. Raises Conflict if the copy was edited since."""
     if Cube.objects.filter(id=item.cube_id).exclude(version=item.version).exists():
         raise Conflict(CHANGED)
     cube_delete(actor=actor, cube_id=item.cube_id)
@@ -85,7 +85,7 @@ def versions_undo(actor: Actor, action: BulkAction, items: Sequence[ActionItem])
 
 
 def _compose_undo(action: BulkAction, cube: Cube, before: CubeVersion, after: CubeVersion) -> CubeChanges:
-    """Raises Conflict where what was changed is not as the action left it."""
+    """Compose the changes that undo an action. Raises Conflict if a changed field was changed again."""
     if action is BulkAction.MOVE:
         if cube.namespace_id != after.namespace_id:
             raise Conflict(CHANGED)

@@ -7,7 +7,7 @@ from governance.models.tenant import Member
 
 
 class Upload(TenantModel):
-    """A file that a member has uploaded and not imported yet. It goes after a day (vault/exchange/uploads.py).
+    """A file that a member has uploaded and not imported yet. Deleted after a day (vault/exchange/uploads.py).
 
     form: an ImportFormat; sealed: its name and its bytes.
     """

@@ -132,7 +132,7 @@ def find_target(system: Actor, row: Subscription, number: str) -> Target:
 
 
 def _installable_versions(row: Subscription, is_listed: bool) -> dict[str, UUID]:
-    """The versions that may be installed; of a publication that is offered no more, the installed one alone."""
+    """The versions that may be installed. Of a withdrawn publication only the installed version may."""
     publication = Publication.objects.get(tenant_id=row.publisher_id, id=row.publication_id)
     if publication.state == PublicationState.BANNED:
         return {}
