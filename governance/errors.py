@@ -148,6 +148,12 @@ class TooManyAtOnce(DomainError):
     status, code, title = 429, "too_many_at_once", "Too many large calls of this tenant at once"
 
 
+class TooManyJobs(DomainError):
+    """Jobs of one kind that the caller asked for wait already, as many as the kind allows."""
+
+    status, code, title = 429, "too_many_jobs", "Too many of your jobs wait"
+
+
 class TooManyAttempts(DomainError):
     """Too many failed attempts: nothing is tried before `retry_after` seconds have passed."""
 

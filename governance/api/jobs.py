@@ -18,7 +18,7 @@ from governance.api.views import ApiView, refuse_unknown_parameters
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
 from governance.jobs.selectors import JobView, job_get, jobs_list
-from governance.jobs.services import job_cancel, job_retry, job_undo
+from governance.jobs.services import job_cancel, job_retry, job_undo, jobs_cancel
 from governance.vocabulary import JobStatus
 
 FILTERS = ("kind", "status")
@@ -111,6 +111,26 @@ class JobChangeView(ApiView):
         def call() -> Reply:
             read(NoInput, request)
             return Reply(202, job_json(service(actor=actor, job_id=job_id)))
+
+        return self.post_once(call)
+
+
+class CancellationInput(StrictSerializer):
+    kind = serializers.CharField(max_length=40, help_text="As `memories.export`.")
+
+
+class CancellationSchema(serializers.Serializer[Any]):
+    cancelled = serializers.IntegerField(help_text="Jobs; a running one ends before its present step is written.")
+
+
+class JobsCancelView(ApiView):
+    @describe("jobs_cancel_kind", CancellationSchema, request=CancellationInput, parameters=[ONCE])
+    def post(self, request: Request) -> Response:
+        """Cancel all open jobs of a kind: the caller's, and everybody's for owners and admins; 1,000 at most."""
+        actor = self.actor()
+
+        def call() -> Reply:
+            return Reply(200, {"cancelled": jobs_cancel(actor=actor, kind=read(CancellationInput, request)["kind"])})
 
         return self.post_once(call)
 

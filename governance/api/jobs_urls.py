@@ -4,6 +4,7 @@ from governance.api import jobs, schedules
 
 urlpatterns = [
     path("jobs/", jobs.JobsView.as_view()),
+    path("jobs/cancel/", jobs.JobsCancelView.as_view()),
     path("jobs/<uuid:job_id>/", jobs.JobDetailView.as_view()),
     path("jobs/<uuid:job_id>/retry/", jobs.JobRetryView.as_view()),
     path("jobs/<uuid:job_id>/cancel/", jobs.JobCancelView.as_view()),

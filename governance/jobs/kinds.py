@@ -77,8 +77,9 @@ class JobKind:
     """A kind of job. permission: to ask for it, to run it again, to undo it.
 
     settings: a dataclass that checks the settings of a schedule; None: it cannot be scheduled. default_cron: when a new
-    tenant's schedule runs it, in UTC; empty: it has none. undo: the kind that
-    undoes it, within `undo_for`. cancelled: writes what follows a cancellation, with its transaction.
+    tenant's schedule runs it, in UTC; empty: it has none. undo: the kind that undoes it, within `undo_for`. cancelled:
+    writes what follows a cancellation, with its transaction. most_open: jobs of this kind that one member, key or
+    persona may have open at once.
     """
 
     name: str
@@ -90,6 +91,7 @@ class JobKind:
     undo_for: timedelta = timedelta(0)
     cancelled: Callable[[Actor, Job], None] | None = None
     default_cron: str = ""
+    most_open: int = 20
 
 
 _kinds: dict[str, JobKind] = {}

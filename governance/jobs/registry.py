@@ -26,6 +26,7 @@ def handler(
     undo_for: timedelta = timedelta(0),
     cancelled: Callable[[Actor, Job], None] | None = None,
     default_cron: str = "",
+    most_open: int = 20,
 ) -> Callable[[JobHandler], JobHandler]:
     """Make a function the handler of a topic's jobs; see JobKind.
 
@@ -33,7 +34,9 @@ def handler(
     """
 
     def register(function: JobHandler) -> JobHandler:
-        kind = JobKind(topic, function, permission, settings, preview, undo, undo_for, cancelled, default_cron)
+        kind = JobKind(
+            topic, function, permission, settings, preview, undo, undo_for, cancelled, default_cron, most_open
+        )
         route_for(kind, weight=weight, batch=batch, limit=limit)
         add_kind(kind)
         return function

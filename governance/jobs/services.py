@@ -6,21 +6,25 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from django.db import connection
 from django.db.models.functions import Now
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.audit.services import record
 from governance.database import acting, database_now
-from governance.errors import Conflict
+from governance.errors import Conflict, FieldError, Invalid, TooManyJobs
 from governance.ids import uuid7
 from governance.jobs.kinds import JobKind, kind_of
 from governance.jobs.sealed_payloads import seal_request
-from governance.jobs.selectors import JobView, job_locate, job_view
+from governance.jobs.selectors import OPEN, JobView, job_locate, job_view, jobs_readable
 from governance.jobs.steps import ENDED, job_cancel_now, jobs_reopen
 from governance.models import Job, OutboxEvent
 from governance.outbox.services import emit
 from governance.vocabulary import JobStatus, Permission, Verb
+
+MOST_CANCELLED = 1_000  # jobs in one call
+ALONE = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 
 
 def job_create(
@@ -34,7 +38,7 @@ def job_create(
 ) -> JobView:
     """Request a job. settings: ids, numbers and filters; state: where it begins; request: content, which is sealed.
 
-    Raises Forbidden; KeyUnavailable. Writes: Job, AuditEntry, OutboxEvent.
+    Raises Forbidden; KeyUnavailable; TooManyJobs. Writes: Job, AuditEntry, OutboxEvent.
     """
     authorize(actor, kind_of(kind).permission)
     context = asdict(actor.context) | {"causes": [actor.request_id]}
@@ -53,6 +57,7 @@ def job_create(
     )
     job.sealed_request = seal_request(job, request) if request else b""
     with acting(actor):
+        _refuse_too_many(actor, kind_of(kind))
         job.save(force_insert=True)
         record(actor=actor, verb=Verb.JOB_CREATED, object_type="job", object_ids=[job.id], detail={"kind": kind})
         emit(actor=actor, topic=kind, payload={"job": str(job.id)}, identity=job.id)
@@ -102,12 +107,45 @@ def job_cancel(*, actor: Actor, job_id: UUID) -> JobView:
         authorize(actor, kind.permission if kind else Permission.OPERATIONS_MANAGE)
         if job.status in ENDED and not job.dead_letter:
             raise Conflict(f"The job is {job.status}; only an open one can be cancelled.")
-        waiting = OutboxEvent.objects.filter(id=job.id, done_at=None, lease=None)
-        if waiting.update(done_at=Now()) or job.status in ENDED:
-            job_cancel_now(kind, actor, job)
-        else:
-            Job.objects.filter(id=job.id).update(status=JobStatus.CANCELLING)
-        return _record_change(actor, job, Verb.JOB_CANCELLED)
+        return _cancel(actor, kind, job)
+
+
+def jobs_cancel(*, actor: Actor, kind: str) -> int:
+    """Cancel the open jobs of a kind: the actor's own, and all of them for those who govern.
+
+    Returns how many, MOST_CANCELLED at most. Raises Forbidden; Invalid where there is no such kind. Writes as
+    `job_cancel`.
+    """
+    found = _find_kind(kind)
+    if found is None:
+        raise Invalid(errors=[FieldError("kind", "no kind of jobs")])
+    authorize(actor, found.permission)
+    with acting(actor):
+        rows = jobs_readable(actor).filter(kind=kind, status__in=(JobStatus.PENDING, JobStatus.RUNNING))
+        jobs = list(rows.order_by("id").select_for_update()[:MOST_CANCELLED])
+        for job in jobs:
+            _cancel(actor, found, job)
+    return len(jobs)
+
+
+def _cancel(actor: Actor, kind: JobKind | None, job: Job) -> JobView:
+    waiting = OutboxEvent.objects.filter(id=job.id, done_at=None, lease=None)
+    if waiting.update(done_at=Now()) or job.status in ENDED:
+        job_cancel_now(kind, actor, job)
+    else:
+        Job.objects.filter(id=job.id).update(status=JobStatus.CANCELLING)
+    return _record_change(actor, job, Verb.JOB_CANCELLED)
+
+
+def _refuse_too_many(actor: Actor, kind: JobKind) -> None:
+    """Raise TooManyJobs; calls of one principal at once are counted one after another."""
+    if actor.is_system:
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(ALONE, [f"{kind.name} {actor.principal_id}"])
+    rows = Job.objects.filter(tenant_id=actor.tenant_id, kind=kind.name, principal_id=actor.principal_id)
+    if rows.filter(status__in=OPEN).count() >= kind.most_open:
+        raise TooManyJobs(f"{kind.most_open} jobs of this kind wait or run. Let some end, or cancel them.")
 
 
 def job_undo(*, actor: Actor, job_id: UUID) -> JobView:

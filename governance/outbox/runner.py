@@ -91,7 +91,7 @@ def _release_task(task: Task) -> None:
 
 
 def _release(events: Sequence[OutboxEvent]) -> None:
-    """End the lease of events that have not begun. They keep their place before younger ones."""
+    """End the lease of events. They keep their place before younger ones, so that what is begun ends first."""
     for event in events:
         event.lease, event.available_at = None, uuid7_time(event.id)
     OutboxEvent.objects.bulk_update(events, ["lease", "available_at"])
@@ -147,7 +147,8 @@ def _finish(actor: Actor, task: Task, event_ids: Sequence[UUID], write: Write, u
         elif goes_on:
             rows.update(attempts=0, last_error="", available_at=Now() + _lease())
         else:
-            rows.update(attempts=0, last_error="", available_at=Now(), lease=None)
+            rows.update(attempts=0, last_error="")
+            _release(list(rows))
         _wake_dispatcher()
     if again:
         return None if goes_on else 0

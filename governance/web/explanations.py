@@ -50,6 +50,9 @@ EXPLANATIONS: dict[str, Explanation] = {
     "too_many_at_once": Explanation(
         _("Your organisation is running too many large requests."), _("Wait a moment, then try again.")
     ),
+    "too_many_jobs": Explanation(
+        _("Too many of your jobs of this kind wait."), _("Let some end, or cancel them on the page of jobs.")
+    ),
     "precondition_required": Explanation(
         _("The request does not say which version you read."), _("Load the memory again, then repeat your change.")
     ),

@@ -20,7 +20,7 @@ from governance.heartbeats import Part, silent_parts
 from governance.jobs.kinds import kind_of
 from governance.jobs.schedules import schedules_list
 from governance.jobs.selectors import OPEN, JobView, job_get, jobs_list
-from governance.jobs.services import job_cancel, job_retry, job_undo
+from governance.jobs.services import job_cancel, job_retry, job_undo, jobs_cancel
 from governance.jobs.summary import jobs_summary
 from governance.object_names import names_find
 from governance.pages import First
@@ -125,6 +125,14 @@ def job(request: HttpRequest, actor: Actor, job_id: UUID) -> HttpResponseBase:
 @page
 def cancel(request: HttpRequest, actor: Actor, job_id: UUID) -> HttpResponseBase:
     return _redirect_after_change(request, job_cancel(actor=actor, job_id=job_id))
+
+
+@require_POST
+@page
+def cancel_kind(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """Cancel all open jobs of the kind that the form names."""
+    jobs_cancel(actor=actor, kind=request.POST.get("kind", ""))
+    return see_other(reverse("jobs"))
 
 
 @require_POST

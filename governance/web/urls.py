@@ -60,6 +60,7 @@ urlpatterns = [
     path("settings/sign-in/remove/", sign_in_rules.provider_end, name="provider_end"),
     # work in the background
     path("jobs/", jobs.jobs, name="jobs"),
+    path("jobs/cancel/", jobs.cancel_kind, name="jobs_cancel"),
     path("jobs/<uuid:job_id>/", jobs.job, name="job"),
     path("jobs/<uuid:job_id>/cancel/", jobs.cancel, name="job_cancel"),
     path("jobs/<uuid:job_id>/retry/", jobs.retry, name="job_retry"),

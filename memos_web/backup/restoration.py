@@ -192,7 +192,7 @@ def _given_database(config: Config) -> Iterator[str]:
 
 
 def _identify_database(name: str, url: str) -> Any:
-    """What tells a server and its database from others. `name`: the variable with its address."""
+    """Return the start time of a server and the name of its database. `name`: the variable with its address."""
     try:
         with psycopg.connect(url, connect_timeout=5) as connection:
             return connection.execute("SELECT pg_postmaster_start_time(), current_database()").fetchone()

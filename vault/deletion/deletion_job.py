@@ -25,7 +25,7 @@ from governance.jobs.registry import handler
 from governance.keys.services import key_store
 from governance.keys.signing_keys import signing_key
 from governance.models import Job, Member, OutboxEvent, Schedule, Tenant
-from governance.vocabulary import PrincipalKind, Topic, Verb
+from governance.vocabulary import PrincipalKind, Topic, Verb, Weight
 from vault.cubes.storage import WITHIN_HOURS, list_missing_rights, list_remaining_copies
 from vault.deletion.rows import refuse_held, tenant_counts
 from vault.deletion.services import deletion_forget, owner_check
@@ -43,7 +43,7 @@ PART = 20_000  # rows of one transaction
 ROWS, FILES, KEYS = "rows", "files", "keys"
 
 
-@handler(Topic.TENANT_ERASE, cancelled=deletion_forget)
+@handler(Topic.TENANT_ERASE, weight=Weight.BACKGROUND, cancelled=deletion_forget)
 def tenant_erase_run(run: JobRun) -> Callable[[], Step]:
     """One step of a deletion. done: rows deleted.
 

@@ -46,7 +46,7 @@ def memories_add_later(*, actor: Actor, screened: ScreenedDrafts) -> JobView:
     return job_create(actor=actor, kind=Topic.MEMORIES_ADD, request=request, total=len(drafts))
 
 
-@handler(Topic.MEMORIES_ADD, permission=Permission.MEMORY_CREATE, batch=BATCH)
+@handler(Topic.MEMORIES_ADD, permission=Permission.MEMORY_CREATE, batch=BATCH, most_open=5_000)
 def memories_add(run: JobRun) -> Callable[[], Step]:
     """Store the next PART memories; a job that fails keeps the parts before. done: memories looked at.
 

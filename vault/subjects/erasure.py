@@ -25,7 +25,7 @@ from governance.keys.services import key_store, subject_scope
 from governance.keys.signing_keys import signing_key
 from governance.models import DataSubject, Job
 from governance.privacy.services import reference_token
-from governance.vocabulary import Permission, Topic, Verb
+from governance.vocabulary import Permission, Topic, Verb, Weight
 from vault.cubes.services import cubes_erase
 from vault.cubes.storage import WITHIN_HOURS, list_missing_rights, list_remaining_copies
 from vault.cubes.text_removal import versions_blank
@@ -54,7 +54,7 @@ MEMORIES, KEY = "memories", "key"
 ADDING = (Topic.MEMORIES_ADD, Topic.MEMORIES_IMPORT)  # kinds whose requests hold texts to be stored
 
 
-@handler(Topic.SUBJECT_ERASE, permission=Permission.SUBJECT_MANAGE)
+@handler(Topic.SUBJECT_ERASE, weight=Weight.BACKGROUND, permission=Permission.SUBJECT_MANAGE)
 def subject_erase_run(run: JobRun) -> Callable[[], Step]:
     """One step of an erasure. done: memories looked at; result: counts and what a hold keeps; at the end the receipt.
 

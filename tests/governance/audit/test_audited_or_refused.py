@@ -148,6 +148,7 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("deliveries/<uuid:delivery_id>/replay/", "post"): [Call("deliveries/{delivery}/replay/")],
     ("webhooks/<uuid:webhook_id>/", "delete"): [Call("webhooks/{webhook}/")],
     ("jobs/<uuid:job_id>/cancel/", "post"): [Call("jobs/{job}/cancel/")],
+    ("jobs/cancel/", "post"): [Call("jobs/cancel/", {"kind": "pack.install"})],
     ("memories/<uuid:memory_id>/redact/", "post"): [Call("memories/{cube}/redact/", {"version": 1})],
     ("reviews/", "get"): [Call("reviews/"), Call("reviews/?kind=pii")],
     ("reviews/quarantine/", "post"): [Call("reviews/quarantine/", {"writer": "{member}"})],
@@ -489,6 +490,7 @@ def places(world: World) -> dict[str, Any]:
         memory_of_pack = PackMemory.objects.get(subscription=subscription)
         PackMemory.objects.filter(id=memory_of_pack.id).update(is_overridden=True)
         Job.objects.filter(id=filled.job_id).update(status=JobStatus.FAILED, dead_letter=True)
+        Job.objects.filter(kind=Topic.PACK_INSTALL).update(status=JobStatus.PENDING)
         flagged, doubted = Review.objects.order_by("-id").values_list("id", flat=True)[:2]
         of_the_trail = {
             "entry": AuditEntry.objects.latest("id").id,

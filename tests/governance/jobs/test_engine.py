@@ -11,11 +11,12 @@ from django.test import override_settings
 
 from governance.checks import each_topic_has_a_handler
 from governance.database import acting
-from governance.errors import Conflict, Forbidden, Invalid, NotFound, Unavailable
-from governance.jobs.kinds import JobRun, Step, remove_kind
+from governance.errors import Conflict, Forbidden, Invalid, NotFound, TooManyJobs, Unavailable
+from governance.jobs import services
+from governance.jobs.kinds import JobRun, Step, kind_of, remove_kind
 from governance.jobs.registry import handler
 from governance.jobs.selectors import JobView, job_get
-from governance.jobs.services import job_cancel, job_create, job_retry, job_undo
+from governance.jobs.services import job_cancel, job_create, job_retry, job_undo, jobs_cancel
 from governance.models import AuditEntry, OutboxEvent, Persona
 from governance.outbox.dispatcher import dispatch_once
 from governance.outbox.routes import Task, add_route, remove_route, route_of
@@ -23,7 +24,7 @@ from governance.outbox.runner import task_fail, task_run
 from governance.vocabulary import JobStatus, Permission, PersonaKind, Scope, Topic, Weight
 from tests.factories import Person, World
 from tests.governance.web.visitors import signed_in
-from tests.vault.api.contract import Contract, fields_at_fault
+from tests.vault.api.contract import Contract, contract, fields_at_fault
 from tests.vault.outbox import run_jobs
 
 Superuser = Callable[[], psycopg.Connection]
@@ -126,6 +127,39 @@ def test_a_waiting_job_is_cancelled_at_once(world: World) -> None:
     assert run_jobs() == _steps(world.alice) == 0
     with pytest.raises(Conflict):
         job_cancel(actor=world.alice.actor, job_id=job.id)
+
+
+def test_member_with_many_open_jobs_of_a_kind_is_refused_and_others_are_not(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(services, "kind_of", lambda name: replace(kind_of(name), most_open=2))
+    for _ in range(2):
+        _count(world.alice, to=2)
+    with pytest.raises(TooManyJobs, match="2 jobs of this kind"):
+        _count(world.alice, to=2)
+    _count(world.olivia, to=2)
+    run_jobs()
+    _count(world.alice, to=2)
+
+
+def test_all_open_jobs_of_a_kind_are_cancelled_by_their_member_and_by_owners(world: World) -> None:
+    own, other = [_count(world.alice, to=2) for _ in range(2)], _count(world.olivia, to=2)
+    alice = contract(world, "alice")
+    assert alice.post("jobs/cancel/", {"kind": COUNT}).json == {"cancelled": 2}
+    assert {_now(world.alice, job).status for job in own} == {JobStatus.CANCELLED}
+    assert _now(world.olivia, other).status == JobStatus.PENDING
+    assert fields_at_fault(alice.post("jobs/cancel/", {"kind": "no.kind"})) == {"kind"}
+    _count(world.alice, to=2)
+    assert jobs_cancel(actor=world.olivia.actor, kind=COUNT) == 2
+    with pytest.raises(Forbidden):
+        jobs_cancel(actor=replace(world.alice.actor, scopes=frozenset({Scope.MEMORIES_READ})), kind=COUNT)
+
+
+def test_begun_job_ends_before_a_younger_one_begins(world: World, superuser: Superuser) -> None:
+    first, second = _count(world.alice, to=4), _count(world.alice, to=4)
+    dispatch_once(lambda task: _ignore(task_run(task, slice_seconds=0)))
+    dispatch_once(lambda task: _ignore(task_run(task, slice_seconds=0)))
+    assert (_now(world.alice, first).done, _now(world.alice, second).status) == (2, JobStatus.PENDING)
 
 
 def test_who_may_only_read_cannot_cancel_what_was_asked_for(world: World) -> None:
