@@ -105,12 +105,13 @@ AUDIT_HEALTH = """
           SELECT seal.created_at FROM public.governance_auditseal AS seal
           WHERE seal.tenant_id = tenant.id AND seal.seq = coalesce(signed.seq, 0) + 1) AS waiting ON true), 0)::float8
 """
+# What is planned for later (created_at is then the time that it is planned for) is not due.
 OUTBOX_HEALTH = """
   SELECT count(*) FILTER (WHERE parked_at IS NULL),
          coalesce(extract(epoch FROM clock_timestamp() - min(created_at) FILTER (WHERE parked_at IS NULL)),
                   0)::double precision,
          count(*) FILTER (WHERE parked_at IS NOT NULL)
-  FROM public.governance_outboxevent WHERE done_at IS NULL
+  FROM public.governance_outboxevent WHERE done_at IS NULL AND created_at <= clock_timestamp()
 """
 # One claim at a time; pairs of topic and tenant are found by hops over the index, however many events wait.
 CLAIM = """

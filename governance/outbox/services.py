@@ -26,9 +26,11 @@ from governance.vocabulary import Permission, Topic, Verb
 CHANNEL = "memos_outbox"
 EMIT = "INSERT INTO governance_outboxevent (id, tenant_id, topic, payload, request_id) VALUES (%s, %s, %s, %s, %s)"
 EMIT_AND_WAKE = f"WITH event AS ({EMIT}) SELECT pg_notify('{CHANNEL}', '')"
+# It counts as waiting from the time on for which it is planned.
 EMIT_LATER = """
-INSERT INTO governance_outboxevent (id, tenant_id, topic, payload, request_id, available_at)
-VALUES (%s, %s, %s, %s, %s, clock_timestamp() + make_interval(secs => %s))
+INSERT INTO governance_outboxevent (id, tenant_id, topic, payload, request_id, available_at, created_at)
+SELECT %s, %s, %s, %s, %s, planned.at, planned.at
+FROM (SELECT clock_timestamp() + make_interval(secs => %s)) AS planned (at)
 """
 # Gathered until the dispatcher looks anyway: nobody waits for a count.
 UNHURRIED = frozenset({Topic.CUBES_READ, Topic.STORE_READ})

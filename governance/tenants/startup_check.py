@@ -2,11 +2,13 @@
 
 import psycopg
 from django.db import connection
+from django.db.migrations.loader import MigrationLoader
 
 from governance.database import no_tenant
 from governance.errors import Unavailable
 from governance.tenants.role_check import refuse_unbound_role
 
+OURS = frozenset({"governance", "vault"})  # apps whose tables this release must know
 OLDEST_SERVER = 18  # the first PostgreSQL with uuidv7() and pg_clear_attribute_stats()
 
 
@@ -18,6 +20,17 @@ def refuse_unsafe_role() -> None:
     refuse_old_server()
     with no_tenant(), connection.cursor() as cursor:
         refuse_unbound_role(cursor)
+    refuse_newer_tables()
+
+
+def refuse_newer_tables() -> None:
+    """Raise Unavailable if a newer release has migrated the database: this one would fail at its first write."""
+    with no_tenant():
+        loader = MigrationLoader(connection)
+    applied = [(app, name) for app, name in loader.applied_migrations or () if app in OURS]
+    unknown = [f"{app}.{name}" for app, name in applied if (app, name) not in loader.graph.nodes]
+    if unknown:
+        raise Unavailable(f"A newer release has migrated the database ({max(unknown)}): start that release")
 
 
 def refuse_old_server() -> None:

@@ -3,11 +3,12 @@
 Keys are never part of it: they have a backup of their own, in another place, and kept for a shorter time.
 """
 
+import fcntl
 import os
 import shutil
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from vault.providers.registry import BLOBS, choose_blob_store
 
 ROLE = "memos_backup"
 FOLDERS = ("checkpoints", "receipts")  # of the data directory, beside the database
+PARTIAL = ".partial"  # ends the name of a backup that is being written
 COPIES = 7  # of the key store in one folder
 KEY_STORE = "keystore-{at}.sqlite3"
 
@@ -35,17 +37,38 @@ def backup_make(config: Config, folder: Path) -> Manifest:
     """Write a backup to a folder that is not there yet: whole, or not at all. Raises BackupError."""
     if folder.exists():
         raise BackupError(f"{folder} is there already: name a new folder")
-    draft = folder.with_name(f"{folder.name}.partial")
+    draft = folder.with_name(f"{folder.name}{PARTIAL}")
     try:
+        _remove_partial_backups(folder.parent)
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(parents=True, mode=0o700)
-        manifest = _write(config, draft)
-        draft.rename(folder)
+        with _lock_folder(draft):
+            manifest = _write(config, draft)
+            draft.rename(folder)
     except OSError as error:
         raise BackupError(f"cannot write {folder}: {error.strerror}") from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return manifest
+
+
+def _remove_partial_backups(parent: Path) -> None:
+    """Remove what killed backups left in this folder. One that is being written holds a lock."""
+    for path in parent.glob(f"*{PARTIAL}"):
+        if (path / DUMP).is_file():
+            with suppress(BlockingIOError), _lock_folder(path):
+                shutil.rmtree(path)
+
+
+@contextmanager
+def _lock_folder(path: Path) -> Iterator[None]:
+    """Hold a lock on a folder. Raises BlockingIOError where another process has it."""
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(folder)
 
 
 def keys_copy(config: Config, folder: Path) -> Path:

@@ -25,7 +25,7 @@ RELEASED = {
     "governance.0001_initial": "816c47ccfbb68bf74f39ae5dee043082",
     "governance.0002_tables": "661ebdddbbd10983d7aae6753848904f",
     "governance.0003_row_security": "9defb1bd76c05c8effaf57142e873c6e",
-    "governance.0004_functions": "10886a21d6995cabfd740120ec73105d",
+    "governance.0004_functions": "992944fd869260866e5d2f878b3750f2",
     "vault.0001_initial": "1e22a5a4d444230b132479ae040f81d6",
     "vault.0002_row_security": "3dd64445f10b7604cb78d3aace726511",
     "vault.0003_functions": "9b9f7c12e99e3bbe8d75da6ac7326793",

@@ -72,7 +72,7 @@ def deletion_request(*, actor: Actor, slug: str) -> JobView:
             raise Conflict("The deletion of this organisation is asked for already.")
         delete_at = database_now() + timedelta(days=settings.TENANT_GRACE_DAYS)
         job = job_create(actor=actor, kind=Topic.TENANT_ERASE, settings={"delete_at": delete_at.isoformat()})
-        OutboxEvent.objects.filter(id=job.id).update(available_at=delete_at)
+        OutboxEvent.objects.filter(id=job.id).update(available_at=delete_at, created_at=delete_at)
         Tenant.objects.filter(id=tenant.id).update(deletion_job=job.id, deletion_at=delete_at)
         record(
             actor=actor,

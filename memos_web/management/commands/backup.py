@@ -1,6 +1,8 @@
 """Save the database, its files and a hash of every row to a new folder, while the server runs."""
 
 import os
+import signal
+import sys
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,7 @@ class Command(OneLineCommand):
         if reason := missing(CONFIG):
             raise CommandError(reason)
         os.umask(0o077)
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # and nothing half done is left
         folder = options["folder"].absolute()
         try:
             if options["keys"]:

@@ -73,3 +73,9 @@ def test_doctor_names_settings_that_bring_content_into_the_servers_log(database:
     superuser().execute((ROOT / "deploy" / "database.sql").read_text(encoding="utf-8"))
     connection.close()
     assert database_log() == "has neither statements nor values"
+
+
+def test_it_refuses_a_database_that_a_newer_release_has_migrated(database: Clone, superuser: Superuser) -> None:
+    superuser().execute("INSERT INTO django_migrations (app, name, applied) VALUES ('vault', '9999_later', now())")
+    with pytest.raises(Unavailable, match=r"^A newer release has migrated the database \(vault.9999_later\)"):
+        refuse_unsafe_role()
