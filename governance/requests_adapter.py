@@ -29,7 +29,7 @@ class AnswerTooLong(requests.ConnectionError):
 
 
 def url_usable(url: str) -> bool:
-    """Return True for https, and for http if the operator allows private addresses; False for a URL with a user name."""
+    """Return whether a URL has https, or http if the operator allows private addresses, and no user name."""
     schemes = {"https", "http"} if settings.ALLOW_PRIVATE_ADDRESSES else {"https"}
     try:
         parts = urlsplit(url)

@@ -36,7 +36,7 @@ def sign_once() -> int:
 
 
 def seal_forever(stop: threading.Event) -> None:
-    """Seal and sign until `stop` is set. Failures are logged and retried; unsealed entries stay queued in PostgreSQL."""
+    """Seal and sign until `stop` is set. Failures are logged and retried; unsealed entries stay queued."""
     rounds = 0
     while not stop.is_set():
         rounds += 1

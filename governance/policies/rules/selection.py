@@ -15,7 +15,7 @@ Path = Annotated[str, Field(max_length=200, pattern=PATH)]
 
 @dataclass(frozen=True)
 class Where:
-    """Selects memories in a namespace or below it, of one of the kinds, with one of the tags. Empty fields match all."""
+    """Selects memories in or below a namespace, of one of the kinds, with one of the tags. Empty fields match all."""
 
     namespace: Path = ""
     types: Words = frozenset()

@@ -1,4 +1,4 @@
-"""Secrets: keys and tokens of known services, private keys, passwords in addresses, and values after a word such as `token`."""
+"""Secrets: tokens of known services, private keys, passwords in addresses, and values after words such as `key`."""
 
 import re
 from collections import Counter
