@@ -1,4 +1,6 @@
-"""Actor and context of a call. Built once per request or task; every service and selector takes one."""
+"""The actor and the context of a call. Each is built once per request or task; every service and selector takes an
+actor.
+"""
 
 from dataclasses import dataclass, field, replace
 from uuid import UUID
@@ -8,9 +10,9 @@ from governance.vocabulary import Channel, PrincipalKind, RoleName, Scope
 
 @dataclass(frozen=True)
 class CallContext:
-    """The third part of a permission: why and from where the call comes.
+    """The purpose, channel, session and address of a call; conditions of grants and policies are checked against it.
 
-    `causes`: of work that a job does, the requests that asked for it; theirs may have causes again.
+    `causes`: the request ids of the calls that asked for a job's work, and of the calls that caused those.
     """
 
     channel: Channel
@@ -23,9 +25,9 @@ class CallContext:
 
 @dataclass(frozen=True)
 class Binding:
-    """The binding of an API key: it reads and writes only within these places.
+    """The limits of an API key: it reads and writes memory only within them.
 
-    `persona_id`: memory of this persona alone. `namespaces`: paths, with all below them; empty: wherever else it may.
+    `persona_id`: only the memory of this persona. `namespaces`: paths, each with all paths below; empty means no limit.
     """
 
     persona_id: UUID | None = None
@@ -38,10 +40,10 @@ class Binding:
 
 @dataclass(frozen=True)
 class Actor:
-    """A principal of one tenant. `member_id` is None for the system alone; `scopes` is None for no key's limit.
+    """A principal of one tenant. `member_id` is None only for the system; `scopes` is None if no key limits the actor.
 
-    `persona_id`: whom it speaks as, if that was said; grants of that persona hold then. `is_proved`: it is a browser
-    session that nobody who governs a tenant could have begun.
+    `persona_id`: the persona that the actor speaks as, if any; its grants count too. `is_proved`: the actor has a
+    browser session that no admin of a tenant could have started.
     """
 
     tenant_id: UUID
@@ -61,11 +63,11 @@ class Actor:
         return self.principal_kind is PrincipalKind.SYSTEM
 
     def within(self, channel: Channel) -> "Actor":
-        """Return the same principal, speaking through another channel."""
+        """Return the same principal with another channel."""
         return replace(self, context=replace(self.context, channel=channel))
 
     def speaking_as(self, persona_id: UUID | None) -> "Actor":
-        """Return the same principal as one of its personas; None changes nothing."""
+        """Return the same principal speaking as its persona `persona_id`; None leaves the actor unchanged."""
         return self if persona_id is None else replace(self, persona_id=persona_id)
 
 
@@ -75,7 +77,7 @@ SYSTEM_PRINCIPAL = UUID(int=0)
 def system_actor(
     *, tenant_id: UUID, request_id: str, channel: Channel = Channel.WORKER, causes: tuple[str, ...] = ()
 ) -> Actor:
-    """The product itself, working for one tenant: jobs, and the command line's set-up."""
+    """Return the actor of the product itself for one tenant: for jobs, and for set-up by the command line."""
     return Actor(
         tenant_id=tenant_id,
         principal_kind=PrincipalKind.SYSTEM,

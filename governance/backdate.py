@@ -1,4 +1,4 @@
-"""The past that the demo tenant has: memories and versions stored within `backdate` carry an earlier time.
+"""Backdating for the demo tenant: memories and versions stored within `backdate` carry an earlier time.
 
 Only the demo may use it (a contract in pyproject.toml says so). Audit entries always carry the database's own time.
 """
@@ -13,7 +13,7 @@ _moment: ContextVar[datetime | None] = ContextVar("moment", default=None)
 
 @contextmanager
 def backdate(moment: datetime) -> Iterator[None]:
-    """Store memories and versions as of `moment`."""
+    """Store the memories and versions of this block as if it were `moment`."""
     token = _moment.set(moment)
     try:
         yield
@@ -22,5 +22,5 @@ def backdate(moment: datetime) -> Iterator[None]:
 
 
 def find_backdated_moment() -> datetime | None:
-    """The moment of the enclosing `backdate`; None outside of one."""
+    """Return the time of the enclosing `backdate`, or None outside of one."""
     return _moment.get()

@@ -11,7 +11,7 @@ from governance.vocabulary import Topic
 
 @register()
 def each_topic_has_a_handler(app_configs: Sequence[Any] | None = None, **kwargs: Any) -> list[CheckMessage]:
-    """An event without a handler would become a dead letter."""
+    """Return an error for each event topic without a handler: such an event would become a dead letter."""
     missing = sorted({*Topic} - {route.topic for route in all_routes()})
     hint = "Register one in governance/handlers.py or vault/handlers.py."
     return [Error(f"The topic {topic} has no handler.", hint=hint, id="governance.E001") for topic in missing]

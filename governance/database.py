@@ -1,6 +1,6 @@
-"""One transaction, one tenant: the only way to a tenant's rows.
+"""Transactions of one tenant, the only way to reach the rows of a tenant.
 
-The tenant is set inside the transaction and is gone with it, so that a pooled connection carries nothing over.
+The tenant is set inside the transaction and ends with it, so that a pooled connection keeps nothing of it.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -18,7 +18,7 @@ from governance.backdate import find_backdated_moment
 from governance.errors import Reread
 from governance.prepared import ensure_connection, prepared_cursor, send_together
 
-# Of a list, each name is tried until one is free: the planner looks at no further row than LIMIT asks for.
+# The lateral query tries the names in order and stops at the first free lock, as LIMIT reads no further row.
 FREE_LOCK = """
 SELECT name FROM unnest(%s::text[]) AS name WHERE pg_try_advisory_lock(hashtextextended(name, 1)) LIMIT 1
 """
@@ -35,9 +35,9 @@ _epoch: ContextVar["Epoch | None"] = ContextVar("epoch", default=None)
 
 @dataclass(frozen=True)
 class Epoch:
-    """The number of changes of a tenant's policies, as the last transaction of this context read it.
+    """The policy epoch: how often a tenant's policies have changed, as the last transaction of this context read it.
 
-    `changing`: that transaction changes them itself, and may yet be rolled back.
+    `changing`: that transaction changes the policies itself and may still be rolled back.
     """
 
     tenant_id: UUID
@@ -47,7 +47,8 @@ class Epoch:
 
 @contextmanager
 def acting(actor: Actor) -> Iterator[None]:
-    """Open the transaction in which row-level security shows `actor`'s tenant; nested use joins the outer one.
+    """Open a transaction in which row-level security shows the rows of `actor`'s tenant; a nested call joins the outer
+    one.
 
     Raises Unavailable when the database cannot be reached.
     """
@@ -57,7 +58,7 @@ def acting(actor: Actor) -> Iterator[None]:
 
 @contextmanager
 def tenant_transaction(tenant_id: UUID) -> Iterator[None]:
-    """`acting` for the few places that know a tenant before they have an actor."""
+    """Open the transaction of `acting` for callers that know a tenant but have no actor yet."""
     outer = _acting_for.get()
     if outer is not None:
         if outer != tenant_id:
@@ -85,8 +86,8 @@ def _note_commit() -> Iterator[None]:
 def run_again(call: Callable[[], Known], *, is_safe: bool = False) -> Known:
     """Return the result of `call`; when it raises Reread, read the missing data and run it again.
 
-    What lacks something is rolled back. Where an earlier transaction of the call was committed, it is run again only if
-    it is safe, as a reading is. Raises Reread inside a transaction, and where the call cannot be run again.
+    The transaction that lacked data is rolled back. If the call committed an earlier transaction, it runs again only
+    with `is_safe`, as a read does. Raises Reread inside a transaction, and if the call cannot run again.
     """
     commits: list[None] = []
     token = _commits.set(commits)
@@ -122,14 +123,17 @@ def clear_transaction_cache() -> None:
 
 @contextmanager
 def no_tenant() -> Iterator[None]:
-    """A transaction before any tenant is known: nothing but the router's functions and global tables answers."""
+    """Open a transaction without a tenant: it reaches only the router's functions and global tables."""
     with _transaction():
         yield
 
 
 @contextmanager
 def transaction_without_tenant() -> Iterator[None]:
-    """`send_together` for statements that set the tenant themselves. Raises RuntimeError within a transaction."""
+    """Batch statements as `send_together` does, for statements that set the tenant themselves.
+
+    Raises RuntimeError within a transaction.
+    """
     if connection.in_atomic_block:
         raise RuntimeError("a transaction of one tenant cannot turn to another")
     with send_together():
@@ -138,7 +142,7 @@ def transaction_without_tenant() -> Iterator[None]:
 
 @contextmanager
 def as_person(user_id: UUID) -> Iterator[None]:
-    """Within a transaction: show the rows of this person, too (password, second factor, sessions)."""
+    """Within a transaction, also show the rows of this person (password, second factor, sessions)."""
     before = _person.get()
     with connection.cursor() as cursor:
         cursor.execute("SELECT set_config('app.user', %s, true)", [str(user_id)])
@@ -153,7 +157,7 @@ def as_person(user_id: UUID) -> Iterator[None]:
 
 @contextmanager
 def person_transaction(tenant_id: UUID, user_id: UUID) -> Iterator[None]:
-    """`tenant_transaction` and `as_person` in one statement, for what every page begins with; never nested."""
+    """Open `tenant_transaction` and `as_person` with one statement, since every page needs both; not to be nested."""
     if _acting_for.get() is not None:
         raise RuntimeError("a person is not looked up within another transaction")
     with _transaction():
@@ -171,7 +175,7 @@ def person_transaction(tenant_id: UUID, user_id: UUID) -> Iterator[None]:
 
 
 def current_person() -> UUID:
-    """Return the person whom `as_person` names."""
+    """Return the person that `as_person` has set."""
     found = _person.get()
     if found is None:
         raise RuntimeError("what belongs to a person is opened as that person alone")
@@ -179,7 +183,7 @@ def current_person() -> UUID:
 
 
 def database_now() -> datetime:
-    """The transaction's time by the database's clock, the only clock that decides."""
+    """Return the time of the transaction by the database's clock; every decision about time uses this clock."""
     with prepared_cursor() as cursor:
         cursor.execute("SELECT transaction_timestamp()")
         row = cursor.fetchone()
@@ -196,20 +200,18 @@ def epoch_now() -> Epoch:
 
 
 def epoch_last(tenant_id: UUID) -> Epoch | None:
-    """Return the epoch that the last transaction of this context read, if it was this tenant's: for the request that it
-    belongs to.
-    """
+    """Return the epoch that the last transaction of this request read, or None if it was of another tenant."""
     epoch = _epoch.get()
     return epoch if epoch is not None and epoch.tenant_id == tenant_id else None
 
 
 def remember_epoch(tenant_id: UUID, number: int) -> None:
-    """Remember the epoch that a statement returned which set the tenant by itself (`governance_enter`)."""
+    """Remember the epoch that a statement returned which set the tenant itself (`governance_enter`)."""
     _epoch.set(Epoch(tenant_id, number))
 
 
 def epoch_advance() -> None:
-    """Advance the tenant's policy epoch in this transaction; concurrent changes wait for its end."""
+    """Advance the tenant's policy epoch in this transaction; concurrent changes wait until it ends."""
     tenant_id = epoch_now().tenant_id
     with connection.cursor() as cursor:
         cursor.execute(
@@ -221,7 +223,7 @@ def epoch_advance() -> None:
 
 @contextmanager
 def pin_connection() -> Iterator[None]:
-    """Keep the connection out of the pool while it holds a lock of its own."""
+    """Keep the connection out of the pool during this block, because it holds an advisory lock."""
     token = _pinned.set(True)
     try:
         yield
@@ -230,16 +232,16 @@ def pin_connection() -> Iterator[None]:
 
 
 def release_connection() -> None:
-    """Give the connection back to the pool before a long wait; the next statement takes one again."""
+    """Give the connection back to the pool before a long wait; the next statement takes another one."""
     if not _pinned.get() and not connection.in_atomic_block:
         connection.close()
 
 
 @contextmanager
 def hold_free_lock(names: Sequence[str]) -> Iterator[str | None]:
-    """Hold the first of the advisory locks `names` that nobody holds; None where all are held.
+    """Hold the first of the advisory locks `names` that is free, and yield its name; yield None if all are held.
 
-    A lock of the connection, not of a transaction: a killed process leaves none behind.
+    The lock belongs to the connection, not to a transaction, so a killed process leaves none behind.
     """
     with pin_connection():
         with connection.cursor() as cursor:
@@ -254,7 +256,7 @@ def hold_free_lock(names: Sequence[str]) -> Iterator[str | None]:
 
 @contextmanager
 def await_lock(name: str, *, seconds: float) -> Iterator[None]:
-    """Hold the advisory lock `name`, as `hold_free_lock` does, once it is free; outside of any transaction.
+    """Wait for the advisory lock `name` and hold it during this block; not inside a transaction.
 
     Raises OperationalError after `seconds`.
     """
@@ -287,7 +289,7 @@ def _transaction() -> Iterator[None]:
 
 
 def _enter(tenant_id: UUID) -> int:
-    """Set the tenant, and learn in the same statement how often its policies were changed."""
+    """Set the tenant and return its policy epoch, in one statement."""
     with prepared_cursor() as cursor:
         cursor.execute("SELECT governance_enter(%s)", [tenant_id])
         return int(cursor.fetchone()[0])

@@ -1,4 +1,4 @@
-"""Denials in the audit log. Pages, the API, streams and jobs record each denial that they answer with."""
+"""Denials in the audit log: pages, the API, streams and jobs record each denial that they answer with."""
 
 from django.db import Error
 

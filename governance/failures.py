@@ -7,13 +7,15 @@ from django.db import Error, InterfaceError, OperationalError
 from governance.errors import Conflict, DomainError, Held, Unavailable
 
 HELD = "MH423"  # raised by the triggers of vault/migrations/0003_functions.py
-# Serialization failure, deadlock, unique violation; and a foreign key's: what was found was erased before it was named.
+# Serialization failure, deadlock, unique violation, and foreign key violation (another call erased the row meanwhile).
 SAME_ROWS = frozenset({"40001", "40P01", "23505", "23503"})
 logger = logging.getLogger(__name__)
 
 
 def database_failure(error: Error) -> DomainError | None:
-    """Return Held, Conflict or Unavailable, without the server's message; None for a fault of the product."""
+    """Return `error` as Held, Conflict or Unavailable, without the server's message; None if it is a bug of the
+    product.
+    """
     state = getattr(error.__cause__, "sqlstate", None)
     if state == HELD:
         return Held()

@@ -1,4 +1,4 @@
-"""The handlers of governance, on one page: imported at start, so that each topic has its route."""
+"""Imports of all job and event handlers of governance, so that each topic has its handler at start."""
 
 from governance.accounts.mail import invitations_send, resets_send
 from governance.audit.reading import exports

@@ -36,13 +36,13 @@ _written: dict[Part, float] = {}
 
 
 def note_at(part: str, moment: datetime) -> None:
-    """Note `moment` for `part` in the caller's transaction. Writes: Heartbeat."""
+    """Store `moment` as the last activity of `part`, in the caller's transaction. Writes: Heartbeat."""
     with connection.cursor() as cursor:
         cursor.execute(NOTE, [part, moment])
 
 
 def heartbeat(part: Part) -> None:
-    """Note that `part` is at work, once in EVERY_SECONDS. Raises DatabaseError. Writes: Heartbeat."""
+    """Store that `part` is running, at most once in EVERY_SECONDS. Raises DatabaseError. Writes: Heartbeat."""
     now = time.monotonic()
     if now - _written.get(part, -inf) < EVERY_SECONDS:
         return
@@ -52,7 +52,7 @@ def heartbeat(part: Part) -> None:
 
 
 def silent_parts() -> dict[Part, float]:
-    """The parts that have been silent for too long, with the seconds since they were at work (infinite: never)."""
+    """Return the parts without a recent heartbeat, with the seconds since the last one (infinite without any)."""
     with no_tenant(), connection.cursor() as cursor:
         cursor.execute(AGES)
         ages = dict(cursor.fetchall())

@@ -1,4 +1,4 @@
-"""UUIDv7 (RFC 9562 §5.7), made by the application: the id is needed before INSERT, as encryption context."""
+"""UUIDv7 (RFC 9562 §5.7), made by the application: encryption needs the id, as its context, before INSERT."""
 
 import os
 import threading
@@ -11,10 +11,10 @@ _last = 0
 
 
 def uuid7() -> UUID:
-    """48 bits of Unix milliseconds, then a counter within the millisecond and random bits.
+    """Return a new UUIDv7: 48 bits of Unix milliseconds, a counter within the millisecond, and random bits.
 
-    Ids of one process are strictly increasing: the 12 bits of rand_a carry the sub-millisecond part, and a clock that
-    stands still or goes back is nudged on by one step (RFC 9562 §6.2, method 3).
+    Ids of one process strictly increase: the 12 bits of rand_a hold the part below a millisecond, and if the clock
+    stands still or goes back, the last value is raised by one step (RFC 9562 §6.2, method 3).
     """
     global _last
     with _lock:
@@ -26,11 +26,11 @@ def uuid7() -> UUID:
 
 
 def uuid7_time(identity: UUID) -> datetime:
-    """Return when an id was made, to the millisecond."""
+    """Return the time at which an id was made, to the millisecond."""
     return datetime.fromtimestamp((identity.int >> 80) / 1000, UTC)
 
 
 def uuid7_floor(moment: datetime) -> UUID:
-    """The smallest id that can have been made at `moment`, to bound a range of ids by time."""
+    """Return the smallest id that can have been made at `moment`, to bound a range of ids by time."""
     millis = max(int(moment.timestamp() * 1000), 0) & ((1 << 48) - 1)
     return UUID(int=millis << 80 | 0x7 << 76 | 0b10 << 62)

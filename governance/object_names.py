@@ -1,7 +1,6 @@
-"""Names of the objects whose ids governance stores: things and people, never content.
+"""Names of the objects whose ids governance stores: namespaces, keys, members and the like, never content.
 
-For ids that the reader is shown anyway; whoever shows a name asks first whether the reader may know it. Use inside
-`acting`.
+The caller checks first that the reader may know the object. Use inside `acting`.
 """
 
 import re
@@ -37,14 +36,16 @@ PLACED = "memory"  # has no name that is no content: it is told by where it lies
 
 @dataclass(frozen=True)
 class Name:
-    """The name of an object. `more`: a unique addition, as a member's e-mail address or a key's prefix; else empty."""
+    """The name of an object. `more`: a unique addition, such as a member's e-mail address or a key's prefix; may be
+    empty.
+    """
 
     kind: str
     text: str
     more: str = ""
 
     def __str__(self) -> str:
-        """The name and its addition; only one of them if they are equal."""
+        """Return the name and its addition, or only the name if both are equal."""
         text, more = self.text.casefold(), self.more.casefold()
         if more.startswith(f"{text}@"):
             return self.more
@@ -70,14 +71,14 @@ _rows: dict[str, Rows] = {
 
 
 def declare_names(kind: str, rows: Rows) -> None:
-    """Objects of a house above have names too."""
+    """Register the query that names objects of `kind`, for packages above governance."""
     _rows[kind] = rows
 
 
 def names_find(tenant_id: UUID, ids: Collection[UUID]) -> dict[UUID, Name]:
     """Return the names of `ids` in the tenant, ended objects included. One query.
 
-    A memory's is the path of its namespace. A second query where an id stands in one of the names.
+    A memory is named by the path of its namespace. A second query runs if a name itself contains an id.
     """
     found = dict(_select_names(tenant_id, [*_rows], Q(id__in=set(ids)))) if ids else {}
     within = {id for name in found.values() for id in ids_in(name.text)}
@@ -86,20 +87,21 @@ def names_find(tenant_id: UUID, ids: Collection[UUID]) -> dict[UUID, Name]:
 
 
 def ids_in(text: str) -> list[UUID]:
-    """Return the ids in a text that stand alone or in a name; ids in addresses are left out."""
+    """Return the ids in a text that stand alone or in a name; ids within web addresses are left out."""
     return [UUID(id) for id in ID.findall(text)]
 
 
 def replace_ids(text: str, names: Mapping[UUID, Name]) -> str:
-    """Return the text with known ids replaced by names."""
+    """Return the text with the ids in `names` replaced by their names."""
     return ID.sub(lambda found: str(names.get(UUID(found[0]), found[0])), text)
 
 
 def find_id(tenant_id: UUID, text: str, *, field: str, kinds: Sequence[str] = ()) -> UUID:
-    """Return the id of the object with this id, unique field (e-mail address, path …) or name.
+    """Return the id of the object that `text` identifies: by its id, its unique field (e-mail address, path) or its
+    name.
 
-    In this order: whoever calls themselves by another's address does not stand in its way.
-    kinds: of two kinds with the name, the first; all of them, unless said. Raises Invalid for `field`. Two queries.
+    They are tried in this order, so that a member who is named like another's address does not match first. kinds: the
+    kinds to search; if two have the name, the first counts. Raises Invalid for `field`. Two queries.
     """
     try:
         return UUID(text)

@@ -1,4 +1,4 @@
-"""One page of a list: selectors find the rows, and the caller's `pages` says which of them are opened."""
+"""Paging of lists: a selector builds the query, and the `pages` that its caller passes read one page of it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,22 +10,22 @@ NamedRows = tuple[str, QuerySet[Any]]
 
 
 class Pages(Protocol):
-    """The page that a caller asked for: the cursor of an address, or the first rows."""
+    """Reads the page that a caller asked for: at the cursor of an address, or the first rows."""
 
     def take(self, rows: QuerySet[Any]) -> Sequence[Any]:
-        """The rows of the page, in the order of `rows`. Raises Invalid for a cursor of another list."""
+        """Return the rows of the page, in the order of `rows`. Raises Invalid for a cursor of another list."""
 
 
 class MergedTables(Protocol):
-    """A page of several tables, newest first."""
+    """Reads one page of the rows of several tables, newest first."""
 
     def take(self, tables: Sequence[NamedRows]) -> Sequence[tuple[str, Any]]:
-        """The rows of the page, each with the name of its table."""
+        """Return the rows of the page, each with the name of its table."""
 
 
 @dataclass(frozen=True)
 class First:
-    """The first `size` rows of a list that is shown whole."""
+    """Reads the first `size` rows, for lists without pages."""
 
     size: int
 
@@ -35,7 +35,7 @@ class First:
 
 @dataclass(frozen=True)
 class Last:
-    """The last `size` rows of a list, in its order."""
+    """Reads the last `size` rows, in the order of the list."""
 
     size: int
 

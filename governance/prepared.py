@@ -1,6 +1,6 @@
-"""Statements of the hot path, planned once for each connection (docs/decisions/0017).
+"""Prepared statements of frequent calls, planned once for each connection (docs/decisions/0017).
 
-Only for statements of one shape, whose best plan is the same whoever asks and however much there is of it.
+Only for statements of a fixed text whose best plan does not depend on the actor or on the number of rows.
 """
 
 import re
@@ -21,9 +21,9 @@ Values = Sequence[Any] | Mapping[str, Any]
 
 
 class _Prepared(psycopg.RawCursor[Any]):
-    """A cursor whose statements are prepared, and whose rows come in PostgreSQL's binary form.
+    """A cursor that prepares its statements and receives rows in PostgreSQL's binary format.
 
-    JSON comes parsed, and times in the connection's time zone, UTC.
+    JSON arrives parsed; times arrive in the connection's time zone, UTC.
     """
 
     is_prepared = True
@@ -34,13 +34,13 @@ class _Prepared(psycopg.RawCursor[Any]):
 
 
 class _Logged(_Prepared):
-    """For Django's log of statements: psycopg keeps the text of one that is not prepared."""
+    """Adds the text of a statement to Django's log, as psycopg keeps it only for prepared ones."""
 
     is_prepared = False
 
 
 def sql_array(values: Iterable[Any]) -> str:
-    """Numbers, ids and None as PostgreSQL writes an array; the driver would look into each for what to quote."""
+    """Return numbers, ids and None as a PostgreSQL array literal; the driver would check each value for quotes."""
     return "{" + ",".join(["NULL" if value is None else str(value) for value in values]) + "}"
 
 
@@ -53,7 +53,7 @@ def ensure_connection() -> None:
 
 
 def prepared_cursor() -> CursorWrapper:
-    """A cursor whose statements PostgreSQL keeps with their plan; values are bound by the server.
+    """Return a cursor whose statements PostgreSQL keeps with their plan; the server binds the values.
 
     Raises Unavailable.
     """
@@ -67,9 +67,9 @@ def prepared_cursor() -> CursorWrapper:
 
 @contextmanager
 def send_together() -> Iterator[None]:
-    """Send the statements of open prepared cursors together. Their rows are there after it, and so is what one raises.
+    """Send the statements of open prepared cursors in one batch; their rows and errors arrive when the block ends.
 
-    Outside a transaction they are one: all of them happen or none.
+    Outside a transaction, the batch is atomic.
     """
     django = connections[DEFAULT_DB_ALIAS]
     with django.wrap_database_errors, django.connection.pipeline():
@@ -85,9 +85,9 @@ def _bind_parameters(query: str, params: Values | None) -> tuple[bytes, Sequence
 
 @lru_cache(MOST_STATEMENTS)
 def _number_parameters(statement: str) -> tuple[bytes, list[str]]:
-    """The statement with PostgreSQL's own placeholders, and the names of its values in that order.
+    """Return the statement with PostgreSQL's own placeholders, and the names of its values in that order.
 
-    Made once: psycopg would do it for each call, as it keeps no statement beyond 4,096 letters.
+    Cached, because psycopg would parse each time a statement that is longer than 4,096 characters.
     """
     names: list[str] = []
 

@@ -1,4 +1,4 @@
-"""HTTP calls to addresses that tenants named: `governance.outbound` for the libraries that use `requests`."""
+"""HTTP calls to addresses that tenants entered: `governance.outbound` for libraries that use `requests`."""
 
 import io
 from collections.abc import Mapping
@@ -21,15 +21,15 @@ LONGEST_ANSWER = 1024 * 1024
 
 
 class AddressRefused(requests.RequestException):
-    """The address is not one that the product calls."""
+    """The product does not call this address."""
 
 
 class AnswerTooLong(requests.ConnectionError):
-    """The other side sent more than LONGEST_ANSWER bytes."""
+    """The reply had more than LONGEST_ANSWER bytes."""
 
 
 def url_usable(url: str) -> bool:
-    """Return True for https, and for http where the operator allows private addresses; never with a user name."""
+    """Return whether a URL has https, or http if the operator allows private addresses, and no user name."""
     schemes = {"https", "http"} if settings.ALLOW_PRIVATE_ADDRESSES else {"https"}
     try:
         parts = urlsplit(url)
@@ -39,9 +39,9 @@ def url_usable(url: str) -> bool:
 
 
 class OutgoingSession(requests.Session):
-    """A session that calls public addresses only, follows no redirect, and bounds answers in time and length.
+    """A session that calls public addresses only, follows no redirect, and limits the time and length of replies.
 
-    Raises: requests.RequestException, of which AddressRefused says that nothing was connected to.
+    Raises: requests.RequestException; its subclass AddressRefused means that no connection was opened.
     """
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class OutgoingSession(requests.Session):
 
 
 def post(address: str, body: bytes, headers: Mapping[str, str]) -> int:
-    """POST to an address that a tenant named; returns the status of the reply. Raises Refused; Undelivered."""
+    """POST `body` to an address that a tenant entered, and return the status. Raises Refused; Undelivered."""
     try:
         with OutgoingSession() as session:
             return session.post(address, data=body, headers=dict(headers)).status_code
@@ -68,7 +68,7 @@ def post(address: str, body: bytes, headers: Mapping[str, str]) -> int:
 
 
 def public_address(host: str, port: int) -> str:
-    """Return the address of `host` to connect to. Raises AddressRefused unless every address of it is allowed."""
+    """Return the IP address of `host` to connect to. Raises AddressRefused unless all its addresses are allowed."""
     try:
         return resolve_destination(host, port).address
     except (Refused, Undelivered) as error:
@@ -79,7 +79,7 @@ _TIMERS: ContextVar[list[ExchangeTimer]] = ContextVar("timers of the request tha
 
 
 class _Timed:
-    """A connection that is cut when its request takes too long as a whole, be it closed to further requests or not."""
+    """A connection that is cut when its whole request takes too long, even if it is closed to further requests."""
 
     def connect(self) -> None:
         super().connect()  # type: ignore[misc]
@@ -103,7 +103,7 @@ class _TimedHTTPSPool(HTTPSConnectionPool):
 
 
 class _PinnedAdapter(HTTPAdapter):
-    """Connects to the address that was checked; the name stays in TLS and in the Host header."""
+    """Connects to the IP address that was checked; TLS and the Host header keep the host name."""
 
     def init_poolmanager(self, *args: Any, **options: Any) -> None:
         super().init_poolmanager(*args, **options)

@@ -1,4 +1,4 @@
-"""Fields that many tables have, as migrations write them, and an operation that makes many tables."""
+"""Shorthand for migrations: fields that many tables have, and an operation that creates many tables."""
 
 from typing import Any
 
@@ -16,10 +16,10 @@ CREATED_AT = models.DateTimeField(db_default=Now(), editable=False)
 
 
 class CreateTables(Operation):
-    """Make tables that may refer to each other, in any order.
+    """Creates tables that may refer to each other, in any order.
 
-    After each CreateModel Django renders all models that are related to the new one, which are all of them: that took
-    ten seconds for a hundred tables. Here they are rendered once.
+    After each CreateModel, Django renders all models related to the new one. Here they are rendered once, which saves
+    ten seconds for a hundred tables.
     """
 
     reversible = False
@@ -53,7 +53,7 @@ def tenant_model(name: str, options: dict[str, Any] | None = None, /, **fields: 
 
 
 def grant_model(name: str, content: str) -> CreateModel:
-    """Return the table of a subclass of ObjectGrant, for grants on the rows of the model `content`."""
+    """Return the table of a subclass of ObjectGrant: grants on the rows of the model `content`."""
     columns, prefix = ["content_object", "permission", "expires_at", "condition"], name.lower()
     given = ["tenant", "content_object", "group", "permission", "effect", "condition"]
     has_condition = models.Q(condition__isnull=False)
@@ -91,19 +91,19 @@ def composite_key(*columns: str) -> "models.Field[Any, Any]":
 
 
 def tenant(**options: Any) -> "models.Field[Any, Any]":
-    """Return the key of a row's tenant."""
+    """Return the foreign key of a row to its tenant."""
     return models.ForeignKey(
         "governance.tenant", on_delete=models.DO_NOTHING, db_index=False, related_name="+", **options
     )
 
 
 def tenant_key(to: str, *, null: bool = False) -> "models.Field[Any, Any]":
-    """Return a key to a row of the same tenant: the database has it as a composite key (tenancy_sql.reference)."""
+    """Return a foreign key to a row of the same tenant; the database has a composite key (tenancy_sql.reference)."""
     return models.ForeignKey(
         to, on_delete=models.DO_NOTHING, null=null, db_index=False, db_constraint=False, related_name="+"
     )
 
 
 def choice(*values: str, **options: Any) -> "models.Field[Any, Any]":
-    """Return a word out of `values`."""
+    """Return a text field that holds one of `values`."""
     return models.CharField(choices=[(value, value) for value in values], **options)

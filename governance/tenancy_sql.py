@@ -1,6 +1,6 @@
-"""Statements of migrations that protect a tenant's table: row-level security, composite keys, the rights it needs.
+"""SQL for migrations that protect a tenant's table: row-level security, composite keys, and rights of the roles.
 
-Roles are made by deploy/roles.sql before the first migration. See docs/decisions/0002.
+deploy/roles.sql creates the roles before the first migration. See docs/decisions/0002.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ ALL = "SELECT, INSERT, UPDATE, DELETE"
 
 
 def run(*groups: Iterable[str]) -> RunSQL:
-    """Return one operation for all statements: with each operation Django copies the state of all models."""
+    """Return one operation for all statements, because Django copies the state of all models for each operation."""
     return RunSQL([statement for group in groups for statement in group])
 
 
@@ -26,27 +26,27 @@ def tenant_table(
     references: Mapping[str, str] | None = None,
     parents: Mapping[str, str] | None = None,
 ) -> list[str]:
-    """Protect a table with an id, and tie its rows to those of their tenant.
+    """Return the SQL that protects a table with an id, and ties its rows to rows of the same tenant.
 
-    references, parents: the tables that columns refer to. A row is deleted with its parents.
+    references, parents: the table that each column refers to. A row is deleted with its parents.
     """
     unique = f"ALTER TABLE {table} ADD CONSTRAINT {table}_tenant_id UNIQUE (tenant_id, id)"
     return [*protect(table, rights), unique, *_ties(table, references, "NO ACTION"), *_ties(table, parents, "CASCADE")]
 
 
 def derived_table(table: str, parents: Mapping[str, str] | None = None) -> list[str]:
-    """Protect a table without an id, whose rows are made from others."""
+    """Return the SQL that protects a table without an id, whose rows are derived from other rows."""
     return [*protect(table, ALL), *_ties(table, parents, "CASCADE")]
 
 
 def grant_table(table: str, of: str) -> list[str]:
-    """Protect a table of grants on the rows of `of`: of a grant only its end may change."""
+    """Return the SQL that protects a table of grants on the rows of `of`; only the end of a grant may be updated."""
     references = {"group_id": "governance_accessgroup", "condition_id": "governance_grantcondition"}
     return tenant_table(table, f"{ADD}, UPDATE (expires_at), DELETE", references, {"content_object_id": of})
 
 
 def person_table(table: str, rights: str) -> list[str]:
-    """Protect a table whose rows are seen and written as the person of `user_id` alone."""
+    """Return the SQL that protects a table whose rows only the person of `user_id` sees and writes."""
     return protect(table, rights, policy="oneself_only", condition=f"user_id = {CURRENT_USER}")
 
 
@@ -58,9 +58,10 @@ def protect(
     condition: str = f"tenant_id = {CURRENT_TENANT}",
     check: str = "",
 ) -> list[str]:
-    """Force row-level security on `table`, and give the app role `rights` on rows with `condition`.
+    """Return the SQL that forces row-level security on `table`, and gives the app role `rights` on rows with
+    `condition`.
 
-    check: what must hold of a row that is written, when not `condition`.
+    check: the condition for written rows, if it differs from `condition`.
     """
     return [
         f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY",
@@ -72,7 +73,9 @@ def protect(
 
 
 def reference(table: str, column: str, target: str, on_delete: str) -> str:
-    """A foreign key that cannot leave the tenant; a plain one would let one tenant pin another's row."""
+    """Return a composite foreign key within the tenant: a plain one would let one tenant block deletes of another's
+    row.
+    """
     return (
         f"ALTER TABLE {table} ADD CONSTRAINT {table}_{column}_in_tenant FOREIGN KEY (tenant_id, {column}) "
         f"REFERENCES {target} (tenant_id, id) ON DELETE {on_delete}"
@@ -80,10 +83,10 @@ def reference(table: str, column: str, target: str, on_delete: str) -> str:
 
 
 def without_statistics(table: str, *columns: str) -> list[str]:
-    """Plan look-ups in `table` alike for every tenant, whenever it was last analysed.
+    """Return the SQL that makes PostgreSQL plan look-ups in `table` alike for every tenant.
 
-    A tenant (or namespace) that came after the last ANALYZE is taken for one without rows: then any index seems as good
-    as the right one, and a look-up by key reads all that the tenant has. See docs/decisions/0010.
+    For a tenant (or namespace) newer than the last ANALYZE, the planner expects no rows and may choose an index that
+    reads all rows of the tenant. See docs/decisions/0010.
     """
     statements = [f"ALTER TABLE {table} ALTER COLUMN {column} SET STATISTICS 0" for column in columns]
     statements += [f"SELECT pg_clear_attribute_stats('public', '{table}', '{column}', false)" for column in columns]
@@ -91,7 +94,7 @@ def without_statistics(table: str, *columns: str) -> list[str]:
 
 
 def append_only(*tables: str) -> list[str]:
-    """Refuse every change of a row of `tables`, for every role that has triggers."""
+    """Return the SQL that refuses updates and deletes in `tables`, for every role that is subject to triggers."""
     return [
         statement
         for table in tables
@@ -105,8 +108,9 @@ def append_only(*tables: str) -> list[str]:
 
 
 def router_function(signature: str, returns: str, body: str, volatility: str = "STABLE") -> list[str]:
-    """A SECURITY DEFINER function of the router role: what must be known before a tenant is, as ids; and what tenants
-    published for others."""
+    """Return a SECURITY DEFINER function of the router role: it looks up ids before a tenant is known, and reads what
+    tenants have published to others.
+    """
     return [
         f"CREATE FUNCTION {signature} RETURNS {returns} LANGUAGE sql {volatility} SECURITY DEFINER "
         f"SET search_path = pg_catalog, public, pg_temp AS $router${body}$router$",
@@ -119,7 +123,7 @@ def router_function(signature: str, returns: str, body: str, volatility: str = "
 
 
 def router_access(table: str, columns: str, command: str = "SELECT") -> list[str]:
-    """Let the router role use just `columns` of `table`, across tenants."""
+    """Return the SQL that lets the router role use only `columns` of `table`, across tenants."""
     return [
         f"GRANT {command} ({columns}) ON {table} TO memos_router",
         f"CREATE POLICY router_{command.lower()} ON {table} FOR {command} TO memos_router USING (true)",
@@ -127,7 +131,7 @@ def router_access(table: str, columns: str, command: str = "SELECT") -> list[str
 
 
 def router_deletion(table: str, condition: str = "true") -> list[str]:
-    """Let the router role delete rows of `table` with `condition`, across tenants."""
+    """Return the SQL that lets the router role delete rows of `table` with `condition`, across tenants."""
     return [
         f"GRANT DELETE ON {table} TO memos_router",
         f"CREATE POLICY router_delete ON {table} FOR DELETE TO memos_router USING ({condition})",
@@ -135,7 +139,7 @@ def router_deletion(table: str, condition: str = "true") -> list[str]:
 
 
 def grant(rights: str, *tables: str) -> list[str]:
-    """Give the app role `rights` on `tables`."""
+    """Return the SQL that gives the app role `rights` on `tables`."""
     return [f"GRANT {rights} ON {table} TO memos_app" for table in tables]
 
 

@@ -1,4 +1,4 @@
-"""The versions that a caller may change: those that If-Match names."""
+"""Version preconditions: a caller changes an object only if If-Match names its current version."""
 
 import re
 from collections.abc import Collection, Iterable
@@ -11,7 +11,9 @@ MALFORMED: Collection[int] = range(0)  # an If-Match that is no list of ETags
 
 
 def version_check(what: str, present: int, expected: Collection[int]) -> None:
-    """Check a precondition. Raises InvalidETag if `expected` is MALFORMED; VersionConflict unless it has `present`."""
+    """Check the precondition of a change. Raises InvalidETag if `expected` is MALFORMED; VersionConflict if `present`
+    is not in it.
+    """
     if expected is MALFORMED:
         raise InvalidETag(f'Write If-Match with quotes, as in "{present}".')
     if present in expected:
@@ -23,10 +25,10 @@ def version_check(what: str, present: int, expected: Collection[int]) -> None:
 
 
 def versions_text(versions: Iterable[int]) -> str:
-    """The versions of several objects, as an ETag names them."""
+    """Return the versions of several objects as the text of an ETag."""
     return "-".join(str(number) for number in versions)
 
 
 def read_versions(texts: Iterable[str]) -> VersionLists:
-    """Read `versions_text`; texts that name no versions are left out."""
+    """Return the versions in texts of `versions_text`; other texts are skipped."""
     return {tuple(int(number) for number in text.split("-")) for text in texts if LIST.fullmatch(text)}

@@ -1,4 +1,4 @@
-"""The closed sets of governance. Values are stored and sent to clients: they never change."""
+"""Enumerations of governance. Their values are stored and sent to clients, and never change."""
 
 from enum import StrEnum
 
@@ -39,7 +39,7 @@ class Permission(StrEnum):
 
 
 class Scope(StrEnum):
-    """A limit of an API key: it may do what its member may do, or what is granted to itself, within its scopes."""
+    """The scopes of an API key: they limit what its member's role and its own grants allow."""
 
     MEMORIES_READ = "memories:read"
     MEMORIES_WRITE = "memories:write"
@@ -68,7 +68,7 @@ class Effect(StrEnum):
 
 
 class Action(StrEnum):
-    """The actions that grants allow. READ of a persona: to speak as it."""
+    """The actions that grants allow. READ of a persona means to speak as it."""
 
     READ = "read"
     WRITE = "write"
@@ -359,7 +359,7 @@ class JobStatus(StrEnum):
 
 
 class Weight(StrEnum):
-    """The queue of a topic: somebody waits for it; it follows a write; it takes long."""
+    """The queues of topics: for jobs that somebody waits for, jobs that follow a write, and long jobs."""
 
     INTERACTIVE = "interactive"
     BACKGROUND = "background"
@@ -374,7 +374,7 @@ class SinkKind(StrEnum):
 
 
 class DeliveryStatus(StrEnum):
-    """The states of a webhook's delivery. failed: retried for a day without success; it can be replayed."""
+    """The states of a webhook's delivery. failed: a day of retries had no success; it can be replayed."""
 
     PENDING = "pending"
     DELIVERED = "delivered"
@@ -412,7 +412,7 @@ class PolicyKind(StrEnum):
 
 
 class Recipient(StrEnum):
-    """The receivers that memory may be shared with inside its tenant."""
+    """The recipients with whom memory may be shared inside its tenant."""
 
     MEMBER = "member"
     ROLE = "role"
@@ -421,9 +421,9 @@ class Recipient(StrEnum):
 
 
 class PublishApproval(StrEnum):
-    """The publications that another member approves first, from the mildest to the strictest.
+    """The kinds of publications that another member must approve first, from the mildest rule to the strictest.
 
-    OUTSIDE: those that others than the organisation find, where there is another member who may approve.
+    OUTSIDE: publications that other organisations can find, if the tenant has another member who may approve.
     """
 
     NEVER = "never"
@@ -432,7 +432,7 @@ class PublishApproval(StrEnum):
 
 
 class QuotaTargetKind(StrEnum):
-    """The kinds of holders that a quota limits."""
+    """The kinds of principals that a quota limits."""
 
     TENANT = "tenant"
     MEMBER = "member"

@@ -1,4 +1,4 @@
-"""Redis for data that may be lost: counters and notes. A call waits 0.2 s; failures pause it for a while."""
+"""Redis for data that may be lost: counters and notes. A call waits 0.2 s; failures pause calls for a while."""
 
 import time
 from collections.abc import Callable
@@ -18,7 +18,7 @@ _rest_until: dict[str, float] = {}
 
 
 def volatile(ask: Callable[[redis.Redis], Answer]) -> Answer | None:
-    """Return the answer of Redis, or None if it does not answer: the caller must have another way."""
+    """Return the result of `ask`, or None if Redis does not answer: the caller must have a fallback."""
     address = settings.REDIS_ADDRESS
     if _rest_until.get(address, 0.0) > time.monotonic():
         return None

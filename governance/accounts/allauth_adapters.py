@@ -1,4 +1,4 @@
-"""Adapters of django-allauth: its secrets are sealed, and its providers are those of the tenants."""
+"""Adapters of django-allauth: they seal its secrets, and read its providers from the tenants."""
 
 from base64 import b64decode, b64encode
 from functools import lru_cache
@@ -17,7 +17,7 @@ from governance.requests_adapter import OutgoingSession
 
 
 class SealedFactors(DefaultMFAAdapter):  # type: ignore[misc]
-    """TOTP keys and seeds of recovery codes: under a key made of the master key, each bound to its person."""
+    """Encrypts TOTP keys and seeds of recovery codes, with a key derived from the master key for the person."""
 
     def encrypt(self, text: str) -> str:
         return b64encode(seal(_key(), text.encode(), place=_sealing_context())).decode()
@@ -28,7 +28,7 @@ class SealedFactors(DefaultMFAAdapter):  # type: ignore[misc]
 
 
 class TenantProviders(DefaultSocialAccountAdapter):  # type: ignore[misc]
-    """Return the provider of the request's tenant, which our view sets; allauth's own rows are not used."""
+    """Returns the provider of the request's tenant, which our view sets; allauth's own rows are not used."""
 
     def list_apps(
         self, request: HttpRequest, provider: str | None = None, client_id: str | None = None

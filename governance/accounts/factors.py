@@ -1,6 +1,6 @@
-"""The second factor: a code of an authenticator app (TOTP, RFC 6238), or a recovery code; both kept by django-allauth.
+"""The second factor: a code of an authenticator app (TOTP, RFC 6238) or a recovery code, both stored by django-allauth.
 
-A code works once: the step of time that it belongs to is kept with the key, in the row that is locked meanwhile.
+A code works once: its time step is stored with the key, in a row that is locked during the check.
 """
 
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ WRONG = "this code is wrong, or was used already"
 
 @dataclass(frozen=True)
 class FactorView:
-    """`codes_left`: recovery codes that were not used yet."""
+    """The second factor of a person. `codes_left`: the number of unused recovery codes."""
 
     active: bool
     codes_left: int
@@ -45,8 +45,8 @@ class FactorView:
 def second_factor_is_due(first: FirstFactor) -> bool:
     """Return whether the person must show a second factor now, because they have one.
 
-    An organisation's own way in asks members who never came by themselves for none: to ask would tell the organisation
-    that the person has an account elsewhere.
+    An organisation's own sign-in server asks no second factor of members who never signed in to it by themselves: the
+    question would tell the organisation that the person has an account elsewhere.
     """
     if first.bound_to is not None and not is_membership_proved(user_id=first.user_id, tenant_id=first.bound_to):
         return False
@@ -63,23 +63,23 @@ def factor_get(*, person: SignedIn) -> FactorView:
 
 
 def second_factor_secret() -> str:
-    """A new key, to be confirmed with a code of it before anything is stored."""
+    """Return a new TOTP key; a code of it must confirm the key before anything is stored."""
     secret: str = generate_totp_secret()
     return secret
 
 
 def second_factor_picture(*, email: str, secret: str) -> SafeString:
-    """The key as an authenticator app scans it: an SVG, made of black squares alone."""
+    """Return the key as a QR code that an authenticator app scans: an SVG of black squares."""
     adapter = get_adapter()
     url: str = adapter.build_totp_url(User(email=email), secret)
     return SafeString(adapter.build_totp_svg(url).partition("?>")[2])
 
 
 def second_factor_add(*, person: SignedIn, secret: str, code: str) -> list[str]:
-    """Ask for a second factor from now on; returns the recovery codes, which are shown this once.
+    """Require a second factor from now on; return the recovery codes, which are shown only once.
 
-    Raises Invalid (the code is wrong); Conflict (there is one); AddressNotProved.
-    Writes: Authenticator × 2, AuditEntry. Other sessions end: they were begun without it.
+    Raises Invalid (the code is wrong); Conflict (there is one already); AddressNotProved. Writes: Authenticator × 2,
+    AuditEntry. The person's other sessions end, because they began without a second factor.
     """
     require_proved_address(person)
     attempt_count(PLACE, str(person.user_id))
@@ -103,11 +103,11 @@ def second_factor_add(*, person: SignedIn, secret: str, code: str) -> list[str]:
 def second_factor_pass(*, first: FirstFactor, code: str, request_id: str, address: str) -> None:
     """Check the second factor of a sign-in. Raises Invalid; TooManyAttempts.
 
-    Writes: Authenticator; AuditEntry in each tenant, when it is refused and when a recovery code was spent.
+    Writes: Authenticator; AuditEntry in each tenant, if the code is refused or is a recovery code.
     """
     last = attempt_count(PLACE, str(first.user_id))
     with no_tenant(), as_person(first.user_id):
-        how = _spend(code)
+        how = _use_code(code)
     if how == Authenticator.Type.TOTP:
         attempts_forget(PLACE, str(first.user_id))
         return
@@ -140,7 +140,7 @@ def second_factor_remove(*, person: SignedIn, code: str) -> None:
 
 
 def recovery_codes_renew(*, person: SignedIn, code: str) -> list[str]:
-    """Create recovery codes. Former codes no longer work. Raises Invalid; AddressNotProved.
+    """Create new recovery codes and return them; the former ones stop working. Raises Invalid; AddressNotProved.
 
     Writes: Authenticator, AuditEntry.
     """
@@ -154,7 +154,9 @@ def recovery_codes_renew(*, person: SignedIn, code: str) -> list[str]:
 
 
 def factors_forget(*, user_id: UUID) -> bool:
-    """Remove the second factor of a person who lost it; called by the operator. Writes: AuditEntry in each tenant."""
+    """Remove the second factor of a person who lost it; only the operator calls this. Writes: AuditEntry in each
+    tenant.
+    """
     with no_tenant(), as_person(user_id):
         removed, _ = Authenticator.objects.all().delete()
     if removed:
@@ -171,7 +173,7 @@ def factors_forget(*, user_id: UUID) -> bool:
 def _prove(person: SignedIn, code: str) -> None:
     attempt_count(PLACE, str(person.user_id))
     with acting(person.actor), as_person(person.user_id):
-        how = _spend(code)
+        how = _use_code(code)
     if how is None:
         raise Invalid(errors=[FieldError("code", WRONG)])
     attempts_forget(PLACE, str(person.user_id))
@@ -181,8 +183,8 @@ def _totp() -> Authenticator | None:
     return Authenticator.objects.filter(type=Authenticator.Type.TOTP).first()
 
 
-def _spend(code: str) -> str | None:
-    """Use up a code; return its kind of factor, None if the code is wrong."""
+def _use_code(code: str) -> str | None:
+    """Use up a code and return its kind of factor, or None if the code is wrong."""
     row = Authenticator.objects.select_for_update().filter(type=Authenticator.Type.TOTP).first()
     if row is None:
         raise NotFound
@@ -197,7 +199,7 @@ def _spend(code: str) -> str | None:
 
 
 def _find_time_step(secret: str, code: str, *, after: int) -> int | None:
-    """The step of time, later than `after`, whose code this is."""
+    """Return the time step later than `after` whose code this is, or None."""
     for step in yield_hotp_counters_from_time():
         right: bool = compare_user_code(actual=code, expected=format_hotp_value(hotp_value(secret, step)))
         if right and step > after:

@@ -1,6 +1,7 @@
-"""A tenant's sign-in rules: its own OpenID Connect server, and whether a second factor is required.
+"""A tenant's sign-in rules: its own OpenID Connect server, and the requirement of a second factor.
 
-The server speaks for its tenant alone: what it vouches for opens no other, and no owner unless an owner set it up.
+The server vouches for its own tenant only: its sign-ins open no other tenant, and sign in owners only if an owner
+registered it.
 """
 
 from dataclasses import dataclass, field
@@ -35,7 +36,7 @@ class Claims:
 
 @dataclass(frozen=True)
 class ProviderDraft:
-    """The settings of a sign-in server. secret: empty keeps the stored one. No default role: only members sign in."""
+    """The settings of a sign-in server. secret: empty keeps the old. default_role: None: only members sign in."""
 
     issuer: str
     client_id: str
@@ -66,7 +67,7 @@ class SignInRules:
 
 
 def rules_get(*, actor: Actor) -> SignInRules:
-    """Return the sign-in rules. Raises Forbidden. Writes: AuditEntry. Never the secret."""
+    """Return the sign-in rules, without the secret. Raises Forbidden. Writes: AuditEntry."""
     authorize(actor, Permission.MEMBER_MANAGE)
     with acting(actor):
         tenant = Tenant.objects.get(id=actor.tenant_id)
@@ -140,7 +141,7 @@ def provider_remove(*, actor: Actor) -> None:
 
 
 def provider_of(slug: str) -> ProviderSecret | None:
-    """The server of the tenant with this slug, before anybody has signed in."""
+    """Return the sign-in server of the tenant with this slug, before anybody has signed in."""
     tenant_id = tenant_id_by_slug(slug)
     if tenant_id is None:
         return None
@@ -160,10 +161,11 @@ def provider_of(slug: str) -> ProviderSecret | None:
 
 
 def oidc_sign_in(*, provider: ProviderSecret, claims: Claims, request_id: str, address: str) -> FirstFactor:
-    """Sign in the person whom the tenant's server vouches for. An unknown subject is matched by a verified address
-    only.
+    """Sign in the person whom the tenant's server vouches for. An unknown subject is matched only by a verified
+    address.
 
-    Raises Unauthenticated. Writes, at the first time: OidcIdentity, AuditEntry; User?, Member? where newcomers may.
+    Raises Unauthenticated. Writes, at the first sign-in: OidcIdentity, AuditEntry; User?, Member? if newcomers are
+    allowed.
     """
     system = system_actor(tenant_id=provider.tenant_id, request_id=request_id, channel=Channel.WEB)
     with acting(system):
@@ -224,7 +226,7 @@ def _check(draft: ProviderDraft) -> None:
 
 
 def _refuse_key(actor: Actor) -> None:
-    """A server signs people in with all of their rights: a key may register none."""
+    """Refuse an API key: a sign-in server signs people in with all their rights."""
     if actor.scopes is not None:
         raise Forbidden("A key may not do this.", permission=Permission.MEMBER_MANAGE, rule="stand_in")
 

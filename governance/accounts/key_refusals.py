@@ -1,8 +1,8 @@
-"""Wrong secrets of API keys: slowed down by prefix and address, and recorded in the audit log some minutes later.
+"""Refused secrets of API keys: slowed down by prefix and address, and recorded in the audit log some minutes later.
 
-A right secret is never refused because somebody else sends wrong ones: who knows a prefix could lock its key out. The
-tenant of a prefix is looked up by the job alone, so that a known prefix takes as long to refuse as an unknown one. One
-entry a key and run of the job says how many tries there were, so that no attack floods the log.
+A right secret is never refused for others' wrong tries: otherwise anybody who knows a prefix could block its key. Only
+the job looks up the tenant of a prefix, so that refusing a known and an unknown prefix takes the same time. One audit
+entry per key and run has the number of tries, so that an attack cannot flood the log.
 """
 
 import logging
@@ -25,7 +25,7 @@ from governance.volatile import volatile
 
 NOTES = "memos:keys-refused"
 MOST_NOTES = 10_000
-# KEYS: notes; ARGV: note, how many there may be.
+# KEYS: the list of notes. ARGV: the note, the largest number of notes.
 NOTE = """
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 or redis.call('HLEN', KEYS[1]) < tonumber(ARGV[2]) then
   redis.call('HINCRBY', KEYS[1], ARGV[1], 1)
@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 
 def key_refusal_count(*, presented: str, address: str) -> None:
-    """Count a key that was refused, and note it for the audit log. Raises TooManyAttempts while a pause lasts."""
+    """Count a refused key, and note it for the audit log. Raises TooManyAttempts during a pause."""
     credential = credential_parse(presented)
     prefix, group = credential.prefix if credential else "", address_group(address)
     attempts_count(
@@ -56,13 +56,13 @@ def key_refusals_write() -> int:
     Called by the scheduler. Writes: one AuditEntry for each key.
     """
     refused: defaultdict[str, Counts[str]] = defaultdict(Counts)
-    for note, tries in (volatile(_take) or {}).items():
+    for note, tries in (volatile(_take_notes) or {}).items():
         prefix, _, group = note.partition("/")
         refused[prefix][group] += int(tries)
     return sum(_record(prefix, tries_by_address) for prefix, tries_by_address in refused.items())
 
 
-def _take(client: redis.Redis) -> dict[str, str]:
+def _take_notes(client: redis.Redis) -> dict[str, str]:
     """Read and remove the noted refusals in one step."""
     pipeline = client.pipeline(transaction=True)
     pipeline.hgetall(NOTES)
@@ -72,7 +72,7 @@ def _take(client: redis.Redis) -> dict[str, str]:
 
 
 def _record(prefix: str, tries_by_address: Counts[str]) -> int:
-    found = _key_by_prefix(prefix)
+    found = _find_key_by_prefix(prefix)
     if found is None:
         return 0
     key_id, tenant_id = found
@@ -95,8 +95,8 @@ def _record(prefix: str, tries_by_address: Counts[str]) -> int:
     return 1
 
 
-def _key_by_prefix(prefix: str) -> tuple[UUID, UUID] | None:
-    """(key, tenant)."""
+def _find_key_by_prefix(prefix: str) -> tuple[UUID, UUID] | None:
+    """Return the tenant and the key with this prefix as (key id, tenant id), or None."""
     with no_tenant(), connection.cursor() as cursor:
         cursor.execute("SELECT id, tenant_id FROM governance_key_by_prefix(%s)", [prefix])
         found: tuple[UUID, UUID] | None = cursor.fetchone()

@@ -1,4 +1,4 @@
-"""Mail of the worker: one-time links. Their tokens are made when the mail is sent, and are in no queue."""
+"""E-mails with one-time links, sent by the worker. A token is made when its mail is sent, so that no queue holds it."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -21,7 +21,7 @@ from governance.tenants.rules import link_token_new
 
 
 def resets_send(actor: Actor, payloads: Sequence[Payload]) -> Write:
-    """The outbox handler of `password.reset_asked`."""
+    """Mail a link for a new password, as the outbox handler of `password.reset_asked`."""
     for payload in payloads:
         user = person_get(UUID(str(payload["user"])))
         if user is not None:
@@ -32,7 +32,7 @@ def resets_send(actor: Actor, payloads: Sequence[Payload]) -> Write:
 
 
 def invitations_send(actor: Actor, payloads: Sequence[Payload]) -> Write:
-    """The outbox handler of `invitation.created`: a link of its own, which proves the address to which it went."""
+    """Mail an invitation's link, as the outbox handler of `invitation.created`; using the link proves its address."""
     ids = [UUID(str(payload["invitation"])) for payload in payloads]
     with acting(actor):
         tenant = Tenant.objects.get(id=actor.tenant_id)
@@ -55,7 +55,7 @@ def _write_nothing() -> None:
 
 
 def mail_send(template: str, to: str, context: dict[str, object]) -> None:
-    """Mail a template, whose first line is the subject. Raises Unavailable."""
+    """Send a mail from a template whose first line is the subject. Raises Unavailable."""
     subject, _, text = render_to_string(template, context).partition("\n")
     try:
         send_mail(subject.strip(), text.strip() + "\n", settings.DEFAULT_FROM_EMAIL, [to])

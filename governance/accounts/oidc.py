@@ -1,7 +1,7 @@
 """Sign-in by a tenant's own OpenID Connect server: code flow with state, PKCE (S256) and nonce (OIDC Core 1.0 §3.1).
 
-django-allauth speaks the protocol. Beyond what it checks: the server names itself as it was registered, the id token is
-signed by a published key whatever the way it came, and it carries the nonce of this very browser.
+django-allauth implements the protocol. This module also checks that the issuer is the registered one, that a published
+key signed the id token even if it came over TLS, and that the token has the nonce of this browser.
 """
 
 from hmac import compare_digest
@@ -27,7 +27,7 @@ FAILURES = (OAuth2Error, RequestException, KeyError, TypeError, ValueError)
 
 
 class TenantServer(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
-    """One tenant's server, as registered."""
+    """The registered sign-in server of one tenant."""
 
     def __init__(self, request: HttpRequest, provider: ProviderSecret) -> None:
         self.registered = provider
@@ -47,7 +47,7 @@ class TenantServer(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
         return f"{settings.PUBLIC_URL}/sign-in/{self.registered.tenant_slug}/callback/"
 
     def claims(self, app: SocialApp, id_token: str, nonce: str) -> dict[str, Any]:
-        """The checked id token."""
+        """Return the checked claims of the id token."""
         if jwt.get_unverified_header(id_token)["alg"] not in ALGORITHMS:
             raise OAuth2Error("the id token is not signed with a published key")
         found: dict[str, Any] = jwtkit.verify_and_decode(
@@ -65,7 +65,7 @@ class TenantServer(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
 
 
 class TenantProvider(OpenIDConnectProvider):  # type: ignore[misc]
-    """allauth's provider, speaking to the registered server."""
+    """The provider class of allauth for the registered server."""
 
     pkce_enabled_default = True
 
@@ -78,7 +78,7 @@ class TenantProvider(OpenIDConnectProvider):  # type: ignore[misc]
 
 
 def oidc_begin(request: HttpRequest, provider: ProviderSecret) -> HttpResponseRedirect:
-    """Send the browser to the tenant's server. Raises Unauthenticated when that cannot be reached."""
+    """Redirect the browser to the tenant's server. Raises Unauthenticated if the server cannot be reached."""
     nonce = get_random_string(32)
     try:
         server = _server(request, provider)
@@ -122,7 +122,7 @@ def _server(request: HttpRequest, provider: ProviderSecret) -> TenantServer:
 
 
 def _app(provider: ProviderSecret) -> SocialApp:
-    """The registration in allauth's words; never stored as such."""
+    """Return the registration as allauth's model; it is never stored."""
     return SocialApp(
         provider=OpenIDConnectProvider.id,
         provider_id=str(provider.id),

@@ -1,4 +1,4 @@
-"""Operators of the installation: persons, independent of their tenants."""
+"""Operators of the installation: people with rights that no tenant gives."""
 
 from uuid import UUID
 
@@ -11,7 +11,7 @@ from governance.vocabulary import Verb
 
 
 def operator_set(*, user_id: UUID, is_operator: bool) -> bool:
-    """Make a person an operator, or end that; only the command line calls this. Returns False if nothing changed.
+    """Make a person an operator, or end that; only the command line calls this. Return False if nothing changed.
 
     Writes: User, AuditEntry in each of the person's tenants.
     """
@@ -30,7 +30,9 @@ def operator_set(*, user_id: UUID, is_operator: bool) -> bool:
 
 
 def operator_require(*, actor: Actor) -> None:
-    """Raises NotFound unless the actor is an operator, in a session that no member of a tenant could have begun."""
+    """Check that the actor is an operator. Raises NotFound unless it is one, in a session that no member of a tenant
+    could have started.
+    """
     if not actor.is_proved or actor.member_id is None:
         raise NotFound
     with acting(actor):

@@ -1,6 +1,6 @@
-"""Passwords: signing in with one, setting one, and setting a new one by a link that was mailed.
+"""Passwords: sign-in by password, setting one, and setting a new one by a mailed link.
 
-Answers do not reveal who has an account: every address gets the same answer, after the same hashing.
+Responses do not reveal which addresses have an account: each gets the same response, after the same hashing.
 """
 
 import logging
@@ -46,9 +46,11 @@ logger = logging.getLogger(__name__)
 def password_sign_in(
     *, email: str, password: str, request_id: str, address: str, trusted: TrustedBrowser | None = None
 ) -> FirstFactor:
-    """Return the first factor of the person with this address and password. Raises Unauthenticated, in the same words
-    whatever is wrong; TooManyAttempts. `trusted`: the browser's proof that somebody has signed in with it before.
-    Writes, when it is refused: AuditEntry in each tenant of the person; for a stranger a log line.
+    """Return the first factor of the person with this address and password.
+
+    Raises Unauthenticated, with the same message for every cause; TooManyAttempts. `trusted`: the browser's proof that
+    a person has signed in with it before. Writes, if refused: AuditEntry in each tenant of the person; for an unknown
+    address a log line.
     """
     user_id = _user_id(email)
     account = str(user_id) if user_id else email.strip().lower()
@@ -71,9 +73,9 @@ def password_sign_in(
 
 
 def _counters(account: str, group: str, trusted: TrustedBrowser | None) -> tuple[Counter, list[Counter]]:
-    """Return (the counter that a success resets, those from which a success takes only its own try).
+    """Return the counter that a success resets, and the counters from which a success takes only its own try.
 
-    A trusted browser has a counter of its own: whoever guesses elsewhere cannot make its person wait.
+    A trusted browser has a counter of its own: guesses from elsewhere cannot make its person wait.
     """
     if trusted is not None:
         return counter("browser", account, trusted.nonce), []
@@ -113,10 +115,9 @@ def has_password(*, person: SignedIn) -> bool:
 
 
 def password_set(*, person: SignedIn, current: str, new: str) -> None:
-    """Set or change the person's password, and end their other sessions.
+    """Set or change the person's password, and end their other sessions. `current` is needed if a password exists.
 
-    With a password, the present one must be given. Raises AddressNotProved; Invalid; TooManyAttempts.
-    Writes: User, BrowserSession …, AuditEntry.
+    Raises AddressNotProved; Invalid; TooManyAttempts. Writes: User, BrowserSession …, AuditEntry.
     """
     require_proved_address(person)
     user = _prove_password(person, current)
@@ -149,7 +150,7 @@ def _prove_password(person: SignedIn, current: str) -> User:
 def password_begin(*, user_id: UUID, new: str) -> None:
     """Set the first password of an invited person; an existing password stays. Raises Invalid.
 
-    Writes: User. The acceptance of the invitation is on the audit log.
+    Writes: User. The audit log has the acceptance of the invitation.
     """
     user = person_get(user_id)
     if user is None:
@@ -162,7 +163,7 @@ def password_begin(*, user_id: UUID, new: str) -> None:
 
 
 def password_check(new: str, user: User | None = None) -> None:
-    """Check a new password. Raises Invalid, in the words of Django's validators."""
+    """Check a new password. Raises Invalid, with the messages of Django's validators."""
     try:
         if len(new) > LONGEST_PASSWORD:
             raise ValidationError(f"at most {LONGEST_PASSWORD} characters")
@@ -172,9 +173,9 @@ def password_check(new: str, user: User | None = None) -> None:
 
 
 def password_reset_ask(*, email: str, request_id: str, address: str) -> None:
-    """Have a link mailed to the address, if it has an account. Says nothing of whether it has. Raises TooManyAttempts.
+    """Mail a link to the address if it has an account; the result never shows if it has. Raises TooManyAttempts.
 
-    Writes, for an account: AuditEntry in each tenant, OutboxEvent: the mail is the worker's.
+    Writes, for an account: AuditEntry in each tenant, OutboxEvent; the worker sends the mail.
     """
     attempt_count("reset", address_group(address), free=settings.ATTEMPTS_FREE_BY_ADDRESS)
     user_id = _user_id(email)
@@ -214,11 +215,11 @@ def password_reset_token(*, user_id: UUID) -> str:
 
 
 def password_reset_use(*, token: str, new: str, request_id: str, address: str) -> FirstFactor:
-    """Set a new password by a mailed link: the address is proved, so the link opens every organisation of its person.
+    """Set a new password by a mailed link. The link proves the address, so it opens every organisation of its person.
 
-    The link is a first factor too: while somebody guesses the password, its person still gets in. Every session of the
-    person ends. Raises NotFound: unknown, spent or expired; Invalid.
-    Writes: PasswordReset, User, BrowserSession …, AuditEntry in each tenant.
+    The link is a first factor too: its person can sign in while somebody guesses the password. All sessions of the
+    person end. Raises NotFound (the link is unknown, used or expired); Invalid. Writes: PasswordReset, User,
+    BrowserSession …, AuditEntry in each tenant.
     """
     reset_id, user_id = reset_find(token)
     user = person_get(user_id)
@@ -244,7 +245,7 @@ def _record_reset(user_id: UUID, request_id: str, address: str) -> None:
 
 
 def reset_find(token: str) -> tuple[UUID, UUID]:
-    """(reset, user) of a link that still works. Raises NotFound."""
+    """Return (reset id, user id) of a link that still works. Raises NotFound."""
     with no_tenant(), connection.cursor() as cursor:
         cursor.execute("SELECT id, user_id FROM governance_reset_by_hash(%s)", [credential_hash(token)])
         found = cursor.fetchone()

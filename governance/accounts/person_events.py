@@ -1,4 +1,4 @@
-"""Audit entries for events of a person, such as a changed password: one in the audit log of each of their tenants."""
+"""Audit entries for events of a person, such as a changed password: one in each of their tenants."""
 
 from collections.abc import Mapping
 from uuid import UUID

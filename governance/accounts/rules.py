@@ -8,7 +8,7 @@ from governance.actor import Actor
 
 
 class Way(StrEnum):
-    """The first factor of a sign-in."""
+    """The kinds of first factor of a sign-in."""
 
     PASSWORD = "password"
     LINK = "link"
@@ -22,8 +22,8 @@ class Way(StrEnum):
 class FirstFactor:
     """A person who has shown one factor. `bound_to`: the only tenant that it opens.
 
-    What somebody who governs a tenant can make or vouch for (a link, an invitation handed on, the tenant's own sign-in
-    server, a password set with such a link) opens that tenant alone: it proves nothing to another one.
+    A factor that an admin of a tenant can make or vouch for opens that tenant alone: a link, a forwarded invitation,
+    the tenant's own sign-in server, or a password set with such a link.
     """
 
     user_id: UUID
@@ -33,7 +33,7 @@ class FirstFactor:
 
 @dataclass(frozen=True)
 class TrustedBrowser:
-    """A browser in which this person has signed in before, as a signed cookie of its own says."""
+    """A browser in which this person has signed in before, as its signed cookie proves."""
 
     user_id: UUID
     nonce: str
@@ -41,9 +41,9 @@ class TrustedBrowser:
 
 @dataclass(frozen=True)
 class SignedIn:
-    """A person in front of a browser. `strong`: they have shown a second factor in this session.
+    """A person with a browser session. `strong`: they have shown a second factor in this session.
 
-    timezone: an IANA name, in which this member's pages tell times.
+    timezone: an IANA name; this member's pages show times in it.
     """
 
     actor: Actor
@@ -62,7 +62,7 @@ class SignedIn:
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits on attempts: how many are free, and how the wait grows afterwards, in seconds."""
+    """Limits on attempts: the number of free tries, and the growth of the wait afterwards, in seconds."""
 
     free: int
     first_wait: int
@@ -70,7 +70,7 @@ class Limits:
 
 
 def wait_after(tries: int, limits: Limits) -> int:
-    """Seconds to wait after the try with this number: none while they are free, then twice as long each time."""
+    """Return the seconds to wait after the given number of tries: none while they are free, then doubling each time."""
     if tries < limits.free:
         return 0
     return min(limits.first_wait << min(tries - limits.free, 30), limits.longest_wait)

@@ -1,4 +1,4 @@
-"""Persons: found before any tenant is known; their memberships; their browsers."""
+"""Selectors of persons before any tenant is known, of their memberships, and of their browser sessions."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,7 +19,7 @@ from governance.tenants.selectors import user_id_by_email
 from governance.vocabulary import PrincipalKind, RoleName, Verb
 
 LAST_USE_SECONDS = 300
-# One statement, by hand, because every page begins with it.
+# Hand-written, because every page begins with this statement.
 SIGNED_IN = """
 SELECT role.name, tenant.second_factor_required,
   session.last_used_at < transaction_timestamp() - make_interval(secs => %s), person.is_operator,
@@ -51,7 +51,7 @@ class Organisation:
 
 @dataclass(frozen=True)
 class StoredSession:
-    """The content of the browser's sealed session."""
+    """The content of a browser's session row."""
 
     tenant_id: UUID
     member_id: UUID
@@ -84,16 +84,16 @@ def organisations_of(user_id: UUID, *, bound_to: UUID | None) -> list[Organisati
 
 
 def manages_person(person: SignedIn) -> bool:
-    """Return whether this session may see and change the person's sign-in methods: no admin of a tenant can have
-    started it.
+    """Return whether this session may see and change the person's sign-in methods: it may if no admin of a tenant can
+    have started it.
 
-    Other memberships do not matter: whoever began a bound session would learn whether there are any.
+    Other memberships do not matter, as otherwise the person who started a bound session would learn about them.
     """
     return person.bound_to is None
 
 
 def require_proved_address(person: SignedIn) -> None:
-    """Raise AddressNotProved in a session that somebody who governs the tenant may have begun."""
+    """Raise AddressNotProved in a session that an admin of the tenant may have started."""
     if not manages_person(person):
         raise AddressNotProved("Have a link mailed to your address, and open that link.", rule="bound")
 
@@ -105,7 +105,7 @@ def is_membership_proved(*, user_id: UUID, tenant_id: UUID) -> bool:
 
 
 def membership_prove(member_id: UUID) -> None:
-    """The person has come by themselves; in the tenant's transaction. Writes, the first time: Member."""
+    """Record that the person has signed in by themselves, in the tenant's transaction. Writes, once: Member."""
     Member.objects.filter(id=member_id, proved_at=None).update(proved_at=Now())
 
 
@@ -118,7 +118,7 @@ def _organisation(membership: Membership) -> Organisation:
 
 
 def person_get(user_id: UUID) -> User | None:
-    """The person as themselves: password and all."""
+    """Return the user row, with its password, as the person may read it."""
     with no_tenant(), as_person(user_id):
         return User.objects.filter(id=user_id, is_active=True).first()
 
@@ -137,7 +137,7 @@ def member_actor(member: Member, *, request_id: str, context: CallContext) -> Ac
 
 
 def find_signed_in(*, stored: StoredSession, request_id: str, context: CallContext) -> SignedIn | None:
-    """Return the person behind a session; None if the session or the membership has ended. One statement.
+    """Return the person behind a session, or None if the session or the membership has ended. One statement.
 
     Writes, once in SEEN_EVERY_SECONDS: BrowserSession.
     """
@@ -173,8 +173,8 @@ def find_signed_in(*, stored: StoredSession, request_id: str, context: CallConte
 
 
 def sessions_list(*, person: SignedIn) -> list[SessionView]:
-    """The browsers in which the person is signed in, newest use first; just this one, where a tenant opened it and
-    the person has others. Writes: AuditEntry.
+    """Return the person's browser sessions, last used first; only this one if a tenant opened it and the person belongs
+    to others. Writes: AuditEntry.
     """
     whole = manages_person(person)
     with acting(person.actor), as_person(person.user_id):
@@ -201,14 +201,14 @@ def sessions_list(*, person: SignedIn) -> list[SessionView]:
 
 
 def member_user(*, actor: Actor) -> UUID:
-    """Return the person behind the acting member, who needs no right for it."""
+    """Return the person behind the acting member, which needs no permission."""
     with acting(actor):
         assert actor.member_id is not None
         return Member.objects.get(id=actor.member_id).user_id
 
 
 def email_has_password(email: str) -> bool:
-    """Return whether the person with this address has a password. Ask only after the address was proved."""
+    """Return whether the person with this address has a password. Call only after the address was proved."""
     with no_tenant():
         user_id = user_id_by_email(email)
     user = person_get(user_id) if user_id else None

@@ -1,4 +1,4 @@
-"""The time zone in which a member's pages tell times."""
+"""The time zone in which pages show times to a member."""
 
 from zoneinfo import available_timezones
 
@@ -11,7 +11,7 @@ from governance.vocabulary import Verb
 
 
 def time_zone_set(*, person: SignedIn, timezone: str) -> None:
-    """timezone: a name of the IANA database. A member's own alone. Raises Invalid. Writes: Member, AuditEntry."""
+    """Set the member's own time zone, an IANA name. Raises Invalid. Writes: Member, AuditEntry."""
     if timezone not in available_timezones():
         raise Invalid(errors=[FieldError("timezone", "a name as Europe/Berlin or UTC")])
     actor = person.actor

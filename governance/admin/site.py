@@ -1,4 +1,6 @@
-"""The Django admin of operators: in the tenant of their session, inside its row-level security, every view audited."""
+"""The Django admin for operators: limited to the tenant of their session by row-level security, with every view
+audited.
+"""
 
 from functools import wraps
 from typing import Any
@@ -20,16 +22,16 @@ from governance.vocabulary import Verb
 from governance.web.pages import answer_errors
 from governance.web.sessions import web_person
 
-# Signing in and out are the product's own, and a history is the audit log's.
+# The product has its own sign-in and sign-out pages, and the audit log replaces the admin's history.
 LEFT_OUT = frozenset(
     {"login", "logout", "password_change", "password_change_done", "autocomplete", "view_on_site", None}
 )
 
 
 def operator_of(request: HttpRequest) -> SignedIn:
-    """The operator in front of the browser, in a session that no member of a tenant could have begun for them.
+    """Return the operator of the request, whose session no member of a tenant could have started.
 
-    Raises Unauthenticated; SecondFactorRequired; NotFound: to everybody else there is no such page.
+    Raises Unauthenticated; SecondFactorRequired; NotFound for everybody else.
     """
     person = web_person(request)
     if person.lacks_second_factor:
@@ -47,11 +49,11 @@ class OperatorSite(admin.AdminSite):
     index_template = "admin/operators.html"
 
     def has_permission(self, request: HttpRequest) -> bool:
-        """Every view goes through `admin_view`, which has asked."""
+        """Return True: every view goes through `admin_view`, which has checked the operator."""
         return hasattr(request, "actor")
 
     def admin_view(self, view: Any, cacheable: bool = False) -> Any:
-        """`view` for operators alone, drawn inside the transaction of the one tenant."""
+        """Return `view` for operators only, run inside the transaction of their tenant."""
 
         @wraps(view)
         def inside(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:

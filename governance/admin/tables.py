@@ -1,4 +1,4 @@
-"""The tables that operators see, column by column: no content, nothing sealed, no free text."""
+"""The tables that operators see, column by column: without content, sealed data and free text."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -35,13 +35,13 @@ ROWS = 50
 
 
 def actor_of(request: HttpRequest) -> Actor:
-    """The operator, as a member of the one tenant."""
+    """Return the operator as an actor of the tenant of the session."""
     actor: Actor = request.actor  # type: ignore[attr-defined]
     return actor
 
 
 class ReadOnlyAdmin(BaseAdmin):
-    """A table that is looked at. Subclasses name each column that is shown; `kind`: what the audit log calls a row."""
+    """A table that can only be read. Subclasses list the columns; `kind`: the name of a row's kind in the audit log."""
 
     kind = ""
     actions = None
@@ -51,7 +51,7 @@ class ReadOnlyAdmin(BaseAdmin):
     ordering = ("-id",)
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[Any]:
-        """The rows of the one tenant: named here beside the row-level security that holds them anyway."""
+        """Return the rows of the tenant; the filter repeats what row-level security enforces."""
         rows = super().get_queryset(request)
         name = "id" if self.model is Tenant else "tenant_id"
         return rows.filter(**{name: actor_of(request).tenant_id})
@@ -60,7 +60,7 @@ class ReadOnlyAdmin(BaseAdmin):
         return [name for name in self.get_fields(request, obj) if isinstance(name, str)]
 
     def get_urls(self) -> list[URLPattern]:
-        """The list and one row. There is nothing to add or delete, and the history is the audit log's."""
+        """Return the addresses of the list and of one row, without those for adding, deleting and history."""
         return [pattern for pattern in super().get_urls() if str(pattern.name).endswith(("_changelist", "_change"))]
 
     def has_module_permission(self, request: HttpRequest) -> bool:
@@ -79,14 +79,14 @@ class ReadOnlyAdmin(BaseAdmin):
         return False
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
-        """The filters of the page alone: a look-up in another column would answer what the column does not show."""
+        """Allow only the filters of the page: a look-up in another column would reveal values that the page omits."""
         return lookup.removesuffix("__exact") in self.get_list_filter(request)
 
     def to_field_allowed(self, request: HttpRequest, to_field: str) -> bool:
         return False
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
-        """Raises NotFound."""
+        """Return the row and record the view in the audit log. Raises NotFound."""
         found = super().get_object(request, object_id, from_field)
         if found is None:
             raise NotFound
@@ -169,7 +169,7 @@ class ScheduleForm(ScheduleBase):
 
 @admin.register(Schedule, site=site)
 class ScheduleAdmin(ReadOnlyAdmin):
-    """The times and the switch can be changed, by the service and with its permission."""
+    """Schedules, whose times and switch can be changed through the service and its permission check."""
 
     kind = "schedule"
     form = ScheduleForm
@@ -218,7 +218,7 @@ class GrantAdmin(ReadOnlyAdmin):
 
     @admin.display(description="Object")
     def content_object_id(self, row: Any) -> UUID:
-        """By its id alone: a path or a text would be content."""
+        """Return the id alone, since a path or text would be content."""
         found: UUID = row.__dict__["content_object_id"]
         return found
 

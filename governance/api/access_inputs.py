@@ -1,4 +1,4 @@
-"""Bodies of grants/, personas/ and role-templates/: checked shapes, turned into what services take."""
+"""Request bodies of grants/, personas/ and role-templates/: serializers, and conversion to the services' arguments."""
 
 import json
 from typing import Any
@@ -148,7 +148,7 @@ class ApplyInput(StrictSerializer):
 
 
 def grant_draft(actor: Actor, body: dict[str, Any]) -> GrantDraft:
-    """Raises NotFound; Invalid."""
+    """Return the grant that the body describes. Raises NotFound; Invalid."""
     return GrantDraft(
         holder_kind=GranteeKind(body["principal"]["kind"]),
         holder=body["principal"]["id"],
@@ -162,7 +162,7 @@ def grant_draft(actor: Actor, body: dict[str, Any]) -> GrantDraft:
 
 
 def object_id(actor: Actor, body: dict[str, Any]) -> UUID:
-    """The id of the object that the body names, by its id or by its path. Raises NotFound; Invalid."""
+    """Return the id of the object that the body names by id or path. Raises NotFound; Invalid."""
     asked = body["object"]
     if "id" in asked:
         found: UUID = asked["id"]
@@ -182,7 +182,7 @@ def check_context(body: dict[str, Any], own: CallContext) -> CallContext:
 
 
 def principal_id(body: dict[str, Any]) -> str:
-    """The system alone has none. Raises Invalid."""
+    """Return the principal's id in the body; empty for the system, which has none. Raises Invalid."""
     kind, found = body["principal"]["kind"], str(body["principal"].get("id", ""))
     if not found and kind != PrincipalKind.SYSTEM:
         raise Invalid(errors=[FieldError("principal.id", "say who")])

@@ -1,4 +1,4 @@
-"""Addresses of grants, personas and role templates."""
+"""URL patterns of grants, personas and role templates."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""audit/ of the REST contract: reading, checking and taking away the audit log."""
+"""REST views of audit/: the audit log, its verification and its exports."""
 
 import json
 from collections.abc import Sequence
@@ -156,7 +156,7 @@ class AuditExportView(ApiView):
 
 
 class FileView(ApiView):
-    """Answers a file, whatever kind the caller would rather have."""
+    """Accepts any media type, because the response is a file."""
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
         return super().perform_content_negotiation(request, force=True)
@@ -215,7 +215,7 @@ def csv_response(text: str, name: str) -> HttpResponse:
 
 
 def after_of(text: str) -> int:
-    """Raises Invalid."""
+    """Return the seal number that the text has. Raises Invalid."""
     if not (text.isascii() and text.isdecimal() and len(text) < 16):
         raise Invalid(errors=[FieldError("after", "the number of a seal")])
     return int(text)

@@ -98,7 +98,7 @@ class CheckpointListSchema(PageSchema):
 
 
 class SignedCheckpointSchema(Schema):
-    """The checkpoint itself, as the offline verifier takes it."""
+    """The checkpoint as the offline verifier reads it."""
 
     format = serializers.CharField()
     tenant = serializers.UUIDField()
@@ -123,7 +123,7 @@ class ExportInput(StrictSerializer):
     request_id = TextField(max_length=64, required=False)
 
     def get_fields(self) -> dict[str, Any]:
-        """`from` is a word of Python's own."""
+        """Return the fields, with `from` added: the word is reserved in Python."""
         times = {name: TextField(max_length=40, required=False) for name in ("from", "to")}
         return {**super().get_fields(), **times}
 

@@ -1,4 +1,4 @@
-"""audit/sinks/ of the REST contract: where the audit log is pushed to."""
+"""REST views of audit/sinks/: the servers to which the audit log is forwarded."""
 
 from uuid import UUID
 

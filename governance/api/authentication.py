@@ -1,4 +1,4 @@
-"""From an HTTP request to an Actor. The tenant follows from the principal, never from the body."""
+"""Authentication: from an HTTP request to an Actor. The principal decides the tenant, never the body."""
 
 from typing import TYPE_CHECKING
 
@@ -31,7 +31,7 @@ CHANNEL_OF_SCOPE = "memos.channel"  # set by the MCP server, inside the process:
 
 
 def call_context(request: Request) -> CallContext:
-    """The third part of a permission, from the headers of the contract."""
+    """Return the context of the call from the headers of the contract."""
     return CallContext(
         channel=getattr(request, "scope", {}).get(CHANNEL_OF_SCOPE, Channel.API),
         purpose=_header(request, "X-Memory-Purpose"),
@@ -42,10 +42,10 @@ def call_context(request: Request) -> CallContext:
 
 
 def body_limit(request: HttpRequest) -> int:
-    """Return the largest body in bytes that the caller may send to this address, by the headers only: the body is not
+    """Return the largest body in bytes that the caller may send to this address, judged by the headers: the body is not
     read yet.
 
-    Who shows neither a valid API key nor a session that is signed in may send what anybody may. Raises Unavailable.
+    A caller without a valid API key or session has the limit of anonymous calls. Raises Unavailable.
     """
     try:
         view = resolve(request.path_info).func
@@ -60,7 +60,7 @@ def body_limit(request: HttpRequest) -> int:
 
 
 def _is_authenticated(request: HttpRequest) -> bool:
-    """Raises Unauthenticated; SecondFactorRequired."""
+    """Return whether the headers prove a key or a session. Raises Unauthenticated; SecondFactorRequired."""
     request.request_id = str(uuid7())  # type: ignore[attr-defined]
     SessionMiddleware(_answer_empty).process_request(request)
     if not request.path_info.startswith(API) or "Authorization" not in request.headers:
@@ -73,7 +73,9 @@ def _is_authenticated(request: HttpRequest) -> bool:
 
 
 def _actor_by_key(request: HttpRequest, presented: str, context: CallContext) -> Actor:
-    """Raises Unauthenticated; TooManyAttempts for a wrong key after many, never for a right one."""
+    """Return the actor of an API key. Raises Unauthenticated; TooManyAttempts for a wrong key after many, never for a
+    right one.
+    """
     presented = presented.strip()
     try:
         return actor_by_key(presented=presented, request_id=request_id(request), context=context)
@@ -83,7 +85,7 @@ def _actor_by_key(request: HttpRequest, presented: str, context: CallContext) ->
 
 
 def actor_of(request: Request) -> Actor:
-    """The actor that authentication found. Raises Unauthenticated when there is none."""
+    """Return the authenticated actor of the request. Raises Unauthenticated if there is none."""
     if not isinstance(request.user, Actor):
         raise Unauthenticated
     return request.user
@@ -110,7 +112,7 @@ class BearerKey(BaseAuthentication):
 
 
 class Session(SessionAuthentication):
-    """The browser's session, with CSRF."""
+    """Authenticates by the browser's session, with a CSRF check."""
 
     def authenticate(self, request: Request) -> tuple[Actor, None] | None:
         actor = actor_of_session(request, call_context(request))
@@ -125,7 +127,7 @@ class Session(SessionAuthentication):
 
 
 class IsActor(BasePermission):
-    """Demand an authenticated actor. Services check what the actor may do."""
+    """Requires an authenticated actor. Services check its permissions."""
 
     def has_permission(self, request: Request, view: "APIView") -> bool:
         return isinstance(request.user, Actor)
@@ -148,12 +150,12 @@ class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-
 
 
 def _answer_empty(*_: object, **__: object) -> HttpResponse:
-    """Return an empty response, as the next step of a middleware of which only one method is used."""
+    """Return an empty response: stands in for the view of a middleware whose check alone is used."""
     return HttpResponse()
 
 
 def _refuse_other_purpose(actor: Actor, stated: CallContext) -> None:
-    """Raise Forbidden if the call names another purpose than the key's."""
+    """Raise Forbidden if the call names a purpose other than its key's."""
     if stated.purpose not in {"", actor.context.purpose}:
         raise Forbidden("The key is bound to another purpose.", rule="purpose")
 

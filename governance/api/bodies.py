@@ -1,4 +1,4 @@
-"""Bodies of requests, read and checked."""
+"""Reading and checking of request bodies."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from governance.errors import FieldError, Invalid
 
 
 def body_of(kind: type[StrictSerializer], request: Request) -> dict[str, Any]:
-    """The checked body. Raises Invalid or TooLarge."""
+    """Return the checked body. Raises Invalid; TooLarge."""
     try:
         data = request.data
     except RecursionError as error:  # of Python's own JSON parser

@@ -72,9 +72,9 @@ def describe(
     may: Sequence[int] = (),
     memories: bool = False,
 ) -> Callable[[Handler], Handler]:
-    """`extend_schema` with the problems of every call, of its body and headers, and those it `may` have beside.
+    """Return `extend_schema` with the problems of every call, of its body and headers, and those listed in `may`.
 
-    tag: None: the first word of the name. memories: the call reads or writes memories, for a purpose.
+    tag: None means the first word of the name. memories: the call reads or writes memories, for a purpose.
     """
     codes = {*ANY_CALL, *may}
     if request is not None or ONCE in parameters:
@@ -108,7 +108,9 @@ def describe(
 
 
 def summary_of(text: str) -> str:
-    """Return the first sentence of a handler's docstring, without its full stop and what a colon or semicolon adds."""
+    """Return the first sentence of a handler's docstring, without its full stop and the part after a colon or
+    semicolon.
+    """
     first = " ".join(text.split()) + " "
     for end in (". ", "; ", ": "):
         first = first.partition(end)[0]
@@ -116,7 +118,7 @@ def summary_of(text: str) -> str:
 
 
 def read(kind: type[StrictSerializer], request: Request) -> dict[str, Any]:
-    """The checked body. Raises Invalid."""
+    """Return the checked body. Raises Invalid."""
     try:
         data = request.data
     except RecursionError as error:  # of Python's own JSON parser

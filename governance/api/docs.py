@@ -1,4 +1,4 @@
-"""The browsable documentation of the API, from files of our own."""
+"""The browsable documentation of the API, from files that this server hosts."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ POLICY = (
 
 
 class ByAddress(DefaultContentNegotiation):
-    """`?format=json`, for the document alone."""
+    """Chooses the renderer by `?format=json`, which asks for the document alone."""
 
     class settings:  # noqa: N801 – the name that REST framework reads
         URL_FORMAT_OVERRIDE = "format"

@@ -1,4 +1,4 @@
-"""Responses without a view: problems under /api/, pages elsewhere."""
+"""Error responses outside of views: problems under /api/, pages elsewhere."""
 
 from http import HTTPStatus
 
@@ -15,7 +15,7 @@ NOWHERE = "There is nothing at this address."
 
 
 class BodyRefusalMiddleware:
-    """Answers where the server refused the body before reading the rest of the request; the connection then ends."""
+    """Responds when the server refused a body before reading the rest of the request; the connection then ends."""
 
     def __init__(self, get_response: Handler) -> None:
         self.get_response = get_response
@@ -32,7 +32,7 @@ class BodyRefusalMiddleware:
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     recognise(request)
-    return _answer(request, NotFound(_nowhere(request)))
+    return _answer(request, NotFound(_describe_unknown_address(request)))
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -42,7 +42,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def answer_csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """A form of ours that is too old, or not ours: the one refusal with a page of its own."""
+    """Return the error page for a form whose CSRF token is outdated or foreign."""
     recognise(request)
     return draw(request, "403_csrf.html", status=HTTPStatus.FORBIDDEN)
 
@@ -51,8 +51,8 @@ def server_error(request: HttpRequest) -> HttpResponse:
     return _answer(request, DomainError("Something went wrong here; the log names this request's id."))
 
 
-def _nowhere(request: HttpRequest) -> str:
-    """A client that follows redirects would turn a POST into a GET; so the address is named, and nothing is lost."""
+def _describe_unknown_address(request: HttpRequest) -> str:
+    """Return the detail of a 404, with the address that has a final slash: a redirect would turn a POST into a GET."""
     whole = f"{request.path_info}/"
     if request.path_info.endswith("/") or not is_valid_path(whole, getattr(request, "urlconf", None)):
         return NOWHERE

@@ -1,4 +1,4 @@
-"""Serializers that refuse what they do not know, and text that PostgreSQL and JSON can hold."""
+"""Serializers that refuse unknown fields, and fields for text that PostgreSQL and JSON can store."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -18,9 +18,9 @@ BROKEN = re.compile("[\x00\ud800-\udfff]")
 CHECKED_SEPARATELY = (ProhibitNullCharactersValidator, ProhibitSurrogateCharactersValidator)  # see refuse_broken_text
 
 
-# An unknown field is an error: a misspelt one would be lost silently. Fields keep their names (no `source`). One that
-# is neither given nor required, and has no default, costs nothing: a bulk call has a thousand times all of them.
-# No docstring: in the API's document, each heir without one of its own would show it as its description.
+# An unknown field is an error, as a misspelt one would be lost. Fields keep their names (no `source`). Optional fields
+# without default are skipped quickly, as a bulk call repeats all fields a thousand times. No docstring: the API's
+# document would show it as the description of each subclass without one.
 class StrictSerializer(serializers.Serializer[Any]):
     def to_internal_value(self, data: Any) -> Any:
         if not isinstance(data, Mapping):
@@ -54,7 +54,7 @@ class StrictSerializer(serializers.Serializer[Any]):
 
     @cached_property
     def _checked_fields(self) -> "dict[str, tuple[serializers.Field[Any, Any, Any, Any], Callable[[Any], Any], bool]]":
-        """Each field, with the method that looks at its value once more, and whether it counts when it is not given."""
+        """Return for each field: the field, its further check, and a flag that it always has a value."""
         unfit = [name for name, field in self.fields.items() if field.read_only or field.source != name]
         if unfit or any(isinstance(field, serializers.HiddenField) for field in self.fields.values()):
             raise RuntimeError(f"{type(self).__name__} has fields that StrictSerializer cannot take: {unfit}")
@@ -87,7 +87,7 @@ def _return_unchanged(value: Any) -> Any:
 
 
 class TextField(serializers.CharField):
-    """Text as it is: not trimmed, without NUL and lone surrogates."""
+    """A text field that does not trim, and refuses NUL and lone surrogates."""
 
     def __init__(self, **options: Any) -> None:
         options.setdefault("trim_whitespace", False)
@@ -110,7 +110,7 @@ class OneOfField(serializers.ChoiceField):
 
 
 class NumberField(serializers.FloatField):
-    """A JSON number; neither a text nor a truth value passes for one."""
+    """A JSON number; strings and booleans are refused."""
 
     def to_internal_value(self, data: Any) -> float:
         _refuse_no_number(data)
@@ -139,7 +139,7 @@ class TimeField(serializers.DateTimeField):
 
 
 class FlagField(serializers.BooleanField):
-    """true or false, and no word for them."""
+    """A JSON boolean; strings are refused."""
 
     def to_internal_value(self, data: Any) -> bool:
         if not isinstance(data, bool):
@@ -153,6 +153,6 @@ def _refuse_no_number(data: Any) -> None:
 
 
 def refuse_broken_text(text: str) -> None:
-    """Raises ValidationError for NUL and lone surrogates."""
+    """Refuse NUL and lone surrogates. Raises ValidationError."""
     if BROKEN.search(text):
         raise serializers.ValidationError("NUL and lone surrogates cannot be stored")

@@ -16,7 +16,7 @@ LONGEST_KEY = 255
 
 
 class Once:
-    """The reply of a POST. `reply`: the stored one of a repeated call; else None until `store`."""
+    """The response to a POST. `reply`: the stored response if the call is repeated; else None until `store`."""
 
     def __init__(self, actor: Actor, key: str = "", fingerprint: bytes = b"", reply: Reply | None = None) -> None:
         self.reply = reply
@@ -25,7 +25,7 @@ class Once:
         self._fingerprint = fingerprint
 
     def store(self, reply: Reply) -> None:
-        """Answer with `reply`, and keep it for a repeated call; use inside the transaction of its effect."""
+        """Answer with `reply`, and store it for a repeated call; use inside the transaction of its effect."""
         if self._key:
             reply_store(actor=self._actor, key=self._key, fingerprint=self._fingerprint, reply=reply)
         self.reply = reply
@@ -39,12 +39,12 @@ class Once:
 def once(
     request: Request, actor: Actor, *, ask: Callable[[], object], reader: Callable[[], Actor] | None
 ) -> Iterator[Once]:
-    """Look up the stored reply of the request's Idempotency-Key, and lock the key while the request is answered.
+    """Look up the stored response of the request's Idempotency-Key, and lock the key while the request is answered.
 
-    ask: raises the errors of the call itself (NotFound, Forbidden). They come before the error of a bad key, and before
-    a stored reply. reader: returns the actor who must be able to read the memories of the reply, if it is another one.
-    Raises Forbidden (the stored reply shows what may not be read now), Invalid (a bad key), KeyReused (another body),
-    InFlight (being answered right now).
+    ask: raises the errors of the call (NotFound, Forbidden), which come before the error of a bad key and before a
+    stored response. reader: returns the actor who must be able to read the memories of the response, if it is another
+    one. Raises Forbidden (the actor may no longer read what the stored response shows), Invalid (a bad key), KeyReused
+    (another body), InFlight (the first call is still running).
     """
     key = request.headers.get("Idempotency-Key")
     if key is None:
@@ -61,6 +61,6 @@ def once(
 
 
 def _fingerprint(request: Request, actor: Actor) -> bytes:
-    """Keyed, so that nobody who reads the table can try out what a body was."""
+    """Return a keyed hash of the request: a reader of the table cannot test guesses of a body."""
     body = json.dumps(request.data, sort_keys=True, default=str)
     return token_maker(actor.tenant_id).hash(f"{request.method} {request.get_full_path()}\n{body}")

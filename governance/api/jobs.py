@@ -101,7 +101,7 @@ class JobDetailView(ApiView):
 
 
 class JobChangeView(ApiView):
-    """POST of a call that changes one job; answers 202 with the job."""
+    """A POST that changes one job and answers 202 with the job."""
 
     def change(self, request: Request, job_id: UUID, service: Change) -> Response:
         actor = self.actor()
@@ -157,7 +157,7 @@ class JobUndoView(JobChangeView):
 
 
 def _statuses(request: Request) -> list[JobStatus]:
-    """Raises Invalid."""
+    """Return the statuses in the query. Raises Invalid."""
     text = request.query_params.get("status")
     if text is not None and text not in {*JobStatus}:
         raise Invalid(errors=[FieldError("status", f"one of {', '.join(JobStatus)}")])

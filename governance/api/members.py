@@ -1,4 +1,4 @@
-"""members/ of the REST contract: who belongs to the tenant, and who is invited."""
+"""REST views of members/: the members of the tenant, and its invitations."""
 
 from typing import Any
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""Pages of a list whose rows lie in several tables, newest first: their ids are made in the order of time."""
+"""Pages of a list whose rows lie in several tables, newest first; ids order the rows, since they contain the time."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,7 +20,7 @@ PAGE_SIZE = 50
 
 
 class MergedPages:
-    """`cursor`: `<id` for what is older than a row, `>id` for what is newer."""
+    """Reads one page. `cursor`: `<id` for rows older than a row, `>id` for newer rows."""
 
     def __init__(self, request: Request, *, also_known: Sequence[str] = ()) -> None:
         refuse_unknown_parameters(request, *PAGING, *also_known)
@@ -31,7 +31,7 @@ class MergedPages:
         self.rows: list[Row] = []
 
     def take(self, tables: Sequence[Table]) -> list[Row]:
-        """The page. Queries: three for each table at most."""
+        """Return the page. Queries: at most three for each table."""
         self.count = sum(rows.count() for _, rows in tables)
         found = [row for table in tables for row in self._take_rows(table)]
         found.sort(key=lambda row: row[1].id, reverse=not self.newer)

@@ -1,4 +1,4 @@
-"""Lists: `{count, next, previous, results}`, in cursor pages."""
+"""Paging of REST lists: `{count, next, previous, results}`, by cursor."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,9 +18,9 @@ PAGING = ("page_size", "cursor")
 
 
 class CursorPages(CursorPagination):
-    """Stable under writes; `count` obeys the same filters as the page. The order is the queryset's own.
+    """Cursor pages, stable under writes, in the order of the queryset; `count` has the same filters as the page.
 
-    `also_known`: what the address of this list may ask for beside its page.
+    `also_known`: the query parameters that this list allows besides those of paging.
     """
 
     page_size = 50
@@ -48,7 +48,7 @@ class CursorPages(CursorPagination):
         return int(text)
 
     def envelope(self, results: Sequence[Any]) -> Response:
-        """The page that was taken last, with its count and links."""
+        """Return the response with the last page taken, its count and its links."""
         return Response(
             {
                 "count": self.count,

@@ -1,4 +1,4 @@
-"""RFC 9457: one place turns what went wrong into `application/problem+json`."""
+"""Error responses (RFC 9457): turns any exception into `application/problem+json`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -31,7 +31,10 @@ CONTENT_TYPE = "application/problem+json"
 
 
 def problem_response(error: Exception, context: Mapping[str, Any]) -> Response | None:
-    """DRF's exception handler. Unknown exceptions are None: Django logs them and `server_error` answers."""
+    """Return the response for an exception, as DRF's exception handler.
+
+    Returns None for unknown exceptions: Django logs them and `server_error` answers.
+    """
     request = context["request"]
     failure = as_domain_error(error)
     if failure is None:
@@ -54,7 +57,7 @@ def _find_actor(request: Request) -> Actor | None:
 
 
 def problem(failure: DomainError, request: HttpRequest) -> dict[str, Any]:
-    """The body of a problem: type, title, status, detail, code, request_id, and errors when fields are at fault."""
+    """Return the body of a problem: type, title, status, detail, code, request_id, and errors if fields are invalid."""
     body: dict[str, Any] = {
         "type": f"urn:memos:problem:{failure.code}",
         "title": failure.title,
@@ -86,7 +89,7 @@ def headers(failure: DomainError) -> dict[str, str]:
 
 
 def problem_json(failure: DomainError, request: HttpRequest) -> JsonResponse:
-    """The same, outside DRF: unknown addresses and failures of the server itself."""
+    """Return the problem response outside DRF: for unknown addresses and failures of the server."""
     return JsonResponse(
         problem(failure, request), status=failure.status, headers=headers(failure), content_type=CONTENT_TYPE
     )
@@ -118,7 +121,7 @@ def as_domain_error(error: Exception) -> DomainError | None:
 
 
 def field_errors(detail: Any, path: str = "") -> Sequence[FieldError]:
-    """DRF's nested error detail as a flat list with dotted paths (`items.3.content`)."""
+    """Return DRF's nested error detail as a flat list with dotted paths (`items.3.content`)."""
     if isinstance(detail, Mapping):
         return [fault for name, part in detail.items() for fault in field_errors(part, _join(path, str(name)))]
     if isinstance(detail, list) and any(isinstance(part, (Mapping, list)) for part in detail):

@@ -1,4 +1,4 @@
-"""Public keys in answers: each with the same id, in hex and as PEM."""
+"""Public keys in responses: each with its id, in hex and as PEM."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ class PublicKeyFormsSchema(serializers.Serializer[Any]):
 
 
 def public_key_json(raw: bytes, *, kind: type[Ed25519PublicKey] | type[X25519PublicKey] = Ed25519PublicKey) -> Any:
-    """raw: the 32 bytes of the key."""
+    """Return the JSON of a public key. raw: its 32 bytes."""
     pem = kind.from_public_bytes(raw).public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     algorithm = kind.__name__.removesuffix("PublicKey")
     return {"algorithm": algorithm, "key_id": key_id_of(raw), "hex": raw.hex(), "pem": pem.decode()}

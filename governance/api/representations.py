@@ -9,12 +9,12 @@ from governance.vocabulary import Scope
 
 
 def time_json(moment: datetime | None) -> str | None:
-    """RFC 3339, UTC."""
+    """Return the time as RFC 3339 text in UTC, or None."""
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z") if moment else None
 
 
 def me_json(actor: Actor, me: Me) -> dict[str, Any]:
-    """`scopes` of a member's browser session: all."""
+    """Return the JSON of the actor. `scopes` of a browser session: all."""
     return {
         "principal": {
             "kind": actor.principal_kind,

@@ -1,4 +1,4 @@
-"""role-templates/ of the REST contract: presets of the tenant's admins."""
+"""REST views of role-templates/: the role templates of a tenant."""
 
 from typing import TYPE_CHECKING
 from uuid import UUID

@@ -14,7 +14,7 @@ class FaultSchema(serializers.Serializer[object]):
 
 
 class ProblemSchema(serializers.Serializer[object]):
-    """RFC 9457."""
+    """A problem as in RFC 9457."""
 
     type = serializers.CharField()
     title = serializers.CharField()
@@ -60,6 +60,6 @@ class WhoSchema(serializers.Serializer[object]):
 
 
 def problems(*codes: int) -> dict[tuple[int, str], OpenApiResponse]:
-    """The problem replies of a call, by status."""
+    """Return the problem responses of a call, by status."""
     told = OpenApiResponse(response=ProblemSchema, description="RFC 9457")
     return {(code, "application/problem+json"): told for code in codes}

@@ -1,4 +1,4 @@
-"""The base of every REST view, and what its handlers read from an address or a header."""
+"""The base class of REST views, and helpers that read an address or a header."""
 
 import re
 from collections.abc import Callable, Collection, Iterator
@@ -37,11 +37,11 @@ ANY_VERSION = range(1, 10**9)
 
 
 class ApiView(APIView):
-    """Each handler: the actor, one service, an answer.
+    """The base of REST views: each handler takes the actor, calls one service, and answers.
 
-    What an address asks for is read once the object was found and the permission asked: 404 and 403 come before 400.
-    `longest_body`: bytes that a caller whom the headers prove may send; the server reads no more.
-    `address_of_made`: the list that has what a POST makes, if it is not the address of the POST.
+    Query parameters are read only after the object was found and the permission checked: 404 and 403 come before 400.
+    `longest_body`: the bytes that an authenticated caller may send; the server reads no more. `address_of_made`: the
+    list that has the objects that a POST creates, if it is not the POST's own address.
     """
 
     longest_body: int = settings.BODY_BYTES
@@ -58,7 +58,9 @@ class ApiView(APIView):
         request_count(actor_of(request))
 
     def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
-        """Tell the address of what was made, and that only the caller may keep an answer, and must ask again."""
+        """Add the address of a created object, and headers that only let the caller store the response, to be
+        revalidated.
+        """
         final: Response = super().finalize_response(request, response, *args, **kwargs)
         patch_cache_control(final, private=True, no_cache=True)
         if final.status_code == 201 and (made := _find_created_object(final.data)):
@@ -74,7 +76,8 @@ class ApiView(APIView):
 
     @contextmanager
     def after(self, ask: Callable[[], object]) -> Iterator[None]:
-        """Read the request so that errors of the call (404, 403, 423, 412) come before errors of the body.
+        """Read the request in this block so that errors of the call (404, 403, 423, 412) come before errors of the
+        body.
 
         ask: raises the errors of the call; its writes are rolled back.
         """
@@ -86,7 +89,7 @@ class ApiView(APIView):
                 raise
 
     def rehearse(self, call: Callable[[], Known]) -> Known:
-        """The result of `call`, of which all that it wrote is rolled back."""
+        """Return the result of `call`, and roll back all its writes."""
         with acting(self.actor()):
             result = call()
             transaction.set_rollback(True)
@@ -95,17 +98,18 @@ class ApiView(APIView):
     def once(
         self, *, ask: Callable[[], object] = lambda: None, reader: Callable[[], Actor] | None = None
     ) -> AbstractContextManager[Once]:
-        """The reply that this POST's Idempotency-Key has, if any.
+        """Return the context of this POST's Idempotency-Key, with its stored response, if any.
 
-        `ask` raises what stands against the call; without it the handler has asked already. `reader`: as whom
-        the actor reads what the reply shows, if not as itself.
+        `ask`: raises the errors of the call; without it the handler has checked already. `reader`: returns the actor
+        who must be able to read the response, if it is another one.
         """
         return once(self.request, self.actor(), ask=ask, reader=reader)
 
     def post_once(self, call: Callable[[], Reply], *, ask: Callable[[], object] = lambda: None) -> Response:
-        """Answer a POST under its Idempotency-Key, if it has one: `call` runs in the transaction that keeps its reply.
+        """Answer a POST under its Idempotency-Key, if it has one: `call` runs in the transaction that stores its
+        response.
 
-        `ask` as in `once`.
+        `ask`: see `once`.
         """
         with self.once(ask=ask) as once:
             if once.reply is None:
@@ -115,7 +119,7 @@ class ApiView(APIView):
 
 
 def _find_created_object(body: Any) -> dict[str, Any] | None:
-    """Return the object that a call created, if it was one object."""
+    """Return the object in the response of a call that created one object, else None."""
     results = body.get("results", [body]) if isinstance(body, dict) else []
     result = results[0] if len(results) == 1 else None
     return result if isinstance(result, dict) and "id" in result else None
@@ -130,7 +134,7 @@ def _can_be_read(address: str) -> bool:
 
 
 def _allow_rerun(handler: Handler, *, is_safe: bool) -> Handler:
-    """Return a handler that runs again once the data is read that its transaction lacked."""
+    """Return a handler that runs again after data is read which its transaction lacked."""
 
     @wraps(handler)
     def run(view: ApiView, request: Request, *args: Any, **kwargs: Any) -> Any:
@@ -140,7 +144,7 @@ def _allow_rerun(handler: Handler, *, is_safe: bool) -> Handler:
 
 
 def heavy(handler: Handler) -> Handler:
-    """Limit how many of a tenant's calls run at once. Raises TooManyAtOnce."""
+    """Limit the number of a tenant's calls that run at once. Raises TooManyAtOnce."""
 
     @wraps(handler)
     def call_bounded(view: ApiView, request: Request, *args: Any, **kwargs: Any) -> Any:
@@ -151,9 +155,9 @@ def heavy(handler: Handler) -> Handler:
 
 
 def expected_versions(request: Request) -> Collection[int] | None:
-    """The versions that If-Match allows (RFC 9110 §13.1.1), any of them for `*`; None without the header.
+    """Return the versions that If-Match allows (RFC 9110 §13.1.1), any version for `*`; None without the header.
 
-    What is no list of ETags is MALFORMED: `version_check` answers 400, but only after 404 and 403.
+    A header that is no list of ETags gives MALFORMED: `version_check` answers 400, but only after 404 and 403.
     """
     header = request.headers.get("If-Match")
     if header is None:
@@ -166,7 +170,7 @@ def expected_versions(request: Request) -> Collection[int] | None:
 
 
 def expected_version_lists(request: Request) -> VersionLists | None:
-    """The versions of several objects that If-Match allows, as in "2-1"; None without the header, and for `*`.
+    """Return the versions of several objects that If-Match allows, as in "2-1"; None without the header, and for `*`.
 
     Raises InvalidETag.
     """
@@ -187,7 +191,7 @@ def refuse_unknown_parameters(request: Request, *known: str) -> None:
 
 
 def flag(request: Request, name: str, *, default: bool = False) -> bool:
-    """Return the truth value `?name=` of the address. Raises Invalid for anything but true and false."""
+    """Return the boolean `?name=` of the address. Raises Invalid for anything but true and false."""
     text = request.query_params.get(name, "true" if default else "false")
     if text not in {"true", "false"}:
         raise Invalid(errors=[FieldError(name, "true or false")])

@@ -1,4 +1,4 @@
-"""The API keys of a tenant: what they may do, and when they were last used; never their text."""
+"""Selectors of a tenant's API keys: their rights and last use, never their text."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,7 +23,7 @@ class KeyView:
     """An API key as members see it.
 
     previous_until: the end of the time in which the secret before the last rotation works. persona, namespaces: the
-    bindings of the key. purpose: of calls that name none.
+    bindings of the key. purpose: the purpose of calls that name none.
     """
 
     id: UUID
@@ -44,7 +44,7 @@ class KeyView:
 
 
 def apikeys_list(*, actor: Actor, pages: Pages) -> list[KeyView]:
-    """Every key of the tenant, newest first. Raises Forbidden. Writes: AuditEntry."""
+    """Return every key of the tenant, newest first. Raises Forbidden. Writes: AuditEntry."""
     authorize(actor, Permission.APIKEY_MANAGE)
     with acting(actor):
         views = [key_view(row) for row in pages.take(_keys().order_by("-id"))]
@@ -53,7 +53,7 @@ def apikeys_list(*, actor: Actor, pages: Pages) -> list[KeyView]:
 
 
 def apikey_get(*, actor: Actor, key_id: UUID) -> ApiKey:
-    """The row, to be shown or changed. Raises NotFound; Forbidden."""
+    """Return the row of a key, to be shown or changed. Raises NotFound; Forbidden."""
     with acting(actor):
         row = _keys().filter(id=key_id).first()
     if row is None:

@@ -1,4 +1,4 @@
-"""Keys are renamed, given an end, bound, rotated and revoked. They are born in tenants.services.apikey_create."""
+"""Services that rename, bind, rotate and revoke API keys; tenants.services.apikey_create creates them."""
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -21,7 +21,7 @@ from governance.vocabulary import Permission, RoleName, Verb
 
 @dataclass(frozen=True)
 class KeyChanges:
-    """The fields of a PATCH; fields that were not sent are left out."""
+    """The fields of a PATCH; missing keys leave a field unchanged."""
 
     given: frozenset[str]
     name: str = ""
@@ -31,7 +31,7 @@ class KeyChanges:
 
 @dataclass(frozen=True)
 class Rotated:
-    """The only time the new text exists outside its holder."""
+    """A rotated key with its new text, which is not stored."""
 
     view: KeyView
     text: str = field(repr=False)
@@ -93,7 +93,10 @@ def apikey_rotate(*, actor: Actor, key_id: UUID, overlap: timedelta) -> Rotated:
 
 
 def apikey_revoke(*, actor: Actor, key_id: UUID) -> None:
-    """Every secret of the key stops at its next request. Raises NotFound; Forbidden. Writes: ApiKey, AuditEntry."""
+    """Revoke a key: every secret of it is refused from its next request on.
+
+    Raises NotFound; Forbidden. Writes: ApiKey, AuditEntry.
+    """
     row = _reachable(actor, key_id)
     with acting(actor):
         locked = ApiKey.objects.select_for_update().get(id=row.id)
@@ -105,7 +108,7 @@ def apikey_revoke(*, actor: Actor, key_id: UUID) -> None:
 
 
 def _reachable(actor: Actor, key_id: UUID) -> ApiKey:
-    """Return the key, unless only an owner or a key with more scopes may change it. Raises NotFound; Forbidden."""
+    """Return the key. Raises NotFound; Forbidden if only an owner, or a key with more scopes, may change it."""
     row = apikey_get(actor=actor, key_id=key_id)
     refuse_above(actor, RoleName(row.member.role.name))
     if actor.scopes is not None and not actor.scopes.issuperset(row.scopes):
@@ -114,7 +117,7 @@ def _reachable(actor: Actor, key_id: UUID) -> ApiKey:
 
 
 def apikey_changeable(*, actor: Actor, key_id: UUID) -> ApiKey:
-    """The row of a key that the actor may change. Raises NotFound; Forbidden; Conflict (revoked)."""
+    """Return the row of a key that the actor may change. Raises NotFound; Forbidden; Conflict (revoked)."""
     row = _reachable(actor, key_id)
     if row.revoked_at is not None:
         raise Conflict("This key was revoked.")

@@ -1,6 +1,6 @@
-"""Signed checkpoints: what the chain was at one time, in a file outside the database and in a row for download.
+"""Signed checkpoints: the state of the seal chain at one time, in a file outside the database and in a row to download.
 
-The signing key is one of the KeyStore's (so never in PostgreSQL), made at first use, one for each tenant.
+The KeyStore holds the signing keys (so PostgreSQL never does): one for each tenant, made at first use.
 """
 
 import os
@@ -37,7 +37,7 @@ def public_key(tenant_id: UUID) -> PublicKey:
 
 
 def find_tenants_with_due_checkpoint() -> list[UUID]:
-    """Tenants with seals that no checkpoint covers, since long enough or many enough."""
+    """Return the tenants with seals that no checkpoint covers, if they are old enough or many enough."""
     with no_tenant(), connection.cursor() as cursor:
         cursor.execute(
             "SELECT tenant_id FROM governance_audit_checkpoints_due(make_interval(secs => %s), %s)",
@@ -47,9 +47,10 @@ def find_tenants_with_due_checkpoint() -> list[UUID]:
 
 
 def checkpoint_write(tenant_id: UUID) -> Checkpoint | None:
-    """Sign where the chain stands now, if no checkpoint stands there; the newest checkpoint, None without a seal.
+    """Sign the current end of the chain unless a checkpoint covers it; return the newest checkpoint, None without
+    seals.
 
-    The file is written first: a row without one would be no proof. Raises KeyUnavailable; OSError.
+    The file is written before the row, because a row alone proves nothing. Raises KeyUnavailable; OSError.
     """
     with tenant_transaction(tenant_id):
         chain_lock(tenant_id)
@@ -73,18 +74,18 @@ def checkpoint_write(tenant_id: UUID) -> Checkpoint | None:
 
 
 def checkpoints_outside(tenant_id: UUID, *, newest_file: bool = False) -> list[Checkpoint]:
-    """Every checkpoint in the tenant's files, or in the newest one, oldest first. Raises Unreadable."""
+    """Return every checkpoint in the tenant's files, or in the newest file, oldest first. Raises Unreadable."""
     files = _files(tenant_id)[-1 if newest_file else 0 :]
     return [checkpoint for file in files for checkpoint in _checkpoints_in(file)]
 
 
 def find_torn_files(tenant_id: UUID) -> list[Path]:
-    """The tenant's files whose last line is incomplete, since its write was cut off. Lines before it are whole."""
+    """Return the tenant's files whose last line is incomplete, because its write was cut off. Other lines are whole."""
     return [file for file in _files(tenant_id) if _is_torn(_whole_lines(file.read_bytes())[1])]
 
 
 def sign_manifest(tenant_id: UUID, manifest: Mapping[str, object]) -> dict[str, object]:
-    """The manifest of an export with the tenant's signature. Raises KeyUnavailable."""
+    """Return the manifest of an export with the tenant's signature. Raises KeyUnavailable."""
     key = key_store().key_for(tenant_id, AUDIT_SIGNING)
     unsigned = {**manifest, "key": str(key.id)}
     return {**unsigned, "signature": _private(key).sign(manifest_text(unsigned)).hex()}
@@ -95,7 +96,7 @@ def checkpoint_folder(tenant_id: UUID) -> Path:
 
 
 def checkpoints_folder() -> Path:
-    """The folder of all tenants' checkpoints."""
+    """Return the folder of all tenants' checkpoints."""
     folder: Path = settings.DATA_DIR / "checkpoints"
     return folder
 
@@ -110,7 +111,7 @@ def _private(key: DataKey) -> Ed25519PrivateKey:
 
 
 def _append(tenant_id: UUID, checkpoint: Checkpoint) -> None:
-    """Add one line to the file of its day, on the disk before this returns; an incomplete last line is removed."""
+    """Append one line to the file of its day, and sync it to disk; an incomplete last line is removed first."""
     folder = checkpoint_folder(tenant_id)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     path = folder / f"{checkpoint.at[:10]}.jsonl"
@@ -129,7 +130,7 @@ def _append(tenant_id: UUID, checkpoint: Checkpoint) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the name of a new file durable."""
+    """Sync the folder, so that the name of a new file is durable."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

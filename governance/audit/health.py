@@ -1,4 +1,4 @@
-"""Delay of sealing and signing over all tenants, as ages only."""
+"""Delays of sealing and signing over all tenants, in seconds only."""
 
 import os
 from dataclasses import dataclass
@@ -15,7 +15,9 @@ LATE_SECONDS = 60.0  # beyond the time at which a seal or a checkpoint is due
 
 @dataclass(frozen=True)
 class AuditHealth:
-    """Seconds that the oldest entry has waited for its seal, and the oldest seal for its checkpoint; 0 for none."""
+    """The seconds that the oldest entry has waited for its seal, and the oldest seal for its checkpoint; 0 if none
+    waits.
+    """
 
     unsealed_seconds: float
     unsigned_seconds: float
@@ -36,7 +38,7 @@ def audit_health() -> AuditHealth:
 
 
 def can_write_checkpoints() -> bool:
-    """Return whether this process can add a file of checkpoints."""
+    """Return whether this process can write a file of checkpoints."""
     folder = checkpoints_folder()
     existing = next(path for path in (folder, *folder.parents) if path.exists())
     return all(_can_write(path) for path in (existing, *folder.glob("*")))

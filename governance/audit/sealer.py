@@ -1,6 +1,6 @@
-"""Seals and signs for all tenants. Runs as a thread of the worker, and needs PostgreSQL and the key store alone.
+"""Sealing and signing for all tenants, in a thread of the worker that needs only PostgreSQL and the key store.
 
-It looks every PAUSE_SECONDS instead of waiting for NOTIFY, which would make all audited transactions commit one by one.
+It polls every PAUSE_SECONDS: NOTIFY would make all audited transactions commit one after another.
 """
 
 import logging
@@ -36,7 +36,7 @@ def sign_once() -> int:
 
 
 def seal_forever(stop: threading.Event) -> None:
-    """Until `stop`. A failure is logged and tried again: what waits stays queued in PostgreSQL."""
+    """Seal and sign until `stop` is set. Failures are logged and retried; unsealed entries stay queued."""
     rounds = 0
     while not stop.is_set():
         rounds += 1

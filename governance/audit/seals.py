@@ -1,8 +1,7 @@
 """Sealing: soon after its commit, each audit entry gets the next number in the hash chain of its tenant.
 
-Entries are not sealed in the transaction that writes them: all writes of a tenant would then wait for each other, which
-allows 206 a second. A trigger puts each new entry into a queue. "Newer than the last sealed entry" would miss entries
-whose transactions commit late.
+Sealing within the writing transaction would make all writes of a tenant wait for each other (206 a second). A trigger
+puts each new entry into a queue, as entries newer than the last seal would not include transactions that commit late.
 """
 
 from datetime import datetime
@@ -47,7 +46,7 @@ def find_tenants_with_unsealed() -> list[UUID]:
 
 
 def entries_seal(tenant_id: UUID, *, batch: int = BATCH) -> int:
-    """Seal up to `batch` entries in one transaction; return their number. Waits while another process seals."""
+    """Seal up to `batch` entries in one transaction and return their number. Waits while another process seals."""
     with tenant_transaction(tenant_id):
         chain_lock(tenant_id)
         with connection.cursor() as cursor:
@@ -57,7 +56,7 @@ def entries_seal(tenant_id: UUID, *, batch: int = BATCH) -> int:
             if entries:
                 cursor.execute(LAST)
                 seq, previous = cursor.fetchone() or (0, GENESIS.decode())
-                cursor.execute(INSERT, [tenant_id, *_seals(entries, seq, previous.encode())])
+                cursor.execute(INSERT, [tenant_id, *_compute_seals(entries, seq, previous.encode())])
             cursor.execute(DONE, [batch])
     return len(entries)
 
@@ -76,7 +75,7 @@ def find_sealed_time() -> datetime:
     return moment
 
 
-def _seals(entries: list[tuple[UUID, bytes]], seq: int, previous: bytes) -> list[list[object]]:
+def _compute_seals(entries: list[tuple[UUID, bytes]], seq: int, previous: bytes) -> list[list[object]]:
     """Return the columns of the seals of `entries`. The last seal before them has number `seq` and hash `previous`."""
     rows = []
     for entry_id, line in entries:

@@ -1,4 +1,4 @@
-"""The audit log. An entry is written in the transaction of its change; a denial in its own."""
+"""The audit log. An entry is written in the transaction of its change; a denial in a transaction of its own."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from governance.ids import uuid7
 from governance.prepared import prepared_cursor, sql_array
 from governance.vocabulary import Outcome, Verb
 
-# By hand: every request writes one, and the ORM takes longer to compose it than PostgreSQL to run it.
+# Hand-written, as every request writes an entry, and the ORM takes longer to build it than PostgreSQL to run it.
 INSERT = """
 INSERT INTO governance_auditentry (id, tenant_id, principal_kind, principal_id, member_id, verb, outcome, object_type,
   object_ids, version, before_hash, after_hash, detail, context, request_id)
@@ -36,10 +36,10 @@ def record(
     outcome: Outcome = Outcome.DONE,
     beside: tuple[str, Sequence[Any]] | None = None,
 ) -> None:
-    """Write one row inside the caller's transaction. `detail` holds numbers and names of things, never content.
+    """Write one entry inside the caller's transaction. `detail` holds numbers and names of things, never content.
 
-    beside: a statement with its values that goes to the database with the row's, as one.
-    Raises AuditUnavailable: what cannot be recorded does not happen, so the caller's transaction must fail with it.
+    beside: a statement with its values, sent to the database in one batch with the entry's. Raises AuditUnavailable:
+    the caller's transaction must then fail too, since every change must be recorded.
     """
     row: list[Any] = [
         uuid7(),
@@ -67,7 +67,7 @@ def record(
 
 
 def record_denial(*, actor: Actor, denial: Forbidden, path: str) -> None:
-    """Record a denial in a transaction of its own, after the refused one was rolled back."""
+    """Record a denial in a transaction of its own, after the refused transaction was rolled back."""
     with acting(actor):
         record(
             actor=actor,

@@ -1,4 +1,4 @@
-"""Checks a tenant's audit log as it stands in the database against its seals and its signed checkpoints."""
+"""Verification of a tenant's audit log in the database, against its seals and its signed checkpoints."""
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -43,8 +43,8 @@ COPY (SELECT (
   ) AS sealed
 ) FROM generate_series(%(after)s, %(upto)s - 1, {AT_ONCE}) AS block (after)) TO STDOUT (FORMAT binary)
 """
-# Each seal with its entry, in order and as they are asked for: checking goes on while PostgreSQL writes the
-# next ones. Any other plan reads, joins or sorts all of them first.
+# Joins each seal with its entry in order, and streams: rows are checked while PostgreSQL writes the next ones. Other
+# plans read, join or sort all rows first.
 IN_TURN = "SELECT " + ", ".join(
     f"set_config('{setting}', '{value}', true)"
     for setting, value in {
@@ -70,10 +70,10 @@ WHERE NOT EXISTS (SELECT 1 FROM governance_auditentry AS entry WHERE entry.id = 
 
 @dataclass(frozen=True)
 class Verification:
-    """The result of a verification. `seals`: how many fitted; `checkpoint`: the seal of the last one that was compared,
-    0 for none.
+    """The result of a verification. `seals`: the number of valid seals; `checkpoint`: the seal of the last checkpoint
+    that was compared, 0 for none.
 
-    `complete`: whether the end was reached; if not, go on after `upto`. `fault`: the first row that does not fit.
+    `complete`: the end was reached; if not, continue after `upto`. `fault`: the first invalid row.
     """
 
     seals: int
@@ -95,13 +95,12 @@ def log_verify(
     most: int | None = None,
     chain_of: Callable[..., Chain] = Chain,
 ) -> Verification:
-    """Check the seals behind `after`, at most `most` of them, against `checkpoints` and those of the database.
+    """Verify the seals after number `after`, at most `most` of them, against `checkpoints` and those of the database.
 
-    What stands up to `after` is taken for granted, also where a checkpoint says otherwise: whoever checks in pieces
-    checks them all. Of the checkpoints before it the newest tells alone how old an entry may claim to be.
-    Raises Unreadable; KeyUnavailable.
+    Seals up to `after` are trusted, even against a checkpoint: a caller that verifies in parts verifies each part. The
+    newest checkpoint before `after` only bounds how old an entry may claim to be. Raises Unreadable; KeyUnavailable.
     """
-    last, first = _ends(tenant_id, after)
+    last, first = _find_ends(tenant_id, after)
     upto = last if most is None else min(last, after + most)
     key = public_key(tenant_id)
     known = [*checkpoints, *_find_stored_checkpoints(tenant_id, after)]
@@ -111,7 +110,7 @@ def log_verify(
         seq=after,
         at=first,
     )
-    fault = _fault_of(chain, _rows(tenant_id, after, upto))
+    fault = _fault_of(chain, _stream_rows(tenant_id, after, upto))
     if fault is None and chain.seq < upto:
         fault = Fault(chain.seq + 1, None, "missing", f"seal {chain.seq + 1} is missing")
     complete = upto == last
@@ -125,12 +124,12 @@ def log_verify(
 def log_verify_whole(
     tenant_id: UUID, *, checkpoints: Sequence[Checkpoint], processes: int, piece: int = PIECE
 ) -> Verification:
-    """`log_verify` of all there is, by several processes at a time, of which each has pieces of the chain.
+    """Verify the whole audit log with several processes, each of which verifies parts of the chain.
 
-    Each piece begins with the chain hash that the one before it has to end with. For a process with one thread, since
-    it forks. Raises Unreadable; KeyUnavailable; Unavailable when one of them is killed.
+    Each part must begin with the chain hash that ends the part before. Forks, so the calling process must have one
+    thread. Raises Unreadable; KeyUnavailable; Unavailable if a process is killed.
     """
-    last, _ = _ends(tenant_id, 0)
+    last, _ = _find_ends(tenant_id, 0)
     size = max(piece, -(-last // processes))
     if last <= size:
         return log_verify(tenant_id, checkpoints=checkpoints)
@@ -181,7 +180,7 @@ def _fault_of(chain: Chain, found: Generator[Row, None, None]) -> Fault | None:
 
 
 def _fault_at_end(tenant_id: UUID, chain: Chain) -> Fault | None:
-    """Return the fault at the end: a tail cut off, an entry unsealed for too long, or one lost before it had a seal."""
+    """Return the fault at the end: seals cut off, an entry unsealed for too long, or one lost before it was sealed."""
     try:
         chain.end()
     except Broken as broken:
@@ -200,8 +199,8 @@ def _fault_at_end(tenant_id: UUID, chain: Chain) -> Fault | None:
     return None
 
 
-def _ends(tenant_id: UUID, after: int) -> tuple[int, bytes]:
-    """The last place in the chain, and the chain hash at the place `after`. Raises Unreadable when there is none."""
+def _find_ends(tenant_id: UUID, after: int) -> tuple[int, bytes]:
+    """Return the last number in the chain, and the chain hash at number `after`. Raises Unreadable if there is none."""
     with tenant_transaction(tenant_id):
         last = AuditSeal.objects.order_by("-seq").values_list("seq", flat=True).first() or 0
         if after == 0:
@@ -213,7 +212,7 @@ def _ends(tenant_id: UUID, after: int) -> tuple[int, bytes]:
 
 
 def _find_stored_checkpoints(tenant_id: UUID, after: int) -> list[Checkpoint]:
-    """Return the checkpoints of the database from `after` on, and the last one before."""
+    """Return the checkpoints in the database from `after` on, and the last one before."""
     with tenant_transaction(tenant_id):
         rows = AuditCheckpoint.objects.order_by("seq")
         former = rows.filter(seq__lt=after).last()
@@ -221,8 +220,8 @@ def _find_stored_checkpoints(tenant_id: UUID, after: int) -> list[Checkpoint]:
         return [checkpoint_read(text) for text in ([former.text] if former else []) + list(texts)]
 
 
-def _rows(tenant_id: UUID, after: int, upto: int) -> Generator[Row, None, None]:
-    """The seals in (after, upto] with their entries. COPY, because it costs the least for each row."""
+def _stream_rows(tenant_id: UUID, after: int, upto: int) -> Generator[Row, None, None]:
+    """Yield the seals in (after, upto] with their entries; uses COPY, which costs the least for each row."""
     with tenant_transaction(tenant_id), connection.cursor() as cursor:
         cursor.execute(IN_UTC)
         cursor.execute(IN_TURN)

@@ -1,10 +1,10 @@
-"""Verifies an export of the audit log, offline. One file that needs Python 3.11 and nothing else: copy it anywhere.
+"""Verifies an export of the audit log, offline. One file that needs only Python 3.11: copy it anywhere.
 
     python3 verifier.py EXPORT --public-key public-key.json --checkpoint checkpoint.json
 
-EXPORT is the zip file or a folder with its contents. The key and the checkpoint are copies that you kept yourself: the
-ones in the export were written by whoever wrote the export. Exit code 0: intact; 1: broken, and the first row that
-does not fit is named; 2: it cannot be read. docs/audit.md tells what is proved.
+EXPORT is the zip file or a folder with its contents. The key and the checkpoint are copies that you kept yourself, as a
+forged export would contain forged ones. Exit code 0: intact; 1: broken, and the first invalid row is named; 2: the
+export cannot be read. docs/audit.md explains the proof.
 
 The product checks its database with the same functions.
 """
@@ -55,10 +55,10 @@ NULLABLE = frozenset({"member_id", "version", "before_hash", "after_hash"})
 
 
 class Row(NamedTuple):
-    """A seal and what it seals.
+    """A seal and its entry.
 
-    seal: place, entry's id, entry hash, previous hash and chain hash, with single spaces; hashes in hexadecimal.
-    line: the entry as it was sealed, None when it is gone.
+    seal: number, entry's id, entry hash, previous hash and chain hash, with single spaces; hashes in hexadecimal. line:
+    the sealed text of the entry, None if the entry is missing.
     """
 
     seal: bytes
@@ -67,7 +67,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Fault:
-    """The first row that does not fit: its place in the chain, its entry where that is known, and what is wrong."""
+    """The first invalid row: its number in the chain, its entry if known, and the reason."""
 
     seq: int
     entry_id: str | None
@@ -76,7 +76,7 @@ class Fault:
 
 
 class Broken(Exception):
-    """The audit log is not what was sealed."""
+    """The audit log differs from what was sealed."""
 
     def __init__(self, seq: int, entry_id: bytes | None, reason: str, detail: str) -> None:
         super().__init__(detail)
@@ -89,7 +89,7 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The chain at one time, signed. `at`: everything that had been committed then was sealed by then."""
+    """The signed state of the chain at one time. `at`: all entries committed by then had a seal."""
 
     tenant: str
     seq: int
@@ -102,7 +102,7 @@ class Checkpoint:
         return f"{FORMAT} {self.tenant} {self.seq} {self.chain_hash} {self.at} {self.key}".encode()
 
     def text(self) -> str:
-        """As it is stored, downloaded and given to `checkpoint_read`."""
+        """Return the checkpoint as the text that is stored and downloaded, and that `checkpoint_read` reads."""
         return json.dumps({"format": FORMAT, **asdict(self)})
 
 
@@ -120,15 +120,15 @@ def entry_hash(line: bytes) -> bytes:
 
 
 def chain_hash(seq: int, entry_id: bytes, sealed: bytes, previous: bytes) -> bytes:
-    """The hash of `seq entry_id entry_hash previous_hash`, an ASCII text with single spaces."""
+    """Return the hash of `seq entry_id entry_hash previous_hash`, an ASCII text with single spaces."""
     return hashlib.sha256(b"%d %b %b %b" % (seq, entry_id, sealed, previous)).hexdigest().encode()
 
 
 class Chain:
-    """Walks along the seals in order, from genesis or from where a signed checkpoint stands.
+    """Checks the seals in order, from the first one or from a signed checkpoint.
 
-    `trusted` says whether a checkpoint bears the signature that it needs. It is asked of those that would decide
-    something, and of no others: a year has half a million of them.
+    `trusted` returns whether the signature of a checkpoint is valid. It is called only for checkpoints that affect the
+    result, as a year has half a million of them.
     """
 
     def __init__(
@@ -155,9 +155,9 @@ class Chain:
         self._compare()
 
     def walk(self, rows: Iterable[Row]) -> None:
-        """Check `rows`, which go on where the former ones ended. Raises Broken at the first that does not fit.
+        """Check `rows`, which continue the former ones. Raises Broken at the first invalid row.
 
-        Each seal is made again from its entry and the one before, and has to be the same text: that costs the least.
+        Each seal is computed again from its entry and the seal before, and compared as text, which costs the least.
         """
         seq, signed = self.seq, self._checkpoints
         for row in rows:
@@ -165,7 +165,7 @@ class Chain:
             text = b"%d %b %b %b" % (seq, *self._entry(row), self.hash)
             chained = hashlib.sha256(text).hexdigest().encode()
             if row.seal != b"%b %b" % (text, chained):
-                raise _misfit(row, seq, self.hash)
+                raise _describe_fault(row, seq, self.hash)
             if row.line and row.line[SECOND] < self._earliest and (self._former or self.signed_up_to()):
                 detail = "the entry claims a time before a checkpoint that did not know of it"
                 raise Broken(seq, row.line[ID], "backdated", detail)
@@ -174,30 +174,30 @@ class Chain:
                 self._compare()
 
     def end(self) -> None:
-        """Check the end of the chain. Raises Broken if a checkpoint knows of more entries."""
+        """Check the end of the chain. Raises Broken if a checkpoint covers more entries."""
         for seq in sorted((place for place in self._checkpoints if place > self.seq), reverse=True):
             if any(map(self._trusted, self._checkpoints[seq])):
                 detail = f"the audit log ends with seal {self.seq}, yet a signed checkpoint stands at seal {seq}"
                 raise Broken(self.seq + 1, None, "cut_off", detail)
 
     def signed_up_to(self) -> int:
-        """The seal of the last checkpoint that the chain agrees with, 0 for none."""
+        """Return the seal number of the last checkpoint that matched the chain, 0 for none."""
         return next((checkpoint.seq for checkpoint in reversed(self._passed) if self._trusted(checkpoint)), 0)
 
     def _entry(self, row: Row) -> tuple[bytes, bytes]:
-        """Return id and hash of the entry, which its seal has to name."""
+        """Return the id and hash of the entry, which must be those in its seal."""
         if row.line is None:
-            raise _misfit(row, self.seq + 1, self.hash)
+            raise _describe_fault(row, self.seq + 1, self.hash)
         if row.line == LEFT_OUT:
             parts = row.seal.split(b" ")
             if len(parts) != 5:
-                raise _misfit(row, self.seq + 1, self.hash)
+                raise _describe_fault(row, self.seq + 1, self.hash)
             return parts[1], parts[2]
         self.entries += 1
         return row.line[ID], entry_hash(row.line)
 
     def _compare(self) -> None:
-        """Compare the chain with the checkpoints at its present seal."""
+        """Compare the chain with the checkpoints at its current seal."""
         for checkpoint in self._checkpoints.get(self.seq, ()):
             if checkpoint.chain_hash.encode() == self.hash:
                 self._passed.append(checkpoint)
@@ -208,13 +208,13 @@ class Chain:
 
 
 def _earliest_behind(checkpoint: Checkpoint) -> bytes:
-    """The second before which no entry that was sealed after `checkpoint` can claim to be."""
+    """Return the second that is the earliest possible time of an entry sealed after `checkpoint`."""
     earliest = datetime.fromisoformat(checkpoint.at).astimezone(UTC) - LATEST_COMMIT
     return earliest.strftime("%Y-%m-%dT%H:%M:%S").encode()
 
 
-def _misfit(row: Row, seq: int, previous: bytes) -> Broken:
-    """Describe the fault of a row that is not the expected one at `seq`, after the chain hash `previous`."""
+def _describe_fault(row: Row, seq: int, previous: bytes) -> Broken:
+    """Describe the fault of a row that should have number `seq` and follow the chain hash `previous`."""
     parts = row.seal.split(b" ")
     if len(parts) != 5 or not parts[0].isdigit():
         return Broken(seq, None, "unreadable", f"what stands at the place of seal {seq} is no seal")
@@ -250,7 +250,7 @@ def checkpoint_read(text: str) -> Checkpoint:
 
 
 def checkpoints_read(text: str) -> list[Checkpoint]:
-    """One checkpoint, or one on each line."""
+    """Read one checkpoint, or one from each line."""
     return [checkpoint_read(line) for line in text.splitlines() if line.strip()]
 
 
@@ -272,7 +272,7 @@ def is_signed(checkpoint: Checkpoint, key: PublicKey) -> bool:
     )
 
 
-# Ed25519 (RFC 8032 §5.1.7 and §6), for verifying alone: nothing here is secret, so it need not run in constant time.
+# Ed25519 (RFC 8032 §5.1.7 and §6), verification only: it handles no secrets, so it need not run in constant time.
 
 P = 2**255 - 19
 ORDER = 2**252 + 27742317777372353535851937790883648493
@@ -341,10 +341,10 @@ BASE: Point = _base
 
 @dataclass(frozen=True)
 class Report:
-    """The result of a verification. `seals` and `entries`: how many fitted; `left_out`: sealed, but not in a filtered
-    export.
+    """The result of a verification. `seals` and `entries`: the numbers of valid ones; `left_out`: sealed entries that
+    the filters of the export left out.
 
-    `after`: the seal behind which the export begins.
+    `after`: the seal after which the export begins.
     """
 
     intact: bool
@@ -364,7 +364,7 @@ def export_verify(
     *,
     chain_of: Callable[..., Chain] = Chain,
 ) -> Report:
-    """Check a whole export against `checkpoints`, and its own. Raises Unreadable."""
+    """Verify a whole export against `checkpoints` and those in the export. Raises Unreadable."""
     started = time.monotonic()
     with ExitStack() as stack:
         open_file = _open_export(path, stack)
@@ -381,7 +381,7 @@ def export_verify(
         left_out = _read_left_out(open_file("left-out.txt").read(), manifest)
         fault = _find_unexplained_omission(left_out, manifest) or _check_rows(
             chain,
-            _rows(open_file("seals.txt"), _lines(open_file, manifest), left_out, after),
+            _read_rows(open_file("seals.txt"), _lines(open_file, manifest), left_out, after),
             int(manifest["upto_seq"]),
         )
     if fault is None and chain.signed_up_to() < chain.seq:
@@ -400,7 +400,7 @@ def export_verify(
 
 
 def _start(known: Iterable[Checkpoint], key: PublicKey, after: int) -> bytes:
-    """Return the chain hash where the export begins: genesis, or that of a signed checkpoint at this seal."""
+    """Return the chain hash where the export begins: the initial one, or that of a signed checkpoint at this seal."""
     if after == 0:
         return GENESIS
     found = next((checkpoint for checkpoint in known if checkpoint.seq == after and is_signed(checkpoint, key)), None)
@@ -410,13 +410,13 @@ def _start(known: Iterable[Checkpoint], key: PublicKey, after: int) -> bytes:
 
 
 def manifest_text(manifest: Mapping[str, object]) -> bytes:
-    """Return the text that is signed: all fields but `signature`, as compact JSON in the order of names."""
+    """Return the signed text of a manifest: all fields but `signature`, as compact JSON in the order of names."""
     unsigned = {name: value for name, value in manifest.items() if name != "signature"}
     return f"{EXPORT_FORMAT} {json.dumps(unsigned, sort_keys=True, separators=(',', ':'))}".encode()
 
 
 def manifest_read(text: str, key: PublicKey) -> dict[str, Any]:
-    """The manifest of an export. Raises Unreadable unless it was signed with `key`."""
+    """Return the manifest of an export. Raises Unreadable unless it was signed with `key`."""
     manifest: dict[str, Any] = json.loads(text)
     if manifest.get("export") != EXPORT_FORMAT:
         raise Unreadable(f"not an export of the format {EXPORT_FORMAT}: use the verifier.py of its version")
@@ -427,7 +427,7 @@ def manifest_read(text: str, key: PublicKey) -> dict[str, Any]:
 
 
 def _read_left_out(text: bytes, manifest: Mapping[str, Any]) -> list[tuple[int, int]]:
-    """The places (first, last) of the entries that the filters left out. Raises Unreadable unless they were signed."""
+    """Return the ranges (first, last) of the entries that the filters left out. Raises Unreadable unless signed."""
     if hashlib.sha256(text).hexdigest() != manifest["left_out_sha256"]:
         raise Unreadable("left-out.txt is not the list that manifest.json was signed with")
     pairs = [line.split() for line in text.splitlines()]
@@ -441,7 +441,7 @@ def _find_unexplained_omission(left_out: Sequence[tuple[int, int]], manifest: Ma
 
 
 def _check_rows(chain: Chain, rows: Iterable[Row], upto: int) -> Fault | None:
-    """Check `rows`, which have to end with the seal `upto`."""
+    """Check `rows`, which must end with the seal `upto`."""
     try:
         chain.walk(rows)
         chain.end()
@@ -462,7 +462,7 @@ def _refuse_strangers(checkpoints: Iterable[Checkpoint], key: PublicKey, tenant:
 
 
 def _open_export(path: Path, stack: ExitStack) -> Callable[[str], BinaryIO]:
-    """Opens the files of an export by name."""
+    """Return a function that opens the files of an export by name."""
     archive = stack.enter_context(zipfile.ZipFile(path)) if path.is_file() else None
 
     def open_file(name: str) -> BinaryIO:
@@ -475,7 +475,9 @@ def _open_export(path: Path, stack: ExitStack) -> Callable[[str], BinaryIO]:
 NOWHERE = (sys.maxsize, sys.maxsize)
 
 
-def _rows(seals: BinaryIO, lines: Iterator[bytes], left_out: Iterable[tuple[int, int]], after: int) -> Iterator[Row]:
+def _read_rows(
+    seals: BinaryIO, lines: Iterator[bytes], left_out: Iterable[tuple[int, int]], after: int
+) -> Iterator[Row]:
     """Yield each seal with its entry, unless the signed list says that the entry was left out."""
     ranges, number = iter(left_out), after
     first, last = next(ranges, NOWHERE)
@@ -536,18 +538,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def report_text(report: Report, saved: Sequence[Checkpoint]) -> str:
-    """Return the report in words: the result, and how the saved checkpoints compare."""
+    """Return the report as text: the result, and its comparison with the saved checkpoints."""
     if report.fault is not None:
         entry = f", entry {report.fault.entry_id}" if report.fault.entry_id else ""
-        return f"BROKEN at seal {report.fault.seq}{entry}: {report.fault.detail}{_younger(report, saved)}"
+        return (
+            f"BROKEN at seal {report.fault.seq}{entry}: {report.fault.detail}{_explain_newer_checkpoint(report, saved)}"
+        )
     return (
         f"intact: {report.seals} seals, {report.entries} entries ({report.left_out} left out by the filters), "
-        f"signed up to seal {report.checkpoint}; {report.rows_per_second} rows/s{_older(report, saved)}"
+        f"signed up to seal {report.checkpoint}; {report.rows_per_second} rows/s{_explain_covered_seals(report, saved)}"
     )
 
 
-def _younger(report: Report, saved: Sequence[Checkpoint]) -> str:
-    """A kept checkpoint behind the end of an export that is signed where it ends: which of the two it may mean."""
+def _explain_newer_checkpoint(report: Report, saved: Sequence[Checkpoint]) -> str:
+    """Explain a saved checkpoint newer than the signed end of the export: the export is older, or was cut off."""
     end = report.after + report.seals
     younger = min(
         (checkpoint for checkpoint in saved if checkpoint.seq > end),
@@ -563,8 +567,8 @@ def _younger(report: Report, saved: Sequence[Checkpoint]) -> str:
     )
 
 
-def _older(report: Report, saved: Sequence[Checkpoint]) -> str:
-    """Say how far the saved checkpoints reach; after them the export is its own only evidence."""
+def _explain_covered_seals(report: Report, saved: Sequence[Checkpoint]) -> str:
+    """Return the seals that the saved checkpoints cover; after them, only the export itself is evidence."""
     end = report.after + report.seals
     compared = [checkpoint.seq for checkpoint in saved if report.after <= checkpoint.seq]
     before = "".join(

@@ -54,9 +54,9 @@ def reply_lock(*, actor: Actor, key: str) -> Iterator[None]:
 def find_reply(*, actor: Actor, key: str, fingerprint: bytes, reader: Actor) -> Reply | None:
     """Return the stored response of this principal's key, or None. `reader`: the actor that reads the response.
 
-    Rights may have been lost since, by a revoked grant, a move or a policy. Then the response is refused, and the call
-    is not repeated either. Raises KeyReused (the key came with another request); Forbidden (the response shows what is
-    closed by now); Unavailable. Writes: AuditEntry; deletes an IdempotencyKey that is too old.
+    If the reader has lost a right since, by a revoked grant, a move or a policy, the response is refused, and the call
+    is not repeated either. Raises KeyReused (the key came with another request); Forbidden (the response shows an
+    object that the reader may no longer read); Unavailable. Writes: AuditEntry; deletes an expired IdempotencyKey.
     """
     with acting(actor):
         found = IdempotencyKey.objects.filter(principal_id=actor.principal_id, key=key)
@@ -67,7 +67,7 @@ def find_reply(*, actor: Actor, key: str, fingerprint: bytes, reader: Actor) -> 
         if bytes(row.request_hash) != fingerprint:
             raise KeyReused
         _refuse_closed(reader, row.object_ids)
-        # The reply may hold content: telling it again is a read like any other.
+        # The reply may hold content: to send it again is a read of that content.
         record(actor=actor, verb=Verb.REPLY_REPEATED, object_type="idempotency_key", object_ids=[row.id])
     plaintext = open_sealed(tenant_id=actor.tenant_id, place=_sealing_context(actor, key), blob=row.sealed_reply)
     if plaintext is None:
@@ -98,8 +98,8 @@ def reply_store(*, actor: Actor, key: str, fingerprint: bytes, reply: Reply) -> 
 def replies_forget(*, actor: Actor, object_ids: Sequence[UUID]) -> int:
     """Delete the tenant's stored responses that show one of `object_ids`, in the transaction that hides or erases them.
 
-    Checks no permission: the caller has. Returns how many were deleted. Scans the tenant's responses of one day,
-    because row-level security prevents the use of an array index.
+    The caller has checked the permission. Return the number of deleted responses. Scans the tenant's responses of one
+    day, because row-level security prevents the use of an array index.
     """
     with acting(actor):
         removed, _ = IdempotencyKey.objects.filter(object_ids__overlap=list(object_ids)).delete()

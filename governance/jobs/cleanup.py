@@ -1,4 +1,4 @@
-"""Deletes the requests of failed jobs that nobody retried, for all tenants, every hour."""
+"""Deletion of the requests of failed jobs that nobody retried, for all tenants, every hour."""
 
 from django.db import connection
 
@@ -6,7 +6,7 @@ from governance.database import no_tenant
 
 
 def jobs_tidy() -> int:
-    """Blank the expired sealed requests of failed jobs; returns how many."""
+    """Delete the expired sealed requests of failed jobs, and return how many."""
     with no_tenant(), connection.cursor() as cursor:
         cursor.execute("SELECT governance_jobs_tidy()")
         blanked: int = cursor.fetchone()[0]

@@ -9,7 +9,7 @@ from governance.errors import FieldError, Invalid
 
 
 def next_run(cron: str, timezone: str, after: datetime) -> datetime:
-    """The first time after `after` that fits, in UTC. Raises Invalid."""
+    """Return the first time after `after` that matches, in UTC. Raises Invalid."""
     zone, schedule = _zone(timezone), _schedule(cron)
     schedule.nowfun = lambda: after
     start, delta, _ = schedule.remaining_delta(after.astimezone(zone), tz=zone)

@@ -1,4 +1,4 @@
-"""Kinds of jobs, and what their handlers take and return."""
+"""Kinds of jobs, and the arguments and results of their handlers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,10 +17,11 @@ class JobCancelled(Exception):
 
 @dataclass(frozen=True)
 class JobRun:
-    """The arguments of a handler for one step. actor: who asked, with current rights. system: the product itself.
+    """The arguments of a handler for one step. actor: the requester, with current rights. system: the product itself.
 
-    settings: ids, numbers and filters that were asked for. state: what the step before left, {} at first. request: the
-    sealed content that was asked for, opened; None once it was erased. result: what earlier steps added up.
+    settings: the requested ids, numbers and filters. state: the state that the step before returned, {} at first.
+    request: the decrypted content of the request; None once it was erased. result: the combined results of earlier
+    steps.
     """
 
     job_id: UUID
@@ -38,11 +39,11 @@ class JobRun:
 
 @dataclass(frozen=True)
 class Step:
-    """The result of a step. state: the start of the next step, None if the job is done; done, total: in units of the
-    kind, None leaves them unchanged; result: sealed, for readers of the job.
+    """The result of a step. state: the state for the next step, None if the job is done; done, total: in units of the
+    kind, None leaves them unchanged; result: stored sealed, for readers of the job.
 
-    parked: the code of each object that could not be changed in any attempt. The job then fails and waits as a dead
-    letter; run again, it begins with `state`.
+    parked: the error code of each object for which every attempt failed. The job then fails and becomes a dead letter;
+    a retry begins with `state`.
     """
 
     state: Mapping[str, Any] | None = None
@@ -64,7 +65,7 @@ exception is tried again after a pause.
 class Preview:
     """The effect of a run: the number of objects, and some of their ids.
 
-    counts: of objects by what is done to them, where a kind does different things.
+    counts: the number of objects by action, for kinds with several actions.
     """
 
     count: int
@@ -74,12 +75,12 @@ class Preview:
 
 @dataclass(frozen=True)
 class JobKind:
-    """A kind of job. permission: to ask for it, to run it again, to undo it.
+    """A kind of job. permission: needed to request, retry and undo it.
 
-    settings: a dataclass that checks the settings of a schedule; None: it cannot be scheduled. default_cron: when a new
-    tenant's schedule runs it, in UTC; empty: it has none. undo: the kind that undoes it, within `undo_for`. cancelled:
-    writes what follows a cancellation, with its transaction. most_open: jobs of this kind that one member, key or
-    persona may have open at once.
+    settings: a dataclass that checks the settings of a schedule; None: it cannot be scheduled. default_cron: the times
+    of a new tenant's schedule, in UTC; empty: it gets none. undo: the kind of job that undoes it, within `undo_for`.
+    cancelled: writes the effects of a cancellation, in its transaction. most_open: the open jobs of this kind that one
+    member, key or persona may have at once.
     """
 
     name: str
@@ -106,7 +107,7 @@ def remove_kind(name: str) -> None:
 
 
 def kind_of(name: str) -> JobKind:
-    """Return the kind of a job by its name. Raises LookupError."""
+    """Return the kind of job with this name. Raises LookupError."""
     return _kinds[name]
 
 

@@ -1,4 +1,6 @@
-"""`@handler(Topic.X)` makes a function the handler of a kind of job; docs/architecture.md shows one."""
+"""Registration of job handlers: `@handler(Topic.X)` makes a function the handler of a kind of job, as in
+docs/architecture.md.
+"""
 
 from collections.abc import Callable, Mapping
 from datetime import timedelta
@@ -28,9 +30,9 @@ def handler(
     default_cron: str = "",
     most_open: int = 20,
 ) -> Callable[[JobHandler], JobHandler]:
-    """Make a function the handler of a topic's jobs; see JobKind.
+    """Register a function as the handler of a topic's jobs; see JobKind.
 
-    batch: the most jobs that one task runs, one after another. limit: of one task.
+    batch: the most jobs that one task runs, one after another. limit: the time limit of one task.
     """
 
     def register(function: JobHandler) -> JobHandler:

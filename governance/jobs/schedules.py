@@ -1,4 +1,4 @@
-"""Tenants' schedules. One periodic task starts those that are due, every 30 seconds."""
+"""Schedules of tenants. A periodic task starts the jobs that are due, every 30 seconds."""
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
@@ -35,7 +35,9 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ScheduleDraft:
-    """kind: one that can be scheduled; cron: five fields in `timezone`; settings: those of the kind."""
+    """A schedule's fields. kind: one that can be scheduled; cron: five fields in `timezone`; settings: those of the
+    kind.
+    """
 
     kind: str
     cron: str
@@ -45,7 +47,7 @@ class ScheduleDraft:
 
 
 def schedules_list(*, actor: Actor, pages: Pages) -> Sequence[Schedule]:
-    """Newest first. Raises Forbidden."""
+    """Return the schedules, newest first. Raises Forbidden."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
         rows = Schedule.objects.filter(tenant_id=actor.tenant_id).select_related("last_job")
@@ -62,7 +64,7 @@ def schedule_get(*, actor: Actor, schedule_id: UUID) -> Schedule:
 def schedule_create(*, actor: Actor, draft: ScheduleDraft) -> Schedule:
     """Create a schedule.
 
-    Raises Forbidden; Invalid; Conflict with MOST_OF_TENANT there already. Writes: Schedule, AuditEntry.
+    Raises Forbidden; Invalid; Conflict if there are MOST_OF_TENANT already. Writes: Schedule, AuditEntry.
     """
     authorize(actor, Permission.OPERATIONS_MANAGE)
     kind = _kind(draft.kind)
@@ -79,7 +81,7 @@ def schedule_create(*, actor: Actor, draft: ScheduleDraft) -> Schedule:
             settings=_check_settings(kind, draft.settings or {}),
             principal_kind=actor.principal_kind,
             principal_id=actor.principal_id,
-            next_run_at=_next(draft),
+            next_run_at=_find_next_run(draft),
         )
         schedule.save(force_insert=True)
         _record(actor, Verb.SCHEDULE_CREATED, schedule)
@@ -87,7 +89,7 @@ def schedule_create(*, actor: Actor, draft: ScheduleDraft) -> Schedule:
 
 
 def schedules_create_defaults(*, actor: Actor) -> list[Schedule]:
-    """Schedule, at its default time, each kind that has one and no schedule yet. Twice, or two at once, adds each once.
+    """Create the default schedule of each kind that has none yet. Repeated and concurrent calls add each schedule once.
 
     Raises Forbidden; Conflict as `schedule_create`. Writes: Schedule …, AuditEntry ….
     """
@@ -100,7 +102,7 @@ def schedules_create_defaults(*, actor: Actor) -> list[Schedule]:
 
 
 def kinds_without_schedule(*, actor: Actor) -> list[JobKind]:
-    """The kinds that `schedules_create_defaults` would schedule. Raises Forbidden."""
+    """Return the kinds that `schedules_create_defaults` would schedule. Raises Forbidden."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
         scheduled = set(Schedule.objects.filter(tenant_id=actor.tenant_id).values_list("kind", flat=True))
@@ -108,7 +110,7 @@ def kinds_without_schedule(*, actor: Actor) -> list[JobKind]:
 
 
 def schedule_update(*, actor: Actor, schedule_id: UUID, changes: Mapping[str, Any]) -> Schedule:
-    """Change cron, timezone, enabled or settings; from now on it runs as the actor.
+    """Change cron, timezone, enabled or settings; the schedule then runs as the actor.
 
     Raises NotFound; Forbidden; Invalid. Writes: Schedule, AuditEntry.
     """
@@ -120,7 +122,7 @@ def schedule_update(*, actor: Actor, schedule_id: UUID, changes: Mapping[str, An
         present = ScheduleDraft(schedule.kind, schedule.cron, schedule.timezone, schedule.enabled, schedule.settings)
         draft = replace(present, **changes)
         schedule.cron, schedule.timezone, schedule.enabled = draft.cron, draft.timezone, draft.enabled
-        schedule.settings, schedule.next_run_at = _check_settings(kind, draft.settings or {}), _next(draft)
+        schedule.settings, schedule.next_run_at = _check_settings(kind, draft.settings or {}), _find_next_run(draft)
         schedule.principal_kind, schedule.principal_id = actor.principal_kind, actor.principal_id
         schedule.save()
         _record(actor, Verb.SCHEDULE_CHANGED, schedule)
@@ -128,7 +130,7 @@ def schedule_update(*, actor: Actor, schedule_id: UUID, changes: Mapping[str, An
 
 
 def schedule_remove(*, actor: Actor, schedule_id: UUID) -> None:
-    """Its jobs stay. Raises NotFound; Forbidden. Writes: AuditEntry; deletes the Schedule."""
+    """Remove a schedule; its jobs stay. Raises NotFound; Forbidden. Writes: AuditEntry; deletes the Schedule."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
         schedule = _locate(actor, schedule_id, lock=True)
@@ -137,7 +139,10 @@ def schedule_remove(*, actor: Actor, schedule_id: UUID) -> None:
 
 
 def schedule_run(*, actor: Actor, schedule_id: UUID) -> JobView:
-    """Start its job now, as the actor. Raises NotFound; Forbidden. Writes: Job, Schedule, AuditEntry, OutboxEvent."""
+    """Start the schedule's job now, as the actor. Raises NotFound; Forbidden.
+
+    Writes: Job, Schedule, AuditEntry, OutboxEvent.
+    """
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
         schedule = _locate(actor, schedule_id, lock=True)
@@ -145,7 +150,7 @@ def schedule_run(*, actor: Actor, schedule_id: UUID) -> JobView:
 
 
 def schedule_preview(*, actor: Actor, schedule_id: UUID) -> Preview:
-    """Return what a run would change now. Raises NotFound; Forbidden; Conflict where the kind has no preview."""
+    """Return the changes that a run would make now. Raises NotFound; Forbidden; Conflict if the kind has no preview."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
         schedule = _locate(actor, schedule_id)
@@ -157,9 +162,9 @@ def schedule_preview(*, actor: Actor, schedule_id: UUID) -> Preview:
 
 
 def schedules_start() -> int:
-    """Start the due schedules of all tenants, taking tenants in turn; returns how many jobs were started.
+    """Start the due schedules of all tenants, tenants in turn, and return the number of started jobs.
 
-    Two calls at once start each schedule once.
+    Concurrent calls start each schedule once.
     """
     with no_tenant(), connection.cursor() as cursor:
         cursor.execute("SELECT id, tenant_id FROM governance_schedules_due(%s)", [MOST])
@@ -168,10 +173,11 @@ def schedules_start() -> int:
 
 
 def schedules_start_on(*, actor: Actor, kind: str, events: Collection[str]) -> int:
-    """Start the enabled schedules of a kind whose setting `on` names one of the events; return how many were started.
+    """Start the enabled schedules of a kind whose setting `on` names one of the events; return the number of started
+    jobs.
 
-    One whose last job still waits is left: that job will find what changed. Raises Forbidden. Writes what
-    `schedule_run` writes.
+    A schedule whose last job is still pending is skipped: that job will find the change. Raises Forbidden. Writes the
+    rows of `schedule_run`.
     """
     authorize(actor, kind_of(kind).permission)
     with acting(actor):
@@ -186,10 +192,10 @@ def schedules_start_on(*, actor: Actor, kind: str, events: Collection[str]) -> i
 
 
 def _start_on(schedule: Schedule) -> bool:
-    """Start a schedule as its owner; a refusal is logged, and the schedule's times stay."""
+    """Start a schedule as its owner; a refusal is logged, and the schedule keeps its times."""
     try:
         with transaction.atomic():
-            _start(_owner(schedule), schedule)
+            _start(_load_owner(schedule), schedule)
     except DomainError as error:
         logger.warning("schedule not started: tenant=%s id=%s error=%s", schedule.tenant_id, schedule.id, error.code)
         return False
@@ -197,10 +203,10 @@ def _start_on(schedule: Schedule) -> bool:
 
 
 def _start_due(schedule_id: UUID, tenant_id: UUID) -> bool:
-    """Start the job of a due schedule; return whether it was started.
+    """Start the job of a due schedule, and return whether it was started.
 
-    A schedule that can never start again, for lack of a right or of a next time, is disabled. One that is refused for a
-    while, by a quota or a service that is down, starts at its next time.
+    A schedule that can never start again, because its owner lost the right or it has no next time, is disabled. After a
+    temporary refusal, by a quota or an unavailable service, it starts at its next time.
     """
     with tenant_transaction(tenant_id):
         rows = Schedule.objects.select_for_update(skip_locked=True)
@@ -210,7 +216,7 @@ def _start_due(schedule_id: UUID, tenant_id: UUID) -> bool:
         try:
             schedule.next_run_at = next_run(schedule.cron, schedule.timezone, database_now())
             with transaction.atomic():
-                _start(_owner(schedule), schedule)
+                _start(_load_owner(schedule), schedule)
         except DomainError as error:
             is_over = isinstance(error, LASTING)
             what = "disabled" if is_over else "not started"
@@ -229,8 +235,8 @@ def _start(actor: Actor, schedule: Schedule) -> JobView:
     return job
 
 
-def _owner(schedule: Schedule) -> Actor:
-    """The actor of the schedule's owner, with current rights. Raises Forbidden if none are left."""
+def _load_owner(schedule: Schedule) -> Actor:
+    """Return the schedule's owner as an actor with current rights. Raises Forbidden if none are left."""
     return reload_actor(
         tenant_id=schedule.tenant_id,
         kind=PrincipalKind(schedule.principal_kind),
@@ -241,14 +247,14 @@ def _owner(schedule: Schedule) -> Actor:
 
 
 def _kind(name: str) -> JobKind:
-    """Raises Invalid."""
+    """Return the kind of a scheduled job. Raises Invalid."""
     if name not in schedulable_kinds():
         raise Invalid(errors=[FieldError("kind", f"one of {', '.join(schedulable_kinds())}")])
     return kind_of(name)
 
 
 def _check_settings(kind: JobKind, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings as JSON, checked by the kind. Raises Invalid."""
+    """Return the settings as JSON, checked by the kind. Raises Invalid."""
     assert kind.settings is not None
     unknown = sorted(set(settings) - {setting.name for setting in fields(kind.settings)})
     if unknown:
@@ -263,14 +269,14 @@ def _check_settings(kind: JobKind, settings: Mapping[str, Any]) -> dict[str, Any
         raise Invalid(errors=faults) from error
 
 
-def _next(draft: ScheduleDraft) -> datetime | None:
-    """The next run. Also checked for a disabled schedule. Raises Invalid."""
+def _find_next_run(draft: ScheduleDraft) -> datetime | None:
+    """Return the time of the next run, None for a disabled schedule. Raises Invalid (a wrong expression), even then."""
     at = next_run(draft.cron, draft.timezone, database_now())
     return at if draft.enabled else None
 
 
 def _locate(actor: Actor, schedule_id: UUID, *, lock: bool = False) -> Schedule:
-    """Raises NotFound; Forbidden."""
+    """Return the row of a schedule. Raises NotFound; Forbidden."""
     rows = Schedule.objects.filter(tenant_id=actor.tenant_id, id=schedule_id)
     schedule = (rows.select_for_update() if lock else rows).first()
     if schedule is None:

@@ -9,23 +9,23 @@ from governance.models import Job
 
 
 def seal_request(job: Job, plaintext: bytes) -> bytes:
-    """Seal the request. Raises KeyUnavailable."""
+    """Return the sealed request. Raises KeyUnavailable."""
     return seal_for(tenant_id=job.tenant_id, scope=GENERAL, place=_sealing_context(job), plaintext=plaintext)
 
 
 def seal_result(job: Job, result: Mapping[str, Any]) -> bytes:
-    """Seal the result. Raises KeyUnavailable."""
+    """Return the sealed result. Raises KeyUnavailable."""
     return seal_request(job, json.dumps(dict(result)).encode())
 
 
 def open_request(job: Job) -> bytes | None:
-    """The request, or None if there was none or it was erased. Raises KeyUnavailable."""
+    """Return the decrypted request, or None if there was none or it was erased. Raises KeyUnavailable."""
     sealed = bytes(job.sealed_request)
     return open_sealed(tenant_id=job.tenant_id, place=_sealing_context(job), blob=sealed) if sealed else None
 
 
 def open_result(job: Job) -> dict[str, Any] | None:
-    """Open the result. Raises KeyUnavailable."""
+    """Return the decrypted result, or None without one. Raises KeyUnavailable."""
     if not job.sealed_result:
         return None
     plaintext = open_sealed(tenant_id=job.tenant_id, place=_sealing_context(job), blob=bytes(job.sealed_result))

@@ -1,4 +1,4 @@
-"""Reading jobs."""
+"""Selectors of jobs."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -21,7 +21,9 @@ from governance.vocabulary import JobStatus, Permission
 
 @dataclass(frozen=True)
 class JobView:
-    """progress: 0..1. `result` is opened for those who may read the job; `error`: code, detail and errors, or None."""
+    """A job. progress: 0..1. `result`: decrypted for those who may read the job; `error`: code, detail and errors, or
+    None.
+    """
 
     id: UUID
     kind: str
@@ -50,9 +52,9 @@ def jobs_list(
     statuses: Collection[JobStatus] = (),
     dead_letters: bool = False,
 ) -> list[JobView]:
-    """Return the actor's own jobs, or all jobs for those who govern; newest first. Raises Forbidden.
+    """Return the actor's own jobs, or all jobs for those who govern, newest first. Raises Forbidden.
 
-    statuses: only these; none: all. dead_letters: only those that failed in every attempt.
+    statuses: empty means all. dead_letters: only jobs that failed in every attempt.
     """
     authorize(actor, Permission.JOB_READ)
     asked = {"kind": kind, "status__in": list(statuses), "dead_letter": dead_letters}
@@ -62,21 +64,21 @@ def jobs_list(
 
 
 def jobs_readable(actor: Actor) -> QuerySet[Job]:
-    """The actor's own jobs, all of them for those who govern; within a transaction of the actor. Raises Forbidden."""
+    """Return the actor's own jobs, all jobs for those who govern; use inside `acting`. Raises Forbidden."""
     authorize(actor, Permission.JOB_READ)
     rows = _visible_to(actor)
     return rows if sees_private(actor) else rows.filter(Q(member_id=actor.member_id))
 
 
 def job_get(*, actor: Actor, job_id: UUID) -> JobView:
-    """Return one job. Raises NotFound; Forbidden (somebody else's)."""
+    """Return one job. Raises NotFound; Forbidden (another requester's)."""
     authorize(actor, Permission.JOB_READ)
     with acting(actor):
         return job_view(job_locate(actor, job_id))
 
 
 def job_locate(actor: Actor, job_id: UUID, *, lock: bool = False) -> Job:
-    """The job's row, if it is the actor's. Raises NotFound; Forbidden."""
+    """Return the row of a job that the actor may read. Raises NotFound; Forbidden."""
     rows = _visible_to(actor).filter(id=job_id)
     job = (rows.select_for_update() if lock else rows).first()
     if job is None:
@@ -93,7 +95,7 @@ def _visible_to(actor: Actor) -> QuerySet[Job]:
 
 
 def job_view(job: Job) -> JobView:
-    """Open the result of a job that its reader may read."""
+    """Return the view of a job, with its result decrypted. The caller has checked that the actor may read the job."""
     return JobView(
         id=job.id,
         kind=job.kind,
@@ -113,12 +115,12 @@ def job_view(job: Job) -> JobView:
 
 
 def progress_of(job: Job) -> float:
-    """The share that is done, 0..1; 1 once the job has succeeded."""
+    """Return the finished share, 0..1; 1 once the job has succeeded."""
     if job.status == JobStatus.SUCCEEDED:
         return 1.0
     return min(job.done / job.total, 1.0) if job.total else 0.0
 
 
 def _time(value: object) -> datetime | None:
-    """Return the time; None if this transaction set it to the database's clock."""
+    """Return the time, or None if this transaction set it to the database's clock."""
     return value if isinstance(value, datetime) else None

@@ -36,7 +36,8 @@ def job_create(
     request: bytes = b"",
     total: int | None = None,
 ) -> JobView:
-    """Request a job. settings: ids, numbers and filters; state: where it begins; request: content, which is sealed.
+    """Request a job. settings: ids, numbers and filters; state: where the first step begins; request: content, stored
+    sealed.
 
     Raises Forbidden; KeyUnavailable; TooManyJobs. Writes: Job, AuditEntry, OutboxEvent.
     """
@@ -65,7 +66,7 @@ def job_create(
 
 
 def open_jobs(*, actor: Actor, kind: str) -> list[UUID]:
-    """The tenant's unfinished jobs of a kind, oldest first. Raises Forbidden."""
+    """Return the ids of the tenant's unfinished jobs of a kind, oldest first. Raises Forbidden."""
     authorize(actor, kind_of(kind).permission)
     with acting(actor):
         rows = Job.objects.filter(tenant_id=actor.tenant_id, kind=kind).exclude(status__in=ENDED)
@@ -175,14 +176,14 @@ def _is_dead_letter(job: Job) -> bool:
 
 
 def _reopen_event(actor: Actor, job: Job) -> None:
-    """Make the event due again, or a new one if it has been deleted since."""
+    """Make the job's event due again, or emit a new one if the event has been deleted."""
     fresh = {"done_at": None, "parked_at": None, "lease": None, "attempts": 0, "available_at": Now()}
     if not OutboxEvent.objects.filter(id=job.id).update(**fresh):
         emit(actor=actor, topic=job.kind, payload={"job": str(job.id)}, identity=job.id)
 
 
 def _kind(job: Job) -> JobKind:
-    """The kind of a job. Raises Conflict for a kind of an earlier release."""
+    """Return the kind of a job. Raises Conflict for a kind of an earlier release."""
     kind = _find_kind(job.kind)
     if kind is None:
         raise Conflict("This release has no such kind of job.")

@@ -1,4 +1,4 @@
-"""One step of a job: it starts under its event's lease, runs, and is recorded in the transaction of its writes."""
+"""Running one step of a job: under the lease of its event, and recorded in the transaction of its writes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -49,7 +49,7 @@ def route_for(kind: JobKind, *, weight: Weight, batch: int, limit: timedelta) ->
 
 
 def step_run(kind: JobKind, task: Task, system: Actor, job_id: UUID) -> Write:
-    """Do the work of the job's next step outside any transaction, and return the function that writes it.
+    """Run the job's next step outside any transaction, and return the function that writes its result.
 
     Raises Unavailable.
     """
@@ -67,7 +67,7 @@ def step_run(kind: JobKind, task: Task, system: Actor, job_id: UUID) -> Write:
     except DomainError as error:
         failure = error
         return lambda: _end_failed(system, job_id, failure)
-    return lambda: _record(kind, system, job_id, outcome)
+    return lambda: _record_step(kind, system, job_id, outcome)
 
 
 def jobs_fail(actor: Actor, job_ids: Sequence[UUID], reason: str) -> None:
@@ -87,7 +87,7 @@ def jobs_reopen(job_ids: Sequence[UUID]) -> None:
 
 
 def job_end(actor: Actor, job: Job) -> None:
-    """Save the end of a job. Writes: Job, AuditEntry."""
+    """Save the job as ended. Writes: Job, AuditEntry."""
     job.finished_at = Now()
     job.save()
     detail = {"kind": job.kind, "status": job.status}
@@ -95,7 +95,7 @@ def job_end(actor: Actor, job: Job) -> None:
 
 
 def requester_of(job: Job) -> Actor:
-    """The actor that requested the job, with current rights. Raises Forbidden if none are left."""
+    """Return the requester of the job, with current rights. Raises Forbidden if none are left."""
     if job.principal_kind == PrincipalKind.SYSTEM:
         return _name_requester(job)
     return reload_actor(
@@ -108,7 +108,7 @@ def requester_of(job: Job) -> Actor:
 
 
 def _start_job(system: Actor, task: Task, job_id: UUID) -> Job | None:
-    """The job, now running, or None if it has ended. A cancelled job is not changed."""
+    """Mark the job as running and return it, or None if it has ended. A cancelled job is not changed."""
     with acting(system):
         job = Job.objects.select_for_update().filter(id=job_id).first()
         if job is None or job.status in ENDED:
@@ -146,8 +146,8 @@ def _report(system: Actor, task: Task, job_id: UUID, done: int, total: int | Non
             raise LeaseLost
 
 
-def _record(kind: JobKind, system: Actor, job_id: UUID, outcome: Step | Callable[[], Step]) -> object:
-    """Record the step in its transaction; returns AGAIN if another step follows."""
+def _record_step(kind: JobKind, system: Actor, job_id: UUID, outcome: Step | Callable[[], Step]) -> object:
+    """Record the step in its transaction; return AGAIN if another step follows."""
     job = Job.objects.select_for_update().get(id=job_id)
     if job.status == JobStatus.CANCELLING:
         _end_cancelled(kind, system, job_id)
@@ -182,7 +182,7 @@ def _save_step(kind: JobKind, system: Actor, job: Job, step: Step) -> object:
 
 
 def _fail_partly(system: Actor, job: Job, step: Step) -> None:
-    """Fail a job some of whose objects failed, so that it can be run again for the rest."""
+    """Fail a job because some of its objects failed, so that it can be retried for these."""
     job.state, job.dead_letter = dict(step.state or {}), True
     named = [{"field": str(id), "message": code} for id, code in list(step.parked.items())[:MOST_PARKED_NAMED]]
     detail = f"{len(step.parked)} could not be changed in any attempt. Run the job again once the cause is gone."
@@ -219,7 +219,7 @@ def _fail(job: Job, error: Mapping[str, Any]) -> None:
 
 
 def _name_requester(job: Job) -> Actor:
-    """Return the requester without any right, for audit entries, since the rights may have ended."""
+    """Return the requester without rights, which may have ended, for audit entries."""
     return Actor(
         tenant_id=job.tenant_id,
         principal_kind=PrincipalKind(job.principal_kind),

@@ -1,4 +1,4 @@
-"""The jobs of one day in numbers."""
+"""Numbers of the jobs of one day."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -18,8 +18,8 @@ HOURS = 24
 
 @dataclass(frozen=True)
 class JobsSummary:
-    """The jobs that the actor may read. done, failed: of the last 24 hours, by the hour in which they were asked for,
-    oldest first. kinds: (kind, jobs of that time), most first. open: all that have not ended.
+    """Numbers of the jobs that the actor may read. done, failed: by the hour in which they were requested, for the last
+    24 hours, oldest first. kinds: (kind, number of jobs in that time), most first. open: the number of unfinished jobs.
     """
 
     done: tuple[int, ...]
@@ -31,7 +31,7 @@ class JobsSummary:
 
 
 def jobs_summary(*, actor: Actor) -> JobsSummary:
-    """Three queries, each by an index. Raises Forbidden."""
+    """Return the numbers of the actor's jobs. Three queries, each by an index. Raises Forbidden."""
     authorize(actor, Permission.JOB_READ)
     with acting(actor):
         rows, now = jobs_readable(actor), database_now()

@@ -32,12 +32,12 @@ class EnvelopeInvalid(Invalid):
 
 
 def exchange_key(tenant_id: UUID) -> X25519PrivateKey:
-    """The key that files for a tenant are encrypted to, made at first use. Raises KeyUnavailable."""
+    """Return the key that files for a tenant are encrypted to, made at first use. Raises KeyUnavailable."""
     return X25519PrivateKey.from_private_bytes(key_store().key_for(tenant_id, EXCHANGE).secret)
 
 
 def envelope_write(blocks: Iterable[bytes], recipient: bytes) -> Iterator[bytes]:
-    """The envelope of some blocks, part by part. recipient: a public key, 32 bytes. Raises ValueError."""
+    """Yield the parts of an envelope around `blocks`. recipient: a public key, 32 bytes. Raises ValueError."""
     ephemeral = X25519PrivateKey.generate()
     public = ephemeral.public_key().public_bytes_raw()
     header = MAGIC + hashlib.sha256(recipient).digest()[:KEY_ID_BYTES] + public
@@ -49,7 +49,7 @@ def is_envelope(content: bytes) -> bool:
 
 
 def envelope_read(content: bytes, key: X25519PrivateKey) -> bytes:
-    """Return the content of an envelope. Raises EnvelopeInvalid."""
+    """Return the decrypted content of an envelope. Raises EnvelopeInvalid."""
     own = key.public_key().public_bytes_raw()
     header = content[:HEADER_BYTES]
     if len(header) < HEADER_BYTES or not is_envelope(header):
@@ -62,7 +62,7 @@ def envelope_read(content: bytes, key: X25519PrivateKey) -> bytes:
         raise EnvelopeInvalid("The file was changed. Download it again.") from error
     opened, at, number, is_last = bytearray(), HEADER_BYTES, 0, False
     while not is_last:
-        size = _size(content, at)
+        size = _read_chunk_size(content, at)
         at += _LENGTH.size + size
         is_last = at == len(content)
         try:
@@ -73,8 +73,8 @@ def envelope_read(content: bytes, key: X25519PrivateKey) -> bytes:
     return bytes(opened)
 
 
-def _size(content: bytes, at: int) -> int:
-    """The length of the chunk at a place. Raises EnvelopeInvalid."""
+def _read_chunk_size(content: bytes, at: int) -> int:
+    """Return the length of the chunk at position `at`. Raises EnvelopeInvalid."""
     if at + _LENGTH.size > len(content):
         raise EnvelopeInvalid("The file is incomplete. Download it again.")
     size: int = _LENGTH.unpack_from(content, at)[0]
@@ -106,6 +106,6 @@ def _nonce(number: int, is_last: bool) -> bytes:
 
 
 def _cipher(private: X25519PrivateKey, public: bytes, header: bytes, recipient: bytes) -> ChaCha20Poly1305:
-    """Raises ValueError for a public key of another length, or that gives no secret."""
+    """Return the cipher that both keys agree on. Raises ValueError for an invalid public key."""
     shared = private.exchange(X25519PublicKey.from_public_bytes(public))
     return ChaCha20Poly1305(HKDF(algorithm=SHA256(), length=32, salt=recipient, info=header).derive(shared))

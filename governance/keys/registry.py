@@ -1,4 +1,4 @@
-"""The database's note of which key store belongs to it. Without Django: what starts the product asks this too."""
+"""The database's record of its key store. Free of Django, because the program that starts the product uses it too."""
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -20,30 +20,30 @@ STORED = "SELECT EXISTS (SELECT 1 FROM governance_auditentry WHERE tenant_id = %
 
 
 class Registry(Protocol):
-    """Every method raises KeyUnavailable when the database does not answer."""
+    """Reads and writes the record. Every method raises KeyUnavailable if the database does not answer."""
 
     def find_store_id(self) -> UUID | None:
-        """The id of the database's key store; None in a database that notes none yet."""
+        """Return the id of the database's key store, or None if none is stored yet."""
 
     def register(self, store_id: UUID) -> UUID:
-        """Store the id of the key store if none is stored. Return the stored id. It is never changed."""
+        """Store the id of the key store if none is stored, and return the stored id. It is never changed."""
 
     def tenants(self) -> frozenset[UUID]:
-        """The ids of all tenants."""
+        """Return the ids of all tenants."""
 
     def rotations(self) -> frozenset[UUID]:
-        """The ids of all rotations of keys that were noted."""
+        """Return the ids of all stored key rotations."""
 
     def note_rotations(self, ids: Collection[UUID]) -> None:
-        """Store the ids that are not stored yet. They are never deleted."""
+        """Store the ids of key rotations that are not stored yet. They are never deleted."""
 
     def has_memories(self, tenant_ids: Collection[UUID]) -> bool:
-        """Return whether any of these tenants ever stored a memory, for which it needed keys."""
+        """Return whether any of these tenants ever stored a memory, which needs keys."""
 
 
 @dataclass(frozen=True)
 class DatabaseRegistry:
-    """Uses connections of its own: the note must stand even where the caller's transaction is rolled back."""
+    """The record in PostgreSQL. It uses connections of its own, so that a rollback of the caller cannot undo it."""
 
     connect: Callable[[], psycopg.Connection[Any]]
 

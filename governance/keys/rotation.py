@@ -29,7 +29,7 @@ from governance.keys.tables import (
     sealing_context,
 )
 
-# Tokens, signatures and files on their way stay valid.
+# These scopes keep their keys, so that tokens, signatures and files in transit stay valid.
 STABLE_SCOPES = frozenset({TOKENS, AUDIT_SIGNING, EXCHANGE, EXPORT_SIGNING})
 NOT_FINISHED = (
     "The last rotation of the master key is not finished: restart the product, then run keys_rotate --finish."
@@ -41,9 +41,9 @@ class RotatingKeyStore(SqliteKeyStore):
     """A key store whose keys can be rotated while other processes use it."""
 
     def rotate_master(self, next_master: bytes) -> None:
-        """Wrap the keys of all tenants with a new root key, which the present and the next master key open.
+        """Wrap the keys of all tenants with a new root key, which the current and the next master key open.
 
-        Processes with either master key continue to work. The present one is valid until `drop_masters`. Runs in one
+        Processes with either master key continue to work. The current one is valid until `drop_masters`. Runs in one
         transaction. Raises KeyUnavailable; Conflict if two master keys are valid already.
         """
         root = DataKey(id=INSTALLATION, secret=new_secret())
@@ -85,8 +85,8 @@ class RotatingKeyStore(SqliteKeyStore):
     def rotate_tenant(self, tenant_id: UUID) -> int:
         """Replace a tenant's key, and retire its data keys. Return the number of retired keys.
 
-        A retired key opens what it sealed; new data keys are made on first use. The keys of STABLE_SCOPES stay.
-        Raises KeyUnavailable.
+        A retired key only decrypts; new data keys are made on first use. The keys of STABLE_SCOPES stay. Raises
+        KeyUnavailable.
         """
         retired = 0
         with self._rotation() as db:
@@ -110,7 +110,9 @@ class RotatingKeyStore(SqliteKeyStore):
 
     @contextmanager
     def _rotation(self) -> Iterator[sqlite3.Connection]:
-        """A transaction whose id the database stores afterwards, so that older copies of the file are refused."""
+        """Open a transaction on the key file; the database then stores its id, so that older copies of the file are
+        refused.
+        """
         self._identify()
         with self._transaction() as db:
             db.execute("INSERT INTO rotation VALUES (?)", (uuid7().bytes,))
@@ -120,7 +122,7 @@ class RotatingKeyStore(SqliteKeyStore):
         self._identify()
 
     def _touch(self) -> None:
-        """Change the modification time: two changes within one tick of the clock would look like one."""
+        """Change the modification time, since two changes within one tick of the clock would look like one."""
         try:
             status = self._path.stat()
             os.utime(self._path, ns=(status.st_atime_ns, status.st_mtime_ns + 1))

@@ -1,4 +1,4 @@
-"""Sealing: AES-256-GCM with the row's identity as associated data, and keyed tokens. No Django, no clock, no files."""
+"""Sealing (AES-256-GCM with the row's identity as associated data) and keyed tokens. No Django, clock or files."""
 
 import hashlib
 import hmac
@@ -20,31 +20,31 @@ _HEADER = struct.Struct("!B16s12s")  # format, key id, nonce
 
 @dataclass(frozen=True)
 class DataKey:
-    """A key of the store, unwrapped. Never logged: the bytes are left out of the repr."""
+    """A decrypted key of the store. Its repr leaves out the bytes, so that they are never logged."""
 
     id: UUID
     secret: bytes = field(repr=False)
 
 
 class SealBroken(Exception):
-    """The blob was not sealed under this key for this place, or was changed since."""
+    """The blob was not sealed with this key for this place, or was changed since."""
 
 
 def seal(key: DataKey, plaintext: bytes, *, place: bytes) -> bytes:
-    """format | key id | nonce | ciphertext and tag. `place` says where the blob belongs and must match on opening."""
+    """Return format | key id | nonce | ciphertext and tag. `place` names the row of the blob and must match to open."""
     nonce = os.urandom(12)
     return _HEADER.pack(FORMAT, key.id.bytes, nonce) + AESGCM(key.secret).encrypt(nonce, plaintext, place)
 
 
 def key_id_of(blob: bytes) -> UUID:
-    """The id of the key that a blob needs. Raises SealBroken for anything that is no sealed blob."""
+    """Return the id of the key that opens a blob. Raises SealBroken if it is no sealed blob."""
     if len(blob) < _HEADER.size or blob[0] != FORMAT:
         raise SealBroken("not a sealed blob")
     return UUID(bytes=_HEADER.unpack_from(blob)[1])
 
 
 def unseal(key: DataKey, blob: bytes, *, place: bytes) -> bytes:
-    """The plaintext of `seal`. Raises SealBroken."""
+    """Return the plaintext of a blob of `seal`. Raises SealBroken."""
     _, _, nonce = _HEADER.unpack_from(blob)
     try:
         return AESGCM(key.secret).decrypt(nonce, blob[_HEADER.size :], place)
@@ -53,16 +53,16 @@ def unseal(key: DataKey, blob: bytes, *, place: bytes) -> bytes:
 
 
 def derive(master: bytes, purpose: str) -> bytes:
-    """A key of its own for each purpose (HKDF, RFC 5869)."""
+    """Return a separate 32-byte key for a purpose, derived from `master` (HKDF, RFC 5869)."""
     return HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=None, info=purpose.encode()).derive(master)
 
 
 def keyed_hash(secret: bytes, text: str) -> bytes:
-    """HMAC-SHA256 of the NFC form of `text`, 32 bytes."""
+    """Return the HMAC-SHA256 of the NFC form of `text`, 32 bytes."""
     return hmac.digest(secret, unicodedata.normalize("NFC", text).encode(), hashlib.sha256)
 
 
 def keyed_token(secret: bytes, kind: str, text: str) -> int:
-    """A word, speaker, session… as a signed 64-bit number that tells nothing without the tenant's token key."""
+    """Return a word, speaker or session as a signed 64-bit number that is meaningless without the token key."""
     digest = hmac.digest(secret, f"{kind}\x00{text}".encode(), hashlib.sha256)
     return int.from_bytes(digest[:8], signed=True)

@@ -1,4 +1,4 @@
-"""Seal and open what belongs to a tenant. Who may open is decided before: these functions ask nobody."""
+"""Sealing and opening of a tenant's data. Callers check permissions first: these functions check none."""
 
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -23,12 +23,12 @@ SECOND_FACTORS = "memos second factors"
 
 @lru_cache(maxsize=1)
 def key_store() -> KeyStore:
-    """The store of this process; another kind (a separate database, a vault service) would be chosen here."""
+    """Return the key store of this process; a new kind (a separate database, a vault service) is chosen here."""
     return RotatingKeyStore(settings.KEY_STORE_PATH, settings.MASTER_KEY, DatabaseRegistry(_connect))
 
 
 def rotating_key_store() -> RotatingKeyStore:
-    """The store of this process, as one that can rotate keys. Raises KeyUnavailable for another kind."""
+    """Return the key store of this process if its keys can be rotated. Raises KeyUnavailable for another kind."""
     store = key_store()
     if not isinstance(store, RotatingKeyStore):
         raise KeyUnavailable("This key store cannot rotate keys.")
@@ -48,12 +48,12 @@ def subject_scope(subject_id: UUID) -> str:
 
 
 def seal_for(*, tenant_id: UUID, scope: str, place: bytes, plaintext: bytes) -> bytes:
-    """Seal under the key of `scope`. Raises KeyUnavailable."""
+    """Return the plaintext sealed with the key of `scope`. Raises KeyUnavailable."""
     return seal(key_store().key_for(tenant_id, scope), plaintext, place=tenant_id.bytes + place)
 
 
 def open_sealed(*, tenant_id: UUID, place: bytes, blob: bytes | memoryview) -> bytes | None:
-    """The plaintext, or None when its key was destroyed. Raises KeyUnavailable, also for a blob that was changed."""
+    """Return the plaintext, or None if its key was destroyed. Raises KeyUnavailable, also for a changed blob."""
     try:
         key = key_store().key_by_id(tenant_id, key_id_of(bytes(blob)))
         return unseal(key, bytes(blob), place=tenant_id.bytes + place) if key else None
@@ -62,7 +62,7 @@ def open_sealed(*, tenant_id: UUID, place: bytes, blob: bytes | memoryview) -> b
 
 
 class Tokens(dict[str, int]):
-    """The keyed tokens of one kind, each made when it is first asked for: words repeat in a call."""
+    """The keyed tokens of one kind, computed on first look-up and cached, since words repeat in a call."""
 
     def __init__(self, secret: bytes, kind: str) -> None:
         super().__init__()
@@ -75,13 +75,13 @@ class Tokens(dict[str, int]):
 
 @dataclass(frozen=True)
 class TokenMaker:
-    """Keyed tokens of one tenant, by which sealed content is matched without being opened."""
+    """Makes the keyed tokens of one tenant, which match sealed content without opening it."""
 
     key: DataKey
     _kinds: dict[str, Tokens] = field(default_factory=dict, repr=False, compare=False)
 
     def tokens(self, kind: str) -> Tokens:
-        """All tokens of one kind, to look many up in."""
+        """Return the tokens of one kind, for many look-ups."""
         found = self._kinds.get(kind)
         if found is None:
             found = self._kinds[kind] = Tokens(self.key.secret, kind)
@@ -100,7 +100,7 @@ def token_maker(tenant_id: UUID) -> TokenMaker:
 
 
 def credential_hash(secret: str) -> bytes:
-    """Keyed hash of an API key or a sign-in token. High-entropy secrets need no slow hash: this costs microseconds."""
+    """Return the keyed hash of an API key or a sign-in token; random secrets need no slow password hash."""
     return keyed_hash(_credential_key(), secret)
 
 
@@ -110,12 +110,12 @@ def _credential_key() -> bytes:
 
 @lru_cache(maxsize=4)
 def installation_secret(purpose: str) -> bytes:
-    """32 bytes for a purpose: derived from the first master key, also after a rotation. Raises KeyUnavailable."""
+    """Return 32 bytes for a purpose, derived from the first master key even after a rotation. Raises KeyUnavailable."""
     stored = key_store().find(INSTALLATION, purpose)
     return stored.secret if stored else derive(settings.MASTER_KEY, purpose)
 
 
 def installation_secrets_store() -> None:
-    """Store what is derived from the master key, before that is rotated: API keys and second factors stay valid."""
+    """Store the secrets derived from the master key before its rotation: API keys and second factors stay valid."""
     for purpose in (CREDENTIALS, SECOND_FACTORS):
         key_store().key_for(INSTALLATION, purpose, make_secret=partial(bytes, installation_secret(purpose)))

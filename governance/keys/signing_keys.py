@@ -1,6 +1,6 @@
 """Signing keys (Ed25519, RFC 8032) of the installation and of each tenant's exports.
 
-What they signed can be checked by whoever has the public half. They are keys of the key store, made at first use.
+Signatures can be verified with the public key. The key store holds the keys, made at first use.
 """
 
 import hashlib
@@ -18,21 +18,21 @@ SCOPE = "signing"
 
 
 class SigningKey:
-    """Signs in the name of this installation, or of a tenant."""
+    """Signs in the name of this installation or of a tenant."""
 
     def __init__(self, secret: bytes) -> None:
         self._private = Ed25519PrivateKey.from_private_bytes(secret)
 
     def sign(self, message: bytes) -> bytes:
-        """64 bytes."""
+        """Return the signature of `message`, 64 bytes."""
         return self._private.sign(message)
 
     def public_key(self) -> bytes:
-        """The public key, 32 bytes, with which signatures are verified."""
+        """Return the public key, 32 bytes, which verifies signatures."""
         return self._private.public_key().public_bytes_raw()
 
     def public_pem(self) -> str:
-        """The same as text (SubjectPublicKeyInfo, RFC 8410)."""
+        """Return the public key as PEM text (SubjectPublicKeyInfo, RFC 8410)."""
         return self._private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
 
     def key_id(self) -> str:
@@ -40,22 +40,22 @@ class SigningKey:
 
 
 def signing_key() -> SigningKey:
-    """The key of this process's installation. Raises KeyUnavailable."""
+    """Return the key of this installation. Raises KeyUnavailable."""
     return SigningKey(key_store().key_for(INSTALLATION, SCOPE).secret)
 
 
 def export_signing_key(tenant_id: UUID) -> SigningKey:
-    """The key that a tenant signs its exported memory packs with, made at first use. Raises KeyUnavailable."""
+    """Return the key that signs a tenant's exported memory packs, made at first use. Raises KeyUnavailable."""
     return SigningKey(key_store().key_for(tenant_id, EXPORT_SIGNING).secret)
 
 
 def key_id_of(public_key: bytes) -> str:
-    """A name for a public key: the first 16 hex digits of its SHA-256."""
+    """Return the id of a public key: the first 16 hex digits of its SHA-256."""
     return hashlib.sha256(public_key).hexdigest()[:16]
 
 
 def is_signed(public_key: bytes, message: bytes, signature: bytes) -> bool:
-    """Return whether `signature` was made over `message` with the private half of `public_key`."""
+    """Return whether `signature` was made over `message` with the private key of `public_key`."""
     try:
         Ed25519PublicKey.from_public_bytes(public_key).verify(signature, message)
     except InvalidSignature:

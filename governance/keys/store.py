@@ -174,7 +174,7 @@ class SqliteKeyStore:
             self._refuse_missing_keys(self._registry.tenants() - complete_tenants(db))
         self._checked = self._identified
 
-    # Which file this is
+    # Identity of the file
 
     def _identify(self) -> None:
         """Detect whether the file was removed, replaced or changed since the last call. If so, empty the cache."""
@@ -307,7 +307,7 @@ class SqliteKeyStore:
         return row
 
     def _refuse_missing_keys(self, tenant_ids: Collection[UUID]) -> None:
-        """Raise KeyUnavailable if one of these tenants has memories: its keys are lost."""
+        """Raise KeyUnavailable if one of these tenants has memories, since their keys are missing from the file."""
         if tenant_ids and self._registry.has_memories(tenant_ids):
             raise KeyUnavailable(KEY_MISSING)
 
@@ -339,7 +339,9 @@ class SqliteKeyStore:
             raise KeyUnavailable(DAMAGED) from error
 
     def _retry_after_change(self, call: Callable[[], Answer]) -> Answer:
-        """Run `call` again if the file changed meanwhile: during a rotation it may have read keys of both sides."""
+        """Run `call` again if the file changed meanwhile: during a rotation it may have read keys from before and
+        after.
+        """
         for _ in range(TRIES - 1):
             self._identify()
             mark = self._identified

@@ -44,7 +44,7 @@ def key_insert(db: sqlite3.Connection, wrapping: DataKey, tenant_id: UUID, scope
 
 
 def file_open(path: Path) -> sqlite3.Connection:
-    """Open an existing file; never create one. Nothing in it can be read by other users of the machine."""
+    """Open an existing file, which other users of the machine cannot read; never create one."""
     db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=5, isolation_level=None)
     try:
         db.execute("PRAGMA secure_delete = ON")

@@ -25,18 +25,18 @@ class OneLineCommand(BaseCommand):
 
 
 class InstalledCommand(OneLineCommand):
-    """Works on an installation that `up` has made, and makes none itself."""
+    """A command that needs an existing installation, which `up` makes."""
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         if settings.NO_INSTALLATION:
             raise CommandError(settings.NO_INSTALLATION)
-        # A pool would wait ten seconds for a server that is not there; a plain connection says so at once.
+        # A pool would wait ten seconds for a server that is down; a plain connection fails at once.
         connection.settings_dict["OPTIONS"].pop("pool", None)
         return super().execute(*args, **options)
 
 
 class DomainCommand(InstalledCommand):
-    """Subclasses say what to do in `act`, which returns the JSON reply and the lines for a person."""
+    """Base of the commands. Subclasses implement `act`, which returns the JSON reply and the lines for a person."""
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--json", action="store_true", help="one JSON line on standard output")
@@ -62,7 +62,7 @@ class DomainCommand(InstalledCommand):
 
 
 def actor_for(slug: str) -> Actor:
-    """The command line, acting in the tenant with this slug. Raises NotFound."""
+    """Return the command line as an actor of the tenant with this slug. Raises NotFound."""
     tenant_id = tenant_id_by_slug(slug)
     if tenant_id is None:
         raise NotFound(f"There is no tenant {slug}.")

@@ -1,4 +1,4 @@
-"""Members of a tenant, and open invitations."""
+"""Selectors of a tenant's members and open invitations."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -36,7 +36,7 @@ class InvitationView:
 
 
 def members_list(*, actor: Actor, pages: Pages) -> list[MemberView]:
-    """The members of the tenant. Raises Forbidden. Writes: AuditEntry. Two queries beside the page's own."""
+    """Return the members of the tenant. Raises Forbidden. Writes: AuditEntry. Two queries besides the page's own."""
     authorize(actor, Permission.MEMBER_MANAGE)
     with acting(actor):
         rows = pages.take(Member.objects.filter(removed_at=None).select_related("user", "role").order_by("id"))
@@ -46,7 +46,7 @@ def members_list(*, actor: Actor, pages: Pages) -> list[MemberView]:
 
 
 def member_get(*, actor: Actor, member_id: UUID) -> Member:
-    """A member, to be changed; within the caller's transaction or one of its own. Raises NotFound; Forbidden."""
+    """Return a member to be changed; within the caller's transaction or its own. Raises NotFound; Forbidden."""
     with acting(actor):
         row = Member.objects.filter(id=member_id, removed_at=None).select_related("user", "role").first()
     if row is None:
@@ -57,7 +57,7 @@ def member_get(*, actor: Actor, member_id: UUID) -> Member:
 
 
 def invitations_list(*, actor: Actor, pages: Pages) -> list[InvitationView]:
-    """Open invitations. Raises Forbidden. Writes: AuditEntry."""
+    """Return the open invitations. Raises Forbidden. Writes: AuditEntry."""
     authorize(actor, Permission.MEMBER_MANAGE)
     with acting(actor):
         rows = pages.take(open_invitations(database_now()).order_by("-id"))
@@ -69,7 +69,7 @@ def invitations_list(*, actor: Actor, pages: Pages) -> list[InvitationView]:
 
 
 def invitation_get(*, actor: Actor, invitation_id: UUID) -> Invitation:
-    """An open invitation. Raises NotFound; Forbidden."""
+    """Return an open invitation. Raises NotFound; Forbidden."""
     with acting(actor):
         row = open_invitations(database_now()).filter(id=invitation_id).first()
     if row is None:

@@ -1,4 +1,4 @@
-"""Members come by invitation, change their role, and go. A tenant always keeps an owner."""
+"""Services for members: invitation, role, removal. A tenant always keeps an owner."""
 
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -33,7 +33,7 @@ from governance.vocabulary import Channel, Permission, PrincipalKind, RoleName, 
 
 @dataclass(frozen=True)
 class NewInvitation:
-    """An invitation, with a link that shows it; only the mailed one accepts."""
+    """An invitation, with a link that only shows it; the mailed link accepts it."""
 
     view: InvitationView
     url: str = field(repr=False)
@@ -41,7 +41,7 @@ class NewInvitation:
 
 @dataclass(frozen=True)
 class Invited:
-    """The content of an invitation's link for its reader. `proves_address`: it came by mail to that address."""
+    """The content of an invitation's link for its reader. `proves_address`: the link was mailed to that address."""
 
     id: UUID
     tenant_id: UUID
@@ -52,7 +52,7 @@ class Invited:
 
 
 def member_role_change(*, actor: Actor, member_id: UUID, role: RoleName) -> MemberView:
-    """From the member's next request on, everywhere. Raises NotFound; Forbidden; Conflict (the last owner).
+    """Change a member's role, from its next request on. Raises NotFound; Forbidden; Conflict (the last owner).
 
     Writes: Member, AuditEntry.
     """
@@ -74,7 +74,7 @@ def member_role_change(*, actor: Actor, member_id: UUID, role: RoleName) -> Memb
 
 
 def member_remove(*, actor: Actor, member_id: UUID) -> None:
-    """Remove a member at the next request, with its keys and sign-in links. Its memories stay.
+    """Remove a member, from its next request on, with its keys and sign-in links. Its memories stay.
 
     Raises NotFound; Forbidden; Conflict (the last owner). Writes: Member, ApiKey …, SignInLink …, AuditEntry.
     """
@@ -108,9 +108,9 @@ def _refuse_ownerless(actor: Actor, member: Member, *, stays_owner: bool) -> Rol
 
 
 def invitation_create(*, actor: Actor, email: str, role: RoleName) -> NewInvitation:
-    """Invite an address by mail. An earlier invitation of the address ends: one role is offered at a time.
+    """Invite an address by mail. An earlier invitation of the address ends, so that only one role is offered.
 
-    Raises Invalid; Forbidden; Conflict when already a member. Writes: Invitation …, AuditEntry …, OutboxEvent.
+    Raises Invalid; Forbidden; Conflict if already a member. Writes: Invitation …, AuditEntry …, OutboxEvent.
     """
     authorize(actor, Permission.MEMBER_MANAGE)
     _refuse_less_than_member(actor)
@@ -161,7 +161,7 @@ def _replace_earlier(actor: Actor, email: str) -> None:
 
 
 def invitation_revoke(*, actor: Actor, invitation_id: UUID) -> None:
-    """Its links no longer work. Raises NotFound; Forbidden. Writes: Invitation, AuditEntry."""
+    """Revoke an invitation: its links no longer work. Raises NotFound; Forbidden. Writes: Invitation, AuditEntry."""
     row = invitation_get(actor=actor, invitation_id=invitation_id)
     with acting(actor):
         Invitation.objects.filter(id=row.id).update(revoked_at=Now())
@@ -169,7 +169,7 @@ def invitation_revoke(*, actor: Actor, invitation_id: UUID) -> None:
 
 
 def invitation_by_token(*, token: str) -> Invited:
-    """Return the invitation of a link without using it up. Raises NotFound: unknown, used, revoked or expired."""
+    """Return the invitation of a link without using it up. Raises NotFound (unknown, used, revoked or expired)."""
     digest = credential_hash(token)
     invitation_id, tenant_id = _find_by_hash(digest)
     with tenant_transaction(tenant_id):
@@ -187,10 +187,10 @@ def invitation_by_token(*, token: str) -> Invited:
 
 
 def invitation_accept(*, token: str, request_id: str, address: str) -> Actor:
-    """Become a member by the mailed link; the user is made on demand. Of two who accept at once, one does.
+    """Accept an invitation by its mailed link; creates the user if missing. Of concurrent calls, one succeeds.
 
-    Raises NotFound; AddressNotProved; Conflict when a member already.
-    Writes: Invitation, User?, Member, Persona?, AuditEntry × 2.
+    Raises NotFound; AddressNotProved; Conflict if already a member. Writes: Invitation, User?, Member, Persona?,
+    AuditEntry × 2.
     """
     invited = invitation_by_token(token=token)
     if not invited.proves_address:
@@ -231,7 +231,7 @@ def _find_by_hash(digest: bytes) -> tuple[UUID, UUID]:
 
 
 def _refuse_less_than_member(actor: Actor) -> None:
-    """A member has every right of their role: a key with fewer scopes than all could make itself more."""
+    """Refuse a key without all scopes: a new member has all rights of its role, so the key could gain rights."""
     if actor.scopes is not None and not actor.scopes >= frozenset(Scope):
         raise Forbidden(
             "A key gives people roles only if it has every scope: a member may do all that the role allows.",

@@ -1,6 +1,6 @@
-"""Checks that a member acts in person, where two members must be two persons: nobody else made their way in.
+"""Checks for separation of duties: nobody else can have signed in as this member.
 
-Who governs can make keys and sign-in links for others. The audit log knows of each, and nobody can take that back.
+An admin can make keys and sign-in links for other members. The audit log, which nobody can change, has each of them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,8 +18,8 @@ WAYS_IN = (Verb.SIGN_IN_LINK_CREATED, Verb.APIKEY_CREATED, Verb.APIKEY_ROTATED)
 
 @dataclass(frozen=True)
 class WayIn:
-    """A sign-in link for a member, or a secret of one of their keys. `by_other`: another member made it, who has
-    therefore seen it; the operator is none. `by_key`: it was made with a key.
+    """A sign-in link for a member, or a secret of one of its keys. `by_other`: another member made it, and so has seen
+    it; an operator does not count. `by_key`: a key made it.
     """
 
     key_id: UUID | None
@@ -30,7 +30,7 @@ class WayIn:
 def refuse_stand_in(actor: Actor) -> None:
     """Raise OwnHandNeeded if another member of the tenant may control this one.
 
-    A session that began with a proved address is the member's own. Cost: looks through the tenant's audit log.
+    A session that began with a proved address is the member's own. Searches the tenant's audit log.
     """
     if actor.is_proved or actor.member_id is None:
         return
@@ -44,10 +44,10 @@ def refuse_stand_in(actor: Actor) -> None:
 
 
 def can_belong_to_another(ways: Sequence[WayIn], *, key_id: UUID | None) -> bool:
-    """Return whether another person may hold this key; None: a browser session that a link may have begun. Pure; `ways`
-    by age.
+    """Return whether another person may have this key, or, if `key_id` is None, a browser session that a link may have
+    begun. Pure; `ways` by age.
 
-    Once another had a link, they may have set a password with it, or made a key; with a key they can make more keys.
+    With a link, another person may have set a password or made a key; with a key, more keys.
     """
     links = keys = False
     for way in ways:

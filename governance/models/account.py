@@ -1,4 +1,4 @@
-"""Models of sign-in. Sessions and resets belong to a person, independent of tenants; the others to a tenant."""
+"""Models of sign-in. Sessions and resets belong to a person, independent of tenants; the others belong to a tenant."""
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -12,7 +12,7 @@ from governance.vocabulary import RoleName
 
 
 class BrowserSession(models.Model):
-    """A browser in which a person is signed in. What it holds is in the sealed session; ended here, it is out."""
+    """A browser in which a person is signed in. Its data are sealed; ending the row signs the browser out."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
@@ -25,7 +25,7 @@ class BrowserSession(models.Model):
 
 
 class PasswordReset(models.Model):
-    """A one-time link, sent to a person's address; only the keyed hash of its token is kept."""
+    """A one-time link for a new password, mailed to a person; only the keyed hash of its token is stored."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
@@ -36,7 +36,7 @@ class PasswordReset(models.Model):
 
 
 class Invitation(TenantModel):
-    """An invitation of an address. Two one-time links open it: the inviter's, and a mailed one, which proves the
+    """An invitation of an address. It has two one-time links: the inviter's, and a mailed one, which proves the
     address.
     """
 
@@ -51,7 +51,7 @@ class Invitation(TenantModel):
 
 
 class OidcProvider(TenantModel):
-    """The tenant's own sign-in server. It opens this tenant and no other, whatever address it vouches for."""
+    """The tenant's own sign-in server. It signs people in to this tenant only, for whatever address it vouches."""
 
     issuer = models.CharField(max_length=500)
     client_id = models.CharField(max_length=200)
@@ -65,7 +65,7 @@ class OidcProvider(TenantModel):
 
 
 class OidcIdentity(TenantModel):
-    """A member as the tenant's sign-in server knows them."""
+    """The id of a member at the tenant's sign-in server."""
 
     provider = models.ForeignKey(
         OidcProvider, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"

@@ -29,13 +29,13 @@ class AuditEntry(TenantModel):
 
 
 class AuditUnsealed(TenantModel):
-    """An entry (of the same id) that has no seal yet. A trigger adds the row; sealing deletes it."""
+    """Marks an entry (of the same id) that has no seal yet. A trigger adds the row; sealing deletes it."""
 
 
 class AuditSeal(TenantModel):
-    """A link of the tenant's hash chain: it fixes one entry, and all before it. See governance/audit/verifier.py.
+    """A link of the tenant's hash chain, which fixes one entry and all before it. See governance/audit/verifier.py.
 
-    A row of its own, so that entries are written once; append-only, as they are. `seq` counts from 1 without a gap.
+    A separate row, so that entries stay append-only. `seq` counts from 1 without a gap.
     """
 
     seq = models.BigIntegerField()
@@ -54,7 +54,7 @@ class AuditSeal(TenantModel):
 
 
 class AuditCheckpoint(TenantModel):
-    """The signed state of the chain at one time (Ed25519), for download. The authoritative copy is a file outside."""
+    """The signed state of the chain at one time (Ed25519), for download. The authoritative copy is a file."""
 
     seq = models.BigIntegerField()
     text = models.TextField()  # the whole checkpoint, as it is downloaded
@@ -64,7 +64,7 @@ class AuditCheckpoint(TenantModel):
 
 
 class AuditSink(TenantModel):
-    """A receiver of the sealed audit log, in the order of its seals, and its progress."""
+    """A receiver of the sealed audit log, with its progress; entries are sent in the order of their seals."""
 
     name = models.CharField(max_length=100)
     kind = models.CharField(max_length=10, choices=[(kind, kind) for kind in SinkKind])

@@ -1,4 +1,4 @@
-"""Base classes of every tenant's table."""
+"""Base classes of the tables of a tenant."""
 
 from django.db import models
 from django.db.models.functions import Now

@@ -1,4 +1,4 @@
-"""Grants on single objects: the base that every grant table shares. Nothing else imports guardian."""
+"""Grants on single objects: the base class of all grant tables. Only this module imports guardian."""
 
 from typing import Any, ClassVar
 
@@ -12,7 +12,7 @@ OBJECT_PERMISSIONS: list[tuple[str, Any]] = [(str(action), f"Can {action}") for 
 
 
 class AccessGroup(TenantModel):
-    """The receiver of a grant: each role, member, persona and key owns one group, made on demand."""
+    """The group of a grantee: each role, member, persona and key owns one, made at its first grant."""
 
     kind = models.CharField(max_length=10, choices=[(kind, kind) for kind in GranteeKind])
     principal_id = models.UUIDField()
@@ -22,7 +22,7 @@ class AccessGroup(TenantModel):
 
 
 class GrantCondition(TenantModel):
-    """In which context some grants hold; equal ones share a row, so that each is judged once for a request."""
+    """The condition of grants; equal conditions share a row, so that a request evaluates each only once."""
 
     document = models.JSONField()
     fingerprint = models.BinaryField(max_length=32)
@@ -32,9 +32,9 @@ class GrantCondition(TenantModel):
 
 
 class ObjectGrant(TenantModel, GroupObjectPermissionBase):
-    """guardian's direct-FK table in one tenant, with an effect, an end and a condition.
+    """guardian's direct-FK table for one tenant, with an effect, an end and a condition.
 
-    A subclass declares `content_object`. Rows are written and deleted, never changed but for their end.
+    A subclass declares `content_object`. Only the end of a row ever changes.
     """
 
     group = models.ForeignKey(  # type: ignore[assignment]  # instead of Django's groups, which know no tenants

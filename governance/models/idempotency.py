@@ -5,7 +5,9 @@ from governance.models.base import TenantModel
 
 
 class IdempotencyKey(TenantModel):
-    """The stored reply to a POST, sealed; commits with the effect that it repeats, and goes with what it shows."""
+    """The stored reply to a POST, sealed. It commits with the effect of the POST, and is deleted with the objects in
+    it.
+    """
 
     principal_id = models.UUIDField()
     key = models.CharField(max_length=255)

@@ -7,7 +7,9 @@ from django.db.models.functions import Now
 
 
 class KeyStoreNote(models.Model):
-    """Row 1: the id of the key store that this database's content is sealed with. Others: rotations of its keys."""
+    """The first row has the id of the key store that sealed this database's content; other rows the ids of key
+    rotations.
+    """
 
     id = models.SmallIntegerField(primary_key=True, default=1)
     store_id: "models.UUIDField[UUID, UUID]" = models.UUIDField()
@@ -18,7 +20,7 @@ class KeyStoreNote(models.Model):
 
 
 class Heartbeat(models.Model):
-    """The last time at which a part of the product (`dispatcher`, `sealer`, `beat`) was seen at work."""
+    """The last heartbeat of a part of the product (`dispatcher`, `sealer`, `beat`)."""
 
     part = models.CharField(primary_key=True, max_length=20)
     at = models.DateTimeField(db_default=Now())

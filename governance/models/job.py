@@ -6,7 +6,7 @@ from governance.vocabulary import JobStatus
 
 
 class Job(TenantModel):
-    """Work that somebody may look at while it runs. Its outbox event has the same id; request and result are sealed."""
+    """A background job with visible progress. Its outbox event has the same id; request and result are sealed."""
 
     kind = models.CharField(max_length=40)
     status = models.CharField(max_length=10, choices=[(status, status) for status in JobStatus])

@@ -5,7 +5,7 @@ from governance.models.base import TenantModel
 
 
 class OutboxEvent(TenantModel):
-    """Work that a committed write asks for. Done only in the transaction of the task that did it."""
+    """An event for a background task, written with the change that needs it. The task's transaction marks it done."""
 
     topic = models.CharField(max_length=40)
     payload = models.JSONField()

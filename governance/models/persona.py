@@ -7,7 +7,7 @@ from governance.vocabulary import PersonaKind
 
 
 class Persona(TenantModel):
-    """An identity that memory belongs to: a member in one of their parts (user), or an assistant (agent)."""
+    """An identity that memory belongs to: a role of a member (user), or an assistant (agent)."""
 
     kind = models.CharField(max_length=10, choices=[(kind, kind) for kind in PersonaKind])
     name = models.CharField(max_length=200)
@@ -36,7 +36,7 @@ class Persona(TenantModel):
 
 
 class PersonaGrant(ObjectGrant):
-    """A right on a persona: to speak as it (read), change it (write), pass that on (share, govern)."""
+    """A grant on a persona: to speak as it (read), change it (write), or pass this on (share, govern)."""
 
     content_object = models.ForeignKey(
         Persona, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"

@@ -20,7 +20,7 @@ class Policy(TenantModel):
 
 
 class PolicyVersion(TenantModel):
-    """The content of a policy until the next version. Append-only by privilege and by trigger."""
+    """One version of a policy's content. Append-only by privilege and by trigger."""
 
     policy = models.ForeignKey(
         Policy, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
@@ -39,9 +39,9 @@ class PolicyVersion(TenantModel):
 
 
 class Usage(TenantModel):
-    """The used part of a quota. Stored only while a quota limits it; an upper bound, counted again when reached.
+    """The used part of a quota, stored only while a quota limits it. An upper bound, which is recounted when reached.
 
-    `epoch`: of the policies when it was counted; `month`: of model tokens, which begin anew with each.
+    `epoch`: the policy epoch of the last count; `month`: of model tokens, which start at 0 each month.
     """
 
     holder_kind = models.CharField(max_length=10, choices=[(kind, kind) for kind in QuotaTargetKind])

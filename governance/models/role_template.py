@@ -6,7 +6,7 @@ from governance.vocabulary import RoleName
 
 
 class RoleTemplate(TenantModel):
-    """A preset that the tenant's admins apply to members, personas and keys. Empty parts leave what is there."""
+    """Settings that the tenant's admins apply to members, personas and keys. Empty parts change nothing."""
 
     name = models.CharField(max_length=100)
     role = models.CharField(max_length=20, blank=True, choices=[(name, name) for name in RoleName])

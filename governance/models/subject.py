@@ -6,7 +6,7 @@ from governance.models.base import TenantModel
 class DataSubject(TenantModel):
     """The person a memory is about, by the tenant's own reference: sealed, and found by its keyed token.
 
-    From the start of an erasure the token is random: whoever names the reference again names another subject.
+    When an erasure starts, the token becomes random: the same reference then makes another subject.
     """
 
     reference_token = models.BinaryField(max_length=32)

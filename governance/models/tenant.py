@@ -16,7 +16,7 @@ class Tenant(models.Model):
     policy_epoch = models.PositiveBigIntegerField(default=0, db_default=0)  # how often its policies were changed
     second_factor_required = models.BooleanField(default=False, db_default=False)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
-    # Its deletion: the job that was asked for last, when that may begin, since when it has been at work, and its end.
+    # Deletion of the tenant: the last requested job, the time it may begin, when it began, and its end.
     deletion_job = models.UUIDField(null=True, editable=False)
     deletion_at = models.DateTimeField(null=True, editable=False)
     erasing_since = models.DateTimeField(null=True, editable=False)
@@ -28,7 +28,7 @@ class Tenant(models.Model):
 
 
 class Role(TenantModel):
-    """A role of the tenant. What it may do: governance/access/decisions/rules.py."""
+    """A role of the tenant. Its rights: governance/access/decisions/rules.py."""
 
     name = models.CharField(max_length=20, choices=[(name, name) for name in RoleName])
 
@@ -57,7 +57,8 @@ class Member(TenantModel):
 
 
 class ApiKey(TenantModel):
-    """Stored as a keyed hash; the prefix is random and finds the row. Shown once, when it is created or rotated.
+    """An API key, stored as a keyed hash; the random prefix finds the row. Its text is shown once, after creation or
+    rotation.
 
     After a rotation the former secret works until `previous_until`.
     """
@@ -75,7 +76,7 @@ class ApiKey(TenantModel):
     revoked_at = models.DateTimeField(null=True, blank=True)
     rotated_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True)  # up to 5 minutes behind: see tenants/last_use.py
-    # What the key is bound to: it sees and writes only there. No persona, no namespaces: it is not bound.
+    # The bindings of the key: it reads and writes only there. Without persona and namespaces it is not bound.
     persona = models.ForeignKey(
         "governance.Persona",
         null=True,
@@ -92,7 +93,7 @@ class ApiKey(TenantModel):
 
 
 class SignInLink(TenantModel):
-    """A one-time link; only the keyed hash of its token is kept. A member of the tenant made it, or the operator."""
+    """A one-time link, made by a member of the tenant or an operator; only the keyed hash of its token is stored."""
 
     member = models.ForeignKey(
         Member, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"

@@ -19,8 +19,8 @@ class User(AbstractBaseUser):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     email = models.EmailField()
     is_active = models.BooleanField(default=True)
-    # The one tenant that the password opens, if somebody who governs it could have set it; null: its owner proved the
-    # address, and it opens every tenant of theirs. See docs/decisions on accounts.
+    # The only tenant that the password opens, if an admin of it could have set the password; null: its owner proved the
+    # address, and it opens all their tenants. See docs/decisions on accounts.
     password_tenant = models.UUIDField(null=True, editable=False)
     is_operator = models.BooleanField(default=False, db_default=False)  # sees the pages of operators
     created_at = models.DateTimeField(db_default=Now(), editable=False)
@@ -40,5 +40,5 @@ class User(AbstractBaseUser):
         return self.email
 
     def has_perm(self, perm: str, obj: models.Model | None = None) -> bool:
-        """Django's question; governance.tenants.permission_backend answers as the engine does."""
+        """Answer Django's `has_perm`: governance.tenants.permission_backend decides by our own rules."""
         return any(backend.has_perm(self, perm, obj) for backend in get_backends())

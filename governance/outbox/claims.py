@@ -37,7 +37,8 @@ def tasks_claim(weight: Weight) -> list[Task]:
 
 
 def event_claim(*, actor: Actor, topic: str, event_id: UUID, lease_time: timedelta) -> Task:
-    """Lease an event that the caller's transaction wrote: the caller runs the task, and no worker does meanwhile.
+    """Lease an event that the caller's transaction wrote: the caller runs the task itself, and no worker does
+    meanwhile.
 
     Writes: OutboxEvent.
     """
@@ -47,13 +48,13 @@ def event_claim(*, actor: Actor, topic: str, event_id: UUID, lease_time: timedel
 
 
 def task_release(task: Task) -> None:
-    """Give a claim back after the broker refused the task."""
+    """Release the claim of a task that the broker refused."""
     with tenant_transaction(task.tenant_id):
         OutboxEvent.objects.filter(lease=task.lease, done_at=None).update(lease=None, available_at=Now())
 
 
 def park_unrouted() -> int:
-    """Make dead letters of all tenants' open events that have no handler; returns how many."""
+    """Make open events without a handler dead letters, for all tenants, and return their number."""
     with no_tenant(), connection.cursor() as cursor:
         cursor.execute(PARK_UNROUTED, [[route.topic for route in all_routes()]])
         parked: int = cursor.fetchone()[0]

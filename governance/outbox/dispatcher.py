@@ -1,4 +1,4 @@
-"""Sends due events to the broker, in a thread of the worker. It needs PostgreSQL, and survives a Redis that is down."""
+"""Sends due events to the broker, in a thread of the worker. It needs PostgreSQL, and retries while Redis is down."""
 
 import logging
 import threading
@@ -30,7 +30,7 @@ Send = Callable[[Task], None]
 
 
 def dispatch_once(send: Send) -> int:
-    """Claim due events and send them; returns how many tasks were sent.
+    """Claim due events, send them, and return the number of tasks that were sent.
 
     An event that failed before gets a task of its own, so that it cannot fail others. An event without a handler
     becomes a dead letter. Raises BrokerDown.
@@ -49,8 +49,8 @@ def dispatch_once(send: Send) -> int:
 
 
 def dispatch_forever(send: Send, stop: threading.Event) -> None:
-    """Dispatch until `stop`: after each NOTIFY, and every POLL_SECONDS for events that are due by time or by a lost
-    lease.
+    """Dispatch until `stop`: after each NOTIFY, and every POLL_SECONDS for events whose time has come or whose lease
+    has ended.
 
     No error ends the loop, because all tenants' jobs would wait.
     """
@@ -61,7 +61,7 @@ def dispatch_forever(send: Send, stop: threading.Event) -> None:
             logger.warning("dispatcher pauses: %s", type(error).__name__)
         except Exception:  # the thread serves all tenants: whatever one event brings up is logged
             logger.exception("dispatcher pauses")
-        _listen_no_more()
+        _stop_listening()
         with suppress(DatabaseError, psycopg.Error):
             connection.close()
         stop.wait(PAUSE_AFTER_FAILURE)
@@ -81,13 +81,13 @@ def _listen() -> None:
         cursor.execute(f"LISTEN {CHANNEL}")
 
 
-def _listen_no_more() -> None:
-    """Stop listening before the connection goes back to the pool, where nobody reads its notices."""
+def _stop_listening() -> None:
+    """Stop listening before the connection goes back to the pool, where nobody reads its notifications."""
     with suppress(DatabaseError, psycopg.Error, DomainError), connection.cursor() as cursor:
         cursor.execute(f"UNLISTEN {CHANNEL}")
 
 
 def _wait_for_notice() -> None:
-    """Wait for a notice, or take one that arrived since the last wait: the connection keeps it."""
+    """Wait for a notification, or take one that arrived since the last wait: the connection buffers it."""
     for _ in connection.connection.notifies(timeout=POLL_SECONDS, stop_after=1):
         return

@@ -41,8 +41,8 @@ DeadLetter = Callable[[Actor, Sequence[UUID], str], None]
 @dataclass(frozen=True)
 class Route:
     """The handler of a topic. batch: the most events in one task; is_serial: the events of a task run one by one, and
-    one that fails fails alone; limit: the time after which a run has failed; resumed: called with the ids of dead
-    letters that are retried.
+    each fails by itself; limit: the time after which a run has failed; resumed: called with the ids of retried dead
+    letters.
     """
 
     topic: str
@@ -62,7 +62,7 @@ _routes: dict[str, Route] = {}
 def event_handler(
     topic: str, *, weight: Weight = Weight.BACKGROUND, limit: timedelta = TIME_LIMIT, batch: int = BATCH
 ) -> Callable[[F], F]:
-    """Register a function for the light events of a topic: up to `batch` in one task, and not listed as jobs."""
+    """Register a function for the light events of a topic: up to `batch` in one task, not listed as jobs."""
 
     def register(handler: F) -> F:
         def run(task: Task, actor: Actor, payloads: Sequence[Payload]) -> Write:

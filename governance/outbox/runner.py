@@ -1,4 +1,4 @@
-"""Runs a task: takes its events under their lease, calls the handler, and ends them with its writes."""
+"""Runs a task: takes its events under their lease, calls the handler, and marks them done with its writes."""
 
 import logging
 import time
@@ -28,15 +28,15 @@ logger = logging.getLogger("governance.jobs")
 
 
 class LeaseLost(Exception):
-    """The lease of the task has ended, and another worker may have its events. Nothing is written."""
+    """The lease of the task has ended, and another worker may run its events. Nothing is written."""
 
 
 def task_run(task: Task, *, slice_seconds: float = SLICE_SECONDS) -> int:
-    """Run a task in this thread; returns how many events ended.
+    """Run a task in this thread, and return the number of events that ended.
 
-    An event that failed comes back after a growing pause; after `max_attempts` runs it is a dead letter. A run that
-    lost its lease leaves no trace. Events of a serial route that have not begun when the slice ends are given back.
-    Writes: OutboxEvent …, and what the handler writes.
+    A failed event is retried after a growing pause; after `max_attempts` runs it is a dead letter. A run that lost its
+    lease writes nothing. Events of a serial route that have not begun when the slice ends are released. Writes:
+    OutboxEvent …, and the rows of the handler.
     """
     route, begun = route_of(task.topic), time.monotonic()
     until = begun + slice_seconds
@@ -56,14 +56,14 @@ def task_run(task: Task, *, slice_seconds: float = SLICE_SECONDS) -> int:
 
 
 def lease_renew(task: Task) -> int:
-    """Extend the lease; returns how many events were renewed. Events that are being committed are skipped."""
+    """Extend the lease, and return the number of renewed events. Events that are being committed are skipped."""
     with tenant_transaction(task.tenant_id):
         return _lock_events(task).update(available_at=Now() + _lease())
 
 
 def task_fail(task: Task, error: str) -> int:
-    """End the current run of a task as a failure; returns how many of its events are retried, become dead letters, or
-    are given back because they have not begun.
+    """End the current run of a task as a failure; return how many of its events are retried, become dead letters, or
+    are released because they have not begun.
     """
     actor = system_actor(tenant_id=task.tenant_id, request_id=f"job-{task.event_ids[0]}")
     with acting(actor):
@@ -77,7 +77,7 @@ def task_fail(task: Task, error: str) -> int:
 
 
 def _run_slice(route: Route, task: Task, until: float) -> int:
-    """Run a task step by step until its slice ends; returns how many events ended."""
+    """Run a task step by step until its slice ends, and return the number of events that ended."""
     ended = _run_once(route, task, until)
     while ended is None:
         ended = _run_once(route, task, until)
@@ -98,7 +98,7 @@ def _release(events: Sequence[OutboxEvent]) -> None:
 
 
 def _run_once(route: Route, task: Task, until: float) -> int | None:
-    """The events that ended, or None if the task continues with its next step."""
+    """Return the number of events that ended, or None if the task continues with its next step."""
     events = _begin(route, task)
     if not events:
         return 0
@@ -119,7 +119,7 @@ def _run_once(route: Route, task: Task, until: float) -> int | None:
 
 
 def _begin(route: Route, task: Task) -> list[OutboxEvent]:
-    """The task's events that are still under its lease. An event whose every run killed its worker becomes a dead
+    """Return the task's events that are still under its lease. An event whose runs all killed the worker becomes a dead
     letter.
     """
     with tenant_transaction(task.tenant_id):

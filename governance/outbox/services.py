@@ -1,6 +1,6 @@
-"""The transactional outbox: a write leaves events, a dispatcher sends them to Celery, and the task ends them.
+"""The transactional outbox: a write stores events, a dispatcher sends them to Celery, and a task marks them done.
 
-Redis is never the record. An event that was sent and not ended within its lease is sent again.
+Redis never holds the only copy. An event that is not done within its lease is sent again.
 """
 
 from collections import defaultdict
@@ -32,18 +32,18 @@ INSERT INTO governance_outboxevent (id, tenant_id, topic, payload, request_id, a
 SELECT %s, %s, %s, %s, %s, planned.at, planned.at
 FROM (SELECT clock_timestamp() + make_interval(secs => %s)) AS planned (at)
 """
-# Gathered until the dispatcher looks anyway: nobody waits for a count.
+# Collected until the dispatcher's next poll: nobody waits for a count.
 UNHURRIED = frozenset({Topic.CUBES_READ, Topic.STORE_READ})
 
 
 def emit(*, actor: Actor, topic: str, payload: Payload, identity: UUID | None = None) -> None:
-    """Leave an event in the caller's transaction. `payload` holds ids and numbers only, never content."""
+    """Store an event in the caller's transaction. `payload` holds ids and numbers only, never content."""
     with prepared_cursor() as cursor:
         cursor.execute(EMIT if topic in UNHURRIED else EMIT_AND_WAKE, _event_row(actor, topic, payload, identity))
 
 
 def emit_later(*, actor: Actor, topic: Topic, payload: Payload, seconds: float) -> None:
-    """Emit an event that is due after `seconds`, without waking the dispatcher."""
+    """Store an event that is due after `seconds`, without waking the dispatcher."""
     with prepared_cursor() as cursor:
         cursor.execute(EMIT_LATER, [*_event_row(actor, topic, payload), seconds])
 
@@ -60,7 +60,7 @@ def record_read(
 ) -> None:
     """Record that memories were read, and emit the event that counts the reads, in one statement.
 
-    more: what the event tells beside the ids: numbers, never content.
+    more: further values of the event: numbers, never content.
 
     Raises AuditUnavailable if either cannot be written.
     """
@@ -69,7 +69,7 @@ def record_read(
 
 
 def events_resume(*, actor: Actor) -> int:
-    """Retry the tenant's dead letters from their first attempt; returns how many there were.
+    """Retry the tenant's dead letters from their first attempt, and return their number.
 
     Raises Forbidden. Writes: OutboxEvent …, Job …, AuditEntry.
     """

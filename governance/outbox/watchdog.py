@@ -1,4 +1,4 @@
-"""Runs a task in its own thread with a heartbeat, and leaves a thread behind that exceeds its time limit."""
+"""Runs a task in its own thread with a heartbeat, and abandons a thread that exceeds its time limit."""
 
 import logging
 import os
@@ -23,8 +23,8 @@ _stuck: list[threading.Thread] = []
 def task_watch(task: Task, *, stop_worker: Callable[[], None] | None = None) -> int:
     """Run a task and renew its lease until the time limit of its topic, after which the run has failed.
 
-    A thread cannot be ended from outside. One that hangs is left behind; its later writes are refused, because its
-    lease has ended. Returns how many events ended.
+    A thread cannot be stopped from outside. One that hangs is abandoned; its later writes are refused, because its
+    lease has ended. Return the number of events that ended.
     """
     ended: list[int] = []
     limit = route_of(task.topic).limit.total_seconds()
@@ -49,8 +49,8 @@ def _run(task: Task, ended: list[int]) -> None:
 
 
 def _end_run(task: Task, limit: float) -> bool:
-    """End a run that is over its limit; return whether it was ended. A run that commits, or waits for a database that
-    is down, gets a little more time.
+    """End a run that is over its limit, and return whether it was ended. A run that commits, or waits for an
+    unavailable database, gets a little more time.
     """
     try:
         return task_fail(task, TIMED_OUT.format(seconds=limit)) > 0

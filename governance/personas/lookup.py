@@ -12,7 +12,7 @@ OBJECT_TYPE = "persona"
 
 
 def persona_locate(actor: Actor, persona_id: UUID, *, lock: bool = False) -> Persona:
-    """A persona of the actor's tenant. Raises NotFound. The caller asks `authorize` next."""
+    """Return a persona of the actor's tenant. Raises NotFound. The caller must call `authorize` next."""
     rows = Persona.objects.filter(tenant_id=actor.tenant_id, id=persona_id, removed_at=None)
     found = (rows.select_for_update() if lock else rows).first()
     if found is None:
@@ -21,7 +21,7 @@ def persona_locate(actor: Actor, persona_id: UUID, *, lock: bool = False) -> Per
 
 
 def persona_target(persona: Persona) -> Target:
-    """Return the target of a persona: a member's is private; an agent is open to all and changed by its maker."""
+    """Return the target of a persona: a member's is private; an agent is open to all and changed by its creator."""
     own = persona.kind == PersonaKind.USER
     return Target(
         object_type=OBJECT_TYPE,

@@ -1,4 +1,4 @@
-"""Personas that an actor may use."""
+"""Selectors of the personas that an actor may use."""
 
 from typing import Any
 from uuid import UUID
@@ -21,7 +21,7 @@ from governance.vocabulary import Action, Effect, Permission, PersonaKind, Verb
 def personas_of(actor: Actor) -> QuerySet[Persona]:
     """Return the actor's own and granted personas and the tenant's agents; all personas for those who govern.
 
-    Not those that are denied, and a bound key has its own alone. Use inside `acting`.
+    Denied personas are left out, and a bound key gets only its own. Use inside `acting`.
     """
     rows = Persona.objects.filter(tenant_id=actor.tenant_id, removed_at=None)
     if actor.is_system:
@@ -36,7 +36,7 @@ def personas_of(actor: Actor) -> QuerySet[Persona]:
 
 
 def personas_list(*, actor: Actor, pages: Pages, kind: PersonaKind | None = None) -> list[Persona]:
-    """A page of the personas that the actor may use, newest first. Raises Forbidden. Writes: AuditEntry."""
+    """Return a page of the personas that the actor may use, newest first. Raises Forbidden. Writes: AuditEntry."""
     authorize(actor, Permission.PERSONA_USE)
     with acting(actor):
         rows = personas_of(actor).order_by("-id")
@@ -55,9 +55,9 @@ def persona_show(*, actor: Actor, persona_id: UUID) -> Persona:
 
 
 def persona_get(*, actor: Actor, reference: str, field: str = "persona", kind: PersonaKind | None = None) -> Persona:
-    """The persona with this id or name, of this kind if one is asked for. Of several with a name, the actor's own.
+    """Return the persona with this id or name, and of this kind if given. If several have the name, the actor's own.
 
-    Raises Invalid, in the same words for a foreign and for an unknown one.
+    Raises Invalid, with the same message for a foreign and an unknown one.
     """
     try:
         wanted = Q(id=UUID(reference))

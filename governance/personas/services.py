@@ -1,4 +1,4 @@
-"""Personas: a member in one of their parts, or an assistant. Each has a stream of memories of its own."""
+"""Services for personas: roles of a member, or assistants. Each has memories of its own."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -26,7 +26,9 @@ Attributes = Mapping[str, str]
 
 @dataclass(frozen=True)
 class PersonaDraft:
-    """member_id: whose it is; None: the actor's own member. attributes: short texts by name; labels, stored clear."""
+    """A persona's fields. member_id: its member; None: the actor's. attributes: short texts by name, stored
+    unencrypted.
+    """
 
     name: str
     kind: PersonaKind = PersonaKind.USER
@@ -36,7 +38,7 @@ class PersonaDraft:
 
 @dataclass(frozen=True)
 class PersonaChanges:
-    """Changes of a persona. None: unchanged."""
+    """Changes of a persona. None leaves a field unchanged."""
 
     name: str | None = None
     attributes: Attributes | None = None
@@ -45,7 +47,7 @@ class PersonaChanges:
 def persona_create(*, actor: Actor, draft: PersonaDraft) -> Persona:
     """Create a persona. One for another member requires the right to manage members.
 
-    Raises Forbidden; Invalid; Conflict when the member has one of this name. Writes: Persona, AuditEntry.
+    Raises Forbidden; Invalid; Conflict if the member has one of this name. Writes: Persona, AuditEntry.
     """
     authorize(actor, Permission.PERSONA_CREATE)
     if draft.member_id not in {None, actor.member_id}:
@@ -85,7 +87,7 @@ def persona_update(*, actor: Actor, persona_id: UUID, changes: PersonaChanges) -
 
 
 def persona_update_ask(*, actor: Actor, persona_id: UUID) -> Persona:
-    """The persona, locked, if the actor may change it. Raises NotFound; Forbidden."""
+    """Return the persona, locked, if the actor may change it. Raises NotFound; Forbidden."""
     with acting(actor):
         persona = persona_locate(actor, persona_id, lock=True)
         authorize(actor, Permission.PERSONA_UPDATE, persona_target(persona))
@@ -95,9 +97,7 @@ def persona_update_ask(*, actor: Actor, persona_id: UUID) -> Persona:
 def persona_remove(*, actor: Actor, persona_id: UUID, dry_run: bool = False) -> None:
     """Remove a persona and end the API keys bound to it. Its memories keep its name.
 
-    A dry run only checks.
-
-    Raises NotFound; Forbidden. Writes: Persona, AuditEntry.
+    dry_run: only check. Raises NotFound; Forbidden. Writes: Persona, AuditEntry.
     """
     with acting(actor):
         persona = persona_update_ask(actor=actor, persona_id=persona_id)
@@ -139,7 +139,7 @@ def _check(name: str, attributes: Attributes) -> None:
 
 
 def check_attributes(attributes: Attributes, place: str) -> None:
-    """Raises Invalid for more or longer attributes than a persona may have."""
+    """Check the number and length of attributes. Raises Invalid."""
     long = [name for name, value in attributes.items() if not name or len(name) > 100 or len(value) > LONGEST_ATTRIBUTE]
     if len(attributes) > MOST_ATTRIBUTES or long:
         message = f"at most {MOST_ATTRIBUTES}, each a name and a text of at most {LONGEST_ATTRIBUTE} characters"

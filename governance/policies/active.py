@@ -1,7 +1,7 @@
-"""The enabled policies of a tenant, kept in this process for as long as the tenant has not changed them.
+"""The enabled policies of a tenant, cached in this process until the tenant changes them.
 
-Every transaction learns for nothing how often they were changed (governance/database.py); a tenant that never had a
-policy costs no query, one that has them costs one query for each process after each change.
+Every transaction reads the policy epoch at no extra cost (governance/database.py). A tenant that never had a policy
+costs no query; other tenants cost one query per process after each change.
 """
 
 from collections.abc import Iterable
@@ -33,7 +33,7 @@ D = TypeVar("D")
 
 @dataclass(frozen=True)
 class ActivePolicies:
-    """The policies in force. `epoch`: how often the policies were changed; `since`: when the last of these was made."""
+    """The policies in force. `epoch`: the policy epoch; `since`: the time of the last change."""
 
     epoch: int = 0
     since: datetime | None = None
@@ -66,7 +66,7 @@ def policies_in_force() -> ActivePolicies:
 
 
 def policies_of_request(actor: Actor) -> ActivePolicies:
-    """Return the policies that authentication's transaction found, for checks before the request's own work."""
+    """Return the policies that authentication's transaction read, for checks before the request's own work."""
     epoch = epoch_last(actor.tenant_id)
     if epoch is not None and epoch.number == 0:
         return NONE
@@ -75,7 +75,7 @@ def policies_of_request(actor: Actor) -> ActivePolicies:
 
 
 def group_policies(rows: Iterable[tuple[PolicyKind, UUID, str, int, AnyDocument]]) -> ActivePolicies:
-    """(kind, id, name, version, document) of each enabled policy, sorted into their kinds."""
+    """Return enabled policies by kind. rows: (kind, id, name, version, document)."""
     found: dict[PolicyKind, list[Any]] = {kind: [] for kind in PolicyKind}
     for kind, policy_id, name, version, document in rows:
         is_quota = isinstance(document, Quota)

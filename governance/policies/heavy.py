@@ -1,4 +1,4 @@
-"""Heavy calls of one tenant: few at once over all web processes, and one large write at a time.
+"""Limits on heavy calls of one tenant: a few at once over all web processes, and one large write at a time.
 
 The locks are PostgreSQL's and belong to a connection, so that a process that dies leaves none behind.
 """
@@ -20,7 +20,7 @@ TURN_SECONDS = 20.0  # a large write waits so long for another of its tenant, wh
 
 @contextmanager
 def heavy_call(actor: Actor) -> Iterator[None]:
-    """Hold one of the tenant's HEAVY_CALLS places. Raises TooManyAtOnce."""
+    """Hold one of the tenant's HEAVY_CALLS locks during this block. Raises TooManyAtOnce."""
     names = [f"heavy call/{actor.tenant_id}/{number}" for number in range(settings.HEAVY_CALLS)]
     with hold_free_lock(names) as held:
         if held is None:
@@ -30,7 +30,7 @@ def heavy_call(actor: Actor) -> Iterator[None]:
 
 @contextmanager
 def large_write(actor: Actor) -> Iterator[None]:
-    """Wait until no other large write of the tenant is open: both would lock the same rows. Raises TooManyAtOnce."""
+    """Wait for the tenant's other large write, since both would lock the same rows. Raises TooManyAtOnce."""
     with ExitStack() as stack:
         try:
             stack.enter_context(await_lock(f"large write/{actor.tenant_id}", seconds=TURN_SECONDS))

@@ -1,4 +1,4 @@
-"""Purpose binding inside a query: memories that the actor may not read for its stated purpose."""
+"""Purpose binding inside a query: conditions for memories that the actor may not read for its stated purpose."""
 
 from collections.abc import Callable, Sequence
 from functools import reduce
@@ -14,9 +14,9 @@ EVERYTHING = Q(pk__isnull=False)  # Django would give up composing a query of wh
 
 
 def denied_by_purpose(actor: Actor, *, type_field: str = "type") -> Q | None:
-    """The rows of Described that no purpose of `actor` opens; None: there are none. The system reads for everything.
+    """Return the condition for memories denied to the purpose of `actor`; None if none is. The system is denied none.
 
-    `type_field`: where a row has its memory type. What stands in it is not null, so that it may be negated.
+    `type_field`: the field with the memory type. The condition is never null, so that it can be negated.
     """
     if actor.is_system:
         return None
@@ -24,7 +24,7 @@ def denied_by_purpose(actor: Actor, *, type_field: str = "type") -> Q | None:
 
 
 def namespaces_denied_by_purpose(actor: Actor) -> Q | None:
-    """The namespaces all of whose memories are denied, where that is plain: no binding looks beyond the namespace."""
+    """Return the condition for namespaces all of whose memories are denied; None if a binding has other criteria."""
     if actor.is_system:
         return None
     rules = policies_active(actor).purpose
@@ -36,17 +36,17 @@ def namespaces_denied_by_purpose(actor: Actor) -> Q | None:
 
 
 def list_purposes(actor: Actor) -> list[str]:
-    """The purposes that the tenant's policies name."""
+    """Return the purposes that the tenant's policies name."""
     return sorted({purpose for rule in policies_active(actor).purpose for purpose in rule.document.purposes})
 
 
 def denied_rows(levels: Sequence[Level], *, type_field: str = "type") -> Q | None:
-    """The condition of rules.is_denied."""
+    """Return rules.is_denied as a condition."""
     return _denial_condition(levels, lambda where: where_condition(where, type_field=type_field))
 
 
 def where_condition(where: Where, *, type_field: str = "type") -> Q:
-    """The rows of Described that a policy is about: rules.matches as a condition."""
+    """Return rules.matches as a condition: for the memories that a policy is about."""
     condition = _namespace_condition(where, "namespace__path")
     for field, words in (
         (type_field, where.types),
@@ -65,7 +65,7 @@ def _namespace_condition(where: Where, path: str) -> Q:
 
 
 def _denial_condition(levels: Sequence[Level], condition: Callable[[Where], Q]) -> Q | None:
-    """Combine the levels from the least specific up; a more specific level overrides those below."""
+    """Combine the levels, the least specific first; a more specific level overrides those before."""
     denied: Q | None = None
     for level in reversed(levels):
         if denied is not None:

@@ -1,8 +1,8 @@
-"""Quotas of what is stored and of model tokens, counted in PostgreSQL, exact under concurrency.
+"""Quotas of stored amounts and of model tokens, counted in PostgreSQL, exact under concurrency.
 
-Only holders that a quota limits are counted, each in a row of its own that its writers lock: they wait for each other,
-and writers of other tenants, and of tenants without quotas, wait for nobody. The row is an upper bound, since what is
-deleted or expires is not subtracted: when it would refuse, the product counts anew, under the lock, what is there.
+Only principals with a quota are counted, each in a row of its own. Its writers lock it and so wait for each other;
+tenants without quotas never wait. The row is an upper bound, since deleted and expired rows are not subtracted: before
+a refusal, the product counts again under the lock.
 """
 
 from collections.abc import Callable, Container, Iterator, Mapping
@@ -21,7 +21,7 @@ from governance.policies.active import ActivePolicies, policies_active
 from governance.policies.rules import QuotaTarget, limits_of
 from governance.vocabulary import Measure, PrincipalKind, QuotaTargetKind
 
-# Transactions that were open when a quota was set did not count what they wrote; after this time they have ended.
+# Transactions that were open when a quota was set did not count their writes; after this time they have ended.
 SETTLED = timedelta(seconds=60)
 Recount = Callable[[QuotaTarget, Measure], int]
 """How much a holder uses now, of memories, bytes, or tokens since the month began; the product knows."""
@@ -34,7 +34,7 @@ VALUES (%s, %s, %s, %s, %s) ON CONFLICT DO NOTHING
 
 @dataclass(frozen=True)
 class _Limited:
-    """One limit that the actor's use counts against."""
+    """A limit that applies to the actor's use."""
 
     holder: QuotaTarget
     measure: Measure
@@ -42,7 +42,7 @@ class _Limited:
 
 
 def holders_of(actor: Actor) -> list[QuotaTarget]:
-    """Return the tenant, the member and the key that the actor's use counts for; always in this order."""
+    """Return the principals whose quotas count the actor's use: tenant, member and key, always in this order."""
     holders = [QuotaTarget(QuotaTargetKind.TENANT, actor.tenant_id)]
     if actor.member_id is not None:
         holders.append(QuotaTarget(QuotaTargetKind.MEMBER, actor.member_id))
@@ -52,7 +52,7 @@ def holders_of(actor: Actor) -> list[QuotaTarget]:
 
 
 def usage_take(actor: Actor, amounts: Mapping[Measure, int], recount: Recount) -> None:
-    """Count what the caller stores next, in the caller's transaction.
+    """Count the amounts that the caller stores next, in the caller's transaction.
 
     Raises QuotaExceeded. Writes: Usage for each limit. Queries: none without a quota, else three for each limit.
     """
@@ -68,7 +68,7 @@ def usage_take(actor: Actor, amounts: Mapping[Measure, int], recount: Recount) -
 
 
 def tokens_check(actor: Actor, recount: Recount) -> None:
-    """Before a model is asked. Raises QuotaExceeded, with the time until the month ends."""
+    """Check the token quotas before a model is called. Raises QuotaExceeded, with the time until the month ends."""
     policies = policies_active(actor)
     limits = list(_limits(actor, policies, [Measure.MODEL_TOKENS]))
     if not limits:
@@ -101,7 +101,7 @@ def _limits(actor: Actor, policies: ActivePolicies, measures: Container[Measure]
 
 
 def _lock_usage(actor: Actor, policies: ActivePolicies, limited: _Limited, recount: Recount) -> tuple[Usage, bool]:
-    """Return the grantee's locked row, and whether it was recounted now."""
+    """Return the locked row of a limit, and whether it was just recounted."""
     with connection.cursor() as cursor:
         cursor.execute(ENSURE, [uuid7(), actor.tenant_id, limited.holder.kind, limited.holder.id, limited.measure])
     row = Usage.objects.select_for_update().get(
@@ -144,6 +144,6 @@ def _month(now: datetime) -> date:
 
 
 def _until_next_month(now: datetime) -> int:
-    """Whole seconds until the first of the next month, UTC."""
+    """Return the whole seconds until the first of the next month, UTC."""
     first = (now.replace(day=1) + timedelta(days=32)).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     return int((first - now).total_seconds()) + 1

@@ -1,4 +1,4 @@
-"""Asking the worker to look through the memories of a tenant for whose end another policy now stands."""
+"""Requests for the retention job, when another policy sets the expiry of some memories."""
 
 from uuid import UUID
 
@@ -13,7 +13,7 @@ FIRST = UUID(int=0)
 def retention_request(actor: Actor) -> None:
     """Request the retention job in the caller's transaction, if a retention policy is in force.
 
-    Called where memories were moved or a hold on them has ended. Writes: OutboxEvent?.
+    Call it after memories were moved or a hold on them has ended. Writes: OutboxEvent?.
     """
     if policies_active(actor).retention:
         emit_retention_change(actor)

@@ -1,4 +1,4 @@
-"""Policies as those who govern read them, and what they answer to other rooms."""
+"""Selectors of policies, and their decisions for the packages above."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ from governance.vocabulary import Permission, PiiAction, PolicyKind, PrincipalKi
 
 @dataclass(frozen=True)
 class PolicyView:
-    """A policy as one of its versions has it."""
+    """A version of a policy."""
 
     id: UUID
     kind: PolicyKind
@@ -49,7 +49,7 @@ class PolicyView:
 def policies_list(
     *, actor: Actor, pages: Pages, kind: PolicyKind | None = None, enabled: bool | None = None
 ) -> list[PolicyView]:
-    """The tenant's policies as they are now, the newest first. `enabled`: None for both. Raises Forbidden."""
+    """Return the tenant's current policies, newest first. `enabled`: None for both. Raises Forbidden."""
     authorize(actor, Permission.POLICY_READ)
     with acting(actor):
         rows = PolicyVersion.objects.filter(tenant_id=actor.tenant_id, number=F("policy__version"))
@@ -74,7 +74,7 @@ def policy_versions(*, actor: Actor, policy_id: UUID, pages: Pages) -> list[Poli
 
 
 def policy_locate(actor: Actor, policy_id: UUID, permission: Permission) -> Policy:
-    """The policy, if the actor may do `permission` to it. Raises NotFound; Forbidden."""
+    """Return the policy, if the actor has `permission` for it. Raises NotFound; Forbidden."""
     policy = Policy.objects.filter(tenant_id=actor.tenant_id, id=policy_id).first()
     if policy is None:
         raise NotFound
@@ -99,9 +99,9 @@ def policy_view(row: PolicyVersion) -> PolicyView:
 
 
 def check_sharing(*, actor: Actor, facts: Facts, recipient: Recipient, roles: Collection[RoleName] = ()) -> Allowed:
-    """Decide whether memories with `facts` may be shared with such a recipient. Called before a grant is made.
+    """Decide whether memories with `facts` may be shared with a recipient. Called before a grant is made.
 
-    Facts that are None stand for anything: a whole namespace is shared only if all that may lie in it may be.
+    A fact that is None may have any value: a namespace may be shared only if every memory in it may be.
     """
     return may_share(policies_active(actor).sharing, facts, recipient, roles)
 
@@ -112,18 +112,18 @@ def check_publishing(*, actor: Actor, facts: Facts) -> Allowed:
 
 
 def publish_approval(*, actor: Actor) -> PublishApproval:
-    """The publications that another member must approve."""
+    """Return the kinds of publications that another member must approve."""
     return approval_of(policies_active(actor).sharing)
 
 
 def pii_rule(*, actor: Actor, namespace_path: str, sensitivity: str) -> PiiRule:
-    """Return the action for findings in a text at this place, kind by kind; the installation's default if no policy
-    applies.
+    """Return the action for each kind of finding in a text of this namespace and sensitivity; the installation's
+    default if no policy applies.
     """
     found = pii_rule_of(policies_active(actor).pii, Facts(namespace=namespace_path, sensitivity=sensitivity))
     return found if found.rule else PiiRule(action=PiiAction(settings.PII_ACTION))
 
 
 def pii_action(*, actor: Actor, namespace_path: str, sensitivity: str) -> PiiAction:
-    """The same for kinds that have no action of their own."""
+    """Return the action for kinds of findings without an action of their own."""
     return pii_rule(actor=actor, namespace_path=namespace_path, sensitivity=sensitivity).action

@@ -1,4 +1,4 @@
-"""Making and changing policies: each change is a version, and each is on the audit log with what it was before."""
+"""Services that create and change policies. Each change is a version, and the audit log has the former one."""
 
 import hashlib
 import json
@@ -26,7 +26,7 @@ from governance.vocabulary import Permission, PolicyKind, QuotaTargetKind, Verb
 
 @dataclass(frozen=True)
 class PolicyDraft:
-    """The content of a new policy; `document`: parsed JSON, not checked yet."""
+    """The content of a new policy; `document`: parsed JSON, not yet validated."""
 
     kind: PolicyKind
     name: str
@@ -37,7 +37,7 @@ class PolicyDraft:
 
 @dataclass(frozen=True)
 class PolicyChanges:
-    """The changes of a policy; None: unchanged."""
+    """The changes of a policy. None leaves a field unchanged."""
 
     document: object = None
     enabled: bool | None = None
@@ -45,14 +45,14 @@ class PolicyChanges:
 
 
 def terms() -> Terms:
-    """The product's words that a policy may name; governance itself has none."""
+    """Return the terms (memory types and the like) that a policy may name; packages above define them."""
     return {name: frozenset(words) for name, words in settings.POLICY_TERMS.items()}
 
 
 def policy_create(*, actor: Actor, draft: PolicyDraft) -> PolicyView:
     """Create a policy.
 
-    Raises Forbidden; Invalid; Conflict (a name twice). Writes: Policy, PolicyVersion, AuditEntry, OutboxEvent?.
+    Raises Forbidden; Invalid; Conflict (the name is taken). Writes: Policy, PolicyVersion, AuditEntry, OutboxEvent?.
     """
     authorize(actor, Permission.POLICY_MANAGE)
     document = document_read(draft.kind, draft.document, terms())
@@ -115,7 +115,7 @@ def policy_disable(
     expected_versions: Collection[int] | None = None,
     reason: str = "",
 ) -> None:
-    """A version that is not in force, unless the policy is not anyway.
+    """Disable a policy by a new version, unless it is disabled already.
 
     Raises, in this order: NotFound; Forbidden; VersionConflict. Writes: Policy, PolicyVersion, AuditEntry and event.
     """
@@ -130,7 +130,7 @@ def policy_disable(
 def quota_set(
     *, actor: Actor, quota: Quota, reason: str = "", expected_versions: Collection[int] | None = None
 ) -> PolicyView:
-    """The one quota of this holder, made or changed; without any limit it is disabled. Others of it are disabled.
+    """Create or change the only quota of a principal, and disable its others; a quota without limits is disabled.
 
     Raises Forbidden; Invalid; VersionConflict. Writes: Policy?, PolicyVersion, AuditEntry.
     """
@@ -158,7 +158,7 @@ def quota_set(
 
 
 def _quotas_of(actor: Actor, quota: Quota) -> tuple[Policy | None, list[Policy]]:
-    """The policy to change, and those in force for the same holder beside it: of several, the smallest limit holds."""
+    """Return the policy to change, and the other enabled quotas of the same principal."""
     rows = PolicyVersion.objects.filter(
         tenant_id=actor.tenant_id, policy__kind=PolicyKind.QUOTA, number=F("policy__version")
     )
@@ -231,7 +231,7 @@ def _hash(enabled: bool, document: dict[str, Any]) -> bytes:
 
 
 def _check_quota_target(document: AnyDocument) -> None:
-    """A quota of one member or key names one of this tenant. Raises Invalid."""
+    """Check that a quota of one member or key names one of this tenant. Raises Invalid."""
     if not isinstance(document, Quota) or document.holder.id is None:
         return
     rows = Member.objects if document.holder.kind is QuotaTargetKind.MEMBER else ApiKey.objects

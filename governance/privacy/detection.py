@@ -13,7 +13,7 @@ _BUILDING = Lock()
 
 
 def detector() -> Detector:
-    """The detector of settings.PII_DETECTOR, built once per process."""
+    """Return the detector of settings.PII_DETECTOR, built once per process."""
     with _BUILDING:
         return _detector(settings.PII_DETECTOR, tuple(settings.PII_PHONE_REGIONS))
 

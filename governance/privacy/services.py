@@ -1,4 +1,4 @@
-"""Data subjects: the humans that memories are about."""
+"""Services for data subjects: the people that memories are about."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -12,7 +12,7 @@ from governance.keys.services import open_sealed, seal_for, subject_scope, token
 from governance.models import DataSubject
 from governance.vocabulary import Permission, Verb
 
-# Not the ORM's lock, for which writers about one subject would wait for each other.
+# A weaker lock than the ORM's, which would make writers about one subject wait for each other.
 SHARED = "SELECT * FROM governance_datasubject WHERE tenant_id = %s AND reference_token = %s FOR KEY SHARE"
 
 
@@ -25,7 +25,8 @@ class SubjectView:
 
 
 def subject_ensure(*, actor: Actor, reference: str, permission: Permission = Permission.MEMORY_CREATE) -> DataSubject:
-    """The subject with this reference, made on demand. `permission`: who holds a subject need not write memories.
+    """Return the subject with this reference; create it if missing. `permission`: a caller that places a hold needs
+    another one than to write memories.
 
     Raises Forbidden; KeyUnavailable. Writes: DataSubject?, AuditEntry?.
     """
@@ -50,7 +51,7 @@ def subject_ensure(*, actor: Actor, reference: str, permission: Permission = Per
 
 
 def subject_view(subject: DataSubject) -> SubjectView:
-    """Open the reference of a subject that the caller may read."""
+    """Return the view of a subject that the caller may read, with its reference decrypted."""
     if not subject.sealed_reference:
         return SubjectView(id=subject.id, reference="")
     plaintext = open_sealed(

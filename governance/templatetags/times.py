@@ -1,4 +1,4 @@
-"""Filters of templates."""
+"""Template filters for times."""
 
 from datetime import datetime
 
@@ -12,7 +12,9 @@ register = template.Library()
 
 @register.filter
 def time_element(moment: datetime | None) -> str:
-    """A `time` element: short, with the whole time as its title; a dash for none. Faster than filters in a template."""
+    """Return a `time` element: a short time with the full time as its title; a dash for None. Faster than template
+    filters.
+    """
     if moment is None:
         return "—"
     there = timezone.localtime(moment)
@@ -22,7 +24,7 @@ def time_element(moment: datetime | None) -> str:
 
 @register.filter
 def moment_short(moment: datetime) -> str:
-    """A time of today as its hour, one of this year as day and month, another one as a date; in the reader's zone."""
+    """Return the hour of a time of today, day and month of one this year, else the date; in the reader's time zone."""
     moment, now = timezone.localtime(moment), timezone.localtime()
     if moment.date() == now.date():
         return f"{moment:%H:%M}"

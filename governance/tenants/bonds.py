@@ -20,7 +20,9 @@ BONDS = frozenset({"persona", "namespaces", "purpose"})
 
 @dataclass(frozen=True)
 class KeyBonds:
-    """persona: an agent or a persona of the key's member, by id or name. namespaces: paths, with all below them."""
+    """The bindings of a key. persona: an agent or a persona of its member, by id or name. namespaces: paths, with all
+    below.
+    """
 
     persona: str | None = None
     namespaces: tuple[str, ...] = ()
@@ -31,9 +33,9 @@ FREE = KeyBonds()
 
 
 def bonds_set(key: ApiKey, bonds: KeyBonds, parts: Collection[str] = BONDS) -> None:
-    """Fill in these columns of a row that is not written yet; in the caller's transaction. Raises Invalid."""
+    """Set these columns on a row that is not saved yet, in the caller's transaction. Raises Invalid."""
     if "persona" in parts:
-        key.persona = _persona(key, bonds.persona) if bonds.persona is not None else None
+        key.persona = _find_persona(key, bonds.persona) if bonds.persona is not None else None
     if "namespaces" in parts:
         key.namespaces = check_paths(bonds.namespaces)
     if "purpose" in parts:
@@ -41,9 +43,9 @@ def bonds_set(key: ApiKey, bonds: KeyBonds, parts: Collection[str] = BONDS) -> N
 
 
 def bonds_detail(actor: Actor, key: ApiKey) -> dict[str, str | int | bool | None]:
-    """The bonds as the audit log has them: ids and numbers, since paths and purposes are free text.
+    """Return the bindings for the audit log: ids and numbers, since paths and purposes are free text.
 
-    namespaces: how many; namespace_ids: those that there are already.
+    namespaces: their number; namespace_ids: the ids of those that exist.
     """
     kind = grantable_of("namespace")
     found = [kind.by_name(actor, path) for path in key.namespaces] if kind else []
@@ -55,7 +57,7 @@ def bonds_detail(actor: Actor, key: ApiKey) -> dict[str, str | int | bool | None
     }
 
 
-def _persona(key: ApiKey, reference: str) -> Persona:
+def _find_persona(key: ApiKey, reference: str) -> Persona:
     """Return the persona if the member may use it. Raises Invalid, with one message for foreign and unknown ones."""
     try:
         wanted = Q(id=UUID(reference))
@@ -78,7 +80,7 @@ def _check_purpose(purpose: str) -> str:
 
 
 def check_paths(paths: tuple[str, ...]) -> list[str]:
-    """Each once, in the order given: a key writes to the first when a call names none. Raises Invalid."""
+    """Return the distinct paths in the given order: a call without a namespace writes to the first. Raises Invalid."""
     if len(paths) > MOST_NAMESPACES:
         raise Invalid(errors=[FieldError("namespaces", f"at most {MOST_NAMESPACES}")])
     for path in paths:

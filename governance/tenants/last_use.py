@@ -24,7 +24,7 @@ _noting = Lock()
 
 
 def note_key_use(*, tenant_id: UUID, key_id: UUID) -> None:
-    """Note that the key was used just now."""
+    """Note in Redis that the key was used now."""
     with _noting:
         if key_id in _noted:
             return
@@ -33,8 +33,8 @@ def note_key_use(*, tenant_id: UUID, key_id: UUID) -> None:
 
 
 def last_uses_write() -> int:
-    """Beat's: write what was noted since the last time; returns how many keys. The database's clock says when."""
-    noted = volatile(_take) or set()
+    """Store the uses noted since the last call, with the database's time; return the number of keys. Run by beat."""
+    noted = volatile(_take_notes) or set()
     keys: dict[UUID, list[UUID]] = {}
     for use in noted:
         tenant, _, key = use.partition("/")
@@ -42,7 +42,7 @@ def last_uses_write() -> int:
     return sum(_write(tenant_id, key_ids) for tenant_id, key_ids in keys.items())
 
 
-def _take(client: redis.Redis) -> set[str]:
+def _take_notes(client: redis.Redis) -> set[str]:
     """Read and remove the noted uses in one step."""
     pipeline = client.pipeline(transaction=True)
     pipeline.smembers(NOTES)

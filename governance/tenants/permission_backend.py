@@ -1,4 +1,4 @@
-"""`user.has_perm("vault.view_cube", cube)`: Django's question, answered by the engine in the tenant of the object."""
+"""Django's permission API: our rules answer `user.has_perm("vault.view_cube", cube)` in the tenant of the object."""
 
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -28,10 +28,12 @@ ACTIONS = {
 
 
 class EngineBackend(BaseBackend):
-    """Signs nobody in, and knows no permission without an object: roles belong to a tenant, not to a person."""
+    """Signs nobody in, and grants no permission without an object, since roles belong to a tenant, not to a person."""
 
     def has_perm(self, user_obj: "AbstractBaseUser | AnonymousUser", perm: str, obj: Any = None) -> bool:
-        """perm: as `vault.view_cube`; obj: a row of a model that grants can be about. False for everything else."""
+        """Return whether the user has the permission. perm: as in `vault.view_cube`; obj: an object of grants, else
+        False.
+        """
         action = ACTIONS.get(perm.partition(".")[2].partition("_")[0])
         kind = _kind_of(perm, obj)
         if action is None or kind is None or not user_obj.is_active:
@@ -42,7 +44,7 @@ class EngineBackend(BaseBackend):
 
 
 def _kind_of(perm: str, obj: Any) -> Grantable | None:
-    """The kind of grantable object that both the permission and the object name."""
+    """Return the kind of object that both the permission and `obj` belong to, or None."""
     if obj is None:
         return None
     for kind in grantables():

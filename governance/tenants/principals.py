@@ -16,7 +16,9 @@ from governance.vocabulary import PrincipalKind, RoleName, Scope
 def reload_actor(
     *, tenant_id: UUID, kind: PrincipalKind, principal_id: UUID, request_id: str, context: CallContext
 ) -> Actor:
-    """The actor for a member or a key, as of now. Raises Forbidden once the key was revoked or the member removed."""
+    """Return the actor of a member or a key, with current rights. Raises Forbidden once the key was revoked or the
+    member removed.
+    """
     with tenant_transaction(tenant_id):
         key = _key(principal_id) if kind is PrincipalKind.API_KEY else None
         member = member_active(key.member_id if key else principal_id)
@@ -54,17 +56,17 @@ def actor_now(actor: Actor) -> Actor:
 
 
 def binding_of(persona_id: UUID | None, namespaces: Sequence[str]) -> Binding | None:
-    """Return the binding of a key's row; None: it is not bound."""
+    """Return the binding in the columns of a key, or None if the key is not bound."""
     return Binding(persona_id, tuple(namespaces)) if persona_id or namespaces else None
 
 
 def member_active(member_id: UUID) -> Member | None:
-    """The member with their role, unless the membership has ended; within the tenant's transaction."""
+    """Return the member with its role, or None if the membership has ended; within the tenant's transaction."""
     return Member.objects.filter(id=member_id, removed_at=None, user__is_active=True).select_related("role").first()
 
 
 def links_usable(now: datetime) -> QuerySet[SignInLink]:
-    """The tenant's sign-in links that still sign somebody in."""
+    """Return the tenant's sign-in links that still work."""
     return SignInLink.objects.filter(
         used_at=None, expires_at__gt=now, member__removed_at=None, member__user__is_active=True
     )

@@ -12,7 +12,7 @@ FROM pg_roles r WHERE r.rolname = current_user
 
 
 class Cursor(Protocol):
-    """Django's, or psycopg's own."""
+    """A database cursor, of Django or of psycopg."""
 
     def execute(self, query: Any, /) -> Any: ...
 
@@ -20,11 +20,11 @@ class Cursor(Protocol):
 
 
 class UnsafeRole(Exception):
-    """Served as this role, the database would not keep tenants apart."""
+    """The database role bypasses row-level security, which keeps tenants apart."""
 
 
 def refuse_unbound_role(cursor: Cursor) -> None:
-    """Refuse a role that row security does not bind: a superuser or a table owner. Raises UnsafeRole."""
+    """Refuse a role that bypasses row-level security: a superuser or a table owner. Raises UnsafeRole."""
     cursor.execute(QUESTION)
     name, bypasses, owns, can_become = cursor.fetchone()
     if bypasses or owns or can_become:

@@ -1,4 +1,4 @@
-"""Credentials as text: how they are made and read. Pure but for randomness."""
+"""Credentials as text: their creation and parsing. Pure but for randomness."""
 
 import secrets
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ KEY_BRAND = "mos"
 
 @dataclass(frozen=True)
 class Credential:
-    """`mos_<prefix>_<secret>`: the prefix finds the row, the whole text is hashed."""
+    """An API key `mos_<prefix>_<secret>`: the prefix finds the row, the whole text is hashed."""
 
     prefix: str
     text: str = field(repr=False)
@@ -19,12 +19,12 @@ def credential_new() -> Credential:
 
 
 def credential_new_secret(prefix: str) -> Credential:
-    """Another secret for the key that `prefix` finds."""
+    """Return a credential with this prefix and a new secret."""
     return Credential(prefix=prefix, text=f"{KEY_BRAND}_{prefix}_{secrets.token_urlsafe(32).replace('_', '-')}")
 
 
 def credential_parse(text: str) -> Credential | None:
-    """The parts of a presented key, or None when it cannot be one."""
+    """Return the parts of a presented key, or None if it has another format."""
     parts = text.split("_")
     if len(parts) != 3 or parts[0] != KEY_BRAND or not parts[1] or len(text) > 200:
         return None

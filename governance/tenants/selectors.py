@@ -1,4 +1,4 @@
-"""Finding principals. What must be known before a tenant is goes through the router's functions: ids only."""
+"""Selectors of principals. Before a tenant is known, they call the router's functions, which return only ids."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -41,7 +41,7 @@ class PersonaView:
 
 @dataclass(frozen=True)
 class Me:
-    """The caller, as `GET me/` shows it."""
+    """The caller as `GET me/` shows it."""
 
     tenant_id: UUID
     tenant_slug: str
@@ -61,7 +61,7 @@ def tenant_id_by_slug(slug: str) -> UUID | None:
 
 
 def tenants_all() -> list[tuple[str, UUID]]:
-    """Slug and id of every tenant; for the command line."""
+    """Return slug and id of every tenant, for the command line."""
     with no_tenant(), connection.cursor() as cursor:
         cursor.execute("SELECT id FROM governance_tenant_ids()")
         ids = [row[0] for row in cursor.fetchall()]
@@ -89,9 +89,9 @@ def member_by_email(*, actor: Actor, email: str) -> Member:
 
 
 def actor_by_key(*, presented: str, request_id: str, context: CallContext) -> Actor:
-    """The actor that an API key stands for; a key that is bound to a purpose has that one, whatever `context` says.
+    """Return the actor of an API key. The purpose that a key is bound to replaces that of `context`.
 
-    Raises Unauthenticated, in the same words whatever is wrong with the key.
+    Raises Unauthenticated, with the same message for every fault of the key.
     """
     credential = credential_parse(presented)
     digest = credential_hash(presented)
@@ -126,8 +126,8 @@ class _KeyRow(NamedTuple):
     purpose: str
 
 
-# The hash is compared here, before anything is joined: a wrong secret costs what an unknown prefix costs. What is
-# compared is a keyed hash, of which a caller can choose no byte, so that the time of the comparison tells nothing.
+# The hash is compared before any join, so that a wrong secret costs as much as an unknown prefix. A caller cannot
+# choose any byte of a keyed hash, so the time of the comparison reveals nothing.
 USABLE_KEY = """
 SELECT key.id, key.tenant_id, key.scopes, key.member_id, role.name, key.persona_id, key.namespaces, key.purpose
 FROM governance_apikey AS key
@@ -153,7 +153,9 @@ FROM (VALUES (%(nobody)s::uuid)) AS nobody (id)
 
 
 def _key_row(prefix: str, digest: bytes) -> _KeyRow | None:
-    """The usable key with this prefix and hash; one transaction, by hand: every request of the API begins with it."""
+    """Return the usable key with this prefix and hash, in one hand-written transaction, since every API request begins
+    here.
+    """
     with prepared_cursor() as entering, prepared_cursor() as reading:
         with transaction_without_tenant():
             entering.execute(ENTER_BY_KEY, {"prefix": prefix, "nobody": uuid4()})
@@ -164,7 +166,7 @@ def _key_row(prefix: str, digest: bytes) -> _KeyRow | None:
 
 
 def sign_in_link_works(*, token: str) -> bool:
-    """Return whether a link would sign somebody in now. The link is not used up."""
+    """Return whether a link would sign somebody in now, without using it up."""
     with no_tenant(), connection.cursor() as cursor:
         cursor.execute("SELECT id, tenant_id FROM governance_link_by_hash(%s)", [credential_hash(token)])
         found = cursor.fetchone()
@@ -176,7 +178,7 @@ def sign_in_link_works(*, token: str) -> bool:
 
 
 def me_get(*, actor: Actor) -> Me:
-    """Return the actor's own data, for which no right is needed."""
+    """Return the actor's own data, which needs no permission."""
     with acting(actor):
         member = None
         if actor.member_id is not None:
@@ -206,7 +208,7 @@ def persona_view(row: Persona) -> PersonaView:
 
 
 def _router_id(sql: str, argument: str) -> UUID | None:
-    """The id that `sql` finds; None for a text with a NUL byte, which no text of the database contains."""
+    """Return the id that `sql` finds; None for a text with a NUL byte, which PostgreSQL cannot store."""
     if "\x00" in argument:
         return None
     with connection.cursor() as cursor:

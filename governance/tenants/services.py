@@ -30,7 +30,7 @@ LONGEST_NAME = 200  # of a member and a persona
 
 @dataclass(frozen=True)
 class NewKey:
-    """The only time the key's text exists outside its holder."""
+    """A new API key with its text, which is not stored."""
 
     id: UUID
     prefix: str
@@ -50,10 +50,10 @@ def command_line_actor(tenant_id: UUID) -> Actor:
 
 
 def tenant_create(*, slug: str, name: str, owner_email: str) -> tuple[Tenant, Member]:
-    """Found a tenant with its five roles and its owner. Only the command line may: it has no actor yet.
+    """Create a tenant with its five roles and its owner. Only the command line calls this, before any actor exists.
 
-    Raises Invalid; Conflict when the slug is taken; KeyUnavailable.
-    Writes: Tenant, Role × 5, User?, Member, Persona, AuditEntry × 2.
+    Raises Invalid; Conflict if the slug is taken; KeyUnavailable. Writes: Tenant, Role × 5, User?, Member, Persona,
+    AuditEntry × 2.
     """
     _check(Tenant, slug=slug, name=name or slug)
     if slug != slug.lower():  # `acme` and `ACME` would be taken for one another
@@ -72,7 +72,7 @@ def tenant_create(*, slug: str, name: str, owner_email: str) -> tuple[Tenant, Me
 
 
 def tenant_keys_rotate(*, actor: Actor) -> int:
-    """Rotate the keys of the tenant. Return the number of retired keys, which only open what they sealed.
+    """Rotate the keys of the tenant. Return the number of retired keys, which from now on only decrypt.
 
     Raises Forbidden; KeyUnavailable. Writes: AuditEntry.
     """
@@ -83,9 +83,9 @@ def tenant_keys_rotate(*, actor: Actor) -> int:
 
 
 def member_add(*, actor: Actor, email: str, role: RoleName) -> Member:
-    """Make a user a member, with a persona of their own; the user is made on demand. Who was removed comes back.
+    """Make a user a member, with a persona; create the user if missing. A removed member is restored.
 
-    Raises Invalid; Forbidden; Conflict when already a member. Writes: User?, Member, Persona?, AuditEntry.
+    Raises Invalid; Forbidden; Conflict if already a member. Writes: User?, Member, Persona?, AuditEntry.
     """
     authorize(actor, Permission.MEMBER_MANAGE)
     refuse_above(actor, role)
@@ -126,7 +126,7 @@ def apikey_create(
     expires_at: datetime | None = None,
     bonds: KeyBonds = FREE,
 ) -> NewKey:
-    """A key that can do what `member` may do and `scopes` allow, within what `bonds` say.
+    """Create a key with the rights of `member`, limited by `scopes` and `bonds`.
 
     Raises NotFound; Forbidden; Invalid. Writes: ApiKey, AuditEntry.
     """
@@ -162,16 +162,17 @@ def apikey_create(
 
 
 def refuse_above(actor: Actor, role: RoleName) -> None:
-    """Owners alone make, change and stand in for owners. Raises Forbidden."""
+    """Refuse an actor who is no owner, if `role` is owner: only owners manage owners. Raises Forbidden."""
     if role is RoleName.OWNER and actor.role is not RoleName.OWNER and not actor.is_system:
         raise Forbidden("Only an owner may do this to an owner.", permission=Permission.MEMBER_MANAGE, rule="owners")
 
 
 def refuse_wider_key(actor: Actor, key: ApiKey) -> None:
-    """A key makes none, and makes none of any, itself included, that may more than it may: for another purpose, longer.
+    """Refuse a key that would change a key, itself included, to have more rights than its own: another purpose or a
+    later end.
 
-    `key`: as it is or would be written; in the caller's transaction. (Scopes are asked elsewhere; a key that is bound
-    to a persona or namespaces manages nothing.) Raises Forbidden.
+    `key`: the row as it is or would be written; in the caller's transaction. Scopes are checked elsewhere, and a key
+    bound to a persona or namespaces manages no keys. Raises Forbidden.
     """
     if actor.principal_kind is not PrincipalKind.API_KEY:
         return
@@ -188,7 +189,7 @@ def refuse_wider_key(actor: Actor, key: ApiKey) -> None:
 
 
 def _refuse_stand_in(actor: Actor, member: Member) -> None:
-    """A link signs in with all of a member's rights: a key may make none."""
+    """Refuse a key that would make a sign-in link, which has all of a member's rights."""
     refuse_above(actor, RoleName(member.role.name))
     if actor.scopes is not None:
         raise Forbidden(
@@ -197,13 +198,13 @@ def _refuse_stand_in(actor: Actor, member: Member) -> None:
 
 
 def _refuse_more_than_own(actor: Actor, scopes: Collection[Scope]) -> None:
-    """Refuse a key with more scopes than its creating key has."""
+    """Refuse scopes for a new key that the creating key lacks."""
     if actor.scopes is not None and not actor.scopes.issuperset(scopes):
         raise Forbidden("A key can only give scopes that it has.", permission=Permission.APIKEY_MANAGE, rule="scopes")
 
 
 def sign_in_link_create(*, actor: Actor, member: Member) -> NewLink:
-    """A link that signs `member` in once. Raises NotFound; Forbidden. Writes: SignInLink, AuditEntry."""
+    """Create a link that signs `member` in once. Raises NotFound; Forbidden. Writes: SignInLink, AuditEntry."""
     authorize(actor, Permission.MEMBER_MANAGE, _member_target(member))
     _refuse_stand_in(actor, member)
     token = link_token_new()
@@ -223,7 +224,9 @@ def sign_in_link_create(*, actor: Actor, member: Member) -> NewLink:
 
 
 def sign_in_link_use(*, token: str, request_id: str, address: str) -> Actor:
-    """Spend a link. Of two people who use it at once, one is signed in. Raises NotFound: unknown, spent or expired."""
+    """Use up a sign-in link and return its member. Of concurrent calls, one succeeds. Raises NotFound (unknown, used or
+    expired).
+    """
     with no_tenant(), connection.cursor() as cursor:
         cursor.execute("SELECT id, tenant_id FROM governance_link_by_hash(%s)", [credential_hash(token)])
         found = cursor.fetchone()
@@ -232,7 +235,7 @@ def sign_in_link_use(*, token: str, request_id: str, address: str) -> Actor:
     link_id, tenant_id = found
     with tenant_transaction(tenant_id):
         now = database_now()
-        # Locked before it is marked: an UPDATE that joins the member would let two at once both find it unused.
+        # Locked before it is marked: an UPDATE that joins the member would let two concurrent calls find it unused.
         link = (
             links_usable(now).select_for_update(of=("self",)).select_related("member__role").filter(id=link_id).first()
         )
@@ -281,7 +284,7 @@ def email_check(email: str) -> None:
 
 
 def _check(model: type[Model], **values: str) -> None:
-    """Raise Invalid for values that these fields of `model` do not take."""
+    """Check values for these fields of `model`. Raises Invalid."""
     for name, value in values.items():
         try:
             model._meta.get_field(name).clean(value, None)  # type: ignore[union-attr]

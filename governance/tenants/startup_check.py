@@ -1,4 +1,4 @@
-"""Refusals at the start: a server that is too old, and a role that row-level security does not bind."""
+"""Checks at the start: the server must be recent enough, and row-level security must apply to the role."""
 
 import psycopg
 from django.db import connection
@@ -13,9 +13,9 @@ OLDEST_SERVER = 18  # the first PostgreSQL with uuidv7() and pg_clear_attribute_
 
 
 def refuse_unsafe_role() -> None:
-    """Raises UnsafeRole when connected as a superuser, an owner of tables, or a role that can become one.
+    """Refuse a superuser, an owner of tables, or a role that can become one. Raises UnsafeRole.
 
-    Raises Unavailable, with the server's own reason, when it cannot connect at all, or the server is too old.
+    Raises Unavailable, with the server's own reason, if the connection fails or the server is too old.
     """
     refuse_old_server()
     with no_tenant(), connection.cursor() as cursor:
@@ -34,9 +34,9 @@ def refuse_newer_tables() -> None:
 
 
 def refuse_old_server() -> None:
-    """Connect once, past the pool, which would try for ten seconds and then not say what was wrong.
+    """Connect once without the pool, which would retry for ten seconds and hide the reason of a failure.
 
-    Raises Unavailable without an answer, or for a PostgreSQL before OLDEST_SERVER.
+    Raises Unavailable without an answer, or for a PostgreSQL older than OLDEST_SERVER.
     """
     try:
         with psycopg.connect(**{**connection.get_connection_params(), "connect_timeout": 5}) as session:

@@ -1,4 +1,4 @@
-"""Pages of access: the grants on one object, and all of one's grants."""
+"""Pages of access: the grants on one object, and all grants of the reader."""
 
 from datetime import datetime
 from http import HTTPStatus
@@ -80,13 +80,13 @@ def _list(
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def access_object(request: HttpRequest, actor: Actor, object_type: str, object_id: UUID) -> HttpResponseBase:
-    """GET shows members with their rights and reasons in a context; POST gives a grant."""
+    """GET shows members with their rights and the reasons in a context; POST creates a grant."""
     if request.method != "POST":
         return _show(request, actor, object_type, object_id)
     try:
         draft = _draft(request.POST, object_type, object_id)
         if "preview" in request.POST:
-            changes = grant_rehearse(actor=actor, draft=draft, context=_context(request))
+            changes = grant_rehearse(actor=actor, draft=draft, context=_read_context(request))
             return _show(request, actor, object_type, object_id, changes=[change_words(change) for change in changes])
         grant_create(actor=actor, draft=draft)
     except Invalid as fault:
@@ -118,7 +118,7 @@ def _show(
     status: HTTPStatus = HTTPStatus.UNPROCESSABLE_ENTITY,
     changes: list[str] | None = None,
 ) -> HttpResponseBase:
-    context = _context(request)
+    context = _read_context(request)
     members, grants = NewestOf(MEMBERS, request.GET.get("m", "")), NewestMerged(GRANTS, request.GET.get("g", ""))
     wanted = GrantFilter(object_type=object_type, object_id=object_id)
     with acting(actor):  # one transaction for all that the page reads
@@ -132,7 +132,7 @@ def _show(
         )
         shown: dict[str, Any] = {
             "overview": overview,
-            "members": [_member(member) for member in overview.members],
+            "members": [_describe_member(member) for member in overview.members],
             "changes": changes,
             **_simulate(request, actor, object_type, object_id, context),
             "about": about_of(object_type, names_find(actor.tenant_id, [object_id]).get(object_id)),
@@ -151,8 +151,8 @@ def _show(
         return draw(request, "governance/access/object.html", shown, status=status if fault else HTTPStatus.OK)
 
 
-def _member(member: MemberAccess) -> tuple[MemberAccess, list[tuple[Any, Decision, str]], str]:
-    """Return a member with rights in words, decisions, marks, and the reason for reading or not."""
+def _describe_member(member: MemberAccess) -> tuple[MemberAccess, list[tuple[Any, Decision, str]], str]:
+    """Return a member with its rights in words, decisions, marks, and the reason for reading or not."""
     decided = [(words, each, mark_of(each)) for words, each in zip(ACTIONS.values(), member.decisions, strict=True)]
     return member, decided, rule_words(member.decisions[0])
 
@@ -160,7 +160,7 @@ def _member(member: MemberAccess) -> tuple[MemberAccess, list[tuple[Any, Decisio
 def _simulate(
     request: HttpRequest, actor: Actor, object_type: str, object_id: UUID, context: CallContext
 ) -> dict[str, Any]:
-    """Return the question to the simulator, and its answer."""
+    """Return the input of the access simulator and its result."""
     kind, _separator, principal = request.GET.get("as", "").partition(":")
     action = request.GET.get("action", "")
     shown: dict[str, Any] = {"sim": {"as": request.GET.get("as", ""), "action": action}}
@@ -181,8 +181,8 @@ def _simulate(
     return shown | {"checked": checked, "sim_why": rule_words(checked.decision)}
 
 
-def _context(request: HttpRequest) -> CallContext:
-    """Return the context in which members are shown: that of a browser unless the query names another."""
+def _read_context(request: HttpRequest) -> CallContext:
+    """Return the context for which rights are shown: that of a browser unless the query names another."""
     channel = request.GET.get("channel", "")
     return CallContext(
         channel=Channel(channel) if channel in set(Channel) else Channel.WEB,
@@ -224,7 +224,7 @@ def _read_member(kind: Any, text: str, field: str) -> Any:
 
 
 def _moment(text: str) -> datetime | None:
-    """Read a browser's date and time, in the reader's time zone."""
+    """Return a browser's date and time, in the reader's time zone."""
     try:
         moment = datetime.fromisoformat(text).replace(tzinfo=timezone.get_current_timezone()) if text else None
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Grants in the reader's language: to whom, what, and under which conditions."""
+"""Words for grants in the reader's language: grantee, action and conditions."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -45,7 +45,7 @@ MOMENTS: dict[str, Promise] = {
 
 
 def conditions_text(document: Mapping[str, Any]) -> list[str]:
-    """The parts of a condition (governance.access.decisions.conditions), which must all hold; none: always."""
+    """Return a sentence for each part of a condition (see governance.access.decisions.conditions)."""
     return [_part_text(name, value) for name, value in document.items()]
 
 
@@ -62,5 +62,5 @@ def _part_text(name: str, value: Any) -> str:
 
 
 def _minutes(text: Any) -> str:
-    """08:00:00 as 08:00."""
+    """Return the time without seconds: 08:00:00 as 08:00."""
     return str(text).removesuffix(":00") if str(text).count(":") == 2 else str(text)

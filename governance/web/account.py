@@ -81,7 +81,7 @@ def digest(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD", "POST"])
 @person_page
 def second_factor(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
-    """Set it up; or show a code, where a session was begun without one; or what there is."""
+    """Show the second factor or its set-up; ask for a code if the session began without one."""
     require_proved_address(person)
     active = factor_get(person=person).active
     if request.method != "POST":
@@ -131,7 +131,7 @@ def sessions_out(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD", "POST"])
 @person_page
 def organisations(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
-    """The person's organisations; POST goes to another one."""
+    """Show the person's organisations; POST enters another one."""
     if request.method == "POST":
         there = session_switch(person=person, member_id=_uuid(request.POST.get("organisation", "")))
         sign_in(request, there)

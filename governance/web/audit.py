@@ -1,4 +1,4 @@
-"""Pages of auditors: the audit log, one entry, verification, checkpoints, reports."""
+"""Pages for auditors: the audit log, one entry, verification, checkpoints, reports."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -127,7 +127,7 @@ def audit_key(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @require_http_methods(SAFE)
 @page
 def audit_verifier(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """The verifier, for use on another machine."""
+    """Download the verifier, for use on another machine."""
     authorize(actor, Permission.AUDIT_READ)
     return download(Path(verifier.__file__).read_text(encoding="utf-8"), "verifier.py", "text/x-python")
 
@@ -184,7 +184,7 @@ def _list(actor: Actor, request: HttpRequest, entries: "Sequence[AuditEntry]", t
 
 
 def _query(actor: Actor, asked: Mapping[str, str]) -> tuple[AuditQuery, Sequence[FieldError]]:
-    """Read the filters of a list, or their faults; the latter are not shown without the right to read the audit log."""
+    """Return the query of a list, and its faults; a reader without the right to read the audit log sees no faults."""
     authorize(actor, Permission.AUDIT_READ)
     try:
         return query_read(filters_resolve(actor=actor, asked=asked)), ()

@@ -1,4 +1,4 @@
-"""Audit entries by days of the reader, their own reading folded; the filters that are set, and periods to choose."""
+"""Audit entries by days of the reader, with the reader's own reads folded; active filters; time ranges to choose."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ FEWEST = 2  # entries that are worth a fold
 
 @dataclass(frozen=True)
 class EntryRow:
-    """An entry as a sentence."""
+    """An entry and its sentence."""
 
     line: Line
     sentence: Sentence
@@ -38,7 +38,7 @@ class EntryRow:
 
 @dataclass(frozen=True)
 class EntryGroup:
-    """Entries one below the other. is_folded: the reader's own reading, which is shown on demand."""
+    """Consecutive entries. is_folded: the reader's own reads, which are shown on demand."""
 
     rows: tuple[EntryRow, ...]
     is_folded: bool
@@ -52,7 +52,7 @@ class Day:
 
 @dataclass(frozen=True)
 class Chip:
-    """A filter that is set. without: the query of the address that takes it off."""
+    """An active filter. without: the query string that removes it."""
 
     label: str | Promise
     value: str
@@ -61,7 +61,7 @@ class Chip:
 
 @dataclass(frozen=True)
 class Period:
-    """since, before: days of the reader; the last one is not included."""
+    """A range of days of the reader. `since` is included, `before` is not."""
 
     label: Promise
     since: date
@@ -87,7 +87,7 @@ def _is_own_reading(row: EntryRow, reader: UUID) -> bool:
 
 
 def chips_of(asked: QueryDict) -> list[Chip]:
-    """Return the filters of an address."""
+    """Return the active filters of an address."""
     given = {name: asked.get(name, "").strip() for name in (*FILTERS, "kind")}
     given = {name: value for name, value in given.items() if value}
     return [

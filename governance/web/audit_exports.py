@@ -111,7 +111,7 @@ def _sinks(request: HttpRequest, actor: Actor, faults: Sequence[FieldError] = ()
 
 
 def _draft(request: HttpRequest) -> SinkDraft:
-    """Raises Invalid."""
+    """Return the sink in the form. Raises Invalid."""
     given = {name: request.POST.get(name, "").replace("\x00", "") for name in ("name", "kind", "address", "secret")}
     if given["kind"] not in set(SinkKind):
         raise Invalid(errors=[FieldError("kind", f"one of {', '.join(SinkKind)}")])

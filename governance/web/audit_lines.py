@@ -1,4 +1,4 @@
-"""Rows of the audit log as people read them: names beside ids, for which the whole page costs one query."""
+"""Audit entries with names for ids; all names of a page cost one query."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ OBJECTS_OF_ONE = 100  # where a row stands alone: one may name tens of thousands
 
 @dataclass(frozen=True)
 class Fact:
-    """A part of a row's detail or context. told: its text with names for ids."""
+    """A part of an entry's detail or context. told: its text, with names for ids."""
 
     name: str
     text: str
@@ -29,7 +29,9 @@ class Fact:
 
 @dataclass(frozen=True)
 class Line:
-    """A row with what it names. behind: whose key acted; objects: the first of them; more: how many others."""
+    """An entry with the names of its ids. behind: the member whose key acted; objects: the first few; more: the number
+    of others.
+    """
 
     entry: "AuditEntry"
     who: Name | None
@@ -40,7 +42,7 @@ class Line:
 
     @property
     def names(self) -> list[Name]:
-        """The distinct names, since many memories lie in one namespace."""
+        """Return the distinct names, since many memories lie in one namespace."""
         return list(dict.fromkeys(name for _id, name in self.objects if name))
 
     @property
@@ -61,7 +63,7 @@ class Line:
 
 
 def lines_of(actor: Actor, entries: "Sequence[AuditEntry]", *, objects: int = OBJECTS) -> list[Line]:
-    """`objects`: how many of a row's objects are shown. Raises Forbidden."""
+    """Return entries with names. `objects`: the number of objects shown for each entry. Raises Forbidden."""
     names = names_of(actor=actor, ids={id for entry in entries for id in _ids(entry, objects)})
     return [_line(entry, names, objects) for entry in entries]
 

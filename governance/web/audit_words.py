@@ -103,7 +103,7 @@ PHRASES: dict[str, Promise] = {
 
 
 def _nouns() -> dict[str, Callable[[int], str]]:
-    """Return the nouns for objects of each type, by their number."""
+    """Return functions that give the noun for a number of objects, by object type."""
     return {
         "memory": lambda n: ngettext("%(n)s memory", "%(n)s memories", n),
         "member": lambda n: ngettext("%(n)s member", "%(n)s members", n),
@@ -148,7 +148,9 @@ OBJECT_MARK = "\u2063"  # stands for the object while a phrase is cut at it; no 
 
 @dataclass(frozen=True)
 class Sentence:
-    """`who` did `before` `what` `after`: what was done, cut around its object. code: the verb; channel: in words."""
+    """The parts of a sentence: `who` `before` `what` `after`, where `what` is the object. code: the verb; channel: in
+    words.
+    """
 
     who: str
     before: str
@@ -169,7 +171,7 @@ def _channel_words(channel: str) -> str:
 
 
 def sentence_of(line: Line) -> Sentence:
-    """The sentence of an entry; a verb of another release stands in it as its code."""
+    """Return the sentence of an entry; a verb of another release appears as its code."""
     verb = line.entry.verb
     ending = verb.rpartition(".")[2]
     phrase = PHRASES.get(verb) or ENDINGS.get(ending)

@@ -1,4 +1,4 @@
-"""Charts as shapes of SVG, drawn on the server: a template only puts them into their box. Pure."""
+"""Charts as SVG shapes, computed on the server, which templates place in a viewBox. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class Spark:
 
 @dataclass(frozen=True)
 class Band:
-    """One series of a chart in a box of 100 by 100, lying on those before it. name: its class, as in `fill-long`."""
+    """One series of a stacked chart, in a box of 100 by 100. name: its CSS class, as in `fill-long`."""
 
     name: str
     line: str
@@ -26,14 +26,14 @@ class Band:
 
 @dataclass(frozen=True)
 class Chart:
-    """bands: from below; marks: the values at the top, the middle and the bottom of the box."""
+    """A stacked chart. bands: from bottom to top; marks: the values at top, middle and bottom of the box."""
 
     bands: tuple[Band, ...]
     marks: tuple[float, float, float]
 
 
 def spark_of(values: Sequence[float]) -> Spark:
-    """Empty paths for less than two values."""
+    """Return the line of `values`; its paths are empty for fewer than two values."""
     if len(values) < 2:
         return Spark("", "")
     line = _line(values, max(*values, 1e-9), SPARK_HEIGHT, ROOM)
@@ -41,7 +41,7 @@ def spark_of(values: Sequence[float]) -> Spark:
 
 
 def chart_of(series: Sequence[tuple[str, Sequence[float]]]) -> Chart:
-    """Series of equal length, as (class, values), stacked in their order; the scale begins at 0."""
+    """Stack series of equal length, given as (class, values), in their order; the scale begins at 0."""
     totals = [0.0] * (len(series[0][1]) if series else 0)
     stacked: list[tuple[str, list[float], list[float]]] = []
     for name, values in series:
@@ -66,7 +66,7 @@ def _line(values: Sequence[float], top: float, height: float, room: float = 0.0)
 
 
 def _round_up(value: float) -> float:
-    """The next of 1, 2, 5, 10, 20, 50 … that is not less; at least 1."""
+    """Return the smallest of 1, 2, 5, 10, 20, 50 … that is not less than `value`."""
     size = 1.0
     while size < value:
         for factor in (2.0, 5.0, 10.0):
@@ -78,7 +78,7 @@ def _round_up(value: float) -> float:
 
 @dataclass(frozen=True)
 class Bar:
-    """A column of a Spark's box. name: its class, or empty."""
+    """A column in a box of 100 by 32. name: its CSS class, or empty."""
 
     x: float
     y: float
@@ -88,8 +88,8 @@ class Bar:
 
 
 def bars_of(values: Sequence[float], *, every: str = "", last: str = "") -> list[Bar]:
-    """Columns in a box of 100 by 32; one of no value is a thin line. every: the class of those with one; last: of the
-    last column.
+    """Return columns in a box of 100 by 32; a value of 0 gives a thin line. every: the class of columns with a value;
+    last: the class of the last column.
     """
     step, top = WIDTH / max(len(values), 1), max([*values, 1e-9])
     bars = []
@@ -102,7 +102,7 @@ def bars_of(values: Sequence[float], *, every: str = "", last: str = "") -> list
 
 @dataclass(frozen=True)
 class Share:
-    """A part of a bar 100 wide. name: its class."""
+    """A segment of a bar that is 100 wide. name: its CSS class."""
 
     x: float
     width: float

@@ -1,4 +1,4 @@
-"""Context of every template: the signed-in person, and the pages open to them."""
+"""Context of every template: the signed-in person, and the pages that the person may open."""
 
 from typing import Any
 
@@ -16,7 +16,9 @@ SIDE_COOKIE = "memos-side"
 
 
 def page_frame(request: HttpRequest) -> dict[str, Any]:
-    """`actor` of the page, None on those before sign-in; `shell`: what the frame shows, found when it is drawn."""
+    """Return the template context. `actor`: None before sign-in; `shell`: data of the page frame, computed when
+    rendered.
+    """
     actor: Actor | None = getattr(request, "actor", None)
     if actor is None:
         return {"actor": None}
@@ -29,7 +31,7 @@ def page_frame(request: HttpRequest) -> dict[str, Any]:
 
 
 def _shell(request: HttpRequest, actor: Actor) -> dict[str, Any]:
-    """Each page of the navigation asks again whether it may be opened."""
+    """Return the data of the page frame; each page in the navigation is checked again."""
     with acting(actor):  # one transaction for all that is asked
         return {
             "groups": navigation_of(actor, request.path),

@@ -1,4 +1,4 @@
-"""Decisions as sentences: which rule allows something, or does not."""
+"""Words for decisions: the rule that allows or denies an action."""
 
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
@@ -36,7 +36,7 @@ LOSSES: dict[Action, Promise] = {
 
 
 def rule_words(decision: Decision) -> str:
-    """Return the reason of a decision in words; for a rule of another release its code."""
+    """Return the reason of a decision in words; a rule of another release as its code."""
     rule = decision.rule
     if policy := policy_name(rule):
         return _("The policy %(policy)s does not allow this for this purpose. Choose another purpose.") % {
@@ -52,7 +52,7 @@ def rule_words(decision: Decision) -> str:
 
 
 def mark_of(decision: Decision) -> str:
-    """Return "yes"; "deny": denied by a grant or a policy; "no": nothing allows it."""
+    """Return "yes"; "deny" if a grant or a policy denies; "no" if nothing allows."""
     if decision.allowed:
         return "yes"
     return "deny" if decision.rule == "deny" or policy_name(decision.rule) else "no"

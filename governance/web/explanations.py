@@ -131,7 +131,7 @@ EXPLANATIONS: dict[str, Explanation] = {
 }
 
 
-# A role would be allowed to do these: a policy is what forbids them.
+# Roles may allow these permissions: a policy denies them.
 BY_PURPOSE = Explanation(
     _("A policy does not allow this for your purpose."),
     _("Choose another purpose at the top of the page, or ask an admin about the policy."),
@@ -140,7 +140,7 @@ BY_SHARING = Explanation(
     _("A sharing policy does not allow this."), _("Choose somebody else, or ask an admin about the policy.")
 )
 
-# What errors say of themselves and a page may show; the API says the same in English.
+# Details of errors that a page may show; the API shows the same in English.
 DETAILS: dict[str, Promise] = {
     "There is nothing at this address.": _("There is nothing at this address."),
     "The request cannot be read.": _("The request cannot be read."),
@@ -168,7 +168,7 @@ def detail_of(failure: DomainError) -> str:
 
 
 def _denying_policy(failure: Forbidden) -> str:
-    """Return the policy that denies it, and the purpose."""
+    """Return the policy behind a denial, and the purpose."""
     if isinstance(failure, SharingForbidden):
         return gettext("The sharing policy %(policy)s forbids this grant.") % {"policy": failure.policy}
     if not failure.purpose:
@@ -182,7 +182,7 @@ def _denying_policy(failure: Forbidden) -> str:
 
 
 def explanation_of(failure: DomainError) -> Explanation:
-    """The words for `failure`; a test holds the table to the whole tree of errors."""
+    """Return the title and advice for `failure`; a test checks that every error class has them."""
     if isinstance(failure, SharingForbidden):
         return BY_SHARING
     if isinstance(failure, Forbidden) and failure.policy:

@@ -80,7 +80,7 @@ MESSAGES: dict[str, Promise] = {
 
 @dataclass(frozen=True)
 class Fault:
-    """`known`: whether the words are the reader's, and not the API's English."""
+    """An error of a form field. `known`: its text is translated, and not the API's English."""
 
     label: str | Promise
     words: str | Promise

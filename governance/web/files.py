@@ -10,7 +10,7 @@ BLOCK = 256 * 1024
 
 
 def file_response(path: Path, name: str) -> StreamingHttpResponse:
-    """`path` for download under `name`; a zip, as all that is downloaded so far."""
+    """Return the zip file at `path` as a download named `name`."""
     return StreamingHttpResponse(
         _blocks(path),
         content_type="application/zip",

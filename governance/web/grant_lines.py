@@ -1,4 +1,4 @@
-"""Grants as the pages show them: names instead of ids, and conditions as sentences."""
+"""Grants for pages: names instead of ids, and conditions as sentences."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from governance.web.access_words import ACTIONS, EFFECTS, KINDS, OBJECTS, condit
 
 @dataclass(frozen=True)
 class About:
-    """An object of a grant. name: empty if the reader may not know it. placed: the name is that of its namespace."""
+    """The object of a grant. name: empty if the reader may not know it. placed: the name is that of its namespace."""
 
     kind: str | Promise
     name: str = ""
@@ -38,7 +38,7 @@ class ShownGrant:
 def describe_grants(actor: Actor, grants: Sequence[GrantView]) -> list[ShownGrant]:
     """Return the grants with names. One query, and one per kind of object for readers who do not manage grants."""
     with acting(actor):
-        names = names_find(actor.tenant_id, _nameable(actor, grants))
+        names = names_find(actor.tenant_id, _find_nameable_objects(actor, grants))
     return [_describe_grant(grant, names) for grant in grants]
 
 
@@ -47,8 +47,8 @@ def about_of(object_type: str, name: Name | None) -> About:
     return About(kind, str(name), placed=name.kind == PLACED) if name else About(kind)
 
 
-def _nameable(actor: Actor, grants: Sequence[GrantView]) -> set[UUID]:
-    """Return the objects whose names the actor may know: all if they manage grants, else those that they may read now.
+def _find_nameable_objects(actor: Actor, grants: Sequence[GrantView]) -> set[UUID]:
+    """Return the objects whose names the actor may know: all if it manages grants, else those that it may read now.
 
     A single grant is not enough to decide: another may deny, it may have ended, or its condition may not hold.
     """

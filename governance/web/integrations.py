@@ -1,4 +1,4 @@
-"""Integrations: how agents connect, and the tenant's webhooks. Each form works without JavaScript."""
+"""Integrations: connections of agents, and the tenant's webhooks. Each form works without JavaScript."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -41,7 +41,7 @@ ROWS = 50
 @require_http_methods(["GET", "HEAD"])
 @page
 def integrations(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """The ways to connect an agent, with the address of this installation, and the webhooks."""
+    """Show the ways to connect an agent, with the address of this installation, and the webhooks."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     context = {
         "base": request.build_absolute_uri("/").rstrip("/"),

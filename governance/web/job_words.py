@@ -1,4 +1,4 @@
-"""Jobs in words: what a kind does, how a run stands, how long it took, when a schedule runs."""
+"""Words for jobs: kind, state, duration, and times of schedules."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -55,7 +55,7 @@ MEANINGS: dict[str, Promise] = {
     Topic.SUMMARIES_WRITE: _("Sums up namespaces and conversations that changed since their last summary."),
     Topic.BEHAVIOUR_UPDATE: _("Computes heat and importance of memories from how often they were used."),
 }
-# "A run now would …": the effects of the kinds that do something else than changing memories.
+# "A run now would …": the effects of kinds that do not change memories.
 EFFECTS: dict[str, Promise] = {
     Topic.AUDIT_EXPORT: ngettext_lazy("export %(n)s entry", "export %(n)s entries", "n"),
     Topic.MEMORIES_EXPORT: ngettext_lazy("export %(n)s memory", "export %(n)s memories", "n"),
@@ -109,7 +109,7 @@ WEEKDAYS = (
 
 
 def kind_words(kind: str) -> str:
-    """The code of a kind that has no words."""
+    """Return the name of a kind of job; its code if it has no name."""
     return str(KINDS.get(kind, kind))
 
 
@@ -178,7 +178,7 @@ def duration_words(time: timedelta) -> str:
 
 
 def cron_words(cron: str) -> str:
-    """The times of a cron expression; the expression itself where no sentence is short enough."""
+    """Return the times of a cron expression in words; the expression itself if the words would be too long."""
     parts = cron.split()
     if len(parts) != 5 or parts[3] != "*":
         return cron

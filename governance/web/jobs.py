@@ -1,4 +1,4 @@
-"""Jobs: what runs, what failed and what waits for a person; one job; its cancelling, retrying and undoing."""
+"""Pages of jobs: running, failed and waiting ones; one job; cancelling, retrying and undoing."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -83,7 +83,7 @@ class LeftOut:
 @require_http_methods(["GET", "HEAD"])
 @page
 def jobs(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """Show running jobs and schedules; or, by `list`, all jobs, or those that wait for a person."""
+    """Show running jobs and schedules; with `list`, all jobs or those that wait for a person."""
     shown = request.GET.get("list", NOW)
     shown = shown if shown in ROWS else NOW
     state = request.GET.get("state", "")
@@ -148,14 +148,14 @@ def undo(request: HttpRequest, actor: Actor, job_id: UUID) -> HttpResponseBase:
 
 
 def _describe_jobs(actor: Actor, views: Sequence[JobView]) -> list[ShownJob]:
-    """Asks once for each kind whether the reader may run it."""
+    """Return the jobs as rows of a list; the rights for each kind of job are checked once."""
     kinds = {view.kind for view in views}
     runnable = {kind for kind in kinds if _may_run(actor, kind)}
     return [_describe_job(view, view.kind in runnable) for view in views]
 
 
 def _may_run(actor: Actor, kind: str) -> bool:
-    """Return whether the actor may ask for this kind of job; False for a kind of a former release."""
+    """Return whether the actor may request this kind of job; False for a kind of a former release."""
     try:
         return is_allowed(actor, kind_of(kind).permission)
     except LookupError:
@@ -206,7 +206,7 @@ def _describe_duration(view: JobView, now: datetime) -> str:
 
 
 def _make_side_context(actor: Actor, shown: str) -> dict[str, Any]:
-    """Return the context beside the list of runs."""
+    """Return the context of the column beside the list."""
     summary = jobs_summary(actor=actor)
     may_schedule = is_allowed(actor, Permission.OPERATIONS_MANAGE)
     silent = silent_parts()
@@ -222,12 +222,12 @@ def _make_side_context(actor: Actor, shown: str) -> dict[str, Any]:
         "parts": [(PARTS[part], part in silent) for part in Part] if may_schedule else [],
         "at_work": len(Part) - len(silent),
         "may_schedule": may_schedule,
-        "schedules": _schedules(actor) if may_schedule and shown == NOW else [],
+        "schedules": _describe_schedules(actor) if may_schedule and shown == NOW else [],
     }
 
 
-def _schedules(actor: Actor) -> list[tuple[Any, str, str, str, str]]:
-    """(schedule, what it runs, when, the mark and the status of its last job)."""
+def _describe_schedules(actor: Actor) -> list[tuple[Any, str, str, str, str]]:
+    """Return (schedule, kind in words, times in words, mark and status of its last job)."""
     rows = schedules_list(actor=actor, pages=First(SCHEDULES))
     return [(row, kind_words(row.kind), cron_words(row.cron), *_describe_last_run(row.last_job)) for row in rows]
 

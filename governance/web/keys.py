@@ -1,4 +1,4 @@
-"""API keys: made, renamed, bound, rotated and revoked; a key's text is shown once."""
+"""API keys: created, renamed, bound, rotated and revoked; a key's text is shown once."""
 
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
@@ -54,7 +54,7 @@ def keys(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def key_edit(request: HttpRequest, actor: Actor, key_id: UUID) -> HttpResponseBase:
-    """One key: its name, its end, and what it is bound to."""
+    """Show one key: its name, its end and its bindings; POST changes them."""
     view = key_view(apikey_get(actor=actor, key_id=key_id))
     if request.method != "POST":
         return _edit(request, actor, view)
@@ -125,7 +125,7 @@ def _describe_key(view: KeyView) -> dict[str, Any]:
 
 
 def _read_form(form: QueryDict) -> dict[str, Any]:
-    """Return the sent values, to be shown again with errors."""
+    """Return the submitted values, to be shown again with errors."""
     names = ("name", "member", "expires", "persona", "namespaces", "purpose")
     typed = {name: form.get(name, "") for name in names} | {"namespaces": "\n".join(_bonds(form).namespaces)}
     return typed | {"scopes": form.getlist("scopes")}
@@ -141,7 +141,7 @@ def _bonds(form: QueryDict) -> KeyBonds:
 
 
 def _changes(form: QueryDict, view: KeyView) -> KeyChanges:
-    """Return the bonds that were sent and differ; the others stay. Raises Invalid."""
+    """Return the submitted bindings that differ from the key's. Raises Invalid."""
     bonds, shown = _bonds(form), _describe_key(view)
     before = KeyBonds(shown["persona"] or None, view.namespaces, view.purpose)
     bound = {name for name in BONDS if name in form and getattr(bonds, name) != getattr(before, name)}
@@ -189,7 +189,7 @@ def _scopes(request: HttpRequest) -> list[Scope]:
 
 
 def _moment(text: str) -> datetime | None:
-    """The end of a day, UTC; none for an empty field."""
+    """Return the end of a day in UTC; None for an empty field."""
     if not text:
         return None
     try:

@@ -7,7 +7,7 @@ LINK = re.compile(r"(/(?:sign-in|invitation|reset)/)[^/\s]+")
 
 
 class WithoutLinks(logging.Filter):
-    """Django logs the address of a refused request; the token of a sign-in link stands in its address."""
+    """Removes the tokens of sign-in links from the logged addresses of refused requests."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         message = record.getMessage()
@@ -17,7 +17,7 @@ class WithoutLinks(logging.Filter):
 
 
 class HostInOneLine(logging.Filter):
-    """A refused host is no fault of ours: no traceback, and the setting by the name that an operator knows."""
+    """Logs a refused host in one line, without traceback, with the setting that an operator changes."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.msg = f"{record.getMessage().partition('. You may')[0]}: not among MEMOS_ALLOWED_HOSTS"

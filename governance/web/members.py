@@ -1,4 +1,4 @@
-"""Members and invitations, for those who manage them."""
+"""Pages of members and invitations, for members who manage them."""
 
 from http import HTTPStatus
 from typing import Any
@@ -53,7 +53,7 @@ def member_role(request: HttpRequest, actor: Actor, member_id: UUID) -> HttpResp
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def member_end(request: HttpRequest, actor: Actor, member_id: UUID) -> HttpResponseBase:
-    """Asks before a member is removed."""
+    """GET asks for confirmation; POST removes the member."""
     if request.method != "POST":
         view = member_view(member_get(actor=actor, member_id=member_id))
         return draw(request, "governance/settings/member_remove.html", {"member": view})
@@ -64,7 +64,7 @@ def member_end(request: HttpRequest, actor: Actor, member_id: UUID) -> HttpRespo
 @require_POST
 @page
 def member_link(request: HttpRequest, actor: Actor, member_id: UUID) -> HttpResponseBase:
-    """A sign-in link to hand on, where no mail goes out."""
+    """Show a new sign-in link, to be passed on if the installation sends no mail."""
     member = member_get(actor=actor, member_id=member_id)
     link = sign_in_link_create(actor=actor, member=member)
     context = {"link": link.url, "link_for": member.user.email, "link_hours": settings.SIGN_IN_LINK_HOURS}

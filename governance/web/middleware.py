@@ -26,16 +26,16 @@ POLICY = (
 
 @dataclass
 class Caller:
-    """The actor behind a request, as soon as one is authenticated: also of a request that is then refused.
+    """The actor of a request, set once it is authenticated, even if the request is then refused.
 
-    Requests of REST framework share it with the Django request that they wrap.
+    REST framework's requests share it with the Django request that they wrap.
     """
 
     actor: Actor | None = None
 
 
 class RequestIdMiddleware:
-    """`X-Request-ID`: the caller's when it is a sane one, else a new one; echoed, audited, and in every problem.
+    """Sets `X-Request-ID`: the caller's if valid, else a new one; returned, audited, and part of every problem.
 
     Also gives each request its `caller`.
     """
@@ -55,7 +55,7 @@ class RequestIdMiddleware:
 
 
 class ContentSecurityPolicyMiddleware:
-    """No inline script or style, nothing from elsewhere. Views may set a policy of their own (the API docs do)."""
+    """Forbids inline scripts and styles, and foreign sources. Views may set another policy (the API docs do)."""
 
     def __init__(self, get_response: Handler) -> None:
         self.get_response = get_response
@@ -67,14 +67,18 @@ class ContentSecurityPolicyMiddleware:
 
 
 class SlashMiddleware(CommonMiddleware):
-    """Redirect reads to the address with a trailing slash; other methods get 404, since they would lose their body."""
+    """Redirects reads to the address with a trailing slash; other methods get 404, since a redirect would lose their
+    body.
+    """
 
     def should_redirect_with_slash(self, request: HttpRequest) -> bool:
         return request.method in {"GET", "HEAD"} and super().should_redirect_with_slash(request)
 
 
 class UnchangedMiddleware(ConditionalGetMiddleware):
-    """ETags and 304 for the API. What an ETag is made of: the version of a memory or policy, else the whole answer."""
+    """Sets ETags and answers 304 for the API. An ETag is the version of a memory or policy, else a hash of the
+    response.
+    """
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         if response.status_code != 200 or not request.path_info.startswith(API):
@@ -83,7 +87,7 @@ class UnchangedMiddleware(ConditionalGetMiddleware):
 
 
 class LanguageMiddleware(LocaleMiddleware):
-    """Pages speak the reader's language; the API speaks English, so that programs and people read one text."""
+    """Activates the reader's language for pages, and English for the API, so that programs and people read one text."""
 
     def process_request(self, request: HttpRequest) -> None:
         if not request.path_info.startswith(API):

@@ -1,4 +1,4 @@
-"""The pages of the side bar: each shown only where it exists and the reader's role may use it."""
+"""The pages of the side bar. Each is shown only if it exists and the reader's role may use it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +14,9 @@ from governance.vocabulary import Permission
 
 @dataclass(frozen=True)
 class Page:
-    """A place of the product. name: of its URL pattern; key: the letter after `g`; needs: any of these."""
+    """A page of the product. name: of its URL pattern; key: its keyboard shortcut after `g`; needs: any of these
+    permissions.
+    """
 
     name: str
     label: Promise
@@ -31,7 +33,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Link:
-    """A page as one reader sees it."""
+    """A page for one reader."""
 
     label: str
     address: str
@@ -95,7 +97,7 @@ ON_A_PHONE = ("overview", "memories", "reviews", "chat")
 
 
 def navigation_of(actor: Actor, path: str) -> list[LinkGroup]:
-    """The groups that hold a page for `actor`; the page at `path` is the current one."""
+    """Return the groups with a page for `actor`; the page at `path` is marked as current."""
     found = ((group.label, tuple(_links(group.pages, actor, path))) for group in GROUPS)
     return [LinkGroup(str(label), links) for label, links in found if links]
 
@@ -105,7 +107,7 @@ def settings_of(actor: Actor, path: str) -> list[Link]:
 
 
 def bottom_bar_of(actor: Actor, path: str) -> list[Link]:
-    """The few pages that a thumb reaches."""
+    """Return the few pages of the bottom bar on phones."""
     pages = [page for group in GROUPS for page in group.pages if page.name in ON_A_PHONE]
     return list(_links(pages, actor, path))
 

@@ -1,4 +1,4 @@
-"""Pages: who may open one, how one is drawn, and what a refusal looks like."""
+"""Pages: the wrappers that check the reader, rendering, and error pages."""
 
 from collections.abc import Callable, Mapping
 from functools import partial, wraps
@@ -87,21 +87,21 @@ def person_page(view: PersonView[Asked]) -> View[Asked]:
 def draw(
     request: HttpRequest, template: str, context: Mapping[str, Any] | None = None, *, status: int = HTTPStatus.OK
 ) -> HttpResponse:
-    """Render a page. Its `me` is the signed-in actor, read only if the template uses it (two queries)."""
+    """Render a page. Its `me` is the signed-in actor, loaded only if the template uses it (two queries)."""
     actor: Actor | None = getattr(request, "actor", None)
     me = SimpleLazyObject(lambda: me_get(actor=actor)) if actor else None
     return render(request, template, {"me": me, **(context or {})}, status=status)
 
 
 def see_other(address: str) -> HttpResponseRedirect:
-    """After a POST: go and read there (303)."""
+    """Redirect to `address` after a POST (303)."""
     response = HttpResponseRedirect(address)
     response.status_code = HTTPStatus.SEE_OTHER
     return response
 
 
 def go(request: HttpRequest, address: str) -> HttpResponse:
-    """Go to another page. htmx gets a header, because it would load the target of a redirect into the part."""
+    """Redirect to another page. htmx gets a header, because it would load a redirect's target into part of the page."""
     if wants_part(request):
         return HttpResponse(status=HTTPStatus.NO_CONTENT, headers={"HX-Redirect": address})
     return see_other(address)
@@ -118,7 +118,7 @@ def wants_part(request: HttpRequest) -> bool:
 
 
 def recognise(request: HttpRequest) -> None:
-    """Set the signed-in person where no view does, so that an error page keeps its navigation."""
+    """Set the signed-in person for error pages without a view, so that they keep their navigation."""
     if not hasattr(request, "session"):
         return
     try:
@@ -130,9 +130,9 @@ def recognise(request: HttpRequest) -> None:
 
 
 def refusal_sentence(request: HttpRequest, failure: Forbidden) -> str:
-    """Return the sentence of a form that a policy refused. The denial is recorded, and the form keeps its text.
+    """Return the sentence that a form shows after a policy refused it, and record the denial. The form keeps its text.
 
-    Raises `failure` where no policy decided; AuditUnavailable.
+    Raises `failure` if no policy decided; AuditUnavailable.
     """
     if not failure.policy:
         raise failure
@@ -212,7 +212,7 @@ def _record_denial(request: HttpRequest, failure: DomainError) -> DomainError:
 
 
 def _status(failure: DomainError) -> int:
-    """A form that cannot be used is 422 in a page; the REST contract has 400 for the same."""
+    """Return the HTTP status of an error page: 422 for an invalid form, where the REST contract has 400."""
     return HTTPStatus.UNPROCESSABLE_ENTITY if isinstance(failure, Invalid) else failure.status
 
 

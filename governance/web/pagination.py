@@ -1,4 +1,4 @@
-"""One page of a list, by the key of its last row: it costs the same however far one has turned the pages."""
+"""Pagination by the key of the last row (keyset), whose cost does not grow with the page number."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,9 +10,9 @@ from governance.pages import NamedRows
 
 
 class Newest:
-    """Takes the `size` newest rows before `cursor`, a value of `key` (None: the very newest).
+    """Takes the `size` newest rows before `cursor`, a value of `key` (None: the newest of all).
 
-    `older` is then the cursor of the next page, None when this one is the last.
+    Then `older` is the cursor of the next page, None on the last page.
     """
 
     def __init__(self, *, size: int, key: str, cursor: UUID | int | None = None) -> None:
@@ -37,21 +37,21 @@ class Newest:
 
 
 class NewestLast(Newest):
-    """The same rows in the order in which they came."""
+    """Takes the same rows as Newest, in ascending order."""
 
     def take(self, rows: QuerySet[Any]) -> Sequence[Any]:
         return list(reversed(super().take(rows)))
 
 
 class NewestOf(Newest):
-    """By id, from the cursor as an address has it."""
+    """Takes rows by id, from the cursor in an address."""
 
     def __init__(self, size: int, cursor: str) -> None:
         super().__init__(size=size, key="id", cursor=uuid_or_none(cursor))
 
 
 class Numbered:
-    """Page `number` (from 1) of a list that has no key to go on from. has_more: whether there is a next page."""
+    """Takes page `number` (from 1) of a list without a unique key. has_more: there is a next page."""
 
     def __init__(self, *, size: int, number: int) -> None:
         self.size = size
@@ -66,7 +66,7 @@ class Numbered:
 
 
 class NewestMerged:
-    """`NewestOf` several tables together."""
+    """Takes a page of several tables, as `NewestOf` does of one."""
 
     def __init__(self, size: int, cursor: str) -> None:
         self._newest = NewestOf(size, cursor)
@@ -84,7 +84,7 @@ class NewestMerged:
 
 
 def uuid_or_none(text: str) -> UUID | None:
-    """Parse a cursor from an address; an invalid one starts at the newest."""
+    """Return the id in an address; None, which starts at the newest row, for an invalid one."""
     try:
         return UUID(text)
     except ValueError:

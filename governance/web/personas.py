@@ -1,4 +1,4 @@
-"""Personas: one's own, and the tenant's agents."""
+"""Pages of personas: the reader's own, and the tenant's agents."""
 
 from http import HTTPStatus
 from typing import TYPE_CHECKING

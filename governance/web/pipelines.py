@@ -1,4 +1,4 @@
-"""Pipelines: schedules by their next run, counts of what each would change, and the kinds without a schedule."""
+"""Pipelines: schedules by their next run, previews of the changes of each, and the kinds without a schedule."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ class Counted:
 
 @dataclass(frozen=True)
 class ShownSchedule:
-    """A schedule in words. counted: None where nobody asked, or its kind has no preview."""
+    """A schedule in words. counted: None if no preview was requested or the kind has none."""
 
     row: "Schedule"
     name: str
@@ -62,7 +62,7 @@ class ShownSchedule:
 @require_http_methods(["GET", "HEAD"])
 @page
 def pipelines(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """`count` in the address: the id of a schedule, or `soon` for all runs of the next 24 hours."""
+    """Show the schedules. `count` in the address: the id of a schedule to preview, or `soon` for the next 24 hours."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     rows = schedules_list(actor=actor, pages=First(SCHEDULES))
     counted = _count_effects(actor, rows, request.GET.get("count", ""))
@@ -81,7 +81,7 @@ def pipelines(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @require_POST
 @page
 def pipelines_default(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """Schedule the jobs that a new tenant has scheduled."""
+    """Create the default schedules of a new tenant."""
     schedules_create_defaults(actor=actor)
     return see_other(reverse("pipelines"))
 

@@ -40,7 +40,7 @@ def password_forgotten(request: HttpRequest) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD", "POST"])
 @answer_errors
 def reset(request: HttpRequest, token: str) -> HttpResponseBase:
-    """The page behind a mailed link: a new password, then the second factor, where there is one."""
+    """Set a new password by a mailed link, after the second factor, if the person has one."""
     try:
         response = _reset(request, token)
     except NotFound:
@@ -69,9 +69,9 @@ def _reset(request: HttpRequest, token: str) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD", "POST"])
 @answer_errors
 def invitation(request: HttpRequest, token: str) -> HttpResponseBase:
-    """The page behind an invitation. Behind a mailed link its button makes a member, and a first password an account.
+    """Show an invitation. At its mailed link, a button makes the person a member; a new person sets a password first.
 
-    The inviter's link only shows the invitation, and tells nothing of the person: who invites may open it.
+    The inviter's link only shows the invitation, and reveals nothing about the person, since the inviter may open it.
     """
     try:
         response = _invitation(request, token)

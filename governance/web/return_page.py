@@ -1,4 +1,4 @@
-"""The page to return to after signing in, in a cookie: no step of a sign-in passes it on."""
+"""A cookie with the page to return to after signing in, so that the steps of a sign-in need not pass it on."""
 
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
@@ -12,7 +12,7 @@ LONGEST_NEXT = 500
 
 
 def next_keep(request: HttpRequest, response: HttpResponseBase) -> None:
-    """Remember the page that `?next=` names, if it is one of ours."""
+    """Store the page that `?next=` names, if it is on this site."""
     wanted = request.GET.get("next", "")
     if is_here(request, wanted):
         response.set_cookie(

@@ -1,4 +1,4 @@
-"""Presets: role templates, and applying them."""
+"""Pages of role templates and their application."""
 
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -37,7 +37,7 @@ ROLES = [role for role in RoleName if role is not RoleName.OWNER]
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def role_templates(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """List presets; POST creates one."""
+    """List role templates; POST creates one."""
     if request.method != "POST":
         return _draw_list(request, actor)
     try:
@@ -50,7 +50,7 @@ def role_templates(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def role_template(request: HttpRequest, actor: Actor, template_id: UUID) -> HttpResponseBase:
-    """Show one preset; POST changes it."""
+    """Show one role template; POST changes it."""
     if request.method != "POST":
         return _draw_template(request, actor, template_id)
     try:
@@ -109,14 +109,14 @@ def _form(draft: TemplateDraft, fault: str) -> dict[str, Any]:
 
 
 def _draft(form: QueryDict) -> TemplateDraft:
-    """Raises Invalid."""
+    """Return the role template in the form. Raises Invalid."""
     if form.get("role", "") not in {"", *ROLES} or not set(form.getlist("scopes")) <= set(Scope):
         raise Invalid(errors=[FieldError("role", "?")])
     return _read_form(form)
 
 
 def _read_form(form: QueryDict) -> TemplateDraft:
-    """Read a role template from the form, to be shown again with errors."""
+    """Return the role template in the form without checks, to be shown again with errors."""
     role = form.get("role", "")
     return TemplateDraft(
         name=form.get("name", "").strip(),

@@ -46,7 +46,7 @@ RIGHTS: dict[Permission, Promise] = {
 
 
 def first_page(actor: Actor) -> str:
-    """The address where the work of `actor` begins."""
+    """Return the address of the actor's first page."""
     if is_allowed(actor, Permission.MEMORY_READ):
         return address_of("overview") or reverse("memories")
     if is_allowed(actor, Permission.CONVERSATION_USE):
@@ -64,7 +64,7 @@ def rights_of(role: RoleName | None) -> list[Promise]:
 
 
 def rights_by_grants(actor: Actor) -> list[Promise]:
-    """Return the rights that grants add to the role for this member, on single objects. Asks the engine."""
+    """Return the rights that grants on single objects add to the member's role, by asking the rules of access."""
     own = ROLE_PERMISSIONS[actor.role] if actor.role else frozenset()
     return [
         words

@@ -1,4 +1,4 @@
-"""The form of a schedule: times as people say them, written as the cron expression that the API takes."""
+"""The form of a schedule: times in everyday terms, converted to the cron expression that the API takes."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -27,8 +27,8 @@ EVERY = [(number, number) for number in ("5", "10", "15", "20", "30")]
 
 
 class ScheduleForm(forms.Form):
-    """kind is fixed beside it; `chosen` has its settings. Fields of another rhythm than the chosen one are not looked
-    at.
+    """Times and settings of a schedule of a fixed kind; `chosen` has the settings. Only fields of the chosen rhythm are
+    read.
     """
 
     rhythm = forms.ChoiceField(label=_("Runs"), choices=RHYTHMS)
@@ -58,7 +58,7 @@ class ScheduleForm(forms.Form):
             widget.attrs["class"] = "toggle" if isinstance(widget, forms.CheckboxInput) else style
 
     def is_valid(self) -> bool:
-        """Return whether both the times and the settings can be used; each is checked, so that all faults show."""
+        """Return whether the times and the settings are valid; both are checked, so that all errors show."""
         return all([super().is_valid(), self.chosen.is_valid()])
 
     def clean(self) -> dict[str, Any]:
@@ -84,7 +84,7 @@ class ScheduleForm(forms.Form):
         return ScheduleDraft(kind=kind, **self.changes())
 
     def blame(self, failure: Invalid) -> None:
-        """Show each fault at its field, or above the settings."""
+        """Show each error of a service at its field, or above the settings."""
         for fault in failure.errors:
             if fault.field in self.fields:
                 self.add_error(fault.field, str(fault_texts([fault])[0].words))

@@ -1,4 +1,4 @@
-"""Schedules: made, changed, tried out, run now and removed. Each form works without JavaScript."""
+"""Pages of schedules: created, changed, previewed, run now and removed. Each form works without JavaScript."""
 
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def schedule_new(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """First the kind of job is chosen, then its times."""
+    """Choose the kind of job, then its times."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     kind = request.GET.get("kind", "")
     if not kind:
@@ -66,11 +66,11 @@ def schedule_new(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def schedule(request: HttpRequest, actor: Actor, schedule_id: UUID) -> HttpResponseBase:
-    """One schedule. `preview` in the address: also what a run would touch now."""
+    """Show one schedule. `preview` in the address: also show the changes that a run would make now."""
     found = schedule_get(actor=actor, schedule_id=schedule_id)
     more: dict[str, Any] = {"schedule": found, "words": cron_words(found.cron)}
     if request.method != "POST":
-        more["effect"] = _effect(request, actor, found)
+        more["effect"] = _describe_effect(request, actor, found)
         return _form(request, ScheduleForm(initial=initial_of(found), kind=found.kind), found.kind, more)
     form = ScheduleForm(request.POST, kind=found.kind)
     try:
@@ -104,8 +104,8 @@ def schedule_end(request: HttpRequest, actor: Actor, schedule_id: UUID) -> HttpR
     return see_other(reverse("pipelines"))
 
 
-def _effect(request: HttpRequest, actor: Actor, found: "Schedule") -> str:
-    """The effect of a run now in words, where the address asks for it."""
+def _describe_effect(request: HttpRequest, actor: Actor, found: "Schedule") -> str:
+    """Return the effect of a run now in words, if the address asks for it; else an empty text."""
     if "preview" not in request.GET:
         return ""
     try:

@@ -1,6 +1,7 @@
-"""Browser sessions whose rows say nothing without the cookie: the key is kept as a hash, the data sealed under the key.
+"""Browser sessions whose rows are useless without the cookie: the key is stored as a hash, the data sealed with the
+key.
 
-Whoever reads the table, of whatever tenant, can neither become anybody nor learn who is signed in.
+A reader of the table can neither use a session nor learn who is signed in.
 """
 
 import hashlib
@@ -19,14 +20,14 @@ PLACE = b"session"
 
 
 class SessionStore(DatabaseStore):
-    """Django's database sessions, with nothing legible in the database."""
+    """Django's database sessions, with hashed keys and sealed data."""
 
     def encode(self, session_dict: dict[str, Any]) -> str:
         text = super().encode(session_dict)
         return b64encode(seal(_key(self.session_key or ""), text.encode(), place=PLACE)).decode()
 
     def decode(self, session_data: bytes | str) -> dict[str, Any]:
-        """Empty for data that was sealed under another key."""
+        """Return the session's data; empty if they were sealed with another key."""
         try:
             text = unseal(_key(self.session_key or ""), b64decode(session_data), place=PLACE)
         except (SealBroken, ValueError):
@@ -56,7 +57,7 @@ class SessionStore(DatabaseStore):
 
 
 def _hash(session_key: str) -> str:
-    """40 characters, as the column has; a session key is random enough for a plain hash."""
+    """Return a hash of 40 characters, as the column has; a session key is random enough for a plain hash."""
     return hashlib.sha256(session_key.encode("utf-8", "surrogatepass")).hexdigest()[:40]
 
 

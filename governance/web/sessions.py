@@ -1,4 +1,4 @@
-"""The browser's session: who is signed in, in which tenant; and who is on the way in."""
+"""The browser's session: the signed-in person and tenant, or the steps of an unfinished sign-in."""
 
 import time
 from uuid import UUID
@@ -27,7 +27,7 @@ PERSONA = "persona"  # id and name of the persona that new memories are stored f
 
 
 def sign_in(request: HttpRequest, person: SignedIn) -> None:
-    """Start a fresh session for `person`; what was in an older one is gone."""
+    """Start a new session for `person`; the data of the older one are deleted."""
     request.session.flush()
     rotate_token(request)
     request.session[TENANT] = str(person.actor.tenant_id)
@@ -39,7 +39,7 @@ def sign_in(request: HttpRequest, person: SignedIn) -> None:
 
 
 def mark_strong(request: HttpRequest) -> None:
-    """The person has shown a second factor in this session."""
+    """Store that the person has shown a second factor in this session."""
     request.session.cycle_key()
     request.session[STRONG] = True
 
@@ -52,7 +52,7 @@ def first_factor_keep(request: HttpRequest, first: FirstFactor, *, strong: bool 
 
 
 def first_factor_pending(request: HttpRequest) -> tuple[FirstFactor, bool]:
-    """Return (the passed first factor, whether a second factor was shown). Raises Unauthenticated."""
+    """Return the passed first factor, and whether a second factor was shown. Raises Unauthenticated."""
     stored = request.session.get(FIRST)
     if not stored or time.time() - stored[3] > FIRST_SECONDS:
         raise Unauthenticated
@@ -61,9 +61,9 @@ def first_factor_pending(request: HttpRequest) -> tuple[FirstFactor, bool]:
 
 
 def person_of_session(request: HttpRequest, context: CallContext) -> SignedIn | None:
-    """The person who is signed in, or None: nobody is, or the session or the membership ended.
+    """Return the signed-in person, or None if there is none or the session or membership has ended.
 
-    `request.timezone` is then the time zone in which their pages tell times, and `request.is_operator` set.
+    Sets `request.timezone`, in which pages show times, and `request.is_operator`.
     """
     words = {name: request.session.get(name) for name in (TENANT, MEMBER, USER, SESSION)}
     if not all(words.values()):
@@ -85,7 +85,7 @@ def person_of_session(request: HttpRequest, context: CallContext) -> SignedIn | 
 
 
 def actor_of_session(request: HttpRequest, context: CallContext) -> Actor | None:
-    """The actor who is signed in, or None. Raises SecondFactorRequired."""
+    """Return the signed-in actor, or None. Raises SecondFactorRequired."""
     person = person_of_session(request, context)
     if person is not None and person.lacks_second_factor:
         raise SecondFactorRequired("Set up your second factor, or sign in with it.", rule="second_factor")
@@ -93,7 +93,7 @@ def actor_of_session(request: HttpRequest, context: CallContext) -> Actor | None
 
 
 def web_person(request: HttpRequest) -> SignedIn:
-    """The person behind a page of their account, with or without a second factor. Raises Unauthenticated."""
+    """Return the person of an account page, with or without a second factor. Raises Unauthenticated."""
     person = person_of_session(request, web_context(request))
     if person is None:
         raise Unauthenticated
@@ -101,7 +101,7 @@ def web_person(request: HttpRequest) -> SignedIn:
 
 
 def web_actor(request: HttpRequest, channel: Channel = Channel.WEB) -> Actor:
-    """The actor behind a page. Raises Unauthenticated; SecondFactorRequired."""
+    """Return the actor of a page. Raises Unauthenticated; SecondFactorRequired."""
     actor = actor_of_session(request, web_context(request, channel))
     if actor is None:
         raise Unauthenticated
@@ -109,13 +109,13 @@ def web_actor(request: HttpRequest, channel: Channel = Channel.WEB) -> Actor:
 
 
 def web_context(request: HttpRequest, channel: Channel = Channel.WEB) -> CallContext:
-    """The context of a call by this browser: every page is read for the purpose that its reader named."""
+    """Return the context of a call by this browser, with the purpose that its reader chose."""
     purpose: str = request.session.get(PURPOSE, "")
     return CallContext(channel=channel, purpose=purpose, address=client_address(request))
 
 
 def persona_of_session(request: HttpRequest) -> dict[str, str] | None:
-    """Id and name of the persona chosen in this browser, if one was."""
+    """Return id and name of the persona chosen in this browser, or None."""
     chosen: dict[str, str] | None = request.session.get(PERSONA)
     return chosen
 
@@ -126,7 +126,7 @@ def request_id(request: HttpRequest) -> str:
 
 
 def client_address(request: HttpRequest) -> str:
-    """The peer's address. A forwarded-for header is read by the server in front, never here."""
+    """Return the address of the peer; only the server in front of the application reads forwarded-for headers."""
     return str(request.META.get("REMOTE_ADDR", ""))
 
 

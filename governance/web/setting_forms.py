@@ -42,13 +42,13 @@ class SettingsForm(forms.Form):
         self.fields.update({name: _field(kind, name, schema) for name, schema in schemas.items()})
 
     def blame(self, fault: FieldError) -> None:
-        """Show a fault of a service at its field; one that has none, above the settings."""
+        """Show an error of a service at its field, or above the settings if it has none."""
         name = fault.field.removeprefix(f"{PREFIX}.").partition(".")[0]
         self.add_error(name if name in self.fields else None, str(fault_texts([fault])[0].words))
 
 
 def _schemas(kind: str) -> dict[str, dict[str, Any]]:
-    """The JSON schema of each setting, with its reference replaced; of an optional one, that of its values."""
+    """Return the JSON schema of each setting, with references replaced; for an optional setting, that of its values."""
     known = kind_of(kind).settings if kind in schedulable_kinds() else None
     if known is None:
         return {}

@@ -1,4 +1,4 @@
-"""The settings of scheduled jobs in words: a label, a hint, and the names of choices."""
+"""Words for the settings of scheduled jobs: labels, hints, and names of choices."""
 
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _

@@ -1,4 +1,4 @@
-"""Page of sign-in rules: the tenant's own sign-in server, and whether a second factor is required."""
+"""Page of the sign-in rules: the tenant's own sign-in server, and the requirement of a second factor."""
 
 from http import HTTPStatus
 from typing import Any
@@ -31,7 +31,7 @@ from governance.web.views import proceed
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def sign_in_rules(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """POST registers the tenant's sign-in server."""
+    """Show the sign-in rules; POST registers the tenant's sign-in server."""
     if request.method != "POST":
         return _page(request, actor)
     try:
@@ -58,7 +58,7 @@ def provider_end(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD"])
 @answer_errors
 def oidc_go(request: HttpRequest, slug: str) -> HttpResponseBase:
-    """Redirect to the organisation's sign-in server. A link, because CSP limits forms to our own pages."""
+    """Redirect to the organisation's sign-in server. Used by a link, because CSP limits forms to our own pages."""
     provider = provider_of(slug)
     if provider is None:
         raise NotFound

@@ -13,9 +13,9 @@ WORTH_IT = 1024  # bytes; less is sent as it is
 
 
 class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]
-    """WhiteNoise, answering in one piece: its streams are synchronous, which Django warns of under ASGI.
+    """WhiteNoise with unstreamed responses: its streams are synchronous, which Django warns of under ASGI.
 
-    The files are small; the largest is read in less than a block's time. Text is compressed, once for each process.
+    The files are small; the largest is read in less than a block's time. Text is compressed once per process.
     """
 
     @staticmethod
@@ -30,7 +30,7 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]
 
 
 def _compress(response: HttpResponse, request: HttpRequest) -> HttpResponse:
-    """The reply for a browser that takes gzip; a part of a file stays as it is."""
+    """Return the response compressed if the browser accepts gzip; a range of a file stays as it is."""
     patch_vary_headers(response, ["Accept-Encoding"])
     takes = "gzip" in request.headers.get("Accept-Encoding", "")
     if takes and response.status_code == 200 and len(response.content) > WORTH_IT:

@@ -1,6 +1,6 @@
 """A cookie by which a browser proves that its person has signed in there before (OWASP: device cookies).
 
-Its tries are counted apart, so that whoever guesses a password elsewhere cannot keep its person out.
+Its sign-in attempts are counted separately, so that guesses from elsewhere cannot lock the person out.
 """
 
 from secrets import token_urlsafe
@@ -27,7 +27,7 @@ def find_trusted_browser(request: HttpRequest) -> TrustedBrowser | None:
 
 
 def browser_trust(request: HttpRequest, response: HttpResponseBase, first: FirstFactor) -> None:
-    """Set the cookie, unless an organisation's own way in was used: somebody else may have been let in by that."""
+    """Set the cookie, unless an organisation's own server signed the person in, since that may let in somebody else."""
     if first.bound_to is not None:
         return
     before = find_trusted_browser(request)

@@ -1,4 +1,4 @@
-"""Signing in, step by step, and out again: a first factor, a second where there is one, and an organisation."""
+"""Sign-in, step by step, and sign-out: a first factor, a second if the person has one, and an organisation."""
 
 from http import HTTPStatus
 
@@ -53,7 +53,7 @@ def home(request: HttpRequest) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD"])
 @page
 def you(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """Show the signed-in person and the rights of their role: the first page where the product has no other."""
+    """Show the signed-in person and the rights of their role: the first page if the product has no other."""
     with acting(actor):
         context = {
             "role": role_label(actor.role),
@@ -66,7 +66,7 @@ def you(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD", "POST"])
 @answer_errors
 def sign_in_page(request: HttpRequest, slug: str = "") -> HttpResponseBase:
-    """Show the sign-in page: password, mailed link, and the organisation's own button at its address."""
+    """Show the sign-in page: password, mailed link, and, at an organisation's address, its own button."""
     if request.method != "POST":
         if actor := _actor(request):
             return see_other(first_page(actor))
@@ -93,9 +93,9 @@ def sign_in_page(request: HttpRequest, slug: str = "") -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD", "POST"])
 @answer_errors
 def sign_in_link(request: HttpRequest, token: str) -> HttpResponseBase:
-    """The page behind a link. Only its button spends the link: mail scanners and previews open addresses too.
+    """Show the page of a sign-in link; only its button uses the link up, since mail scanners open addresses too.
 
-    The same address with the name of an organisation is that organisation's own way in.
+    The same address with the name of an organisation redirects to that organisation's sign-in page.
     """
     if tenant_id_by_slug(token) is not None:
         return sign_in_page(request, slug=token)
@@ -105,7 +105,8 @@ def sign_in_link(request: HttpRequest, token: str) -> HttpResponseBase:
         response = draw(request, "governance/sign_in_link.html")
     else:
         response = _draw_spent_link(request)
-    # Never the address, which is a secret. Not `no-referrer`: browsers then send `Origin: null`, which CSRF refuses.
+    # The address contains a secret, so it is not sent. `no-referrer` would make browsers send `Origin: null`, which
+    # CSRF refuses.
     response["Referrer-Policy"] = "strict-origin"
     return response
 
@@ -153,7 +154,7 @@ def sign_out(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
 
 
 def proceed(request: HttpRequest, first: FirstFactor) -> HttpResponseBase:
-    """Go on after the first factor: to the second, if required, else to the organisation."""
+    """Continue after the first factor: with the second factor if required, else with the organisation."""
     if not second_factor_is_due(first):
         return choose(request, first, strong=False)
     first_factor_keep(request, first)
@@ -188,7 +189,7 @@ def enter(request: HttpRequest, first: FirstFactor, place: Organisation, *, stro
 
 
 def first_factor_of(actor: Actor, way: Way) -> FirstFactor:
-    """Return the first factor of a sign-in link: one of a tenant opens that tenant, one of the operator all."""
+    """Return the first factor of a sign-in link: a tenant's link opens that tenant, an operator's opens all."""
     assert actor.member_id is not None
     bound_to = None if actor.is_proved else actor.tenant_id
     return FirstFactor(user_id=member_user(actor=actor), bound_to=bound_to, way=way)
@@ -197,7 +198,7 @@ def first_factor_of(actor: Actor, way: Way) -> FirstFactor:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def purpose(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """Set the purpose of this browser: memories that are bound to other purposes stay closed."""
+    """Set the purpose of this browser: memories bound to other purposes are not shown."""
     if request.method == "POST":
         stated = request.POST.get("purpose", "").strip()
         if len(stated) > LONGEST_PURPOSE or not (stated.isprintable() or not stated):
@@ -222,7 +223,7 @@ def persona_choose(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 
 
 def _next_page(request: HttpRequest) -> str:
-    """Return the page of ours that a form came from, if any."""
+    """Return the page of this site that a form came from, or the default."""
     wanted = request.POST.get("next", "")
     return wanted if is_here(request, wanted) else ""
 

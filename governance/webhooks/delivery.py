@@ -31,7 +31,7 @@ KEPT = timedelta(days=30)  # a delivery stays in the list for so long
 
 @dataclass(frozen=True)
 class Prepared:
-    """A request to send. ids: of the objects that match the webhook's filters."""
+    """A request to send. ids: the objects that match the webhook's filters."""
 
     delivery: WebhookDelivery
     webhook: Webhook
@@ -63,7 +63,9 @@ def delivery_run(task: Task, actor: Actor, payloads: Sequence[Payload]) -> Write
 
 
 def send(prepared: Prepared) -> str:
-    """Send the request; returns why it failed, or nothing. Any reply but 2xx is a failure, a redirect too."""
+    """Send the request, and return the reason of a failure or an empty text. Any status but 2xx is a failure, even a
+    redirect.
+    """
     delivery = prepared.delivery
     body = body_of(
         event_id=delivery.entry_id,
@@ -110,7 +112,7 @@ def _record_success(delivery: WebhookDelivery) -> None:
 
 
 def _record_failure(actor: Actor, delivery: WebhookDelivery, error: str) -> None:
-    """Pause the webhook, and try again later; after a day the delivery has failed."""
+    """Pause the webhook and schedule a retry; after a day the delivery has failed."""
     webhook = Webhook.objects.select_for_update().get(id=delivery.webhook_id)
     failures = min(webhook.failures + 1, 1_000)
     next_at = timezone.now() + pause_after(failures)

@@ -1,4 +1,4 @@
-"""Filters of webhooks. Other packages register the ones that need their tables."""
+"""Filters of webhooks. Other packages register the filters that need their tables."""
 
 from collections.abc import Callable, Mapping, Sequence
 from uuid import UUID
@@ -28,7 +28,7 @@ def filter_names() -> list[str]:
 
 
 def fault_of(name: str, value: object) -> str:
-    """Return what is wrong with a filter, or nothing."""
+    """Return the fault of a filter's value, or an empty text."""
     if name not in _filters:
         return f"no such filter; there are: {', '.join(filter_names())}"
     return _filters[name][1](value) if isinstance(value, str) else "must be a text"

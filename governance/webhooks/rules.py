@@ -1,4 +1,4 @@
-"""Rules of webhooks: which events there are, how a delivery is signed, and how long deliveries pause."""
+"""Rules of webhooks: the available events, the signature of a delivery, and the pauses between deliveries."""
 
 import base64
 import hashlib
@@ -44,7 +44,7 @@ RETRIED_FOR = timedelta(days=1)
 
 
 def event_names() -> list[str]:
-    """Return the events that a webhook may ask for: all changes, no reads."""
+    """Return the events that a webhook can subscribe to: all changes, no reads."""
     verbs = (str(verb) for verb in Verb)
     return sorted(
         verb for verb in verbs if verb.partition(".")[0] in AREAS and verb.partition(".")[2] not in NO_CHANGES
@@ -52,7 +52,7 @@ def event_names() -> list[str]:
 
 
 def event_choices() -> list[str]:
-    """Return the events, and the areas as in `memory.*`."""
+    """Return the events, and areas of events as in `memory.*`."""
     names = event_names()
     return sorted({*names, *(f"{name.partition('.')[0]}.*" for name in names)})
 
@@ -95,5 +95,5 @@ def sign_headers(*, event_id: UUID, moment: int, body: bytes, keys: Iterable[str
 
 
 def pause_after(failures: int) -> timedelta:
-    """Return the pause after so many consecutive failures: 5 s, 10 s, 20 s … at most an hour."""
+    """Return the pause after this many consecutive failures: 5 s, 10 s, 20 s … at most an hour."""
     return min(FIRST_PAUSE * (1 << min(failures - 1, 12)), LONGEST_PAUSE)

@@ -1,4 +1,4 @@
-"""Webhooks of a tenant, set by its admins: made, changed, tested, rotated, removed; deliveries are replayed."""
+"""Services for webhooks, which admins of a tenant set: create, change, test, rotate, remove, and replay deliveries."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,7 +34,9 @@ PREVIOUS_SECRET_VALID = timedelta(hours=24)
 
 @dataclass(frozen=True)
 class WebhookDraft:
-    """events: names of events, or areas as in `memory.*`. filters: by name, as in {"namespace": "/team"}."""
+    """The settings of a webhook. events: names, or areas as in `memory.*`. filters: by name, as in {"namespace":
+    "/team"}.
+    """
 
     url: str
     events: Sequence[str]
@@ -66,7 +68,7 @@ def webhook_get(*, actor: Actor, webhook_id: UUID) -> Webhook:
 def webhook_create(*, actor: Actor, draft: WebhookDraft) -> WebhookMade:
     """Create a webhook for these events.
 
-    Raises Forbidden; Invalid; Conflict with MOST_WEBHOOKS there already; KeyUnavailable. Writes: Webhook, AuditEntry.
+    Raises Forbidden; Invalid; Conflict if there are MOST_WEBHOOKS already; KeyUnavailable. Writes: Webhook, AuditEntry.
     """
     authorize(actor, Permission.OPERATIONS_MANAGE)
     _check(vars(draft))
@@ -106,7 +108,7 @@ def webhook_update(*, actor: Actor, webhook_id: UUID, changes: Mapping[str, Any]
 
 
 def webhook_remove(*, actor: Actor, webhook_id: UUID) -> None:
-    """Send nothing more. What waits for delivery fails. Raises Forbidden; NotFound. Writes: Webhook, AuditEntry."""
+    """Remove a webhook; its waiting deliveries fail. Raises Forbidden; NotFound. Writes: Webhook, AuditEntry."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
         webhook = _webhook(actor, webhook_id)
@@ -135,7 +137,7 @@ def webhook_rotate(*, actor: Actor, webhook_id: UUID) -> WebhookMade:
 
 
 def webhook_test(*, actor: Actor, webhook_id: UUID) -> str:
-    """Send a `webhook.test` event now; returns why it failed, or nothing.
+    """Send a `webhook.test` event now, and return the reason of a failure or an empty text.
 
     Raises Forbidden; NotFound; KeyUnavailable. Writes: AuditEntry.
     """
@@ -175,7 +177,7 @@ def delivery_get(*, actor: Actor, delivery_id: UUID) -> WebhookDelivery:
 def delivery_replay(*, actor: Actor, delivery_id: UUID) -> WebhookDelivery:
     """Send a delivery again, at once and then for a day; its event keeps its id.
 
-    Raises Forbidden; NotFound; Conflict while it waits to be sent. Writes: WebhookDelivery, OutboxEvent, AuditEntry.
+    Raises Forbidden; NotFound; Conflict if it is already waiting. Writes: WebhookDelivery, OutboxEvent, AuditEntry.
     """
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
@@ -198,7 +200,7 @@ def delivery_replay(*, actor: Actor, delivery_id: UUID) -> WebhookDelivery:
 
 
 def _check(values: Mapping[str, Any]) -> None:
-    """Raises Invalid. Names are looked up at each delivery, because their addresses change."""
+    """Check the settings. Raises Invalid. Host names are resolved at each delivery, because their addresses change."""
     faults = []
     if "url" in values and (refusal := _url_fault(values["url"])):
         faults.append(FieldError("url", refusal))

@@ -1,4 +1,4 @@
-"""memories/actions/ of the REST contract, and the file of an export."""
+"""REST views of memories/actions/, and the download of an export."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -78,7 +78,7 @@ class ActionsView(ApiView):
         may=[409],
     )
     def post(self, request: Request) -> Response:
-        """Do one action to chosen memories, or to all that match, as a job that can be undone for 30 days."""
+        """Apply an action to chosen memories, or to all that match, as a job that can be undone for 30 days."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
         refuse_unknown_parameters(request, "dry_run")

@@ -20,9 +20,9 @@ MEMORY_OR_DRY_RUN = PolymorphicProxySerializer(
 def change_and_answer(
     view: ApiView, memory_id: UUID, change: Callable[[], object], *, ask: Callable[[], object], dry_run: bool
 ) -> Response:
-    """Change a memory once, and answer with it. A dry run answers its id, and is rolled back.
+    """Change a memory once per Idempotency-Key, and answer with it. A dry run answers its id, and is rolled back.
 
-    ask: raises what stands against the call whose reply is repeated.
+    ask: raises the errors of the call, before a stored response is repeated.
     """
     if dry_run:
         view.rehearse(change)

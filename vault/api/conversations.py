@@ -120,7 +120,7 @@ class ConversationView(ApiView):
 
 
 class EventStreamRenderer(JSONRenderer):
-    """Lets `Accept: text/event-stream` through. It renders only a problem before the stream began: that is JSON."""
+    """Accepts `Accept: text/event-stream`. It renders only problems that occur before the stream begins, as JSON."""
 
     media_type = STREAM
     format = "event-stream"
@@ -128,7 +128,7 @@ class EventStreamRenderer(JSONRenderer):
 
 class TurnsView(ApiView):
     def get_renderers(self) -> list[BaseRenderer]:
-        """Only what is asked now can be streamed; what was said before is a list."""
+        """Return the renderers: only a new turn can be streamed, so a GET has JSON alone."""
         return [JSONRenderer(), *([EventStreamRenderer()] if self.request.method == "POST" else [])]
 
     @of_memories("turns_list", TurnListSchema, parameters=[*PAGE, PROVENANCE], may=[404])
@@ -185,7 +185,7 @@ class TurnsView(ApiView):
 
 @dataclass(frozen=True)
 class Proven(Done):
-    """The answer is whole and stored; `manifest` was read in the transaction that stored it."""
+    """The event of a complete and stored answer; `manifest` was read in the transaction that stored it."""
 
     manifest: dict[str, Any]
 

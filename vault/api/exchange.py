@@ -1,4 +1,4 @@
-"""exports/ and imports/ of the REST contract: memories as files that travel between systems."""
+"""REST views of exports/ and imports/: memories as files for other systems."""
 
 from dataclasses import asdict
 from typing import Any
@@ -136,7 +136,7 @@ class ImportCheckSchema(Schema):
 
 
 class FileParser(BaseParser):
-    """The bytes of a file, as they came."""
+    """Returns the bytes of a file unchanged."""
 
     media_type = FILE_TYPE
 
@@ -249,7 +249,7 @@ EXAMPLES = {"columns": "content:Note,tags:Labels", "namespaces": "/theirs:/ours"
 
 
 def pairs_read(name: str, text: str) -> dict[str, str]:
-    """`content:Note,tags:Labels` as a mapping. Raises Invalid."""
+    """Return `content:Note,tags:Labels` as a mapping. Raises Invalid."""
     pairs = [part.partition(":") for part in text.split(",") if part.strip()]
     if any(not colon or not second.strip() for _, colon, second in pairs):
         raise Invalid(errors=[FieldError(name, f"write pairs as in {EXAMPLES[name]}")])
@@ -273,7 +273,7 @@ def import_check_json(found: ImportCheck) -> dict[str, Any]:
 
 
 def _read_draft(request: Request) -> ImportDraft:
-    """Read the draft. Raises Invalid; UnsupportedMediaType."""
+    """Return the import that the request describes. Raises Invalid; UnsupportedMediaType."""
     asked = request.query_params
     faults = [
         FieldError(name, f"one of {', '.join(known)}")

@@ -1,4 +1,4 @@
-"""Fields of memories: their limits are those of the contract (settings)."""
+"""Fields of memories, with the limits of the contract (settings)."""
 
 import json
 import math
@@ -20,7 +20,7 @@ DEEPEST_METADATA = 64
 
 
 class ContentField(TextField):
-    """The content of a memory: 1 to MAX_CONTENT_CHARACTERS characters; more is 413."""
+    """The content of a memory: 1 to MAX_CONTENT_CHARACTERS characters; longer content is answered with 413."""
 
     def to_internal_value(self, data: Any) -> str:
         if isinstance(data, str) and len(data) > settings.MAX_CONTENT_CHARACTERS:
@@ -112,7 +112,7 @@ class FiltersField(serializers.JSONField):
 
 
 def refuse_deep(data: Any) -> None:
-    """Raises ValidationError for JSON of more than DEEPEST_METADATA levels: Python's own encoder would give up."""
+    """Refuse JSON of more than DEEPEST_METADATA levels, too deep for Python's encoder. Raises ValidationError."""
     level: list[Any] = [data]
     for _ in range(DEEPEST_METADATA):
         level = [child for part in level for child in _list_children(part)]
@@ -125,7 +125,7 @@ def _list_children(part: Any) -> Iterable[Any]:
 
 
 def _iterate_scalars(value: Any) -> Iterator[Any]:
-    """Everything in a JSON value that holds nothing else, keys included."""
+    """Yield every scalar in a JSON value, keys included."""
     if isinstance(value, dict):
         for key, part in value.items():
             yield key

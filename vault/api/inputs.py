@@ -1,4 +1,4 @@
-"""Bodies of requests: checked shapes, turned into the dataclasses that services take."""
+"""Request bodies: serializers, and conversion to the dataclasses that services take."""
 
 from dataclasses import replace
 from functools import cache
@@ -273,7 +273,7 @@ class AcceptInput(StrictSerializer):
 
 
 def make_drafts(body: dict[str, Any], actor: Actor | None = None) -> list[CubeDraft]:
-    """The drafts that one memory body asks for. actor: for whom a language model reads its messages, if it is given."""
+    """Return the drafts in the body of one memory. actor: if given, its language models read the messages."""
     content = body.get("content", "")
     common = CubeDraft(content=content, **_common_fields(body))
     if "messages" not in body:
@@ -285,7 +285,7 @@ def make_drafts(body: dict[str, Any], actor: Actor | None = None) -> list[CubeDr
 
 
 def drafts_of_bulk(body: dict[str, Any]) -> tuple[list[CubeDraft], list[int]]:
-    """All drafts of a bulk body, and for each the index of the item that it came from."""
+    """Return all drafts of a bulk body, and for each the index of its item."""
     drafts: list[CubeDraft] = []
     origins: list[int] = []
     for index, item in enumerate(body["items"]):
@@ -315,7 +315,7 @@ def make_search(body: dict[str, Any]) -> SearchQuery:
 
 
 def read(kind: type[StrictSerializer], request: Request) -> dict[str, Any]:
-    """The checked body. Raises Invalid or TooLarge."""
+    """Return the checked body. Raises Invalid; TooLarge."""
     try:
         if not isinstance(request.data, dict):
             raise Invalid(errors=[FieldError("body", "a JSON object is needed")])
@@ -327,7 +327,9 @@ def read(kind: type[StrictSerializer], request: Request) -> dict[str, Any]:
 
 @cache
 def _cached_form(kind: type[StrictSerializer]) -> StrictSerializer:
-    """A serializer for all requests: validation keeps no state in it, and a new one would copy every field."""
+    """Return a serializer shared by all requests: validation keeps no state in it, and a new one would copy every
+    field.
+    """
     return kind()
 
 

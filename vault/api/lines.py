@@ -1,4 +1,4 @@
-"""Memories as JSON Lines, sent part by part."""
+"""Memories as JSON Lines, streamed in parts."""
 
 import json
 from collections.abc import AsyncIterator, Iterator
@@ -15,10 +15,11 @@ from vault.cubes.selectors import CubeView
 
 
 def lines_response(parts: Iterator[list[CubeView]], *, actor: Actor, path: str) -> StreamingHttpResponse:
-    """A file for download with one memory a line; each part is read when the one before was sent, the first one here.
+    """Return a download with one memory a line. The first part is read here, each other one after the part before was
+    sent.
 
-    What fails before the first line is raised here. A denial on the way is recorded for `actor` and breaks the
-    connection off: nobody takes what was sent for the whole.
+    Raises the errors of the first part. A later denial is recorded for `actor` and cuts the connection, so that the
+    client notices that the file is incomplete.
     """
     first = list(islice(parts, 1))
     return StreamingHttpResponse(

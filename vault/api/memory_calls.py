@@ -1,4 +1,4 @@
-"""memory-calls/ of the REST contract: what a text asks of the memory, read and, if asked for, carried out."""
+"""REST view of memory-calls/: natural-language requests, interpreted and, on demand, executed."""
 
 from typing import Any
 
@@ -81,8 +81,8 @@ class MemoryCallsView(ApiView):
     def post(self, request: Request) -> Response:
         """Interpret a text as a request to the memory: intent, query, entities, time range.
 
-        With `execute` the call is carried out. A `delete` first answers with a `confirmation`, and deletes what that
-        lists once its token comes back as `confirm`. An `update` stores the correction beside what it corrects.
+        With `execute` the request is executed. A `delete` first answers with a `confirmation`, and deletes the listed
+        memories when its token comes back as `confirm`. An `update` stores the correction beside the corrected memory.
         """
         actor = self.actor()
         authorize(actor, Permission.CONVERSATION_USE)

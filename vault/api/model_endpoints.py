@@ -1,4 +1,4 @@
-"""models/ of the REST contract: a tenant's language models, in the order in which they are asked."""
+"""REST views of models/: a tenant's language models, in the order in which they are called."""
 
 from typing import Any
 from uuid import UUID
@@ -96,14 +96,14 @@ class ModelUsageListSchema(PageSchema):
 class EndpointsView(ApiView):
     @describe("models_list", EndpointListSchema)
     def get(self, request: Request) -> Response:
-        """List the tenant's language models in the order in which they are asked. Keys are not shown."""
+        """List the tenant's language models in the order in which they are called. Keys are not shown."""
         views = endpoints_list(actor=self.actor())
         refuse_unknown_parameters(request)
         return _list_response([endpoint_json(view) for view in views])
 
     @describe("models_add", EndpointSchema, status=201, request=EndpointInput, parameters=[ONCE], may=[409])
     def post(self, request: Request) -> Response:
-        """Add a language model behind an OpenAI-compatible API. It is asked after those there are."""
+        """Add a language model behind an OpenAI-compatible API. It is called after the existing ones."""
         actor = self.actor()
         authorize(actor, Permission.OPERATIONS_MANAGE)
         refuse_unknown_parameters(request)
@@ -125,7 +125,7 @@ class EndpointView(ApiView):
 
     @describe("models_update", EndpointSchema, request=EndpointMoveInput, may=[404])
     def patch(self, request: Request, endpoint_id: UUID) -> Response:
-        """Change the place of a language model in the order."""
+        """Change the position of a language model in the order."""
         actor = self.actor()
         endpoint_get(actor=actor, endpoint_id=endpoint_id)
         refuse_unknown_parameters(request)
@@ -134,7 +134,7 @@ class EndpointView(ApiView):
 
     @describe("models_remove", None, status=204, may=[404])
     def delete(self, request: Request, endpoint_id: UUID) -> Response:
-        """Remove a language model with its key. Answers that it gave stay."""
+        """Remove a language model with its key. Its earlier answers stay."""
         actor = self.actor()
         endpoint_get(actor=actor, endpoint_id=endpoint_id)
         refuse_unknown_parameters(request)

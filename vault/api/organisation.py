@@ -49,7 +49,8 @@ class DeletionView(ApiView):
     def post(self, request: Request) -> Response:
         """Delete the whole organisation once seven days have passed. Until then, cancel the job to keep it.
 
-        Memories, conversations, members, keys and all settings go. The audit log stays. The job ends with a receipt.
+        Memories, conversations, members, keys and all settings are deleted. The audit log stays. The job ends with a
+        receipt.
         """
         actor = self.actor()
         owner_check(actor)

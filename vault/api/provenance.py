@@ -1,4 +1,4 @@
-"""provenance/ of the REST contract: where a memory comes from, and the check of a manifest."""
+"""REST views of provenance/: the lineage of a memory, and the verification of a manifest."""
 
 from typing import Any
 from uuid import UUID

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class PublicationRatingsView(ApiView):
     @describe("publications_ratings", RatingListSchema, parameters=PAGE, may=[404])
     def get(self, request: Request, publication_id: UUID) -> Response:
-        """Ratings of a publication, newest first."""
+        """List ratings of a publication, newest first."""
         pages = CursorPages(request)
         rows = ratings_list(actor=self.actor(), publication_id=publication_id, pages=pages)
         return pages.envelope([rating_json(row) for row in rows])

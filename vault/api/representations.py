@@ -1,4 +1,4 @@
-"""Cubes, jobs, conversations as JSON. Written by hand because a search answers with a hundred of them."""
+"""Cubes, jobs and conversations as JSON, without serializers because a search answers with a hundred of them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +17,7 @@ from vault.vocabulary import MemoryType, State
 
 MemoryJson = dict[str, Any]
 _PLAIN = CubeDraft(content="")
-# What is said of a memory to whom nothing may be told of it.
+# The fields of a memory that a reader without rights to it gets.
 UNKNOWN: MemoryJson = {
     **dict.fromkeys(("title", "language"), ""),
     **dict.fromkeys(("persona", "subject", "pack", "session_id", "message_id", "task_id", "position", "speaker")),
@@ -40,7 +40,7 @@ UNKNOWN: MemoryJson = {
 
 
 def memory_json(view: CubeView) -> MemoryJson:
-    """The memory object of the contract."""
+    """Return the memory object of the contract."""
     cube, words = view.cube, view.words
     shown: MemoryJson = {
         "id": str(cube.id),
@@ -95,7 +95,7 @@ def memory_json(view: CubeView) -> MemoryJson:
 
 
 def duplicate_json(view: CubeView, *, content: str) -> MemoryJson:
-    """An existing memory for a sender who may not read it: the sent text, its place and when it was stored."""
+    """Return an existing memory for a sender who may not read it: the sent text, its namespace and time of storing."""
     cube = view.cube
     return UNKNOWN | {
         "id": str(cube.id),
@@ -118,7 +118,7 @@ def dry_run_json(ids: Sequence[UUID], *, count: int | None = None) -> dict[str, 
 
 
 def hit_json(hit: Hit, *, explain: bool) -> MemoryJson:
-    """A memory in a search result; the parts of its score that this installation computes, the others 0."""
+    """Return a memory in a search result; scores that this installation does not compute are 0."""
     shown = memory_json(hit.view) | {"score": round(hit.score, 6)}
     if explain:
         shown["score_parts"] = {
@@ -173,7 +173,7 @@ def conversation_json(view: ConversationView) -> dict[str, Any]:
 
 
 def turn_json(view: TurnView) -> dict[str, Any]:
-    """`content` is the answer, as in the reply to a new turn; null where it is withheld."""
+    """Return a turn. `content` is the answer, as in the reply to a new turn; null if it is withheld."""
     return {
         "id": str(view.id),
         "question": view.question,
@@ -197,7 +197,7 @@ def citation_json(citation: Citation) -> dict[str, Any]:
 
 
 def event_json(event: TurnEvent) -> tuple[str, dict[str, Any]]:
-    """An event of a streamed answer: its name, and its data."""
+    """Return the name and the data of an event of a streamed answer."""
     if isinstance(event, Token):
         return "token", {"text": event.text}
     if isinstance(event, Cited):
@@ -206,7 +206,7 @@ def event_json(event: TurnEvent) -> tuple[str, dict[str, Any]]:
 
 
 def review_json(view: ReviewView) -> dict[str, Any]:
-    """Places of personal data, never the data; of a memory that is withheld the text that waits."""
+    """Return a review, with places of personal data but never the data; for a withheld memory with the pending text."""
     row = view.row
     return {
         "id": str(row.id),

@@ -66,12 +66,12 @@ class ReviewAcceptView(ApiView):
     def post(self, request: Request, review_id: UUID) -> Response:
         """Accept a review: redact the findings. Earlier versions are blanked unless `redact_history` is false.
 
-        `source_withdrawn`: keep the present text, which stands without its source from then on; the words of earlier
-        versions go. Only who could read the source may. `quarantine`: let the memory be read; the key that stored it
-        may not. `feedback`: change the memory as a reader asks. `fusion`: fuse both memories, with the proposed text.
-        `conflict`: the later statement holds. `sync`: take the words of the other installation, or `content`.
-        `pack_supersedes`, `pack_contradicts`: the pack's statement holds, and
-        the validity of the own one ends. `pack_confirms`: the trust of the memory rises to that of the pack.
+        For `source_withdrawn`: keep the current text without its source, and erase the text of earlier versions; only a
+        reader of the source may do this. `quarantine`: release the memory for reading; the key that stored it may not
+        do this. `feedback`: change the memory as its reader asks. `fusion`: fuse both memories, with the proposed text.
+        `conflict`: make the later statement valid. `sync`: take the text of the other installation, or `content`.
+        `pack_supersedes`, `pack_contradicts`: make the pack's statement valid, and end the validity of the own one.
+        `pack_confirms`: raise the trust of the memory to that of the pack.
         """
         actor = self.actor()
 
@@ -90,9 +90,8 @@ class ReviewRejectView(ApiView):
     def post(self, request: Request, review_id: UUID) -> Response:
         """Reject a review: the finding is no personal data. `source_withdrawn`, `quarantine`: delete the memory.
 
-        `feedback`: leave the memory as it is. `fusion`: keep both memories for good.
-        `conflict`: both statements hold. `sync`: keep the words here, which the next sync sends.
-        `pack_…`: both statements stay.
+        `feedback`: leave the memory as it is. `fusion`: keep both memories for good. `conflict`: keep both statements
+        valid. `sync`: keep the text here, which the next sync sends. `pack_…`: keep both statements.
         """
         actor = self.actor()
 
@@ -121,7 +120,7 @@ class QuarantineView(ApiView):
         may=[404],
     )
     def post(self, request: Request) -> Response:
-        """Put all that one writer stored in quarantine, as a job. Nobody reads it until its reviews are decided."""
+        """Quarantine all memories of one writer, as a job. Nobody reads them until their reviews are decided."""
         actor = self.actor()
         authorize(actor, Permission.APIKEY_MANAGE)
         refuse_unknown_parameters(request, "dry_run")

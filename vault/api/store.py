@@ -1,4 +1,4 @@
-"""publications/ of the REST contract: what a tenant offers, and the catalogue of what it finds."""
+"""REST views of publications/: a tenant's own publications, and the catalogue of those that it may find."""
 
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -70,7 +70,7 @@ PARAMETERS = [
 class PublicationsView(ApiView):
     @describe("publications_list", ListingListSchema, parameters=[*PARAMETERS, *PAGE])
     def get(self, request: Request) -> Response:
-        """The catalogue: publications that the organisation may find."""
+        """List the catalogue: publications that the organisation may find."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
         query = _read_query(request)
@@ -104,7 +104,7 @@ class PublicationsView(ApiView):
 class OwnPublicationsView(ApiView):
     @describe("publications_own", PublicationListSchema, parameters=PAGE)
     def get(self, request: Request) -> Response:
-        """Publications that the organisation made, newest first, also those that wait for an approval."""
+        """List publications of the organisation, newest first, also those that wait for an approval."""
         actor = self.actor()
         authorize(actor, Permission.STORE_MANAGE)
         pages = CursorPages(request)
@@ -114,7 +114,7 @@ class OwnPublicationsView(ApiView):
 class PublicationView(ApiView):
     @describe("publications_read", OfferSchema, may=[404])
     def get(self, request: Request, publication_id: UUID) -> Response:
-        """One publication, with its texts, versions and some of its memories."""
+        """Read one publication, with its texts, versions and some of its memories."""
         actor = self.actor()
         with self.after(lambda: listing_get(actor=actor, publication_id=publication_id)):
             refuse_unknown_parameters(request)
@@ -144,7 +144,7 @@ class PublicationTryView(ApiView):
 class PublicationApproveView(ApiView):
     @describe("publications_approve", PublicationSchema, request=None, parameters=[ONCE], may=[404, 409])
     def post(self, request: Request, publication_id: UUID) -> Response:
-        """Let others find the version that waits. Another member than the one who offered it approves."""
+        """Approve the pending version, so that others find it. Needs another member than the one who offered it."""
         actor = self.actor()
 
         def ask() -> None:
@@ -161,7 +161,7 @@ class PublicationApproveView(ApiView):
 class PublicationRejectView(ApiView):
     @describe("publications_reject", PublicationSchema, request=WhyInput, parameters=[ONCE], may=[404, 409])
     def post(self, request: Request, publication_id: UUID) -> Response:
-        """Refuse the version that waits; what was published before stays."""
+        """Reject the pending version; the published one stays."""
         actor = self.actor()
 
         def ask() -> None:

@@ -1,4 +1,4 @@
-"""subjects/ of the REST contract: whom memories are about, everything about one as a file, and their erasure."""
+"""REST views of subjects/: data subjects, the export of all memories about one, and its erasure."""
 
 from dataclasses import asdict
 from typing import Any

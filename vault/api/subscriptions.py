@@ -193,7 +193,7 @@ class InvocationListSchema(PageSchema):
 class SubscriptionsView(ApiView):
     @describe("subscriptions_list", SubscriptionListSchema, parameters=PAGE)
     def get(self, request: Request) -> Response:
-        """The organisation's subscriptions to packs, newest first."""
+        """List the organisation's subscriptions to packs, newest first."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
         pages = CursorPages(request)
@@ -229,14 +229,14 @@ class SubscriptionsView(ApiView):
 class SubscriptionDetailView(ApiView):
     @describe("subscriptions_read", SubscriptionSchema, may=[404])
     def get(self, request: Request, subscription_id: UUID) -> Response:
-        """One subscription, with the reads that are left."""
+        """Read one subscription, with the remaining reads."""
         view = subscription_get(actor=self.actor(), subscription_id=subscription_id)
         refuse_unknown_parameters(request)
         return Response(subscription_json(view))
 
     @describe("subscriptions_update", SubscriptionSchema, request=SubscriptionChangesInput, may=[404, 409])
     def patch(self, request: Request, subscription_id: UUID) -> Response:
-        """Change which versions come, and how, and whether the pack is trusted as an official source."""
+        """Change which versions are installed, and how, and whether the pack is trusted as an official source."""
         actor = self.actor()
         with self.after(_make_check(self, subscription_id)):
             refuse_unknown_parameters(request)
@@ -264,7 +264,7 @@ class SubscriptionDetailView(ApiView):
 class SubscriptionInvocationsView(ApiView):
     @describe("subscriptions_invocations", InvocationListSchema, parameters=PAGE, may=[404])
     def get(self, request: Request, subscription_id: UUID) -> Response:
-        """The calls that returned memories of the pack, newest first. The publisher has the same list."""
+        """List the calls that returned memories of the pack, newest first. The publisher has the same list."""
         pages = CursorPages(request)
         rows = reads_list(actor=self.actor(), subscription_id=subscription_id, pages=pages)
         return pages.envelope([invocation_json(row) for row in rows])
@@ -301,9 +301,9 @@ class SubscriptionUpgradeView(ApiView):
 class SubscriptionCompareView(ApiView):
     @describe("subscriptions_compare", JobPromiseSchema, status=202, request=None, parameters=[ONCE], may=[404, 409])
     def post(self, request: Request, subscription_id: UUID) -> Response:
-        """Compare the pack with own memories, as a job. What it finds are reviews: `reviews/?kind=pack_contradicts`.
+        """Compare the pack with own memories, as a job. The results are reviews: `reviews/?kind=pack_contradicts`.
 
-        Of a trusted pack, installing and upgrading do the same.
+        For a trusted pack, installing and upgrading compare too.
         """
         actor, ask = self.actor(), _make_check(self, subscription_id)
         with self.after(ask):
@@ -319,7 +319,7 @@ class SubscriptionCompareView(ApiView):
 class OverrideView(ApiView):
     @describe("subscriptions_override", OverrideSchema, request=OverrideInput, may=[404, 409, 423])
     def put(self, request: Request, subscription_id: UUID, memory_id: UUID) -> Response:
-        """Word an installed memory anew for your organisation. Upgrades leave it as it is."""
+        """Change the wording of an installed memory for your organisation. Upgrades keep your wording."""
         actor = self.actor()
         with self.after(_make_check(self, subscription_id)):
             refuse_unknown_parameters(request)
@@ -329,7 +329,7 @@ class OverrideView(ApiView):
 
     @describe("subscriptions_override_delete", JobPromiseSchema, status=202, may=[404, 409])
     def delete(self, request: Request, subscription_id: UUID, memory_id: UUID) -> Response:
-        """Go back to the pack's own wording, as a job that installs the memory anew."""
+        """Return to the pack's own wording, as a job that installs the memory again."""
         actor = self.actor()
         with self.after(_make_check(self, subscription_id)):
             refuse_unknown_parameters(request)
@@ -340,7 +340,7 @@ class OverrideView(ApiView):
 class ContractsView(ApiView):
     @describe("contracts_list", ContractListSchema, parameters=PAGE)
     def get(self, request: Request) -> Response:
-        """Contracts of the organisation's own publications, newest first."""
+        """List contracts of the organisation's own publications, newest first."""
         actor = self.actor()
         authorize(actor, Permission.STORE_MANAGE)
         pages = CursorPages(request)
@@ -350,7 +350,7 @@ class ContractsView(ApiView):
 class ContractDetailView(ApiView):
     @describe("contracts_read", ContractSchema, may=[404])
     def get(self, request: Request, contract_id: UUID) -> Response:
-        """One contract."""
+        """Read one contract."""
         view = contract_get(actor=self.actor(), contract_id=contract_id)
         refuse_unknown_parameters(request)
         return Response(contract_json(view))
@@ -359,7 +359,7 @@ class ContractDetailView(ApiView):
 class ContractInvocationsView(ApiView):
     @describe("contracts_invocations", InvocationListSchema, parameters=PAGE, may=[404])
     def get(self, request: Request, contract_id: UUID) -> Response:
-        """The subscriber's reads, newest first, as the outbox has reported them: numbers and times, no content."""
+        """List the subscriber's reads, newest first, as the outbox has reported them: numbers and times, no content."""
         pages = CursorPages(request)
         rows = contract_reads(actor=self.actor(), contract_id=contract_id, pages=pages)
         return pages.envelope([invocation_json(row) for row in rows])
@@ -368,7 +368,7 @@ class ContractInvocationsView(ApiView):
 class ContractInvoiceView(ApiView):
     @describe("contracts_invoice", InvoiceSchema, parameters=[MONTH], may=[404])
     def get(self, request: Request, contract_id: UUID) -> Response:
-        """The invoice of a month: its reads and the price as the contract records it."""
+        """Read the invoice of a month: its reads and the price in the contract."""
         actor = self.actor()
         with self.after(lambda: contract_get(actor=actor, contract_id=contract_id)):
             refuse_unknown_parameters(request, "month")
@@ -407,7 +407,7 @@ class ContractRevokeView(ApiView):
 
 
 def _make_check(view: ApiView, subscription_id: UUID) -> Callable[[], None]:
-    """A check, run before the body is read, that the subscription exists and the actor may change it."""
+    """Return a check, run before the body is read, that the subscription exists and the actor may change it."""
 
     def ask() -> None:
         subscription_get(actor=view.actor(), subscription_id=subscription_id)

@@ -1,4 +1,4 @@
-"""memories/tool-calls/ of the REST contract: calls of tools and how they ended, and whether one failed before."""
+"""REST views of memories/tool-calls/: calls of tools and their outcomes, to find out whether one failed before."""
 
 from typing import Any
 
@@ -84,7 +84,7 @@ class ToolCallsView(ApiView):
 
     @of_memories("memories_tool_calls_add", ToolCallAddedSchema, status=201, request=ToolCallInput, parameters=[ONCE])
     def post(self, request: Request) -> Response:
-        """Store a call of a tool with its arguments, outcome, duration and error."""
+        """Store a tool call with its arguments, outcome, duration and error."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_CREATE)
         refuse_unknown_parameters(request)
@@ -102,7 +102,7 @@ class ToolCallsView(ApiView):
 class ToolCallSearchView(ApiView):
     @of_memories("memories_tool_calls_search", ToolCallsSchema, request=ToolCallQueryInput)
     def post(self, request: Request) -> Response:
-        """Recall calls of tools by name, arguments and outcome, nearest first."""
+        """Find tool calls by name, arguments and outcome, nearest first."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
         refuse_unknown_parameters(request)

@@ -148,7 +148,7 @@ class MoveView(ApiView):
 
 
 def _change_version(view: ApiView, memory_id: UUID, change: Callable[[], object], *, dry_run: bool) -> Response:
-    """The memory after `change`, which makes a version."""
+    """Apply `change`, which makes a version, and answer with the memory."""
 
     def ask() -> None:
         cube_change_ask(actor=view.actor(), cube_id=memory_id)

@@ -1,4 +1,4 @@
-"""The words of an answer: of the first language model that gives any, else quoted from memories."""
+"""The text of an answer: from the first language model that gives one, else quoted from memories."""
 
 import logging
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Answering:
-    """The source of the words that follow. model: None for quotes; failed: models that gave no word before."""
+    """The source of the following text. model: None for quotes; failed: models that failed before their first word."""
 
     model: PricedModel | None = None
     failed: tuple[str, ...] = ()
@@ -27,16 +27,16 @@ class Answering:
 
     @property
     def completion(self) -> Completion:
-        """The completion of an answer whose end has not come."""
+        """Return a completion without text and token counts, for an answer that was cut off before its end."""
         name = self.model.llm.name if self.model else EXTRACTIVE
         return Completion(text="", model=name, prompt_tokens=None, completion_tokens=None)
 
 
 def answer_pieces(plan: TurnPlan) -> Iterator[Answering | TextDelta | Completion]:
-    """Ask the models of a plan in their order, outside any transaction, then quote its extract.
+    """Call the models of a plan in their order, outside any transaction; if all fail, yield the extract of the plan.
 
-    A model that fails before its first word gives way to the next. Raises ProviderUnavailable where one breaks off
-    later: its reader has seen a part.
+    If a model fails before its first word, the next one is called. Raises ProviderUnavailable if a model fails later,
+    since the reader has seen a part of its answer.
     """
     failed: list[str] = []
     for model in () if plan.reply is not None else plan.models:

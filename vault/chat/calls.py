@@ -1,4 +1,4 @@
-"""Requests to the memory in natural language: interpreted, and executed if the caller asks for it."""
+"""Natural-language requests to the memory: interpreted, and executed if the caller wants it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -38,7 +38,9 @@ SALT = "memory-calls"
 
 @dataclass(frozen=True)
 class CallPlace:
-    """persona: id or name; conversation_id: of the caller's own conversation. Both are optional."""
+    """The persona and conversation of a request. persona: id or name; conversation_id: the caller's own. Both are
+    optional.
+    """
 
     persona: str = ""
     conversation_id: UUID | None = None
@@ -50,7 +52,7 @@ class CallPlace:
 
 @dataclass(frozen=True)
 class Confirmation:
-    """token: deletes `ids` if it comes back with the same text within CONFIRM_SECONDS."""
+    """A deletion to be confirmed. token: deletes `ids` if sent with the same text within CONFIRM_SECONDS."""
 
     token: str
     ids: tuple[UUID, ...]
@@ -58,7 +60,7 @@ class Confirmation:
 
 @dataclass(frozen=True)
 class CallOutcome:
-    """memories: stored or found; deleted: ids; confirmation: what a deletion would take, before anything is deleted."""
+    """The result of a request. memories: stored or found; deleted: ids; confirmation: a deletion to be confirmed."""
 
     memories: tuple[CubeView, ...] = ()
     deleted: tuple[UUID, ...] = ()
@@ -71,14 +73,14 @@ Within = Callable[[CallOutcome], None]
 def call_read(*, actor: Actor, text: str, past: Sequence[str] = ()) -> MessageReading:
     """Interpret a text as a request to the memory. past: the questions before it, oldest first.
 
-    Raises Forbidden; what `text_read` raises. Writes what it writes.
+    Raises Forbidden and the errors of `text_read`. Writes the rows of `text_read`.
     """
     authorize(actor, Permission.CONVERSATION_USE)
     return text_read(actor, text, memory_call(text, said_at=datetime.now(UTC), past=past))
 
 
 def last_questions(*, actor: Actor, conversation_id: UUID) -> list[str]:
-    """The last FOLLOWED questions of one of the actor's own conversations, oldest first.
+    """Return the last FOLLOWED questions of one of the actor's own conversations, oldest first.
 
     Raises NotFound; Forbidden. Writes: AuditEntry naming the memories of its turns, AuditEntry?.
     """
@@ -89,11 +91,11 @@ def last_questions(*, actor: Actor, conversation_id: UUID) -> list[str]:
 def call_execute(
     *, actor: Actor, text: str, reading: MessageReading, place: CallPlace, confirm: str = "", within: Within
 ) -> CallOutcome:
-    """Carry a call out: store what the text states, search, list what a summary is of, or delete.
+    """Execute a request: store the stated facts, search, list the memories to summarise, or delete.
 
-    A deletion without `confirm` deletes nothing and lists what would go. `within` runs in the transaction that writes
-    the outcome. Raises Forbidden; NotFound; Held; Invalid, also for a token that is not this caller's or is too old;
-    what `cubes_add` and `memories_search` raise. Writes what `cubes_add`, `cube_delete` or `memories_search` write.
+    Without `confirm` a deletion only lists its memories. `within` runs in the transaction that writes the result.
+    Raises Forbidden; NotFound; Held; Invalid, also for a foreign or expired token; the errors of `cubes_add` and
+    `memories_search`. Writes the rows of `cubes_add`, `cube_delete` or `memories_search`.
     """
     authorize(actor, Permission.CONVERSATION_USE)
     call = reading.call
@@ -110,7 +112,7 @@ def call_execute(
 
 
 def _add_statements(actor: Actor, text: str, reading: MessageReading, place: CallPlace, within: Within) -> CallOutcome:
-    """Store each statement as a memory of its own; an update ends the validity of what it corrects."""
+    """Store each statement as its own memory; an update ends the validity of the statement that it corrects."""
     session = str(place.conversation_id) if place.conversation_id else ""
     base = CubeDraft(
         content=text, persona=place.persona or None, session_id=session, speaker=MessageRole.USER, is_message=True

@@ -1,4 +1,4 @@
-"""Commands of a chat that summarise or forget: selection of the memories. Reads only."""
+"""Selection of the memories that a chat command summarises or forgets. Reads only."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -29,11 +29,11 @@ def hits_for_call(
     excluded: frozenset[UUID],
     personas: tuple[str, ...] = (),
 ) -> list[Hit]:
-    """The memories that a summary or a deletion is about: by kind in the order of STATED, the newest first.
+    """Return the memories that a summary or a deletion is about: by kind in the order of STATED, newest first.
 
-    asked_in: the conversation, which decides what is mounted. personas: whose memories alone; none: of all.
+    asked_in: the conversation, whose mounts are included. personas: only their memories; empty means all.
 
-    Raises what `memories_search` raises. Writes what it writes.
+    Raises the errors of `memories_search`. Writes its rows.
     """
     is_self = call.scope == OWN and not _read_topic(call)
     query = _read_topic(call) or call.rewritten
@@ -53,9 +53,10 @@ def hits_for_call(
 
 
 def find_goal(actor: Actor, question: str, asked_in: UUID, raised: frozenset[UUID]) -> Hit | None:
-    """The goal that a question touches and that was not raised yet. Asks only where a goal may be touched.
+    """Return the goal that a question touches and that was not recalled yet, or None. Searches only for likely
+    questions.
 
-    Raises what `memories_search` raises. Writes what it writes.
+    Raises the errors of `memories_search`. Writes its rows.
     """
     if not may_touch_goal(question):
         return None
@@ -85,7 +86,7 @@ def _make_evidence(number: int, hit: Hit) -> Evidence:
 
 
 def _is_own(hit: Hit) -> bool:
-    """Return whether the member said it of themselves: with "I" or "my", or without another's name as its subject."""
+    """Return whether the member speaks about themselves: with "I" or "my", or without another name as the subject."""
     words = hit.view.words
     if words.speaker.casefold() not in OWN_SPEAKERS:
         return False

@@ -1,4 +1,4 @@
-"""Statements that correct an earlier one of the same speaker: its validity ends, with a reason."""
+"""Corrections: a statement ends the validity of an earlier one of the same speaker, with a reason."""
 
 import re
 from collections.abc import Sequence
@@ -30,10 +30,10 @@ SUBJECT = 2  # terms at the beginning of a correction that name what it is about
 
 
 def corrected_statement(text: str, *, said_at: datetime, hits: Sequence[Hit], is_correction: bool) -> UUID | None:
-    """The stored statement that `text` replaces or takes back; None where it stands beside all of them.
+    """Return the stored statement that `text` replaces or withdraws; None if it contradicts none.
 
-    is_correction: the speaker says that it corrects ("actually, …"), so that a common subject is enough, as it is
-    for what is said to hold no longer.
+    is_correction: the speaker announces a correction ("actually, …"). Then, and if `text` says that something no longer
+    holds, a common subject is enough.
     """
     own = [hit for hit in hits if _is_own_statement(hit)]
     stored = [StoredStatement(hit.view.cube.id, hit.view.words.content, said_at) for hit in own]
@@ -54,7 +54,7 @@ def corrected_statement(text: str, *, said_at: datetime, hits: Sequence[Hit], is
 
 
 def _same_subject(words: Sequence[str], stored: Sequence[StoredStatement]) -> UUID | None:
-    """The statement with most of the `words` in common, if those are many of both or what `words` begin with."""
+    """Return the statement that shares the most `words`, if these are a large share of either or its first words."""
     shared = [(len(set(words) & set(_statement_terms(statement.text))), statement) for statement in stored]
     count, best = max(shared, key=lambda pair: pair[0], default=(0, None))
     if best is None or count < LEAST_SHARED:
@@ -65,9 +65,9 @@ def _same_subject(words: Sequence[str], stored: Sequence[StoredStatement]) -> UU
 
 
 def statement_end(*, actor: Actor, cube_id: UUID, successor_id: UUID) -> None:
-    """End the validity of a corrected statement now; call inside `acting`.
+    """End the validity of a corrected statement now. Call inside `acting`.
 
-    One that the actor may not change, that is held, or that has ended before stays as it is. Writes: Cube,
+    A statement that the actor may not change, that is held, or that has ended already is left as it is. Writes: Cube,
     CubeVersion, AuditEntry, OutboxEvent.
     """
     rows = Cube.objects.visible_to(actor).free().filter(id=cube_id, valid_to=None, deleted_at=None)
@@ -102,5 +102,5 @@ def _denies(text: str, stored: str) -> bool:
 
 
 def _statement_terms(text: str) -> list[str]:
-    """The terms of a statement in their order, without numbers and the words that announce a correction."""
+    """Return the terms of a statement in order, without numbers and words that announce a correction."""
     return [term for term in content_terms(remove_correction(text)) if not term.isdecimal()]

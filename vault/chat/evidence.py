@@ -1,4 +1,4 @@
-"""Memories as an answer may use them."""
+"""Evidence: memories in the form in which an answer uses them."""
 
 from collections.abc import Sequence
 
@@ -30,9 +30,9 @@ def make_evidence(marker: int, view: CubeView, *, score: float, dense: float = 0
 def rebuild_prompt(
     asked: str, found: Sequence[RetrievedView], past: Sequence[TurnView], agent: Agent | None
 ) -> list[ChatMessage]:
-    """The prompt of a turn, built anew from what its reader may read now.
+    """Return the prompt of a turn, built again from the memories that its reader may read now.
 
-    asked: the question as it was searched for; found: of the turn, in any order; past: the turns before it.
+    asked: the question as it was searched; found: the turn's memories, in any order; past: the turns before it.
     """
     numbered = sorted((view for view in found if view.retrieved.marker), key=lambda view: view.retrieved.marker)
     evidence = [make_evidence(view.retrieved.marker, view.memory, score=view.retrieved.score) for view in numbered]

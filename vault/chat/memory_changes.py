@@ -1,4 +1,4 @@
-"""Changes from within a chat: forgetting, undoing what was stored, leaving memories out, goals."""
+"""Memory changes from within a chat: forgetting, undoing, excluding memories, and goals."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -21,8 +21,8 @@ MOST_EXCLUDED = 200  # memories that one conversation leaves out
 def turn_forget(*, actor: Actor, conversation_id: UUID, turn_id: UUID) -> int:
     """Delete the memories that a turn offered to forget, with the pages that stated them, and return their number.
 
-    Memories deleted meanwhile are skipped. If one is held, none is deleted. Raises NotFound; Forbidden; Held. Writes:
-    Cube …, AuditEntry ….
+    Memories that were deleted meanwhile are skipped. If one is held, none is deleted. Raises NotFound; Forbidden; Held.
+    Writes: Cube …, AuditEntry ….
     """
     with acting(actor):
         conversation = conversation_locate(actor, conversation_id)
@@ -38,10 +38,10 @@ def turn_forget(*, actor: Actor, conversation_id: UUID, turn_id: UUID) -> int:
 
 
 def turn_statements_undo(*, actor: Actor, conversation_id: UUID, turn_id: UUID) -> int:
-    """Delete what a turn stored of its question; how many memories went. What was typed stays in the chat, and what
-    the statements corrected holds again.
+    """Delete the memories that a turn stored from its question, and return their number. The question stays in the
+    chat, and corrected statements become valid again.
 
-    Raises NotFound; Forbidden; Held: then none is deleted. Writes: Cube …, AuditEntry.
+    Raises NotFound; Forbidden; Held (then none is deleted). Writes: Cube …, AuditEntry.
     """
     with acting(actor):
         conversation = conversation_locate(actor, conversation_id)
@@ -57,7 +57,7 @@ def turn_statements_undo(*, actor: Actor, conversation_id: UUID, turn_id: UUID) 
 
 
 def _pages_hide(actor: Actor, cube_ids: Sequence[UUID]) -> None:
-    """Hide the typed messages of which no stated memory is left."""
+    """Hide the typed messages all of whose stated memories are deleted."""
     rows = CubeSource.objects.filter(cube_id__in=cube_ids, kind=SourceKind.EXTRACT).values("source_id")
     pages = list(Cube.objects.visible_to(actor).filter(id__in=rows, source=Source.CHAT, owner_id=actor.member_id))
     if pages:
@@ -65,9 +65,9 @@ def _pages_hide(actor: Actor, cube_ids: Sequence[UUID]) -> None:
 
 
 def conversation_exclude(*, actor: Actor, conversation_id: UUID, memory_id: UUID, is_excluded: bool) -> None:
-    """Leave a memory out of the answers of one conversation, or take it in again.
+    """Exclude a memory from the answers of one conversation, or include it again.
 
-    Raises NotFound; Forbidden; Invalid: too many are left out. Writes: Conversation, AuditEntry.
+    Raises NotFound; Forbidden; Invalid (too many are excluded). Writes: Conversation, AuditEntry.
     """
     with acting(actor):
         row = conversation_locate(actor, conversation_id, lock=True)

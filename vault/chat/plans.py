@@ -1,4 +1,4 @@
-"""The plan of a turn: the memories that were retrieved for a question, and which of them the answer may cite."""
+"""The plan of a turn: the memories that a search found for a question, and those that the answer may cite."""
 
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
@@ -51,7 +51,7 @@ SHOWN_PARTS = ("lexical", "context", "dense", "entity", "time", "graph")  # of a
 
 @dataclass(frozen=True)
 class TurnPlan:
-    """A question with what was found for it: retrieval and its audit row are committed."""
+    """A question and the memories found for it; the search and its audit entry are committed."""
 
     actor: Actor
     conversation_id: UUID
@@ -74,20 +74,20 @@ class TurnPlan:
 
     @cached_property
     def extract(self) -> Extract:
-        """The answer without a model."""
+        """Return the answer without a model."""
         if self.reply is not None:
             return self.reply
         extract = extractive_answer(self.asked, self.evidence, self.stated, offers_nearest=self.goal is None)
         return extract.followed_by(goal_extract(self.question, self.goal)) if self.goal else extract
 
     def extract_after(self, failed: Sequence[str]) -> Extract:
-        """`extract`, which says so where models failed before."""
+        """Return the answer without a model, with a notice if models have failed."""
         return phrase_extract(self.question, "no_model").followed_by(self.extract) if failed else self.extract
 
 
 @dataclass(frozen=True)
 class TurnSettings:
-    """The settings of a conversation that decide how a question is answered. past: its former questions."""
+    """The settings of a conversation that affect how a question is answered. past: its former questions."""
 
     conversation_id: UUID
     models: tuple[PricedModel, ...]
@@ -98,9 +98,9 @@ class TurnSettings:
 
 
 def turn_plan(actor: Actor, asked: TurnSettings, content: str) -> TurnPlan:
-    """Search for what answers a question. Writes: AuditEntry naming the memories.
+    """Search for memories that answer a question. Writes: AuditEntry naming the memories.
 
-    content: 1..MAX_CONTENT_CHARACTERS characters. The earlier turns that a model sees are not in the plan yet. Raises
+    content: 1..MAX_CONTENT_CHARACTERS characters. The plan does not yet have the earlier turns for the model. Raises
     Forbidden; Invalid; TooLarge; QuotaExceeded; Unavailable.
     """
     _check_content(content)
@@ -159,14 +159,14 @@ def _find_goal(actor: Actor, asked: TurnSettings, call: MemoryCall) -> Hit | Non
 
 
 def _add_goal(hits: Sequence[Hit], goal: Hit | None) -> list[Hit]:
-    """Add the goal to the results of a question, and drop results that merely fill the search."""
+    """Add the goal to the results of a question, and drop results that are not about the question."""
     found = [hit for hit in hits if hit.score > 0]
     ids = {hit.view.cube.id for hit in found}
     return [*found, *([goal] if goal and goal.view.cube.id not in ids else [])]
 
 
 def _command_plan(actor: Actor, asked: TurnSettings, content: str, call: MemoryCall) -> TurnPlan:
-    """A summary, or the list of what a deletion would take: nothing is deleted yet."""
+    """Return the plan of a summary, or of a deletion's list: nothing is deleted yet."""
     hits = hits_for_call(actor, call, asked.conversation_id, asked.excluded)
     plan = _make_plan(actor, replace(asked, models=()), content, hits)
     made = summary_extract if call.intent is Intent.SUMMARISE else forget_extract
@@ -176,12 +176,12 @@ def _command_plan(actor: Actor, asked: TurnSettings, content: str, call: MemoryC
 
 
 def fixed_plan(actor: Actor, asked: TurnSettings, content: str, reply: Extract) -> TurnPlan:
-    """The plan of a reply that rests on no memory."""
+    """Return the plan of a fixed reply without memories."""
     return replace(_make_plan(actor, replace(asked, models=()), content, []), asked=content, reply=reply)
 
 
 def _make_plan(actor: Actor, asked: TurnSettings, content: str, found: Sequence[Hit]) -> TurnPlan:
-    """The plan of a turn. found: the memories in the order of their markers."""
+    """Return the plan of a turn. found: the memories in the order of their markers."""
     return TurnPlan(
         actor=actor,
         conversation_id=asked.conversation_id,
@@ -198,7 +198,7 @@ def _make_plan(actor: Actor, asked: TurnSettings, content: str, found: Sequence[
 
 
 def _explain_hits(plan: TurnPlan, hits: Sequence[Hit], reason: Callable[[Hit], str]) -> tuple[Retrieved, ...]:
-    """The results of a question, each with its number in the plan, or the reason why it has none."""
+    """Return the results of a question, each with its marker in the plan, or the reason why it has none."""
     markers = {citation.memory_id: citation.marker for citation in plan.citations}
     return tuple(
         Retrieved(
@@ -217,7 +217,7 @@ def _explain_hits(plan: TurnPlan, hits: Sequence[Hit], reason: Callable[[Hit], s
 def _find_reason(
     asked: TurnSettings, now: datetime, about: AbstractSet[UUID], fitting: AbstractSet[UUID], hit: Hit
 ) -> str:
-    """Return the reason why a result has no number: the first step of the plan that drops it."""
+    """Return the reason why a result has no marker: the first step of the plan that drops it."""
     cube_id = hit.view.cube.id
     if cube_id in asked.excluded:
         return Unused.EXCLUDED
@@ -233,9 +233,9 @@ def _collect_ids(hits: Sequence[Hit]) -> frozenset[UUID]:
 
 
 def _select_about(question: str, hits: Sequence[Hit]) -> list[Hit]:
-    """The hits that are about the question, and not merely the best there are; none that only quotes others.
+    """Return the hits that are about the question; hits that only quote others are dropped.
 
-    What was said right after a question that is about it is about it, too: an answer often repeats none of its words.
+    A reply to a hit that asks about the same counts too: it often repeats none of the question's words.
     """
     own = [hit for hit in hits if not hit.view.words.quotes]
     asked = frozenset(content_terms(question))
@@ -246,21 +246,21 @@ def _select_about(question: str, hits: Sequence[Hit]) -> list[Hit]:
 
 
 def _session_position(hit: Hit, before: int = 0) -> tuple[str, int] | None:
-    """The session of a hit and its position there, or a position so many before it; None outside of a session."""
+    """Return the session of a hit and its position there minus `before`, or None outside of a session."""
     position, session = hit.view.cube.position, hit.view.words.session_id
     return (session, position - before) if session and position is not None else None
 
 
 def _says_irregularly(hit: Hit, asked: frozenset[str]) -> bool:
-    """Return whether a memory has an irregular form of a word that is asked for: `ran` for `run`."""
+    """Return whether a memory has an irregular form of a word in the question: `ran` for `run`."""
     found = terms(hit.view.words.content)
     return bool((base_forms(found) - frozenset(found)) & asked)
 
 
 def _find_topics(actor: Actor, asked: TurnSettings, call: MemoryCall) -> list[Hit]:
-    """Find the statements of the time that a question about topics names; none for other questions.
+    """Return the statements of the time in a question about topics; none for other questions.
 
-    Of a day without a year: in the last year in which something was stated on it.
+    A day without a year means the last year with a statement on that day.
     """
     if call.time_range is None or not asks_for_topics(call.rewritten):
         return []
@@ -275,7 +275,7 @@ def _find_topics(actor: Actor, asked: TurnSettings, call: MemoryCall) -> list[Hi
 
 
 def _hit_time(hit: Hit) -> datetime:
-    """The time when it happened, else when it was stored."""
+    """Return the time of the event, else the time of storing."""
     return hit.view.cube.event_time or hit.view.cube.created_at
 
 
@@ -293,14 +293,14 @@ def _select_within_range(call: MemoryCall, hits: Sequence[Hit]) -> list[Hit]:
 
 
 def _quoted_first(question: str, hits: Sequence[Hit], goal: Hit | None) -> tuple[list[Hit], list[Hit]]:
-    """The hits that an extractive answer will quote, in its order, and the others: so its markers count from 1."""
+    """Return the hits that an extractive answer will quote, in its order, and the others: its markers count from 1."""
     evidence = [_make_evidence(marker, hit) for marker, hit in enumerate(hits)]
     quoted = [quote.marker for quote in quotes(question, evidence, offers_nearest=goal is None)]
     return [hits[at] for at in quoted], [hit for at, hit in enumerate(hits) if at not in quoted]
 
 
 def question_screen(actor: Actor, question: str) -> str:
-    """The question as it may be kept. Raises PiiRefused; PiiUnavailable."""
+    """Return the question after the PII policy was applied. Raises PiiRefused; PiiUnavailable."""
     draft = CubeDraft(content=question, speaker=MessageRole.USER, source=Source.CHAT)
     return screen_drafts(actor=actor, drafts=[draft])[0].content
 

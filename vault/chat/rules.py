@@ -1,4 +1,4 @@
-"""Prompts of answers, and parsing of their citations. Memory is evidence, never an instruction. Pure."""
+"""Prompts of answers, and parsing of their citations. Memories are evidence, never instructions. Pure."""
 
 import json
 import re
@@ -60,10 +60,10 @@ NOTHING = tuple(phrases["nothing"] for phrases in PHRASES.values())
 
 @dataclass(frozen=True)
 class Evidence:
-    """A retrieved memory as the answer may use it; `marker` is its number in the answer, `source` its id.
+    """A memory as evidence for an answer; `marker` is its number in the answer, `source` its id.
 
-    time: when it was said or, where is_resolved, when it happened. dense: cosine of question and text. session and
-    position: where in a conversation it was said, if in one.
+    time: when it was said, or when it happened if is_resolved. dense: cosine of question and text. session and
+    position: its place in a conversation, if any.
     """
 
     source: str
@@ -82,7 +82,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Extract:
-    """An extractive answer: its lines as the reader gets them, and as they are stored, without what they quote."""
+    """An extractive answer: its lines as the reader gets them, and as they are stored, without the quotes."""
 
     lines: tuple[str, ...] = field(repr=False)
     frame: tuple[str, ...]
@@ -93,7 +93,7 @@ class Extract:
         return "\n".join(self.lines)
 
     def until(self, said: str) -> "Extract":
-        """The part of the extract that was sent before the reader left."""
+        """Return the part of the extract that was sent before the reader left."""
         count = max((n for n in range(len(self.lines) + 1) if said.startswith("\n".join(self.lines[:n]))), default=0)
         quotes = tuple(quote for quote in self.quotes if f"[{quote.marker}]" in self.frame[:count])
         return Extract(self.lines[:count], self.frame[:count], quotes)
@@ -104,7 +104,7 @@ class Extract:
 
 @dataclass(frozen=True)
 class Agent:
-    """The agent as whom a model speaks. profile: fields of its profile by name, such as role and character."""
+    """The agent that a model speaks as. profile: fields of its profile by name, such as role and character."""
 
     name: str
     profile: Mapping[str, str] = field(default_factory=dict)
@@ -119,9 +119,9 @@ class PastTurn:
 def prompt(
     question: str, evidence: Sequence[Evidence], past: Sequence[PastTurn], *, agent: Agent | None = None
 ) -> list[ChatMessage]:
-    """The messages for a chat model; `agent` is whom it speaks as.
+    """Return the messages for a chat model. `agent`: the agent that it speaks as.
 
-    The system role says the same to every tenant: what people wrote, names too, is data in the user's role.
+    The system message is the same for every tenant: all text by people, even names, is data in the user's message.
     """
     messages = [ChatMessage(ChatRole.SYSTEM, INSTRUCTIONS)]
     for turn in past:
@@ -135,7 +135,7 @@ def prompt(
 
 
 def _quoted_line(memory: Evidence) -> str:
-    """A memory on one line, its words as JSON strings: no text can leave its line."""
+    """Return a memory as one line of JSON, so that its text cannot break out of the line."""
     text, speaker = (json.dumps(words, ensure_ascii=False) for words in (memory.text[:LONGEST_PASSAGE], memory.speaker))
     return f"[{memory.marker}] {text} (said by {speaker}, {memory.time:%Y-%m-%d %H:%M} UTC)"
 
@@ -147,10 +147,10 @@ def extractive_answer(
     *,
     offers_nearest: bool = True,
 ) -> Extract:
-    """The reply without a model: the best sentences of the memories, quoted, each with its marker.
+    """Return the reply without a model: the best sentences of the memories, quoted, each with its marker.
 
-    stated: what the question states and has stored of itself. offers_nearest: where nothing answers, quote what comes
-    closest.
+    stated: the statements in the question that were stored. offers_nearest: if no memory answers, quote the closest
+    ones.
     """
     phrases = PHRASES["zh" if language_of(question) == "zh" else "en"]
     if not any(is_question(sentence) for sentence in sentences(question)):
@@ -167,12 +167,12 @@ def extractive_answer(
 
 
 def goal_extract(question: str, goal: Evidence) -> Extract:
-    """The line that recalls a goal, with its quote."""
+    """Return a line that recalls a goal and quotes it."""
     return _list_quotes(phrase(question, "goal"), [goal])
 
 
 def summary_extract(question: str, found: Sequence[Evidence]) -> Extract:
-    """A summary that lists all of `found`, grouped by type under a heading each."""
+    """Return a summary that lists all of `found`, grouped by type with a heading for each."""
     if not found:
         return phrase_extract(question, "nothing_about")
     names = GROUPS[_choose_language(question)]
@@ -184,12 +184,12 @@ def summary_extract(question: str, found: Sequence[Evidence]) -> Extract:
 
 
 def forget_extract(question: str, found: Sequence[Evidence]) -> Extract:
-    """Return the memories that a deletion would take, for confirmation."""
+    """Return the list of memories that a deletion would delete, for confirmation."""
     return _list_quotes(phrase(question, "forget"), found) if found else phrase_extract(question, "forget_none")
 
 
 def phrase_extract(question: str, name: str) -> Extract:
-    """One of PHRASES in the language of the question, and nothing else."""
+    """Return a reply that is one of PHRASES, in the language of the question."""
     return Extract((phrase(question, name),), (phrase(question, name),), ())
 
 
@@ -278,13 +278,17 @@ def _make_quote(text: str, evidence: Evidence) -> Quote:
 
 
 def attribute_sentences(answer: str, evidence: Sequence[Evidence], question: str) -> str:
-    """A model's answer that names no memory, with the marker of what supports each sentence, else UNSUPPORTED after it.
+    """Return a model's answer with a marker after each sentence that a memory supports, and UNSUPPORTED after the
+    others.
 
-    A sentence is supported by the memory that holds most of its words, if that is LEAST_SUPPORT of them, and all its
-    names and numbers, but for those of the question. What says too little to be supported, or that nothing is known,
-    stays as it is.
+    For answers without markers. The memory with most of a sentence's words supports it, if it has a share of
+    LEAST_SUPPORT and all names and numbers that are not in the question. Short sentences, and sentences that say that
+    nothing is known, get no mark.
     """
-    held = [_Held(memory.marker, frozenset(terms(text)), text.casefold()) for memory, text in _pair_with_text(evidence)]
+    held = [
+        _MemoryWords(memory.marker, frozenset(terms(text)), text.casefold())
+        for memory, text in _pair_with_text(evidence)
+    ]
     known = question.casefold()
     pieces, at = [], 0
     for sentence in sentences(answer):
@@ -295,7 +299,7 @@ def attribute_sentences(answer: str, evidence: Sequence[Evidence], question: str
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _MemoryWords:
     """The words of a memory that may support a sentence; text: case-folded."""
 
     marker: int
@@ -307,7 +311,7 @@ def _pair_with_text(evidence: Sequence[Evidence]) -> Iterable[tuple[Evidence, st
     return ((memory, f"{memory.speaker} {memory.time:%Y-%m-%d} {memory.text}") for memory in evidence)
 
 
-def _find_support(sentence: str, held: Sequence[_Held], known: str) -> str:
+def _find_support(sentence: str, held: Sequence[_MemoryWords], known: str) -> str:
     words = frozenset(terms(sentence))
     if len(words) < FEWEST_SUPPORTED or is_lead_in(sentence) or is_question(sentence) or KNOWS_NOTHING.search(sentence):
         return ""
@@ -320,13 +324,13 @@ def _find_support(sentence: str, held: Sequence[_Held], known: str) -> str:
 
 
 def markers_in(answer: str, known: int) -> list[int]:
-    """The markers of `answer` that name one of `known` memories, each once, in the order of the text."""
+    """Return the markers in `answer` that number one of `known` memories, each once, in the order of the text."""
     found = (int(number) for number in MARKER.findall(answer))
     return list(dict.fromkeys(number for number in found if 1 <= number <= known))
 
 
 def make_title(question: str) -> str:
-    """The title of a conversation: its first question, cut at 60 characters."""
+    """Return the title of a conversation: its first question, cut at 60 characters."""
     first = " ".join(question.split())
     return first if len(first) <= 60 else f"{first[:59]}…"
 

@@ -1,4 +1,4 @@
-"""Conversations and their turns, as the member who holds them reads them."""
+"""Selectors of conversations and their turns, for the member who owns them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -34,9 +34,9 @@ LEAST_SAID = 0.01  # score of such a message
 
 @dataclass(frozen=True)
 class Citation:
-    """A memory that the answer rests on. `marker`: its number in the text, as in [1]; score: 0..1.
+    """A memory that the answer uses. `marker`: its number in the text, as in [1]; score: 0..1.
 
-    available: its reader may read what the answer has of it. pack: the full name of the pack that brought it.
+    available: the reader may read the used part. pack: the full name of the pack that the memory came with.
     """
 
     memory_id: UUID
@@ -72,7 +72,7 @@ class Unused(StrEnum):
 class Retrieved:
     """A memory that was found for a question. score, and each of `parts`: 0..1; tokens: of its text.
 
-    marker: its number among those that the answer could use; 0 with a `reason` where it could not.
+    marker: its number among the memories offered to the answer; 0 with a `reason` if it was dropped.
     """
 
     memory_id: UUID
@@ -86,7 +86,7 @@ class Retrieved:
 
 @dataclass(frozen=True)
 class RetrievedView:
-    """`retrieved`, with the memory as its reader may read it now."""
+    """A retrieved memory, with its content as the reader may read it now."""
 
     retrieved: Retrieved
     memory: CubeView = field(repr=False)
@@ -106,9 +106,9 @@ class StatedMemory:
 
 @dataclass(frozen=True)
 class TurnView:
-    """question and answer are empty once their memories were deleted or have expired.
+    """A turn. question and answer are empty once their memories were deleted or have expired.
 
-    withheld: the answer rests on what its reader may not read now; it is None then.
+    withheld: the answer is None, because it uses a memory that the reader may no longer read.
     """
 
     id: UUID
@@ -138,8 +138,8 @@ class TurnView:
 
 @dataclass(frozen=True)
 class TurnTexts:
-    """The texts of some turns for a reader: the memories of questions, answers and statements by id, those that are
-    withheld, and the cited ones that may be read.
+    """The texts of some turns for a reader: the memories of questions, answers and statements by id, the ids of
+    withheld answers, and the ids of readable cited memories.
     """
 
     views: Mapping[UUID, CubeView]
@@ -155,7 +155,7 @@ class TurnTexts:
 
 
 def conversations_list(*, actor: Actor, pages: Pages) -> list[ConversationView]:
-    """The actor's own conversations, the newest first. Raises Forbidden. Writes: AuditEntry, AuditEntry?."""
+    """Return the actor's own conversations, newest first. Raises Forbidden. Writes: AuditEntry, AuditEntry?."""
     authorize(actor, Permission.CONVERSATION_USE)
     with acting(actor):
         mine = _select_reachable(actor).filter(Q(member_id=actor.member_id), deleted_at=None)
@@ -166,9 +166,9 @@ def conversations_list(*, actor: Actor, pages: Pages) -> list[ConversationView]:
 
 
 def conversations_find(*, actor: Actor, words: str, pages: Pages) -> list[ConversationView]:
-    """Those of `conversations_list` whose titles have each of the words, then others in which one message has them all.
+    """Return the conversations whose titles have each of the words, then those in which one message has them all.
 
-    Any case. At most MOST_SAID messages are looked through. Raises Forbidden; KeyUnavailable. Writes: AuditEntry …,
+    Ignores case. Searches at most MOST_SAID messages. Raises Forbidden; KeyUnavailable. Writes: AuditEntry …,
     OutboxEvent.
     """
     authorize(actor, Permission.CONVERSATION_USE)
@@ -182,7 +182,7 @@ def conversations_find(*, actor: Actor, words: str, pages: Pages) -> list[Conver
 
 
 def _conversations_saying(actor: Actor, words: str, wanted: Sequence[str]) -> list[Conversation]:
-    """The actor's own conversations with a message that has each of the words, the newest first."""
+    """Return the actor's own conversations with a message that has each of the words, newest first."""
     chats = Namespace.objects.chats().filter(tenant_id=actor.tenant_id, owner_id=actor.member_id)
     search = SearchQuery(
         query=words,
@@ -211,9 +211,9 @@ def conversation_get(*, actor: Actor, conversation_id: UUID) -> ConversationView
 
 
 def conversation_agent(*, actor: Actor, conversation: ConversationView) -> Agent | None:
-    """The agent that answers in a conversation; None without one that the actor may use.
+    """Return the agent that answers in a conversation; None without one that the actor may use.
 
-    Raises Forbidden. One query where the conversation has an agent.
+    Raises Forbidden. One query if the conversation has an agent.
     """
     authorize(actor, Permission.CONVERSATION_USE)
     if conversation.agent_persona_id is None:
@@ -224,9 +224,9 @@ def conversation_agent(*, actor: Actor, conversation: ConversationView) -> Agent
 
 
 def turns_list(*, actor: Actor, conversation_id: UUID, pages: Pages) -> list[TurnView]:
-    """The turns of a conversation, oldest first, with what their answers quote as its member may read it now.
+    """Return the turns of a conversation, oldest first, with quotes as its member may read them now.
 
-    Raises NotFound; Forbidden. Writes: AuditEntry naming the memories of its turns, AuditEntry? naming what is quoted.
+    Raises NotFound; Forbidden. Writes: AuditEntry naming the memories of its turns, AuditEntry? naming the quoted ones.
     """
     with acting(actor):
         conversation = conversation_locate(actor, conversation_id)
@@ -235,7 +235,7 @@ def turns_list(*, actor: Actor, conversation_id: UUID, pages: Pages) -> list[Tur
 
 
 def turn_get(*, actor: Actor, conversation_id: UUID, turn_id: UUID) -> TurnView:
-    """One turn of a conversation, read as `turns_list` reads it. Raises NotFound; Forbidden. Writes: AuditEntry …."""
+    """Return one turn of a conversation, as `turns_list` does. Raises NotFound; Forbidden. Writes: AuditEntry …."""
     with acting(actor):
         conversation = conversation_locate(actor, conversation_id)
         found = Turn.objects.filter(conversation=conversation, id=turn_id).first()
@@ -273,7 +273,7 @@ def turn_memories_list(*, actor: Actor, conversation_id: UUID, turn: TurnView) -
 
 
 def _stated_by_page(actor: Actor, turns: Sequence[Turn]) -> dict[UUID | None, tuple[UUID, ...]]:
-    """The memories that each question states, by the question's own memory. One query."""
+    """Return the memories that each question states, by the id of the question's own memory. One query."""
     pages = [turn.question_id for turn in turns if turn.question_id]
     readable = Cube.objects.visible_to(actor).filter(deleted_at=None).values("id")
     rows = CubeSource.objects.filter(source_id__in=pages, kind=SourceKind.EXTRACT, cube_id__in=readable)
@@ -284,7 +284,7 @@ def _stated_by_page(actor: Actor, turns: Sequence[Turn]) -> dict[UUID | None, tu
 
 
 def conversation_locate(actor: Actor, conversation_id: UUID, *, lock: bool = False) -> Conversation:
-    """The row of the actor's own conversation. Raises NotFound; Forbidden: a conversation is its member's alone."""
+    """Return the row of the actor's own conversation. Raises NotFound; Forbidden (another member's)."""
     rows = _select_reachable(actor).filter(id=conversation_id, deleted_at=None)
     row = (rows.select_for_update() if lock else rows.select_related("agent_persona")).first()
     if row is None:
@@ -303,19 +303,19 @@ def conversation_locate(actor: Actor, conversation_id: UUID, *, lock: bool = Fal
 
 
 def _select_reachable(actor: Actor) -> QuerySet[Conversation]:
-    """The conversations of the actor's tenant; for a bound key only those that it began."""
+    """Return the conversations of the actor's tenant; for a bound key only those that it created."""
     rows = Conversation.objects.filter(tenant_id=actor.tenant_id)
     return rows if actor.binding is None else rows.filter(key_id=actor.principal_id)
 
 
 def speaker_of(actor: Actor, conversation: Conversation) -> Actor:
-    """The actor, speaking as the conversation's persona if it may use that persona."""
+    """Return the actor, speaking as the conversation's persona if it may use that persona."""
     usable = conversation.persona_id and personas_of(actor).filter(id=conversation.persona_id).exists()
     return actor.speaking_as(conversation.persona_id) if usable else actor
 
 
 def conversation_views(actor: Actor, rows: Sequence[Conversation]) -> list[ConversationView]:
-    """Conversations that their reader may read, each by its title, else by its first question if that may be read.
+    """Return views of conversations that the actor may read, titled by their first readable question if untitled.
 
     Writes: AuditEntry? naming the questions.
     """
@@ -334,7 +334,7 @@ def conversation_views(actor: Actor, rows: Sequence[Conversation]) -> list[Conve
 
 
 def _first_questions(actor: Actor, conversation_ids: Sequence[UUID]) -> dict[UUID, UUID]:
-    """The first question of each conversation, where the actor may read it. One query."""
+    """Return the first question of each conversation, if the actor may read it. One query."""
     visible = Cube.objects.visible_to(actor).filter(pk=OuterRef("question_id"))
     rows = Turn.objects.filter(Exists(visible), conversation_id__in=conversation_ids, position=0)
     return {row.conversation_id: row.question_id for row in rows if row.question_id}
@@ -384,19 +384,19 @@ def turn_view(row: Turn, said: TurnTexts) -> TurnView:
 
 
 def load_retrieved(row: Turn) -> tuple[Retrieved, ...]:
-    """The retrieved memories of a turn, from their stored form."""
+    """Return the retrieved memories of a turn from its stored form."""
     return tuple(Retrieved(**{**fields, "memory_id": UUID(fields["memory_id"])}) for fields in row.retrieved)
 
 
 def turn_shows(turn: TurnView) -> tuple[UUID, ...]:
-    """Ids of all that a reply with this turn shows: the conversation, question, answer and cited memories."""
+    """Return all ids that a reply with this turn shows: the conversation, question, answer and cited memories."""
     stored = Turn.objects.values_list("conversation_id", "question_id", "answer_id").get(id=turn.id)
     cited = (citation.memory_id for citation in turn.citations)
     return (*(citation for citation in stored if citation is not None), *cited)
 
 
 def turns_sources(turns: Sequence[TurnView]) -> list[SourceRef]:
-    """Return the current memories behind these turns: the sources of a model's answer to them. Two queries."""
+    """Return the current memories behind these turns, which are the sources of a model's answer. Two queries."""
     rows = Turn.objects.filter(id__in=[turn.id for turn in turns]).values_list("question_id", "answer_id")
     named = [cube_id for pair in rows for cube_id in pair if cube_id is not None]
     versions = Cube.objects.filter(id__in=named).values_list("id", "version")
@@ -404,7 +404,7 @@ def turns_sources(turns: Sequence[TurnView]) -> list[SourceRef]:
 
 
 def select_statements(actor: Actor, turns: Sequence[Turn]) -> QuerySet[Cube]:
-    """The memories that the questions of these turns state, as far as the actor may read them."""
+    """Return the memories that the questions of these turns state and the actor may read."""
     pages = [turn.question_id for turn in turns if turn.question_id]
     stated = CubeSource.objects.filter(source_id__in=pages, kind=SourceKind.EXTRACT).values("cube_id")
     return Cube.objects.visible_to(actor).filter(id__in=stated, deleted_at=None).order_by("id")
@@ -415,7 +415,7 @@ def title_place(conversation_id: UUID) -> bytes:
 
 
 def _load_citations(row: Turn, said: TurnTexts) -> Iterator[Citation]:
-    """Return the citations. A quoted one is available if its quote is, any other if its memory is."""
+    """Yield the citations. A citation with a quote is available if its quote is, any other if its memory is."""
     answer = said.views.get(row.answer_id) if row.answer_id else None
     quoted = {quote.marker for quote in answer.words.quotes} if answer else set()
     opened = {quote.marker for quote in answer.passages} if answer else set()

@@ -1,4 +1,4 @@
-"""A chat: a question, the memories that answer it, an answer that cites them. Question and answer become memories."""
+"""Chat services: store a question, find memories that answer it, and store an answer that cites them."""
 
 from collections.abc import Generator
 from contextlib import closing
@@ -66,14 +66,14 @@ class ConversationDraft:
 
 @dataclass(frozen=True)
 class ConversationChanges:
-    """The fields that a change names; the others stay. agent_persona: None for no agent; model: "" for the first."""
+    """The changes of a conversation; missing fields stay. agent_persona: None for no agent; model: "" for the first."""
 
     title: str | Unset = field(default=UNSET, repr=False)
     agent_persona: str | Unset | None = UNSET
     model: str | Unset = UNSET
 
     def named_fields(self) -> frozenset[str]:
-        """Names of the fields that this change mentions."""
+        """Return the names of the fields that this change sets."""
         return frozenset(part.name for part in fields(self) if getattr(self, part.name) is not UNSET)
 
 
@@ -86,14 +86,14 @@ class Token:
 
 @dataclass(frozen=True)
 class Cited:
-    """A marker appeared in the answer."""
+    """The answer has a marker here."""
 
     citation: Citation
 
 
 @dataclass(frozen=True)
 class Done:
-    """The answer is whole and stored."""
+    """The answer is complete and stored."""
 
     turn: TurnView
 
@@ -128,7 +128,7 @@ def conversation_create(*, actor: Actor, draft: ConversationDraft) -> Conversati
 
 
 def conversation_update(*, actor: Actor, conversation_id: UUID, changes: ConversationChanges) -> ConversationView:
-    """Change the title of a conversation, and by whom its next questions are answered.
+    """Change the title, agent or model of a conversation.
 
     Raises NotFound; Forbidden; Invalid. Writes: Conversation, AuditEntry.
     """
@@ -156,9 +156,10 @@ def conversation_update(*, actor: Actor, conversation_id: UUID, changes: Convers
 
 
 def conversation_delete(*, actor: Actor, conversation_id: UUID) -> None:
-    """Delete a conversation and the memories that it left, where they are still its member's own.
+    """Delete a conversation and the memories of its turns that still belong to its member.
 
-    Raises NotFound; Forbidden; Held: one held memory keeps all of it. Writes: Conversation, Cube …, AuditEntry × 2.
+    Raises NotFound; Forbidden; Held (a held memory prevents the deletion). Writes: Conversation, Cube …, AuditEntry ×
+    2.
     """
     with acting(actor):
         row = conversation_locate(actor, conversation_id, lock=True)
@@ -174,7 +175,7 @@ def conversation_delete(*, actor: Actor, conversation_id: UUID) -> None:
 
 
 def conversation_begin(*, actor: Actor, content: str) -> TurnPlan:
-    """`turn_begin` in a new conversation, which is created only if the question is not refused.
+    """Begin a turn in a new conversation, which is created only if the question is accepted.
 
     Raises Forbidden; Invalid; TooLarge; QuotaExceeded; Unavailable. Writes: AuditEntry …, OutboxEvent, Conversation.
     """
@@ -186,11 +187,11 @@ def conversation_begin(*, actor: Actor, content: str) -> TurnPlan:
 
 
 def turn_begin(*, actor: Actor, conversation_id: UUID, content: str) -> TurnPlan:
-    """Find what answers a question; committed before the first word of the answer.
+    """Find memories for a question, and commit the search before the first word of the answer.
 
-    content: 1..MAX_CONTENT_CHARACTERS characters. What a policy redacts of it is neither searched for nor sent to a
-    model. A yes to a deletion deletes. Raises NotFound; Forbidden; Held; Invalid; TooLarge; QuotaExceeded (the month's
-    model tokens are used up); Unavailable. Writes: AuditEntry naming the memories, OutboxEvent, Cube ….
+    content: 1..MAX_CONTENT_CHARACTERS characters. Parts that a policy redacts are neither searched nor sent to a model.
+    A "yes" to an offered deletion deletes. Raises NotFound; Forbidden; Held; Invalid; TooLarge; QuotaExceeded (no model
+    tokens are left this month); Unavailable. Writes: AuditEntry naming the memories, OutboxEvent, Cube ….
     """
     with acting(actor):
         conversation = conversation_locate(actor, conversation_id)
@@ -219,18 +220,18 @@ def turn_begin(*, actor: Actor, conversation_id: UUID, content: str) -> TurnPlan
 
 
 def _find_past_turns(actor: Actor, conversation: Conversation, content: str) -> list[TurnView]:
-    """The last turns, if the question may be a follow-up that needs them."""
+    """Return the last turns, if the question may be a follow-up that needs them."""
     if not needs_past(content):
         return []
     return turns_list(actor=actor, conversation_id=conversation.id, pages=Last(FOLLOWED))
 
 
 def turn_answer(*, plan: TurnPlan) -> Generator[Token | Cited | TurnAnswer, None, None]:
-    """Answer, piece by piece; the last is the whole, for `turn_store`. Closed early, what was said is stored as
-    interrupted.
+    """Yield the answer piece by piece, and at last the whole answer for `turn_store`. If the generator is closed early,
+    the text so far is stored as interrupted.
 
-    The model is asked outside any transaction.
-    Raises ProviderUnavailable, and Forbidden once the reader may no longer: nothing is stored then.
+    The model is called outside any transaction. Raises ProviderUnavailable, and Forbidden once the reader has lost a
+    right; nothing is stored then.
     """
     said, end = "", TurnEnd.COMPLETE
     cited: list[int] = []
@@ -268,37 +269,37 @@ def turn_answer(*, plan: TurnPlan) -> Generator[Token | Cited | TurnAnswer, None
 
 
 def turn_stream(*, plan: TurnPlan) -> Generator[TurnEvent, None, None]:
-    """`turn_answer`, stored before Done. Raises what it raises. Writes what `turn_store` writes."""
+    """Yield the answer; store it before Done. Raises the errors of `turn_answer`. Writes the rows of `turn_store`."""
     with closing(turn_answer(plan=plan)) as pieces:
         for piece in pieces:
             yield Done(turn_store(plan=plan, answer=piece)) if isinstance(piece, TurnAnswer) else piece
 
 
 def turn_run(*, actor: Actor, conversation_id: UUID, content: str) -> TurnView:
-    """`turn_begin` and the whole of `turn_stream`. Raises what both raise."""
+    """Begin and answer a turn, and return it. Raises the errors of `turn_begin` and `turn_stream`."""
     return turn_finish(plan=turn_begin(actor=actor, conversation_id=conversation_id, content=content))
 
 
 def turn_finish(*, plan: TurnPlan) -> TurnView:
-    """The whole of `turn_stream` at once. Raises what it raises."""
+    """Answer and store a planned turn, and return it. Raises the errors of `turn_stream`."""
     return turn_store(plan=plan, answer=turn_complete(plan=plan))
 
 
 def turn_complete(*, plan: TurnPlan) -> TurnAnswer:
-    """The last of `turn_answer`. Raises what it raises."""
+    """Return the whole answer of a planned turn, which is not stored. Raises the errors of `turn_answer`."""
     *_, answer = turn_answer(plan=plan)
     assert isinstance(answer, TurnAnswer)
     return answer
 
 
 def turn_speaker(*, actor: Actor, conversation_id: UUID) -> Actor:
-    """The actor as it asks and reads in this conversation. Raises NotFound; Forbidden."""
+    """Return the actor with the persona with which it asks in this conversation. Raises NotFound; Forbidden."""
     with acting(actor):
         return speaker_of(actor, conversation_locate(actor, conversation_id))
 
 
 def _load_past(actor: Actor, conversation: Conversation) -> tuple[tuple[PastTurn, ...], list[SourceRef]]:
-    """The earlier turns for a model's prompt, and the memories that they cite."""
+    """Return the earlier turns for a model's prompt, and the memories that they cite."""
     turns = turns_list(actor=actor, conversation_id=conversation.id, pages=Last(REMEMBERED))
     told = [turn for turn in turns if turn.question and turn.answer]
     with acting(actor):

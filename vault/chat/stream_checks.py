@@ -18,16 +18,16 @@ ASKED_EVERY = 0.5  # seconds; what comes later than that after a revocation is n
 
 @dataclass
 class Watch:
-    """actor: who reads the stream. memory_ids: what the answer rests on."""
+    """Checks the rights of a stream's reader. actor: the reader. memory_ids: the memories that the answer uses."""
 
     actor: Actor
     memory_ids: Collection[UUID]
     _asked: float = field(default_factory=time.monotonic)
 
     def ask(self, *, now: bool = False) -> None:
-        """Raises Forbidden once the reader's key, membership or right to any of the memories has ended.
+        """Check the reader's key, membership and right to all memories. Raises Forbidden once one of them has ended.
 
-        Looks at most every ASKED_EVERY seconds, or `now`. Four queries.
+        Checks at most every ASKED_EVERY seconds, or `now`. Four queries.
         """
         if not now and time.monotonic() - self._asked < ASKED_EVERY:
             return
@@ -42,7 +42,7 @@ class Watch:
         self._asked = time.monotonic()
 
     def allows(self) -> bool:
-        """`ask` for a reader who has gone away: there is nobody to tell a refusal."""
+        """Return whether the reader still has all rights, for a reader who has left and gets no error."""
         try:
             self.ask(now=True)
         except Forbidden:

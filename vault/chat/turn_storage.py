@@ -1,4 +1,4 @@
-"""Turns as they are stored: question, answer, and what the question states, each a memory; the turn cites others."""
+"""Storing of turns: question, answer and stated facts each become a memory; the turn has the citations."""
 
 from dataclasses import asdict, dataclass, field, replace
 from uuid import UUID
@@ -31,7 +31,7 @@ from vault.vocabulary import Layer, MessageRole, SemanticType, Source, SourceKin
 class TurnTexts:
     """The texts of a turn, read before its transaction.
 
-    answer: as its memory has it; extract: None for a model's words; stated: what the question states.
+    answer: the text of its memory; extract: None for a model's answer; stated: the statements in the question.
     """
 
     answer: str = field(repr=False)
@@ -42,7 +42,7 @@ class TurnTexts:
 
 @dataclass(frozen=True)
 class TurnAnswer:
-    """The whole answer, not stored yet."""
+    """The whole answer, not yet stored."""
 
     text: str = field(repr=False)
     completion: Completion = field(repr=False)
@@ -52,7 +52,7 @@ class TurnAnswer:
 
 
 def turn_store(*, plan: TurnPlan, answer: TurnAnswer) -> TurnView:
-    """Keep a question and its answer. Raises NotFound; Forbidden; Invalid; QuotaExceeded.
+    """Store a question and its answer. Raises NotFound; Forbidden; Invalid; QuotaExceeded.
 
     Writes: Cube × 2 …, Turn, AuditEntry …, OutboxEvent.
     """
@@ -114,14 +114,14 @@ def _encode_citation(citation: Citation) -> dict[str, str | int | float]:
 
 
 def _next_position(conversation: Conversation) -> int:
-    """The place of the next turn; the caller has locked the conversation. One look-up, however long it is."""
+    """Return the position of the next turn, by one look-up; the caller has locked the conversation."""
     turns = Turn.objects.filter(tenant_id=conversation.tenant_id, conversation=conversation).order_by("-position")
     last = turns.values_list("position", flat=True).first()
     return 0 if last is None else last + 1
 
 
 def _stored_view(turn: Turn, question: str, answer: str, cited: tuple[Citation, ...]) -> TurnView:
-    """The view of a turn that was just stored, without reading it again."""
+    """Return the view of a turn that was just stored, without reading it again."""
     return TurnView(
         id=turn.id,
         conversation_id=turn.conversation_id,
@@ -145,7 +145,7 @@ def _stored_view(turn: Turn, question: str, answer: str, cited: tuple[Citation, 
 
 
 def _sum_tokens(plan: TurnPlan, answer: TurnAnswer) -> tuple[int, int]:
-    """Tokens of the prompts and of the replies, with those for reading the question."""
+    """Return the tokens of the prompts and of the replies, with those for reading the question."""
     read = (plan.reading.prompt_tokens, plan.reading.completion_tokens) if plan.reading else (0, 0)
     if answer.answering.model is None:
         return read
@@ -155,7 +155,7 @@ def _sum_tokens(plan: TurnPlan, answer: TurnAnswer) -> tuple[int, int]:
 
 
 def _read_turn(plan: TurnPlan, said: str, answering: Answering) -> TurnTexts:
-    """Read both texts of a turn before its transaction. Raises KeyUnavailable."""
+    """Return the texts of a turn with their indexes, made before its transaction. Raises KeyUnavailable."""
     extract, stated = _read_extract(plan, said, answering), plan.stated
     question = CubeDraft(content=plan.question, speaker=MessageRole.USER)
     content = said if extract is None else "\n".join(extract.frame)
@@ -212,5 +212,5 @@ def _cubes_of_turn(plan: TurnPlan, row: Conversation, read: TurnTexts) -> tuple[
 
 
 def _read_extract(plan: TurnPlan, said: str, answering: Answering) -> Extract | None:
-    """Return the extract of an answer; None if the words are a model's."""
+    """Return the extract of an answer; None for a model's answer."""
     return plan.extract_after(answering.failed).until(said) if answering.model is None else None

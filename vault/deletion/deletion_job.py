@@ -1,6 +1,6 @@
-"""The job that deletes a tenant: its people are locked out first, then rows, files and keys go, then it is signed.
+"""The job that deletes a tenant: it locks members out, deletes rows, files and keys, and signs a receipt.
 
-What stays: the tenant's id, its audit log, which has no content, and the receipt.
+The tenant's id, its audit log, which has no content, and the receipt stay.
 """
 
 import json
@@ -45,10 +45,10 @@ ROWS, FILES, KEYS = "rows", "files", "keys"
 
 @handler(Topic.TENANT_ERASE, weight=Weight.BACKGROUND, cancelled=deletion_forget)
 def tenant_erase_run(run: JobRun) -> Callable[[], Step]:
-    """One step of a deletion. done: rows deleted.
+    """Run one step of a deletion. done: deleted rows.
 
-    Raises Forbidden; Held; Conflict before the grace period has ended; BlobStoreUnavailable; KeyUnavailable.
-    Writes: deletes rows; Tenant, Member …, AuditEntry.
+    Raises Forbidden; Held; Conflict before the grace period has ended; BlobStoreUnavailable; KeyUnavailable. Writes:
+    deletes rows; Tenant, Member …, AuditEntry.
     """
     phase = run.state.get("phase")
     if phase is None:
@@ -73,7 +73,7 @@ def _begin_deletion(run: JobRun) -> Step:
     asked_by = {"kind": run.actor.principal_kind, "id": str(run.actor.principal_id)}
     counts = tenant_counts(tenant.id)
     tenant_lock(run.system, keep=run.job_id)
-    # The requester's membership has ended: the product goes on by itself.
+    # The requester's membership has ended, so the system actor continues.
     Job.objects.filter(id=run.job_id).update(
         member=None, principal_kind=PrincipalKind.SYSTEM, principal_id=SYSTEM_PRINCIPAL, context={}
     )
@@ -81,9 +81,9 @@ def _begin_deletion(run: JobRun) -> Step:
 
 
 def tenant_lock(system: Actor, *, keep: UUID | None) -> None:
-    """End all memberships and all other work of the tenant, and let its rows be deleted; in a transaction.
+    """End all memberships and all other jobs of the tenant, and allow deletion of its rows; in a transaction.
 
-    keep: the job that goes on. Writes: Tenant, Member …, OutboxEvent …, deletes Schedule ….
+    keep: the job that continues. Writes: Tenant, Member …, OutboxEvent …, deletes Schedule ….
     """
     Member.objects.filter(tenant_id=system.tenant_id, removed_at=None).update(removed_at=Now())
     Schedule.objects.filter(tenant_id=system.tenant_id).delete()
@@ -95,7 +95,7 @@ def tenant_lock(system: Actor, *, keep: UUID | None) -> None:
 
 
 def rows_erase(most: int = PART) -> int:
-    """Delete up to `most` rows of the transaction's tenant; 0 once none is left."""
+    """Delete up to `most` rows of the transaction's tenant and return their number; 0 once none is left."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT vault_tenant_erase(%s)", [most])
         removed: int = cursor.fetchone()[0]
@@ -109,10 +109,10 @@ def blobs_delete(tenant_id: UUID) -> None:
 
 
 def tenant_close(system: Actor, *, counts: ErasureCounts, asked_by: dict[str, str]) -> dict[str, Any]:
-    """Take the tenant's names from its row, and sign the receipt; in a transaction, once all else is gone.
+    """Remove the tenant's names from its row, and sign the receipt; in a transaction, after all other steps.
 
-    Returns the receipt, which is stored with the tenant and as a file below `receipts/` of the data directory.
-    Writes: Tenant, AuditEntry.
+    Return the receipt, which is stored with the tenant and as a file below `receipts/` of the data directory. Writes:
+    Tenant, AuditEntry.
     """
     now, key = database_now(), signing_key()
     unsigned = receipt_compose(

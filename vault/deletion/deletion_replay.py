@@ -1,4 +1,4 @@
-"""Deletions repeated in a database that was restored from a backup made before them."""
+"""Repetition of tenant deletions in a database that was restored from an older backup."""
 
 from governance.actor import Actor
 from governance.database import acting
@@ -12,10 +12,10 @@ from vault.deletion.services import owner_check
 
 
 def deletions_apply() -> int:
-    """Delete the tenants whose keys were destroyed and whose rows are there; how many.
+    """Delete the tenants whose keys were destroyed but whose rows exist. Return their number.
 
-    A hold that the backup has is refused by the database. Raises KeyUnavailable; BlobStoreUnavailable.
-    Writes as a deletion does, in the name of the system.
+    The database refuses a deletion if the backup has a hold. Raises KeyUnavailable; BlobStoreUnavailable. Writes the
+    rows of a deletion, as the system actor.
     """
     deleted = {tenant_id for tenant_id, scope in key_store().destroyed_scopes() if scope == ALL_SCOPES}
     present = [tenant_id for _slug, tenant_id in tenants_all() if tenant_id in deleted]

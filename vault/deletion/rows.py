@@ -1,4 +1,4 @@
-"""Counts of a tenant's rows, and the holds that keep it; who may ask is decided before."""
+"""Counts of a tenant's rows, and the holds that prevent its deletion. The callers check permissions."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,7 +17,7 @@ TERMS = Func(F("terms"), function="cardinality", output_field=IntegerField())
 
 @dataclass(frozen=True)
 class HoldLine:
-    """An active hold or freeze. memories: how many it covers."""
+    """An active hold or freeze. memories: the number that it covers."""
 
     id: UUID
     kind: HoldKind
@@ -37,7 +37,7 @@ def tenant_counts(tenant_id: UUID) -> ErasureCounts:
 
 
 def active_holds(tenant_id: UUID) -> list[HoldLine]:
-    """The first MOST_LISTED holds and freezes that have not ended, the oldest first."""
+    """Return the first MOST_LISTED active holds and freezes, oldest first."""
     rows = Hold.objects.active().filter(tenant_id=tenant_id).order_by("id")[:MOST_LISTED]
     return [
         HoldLine(row.id, HoldKind(row.kind), HoldCube.objects.filter(hold_id=row.id).count(), row.created_at)

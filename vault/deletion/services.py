@@ -1,4 +1,4 @@
-"""Asking for the deletion of a whole tenant, which its owner or the operator may do and cancel."""
+"""Services for the deletion of a whole tenant, which an owner or the operator may request and cancel."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -22,7 +22,7 @@ WRONG_SLUG = "type the short name of this organisation"
 
 @dataclass(frozen=True)
 class DeletionView:
-    """The tenant, and its deletion if one is waiting. delete_at: when the grace period ends."""
+    """The tenant, and its pending deletion, if any. delete_at: when the grace period ends."""
 
     slug: str
     name: str
@@ -32,7 +32,7 @@ class DeletionView:
 
 @dataclass(frozen=True)
 class DeletionPreview:
-    """The rows that would be deleted, and the holds that refuse it."""
+    """The rows that would be deleted, and the holds that prevent the deletion."""
 
     counts: ErasureCounts
     members: int
@@ -40,7 +40,7 @@ class DeletionPreview:
 
 
 def deletion_get(*, actor: Actor) -> DeletionView:
-    """The tenant's deletion, if it is asked for. Raises Forbidden."""
+    """Return the tenant with its pending deletion, if any. Raises Forbidden."""
     owner_check(actor)
     with acting(actor):
         tenant = Tenant.objects.get(id=actor.tenant_id)
@@ -50,7 +50,7 @@ def deletion_get(*, actor: Actor) -> DeletionView:
 
 
 def deletion_preview(*, actor: Actor) -> DeletionPreview:
-    """Count what a deletion would remove, and list what refuses it. Raises Forbidden."""
+    """Count the rows that a deletion would delete, and list the holds that prevent it. Raises Forbidden."""
     owner_check(actor)
     with acting(actor):
         members = Member.objects.filter(tenant_id=actor.tenant_id, removed_at=None).count()
@@ -58,10 +58,10 @@ def deletion_preview(*, actor: Actor) -> DeletionPreview:
 
 
 def deletion_request(*, actor: Actor, slug: str) -> JobView:
-    """Ask for the job that deletes the tenant once TENANT_GRACE_DAYS have passed; until then it can be cancelled.
+    """Request the job that deletes the tenant after TENANT_GRACE_DAYS; until then it can be cancelled.
 
-    slug: the tenant's own, typed to confirm. Raises Forbidden; Invalid; Held, naming the holds; Conflict where a
-    deletion is asked for already. Writes: Tenant, Job, AuditEntry × 2, OutboxEvent.
+    slug: the tenant's own, typed to confirm. Raises Forbidden; Invalid; Held, naming the holds; Conflict if a deletion
+    is already pending. Writes: Tenant, Job, AuditEntry × 2, OutboxEvent.
     """
     owner_check(actor)
     with acting(actor):
@@ -86,7 +86,7 @@ def deletion_request(*, actor: Actor, slug: str) -> JobView:
 
 
 def deletion_cancel(*, actor: Actor) -> JobView:
-    """Cancel the deletion that waits. Raises Forbidden; Conflict where none waits. Writes as `job_cancel`."""
+    """Cancel the pending deletion. Raises Forbidden; Conflict if there is none. Writes the rows of `job_cancel`."""
     owner_check(actor)
     with acting(actor):
         tenant = Tenant.objects.get(id=actor.tenant_id)
@@ -96,12 +96,12 @@ def deletion_cancel(*, actor: Actor) -> JobView:
 
 
 def deletion_forget(system: Actor, job: Job) -> None:
-    """Forget the time of a deletion that was cancelled. Writes: Tenant."""
+    """Clear the time of a deletion that was cancelled. Writes: Tenant."""
     Tenant.objects.filter(id=system.tenant_id, deletion_job=job.id).update(deletion_job=None, deletion_at=None)
 
 
 def owner_check(actor: Actor) -> None:
-    """Owners and the operator alone may delete a tenant. Raises Forbidden."""
+    """Check that the actor is an owner or the operator, who alone may delete a tenant. Raises Forbidden."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     if actor.role is not RoleName.OWNER and not actor.is_system:
         raise Forbidden(

@@ -1,4 +1,4 @@
-"""Language models in their order of fallback, and what their tokens cost. Pure."""
+"""Language models in their order of fallback, and the prices of their tokens. Pure."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ class Price:
     currency: str = ""
 
     def cost(self, prompt_tokens: int, completion_tokens: int) -> Decimal:
-        """The cost of one answer, to SMALLEST_COST."""
+        """Return the cost of one answer, rounded to SMALLEST_COST."""
         whole = self.prompt * prompt_tokens + self.completion * completion_tokens
         return (whole / MILLION).quantize(SMALLEST_COST)
 
@@ -35,7 +35,7 @@ class PricedModel:
 
 @dataclass(frozen=True)
 class FallbackLlm:
-    """Several models as one for whole replies: the first that answers. `models` is not empty."""
+    """A fallback chain of models for whole replies: the first that answers counts. `models` is not empty."""
 
     models: Sequence[PricedModel]
 

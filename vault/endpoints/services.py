@@ -1,4 +1,4 @@
-"""Endpoints of language models, set by a tenant's admins and asked in their order before the installation's own."""
+"""Endpoints of language models, set by a tenant's admins and called in their order instead of the installation's."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -37,7 +37,7 @@ PORTS = {"https": 443, "http": 80}
 
 @dataclass(frozen=True)
 class EndpointDraft:
-    """address: ends where OpenAI's own ends in /v1. timeout_seconds: until the next word.
+    """The settings of an endpoint. address: ends like OpenAI's, with /v1. timeout_seconds: the wait for the next word.
 
     Prices: of a million tokens.
     """
@@ -54,7 +54,7 @@ class EndpointDraft:
 
 @dataclass(frozen=True)
 class EndpointView:
-    """position: from 1, in the order in which the models are asked. The key itself is never shown."""
+    """An endpoint. position: from 1, in the order in which models are called. The API key is never shown."""
 
     id: UUID
     model: str
@@ -86,8 +86,8 @@ def endpoint_get(*, actor: Actor, endpoint_id: UUID) -> EndpointView:
 def endpoint_create(*, actor: Actor, draft: EndpointDraft) -> EndpointView:
     """Add an endpoint at the end of the order.
 
-    Raises Forbidden; Invalid; Conflict with MOST_ENDPOINTS there already; KeyUnavailable.
-    Writes: ModelEndpoint, AuditEntry.
+    Raises Forbidden; Invalid; Conflict if there are MOST_ENDPOINTS already; KeyUnavailable. Writes: ModelEndpoint,
+    AuditEntry.
     """
     authorize(actor, Permission.OPERATIONS_MANAGE)
     _check_draft(draft)
@@ -116,7 +116,7 @@ def endpoint_create(*, actor: Actor, draft: EndpointDraft) -> EndpointView:
 
 
 def endpoint_move(*, actor: Actor, endpoint_id: UUID, position: int) -> EndpointView:
-    """Put an endpoint at a place of the order, from 1; a place beyond the end is the end.
+    """Move an endpoint to a position, from 1; a position beyond the end means the end.
 
     Raises Forbidden; NotFound; Invalid. Writes: ModelEndpoint …, AuditEntry.
     """
@@ -145,17 +145,18 @@ def endpoint_remove(*, actor: Actor, endpoint_id: UUID) -> None:
 
 
 def endpoint_model(*, actor: Actor, endpoint_id: UUID) -> PricedModel:
-    """The model of one endpoint, for a test. Raises Forbidden; NotFound; KeyUnavailable; ProviderUnavailable."""
+    """Return the model of one endpoint, for a test. Raises Forbidden; NotFound; KeyUnavailable; ProviderUnavailable."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
         return _open_model(_locate_endpoint(actor, endpoint_id))
 
 
 def models_list(actor: Actor, chosen: str = "") -> list[PricedModel]:
-    """The models that an answer asks, in their order: the tenant's, else the installation's; none: it is extractive.
+    """Return the models to call for an answer, in order: the tenant's, else the installation's; without any, answers
+    quote.
 
-    chosen: the model of a conversation, asked before the others; EXTRACTIVE for none. One query.
-    Raises KeyUnavailable; ProviderUnavailable where an endpoint's address cannot be used.
+    chosen: the model of a conversation, called before the others; EXTRACTIVE for none. One query. Raises
+    KeyUnavailable; ProviderUnavailable if an endpoint's address cannot be used.
     """
     if chosen == EXTRACTIVE:
         return []
@@ -168,7 +169,7 @@ def models_list(actor: Actor, chosen: str = "") -> list[PricedModel]:
 
 
 def model_names(actor: Actor) -> list[str]:
-    """The names of the models of `models_list`, each once. One query."""
+    """Return the distinct names of the models of `models_list`. One query."""
     with acting(actor):
         names = [row.model for row in _load_rows(actor)]
     installed = [settings.MEMOS_LLM.model] if settings.MEMOS_LLM.url else []
@@ -232,7 +233,7 @@ def _record_change(actor: Actor, verb: Verb, row: ModelEndpoint) -> None:
 
 
 def _check_draft(draft: EndpointDraft) -> None:
-    """Check the draft. Raises Invalid. Where a name leads is checked at each call: that changes."""
+    """Check the draft. Raises Invalid. The host is resolved at each call, as its address may change."""
     faults = []
     name = draft.model.strip()
     if not 1 <= len(name) <= LONGEST_MODEL or not name.isprintable() or name == EXTRACTIVE:
@@ -269,7 +270,7 @@ def _is_address(address: str) -> bool:
 
 
 def _find_refusal(draft: EndpointDraft) -> str:
-    """Return the reason why this address is never called, by its form."""
+    """Return the reason why the form of this address rules out calls; empty if it does not."""
     parts = urlsplit(draft.address)
     try:
         refuse_plaintext(tls=parts.scheme == "https")

@@ -1,4 +1,4 @@
-"""Tokens and cost of the answers that language models gave."""
+"""Token use and cost of language models' answers."""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -15,7 +15,7 @@ from vault.vocabulary import EXTRACTIVE
 
 @dataclass(frozen=True)
 class ModelUsage:
-    """The answers of one model at prices of one currency; an empty currency: without a price."""
+    """The answers of one model at prices in one currency; an empty currency means no price."""
 
     model: str
     currency: str
@@ -26,7 +26,7 @@ class ModelUsage:
 
 
 def usage_of_month(*, actor: Actor) -> list[ModelUsage]:
-    """The tenant's answers by model since the first of the month (UTC), the most tokens first. Raises Forbidden."""
+    """Return the tenant's answers by model since the first of the month (UTC), most tokens first. Raises Forbidden."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
         begin = database_now().replace(day=1, hour=0, minute=0, second=0, microsecond=0)

@@ -1,4 +1,4 @@
-"""Links between cubes, made behind every write, in the same event that makes the vectors."""
+"""Links between cubes, made after every write, by the event that also makes the vectors."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ MADE = (LinkKind.FOLLOWS, LinkKind.CAUSES, LinkKind.CONTRADICTS)  # lineage is n
 
 @dataclass(frozen=True)
 class _Gathered:
-    """The cubes to link, oldest first, as they were at their version, and their neighbours."""
+    """The cubes to link, oldest first, at the version of the event, and their neighbours."""
 
     versions: dict[UUID, int]
     statements: dict[UUID, Statement]  # of the cubes and of their neighbours
@@ -40,10 +40,10 @@ class _Gathered:
 
 
 def cubes_link(actor: Actor, payloads: Sequence[Payload], policy: LinkPolicy = DEFAULT_POLICY) -> Write:
-    """Make the links of the cubes that were written, in place of those that they had made before.
+    """Link written cubes, replacing the links that they had made before.
 
-    Links of lineage stay. A link that another cube made stays unless it would cross a border now. Safe to run twice.
-    Queries: seven and the writes, whatever the number of cubes.
+    Links of lineage stay, and so do links that other cubes made, unless they now cross a border between readers. Safe
+    to run twice. Queries: seven and the writes, for any number of cubes.
     """
     with acting(actor):
         gathered = _gather_statements(actor, ids_of(payloads))
@@ -91,7 +91,7 @@ def _is_within(link: Link, present: Mapping[UUID, LinkableCube]) -> bool:
 
 
 def _load_links_of(cube_ids: Collection[UUID]) -> dict[Link, UUID]:
-    """The links of these cubes that this job makes, each with its id."""
+    """Return the links of these cubes that this job maintains, each with its id."""
     at_an_end = Q(source_id__in=cube_ids) | Q(target_id__in=cube_ids)
     rows = CubeLink.objects.filter(at_an_end, kind__in=MADE).values_list("source_id", "target_id", "kind", "id")
     return {Link(source, target, LinkKind(kind)): link_id for source, target, kind, link_id in rows}
@@ -108,7 +108,7 @@ def _drop_outdated(
 
 
 def _made_by(link: Link, cube_ids: Collection[UUID]) -> bool:
-    """Return whether one of the cubes makes a link: its source does, of a cause its target, of a contradiction both."""
+    """Return whether one of the cubes makes a link: the source; for a cause its target, for a contradiction either."""
     if link.kind == LinkKind.CONTRADICTS:
         return link.source in cube_ids or link.target in cube_ids
     return (link.target if link.kind == LinkKind.CAUSES else link.source) in cube_ids

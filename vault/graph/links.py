@@ -1,4 +1,4 @@
-"""Rows of links, written in one statement. They are derived: they die with either of their cubes."""
+"""Rows of links, written in one statement. A link is deleted with either of its cubes."""
 
 from collections.abc import Iterable
 from uuid import UUID

@@ -1,7 +1,7 @@
 """Neighbours of written cubes: earlier ones of the session, and similar ones.
 
-Statements whose cost is bounded by the number of cubes asked about, whatever else the tenant holds. Inside the caller's
-transaction.
+The cost of each statement is bounded by the number of given cubes, whatever else the tenant has. Use inside the
+caller's transaction.
 """
 
 from collections import Counter, defaultdict
@@ -50,7 +50,7 @@ WHERE asked.tenant_id = %s AND asked.id = ANY(%s)
 
 @dataclass(frozen=True)
 class LinkableCube:
-    """The version of a cube, and who can read it."""
+    """The version of a cube, and its readers."""
 
     version: int
     border: Hashable
@@ -60,7 +60,7 @@ Sharers = Mapping[UUID, Mapping[UUID, int]]  # cube → the others that share so
 
 
 def open_words(cubes: Collection[Cube]) -> dict[UUID, Words]:
-    """The opened words of the present version of each; left out where they are gone. Raises KeyUnavailable."""
+    """Return the decrypted words of each cube's current version, without erased ones. Raises KeyUnavailable."""
     present = {cube.id: cube.version for cube in cubes}
     rows = CubeVersion.objects.filter(cube_id__in=present).values_list("tenant_id", "cube_id", "number", "sealed")
     return {
@@ -71,19 +71,21 @@ def open_words(cubes: Collection[Cube]) -> dict[UUID, Words]:
 
 
 def linkable_cubes(cube_ids: Collection[UUID]) -> dict[UUID, LinkableCube]:
-    """The cubes that are there, as they are now. One query."""
+    """Return the existing cubes at their current version. One query."""
     columns = ("id", "version", "namespace__kind", "namespace__owner_id", "access_level", "owner_id")
     rows = Cube.objects.filter(id__in=cube_ids, deleted_at=None).values_list(*columns)
     return {cube_id: LinkableCube(version, _border_key(*place)) for cube_id, version, *place in rows}
 
 
 def _border_key(kind: str, namespace_owner: UUID | None, access_level: str, owner: UUID | None) -> Hashable:
-    """A key that is equal for cubes with the same readers. A private cube is its owner's alone, in any namespace."""
+    """Return a key that is equal for cubes with the same readers. Only its owner reads a private cube, in any
+    namespace.
+    """
     return kind, namespace_owner, owner if access_level == AccessLevel.PRIVATE else None
 
 
 def make_statement(cube: Cube, words: Words | None = None) -> Statement:
-    """A cube with its namespace, as links see it."""
+    """Return a cube with its namespace as the rules of links take it."""
     place = cube.namespace
     voice = cube.subject_id or tuple(sorted(cube.speaker_marks)) or None
     return Statement(
@@ -107,7 +109,7 @@ def sharing_words(maker: TokenMaker, cubes: Collection[Cube], words: Mapping[UUI
 
 
 def previous_in_session(cubes: Sequence[Cube]) -> dict[UUID, UUID]:
-    """The cube before each in its session, where there is one. One query."""
+    """Return the cube before each in its session, if there is one. One query."""
     asked = [cube for cube in cubes if cube.session_token is not None and cube.position]
     if not asked:
         return {}
@@ -130,7 +132,9 @@ def _word_tokens(maker: TokenMaker, words: Words) -> list[int]:
 
 
 def _find_sharers(cubes: Collection[Cube], tokens: Mapping[UUID, Collection[int]]) -> Sharers:
-    """The cubes that share words with each cube, and how many. One look-up for each word and namespace."""
+    """Return the cubes that share words with each cube, and the number of words. One look-up for each word and
+    namespace.
+    """
     asked: defaultdict[tuple[int, UUID], list[UUID]] = defaultdict(list)
     for cube in cubes:
         for term in tokens[cube.id]:
@@ -151,5 +155,5 @@ def _find_sharers(cubes: Collection[Cube], tokens: Mapping[UUID, Collection[int]
 
 
 def _keep_best(others: Mapping[UUID, int]) -> dict[UUID, int]:
-    """Keep the best; of equals the newest. Comparing numbers is much faster than comparing ids."""
+    """Return the SIMILAR best; of equals the newest. Comparing numbers is much faster than comparing ids."""
     return dict(nlargest(SIMILAR, others.items(), key=lambda each: (each[1], each[0].int)))

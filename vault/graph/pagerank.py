@@ -1,4 +1,4 @@
-"""Personalised PageRank: how near, over all paths, the cubes of a small graph are to where a question starts. Pure."""
+"""Personalised PageRank: the proximity of cubes in a small graph to the seeds of a question, over all paths. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class Edge:
 
 @dataclass(frozen=True, order=True)
 class Group:
-    """Distinct cubes of which each leads to all others alike: an edge of 1 / (members - 1) between any two."""
+    """Distinct cubes that are all connected with each other: an edge of 1 / (members - 1) between any two."""
 
     members: tuple[UUID, ...]
 
@@ -34,7 +34,7 @@ def personalised_pagerank(
     damping: float = DAMPING,
     rounds: int = ROUNDS,
 ) -> dict[UUID, float]:
-    """The rank of each seed and each cube on an edge, divided by the highest: 0..1, empty without seeds.
+    """Return the rank of each seed and each cube on an edge, divided by the highest: 0..1, empty without seeds.
 
     r ← (1 − d)·p + d·(Wᵀr + (Σ of r where no edge leaves)·p), where p is `seeds` made to sum to 1 and W the weights of
     the edges, each row made to sum to 1 (Page et al. 1999, §2.6; teleporting to a set of pages: Haveliwala 2002).

@@ -1,6 +1,6 @@
-"""The links of a cube, decided by its neighbours. Pure.
+"""Rules that decide the links of a cube from its neighbours. Pure.
 
-A link reads `source` KIND `target`: a later message follows an earlier one; what came first causes what came of it.
+A link reads `source` KIND `target`: a later message follows an earlier one; an earlier one causes its consequence.
 """
 
 import re
@@ -42,10 +42,10 @@ _ASKS = re.compile(r"[?？]\s*$")
 
 @dataclass(frozen=True)
 class Statement:
-    """A cube as far as links depend on it.
+    """The data of a cube that links depend on.
 
-    border: who can see it; links stay within. voice: of whom or by whom it speaks, None if that is not known; only
-    equal voices contradict.
+    border: its readers; links stay among cubes with the same readers. voice: the subject or speaker, None if unknown;
+    only cubes with equal voices contradict each other.
     """
 
     id: UUID
@@ -56,7 +56,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class LinkContext:
-    """before: said just before in its session. similar: sharing words, with text."""
+    """The neighbours of a cube. before: the one before it in its session. similar: those sharing words, with text."""
 
     before: Statement | None = None
     similar: Sequence[Statement] = ()
@@ -70,15 +70,15 @@ class Link:
 
 
 class LinkPolicy(Protocol):
-    """Decides the links of one cube. Whatever it says, none crosses a border and none is made twice."""
+    """Decides the links of one cube. Links across a border and repeated links are dropped afterwards."""
 
     def links(self, statement: Statement, context: LinkContext) -> list[Link]:
-        """The links that `statement` makes, as source or as target. The same answer for the same arguments."""
+        """Return the links that `statement` makes, as source or as target. Deterministic."""
 
 
 @dataclass(frozen=True)
 class RuleLinks:
-    """The default: order in the session, cue words, and statements turned round."""
+    """The default policy: order in the session, cue words, and contradicting statements."""
 
     def links(self, statement: Statement, context: LinkContext) -> list[Link]:
         made: list[Link] = []
@@ -103,7 +103,7 @@ def is_consequence(text: str) -> bool:
 
 
 def contradict(first: str, other: str) -> bool:
-    """Return whether two statements differ only in a negation or a number. Questions state nothing."""
+    """Return whether two statements differ only in a negation or a number. Questions never contradict."""
     if _ASKS.search(first) or _ASKS.search(other):
         return False
     numbers, others = _find_numbers(first), _find_numbers(other)
@@ -121,13 +121,13 @@ def agree(first: str, other: str) -> bool:
 
 
 def _say_the_same(words: frozenset[str], others: frozenset[str]) -> bool:
-    """Return whether Jaccard's index over the index terms of two texts is at least SAYS_THE_SAME."""
+    """Return whether the Jaccard index of two texts' index terms is at least SAYS_THE_SAME."""
     shared = len(words & others)
     return shared >= FEWEST_SHARED and shared >= SAYS_THE_SAME * len(words | others)
 
 
 def _bare_terms(text: str) -> frozenset[str]:
-    """The index terms without negations and numbers; taken out of Chinese, they leave the same bigrams behind."""
+    """Return the index terms without negations and numbers; these are removed first, so that Chinese bigrams match."""
     return frozenset(terms(_NUMBER.sub("", _NEGATION.sub("", _NO_NEGATION.sub("", text)))))
 
 

@@ -1,7 +1,7 @@
-"""The graph as one reader sees it: where a question starts in it, and what is near over links that the reader may walk.
+"""Walks of the graph for one reader: the cubes that a question names, and cubes near these by links.
 
-Permission is inside the statements: a walk neither ends on nor passes through a cube that the actor may not read. The
-caller has asked `authorize`, and is inside a transaction.
+The statements check permissions: a walk neither ends on nor passes through a cube that the actor may not read. The
+caller has called `authorize`, and is inside a transaction.
 """
 
 from collections import defaultdict
@@ -28,11 +28,11 @@ MOST_LINKS = 2_000  # of a step, the newest
 MOST_MARKS = 1_000  # entities of a step
 RARE = 20  # cubes that name an entity; what more of them name leads nowhere
 MOST_NAMED = 50  # cubes by which one entity of a question begins a walk, the newest
-# A contradiction is no step: it was looked for among so many of the newest cubes, of which the reader may not see all,
-# and whether it was found would tell of them.
+# Contradictions are not followed: they were searched among the newest cubes, some of which the reader may not see, so
+# that their existence would reveal such cubes.
 STEPS_OVER = (LinkKind.FOLLOWS, LinkKind.CAUSES, LinkKind.DERIVED, LinkKind.PARENT)
 
-# The newest visible cubes that name each of `marks`; denied cubes are not among them.
+# The newest visible cubes that name each of `marks`, without denied cubes.
 _NAMED = f"""
 excluded AS MATERIALIZED (
   (SELECT id FROM vault_cube WHERE tenant_id = %(tenant)s AND is_indexed AND expires_at <= transaction_timestamp()
@@ -49,7 +49,7 @@ excluded AS MATERIALIZED (
 
 
 def _visibility_condition(ids: str) -> str:
-    """Return the condition of visibility for cubes looked up by key; inside it `vault_cube` stands for these."""
+    """Return the condition of visibility for cubes looked up by key; in it, `vault_cube` means only these cubes."""
     return f"""visible AS MATERIALIZED (
   WITH vault_cube AS MATERIALIZED (SELECT * FROM vault_cube WHERE tenant_id = %(tenant)s AND id = ANY (ARRAY({ids})))
   {{visible}})"""
@@ -60,8 +60,8 @@ WITH {{granted}} marks AS (SELECT unnest(%(marks)s::bigint[]) AS mark), {_NAMED}
 {_visibility_condition("SELECT id FROM named")}
 SELECT named.mark, named.id FROM named JOIN visible USING (id)
 """
-# All links of the starts are read, however many: what a limit left would tell of hidden ones before. Each end of a link
-# is looked up by its own index; OFFSET 0 keeps these look-ups from being planned as joins of tables.
+# All links of the starts are read, as a limit would reveal that hidden ones exist. Each end of a link is looked up by
+# its own index; OFFSET 0 keeps these look-ups from becoming joins.
 STEPPED = f"""
 WITH {{granted}} marks AS MATERIALIZED (
   SELECT DISTINCT unnest(entity_marks) AS mark FROM vault_cube
@@ -96,7 +96,7 @@ class Reach:
 def named_cubes(
     actor: Actor, *, entity_marks: Collection[int], among: Reach, visible: CubeQuerySet
 ) -> dict[UUID, float]:
-    """The visible cubes that name entities of a question, each weighing 1 / (cubes that name it). One query."""
+    """Return the visible cubes that name entities of a question, each weighted 1 / (cubes that name it). One query."""
     if not entity_marks:
         return {}
     asked = {"marks": list(entity_marks), "most_named": MOST_NAMED}
@@ -111,10 +111,10 @@ def named_cubes(
 
 
 def near_cubes(actor: Actor, *, seeds: Mapping[UUID, float], among: Reach, visible: CubeQuerySet) -> dict[UUID, float]:
-    """The cubes within STEPS of `seeds`, by personalised PageRank in 0..1, seeds among them. A query for each step.
+    """Return the cubes within STEPS of `seeds` with their personalised PageRank in 0..1. A query for each step.
 
-    seeds: visible cubes with a weight above 0. A step leads over a link, or to whoever names the same rare entity: to
-    those that the reader sees, and rare among them.
+    seeds: visible cubes with a weight above 0. A step follows a link, or leads to visible cubes that name the same
+    entity, if few visible cubes name it.
     """
     edges: set[Edge] = set()
     namers: defaultdict[int, set[UUID]] = defaultdict(set)
@@ -146,7 +146,7 @@ def _run_walk(statement: str, actor: Actor, asked: Mapping[str, Any], among: Rea
 
 @contextmanager
 def _use_steady_plans(cursor: CursorWrapper) -> Iterator[None]:
-    """Switch nested loops off: the planner cannot know how large a part is, and a hash join is never quadratic."""
+    """Switch nested loops off: the planner cannot estimate the rows, and a hash join is never quadratic."""
     cursor.execute("SET LOCAL enable_nestloop = off")
     yield
     cursor.execute("SET LOCAL enable_nestloop = on")

@@ -1,4 +1,4 @@
-"""Reading holds. The terms of a legal hold are for those who manage holds, a freeze for the readers of its memory."""
+"""Selectors of holds. Managers of holds see the terms of a legal hold; readers of a memory see its freezes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -36,7 +36,9 @@ class Approval:
 
 @dataclass(frozen=True)
 class HoldView:
-    """A hold, opened. memory_id, filters or subject say what it is over; covered: cubes that came under it so far."""
+    """A decrypted hold. It covers memory_id, the matches of filters, or subject; covered: the number of its cubes so
+    far.
+    """
 
     id: UUID
     kind: HoldKind
@@ -65,7 +67,7 @@ class Keeping:
 
 
 def holds_list(*, actor: Actor, status: HoldStatus | None = None, pages: Pages) -> list[HoldView]:
-    """Legal holds, the newest first. Raises Forbidden; KeyUnavailable. Writes: AuditEntry."""
+    """Return the legal holds, newest first. Raises Forbidden; KeyUnavailable. Writes: AuditEntry."""
     authorize(actor, Permission.HOLD_MANAGE)
     with acting(actor):
         rows = Hold.objects.with_active_flag().filter(tenant_id=actor.tenant_id, kind__in=LEGAL)
@@ -75,7 +77,7 @@ def holds_list(*, actor: Actor, status: HoldStatus | None = None, pages: Pages) 
 
 
 def hold_get(*, actor: Actor, hold_id: UUID) -> HoldView:
-    """A legal hold. Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry."""
+    """Return a legal hold. Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry."""
     with acting(actor):
         row = hold_locate(actor, hold_id)
         record(actor=actor, verb=Verb.HOLD_READ, object_type="hold", object_ids=[row.id])
@@ -92,12 +94,12 @@ def cube_holds(*, actor: Actor, cube_id: UUID) -> Keeping:
 
 
 def select_freezes(cube_id: UUID) -> QuerySet[Hold]:
-    """The freezes that keep a cube; within the tenant's transaction."""
+    """Return the freezes that apply to a cube; within the tenant's transaction."""
     return _active_holds(cube_id).filter(kind=HoldKind.FREEZE)
 
 
 def hold_locate(actor: Actor, hold_id: UUID) -> Hold:
-    """A legal hold of the actor's tenant, with `stands`. Raises NotFound; Forbidden."""
+    """Return a legal hold of the actor's tenant, with `stands`. Raises NotFound; Forbidden."""
     rows = Hold.objects.with_active_flag().filter(tenant_id=actor.tenant_id, id=hold_id, kind__in=LEGAL)
     row = rows.select_related("maker").first()
     if row is None:
@@ -107,7 +109,7 @@ def hold_locate(actor: Actor, hold_id: UUID) -> Hold:
 
 
 def hold_views(rows: Sequence[Hold]) -> list[HoldView]:
-    """Open holds that their reader may read: four queries, however many. Raises KeyUnavailable."""
+    """Return decrypted holds that their reader may read: four queries for any number. Raises KeyUnavailable."""
     approvals = _load_approvals(rows)
     covered = _count_covered(rows)
     single = [row.id for row in rows if row.kind in {HoldKind.FREEZE, HoldKind.MEMORY}]
@@ -120,10 +122,9 @@ def hold_views(rows: Sequence[Hold]) -> list[HoldView]:
 
 
 def is_key_needed(*, actor: Actor, scope: str) -> bool:
-    """Return whether a held row is sealed under the key of `scope` (governance.keys.services), which must then not be
-    destroyed.
+    """Return whether a held row is sealed with the key of `scope` (governance.keys.services), which must then be kept.
 
-    Asked by whatever destroys keys, in the transaction that says so, before it does. Raises Forbidden.
+    Called before a key is destroyed, in the transaction that records it. Raises Forbidden.
     """
     authorize(actor, Permission.HOLD_MANAGE)
     with acting(actor):
@@ -142,7 +143,7 @@ def is_key_needed(*, actor: Actor, scope: str) -> bool:
 
 
 def _has_rows_sealed_under(scope: str, versions: QuerySet[CubeVersion]) -> bool:
-    """Return whether versions are sealed under the key of `scope` (see `vault.content.words.key_scope`)."""
+    """Return whether versions are sealed with the key of `scope` (see `vault.content.words.key_scope`)."""
     kind, _, name = scope.partition(":")
     if kind == "subject":
         return versions.filter(subject_id=UUID(name)).exists()

@@ -1,4 +1,4 @@
-"""Freezing, holding, and letting go again. Rows of holds are only ever added; the database honours them by itself."""
+"""Services that freeze, hold and release memories. Rows of holds are only added; the database itself enforces them."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -37,9 +37,9 @@ LONGEST_REASON = 500
 
 @dataclass(frozen=True)
 class HoldDraft:
-    """A legal hold to be made, over just one of: a memory, what matches filters, all of a data subject.
+    """A new legal hold on exactly one of: a memory, the matches of filters, all memories about a data subject.
 
-    subject: the tenant's own reference, made on demand: a hold may come before the first memory about someone.
+    subject: the tenant's own reference; created if missing, since a hold may precede the first memory about a person.
     """
 
     reason: str = field(repr=False)
@@ -49,12 +49,11 @@ class HoldDraft:
 
 
 def hold_create(*, actor: Actor, draft: HoldDraft) -> HoldView:
-    """Keep what the draft names as it is, whatever its state, until two members let go of it.
+    """Prevent changes and deletion of the named memories, in any state, until two members release the hold.
 
-    A hold over a query takes in what matches now, and whatever is written later and matches then; one over a subject
-    all that is or was about them, and what will be. It waits for the tenant's writes under way, and they for it.
-    Raises Forbidden; Invalid; NotFound; KeyUnavailable.
-    Writes: Hold, HoldCube …, DataSubject?, AuditEntry.
+    A hold on filters covers current matches and later ones; a hold on a subject all memories that ever are about it. It
+    waits for the tenant's running writes, and they for it. Raises Forbidden; Invalid; NotFound; KeyUnavailable. Writes:
+    Hold, HoldCube …, DataSubject?, AuditEntry.
     """
     authorize(actor, Permission.HOLD_MANAGE)
     maker = _require_member(actor)
@@ -75,8 +74,8 @@ def hold_create(*, actor: Actor, draft: HoldDraft) -> HoldView:
 
 
 def hold_rehearse(*, actor: Actor, draft: HoldDraft, most: int) -> tuple[int, list[UUID]]:
-    """Count the memories that a hold would include, and return at most `most` ids. Raises as `hold_create`. Writes
-    nothing.
+    """Count the memories that a hold would cover, and return at most `most` ids. Raises the errors of `hold_create`.
+    Writes nothing.
     """
     authorize(actor, Permission.HOLD_MANAGE)
     with acting(actor):
@@ -88,11 +87,10 @@ def hold_rehearse(*, actor: Actor, draft: HoldDraft, most: int) -> tuple[int, li
 
 
 def hold_release(*, actor: Actor, hold_id: UUID) -> HoldView:
-    """Approve the end of a legal hold. It ends with the approvals of two different members; the maker may be one.
+    """Approve the end of a legal hold. It ends when two different members have approved; its creator may be one.
 
-    Approving twice changes nothing. Two members are two persons: who may have another behind them approves nothing.
-    Raises NotFound; Forbidden; OwnHandNeeded; SecondMemberNeeded.
-    Writes: HoldReleaseApproval?, AuditEntry, OutboxEvent?.
+    Approving twice changes nothing. A member that another member may control cannot approve. Raises NotFound;
+    Forbidden; OwnHandNeeded; SecondMemberNeeded. Writes: HoldReleaseApproval?, AuditEntry, OutboxEvent?.
     """
     member_id = _require_member(actor)
     with acting(actor):
@@ -114,11 +112,10 @@ def hold_release(*, actor: Actor, hold_id: UUID) -> HoldView:
 
 
 def cube_freeze(*, actor: Actor, cube_id: UUID, reason: str, expected_versions: Collection[int] | None = None) -> None:
-    """Keep a memory that the actor may change as it is. A freeze is the member's own; a second one changes nothing.
+    """Freeze a memory that the actor may change. The freeze is the member's own; freezing twice changes nothing.
 
-    reason: 1..LONGEST_REASON characters.
-    Raises NotFound; Forbidden; VersionConflict; Invalid; KeyUnavailable; PiiUnavailable.
-    Writes: Hold?, HoldCube?, AuditEntry.
+    reason: 1..LONGEST_REASON characters. Raises NotFound; Forbidden; VersionConflict; Invalid; KeyUnavailable;
+    PiiUnavailable. Writes: Hold?, HoldCube?, AuditEntry.
     """
     maker = _require_member(actor)
     with acting(actor):
@@ -146,8 +143,8 @@ def cube_unfreeze(
 ) -> None:
     """End the actor's own freezes of a memory, or all of them for those who govern. Legal holds stay.
 
-    only_own: leave the freezes of others, whoever asks.
-    Raises NotFound; Forbidden; VersionConflict. Writes: HoldReleaseApproval …, AuditEntry, OutboxEvent?.
+    only_own: never end the freezes of others. Raises NotFound; Forbidden; VersionConflict. Writes: HoldReleaseApproval
+    …, AuditEntry, OutboxEvent?.
     """
     member_id = _require_member(actor)
     with acting(actor):
@@ -160,9 +157,9 @@ def cube_unfreeze(
 
 
 def cube_refreeze(*, actor: Actor, cube_id: UUID, since: datetime) -> None:
-    """Freeze a memory again, for the reason of the actor's own freeze that the actor ended after `since`.
+    """Freeze a memory again, with the reason of the actor's own freeze that the actor ended after `since`.
 
-    Raises NotFound; Forbidden; KeyUnavailable; Conflict where there is none. Writes: as `cube_freeze`.
+    Raises NotFound; Forbidden; KeyUnavailable; Conflict if there is none. Writes: as `cube_freeze`.
     """
     member_id = _require_member(actor)
     with acting(actor):
@@ -179,7 +176,10 @@ def cube_refreeze(*, actor: Actor, cube_id: UUID, since: datetime) -> None:
 
 
 def cube_freezable(*, actor: Actor, cube_id: UUID, expected_versions: Collection[int] | None = None) -> Cube:
-    """A memory that the actor may freeze, and see as it is answered. Raises NotFound; Forbidden; VersionConflict."""
+    """Return a memory that the actor may freeze, as it is shown in the response.
+
+    Raises NotFound; Forbidden; VersionConflict.
+    """
     with acting(actor):
         cube = locate(actor, cube_id)
         authorize(actor, Permission.MEMORY_FREEZE, cube_target(cube))
@@ -190,7 +190,7 @@ def cube_freezable(*, actor: Actor, cube_id: UUID, expected_versions: Collection
 
 
 def _own_freezes(actor: Actor, cube: Cube, member_id: UUID) -> QuerySet[Hold]:
-    """The freezes that the actor may end. Raises Forbidden if all freezes are other members'."""
+    """Return the freezes that the actor may end. Raises Forbidden if all freezes are other members'."""
     freezes = select_freezes(cube.id)
     if sees_private(actor):
         return freezes
@@ -215,7 +215,7 @@ def _add_approval(hold: Hold, member_id: UUID) -> None:
 
 
 def _draft_hold(actor: Actor, draft: HoldDraft, maker: UUID) -> tuple[Hold, CubeQuerySet]:
-    """The unsaved hold, and the rows among which it covers those that match."""
+    """Return the unsaved hold, and the rows among which it covers the matching ones."""
     named = [name for name in ("memory_id", "filters", "subject") if getattr(draft, name) is not None]
     if len(named) != 1:
         raise Invalid(errors=[FieldError("body", "name one of memory_id, filters and subject")])
@@ -227,7 +227,7 @@ def _draft_hold(actor: Actor, draft: HoldDraft, maker: UUID) -> tuple[Hold, Cube
             raise Invalid(errors=[FieldError("memory_id", "there is no such memory")])
     elif draft.subject is not None:
         hold.kind, hold.subject_id = HoldKind.SUBJECT, _subject_id(actor, draft.subject)
-        rows = rows.filter(id__in=_ever_about(hold.subject_id))
+        rows = rows.filter(id__in=_select_cubes_about(hold.subject_id))
     else:
         hold.kind = HoldKind.QUERY
         _check_filters(actor, draft.filters or {})
@@ -244,8 +244,8 @@ def _subject_id(actor: Actor, reference: str) -> UUID:
     return subject_ensure(actor=actor, reference=reference, permission=Permission.HOLD_MANAGE).id
 
 
-def _ever_about(subject_id: UUID | None) -> QuerySet[CubeVersion, UUID]:
-    """Cubes of which any version is about the subject: each is sealed under the subject's key."""
+def _select_cubes_about(subject_id: UUID | None) -> QuerySet[CubeVersion, UUID]:
+    """Return the cubes that have a version about the subject: such a version is sealed with the subject's key."""
     return CubeVersion.objects.filter(subject_id=subject_id).values_list("cube_id", flat=True)
 
 
@@ -261,7 +261,7 @@ def _check_reason(text: str) -> str:
 
 
 def _require_member(actor: Actor) -> UUID:
-    """The id of the actor's member: only people make and release holds. Raises Forbidden."""
+    """Return the id of the actor's member: only people create and release holds. Raises Forbidden."""
     if actor.member_id is None:
         raise Forbidden("Only a member can hold or release.", permission=Permission.HOLD_MANAGE, rule="member")
     return actor.member_id

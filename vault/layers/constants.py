@@ -1,4 +1,4 @@
-"""The constants of a persona: the defaults, what its tenant sets, and what is set for the persona itself."""
+"""The constants of a persona: defaults, overridden by the tenant's values and then by the persona's own."""
 
 from collections.abc import Mapping
 from uuid import UUID
@@ -24,14 +24,14 @@ ORDER BY persona_id NULLS FIRST
 
 
 def constants_get(*, actor: Actor, persona_id: UUID) -> Constants:
-    """The constants in force for a persona that the actor may use. Raises NotFound; Forbidden."""
+    """Return the constants in force for a persona that the actor may use. Raises NotFound; Forbidden."""
     with acting(actor):
         authorize(actor, Permission.PERSONA_USE, persona_target(persona_locate(actor, persona_id)))
         return constants_in_force(persona_id)
 
 
 def constants_in_force(persona_id: UUID) -> Constants:
-    """The constants of a persona of the transaction's tenant. One query, cached until the transaction ends."""
+    """Return the constants of a persona of the transaction's tenant. One query, cached until the transaction ends."""
 
     def find() -> Constants:
         with prepared_cursor() as cursor:
@@ -42,7 +42,7 @@ def constants_in_force(persona_id: UUID) -> Constants:
 
 
 def constants_set(*, actor: Actor, persona_id: UUID, values: Mapping[str, float | None]) -> Constants:
-    """Set constants of a persona; null takes back what was set.
+    """Set constants of a persona; None removes a value.
 
     Raises NotFound; Forbidden; Invalid. Writes: LayerSettings, AuditEntry.
     """
@@ -61,14 +61,14 @@ def constants_set(*, actor: Actor, persona_id: UUID, values: Mapping[str, float 
 
 
 def tenant_constants_get(*, actor: Actor) -> dict[str, float]:
-    """The constants that the tenant sets, by name; the others have their defaults. Raises Forbidden."""
+    """Return the constants that the tenant sets, by name; the others have their defaults. Raises Forbidden."""
     authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
         return _tenant_values()
 
 
 def tenant_constants_set(*, actor: Actor, values: Mapping[str, float | None]) -> dict[str, float]:
-    """Set constants for all personas of the tenant that have none of their own; null takes back what was set.
+    """Set constants for all personas of the tenant without values of their own; None removes a value.
 
     Raises Forbidden; Invalid. Writes: LayerSettings, AuditEntry.
     """
@@ -87,7 +87,7 @@ def tenant_constants_set(*, actor: Actor, values: Mapping[str, float | None]) ->
 
 
 def constants_check(values: Mapping[str, float]) -> Constants:
-    """The defaults with `values`, for a trial that stores nothing. Raises Invalid."""
+    """Return the defaults changed by `values`, for a trial that stores nothing. Raises Invalid."""
     _refuse_out_of_range(values)
     return merge_constants(values)
 

@@ -1,4 +1,4 @@
-"""Contradictions: the later of two statements closed the earlier one's validity, and a person may take that back."""
+"""Contradictions: a later statement ends the validity of an earlier one, and a person may undo this."""
 
 from uuid import UUID
 
@@ -16,7 +16,7 @@ BOTH_HOLD = "A person decided that both statements hold."
 
 
 def contradiction_undo(*, actor: Actor, cube_id: UUID) -> None:
-    """Let the earlier statement hold again, beside the later one.
+    """Make the earlier statement valid again, beside the later one.
 
     Raises NotFound; Forbidden; Held. Writes: Cube, CubeVersion, LayerEntry …, AuditEntry, OutboxEvent.
     """

@@ -1,4 +1,4 @@
-"""Conversations of other projects become memories and pages, through the same services as a member's own."""
+"""Import of other projects' conversations as memories and pages, through the services that members use."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -44,9 +44,9 @@ class ImportReport:
 def conversations_import(
     *, actor: Actor, imported: Imported, persona: str | None, namespace: str | None
 ) -> ImportReport:
-    """Store what files hold, part by part; a second import of the same stores nothing twice.
+    """Store the content of files in parts; importing the same files again stores nothing twice.
 
-    Raises Forbidden; Invalid; PiiUnavailable; QuotaExceeded. Writes what `memories_add` writes.
+    Raises Forbidden; Invalid; PiiUnavailable; QuotaExceeded. Writes the rows of `memories_add`.
     """
     authorize(actor, Permission.MEMORY_CREATE)
     common = CubeDraft(content="", persona=persona, namespace=namespace, source=Source.IMPORT)
@@ -80,7 +80,7 @@ def conversations_import(
 
 
 def _split_turns(turns: Sequence[Turn]) -> Iterator[list[Turn]]:
-    """Messages of one session, PART at a time: an even number, so that no page is cut."""
+    """Yield PART messages of one session at a time; PART is even, so that no page is cut."""
     for _, some in groupby(turns, key=lambda turn: turn.session):
         whole = list(some)
         yield from (whole[at : at + PART] for at in range(0, len(whole), PART))
@@ -97,7 +97,7 @@ def _make_drafts(turns: Sequence[Turn], common: CubeDraft) -> list[CubeDraft]:
 
 
 def _count_pages(actor: Actor, added: Sequence[AddedCube]) -> int:
-    """Count the pages of the messages that were stored now."""
+    """Return the number of pages of the newly stored messages."""
     ids = [memory.cube.id for memory in added if not memory.duplicate]
     with acting(actor):
         return Page.objects.filter(Q(query_id__in=ids) | Q(response_id__in=ids)).count()

@@ -1,4 +1,4 @@
-"""The long-term layer: what a hot segment says of its persona becomes entries and traits."""
+"""Distillation: statements in a hot segment become entries and traits of its persona, the long-term layer."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -51,10 +51,9 @@ class Reading:
 
 
 def segments_distil(actor: Actor, payloads: Sequence[Payload]) -> Write:
-    """Distil segments that are over τ: each page once. A segment that cooled meanwhile is left as it is.
+    """Distil segments whose heat is over τ, each page once. A segment that cooled meanwhile is skipped.
 
-    Writes: LayerEntry …, Trait …, Cube …, Review …, Page …, Segment …,
-    AuditEntry …, OutboxEvent ….
+    Writes: LayerEntry …, Trait …, Cube …, Review …, Page …, Segment …, AuditEntry …, OutboxEvent ….
     """
     ids = list(dict.fromkeys(UUID(str(a)) for payload in payloads for a in _as_list(payload["segments"])))
     readings = {segment_id: _read_pages(actor, segment_id) for segment_id in ids}
@@ -82,7 +81,7 @@ def _read_pages(actor: Actor, segment_id: UUID) -> Reading:
 
 
 def _find_derived_statements(cube_ids: Sequence[UUID]) -> dict[UUID, list[tuple[UUID, SemanticType, str]]]:
-    """The memories derived from these that still exist: a statement that a person deleted is not stored again."""
+    """Return the existing memories derived from these: a statement that a person deleted is not stored again."""
     links = CubeSource.objects.filter(source_id__in=cube_ids, kind=SourceKind.EXTRACT).order_by("id")
     pairs = list(links.values_list("cube_id", "source_id"))
     kinds = dict(
@@ -100,7 +99,7 @@ def _find_derived_statements(cube_ids: Sequence[UUID]) -> dict[UUID, list[tuple[
 def _find_statements(
     text: PageText, derived: Mapping[UUID, Sequence[tuple[UUID, SemanticType, str]]]
 ) -> Iterator[Distilled]:
-    """Return the statements that MemReader stored of a question, and an answer's recommendations and promises."""
+    """Yield the statements that MemReader stored from a question, and an answer's recommendations and promises."""
     page, persona_id = text.page, text.page.stream.persona_id
     if page.query is not None and text.query is not None:
         stated = list(derived.get(page.query.id, ()))
@@ -115,7 +114,7 @@ def _find_statements(
 
 
 def _choose_queue(kind: SemanticType, content: str) -> EntryQueue:
-    """PROFILE for a statement that fills a field of the profile, whatever its type; else KNOWLEDGE."""
+    """Return PROFILE for a statement that fills a field of the profile, whatever its type; else KNOWLEDGE."""
     slot = find_slot(content)
     is_field = slot is not None and (slot.is_field or (kind is SemanticType.PROFILE and slot.is_profile))
     return EntryQueue.PROFILE if is_field else EntryQueue.KNOWLEDGE
@@ -151,7 +150,7 @@ def _distil_segment(actor: Actor, segment_id: UUID, reading: Reading) -> None:
 
 
 def _gists_update(pages: Sequence[Page], reading: Reading, modelled: ModelReading) -> None:
-    """Store the chosen passages as the gists of their pages, except where a memory has changed meanwhile."""
+    """Store the chosen passages as the gists of their pages, except if a memory has changed meanwhile."""
     for page in pages:
         gist = modelled.gists.get(page.id)
         if gist and page.read_versions == list(reading.pages[page.id]):
@@ -159,9 +158,9 @@ def _gists_update(pages: Sequence[Page], reading: Reading, modelled: ModelReadin
 
 
 class _Queues:
-    """The long-term queues of the personas that a segment speaks of; the caller holds the persona's lock.
+    """The long-term queues of the personas that a segment is about; the caller holds the persona's lock.
 
-    cubes: by id, the memories of the statements that are taken.
+    cubes: the memories of the accepted statements by id.
     """
 
     def __init__(self, actor: Actor, capacity: int, cube_ids: Sequence[UUID]) -> None:
@@ -175,7 +174,7 @@ class _Queues:
         self._grown: set[tuple[UUID, EntryQueue]] = set()
 
     def take(self, statement: Distilled) -> None:
-        """Reconcile a statement with its queue and write the outcome; entries are written by `finish`."""
+        """Compare a statement with its queue and write the outcome; `finish` writes the entries."""
         stored = self._entries(statement.persona_id, statement.queue)
         outcome = reconcile(statement.text, statement.at, stored, statement.name)
         self.counts[outcome.action] = self.counts.get(outcome.action, 0) + 1
@@ -204,7 +203,7 @@ class _Queues:
         stored.append(StoredStatement(entry.id, statement.text, statement.at, entry.name))
 
     def finish(self) -> None:
-        """Write the entries; the oldest leave queues that are over their capacity."""
+        """Write the entries, and remove the oldest from queues over their capacity."""
         self._store_entries()
         for persona_id, queue in sorted(self._grown):
             rows = LayerEntry.objects.filter(persona_id=persona_id, queue=queue, left_at=None)
@@ -231,7 +230,7 @@ class _Queues:
         return self._stored[persona_id, queue]
 
     def _resolve_contradiction(self, statement: Distilled, outcome: Reconciled, other: UUID, cube: Cube) -> None:
-        """Close the validity of the older of two statements, and ask a person."""
+        """End the validity of the older of two statements, and open a review for a person."""
         entry = LayerEntry.objects.select_related("cube").get(id=other)
         older, newer, until = (
             (cube, entry.cube, self._statement_time(entry)) if outcome.is_older else (entry.cube, cube, statement.at)
@@ -257,7 +256,9 @@ class _Queues:
 
 
 def _end_validity(actor: Actor, older: Cube, newer: Cube, until: datetime) -> CubeVersion | None:
-    """End the validity of a memory where another begins; None where a hold keeps it, or it ended before."""
+    """End the validity of a memory when the newer one begins; return None if a hold prevents it or it has ended
+    already.
+    """
     row = Cube.objects.free().filter(id=older.id, valid_to=None, deleted_at=None).first()
     if row is None or (row.valid_from is not None and row.valid_from >= until):
         return None
@@ -273,7 +274,7 @@ def _end_validity(actor: Actor, older: Cube, newer: Cube, until: datetime) -> Cu
 
 
 def _traits_update(actor: Actor, persona_id: UUID, signs: Mapping[UUID, Mapping[str, int]]) -> None:
-    """Add the pages' evidence, and the level that follows from all of it."""
+    """Add the evidence of pages to traits, and recompute their levels."""
     by_dimension: dict[str, dict[UUID, int]] = {}
     for page_id, found in signs.items():
         for code, weight in found.items():

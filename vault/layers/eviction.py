@@ -1,4 +1,4 @@
-"""Evicted segments: the memories of their pages are archived, and searchable on request from then on."""
+"""Eviction: the memories of evicted segments' pages are archived, so that only searches of archives find them."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -17,9 +17,9 @@ REASON = "The coldest segment left the mid-term layer."
 
 
 def segments_archive(actor: Actor, payloads: Sequence[Payload]) -> Write:
-    """Archive the memories of evicted segments' pages, but for what is held or belongs to a resident segment too.
+    """Archive the memories of evicted segments' pages, except those that are held or in a resident segment too.
 
-    Writes what `cube_transition` writes for each.
+    Writes the rows of `cube_transition` for each.
     """
     named = [str(a) for payload in payloads for a in _as_list(payload["segments"])]
 

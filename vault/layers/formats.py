@@ -1,4 +1,4 @@
-"""Conversations of other projects as they lie in files: MemoryOS's data folders, and LoCoMo. Pure but for reading."""
+"""File formats of other projects' conversations: MemoryOS's data folders, and LoCoMo. Pure except for reading files."""
 
 import json
 import re
@@ -26,7 +26,7 @@ _SESSION = re.compile(r"session_(\d{1,6})")
 
 @dataclass(frozen=True)
 class Turn:
-    """One message of a conversation. answers: whether it is the second side of a page."""
+    """One message of a conversation. answers: it is the second side of a page."""
 
     session: str
     message: Message = field(repr=False)
@@ -37,10 +37,9 @@ class Turn:
 class Imported:
     """The content of imported files.
 
-    facts: sentences about the user; profiles: texts.
-
-    skipped: how many messages and lines say nothing, or that a provider failed; pictures: how many messages came with
-    one, of which only the words are taken. left_out: the place and the reason of each part that is not taken.
+    facts: sentences about the user; profiles: texts. skipped: the number of messages and lines that are empty or report
+    a provider's failure; pictures: the number of messages with a picture, of which only the words are imported.
+    left_out: the place of each part that is not imported, and the reason.
     """
 
     turns: tuple[Turn, ...]
@@ -52,7 +51,7 @@ class Imported:
 
 
 def memoryos_read(folder: Path) -> Imported:
-    """A user's folder of MemoryOS. Raises Invalid."""
+    """Return the content of a user's folder of MemoryOS. Raises Invalid."""
     try:
         files = {name: _read_json(folder / name) for name in MEMORYOS_FILES if (folder / name).is_file()}
     except ValueError as error:
@@ -61,7 +60,7 @@ def memoryos_read(folder: Path) -> Imported:
 
 
 def memoryos_parse(user: str, files: Mapping[str, Any]) -> Imported:
-    """The data of one user of MemoryOS. files: the JSON of MEMORYOS_FILES that are there, by name. Raises Invalid."""
+    """Return the data of one user of MemoryOS. files: the JSON of existing MEMORYOS_FILES by name. Raises Invalid."""
     if not files:
         raise Invalid(f"{user} holds no {', '.join(MEMORYOS_FILES[:-1])} or {MEMORYOS_FILES[-1]}.")
     try:
@@ -71,7 +70,7 @@ def memoryos_parse(user: str, files: Mapping[str, Any]) -> Imported:
 
 
 def locomo_read(path: Path) -> Imported:
-    """A file in LoCoMo's layout. Raises Invalid."""
+    """Return the content of a file in LoCoMo's format. Raises Invalid."""
     try:
         samples = _read_json(path)
     except ValueError as error:
@@ -80,7 +79,9 @@ def locomo_read(path: Path) -> Imported:
 
 
 def locomo_parse(name: str, samples: Any) -> Imported:
-    """The conversations of LoCoMo: both speakers are people, the first one's turns are questions. Raises Invalid."""
+    """Return the conversations of LoCoMo: both speakers are people, and the first one's turns are questions. Raises
+    Invalid.
+    """
     try:
         turns = tuple(turn for sample in samples for turn in _locomo_turns(sample))
         left_out = tuple(part for sample in samples for part in _locomo_left_out(sample))
@@ -91,7 +92,7 @@ def locomo_parse(name: str, samples: Any) -> Imported:
 
 
 def _locomo_left_out(sample: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """The turns without words, the pictures, and what is told about the conversation beside it."""
+    """Yield the parts of a sample that are not imported: turns without words, pictures, and annotations."""
     for _, _, said in _iterate_sessions(sample):
         for turn in said:
             if not turn["text"].strip():
@@ -167,7 +168,7 @@ def _check_label(value: Any) -> str:
 
 
 def _iterate_sessions(sample: dict[str, Any]) -> Iterator[tuple[int, datetime, list[dict[str, Any]]]]:
-    """The number, the time and the turns of each session, in order."""
+    """Yield the number, the time and the turns of each session, in order."""
     conversation = sample["conversation"]
     for number in sorted(int(match[1]) for key in conversation if (match := _SESSION.fullmatch(key))):
         at = datetime.strptime(conversation[f"session_{number}_date_time"], LOCOMO_TIME).replace(tzinfo=UTC)
@@ -175,7 +176,7 @@ def _iterate_sessions(sample: dict[str, Any]) -> Iterator[tuple[int, datetime, l
 
 
 def _read_json(path: Path) -> Any:
-    """None where the file is missing. Raises Invalid; ValueError."""
+    """Return the JSON of a file, None if the file is missing. Raises Invalid; ValueError."""
     if not path.is_file():
         return None
     if path.stat().st_size > MOST_BYTES:
@@ -184,7 +185,7 @@ def _read_json(path: Path) -> Any:
 
 
 def _parse_time(text: str) -> datetime | None:
-    """A time in ISO 8601 or as LoCoMo writes it; UTC where it names no zone. None for anything else."""
+    """Return a time in ISO 8601 or LoCoMo's format, in UTC unless it names a zone. None for other texts."""
     for read in (datetime.fromisoformat, lambda text_: datetime.strptime(text_, LOCOMO_TIME)):
         try:
             moment = read(text)

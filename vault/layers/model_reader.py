@@ -1,4 +1,4 @@
-"""A language model's reading of a hot segment: it chooses among what is stored, and writes no word of its own."""
+"""Reading of a hot segment by a language model, which only chooses among stored texts and writes none."""
 
 import json
 import logging
@@ -85,7 +85,7 @@ logger = logging.getLogger(__name__)
 class Choice:
     """A model's choice, by the numbers that it was given, from 0.
 
-    fields: of the statements worth keeping, the profile field of each or an empty text; dropped: of the others.
+    fields: the profile field of each statement worth keeping, or an empty text; dropped: the other statements.
     """
 
     fields: Mapping[int, str]
@@ -96,7 +96,9 @@ class Choice:
 
 @dataclass(frozen=True)
 class ModelReading:
-    """signs: of the pages that the model was shown. gists: [memory, version, start, end] by page. tokens: used."""
+    """The result of a model's reading. signs: of the pages it was shown. gists: [memory, version, start, end] by page.
+    tokens: the number used.
+    """
 
     found: tuple[Distilled, ...] = field(repr=False)
     signs: Mapping[UUID, Mapping[str, int]]
@@ -106,7 +108,7 @@ class ModelReading:
 
 
 def model_read(actor: Actor, texts: Sequence[PageText], found: Sequence[Distilled]) -> ModelReading | None:
-    """Have the configured model choose; None without a model, within no quota, or where no reply can be read.
+    """Have the configured model choose; None without a model, beyond the quota, or if no reply is usable.
 
     One structured call with one retry, outside any transaction.
     """
@@ -140,9 +142,9 @@ def model_read(actor: Actor, texts: Sequence[PageText], found: Sequence[Distille
 
 
 def choice_read(value: Any, pages: int, statements: int) -> Choice:
-    """A reply's choices, without numbers that were not given and dimensions that do not exist.
+    """Return a reply's choices; unknown numbers and dimensions are dropped.
 
-    A single object stands for a list of one. Raises ValueError for another shape.
+    A single object counts as a list of one. Raises ValueError for another JSON structure.
     """
     if not isinstance(value, dict) or not set(value) & set(SCHEMA["properties"]):
         raise ValueError("an object of statements, traits and gists is needed")
@@ -178,14 +180,14 @@ def _read_rows(value: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
 
 
 def _read_number(row: Mapping[str, Any], name: str, count: int) -> int | None:
-    """The index of a number that the model gave, which counts from 1; None for a number that is not listed."""
+    """Return the index for a number that the model gave, which counts from 1; None for an unknown number."""
     number = row.get(name)
     usable = isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= count
     return number - 1 if usable and isinstance(number, int) else None
 
 
 def _select_pages(texts: Sequence[PageText]) -> list[PageText]:
-    """The pages that fit a prompt, oldest first."""
+    """Return the pages that fit a prompt, oldest first."""
     shown, left = [], LONGEST_PROMPT
     for text in texts:
         left -= sum(len(sentence) for sentence, _ in _passages(text))
@@ -196,7 +198,7 @@ def _select_pages(texts: Sequence[PageText]) -> list[PageText]:
 
 
 def _passages(text: PageText) -> list[tuple[str, list[object]]]:
-    """The first sentences of a page, each with the reference by which it is quoted."""
+    """Return the first sentences of a page, each with the reference by which it is quoted."""
     sides = zip((text.page.query_id, text.page.response_id), text.versions, (text.query, text.response), strict=True)
     found: list[tuple[str, list[object]]] = []
     for cube_id, version, words in sides:
@@ -230,7 +232,7 @@ def _compose_messages(shown: Sequence[PageText], statements: Sequence[Distilled]
 
 
 def _apply_choice(statements: Sequence[Distilled], choice: Choice) -> list[Distilled]:
-    """The statements without those that the model dropped; where it names a field, as that field of the profile."""
+    """Return the statements that the model keeps; a field that it names becomes the statement's profile field."""
     chosen = []
     for number, statement in enumerate(statements):
         if number in choice.dropped:
@@ -242,7 +244,7 @@ def _apply_choice(statements: Sequence[Distilled], choice: Choice) -> list[Disti
 
 
 def _collect_signs(shown: Sequence[PageText], choice: Choice) -> dict[UUID, dict[str, int]]:
-    """The signs by page. An assistant's words alone say nothing of a person."""
+    """Return the signs of traits by page. An assistant's words without a person's are no evidence."""
     signs: dict[UUID, dict[str, int]] = {text.page.id: {} for text in shown}
     for page, code, weight in choice.traits:
         if shown[page].query is not None:
@@ -260,7 +262,7 @@ def _collect_gists(shown: Sequence[PageText], choice: Choice) -> dict[UUID, list
 
 
 def _count_tokens(messages: Sequence[ChatMessage], completion: Completion) -> int:
-    """Count the tokens of prompt and reply, as the model's server counted, or estimated where it did not."""
+    """Return the tokens of prompt and reply, as counted by the model's server, else estimated."""
     asked, said = completion.prompt_tokens, completion.completion_tokens
     if asked is None:
         asked = sum(approximate_tokens(message.content) for message in messages)

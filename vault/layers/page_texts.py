@@ -13,7 +13,7 @@ from vault.reader.phrases import own_words
 from vault.reader.rules import sentences, statements
 
 MOST_KEYWORDS = 12  # of one page
-# OFFSET 0 keeps each look-up a look-up by key, as in vault/cubes/rows.py.
+# OFFSET 0 keeps each look-up by key from becoming a join, as in vault/cubes/rows.py.
 PRESENT = """
 SELECT cube.tenant_id, cube.id, cube.version, version.sealed
 FROM unnest(%s::uuid[]) AS wanted (id)
@@ -29,7 +29,7 @@ FROM unnest(%s::uuid[]) AS wanted (id)
 
 @dataclass(frozen=True)
 class PageText:
-    """The two sides of a page, opened; a side that is missing, or whose words are gone, is empty."""
+    """The decrypted texts of a page's two sides; a side that is missing or erased is empty."""
 
     page: Page
     query: Words | None = field(repr=False)
@@ -38,7 +38,7 @@ class PageText:
 
     @property
     def sides(self) -> tuple[str, str]:
-        """The message, and the answer without its set phrases, which say nothing of the topic."""
+        """Return the message, and the answer without its fixed phrases, which have no topic."""
         query, response = self.query, self.response
         return (query.content if query else "", own_words(response.content) if response else "")
 
@@ -48,7 +48,7 @@ class PageText:
 
 
 def pages_open(pages: Sequence[Page]) -> list[PageText]:
-    """The present words of pages, for the product itself. One query. Raises KeyUnavailable."""
+    """Return the current texts of pages, without permission checks. One query. Raises KeyUnavailable."""
     ids = [cube_id for page in pages for cube_id in (page.query_id, page.response_id) if cube_id is not None]
     opened = open_words(ids)
     texts = []
@@ -60,7 +60,7 @@ def pages_open(pages: Sequence[Page]) -> list[PageText]:
 
 
 def open_words(cube_ids: Collection[UUID]) -> Mapping[UUID, tuple[int, Words]]:
-    """The present version of each cube, its number and its words."""
+    """Return the current version of each cube: its number and its words."""
     with prepared_cursor() as cursor:
         cursor.execute(PRESENT, [sql_array(cube_ids)])
         return {
@@ -70,19 +70,21 @@ def open_words(cube_ids: Collection[UUID]) -> Mapping[UUID, tuple[int, Words]]:
 
 
 def layer_keywords(text: str, limit: int = MOST_KEYWORDS) -> list[str]:
-    """The keywords of a text: single words, case-folded, best first."""
+    """Return the keywords of a text: single words, case-folded, best first."""
     found = [word for phrase in keywords(text) for word in phrase.casefold().split()]
     return list(dict.fromkeys(found))[:limit]
 
 
 def keyword_marks(maker: TokenMaker, text: str) -> list[int]:
-    """The keyed tokens of a text's keywords."""
+    """Return the keyed tokens of a text's keywords."""
     tokens = maker.tokens("layer keyword")
     return sorted({tokens[word] for word in layer_keywords(text)})
 
 
 def choose_gist(opened: PageText) -> list[object]:
-    """The first statement of the question, else of the answer, else the question's first sentence, by reference."""
+    """Return a reference to the first statement of the question, else of the answer, else the question's first
+    sentence.
+    """
     ids = (opened.page.query_id, opened.page.response_id)
     whole = [words.content if words else "" for words in (opened.query, opened.response)]
     sides = [

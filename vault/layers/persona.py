@@ -1,4 +1,4 @@
-"""The long-term layer as it is read and edited: a persona's profile, its queues and its traits."""
+"""The long-term layer for readers and editors: a persona's profile, queues and traits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ VALUE = "profile_value"  # in the metadata of a memory that a person wrote into 
 
 @dataclass(frozen=True)
 class ProfileField:
-    """A field of a profile. view: the memory that it rests on; None for an agent's, which its maker wrote."""
+    """A field of a profile. view: the memory of the field; None for an agent, whose creator wrote the field."""
 
     name: str
     value: str = field(repr=False)
@@ -43,7 +43,7 @@ class ProfileField:
 
 @dataclass(frozen=True)
 class EntryView:
-    """A memory in a queue, and why it is there."""
+    """A memory in a queue, and the reason why it is there."""
 
     row: LayerEntry
     view: CubeView
@@ -51,7 +51,7 @@ class EntryView:
 
 @dataclass(frozen=True)
 class TraitView:
-    """A dimension with its level now. pages: how many speak for or against it."""
+    """A dimension with its current level. pages: the number of pages that are evidence for or against it."""
 
     dimension: Dimension
     level: int
@@ -63,7 +63,7 @@ class TraitView:
 
 
 def profile_get(*, actor: Actor, persona_id: UUID) -> list[ProfileField]:
-    """The profile of a persona, the usual fields first; an agent's are labels of its own, as its presets set them.
+    """Return the profile of a persona, the standard fields first; an agent's fields are the attributes of its persona.
 
     Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry naming the memories, or the agent.
     """
@@ -81,7 +81,7 @@ def profile_get(*, actor: Actor, persona_id: UUID) -> list[ProfileField]:
 
 
 def entries_list(*, actor: Actor, persona_id: UUID, queue: EntryQueue, pages: Pages) -> list[EntryView]:
-    """A queue of a persona, newest first. Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry."""
+    """Return a queue of a persona, newest first. Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry."""
     with acting(actor):
         authorize(actor, Permission.MEMORY_READ)
         persona_authorize(actor, persona_id)
@@ -90,7 +90,7 @@ def entries_list(*, actor: Actor, persona_id: UUID, queue: EntryQueue, pages: Pa
 
 
 def traits_list(*, actor: Actor, persona_id: UUID) -> list[TraitView]:
-    """The traits of a persona with evidence, by group, those with the highest confidence first.
+    """Return the traits of a persona with evidence, by group, highest confidence first.
 
     Raises NotFound; Forbidden. Writes: AuditEntry. Queries: two, and the audit.
     """
@@ -115,7 +115,7 @@ def traits_list(*, actor: Actor, persona_id: UUID) -> list[TraitView]:
 
 
 def profile_set_ask(*, actor: Actor, persona_id: UUID) -> Persona:
-    """The persona, if the actor may write its profile. Raises NotFound; Forbidden."""
+    """Return the persona, if the actor may write its profile. Raises NotFound; Forbidden."""
     with acting(actor):
         persona = persona_locate(actor, persona_id)
         authorize(actor, Permission.PERSONA_UPDATE, persona_target(persona))
@@ -124,9 +124,9 @@ def profile_set_ask(*, actor: Actor, persona_id: UUID) -> Persona:
 
 
 def profile_set(*, actor: Actor, persona_id: UUID, values: Mapping[str, str | None]) -> list[ProfileField]:
-    """Write fields of a profile; null removes one, and the memory that it rests on where a person wrote it.
+    """Write fields of a profile; None removes a field, and its memory if a person wrote that.
 
-    An agent's fields are labels of the persona and no memories.
+    An agent's fields are attributes of its persona, not memories.
 
     Raises NotFound; Forbidden; Invalid; Held; QuotaExceeded. Writes: Cube …, LayerEntry …, AuditEntry …, OutboxEvent ….
     """

@@ -1,4 +1,4 @@
-"""The mid-term layer: each page, once and in order, gets its chain, and a segment when it leaves the queue."""
+"""The mid-term layer: each page, once and in order, joins a chain, and a segment when it leaves the queue."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -34,8 +34,8 @@ PART = 100  # pages of one transaction
 MOST_SEGMENT_KEYWORDS = 24
 LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 3))"
 TO_PLACE = Q(vector=None) | Q(chain=None) | Q(layer=PageLayer.MID_TERM, segment=None)
-# By hand and planned once, as they run after every turn. The conditions of UNREAD and WAITING are those of the
-# index of pages to place.
+# Hand-written and prepared, as they run after every turn. The conditions of UNREAD and WAITING equal those of the index
+# of pages to place.
 UNREAD = """
 SELECT id, query_id, response_id FROM vault_page WHERE tenant_id = %s AND stream_id = %s AND vector IS NULL
 ORDER BY position LIMIT %s
@@ -75,9 +75,9 @@ class Reading:
 
 
 def pages_place(actor: Actor, payloads: Sequence[Payload]) -> Write:
-    """Place the pages of streams that were written: in order, each once.
+    """Place the written pages of streams, in order, each once.
 
-    Texts are read, and the model asked, outside the transaction. Writes: Page …, Segment …, AuditEntry, OutboxEvent ….
+    Texts are read, and the model called, outside the transaction. Writes: Page …, Segment …, AuditEntry, OutboxEvent ….
     """
     stream_ids = list(dict.fromkeys(UUID(str(payload["stream"])) for payload in payloads))
     readings = {stream_id: _read_pages(actor, stream_id) for stream_id in stream_ids}
@@ -90,7 +90,7 @@ def pages_place(actor: Actor, payloads: Sequence[Payload]) -> Write:
 
 
 def pages_reread(actor: Actor, payloads: Sequence[Payload]) -> Write:
-    """Have the pages read again whose memories have other words now. Writes: Page …, Segment …, OutboxEvent …."""
+    """Mark the pages of changed memories to be read again. Writes: Page …, Segment …, OutboxEvent …."""
     ids = [UUID(str(page_id)) for payload in payloads for page_id in _as_list(payload["ids"])]
 
     def write() -> None:
@@ -112,7 +112,7 @@ def persona_lock(persona_id: UUID) -> None:
 
 
 def hot_emit(actor: Actor, persona_id: UUID) -> None:
-    """Ask for the distillation of every segment over τ. Writes: OutboxEvent?."""
+    """Request the distillation of every segment whose heat is over τ. Writes: OutboxEvent?."""
     hot = [str(key) for key in hot_ids(actor.tenant_id, persona_id, constants_in_force(persona_id))]
     if hot:
         emit(actor=actor, topic=Topic.SEGMENTS_HOT, payload={"segments": hot})
@@ -186,7 +186,7 @@ def _place_stream(actor: Actor, stream_id: UUID, readings: dict[UUID, Reading]) 
 
 
 def _query_pages(statement: str, names: Sequence[str], values: Sequence[Any]) -> list[Page]:
-    """The pages that a statement finds, with the fields that it reads. They are not saved by the ORM."""
+    """Return the pages that a statement finds, with only the selected fields. Do not save them by the ORM."""
     with prepared_cursor() as cursor:
         cursor.execute(statement, values)
         rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
@@ -202,20 +202,20 @@ def _find_persona(actor: Actor, stream_id: UUID) -> UUID:
 
 
 def _write_reading(actor: Actor, page: Page, reading: Reading) -> None:
-    """Keep what was read of a page, and its chain."""
+    """Store the reading of a page, and its chain."""
     read = [page.vector, page.model, sql_array(page.keywords), Jsonb(reading.gist), sql_array(reading.versions)]
     with prepared_cursor() as cursor:
         cursor.execute(WRITE_READING, [*read, page.chain, actor.tenant_id, page.id])
 
 
 def _write_segment(actor: Actor, page: Page) -> None:
-    """Keep the segment that a page joined, and its chain."""
+    """Store the segment that a page joined, and its chain."""
     with prepared_cursor() as cursor:
         cursor.execute(WRITE_SEGMENT, [page.segment_id, page.score, page.chain, actor.tenant_id, page.id])
 
 
 def _find_chain(actor: Actor, stream_id: UUID, page: Page, constants: Constants) -> UUID:
-    """The chain of the previous page if this page continues its topic; else a new chain."""
+    """Return the chain of the previous page if this page continues its topic; else a new chain."""
     with prepared_cursor() as cursor:
         cursor.execute(BEFORE, [actor.tenant_id, stream_id, page.position])
         row = cursor.fetchone()
@@ -241,7 +241,9 @@ class _Placer:
         self.evicted: list[UUID] = []
 
     def place(self, page: Page) -> None:
-        """Join the best segment over θ, else open one; the coldest resident leaves before."""
+        """Add the page to the best segment over θ, else to a new one; the coldest resident leaves first if there is no
+        room.
+        """
         scores = self._score_residents(page)
         best = best_segment(scores, self.constants.theta)
         if best is None:
@@ -264,7 +266,7 @@ class _Placer:
             hot_emit(self.actor, self.persona_id)
 
     def _score_residents(self, page: Page) -> dict[UUID, float]:
-        """The Fscore of a page with each resident; the database has the centroids, and need not send them."""
+        """Return the Fscore of a page with each resident, computed in the database, which has the centroids."""
         assert page.vector is not None
         keywords = frozenset(page.keywords)
         query = SegmentQuery(self.actor.tenant_id, self.persona_id, _as_half_vector(page.vector), page.model, keywords)
@@ -289,7 +291,7 @@ class _Placer:
             cursor.execute(WRITE_PAGES, [*values, self.actor.tenant_id, row.id])
 
     def _open_segment(self) -> Segment:
-        """A new segment; where there are as many as may be, the coldest leaves first."""
+        """Open a new segment; if there is no room, the coldest leaves first."""
         residents = Segment.objects.filter(persona_id=self.persona_id, evicted_at=None)
         over = residents.count() + 1 - self.constants.segments
         if over > 0:
@@ -318,7 +320,7 @@ def _add_page(row: Segment, page: Page) -> None:
 
 
 def _refresh_segment(row: Segment) -> None:
-    """Make the centroid and the keywords anew from the pages that are left."""
+    """Recompute the centroid and the keywords from the remaining pages."""
     pages = Page.objects.filter(segment_id=row.id, vector__isnull=False)
     newest = pages.order_by("-id").values_list("model", flat=True).first()
     if newest is None:
@@ -330,7 +332,7 @@ def _refresh_segment(row: Segment) -> None:
 
 
 def measure_cosine(first: HalfVector | None, other: HalfVector | None) -> float:
-    """The cosine of two vectors; 0 where one is missing or of another length."""
+    """Return the cosine of two vectors; 0 if one is missing or their lengths differ."""
     if first is None or other is None:
         return 0.0
     left, right = _as_array(first), _as_array(other)
@@ -341,7 +343,7 @@ def measure_cosine(first: HalfVector | None, other: HalfVector | None) -> float:
 
 
 def _load_vector(value: bytes | None) -> HalfVector | None:
-    """A vector in PostgreSQL's binary form, as prepared statements bring it."""
+    """Return a vector from PostgreSQL's binary format, as prepared statements return it."""
     return HalfVector.from_binary(value) if value is not None else None
 
 
@@ -350,7 +352,7 @@ def _as_half_vector(vector: HalfVector | Sequence[float]) -> HalfVector:
 
 
 def _as_array(vector: HalfVector | Sequence[float]) -> Matrix:
-    """A vector, computed or read from the database, as a float32 array."""
+    """Return a vector, computed or read from the database, as a float32 array."""
     values = vector.to_numpy() if isinstance(vector, HalfVector) else vector
     return np.asarray(values, dtype=np.float32)
 

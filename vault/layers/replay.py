@@ -1,4 +1,4 @@
-"""A persona's own history, replayed under other constants: what would have been in which layer. Nothing is stored."""
+"""Replay of a persona's history with other constants: the layer that each page would be in. Stores nothing."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ MOST = 10_000
 
 @dataclass(frozen=True)
 class PastPage:
-    """A page as a replay needs it, without its words."""
+    """The data of a page that a replay needs, without its text."""
 
     stream: UUID
     at: datetime
@@ -52,7 +52,7 @@ class PastPage:
 class Outcome:
     """The places of the pages after a replay.
 
-    joined: how many found a segment; largest: pages of the largest segment.
+    joined: the number of pages that joined a segment; largest: the number of pages of the largest segment.
     """
 
     pages: int
@@ -83,9 +83,9 @@ class _Segment:
 def layers_replay(
     *, actor: Actor, persona_id: UUID, values: Mapping[str, float], latest: int = LATEST
 ) -> tuple[Outcome, Outcome]:
-    """Replay the `latest` pages of a persona under its present constants, and under these changed by `values`.
+    """Replay the `latest` pages of a persona with its current constants, and with these changed by `values`.
 
-    Visits are not replayed: who asks decides them. Raises NotFound; Forbidden; Invalid. Writes: AuditEntry.
+    Visits are not replayed, as they depend on questions. Raises NotFound; Forbidden; Invalid. Writes: AuditEntry.
     """
     with acting(actor):
         authorize(actor, Permission.MEMORY_READ)
@@ -99,7 +99,7 @@ def layers_replay(
 
 
 def replay_later(*, actor: Actor, persona_id: UUID, values: Mapping[str, float]) -> JobView:
-    """Ask for a job that replays all of a persona's history.
+    """Request a job that replays all of a persona's history.
 
     Raises NotFound; Forbidden; Invalid. Writes: Job, AuditEntry, OutboxEvent.
     """
@@ -113,14 +113,14 @@ def replay_later(*, actor: Actor, persona_id: UUID, values: Mapping[str, float])
 
 @handler(Topic.LAYERS_REPLAY, permission=Permission.MEMORY_READ)
 def replay_run(run: JobRun) -> Step:
-    """Replay a persona's history as the member who asked; result: the outcomes now and as tried."""
+    """Replay a persona's history as the requesting member; result: the outcomes with current and changed constants."""
     persona_id, values = UUID(run.settings["persona"]), run.settings["values"]
     now, tried = layers_replay(actor=run.actor, persona_id=persona_id, values=values, latest=MOST)
     return Step(done=now.pages, total=now.pages, result={"now": vars(now), "tried": vars(tried)})
 
 
 def replay_pages(pages: Sequence[PastPage], constants: Constants) -> Outcome:
-    """Pure: queues, chains, segments, eviction and promotion of `pages`, oldest first."""
+    """Replay queues, chains, segments, eviction and promotion of `pages`, oldest first. Pure."""
     queues: dict[UUID, list[PastPage]] = {}
     segments: dict[int, _Segment] = {}
     chains = joined = evicted = distilled = promoted = opened = 0

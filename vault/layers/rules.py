@@ -13,8 +13,8 @@ Key = TypeVar("Key", bound=Hashable)
 
 @dataclass(frozen=True)
 class Constants:
-    """Constants that a tenant, and each of its personas, may set. Seconds, counts, and scores in the ranges of their
-    formulas.
+    """The constants that a tenant, and each of its personas, may set: seconds, counts, and scores in the ranges of
+    their formulas.
     """
 
     stm_pages: int = 7
@@ -56,7 +56,7 @@ NAMES = tuple(field.name for field in fields(Constants))
 
 
 def merge_constants(*layers: Mapping[str, float]) -> Constants:
-    """The defaults with what each of `layers` sets, where a later one goes before an earlier."""
+    """Return the defaults overridden by `layers`, of which later ones override earlier ones."""
     merged: dict[str, float] = asdict(Constants())
     for layer in layers:
         merged |= {name: value for name, value in layer.items() if name in RANGES}
@@ -66,7 +66,9 @@ def merge_constants(*layers: Mapping[str, float]) -> Constants:
 
 @dataclass(frozen=True)
 class SegmentState:
-    """The values that decide about a segment. pages: those not promoted; idle: seconds since its last visit or page."""
+    """The values of a segment that decide its place. pages: those not promoted; idle: seconds since its last visit or
+    page.
+    """
 
     visits: int
     pages: int
@@ -76,17 +78,17 @@ class SegmentState:
 
 
 def recency(idle: float, mu: float) -> float:
-    """exp(-Δt / μ), 1 for what is dated in the future (§3.3). idle, mu: seconds."""
+    """Return exp(-Δt / μ), 1 for a time in the future (§3.3). idle, mu: seconds."""
     return exp(-max(idle, 0.0) / mu)
 
 
 def heat(segment: SegmentState, constants: Constants) -> float:
-    """α·N_visit + β·L_interaction + γ·R_recency (§3.3), at the moment that `idle` was taken."""
+    """Return the heat α·N_visit + β·L_interaction + γ·R_recency (§3.3), at the time for which `idle` was computed."""
     return sum(heat_parts(segment, constants))
 
 
 def heat_parts(segment: SegmentState, constants: Constants) -> tuple[float, float, float]:
-    """The heat by visits, by pages and by recency."""
+    """Return the parts of the heat from visits, pages and recency."""
     fresh = recency(segment.idle, constants.mu)
     return constants.alpha * segment.visits, constants.beta * segment.pages, constants.gamma * fresh
 
@@ -97,11 +99,11 @@ def is_hot(segment: SegmentState, constants: Constants) -> bool:
 
 
 def coldest(segments: Mapping[Key, SegmentState], constants: Constants) -> Key:
-    """The resident that leaves first. Ties: the older last visit, then the older creation, then the id."""
+    """Return the resident that leaves first. Ties: the older last visit, then the older creation, then the id."""
 
     def order(key: Key) -> tuple[float, float, float, str]:
         segment = segments[key]
-        # Rounded: two segments that differ by the length of a statement are equally warm.
+        # Rounded, so that segments that differ only by the run time of a statement count as equal.
         return (
             round(heat(segment, constants), 9),
             _seconds(segment.visited_at),
@@ -113,23 +115,23 @@ def coldest(segments: Mapping[Key, SegmentState], constants: Constants) -> Key:
 
 
 def jaccard(first: AbstractSet[Hashable], other: AbstractSet[Hashable]) -> float:
-    """|A ∩ B| / |A ∪ B|; 0 where either is empty."""
+    """Return |A ∩ B| / |A ∪ B|, 0 if either is empty."""
     return len(first & other) / len(first | other) if first and other else 0.0
 
 
 def fscore(cosine: float, segment_keywords: AbstractSet[Hashable], page_keywords: AbstractSet[Hashable]) -> float:
-    """cos(e_s, e_p) + Jaccard of the keywords (§3.2), -1 to 2. The keywords are case-folded."""
+    """Return cos(e_s, e_p) + Jaccard of the keywords (§3.2), -1 to 2. The keywords are case-folded."""
     return cosine + jaccard(segment_keywords, page_keywords)
 
 
 def best_segment(scores: Mapping[Key, float], theta: float) -> Key | None:
-    """The segment that a page joins, the best one over θ; None: the page opens a new segment."""
+    """Return the segment that a page joins, the best one over θ; None: the page opens a new segment."""
     best = max(scores, key=lambda key: (scores[key], str(key)), default=None)
     return best if best is not None and scores[best] > theta else None
 
 
 def queue_append(queue: Sequence[Item], page: Item, capacity: int) -> tuple[list[Item], list[Item]]:
-    """The short-term queue after a page, and the pages that moved on before it was appended, oldest first."""
+    """Return the short-term queue after a page was appended, and the pages that left it before, oldest first."""
     leaving = max(len(queue) + 1 - capacity, 0)
     return [*queue[leaving:], page], list(queue[:leaving])
 
@@ -140,7 +142,7 @@ def continues(*, cosine: float, shares_keyword: bool, gap: float, constants: Con
 
 
 def chains(answers: Sequence[bool]) -> list[int]:
-    """For each page the index of the first page of its chain; answers: whether each continues the page before."""
+    """Return for each page the index of its chain's first page. answers: each page continues the page before."""
     starts: list[int] = []
     for index, follows in enumerate(answers):
         starts.append(starts[-1] if follows and starts else index)
@@ -149,14 +151,14 @@ def chains(answers: Sequence[bool]) -> list[int]:
 
 @dataclass(frozen=True)
 class Selection:
-    """The pages that answer a question, best first; and the segments that it visited, each once."""
+    """The pages that answer a question, best first, and the segments that it visited, each once."""
 
     pages: tuple[tuple[Hashable, float], ...]
     visited: tuple[Hashable, ...]
 
 
 def select_segments(scores: Mapping[Key, float], constants: Constants) -> list[Key]:
-    """The best `top_segments` that reach the gate, best first (§3.4, first stage)."""
+    """Return the best `top_segments` that reach the gate, best first (§3.4, first stage)."""
     ranked = sorted(scores, key=lambda key: (-scores[key], str(key)))
     return [key for key in ranked[: constants.top_segments] if scores[key] >= constants.gate]
 
@@ -164,9 +166,9 @@ def select_segments(scores: Mapping[Key, float], constants: Constants) -> list[K
 def select_pages(
     segments: Sequence[Key], pages: Mapping[Key, Mapping[Hashable, float]], constants: Constants
 ) -> Selection:
-    """The best pages of the selected segments (§3.4, second stage), each once, whichever segments hold it.
+    """Return the best pages of the selected segments (§3.4, second stage), each once, even if several segments have it.
 
-    Every segment with a page that reaches the gate counts as visited, even where others' pages are better.
+    Every segment with a page that reaches the gate counts as visited, even if others' pages are better.
     """
     gated = {
         segment: {page: score for page, score in pages.get(segment, {}).items() if score >= constants.gate}
@@ -181,7 +183,7 @@ def select_pages(
 
 
 def fit(parts: Sequence[Item], tokens: Callable[[Item], int], budget: int) -> list[Item]:
-    """The first parts that fit a budget of tokens; one that does not fit is passed over."""
+    """Return the parts that fit a budget of tokens, in order; a part that does not fit is skipped."""
     taken: list[Item] = []
     left = budget
     for part in parts:

@@ -1,4 +1,4 @@
-"""Scores of a persona's resident segments as SQL: their Fscore with a text, their heat."""
+"""SQL for scores of a persona's resident segments: their Fscore with a text, and their heat."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,13 +14,13 @@ from governance.prepared import prepared_cursor, sql_array
 from vault.layers.rules import Constants, fscore
 from vault.models import Segment
 
-# The keywords come only where one of them is the text's: of most segments none is.
+# Keywords are returned only if one of them is in the text: for most segments none is.
 RESIDENT = """
 SELECT id, CASE WHEN model = %(model)s AND vector IS NOT NULL THEN 1 - (vector <=> %(vector)s::halfvec) ELSE 0 END,
   CASE WHEN keywords ?| %(keywords)s::text[] THEN keywords END, vector IS NULL AND pages > 0
 FROM vault_segment WHERE tenant_id = %(tenant)s AND persona_id = %(persona)s AND evicted_at IS NULL
 """
-# `order_by_heat` over τ, as text: it is asked after each page.
+# `order_by_heat` over τ as a prepared statement: it runs after each page.
 HOT = """
 SELECT id FROM vault_segment
 WHERE tenant_id = %(tenant)s AND persona_id = %(persona)s AND evicted_at IS NULL AND unpromoted > 0
@@ -35,7 +35,7 @@ FAINTEST = 700.0  # exp(-700) is the last that PostgreSQL computes without an un
 
 @dataclass(frozen=True)
 class SegmentQuery:
-    """A text to score the residents of a persona against. vector: by `model`; keywords: keyed tokens of the text."""
+    """A text to score a persona's residents against. vector: by `model`; keywords: keyed tokens of the text."""
 
     tenant_id: UUID
     persona_id: UUID
@@ -44,7 +44,7 @@ class SegmentQuery:
     keywords: frozenset[int]
 
     def send(self, cursor: CursorWrapper) -> None:
-        """Send the statement; its rows are for `scores`."""
+        """Send the statement; `scores` takes its rows."""
         values: dict[str, Any] = {
             "tenant": self.tenant_id,
             "persona": self.persona_id,
@@ -55,12 +55,12 @@ class SegmentQuery:
         cursor.execute(RESIDENT, values)
 
     def scores(self, rows: Sequence[Any]) -> dict[UUID, float]:
-        """The Fscore by segment."""
+        """Return the Fscore by segment."""
         return {key: fscore(near, {int(mark) for mark in marks or ()}, self.keywords) for key, near, marks, _ in rows}
 
 
 def segment_scores(query: SegmentQuery) -> tuple[dict[UUID, float], list[UUID]]:
-    """The Fscore with each resident, and the residents whose centroid is to be made anew. One query."""
+    """Return the Fscore with each resident, and the residents whose centroid is outdated. One query."""
     with prepared_cursor() as cursor:
         query.send(cursor)
         rows = cursor.fetchall()
@@ -68,7 +68,7 @@ def segment_scores(query: SegmentQuery) -> tuple[dict[UUID, float], list[UUID]]:
 
 
 def order_by_heat(rows: QuerySet[Segment], constants: Constants) -> QuerySet[Any]:
-    """Segments with `warmth`, their heat at this moment (§3.3) as SQL, the hottest first."""
+    """Return segments with `warmth`, their current heat (§3.3) in SQL, hottest first."""
     idle = Greatest(Cast(Extract(Now() - F("visited_at"), SECONDS), FloatField()), Value(0.0))
     fresh = Exp(-Least(ExpressionWrapper(idle / Value(constants.mu), FloatField()), Value(FAINTEST)))
     warmth = constants.alpha * F("visits") + constants.beta * F("unpromoted") + constants.gamma * fresh
@@ -76,13 +76,13 @@ def order_by_heat(rows: QuerySet[Segment], constants: Constants) -> QuerySet[Any
 
 
 def hot_segments(persona_id: UUID, constants: Constants) -> QuerySet[Any]:
-    """The residents of a persona that are to be distilled (`is_hot`), as SQL."""
+    """Return the residents of a persona that are to be distilled, as `is_hot` decides, in SQL."""
     residents = Segment.objects.filter(persona_id=persona_id, evicted_at=None, unpromoted__gt=0)
     return order_by_heat(residents, constants).filter(warmth__gt=constants.tau)
 
 
 def hot_ids(tenant_id: UUID, persona_id: UUID, constants: Constants) -> list[UUID]:
-    """The ids of `hot_segments`, by a statement that is planned once."""
+    """Return the ids of `hot_segments`, by a prepared statement."""
     weights = {name: getattr(constants, name) for name in ("alpha", "beta", "gamma", "mu", "tau")}
     values: dict[str, Any] = {"tenant": tenant_id, "persona": persona_id, "faintest": FAINTEST, **weights}
     with prepared_cursor() as cursor:
@@ -91,7 +91,7 @@ def hot_ids(tenant_id: UUID, persona_id: UUID, constants: Constants) -> list[UUI
 
 
 def coldest_segments(persona_id: UUID, constants: Constants, count: int) -> list[UUID]:
-    """The residents of a persona that leave first (`coldest`), as SQL."""
+    """Return the residents of a persona that leave first, as `coldest` decides, in SQL."""
     residents = order_by_heat(Segment.objects.filter(persona_id=persona_id, evicted_at=None), constants)
     ordered = residents.annotate(rounded=Round("warmth", precision=9))
     return list(ordered.order_by("rounded", "visited_at", "created_at", "id").values_list("id", flat=True)[:count])

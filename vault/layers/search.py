@@ -38,12 +38,12 @@ OPENED = 5  # memories of a context that are opened together, at least
 SHORTEST_LINE = 28  # tokens of a line beside its memory's text, at least
 FREE = 10  # memories beside the layers that a context may have
 DEFAULT_TOKENS = 2_000
-# 0 for a page that has no vector of the question's model yet.
+# 0 for a page without a vector of the question's model.
 NEAR = (
     "CASE WHEN {0}.model = %(model)s AND {0}.vector IS NOT NULL "
     "THEN 1 - ({0}.vector <=> %(vector)s::halfvec) ELSE 0 END"
 )
-# The short-term pages of the session that is asked about, else of the stream that was written last.
+# The short-term pages of the given session, else of the stream that was written last.
 QUEUE = f"""
 SELECT page.query_id, page.response_id, {NEAR.format("page")}
 FROM vault_page AS page
@@ -66,7 +66,7 @@ FROM unnest(%(segments)s::uuid[]) AS chosen (id) CROSS JOIN LATERAL (
   ORDER BY near DESC, one.id LIMIT %(pages)s
 ) AS page
 """
-# Before a statement about all cubes: it is about these, each looked up by its key, however many the tenant has.
+# Prefix of a statement over cubes: restricts it to these, each looked up by key, however many the tenant has.
 NAMED = """
 WITH vault_cube AS MATERIALIZED (
   SELECT cube.* FROM unnest(%(ids)s::uuid[]) AS wanted (id) CROSS JOIN LATERAL (
@@ -78,7 +78,7 @@ WITH vault_cube AS MATERIALIZED (
 
 @dataclass(frozen=True)
 class ContextItem:
-    """A memory in a context. line: as it stands there, a JSON object; tokens: of that line."""
+    """A memory in a context. line: its JSON object in the context; tokens: of that line."""
 
     hit: Hit
     line: str = field(repr=False)
@@ -87,7 +87,7 @@ class ContextItem:
 
 @dataclass(frozen=True)
 class Context:
-    """The memories that a model may get for a question, as data; never more tokens than were asked for."""
+    """The memories that a model may get for a question, as data; never more tokens than requested."""
 
     items: tuple[ContextItem, ...]
 
@@ -102,7 +102,7 @@ class Context:
 
 @dataclass(frozen=True)
 class _Question:
-    """A question for the layers. vector: by `model`."""
+    """A question to search the layers for. vector: by `model`."""
 
     text: str = field(repr=False)
     vector: HalfVector = field(repr=False)
@@ -111,14 +111,14 @@ class _Question:
 
 @dataclass(frozen=True)
 class _Rest:
-    """The remaining budget of a context. taken: memories that are in it already; budget: tokens that are left."""
+    """The remaining budget of a context. taken: memories that are in it already; budget: remaining tokens."""
 
     taken: frozenset[UUID]
     budget: int
 
 
 class _OtherModel(Exception):
-    """The tenant's vectors belong to another model than the vector of the question."""
+    """The tenant's vectors and the vector of the question are of different models."""
 
     def __init__(self, active: str) -> None:
         super().__init__(active)
@@ -128,12 +128,12 @@ class _OtherModel(Exception):
 def layers_search(
     *, actor: Actor, search: SearchQuery, within: Callable[[Sequence[Hit]], None] = lambda hits: None
 ) -> list[Hit]:
-    """The memories of a persona that a question needs: its queue, the best pages of its best segments, its profile,
-    and the best of its queues. The persona is the one that the search names, else the caller's own.
+    """Return the memories of a persona for a question: its queue, the best pages of its best segments, its profile, and
+    the best of its queues. The persona is the one in the search, else the caller's own.
 
-    score: of a page its cosine with the question, of an entry likewise; 0..1, and `top_k` cuts the whole. Each segment
-    with a page over the gate counts as visited, once. Raises Forbidden; Invalid; ProviderUnavailable; KeyUnavailable.
-    Writes: AuditEntry naming the ids, OutboxEvent. Queries: nine, one more where a memory has parents, and the audit.
+    score: the cosine with the question, 0..1; `top_k` limits the whole result. Each segment with a page over the gate
+    counts as visited, once. Raises Forbidden; Invalid; ProviderUnavailable; KeyUnavailable. Writes: AuditEntry naming
+    the ids, OutboxEvent. Queries: nine, one more if a memory has parents, and the audit.
     """
     authorize(actor, Permission.MEMORY_READ)
 
@@ -147,10 +147,10 @@ def layers_search(
 
 
 def context_assemble(*, actor: Actor, search: SearchQuery, token_budget: int = DEFAULT_TOKENS) -> Context:
-    """Assemble the memories for a question: first those that a search finds for it, then the layers, then others.
+    """Assemble the memories for a question: first the results of a search for it, then the layers, then others.
 
-    token_budget: at least 1; memories that cannot fit any more are not opened. Each memory is one JSON object in a line
-    of its own, labelled with its id and quoted as data. Both are read in one transaction. Raises as `layers_search`.
+    token_budget: at least 1; memories that cannot fit are not decrypted. Each memory is one JSON object on its own
+    line, labelled with its id and quoted as data. All is read in one transaction. Raises the errors of `layers_search`.
     Writes: AuditEntry …, OutboxEvent ….
     """
     authorize(actor, Permission.MEMORY_READ)
@@ -178,7 +178,7 @@ def context_assemble(*, actor: Actor, search: SearchQuery, token_budget: int = D
 
 
 def _search_with_question(text: str, read: Callable[[_Question], list[Hit]]) -> list[Hit]:
-    """Return the results of `read`, repeated with a vector of the tenant's own model where that is another."""
+    """Return the results of `read`; if the tenant's vectors are of another model, repeat it with such a vector."""
     model = embedder()
     while True:
         try:
@@ -220,7 +220,7 @@ def _find_hits(
 def _score_memories(
     actor: Actor, persona_id: UUID, search: SearchQuery, question: _Question
 ) -> tuple[dict[UUID, float], tuple[UUID, ...]]:
-    """Memories by their score, and the segments that were visited. Five queries, three of them sent together."""
+    """Return memories with their scores, and the visited segments. Five queries, three of them sent together."""
     constants = constants_in_force(persona_id)
     maker = token_maker(actor.tenant_id)
     values: dict[str, Any] = {
@@ -253,7 +253,7 @@ def _score_memories(
 def _best_pages(
     values: Mapping[str, Any], segments: Sequence[UUID], constants: Constants
 ) -> tuple[Selection, dict[Hashable, tuple[UUID | None, UUID | None]]]:
-    """The pages of the selected segments that answer, and the two memories of each."""
+    """Return the pages of the selected segments that answer, and the two memories of each."""
     if not segments:
         return Selection((), ()), {}
     with prepared_cursor() as cursor:
@@ -268,7 +268,7 @@ def _best_pages(
 
 
 def best_entries(rows: Sequence[tuple[str, Key, float]], constants: Constants) -> list[tuple[Key, float]]:
-    """The whole profile, and the best of each queue."""
+    """Return the whole profile, and the best entries of each queue."""
     queues: dict[str, list[tuple[Key, float]]] = {}
     for queue, cube_id, near in rows:
         queues.setdefault(queue, []).append((cube_id, near))
@@ -288,14 +288,14 @@ def _score_sides(scores: dict[UUID, float], sides: tuple[UUID | None, UUID | Non
 def _rank_memories(
     actor: Actor, search: SearchQuery, scores: Mapping[UUID, float]
 ) -> tuple[list[UUID], dict[UUID, int]]:
-    """The visible memories that match the search's filters, best first, and the tokens of each."""
+    """Return the visible memories that match the search's filters, best first, and the tokens of each."""
     sizes = _find_visible(actor, search, list(scores))
     ranked = sorted(sizes, key=lambda cube_id: (-scores[cube_id], str(cube_id)))
     return [cube_id for cube_id in ranked if _clamp_score(scores[cube_id]) >= search.min_score][: search.top_k], sizes
 
 
 def _open_within_budget(actor: Actor, ranked: Sequence[UUID], sizes: Mapping[UUID, int], budget: int) -> list[CubeView]:
-    """Open the memories that a context takes, as many at once as could fit, until no further one fits its budget."""
+    """Decrypt memories for a context in batches that could fit, until no further one fits its budget."""
     found: list[CubeView] = []
     left, waiting = budget, list(ranked)
     while waiting := [cube_id for cube_id in waiting if sizes[cube_id] + SHORTEST_LINE <= left]:
@@ -309,7 +309,7 @@ def _open_within_budget(actor: Actor, ranked: Sequence[UUID], sizes: Mapping[UUI
 
 
 def _count_within_budget(sizes: Sequence[int], budget: int) -> int:
-    """The number of first sizes whose sum is within a budget."""
+    """Return the number of first sizes whose sum is within a budget."""
     return sum(total <= budget for total in accumulate(sizes))
 
 
@@ -328,7 +328,9 @@ def _make_hit(view: CubeView, score: float) -> Hit:
 
 
 def _find_visible(actor: Actor, search: SearchQuery, cube_ids: Sequence[UUID]) -> dict[UUID, int]:
-    """The given memories that the actor may read and the search's filters match, with their tokens. One query."""
+    """Return those of the given memories that the actor may read and that match the filters, with their tokens. One
+    query.
+    """
     search = replace(search, personas=(), session_id="", with_messages=True)
     rows = resolve_scope_without_mounts(actor, search).compose_statement_with_chats("layered", ("id", "token_count"))
     with prepared_cursor() as cursor:

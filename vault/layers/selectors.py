@@ -1,4 +1,4 @@
-"""The layers of a persona, as those who may use it read them; sides of pages that they may not read are left out."""
+"""Selectors of a persona's layers for actors who may use it; sides of pages that they may not read are left out."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,7 +38,9 @@ MOVING = timedelta(seconds=60)  # after a turn, while its effect on the layers i
 
 @dataclass(frozen=True)
 class PageView:
-    """A page with the sides that its reader may read. chain: its topic's first page; meta: what that topic is about."""
+    """A page with the sides that its reader may read. chain: the first page of its topic; meta: a summary of that
+    topic.
+    """
 
     row: Page
     query: CubeView | None
@@ -49,7 +51,7 @@ class PageView:
 
 @dataclass(frozen=True)
 class SegmentView:
-    """A segment with its heat now. parts: by visits, pages and recency; last: a passage of its newest page."""
+    """A segment with its current heat. parts: from visits, pages and recency; last: a passage of its newest page."""
 
     row: Segment
     keywords: tuple[str, ...] = field(repr=False)
@@ -69,7 +71,7 @@ class SegmentView:
 
 @dataclass(frozen=True)
 class StreamView:
-    """A conversation of a persona, by when it was last written and what its newest page is about."""
+    """A conversation of a persona, with the time of its last page and that page's topic."""
 
     id: UUID
     updated_at: datetime
@@ -92,7 +94,7 @@ class LayerCounts:
 
 
 def persona_authorize(actor: Actor, persona_id: UUID) -> Persona:
-    """The persona, if the actor may use it and read memory. Use inside `acting`. Raises NotFound; Forbidden."""
+    """Return the persona, if the actor may use it and read memory. Use inside `acting`. Raises NotFound; Forbidden."""
     persona = persona_locate(actor, persona_id)
     authorize(actor, Permission.PERSONA_USE, persona_target(persona))
     authorize(actor, Permission.MEMORY_READ)
@@ -100,7 +102,7 @@ def persona_authorize(actor: Actor, persona_id: UUID) -> Persona:
 
 
 def stm_list(*, actor: Actor, persona_id: UUID, pages: Pages, stream_id: UUID | None = None) -> list[PageView]:
-    """The short-term queue of a persona, newest first; of one of its streams, or of all.
+    """Return the short-term queue of a persona, newest first, of one of its streams or of all.
 
     Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry naming the memories.
     """
@@ -113,7 +115,7 @@ def stm_list(*, actor: Actor, persona_id: UUID, pages: Pages, stream_id: UUID | 
 
 
 def segment_pages(*, actor: Actor, persona_id: UUID, segment_id: UUID, pages: Pages) -> list[PageView]:
-    """The pages of a segment, newest first. Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry."""
+    """Return the pages of a segment, newest first. Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry."""
     with acting(actor):
         authorize(actor, Permission.MEMORY_READ)
         persona_authorize(actor, persona_id)
@@ -122,7 +124,7 @@ def segment_pages(*, actor: Actor, persona_id: UUID, segment_id: UUID, pages: Pa
 
 
 def segments_list(*, actor: Actor, persona_id: UUID, pages: Pages, evicted: bool = False) -> list[SegmentView]:
-    """The segments of a persona, the hottest first; `evicted`: those that left.
+    """Return the segments of a persona, hottest first; `evicted`: those that were evicted.
 
     Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry ….
     """
@@ -137,7 +139,7 @@ def segments_list(*, actor: Actor, persona_id: UUID, pages: Pages, evicted: bool
 
 
 def layer_counts(*, actor: Actor, persona_id: UUID, stream_id: UUID | None) -> LayerCounts:
-    """Counts of a persona's layers. Raises NotFound; Forbidden. Queries: five."""
+    """Return the counts of a persona's layers. Raises NotFound; Forbidden. Queries: five."""
     with acting(actor):
         authorize(actor, Permission.MEMORY_READ)
         persona_authorize(actor, persona_id)
@@ -157,7 +159,8 @@ def layer_counts(*, actor: Actor, persona_id: UUID, stream_id: UUID | None) -> L
 
 
 def last_moved_page(*, actor: Actor, persona_id: UUID, stream_id: UUID) -> PageView | None:
-    """The page that left the queue of a stream last, for MOVING after it; None later. It may have no segment yet.
+    """Return the page that left a stream's queue last, if that was within MOVING, else None. It may have no segment
+    yet.
 
     Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry?.
     """
@@ -171,9 +174,9 @@ def last_moved_page(*, actor: Actor, persona_id: UUID, stream_id: UUID) -> PageV
 
 
 def layers_state(*, actor: Actor, persona_id: UUID) -> str:
-    """A digest that differs once a page, a segment or an entry of a persona has moved. Raises NotFound; Forbidden.
+    """Return a digest that changes when a page, a segment or an entry of a persona moves. Raises NotFound; Forbidden.
 
-    Opens no memory. Queries: three.
+    Decrypts no memory. Queries: three.
     """
     with acting(actor):
         authorize(actor, Permission.MEMORY_READ)
@@ -189,7 +192,7 @@ def layers_state(*, actor: Actor, persona_id: UUID) -> str:
 def segment_get(
     *, actor: Actor, persona_id: UUID, segment_id: UUID, limit: int = 50
 ) -> tuple[SegmentView, list[PageView]]:
-    """A segment of a persona with its newest pages.
+    """Return a segment of a persona with its newest pages.
 
     Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry ….
     """
@@ -205,7 +208,7 @@ def segment_get(
 
 
 def streams_list(*, actor: Actor, persona_id: UUID, limit: int = 20) -> list[StreamView]:
-    """The streams of a persona, the one written last first. Raises NotFound; Forbidden. Writes: AuditEntry?."""
+    """Return the streams of a persona, last written first. Raises NotFound; Forbidden. Writes: AuditEntry?."""
     with acting(actor):
         authorize(actor, Permission.MEMORY_READ)
         persona_authorize(actor, persona_id)
@@ -217,7 +220,7 @@ def streams_list(*, actor: Actor, persona_id: UUID, limit: int = 20) -> list[Str
 
 
 def pages_view(actor: Actor, pages: Sequence[Page]) -> list[PageView]:
-    """Pages opened for their reader; a page of which neither side may be read is left out. Use inside `acting`.
+    """Return pages decrypted for their reader, without pages of which no side may be read. Use inside `acting`.
 
     Raises KeyUnavailable. Writes: AuditEntry ….
     """
@@ -237,7 +240,7 @@ def pages_view(actor: Actor, pages: Sequence[Page]) -> list[PageView]:
 
 
 def gist_quote(gist: Sequence[object]) -> Quote | None:
-    """The passage that stands for a page, as a reference to be opened for its reader."""
+    """Return the reference to a page's representative passage, to be decrypted for its reader."""
     if not gist:
         return None
     source, version, start, end = gist
@@ -245,7 +248,7 @@ def gist_quote(gist: Sequence[object]) -> Quote | None:
 
 
 def _find_topics(actor: Actor, pages: Sequence[Page]) -> dict[UUID, str]:
-    """Return the topic of each chain: passages of its newest pages. It is the same for every page of the chain."""
+    """Return the topic of each chain: passages of its newest pages, the same for every page of the chain."""
     chains = Page.objects.filter(chain__in={page.chain for page in pages})
     newest = _newest_pages(chains, "chain", META_PAGES)
     gists = _open_gists(actor, newest)
@@ -302,5 +305,5 @@ def _read_keywords(actor: Actor, pages: Sequence[Page]) -> Mapping[UUID, list[st
 
 
 def _says_something(words: Words) -> bool:
-    """Return whether a side of a page has words of its own: an answer without a model quotes, and adds set phrases."""
+    """Return whether a side of a page has text besides the quotes and fixed phrases of an answer without a model."""
     return not words.quotes and bool(own_words(words.content))

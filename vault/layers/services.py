@@ -1,4 +1,4 @@
-"""The short-term layer: a turn becomes the newest page of its stream, and the oldest page moves on before it."""
+"""The short-term layer: a turn becomes the newest page of its stream, after the oldest page has left if it is full."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from vault.layers.constants import constants_in_force
 from vault.models import Conversation, Page
 from vault.vocabulary import MessageRole, PageLayer
 
-# Made on demand, and locked until the transaction ends: pages of one stream are appended one after the other.
+# Created if missing, and locked until the transaction ends, so that pages of a stream are appended one by one.
 ENTER_STREAM = """
 INSERT INTO vault_stream (id, tenant_id, persona_id, agent_persona_id, session_token, last_position)
 VALUES (%s, %s, %s, %s, %s, %s)
@@ -31,7 +31,7 @@ DO UPDATE SET updated_at = statement_timestamp(),
   agent_persona_id = coalesce(excluded.agent_persona_id, vault_stream.agent_persona_id)
 RETURNING id, last_position
 """
-# The array is made once; joined, the planner of a young table would look the inner statement up for every page.
+# An array is computed once; in a join, the planner of a young table would run the inner statement for every page.
 MOVE_OLDEST = """
 UPDATE vault_page SET layer = 'mid_term' WHERE tenant_id = %(tenant)s AND id = ANY (ARRAY(
   SELECT id FROM vault_page WHERE tenant_id = %(tenant)s AND stream_id = %(stream)s AND layer = 'short_term'
@@ -53,7 +53,7 @@ ADVANCE = "UPDATE vault_stream SET last_position = %s WHERE tenant_id = %s AND i
 
 @dataclass(frozen=True)
 class PageDraft:
-    """The memories of a question and of its answer; one of them may be missing. at: when the first of them was said."""
+    """The memories of a question and its answer, of which one may be missing. at: when the first of them was said."""
 
     query: UUID | None
     response: UUID | None
@@ -72,7 +72,7 @@ class StreamRef:
 def turn_append(*, actor: Actor, conversation: Conversation, asked: AddedCube, answered: AddedCube) -> None:
     """Append a turn of a chat to its stream, in the transaction that stores the turn.
 
-    Raises Forbidden. Writes what `pages_append` writes; nothing where the reader has no persona.
+    Raises Forbidden. Writes the rows of `pages_append`, but none if the reader has no persona.
     """
     authorize(actor, Permission.CONVERSATION_USE)
     persona_id = conversation.persona_id or persona_of_member(actor)
@@ -84,9 +84,9 @@ def turn_append(*, actor: Actor, conversation: Conversation, asked: AddedCube, a
 
 
 def memories_add(*, actor: Actor, drafts: Sequence[CubeDraft], texts: TextIndexes = NO_TEXTS) -> list[AddedCube]:
-    """`cubes_add`, and the messages among the drafts become pages of their streams, in the same transaction.
+    """Add memories as `cubes_add` does, and append the messages among them to their streams, in one transaction.
 
-    Raises what `cubes_add` raises. Writes what it writes, and what `messages_append` writes.
+    Raises the errors of `cubes_add`. Writes its rows, and those of `messages_append`.
     """
     authorize(actor, Permission.MEMORY_CREATE)
     with acting(actor):
@@ -98,8 +98,8 @@ def memories_add(*, actor: Actor, drafts: Sequence[CubeDraft], texts: TextIndexe
 def messages_append(*, actor: Actor, drafts: Sequence[CubeDraft], added: Sequence[AddedCube]) -> None:
     """Append the messages of a call to their streams, in the transaction that stores them.
 
-    A stream is fed by messages of users and assistants that `infer` read and that belong to a session. Raises
-    Forbidden. Writes what `pages_append` writes.
+    Only messages of users and assistants that `infer` read and that have a session are appended. Raises Forbidden.
+    Writes the rows of `pages_append`.
     """
     authorize(actor, Permission.MEMORY_CREATE)
     streams: dict[StreamRef, list[tuple[MessageRole, AddedCube]]] = {}
@@ -116,10 +116,10 @@ def messages_append(*, actor: Actor, drafts: Sequence[CubeDraft], added: Sequenc
 
 
 def pages_append(*, actor: Actor, stream: StreamRef, drafts: Sequence[PageDraft], permission: Permission) -> None:
-    """Append pages to a stream under its lock; what is over the capacity moves to the mid-term layer before.
+    """Append pages to a stream under its lock; pages over the capacity move to the mid-term layer first.
 
-    An answer alone completes the newest page where that has none. What follows (topic, segment, promotion) is left to
-    `pages.written`. Raises Forbidden. Writes: Stream, Page …, OutboxEvent.
+    An answer without a question completes the newest page if that has no answer. Topic, segment and promotion follow
+    after `pages.written`. Raises Forbidden. Writes: Stream, Page …, OutboxEvent.
     """
     authorize(actor, permission)
     with acting(actor):
@@ -140,7 +140,7 @@ def pages_append(*, actor: Actor, stream: StreamRef, drafts: Sequence[PageDraft]
 
 
 def persona_of_member(actor: Actor) -> UUID | None:
-    """The persona under whose name the actor speaks: the one that it named, else its member's first."""
+    """Return the persona that the actor speaks as: the one that it named, else its member's first."""
     member_id = actor.member_id
     if actor.persona_id is not None or member_id is None:
         return actor.persona_id
@@ -155,7 +155,7 @@ def persona_of_member(actor: Actor) -> UUID | None:
 
 
 def _pair_messages(messages: Sequence[tuple[MessageRole, AddedCube]]) -> list[PageDraft]:
-    """A user's message with the assistant's that follows it; either may stand by itself."""
+    """Pair each user's message with the assistant's message after it; either may be alone."""
     pages: list[PageDraft] = []
     for role, memory in messages:
         at = memory.cube.event_time or memory.cube.created_at
@@ -169,7 +169,7 @@ def _pair_messages(messages: Sequence[tuple[MessageRole, AddedCube]]) -> list[Pa
 
 
 def _enter_stream(actor: Actor, stream: StreamRef, count: int) -> tuple[UUID, int]:
-    """Lock the stream and make room for `count` pages; its id, and the position of its last page with them."""
+    """Lock the stream and make room for `count` pages; return its id, and the position of its last page after these."""
     token = token_maker(actor.tenant_id).token("stream", stream.session)
     row = [uuid7(), actor.tenant_id, stream.persona_id, stream.agent_persona_id, token, count]
     with prepared_cursor() as cursor:
@@ -190,7 +190,7 @@ def _advance_stream(actor: Actor, stream_id: UUID, position: int) -> None:
 
 
 def _page_rows(actor: Actor, stream_id: UUID, position: int, new: Sequence[PageDraft], capacity: int) -> dict[str, Any]:
-    """The values of INSERT. The last `capacity` pages enter the queue; of a longer call the others pass through it."""
+    """Return the values of INSERT. The last `capacity` pages enter the queue; earlier ones go straight through it."""
     queued = len(new) - capacity
     numbers = range(1, len(new) + 1)
     return {

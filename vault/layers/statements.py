@@ -20,7 +20,7 @@ _JOBS = (
     "|researcher|counselor|musician|photographer|accountant|driver|farmer|planner"
 )
 _ZH_CLAUSE = _CLAUSE.replace("value", "chinese")
-# The fields of a profile, each with what tells it in English and in Chinese.
+# The fields of a profile, each with its patterns in English and in Chinese.
 _PATTERNS = (
     ("name", rf"\bmy name(?:'s| is) {_CLAUSE}", rf"我(?:的名字)?(?:叫|是叫){_ZH_CLAUSE}"),
     (
@@ -80,9 +80,9 @@ _FAILURE = re.compile(
 
 @dataclass(frozen=True)
 class Distilled:
-    """The part of a page that becomes a memory: the question itself, one that was derived from it, or the answer.
+    """The part of a page that becomes a memory: the question itself, a statement derived from it, or the answer.
 
-    name: of the profile field that a model saw in it; empty where the words decide.
+    name: the profile field that a model saw in it; empty if patterns decide.
     """
 
     page_id: UUID
@@ -96,7 +96,7 @@ class Distilled:
 
 @dataclass(frozen=True)
 class Slot:
-    """The slot that a statement fills: one slot has one valid value at a time."""
+    """The attribute that a statement gives a value to; a slot has one valid value at a time."""
 
     name: str
     value: str = field(repr=False)
@@ -107,13 +107,13 @@ class Slot:
 
     @property
     def is_field(self) -> bool:
-        """True for one of the profile's usual fields."""
+        """Return whether the slot is a standard field of the profile."""
         return any(self.name == name for name, _ in _FIELDS)
 
 
 @dataclass(frozen=True)
 class StoredStatement:
-    """An entry of a queue, as reconciling sees it. name: of the profile field that it fills."""
+    """An entry of a queue to compare with. name: the profile field that it fills."""
 
     id: UUID
     text: str = field(repr=False)
@@ -140,22 +140,22 @@ class Reconciled:
 
 
 def is_worth_keeping(text: str) -> bool:
-    """Return whether a text says something, and is no provider's error message."""
+    """Return whether a text has content and is no provider's error message."""
     return _NOTHING.match(text) is None and _FAILURE.search(text) is None
 
 
 def knowledge_lines(text: str) -> list[str]:
-    """The lines of a list that say something."""
+    """Return the lines of a list that have content."""
     return [line.strip() for line in text.splitlines() if is_worth_keeping(line)]
 
 
 def profile_text(present: str, new: str) -> str:
-    """The profile after a new one came: a short one, none, or a message of failure leaves the present."""
+    """Return the profile after an update: a short or empty text, or an error message, leaves the old one."""
     return new if is_worth_keeping(new) and len(new.strip()) >= 30 else present
 
 
 def find_slot(text: str) -> Slot | None:
-    """The slot that a statement fills: a field of the profile, a thing of one's own, or a liking."""
+    """Return the slot that a statement fills: a field of the profile, a possession, or a liking."""
     for name, pattern in _FIELDS:
         if (match := pattern.search(text)) and (value := _matched_value(match)):
             return Slot(name, value)
@@ -169,7 +169,7 @@ def find_slot(text: str) -> Slot | None:
 
 
 def find_slot_or_name(text: str, name: str) -> Slot | None:
-    """`find_slot`; where no pattern fits, the field `name` with the whole statement as its value."""
+    """Return `find_slot`; if no pattern matches, the field `name` with the whole statement as its value."""
     return find_slot(text) or (Slot(name, text) if name else None)
 
 
@@ -181,7 +181,7 @@ def agent_statements(text: str) -> list[str]:
 
 
 def reconcile(text: str, said_at: datetime, stored: Sequence[StoredStatement], name: str = "") -> Reconciled:
-    """Compare a statement with the entries of its queue. name: of the profile field that it is known to fill."""
+    """Compare a statement with the entries of its queue. name: the profile field that it is known to fill."""
     slot, words = find_slot_or_name(text, name), set(terms(text))
     for entry in stored:
         theirs = entry.slot

@@ -19,7 +19,7 @@ AGAINST = re.compile(
 
 @dataclass(frozen=True)
 class Dimension:
-    """One of the 90. group: personality, alignment or interest; the level goes from 1, the opposite, to 5."""
+    """One of the 90 dimensions. group: personality, alignment or interest; levels go from 1, the opposite, to 5."""
 
     code: str
     group: str
@@ -31,7 +31,7 @@ class Dimension:
 
 @dataclass(frozen=True)
 class Level:
-    """1..5, and how sure that is, 0..1."""
+    """A level, 1..5, and its confidence, 0..1."""
 
     level: int
     confidence: float
@@ -39,7 +39,7 @@ class Level:
 
 @cache
 def dimensions() -> Mapping[str, Dimension]:
-    """All dimensions by their code, in the order of the file."""
+    """Return all dimensions by their code, in the order of the file."""
     rows = json.loads(FILE.read_text(encoding="utf-8"))
     return {
         row["code"]: Dimension(
@@ -55,7 +55,7 @@ def dimensions() -> Mapping[str, Dimension]:
 
 
 def trait_signs(text: str) -> dict[str, int]:
-    """The dimensions that a person's words speak for (1) or against (-1); questions say nothing of who asks."""
+    """Return the dimensions for which a person's words are evidence: 1 for, -1 against. Questions are no evidence."""
     found: dict[str, int] = {}
     for sentence in dict.fromkeys(sentences(text)):
         folded = sentence.casefold().replace("\u2019", "'")
@@ -69,9 +69,9 @@ def trait_signs(text: str) -> dict[str, int]:
 
 
 def estimate_level(pages: int, balance: int) -> Level:
-    """The level of a trait, nearer to the middle of the scale the fewer pages there are.
+    """Return the level of a trait, nearer to the middle of the scale the fewer pages there are.
 
-    balance: how many more of them speak for the dimension than against it.
+    balance: the number of pages for the dimension minus the number against it.
     """
     level = min(max(round(MIDDLE + HALF * balance / (pages + 1)), 1), 5)
     return Level(level, round(pages / (pages + DOUBT), 3))

@@ -1,4 +1,4 @@
-"""The values that a persona's statements give to each thing, one after the other."""
+"""The successive values of a persona's attributes, such as its employer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ MOST_ROWS = 6
 
 @dataclass(frozen=True)
 class Validity:
-    """A value and the time in which it held. until: None while it holds, or if its end is unknown."""
+    """A value and the time during which it was valid. until: None if it is valid or its end is unknown."""
 
     value: str = field(repr=False)
     since: datetime
@@ -39,7 +39,7 @@ class ValidityRow:
 
 
 def validity_list(*, actor: Actor, persona_id: UUID) -> list[ValidityRow]:
-    """List the things whose values changed last, each with its earlier values.
+    """Return the attributes whose values changed last, each with its earlier values.
 
     Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry naming the memories.
     """
@@ -57,7 +57,7 @@ def validity_list(*, actor: Actor, persona_id: UUID) -> list[ValidityRow]:
 
 
 def _find_slot(view: CubeView, name: str) -> Slot | None:
-    """The slot that a memory fills; a field that a person wrote has its name and value beside its words."""
+    """Return the slot that a memory fills; for a profile field by a person, from its name and value."""
     written = view.words.metadata.get(VALUE)
     return Slot(name, written) if name and isinstance(written, str) else find_slot(view.words.content)
 
@@ -72,6 +72,6 @@ def _group_by_slot(stated: Sequence[tuple[Slot, CubeView]]) -> list[ValidityRow]
         ValidityRow(slot, tuple(sorted(some, key=lambda validity: (validity.since, validity.cube_id))))
         for slot, some in by_slot.items()
     ]
-    # What has changed says more than what never did.
+    # Attributes that have changed come before those that never did.
     rows.sort(key=lambda row: (len(row.values) > 1, row.values[-1].since), reverse=True)
     return rows[:MOST_ROWS]

@@ -1,4 +1,4 @@
-"""Visits of segments: each request counts once, whichever of its pages it returned."""
+"""Visits of segments: each request counts once, whichever of a segment's pages it returned."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from vault.models import Page, Segment
 
 
 def segments_count_visits(actor: Actor, payloads: Sequence[Payload]) -> Write:
-    """Count each request in which a page of a segment was returned; distil what became hot by it.
+    """Count each request that returned a page of a segment; distil segments that became hot.
 
     A search by layers names the segments itself. Writes: Segment …, OutboxEvent ….
     """

@@ -1,4 +1,4 @@
-"""The working set of a persona: what its next turn probably needs, within a budget of tokens."""
+"""The working set of a persona: the memories that its next turn probably needs, within a budget of tokens."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -32,7 +32,7 @@ class WorkingItem:
 
 
 def working_set(*, actor: Actor, persona_id: UUID, budget: int = BUDGET) -> list[WorkingItem]:
-    """The profile, the newest pages, the newest page of each of the hottest segments, the newest entries.
+    """Return the profile, the newest pages, the newest page of each of the hottest segments, and the newest entries.
 
     Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry ….
     """

@@ -25,7 +25,7 @@ VAGUE = Grain(0.3)
 
 @dataclass(frozen=True, order=True)
 class Period:
-    """From `start` to before `end`. fit: 1 for the meaning, less for a possible meaning or a neighbouring time."""
+    """The time from `start` to before `end`. fit: 1 for the likely meaning, less for another or neighbouring time."""
 
     start: datetime
     end: datetime
@@ -34,9 +34,9 @@ class Period:
 
 @dataclass(frozen=True)
 class Meaning:
-    """The possible meanings of a named time; without periods it means nothing.
+    """The possible meanings of a named time; without periods it has no meaning.
 
-    coming: the next such day, for a day of a week or a month that the text names without the week or the month.
+    coming: the next such day, if the text names a weekday or day of a month without the week or month.
     """
 
     grain: Grain
@@ -44,7 +44,7 @@ class Meaning:
     coming: Period | None = None
 
     def list_likely_times(self) -> list[Period]:
-        """The periods with fit 1, oldest first; all of them if there is none."""
+        """Return the periods with fit 1, oldest first; all of them if there is none."""
         return sorted(period for period in self.periods if period.fit == 1.0) or sorted(self.periods)
 
 
@@ -57,12 +57,12 @@ def days(first: datetime, count: int = 1, fit: float = 1.0) -> Period:
 
 
 def week(day: datetime, fit: float = 1.0) -> Period:
-    """The week that `day` lies in."""
+    """Return the week that contains `day`."""
     return days(day - day.weekday() * ONE_DAY, 7, fit)
 
 
 def months(year: int, month: int, count: int = 1, fit: float = 1.0) -> Period:
-    """`count` months from this one; `month` counts on into the years around: 0 is the December before."""
+    """Return `count` months from this one; `month` may lie outside 1..12: 0 is the December before."""
     return Period(_first(year, month), _first(year, month + count), fit)
 
 
@@ -71,7 +71,7 @@ def year_of(year: int, fit: float = 1.0) -> Period:
 
 
 def season(year: int, name: str) -> Period:
-    """The northern hemisphere's; the winter of a year begins in it."""
+    """Return a season of the northern hemisphere; the winter of a year begins in that year."""
     return months(year, FIRST_MONTHS[name], 3)
 
 

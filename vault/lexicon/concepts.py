@@ -1,7 +1,7 @@
-"""Words of everyday questions and of what answers them, which mean the same though they are written otherwise.
+"""Concepts: words that people use in questions, with words of the same meaning in answers.
 
-Each concept has a pattern for questions and one for texts that speak of it, in English and Chinese. Pure; every pattern
-is linear in its text.
+Each concept has a pattern for questions and one for texts about it, in English and Chinese. Pure; every pattern is
+linear in its text.
 """
 
 import re
@@ -22,7 +22,7 @@ go goes went gone|buy bought|see saw seen|eat ate eaten|drink drank drunk|give g
 
 @dataclass(frozen=True)
 class Concept:
-    """asked: what a question says for it; told: what a text says that speaks of it."""
+    """Patterns of a concept. asked: its words in a question; told: its words in a text."""
 
     name: str
     asked: re.Pattern[str]
@@ -112,12 +112,12 @@ _FORMS = {
 
 
 def base_forms(found: list[str]) -> frozenset[str]:
-    """Index terms with irregular forms as their first form: `went` as `go`."""
+    """Return index terms with irregular forms in their base form: `went` as `go`."""
     return frozenset(_FORMS.get(term, term) for term in found)
 
 
 def find_concepts(question: str) -> tuple[tuple[Concept, ...], str]:
-    """The concepts of a case-folded question, and the question with blanks for the words that named them."""
+    """Return the concepts of a case-folded question, and the question with blanks for their words."""
     asked = tuple(concept for concept in CONCEPTS if concept.asked.search(question))
     rest = question
     for concept in asked:

@@ -1,6 +1,6 @@
-"""The times that a text names, in English and Chinese: where they stand, and what they mean as of a moment. Pure.
+"""The times that a text names, in English and Chinese: their places in it, and their meaning at a given time. Pure.
 
-Each kind is a pattern and a reader. No pattern repeats anything without a bound, so the work is linear in the text.
+Each kind is a pattern and a reader. All repetitions in patterns are bounded, so the work is linear in the text.
 """
 
 import re
@@ -17,12 +17,12 @@ from vault.lexicon.readings import COUNTS, Match, number
 BEFORE_A_NAME = 32  # characters that are looked at before a month or a season
 
 _FOLDED = str.maketrans(
-    # The last are what patterns take for `s`, `i` and `k` where case does not count.
+    # The last letters equal `s`, `i` and `k` when patterns ignore case.
     "０１２３４５６７８９週號個後禮兩這來間從過內開時鐘頭幾數ſıİ\u212a",
     "0123456789周号个后礼两这来间从过内开时钟头几数siik",
 )
 
-# Pieces of the patterns. Between two words stand a few blanks at most.
+# Pieces of the patterns. Between two words there are a few blanks at most.
 S = r"\s{1,3}"
 TO = r"\s{0,2}(?:[-–—~～]|\b(?:to|until|till|through|thru)\b)\s{0,2}"
 HAN_TO = r" ?[到至~～—–-] ?"
@@ -50,7 +50,7 @@ _HAN_UNITS = (
 )
 _HAN_WHICH = "(?<![早晚楼日基以])(?P<which>上{1,3}|[这本]|下{1,3})"  # 早上, 日本 and 以上 end another word
 
-# `may` and `fall` are other words too, unless what stands before them says that the month or the season is meant.
+# `may` and `fall` have other meanings, unless the words before them announce the month or the season.
 _OTHER_WORDS = frozenset({"may", "march", "mar", "jan"})
 _PREPOSITION = "in|since|during|until|till|by|of|before|after|over|from|between|through|throughout|early|mid|late"
 _BEFORE_A_MONTH = re.compile(rf"(?:\b(?:{_PREPOSITION})[\s-]{{1,3}}|\b(?:{MONTH}|{_YEAR}){_TO_OR_AND})$", re.IGNORECASE)
@@ -64,7 +64,7 @@ Reader = Callable[[Match, datetime], Meaning]
 
 @dataclass(frozen=True)
 class NamedTime:
-    """A time that a text names from `begin` to before `end`; `read` tells what it means as of a moment in UTC."""
+    """A time that a text names from `begin` to before `end`; `read` returns its meaning at a time in UTC."""
 
     begin: int
     end: int
@@ -72,7 +72,7 @@ class NamedTime:
 
 
 class Kind(NamedTuple):
-    """signs: a text without any of them has no match, and most have none; is_one: whether a match names a time."""
+    """A kind of time expression. signs: a text without any of them cannot match; is_time: True if a match is a time."""
 
     signs: tuple[str, ...]
     pattern: re.Pattern[str]
@@ -81,12 +81,12 @@ class Kind(NamedTuple):
 
 
 def fold_signs(text: str) -> str:
-    """`text`, character for character, with plain digits and the simplified signs that times are written with."""
+    """Return `text` with the same length, with plain digits and simplified Chinese signs of times."""
     return text if text.isascii() else text.translate(_FOLDED)
 
 
 def find_named_times(text: str) -> Iterator[NamedTime]:
-    """The times that a folded text names, in its order. Of two that overlap, the first; then the longer."""
+    """Yield the times that a folded text names, in order. Of two that overlap, the first; then the longer."""
     small = text.lower()
     found = [
         (match.start(), -match.end(), order, match)

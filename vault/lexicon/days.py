@@ -1,4 +1,4 @@
-"""Days of a year as index terms, so that a date matches in any spelling. Pure; linear in the length of the text."""
+"""Days of a year as index terms, so that dates match in any spelling. Pure; linear in the length of the text."""
 
 import re
 from collections.abc import Iterator
@@ -30,8 +30,9 @@ _SIGNS = re.compile("[0-9月]")
 
 
 def days_of(normal: str) -> Iterator[str]:
-    """`5-12` for each 12 May that a text names which is folded and in small letters: 12 May, May the 12th, 5月12日,
-    五月十二日, 2027-05-12, 12.05.2027; for 12–14 May each of the three. Of 5/12/2027 nobody knows which it is: both."""
+    """Yield `5-12` for each 12 May in a folded lower-case text: 12 May, May the 12th, 5月12日, 五月十二日, 2027-05-12,
+    12.05.2027; for 12–14 May each of the three days. 5/12/2027 is ambiguous and yields both.
+    """
     if not _SIGNS.search(normal):
         return
     for match in _DAYS.finditer(normal):

@@ -1,7 +1,7 @@
 """The entities that a text names, in English and Chinese, by patterns: names, titles, places, handles. Pure.
 
-Only the form of a word is used: a name in lower case is missed, and a capitalised word that names nothing may be taken
-for a name. Linear in the length of the text, because no pattern repeats a repetition.
+Only the form of a word is used: lower-case names are missed, and other capitalised words may be taken for names. Linear
+in the length of the text, because no pattern nests repetitions.
 """
 
 import re
@@ -59,7 +59,7 @@ _PLACE = re.compile(rf"(?:(?<![{_HAN}])|(?:{BEFORE_PLACES}))([{_HAN}]{{2,4}}?(?:
 
 
 def entities(text: str) -> list[str]:
-    """The entities of `text`, normalised (NFKC, case-folded, single blanks), each once, at most MOST_ENTITIES."""
+    """Return the entities of `text`, normalised (NFKC, case-folded, single blanks): at most MOST_ENTITIES, distinct."""
     if text.isascii():
         normal, quoted = text, '"' in text
     else:
@@ -74,7 +74,7 @@ def entities(text: str) -> list[str]:
 
 
 def find_asked_entities(question: str) -> list[str]:
-    """The entities that a question may mean: those it names, and each content word, since people type names in lower
+    """Return the entities that a question may mean: its names, and each content word, since people type names in lower
     case.
     """
     normal = normal_form("NFKC", question)
@@ -84,7 +84,7 @@ def find_asked_entities(question: str) -> list[str]:
 
 
 def _find_titles(text: str) -> Iterator[str]:
-    """The texts between quotation marks that begin like a title."""
+    """Yield the texts between quotation marks that begin like a title."""
     for match in _QUOTED.finditer(text):
         title = next(group for group in match.groups() if group).strip(" ,.!?，。！？")
         title = _ARTICLE.sub("", title)
@@ -93,7 +93,7 @@ def _find_titles(text: str) -> Iterator[str]:
 
 
 def _find_names(text: str) -> Iterator[str]:
-    """Runs of capitalised words separated by single blanks, with small words inside them."""
+    """Yield runs of capitalised words separated by single blanks, with small words inside them."""
     run: list[str] = []
     end = 0
     starts = True
@@ -120,7 +120,7 @@ def _find_names(text: str) -> Iterator[str]:
 
 
 def _finish_name(run: list[str], starts: bool) -> Iterator[str]:
-    """The name in a run, without small and ordinary words at its ends, and without the possessive."""
+    """Yield the name in a run, without small and ordinary words at its ends, and without the possessive."""
     words = [_POSSESSIVE.sub("", word) for word in run]
     while words and (words[-1] in INSIDE_NAMES or words[-1].isdigit() or _is_ordinary(words[-1])):
         words.pop()
@@ -132,7 +132,7 @@ def _finish_name(run: list[str], starts: bool) -> Iterator[str]:
 
 
 def _may_begin(words: list[str]) -> bool:
-    """`New York` keeps its ordinary first word, `Hey Ann` and `Dr John` do not."""
+    """Return whether a name may begin with its first word: `New York` keeps it, `Hey Ann` and `Dr John` do not."""
     folded = words[0].casefold()
     if folded in BEGINS_NAMES and len(words) > 1:
         return True

@@ -14,13 +14,13 @@ _SPACED = re.compile(SPACED)
 
 
 def fold_label(text: str) -> str:
-    """A form that is equal for all spellings of a label: NFKC, case-folded, single blanks, none at either end."""
+    """Return the same form for all spellings of a label: NFKC, case-folded, single blanks, none at either end."""
     normal = normal_form("NFKC", normal_form("NFKC", text).casefold())
     return " ".join(normal.split())
 
 
 def find_labels(text: str, labels: Iterable[str]) -> dict[str, str]:
-    """The `labels` that the folded `text` names: each spelling → its folded form.
+    """Return the `labels` that the folded `text` names: each spelling → its folded form.
 
     In scripts with blanks between words a label must match whole words; in others it matches anywhere.
     """
@@ -36,7 +36,7 @@ def find_labels(text: str, labels: Iterable[str]) -> dict[str, str]:
 
 
 def ascii_pieces(text: str) -> set[str]:
-    """All that a label in ASCII may be which folded `text` names: from where a word may begin to where one may end."""
+    """Return all substrings of the folded `text` that may be an ASCII label: from a word's start to a word's end."""
     pieces = set()
     for run in _ASCII_RUN.findall(text):
         edges = [edge.start() for edge in _EDGE.finditer(run)]

@@ -1,6 +1,6 @@
 """Word lists for the name patterns of vault.lexicon.entities, in English and Chinese. Plain data."""
 
-# Words that stand at the start of a sentence, or in capitals, and name nothing. Beside stop, dull and question words.
+# Words at the start of a sentence or in capitals that are no names, besides stop, dull and question words.
 _ORDINARY = """
 absolutely agreed ah aha alright although am and anyway appreciate are ask awesome aww bet besides both bro btw bye
 cannot care catch check cheers clearly congrats congratulations considering could count crazy currently dang dear
@@ -37,9 +37,9 @@ SURNAMES = (
 DOUBLE_SURNAMES = "欧阳|司马|上官|诸葛|司徒|东方|皇甫|令狐|慕容|歐陽|司馬|諸葛"
 # Before a surname: `老王`, `小李`.
 CALLED = "老小阿"
-# After 小 or 阿 they are a name: `小明`, `阿芳`.
+# These make a name after 小 or 阿: `小明`, `阿芳`.
 GIVEN = "明红华刚强丽芳伟宇杰雅兰梅玲敏静娟燕亮鹏超勇磊娜莉琳欣怡婷佳悦晴慧英辉斌霞萍倩颖洁茜晓丹紅華剛強麗蘭靜亞"
-# Names of two signs that foreigners have.
+# Foreign names of two characters.
 FOREIGN_NAMES = (
     "安娜|玛丽|大卫|汤姆|杰克|约翰|露西|莉莉|丽莎|艾伦|安迪|彼得|迈克|海伦|珍妮|艾玛|苏珊|凯特|若昂"
     "|瑪麗|大衛|湯姆|傑克|約翰"
@@ -47,12 +47,12 @@ FOREIGN_NAMES = (
 TITLES = (
     "先生|女士|小姐|太太|老师|医生|教授|经理|同学|师傅|博士|总监|主任|律师|阿姨|叔叔|奶奶|爷爷|老師|醫生|經理|同學|師傅"
 )
-# A given name may not go on past these, and a name may stand right after or before them.
+# A given name cannot include these, and a name may stand right after or before them.
 AROUND_NAMES = (
     "说|说道|问|在|是|和|与|跟|同|的|去|来|给|对|把|被|叫|让|请|喜欢|认识|住|今年|昨天|今天|明天|上周|下周|最近|已经|也|都|就|"
     "很|不|没|有|想|要|会|能|到|从|买|送|吃|打|开|做|教|学|爱|养|搬|告诉|觉得|打算|开始|領|领|結|结|說|問|與|來|給|對|讓|請|買"
 )
-# The characters that foreign names are written with.
+# The characters in transliterated foreign names.
 TRANSLITERATED = (
     "阿埃艾安奥巴贝本比彼波伯布查达戴丹德蒂迪多厄恩尔菲费弗福戈格古哈汉赫亨霍基吉杰卡凯科克肯库拉莱兰朗劳勒雷里丽利"
     "莉莲琳卢露鲁伦罗洛玛麦曼梅米莫姆穆娜纳内尼妮娅诺居帕佩皮普奇乔琼萨塞桑莎珊史斯索塔泰汤特汀托瓦维威韦温沃希谢辛雅亚"
@@ -65,7 +65,7 @@ PLACES = (
     "宁夏|内蒙古|中国|美国|英国|法国|德国|日本|韩国|泰国|印度|俄罗斯|加拿大|澳大利亚|新西兰|意大利|西班牙|新加坡|马来西亚|越南|"
     "东京|大阪|京都|首尔|纽约|伦敦|巴黎|柏林|罗马|悉尼|曼谷|莫斯科|洛杉矶|旧金山|芝加哥|波士顿|温哥华|多伦多"
 )
-# What a place's name ends with, after two to four characters of its own.
+# Endings of place names, after two to four other characters.
 PLACE_ENDINGS = (
     "大学|医院|公司|公园|机场|博物馆|图书馆|火车站|中学|小学|省|市|区|县|镇|村|寺|湖|岛|大學|醫院|公園|機場|博物館"
 )

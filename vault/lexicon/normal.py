@@ -1,17 +1,17 @@
-"""Unicode's normal forms in time that grows with the text. Pure."""
+"""Unicode normalisation in time linear in the text. Pure."""
 
 import re
 import unicodedata
 from typing import Literal
 
-# Signs that are put in order when they follow one another, which takes the square of their number: Unicode's format for
-# streams (UAX #15, 13) has no more than this, and no language does.
+# Consecutive combining marks are sorted, in quadratic time: Unicode's stream-safe format (UAX #15, 13) allows no more
+# than this, and no language needs more.
 MOST_MARKS = 30
 _MARKS = (
     "\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0963\u0966-\u0dff"
     "\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u302a-\u302f\u3099\u309a\ufe20-\ufe2f"
 )
-# A Korean syllable becomes three letters, a ligature up to eighteen: what a text of nothing else would become is cut.
+# A Korean syllable becomes three letters, a ligature up to eighteen: the result of a text of only these is cut.
 MOST_GROWTH = 3
 SHORT = 1_000  # characters, which may become as many as they do
 _ACCENTS = re.compile(r"(?<=[A-Za-z])[\u0300-\u036f]+")
@@ -30,5 +30,5 @@ def normal_form(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
 
 
 def remove_accents(text: str) -> str:
-    """`text` in NFC, with Latin letters without accents, because names are often written without them."""
+    """Return `text` in NFC, with Latin letters without accents, because people often omit these in names."""
     return text if text.isascii() else normal_form("NFC", _ACCENTS.sub("", normal_form("NFD", text)))

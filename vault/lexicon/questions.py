@@ -1,9 +1,9 @@
-"""The share of a text that asks something. Pure; linear in the text's length."""
+"""The share of questions in a text. Pure; linear in the text's length."""
 
 import re
 
-# Where a sentence ends: at its marks where a blank or a quotation's end follows, so that an address's `?` ends none; at
-# the end of a line. Each repeat has a bound: a row of marks without an end would else take the square of its length.
+# A sentence ends at a mark before a blank or a closing quotation mark, so not at the `?` in an address, and at the end
+# of a line. Repeats are bounded, as a long row of marks would take quadratic time.
 _END = re.compile(r"""[.!?؟…]{1,8}["'”’)\]]{0,3}(?=\s|$)|[。！？]{1,8}[”’」』）]{0,3}|\n|$""")
 _MARKS = "?？؟"
 _PARTICLES = ("吗", "嗎", "呢")
@@ -16,7 +16,7 @@ _ABOUT_QUESTIONS = re.compile(
 
 
 def asking_share(text: str) -> float:
-    """The share, in 0..1, of the characters of `text` that stand in sentences which ask; blanks around them apart."""
+    """Return the share, in 0..1, of the characters of `text` that are in questions, without the blanks around them."""
     if not _MAY_ASK.search(text):
         return 0.0
     asking = whole = begin = 0
@@ -31,5 +31,5 @@ def asking_share(text: str) -> float:
 
 
 def is_about_questions(question: str) -> bool:
-    """Return whether the question may look for a question itself: `What did Ada ask?`"""
+    """Return whether the question may look for another question: `What did Ada ask?`"""
     return _ABOUT_QUESTIONS.search(question) is not None

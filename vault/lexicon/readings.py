@@ -1,6 +1,6 @@
-"""The meaning of each kind of temporal expression at a moment: from a match of its pattern to periods. Pure.
+"""The meaning of each kind of temporal expression at a given time: from a match of its pattern to periods. Pure.
 
-The patterns and their groups are in `dates`. `now` is a time in UTC.
+`dates` has the patterns and their groups. `now` is a time in UTC.
 """
 
 import re
@@ -53,7 +53,7 @@ Match = re.Match[str]
 
 
 def number(text: str) -> int:
-    """The number in digits, as in `3` or `二〇二三`, or in tens, as in `二十五`."""
+    """Return the number in digits, as in `3` or `二〇二三`, or in tens, as in `二十五`."""
     if text.isdecimal():
         return int(text)
     if "十" not in text:
@@ -63,14 +63,14 @@ def number(text: str) -> int:
 
 
 def length(count: float, unit: str) -> timedelta:
-    """The duration of so many units, in whole days except for hours and minutes."""
+    """Return the duration of `count` units, in whole days except for hours and minutes."""
     if unit in {"minute", "hour"}:
         return timedelta(hours=count) if unit == "hour" else timedelta(minutes=count)
     return timedelta(days=round(count * _DAYS[unit]))
 
 
 def read_count(match: Match) -> tuple[float, int, str]:
-    """The count, its tolerance and the unit of `3 days`, `a couple of weeks` or 三个月."""
+    """Return the count, its tolerance and the unit of `3 days`, `a couple of weeks` or 三个月."""
     words = " ".join((match["count"] or "a").lower().split())
     return *(COUNTS.get(words) or (number(words), 0)), _unit(match)
 
@@ -80,7 +80,7 @@ def day_from_today(offset: int, _match: Match, now: datetime) -> Meaning:
 
 
 def unit_from_now(match: Match, now: datetime) -> Meaning:
-    """`last week`: the calendar week, and with nearly the same weight the seven days before today."""
+    """Return for `last week` the calendar week, and with nearly the same weight the seven days before today."""
     unit, offset = _unit(match), _offset(match)
     meaning = _calendar(unit, offset, now)
     if offset == -1 and unit in {"week", "month"}:
@@ -102,7 +102,7 @@ def some_days_ago(_match: Match, now: datetime) -> Meaning:
 
 
 def last_units(match: Match, now: datetime) -> Meaning:
-    """`in the last three weeks`: from then until now."""
+    """Return for `in the last three weeks` the time from then until now."""
     count, slack, unit = read_count(match)
     back = length(count + slack, unit)
     start = now - back if unit in {"minute", "hour"} else midnight(now) - back
@@ -115,7 +115,7 @@ def recently(_match: Match, now: datetime) -> Meaning:
 
 
 def weekday(match: Match, now: datetime) -> Meaning:
-    """The latest such day, maybe the one before it; `last`: before today; `this`, 上 and 下: of that week."""
+    """Return the latest such day, less likely the one before; `last`: before today; `this`, 上 and 下: of that week."""
     today, which, name = midnight(now), (match["which"] or "").lower(), match["day"]
     at = _WEEKDAYS.index(name[:3].lower()) if name.isascii() else min("一二三四五六日天".index(name), 6)
     if which not in {"", "on", "last", "past"}:
@@ -128,7 +128,7 @@ def weekday(match: Match, now: datetime) -> Meaning:
 
 
 def weekend(match: Match, now: datetime) -> Meaning:
-    """The latest weekend that has begun; `this`: this week's too; `last`: the week before's."""
+    """Return the latest weekend that has begun; `this`: also this week's; `last`: the week before's."""
     today, offset = midnight(now), _offset(match)
     saturday = week(today).start + 5 * ONE_DAY
     latest = saturday if saturday <= today else saturday - 7 * ONE_DAY
@@ -138,7 +138,7 @@ def weekend(match: Match, now: datetime) -> Meaning:
 
 
 def day_of_month(match: Match, now: datetime) -> Meaning:
-    """A day of last, this or next month; without such a word the latest, and maybe the one a month before it."""
+    """Return a day of last, this or next month; without such a word the latest, less likely the one before."""
     day, offset = number(match["day"]), _offset(match)
     around = [months(now.year, now.month + at) for at in ((offset,) if match["which"] else range(-4, 4))]
     found = [
@@ -161,7 +161,9 @@ def season_of_year(match: Match, now: datetime) -> Meaning:
 
 
 def season_from_now(match: Match, now: datetime) -> Meaning:
-    """`last summer`: the latest that is over, maybe last year's; `this`: the one that is, or this year's."""
+    """Return for `last summer` the latest that has ended, less likely last year's; for `this` the current or this
+    year's.
+    """
     name = match["season"].lower()
     around = [season(now.year + offset, name) for offset in (-3, -2, -1, 0, 1)]
     if _offset(match) > 0:
@@ -201,7 +203,7 @@ def numeric_date(match: Match, now: datetime) -> Meaning:
 
 
 def ambiguous_date(match: Match, _now: datetime) -> Meaning:
-    """`3/5/2025`: both orders of day and month that are dates."""
+    """Return for `3/5/2025` both orders of day and month that are dates."""
     first, second = match["left"], match["right"]
     orders = sorted({(int(first), second), (int(second), first)})
     found = [_dates([int(match["year"])], month, day, day).periods for month, day in orders if 1 <= month <= 12]
@@ -218,13 +220,13 @@ def _unit(match: Match) -> str:
 
 
 def _offset(match: Match) -> int:
-    """-1 for `last` and 上, -2 for 上上, 0 without such a word."""
+    """Return -1 for `last` and 上, -2 for 上上, 0 without such a word."""
     which = (match["which"] or "this").lower()
     return _WHICH[which] if which.isascii() else len(which) * _WHICH[which[0]]
 
 
 def _calendar(unit: str, offset: int, now: datetime) -> Meaning:
-    """The calendar week, month, quarter or year at an offset from now."""
+    """Return the calendar week, month, quarter or year at an offset from now."""
     if unit == "week":
         return Meaning(WEEK, (week(midnight(now) + 7 * offset * ONE_DAY),))
     if unit == "month":
@@ -235,26 +237,26 @@ def _calendar(unit: str, offset: int, now: datetime) -> Meaning:
 
 
 def _units_ago(count: float, slack: int, unit: str, now: datetime) -> Meaning:
-    """So many units ago: exactly that day, or a range of days for longer units, with the month or year it lies in."""
+    """Return the day that many units ago; for longer units a range of days, and the month or year that contains it."""
     back = now - length(count, unit)
     if unit in {"minute", "hour"}:
-        return Meaning(DAY, _past(now, days(midnight(back))))
+        return Meaning(DAY, _cut_at_now(now, days(midnight(back))))
     within = max(_WITHIN[unit], length(slack, unit).days)
     meant = days(midnight(back) - within * ONE_DAY, 2 * within + 1)
     if unit == "year":
-        return Meaning(SEASON, _past(now, meant, year_of(back.year, MAYBE)))
+        return Meaning(SEASON, _cut_at_now(now, meant, year_of(back.year, MAYBE)))
     if unit == "month":
-        return Meaning(MONTH, _past(now, meant, months(back.year, back.month, fit=NEARLY)))
-    return Meaning(DAY, _past(now, meant))
+        return Meaning(MONTH, _cut_at_now(now, meant, months(back.year, back.month, fit=NEARLY)))
+    return Meaning(DAY, _cut_at_now(now, meant))
 
 
-def _past(now: datetime, *periods: Period) -> tuple[Period, ...]:
-    """The periods, ending now at the latest."""
+def _cut_at_now(now: datetime, *periods: Period) -> tuple[Period, ...]:
+    """Return the periods, cut at the current time."""
     return tuple(Period(period.start, min(period.end, now), period.fit) for period in periods if period.start < now)
 
 
 def _years(match: Match, now: datetime) -> list[int]:
-    """The year in the match, or all years that it may mean."""
+    """Return the year in the match, or all years that it may mean."""
     if match["year"]:
         return [number(match["year"])]
     if match["near"]:
@@ -263,7 +265,7 @@ def _years(match: Match, now: datetime) -> list[int]:
 
 
 def _dates(years: list[int], month: int, first: str | None, last: str | None) -> Meaning:
-    """From the first to the last of these days, and the month around them: the month alone where there are no such."""
+    """Return the days from the first to the last, and the month around them; only the month if no such day exists."""
     if not last:
         return Meaning(MONTH, tuple(months(year, month) for year in years))
     until = number(last)

@@ -1,4 +1,4 @@
-"""The dates that a text's times mean as of when it was said, as they are written beside it. Pure."""
+"""Dates of the relative times in a text, resolved at the time when it was said, to be written beside it. Pure."""
 
 import re
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ _RELATIVE = re.compile(
     r"|[昨前今明后上下这本去]|周|星期|礼拜|^the \d{1,2}(?:st|nd|rd|th)$|^[\d一二三四五六七八九十]{1,3} ?号$",
     re.IGNORECASE,
 )
-# A day without a year or a week in such a sentence is the next one: "the appointment is on 17 November".
+# In such a sentence, a day without a year or a week is the next one: "the appointment is on 17 November".
 _AHEAD = re.compile(
     r"\b(?:is|are|will be) (?:on|due|scheduled)\b"
     r"|\b(?:is|are|was|were|been) (?:moved|postponed|rescheduled) (?:to|for)\b"
@@ -28,13 +28,12 @@ _AHEAD = re.compile(
 
 
 def time_of(text: str, said_at: datetime, *, is_plan: bool = False) -> datetime | None:
-    """Return the beginning of the first time that `text` names, in UTC, as of `said_at`.
+    """Return the beginning of the first time that `text` names, in UTC, relative to `said_at`.
 
     None if it names none exactly or only the present week, month or year, and for texts said before EARLIEST_YEAR or
     after LATEST_YEAR.
 
-    Of several times that may be meant: the next one where is_plan or where the text speaks of what is ahead, else the
-    last one.
+    Of several possible times: the next one for is_plan or if the text is about the future, else the last one.
     """
     as_of = said_at.astimezone(UTC)
     ahead = is_plan or _AHEAD.search(text) is not None
@@ -46,12 +45,12 @@ def time_of(text: str, said_at: datetime, *, is_plan: bool = False) -> datetime 
 
 
 def _is_now(period: Period, as_of: datetime) -> bool:
-    """Return whether a period goes on and is longer than a day: what is said of this year is said of now."""
+    """Return whether a period is current and longer than a day: a statement about this year is about now."""
     return period.start <= as_of < period.end and period.end - period.start > ONE_DAY
 
 
 def write_dates(text: str, said_at: datetime) -> str:
-    """`yesterday = 2026-05-07` for the first times of `text` that only say when as of `said_at`; may be empty."""
+    """Return `yesterday = 2026-05-07` for the first relative times of `text`, resolved at `said_at`; may be empty."""
     as_of = said_at.astimezone(UTC)
     found: list[str] = []
     ahead = _AHEAD.search(text) is not None

@@ -7,9 +7,9 @@ import rjieba
 
 
 def pieces(run: str) -> list[str]:
-    """`run` cut into pieces that no word crosses.
+    """Return `run` cut into pieces at word boundaries.
 
-    Single characters side by side stay together: they are mostly a name or a word that the dictionary does not have.
+    Adjacent single characters stay together: they are mostly a name or a word that the dictionary lacks.
     """
     return list(_join_single(rjieba.cut(run, hmm=False)))
 

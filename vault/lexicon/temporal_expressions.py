@@ -1,7 +1,7 @@
-"""Temporal expressions in English and Chinese: whether a text has one, whether a question asks for one, what it means.
+"""Temporal expressions in English and Chinese: recognises them in texts and questions, and resolves them to ranges.
 
-Pure; `now` is an aware argument. Days, and all that is made of them, are UTC days. Libraries for dates read single
-moments, not ranges of time, and miss much Chinese; so this one is our own.
+Pure; `now` is an aware argument. Days are UTC days. Date libraries parse single times, not ranges, and miss much
+Chinese; so this module has its own rules.
 """
 
 import re
@@ -43,11 +43,11 @@ _ASKED = re.compile(
     re.IGNORECASE,
 )
 MOST_TIMES = 8  # of one question: a pasted page is searched by its first
-# What is told on a day or in a week is mostly told within the week after it, and fits less than the time itself.
+# People mostly talk about a day or a week within the week after it, which fits less than the time itself.
 TOLD_WITHIN = 7 * ONE_DAY
 TOLD_AFTER = 0.8
 OPEN = 0.5  # how well fits what is before or after a time: that is much
-# What stands around a time and says how it is meant; looked for in so many characters before and after it.
+# Words around a time that change its meaning, searched in this many characters before and after it.
 BEFORE_IT, AFTER_IT = 64, 12
 _THE = rf"(?:the{S})?"
 _LEAD = re.compile(
@@ -67,7 +67,7 @@ _TO_LAST = re.compile(rf"(?:{TO}|{HAN_TO}){_THE}", re.IGNORECASE)
 _AND_LAST = re.compile(rf"(?:{S}and{S}{_THE}|[和与跟])", re.IGNORECASE)
 _BETWEEN = re.compile(rf"\bbetween{S}{_THE}$", re.IGNORECASE)
 _BETWEEN_TAIL = re.compile("的?(?:之间|期间|间)")
-# Of the words of a time, those that a text holds for the same reason as the question: they say the same at any time.
+# Words of a time that matching texts have too, since they mean the same at any time.
 _SAME_ALWAYS = re.compile(
     rf"\b(?:{MONTH}|{SEASON}|(?:mon|tues|wednes|thurs|fri|satur|sun)day|weekend)\b"
     r"|(?<!\d)(?:19|20)\d\d(?!\d)|[一二][〇零○一二三四五六七八九]{3}(?=年)|[春夏秋冬][天季]"
@@ -78,7 +78,7 @@ _SAME_ALWAYS = re.compile(
 
 @dataclass(frozen=True)
 class TimeRange:
-    """From `start` to before `end`. weight: how well a time in the range fits the question, 0..1."""
+    """The time from `start` to before `end`. weight: how well a time in the range fits the question, 0..1."""
 
     start: datetime
     end: datetime
@@ -108,7 +108,7 @@ def _names_time(word: str) -> bool:
 
 
 def merge_ranges(spans: Sequence[TimeRange]) -> tuple[list[datetime], list[datetime]]:
-    """The starts and ends of `spans`, with overlapping ones joined."""
+    """Return the starts and ends of `spans`, with overlapping ones joined."""
     starts: list[datetime] = []
     ends: list[datetime] = []
     for span in sorted(spans, key=lambda time_range: time_range.start):
@@ -126,12 +126,11 @@ def asks_for_time(question: str) -> bool:
 
 
 def time_ranges_of(question: str, now: datetime, names: Collection[str] = ()) -> list[TimeRange]:
-    """The times that `question` speaks of, as of `now`; empty when it names none.
+    """Return the times that `question` names, relative to `now`; empty if it names none.
 
-    They overlap: what is told later, what lies around a time and what may be meant weigh less than the time itself, and
-    of several that hold a moment the one with the greatest weight counts. `before` and `after` reach to `EARLIEST` and
-    `LATEST`; nothing else that is past reaches beyond `now`. Of MOST_TIMES times, the first. names: of people; `June`
-    is one of these where nothing says that the month is meant.
+    They overlap: days after a time, times around it and less likely meanings weigh less than the time itself; where
+    ranges overlap, the greatest weight counts. `before` and `after` reach to `EARLIEST` and `LATEST`; other past times
+    end at `now`. At most the first MOST_TIMES. names: of people; `June` is a name unless words announce the month.
     """
     as_of = now.astimezone(UTC)
     spans = [
@@ -141,10 +140,10 @@ def time_ranges_of(question: str, now: datetime, names: Collection[str] = ()) ->
 
 
 def remove_times(question: str, names: Collection[str] = (), *, but_names: bool = False) -> str:
-    """`question` with each time that `time_ranges_of` understands replaced by blanks; the other words keep their place.
+    """Return `question` with each time that `time_ranges_of` understands replaced by blanks; positions stay the same.
 
-    but_names: not for names of months, weekdays and seasons, and not for years: texts hold these for the same reason as
-    the question. What is said as of now (`last week`, `yesterday`, 上个月) is another time in whatever text has it.
+    but_names: keep names of months, weekdays and seasons, and years, as matching texts have the same words. A relative
+    time (`last week`, `yesterday`, 上个月) in another text means another time.
     """
     plain = fold_signs(question)
     places = [(time.begin, time.end) for time in _find_times(plain, names)]
@@ -167,7 +166,7 @@ def _gaps_between(matches: Iterator[re.Match[str]], place: tuple[int, int]) -> I
 
 
 def _find_times(text: str, names: Collection[str]) -> Iterator[_Time]:
-    """The times of a text in order: ranges between two times, times with `before` or `after`, and single times."""
+    """Yield the times of a text in order: ranges between two times, times with `before` or `after`, single times."""
     people = {name.casefold() for name in names}
     named = [
         time
@@ -184,7 +183,7 @@ def _find_times(text: str, names: Collection[str]) -> Iterator[_Time]:
 
 
 def _find_range(text: str, first: NamedTime, last: NamedTime, done: int) -> _Time | None:
-    """The range from the first time to the last, if the words between or beside them say so."""
+    """Return the range from the first time to the last, if the words between or beside them announce one."""
     gap = text[first.end : last.begin] if last.begin - first.end < AFTER_IT else ""
     lead = _BETWEEN.search(text[max(done, first.begin - BEFORE_IT) : first.begin])
     tail = _BETWEEN_TAIL.match(text, last.end)
@@ -195,7 +194,7 @@ def _find_range(text: str, first: NamedTime, last: NamedTime, done: int) -> _Tim
 
 
 def _find_time_beside(text: str, named: NamedTime, done: int) -> _Time:
-    """The time before or after `named`, if the words beside it say so; otherwise `named` itself."""
+    """Return the time before or after `named`, if words beside it say so; otherwise `named` itself."""
     lead = _LEAD.search(text[max(done, named.begin - BEFORE_IT) : named.begin])
     tail = _TAIL.match(text, named.end)
     begin = named.begin - len(lead[0]) if lead else named.begin
@@ -207,7 +206,7 @@ def _find_time_beside(text: str, named: NamedTime, done: int) -> _Time:
 
 
 def _find_side(lead: re.Match[str] | None, tail: re.Match[str] | None) -> str | None:
-    """`before`, `after`, `since`, `until` or None. Words after a time decide before words in front of it."""
+    """Return `before`, `after`, `since`, `until` or None. Words after a time decide before words in front of it."""
     said = str(lead.lastgroup).removesuffix("_han") if lead else None
     then = str(tail.lastgroup).removeprefix("just_") if tail else None
     if then == "begun":  # the verb, too: 昨天开始学琴, 昨天起床
@@ -216,7 +215,7 @@ def _find_side(lead: re.Match[str] | None, tail: re.Match[str] | None) -> str | 
 
 
 def _make_ranges(meaning: Meaning, now: datetime) -> list[TimeRange]:
-    """The periods, and the days after them in which people still talk about them."""
+    """Return the periods, and the days after them in which people still talk about them."""
     weight = meaning.grain.weight
     spans = [TimeRange(period.start, period.end, weight * period.fit) for period in meaning.periods]
     if meaning.grain.told_after:
@@ -226,7 +225,7 @@ def _make_ranges(meaning: Meaning, now: datetime) -> list[TimeRange]:
 
 
 def _make_ranges_between(first: NamedTime, last: NamedTime, now: datetime) -> list[TimeRange]:
-    """From each possible first time to the next possible last one; both by themselves if none follows."""
+    """Return ranges from each possible first time to the next possible last one; both alone if none follows."""
     since, until = first.read(now), last.read(now)
     pairs: dict[datetime, datetime] = {}
     for period in until.list_likely_times():
@@ -240,7 +239,9 @@ def _make_ranges_between(first: NamedTime, last: NamedTime, now: datetime) -> li
 
 
 def _make_open_range(side: str, named: NamedTime, now: datetime) -> list[TimeRange]:
-    """Before, after, since or until the latest possible meaning. `after` excludes that time, unless it is a day."""
+    """Return the range before, after, since or until the latest possible meaning. `after` excludes a time longer than a
+    day.
+    """
     meant = named.read(now).list_likely_times()
     begun = [period for period in meant if period.start <= now] or meant[:1]
     if not begun:
@@ -253,7 +254,7 @@ def _make_open_range(side: str, named: NamedTime, now: datetime) -> list[TimeRan
 
 
 def _make_ranges_beside(lead: re.Match[str], named: NamedTime, now: datetime) -> list[TimeRange]:
-    """`two days before` it, `the week after` it."""
+    """Return the range for `two days before` or `the week after` a time."""
     count, slack, unit = read_count(lead)
     far = length(count + slack, unit)
     sides = [

@@ -1,4 +1,4 @@
-"""Text to index terms, and the plain statistics over words that need no model. Pure; linear in the text's length."""
+"""Index terms of text, and word statistics that need no model. Pure; linear in the text's length."""
 
 import re
 import threading
@@ -34,7 +34,7 @@ _HANGUL = "\u1100-\u11ff\u3130-\u318f\uac00-\ud7af"
 _UNSPACED = f"{_HAN}{_KANA}{_HANGUL}\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # also Thai, Lao, Burmese, Khmer
 _MARKS = "\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0963\u0966-\u0dff"  # accents and vowel signs
 SPACED = rf"(?:[^\W_{_UNSPACED}]|[{_MARKS}])"
-# Emoji and the older signs beside them, but for plain arrows and shapes; what only varies or joins some is none itself.
+# Emoji and older pictograms, without plain arrows and shapes; modifiers and joiners are no emoji themselves.
 _SIGNS = "\u231a\u231b\u2328\u23cf\u23e9-\u23f3\u23f8-\u23fa\u2600-\u27bf\u2b1b\u2b1c\u2b50\u2b55"
 _PICTURES = f"{_SIGNS}\U0001f000-\U0001f3fa\U0001f400-\U0001faff"  # between them: colours of skin
 _EMOJI = f"[\U0001f1e6-\U0001f1ff]{{2}}|[{_PICTURES}]"  # a flag is two letters of its country
@@ -60,12 +60,12 @@ _thread = threading.local()  # a Stemmer must not be used by two threads at once
 
 
 def terms(text: str) -> list[str]:
-    """The index terms of `text` in order, repeats kept (BM25 counts them). May be empty.
+    """Return the index terms of `text` in order, with repetitions (BM25 counts them). May be empty.
 
     English words are stemmed and stop words dropped; runs of Chinese, Japanese and Korean give their overlapping
-    character bigrams (a run of one gives that character); words of other scripts are kept as they are; each emoji is a
-    term, whatever the colour of its skin, and of a sequence that is drawn as one each that it is joined of. Words
-    with a hyphen between them are one more, and so is a day of a year, at the end.
+    character bigrams (a run of one gives that character); words of other scripts are unchanged. Each emoji is a term
+    without its skin tone, and a joined sequence gives each of its emoji. Hyphenated words also give a joined term, and
+    days of a year a term at the end.
     """
     normal = _normal(text)
     if not normal.isascii():
@@ -76,12 +76,12 @@ def terms(text: str) -> list[str]:
 
 
 def day_terms(text: str) -> list[str]:
-    """The terms for the days of a year that `text` names (vault/lexicon/days.py)."""
+    """Return the terms for the days of a year that `text` names (vault/lexicon/days.py)."""
     return list(days_of(_normal(text)))
 
 
 def single_characters(text: str) -> list[str]:
-    """Each character of the runs that `terms` cuts into bigrams, so that a question of one character finds them."""
+    """Return each character of the runs that `terms` cuts into bigrams, so that a query of one character finds them."""
     if text.isascii():
         return []
     return [
@@ -94,7 +94,7 @@ def single_characters(text: str) -> list[str]:
 
 
 def query_terms(text: str) -> list[str]:
-    """The terms of a question: those of `terms` without question words, unless nothing else is left.
+    """Return the terms of a question: those of `terms` without question words, unless nothing else is left.
 
     Bigrams across two known Chinese words are left out.
     """
@@ -105,18 +105,18 @@ def query_terms(text: str) -> list[str]:
 
 
 def content_terms(text: str) -> list[str]:
-    """The terms of `query_terms`, or none if the text has only question words."""
+    """Return the terms of `query_terms`, or none if the text has only question words."""
     asked = _CHINESE_QUESTION.sub(" ", _QUESTION_PHRASES.sub(" ", _normal(text)))
     return [term for term in (*_terms(asked, pieces), *_join_hyphenated(asked)) if term not in _QUESTION_TERMS]
 
 
 def split_by_spacing(text: str) -> tuple[list[str], list[str]]:
-    """The runs of `text` that are written without spaces between words (Chinese, Japanese, Thai …), and the others."""
+    """Return the runs of `text` in scripts without spaces between words (Chinese, Japanese, Thai …), and the others."""
     return _UNSPACED_RUN.findall(text), [run for run in _UNSPACED_RUN.split(text) if run]
 
 
 def language_of(text: str) -> str:
-    """`zh`, `ja`, `ko` or `en` (any Latin script) by the letters in it; `und` when there are none of these."""
+    """Return `zh`, `ja`, `ko` or `en` (any Latin script) by the letters in it; `und` without such letters."""
     if text.isascii():
         return "en" if _LETTER.search(text) else "und"
     kana, hangul = _count(_KANA_RUN, text), _count(_HANGUL_RUN, text)
@@ -132,7 +132,7 @@ def language_of(text: str) -> str:
 
 
 def keywords(text: str, limit: int = 8) -> list[str]:
-    """Up to `limit` words and short phrases that describe `text`, in its own spelling, best first.
+    """Return up to `limit` words and short phrases that describe `text`, in its own spelling, best first.
 
     Latin script: phrases between stop words, scored by degree over frequency (RAKE, Rose et al. 2010). Chinese: text
     between function words, and its repeated pieces, scored by frequency. Ties: first in the text first.
@@ -158,7 +158,7 @@ def keywords(text: str, limit: int = 8) -> list[str]:
 
 
 def _normal(text: str) -> str:
-    """NFKC, case-folded, Latin accents and thousands separators removed, apostrophes straight."""
+    """Return `text` in NFKC, case-folded, without Latin accents and thousands separators, with straight apostrophes."""
     if text.isascii():
         return _THOUSANDS.sub("", text.lower())
     folded = normal_form("NFKD", text).casefold().replace("\u2019", "'")
@@ -177,7 +177,7 @@ def _terms(normal: str, cut: Callable[[str], list[str]] = lambda run: [run]) -> 
 
 
 def _join_hyphenated(normal: str) -> Iterator[str]:
-    """Words with a hyphen, written without it: `wifi` matches Wi-Fi, and `e-mail` matches email."""
+    """Yield hyphenated words without the hyphen: `wifi` matches Wi-Fi, and `e-mail` matches email."""
     if "-" in normal:
         yield from (_stem(word.replace("-", "")) for word in _HYPHENED.findall(normal))
 
@@ -200,7 +200,7 @@ def _bigrams(run: str) -> Iterator[str]:
 
 
 def _words(token: str) -> list[str]:
-    """A token cut at its apostrophes, without English endings: `caroline's`, `don't`, `o'brien`."""
+    """Return a token cut at its apostrophes, without English endings: `caroline's`, `don't`, `o'brien`."""
     if token.endswith("n't"):
         return []  # an auxiliary, always
     head, *rest = token.split("'")
@@ -232,7 +232,7 @@ def _is_unspaced(text: str) -> bool:
 
 
 def _latin_keywords(text: str) -> list[_Keyword]:
-    """Scored by what each word of a phrase stands with, in all phrases."""
+    """Return phrases, scored by the number of words that occur with each of their words."""
     first: dict[tuple[str, ...], tuple[int, str]] = {}
     frequency: dict[str, int] = defaultdict(int)
     degree: dict[str, int] = defaultdict(int)
@@ -252,7 +252,7 @@ def _latin_keywords(text: str) -> list[_Keyword]:
 
 
 def _phrases(text: str) -> Iterator[tuple[tuple[str, ...], str, int]]:
-    """Runs of up to KEYWORD_WORDS content words with nothing but a blank between them: folded, as written, where."""
+    """Yield runs of up to KEYWORD_WORDS adjacent content words: folded, as written, and their position."""
     phrase: list[str] = []
     start = end = 0
     for match in _PHRASE_WORD.finditer(text):
@@ -272,7 +272,7 @@ def _phrases(text: str) -> Iterator[tuple[tuple[str, ...], str, int]]:
 
 @lru_cache(REMEMBERED)
 def _content_word(word: str) -> str:
-    """The folded word, if it carries content."""
+    """Return the folded word if it is a content word, else an empty text."""
     folded = word.casefold()
     known = folded in STOP_WORDS or folded in DULL_WORDS or folded in QUESTION_WORDS
     return "" if known or len(word) < 2 or word.isdigit() or "'" in word else folded
@@ -292,7 +292,7 @@ def _chinese_keywords(text: str) -> list[_Keyword]:
 
 
 def _chunk_pieces(chunk: str) -> list[str]:
-    """A short chunk is a word or two and stands whole; of a long one, every second bigram."""
+    """Return a short chunk whole, as it is a word or two; of a long one, every second bigram."""
     if len(chunk) <= 5:
         return [chunk] if len(chunk) > 1 else []
     return [chunk[at : at + 2] for at in range(0, len(chunk) - 1, 2)]

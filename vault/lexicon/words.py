@@ -1,6 +1,6 @@
 """Word lists of English and Chinese for indexing and for questions. Plain data; lower case, already normalised."""
 
-# Words that say nothing about a text. Question words are not among them: a text may be about "The Who".
+# Words without meaning for a text. Question words are not among them: a text may be about "The Who".
 _STOP = """
 a about above after again against all also am an and any are as at be because been before being below between both
 but by can could did do does doing done down during each else ever few for from further get gets getting got had has
@@ -15,7 +15,7 @@ _QUESTION = "who whom whose what when where which why how say says said tell tel
 QUESTION_WORDS = frozenset(_QUESTION.split())
 QUESTION_PHRASES = r"\bhow (?:many|much|long|often|old|far|soon|big|come)\b|\bwh(?:at|ich) (?:kind|type|sort)s? of\b"
 
-# Frequent words that make poor keywords, though they may well be searched for.
+# Frequent words that make poor keywords, although people may search for them.
 _DULL = """
 able actually already always amazing awesome away back bit came come cool day definitely even every feel feels felt
 find fine first found gave give glad go goes going gone gonna good great guess haha happened hello help hey hi hope keep
@@ -27,12 +27,12 @@ yesterday
 """
 DULL_WORDS = frozenset(_DULL.split())
 
-# Chinese function characters: a bigram made of two of them is no index term.
+# Chinese function characters: a bigram of two of them is no index term.
 FUNCTION_CHARACTERS = frozenset(
     "的了着过吗呢吧啊呀嘛哦啦么我你您他她它们这那是在有和与也都就还又很不没把被给对从到跟让为因所以而但或如若之其此个"
     "嗎過們這還與從對讓為給沒麼"
 )
-# What separates content words when runs of Chinese are cut into keywords; longer ones first.
+# Separators of content words when runs of Chinese are cut into keywords; longer ones first.
 FUNCTION_WORDS = (
     r"但是|因为|所以|如果|虽然|而且|或者|然后|可以|已经|正在|觉得|知道|应该|可能|非常|真的|一个|一些|一下|这个|那个|这样|那样|"
     r"我们|你们|他们|她们|它们|自己|今天|昨天|明天|现在|时候|没有|不是|就是|还是|谢谢|你好|"

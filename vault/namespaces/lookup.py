@@ -1,4 +1,4 @@
-"""The look-up that every write begins with. By hand: the ORM takes longer to compose it than PostgreSQL to answer."""
+"""The look-up of a namespace that every write begins with, hand-written because the ORM is slower than the query."""
 
 from governance.actor import Actor
 from governance.prepared import prepared_cursor
@@ -9,7 +9,7 @@ BY_PATH = f"SELECT {', '.join(COLUMNS)} FROM vault_namespace WHERE tenant_id = %
 
 
 def namespace_by_path(actor: Actor, path: str) -> Namespace | None:
-    """The namespace of the actor's tenant at `path`, whoever may read it. Inside `acting`."""
+    """Return the namespace of the actor's tenant at `path`, or None. Checks no permission. Use inside `acting`."""
     with prepared_cursor() as cursor:
         cursor.execute(BY_PATH, [actor.tenant_id, path])
         row = cursor.fetchone()

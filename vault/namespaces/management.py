@@ -1,4 +1,4 @@
-"""Namespaces that people make, change and move, beside those that a first memory makes."""
+"""Services with which people create, change and move namespaces; a first memory also creates its namespace."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -34,8 +34,9 @@ TAKEN = "There is a namespace at this path already."
 
 @dataclass(frozen=True)
 class NamespaceDraft:
-    """kind None: private in a member's home, else shared. owner_id None: the actor's member. quota: memories; None: no
-    limit. session_id: the session of a context pool, and of no other kind."""
+    """A new namespace. kind None: private in a member's home, else shared. owner_id None: the actor's member. quota:
+    number of memories; None: no limit. session_id: the session of a context pool, and of no other kind.
+    """
 
     path: str
     kind: NamespaceKind | None = None
@@ -47,7 +48,7 @@ class NamespaceDraft:
 
 @dataclass(frozen=True)
 class NamespaceChanges:
-    """None leaves what is there; `lifts_quota` removes the quota."""
+    """Changes of a namespace. None leaves a field unchanged; `lifts_quota` removes the quota."""
 
     kind: NamespaceKind | None = None
     owner_id: UUID | None = None
@@ -64,9 +65,9 @@ class MovePlan:
 
 
 def namespace_create(*, actor: Actor, draft: NamespaceDraft) -> Namespace:
-    """Make a namespace. A private one lies in a member's home; of another owner makes it who manages grants.
+    """Create a namespace. A private one lies in a member's home; in another member's only for managers of grants.
 
-    Raises Forbidden; Invalid; Conflict where the path is taken. Writes: Namespace, AuditEntry.
+    Raises Forbidden; Invalid; Conflict if the path is taken. Writes: Namespace, AuditEntry.
     """
     authorize(actor, Permission.NAMESPACE_CREATE)
     with acting(actor):
@@ -89,7 +90,7 @@ def namespace_create(*, actor: Actor, draft: NamespaceDraft) -> Namespace:
 
 
 def namespace_update_ask(*, actor: Actor, namespace_id: UUID) -> Namespace:
-    """The namespace, locked, if the actor may govern it. Raises NotFound; Forbidden."""
+    """Return the namespace, locked, if the actor may govern it. Raises NotFound; Forbidden."""
     with acting(actor):
         namespace = namespace_locate(actor, namespace_id, lock=True)
         authorize(actor, Permission.ACCESS_GOVERN, namespace_target(namespace))
@@ -99,7 +100,7 @@ def namespace_update_ask(*, actor: Actor, namespace_id: UUID) -> Namespace:
 def namespace_update(*, actor: Actor, namespace_id: UUID, changes: NamespaceChanges) -> Namespace:
     """Change kind, owner, quota or the read-only flag. Memories stay as they are.
 
-    Raises NotFound; Forbidden; Invalid; Conflict where a pack is installed. Writes: Namespace, AuditEntry.
+    Raises NotFound; Forbidden; Invalid; Conflict if a pack is installed. Writes: Namespace, AuditEntry.
     """
     with acting(actor):
         namespace = namespace_update_ask(actor=actor, namespace_id=namespace_id)
@@ -127,10 +128,10 @@ def namespace_update(*, actor: Actor, namespace_id: UUID, changes: NamespaceChan
 
 
 def namespace_move_plan(*, actor: Actor, namespace_id: UUID, path: str) -> MovePlan:
-    """Plan a move of a namespace and its subtree to `path`; the dry run of the job.
+    """Return the plan of moving a namespace and its subtree to `path`, as the dry run of the job.
 
-    Raises NotFound; Forbidden, also for one below that the actor may not govern; Invalid; Conflict where a path is
-    taken. Writes nothing.
+    Raises NotFound; Forbidden, also for one below that the actor may not govern; Invalid; Conflict if a path is taken.
+    Writes nothing.
     """
     with acting(actor):
         root = namespace_update_ask(actor=actor, namespace_id=namespace_id)
@@ -150,7 +151,7 @@ def namespace_move_plan(*, actor: Actor, namespace_id: UUID, path: str) -> MoveP
 
 
 def namespace_move_later(*, actor: Actor, namespace_id: UUID, path: str) -> JobView:
-    """Ask for the job that moves a namespace with all below it. Raises as `namespace_move_plan`.
+    """Request the job that moves a namespace with all below it. Raises the errors of `namespace_move_plan`.
 
     Writes: Job, AuditEntry, OutboxEvent.
     """
@@ -161,9 +162,10 @@ def namespace_move_later(*, actor: Actor, namespace_id: UUID, path: str) -> JobV
 
 
 def namespace_move(*, actor: Actor, namespace_id: UUID, path: str) -> int:
-    """Move a namespace with all below it; returns how many moved. Memories, grants and holds go by id, so they follow.
+    """Move a namespace with all below it, and return the number of moved namespaces. Memories, grants and holds refer
+    to their ids, so they stay attached.
 
-    Raises as `namespace_move_plan`. Writes: Namespace …, AuditEntry, OutboxEvent?.
+    Raises the errors of `namespace_move_plan`. Writes: Namespace …, AuditEntry, OutboxEvent?.
     """
     with acting(actor):
         plan = namespace_move_plan(actor=actor, namespace_id=namespace_id, path=path)
@@ -188,7 +190,7 @@ def namespace_move(*, actor: Actor, namespace_id: UUID, path: str) -> int:
 
 
 def namespace_locate(actor: Actor, namespace_id: UUID, *, lock: bool = False) -> Namespace:
-    """A namespace of the actor's tenant. Raises NotFound. The caller asks `authorize` next."""
+    """Return a namespace of the actor's tenant. Raises NotFound. The caller must call `authorize` next."""
     rows = Namespace.objects.filter(tenant_id=actor.tenant_id, id=namespace_id).select_related("owner")
     found = (rows.select_for_update(of=("self",)) if lock else rows).first()
     if found is None:
@@ -197,7 +199,7 @@ def namespace_locate(actor: Actor, namespace_id: UUID, *, lock: bool = False) ->
 
 
 def subtree(actor: Actor, path: str) -> NamespaceQuerySet:
-    """The namespaces at `path` and below it, whoever may read them."""
+    """Return the namespaces at `path` and below it, without a permission check."""
     return Namespace.objects.filter(Q(path=path) | Q(path__startswith=f"{path}/"), tenant_id=actor.tenant_id)
 
 
@@ -215,12 +217,12 @@ def _has_pack(namespace: Namespace) -> bool:
 
 
 def _path_target(actor: Actor, namespace_id: UUID, path: str) -> Target:
-    """The target of a path without a namespace, so that the binding of a key is checked."""
+    """Return the target of a path without a namespace, so that the binding of a key is checked."""
     return Target("namespace", namespace_id, actor.tenant_id, path=path)
 
 
 def _find_session_token(actor: Actor, new: Namespace, session_id: str) -> int | None:
-    """Raises Invalid where a context pool has no session, or another kind has one."""
+    """Return the token of a context pool's session. Raises Invalid if it has none, or another kind has one."""
     if bool(session_id) is not (new.kind == NamespaceKind.CONTEXT_POOL):
         message = "the session of a context_pool, and of no other kind"
         raise Invalid(errors=[FieldError("session_id", message)])
@@ -232,7 +234,7 @@ def _usual_kind(path: str) -> NamespaceKind:
 
 
 def _choose_owner(actor: Actor, new: Namespace, wanted: UUID | None) -> Member | None:
-    """The owner of a new namespace. Raises Forbidden; Invalid."""
+    """Return the owner of a new namespace. Raises Forbidden; Invalid."""
     inside = is_under(new.path, PRIVATE_ROOT)
     if inside is not (new.kind is NamespaceKind.PRIVATE):
         message = f"below {PRIVATE_ROOT} everything is private, and nothing elsewhere"
@@ -281,7 +283,7 @@ def _check_path(path: str, field: str) -> None:
 
 
 def _check_destination(root: Namespace, path: str) -> None:
-    """Raises Invalid where the subtree cannot lie at `path`."""
+    """Check that the subtree can lie at `path`. Raises Invalid."""
     home = member_home(root.path)
     if root.kind == NamespaceKind.PRIVATE and root.path in {home, chat_path(home)}:
         raise Invalid(errors=[FieldError("path", "a member's home and its chats stay where they are")])

@@ -1,4 +1,4 @@
-"""Mounts: namespaces that searches of a persona, a conversation or a task include. A mount widens no right."""
+"""Mounts: namespaces that searches of a persona, a conversation or a task include. A mount gives no rights."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ LONGEST_TASK = 200
 
 @dataclass(frozen=True)
 class MountDraft:
-    """namespace: a path. One of persona_id, conversation_id and task_id is given."""
+    """A new mount. namespace: a path. Exactly one of persona_id, conversation_id and task_id is set."""
 
     namespace: str
     persona_id: UUID | None = None
@@ -44,7 +44,7 @@ class MountView:
 
 @dataclass(frozen=True)
 class MountPlaces:
-    """The places of a call: the personas that it names or speaks as, its session or conversation, and its task."""
+    """The places whose mounts apply to a call: its personas, its session or conversation, and its task."""
 
     persona_ids: frozenset[UUID] = frozenset()
     session: str = field(default="", repr=False)
@@ -60,10 +60,10 @@ def mount_create_ask(*, actor: Actor) -> None:
 
 
 def mount_create(*, actor: Actor, draft: MountDraft) -> MountView:
-    """Mount a namespace that the actor may read, for a writable mount write in.
+    """Mount a namespace that the actor may read; for a writable mount the actor must be able to write to it.
 
-    A persona takes the right to change it, a conversation is the actor's own, a task takes the right to add memories.
-    Raises Forbidden; Invalid; NotFound; Conflict where it is mounted there. Writes: Mount, Namespace?, AuditEntry.
+    The actor must be able to change the persona, own the conversation, or, for a task, add memories. Raises Forbidden;
+    Invalid; NotFound; Conflict if it is mounted there already. Writes: Mount, Namespace?, AuditEntry.
     """
     mount_create_ask(actor=actor)
     with acting(actor):
@@ -82,7 +82,7 @@ def mount_create(*, actor: Actor, draft: MountDraft) -> MountView:
             member_id=actor.member_id,
         )
         mount.sealed_task = _seal_task(mount, draft.task_id)
-        _ask_place(actor, mount)
+        _authorize_place(actor, mount)
         _save_mount(mount)
         Namespace.objects.filter(id=namespace.id, is_mounted=False).update(is_mounted=True)
         _record_change(actor, Verb.MOUNT_CREATED, mount)
@@ -96,13 +96,13 @@ def mount_remove(*, actor: Actor, mount_id: UUID) -> None:
         mount = _select_visible(actor).filter(id=mount_id).first()
         if mount is None:
             raise NotFound
-        _ask_place(actor, mount)
+        _authorize_place(actor, mount)
         mount.delete()
         _record_change(actor, Verb.MOUNT_REMOVED, mount)
 
 
 def mounts_list(*, actor: Actor, pages: Pages, namespace_id: UUID | None = None) -> list[MountView]:
-    """The mounts of namespaces that the actor may read, on personas that it may use, its own conversations, and tasks.
+    """Return the mounts of readable namespaces, on personas that the actor may use, its own conversations, and tasks.
 
     Raises Forbidden; KeyUnavailable.
     """
@@ -115,7 +115,8 @@ def mounts_list(*, actor: Actor, pages: Pages, namespace_id: UUID | None = None)
 
 
 def mounted_ids(actor: Actor, places: MountPlaces) -> tuple[UUID, ...]:
-    """The namespaces mounted at `places`, and the context pools of its session, by id. Use inside `acting`.
+    """Return the ids of the namespaces mounted at `places`, and of the context pools of its session. Use inside
+    `acting`.
 
     One query; two with a conversation.
     """
@@ -129,7 +130,7 @@ def mounted_ids(actor: Actor, places: MountPlaces) -> tuple[UUID, ...]:
 
 
 def refuse_mounted_read_only(actor: Actor, namespace: Namespace, places: MountPlaces) -> None:
-    """Refuse a write where the namespace is mounted read-only. Raises Forbidden."""
+    """Refuse a write if the namespace is mounted read-only. Raises Forbidden."""
     if not namespace.is_mounted or not places:
         return
     mounts = [mount for mount in _mounts_at(actor, places) if mount.namespace_id == namespace.id]
@@ -166,7 +167,7 @@ def _mounts_at(actor: Actor, places: MountPlaces) -> Sequence[Mount]:
 
 
 def _select_own_conversation(actor: Actor, conversation_id: UUID) -> QuerySet[Conversation]:
-    """The conversation, if it is the actor's own."""
+    """Return the conversation, if it is the actor's own."""
     rows = Conversation.objects.filter(id=conversation_id, deleted_at=None)
     return rows.filter(member_id=actor.member_id) if actor.member_id else rows.none()
 
@@ -199,8 +200,8 @@ def _check_one(draft: MountDraft) -> None:
         raise Invalid(errors=[FieldError("persona", "give one of persona, conversation and task_id")])
 
 
-def _ask_place(actor: Actor, mount: Mount) -> None:
-    """Raises NotFound; Forbidden."""
+def _authorize_place(actor: Actor, mount: Mount) -> None:
+    """Check that the actor may mount at this place. Raises NotFound; Forbidden."""
     if mount.persona_id is not None:
         authorize(actor, Permission.PERSONA_UPDATE, persona_target(persona_locate(actor, mount.persona_id)))
     elif mount.conversation_id is not None:

@@ -1,4 +1,4 @@
-"""The quota of a namespace: how many memories it may hold."""
+"""The quota of a namespace: the largest number of its memories."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -8,10 +8,9 @@ from vault.models import Cube, Namespace
 
 
 def room_take(namespaces: Iterable[Namespace]) -> None:
-    """Refuse memories for which a namespace has no room; one entry for each memory that is about to be stored.
+    """Refuse memories beyond the quota of their namespace; the argument has one item for each memory to be stored.
 
-    Two writers of a namespace with a quota wait for each other. No query where none has one.
-    Raises QuotaExceeded.
+    Writers of a namespace with a quota wait for each other. No query without quotas. Raises QuotaExceeded.
     """
     wanted = Counter(namespace.id for namespace in namespaces if namespace.quota is not None)
     if not wanted:

@@ -1,4 +1,4 @@
-"""Paths of the MemVault, pure."""
+"""Paths of namespaces. Pure."""
 
 import re
 import unicodedata
@@ -14,13 +14,15 @@ NOT_IN_A_PART = re.compile(r"[^\w.@+-]+")
 
 @dataclass(frozen=True)
 class PathError(Exception):
-    """A text is no namespace path; the message says why."""
+    """The text is no namespace path; the message says why."""
 
     message: str
 
 
 def check_path(path: str) -> str:
-    """`path`, or PathError: `/part/part`, of letters (any script), digits and . _ - + @, at most 200 characters."""
+    """Return `path`: `/part/part`, of letters (any script), digits and . _ - + @, at most 200 characters. Raises
+    PathError.
+    """
     if len(path) > LONGEST_PATH or not PATH.fullmatch(path) or "/../" in f"{path}/" or "/./" in f"{path}/":
         raise PathError(
             "a path such as /team/notes: letters, digits and . _ - + @ between slashes, at most 200 characters"
@@ -39,22 +41,22 @@ def is_under(path: str, root: str) -> bool:
 
 
 def paths_above(path: str) -> Iterator[str]:
-    """The paths above `path`, the nearest first."""
+    """Yield the paths above `path`, the nearest first."""
     while path := path.rpartition("/")[0]:
         yield path
 
 
 def private_path(name: str, *, taken: bool, member_id: str) -> str:
-    """The home of a member: `/users/alice`, or with a piece of the member's id when another alice has that one."""
+    """Return the home of a member: `/users/alice`, with a piece of the member's id added if the path is taken."""
     part = NOT_IN_A_PART.sub("-", name).strip("-.") or "member"
     return f"{PRIVATE_ROOT}/{part[:100]}" + (f"-{member_id[-12:]}" if taken else "")
 
 
 def chat_path(home: str) -> str:
-    """Return the path of a member's chats: inside their home, in a namespace of their own."""
+    """Return the path of a member's chats: a namespace inside their home."""
     return f"{home}/{CHAT_PART}"
 
 
 def member_home(path: str) -> str:
-    """The member's home that a private path lies in."""
+    """Return the member's home that a private path lies in."""
     return "/".join(path.split("/")[:3])

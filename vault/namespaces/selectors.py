@@ -33,7 +33,7 @@ ACTIONS = {
 
 
 def private_path_get(*, actor: Actor) -> str:
-    """The path of the actor's private namespace; the root of all private ones before it is made."""
+    """Return the path of the actor's private namespace, or, before it exists, the root of all private namespaces."""
     with acting(actor):
         mine = Namespace.objects.visible_to(actor).filter(owner_id=actor.member_id, kind=NamespaceKind.PRIVATE)
         path = mine.order_by("id").values_list("path", flat=True).first()
@@ -44,8 +44,8 @@ def private_path_get(*, actor: Actor) -> str:
 class NamespaceView:
     """A namespace as its reader sees it.
 
-    parent: the id of the next one above that the reader sees. count: memories in it that the reader may read, as the
-    daily counts have them. rights: what the reader may do with it.
+    parent: the id of the nearest visible namespace above. count: the number of readable memories in it, by the daily
+    counts. rights: the reader's rights to it.
     """
 
     namespace: Namespace
@@ -61,8 +61,9 @@ class NamespaceView:
 
 @dataclass(frozen=True)
 class NamespaceDetail:
-    """states: its memories by state. below, count_below: the namespaces under it that the reader sees, and the memories
-    in these. counted_at: when memories were last counted; None: not yet, or just now for this reader."""
+    """A namespace with its counts. states: its memories by state. below, count_below: the visible namespaces under it,
+    and their memories. counted_at: when memories were last counted; None: not yet, or just now for this reader.
+    """
 
     view: NamespaceView
     states: Mapping[str, int]
@@ -72,7 +73,7 @@ class NamespaceDetail:
 
 
 def namespaces_list(*, actor: Actor, within: str = "", pages: Pages) -> list[NamespaceView]:
-    """A page of the namespaces that the actor may read, by path. `within`: that path and all below it.
+    """Return a page of the namespaces that the actor may read, by path. `within`: that path and all below it.
 
     Three queries. Raises Forbidden.
     """
@@ -86,7 +87,7 @@ def namespaces_list(*, actor: Actor, within: str = "", pages: Pages) -> list[Nam
 
 
 def namespace_get(*, actor: Actor, namespace_id: UUID) -> NamespaceDetail:
-    """One namespace. Raises NotFound; Forbidden. Queries: six."""
+    """Return one namespace. Raises NotFound; Forbidden. Queries: six."""
     with acting(actor):
         namespace = namespace_locate(actor, namespace_id)
         authorize(actor, Permission.MEMORY_READ, namespace_target(namespace))

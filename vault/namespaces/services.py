@@ -1,4 +1,4 @@
-"""MemVault: where memory lies. Namespaces are made on demand, inside what the actor may write."""
+"""Namespaces of memory (MemVault), created if missing where the actor may write."""
 
 from governance.access.decisions.rules import Target, sees_private
 from governance.access.decisions.services import authorize
@@ -16,7 +16,7 @@ from vault.vocabulary import NamespaceKind
 
 
 def namespace_target(namespace: Namespace) -> Target:
-    """Return what access decisions need to know of a namespace."""
+    """Return the target of a namespace for access decisions."""
     private = namespace.kind == NamespaceKind.PRIVATE
     return Target(
         object_type="namespace",
@@ -33,11 +33,11 @@ def namespace_target(namespace: Namespace) -> Target:
 def namespace_for_writing(
     *, actor: Actor, path: str | None, permission: Permission = Permission.MEMORY_CREATE
 ) -> Namespace:
-    """The namespace at `path`, made if need be, if new memory may go there.
+    """Return the namespace at `path`, created if missing, if new memory may be stored there.
 
-    None: the first that the actor's key is bound to, else the actor's private one.
+    path None: the first namespace that the actor's key is bound to, else the actor's private one.
 
-    Raises Invalid (no path), Forbidden (somebody else's, or read-only). Writes: Namespace?, AuditEntry?.
+    Raises Invalid (no path), Forbidden (another member's, or read-only). Writes: Namespace?, AuditEntry?.
     """
     if path is None and actor.binding is not None and actor.binding.namespaces:
         path = actor.binding.namespaces[0]
@@ -48,10 +48,10 @@ def namespace_for_writing(
 
 
 def chat_namespace(*, actor: Actor) -> Namespace:
-    """Return the namespace of the actor's chats, made if missing; everybody who may chat may have it.
+    """Return the namespace of the actor's chats, created if missing; every actor who may chat has one.
 
-    Of a key that is bound to namespaces: the first of these.
-    Raises Forbidden; Invalid (the system has none). Writes: Namespace?, AuditEntry?.
+    For a key that is bound to namespaces, the first of these. Raises Forbidden; Invalid (the system has none). Writes:
+    Namespace?, AuditEntry?.
     """
     authorize(actor, Permission.CONVERSATION_USE)
     if actor.binding is not None and actor.binding.namespaces:
@@ -76,7 +76,7 @@ def _private_namespace(actor: Actor) -> Namespace:
     made = _make_namespace(actor, path, NamespaceKind.PRIVATE, owner=member)
     if made.owner_id == member.id:
         return made
-    # Somebody of the same name was faster.
+    # A member of the same name took the path first.
     path = private_path(member.display_name, taken=True, member_id=str(member.id))
     return _make_namespace(actor, path, NamespaceKind.PRIVATE, owner=member)
 
@@ -96,7 +96,7 @@ def _namespace_at(actor: Actor, path: str) -> Namespace:
 
 
 def private_owner(actor: Actor, path: str) -> Member:
-    """The member in whose home a path below /users lies. Raises Forbidden where that is not the actor's to write in."""
+    """Return the member whose home contains a path below /users. Raises Forbidden if the actor may not write there."""
     home = member_home(path)
     root = Namespace.objects.filter(path=home, kind=NamespaceKind.PRIVATE).select_related("owner").first()
     if root is None and actor.member_id is not None:
@@ -109,7 +109,7 @@ def private_owner(actor: Actor, path: str) -> Member:
             rule="private",
         )
     if root is None or root.owner is None or not (root.owner_id == actor.member_id or sees_private(actor)):
-        # In the very words of a namespace that exists, so that nobody learns which do.
+        # The same message as for an existing namespace, so that it reveals no existence.
         raise Forbidden(
             f"The permission {Permission.MEMORY_CREATE} is missing.",
             permission=Permission.MEMORY_CREATE,
@@ -119,7 +119,7 @@ def private_owner(actor: Actor, path: str) -> Member:
 
 
 def _make_namespace(actor: Actor, path: str, kind: NamespaceKind, *, owner: Member | None) -> Namespace:
-    """Make a namespace, or get it where another request made it first."""
+    """Create a namespace, or return the one that a concurrent request created first."""
     new = Namespace(id=uuid7(), tenant_id=actor.tenant_id, path=path, kind=kind, owner=owner)
     Namespace.objects.bulk_create([new], ignore_conflicts=True)
     namespace = Namespace.objects.get(path=path)

@@ -1,4 +1,4 @@
-"""The filter `namespace` of webhooks: memories and namespaces at a path or below it."""
+"""The filter `namespace` of webhooks: memories and namespaces at or below a path."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,7 +22,7 @@ def _find_fault(path: str) -> str:
 
 @webhook_filter("namespace", _find_fault)
 def ids_below(actor: Actor, path: str, object_type: str, ids: Sequence[UUID]) -> Sequence[UUID]:
-    """Return those of `ids` that are memories or namespaces at `path` or below; none of another type."""
+    """Return the `ids` of memories or namespaces at `path` or below; none for another type."""
     rows: Any = {"memory": Cube.objects, "namespace": Namespace.objects}.get(object_type)
     if rows is None:
         return []

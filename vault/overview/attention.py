@@ -1,4 +1,4 @@
-"""Items that need attention, as far as the actor may solve them. Counts are capped, so that they cost little."""
+"""Items that need attention and that the actor can resolve. Counts are capped to limit their cost."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -37,7 +37,9 @@ class Waiting(StrEnum):
 
 @dataclass(frozen=True)
 class Attention:
-    """count: of what waits, of a quota its percent. about: the measure of a quota, or nothing."""
+    """A kind of open item. count: the number of items, for a quota its percentage. about: the measure of a quota, or
+    empty.
+    """
 
     kind: Waiting
     count: int
@@ -49,14 +51,14 @@ class Attention:
 
 
 def attention_list(*, actor: Actor, overview: Overview) -> list[Attention]:
-    """The open items, the most urgent first. Raises Forbidden. Queries: at most three."""
+    """Return the open items, most urgent first. Raises Forbidden. Queries: at most three."""
     authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
         return [item for item in _list_attention(actor, overview) if item.count]
 
 
 def reviews_waiting(*, actor: Actor) -> int:
-    """Open reviews about memories that the actor may read, at most MOST + 1. Raises Forbidden."""
+    """Return the number of open reviews of readable memories, at most MOST + 1. Raises Forbidden."""
     authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
         newest = Review.objects.filter(tenant_id=actor.tenant_id, status=ReviewStatus.OPEN).order_by("-id")
@@ -71,7 +73,7 @@ def reviews_waiting(*, actor: Actor) -> int:
 
 
 def count_failed_jobs(*, actor: Actor) -> int:
-    """Failed jobs that the actor may see and that can still be run again, at most MOST + 1. Raises Forbidden."""
+    """Return the number of failed jobs that the actor may see and retry, at most MOST + 1. Raises Forbidden."""
     authorize(actor, Permission.JOB_READ)
     with acting(actor):
         since = uuid7_floor(database_now() - timedelta(days=FAILED_DAYS))

@@ -1,8 +1,9 @@
-"""Counts of each day for the overview, kept by a job: memories, searches, jobs, usage, and how far the audit log holds.
+"""Daily counts for the overview, made by a job: memories, searches, jobs, usage, and the verified part of the audit
+log.
 
-A count covers what every reader of a namespace sees; what is one member's alone is counted by that member. A derived
-memory is counted where all its sources lie beside it. Days before the first count show the memories that were there
-then and still are.
+A count covers what every reader of a namespace sees; private memories are counted by member. A derived memory is
+counted if all its sources are in the same namespace. Days before the first count show the memories that existed then
+and still exist.
 """
 
 from collections.abc import Sequence
@@ -98,7 +99,7 @@ WHERE tenant_id = %(tenant)s AND id >= %(floor)s AND (created_at AT TIME ZONE 'U
 GROUP BY 3, status, member_id
 """
 
-# Of all memories, their versions included; those in the trash take up room, too.
+# All memories with their versions; those in the trash take up storage too.
 TIERS = f"""
 SELECT CASE WHEN cube.state = '{State.ARCHIVED}' THEN '{Tier.ARCHIVE}' WHEN cube.is_cold THEN '{Tier.COLD}'
     ELSE '{Tier.HOT}' END AS tier,
@@ -110,7 +111,7 @@ WHERE cube.tenant_id = %s GROUP BY tier
 
 
 def counts_ask() -> int:
-    """Ask for the counts of every tenant in which something happened since the last ones; returns how many."""
+    """Request the counts of every tenant with activity since its last counts; return the number of tenants."""
     with no_tenant(), connection.cursor() as cursor:
         cursor.execute("SELECT id FROM governance_tenant_ids()")
         tenants = [row[0] for row in cursor.fetchall()]
@@ -125,7 +126,7 @@ def counts_ask() -> int:
 
 
 def counts_write(actor: Actor, payloads: Sequence[Payload]) -> Write:
-    """Count the tenant of `actor`. Checks the next part of the audit log outside any transaction.
+    """Count the rows of the actor's tenant. Verifies the next part of the audit log outside any transaction.
 
     Writes: DailyCount … of today, of searches and jobs also of yesterday.
     """
@@ -156,7 +157,7 @@ def counts_write(actor: Actor, payloads: Sequence[Payload]) -> Write:
 
 
 def _is_due(actor: Actor) -> bool:
-    """The first count of each day is due in any case: what expires soon changes with the day."""
+    """Return whether to count: on a new day always, since the number of soon expiring memories changes with the day."""
     counted = DailyCount.objects.filter(tenant_id=actor.tenant_id, name=Counted.USAGE, day=database_now().date())
     last = counted.values_list("created_at", flat=True).first()
     newest = AuditEntry.objects.filter(tenant_id=actor.tenant_id).order_by("-id").values_list("at", flat=True).first()
@@ -164,7 +165,7 @@ def _is_due(actor: Actor) -> bool:
 
 
 def _verify_seals(actor: Actor) -> dict[str, int]:
-    """Verify seals from the first; return how many fit, and the first that does not."""
+    """Verify seals from the first one; return the number of valid seals, and the first invalid one."""
     with acting(actor):
         day = database_now().date()
         rows = DailyCount.objects.filter(tenant_id=actor.tenant_id, name=Counted.AUDIT, day=day)

@@ -1,6 +1,6 @@
-"""A digest of what waits for each member, mailed in the morning of their time zone when something new waits.
+"""A digest of each member's open items, mailed in the morning of their time zone if some are new.
 
-A mail has kinds and counts, and the addresses of the pages that solve them; never a word of a memory.
+A mail has kinds, counts and the addresses of pages, never the content of a memory.
 """
 
 import logging
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 def digests_ask() -> int:
-    """Ask for the digests of every tenant in which one is due; returns how many tenants that are."""
+    """Request the digests of every tenant in which one is due; return the number of tenants."""
     with no_tenant(), connection.cursor() as cursor:
         cursor.execute("SELECT id FROM governance_tenant_ids()")
         tenants = [row[0] for row in cursor.fetchall()]
@@ -44,9 +44,9 @@ def digests_ask() -> int:
 
 
 def digests_send(actor: Actor, payloads: Sequence[Payload]) -> Write:
-    """Mail the due digests of the tenant of `actor`, each before it is noted: a mail may come twice, and none is lost.
+    """Mail the due digests of the actor's tenant, each before it is recorded: a mail may come twice, but none is lost.
 
-    Where mail cannot be sent, the rest stays due for the next time.
+    If mail cannot be sent, the remaining digests stay due.
     """
     due = digests_due(actor, most=MOST)
     for digest in due:

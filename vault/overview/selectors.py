@@ -1,4 +1,4 @@
-"""The overview of what an actor may see: read from the daily counts, never from the memories themselves."""
+"""The overview of the memories that an actor may see, read from daily counts instead of the memories."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ Series = dict[str, list[int]]
 
 @dataclass(frozen=True)
 class Use:
-    """The tenant's use of a measure. limit None: there is none."""
+    """The tenant's use of a measure. limit: None without a quota."""
 
     used: int
     limit: int | None
@@ -44,8 +44,9 @@ class Use:
 
 @dataclass(frozen=True)
 class AuditState:
-    """day: on which the log was last checked from its first entry; upto: the last seal that fits; fault: the first that
-    does not."""
+    """The state of the audit log. day: of the last verification from its first entry; upto: the last valid seal; fault:
+    the first invalid one.
+    """
 
     day: date
     upto: int
@@ -54,12 +55,12 @@ class AuditState:
 
 @dataclass(frozen=True)
 class Overview:
-    """counted_at None: nothing was counted yet. is_live: single memories are hidden from the actor, so that its
-    memories were counted now, as far as `is_capped` allows, and have no history.
+    """The numbers of the overview. counted_at: None before the first count. is_live: single memories are hidden from
+    the actor, so its memories were counted now, up to a limit (`is_capped`), and without history.
 
     memories: searchable ones; growth: in the last seven days. series: by the value of the group. expiring: by day.
-    tiers: memories and bytes of each storage tier; None without the right to see use.
-    searches: answered and empty ones of each day. jobs: by status. use and audit: None without the right to see them.
+    tiers: memories and bytes of each storage tier; None without the right to see use. searches: answered and empty ones
+    of each day. jobs: by status. use and audit: None without the right to see them.
     """
 
     days: tuple[date, ...]
@@ -96,7 +97,7 @@ Counts = dict[Counted, dict[date, dict[str, int]]]
 
 
 def overview_get(*, actor: Actor, days: int, group: Counted = Counted.LAYER) -> Overview:
-    """The last `days` days, grouped by one of GROUPS. Raises Forbidden. Queries: three; for a live count five.
+    """Return the last `days` days, grouped by one of GROUPS. Raises Forbidden. Queries: three; for a live count five.
 
     Writes: AuditEntry for a live count.
     """
@@ -170,7 +171,7 @@ def _count_live(actor: Actor) -> dict[str, Any]:
 
 
 def _rank_namespaces(actor: Actor, day: date) -> list[tuple[str, int]]:
-    """The namespaces with the most memories, by the counts of `day`."""
+    """Return the namespaces with the most memories, by the counts of `day`."""
     rows = DailyCount.objects.filter(tenant_id=actor.tenant_id, name=Counted.LAYER, day=day)
     rows = rows.filter(namespace__in=Namespace.objects.visible_to(actor)).exclude(value=State.ARCHIVED)
     if not sees_private(actor):
@@ -184,7 +185,7 @@ def _sum_searchable(counts: Mapping[str, int]) -> int:
 
 
 def _counts_at(counts: Mapping[date, dict[str, int]], day: date) -> dict[str, int]:
-    """The counts of `day`, or of the last day before on which anything was counted."""
+    """Return the counts of `day`, or of the last day before it with any counts."""
     return counts[max(known)] if (known := [known_day for known_day in counts if known_day <= day]) else {}
 
 

@@ -1,4 +1,4 @@
-"""The effects of a changed policy, kind by kind, on what is stored. Reads only; use inside `acting`."""
+"""The effects of a changed policy on stored data, by kind of policy. Reads only; use inside `acting`."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -48,9 +48,9 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Change:
-    """The policies as they are and as they would be; `reach`: the only memories for which that can make a difference.
+    """The policies before and after a change; `reach`: the only memories that the change can affect.
 
-    `since`: how far back writes and reads are looked at.
+    `since`: the start of the time whose writes and reads are examined.
     """
 
     tenant_id: UUID
@@ -80,7 +80,7 @@ class _Row(NamedTuple):
 
 
 def retention_effects(change: Change) -> list[Outcome]:
-    """The effects of a retention policy on stored memories, and on writes like the recent ones."""
+    """Return the effects of a retention policy on stored memories, and on writes like the recent ones."""
     before, after = (_cache_lifetimes(policies.retention) for policies in (change.before, change.after))
     tally = Tally()
     for row in _iterate_rows(_select_live(change)):
@@ -101,7 +101,9 @@ def _cache_lifetimes(rules: Sequence[Rule[Retention]]) -> Callable[[Facts], Life
 
 
 def sharing_changes(change: Change) -> list[Outcome]:
-    """The effects of a sharing policy on the allowed recipients of stored memories, and the grants it would forbid."""
+    """Return the effects of a sharing policy on the allowed recipients of memories, and the grants that it would
+    forbid.
+    """
     tally = Tally()
 
     @cache
@@ -118,7 +120,7 @@ def sharing_changes(change: Change) -> list[Outcome]:
 
 
 def purpose_effects(change: Change) -> list[Outcome]:
-    """The effects of a purpose policy: memories that become readable or unreadable, by named or recent purpose."""
+    """Return the memories that become readable or unreadable by a purpose policy, for named and recent purposes."""
     readers = _count_readers(change)
     named = {
         purpose
@@ -143,7 +145,7 @@ def purpose_effects(change: Change) -> list[Outcome]:
 
 
 def pii_effects(change: Change) -> list[Outcome]:
-    """The effects of a PII policy on writes like the recent ones; their findings are not known here."""
+    """Return the effects of a PII policy on writes like the recent ones, whose findings are unknown here."""
     tally = Tally()
     for row in _iterate_rows(_select_written(change)):
         before, after = (pii_rule_of(policies.pii, row.facts()) for policies in (change.before, change.after))
@@ -153,7 +155,7 @@ def pii_effects(change: Change) -> list[Outcome]:
 
 
 def quota_effects(change: Change, quota: Quota) -> list[Outcome]:
-    """The holders whose next write, or question, would be refused and is not now."""
+    """Return the principals whose next write or question would be refused and is not now."""
     tally = Tally()
     for holder in _list_holders(change, quota):
         before, after = (limits_of(policies.quotas, holder) for policies in (change.before, change.after))

@@ -1,4 +1,4 @@
-"""Retention applied to memories that were there before it changed: a job, step by step."""
+"""The retention job: applies changed retention policies to stored memories, step by step."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class NoSettings:
 
 
 def retention_start(actor: Actor, payloads: Sequence[Payload]) -> Write:
-    """Ask for the job that applies the present policies, unless one waits that has not begun."""
+    """Request the job that applies the current policies, unless one is pending."""
 
     def write() -> None:
         if not job_waits(actor=actor, kind=Topic.RETENTION_APPLY):
@@ -34,7 +34,7 @@ def retention_start(actor: Actor, payloads: Sequence[Payload]) -> Write:
 
 
 def retention_preview(actor: Actor, chosen: Mapping[str, Any]) -> Preview:
-    """The memories whose expiry a run would set now. Raises Forbidden."""
+    """Return the memories whose expiry a run would set now. Raises Forbidden."""
     authorize(actor, Permission.POLICY_MANAGE)
     due = find_retention_changes(actor=actor)
     return Preview(len(due), tuple(due[:MOST_NAMED]))
@@ -42,7 +42,7 @@ def retention_preview(actor: Actor, chosen: Mapping[str, Any]) -> Preview:
 
 @handler(Topic.RETENTION_APPLY, permission=Permission.POLICY_MANAGE, settings=NoSettings, preview=retention_preview)
 def retention_apply(run: JobRun) -> Callable[[], Step]:
-    """Apply the policies in force at the time of the step, as the system actor. done: memories that changed."""
+    """Apply the policies in force at the time of the step, as the system actor. done: changed memories."""
 
     def write() -> Step:
         step = retention_apply_step(actor=run.system, after=UUID(run.state.get("after", str(FIRST))))

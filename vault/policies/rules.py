@@ -44,7 +44,7 @@ class Effect(StrEnum):
 class Outcome:
     """The number of rows with one effect, and some of their ids. `about`: the purpose, action or measure.
 
-    `readers`: who read for this purpose of late.
+    `readers`: the number of recent readers for this purpose.
     """
 
     effect: Effect
@@ -89,14 +89,14 @@ def expiry_effect(lifetime: Lifetime | None, *, born: datetime, present: Expiry,
 
 
 def would_refuse(lifetime: Lifetime | None, *, born: datetime, asked: Expiry) -> bool:
-    """Return whether a writer who asked for this expiry would have been refused."""
+    """Return whether a writer who requested this expiry would have been refused."""
     if asked.at is None or asked.policy_id is not None or lifetime is None:
         return False
     return exceeds(lifetime, born=born, at=asked.at)
 
 
 def openness(rules: Sequence[Rule[Sharing]], facts: Facts) -> frozenset[str]:
-    """All to whom a memory may be given: kinds of recipients with their roles, and the world."""
+    """Return all permitted recipients of a memory: kinds with their roles, and the world."""
     given = {
         f"{recipient}:{role}"
         for recipient in Recipient

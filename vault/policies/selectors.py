@@ -1,4 +1,4 @@
-"""Quotas with what is used of them, as those whom they limit see them, and those who govern."""
+"""Quotas and their use, for the principals that they limit and for those who govern."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,9 +20,9 @@ COUNTED = (Measure.MEMORIES, Measure.BYTES, Measure.MODEL_TOKENS)
 
 @dataclass(frozen=True)
 class QuotaView:
-    """A holder's limits, and what it uses: memories, bytes, model tokens since the month began.
+    """The limits of a principal and its use: memories, bytes, model tokens since the month began.
 
-    counted_at: when a job counted that; None: now.
+    counted_at: when a job counted the use; None: now.
     """
 
     holder: QuotaTarget
@@ -32,10 +32,10 @@ class QuotaView:
 
 
 def quotas_list(*, actor: Actor, is_live: bool = True) -> list[QuotaView]:
-    """The tenant's, the member's own and the key's own; for those who may read policies also each that was set by name.
+    """Return the quotas of the tenant, the member and the key; for readers of policies also each quota set by name.
 
-    is_live: count now, with three queries for each holder. Otherwise what the job of the overview counted last is
-    taken, of tenant and members, with two queries for all.
+    is_live: count now, with three queries for each principal. Otherwise the last counts of the overview's job are used,
+    for tenant and members, with two queries in all.
     """
     with acting(actor):
         holders = holders_of(actor)
@@ -49,7 +49,7 @@ def quotas_list(*, actor: Actor, is_live: bool = True) -> list[QuotaView]:
 
 
 def quota_view(*, actor: Actor, holder: QuotaTarget) -> QuotaView:
-    """The quota and use of one holder of the actor's tenant, if the actor may read it."""
+    """Return the quota and use of one principal of the actor's tenant, if the actor may read it."""
     with acting(actor):
         limits = limits_of(policies_active(actor).quotas, holder)
         return QuotaView(holder, limits, {measure: usage_count(holder, measure) for measure in COUNTED})
@@ -64,7 +64,7 @@ class _Counts:
 
 
 def _counted_last(actor: Actor) -> _Counts | None:
-    """The last counts of the tenant; None before the first."""
+    """Return the last counts of the tenant; None before the first."""
     rows = DailyCount.objects.filter(tenant_id=actor.tenant_id, name=Counted.USAGE)
     last = rows.order_by("-day").first()
     if last is None:

@@ -1,4 +1,4 @@
-"""Simulation of a policy: the real rules over the real rows. Nothing is written."""
+"""Simulation of a policy with the real rules and rows. Writes nothing."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -40,8 +40,8 @@ EFFECTS = {
 def policy_simulate(*, actor: Actor, draft: PolicyDraft, replaces: UUID | None = None, days: int) -> list[Outcome]:
     """Simulate saving `draft`, as a new policy or as the next version of `replaces`.
 
-    `days`: how far back writes and reads are looked at. Raises NotFound; Forbidden; Invalid. Writes nothing.
-    Cost: reads every memory that either version is about, a row each and none of their words.
+    `days`: the number of past days whose writes and reads are examined. Raises NotFound; Forbidden; Invalid. Writes
+    nothing. Reads one row of every memory that either version selects, without decrypting it.
     """
     authorize(actor, Permission.POLICY_MANAGE)
     with acting(actor):
@@ -62,7 +62,7 @@ def policy_simulate(*, actor: Actor, draft: PolicyDraft, replaces: UUID | None =
 
 
 def _locate_former(actor: Actor, kind: PolicyKind, policy_id: UUID) -> PolicyVersion:
-    """Return the row of the former policy. Raises NotFound; Forbidden; Invalid: a policy stays of its kind."""
+    """Return the current version of the replaced policy. Raises NotFound; Forbidden; Invalid (it has another kind)."""
     policy = policy_locate(actor, policy_id, Permission.POLICY_MANAGE)
     if policy.kind != kind:
         raise Invalid(errors=[FieldError("kind", f"this policy is of the kind {policy.kind}")])
@@ -82,7 +82,7 @@ def _affected_rows(document: AnyDocument, former: PolicyVersion | None) -> Q:
 def _policies_after(
     before: ActivePolicies, draft: PolicyDraft, document: AnyDocument, former: PolicyVersion | None
 ) -> ActivePolicies:
-    """The policies in force once the draft is saved."""
+    """Return the policies that are in force after the draft is saved."""
     if isinstance(document, Quota):
         return replace(before, quotas=_quotas_after(before, draft, document, former))
     name = draft.kind.value

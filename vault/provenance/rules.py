@@ -23,7 +23,7 @@ class Principal:
 
 @dataclass(frozen=True)
 class ManifestItem:
-    """One memory that leaves. content_sha256: of the UTF-8 of its content, None where the content itself does not."""
+    """One memory given out. content_sha256: of the UTF-8 of its content, None if the content is not given out."""
 
     memory_id: UUID
     version: int
@@ -34,7 +34,7 @@ class ManifestItem:
 
 @dataclass(frozen=True)
 class Manifest:
-    """The memories given out with their versions and writers, the recipient and the time; signed."""
+    """The signed list of memories given out, with their versions and writers, the recipient and the time."""
 
     id: UUID
     tenant_id: UUID
@@ -59,7 +59,7 @@ def content_digest(content: str) -> str:
 
 
 def manifest_json(manifest: Manifest) -> dict[str, Any]:
-    """The manifest as it is sent; all but `signature` is signed."""
+    """Return the manifest as it is sent; the signature covers all other fields."""
     return unsigned_json(manifest) | {"signature": base64.b64encode(manifest.signature).decode()}
 
 
@@ -94,7 +94,7 @@ def signed_bytes(body: Mapping[str, Any]) -> bytes:
 
 
 def read_signature(body: Mapping[str, Any]) -> bytes | None:
-    """The signature that a manifest bears; None: it bears none, or is no manifest of this format."""
+    """Return the signature of a manifest; None if it has none, or is no manifest of this format."""
     signature = body.get("signature")
     if body.get("format") != FORMAT or not isinstance(signature, str) or not isinstance(body.get("key_id"), str):
         return None

@@ -25,7 +25,7 @@ MOST = 200  # versions, and links of either direction; all versions are a list o
 
 @dataclass(frozen=True)
 class Author:
-    """name: a member's, or the prefix of an API key; empty for the system."""
+    """The writer of a memory. name: a member's, or the prefix of an API key; empty for the system."""
 
     kind: PrincipalKind
     id: UUID
@@ -51,7 +51,7 @@ class LinkFact:
 
 @dataclass(frozen=True)
 class Lineage:
-    """The sources of a memory, and the memories made of it: the first MOST_DRAWN of either, opened."""
+    """The decrypted sources of a memory, and memories derived from it: at most MOST_DRAWN of either."""
 
     sources: tuple[CubeView, ...]
     derived: tuple[CubeView, ...]
@@ -59,7 +59,9 @@ class Lineage:
 
 @dataclass(frozen=True)
 class ProvenanceView:
-    """reader: what made the memory of what was sent. Parents and derived: those that the actor may read."""
+    """The provenance of a memory. reader: turned the sent text into the memory. Parents and derived: only readable
+    ones.
+    """
 
     memory_id: UUID
     source: str
@@ -71,7 +73,7 @@ class ProvenanceView:
 
 
 def provenance_get(*, actor: Actor, cube_id: UUID) -> ProvenanceView:
-    """The lineage of a memory that the actor may read, the newest version first; no content.
+    """Return the lineage of a memory that the actor may read, newest version first; no content.
 
     Raises NotFound; Forbidden. Writes: AuditEntry.
     """
@@ -92,9 +94,9 @@ def provenance_get(*, actor: Actor, cube_id: UUID) -> ProvenanceView:
 
 
 def lineage_open(actor: Actor, cube: Cube) -> Lineage:
-    """The neighbours of `cube`, which the actor may read, as far as it may read them too. Use inside `acting`.
+    """Return the neighbours of `cube` that the actor may read; it must be able to read `cube`. Use inside `acting`.
 
-    Raises KeyUnavailable. Writes: AuditEntry where there are any. Queries: one, two more where there are any.
+    Raises KeyUnavailable. Writes: AuditEntry if there are any. Queries: one, two more if there are any.
     """
     visible = Cube.objects.visible_to(actor).values("id")
     near = Q(source=cube, target__in=visible) | Q(target=cube, source__in=visible)

@@ -1,4 +1,4 @@
-"""Manifests: the memories of an answer are listed, signed and recorded, in the transaction that read them."""
+"""Manifests: signed lists of the memories in an answer, recorded in the transaction that read them."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ from vault.provenance.rules import (
 
 @dataclass(frozen=True)
 class Leaving:
-    """A memory in an answer, in the version that is shown. content: None where only its id is."""
+    """A memory in an answer, in the shown version. content: None if only its id is shown."""
 
     cube_id: UUID
     version: int
@@ -39,19 +39,19 @@ class Leaving:
 
 
 def manifest_of_memories(*, actor: Actor, views: Sequence[CubeView]) -> Manifest:
-    """The manifest of memories that the actor is shown; use it in the transaction that read them.
+    """Return the manifest of memories that the actor is shown; use it in the transaction that read them.
 
-    Raises Forbidden; Conflict (one was erased meanwhile); KeyUnavailable. Writes: AuditEntry. One query.
+    Raises Forbidden; Conflict (a memory was erased meanwhile); KeyUnavailable. Writes: AuditEntry. One query.
     """
     shown = [Leaving(view.cube.id, view.cube.version, view.words.content) for view in views]
     return manifest_issue(actor=actor, leaving=shown, permission=Permission.MEMORY_READ)
 
 
 def manifest_of_turns(*, actor: Actor, turns: Sequence[TurnView]) -> Manifest:
-    """The manifest of turns of the actor's own: their questions and answers, and what these cite.
+    """Return the manifest of the actor's own turns: their questions and answers, and the cited memories.
 
-    Of cited memories those that the actor may read are named, as they are now. Raises and writes as
-    `manifest_of_memories`; two queries more.
+    Only cited memories that the actor may read are named, at their current version. Raises the errors of
+    `manifest_of_memories` and writes its rows; two queries more.
     """
     authorize(actor, Permission.CONVERSATION_USE)
     with acting(actor):
@@ -67,9 +67,9 @@ def manifest_of_turns(*, actor: Actor, turns: Sequence[TurnView]) -> Manifest:
 
 
 def manifest_issue(*, actor: Actor, leaving: Sequence[Leaving], permission: Permission) -> Manifest:
-    """Name, sign and record what leaves. The caller has found that the actor may be shown it.
+    """List, sign and record the memories given out. The caller has checked that the actor may read them.
 
-    Raises Forbidden; Conflict; KeyUnavailable. Writes: AuditEntry with the digest of what was signed.
+    Raises Forbidden; Conflict; KeyUnavailable. Writes: AuditEntry with the digest of the signed bytes.
     """
     authorize(actor, permission)
     key = signing_key()
@@ -141,7 +141,7 @@ def _make_item(row: CubeVersion, content: str | None) -> ManifestItem:
 
 
 def _chat_texts(turns: Sequence[TurnView]) -> dict[UUID, str | None]:
-    """The memories that the turns left, with their texts as shown."""
+    """Return the memories of the turns' questions and answers, with their texts as shown."""
     texts = {turn.id: (turn.question, turn.answer) for turn in turns}
     rows = Turn.objects.filter(id__in=texts).order_by("id").values_list("id", "question_id", "answer_id")
     return {

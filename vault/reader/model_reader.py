@@ -1,6 +1,6 @@
-"""A language model's reading of a message: what it asks of the memory, and which of its sentences are worth storing.
+"""Reading of a message by a language model: the intent, and the sentences that are worth storing.
 
-It chooses among the sentences, and writes none of its own: what is stored stays what the person said.
+The model only chooses sentences and writes none, so that the stored text is what the person said.
 """
 
 import json
@@ -90,7 +90,9 @@ class Choice:
 
 @dataclass(frozen=True)
 class MessageReading:
-    """statements: of the message that are worth storing; None where no model has read it. Tokens: used for that."""
+    """The reading of a message. statements: those worth storing; None if no model has read it. Tokens: used by the
+    model.
+    """
 
     call: MemoryCall
     statements: tuple[Statement, ...] | None = field(default=None, repr=False)
@@ -103,17 +105,17 @@ class MessageReading:
 
 
 def message_read(actor: Actor, text: str, call: MemoryCall, models: Sequence[PricedModel]) -> MessageReading:
-    """Have a model read what the patterns are not sure of: one structured call, with one retry.
+    """Have a model read a message for which the patterns are not certain: one structured call with one retry.
 
-    call: as the patterns read `text`; without a usable reply, beyond the quota or without MEMOS_LLM_READS it stays so.
-    Never inside a database transaction. Raises Forbidden.
+    call: the patterns' reading of `text`; it is kept without a usable reply, beyond the quota or without
+    MEMOS_LLM_READS. Never inside a database transaction. Raises Forbidden.
     """
     authorize(actor, Permission.CONVERSATION_USE)
     return _read_with_model(actor, text, call, models)
 
 
 def text_read(actor: Actor, text: str, call: MemoryCall) -> MessageReading:
-    """`message_read` of a text that no policy has redacted yet, by the actor's models; what it redacts is not sent.
+    """Redact a text by policy, then read it with the actor's models as `message_read` does.
 
     Raises Forbidden; PiiRefused; PiiUnavailable. Writes: Usage?.
     """
@@ -127,10 +129,10 @@ def text_read(actor: Actor, text: str, call: MemoryCall) -> MessageReading:
 def messages_statements(
     *, actor: Actor, messages: Sequence[Message], common: CubeDraft
 ) -> dict[int, tuple[Statement, ...]]:
-    """The statements that a model chooses in the messages of users, by their index: one structured call for each.
+    """Return the statements that a model chooses in users' messages, by message index: one structured call for each.
 
-    A message that no model has read is missing. What a policy redacts is not sent. Never inside a database transaction.
-    Raises Forbidden; PiiRefused; PiiUnavailable. Writes: Usage?.
+    Messages that no model has read are missing. Text that a policy redacts is not sent. Never inside a database
+    transaction. Raises Forbidden; PiiRefused; PiiUnavailable. Writes: Usage?.
     """
     authorize(actor, Permission.MEMORY_CREATE)
     models = _list_models(actor) if len(messages) <= MOST_MESSAGES else []
@@ -189,9 +191,9 @@ def _read_with_model(
 
 
 def choice_read(value: Any, count: int) -> Choice:
-    """A reply's choices among `count` sentences, without numbers that were not given.
+    """Return a reply's choices among `count` sentences; unknown numbers are dropped.
 
-    Raises ValueError for another shape.
+    Raises ValueError for another JSON structure.
     """
     if not isinstance(value, dict) or not isinstance(value.get("sentences"), list):
         raise ValueError("an object with a list of sentences is needed")
@@ -217,7 +219,7 @@ def _is_unsure(text: str, call: MemoryCall, shown: Sequence[str]) -> bool:
 
 
 def _apply_choice(call: MemoryCall, text: str, choice: Choice, found: Sequence[Statement]) -> MemoryCall:
-    """The call with the model's intent, if the message supports it: a topic must occur in its words."""
+    """Return the call with the model's intent, if the message supports it: a topic must occur in its words."""
     if choice.intent in ABOUT and choice.about and choice.about.casefold() in text.casefold():
         return replace(call, intent=choice.intent, query=choice.about)
     if not found:
@@ -237,7 +239,7 @@ def _compose_messages(shown: Sequence[str]) -> list[ChatMessage]:
 
 
 def _sum_tokens(messages: Sequence[ChatMessage], completions: Sequence[Completion]) -> tuple[int, int]:
-    """Tokens of prompts and of replies, as the model's server counted, or estimated where it did not."""
+    """Return the tokens of prompts and of replies, as counted by the model's server, else estimated."""
     estimate = sum(approximate_tokens(message.content) for message in messages)
     asked = sum(
         estimate if completion.prompt_tokens is None else completion.prompt_tokens for completion in completions

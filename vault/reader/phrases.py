@@ -1,4 +1,4 @@
-"""The sentences that answers without a language model are made of, beside what they quote."""
+"""The fixed sentences of answers without a language model, besides the quotes."""
 
 PHRASES = {
     "en": {

@@ -1,4 +1,4 @@
-"""MemReader for messages to store: they become drafts of cubes. Deterministic; each cube names its reader."""
+"""MemReader for messages to store: turns them into drafts of cubes. Deterministic; each cube names its reader."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ LEAST_CONFIDENCE = 0.5  # of a statement that becomes a memory of its own
 
 @dataclass(frozen=True)
 class Message:
-    """One message as it came in. `name` is who said it, `timestamp` when."""
+    """An incoming message. `name`: the speaker; `timestamp`: when it was said."""
 
     role: MessageRole
     content: str = field(repr=False)
@@ -40,13 +40,13 @@ def messages_read(
     common: CubeDraft,
     chosen: Mapping[int, Sequence[Statement]] = NONE_CHOSEN,
 ) -> list[CubeDraft]:
-    """Drafts for `messages`, in order; what all have in common is taken from `common`.
+    """Return drafts for `messages`, in order; `common` has the fields that all of them share.
 
-    chosen: the statements of those that a language model has read, by their index; the others are read by patterns.
+    chosen: statements that a language model has read, by message index; patterns read the other messages.
 
-    Without `infer` each message is one cube, verbatim. With it, each is a page of the short-term layer when it belongs
-    to a session; what it states beside other things becomes a long-term cube derived from it, of the same session. A
-    message that states nothing is marked as dialogue only.
+    Without `infer` each message is one cube, verbatim. With it, a message of a session is a page of the short-term
+    layer, and each of its statements becomes a long-term cube of the same session, derived from the message. A message
+    without statements is marked as dialogue only.
     """
     drafts: list[CubeDraft] = []
     for index, message in enumerate(messages):
@@ -99,7 +99,7 @@ def _find_statements(message: Message, common: CubeDraft) -> list[Statement]:
 
 
 def _is_whole(found: Sequence[Statement], whole: CubeDraft) -> bool:
-    """Return whether a message is one statement and nothing else, so that the message is the memory itself."""
+    """Return whether a message is exactly one statement, so that the message itself is the memory."""
     return len(found) == 1 and found[0].text == whole.content.strip()
 
 
@@ -111,7 +111,9 @@ def _draft_statements(found: Sequence[Statement], whole: CubeDraft, parent: int)
 
 
 def statement_draft(page: CubeDraft, statement: Statement, parent: int, *, reader: str = PATTERNS) -> CubeDraft:
-    """The memory of a statement: a long-term one of the page's session and speaker, derived from draft `parent`."""
+    """Return the draft of a statement: a long-term memory of the page's session and speaker, derived from draft
+    `parent`.
+    """
     return replace(
         page,
         content=statement.text,

@@ -1,4 +1,4 @@
-"""The two forms of a subject's export: JSON for machines, and one HTML page that needs nothing else to be read."""
+"""The two formats of a subject's export: JSON, and one self-contained HTML page."""
 
 import json
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ class FileForm(StrEnum):
 
 @dataclass(frozen=True)
 class Heading:
-    """The beginning of the file. total: memories that the job noted."""
+    """The beginning of the file. total: the number of memories that the job listed."""
 
     tenant_id: UUID
     subject_id: UUID
@@ -34,7 +34,7 @@ class Heading:
 
 @dataclass(frozen=True)
 class SubjectMemory:
-    """One memory with its versions about the subject and its lineage. turns: those that state it, or answer with it."""
+    """One memory with its versions about the subject and its lineage. turns: those whose question or answer it is."""
 
     cube: Cube
     versions: tuple[VersionView, ...]
@@ -64,14 +64,14 @@ def memory_block(memory: SubjectMemory, form: FileForm, *, is_first: bool) -> by
 
 
 def file_end(form: FileForm, *, withheld: int) -> bytes:
-    """withheld: memories that were erased since, or that the reader may not read."""
+    """Return the end of the file. withheld: the number of memories erased meanwhile or not readable."""
     if form is FileForm.HTML:
         return render_to_string("vault/subjects/export_end.html", {"withheld": withheld}).encode()
     return f'\n], "withheld": {withheld}}}\n'.encode()
 
 
 def memory_document(memory: SubjectMemory) -> dict[str, Any]:
-    """One memory as JSON, with the field names of the REST contract."""
+    """Return one memory as JSON, with the field names of the REST contract."""
     cube = memory.cube
     return {
         "id": str(cube.id),
@@ -120,7 +120,7 @@ def _encode_version(view: VersionView) -> dict[str, Any]:
 
 
 def _encode_lineage(memory: SubjectMemory) -> Iterator[dict[str, str]]:
-    """`made_from` and `used_in`, each once, with how it is tied."""
+    """Yield the memories of `made_from` and `used_in`, each once, with the kind of the relation."""
     here, ties = memory.cube.id, set[tuple[str, UUID, str]]()
     for link in memory.links:
         ties.add(

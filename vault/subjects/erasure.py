@@ -1,6 +1,6 @@
 """The job that erases a data subject: its memories and their copies in parts, then its key, then the signed receipt.
 
-From its first step the reference names nobody: whoever writes about the person again writes about a new subject.
+From its first step on, the reference is unknown: a later memory about the person gets a new subject.
 """
 
 import os
@@ -56,7 +56,7 @@ ADDING = (Topic.MEMORIES_ADD, Topic.MEMORIES_IMPORT)  # kinds whose requests hol
 
 @handler(Topic.SUBJECT_ERASE, weight=Weight.BACKGROUND, permission=Permission.SUBJECT_MANAGE)
 def subject_erase_run(run: JobRun) -> Callable[[], Step]:
-    """One step of an erasure. done: memories looked at; result: counts and what a hold keeps; at the end the receipt.
+    """Run one step of an erasure. done: examined memories; result: counts and held memories; at the end the receipt.
 
     Raises Forbidden; NotFound; Held; Conflict; KeyUnavailable. Writes: deletes rows; CubeVersion …, DataSubject,
     AuditEntry ….
@@ -89,7 +89,7 @@ def _begin_erasure(run: JobRun, subject_id: UUID) -> Step:
 
 
 def _erase_part(run: JobRun, subject_id: UUID) -> Step:
-    """Erase the next PART memories; after the last part the key follows."""
+    """Erase the next PART memories; the step after the last part destroys the key."""
     authorize(run.actor, Permission.SUBJECT_MANAGE)
     rows = cubes_about(run.actor.tenant_id, subject_id)
     if "after" in run.state:
@@ -107,7 +107,7 @@ def _erase_part(run: JobRun, subject_id: UUID) -> Step:
 
 
 def _erase_memories(actor: Actor, subject_id: UUID, cubes: Sequence[Cube]) -> tuple[ErasureCounts, list[str]]:
-    """Erase memories that nothing holds, and the words made of them; ids of copies that a hold keeps."""
+    """Erase memories without a hold, and texts derived from them; return the counts and the ids of held copies."""
     ids = [cube.id for cube in cubes]
     if not ids:
         return ErasureCounts(), []
@@ -131,9 +131,9 @@ def _erase_memories(actor: Actor, subject_id: UUID, cubes: Sequence[Cube]) -> tu
 
 
 def _key_destroy(system: Actor, subject_id: UUID) -> bool:
-    """Destroy the subject's key, unless a held row needs it. Raises Conflict where something new must be erased first.
+    """Destroy the subject's key, unless a held row needs it. Raises Conflict if a new row must be erased first.
 
-    Nothing new can be sealed under it: no reference leads to the subject any more.
+    Nothing new can be sealed with the key, because no reference leads to the subject any more.
     """
     with acting(system):
         if is_key_needed(actor=system, scope=subject_scope(subject_id)):
@@ -183,7 +183,7 @@ def _finish_erasure(run: JobRun, subject_id: UUID, *, is_destroyed: bool) -> Ste
 
 
 def _lock_subject(actor: Actor, subject_id: UUID) -> DataSubject:
-    """Lock the subject, which waits for writes about it to end. Raises Forbidden; NotFound."""
+    """Lock the subject after current writes about it have ended. Raises Forbidden; NotFound."""
     authorize(actor, Permission.SUBJECT_MANAGE)
     rows = DataSubject.objects.filter(tenant_id=actor.tenant_id, id=subject_id)
     subject = rows.select_for_update().first()
@@ -193,7 +193,7 @@ def _lock_subject(actor: Actor, subject_id: UUID) -> DataSubject:
 
 
 def _requests_drop(actor: Actor, token: bytes) -> int:
-    """Blank requests of waiting jobs to store memories about the subject; the jobs fail. Returns how many."""
+    """Delete the requests of pending jobs to store memories about the subject; the jobs fail. Return their number."""
     waiting = Job.objects.filter(tenant_id=actor.tenant_id, kind__in=ADDING).exclude(sealed_request=b"")
     dropped = 0
     for job in waiting.order_by("id").select_for_update():
@@ -206,7 +206,7 @@ def _requests_drop(actor: Actor, token: bytes) -> int:
 
 
 def _named_subjects(kind: str, request: bytes) -> set[str | None]:
-    """The references of data subjects that a waiting request names."""
+    """Return the references of data subjects that a pending request names."""
     if kind == Topic.MEMORIES_IMPORT:
         return {*subjects_list(request)}
     return {draft.subject for draft in DRAFTS.validate_json(request)}

@@ -1,4 +1,4 @@
-"""Erasures repeated in a database that was restored from a backup made before them."""
+"""Repetition of erasures in a database that was restored from an older backup."""
 
 from uuid import UUID, uuid4
 
@@ -19,7 +19,7 @@ OF_SUBJECT = "subject:"
 def erasures_apply() -> int:
     """Erase the subjects of all tenants whose keys were destroyed but whose rows exist. Return their number.
 
-    Raises KeyUnavailable; Held. Writes as an erasure does, in the name of the system.
+    Raises KeyUnavailable; Held. Writes the rows of an erasure, as the system actor.
     """
     present = {tenant_id for _slug, tenant_id in tenants_all()}
     destroyed = [
@@ -31,7 +31,7 @@ def erasures_apply() -> int:
 
 
 def _erase_again(system: Actor, subject_id: UUID) -> bool:
-    """Erase a subject again after a restore. Returns False if it is missing or already erased in this database."""
+    """Erase a subject again after a restore. Return False if it is missing or already erased in this database."""
     authorize(system, Permission.SUBJECT_MANAGE)
     with acting(system):
         if not DataSubject.objects.filter(tenant_id=system.tenant_id, id=subject_id, erased_at=None).exists():

@@ -1,4 +1,4 @@
-"""Everything about a data subject as a file: asked for as a job, and written while it is downloaded."""
+"""Export of all memories about a data subject: a job lists them, and the file is written while it is downloaded."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -39,15 +39,15 @@ class ExportFile:
 
 @handler(Topic.SUBJECT_EXPORT, permission=Permission.SUBJECT_MANAGE)
 def subject_export_run(run: JobRun) -> Callable[[], Step]:
-    """Note the next PART memories of an export; their words stay where they are. Writes: ActionItem …."""
+    """List the next PART memories of an export; their texts are not copied. Writes: ActionItem …."""
     return lambda: _note_part(run, UUID(run.settings["subject"]))
 
 
 def export_open(*, actor: Actor, subject_id: UUID, job_id: UUID, form: FileForm) -> ExportFile:
-    """The file of a finished export, as the actor may read each memory when its block is written.
+    """Return the file of a finished export; each block has the memories that the actor may read when it is written.
 
-    Raises NotFound; Forbidden, also at a block once the key, membership or role has ended; Conflict while it runs, and
-    once the subject is erased. Writes: AuditEntry …, for each block.
+    Raises NotFound; Forbidden, also at a block once the key, membership or role has ended; Conflict while the job runs,
+    and once the subject is erased. Writes: AuditEntry …, for each block.
     """
     authorize(actor, Permission.SUBJECT_MANAGE)
     with acting(actor):
@@ -110,7 +110,7 @@ def _write_blocks(actor: Actor, job_id: UUID, heading: Heading, form: FileForm) 
 def _read_part(
     actor: Actor, subject_id: UUID, job_id: UUID, last: UUID | None
 ) -> tuple[list[UUID], list[SubjectMemory]]:
-    """The next PART memories that the job noted, and those of them that the actor may read. Writes: AuditEntry."""
+    """Return the next PART memories that the job listed, and those that the actor may read. Writes: AuditEntry."""
     with acting(actor):
         items = ActionItem.objects.filter(tenant_id=actor.tenant_id, job_id=job_id).order_by("cube_id")
         items = items if last is None else items.filter(cube_id__gt=last)

@@ -1,4 +1,4 @@
-"""The rows that are about a data subject, and those made of them; who may read them is asked before."""
+"""The rows about a data subject, and rows derived from them. The callers check permissions."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -12,12 +12,12 @@ from vault.vocabulary import SourceKind
 
 
 def versions_about(tenant_id: UUID, subject_id: UUID) -> QuerySet[CubeVersion]:
-    """The versions that are about a subject and still have words: each is sealed under the subject's key."""
+    """Return the versions about a subject that still have text: each is sealed with the subject's key."""
     return CubeVersion.objects.filter(tenant_id=tenant_id, subject_id=subject_id).exclude(sealed=b"")
 
 
 def cubes_about(tenant_id: UUID, subject_id: UUID) -> CubeQuerySet:
-    """The memories of which any version is about a subject, also deleted and expired ones."""
+    """Return the memories with a version about a subject, also deleted and expired ones."""
     about = versions_about(tenant_id, subject_id).values("cube_id")
     return Cube.objects.filter(tenant_id=tenant_id, id__in=about)
 
@@ -27,7 +27,7 @@ def subject_is_held(tenant_id: UUID, subject_id: UUID) -> bool:
 
 
 def select_derived(ids: Sequence[UUID]) -> CubeQuerySet:
-    """The memories that were made of these in words of their own."""
+    """Return the memories derived from these with a text of their own."""
     made = CubeSource.objects.filter(source_id__in=ids).exclude(kind=SourceKind.QUOTE).values("cube_id")
     return Cube.objects.filter(id__in=made).exclude(id__in=ids)
 

@@ -1,4 +1,4 @@
-"""Content of an erasure's receipt, and its signed bytes."""
+"""The content of an erasure's receipt, and its signed bytes."""
 
 import base64
 import hashlib
@@ -21,8 +21,9 @@ LONGEST_REFERENCE = 200
 class ErasureCounts:
     """The rows that an erasure removed, or would remove.
 
-    versions: those of memories that were never about another subject, and older ones of memories that are now. derived:
-    texts made of these memories, which lose their words. turns: of conversations. requests: of jobs that wait.
+    versions: of memories that were never about another subject, and older ones of memories that are now about another.
+    derived: texts derived from these memories, whose words are erased. turns: of conversations. requests: of pending
+    jobs.
     """
 
     memories: int = 0
@@ -40,7 +41,7 @@ class ErasureCounts:
 
 @dataclass(frozen=True)
 class Clean:
-    """The times by which the bytes are gone. None: this installation cannot say (`reason`)."""
+    """The times by which the bytes are removed from storage. None: this installation cannot know (`reason`)."""
 
     live_files_by: datetime | None
     wal_by: datetime | None
@@ -51,7 +52,9 @@ class Clean:
 def estimate_clean_dates(
     now: datetime, *, hours: int, backup_days: int, missing: Sequence[str], copies: Sequence[str]
 ) -> Clean:
-    """missing: rights that the task lacks which removes bytes; copies: settings by which they stay in the log."""
+    """Return the times by which the bytes are removed. missing: rights that the removing task lacks; copies: settings
+    that keep the bytes in the write-ahead log.
+    """
     by = now + timedelta(hours=hours)
     return Clean(
         live_files_by=None if missing else by,
@@ -74,7 +77,7 @@ def receipt_compose(
     clean: Clean,
     key_id: str,
 ) -> dict[str, Any]:
-    """A receipt without its signature. subject_id None: of a whole tenant."""
+    """Return a receipt without its signature. subject_id None: of a whole tenant."""
     return {
         "format": FORMAT,
         "id": str(id),
@@ -106,7 +109,7 @@ def receipt_sign(receipt: Mapping[str, Any], signature: bytes) -> dict[str, Any]
 
 
 def receipt_digest(receipt: Mapping[str, Any]) -> bytes:
-    """32 bytes, for the audit log."""
+    """Return the SHA-256 of a receipt, 32 bytes, for the audit log."""
     return hashlib.sha256(signed_bytes(receipt)).digest()
 
 

@@ -1,4 +1,4 @@
-"""Data subjects as those who manage them see them: who they are, how much is about them, what was erased."""
+"""Selectors of data subjects for those who manage them: references, counts of memories, and erasures."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ JOBS = (Topic.SUBJECT_EXPORT, Topic.SUBJECT_ERASE)
 
 @dataclass(frozen=True)
 class SubjectLine:
-    """A data subject. reference: empty once erased. memories: those about the person that are not deleted."""
+    """A data subject. reference: empty once erased. memories: the number about the person that are not deleted."""
 
     id: UUID
     reference: str = field(repr=False)
@@ -47,7 +47,7 @@ class SubjectLine:
 
 @dataclass(frozen=True)
 class HeldMemory:
-    """A memory that an erasure leaves, and the reasons of what holds it."""
+    """A memory that an erasure leaves, and the reasons of its holds."""
 
     memory_id: UUID
     path: str
@@ -58,7 +58,7 @@ class HeldMemory:
 class ErasurePreview:
     """The effect of an erasure now. is_capped: only the first MOST_COUNTED memories were counted.
 
-    is_held: a legal hold is over the subject, and nothing can be erased.
+    is_held: a legal hold covers the subject, so that no erasure is possible.
     """
 
     counts: ErasureCounts
@@ -68,7 +68,9 @@ class ErasurePreview:
 
 
 def subjects_list(*, actor: Actor, pages: Pages, reference: str = "") -> list[SubjectLine]:
-    """Newest first; with `reference` the one of that name. Raises Forbidden; KeyUnavailable. Writes: AuditEntry."""
+    """Return the subjects, newest first; with `reference` only that one. Raises Forbidden; KeyUnavailable. Writes:
+    AuditEntry.
+    """
     authorize(actor, Permission.SUBJECT_MANAGE)
     with acting(actor):
         rows = DataSubject.objects.filter(tenant_id=actor.tenant_id)
@@ -88,7 +90,7 @@ def subject_get(*, actor: Actor, subject_id: UUID) -> SubjectLine:
 
 
 def subject_jobs(*, actor: Actor, subject_id: UUID) -> list[JobView]:
-    """The exports and erasures of a subject, newest first, up to MOST_JOBS. Raises NotFound; Forbidden."""
+    """Return the exports and erasures of a subject, newest first, up to MOST_JOBS. Raises NotFound; Forbidden."""
     with acting(actor):
         subject_locate(actor, subject_id)
         rows = Job.objects.filter(tenant_id=actor.tenant_id, kind__in=JOBS, settings__subject=str(subject_id))
@@ -96,8 +98,9 @@ def subject_jobs(*, actor: Actor, subject_id: UUID) -> list[JobView]:
 
 
 def erasure_preview(*, actor: Actor, subject_id: UUID) -> ErasurePreview:
-    """Return what an erasure would remove and what holds prevent. Raises NotFound; Forbidden; KeyUnavailable. Writes
-    nothing.
+    """Return the rows that an erasure would remove, and the memories that holds keep.
+
+    Raises NotFound; Forbidden; KeyUnavailable. Writes nothing.
     """
     with acting(actor):
         subject_locate(actor, subject_id)
@@ -113,7 +116,7 @@ def erasure_preview(*, actor: Actor, subject_id: UUID) -> ErasurePreview:
 
 
 def subject_locate(actor: Actor, subject_id: UUID, *, lock: bool = False) -> DataSubject:
-    """A subject of the actor's tenant. Raises NotFound; Forbidden."""
+    """Return a subject of the actor's tenant. Raises NotFound; Forbidden."""
     rows = DataSubject.objects.filter(tenant_id=actor.tenant_id, id=subject_id)
     row = (rows.select_for_update() if lock else rows).first()
     if row is None:

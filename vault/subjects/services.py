@@ -1,4 +1,4 @@
-"""Making data subjects, saying whom memories are about, and asking for an export or an erasure."""
+"""Services for data subjects: create one, assign memories to it, and request its export or erasure."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -24,7 +24,7 @@ MOST_ASSIGNED = 200  # memories of one call
 
 
 def subject_create(*, actor: Actor, reference: str) -> UUID:
-    """The id of the subject with this reference, made where there is none.
+    """Return the id of the subject with this reference; create it if missing.
 
     reference: 1..LONGEST_REFERENCE characters. Raises Forbidden; Invalid; KeyUnavailable. Writes: DataSubject?,
     AuditEntry?.
@@ -36,10 +36,10 @@ def subject_create(*, actor: Actor, reference: str) -> UUID:
 
 
 def subject_assign(*, actor: Actor, subject_id: UUID, cube_ids: Sequence[UUID]) -> list[UUID]:
-    """Make memories be about a subject, each by a new version that is sealed under the subject's key; all or none.
+    """Assign memories to a subject, each by a new version sealed with the subject's key; all or none.
 
-    Earlier versions stay under the key that they have. Returns the memories that were about another, or nobody.
-    Raises NotFound; Forbidden; Held; Conflict once the subject is erased; Invalid. Writes as `cube_update`.
+    Earlier versions keep their key. Return the memories that had another subject or none. Raises NotFound; Forbidden;
+    Held; Conflict once the subject is erased; Invalid. Writes the rows of `cube_update`.
     """
     with prepare_stored_texts(actor=actor, cube_ids=cube_ids), acting(actor):
         subject = _refuse_erased(subject_locate(actor, subject_id))
@@ -51,7 +51,7 @@ def subject_assign(*, actor: Actor, subject_id: UUID, cube_ids: Sequence[UUID]) 
 
 
 def subject_export(*, actor: Actor, subject_id: UUID) -> JobView:
-    """Ask for a file with everything about a subject.
+    """Request a file with all memories about a subject.
 
     Raises NotFound; Forbidden; Conflict. Writes: Job, AuditEntry, OutboxEvent.
     """
@@ -62,9 +62,9 @@ def subject_export(*, actor: Actor, subject_id: UUID) -> JobView:
 
 
 def subject_erase(*, actor: Actor, subject_id: UUID) -> JobView:
-    """Ask for the job that erases everything about a subject but what a hold keeps. It cannot be undone.
+    """Request the job that erases all memories about a subject except held ones. It cannot be undone.
 
-    Raises NotFound; Forbidden; Held where a hold is over the subject; Conflict once erased, and while an erasure runs.
+    Raises NotFound; Forbidden; Held if a hold covers the subject; Conflict once erased, and while an erasure runs.
     Writes: Job, AuditEntry, OutboxEvent.
     """
     with acting(actor):

@@ -1,8 +1,8 @@
 """Conditions of grants: the contexts in which a grant holds. Pure.
 
-Each part of a condition is true, false, or unknown: unknown where the call does not say (no purpose, no session), and
-for a part that this version does not know. An allowance needs every part to be true; a denial stands unless one is
-false. So whatever is left out or not understood never opens anything.
+Each part of a condition is true, false or unknown. It is unknown if the call does not name the value (no purpose, no
+session) or if this version does not know the part. An allowance holds if every part is true; a denial holds unless one
+is false. So a missing or unknown value never gives access.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -48,7 +48,7 @@ def check_conditions(document: Document) -> dict[str, Any]:
 
 
 def narrows(inner: Document, outer: Document) -> bool:
-    """Return whether `inner` holds only where `outer` does, as far as that can be read off their parts."""
+    """Return whether `inner` holds only in contexts in which `outer` holds, judged by comparing their parts."""
     return all(name in inner and _is_subset(inner[name], value) for name, value in outer.items())
 
 

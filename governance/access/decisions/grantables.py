@@ -1,4 +1,4 @@
-"""The kinds of objects that grants can be about. Each package registers its own; governance knows none above it."""
+"""The kinds of objects that grants can be about. Each package above governance registers its own kinds."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ from governance.vocabulary import Action, Permission
 
 @dataclass(frozen=True)
 class Grantable:
-    """A kind of object. locate: returns the facts of an object that decisions need; raises NotFound.
+    """A kind of object. locate: returns the facts about an object that decisions need; raises NotFound.
 
-    family: the first part of the permissions that grants on it give. permissions: what an action on it is, as one.
-    within_bonds: the grants on what the actor's key is bound to. readable: those that the actor may read now. by_name:
-    the id of the one that the tenant calls so, if names are unique in it.
+    family: the first part of the permissions that its grants give. permissions: the permission for each action.
+    within_bonds: filters grants to the objects that the actor's key is bound to. readable: returns the objects that the
+    actor may read now. by_name: returns the id of the object with a name, if names are unique in the tenant.
     """
 
     object_type: str

@@ -1,4 +1,4 @@
-"""The grants of an actor's principal, as every decision of one transaction uses them: groups and met conditions."""
+"""The grants of an actor's principal: its groups and its fulfilled conditions, loaded once per transaction."""
 
 import json
 from collections.abc import Iterable
@@ -29,8 +29,8 @@ SELECT transaction_timestamp(), ARRAY(SELECT id FROM mine), ARRAY({present}),
   (SELECT coalesce(json_agg(json_build_array(id, document)), '[]')::text FROM governance_grantcondition
    WHERE tenant_id = %(tenant)s AND id IN ({conditions}))
 """
-# The first and the last effect of each group, which are one step in the index; effects are but two. Asked whether there
-# is a grant, the planner would read those of all the tenant.
+# The first and the last effect of each group, each found by one step in the index, as there are two effects. A plain
+# EXISTS would make the planner read all grants of the tenant.
 PRESENT = """
 SELECT '{object_type}:' || given.effect FROM mine CROSS JOIN LATERAL (
   SELECT min(effect) AS effect FROM {table} WHERE tenant_id = %(tenant)s AND group_id = mine.id
@@ -45,9 +45,10 @@ SELECT given.condition_id FROM mine CROSS JOIN LATERAL (SELECT one.condition_id 
 
 @dataclass(frozen=True)
 class PrincipalGrants:
-    """The grants of a principal. groups: its access groups. present: the kinds of objects and effects granted.
+    """The grants of a principal. groups: its access groups. present: the kinds of objects and effects that it has
+    grants of.
 
-    met: the conditions that hold in its context, for each effect. as_of: None: now, by the database's clock.
+    met: the conditions that hold in its context, for each effect. as_of: the time to judge at; None means now.
     """
 
     tenant_id: UUID
@@ -57,7 +58,7 @@ class PrincipalGrants:
     as_of: datetime | None
 
     def has(self, object_type: str, effect: Effect) -> bool:
-        """Return whether the principal may have such grants; if not, no query is needed."""
+        """Return whether the principal may have grants of this kind and effect; if not, the caller saves a query."""
         return f"{object_type}:{effect}" in self.present
 
 
@@ -79,7 +80,9 @@ def grants_of(actor: Actor, object_type: str, effect: Effect, actions: Iterable[
 
 
 def has_any_grant(actor: Actor, permission: Permission) -> bool:
-    """Return whether any grant allows the actor this on anything. A query for each kind of object at most."""
+    """Return whether any grant gives the actor this permission on any object. At most one query for each kind of
+    object.
+    """
     family, wanted = permission.partition(".")[0], allowing_actions(ACTIONS[permission])
     return any(
         kind.family == family
@@ -92,7 +95,7 @@ def has_any_grant(actor: Actor, permission: Permission) -> bool:
 def find_grants_on(actor: Actor, target: Target, *, at: datetime | None = None) -> list[Granted]:
     """Return the actor's live grants on the target and its parents, oldest first. At most one query.
 
-    at: as of then; None: now.
+    at: the time at which grants must be live; None means now.
     """
     own_grants = principal_grants(actor) if at is None else _find(actor, at)
     rows: list[QuerySet[Any, Any]] = []
@@ -130,7 +133,7 @@ def _condition_is_met(own_grants: PrincipalGrants, effect: Effect) -> Q:
 
 
 def _find(actor: Actor, as_of: datetime | None = None) -> PrincipalGrants:
-    kinds, ids = _holders(actor)
+    kinds, ids = _find_grantees(actor)
     parameters: dict[str, Any] = {"tenant": actor.tenant_id, "kinds": kinds, "ids": ids, "role": actor.role or ""}
     with prepared_cursor() as cursor:
         cursor.execute(_statement(), parameters)
@@ -143,8 +146,8 @@ def _find(actor: Actor, as_of: datetime | None = None) -> PrincipalGrants:
     return PrincipalGrants(actor.tenant_id, tuple(groups), frozenset(present), met, as_of)
 
 
-def _holders(actor: Actor) -> tuple[list[str], list[UUID]]:
-    """Return the grantees whose grants count for the actor besides its role: the member, the key, the persona."""
+def _find_grantees(actor: Actor) -> tuple[list[str], list[UUID]]:
+    """Return the grantees whose grants count for the actor besides its role's: the member, the key and the persona."""
     holders: list[tuple[GranteeKind, UUID | None]] = [
         (GranteeKind.MEMBER, actor.member_id),
         (GranteeKind.PERSONA, actor.persona_id),

@@ -1,4 +1,6 @@
-"""Rules of access as data and one function. Default deny; deny overrides; every decision names its rule."""
+"""Rules of access, as data and one pure function. Without an allowance a call is denied; a denial overrides allowances;
+every decision names its rule.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -59,12 +61,12 @@ SCOPE_PERMISSIONS: dict[Scope, frozenset[Permission]] = {
     Scope.ADMIN: MANAGING | AUDITING | SHARING,
 }
 SEES_PRIVATE = frozenset({RoleName.OWNER, RoleName.ADMIN})
-# Roles that read memory at all; each of them may speak as any agent.
+# Roles that may read memory; each of them may speak as any agent.
 READS_CONTENT = frozenset(role for role in RoleName if Permission.MEMORY_READ in ROLE_PERMISSIONS[role])
-# What a bound key may do at all: it manages nothing and passes nothing on.
+# All permissions that a bound key can have: it manages nothing and gives no grants.
 BOUND = (READING | WRITING | CHATTING) - {Permission.PERSONA_CREATE, Permission.PERSONA_UPDATE}
 
-# What a permission does to an object that grants can be about; of the others roles and scopes alone decide.
+# The action that a permission performs on an object of grants; for other permissions only roles and scopes decide.
 ACTIONS: dict[Permission, Action] = {
     Permission.MEMORY_READ: Action.READ,
     Permission.MEMORY_CREATE: Action.WRITE,
@@ -77,7 +79,8 @@ ACTIONS: dict[Permission, Action] = {
     Permission.ACCESS_GOVERN: Action.GOVERN,
 }
 OF_PERSONAS = frozenset({"memory", "persona", "conversation"})  # objects that may belong to a persona
-# An allowance opens what is listed; a denial closes whatever would open its action.
+# An allowance of an action also allows the listed ones; a denial denies each action whose allowance implies the denied
+# one.
 OPENS: dict[Action, frozenset[Action]] = {
     Action.READ: frozenset({Action.READ}),
     Action.WRITE: frozenset({Action.READ, Action.WRITE}),
@@ -87,7 +90,7 @@ OPENS: dict[Action, frozenset[Action]] = {
 
 
 def allowing_actions(action: Action) -> frozenset[Action]:
-    """The actions of grants that allow `action`."""
+    """Return the actions of grants that allow `action`."""
     return frozenset(opener for opener in Action if action in OPENS[opener])
 
 
@@ -98,12 +101,13 @@ def denying_actions(action: Action) -> frozenset[Action]:
 
 @dataclass(frozen=True)
 class Target:
-    """The object of a decision, as far as the rules need it.
+    """The facts about an object that the rules need.
 
-    private_to: whom it is kept to, if private. owner_id: the member who may share it. within: what it lies in; grants
-    on that count for it too, allowances only if `open_within`. locked: nobody writes. curated: its owner writes, and
-    who has a grant. path, persona_id: what a key may be bound to. purposes: what it may be read for, by the policy that
-    `purpose_rule` names; None: for anything. sources: what it was made from; who reads it must be able to read these.
+    private_to: the only member who reads it, if it is private. owner_id: the member who may share it. within: its
+    parents; grants on them count too, allowances only if `open_within`. locked: nobody may write. curated: only its
+    owner and grantees may write. path, persona_id: compared with the bindings of a key. purposes: the purposes that the
+    policy `purpose_rule` allows reading for; None means any. sources: the objects that it was made from; a reader must
+    be able to read them too.
     """
 
     object_type: str
@@ -129,7 +133,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Granted:
-    """A grant that is live, given to one of the actor's groups, and whose condition holds."""
+    """A live grant of one of the actor's groups, whose condition holds."""
 
     id: UUID
     effect: Effect
@@ -139,7 +143,7 @@ class Granted:
 
 @dataclass(frozen=True)
 class Decision:
-    """`rule`: the kind of rule that decided; `grant_id`: the grant, where one did."""
+    """The result of a decision. `rule`: the kind of rule that decided; `grant_id`: the grant, if a grant decided."""
 
     allowed: bool
     rule: str
@@ -158,8 +162,8 @@ def policy_name(rule: str) -> str:
 
 
 def action_on(permission: Permission, target: Target | None) -> Action | None:
-    """Return the action that a permission performs on an object; None if grants cannot be about it. A chat stores its
-    turns in a namespace.
+    """Return the action that a permission performs on an object, or None if no grant can be about it. A chat writes to
+    its namespace.
     """
     if permission is Permission.CONVERSATION_USE and target is not None and target.object_type == "namespace":
         return Action.WRITE
@@ -167,19 +171,19 @@ def action_on(permission: Permission, target: Target | None) -> Action | None:
 
 
 def sees_private(actor: Actor) -> bool:
-    """Return whether the role reads private memory: owners, admins, the system. Every such read is audited."""
+    """Return whether the role reads private memory: owners, admins and the system do. Every such read is audited."""
     return actor.is_system or actor.role in SEES_PRIVATE
 
 
 def reads_content(actor: Actor) -> bool:
-    """Return whether the actor's role reads memory at all."""
+    """Return whether the actor's role may read memory."""
     return actor.is_system or actor.role in READS_CONTENT
 
 
 def decide(actor: Actor, permission: Permission, target: Target | None, granted: Sequence[Granted] = ()) -> Decision:
-    """Decide whether `actor` has `permission` (on `target`). The caller must check that the target is of its tenant.
+    """Decide whether `actor` has `permission` on `target`. The caller must check that the target is of its tenant.
 
-    `granted`: the grants on the target and on what it lies in, the oldest first.
+    `granted`: the grants on the target and its parents, oldest first.
     """
     if actor.is_system:
         return Decision(allowed=True, rule="system")
@@ -210,7 +214,7 @@ def _decide_by_grants(
 
 
 def _exceeded_limit(actor: Actor, permission: Permission, target: Target | None) -> str | None:
-    """Return the limit that the call exceeds and no grant lifts: the scopes or the bindings of a key. Else None."""
+    """Return the scope or binding of a key that the call exceeds and no grant lifts, or None."""
     if actor.scopes is not None and not any(permission in SCOPE_PERMISSIONS[scope] for scope in actor.scopes):
         return "scopes"
     if actor.binding is None:
@@ -241,7 +245,7 @@ def _decide_by_role(actor: Actor, permission: Permission, target: Target | None)
 
 
 def _fits_purpose(actor: Actor, target: Target) -> bool:
-    """Return whether the purpose of the call fits. Owners and grantees must name a purpose, too."""
+    """Return whether the purpose of the call is allowed. Owners and grantees must name a purpose too."""
     return target.purposes is None or actor.context.purpose in target.purposes
 
 

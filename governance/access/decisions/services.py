@@ -1,4 +1,4 @@
-"""Authorization: decides whether an actor may do something."""
+"""Authorization: decides whether an actor has a permission."""
 
 from governance.access.decisions.principal_grants import find_grants_on, has_any_grant
 from governance.access.decisions.rules import Decision, Target, action_on, decide, policy_name
@@ -16,7 +16,7 @@ REASONS = {
 def decide_on(actor: Actor, permission: Permission, target: Target | None = None) -> Decision:
     """Return the decision with its rule. At most one query if the actor's rights are cached and the object is loaded.
 
-    About no object: whether there is anything at all that the actor may do it to.
+    Without a target: decide whether the actor has the permission on any object at all.
     """
     if actor.is_system or action_on(permission, target) is None:
         return decide(actor, permission, target)
@@ -30,13 +30,15 @@ def decide_on(actor: Actor, permission: Permission, target: Target | None = None
 
 
 def is_allowed(actor: Actor, permission: Permission, target: Target | None = None) -> bool:
-    """Return whether `authorize` would pass, for replies whose content depends on rights."""
+    """Return whether `authorize` would pass, for responses whose content depends on rights."""
     at_home = target is None or target.tenant_id == actor.tenant_id
     return at_home and decide_on(actor, permission, target).allowed
 
 
 def authorize(actor: Actor, permission: Permission, target: Target | None = None) -> None:
-    """Raise unless the actor has the permission: NotFound in another tenant, Forbidden (with the rule) in its own."""
+    """Check that the actor has the permission. Raises NotFound for a target of another tenant; Forbidden, with the
+    rule.
+    """
     if target is not None and target.tenant_id != actor.tenant_id:
         raise NotFound
     decision = decide_on(actor, permission, target)
@@ -53,13 +55,13 @@ def authorize(actor: Actor, permission: Permission, target: Target | None = None
 
 
 def authorize_giving(actor: Actor, permission: Permission, target: Target) -> None:
-    """`authorize` for what is about access itself: who manages all grants may it on every object, whatever denies."""
+    """Check a permission that gives access; an actor who manages all grants has it on every object despite denials."""
     managing = is_allowed(actor, Permission.GRANT_MANAGE)
     authorize(actor, Permission.GRANT_MANAGE if managing else permission, target)
 
 
 def _denial_detail(actor: Actor, permission: Permission, rule: str) -> str:
-    """Return the detail of a denial. A policy is named only to actors who may know that the object exists."""
+    """Return the detail of a denial. A policy is named only to an actor who may know that the object exists."""
     policy, purpose = policy_name(rule), actor.context.purpose
     if not policy:
         return REASONS.get(rule, f"The permission {permission} is missing.")
@@ -69,7 +71,7 @@ def _denial_detail(actor: Actor, permission: Permission, rule: str) -> str:
 
 
 def _decide_on_any_object(actor: Actor, permission: Permission) -> Decision:
-    """Decide for lists: allow if the role has the permission, or a grant has it for any object."""
+    """Decide for a list: allow if the role has the permission, or if a grant gives it on any object."""
     own = decide(actor, permission, None)
     if own.allowed or not own.rule.startswith("role:"):
         return own

@@ -1,4 +1,4 @@
-"""Grantees: roles, members, personas and keys. Each owns an access group, made on demand."""
+"""Grantees: roles, members, personas and keys. Each owns an access group, created at its first grant."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from governance.vocabulary import GranteeKind, PersonaKind, RoleName
 
 @dataclass(frozen=True)
 class Grantee:
-    """kind and id say who; `name` is for people. `role`: of a role, a member, or the one whose key or persona it is."""
+    """The grantee with this kind and id. `name`: for display. `role`: its own role, or the role of its member."""
 
     kind: GranteeKind
     id: UUID
@@ -26,16 +26,16 @@ class Grantee:
 
     @property
     def reaches(self) -> frozenset[RoleName]:
-        """Return the roles that a grant to this grantee reaches: for an agent, all roles that may speak as it."""
+        """Return the roles that can use a grant to this grantee: for an agent, all roles that may speak as it."""
         if self.is_agent:
             return READS_CONTENT
         return frozenset() if self.role is None else frozenset({self.role})
 
 
 def grantee_find(tenant_id: UUID, kind: GranteeKind, reference: str, *, field: str = "principal") -> Grantee:
-    """Return the grantee with this id; a role also by its name. Within the tenant's transaction.
+    """Return the grantee with this id; a role is found by its name too. Use within the tenant's transaction.
 
-    Raises Invalid, in the same words for a foreign and for an unknown one, and for one that has ended.
+    Raises Invalid, with the same message for an unknown, a foreign and an ended grantee.
     """
     wanted = _reference_condition(kind, reference)
     found = _select_present(kind).filter(wanted, tenant_id=tenant_id).first() if wanted is not None else None

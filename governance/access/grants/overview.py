@@ -1,4 +1,4 @@
-"""Overview of the access to one object, with reasons: every member by the same rules, in a handful of queries."""
+"""Overview of the access to one object: the decision and rule for every member, in a fixed number of queries."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ MOST_HOLDERS = 200  # of each kind, to choose from
 
 @dataclass(frozen=True)
 class MemberAccess:
-    """The access of one member to the object, in the order of Action, with the deciding rules."""
+    """The decisions on one member's access to the object, in the order of Action."""
 
     name: str
     role: RoleName
@@ -37,7 +37,7 @@ class MemberAccess:
 
 @dataclass(frozen=True)
 class Overview:
-    """The access to one object. path: of its namespace; a persona has none. holders: the possible grantees."""
+    """The access to one object. path: of its namespace, None for a persona. holders: the possible grantees."""
 
     object_type: str
     object_id: UUID
@@ -57,7 +57,7 @@ def access_overview(
 ) -> Overview:
     """Return a page of members with the actions that each may take in a browser in `context`.
 
-    is_giving: include the possible receivers of a grant on the object. Raises NotFound; Forbidden unless the actor may
+    is_giving: include the possible grantees of a grant on the object. Raises NotFound; Forbidden unless the actor may
     share the object. Writes: AuditEntry. Queries: seven; with `is_giving` eleven.
     """
     kind = grantable_of(object_type)
@@ -77,7 +77,9 @@ def access_overview(
 
 
 def principals_to_choose(*, actor: Actor) -> list[Grantee]:
-    """Return the roles, members, agents and keys. The actor must manage grants. Raises Forbidden."""
+    """Return the roles, members, agents and keys that can receive grants. Raises Forbidden unless the actor manages
+    grants.
+    """
     authorize(actor, Permission.GRANT_MANAGE)
     with acting(actor):
         roles = dict(Role.objects.filter(tenant_id=actor.tenant_id).values_list("name", "id"))

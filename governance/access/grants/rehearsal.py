@@ -1,4 +1,4 @@
-"""Preview of a grant: the same rules in a transaction that is rolled back."""
+"""Preview of a grant: it is created in a transaction that is rolled back."""
 
 from dataclasses import dataclass
 
@@ -24,9 +24,9 @@ class AccessChange:
 
 
 def grant_rehearse(*, actor: Actor, draft: GrantDraft, context: CallContext) -> list[AccessChange]:
-    """Return the changes that a grant would make for members in `context`, of the first MOST_MEMBERS.
+    """Return the changes of access that a grant would make in `context`, for the first MOST_MEMBERS members.
 
-    Raises as `grant_create`. Writes nothing.
+    Raises the errors of `grant_create`. Writes nothing.
     """
     with acting(actor), transaction.atomic():
         before = _members(actor, draft, context)

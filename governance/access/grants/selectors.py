@@ -1,4 +1,4 @@
-"""Reading grants, and asking what somebody may do and by which rule."""
+"""Selectors of grants, and of the decision and rule for any principal."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -29,7 +29,7 @@ Rows = QuerySet[Any]
 
 @dataclass(frozen=True)
 class GrantFilter:
-    """Filters of a list of grants. None: any."""
+    """Filters of a list of grants. None means any."""
 
     object_type: str | None = None
     object_id: UUID | None = None
@@ -39,22 +39,22 @@ class GrantFilter:
 
 @dataclass(frozen=True)
 class Checked:
-    """grant: the one that decided, where one did."""
+    """The decision on a checked access. grant: the grant that decided, if any."""
 
     decision: Decision
     grant: GrantView | None
 
 
 def grants_list(*, actor: Actor, wanted: GrantFilter, pages: MergedTables) -> list[GrantView]:
-    """A page of grants. Who manages grants sees all; others those on an object that they may share, and otherwise
-    what they were given and gave.
+    """Return a page of grants: all of them if the actor manages grants; else those on objects that the actor may share,
+    or that the actor has given or received.
 
     Raises NotFound; Forbidden; Invalid. Writes: AuditEntry.
     """
     with acting(actor):
         kinds = _kinds(actor, wanted)
         condition = _condition(actor, wanted)
-        page = pages.take([(kind.object_type, _rows(actor, kind, condition)) for kind in kinds])
+        page = pages.take([(kind.object_type, _visible_rows(actor, kind, condition)) for kind in kinds])
         views = grant_views(page)
         record(actor=actor, verb=Verb.GRANT_LISTED, object_type="grant", object_ids=[view.id for view in views])
     return views
@@ -65,7 +65,7 @@ def grant_get(*, actor: Actor, grant_id: UUID) -> GrantView:
     with acting(actor):
         kind, row = grant_locate(actor, grant_id)
         view = grant_views([(kind.object_type, row)])[0]
-        own = row.group_id in principal_grants(actor).groups and _rows(actor, kind, Q(id=row.id)).exists()
+        own = row.group_id in principal_grants(actor).groups and _visible_rows(actor, kind, Q(id=row.id)).exists()
         if not own:
             authorize_giving(actor, Permission.ACCESS_SHARE, kind.locate(actor, view.object_id))
         record(actor=actor, verb=Verb.GRANT_LISTED, object_type="grant", object_ids=[view.id])
@@ -83,7 +83,7 @@ def find_object_by_name(*, actor: Actor, object_type: str, name: str) -> UUID:
 
 
 def objects_readable(*, actor: Actor, object_type: str, most: int) -> list[str]:
-    """The names of at most `most` objects of a type that the actor may read, in their order. Two queries."""
+    """Return the names of at most `most` objects of a type that the actor may read, in their order. Two queries."""
     kind = find_grantable(object_type, field="object.type")
     with acting(actor):
         ids = list(kind.readable(actor).order_by("pk").values_list("pk", flat=True)[:most])
@@ -101,10 +101,10 @@ def access_check(
     context: CallContext,
     at: datetime | None = None,
 ) -> Checked:
-    """Return the decision and its rule. Everybody may ask about themselves; about others, whoever governs the object.
-    About oneself anybody may ask; about others who governs the object.
+    """Return the decision on an access and its rule. Any actor may check its own access; to check others' access, the
+    actor must govern the object.
 
-    kind: of the principal: role, member, persona, api_key or system. at: None: now. Raises NotFound; Forbidden;
+    kind: of the principal: role, member, persona, api_key or system. at: None means now. Raises NotFound; Forbidden;
     Invalid. Writes: AuditEntry.
     """
     found = grantable_of(object_type)
@@ -170,14 +170,14 @@ def build_actor(actor: Actor, kind: str, principal: str, context: CallContext) -
         )
     if holder_kind is GranteeKind.PERSONA:
         return _build_persona_actor(actor, holder.id, context)
-    return _nobody(actor, holder.id, context, role=holder.role)
+    return _build_actor_without_member(actor, holder.id, context, role=holder.role)
 
 
 def _build_persona_actor(actor: Actor, persona_id: UUID, context: CallContext) -> Actor:
     """Return a member speaking as its persona; an agent without a member has only its own grants."""
     persona = Persona.objects.get(id=persona_id)
     if persona.member_id is None:
-        return replace(_nobody(actor, persona_id, context), persona_id=persona_id)
+        return replace(_build_actor_without_member(actor, persona_id, context), persona_id=persona_id)
     member = reload_actor(
         tenant_id=actor.tenant_id,
         kind=PrincipalKind.MEMBER,
@@ -188,8 +188,10 @@ def _build_persona_actor(actor: Actor, persona_id: UUID, context: CallContext) -
     return member.speaking_as(persona_id)
 
 
-def _nobody(actor: Actor, principal_id: UUID, context: CallContext, role: RoleName | None = None) -> Actor:
-    """Return an actor with this role that owns nothing."""
+def _build_actor_without_member(
+    actor: Actor, principal_id: UUID, context: CallContext, role: RoleName | None = None
+) -> Actor:
+    """Return an actor with this role that owns nothing and has no grants of its own."""
     return Actor(
         tenant_id=actor.tenant_id,
         principal_kind=PrincipalKind.MEMBER,
@@ -250,7 +252,7 @@ def _visible_to(actor: Actor, wanted: GrantFilter) -> Q:
     return given | Q(group_id__in=principal_grants(actor).groups)
 
 
-def _rows(actor: Actor, kind: Grantable, condition: Q) -> Rows:
-    """Return the visible rows. A bound key sees no grant outside its bindings, not even its id."""
+def _visible_rows(actor: Actor, kind: Grantable, condition: Q) -> Rows:
+    """Return the visible grants of one kind. A bound key sees no grant outside its bindings, not even its id."""
     rows: Rows = kind.grants.objects.filter(condition, kind.within_bonds(actor), tenant_id=actor.tenant_id)
     return rows.select_related("condition").order_by("-id")

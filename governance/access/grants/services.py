@@ -27,7 +27,9 @@ from governance.vocabulary import Action, Effect, GranteeKind, Permission, RoleN
 
 @dataclass(frozen=True)
 class GrantDraft:
-    """holder: the id of a role, member, persona or key; a role also by name. conditions: see authz.conditions."""
+    """The fields of a new grant. holder: the id of a role, member, persona or key; a role also by name. conditions: see
+    authz.conditions.
+    """
 
     holder_kind: GranteeKind
     holder: str
@@ -40,17 +42,17 @@ class GrantDraft:
 
 
 def grant_create(*, actor: Actor, draft: GrantDraft) -> tuple[GrantView, bool]:
-    """Allow or deny something to somebody; whether it is new. The same grant once more only gets its end anew, from who
-    may revoke it.
+    """Create a grant, and return it with True if it is new. Repeating a grant only changes its end, if the actor may
+    revoke it.
 
-    To read or write may be allowed by who may do just that and share the object; everything else takes the right to
-    govern it. No sharing policy may forbid it.
-    Raises NotFound; Forbidden; Invalid. Writes: AccessGroup?, GrantCondition?, the grant, AuditEntry.
+    Allowing to read or write takes the same right and the right to share the object; any other grant takes the right to
+    govern it. No sharing policy may forbid it. Raises NotFound; Forbidden; Invalid. Writes: AccessGroup?,
+    GrantCondition?, the grant, AuditEntry.
     """
     kind = find_grantable(draft.object_type, field="object.type")
     with acting(actor):
         target = kind.locate(actor, draft.object_id)
-        _ask(actor, kind, target, draft)
+        _authorize_grant(actor, kind, target, draft)
         checked = _conditions(draft)
         if draft.expires_at is not None and draft.expires_at <= database_now():
             raise Invalid(errors=[FieldError("expires_at", "must be in the future")])
@@ -60,11 +62,11 @@ def grant_create(*, actor: Actor, draft: GrantDraft) -> tuple[GrantView, bool]:
             refuse_denied_sharing(actor, target, holder)
         row, new = _store_grant(actor, kind, draft, holder, checked)
         if not new and row.expires_at != draft.expires_at:
-            _ask_to_change(actor, row, target)
+            _authorize_change(actor, row, target)
             row.expires_at = draft.expires_at
             row.save(update_fields=["expires_at"])
         view = grant_views([(draft.object_type, row)])[0]
-        _tell(actor, Verb.GRANT_CREATED if new else Verb.GRANT_CHANGED, view)
+        _record_change(actor, Verb.GRANT_CREATED if new else Verb.GRANT_CHANGED, view)
     return view, new
 
 
@@ -76,18 +78,18 @@ def grant_create_ask(*, actor: Actor, object_type: str, object_id: UUID) -> None
 
 
 def grant_revoke(*, actor: Actor, grant_id: UUID, dry_run: bool = False) -> None:
-    """Take a grant back: who governs its object may, and who gave it and still shares that. A dry run only checks.
+    """Revoke a grant. The actor must govern its object, or have given the grant and still share the object.
 
-    Raises NotFound; Forbidden. Writes: deletes the grant; AuditEntry.
+    dry_run: only check. Raises NotFound; Forbidden. Writes: deletes the grant; AuditEntry.
     """
     with acting(actor):
         kind, row = grant_locate(actor, grant_id)
         view = grant_views([(kind.object_type, row)])[0]
-        _ask_to_change(actor, row, kind.locate(actor, view.object_id))
+        _authorize_change(actor, row, kind.locate(actor, view.object_id))
         if dry_run:
             return
         row.delete()
-        _tell(actor, Verb.GRANT_REVOKED, view)
+        _record_change(actor, Verb.GRANT_REVOKED, view)
 
 
 def grant_locate(actor: Actor, grant_id: UUID) -> tuple[Grantable, ObjectGrant]:
@@ -108,7 +110,7 @@ def find_grantable(object_type: str, *, field: str) -> Grantable:
     return kind
 
 
-def _ask(actor: Actor, kind: Grantable, target: Target, draft: GrantDraft) -> None:
+def _authorize_grant(actor: Actor, kind: Grantable, target: Target, draft: GrantDraft) -> None:
     """Check that the actor may give this grant. Raises NotFound; Forbidden."""
     governing = draft.effect is Effect.DENY or draft.action in {Action.SHARE, Action.GOVERN}
     authorize_giving(actor, Permission.ACCESS_GOVERN if governing else Permission.ACCESS_SHARE, target)
@@ -120,7 +122,7 @@ def _ask(actor: Actor, kind: Grantable, target: Target, draft: GrantDraft) -> No
         _refuse_past(actor, permission, target, draft)
 
 
-def _ask_to_change(actor: Actor, row: ObjectGrant, target: Target) -> None:
+def _authorize_change(actor: Actor, row: ObjectGrant, target: Target) -> None:
     """Check that the actor may end this grant or change its end. Raises NotFound; Forbidden."""
     given = (row.given_by_kind, row.given_by) == (actor.principal_kind, actor.principal_id)
     own = given and row.effect == Effect.ALLOW
@@ -128,7 +130,7 @@ def _ask_to_change(actor: Actor, row: ObjectGrant, target: Target) -> None:
 
 
 def _refuse_past(actor: Actor, permission: Permission, target: Target, draft: GrantDraft) -> None:
-    """Refuse a grant that outlasts the actor's own: access with an end or a condition is passed on within both."""
+    """Refuse a grant wider than the actor's own access: it must lie within the end and conditions of that access."""
     decision = decide_on(actor, permission, target)
     if decision.grant_id is None:
         return
@@ -145,7 +147,7 @@ def _refuse_past(actor: Actor, permission: Permission, target: Target, draft: Gr
 
 
 def _refuse_above(actor: Actor, holder: Grantee, draft: GrantDraft) -> None:
-    """Only owners take something from owners."""
+    """Refuse a denial to owners by an actor who is no owner."""
     if (
         draft.effect is Effect.DENY
         and holder.role is RoleName.OWNER
@@ -190,7 +192,7 @@ def _condition_ensure(actor: Actor, conditions: Mapping[str, Any]) -> GrantCondi
     return GrantCondition.objects.get(tenant_id=actor.tenant_id, fingerprint=fingerprint)
 
 
-def _tell(actor: Actor, verb: Verb, view: GrantView) -> None:
+def _record_change(actor: Actor, verb: Verb, view: GrantView) -> None:
     """Record the change in the audit log, and clear the grants cached in this transaction."""
     clear_transaction_cache()
     record(

@@ -1,7 +1,7 @@
-"""Sharing policies: grants that they forbid are refused, and earlier ones are listed.
+"""Sharing policies: new grants that they forbid are refused, and earlier ones are listed.
 
-What was given before a policy forbade it holds until it is revoked: a decision would otherwise have to weigh every
-policy against every grant, in every search. The simulator counts such grants, and the page of a policy lists them.
+A grant that is older than a policy holds until it is revoked: otherwise every search would weigh every policy against
+every grant. The simulator counts such grants, and the page of a policy lists them.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -31,7 +31,7 @@ from governance.vocabulary import Effect, Permission, Recipient
 FactsOf = Callable[[Collection[UUID]], dict[UUID, Facts]]
 """What policies must know of these objects; without those that are there no more. Use inside `acting`."""
 AT_ONCE = 1_000  # grants held at once
-# A persona may come to speak of anything that its member can: only what may be shared from everywhere is.
+# A persona may later hold memory of any namespace of its member: it is shareable only if every namespace is.
 _facts: dict[str, FactsOf] = {PERSONA: lambda ids: {id: Facts(namespace="") for id in ids}}
 
 
@@ -69,7 +69,7 @@ def refuse_denied_sharing(actor: Actor, target: Target, holder: Grantee) -> None
 def grants_forbidden(*, actor: Actor, most: int) -> tuple[int, list[Forbade]]:
     """Count the live grants that policies in force forbid, and return at most `most` of them. Raises Forbidden.
 
-    Cost: reads every allowance of the tenant that is live, where there is a sharing policy.
+    Reads every live allowance of the tenant if there is a sharing policy.
     """
     authorize(actor, Permission.POLICY_READ)
     with acting(actor):
@@ -78,7 +78,7 @@ def grants_forbidden(*, actor: Actor, most: int) -> tuple[int, list[Forbade]]:
 
 
 def grants_against(tenant_id: UUID, rules: Sequence[Rule[Sharing]]) -> Iterator[Forbade]:
-    """The live allowances of a tenant that these rules forbid, kind by kind, the oldest first. Use inside `acting`."""
+    """Yield the tenant's live allowances that these rules forbid, kind by kind, oldest first. Use inside `acting`."""
 
     @cache
     def answer(facts: Facts, holder: Grantee) -> Allowed:

@@ -1,4 +1,4 @@
-"""Grants as people and clients see them."""
+"""Representations of grants with the names of their objects and grantees."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class GrantView:
 
 
 def grant_views(rows: Sequence[tuple[str, ObjectGrant]]) -> list[GrantView]:
-    """The rows of any kinds, each with the type of its object. Queries: five at most, whatever their number."""
+    """Return the views of grants of any kinds; each row comes with the type of its object. At most five queries."""
     groups = {group.id: group for group in AccessGroup.objects.filter(id__in={row.group_id for _, row in rows})}
     holders = name_grantees(groups.values())
     return [_view(object_type, row, holders[row.group_id]) for object_type, row in rows]

@@ -1,4 +1,4 @@
-"""Reading presets."""
+"""Selectors of role templates."""
 
 from uuid import UUID
 
@@ -16,7 +16,7 @@ from governance.vocabulary import GranteeKind, Permission, Verb
 
 
 def templates_list(*, actor: Actor, pages: Pages) -> list[RoleTemplate]:
-    """A page of the tenant's presets, newest first. Raises Forbidden. Writes: AuditEntry."""
+    """Return a page of the tenant's role templates, newest first. Raises Forbidden. Writes: AuditEntry."""
     authorize(actor, Permission.TEMPLATE_MANAGE)
     with acting(actor):
         page = list(pages.take(RoleTemplate.objects.filter(tenant_id=actor.tenant_id).order_by("-id")))
@@ -33,7 +33,7 @@ def template_get(*, actor: Actor, template_id: UUID) -> RoleTemplate:
 
 
 def applicable(*, actor: Actor) -> list[Grantee]:
-    """Return the members, keys and usable personas to which a preset can be applied. Raises Forbidden."""
+    """Return the members, keys and usable personas to which a role template can be applied. Raises Forbidden."""
     authorize(actor, Permission.TEMPLATE_MANAGE)
     with acting(actor):
         members = Member.objects.filter(tenant_id=actor.tenant_id, removed_at=None).order_by("display_name")

@@ -1,4 +1,4 @@
-"""Presets of the tenant's admins, and applying one to a member, a persona or a key."""
+"""Role templates of a tenant, and their application to a member, a persona or a key."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -30,10 +30,10 @@ APPLICABLE = (GranteeKind.MEMBER, GranteeKind.PERSONA, GranteeKind.API_KEY)
 
 @dataclass(frozen=True)
 class TemplateDraft:
-    """The content of a role template; an empty part leaves the stored one.
+    """The content of a role template. On a change, None keeps a stored part.
 
-    role: of a member; never owner. namespaces: paths, granted to a member and bound to a key. purpose: the condition of
-    those grants, and the key's own. scopes: of a key. persona_attributes: laid over a persona's.
+    role: of a member; never owner. namespaces: paths that are granted to a member and bound to a key. purpose: the
+    condition of those grants, and the purpose of a key. scopes: of a key. persona_attributes: merged into a persona's.
     """
 
     name: str
@@ -45,11 +45,13 @@ class TemplateDraft:
 
 
 def template_create(*, actor: Actor, draft: TemplateDraft) -> RoleTemplate:
-    """Create a template. Raises Forbidden; Invalid; Conflict: the name is taken. Writes: RoleTemplate, AuditEntry."""
+    """Create a role template. Raises Forbidden; Invalid; Conflict (the name is taken). Writes: RoleTemplate,
+    AuditEntry.
+    """
     authorize(actor, Permission.TEMPLATE_MANAGE)
     with acting(actor):
         row = RoleTemplate(id=uuid7(), tenant_id=actor.tenant_id)
-        _fill(row, draft)
+        _apply_draft(row, draft)
         _save(row, force_insert=True)
         row.refresh_from_db()  # the database sets the times
         record(actor=actor, verb=Verb.TEMPLATE_CREATED, object_type=OBJECT_TYPE, object_ids=[row.id])
@@ -63,7 +65,7 @@ def template_update(*, actor: Actor, template_id: UUID, draft: TemplateDraft) ->
     """
     with acting(actor):
         row = template_locate(actor, template_id)
-        _fill(row, draft)
+        _apply_draft(row, draft)
         _save(row)
         record(actor=actor, verb=Verb.TEMPLATE_CHANGED, object_type=OBJECT_TYPE, object_ids=[row.id])
     return row
@@ -78,7 +80,7 @@ def template_remove(*, actor: Actor, template_id: UUID) -> None:
 
 
 def template_apply(*, actor: Actor, template_id: UUID, kind: GranteeKind, holder_id: UUID) -> RoleTemplate:
-    """Apply a preset to a member, a persona or a key, in one transaction.
+    """Apply a role template to a member, a persona or a key, in one transaction.
 
     Raises NotFound; Forbidden; Invalid. Writes: Member, grants; or ApiKey; or Persona; AuditEntry ….
     """
@@ -103,7 +105,7 @@ def template_apply(*, actor: Actor, template_id: UUID, kind: GranteeKind, holder
 
 
 def template_ask(*, actor: Actor, template_id: UUID) -> RoleTemplate:
-    """Return the preset if the actor has any right to it. Raises NotFound; Forbidden."""
+    """Return the role template if the actor may manage it. Raises NotFound; Forbidden."""
     with acting(actor):
         return template_locate(actor, template_id)
 
@@ -179,8 +181,8 @@ def _namespace(actor: Actor, path: str) -> UUID:
     return found
 
 
-def _fill(row: RoleTemplate, draft: TemplateDraft) -> None:
-    """Raises Invalid."""
+def _apply_draft(row: RoleTemplate, draft: TemplateDraft) -> None:
+    """Check a draft and copy its parts to the row. Raises Invalid."""
     if not draft.name.strip() or len(draft.name) > LONGEST_NAME or not draft.name.isprintable():
         raise Invalid(errors=[FieldError("name", f"1 to {LONGEST_NAME} printable characters")])
     if draft.role is RoleName.OWNER:

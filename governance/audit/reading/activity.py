@@ -1,4 +1,4 @@
-"""Recent activity for the first page: all of it for readers of the audit log, else the actor's own."""
+"""Recent activity for the first page: of everybody for readers of the audit log, else of the actor."""
 
 from collections.abc import Sequence
 
@@ -45,9 +45,9 @@ Activity = tuple[AuditEntry, Name | None]
 
 
 def activity_list(*, actor: Actor, most: int) -> Sequence[Activity]:
-    """Return the newest entries of ACTIVITY, of all actors or of this one. Two queries. Raises Forbidden.
+    """Return the newest entries with a verb of ACTIVITY, of all actors or of this one. Two queries. Raises Forbidden.
 
-    Writes: AuditEntry where everybody's are read.
+    Writes: AuditEntry if entries of all actors are read.
     """
     everybody = is_allowed(actor, Permission.AUDIT_READ)
     authorize(actor, Permission.AUDIT_READ if everybody else Permission.MEMORY_READ)

@@ -1,4 +1,4 @@
-"""Exports of the audit log: a job writes each as its requester, who alone may download it."""
+"""Exports of the audit log: a job writes each file for its requester, who alone may download it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -37,7 +37,7 @@ class ExportSettings:
     filters: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Raises Invalid. A filter that is not known would export more than was asked for."""
+        """Check the settings. Raises Invalid for an unknown filter, since ignoring it would export too much."""
         known = f"unknown filter; known are {', '.join(FILTERS)}"
         faults = [FieldError(name, known) for name in self.filters if name not in FILTERS]
         try:
@@ -50,7 +50,7 @@ class ExportSettings:
 
 @dataclass(frozen=True)
 class ExportView:
-    """progress: 0..1. rows: entries in the file; size: its bytes."""
+    """An export. progress: 0..1. rows: the number of entries in the file; size: its bytes."""
 
     id: UUID
     format: ExportFormat
@@ -65,7 +65,7 @@ class ExportView:
 
 
 def export_create(*, actor: Actor, query: AuditQuery, form: ExportFormat) -> ExportView:
-    """Promise a file with the rows that fit `query`, and the proof of them.
+    """Request a file with the entries that match `query`, and their proof.
 
     Raises Forbidden. Writes: Job, AuditEntry …, OutboxEvent.
     """
@@ -79,7 +79,7 @@ def export_create(*, actor: Actor, query: AuditQuery, form: ExportFormat) -> Exp
 
 
 def exports_list(*, actor: Actor, pages: Pages) -> list[ExportView]:
-    """The actor's own, newest first. Raises Forbidden."""
+    """Return the actor's own exports, newest first. Raises Forbidden."""
     authorize(actor, Permission.AUDIT_READ)
     with acting(actor):
         own = Job.objects.filter(Q(member_id=actor.member_id), tenant_id=actor.tenant_id, kind=Topic.AUDIT_EXPORT)
@@ -97,7 +97,7 @@ def export_get(*, actor: Actor, export_id: UUID) -> ExportView:
 def export_file(*, actor: Actor, export_id: UUID) -> Path:
     """Return the path of the actor's own finished export.
 
-    Raises Forbidden; NotFound (also when its time is over); Conflict when it is not finished. Writes: AuditEntry.
+    Raises Forbidden; NotFound (also if it has expired); Conflict if it is not finished. Writes: AuditEntry.
     """
     authorize(actor, Permission.AUDIT_READ)
     with acting(actor):
@@ -118,7 +118,7 @@ def export_discard(actor: Actor, job: Job) -> None:
 
 
 def export_preview(actor: Actor, asked: Mapping[str, Any]) -> Preview:
-    """The entries that an export would hold now. Raises Forbidden."""
+    """Return the number of entries that an export would hold now. Raises Forbidden."""
     authorize(actor, Permission.AUDIT_READ)
     query = query_read(dict(asked.get("filters", {})))
     with acting(actor):
@@ -163,7 +163,7 @@ def exports_tidy() -> int:
 
 
 def _find_own(actor: Actor, export_id: UUID) -> Job:
-    """The export's job, if the actor asked for it. Raises NotFound; Forbidden."""
+    """Return the job of an export that the actor requested. Raises NotFound; Forbidden."""
     job = Job.objects.filter(tenant_id=actor.tenant_id, kind=Topic.AUDIT_EXPORT, id=export_id).first()
     if job is None:
         raise NotFound

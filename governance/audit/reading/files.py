@@ -1,4 +1,4 @@
-"""The file of an export: the entries, their seals, the checkpoint that ends them, the key, and the verifier itself.
+"""The file of an export: the entries, their seals, the checkpoint at their end, the key and the verifier itself.
 
 governance/audit/verifier.py reads it; docs/audit.md describes it. The file lies outside the database, mode 0600.
 """
@@ -64,7 +64,7 @@ class SealedRow(NamedTuple):
 
 @dataclass(frozen=True)
 class Span:
-    """The part of the chain that an export proves: from behind one checkpoint (None: from the beginning) to another."""
+    """The part of the chain that an export proves: after one checkpoint (None: from the first seal) up to another."""
 
     start: Checkpoint | None
     end: Checkpoint | None
@@ -86,17 +86,17 @@ def export_path(tenant_id: UUID, export_id: UUID) -> Path:
 def export_write(*, actor: Actor, path: Path, query: AuditQuery, form: ExportFormat, progress: Progress) -> Written:
     """Write the file atomically. Unsealed entries are sealed first, and a checkpoint is signed.
 
-    The caller has asked whether the actor may. Raises KeyUnavailable.
+    The caller has checked the permission. Raises KeyUnavailable.
     """
     while entries_seal(actor.tenant_id):
         pass
     end = checkpoint_write(actor.tenant_id)
-    span = Span(start=_start(actor, query), end=end)
+    span = Span(start=_find_start(actor, query), end=end)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     part = path.with_suffix(f".{uuid4().hex}")
     try:
         with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            rows = _fill(file, actor, query, form, span, progress)
+            rows = _write_entries(file, actor, query, form, span, progress)
         part.replace(path)
     finally:
         with suppress(FileNotFoundError):
@@ -104,8 +104,8 @@ def export_write(*, actor: Actor, path: Path, query: AuditQuery, form: ExportFor
     return Written(rows=rows, size=path.stat().st_size)
 
 
-def _start(actor: Actor, query: AuditQuery) -> Checkpoint | None:
-    """The last checkpoint before the time that is asked for: nothing from then on is older than it."""
+def _find_start(actor: Actor, query: AuditQuery) -> Checkpoint | None:
+    """Return the last checkpoint before the requested time: no later seal is of an older entry."""
     if query.since is None:
         return None
     with acting(actor):
@@ -114,13 +114,15 @@ def _start(actor: Actor, query: AuditQuery) -> Checkpoint | None:
     return checkpoint_read(row.text) if row else None
 
 
-def _fill(file: IO[bytes], actor: Actor, query: AuditQuery, form: ExportFormat, span: Span, progress: Progress) -> int:
-    """Write the entries while they are read, and the seals, which are smaller, in a second pass."""
+def _write_entries(
+    file: IO[bytes], actor: Actor, query: AuditQuery, form: ExportFormat, span: Span, progress: Progress
+) -> int:
+    """Write the entries as they are read, and the seals, which are smaller, in a second pass."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         with archive.open(f"entries.{form}", "w", force_zip64=True) as entries:
             rows = _entries(entries, actor, query, form, span, lambda part: progress(part * 0.6))
         with archive.open("seals.txt", "w", force_zip64=True) as seals:
-            left_out = _seals(seals, actor, query, span, lambda part: progress(0.6 + part * 0.4))
+            left_out = _write_seals(seals, actor, query, span, lambda part: progress(0.6 + part * 0.4))
         for name, text in _build_small_files(actor, query, form, span, rows, left_out).items():
             archive.writestr(name, text)
     return rows
@@ -132,18 +134,18 @@ def _entries(
     rows = 0
     if form is ExportFormat.CSV:
         file.write((",".join(COLUMNS) + "\n").encode())
-    for batch, wanted in _batches(actor, query, span, progress):
+    for batch, wanted in _read_batches(actor, query, span, progress):
         entries = [row for row in batch if row.entry_id in wanted and row.line]  # what is gone shows by its seal
-        text = "".join(map(_csv if form is ExportFormat.CSV else _json_line, entries))
+        text = "".join(map(_format_csv_row if form is ExportFormat.CSV else _json_line, entries))
         file.write(text.encode())
         rows += len(entries)
     return rows
 
 
-def _seals(file: IO[bytes], actor: Actor, query: AuditQuery, span: Span, progress: Progress) -> str:
-    """Write every seal of the span. Returns the places that the filters left out: a line `first last` for each run."""
+def _write_seals(file: IO[bytes], actor: Actor, query: AuditQuery, span: Span, progress: Progress) -> str:
+    """Write every seal of the span. Return the ranges that the filters left out: a line `first last` for each."""
     runs: list[list[int]] = []
-    for batch, wanted in _batches(actor, query, span, progress):
+    for batch, wanted in _read_batches(actor, query, span, progress):
         lines = (f"{row.seq} {row.entry_id} {row.entry_hash} {row.previous_hash} {row.chain_hash}\n" for row in batch)
         file.write("".join(lines).encode())
         for row in batch:
@@ -156,10 +158,12 @@ def _seals(file: IO[bytes], actor: Actor, query: AuditQuery, span: Span, progres
     return "".join(f"{first} {last}\n" for first, last in runs)
 
 
-def _batches(
+def _read_batches(
     actor: Actor, query: AuditQuery, span: Span, progress: Progress
 ) -> Iterator[tuple[list[SealedRow], frozenset[UUID]]]:
-    """The seals of the span with their entries, and which of them are asked for; a transaction for each batch."""
+    """Yield batches of the span's seals with their entries, and the ids of the requested entries; each batch is read in
+    a transaction.
+    """
     for low in range(span.after, span.upto, BATCH):
         with acting(actor), connection.cursor() as cursor:
             cursor.execute(IN_UTC)
@@ -182,8 +186,8 @@ def _json_line(row: SealedRow) -> str:
     return f"{row.line}\n"
 
 
-def _csv(row: SealedRow) -> str:
-    """Return the values of the line; JSON columns stay as printed, so that the line can be rebuilt."""
+def _format_csv_row(row: SealedRow) -> str:
+    """Return the CSV values of an entry; JSON columns keep their sealed text, so that the line can be rebuilt."""
     values = json.loads(row.line or "")
     contents = {"detail": row.detail, "context": row.context}
     cells = [contents.get(name, _cell(values[name])) for name in COLUMNS]
@@ -201,7 +205,7 @@ def _cell(value: object) -> str:
 def _build_small_files(
     actor: Actor, query: AuditQuery, form: ExportFormat, span: Span, rows: int, left_out: str
 ) -> dict[str, str]:
-    """The small files, by name."""
+    """Return the small files of the export by name."""
     with acting(actor):
         slug = Tenant.objects.get(id=actor.tenant_id).slug
     manifest = {

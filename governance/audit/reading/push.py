@@ -1,7 +1,7 @@
-"""Pushes the sealed audit log to its sinks, in the order of the seals, each row at least once.
+"""Forwarding of the sealed audit log to its sinks, in the order of the seals, each entry at least once.
 
-A sink's cursor moves on only after the other side has taken the rows; a failure leaves it where it is, with a growing
-pause. While rows are on their way no transaction is open, and the sink is leased, so that no other process sends them.
+A sink's cursor moves only after the receiver has accepted the entries; after a failure it stays, and the pause grows.
+While entries are sent, no transaction is open, and the sink is leased, so that no other process sends them.
 """
 
 import logging
@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Leased:
-    """A sink that this process alone delivers to, for the length of LEASE."""
+    """A sink that only this process delivers to, for the time of LEASE."""
 
     kind: SinkKind
     address: str
@@ -55,7 +55,7 @@ class Leased:
 def push_due() -> int:
     """Deliver waiting entries to the sinks, tenants in turn. Return the number of rows that were processed.
 
-    At most PASSES run at once, whatever the number of workers. After SECONDS_OF_TENANT the next tenant is served.
+    At most PASSES calls run at once, for any number of workers. After SECONDS_OF_TENANT the next tenant is served.
     """
     with hold_free_lock([f"audit push/{number}" for number in range(PASSES)]) as held:
         if held is None:
@@ -79,7 +79,7 @@ def _push_due_sinks(due: Sequence[tuple[UUID, UUID]]) -> int:
 
 
 def interleave_tenants(due: Sequence[tuple[UUID, UUID]]) -> list[tuple[UUID, UUID]]:
-    """The first sink of each tenant, then the second of each, and so on."""
+    """Return the first sink of each tenant, then the second of each, and so on."""
     before: defaultdict[UUID, int] = defaultdict(int)
     ranked = []
     for sink_id, tenant_id in due:
@@ -146,7 +146,7 @@ def _advance_cursor(sink_id: UUID, tenant_id: UUID, before: int, seq: int) -> No
 
 
 def _pause(sink_id: UUID, tenant_id: UUID, error: str) -> None:
-    """Two seconds, four, eight … up to LONGEST_PAUSE, without end, because no audit entry may be lost."""
+    """Pause the sink for 2 s, 4 s, 8 s … up to LONGEST_PAUSE. Retries never stop, since no audit entry may be lost."""
     with tenant_transaction(tenant_id):
         sink = AuditSink.objects.filter(id=sink_id)
         failures = sink.values_list("failures", flat=True).first() or 0

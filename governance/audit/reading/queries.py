@@ -38,7 +38,9 @@ CLOCKS_DIFFER = timedelta(days=1)  # ids have the application's clock, times the
 
 @dataclass(frozen=True)
 class AuditQuery:
-    """Conditions that all must hold; `since` is included, `before` is not. is_reading: reads or writes only."""
+    """Filters of audit entries; an entry must pass all. `since` is included, `before` is not. is_reading: reads or
+    writes only.
+    """
 
     verb: Verb | None = None
     outcome: Outcome | None = None
@@ -54,7 +56,9 @@ class AuditQuery:
         return self == AuditQuery()
 
     def condition(self) -> Q:
-        """A principal is also the member behind a key. Times bound the ids too, which have the index."""
+        """Return the filters as a condition. A filter by member includes its keys. Times also bound the ids, which are
+        indexed.
+        """
         found = Q()
         if self.verb:
             found &= Q(verb=self.verb)
@@ -76,7 +80,7 @@ class AuditQuery:
 
 
 def query_read(asked: Mapping[str, str]) -> AuditQuery:
-    """The query that an address, a body or a form asks for; empty values ask for nothing. Raises Invalid."""
+    """Return the query in an address, a body or a form; empty values are no filters. Raises Invalid."""
     given = {name: value.strip() for name, value in asked.items() if name in FILTERS and value and value.strip()}
     request_id = given.get("request_id", "")
     if len(request_id) > LONGEST_REQUEST_ID or "\x00" in request_id:
@@ -96,7 +100,7 @@ def query_read(asked: Mapping[str, str]) -> AuditQuery:
 
 
 def query_words(query: AuditQuery) -> dict[str, str]:
-    """The inverse of `query_read`."""
+    """Return the query as texts, the inverse of `query_read`."""
     words = {
         "verb": query.verb,
         "outcome": query.outcome,
@@ -110,7 +114,7 @@ def query_words(query: AuditQuery) -> dict[str, str]:
 
 
 def moment(given: Mapping[str, str], name: str) -> datetime | None:
-    """A date, or a time of RFC 3339; UTC unless it says otherwise. Raises Invalid."""
+    """Return a date, or a time in RFC 3339, in UTC unless the text has a zone. Raises Invalid."""
     text = given.get(name, "").strip()
     if not text:
         return None

@@ -1,4 +1,4 @@
-"""Reports as tables."""
+"""Reports of the audit log as CSV."""
 
 import csv
 import io
@@ -26,7 +26,9 @@ COLUMNS = (
 
 
 def changes_csv(*, actor: Actor, query: AuditQuery) -> str:
-    """Every permission change within `query`, oldest first. Raises Forbidden; Invalid (too many rows)."""
+    """Return every permission change that `query` matches as CSV, oldest first. Raises Forbidden; Invalid (too many
+    rows).
+    """
     rows = permission_changes(actor=actor, query=query, pages=First(MOST_ROWS + 1))
     if len(rows) > MOST_ROWS:
         raise Invalid(errors=[FieldError("from", f"more than {MOST_ROWS} rows: ask for a shorter time")])

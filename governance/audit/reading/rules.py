@@ -17,15 +17,16 @@ class Usual:
 
 
 def measure_usual(days: Sequence[int]) -> Usual:
-    """`days`: reads on each former day; a day without any is a 0."""
+    """Return the usual number of reads. `days`: the reads on each earlier day, 0 for a day without any."""
     middle = median(days)
     return Usual(median=middle, spread=median(abs(reads - middle) for reads in days))
 
 
 def score(reads: int, usual: Usual) -> float:
-    """Modified z-score, 0.6745·(x − median) / MAD (Iglewicz and Hoaglin 1993, How to detect and handle outliers).
+    """Return the modified z-score, 0.6745·(x − median) / MAD (Iglewicz and Hoaglin 1993, How to detect and handle
+    outliers).
 
-    A spread below one read a day counts as one: who is read twice every day is not unusual with three.
+    A MAD below one read a day counts as one: three reads are not unusual where two are usual.
     """
     return 0.6745 * (reads - usual.median) / max(usual.spread, 1.0)
 

@@ -1,4 +1,4 @@
-"""Reading the audit log: what auditors see. No content stands in it, and reading it leaves a row of its own."""
+"""Selectors of the audit log, which holds no content. Each read of the log is recorded as an entry too."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ VERIFIED_AT_ONCE = 200_000  # seals that one call checks; whoever wants more goe
 CHANGES = frozenset(
     {
         Verb.TENANT_CREATED,
-        # who is here, as what, and how they prove it
+        # members and their sign-in
         Verb.MEMBER_ADDED,
         Verb.MEMBER_ROLE_CHANGED,
         Verb.MEMBER_REMOVED,
@@ -45,7 +45,7 @@ CHANGES = frozenset(
         Verb.RECOVERY_CODES_RENEWED,
         Verb.SIGN_IN_RULES_CHANGED,
         Verb.IDENTITY_LINKED,
-        # what they, their keys and their personas may do
+        # rights of members, keys and personas
         Verb.APIKEY_CREATED,
         Verb.APIKEY_UPDATED,
         Verb.APIKEY_BOUND,
@@ -61,10 +61,10 @@ CHANGES = frozenset(
         Verb.TEMPLATE_CHANGED,
         Verb.TEMPLATE_REMOVED,
         Verb.TEMPLATE_APPLIED,
-        # where memory lies, and whose it is
+        # namespaces and owners of memory
         Verb.NAMESPACE_CHANGED,
         Verb.NAMESPACE_MOVED,
-        # what binds everybody
+        # rules of the tenant
         Verb.POLICY_CREATED,
         Verb.POLICY_CHANGED,
         Verb.POLICY_DISABLED,
@@ -87,7 +87,7 @@ CHANGES = frozenset(
 
 @dataclass(frozen=True)
 class EntryView:
-    """A row of the audit log and its seal; None while it waits for one."""
+    """An audit entry and its seal; None until it is sealed."""
 
     entry: AuditEntry
     seal: AuditSeal | None
@@ -103,7 +103,7 @@ class CheckpointView:
 
 @dataclass(frozen=True)
 class LogSummary:
-    """seals: entries that are sealed; checkpoint: the last seal that was signed."""
+    """The state of the log. seals: the number of sealed entries; checkpoint: the last signed seal."""
 
     seals: int
     sealed_at: datetime | None
@@ -112,7 +112,7 @@ class LogSummary:
 
 
 def entries_list(*, actor: Actor, query: AuditQuery, pages: Pages) -> Sequence[AuditEntry]:
-    """The rows that fit, newest first. Raises Forbidden. Writes: AuditEntry."""
+    """Return the matching entries, newest first. Raises Forbidden. Writes: AuditEntry."""
     authorize(actor, Permission.AUDIT_READ)
     with acting(actor):
         rows = AuditEntry.objects.filter(query.condition(), tenant_id=actor.tenant_id).order_by("-id")
@@ -190,7 +190,7 @@ def log_summary(*, actor: Actor) -> LogSummary:
 
 
 def verify(*, actor: Actor, after: int = 0) -> Verification:
-    """Check up to VERIFIED_AT_ONCE seals behind `after`, against the checkpoints in the database and the newest file.
+    """Verify up to VERIFIED_AT_ONCE seals after `after`, against the checkpoints in the database and the newest file.
 
     Raises Forbidden; Invalid; KeyUnavailable. Writes: AuditEntry.
     """
@@ -206,7 +206,7 @@ def verify(*, actor: Actor, after: int = 0) -> Verification:
 
 
 def checkpoints_list(*, actor: Actor, pages: Pages) -> list[CheckpointView]:
-    """Newest first. Raises Forbidden."""
+    """Return the checkpoints, newest first. Raises Forbidden."""
     authorize(actor, Permission.AUDIT_READ)
     with acting(actor):
         return [_view(row) for row in pages.take(AuditCheckpoint.objects.filter(tenant_id=actor.tenant_id))]
@@ -225,9 +225,7 @@ def checkpoint_get(*, actor: Actor, checkpoint_id: UUID) -> CheckpointView:
 
 
 def public_key_get(*, actor: Actor) -> PublicKey:
-    """Return the public key of the tenant's checkpoints, of which auditors keep a copy. Raises Forbidden;
-    KeyUnavailable.
-    """
+    """Return the public key of the tenant's checkpoints, for auditors to keep. Raises Forbidden; KeyUnavailable."""
     authorize(actor, Permission.AUDIT_READ)
     return public_key(actor.tenant_id)
 

@@ -1,4 +1,4 @@
-"""Audit sinks: where a tenant's audit log is forwarded, set by its admins."""
+"""Audit sinks: receivers to which a tenant's audit log is forwarded, set by its admins."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -36,7 +36,9 @@ MOST_SINKS = 10  # of a tenant
 
 @dataclass(frozen=True)
 class SinkDraft:
-    """`address`: https://host/path, or syslog+tls, syslog+tcp, syslog+udp://host:port. `secret`: of webhooks alone."""
+    """The settings of a sink. `address`: https://host/path, or syslog+tls, syslog+tcp, syslog+udp://host:port.
+    `secret`: only for webhooks.
+    """
 
     name: str
     kind: SinkKind
@@ -46,7 +48,7 @@ class SinkDraft:
 
 @dataclass(frozen=True)
 class SinkView:
-    """A sink. waiting: the number of seals that were not delivered yet."""
+    """A sink. waiting: the number of seals that are not delivered yet."""
 
     id: UUID
     name: str
@@ -61,7 +63,7 @@ class SinkView:
 
 
 def sinks_list(*, actor: Actor, pages: Pages) -> list[SinkView]:
-    """List the sinks. Raises Forbidden."""
+    """Return the sinks. Raises Forbidden."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
         last = _last_seal(actor)
@@ -70,10 +72,9 @@ def sinks_list(*, actor: Actor, pages: Pages) -> list[SinkView]:
 
 
 def sink_create(*, actor: Actor, draft: SinkDraft) -> SinkView:
-    """Push the audit log there, from its first seal on.
+    """Forward the audit log to an address, from its first seal on.
 
-    Raises Forbidden; Invalid; Conflict with MOST_SINKS there already; KeyUnavailable.
-    Writes: AuditSink, AuditEntry.
+    Raises Forbidden; Invalid; Conflict if there are MOST_SINKS already; KeyUnavailable. Writes: AuditSink, AuditEntry.
     """
     authorize(actor, Permission.OPERATIONS_MANAGE)
     _check(draft)
@@ -98,7 +99,9 @@ def sink_get(*, actor: Actor, sink_id: UUID) -> SinkView:
 
 
 def sink_retry(*, actor: Actor, sink_id: UUID) -> SinkView:
-    """Try again now, instead of when its pause is over. Raises Forbidden; NotFound. Writes: AuditSink, AuditEntry."""
+    """End the pause of a sink, so that it is tried again now. Raises Forbidden; NotFound. Writes: AuditSink,
+    AuditEntry.
+    """
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
         sink = _sink(actor, sink_id)
@@ -109,7 +112,7 @@ def sink_retry(*, actor: Actor, sink_id: UUID) -> SinkView:
 
 
 def sink_remove(*, actor: Actor, sink_id: UUID) -> None:
-    """Push nothing there any more. Raises Forbidden; NotFound. Writes: AuditSink, AuditEntry."""
+    """Remove a sink. Raises Forbidden; NotFound. Writes: AuditSink, AuditEntry."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
         sink = _sink(actor, sink_id)
@@ -122,13 +125,15 @@ def secret_context(sink_id: UUID) -> bytes:
 
 
 def _check(draft: SinkDraft) -> None:
-    """Raises Invalid. Where a name leads is asked at each delivery: that changes."""
+    """Check the address and the secret. Raises Invalid. The host is resolved at each delivery, as its address may
+    change.
+    """
     faults = []
     if not 1 <= len(draft.name.strip()) <= LONGEST_NAME:
         faults.append(FieldError("name", f"1 to {LONGEST_NAME} characters"))
     if not _is_address(draft):
         faults.append(FieldError("address", WHOLE[draft.kind]))
-    elif refusal := _refusal(draft):
+    elif refusal := _find_address_fault(draft):
         faults.append(FieldError("address", refusal))
     if draft.kind is SinkKind.WEBHOOK and not SHORTEST_SECRET <= len(draft.secret) <= LONGEST_SECRET:
         faults.append(FieldError("secret", f"{SHORTEST_SECRET} to {LONGEST_SECRET} characters, to sign with"))
@@ -149,8 +154,8 @@ def _is_address(draft: SinkDraft) -> bool:
     return known and plain and len(draft.address) <= LONGEST_ADDRESS and not parts.username and not parts.fragment
 
 
-def _refusal(draft: SinkDraft) -> str:
-    """Return the reason why delivery would never call this address, by its form."""
+def _find_address_fault(draft: SinkDraft) -> str:
+    """Return the reason why the form of this address rules out delivery; empty if it does not."""
     parts = urlsplit(draft.address)
     try:
         if draft.kind is SinkKind.WEBHOOK:

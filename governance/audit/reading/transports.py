@@ -27,7 +27,7 @@ LONGEST_DATAGRAM = 60_000
 
 
 class Pushed(NamedTuple):
-    """A sealed entry on its way; `line` is what was sealed, `at` when it happened, in RFC 3339."""
+    """A sealed entry to be sent; `line` is its sealed text, `at` its time in RFC 3339."""
 
     seq: int
     chain_hash: str
@@ -36,27 +36,27 @@ class Pushed(NamedTuple):
 
 
 def deliver(kind: SinkKind, address: str, secret: bytes, rows: Sequence[Pushed]) -> None:
-    """Raises Refused; Undelivered. Some of the rows may then have arrived: all of them are sent again."""
+    """Send entries to a sink. Raises Refused; Undelivered. Some may have arrived then: all of them are sent again."""
     parts = urlsplit(address)
     if kind is SinkKind.WEBHOOK:
         refuse_plaintext(tls=parts.scheme == "https")
-        _webhook(address, secret, rows)
+        _post_lines(address, secret, rows)
         return
     destination = resolve_destination(parts.hostname or "", parts.port or SCHEMES[kind][parts.scheme])
     if parts.scheme == "syslog+udp":
-        _datagrams(destination, rows)
+        _send_datagrams(destination, rows)
     else:
-        _stream(destination, rows, tls=parts.scheme == "syslog+tls")
+        _send_stream(destination, rows, tls=parts.scheme == "syslog+tls")
 
 
 def signature(secret: bytes, moment: int, body: bytes) -> str:
-    """HMAC-SHA256 over `<unix time>.<body>`: the receiver refuses old times, and so repeated requests."""
+    """Return the HMAC-SHA256 of `<unix time>.<body>`: the time lets the receiver refuse repeated requests."""
     digest = hmac.digest(secret, f"{moment}.".encode() + body, hashlib.sha256).hex()
     return f"t={moment},v1={digest}"
 
 
-def _webhook(address: str, secret: bytes, rows: Sequence[Pushed]) -> None:
-    """JSON Lines; any reply but 2xx is a failure, a redirect too."""
+def _post_lines(address: str, secret: bytes, rows: Sequence[Pushed]) -> None:
+    """POST the entries as JSON Lines; any status but 2xx is a failure, even a redirect."""
     body = "".join(f'{{"seq":{row.seq},"chain_hash":"{row.chain_hash}","entry":{row.line}}}\n' for row in rows).encode()
     headers = {
         "Content-Type": "application/x-ndjson",
@@ -70,13 +70,13 @@ def _webhook(address: str, secret: bytes, rows: Sequence[Pushed]) -> None:
 
 
 def syslog_message(row: Pushed) -> bytes:
-    """RFC 5424: the place in the chain as structured data, the entry as it was sealed as the message."""
+    """Return an RFC 5424 message, with the seal number as structured data, and the sealed entry as its text."""
     data = f'[memos@32473 seq="{row.seq}" chain="{row.chain_hash}"]'
     return f"<{PRIORITY}>1 {row.at} - memos - audit {data} {row.line}".encode()
 
 
-def _stream(destination: Destination, rows: Sequence[Pushed], *, tls: bool) -> None:
-    """Send with octet counting (RFC 6587 §3.4.1), close the sending side, and wait until the receiver closes, too.
+def _send_stream(destination: Destination, rows: Sequence[Pushed], *, tls: bool) -> None:
+    """Send with octet counting (RFC 6587 §3.4.1), close the sending side, and wait until the receiver closes too.
 
     Otherwise a delivery to a dead receiver would look successful: TCP accepts bytes for a peer that has died.
     """
@@ -93,7 +93,7 @@ def _stream(destination: Destination, rows: Sequence[Pushed], *, tls: bool) -> N
         raise Undelivered(f"{destination.host} did not take all of it") from error
 
 
-def _datagrams(destination: Destination, rows: Sequence[Pushed]) -> None:
+def _send_datagrams(destination: Destination, rows: Sequence[Pushed]) -> None:
     """Send one datagram for each entry (RFC 5426). UDP does not confirm arrival."""
     family = socket.AF_INET6 if ":" in destination.address else socket.AF_INET
     try:

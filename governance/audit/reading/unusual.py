@@ -21,7 +21,7 @@ from governance.vocabulary import Permission, Verb
 DAYS = 28
 MOST = 200  # of the most read that are looked at
 READS = (Verb.MEMORY_READ, Verb.MEMORY_LISTED, Verb.MEMORY_SEARCHED, Verb.VERSIONS_READ, Verb.CONVERSATION_READ)
-# "id >= …" is the range of the index.
+# The condition "id >= …" gives the index its range.
 LAST_DAY = """
 SELECT {name} AS named, count(*)
 FROM governance_auditentry AS entry {more}
@@ -55,7 +55,7 @@ OF = {
 
 @dataclass(frozen=True)
 class UnusualReading:
-    """`reads` in the last 24 hours, against what is usual in a day; `score` above rules.LIMIT is unusual."""
+    """The reads in the last 24 hours, and the usual number in a day; a `score` above rules.LIMIT is unusual."""
 
     by: ReadBy
     id: UUID
@@ -65,7 +65,7 @@ class UnusualReading:
 
 
 def unusual_reading(*, actor: Actor) -> list[UnusualReading]:
-    """Memories that are read, and principals who read, far more than usual; the most unusual first.
+    """Return memories that are read, and principals who read, far more than usual, the most unusual first.
 
     Two queries for each kind. Raises Forbidden. Writes: AuditEntry.
     """
@@ -96,7 +96,7 @@ def _unusual(by: ReadBy) -> list[UnusualReading]:
         cursor.execute(LAST_DAY.format(**OF[by]), asked)
         reads: dict[UUID, int] = dict(cursor.fetchall())
         cursor.execute(DAYS_BEFORE.format(**OF[by]), asked | {"wanted": list(reads)})
-        before = _days(cursor.fetchall())
+        before = _count_by_day(cursor.fetchall())
     usual = {id: measure_usual(before.get(id, [0] * DAYS)) for id in reads}
     return [
         UnusualReading(by, id, count, usual[id], round(score(count, usual[id]), 1))
@@ -105,8 +105,8 @@ def _unusual(by: ReadBy) -> list[UnusualReading]:
     ]
 
 
-def _days(rows: Sequence[tuple[UUID, int, int]]) -> dict[UUID, list[int]]:
-    """For each: the reads of DAYS days; a day without any stays 0."""
+def _count_by_day(rows: Sequence[tuple[UUID, int, int]]) -> dict[UUID, list[int]]:
+    """Return the reads of DAYS days for each id; a day without any stays 0."""
     found: dict[UUID, list[int]] = {}
     for named, day, count in rows:
         found.setdefault(named, [0] * DAYS)[min(max(day, 1), DAYS) - 1] += count

@@ -12,7 +12,7 @@ from governance.vocabulary import Scope
 
 
 def moment(text: str) -> datetime:
-    """An ISO 8601 date or time; UTC unless it says otherwise."""
+    """Return an ISO 8601 date or time, in UTC unless the text has a zone."""
     try:
         parsed = datetime.fromisoformat(text)
     except ValueError as error:
@@ -23,7 +23,7 @@ def moment(text: str) -> datetime:
 
 
 def scopes(text: str) -> list[Scope]:
-    """Scopes, by commas or spaces."""
+    """Return scopes that commas or spaces separate."""
     names = text.replace(",", " ").split()
     unknown = sorted(set(names) - set(Scope))
     if unknown or not names:

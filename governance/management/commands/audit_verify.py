@@ -27,7 +27,7 @@ MOST_PROCESSES = 4  # a connection each
 
 @dataclass(frozen=True)
 class Checked:
-    """One tenant's audit log, and what was found of it. torn: files whose last line was cut off while written."""
+    """One tenant's audit log, and the result of its verification. torn: files whose last line is incomplete."""
 
     slug: str
     found: Verification

@@ -1,4 +1,4 @@
-"""The rules of policies: what they say, which of them decides, and what follows. Pure; docs/policies.md tells them."""
+"""The rules of policies: their documents, the choice between them, and their decisions. Pure; see docs/policies.md."""
 
 from governance.policies.rules.decisions import (
     Allowed,

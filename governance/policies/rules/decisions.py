@@ -1,4 +1,4 @@
-"""Decisions of policies about one memory, text or holder; between equally specific ones the strictest. Pure."""
+"""Decisions of policies about one memory, text or principal; of equally specific rules, the strictest decides. Pure."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from governance.policies.rules.selection import (
 )
 from governance.vocabulary import Measure, PiiAction, PublishApproval, QuotaTargetKind, Recipient, RoleName
 
-# A memory is born when its row is written, and its first expiry is reckoned from the start of that transaction.
+# A memory's creation time is when its row is written; its first expiry counts from the start of that transaction.
 SAME = timedelta(minutes=1)
 STRICTNESS = tuple(PiiAction)
 APPROVALS = tuple(PublishApproval)
@@ -26,7 +26,7 @@ APPROVALS = tuple(PublishApproval)
 
 @dataclass(frozen=True)
 class Lifetime:
-    """The lifetime that retention gives a memory. `default`: unless its writer sets one; `maximum`: at most."""
+    """The lifetime that retention gives a memory. `default`: if its writer sets none; `maximum`: the longest."""
 
     default: timedelta | None
     maximum: timedelta | None
@@ -38,7 +38,7 @@ class Lifetime:
 
 @dataclass(frozen=True)
 class Expiry:
-    """The expiry of a memory, and the policy that set it; None: a person set it, or nobody."""
+    """The expiry of a memory, and the policy that set it; None if a person or nobody set it."""
 
     at: datetime | None
     policy_id: UUID | None = None
@@ -54,7 +54,7 @@ class Binding:
 
 @dataclass(frozen=True)
 class Allowed:
-    """A decision about sharing or publishing, with its rule; no rule: no policy is against it."""
+    """A decision about sharing or publishing, with the rule that denies it, if any."""
 
     allowed: bool
     rule: str = ""
@@ -74,14 +74,14 @@ class PiiRule:
 
 @dataclass(frozen=True, order=True)
 class QuotaTarget:
-    """The holder whose use is counted."""
+    """The principal whose use is counted."""
 
     kind: QuotaTargetKind
     id: UUID
 
 
 def lifetime_of(rules: Iterable[Rule[Retention]], facts: Facts) -> Lifetime | None:
-    """Return the lifetime, None without a policy. Of equals, the shortest of each, named by the shortest."""
+    """Return the lifetime, or None without a policy. Of equally specific rules, the shortest times count."""
     found = most_specific_rules(rules, facts)
     if not found:
         return None
@@ -101,8 +101,8 @@ def lifetime_of(rules: Iterable[Rule[Retention]], facts: Facts) -> Lifetime | No
 
 
 def expiry_under(lifetime: Lifetime | None, *, born: datetime, present: Expiry) -> Expiry:
-    """Return the expiry under a lifetime. One that a person set stays, up to the maximum; any other follows the current
-    policies.
+    """Return the expiry under a lifetime. An expiry that a person set stays, up to the maximum; any other follows the
+    current policies.
     """
     if present.at is None or present.policy_id is not None:
         if lifetime is None or lifetime.default is None:
@@ -121,7 +121,7 @@ def exceeds(lifetime: Lifetime, *, born: datetime, at: datetime) -> bool:
 
 
 def binding_of(rules: Iterable[Rule[Purposes]], facts: Facts) -> Binding | None:
-    """Return the purposes that all equally specific rules allow; None: any purpose."""
+    """Return the purposes that all equally specific rules allow; None means any purpose."""
     found = most_specific_rules(rules, facts)
     if not found:
         return None
@@ -130,14 +130,17 @@ def binding_of(rules: Iterable[Rule[Purposes]], facts: Facts) -> Binding | None:
 
 @dataclass(frozen=True)
 class Level:
-    """Selections of equal specificity: what they match is decided here, and what one of `denying` matches is denied."""
+    """Rules of equal specificity: they decide about memories in `matching`, and deny those in `denying`."""
 
     matching: tuple[Where, ...]
     denying: tuple[Where, ...]
 
 
 def purpose_levels(rules: Iterable[Rule[Purposes]], purpose: str) -> list[Level]:
-    """`binding_of` for all memories at once, by falling specificity; empty when `purpose` may read everything."""
+    """Return the levels of the rules, the most specific first; empty if `purpose` may read everything.
+
+    They decide as `binding_of` does, but for all memories in one query.
+    """
     found = [
         Level(
             matching=tuple(rule.document.where for rule in level),
@@ -161,7 +164,7 @@ def is_denied(purposes: Sequence[Level], facts: Facts) -> bool:
 def may_share(
     rules: Iterable[Rule[Sharing]], facts: Facts, recipient: Recipient, roles: Collection[RoleName] = ()
 ) -> Allowed:
-    """Decide whether the memory may be shared with such a recipient. Unknown facts count against it."""
+    """Decide whether the memory may be shared with a recipient. An unknown fact may have any value."""
 
     def gives(document: Sharing) -> bool:
         return recipient in document.share_with and document.roles.issuperset(roles)
@@ -170,12 +173,12 @@ def may_share(
 
 
 def may_publish(rules: Iterable[Rule[Sharing]], facts: Facts) -> Allowed:
-    """Decide whether the memory may leave the tenant. Unknown facts count against it."""
+    """Decide whether the memory may leave the tenant. An unknown fact may have any value."""
     return _allow_if_all(list(rules), facts, {rule.policy_id for rule in rules if not rule.document.publish})
 
 
 def approval_of(rules: Iterable[Rule[Sharing]]) -> PublishApproval:
-    """Return the strictest of all rules; `where` is ignored, since a pack holds memories of many namespaces."""
+    """Return the strictest approval of all rules; `where` is ignored, since a pack has memories of many namespaces."""
     asked = [rule.document.approval for rule in rules]
     return max(asked, key=APPROVALS.index, default=PublishApproval.OUTSIDE)
 
@@ -189,7 +192,7 @@ def _allow_if_all(rules: list[Rule[Sharing]], facts: Facts, refusing: set[UUID])
 
 
 def pii_rule_of(rules: Iterable[Rule[Pii]], facts: Facts) -> PiiRule:
-    """Return the PII rule: flag unless a policy says otherwise; of equals, the strictest action for each kind."""
+    """Return the PII rule, by default to flag; of equally specific rules, the strictest action for each kind."""
     found = most_specific_rules(rules, facts)
     if not found:
         return PiiRule()
@@ -206,7 +209,9 @@ def strictest(actions: Iterable[PiiAction]) -> PiiAction:
 
 
 def limits_of(quotas: Iterable[Quota], holder: QuotaTarget) -> Limits:
-    """Return the limits: a quota of this member or key overrides those of each; of equals, the smallest."""
+    """Return the limits of a principal: its own quota overrides the quota of every member or key; of several, the
+    smallest.
+    """
     meant = [quota for quota in quotas if quota.holder.kind is holder.kind]
     own = [quota for quota in meant if quota.holder.id == holder.id]
     found = own or [quota for quota in meant if quota.holder.id is None]

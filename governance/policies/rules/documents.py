@@ -1,4 +1,4 @@
-"""Documents of policies by kind: typed, read from JSON with an error for each wrong field. Pure."""
+"""Documents of policies by kind: typed, and read from JSON with an error for each wrong field. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -29,9 +29,9 @@ Terms = Mapping[str, frozenset[str]]
 
 @dataclass(frozen=True)
 class Retention:
-    """Lifetimes of memories, in seconds after their creation. `ttl_seconds`: unless the writer sets one.
+    """Lifetimes of memories, in seconds after their creation. `ttl_seconds`: applies if the writer sets none.
 
-    `max_seconds`: at most. `grace_days`: how long a deleted one can be restored. `retention_class`: what to call this.
+    `max_seconds`: the longest. `grace_days`: how long a deleted memory can be restored. `retention_class`: its name.
     """
 
     where: Where = ANYWHERE
@@ -44,7 +44,7 @@ class Retention:
 
     @property
     def default(self) -> timedelta | None:
-        """The lifetime of a memory if its writer sets none."""
+        """Return the lifetime of a memory if its writer sets none."""
         known = [seconds for seconds in (self.ttl_seconds, self.max_seconds) if seconds is not None]
         return timedelta(seconds=min(known)) if known else None
 
@@ -55,9 +55,9 @@ class Retention:
 
 @dataclass(frozen=True)
 class Sharing:
-    """To whom memories may be given inside the tenant, to members of which roles, and whether they may leave it.
+    """The recipients and roles inside the tenant that memories may be shared with, and permission to leave it.
 
-    approval: the publications of packs that another member approves first; of the tenant as a whole.
+    approval: the publications of packs that another member approves first, for the whole tenant.
     """
 
     where: Where = ANYWHERE
@@ -81,7 +81,7 @@ class Purposes:
 
 @dataclass(frozen=True)
 class Pii:
-    """The action for texts with personal data; `kinds`: for kinds of findings with their own action."""
+    """The action for texts with personal data; `kinds`: actions of their own for some kinds of findings."""
 
     where: Where = ANYWHERE
     action: PiiAction = PiiAction.FLAG
@@ -95,7 +95,7 @@ class Pii:
 
 @dataclass(frozen=True)
 class QuotaTargetChoice:
-    """The holder whose use is limited: the tenant, one member or key, or (without an id) each of them."""
+    """The principal whose use is limited: the tenant, one member or key, or (without an id) each of them."""
 
     kind: QuotaTargetKind
     id: UUID | None = None
@@ -105,7 +105,7 @@ class QuotaTargetChoice:
 
 @dataclass(frozen=True)
 class Limits:
-    """None: no limit."""
+    """The limits of a quota by measure. None means no limit."""
 
     memories: Amount | None = None
     bytes: Amount | None = None
@@ -121,7 +121,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Quota:
-    """The limits of a quota."""
+    """The document of a quota: its principal and limits."""
 
     holder: QuotaTargetChoice
     limits: Limits
@@ -174,7 +174,7 @@ MESSAGES = {
 
 
 def message_of(fault: ErrorDetails) -> str:
-    """Describe a fault in words; a pattern is replaced by its meaning."""
+    """Return the message of a fault; a pattern is replaced by its meaning."""
     context = fault.get("ctx", {})
     if pattern := context.get("pattern"):
         return PATTERNS[pattern]
@@ -189,7 +189,7 @@ def load_document(kind: PolicyKind, raw: object) -> AnyDocument:
 
 
 def document_json(kind: PolicyKind, document: AnyDocument) -> dict[str, Any]:
-    """The document as JSON, every field named, sets in order: equal documents are equal texts."""
+    """Return the document as JSON, with every field and sorted sets: equal documents give equal texts."""
     found: dict[str, Any] = _sort_lists(ADAPTERS[kind].dump_python(document, mode="json"))
     return found
 
@@ -201,7 +201,7 @@ def _sort_lists(value: Any) -> Any:
 
 
 def _path(location: tuple[int | str, ...]) -> str:
-    """`document.where.tags`: elements of a set have no number that would mean anything."""
+    """Return a dotted path such as `document.where.tags`; indexes of set elements are left out."""
     return ".".join(["document", *(part for part in location if isinstance(part, str) and not part.startswith("__"))])
 
 

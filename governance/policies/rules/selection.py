@@ -1,4 +1,4 @@
-"""Selection of memories by a policy, and the choice between policies: the most specific; of equals, all. Pure."""
+"""Selection of memories by a policy, and the choice of the most specific policies, all of them if several. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Path = Annotated[str, Field(max_length=200, pattern=PATH)]
 
 @dataclass(frozen=True)
 class Where:
-    """Memories in a namespace or below it, of one of the kinds named, with one of the tags. What is empty is any."""
+    """Selects memories in or below a namespace, of one of the kinds, with one of the tags. Empty fields match all."""
 
     namespace: Path = ""
     types: Words = frozenset()
@@ -28,7 +28,7 @@ class Where:
 
 @dataclass(frozen=True)
 class Facts:
-    """The facts of a memory that policies compare. None: unknown, because no single memory is meant."""
+    """The facts of a memory that policies compare. None means unknown, if no single memory is meant."""
 
     namespace: str
     type: str | None = None
@@ -38,7 +38,7 @@ class Facts:
 
 
 class Document(Protocol):
-    """The document of a policy about memories, of any kind."""
+    """The document of a policy that selects memories, of any kind."""
 
     @property
     def where(self) -> Where: ...
@@ -50,7 +50,7 @@ D_co = TypeVar("D_co", bound=Document, covariant=True)
 
 @dataclass(frozen=True)
 class Rule(Generic[D_co]):
-    """An enabled policy as it stands."""
+    """An enabled policy with its current document."""
 
     policy_id: UUID
     name: str
@@ -58,7 +58,7 @@ class Rule(Generic[D_co]):
     document: D_co
 
     def __str__(self) -> str:
-        """The rule's name, as decisions state it."""
+        """Return the rule's name as decisions state it."""
         return f"policy:{self.name}@{self.version}"
 
 
@@ -80,8 +80,8 @@ def matches(where: Where, facts: Facts) -> bool:
 
 
 def may_match(where: Where, facts: Facts) -> bool:
-    """Return whether a memory with these facts may be selected: an unknown fact may have any value, in a namespace
-    below too.
+    """Return whether a memory with these facts may be selected: an unknown fact may have any value, and the memory may
+    lie in a namespace below.
     """
     below = None in {facts.type, facts.semantic_type, facts.sensitivity, facts.tags}
     return (
@@ -101,7 +101,7 @@ def most_specific_rules(rules: Iterable[Rule[D]], facts: Facts) -> list[Rule[D]]
 
 
 def levels(rules: Iterable[Rule[D]]) -> list[list[Rule[D]]]:
-    """The rules by falling specificity, equals together: the first level with a match decides."""
+    """Return the rules grouped by falling specificity: the first group with a match decides."""
     by_level: dict[tuple[int, int], list[Rule[D]]] = {}
     for rule in rules:
         by_level.setdefault(specificity(rule.document.where), []).append(rule)
@@ -109,7 +109,7 @@ def levels(rules: Iterable[Rule[D]]) -> list[list[Rule[D]]]:
 
 
 def rule_names(rules: Sequence[Rule[D]]) -> str:
-    """The names of the rules that decided together."""
+    """Return the joined names of the rules that decided together."""
     return " ".join(str(rule) for rule in rules)
 
 

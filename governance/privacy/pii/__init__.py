@@ -1,1 +1,1 @@
-"""Personal data and secrets in texts: pure rules, and the port that the product asks them through."""
+"""Personal data and secrets in texts: pure rules, and the detector interface of the product."""

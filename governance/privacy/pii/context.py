@@ -1,4 +1,4 @@
-"""Words before a number that say what the number is, for kinds of numbers with little form of their own."""
+"""Words before a number that tell its meaning, for kinds of numbers without a distinctive form."""
 
 import re
 from enum import StrEnum
@@ -37,7 +37,7 @@ _ENDS = "\n。！？；"  # not the full stop: it stands in `No. 7` too
 
 
 def topic_before(text: str, start: int) -> Topic | None:
-    """The topic of the last known word before `start` in its sentence; None when no word near tells."""
+    """Return the topic of the last known word before `start` in its sentence, or None."""
     if not _LETTER.search(text, max(0, start - REACH), start):
         return None
     sentence = max(text.rfind(end, max(0, start - REACH), start) for end in _ENDS)

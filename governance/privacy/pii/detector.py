@@ -1,4 +1,4 @@
-"""The port through which the product asks what personal data a text holds, and the detector that ships with it."""
+"""The interface of detectors of personal data, and the detector that ships with the product."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,7 +20,7 @@ Rule = Callable[[str], Iterable[Span]]
 
 
 class DetectorFailed(Exception):
-    """The detector cannot say what the text holds. It names no part of the text."""
+    """The detector could not check the text. The error contains no part of the text."""
 
 
 class Detector(Protocol):
@@ -32,17 +32,17 @@ class Detector(Protocol):
     def version(self) -> str: ...
 
     def find(self, text: str) -> Sequence[Span]:
-        """The settled spans of `text`. Raises DetectorFailed."""
+        """Return the spans of personal data in `text`, sorted and without overlaps. Raises DetectorFailed."""
         ...
 
 
 class PatternDetector:
-    """Patterns with checksums and numbering plans, for English and Chinese. Nothing leaves the process."""
+    """Detects by patterns with checksums and numbering plans, for English and Chinese. No text leaves the process."""
 
     version = VERSION
 
     def __init__(self, regions: Sequence[str], rules: Sequence[Rule] = (), seconds: float = SECONDS) -> None:
-        """`regions`: whose phone numbers need no country code. `rules`: others than the usual ones."""
+        """`regions`: phone numbers of these need no country code. `rules`: replace the standard rules."""
         self.rules = tuple(rules) or rules_for(regions)
         self.seconds = seconds
 

@@ -1,4 +1,4 @@
-"""Addresses of the network: IPv4, IPv6, MAC. Addresses of no machine (loopback, masks, any) are left out."""
+"""Network addresses: IPv4, IPv6 and MAC. Addresses of no machine (loopback, masks, any) are left out."""
 
 import ipaddress
 import re
@@ -58,5 +58,5 @@ def _is_ipv6(found: re.Match[str]) -> bool:
 
 
 def _is_mac(found: re.Match[str]) -> bool:
-    """Six pairs of digits may be a date and a time; a letter or colons make it an address."""
+    """Return whether six pairs of digits are a MAC address: without letters and colons they may be a date and time."""
     return found[1] == ":" or bool(LETTER.search(found[0]))

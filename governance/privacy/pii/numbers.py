@@ -1,6 +1,6 @@
-"""Numbers that carry their own proof: payment cards, IBANs, and what states number their people by.
+"""Numbers with checksums: payment cards, IBANs, and personal numbers that states assign.
 
-The checksums are those of python-stdnum; what this adds is to find the numbers in a text.
+python-stdnum verifies the checksums; this module finds the numbers in a text.
 """
 
 import re
@@ -17,13 +17,13 @@ from governance.privacy.pii.patterns import compile_delimited, find_accepted, ha
 from governance.privacy.pii.pii_ranges import Span
 from governance.vocabulary import PiiKind
 
-# 13 to 19 digits at once, or grouped as they are embossed: 4-4-4-4(-3), and 4-6-5 or 4-6-4.
+# 13 to 19 digits in one piece, or grouped as on a card: 4-4-4-4(-3), and 4-6-5 or 4-6-4.
 CARD = compile_delimited(
     "[0-9]",
     r"(?<![0-9][.,-].)(?:[0-9]{12,18}|[0-9]{3}([ -])[0-9]{4}(?:\1[0-9]{4}){2}(?:\1[0-9]{1,3})?"
     r"|[0-9]{3}([ -])[0-9]{6}\2[0-9]{4,5})(?![.,-][0-9])",
 )
-# Issuers (ISO/IEC 7812) with the lengths that they use.
+# Issuers (ISO/IEC 7812) with the lengths of their numbers.
 ISSUERS = re.compile(
     r"4(?:[0-9]{12}|[0-9]{15}|[0-9]{18})"  # Visa
     r"|(?:5[1-5][0-9]{2}|222[1-9]|22[3-9][0-9]|2[3-6][0-9]{2}|27[01][0-9]|2720)[0-9]{12}"  # Mastercard
@@ -33,16 +33,16 @@ ISSUERS = re.compile(
     r"|35(?:2[89]|[3-8][0-9])[0-9]{12}"  # JCB
     r"|3(?:0[0-5]|[68][0-9])[0-9]{11}"  # Diners Club
 )
-# Found by the digits after their first letters, which are rarer than letters.
+# Found by the digits after the first letters, as digits are rarer than letters.
 IBAN_CHECK = re.compile(r"[0-9]{2}(?<=[A-Za-z]{2}..)(?<![A-Za-z0-9][A-Za-z]{2}..)", re.DOTALL)
 IBAN = re.compile(r"[A-Za-z]{2}[0-9]{2}(?:[ -]?[A-Za-z0-9]{1,30}){1,9}")
 BBAN_LENGTH = re.compile("([0-9]+)!")  # in the registry of IBANs, as `4!a6!n`
 RESIDENT_ID = compile_delimited("[1-9]", r"[0-9]{16}[0-9Xx]")
-# GB/T 2260: the first digit is a part of the country, the second a province in it.
+# GB/T 2260: the first digit is a region of the country, the second a province in it.
 PROVINCE = re.compile("1[1-5]|2[1-3]|3[1-7]|4[1-6]|5[0-4]|6[1-5]|71|8[1-3]")
 SSN = compile_delimited("[0-9]", r"(?<![0-9]-.)[0-9]{2}([- ])[0-9]{2}\1[0-9]{4}(?!-[0-9])")
 BARE_SSN = compile_delimited("[0-9]", "[0-9]{8}")
-# HMRC NIM39110: letters that are never used, prefixes that are not given out.
+# HMRC NIM39110: letters that are never used, prefixes that are never assigned.
 NINO_DIGITS = re.compile(r"[0-9]{2} ?[0-9]{2} ?[0-9]{2} ?[A-D](?![A-Za-z0-9])")
 NINO_PREFIX = re.compile(r"(?<![A-Za-z0-9])(?!BG|GB|KN|NK|NT|TN|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z] ?\Z")
 SEPARATORS = re.compile(r"[ -]")
@@ -54,7 +54,7 @@ def cards(text: str) -> Iterator[Span]:
 
     def is_card(found: re.Match[str]) -> bool:
         digits = SEPARATORS.sub("", found[0])
-        return bool(ISSUERS.fullmatch(digits)) and luhn.is_valid(digits) and _may_be_one(text, found)
+        return bool(ISSUERS.fullmatch(digits)) and luhn.is_valid(digits) and _may_be_personal_number(text, found)
 
     for found in find_accepted(CARD, text, is_card):
         yield Span(PiiKind.CARD, found.start(), found.end(), "card:luhn")
@@ -79,7 +79,7 @@ def national_ids(text: str) -> Iterator[Span]:
     for found in find_accepted(RESIDENT_ID, text, lambda match: _is_resident_id(match[0].upper())):
         yield Span(PiiKind.NATIONAL_ID, found.start(), found.end(), "cn:resident_id")
     for found in find_accepted(SSN, text, lambda match: ssn.is_valid(SEPARATORS.sub("", match[0]))):
-        if _may_be_one(text, found):
+        if _may_be_personal_number(text, found):
             yield Span(PiiKind.NATIONAL_ID, found.start(), found.end(), "us:ssn")
     for found in BARE_SSN.finditer(text):
         if topic_before(text, found.start()) is Topic.NATIONAL_ID and ssn.is_valid(found[0]):
@@ -87,7 +87,9 @@ def national_ids(text: str) -> Iterator[Span]:
 
 
 def _is_resident_id(number: str) -> bool:
-    """GB 11643. The library would also ask whether the county existed in the year of birth: numbers are given later."""
+    """Return whether the number is valid by GB 11643. The library would also require a county of the birth year, but
+    numbers are assigned later.
+    """
     if not PROVINCE.match(number) or ric.calc_check_digit(number) != number[-1]:
         return False
     try:
@@ -112,11 +114,11 @@ def _iban_end(found: re.Match[str]) -> int | None:
 
 @cache
 def _iban_length(country: str) -> int:
-    """Return the number of characters of an IBAN of this country; 0: it has none."""
+    """Return the number of characters of an IBAN of this country, 0 if it has none."""
     ((_, known),) = numdb.get("iban").info(country)[:1]
     return 4 + sum(map(int, BBAN_LENGTH.findall(known["bban"]))) if "bban" in known else 0
 
 
-def _may_be_one(text: str, found: re.Match[str]) -> bool:
-    """Return False where the words before the number name an order, a version or the like."""
+def _may_be_personal_number(text: str, found: re.Match[str]) -> bool:
+    """Return False if the words before the number name an order, a version or the like."""
     return topic_before(text, found.start()) is not Topic.OTHER

@@ -19,16 +19,16 @@ def compile_delimited(first: str, rest: str) -> re.Pattern[str]:
 
 
 def has_long_number(text: str) -> bool:
-    """Return whether seven digits stand together or in groups; fewer make no phone number, card or id."""
+    """Return whether seven digits stand together or in groups; shorter numbers are no phone number, card or id."""
     return LONG_NUMBER.search(text) is not None
 
 
 def find_accepted(
     pattern: re.Pattern[str], text: str, accepts: Callable[[re.Match[str]], bool]
 ) -> Iterator[re.Match[str]]:
-    """Yield the matches that `accepts` takes. After a refused one the search continues inside it.
+    """Yield the matches that `accepts` accepts. After a rejected match the search continues inside it.
 
-    Linear for patterns of bounded length: each place is tried once.
+    Linear for patterns of bounded length: each position is tried once.
     """
     found = pattern.search(text)
     while found:

@@ -1,7 +1,7 @@
-"""Phone numbers, by the numbering plans of `phonenumbers`; what this adds is which digits of a text to ask about.
+"""Phone numbers, by the numbering plans of `phonenumbers`; this module chooses the digits that the library checks.
 
-The library's own matcher takes ten times as long and reads orders and dates as numbers: digits without `+` count only
-when they are grouped as their region groups them, are plainly a mobile number, or a word before them says so.
+The library's own matcher takes ten times as long and reads orders and dates as numbers. Digits without `+` count only
+if they have the grouping of their region, are a mobile number, or follow a word that announces a phone number.
 """
 
 import re
@@ -28,8 +28,8 @@ from governance.privacy.pii.patterns import has_long_number
 from governance.privacy.pii.pii_ranges import Span
 from governance.vocabulary import PiiKind
 
-# What stands between two groups of digits. Only one row of marks reads as each of these, and none is given back, so
-# that the time is linear: a choice among readings would double it with each mark.
+# The marks between two groups of digits. Each text matches in one way only and possessively, so that the time is
+# linear: alternatives would double it with each mark.
 _GAP = r"(?:[ .\-/)]{1,2}+(?:\([ .\-/)]?+){0,3}+|(?:\([ .\-/)]?+){1,3}+)"
 BLOB = re.compile(
     r"[+(0-9](?<![A-Za-z0-9_#$¥￥€£].)(?<![0-9][.,].)(?:(?<=\()\+)?"
@@ -49,7 +49,7 @@ Groups = Sequence[tuple[int, int]]
 
 
 def phones(text: str, regions: Sequence[str]) -> Iterator[Span]:
-    """Phone numbers with a country code, and those that `regions` (ISO 3166) know without one."""
+    """Yield phone numbers with a country code, and those that `regions` (ISO 3166) dial without one."""
     if not has_long_number(text):
         return
     search = _Search(text, regions)
@@ -59,9 +59,9 @@ def phones(text: str, regions: Sequence[str]) -> Iterator[Span]:
 
 @dataclass
 class _Search:
-    """The numbers of one text. `questions`: how many more the library is asked about.
+    """Searches one text. `questions`: the number of calls to the library that are left.
 
-    After these the numbering plans alone decide, and take too much for a phone number rather than too little.
+    After these, only the numbering plans decide, which accept too many numbers rather than too few.
     """
 
     text: str
@@ -81,10 +81,10 @@ class _Search:
             first = last + 1
 
     def _last_group(self, groups: Groups, first: int) -> int | None:
-        """The last group of the longest number that begins with `first`."""
+        """Return the index of the last group of the longest number that begins with group `first`, or None."""
         start = groups[first][0]
         before = self.text[start - 1] if first else ""
-        ends = _ends(self.text, groups, first) if first == 0 or before in BEGINNINGS else []
+        ends = _find_last_groups(self.text, groups, first) if first == 0 or before in BEGINNINGS else []
         if not ends:
             return None
         has_code = self.text[max(0, start - 1) : start] == "+"
@@ -121,7 +121,7 @@ class _Search:
 
 @dataclass(frozen=True)
 class _Number:
-    """Digits that may be a phone number. `is_introduced`: the words before them speak of one."""
+    """Digits that may be a phone number. `is_introduced`: the words before them announce one."""
 
     pieces: Sequence[str]
     written: str
@@ -132,11 +132,11 @@ class _Number:
         return "".join(self.pieces)
 
     def abroad(self) -> "_Number":
-        """The same without the zeros that are dialled before a country code."""
+        """Return the number without the zeros that are dialled before a country code."""
         return _Number([self.digits[len(ABROAD) :]], self.written, self.is_introduced)
 
     def may_be_plain(self) -> bool:
-        """Return False if neither a word nor the grouping suggests a phone number; the cheap part of `is_plain`."""
+        """Return False if neither a word nor the grouping suggests a phone number: a cheap test before `is_plain`."""
         if self.is_introduced:
             return True
         count = len(self.digits)
@@ -146,14 +146,14 @@ class _Number:
         return count >= LEAST_GROUPED and not is_decimal and min(map(len, self.pieces[1:])) >= LEAST_GROUP
 
     def is_plain(self, known: PhoneNumber) -> bool:
-        """A mobile number in one piece, or one grouped as its region groups them."""
+        """Return whether it is a mobile number in one piece, or a number with the grouping of its region."""
         if len(self.pieces) == 1:
             return number_type(known) == PhoneNumberType.MOBILE
-        return _cuts(self.pieces) <= _cuts_of(known) | {len(self.digits) - 1}
+        return _find_group_positions(self.pieces) <= _cuts_of(known) | {len(self.digits) - 1}
 
 
-def _ends(text: str, groups: Groups, first: int) -> list[int]:
-    """Return the groups that may be the last of a number that begins with `first`."""
+def _find_last_groups(text: str, groups: Groups, first: int) -> list[int]:
+    """Return the groups that may be the last of a number that begins with group `first`."""
     found, digits = [], 0
     for last in range(first, min(len(groups), first + MOST_GROUPS)):
         digits += groups[last][1] - groups[last][0]
@@ -205,8 +205,8 @@ def _looks(plan: PhoneMetadata) -> Iterator[str]:
     yield from (kind.national_number_pattern for kind in kinds if kind and kind.national_number_pattern)
 
 
-def _cuts(pieces: Sequence[str]) -> set[int]:
-    """Return where a number is cut, counted in digits from its end."""
+def _find_group_positions(pieces: Sequence[str]) -> set[int]:
+    """Return the positions between the groups of a number, counted in digits from its end."""
     cuts, total = set(), 0
     for piece in reversed(pieces[1:]):
         total += len(piece)
@@ -215,4 +215,4 @@ def _cuts(pieces: Sequence[str]) -> set[int]:
 
 
 def _cuts_of(number: PhoneNumber) -> set[int]:
-    return _cuts(GROUP.findall(format_number(number, PhoneNumberFormat.INTERNATIONAL)))
+    return _find_group_positions(GROUP.findall(format_number(number, PhoneNumberFormat.INTERNATIONAL)))

@@ -1,4 +1,4 @@
-"""Ranges of a text that hold personal data. A range has no value: only its place, and the rule that matched."""
+"""Ranges of a text that hold personal data: the place and the matched rule, never the value."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from governance.vocabulary import PiiKind
 
-# Of two spans that are equally long, the one whose rule proves more.
+# Of two spans of equal length, the one with the stronger proof wins.
 PROOF = {
     kind: rank
     for rank, kind in enumerate(
@@ -26,7 +26,7 @@ PROOF = {
 
 @dataclass(frozen=True)
 class Span:
-    """text[start:end], in code points. `rule`: what recognised it, as in `card:luhn`."""
+    """The range text[start:end], in code points. `rule`: the rule that matched, as in `card:luhn`."""
 
     kind: PiiKind
     start: int
@@ -35,9 +35,9 @@ class Span:
 
 
 def merge_overlaps(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """Return the spans without overlaps, in order: secrets win over spans inside them, then longer ones win.
+    """Return the spans in order, without overlaps: secrets win over spans inside them, then longer ones win.
 
-    So a card number that only seems to stand inside a phone number goes, and a mail address inside a password.
+    So a card number inside a longer phone number is dropped, and a mail address inside a password too.
     """
     starts: list[int] = []
     taken: list[Span] = []
@@ -54,12 +54,12 @@ def merge_overlaps(spans: Iterable[Span]) -> tuple[Span, ...]:
 
 
 def placeholder(kind: PiiKind) -> str:
-    """Return the text that replaces a value in redacted texts: the same in every language, so that it can be found."""
+    """Return the text that replaces a value in redacted texts: the same in every language, to be searchable."""
     return f"[{kind}]"
 
 
 def redact(text: str, spans: Sequence[Span]) -> str:
-    """`text` with placeholders. `spans` are settled."""
+    """Return `text` with placeholders for `spans`, which must not overlap."""
     return "".join(_pieces(text, spans))
 
 

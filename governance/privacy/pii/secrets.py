@@ -1,4 +1,4 @@
-"""Secrets: keys and tokens of known make, private keys, passwords in addresses, and what a word introduces as one."""
+"""Secrets: tokens of known services, private keys, passwords in addresses, and values after words such as `key`."""
 
 import re
 from collections import Counter
@@ -15,7 +15,7 @@ def _make(pattern: str) -> re.Pattern[str]:
     return re.compile(f"{_AFTER}(?:{pattern}){_BEFORE}")
 
 
-# What a text must hold for the pattern beside it to be worth trying.
+# Each pattern with a text that must occur before the pattern is tried.
 MAKES: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     ("mos_", "memos", _make(r"mos_[0-9a-f]{4,32}_[A-Za-z0-9-]{16,100}")),
     ("sk-", "openai", _make(r"sk-(?:[a-z0-9]{2,12}-){0,2}[A-Za-z0-9_-]{20,200}")),
@@ -70,7 +70,7 @@ def secrets(text: str) -> Iterator[Span]:
 
 
 class _Next:
-    """The next match at or after places that only grow: no part of the text is searched twice."""
+    """The next match at or after a growing position: no part of the text is searched twice."""
 
     def __init__(self, pattern: re.Pattern[str], text: str) -> None:
         self._pattern, self._text = pattern, text
@@ -83,7 +83,7 @@ class _Next:
 
 
 def _private_keys(text: str) -> Iterator[Span]:
-    """Yield private key blocks; one without an end reaches as far as it looks like a key."""
+    """Yield private key blocks; a block without an end reaches as far as its text looks like a key."""
     found = PEM_BEGIN.search(text)
     if not found:
         return
@@ -108,7 +108,7 @@ def _find_introduced(text: str) -> Iterator[Span]:
 
 
 def _is_secret(word: str, value: str) -> bool:
-    """Return whether `value` looks random: letters with digits or marks, and no piece of a program."""
+    """Return whether `value` looks random: it has letters with digits or marks, and is no program code."""
     if CODE.search(value) or NO_SECRET.search(value):
         return False
     mixed = bool(LATIN.search(value)) and bool(DIGIT_OR_MARK.search(value))
@@ -119,5 +119,5 @@ def _is_secret(word: str, value: str) -> bool:
 
 
 def entropy(value: str) -> float:
-    """Shannon's, in bits a character."""
+    """Return the Shannon entropy of `value`, in bits per character."""
     return -sum(count / len(value) * log2(count / len(value)) for count in Counter(value).values())

@@ -1,4 +1,4 @@
-"""The deterministic reader: sentences, what kind each one is, what is worth keeping, what answers a question."""
+"""The deterministic reader: sentences and their kinds, statements worth storing, and answers to questions."""
 
 from vault.reader.rules.answers import Answer, Passage, Quote, about, answer_question
 from vault.reader.rules.calls import (

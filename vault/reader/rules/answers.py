@@ -1,7 +1,7 @@
-"""The reply without a language model: which retrieved passages answer a question, or that none does. Pure.
+"""Extractive answers: chooses the retrieved passages that answer a question, or none. Pure.
 
-A passage answers where its words match strongly enough, it is about the person asked about, and it holds what this kind
-of question asks for. The weights and LEAST_MATCH were set on the calibration half of `benchmark answers`.
+A passage answers if it matches enough of the question's words, is about the same person, and has the kind of content
+that the question asks for. The weights and LEAST_MATCH were set on the calibration half of `benchmark answers`.
 """
 
 import re
@@ -57,7 +57,7 @@ _PAST = re.compile(r"\b(?:was|were|had|did)\b|\b\w+ed\b|了|过")
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A retrieved memory. score, dense: 0..1. own: said by who asks. session and position: where it was said, if so."""
+    """A retrieved memory. score, dense: 0..1. own: the asking person said it. session, position: its place, if any."""
 
     key: str
     text: str = field(repr=False)
@@ -72,7 +72,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """Some of the passage `key`, verbatim; match: 0..1."""
+    """A part of the passage `key`, verbatim; match: 0..1."""
 
     key: str
     text: str = field(repr=False)
@@ -81,7 +81,9 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """quotes: best first, none where nothing answers; then `nearest` are what comes closest. verdict: of yes or no."""
+    """An answer. quotes: best first; if there are none, `nearest` has the closest passages. verdict: of a yes-or-no
+    question.
+    """
 
     quotes: tuple[Quote, ...]
     nearest: tuple[Quote, ...]
@@ -117,7 +119,7 @@ def answer_question(question: str, passages: Sequence[Passage], limit: int) -> A
 
 
 def about(topic: str, passages: Sequence[Passage], *, own: bool) -> list[str]:
-    """Keys of the passages that speak of `topic`, in their order. own: only what who asks said of themselves."""
+    """Return the keys of passages about `topic`, in order. own: only what the asking person said about themselves."""
     asked = question_parts(topic, {passage.speaker for passage in passages})
     return [
         passage.key
@@ -129,7 +131,7 @@ def about(topic: str, passages: Sequence[Passage], *, own: bool) -> list[str]:
 
 
 def _choose_quotes(ranked: Sequence[_Candidate], limit: int, least: float) -> list[Quote]:
-    """The best of at least this match that differ from each other, as long as all of them are short enough."""
+    """Return the best distinct quotes with a match of at least `least`; several only if all of them are short."""
     chosen: list[_Candidate] = []
     length = 0
     for candidate in ranked:
@@ -143,14 +145,14 @@ def _choose_quotes(ranked: Sequence[_Candidate], limit: int, least: float) -> li
 
 
 def _newest_quote(chosen: Sequence[Quote], passages: Sequence[Passage]) -> str:
-    """The quote that was said last; the best one where the times are not known."""
+    """Return the latest quote, or the best one if times are unknown."""
     times = {passage.key: passage.time for passage in passages}
     known = [(time, quote.text) for quote in chosen if (time := times.get(quote.key)) is not None]
     return max(known, key=lambda pair: pair[0])[1] if len(known) == len(chosen) else chosen[0].text
 
 
 def _answer_topics(asked: QuestionParts, passages: Sequence[Passage], limit: int) -> Answer:
-    """Return the best passages of the named day, in the order in which they were said."""
+    """Return the best passages of the named day, in the order of time."""
     stating = sorted(
         (passage for passage in passages if not _only_asks(passage.text)), key=lambda passage: -passage.score
     )[:limit]
@@ -179,7 +181,7 @@ def _score_passage(asked: QuestionParts, passage: Passage, before: Passage | Non
 
 
 def _measure_coverage(asked: QuestionParts, passage: Passage, before: Passage | None) -> float:
-    """Share of the question's weight that the passage states; some of it may stand in the question before it."""
+    """Return the share of the question's weight that the passage has; the question before it may supply some."""
     stated = _drop_questions(passage.text)
     text, held = stated.casefold(), base_forms(terms(stated))
     led = before.text if before is not None and is_question(before.text) else ""
@@ -200,7 +202,7 @@ def _measure_coverage(asked: QuestionParts, passage: Passage, before: Passage | 
 
 
 def _kind_match(asked: QuestionParts, passage: Passage) -> float:
-    """Return how well the passage contains what this kind of question asks for, 0..1."""
+    """Return how well the passage has the kind of content that the question asks for, 0..1."""
     text = passage.text.casefold()
     if asked.kind is QuestionKind.WHEN:
         return 1.0 if next(find_named_times(plain_signs(passage.text)), None) else 0.5 if _PAST.search(text) else 0.2
@@ -213,7 +215,9 @@ def _kind_match(asked: QuestionParts, passage: Passage) -> float:
 
 
 def _is_about(asked: QuestionParts, passage: Passage, before: Passage | None) -> bool:
-    """Return whether the passage was said by the person asked about, or names them, as does a question before it."""
+    """Return whether the person in question said the passage, or the passage or the question before it names that
+    person.
+    """
     text = passage.text.casefold()
     led = before.text.casefold() if before is not None and is_question(before.text) else ""
     if asked.names and any(name in text or name in led or name == passage.speaker.casefold() for name in asked.names):
@@ -222,7 +226,7 @@ def _is_about(asked: QuestionParts, passage: Passage, before: Passage | None) ->
 
 
 def _decide_verdict(asked: QuestionParts, evidence: str) -> bool:
-    """The verdict on a yes-or-no question: yes if question and matching clause are both negated, or neither is."""
+    """Return the answer to a yes-or-no question: yes if question and matching clause are both negated or neither."""
     clauses = [part for part in _CLAUSE.split(evidence.casefold()) if part.strip()] or [evidence.casefold()]
     words = frozenset(asked.terms)
 
@@ -235,12 +239,12 @@ def _decide_verdict(asked: QuestionParts, evidence: str) -> bool:
 
 
 def _is_negative(clause: str) -> bool:
-    """Return whether a clause says that something is not, or is called off."""
+    """Return whether a clause is negated, or says that something is called off."""
     return bool(_NEGATION.search(clause)) != bool(_CALLED_OFF.search(clause))
 
 
 def _cut_passage(asked: QuestionParts, text: str) -> str:
-    """The quote of a passage: all of a short one; of a long one its best sentence and what follows a lead-in."""
+    """Return the quote of a passage: all of a short one; of a long one its best sentence, or a lead-in and its list."""
     whole = text.strip()
     if len(whole) <= LONGEST_WHOLE and "\n" not in whole:
         return whole
@@ -261,7 +265,7 @@ def _cut_passage(asked: QuestionParts, text: str) -> str:
 
 
 def _cited_passage(text: str, some: Sequence[str], best: str) -> str:
-    """The best of the sentences; a lead-in together with what follows it, up to LONGEST_WHOLE."""
+    """Return the best of the sentences; a lead-in together with the text after it, up to LONGEST_WHOLE."""
     start = text.index(best)
     end = start + len(best)
     if is_lead_in(best):
@@ -274,7 +278,7 @@ def _cited_passage(text: str, some: Sequence[str], best: str) -> str:
 
 
 def _drop_questions(text: str) -> str:
-    """`text` without the sentences that ask, where it has others."""
+    """Return `text` without its questions, unless it has nothing else."""
     if "?" not in text and "？" not in text:
         return text
     return " ".join(sentence for sentence in sentences(text)[:MOST_SENTENCES] if not is_question(sentence)) or text

@@ -1,6 +1,6 @@
-"""MemReader for requests: the intent of a text, and follow-up questions completed from the questions before.
+"""MemReader for requests: the intent of a text, and follow-up questions completed from earlier questions.
 
-English and Chinese, by patterns alone. Pure.
+English and Chinese, by patterns only. Pure.
 """
 
 import re
@@ -34,7 +34,8 @@ class Intent(StrEnum):
 
 @dataclass(frozen=True)
 class MemoryCall:
-    """query: what it is about; rewritten: the whole text without pronouns; time_range: from, to before, in UTC.
+    """A request to the memory. query: its topic; rewritten: the text without pronouns; time_range: [from, before), in
+    UTC.
 
     scope: `own` for what the speaker said of themselves, else `all`. anchors: entities of the query. confidence: 0..1.
     """
@@ -111,12 +112,12 @@ _FIRST_PERSON = re.compile(r"\b(?:do|did|am|was|have) i\b|\bmy\b|我的?", re.IG
 
 
 def memory_call(text: str, *, said_at: datetime, past: Sequence[str] = ()) -> MemoryCall:
-    """Return the request in `text`; `past`: the former questions, the last one last. Without a clear request: chat."""
+    """Return the request in `text`; `past`: the former questions, oldest first. Without a clear request: chat."""
     rewritten = whole_question(text, past)
     intent, query, confidence = _read_intent(rewritten, said_at)
     is_own = bool(_SELF.match(query)) or bool(_OWN_WORDS.search(rewritten))
     spans = time_ranges_of(rewritten, said_at)
-    # A day without a year is that of the last year in which it has been.
+    # A day without a year means its last occurrence.
     best = max(spans, key=lambda span: (span.weight, span.start <= said_at, span.start), default=None)
     return MemoryCall(
         intent=intent,
@@ -130,12 +131,12 @@ def memory_call(text: str, *, said_at: datetime, past: Sequence[str] = ()) -> Me
 
 
 def confirms(text: str) -> bool:
-    """Return whether `text` says yes, and nothing else."""
+    """Return whether `text` says yes and nothing else."""
     return _CONFIRMS.match(text[:LONGEST_FOLLOW_UP]) is not None
 
 
 def remove_correction(text: str) -> str:
-    """`text` without the words that announce a correction, as in "actually, …"."""
+    """Return `text` without the words that announce a correction, as in "actually, …"."""
     return _CORRECTS.sub("", text)
 
 
@@ -150,9 +151,9 @@ def needs_past(text: str) -> bool:
 
 
 def whole_question(text: str, past: Sequence[str]) -> str:
-    """`text` with names for its pronouns, or the last question about what `text` names instead; else as it is.
+    """Return `text` with names for its pronouns, or the last question applied to the thing that `text` names.
 
-    A statement stays as it is: its pronouns mostly mean somebody whom it names itself.
+    A statement is not changed: its pronouns mostly refer to names in itself.
     """
     if not past or not needs_past(text) or states_something(text):
         return text
@@ -195,7 +196,7 @@ def _last_name(past: Sequence[str]) -> str:
 
 
 def names_in(text: str) -> list[str]:
-    """The entities of a text as they are written in it."""
+    """Return the entities of a text as it spells them."""
     folded = text.casefold()
     places = [(folded.find(name), len(name)) for name in entities(text)]
     return [text[at : at + length] for at, length in places if at >= 0]

@@ -53,10 +53,10 @@ def states_something(text: str) -> bool:
 
 
 def chosen_statements(text: str, *, said_at: datetime, kinds: Mapping[int, str | None]) -> tuple[Statement, ...]:
-    """Return the statements of a person's `text` as a model has chosen among its sentences.
+    """Return the statements among the sentences of a person's `text` that a model has chosen.
 
-    kinds: the kind of each sentence to store, by its number from 0; None: it is left out. What its speaker asked to
-    store stays, questions and commands are no statements, and a sentence without a choice is read by its words.
+    kinds: the kind of each sentence to store, by its number from 0; None leaves it out. Sentences that the speaker
+    asked to store are kept, questions and commands are never statements, and patterns read sentences without a choice.
     """
     numbered = enumerate(sentences(text))
     return _complete_statements(
@@ -65,7 +65,7 @@ def chosen_statements(text: str, *, said_at: datetime, kinds: Mapping[int, str |
 
 
 def _complete_statements(found: Iterable[Statement], said_at: datetime) -> tuple[Statement, ...]:
-    """At most MOST_STATEMENTS, each once, with the entities and the time that they name."""
+    """Return at most MOST_STATEMENTS distinct statements, with their entities and times."""
     statements: dict[str, Statement] = {}
     for statement in islice(found, MOST_STATEMENTS):
         statements.setdefault(_fold_sentence(statement.text), statement)
@@ -93,7 +93,7 @@ def _find_all_statements(text: str) -> Iterator[Statement]:
 
 
 def _split_passages(text: str) -> Iterator[str]:
-    """The sentences of `text`, verbatim; a list stands with its lead-in, and a reason with what it is the reason of."""
+    """Yield the sentences of `text`, verbatim; a list together with its lead-in, and a reason with its consequence."""
     start = end = 0
     for sentence in sentences(text):
         begin = text.index(sentence, end)
@@ -146,7 +146,7 @@ def _find_statements(sentence: str) -> Iterator[Statement]:
 
 
 def _states_by_itself(rest: str) -> bool:
-    """Return whether the words after an opening state something, and are no other remark."""
+    """Return whether the words after an opening state something and are no remark."""
     if not rest or _is_remark(rest):
         return False
     kind, _ = classify_sentence(rest)

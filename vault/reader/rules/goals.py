@@ -49,7 +49,7 @@ def may_touch_goal(question: str) -> bool:
 
 
 def find_touched_goal(question: str, goals: Sequence[str]) -> int | None:
-    """The index of the first of `goals` that `question` touches; None: it touches none."""
+    """Return the index of the first of `goals` that `question` touches, or None."""
     for index, goal in enumerate(goals):
         if any(wanted.search(goal) and asked.search(question) for wanted, asked in _LINKS):
             return index

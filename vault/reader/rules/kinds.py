@@ -1,4 +1,4 @@
-"""Kinds of sentences, and which are worth storing. Patterns only; pure."""
+"""Kinds of sentences, and whether they are worth storing. By patterns; pure."""
 
 import re
 from dataclasses import dataclass
@@ -21,17 +21,17 @@ FEWEST_TERMS = 2  # of a sentence that can stand on its own
 SHORT_REMARK = 7  # terms; up to here a sentence that opens like small talk is small talk
 _ENDS_ASKING = re.compile(r"[?\uff1f吗嗎]\W*\Z")
 _TAIL = 64  # characters at the end of a sentence, in which its question mark stands
-# In this order: "I want to visit my favourite town" is a goal first.
+# The order matters: "I want to visit my favourite town" is a goal first.
 _KINDS = (("profile", PROFILE, 0.8), ("goal", GOAL, 0.7), ("preference", PREFERENCE, 0.8), ("event", EVENT, 0.7))
 _FACT_CONFIDENCE = 0.5  # no pattern spoke for it: a whole sentence, kept as it is
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A sentence to store. `confidence` 0..1: how surely it is of its `semantic_type`, not whether it is true.
+    """A sentence to store. `confidence` 0..1: of its `semantic_type`, not of its truth.
 
     semantic_type: fact, profile, preference, event or goal. entities: as `vault.lexicon.entities` finds them.
-    event_time: when the time begins that the sentence names, resolved and in UTC; None where it names none exactly.
+    event_time: the start of the time that the sentence names, in UTC; None if it names none exactly.
     """
 
     text: str
@@ -52,12 +52,14 @@ def is_question(sentence: str) -> bool:
 
 
 def classify_semantic_type(sentence: str) -> str:
-    """`profile`, `goal`, `preference`, `event`, `fact`, or `dialogue`: questions, greetings, thanks, small talk."""
+    """Return `profile`, `goal`, `preference`, `event`, `fact`, or `dialogue` for questions, greetings, thanks and small
+    talk.
+    """
     return classify_sentence(sentence)[0]
 
 
 def is_small_talk(sentence: str, count: int) -> bool:
-    """True for a sentence of `count` terms that asks nothing and states nothing either."""
+    """Return True for a sentence of `count` terms that neither asks nor states anything."""
     if count == 0 or count > SHORT_REMARK:
         return count == 0
     folded = _fold_sentence(sentence)
@@ -65,7 +67,7 @@ def is_small_talk(sentence: str, count: int) -> bool:
 
 
 def statements(message_text: str) -> list[Statement]:
-    """The sentences of a message that say something on their own, in order, each once."""
+    """Return the self-contained sentences of a message, in order, without duplicates."""
     found: dict[str, Statement] = {}
     for sentence in sentences(message_text):
         kind, confidence = classify_sentence(sentence)
@@ -75,7 +77,7 @@ def statements(message_text: str) -> list[Statement]:
 
 
 def classify_sentence(sentence: str) -> tuple[str, float]:
-    """(semantic type, confidence 0..1) of one sentence; `dialogue` for questions and small talk."""
+    """Return (semantic type, confidence 0..1) of one sentence; `dialogue` for questions and small talk."""
     count = len(terms(sentence))
     if is_question(sentence) or count == 0:
         return "dialogue", 1.0

@@ -7,7 +7,7 @@ def _join_patterns(*patterns: str) -> re.Pattern[str]:
     return re.compile("|".join(patterns))
 
 
-# "I" or "we" with whatever may stand before the verb.
+# "I" or "we" with the words that may precede the verb.
 _I = (
     r"\b(?:i|we)(?:'ve|'m|'d|'ll|'re)?"
     r"(?: (?:am|are|have|will|would|do|really|also|just|always|still|both|absolutely|totally|never))*"

@@ -71,7 +71,9 @@ _LIGHT = base_forms([*_LIGHT_WORDS.split(), *sorted(DULL_WORDS)])
 
 @dataclass(frozen=True)
 class QuestionParts:
-    """terms: base forms of index terms, each with its weight; concepts: beside them; names: of people or things."""
+    """The parts of a question. terms: base forms of index terms with their weights; concepts: of words that name one;
+    names: of people or things.
+    """
 
     text: str
     kind: QuestionKind
@@ -83,7 +85,7 @@ class QuestionParts:
 
 
 def asks_for_topics(question: str) -> bool:
-    """Tell whether a question asks what was talked about at some time."""
+    """Return whether a question asks about the topics of a time."""
     return question_parts(question).kind is QuestionKind.TOPICS
 
 
@@ -93,7 +95,7 @@ def speaks_of_self(text: str) -> bool:
 
 
 def question_parts(question: str, speakers: Collection[str] = ()) -> QuestionParts:
-    """Read a question; `speakers`: names of those who said something, which count as names in any writing."""
+    """Return the parts of a question. `speakers`: names of people who spoke, recognised in any capitalisation."""
     folded = " ".join(question.casefold().replace("\u2019", "'").split())
     kind = next((kind for kind, pattern in _KINDS if pattern.search(folded)), QuestionKind.WHAT)
     bare = _TAG.sub("", folded)

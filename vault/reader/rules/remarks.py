@@ -1,11 +1,11 @@
-"""Sentences that state nothing worth storing, in English and Chinese. Data for `extraction`; case-folded text."""
+"""Patterns of sentences without anything worth storing, in English and Chinese, for case-folded text."""
 
 import re
 
 _LEAD = r"^(?:(?:please|pls|ok|okay|now|and|so|well|hey|also|then|just|oh|no|yes|could you|can you|would you)[, ]+)*"
 _END = r"\W*$"
 
-# "Remember that …": what follows is stored. `remember to` and a bare `remember` are no such thing.
+# "Remember that …": the rest is stored. `remember to` and a bare `remember` do not count.
 ASKED_TO_STORE = re.compile(
     r"^\W*(?:(?:please|pls|ok|okay|also|and|so|hey|well|could you|can you)[, ]+)*"
     r"(?:(?:remember|note|don['\u2019]t forget|do not forget|keep in mind|make a note|save|store|record)(?: this| it)?"
@@ -79,7 +79,7 @@ REACTION = re.compile(
     rf"(?:了|啊|的|吧|呢|极了)*{_END}|^(?:谢谢|多谢|感谢|谢啦|辛苦了|你好|您好|早上好|早安|上午好|中午好|晚安|晚上好|下午好"
     rf"|再见|拜拜)|^帮(?:了|我)*大忙|^很?高兴(?:认识|见到|遇到)你|^(?:听起来|看起来|真的?|太).{{0,8}}{_END}"
 )
-# A greeting or thanks before what is said: "Hi Anna, my dog …", "你好，我上个月…". A name may follow it.
+# A greeting or thanks before a statement: "Hi Anna, my dog …", "你好，我上个月…". A name may follow it.
 OPENING = re.compile(
     r"^\W{0,8}(?:(?:hi|hello|hey|good (?:morning|evening|afternoon)|thanks|thank you|thx|cheers|ok|okay)"
     r"(?: (?:there|all|everyone|again|so much|very much|a lot|[a-z]{2,20}))?[,!\uff0c\uff01\u2014-]\s{0,4}"
@@ -96,7 +96,7 @@ GREETING = re.compile(
     r"|^(?:你好|您好|大家好|早上好|早安|上午好|中午好|晚上好|下午好|嗨|哈喽)"
 )
 THANKS = re.compile(r"\b(?:thanks|thank you|thx|cheers)\b|谢谢|多谢|感谢|谢啦|辛苦了")
-# Nothing but a pronoun where the thing should be: "I love it."
+# A pronoun instead of the thing: "I love it."
 BARE_REFERENCE = re.compile(
     r"^(?:i|we)(?:'d|'ll|'m| would| will| do| did| really| also| just| always| still| too| never| don't| didn't"
     r"| can't)*"
@@ -115,10 +115,10 @@ TRAILING_QUESTION = re.compile(
     r"|知道|有|能|会)|有没有|能不能|该)",
     re.IGNORECASE,
 )
-# A sentence that gives the reason of the one before it.
+# A sentence that gives the reason of the sentence before.
 REASON = re.compile(
     r"^\W*(?:because|since|that(?:['\u2019]s| is) (?:why|because)|the reason)\b|^\W*(?:因为|由于|原因是|理由是)",
     re.IGNORECASE,
 )
-# Between two lines, of which the second is an item of a list.
+# The break between two lines, of which the second is a list item.
 LIST_ITEM = re.compile(r"\n\s{0,9}(?:[-*\u2022\u00b7]|\d{1,3}[.)])\s{1,9}$")

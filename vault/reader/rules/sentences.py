@@ -1,4 +1,4 @@
-"""Cutting text into sentences: English and Chinese punctuation, line breaks, abbreviations. Pure."""
+"""Splitting of text into sentences: English and Chinese punctuation, line breaks, abbreviations. Pure."""
 
 import re
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ LONGEST_SENTENCE = 500  # characters; a longer one is cut at a comma or a blank,
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
 _CLOSING = "\"'\u201d\u2019\u300d\u300f\u300b\u3011\uff09)\\]"
 _END = re.compile(
-    # . ! ? … count as an end before a blank or a CJK character. A row of them is tried once, from its first.
+    # . ! ? … end a sentence before a blank or a CJK character. A row of them is tried once, from its first.
     rf"[.!?\u2026](?<![.!?\u2026].)[.!?\u2026]*+[{_CLOSING}]*+(?=\s|$|[{_CJK}])"
     rf"|[\u3002\uff01\uff1f\uff1b\uff61]++[{_CLOSING}]*+"  # the full-width ones always
 )
@@ -21,16 +21,17 @@ _CLAUSE = re.compile(r"[,;:\s\u3001\uff0c\uff1a]")
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of `text` in order, trimmed, each with its closing punctuation and at most LONGEST_SENTENCE long.
+    """Return the sentences of `text` in order, trimmed, with their closing punctuation, each at most LONGEST_SENTENCE
+    long.
 
-    A line break always ends one; bullets and numbers at the start of a line are left out.
+    A line break always ends a sentence; bullets and numbers at the start of a line are left out.
     """
     found = (sentence for line in text.splitlines() for sentence in _split_line(_BULLET.sub("", line)))
     return [piece for sentence in found for piece in _cut_long_sentence(sentence.strip()) if piece]
 
 
 def is_lead_in(sentence: str) -> bool:
-    """Return whether a sentence announces what follows it, as in "here is what I did:"."""
+    """Return whether a sentence announces the text after it, as in "here is what I did:"."""
     return sentence.rstrip().endswith((":", "\uff1a"))
 
 
