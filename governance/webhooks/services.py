@@ -23,7 +23,7 @@ from governance.outbound import Refused, refuse_plaintext, refuse_private_litera
 from governance.outbox.services import emit
 from governance.pages import Pages
 from governance.vocabulary import DeliveryStatus, Permission, Topic, Verb
-from governance.webhooks.delivery import Prepared, secret_context, secrets_open, send
+from governance.webhooks.delivery import Prepared, release_waiting, secret_context, secrets_open, send
 from governance.webhooks.filters import fault_of
 from governance.webhooks.rules import TEST_EVENT, event_choices, expand_events, new_secret
 
@@ -103,6 +103,7 @@ def webhook_update(*, actor: Actor, webhook_id: UUID, changes: Mapping[str, Any]
             values["events"] = expand_events(changes["events"])
         if values:
             Webhook.objects.filter(id=webhook.id).update(**values, failures=0, next_at=Now())
+            release_waiting(actor, webhook.id)
             _record(actor, Verb.WEBHOOK_CHANGED, webhook)
         return _webhook(actor, webhook_id)
 
@@ -115,6 +116,7 @@ def webhook_remove(*, actor: Actor, webhook_id: UUID) -> None:
         Webhook.objects.filter(id=webhook.id).update(
             removed_at=Now(), sealed_secret=None, sealed_previous_secret=None, previous_until=None
         )
+        release_waiting(actor, webhook.id)
         _record(actor, Verb.WEBHOOK_REMOVED, webhook)
 
 
@@ -188,6 +190,7 @@ def delivery_replay(*, actor: Actor, delivery_id: UUID) -> WebhookDelivery:
             status=DeliveryStatus.PENDING, due_since=Now(), next_at=None, last_error=""
         )
         Webhook.objects.filter(id=delivery.webhook_id).update(next_at=Now())
+        release_waiting(actor, delivery.webhook_id)
         emit(actor=actor, topic=Topic.WEBHOOK_DELIVER, payload={"delivery": str(delivery.id)})
         record(
             actor=actor,

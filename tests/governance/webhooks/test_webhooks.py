@@ -151,6 +151,8 @@ def test_failed_delivery_pauses_all_of_the_webhook_and_succeeds_later(
         world.client("alice").post("memories/", {"content": content})
     drain()
     assert len(httpserver.log) == 1, "the others wait for the end of the pause"
+    with acting(world.olivia.actor):
+        assert OutboxEvent.objects.filter(topic=Topic.WEBHOOK_DELIVER, done_at=None).count() == 1, "one task a pause"
     waiting = deliveries(world, hook)
     assert [delivery.status for delivery in waiting] == [DeliveryStatus.PENDING] * 3
     assert sorted(delivery.attempts for delivery in waiting) == [0, 0, 1]
@@ -187,6 +189,47 @@ def test_delivery_fails_after_a_day_and_can_be_replayed(
     drain()
     assert deliveries(world, hook)[0].status == DeliveryStatus.DELIVERED
     assert bodies(httpserver)[0]["id"] == str(failed.entry_id)
+
+
+def test_after_a_day_all_that_wait_fail_and_younger_ones_are_tried(
+    world: World, httpserver: HTTPServer, inside: None, superuser: Superuser
+) -> None:
+    httpserver.expect_request("/hook").respond_with_data("", 500)
+    hook = create_webhook(world, httpserver, events=["memory.created"])
+    for content in ("The first.", "The second.", "The third."):
+        world.client("alice").post("memories/", {"content": content})
+    drain()
+    superuser().execute("UPDATE governance_webhookdelivery SET due_since = now() - interval '24 hours'")
+    world.client("alice").post("memories/", {"content": "The fourth."})
+    drain()
+    due_now(superuser)
+    drain()
+    statuses = [delivery.status for delivery in deliveries(world, hook)]
+    assert sorted(statuses) == [DeliveryStatus.FAILED] * 3 + [DeliveryStatus.PENDING]
+    assert len(httpserver.log) == 2
+    httpserver.clear()
+    httpserver.expect_request("/hook").respond_with_data("")
+    due_now(superuser)
+    drain()
+    assert deliveries(world, hook)[0].status == DeliveryStatus.DELIVERED
+
+
+@pytest.mark.parametrize("change", [{"enabled": False}, None], ids=["switched off", "removed"])
+def test_deliveries_that_wait_fail_once_the_webhook_is_switched_off_or_removed(
+    world: World, httpserver: HTTPServer, inside: None, change: dict[str, Any] | None
+) -> None:
+    httpserver.expect_request("/hook").respond_with_data("", 500)
+    hook = create_webhook(world, httpserver, events=["memory.created"])
+    for content in ("The first.", "The second."):
+        world.client("alice").post("memories/", {"content": content})
+    drain()
+    if change is None:
+        webhook_remove(actor=world.olivia.actor, webhook_id=hook.webhook.id)
+    else:
+        webhook_update(actor=world.olivia.actor, webhook_id=hook.webhook.id, changes=change)
+    drain()
+    with acting(world.olivia.actor):
+        assert not WebhookDelivery.objects.filter(status=DeliveryStatus.PENDING).exists()
 
 
 def test_rotated_secret_signs_beside_the_previous_one_for_24_hours(
