@@ -1,4 +1,5 @@
-"""`mode: graph`: memories near the entities of a question and near the best by words, over links and rare names."""
+"""`mode: graph`: finds memories near the entities of a question and near the best lexical matches, over links and rare
+names."""
 
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -20,15 +21,17 @@ NAMED_SHARE = 0.5  # of a walk's beginnings, what the question's entities have b
 
 
 def rank_by_graph(scope: Scope, question: Question, limit: int) -> list[Ranked]:
-    """Return the best `limit` memories by nearness over links. As `rank`, and two queries for the walk."""
+    """Return the best `limit` memories by nearness over links. Runs the queries of `rank` and two more for the graph
+    walk."""
     return rank(scope, question, limit, sources=(Lexical(), Graph()))
 
 
 class Graph:
-    """A candidate source: what a walk over the graph reaches."""
+    """A candidate source: the memories that a walk over the graph reaches."""
 
     def find(self, ranking: Ranking, scored: ScoredCandidates) -> Candidates:
-        """Also sets the nearness, 0..1, of the candidates so far."""
+        """Return the memories that the walk reaches, and store the nearness (0..1) of all candidates in
+        `ranking.nearness`."""
         scope, namespaces = ranking.scope, ranking.statistics.namespaces
         among, visible = Reach(namespaces, scope.exceptions), scope.select_cubes(namespaces)
         entities = [marks.entity_mark(scope.maker, name) for name in find_asked_entities(scope.search.query)]
@@ -41,7 +44,11 @@ class Graph:
 
 
 def _make_seeds(named: Mapping[UUID, float], best: Mapping[UUID, float]) -> dict[UUID, float]:
-    """Both kinds of starting points in one distribution. If there is only one kind, it gets the whole weight."""
+    """Return the starting points of the walk with their weights, which sum to 1.
+
+    named: cubes with an entity of the question; best: the best candidates. If only one kind exists, it gets all the
+    weight.
+    """
     share = NAMED_SHARE if named and best else 1.0
     seeds = dict.fromkeys([*named, *best], 0.0)
     for weights, part in ((named, share), (best, 1 - share if named else 1.0)):
