@@ -1,5 +1,5 @@
-"""Writes of many rows in one statement: `INSERT … SELECT FROM unnest(…)`, or `UPDATE`, with an array for each column
-whose values differ.
+"""Writes of many rows in one statement: `INSERT … SELECT FROM unnest(…)` or `UPDATE`, with one array per varying
+column.
 
 For a thousand cubes the ORM composes a statement with tens of thousands of parameters, which takes longer than the rest
 of the call, and PostgreSQL refuses COPY under row-level security. A value that all rows share is sent once, so that a
@@ -21,13 +21,13 @@ from django.db.models.expressions import DatabaseDefault
 from governance.prepared import prepared_cursor, sql_array
 
 PLAIN = ("uuid", "bigint", "integer", "smallint")  # types whose values need no quotes in an array
-STATEMENTS = 256  # that are kept: what rows have in common is nearly always the same
+STATEMENTS = 256  # cached: rows nearly always share the same columns
 AnyModel = TypeVar("AnyModel", bound=Model)
 
 
 @dataclass(frozen=True)
 class RowBatch:
-    """Rows to write into one table. same, differing: names of the columns with one value and with several values.
+    """Rows to write into one table. same: columns with one value for all rows; differing: the other columns.
 
     arrays: one array of texts for the columns of `same`, then one array for each column of `differing`, in PostgreSQL's
     notation.
@@ -54,7 +54,7 @@ def update_rows(rows: Sequence[Model]) -> None:
 
 
 def insert_batches(tables: Sequence[RowBatch], last: str = "", parameters: Sequence[Any] = ()) -> None:
-    """Insert rows of several tables and run `last`, a statement of the caller with `parameters`, in one statement."""
+    """Insert rows of several tables and run `last`, a further SQL part with `parameters`, in one statement."""
     shape = tuple((table.model, table.same, table.differing) for table in tables)
     with prepared_cursor() as cursor:
         cursor.execute(_statement(shape, last), [*(part for table in tables for part in table.arrays), *parameters])
@@ -77,7 +77,7 @@ def make_batch(rows: Sequence[Model]) -> RowBatch:
 def make_row(model: type[AnyModel], values: Mapping[str, Any], attached: Mapping[str, Model | None]) -> AnyModel:
     """Make an unsaved row as the ORM would, without its checks of every field.
 
-    values: all columns; attached: the objects that the foreign keys name.
+    values: all columns; attached: the objects of the foreign keys by name.
     """
     made = model.__new__(model)
     made._state = ModelState()
@@ -88,7 +88,7 @@ def make_row(model: type[AnyModel], values: Mapping[str, Any], attached: Mapping
 
 @cache
 def defaults_of(model: type[Model]) -> Mapping[str, Any]:
-    """Return the default of each column. Lists among them are shared: a row replaces them, and never changes them."""
+    """Return the default of each column. Rows share its lists: replace them, never change them."""
     return {field.attname: field.get_default() for field in model._meta.concrete_fields}
 
 
@@ -130,7 +130,7 @@ def _insert_statement(
 def _columns(
     model: type[Model], same: "Sequence[Field[Any, Any]]", differing: "Sequence[Field[Any, Any]]"
 ) -> tuple[str, dict[str, str], str]:
-    """Return the part that names the columns with one value, the value of each column, and what to select them from."""
+    """Return the SQL that names the columns with one value, the SQL value of each column, and the FROM clause."""
     table = model._meta.db_table
     common = ", ".join(
         f"{_column_expression(field, f'(given.texts)[{place}]::{_array_type(field)}')} AS {field.column}"
@@ -147,7 +147,7 @@ def _columns(
 
 
 def _array_type(field: "Field[Any, Any]") -> str:
-    """Return the type of the array elements of a column; list columns are sent as text, since SQL arrays are even."""
+    """Return the array element type of a column; list columns are sent as text, since SQL arrays cannot be ragged."""
     return "text" if isinstance(field, ArrayField) else str(field.db_type(connection))
 
 

@@ -1,4 +1,4 @@
-"""The sealed content of a cube, as one blob per version."""
+"""The sealed content of a cube: one encrypted blob per version."""
 
 import json
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ WRITER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 class Quote(NamedTuple):
     """A passage of one version of another memory, by reference: code points `start` to `end` of its content.
 
-    It stands before its `marker` in the text that quotes it.
+    marker: the position in the quoting text before which the passage is inserted.
     """
 
     source: str
@@ -28,7 +28,7 @@ class Quote(NamedTuple):
 
 @dataclass(frozen=True)
 class Words:
-    """The sealed fields of one version. Never logged, never stored in the clear."""
+    """The sealed fields of one version. Never logged, never stored as plain text."""
 
     content: str = field(repr=False)
     title: str = field(default="", repr=False)

@@ -96,7 +96,7 @@ def vectors_clear(actor: Actor, payloads: Sequence[Payload]) -> Write:
         if moves_before_switch(moves(actor), row.model):
             return  # a new move was requested, whose last steps delete the vectors
         with connection.cursor() as cursor:
-            # Where this process cannot build the active one, questions are compared with the configured one's vectors.
+            # If this process cannot build the active model, searches use the configured model's vectors.
             used = sorted({row.model, question_embedder(row.model).name})
             cursor.execute(CLEAR, [actor.tenant_id, actor.tenant_id, used, CLEARED])
             if cursor.rowcount == CLEARED:

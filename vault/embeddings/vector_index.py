@@ -7,11 +7,11 @@ from psycopg import sql
 
 from governance.errors import Conflict
 
-DEFAULT_MODEL = "wordllama/l2-supercat-256"  # of which embedding_nearest holds the vectors
+DEFAULT_MODEL = "wordllama/l2-supercat-256"  # embedding_nearest indexes its vectors
 DEFAULT_DIMENSION = 256
 LARGEST_DIMENSION = 4_000  # that pgvector's HNSW takes of half-precision vectors
 OWNS = "SELECT pg_get_userbyid(relowner) = current_user FROM pg_class WHERE oid = 'vault_embedding'::regclass"
-# `<=>` on the bare column could not be answered by the index; on the cast it can.
+# The index supports `<=>` only on the column cast to a vector of this dimension.
 NEAREST = "(vector::halfvec({dimension})) <=> %(vector)s::halfvec({dimension})"
 READY = """
 SELECT index.indisvalid FROM pg_index AS index JOIN pg_class AS named ON named.oid = index.indexrelid
@@ -24,7 +24,7 @@ WHERE model = {model}
 
 
 def nearest_by_index(model: str, dimension: int | None) -> str | None:
-    """Return the distance as the SQL expression that the index of `model` supports; None without such an index.
+    """Return the SQL expression of the distance that the index of `model` supports; None without such an index.
 
     dimension: of the question's vector; None: the question has no vector. One query; none for the default model.
     """

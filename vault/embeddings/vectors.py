@@ -80,7 +80,8 @@ def texts_of(cube_ids: Sequence[UUID]) -> list[Text]:
 
 
 def make_embeddings(actor: Actor, model: Embedder, texts: Sequence[Text]) -> list[Embedding]:
-    """Embed texts into unsaved rows. Calls the model: outside any transaction. Raises ProviderUnavailable."""
+    """Embed texts into unsaved rows. Must run outside any transaction, because it calls the model.
+    Raises ProviderUnavailable."""
     if not texts:
         return []
     return [

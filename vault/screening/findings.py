@@ -1,4 +1,4 @@
-"""Rows of PII findings, and of the reviews of findings and quarantined memories."""
+"""Rows of PII findings, and of reviews of findings and quarantined memories."""
 
 from collections.abc import Collection, Iterable, Sequence
 from uuid import UUID
@@ -50,7 +50,8 @@ def finding_of(row: PiiFinding) -> Finding:
 
 
 def reviews_supersede(newer: CubeVersion) -> None:
-    """Close open reviews of older versions if the newest has one, whose acceptance redacts older versions too."""
+    """Close the open reviews of older versions if the newest version has one: accepting it also redacts the older
+    versions."""
     asked = Review.objects.filter(cube_id=newer.cube_id, kind=ReviewKind.PII, status=ReviewStatus.OPEN)
     if asked.filter(version_id=newer.id).exists():
         asked.filter(~Q(version_id=newer.id)).update(status=ReviewStatus.SUPERSEDED)

@@ -1,4 +1,4 @@
-"""Tool calls as memories."""
+"""Stores tool calls as memories."""
 
 from dataclasses import replace
 
@@ -13,7 +13,8 @@ from vault.vocabulary import Modality, SemanticType
 
 
 def tool_call_draft(call: ToolCall, common: CubeDraft) -> CubeDraft:
-    """The memory of a call; `common`: where it goes, and what was said of it beside. Each call is one of its own."""
+    """Return the draft of a call's memory. common: its namespace and other fields. Equal calls are stored
+    separately."""
     return replace(
         common,
         content=call_text(call),
