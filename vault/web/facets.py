@@ -45,7 +45,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Facet:
-    """typed: the value of a box to type into, instead of options; None where there are options."""
+    """A facet of the list. typed: the value of its text field; None if it has options instead."""
 
     name: str
     label: Promise
@@ -56,7 +56,7 @@ class Facet:
 
 @dataclass(frozen=True)
 class Month:
-    """One bar of the histogram, in a box of 100 by 32."""
+    """One bar of the histogram, in a box of 100 by 32 units."""
 
     name: str
     count: str
@@ -75,7 +75,7 @@ class FacetList:
 
 @dataclass(frozen=True)
 class Chip:
-    """address: of the list without it."""
+    """An active filter. address: of the list without this filter."""
 
     label: str | Promise
     words: str | Promise
@@ -126,7 +126,7 @@ def _make_options(name: str, values: list[FacetValue], chosen: tuple[str, ...]) 
 
 
 def _make_months(values: list[FacetValue]) -> Iterator[Month]:
-    """The last months that have any, oldest first."""
+    """Yield the bars of the last months with memories, oldest first."""
     last = sorted(values, key=lambda month: month.value)[-BARS:]
     most = max((month.count or 0 for month in last), default=0)
     step = 100 / BARS
