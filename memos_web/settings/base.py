@@ -1,4 +1,4 @@
-"""Settings that every installation shares, by topic. What differs: embedded.py, production.py, test.py."""
+"""Settings that all installations share, by topic. embedded.py, production.py and test.py add the others."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,5 @@
-"""For the tests: nothing comes from the shell's environment, and the harness says which database each test has."""
+"""Settings of the tests: nothing comes from the shell's environment, and the harness provides the database of each
+test."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Examples of requests, by their operation. Each works as it is, but for the ids: those are the reader's own.
+"""Examples of requests by operation. Each works as given, except for ids, which are the reader's own.
 
 tests/vault/api/test_manual.py sends all of them.
 """
@@ -201,7 +201,7 @@ EXAMPLES: dict[str, Any] = {
 
 
 def examples_add(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """A hook of drf-spectacular's: the document, with each example at its operation."""
+    """Add each example to its operation of the OpenAPI document, as a hook of drf-spectacular."""
     for path in result["paths"].values():
         for operation in path.values():
             name = operation.get("operationId")

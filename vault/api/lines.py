@@ -1,4 +1,4 @@
-"""Memories as JSON Lines, sent part by part."""
+"""Memories as JSON Lines, sent in parts."""
 
 import json
 from collections.abc import AsyncIterator, Iterator
@@ -15,10 +15,10 @@ from vault.cubes.selectors import CubeView
 
 
 def lines_response(parts: Iterator[list[CubeView]], *, actor: Actor, path: str) -> StreamingHttpResponse:
-    """A file for download with one memory a line; each part is read when the one before was sent, the first one here.
+    """Return a download with one memory per line. Each part is read after the one before was sent; the first part here.
 
-    What fails before the first line is raised here. A denial on the way is recorded for `actor` and breaks the
-    connection off: nobody takes what was sent for the whole.
+    An error in the first part is raised here. A later denial is recorded for `actor` and breaks the connection, so that
+    clients do not take an incomplete file for the whole.
     """
     first = list(islice(parts, 1))
     return StreamingHttpResponse(

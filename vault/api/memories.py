@@ -1,4 +1,4 @@
-"""memories/ of the REST contract."""
+"""memories/ of the REST API."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -234,7 +234,7 @@ class MemoryView(ApiView):
         may=[404, 409, 423, 428],
     )
     def patch(self, request: Request, memory_id: UUID) -> Response:
-        """Change a memory by a new version; If-Match names the version that was read."""
+        """Change a memory by adding a version. If-Match names the version that was read."""
         actor = self.actor()
 
         versions = expected_versions(request)
@@ -279,9 +279,9 @@ class RestoreView(ApiView):
         may=[404, 412, 423],
     )
     def post(self, request: Request, memory_id: UUID) -> Response:
-        """Restore a deleted memory within the grace period; one that was not deleted is answered unchanged.
+        """Restore a deleted memory within the grace period. A memory that was not deleted is returned unchanged.
 
-        With `expires_at`: bring an expired memory back to the state that it had.
+        With `expires_at`: bring an expired memory back to its state before expiry.
         """
         actor, versions = self.actor(), expected_versions(request)
         expires_at = _read_expiry(request)
@@ -323,7 +323,7 @@ class VersionsView(ApiView):
 
 
 def _read_expiry(request: Request) -> datetime | None:
-    """The expiry that a readable body names: what is wrong with the body is said after 404 and 403."""
+    """Return the expiry in a valid body; None for an invalid body, whose error comes after 404 and 403."""
     try:
         found: datetime | None = read(RestoreInput, request).get("expires_at")
     except (APIException, DomainError):
@@ -372,7 +372,7 @@ def _add_bulk(actor: Actor, drafts: Sequence[CubeDraft], origins: Sequence[int],
 
 
 def _rehearse_bulk(actor: Actor, drafts: Sequence[CubeDraft], origins: Sequence[int]) -> Response:
-    """Everything is checked and written, and the transaction rolled back. What is not there yet has no id to tell."""
+    """Check and write everything, then roll back. New memories have no ids, so only their number is returned."""
     texts = texts_index(actor.tenant_id, drafts)
     with large_write(actor), acting(actor), _naming_items(origins):
         added = memories_add(actor=actor, drafts=drafts, texts=texts)
@@ -382,7 +382,7 @@ def _rehearse_bulk(actor: Actor, drafts: Sequence[CubeDraft], origins: Sequence[
 
 @contextmanager
 def _naming_items(origins: Sequence[int]) -> Iterator[None]:
-    """Add the number of the item to errors in its draft."""
+    """Add the number of the item to the errors of its draft."""
     try:
         yield
     except InvalidDraft as fault:
@@ -394,9 +394,9 @@ def _naming_items(origins: Sequence[int]) -> Iterator[None]:
 
 
 def _added_json(actor: Actor, added: Sequence[AddedCube]) -> list[MemoryJson]:
-    """Return the added memories: new ones as they were written, others looked up.
+    """Return the added memories: new ones as written, existing ones as stored.
 
-    Of a memory that was there already, who may write but not read sees what they sent, and little more.
+    Of an existing memory, a writer who may not read it gets little more than the sent text.
     """
     stored = [memory.cube.id for memory in added if not memory.alone]
     views = {view.cube.id: view for view in cubes_view(actor=actor, cube_ids=stored)} if stored else {}
@@ -410,7 +410,7 @@ def _added_json(actor: Actor, added: Sequence[AddedCube]) -> list[MemoryJson]:
 
 
 def _new_view(memory: AddedCube) -> CubeView:
-    """The view of a memory that was just written, as `cubes_view` would read it."""
+    """Return the view of a memory that was just written, equal to the result of `cubes_view`."""
     return CubeView(
         cube=memory.cube,
         words=memory.words,
@@ -430,7 +430,7 @@ def _list_ids(added: Sequence[AddedCube]) -> tuple[UUID, ...]:
 
 
 def _response_status(added: Sequence[AddedCube]) -> int:
-    """201, or 200 when everything was already there."""
+    """Return 200 if all memories existed already, else 201."""
     return 200 if all(memory.duplicate for memory in added) else 201
 
 

@@ -1,4 +1,4 @@
-"""models/ of the REST contract: a tenant's language models, in the order in which they are asked."""
+"""models/ of the REST API: a tenant's language models, in the order in which they are called."""
 
 from typing import Any
 from uuid import UUID
@@ -96,14 +96,14 @@ class ModelUsageListSchema(PageSchema):
 class EndpointsView(ApiView):
     @describe("models_list", EndpointListSchema)
     def get(self, request: Request) -> Response:
-        """List the tenant's language models in the order in which they are asked. Keys are not shown."""
+        """List the tenant's language models in the order in which they are called. Keys are not shown."""
         views = endpoints_list(actor=self.actor())
         refuse_unknown_parameters(request)
         return _list_response([endpoint_json(view) for view in views])
 
     @describe("models_add", EndpointSchema, status=201, request=EndpointInput, parameters=[ONCE], may=[409])
     def post(self, request: Request) -> Response:
-        """Add a language model behind an OpenAI-compatible API. It is asked after those there are."""
+        """Add a language model behind an OpenAI-compatible API, as the last in the order."""
         actor = self.actor()
         authorize(actor, Permission.OPERATIONS_MANAGE)
         refuse_unknown_parameters(request)

@@ -1,4 +1,4 @@
-"""packs/ of the REST contract: a tenant's own packs and their versions, and the check of a file."""
+"""packs/ of the REST API: a tenant's own packs and their versions, and the check of a file."""
 
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -64,7 +64,7 @@ LISTED = ("authors", "keywords")
 
 
 class PackParser(BaseParser):
-    """The bytes of a file, as they came."""
+    """Parses a body as the bytes of a file."""
 
     media_type = PACK_TYPE
 
@@ -75,7 +75,7 @@ class PackParser(BaseParser):
 class PacksView(ApiView):
     @describe("packs_list", PackListSchema, parameters=PAGE)
     def get(self, request: Request) -> Response:
-        """The organisation's own packs, newest first."""
+        """List the organisation's own packs, newest first."""
         actor = self.actor()
         authorize(actor, Permission.STORE_MANAGE)
         pages = CursorPages(request)
@@ -86,7 +86,7 @@ class PacksView(ApiView):
 
     @describe("packs_create", PackSchema, status=201, request=PackInput, parameters=[ONCE], may=[409])
     def post(self, request: Request) -> Response:
-        """Make a pack, without memories yet."""
+        """Create a pack without memories."""
         actor = self.actor()
         authorize(actor, Permission.STORE_MANAGE)
         refuse_unknown_parameters(request)
@@ -97,14 +97,14 @@ class PacksView(ApiView):
 class PackView(ApiView):
     @describe("packs_read", PackSchema, may=[404])
     def get(self, request: Request, pack_id: UUID) -> Response:
-        """One of the organisation's own packs."""
+        """Read one of the organisation's own packs."""
         pack = pack_get(actor=self.actor(), pack_id=pack_id)
         refuse_unknown_parameters(request)
         return Response(pack_json(pack))
 
     @describe("packs_update", PackSchema, request=PackChangesInput, may=[404])
     def patch(self, request: Request, pack_id: UUID) -> Response:
-        """Change texts of a pack; versions keep those that they were signed with."""
+        """Change the texts of a pack. Existing versions keep the texts that they were signed with."""
         actor = self.actor()
         with self.after(lambda: pack_get(actor=actor, pack_id=pack_id)):
             refuse_unknown_parameters(request)
@@ -124,7 +124,7 @@ class PackView(ApiView):
 class PackVersionsView(ApiView):
     @describe("packs_versions_list", PackVersionListSchema, parameters=PAGE, may=[404])
     def get(self, request: Request, pack_id: UUID) -> Response:
-        """The versions of a pack, newest first."""
+        """List the versions of a pack, newest first."""
         pages = CursorPages(request)
         rows = versions_list(actor=self.actor(), pack_id=pack_id, pages=pages)
         return pages.envelope([pack_version_json(row) for row in rows])
@@ -139,7 +139,7 @@ class PackVersionsView(ApiView):
         memories=True,
     )
     def post(self, request: Request, pack_id: UUID) -> Response:
-        """Build the next version, as a job: scan, sign and freeze the chosen memories."""
+        """Build the next version, as a job that scans, signs and freezes the chosen memories."""
         actor = self.actor()
 
         def ask() -> None:
@@ -158,7 +158,7 @@ class PackVersionsView(ApiView):
 class PackPreviewView(ApiView):
     @describe("packs_preview", PackPreviewSchema, request=ChoiceInput, may=[404], memories=True)
     def post(self, request: Request, pack_id: UUID) -> Response:
-        """Show how the first 200 chosen memories would leave, one by one. Nothing is kept."""
+        """Preview the treatment of the first 200 chosen memories. Nothing is stored."""
         actor = self.actor()
         with self.after(lambda: pack_get(actor=actor, pack_id=pack_id)):
             refuse_unknown_parameters(request)
@@ -170,7 +170,7 @@ class PackPreviewView(ApiView):
 class PackVersionView(ApiView):
     @describe("packs_versions_read", PackVersionSchema, may=[404])
     def get(self, request: Request, pack_id: UUID, number: str) -> Response:
-        """One version of a pack, with the report of its scan."""
+        """Read one version of a pack, with the report of its scan."""
         row = version_get(actor=self.actor(), pack_id=pack_id, number=number)
         refuse_unknown_parameters(request)
         return Response(pack_version_json(row))
@@ -188,7 +188,7 @@ class PackVersionView(ApiView):
 class PackVersionPreviewView(ApiView):
     @describe("packs_versions_preview", ItemsSchema, may=[404, 409])
     def get(self, request: Request, pack_id: UUID, number: str) -> Response:
-        """The memories of the version, as its readers get them."""
+        """List the memories of the version, as its readers get them."""
         actor = self.actor()
         row = version_get(actor=actor, pack_id=pack_id, number=number)
         refuse_unknown_parameters(request)
@@ -212,7 +212,7 @@ class PackVersionFileView(ApiView):
 class PackVersionDeprecateView(ApiView):
     @describe("packs_versions_deprecate", PackVersionSchema, request=WhyInput, parameters=[ONCE], may=[404, 409])
     def post(self, request: Request, pack_id: UUID, number: str) -> Response:
-        """Advise against a version; who has it keeps it."""
+        """Deprecate a version. Subscribers who installed it keep it."""
         actor = self.actor()
         row, reason = _read_reason(self, request, pack_id, number)
         return self.post_once(
@@ -223,7 +223,7 @@ class PackVersionDeprecateView(ApiView):
 class PackVersionYankView(ApiView):
     @describe("packs_versions_yank", PackVersionSchema, request=WhyInput, parameters=[ONCE], may=[404, 409])
     def post(self, request: Request, pack_id: UUID, number: str) -> Response:
-        """Withdraw a version. Nobody finds it any more."""
+        """Yank a version. Others can no longer find it."""
         actor = self.actor()
         row, reason = _read_reason(self, request, pack_id, number)
         return self.post_once(

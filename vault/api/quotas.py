@@ -1,4 +1,4 @@
-"""quotas/ of the REST contract."""
+"""quotas/ of the REST API."""
 
 from typing import Any
 
@@ -71,7 +71,7 @@ class QuotaListSchema(PageSchema):
 class QuotasView(ApiView):
     @describe("quotas_list", QuotaListSchema)
     def get(self, request: Request) -> Response:
-        """List the caller's limits and their use; for those who govern, also the limits of single members and keys."""
+        """List the caller's limits and their use; for admins, also the limits of single members and keys."""
         refuse_unknown_parameters(request)
         results = [quota_json(view) for view in quotas_list(actor=self.actor())]
         return Response({"count": len(results), "next": None, "previous": None, "results": results})

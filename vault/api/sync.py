@@ -1,4 +1,4 @@
-"""sync/ of the REST contract: peers of a tenant, and the calls by which one installation keeps in step with another."""
+"""sync/ of the REST API: peers of a tenant, and the calls by which installations synchronize memories."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -66,7 +66,7 @@ class SyncPeerInput(StrictSerializer):
 
 
 class SyncPeerChanges(StrictSerializer):
-    """Changes of a peer. Its namespaces stay: what is linked lies there."""
+    """Changes of a peer. Its namespaces cannot change, because the linked memories are in them."""
 
     name = TextField(max_length=LONGEST_NAME, required=False)
     address = TextField(max_length=LONGEST_ADDRESS, required=False)
@@ -161,14 +161,15 @@ class SyncAppliedListSchema(Schema):
 class SyncPeersView(ApiView):
     @describe("sync_peers_list", SyncPeerListSchema)
     def get(self, request: Request) -> Response:
-        """List the namespaces that are kept in step with other installations. Keys are not shown."""
+        """List the peers: namespaces of other installations that are synchronized with local ones. Keys are not
+        shown."""
         views = peers_list(actor=self.actor())
         refuse_unknown_parameters(request)
         return Response({"count": len(views), "next": None, "previous": None, "results": [*map(peer_json, views)]})
 
     @describe("sync_peers_add", SyncPeerSchema, status=201, request=SyncPeerInput, parameters=[ONCE], may=[409])
     def post(self, request: Request) -> Response:
-        """Name a namespace of another installation, to keep one here in step with it."""
+        """Add a peer: a namespace of another installation, to synchronize with a local one."""
         actor = self.actor()
         authorize(actor, Permission.OPERATIONS_MANAGE)
         refuse_unknown_parameters(request)
@@ -195,7 +196,7 @@ class SyncPeerView(ApiView):
 
     @describe("sync_peers_remove", None, status=204, may=[404])
     def delete(self, request: Request, peer_id: UUID) -> Response:
-        """Forget a peer with its key and schedule. Memories stay on both sides."""
+        """Delete a peer with its key and schedule. Memories stay on both sides."""
         actor = self.actor()
         peer_get(actor=actor, peer_id=peer_id)
         refuse_unknown_parameters(request)
@@ -206,7 +207,7 @@ class SyncPeerView(ApiView):
 class SyncPeerRunView(ApiView):
     @describe("sync_peers_run", JobPromiseSchema, status=202, request=None, parameters=[ONCE], may=[404, 409])
     def post(self, request: Request, peer_id: UUID) -> Response:
-        """Sync with a peer now, as a job. Its result counts what came, what went and what was left out."""
+        """Synchronize with a peer now, as a job. Its result counts received, sent and skipped memories."""
         actor = self.actor()
 
         def ask() -> None:
@@ -223,7 +224,7 @@ class SyncPeerRunView(ApiView):
 class SyncPeerScheduleView(ApiView):
     @describe("sync_peers_schedule", SyncPeerSchema, request=SyncScheduleInput, may=[404, 409])
     def put(self, request: Request, peer_id: UUID) -> Response:
-        """Sync with a peer at these times, in place of the times before."""
+        """Replace the schedule of the syncs with a peer."""
         actor = self.actor()
         peer_get(actor=actor, peer_id=peer_id)
         refuse_unknown_parameters(request)
@@ -237,9 +238,9 @@ class SyncPeerScheduleView(ApiView):
 class SyncMemoriesView(ApiView):
     @of_memories("sync_memories_list", SyncListSchema, parameters=[NAMESPACE, AFTER], may=[404])
     def get(self, request: Request) -> Response:
-        """List memories of a namespace that may leave, by id and present version, 1,000 at a time, in the order of ids.
+        """List the memories of a namespace that may leave, by id with their present version, 1,000 at a time.
 
-        Confidential ones, and those that came with a pack, stay.
+        Confidential memories and memories of a pack may not leave.
         """
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
@@ -259,7 +260,7 @@ class SyncReadView(ApiView):
     def post(self, request: Request) -> Response:
         """Read memories for another installation, with their versions and lineage.
 
-        Left out is what holds a secret, and what a sharing policy keeps from publishing.
+        Memories with a secret, or that a sharing policy keeps from publishing, are left out.
         """
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
@@ -275,9 +276,9 @@ class SyncWriteView(ApiView):
 
     @of_memories("sync_memories_write", SyncAppliedListSchema, request=SyncWriteInput, may=[404])
     def post(self, request: Request) -> Response:
-        """Store memories of another installation. Sent twice, they change nothing the second time.
+        """Store memories of another installation. Sending them again changes nothing.
 
-        A change of a version that is no longer the present one is a conflict, and not stored.
+        A change of a version that is no longer the present one is a conflict and is not stored.
         """
         actor = self.actor()
         authorize(actor, Permission.MEMORY_CREATE)
@@ -322,7 +323,7 @@ def _read_change(place: str, body: dict[str, Any]) -> Change:
 
 
 def _read_sent(place: str, body: dict[str, Any]) -> Sent:
-    """Read a memory that a peer has sent. Raises Invalid."""
+    """Read a memory sent by a peer. Raises Invalid."""
     try:
         sent = sent_read(body)
     except Conflict as fault:
@@ -333,7 +334,7 @@ def _read_sent(place: str, body: dict[str, Any]) -> Sent:
 
 
 def _first_results(results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The first results that fit one answer, at least one."""
+    """Return the first results that fit into one response, at least one."""
     size, results_taken = 0, list[dict[str, Any]]()
     for result in results:
         size += measure_size(result)

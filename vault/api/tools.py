@@ -1,4 +1,4 @@
-"""memories/tool-calls/ of the REST contract: calls of tools and how they ended, and whether one failed before."""
+"""memories/tool-calls/ of the REST API: stores and recalls tool calls and their outcomes."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ OF_CALL = ("name", "arguments", "outcome", "result", "error", "duration_ms")
 
 
 class ToolCallInput(DescribedInput):
-    """A call of a tool, and how it ended."""
+    """A call of a tool, and its outcome."""
 
     name = TextField(max_length=LONGEST_NAME, help_text="Of the tool.")
     arguments = MetadataField(required=False)
@@ -102,7 +102,7 @@ class ToolCallsView(ApiView):
 class ToolCallSearchView(ApiView):
     @of_memories("memories_tool_calls_search", ToolCallsSchema, request=ToolCallQueryInput)
     def post(self, request: Request) -> Response:
-        """Recall calls of tools by name, arguments and outcome, nearest first."""
+        """Recall tool calls by name, arguments and outcome, the most similar first."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
         refuse_unknown_parameters(request)

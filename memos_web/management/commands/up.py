@@ -1,4 +1,4 @@
-"""`manage.py up`: everything that one machine needs, under one process."""
+"""`manage.py up`: runs all processes of a single-machine installation under one process."""
 
 import os
 import sys
