@@ -1,4 +1,4 @@
-"""Measure the recall of evidence without each part of the score and each mechanism of the search."""
+"""Measures evidence recall without each part of the score and without each mechanism of the search."""
 
 from contextlib import AbstractContextManager
 from functools import partial
@@ -19,7 +19,7 @@ TRIED = 0.3  # the weight of a part that is off
 
 
 def ablation(data: Path) -> dict[str, Any]:
-    """Recall as the product ranks, without each part that counts, and with each that does not."""
+    """Return the recall with the product's weights, without each part that counts, and with each that does not."""
     loaded = bench(data)
     return {
         "data_sha256": digest_of(data),
@@ -31,7 +31,7 @@ def ablation(data: Path) -> dict[str, Any]:
 
 
 def removals() -> dict[str, AbstractContextManager[Any]]:
-    """The product without one mechanism at a time; each kind of named time is one."""
+    """Return patches that remove one mechanism each, by name; each kind of time expression is one mechanism."""
     found: dict[str, AbstractContextManager[Any]] = {
         "without further looks by words": mock.patch.object(sources, "DEEPEST", 1),
         "without days as terms of a question": mock.patch.object(tokens, "days_of", return_value=()),
@@ -55,7 +55,7 @@ def _measure_recall(loaded: Bench, removed: AbstractContextManager[Any]) -> dict
 
 
 def variants() -> dict[str, Weights]:
-    """The product's weights; those without each part that counts; those with each part that does not."""
+    """Return the product's weights, variants without each part that counts, and variants with each that does not."""
     found = {CHOSEN: HYBRID}
     for name in components():
         if weight_of(name):

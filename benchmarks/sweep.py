@@ -1,4 +1,4 @@
-"""Measure how recall depends on the weights: k from 5 to 40, and each weight halved and half more."""
+"""Measures how recall depends on the weights: k from 5 to 40, and each weight multiplied by 0.5 and 1.5."""
 
 from pathlib import Path
 from typing import Any
