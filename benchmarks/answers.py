@@ -46,7 +46,8 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Labelled:
-    """A question. answers: texts of which a right reply contains one, or `^yes` or `^no`; empty: it has no answer."""
+    """A question. answers: a right reply contains one of these texts, or matches `^yes` or `^no`; empty: it has no
+    answer."""
 
     text: str
     answers: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Measures a sweep of a tenant of whose memories a tenth have expired, next to one UPDATE of the same rows.
+"""Measures a sweep of a tenant with a tenth of its memories expired, next to one UPDATE of the same rows.
 
 Searches are timed before and during the sweep.
 """

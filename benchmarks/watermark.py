@@ -20,7 +20,7 @@ Attack = Callable[[list[str], random.Random], list[str]]
 
 
 def watermark(recipients: int, trials: int, marked: Sequence[int]) -> dict[str, Any]:
-    """Return the shares of copies that identified their recipient, or another one, by number of marked sentences and
+    """Return the shares of copies that identified the right and a wrong recipient, by number of marked sentences and
     attack.
 
     A copy is a list of texts, one per memory, as a subscriber has them.
@@ -107,7 +107,7 @@ def _reorder(texts: list[str], chance: random.Random) -> list[str]:
 
 
 def _set_anew(texts: list[str], chance: random.Random) -> list[str]:
-    """Return the text without punctuation, in capitals, in lines of another length."""
+    """Return the text as a different typesetting: without punctuation, in capitals, in lines of another length."""
     words = " ".join(texts).replace(".", "").upper().split()
     return [" ".join(words[start : start + 7]) for start in range(0, len(words), 7)]
 

@@ -55,7 +55,7 @@ class NotedStore:
         return frozenset()  # as below
 
     def note_rotations(self, ids: Collection[UUID]) -> None:
-        """Do nothing, because the restored database notes them."""
+        """Do nothing: the restored database records its rotations itself."""
 
     def has_memories(self, tenant_ids: Collection[UUID]) -> bool:
         return False  # of whose keys are there, the database tells when it is

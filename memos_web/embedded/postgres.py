@@ -45,7 +45,7 @@ FOR_TESTS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "o
 
 @dataclass(frozen=True)
 class Postgres:
-    """The folders and port of one server. tcp_port: also listen on 127.0.0.1, with a password (SCRAM)."""
+    """The folders and port of one embedded server. tcp_port: also listen on 127.0.0.1, with a password (SCRAM)."""
 
     folder: Path
     socket_dir: Path

@@ -22,7 +22,7 @@ ANSWER_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Redis:
-    """The folders and port of one server.
+    """The folders and port of one embedded server.
 
     With `tcp_port` it listens on 127.0.0.1 with `password`, otherwise on a socket.
     """

@@ -323,7 +323,7 @@ class VersionsView(ApiView):
 
 
 def _read_expiry(request: Request) -> datetime | None:
-    """Return the expiry in a valid body; None for an invalid body, whose error comes after 404 and 403."""
+    """Return the expiry if the body is valid, else None. Errors in the body are reported later, after 404 and 403."""
     try:
         found: datetime | None = read(RestoreInput, request).get("expires_at")
     except (APIException, DomainError):
@@ -396,7 +396,7 @@ def _naming_items(origins: Sequence[int]) -> Iterator[None]:
 def _added_json(actor: Actor, added: Sequence[AddedCube]) -> list[MemoryJson]:
     """Return the added memories: new ones as written, existing ones as stored.
 
-    Of an existing memory, a writer who may not read it gets little more than the sent text.
+    A writer who may not read an existing memory gets little more than the sent text.
     """
     stored = [memory.cube.id for memory in added if not memory.alone]
     views = {view.cube.id: view for view in cubes_view(actor=actor, cube_ids=stored)} if stored else {}

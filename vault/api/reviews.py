@@ -172,8 +172,7 @@ class RedactView(ApiView):
 
 
 def _decision_reply(actor: Actor, review: "Review") -> Reply:
-    """Return a decided review. The stored response of a PII review names the memory, which its reader must be able to
-    read."""
+    """Return the response to a decision. Only that of a PII review contains content of the memory."""
     shows = (review.cube_id,) if review.kind == ReviewKind.PII else ()
     return Reply(200, review_json(review_view(actor=actor, review=review)), shows=shows)
 

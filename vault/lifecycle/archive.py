@@ -46,8 +46,8 @@ WHERE version.tenant_id = %s AND version.id = sent.id AND version.sealed = vault
 
 
 def blobs_move(actor: Actor, payloads: Sequence[Payload]) -> Write:
-    """Move the content of memories to where their state requires it, up to PART versions. Returns AGAIN if there are
-    more.
+    """Move content to the blob store or the rows, as the memories' states require, up to PART versions. AGAIN: there
+    are more.
 
     Blobs are written and read outside any transaction. A second run changes nothing more. Held versions are not moved.
     Raises BlobStoreUnavailable. Writes: CubeVersion …, OutboxEvent? for versions erased meanwhile.

@@ -86,7 +86,7 @@ def behaviour_update(run: JobRun) -> Callable[[], Step]:
     def write() -> Step:
         with acting(run.system):
             due = _find_due(run.system, chosen, after, part)
-            raised = _write_importance(run.system, due, chosen)
+            raised = _write_heat_and_importance(run.system, due, chosen)
         return _compose_step(run, list(due), raised, chosen)
 
     return write
@@ -105,7 +105,7 @@ def _find_due(actor: Actor, chosen: BehaviourSettings, after: UUID, limit: int) 
         return {cube_id: bool(rises) for cube_id, rises in cursor.fetchall()}
 
 
-def _write_importance(actor: Actor, due: Mapping[UUID, bool], chosen: BehaviourSettings) -> list[UUID]:
+def _write_heat_and_importance(actor: Actor, due: Mapping[UUID, bool], chosen: BehaviourSettings) -> list[UUID]:
     """Write heat and importance, and return the ids of memories whose importance was raised."""
     rising = [cube_id for cube_id, rises in due.items() if rises]
     values: dict[str, Any] = {"tenant": actor.tenant_id, "ids": list(due), "importance": chosen.importance}

@@ -63,7 +63,7 @@ def conflicts_preview(actor: Actor, chosen: Mapping[str, Any]) -> Preview:
 
 @handler(Topic.CONFLICTS_PROPOSE, settings=ContradictionSettings, preview=conflicts_preview, default_cron="30 4 * * *")
 def conflicts_propose(run: JobRun) -> Callable[[], Step]:
-    """Propose the contradictions of the next memories for review. Concurrent runs propose each one once.
+    """Propose the contradictions of the next memories for review. Concurrent runs propose each contradiction once.
     Writes: Review …."""
     threshold = SETTINGS.validate_python(dict(run.settings)).threshold
     return pairs_step(run, ReviewKind.CONFLICT, partial(_find_pairs, threshold=threshold))

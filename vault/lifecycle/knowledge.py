@@ -19,9 +19,9 @@ PACK_HOLDS = "A person decided that the statement of a pack holds."
 
 
 def find_relation(official: str, own: str, *, is_newer: bool) -> ReviewKind | None:
-    """Return the relation of a pack's statement to an own one; None if they state different things.
+    """Return the relation of a pack's statement to an organisation's statement; None if they state different things.
 
-    is_newer: the pack's statement holds from a later time than the own one.
+    is_newer: the pack's statement holds from a later time than the other one.
     """
     if contradict(official, own):
         return ReviewKind.PACK_SUPERSEDES if is_newer else ReviewKind.PACK_CONTRADICTS

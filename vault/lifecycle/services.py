@@ -127,7 +127,7 @@ def cube_copy_ask(*, actor: Actor, cube_id: UUID, expected_versions: Collection[
 def draft_copy(
     view: CubeView, *, content: str | None = None, namespace: str | None = None, reader: str = ""
 ) -> CubeDraft:
-    """Return a draft with the description of another memory and its words or `content`; that memory is its source."""
+    """Return a draft with a memory's fields and its words or `content`. The memory becomes the draft's source."""
     cube = view.cube
     return CubeDraft(
         content=view.words.content if content is None else content,

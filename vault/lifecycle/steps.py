@@ -89,7 +89,7 @@ def _content_move(actor: Actor, groups: Mapping[tuple[State, State], Sequence[Pl
 
 
 def _insert_steps(actor: Actor, steps: Sequence[PlannedStep], before: State, to: State, job_id: UUID | None) -> None:
-    """Insert a transition of each memory, numbered after its last one."""
+    """Insert a StateTransition for each memory. Its number is the memory's highest step plus 1."""
     values: dict[str, Any] = {
         "tenant": actor.tenant_id,
         "ids": [uuid7() for _ in steps],

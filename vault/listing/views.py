@@ -126,6 +126,6 @@ def _seal_view(row: SavedView, draft: ViewDraft) -> bytes:
 
 
 def _open_view(row: SavedView) -> View | None:
-    """None: its key was destroyed."""
+    """Decrypt a view; None if its key was destroyed."""
     plaintext = open_sealed(tenant_id=row.tenant_id, place=row.id.bytes, blob=row.sealed)
     return View(row.id, **json.loads(plaintext)) if plaintext else None

@@ -104,13 +104,13 @@ class CubeQuerySet(ReachQuerySet["Cube"]):
         return rows.resting_on(CubeOrigin.objects.filter(stands=True)).in_reach_of(actor)
 
     def in_reach_of(self, actor: Actor) -> Self:
-        """Return the rows that the actor may read, ignoring deletion and expiry, whose sources it may read too."""
+        """Return the rows that the actor may read, with all their sources, ignoring deletion and expiry."""
         reached = self.reached_by(actor)
         return reached if actor.is_system else reached.resting_on(CubeOrigin.objects.all().reached_by(actor))
 
     def resting_on(self, origins: "ReachQuerySet[CubeOrigin]") -> Self:
-        """Return the rows all of whose sources are among `origins`. Quoted sources are ignored: without one, only its
-        quote is hidden."""
+        """Return the rows whose sources are all among `origins`. Quoted sources are ignored, because only their quotes
+        are hidden."""
         present = origins.filter(derived=OuterRef("cube_id"), pk=OuterRef("source_id"))
         missing = CubeSource.objects.filter(cube_id=OuterRef("pk")).exclude(kind=SourceKind.QUOTE)
         # A join would compare each source with every readable memory of the tenant.

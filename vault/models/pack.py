@@ -41,8 +41,8 @@ class Pack(TenantModel):
 class PackVersion(TenantModel):
     """One version of a pack: its signed file, sealed, and the result of the scan as ids and counts.
 
-    digest: SHA-256 of the memories, in hex; key_id: of the signing key. subjects: data subjects of its anonymised
-    memories, whose erasure removes these. wordings: the marked sentences, sealed (vault/packs/wordings.py).
+    digest: SHA-256 of the memories, in hex; key_id: of the signing key. subjects: data subjects of anonymised memories;
+    erasing a subject erases the version. wordings: the marked sentences, sealed (vault/packs/wordings.py).
     published_at: null until other tenants may find the version.
     """
 

@@ -375,8 +375,8 @@ def _no_number(text: str) -> NoReturn:
 
 
 def _refuse_repeated_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the pairs as a dict. Raises ValueError for a repeated name, whose value readers could interpret
-    differently."""
+    """Return the pairs as a dict. Raises ValueError for a repeated name, because readers could disagree about its
+    value."""
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("a name stands twice")

@@ -1,8 +1,8 @@
 """Finds the recipient of a leaked text by its wordings. Pure.
 
 Each marked sentence in the text is one bit. The likelihood of a recipient is the product over all bits: 1 - ERROR if
-the recipient's copy has that wording, else ERROR. For `nobody`, whose text has the wordings by chance, it is 1/2 per
-bit.
+the recipient's copy has that wording, else ERROR. The candidate `nobody` means that the wordings occur by chance; its
+factor is 1/2 per bit.
 """
 
 import math

@@ -52,7 +52,7 @@ def rewordings_of(*, actor: Actor, pack_id: UUID) -> Rewordings:
 
 
 def rewordings_apply(text: str, rewordings: tuple[Rewording, ...]) -> str:
-    """Apply the accepted rewordings to a text; one whose original wording does not match is skipped."""
+    """Apply the accepted rewordings to a text, in order. A rewording of another original text is skipped."""
     for rewording in rewordings:
         if text == rewording.before:
             text = rewording.after

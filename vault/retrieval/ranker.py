@@ -53,10 +53,10 @@ def rank(scope: Scope, question: Question, limit: int, *, sources: Sequence[Cand
 
 
 def fill_results(scope: Scope, question: Question, found: list[Ranked], limit: int) -> list[Ranked]:
-    """Fill the results up to `limit` with the newest visible memories; an open search takes those of chats last.
+    """Fill the results up to `limit` with the newest visible memories; an open search adds chat memories last.
 
     A search with `min_score` is not filled, because the added memories would score 0. Runs one query if results are
-    missing, and another one in an open search.
+    missing, and a second one in an open search.
     """
     if scope.search.min_score > 0:
         return found

@@ -110,7 +110,7 @@ class Scope:
     key: Hashable
 
     def select_cubes(self, namespaces: Sequence[UUID]) -> CubeQuerySet:
-        """The visible memories that pass the filters. namespaces: the ids of the scope's namespaces."""
+        """Return the visible memories that pass the filters. namespaces: the ids of the scope's namespaces."""
         return self._select_unfiltered(namespaces).filter(self.condition)
 
     def select_with_chats(self) -> CubeQuerySet:

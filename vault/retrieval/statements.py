@@ -138,8 +138,10 @@ class Ranking:
         return nearest_by_index(self.question.vector.model, vector.dimensions())
 
     def replace_embeddings(self, index: str | None, embeddings: str) -> "Ranking":
-        """Return the ranking with placeholders that read `embeddings`, by `index` or, if None, by comparing all
-        vectors."""
+        """Return a ranking that searches vectors in the table or subquery `embeddings`.
+
+        index: the distance that the vector index supports; None: compare all vectors.
+        """
         filled = {
             "embeddings": embeddings.format_map(self.places),
             "distance": index or NEAREST_BY_SCAN,

@@ -1,7 +1,7 @@
 """The job that compares a pack's memories with the organisation's own, and opens reviews for a person to decide.
 
-Rules compare nearly equal texts: another number or negation is a contradiction, equal ones are a confirmation. A pack's
-statement supersedes an own one if it contradicts it and holds from a later time.
+Two nearly equal texts contradict each other if a number or a negation differs, otherwise the pack confirms the memory.
+A contradicting statement that holds from a later time supersedes the memory.
 """
 
 from collections.abc import Callable, Mapping, Sequence

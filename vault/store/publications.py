@@ -53,7 +53,7 @@ def tenant_ids_of_slugs(slugs: tuple[str, ...]) -> tuple[UUID, ...]:
 
 
 def publication_create(*, actor: Actor, draft: PublicationDraft) -> Publication:
-    """Offer a version of a pack; it replaces the one offered before.
+    """Offer a version of a pack, in place of the version offered before.
 
     It waits for another member's approval if the tenant's sharing policies require one. Raises NotFound; Forbidden;
     Invalid; Conflict. Writes: Publication, Listing?, PackVersion?, AuditEntry.

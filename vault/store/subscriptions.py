@@ -101,7 +101,8 @@ def subscription_update(
     delivery: Delivery | None = None,
     is_trusted: bool | None = None,
 ) -> SubscriptionView:
-    """Change the range and delivery of versions. is_trusted: give the pack's memories more trust than own ones.
+    """Change the range and delivery of versions. is_trusted: give the pack's memories more trust than the
+    organisation's own.
 
     Raises NotFound; Forbidden; Invalid; Conflict. Writes: Subscription, AuditEntry, Cube …, Job ….
     """
@@ -163,7 +164,7 @@ def install_ask(*, actor: Actor, subscription: Subscription, number: str = "") -
 
 
 def compare_ask(*, actor: Actor, subscription: Subscription) -> JobView:
-    """Create the job that compares the installed memories with own ones.
+    """Create the job that compares the installed memories with the organisation's own.
 
     Raises Forbidden; Conflict unless the subscription is active. Writes: Job, AuditEntry, OutboxEvent.
     """
@@ -174,7 +175,7 @@ def compare_ask(*, actor: Actor, subscription: Subscription) -> JobView:
 
 
 def subscription_compare(*, actor: Actor, subscription_id: UUID) -> JobView:
-    """Create the job that compares the installed memories with own ones, for a trusted pack or any other.
+    """Create the job that compares the installed memories with the organisation's own, for a trusted pack or any other.
 
     Raises NotFound; Forbidden; Conflict. Writes: Job, AuditEntry, OutboxEvent.
     """

@@ -47,15 +47,15 @@ class TriedQuestion:
 
     @property
     def pack_count(self) -> int:
-        """Return how many memories of the pack are among the best."""
+        """The number of the pack's memories among the best."""
         return sum(memory.is_of_pack for memory in self.with_pack)
 
 
 def publication_try(*, actor: Actor, publication_id: UUID, questions: Sequence[str] = ()) -> list[TriedQuestion]:
     """Return the best memories for 1 to MOST_QUESTIONS questions, without and with the pack.
 
-    Without questions, the actor's own last ones in the chat are used. Both sides are ranked by the cosine with the
-    question. Nothing is installed, and no read is counted.
+    If no questions are given, the actor's last questions in the chat are used. Both sides are ranked by the cosine with
+    the question. Nothing is installed, and no read is counted.
     Raises NotFound; Forbidden; Invalid; ProviderUnavailable; KeyUnavailable. Writes: AuditEntry ….
     """
     authorize(actor, Permission.STORE_MANAGE)

@@ -157,7 +157,7 @@ def _settings_fault(failure: Invalid) -> str:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def delete(request: HttpRequest, actor: Actor, conversation_id: UUID) -> HttpResponseBase:
-    """GET shows what the deletion removes, with counts; POST deletes the conversation."""
+    """GET counts the turns that the deletion removes; POST deletes the conversation."""
     if request.method == "POST":
         conversation_delete(actor=actor.within(Channel.CHAT), conversation_id=conversation_id)
         return see_other(reverse("chat"))

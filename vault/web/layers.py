@@ -99,7 +99,7 @@ class Tile:
 @require_http_methods(["GET", "HEAD"])
 @page
 def layers(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """The page of a persona's layers. It polls its main part, which is sent only if something has changed."""
+    """Show the layers of a persona. The page polls its main part, which is sent only if something has changed."""
     authorize(actor, Permission.MEMORY_READ)
     personas = personas_list(actor=actor, pages=First(PERSONAS))
     wanted = uuid_or_none(request.GET.get("persona", "")) or actor.persona_id

@@ -139,7 +139,8 @@ def _search_words(text: str) -> list[str]:
 
 
 def _first_hit(content: str, text: str) -> int:
-    """Return the position of the first word found; -1 if there is none. A single pattern would take quadratic time."""
+    """Return the position of the first search word; -1 if there is none. One pattern of many words would take quadratic
+    time."""
     lowered = content.lower()
     places = (lowered.find(word.lower()) for word in _search_words(text))
     return min((at for at in places if at >= 0), default=-1)

@@ -130,7 +130,7 @@ def policy_new(request: HttpRequest, actor: Actor, kind: str) -> HttpResponseBas
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def policy(request: HttpRequest, actor: Actor, policy_id: UUID) -> HttpResponseBase:
-    """Show one policy; those who may can change it."""
+    """Show one policy. POST by an actor who may manage policies simulates a change, or saves it."""
     view = policy_get(actor=actor, policy_id=policy_id)
     form_class = FORMS[view.kind]
     if request.method == "POST":
