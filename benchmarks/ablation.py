@@ -15,11 +15,12 @@ from vault.retrieval.fusion import HYBRID, Weights
 
 DEPTHS = (5, 10, 20)
 CHOSEN = "as chosen"
-TRIED = 0.3  # the weight of a part that is off
+TRIED = 0.3  # the weight tried for a part whose weight is 0
 
 
 def ablation(data: Path) -> dict[str, Any]:
-    """Return the recall with the product's weights, without each part that counts, and with each that does not."""
+    """Return the recall with the product's weights, with each weight set to 0, and with each unused part given a
+    weight."""
     loaded = bench(data)
     return {
         "data_sha256": digest_of(data),
@@ -55,7 +56,8 @@ def _measure_recall(loaded: Bench, removed: AbstractContextManager[Any]) -> dict
 
 
 def variants() -> dict[str, Weights]:
-    """Return the product's weights, variants without each part that counts, and variants with each that does not."""
+    """Return the product's weights, variants with one weight set to 0, and variants with the weight TRIED for an unused
+    part."""
     found = {CHOSEN: HYBRID}
     for name in components():
         if weight_of(name):

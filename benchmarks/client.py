@@ -49,7 +49,7 @@ class Client:
         """Return the parsed response. `last_ms`: the time from the first byte sent to the last byte read."""
         payload = None if body is None else json.dumps(body).encode()
         if time.monotonic() - self._answered_at > IDLE_SECONDS:
-            self._connection.close()  # the server ends what is idle; the next request opens it again
+            self._connection.close()  # the server closes idle connections; the next request opens a new one
         started = time.perf_counter()
         try:
             self._connection.request(

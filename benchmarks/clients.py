@@ -165,7 +165,7 @@ def _ours(target: Target) -> dict[str, Way]:
 
 
 def _mem0(target: Target) -> dict[str, Way]:
-    # The package writes a folder and calls home when it is imported, unless it is told otherwise.
+    # On import, the package writes a folder and sends telemetry unless these variables are set.
     os.environ |= {"MEM0_DIR": tempfile.mkdtemp(prefix="mem0-"), "MEM0_TELEMETRY": "False"}
     from mem0 import MemoryClient
 

@@ -21,7 +21,7 @@ CLASSES = (
     "a¦A¦z¦1¦9¦ ¦.¦!¦?¦,¦;¦:¦-¦_¦'¦\"¦`¦*¦~¦|¦/¦\\¦@¦#¦&¦$¦%¦+¦=¦^¦(¦)¦[¦]¦{¦}¦<¦>¦\t¦\n¦\r¦é¦e\u0301¦\u0301¦ß¦İ¦ﬃ¦ﷺ¦"
     "Ⅷ¦１¦ｅ¦\u200b¦\u2028¦🙂¦🇩¦अ¦א¦中¦王¦一¦十¦月¦年¦日¦上¦吗¦的¦。¦！¦“¦《¦「¦·¦あ¦ア¦한¦ก"
 ).split(CUT)
-# Beginnings of what the patterns look for, again and again, and matches that are refused at their end.
+# Beginnings of matches of the patterns, to be repeated, and texts that fail to match only at their end.
 NEAR_MATCHES = (
     "1 ¦1. ¦1-¦1/¦1(¦12 ¦123 ¦1234 ¦1/1/2020 ¦2020-01-01 ¦20 25 55 01 23 ¦1,000,¦13800138000 ¦202 555 0123 ¦"
     "020 7946 0958 ¦tel 20 25 55 01 23 ¦+1 202-555-0143 ¦00 44 20 ¦(020) ¦4111 1111 1111 1111 ¦4111111111111111¦"
@@ -107,7 +107,7 @@ def hostile_texts_table(figures: dict[str, Any]) -> str:
 
 def _figures(function: TextFunction, half: dict[str, str], whole: dict[str, str]) -> dict[str, Any]:
     """Measure one function. growth: time ratio for doubled length, the largest of the SLOWEST texts above the noise."""
-    function.run("words of 12 May, 中文")  # what is loaded once is no cost of a text
+    function.run("words of 12 May, 中文")  # loads dictionaries before the measurement
     short = {name: processor_seconds(function.run, text) for name, text in hostile_texts(SHORT)}
     slow = sorted(short, key=short.__getitem__)[-SLOWEST:]
     taken = {name: _milliseconds(function, whole[name]) for name in slow}

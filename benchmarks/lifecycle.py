@@ -29,7 +29,7 @@ PLACE = "/open"
 SHARE = 10  # one memory in so many expires
 GOAL = 3.0  # times the UPDATE
 SEARCH_GOAL = 1.3  # times a search without a sweep
-ASKED = 100  # searches before the sweep; while it runs there are as many as it lasts
+ASKED = 100  # searches before the sweep
 LONGEST_WAIT = 3_600.0
 ALL = {"youngest_days": 0}  # every memory is judged
 CHOOSE = "SELECT id FROM vault_cube WHERE tenant_id = %s AND state <> 'expired' ORDER BY id LIMIT %s"

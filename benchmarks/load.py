@@ -20,7 +20,7 @@ SEED = 20_261_130
 MESSAGES = 2_000
 BULK = 50  # memories of one bulk call
 LONG = 20_000  # characters of one long text
-PAUSE_SECONDS = 1.0  # after a refusal, as a client that heeds Retry-After
+PAUSE_SECONDS = 1.0  # after a refusal, like a client that obeys Retry-After
 Call = tuple[str, object]
 
 

@@ -273,7 +273,7 @@ def _measure(
             "p50": time_of.p50,
             "p95": time_of.p95,
             "processor p50": timing([processor for _, processor in taken]).p50,
-            "queries": min(_queries(browser, address) for _ in range(WARM_UP)),  # what is cached expires in between
+            "queries": min(_queries(browser, address) for _ in range(WARM_UP)),  # caches expire in between
             "bytes": len(answer.content),
             "gzip": len(gzip.compress(answer.content)),
         }

@@ -143,11 +143,11 @@ def _pool() -> Iterator[ConnectionPool[Any]]:
 
 def _memory(folder: Path, pool: ConnectionPool[Any], collection: str) -> Any:
     os.environ.update({"MEM0_TELEMETRY": "False", "MEM0_DIR": str(folder)})  # read when it is imported
-    logging.getLogger("mem0").setLevel(logging.ERROR)  # it tells of each insert
+    logging.getLogger("mem0").setLevel(logging.ERROR)  # it logs each insert
     from mem0 import Memory
     from mem0.utils.factory import EmbedderFactory, LlmFactory
 
-    # Its configuration allows known names only; these stand for nothing else here.
+    # mem0's configuration only accepts known provider names, so these names are reused.
     EmbedderFactory.provider_to_class["langchain"] = f"{__name__}.{SameEmbedder.__name__}"
     LlmFactory.register_provider("langchain", f"{__name__}.{NoLlm.__name__}")
     store = {

@@ -42,7 +42,7 @@ def retrieval(target: Target, data: Path, mode: str) -> dict[str, Any]:
         "data_sha256": hashlib.sha256(data.read_bytes()).hexdigest(),
         "mode": mode,
         "embedder": embedder().name,
-        "search weights": settings.MEMOS_SEARCH_WEIGHTS,  # where they are not those of the product
+        "search weights": settings.MEMOS_SEARCH_WEIGHTS,  # empty for the product's own weights
         "mem0": why_no_mem0() or f"mem0ai {mem0_version()}, infer=False",
         "questions": {half: len(recalls["ours"]) for half, recalls in halves.items()},
         **{half: {system: _means(found) for system, found in systems.items()} for half, systems in halves.items()},

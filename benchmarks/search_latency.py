@@ -31,8 +31,8 @@ from vault.providers.registry import embedder
 from vault.vocabulary import Layer
 
 SEED = 20_260_101
-WARM_UP = 20  # questions that are not counted, before those that are
-HTTP_MS = 3.0  # what the goal grants for HTTP on top of twice the floor
+WARM_UP = 20  # uncounted questions at the start
+HTTP_MS = 3.0  # added to twice the floor for HTTP in the goal
 OPEN = "/open"
 PERSONAS = 10
 Ask = Callable[[str], Asked]

@@ -10,7 +10,7 @@ from vault.retrieval.fusion import HYBRID
 
 DEPTHS = (5, 10, 15, 20, 25, 30, 35, 40)
 FACTORS = (0.5, 1.5)
-AT = (10, max(DEPTHS))  # weights are compared at the first; ranked for the last, as what was chosen is
+AT = (10, max(DEPTHS))  # weights are compared at the first depth, but ranked to the last one
 
 
 def sweep(data: Path) -> dict[str, Any]:

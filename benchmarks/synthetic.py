@@ -19,7 +19,7 @@ SPEAKERS = 12
 BEGAN = datetime(2026, 1, 5, 9, tzinfo=UTC)
 ENDINGS = ("a", "e", "i", "o", "u", "an", "el", "or")
 SYLLABLES = tuple(first + second for first in "bdfgklmnprstvz" for second in ENDINGS)
-FOREIGN = tuple(first + second for first in "chjqwxy" for second in ENDINGS)  # no word of one is a word of the other
+FOREIGN = tuple(first + second for first in "chjqwxy" for second in ENDINGS)  # shares no word with SYLLABLES
 FUNCTION_WORDS = ("the", "and", "to", "of", "a", "in", "I", "it", "that", "was", "for", "you", "we", "with", "on", "is")
 FORMS = (
     "What did {who} say about {words}?",

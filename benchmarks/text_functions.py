@@ -63,7 +63,7 @@ from vault.web.memory_rows import excerpt_mark
 REGIONS = ("CN", "US", "GB")
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 LONGEST_QUESTION = 2_000  # characters, of a question beside a text
-# Patterns that read what the product or its operator wrote, or the few characters that a bound leaves of a text.
+# Patterns that read text of the product or the operator, or only a few characters of a user's text.
 NOT_A_TEXT = {
     "governance.prepared": "PLACEHOLDER",  # statements of the product
     "vault.cubes.visibility": "PLACEHOLDER",  # statements of the product

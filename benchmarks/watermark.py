@@ -14,7 +14,7 @@ from vault.packs.wordings import Wordings, plain
 
 SEED = 20_261_125
 MEMORIES = 60
-SURE = 0.99  # a probability from which the publisher is told one name
+SURE = 0.99  # the least probability at which a recipient counts as identified
 
 Attack = Callable[[list[str], random.Random], list[str]]
 
@@ -50,8 +50,8 @@ def watermark_table(figures: dict[str, Any]) -> str:
 
 
 def _survival(attack: Attack, count: int, recipients: int, trials: int, chance: random.Random) -> dict[str, float]:
-    """Return the shares of `trials` leaks. named: the right recipient with SURE; wrong: another one; bits: sentences
-    compared."""
+    """Return the shares of `trials` leaks. named: right recipient with SURE; wrong: a wrong one with SURE; bits:
+    compared sentences."""
     keys = [UUID(int=chance.getrandbits(128)) for _ in range(count)]
     wordings = {key: _wordings(number) for number, key in enumerate(keys)}
     ids = [UUID(int=chance.getrandbits(128)) for _ in range(recipients)]

@@ -56,7 +56,7 @@ def year(target: Target, cubes: int, days: int, chart: Path) -> dict[str, Any]:
     steps = [{"day": 0, **_counts(owner, len(ids))}]
     started = time.perf_counter()
     for day in range(days, DAYS + 1, days):
-        await_jobs(owner.actor)  # what the former sweep left to other jobs: they lock the same rows
+        await_jobs(owner.actor)  # jobs that the last sweep started lock the same rows
         _move(owner, days)
         _recall(owner, recalled)
         await_sweep(owner, {})

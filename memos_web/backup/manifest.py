@@ -9,7 +9,7 @@ from pathlib import Path
 FORMAT = "memos-backup/1"
 NAME = "backup.json"
 DUMP = "database.dump"
-MIGRATED = ("governance", "vault")  # apps whose last migration says which code can read the rows
+MIGRATED = ("governance", "vault")  # apps whose last migration determines which code can read the rows
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -58,7 +58,7 @@ class NotedStore:
         """Do nothing: the restored database records its rotations itself."""
 
     def has_memories(self, tenant_ids: Collection[UUID]) -> bool:
-        return False  # of whose keys are there, the database tells when it is
+        return False  # unknown until the database is restored
 
 
 def restore(config: Config, folder: Path, *, keys: Path | None = None) -> Manifest:

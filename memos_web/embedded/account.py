@@ -84,7 +84,7 @@ def _make() -> pwd.struct_passwd:
         made = subprocess.run(command, capture_output=True, text=True, check=False)
     except FileNotFoundError as error:
         raise StartError(f"started by root, and there is no useradd to make the user {ACCOUNT_NAME}") from error
-    entry = _find()  # another start may have made it meanwhile: only its absence is a failure
+    entry = _find()  # useradd may fail because another start made the user
     if entry is None:
         raise StartError(f"cannot make the user {ACCOUNT_NAME}: {made.stderr.strip()}")
     return entry

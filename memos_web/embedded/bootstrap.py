@@ -24,7 +24,7 @@ def bootstrap(*, server: str, database: str) -> None:
             for statement in _statements(DEPLOY / "roles.sql"):
                 _run_unless_there(connection, statement)
         with psycopg.connect(database, autocommit=True) as connection:
-            # Sent at once, the whole file is one transaction: its extension shows that all of it was done.
+            # The file is sent as one transaction, so the extension proves that all of it has run.
             connection.execute(_file(DEPLOY / "database.sql"))
     with psycopg.connect(database, autocommit=True) as connection:
         for name in ("maintenance.sql", "backup.sql"):  # also where an older version made the rest
@@ -59,7 +59,7 @@ def _is_made(server: str) -> bool:
 
 
 def _run_unless_there(connection: psycopg.Connection, statement: sql.SQL) -> None:
-    with suppress(*ALREADY_THERE):  # made by a run that was cut off
+    with suppress(*ALREADY_THERE):  # made by an interrupted run
         connection.execute(statement)
 
 

@@ -8,7 +8,7 @@ from memos_web.embedded.health_check import HealthCheck
 from memos_web.embedded.programs import AdoptedProcess, Process, Program, spawn
 
 LONGEST_DELAY = 10.0  # seconds between two starts of a child that keeps failing
-SETTLED_AFTER = 30.0  # seconds; a child that ran so long is forgiven its earlier failures
+SETTLED_AFTER = 30.0  # seconds; after running so long, earlier failures no longer count
 
 
 def delay_after(failures: int) -> float:

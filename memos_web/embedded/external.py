@@ -11,7 +11,7 @@ from memos_web.config import Config
 from memos_web.embedded.errors import StartError
 from memos_web.installation import key_store_path
 
-CONNECT_SECONDS = 2  # for each address of the host, so that even two of them are answered within five seconds
+CONNECT_SECONDS = 2  # per address of the host; two addresses take less than five seconds
 
 
 def check_given(config: Config) -> None:

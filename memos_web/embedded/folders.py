@@ -12,7 +12,7 @@ from memos_web.config import Config
 from memos_web.embedded.account import Account, give
 from memos_web.embedded.errors import StartError
 
-PORT_PATIENCE = 1.0  # seconds; a server that was killed with its parent releases its port a moment later
+PORT_PATIENCE = 1.0  # seconds until a killed server has released its port
 
 
 def prepare_data_dir(folder: Path) -> None:

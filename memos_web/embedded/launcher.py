@@ -54,7 +54,7 @@ def import_product() -> None:
 
     resolve("/healthz")
     gc.collect()
-    gc.freeze()  # a collection would touch, and so copy, what the forks share
+    gc.freeze()  # a collection would write to pages that the forks share
 
 
 def has_threads() -> bool:

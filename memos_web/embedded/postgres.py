@@ -28,14 +28,14 @@ SETTINGS = {
     "shared_buffers": "256MB",
     "max_connections": "120",
     "max_wal_size": "512MB",
-    "wal_recycle": "off",  # a recycled segment keeps what it held: purged bytes would stay (vault/cubes/storage.py)
+    "wal_recycle": "off",  # recycled segments would keep purged bytes (vault/cubes/storage.py)
     "io_method": "sync",
     "jit": "off",
     "max_logical_replication_workers": "0",
     "timezone": "UTC",
     "log_timezone": "UTC",
     "log_checkpoints": "off",
-    # A failed statement may carry what a person wrote: the log names the error alone.
+    # Only the error is logged, because a failed statement may contain user content.
     "log_error_verbosity": "terse",
     "log_min_error_statement": "panic",
 }

@@ -88,7 +88,7 @@ def app_environ() -> dict[str, str]:
     environ = {name: value for name, value in os.environ.items() if name not in OWNER_ONLY}
     environ.setdefault("DJANGO_SETTINGS_MODULE", "memos_web.settings.embedded")
     environ.setdefault("PYTHONUNBUFFERED", "1")
-    # Threads that allocate each take an arena of their own, and BLAS threads only wait here: both cost memory.
+    # Saves memory: malloc makes an arena per thread, and BLAS threads are idle here.
     environ.setdefault("MALLOC_ARENA_MAX", "2")
     environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     return environ

@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from memos_web.embedded.account import Account
 
-LARGEST_LOG = 10 * 1024 * 1024  # bytes; a longer log starts anew with the next start
+LARGEST_LOG = 10 * 1024 * 1024  # bytes; the next start truncates a longer log
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -91,7 +91,7 @@ def spawn(program: Program) -> subprocess.Popen[bytes]:
             extra_groups=[] if program.account else None,
             start_new_session=True,
             pass_fds=program.descriptors,
-            # Runs after the change of user, which would clear what it asks of the kernel. No thread holds a lock here.
+            # Runs after the change of user, which would reset the death signal. No thread holds a lock here.
             preexec_fn=lambda: bind_to(parent, program),  # noqa: PLW1509
         )
 

@@ -26,15 +26,15 @@ STOP_SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 WATCHED_SIGNALS = STOP_SIGNALS | {signal.SIGCHLD}
 SERVER_START_SECONDS = 120.0  # PostgreSQL may have to replay its log after a crash
 START_FAILURES = 5
-SILENT_SECONDS = 2.5  # of a start; then it says how long the step has taken
-# Together below the ten seconds within which everything has ended.
+SILENT_SECONDS = 2.5  # after which a slow step is announced again
+# Their sum is below ten seconds, the time within which all processes must have ended.
 PRODUCT_STOP_SECONDS = 5.0
 SERVER_STOP_SECONDS = {"redis": 1.5, "postgres": 2.5}
 
 
 def supervise(config: Config) -> None:
     """Serve until SIGINT, SIGTERM or SIGHUP. Raises StartError if the start fails; no process is left running then."""
-    # Blocked, a signal waits until we ask for it: none can fall between the start of a child and its registration.
+    # Blocked signals wait, so none can arrive between the start of a child and its registration.
     signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED_SIGNALS)
     os.umask(0o077)  # files of children are private
     supervisor = Supervisor(config)
@@ -155,7 +155,7 @@ class Supervisor:
     def _check_given_servers(self) -> None:
         refuse_lone_owner(self.config)
         if self.config.database_url or self.config.redis_url:
-            from memos_web.embedded.external import check_given  # only then: it costs the memory of a Redis client
+            from memos_web.embedded.external import check_given  # late, since it loads a Redis client
 
             check_given(self.config)
 

@@ -191,7 +191,7 @@ def redis_server() -> str:
         raise Failed(f"does not answer: {_one_line(error)}") from error
     finally:
         client.close()
-    valkey = answer.get("valkey_version")  # beside the version of Redis that it is compatible with
+    valkey = answer.get("valkey_version")  # Valkey also reports the version of Redis with which it is compatible
     return f"Valkey {valkey}" if valkey else f"Redis {answer['redis_version']}"
 
 
@@ -296,7 +296,7 @@ def _ask_for_models(url: str, key: str) -> None:
             raise Failed("the endpoint refuses MEMOS_LLM_KEY") from answer
         if answer.code >= 500:
             raise Failed(f"the endpoint answers {answer.code}") from answer
-        # Any other answer comes from a living server; not all of them list their models.
+        # Other status codes also prove that the server is alive; not every server lists its models.
     except (OSError, ValueError) as error:
         raise Failed(f"the endpoint cannot be reached: {_one_line(error)}") from error
 

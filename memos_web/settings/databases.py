@@ -25,7 +25,7 @@ def databases(config: Config) -> dict[str, dict[str, Any]]:
         entry = _make_entry_of_url("DATABASE_URL", config.database_url)
     entry["CONN_MAX_AGE"] = 0
     entry.setdefault("OPTIONS", {})
-    # What is prepared is chosen by hand, and its one plan is kept: governance/prepared.py.
+    # Statements are prepared explicitly, with one plan each: governance/prepared.py.
     entry["OPTIONS"]["prepare_threshold"] = sys.maxsize
     entry["OPTIONS"]["options"] = f"{entry['OPTIONS'].get('options', '')} -c plan_cache_mode=force_generic_plan".strip()
     if not owner:

@@ -298,7 +298,7 @@ class RestoreView(ApiView):
                 return
             try:
                 cube_renew_ask(actor=actor, cube_id=memory_id)
-            except NotFound:  # the first call may have brought it back
+            except NotFound:  # an earlier call may have restored it
                 cube_change_ask(actor=actor, cube_id=memory_id)
 
         with self.after(lambda: self.rehearse(restore)):

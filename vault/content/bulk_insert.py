@@ -130,7 +130,7 @@ def _insert_statement(
 def _columns(
     model: type[Model], same: "Sequence[Field[Any, Any]]", differing: "Sequence[Field[Any, Any]]"
 ) -> tuple[str, dict[str, str], str]:
-    """Return the SQL that names the columns with one value, the SQL value of each column, and the FROM clause."""
+    """Return three parts of a statement: the SQL of shared values, column → SQL of its value, and the FROM clause."""
     table = model._meta.db_table
     common = ", ".join(
         f"{_column_expression(field, f'(given.texts)[{place}]::{_array_type(field)}')} AS {field.column}"

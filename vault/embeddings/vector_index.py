@@ -9,7 +9,7 @@ from governance.errors import Conflict
 
 DEFAULT_MODEL = "wordllama/l2-supercat-256"  # embedding_nearest indexes its vectors
 DEFAULT_DIMENSION = 256
-LARGEST_DIMENSION = 4_000  # that pgvector's HNSW takes of half-precision vectors
+LARGEST_DIMENSION = 4_000  # pgvector's limit for HNSW on half-precision vectors
 OWNS = "SELECT pg_get_userbyid(relowner) = current_user FROM pg_class WHERE oid = 'vault_embedding'::regclass"
 # The index supports `<=>` only on the column cast to a vector of this dimension.
 NEAREST = "(vector::halfvec({dimension})) <=> %(vector)s::halfvec({dimension})"

@@ -58,7 +58,7 @@ def active_model_hold(actor: Actor, *, expected: str | None, first: str) -> None
 
 
 def question_embedder(active: str | None) -> Embedder:
-    """Return the embedder for questions: of the active model, or the configured one if this process cannot build that.
+    """Return the embedder of the active model, or the configured one if this process cannot build the active model.
 
     In the second case, only lexical search finds memories that the configured model has not embedded.
     """

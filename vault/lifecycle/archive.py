@@ -26,7 +26,7 @@ from vault.vocabulary import State
 
 PART = 200  # versions of one transaction
 ORPHAN_AGE = timedelta(days=1)
-STAYING = (State.ARCHIVED, State.EXPIRED)  # what expired stays where it was
+STAYING = (State.ARCHIVED, State.EXPIRED)  # expired memories are not moved
 IS_REFERENCE = RawSQL(
     "(octet_length(vault_cubeversion.sealed) = %s AND get_byte(vault_cubeversion.sealed, 0) = %s)",
     [REFERENCE.size, FORMAT],

@@ -68,11 +68,11 @@ from vault.vocabulary import PiiField, State
 PART = 100  # memories of one transaction
 LOOKED_AT = 1_000  # memories of a dry run that are looked at one by one
 MOST_COUNTED = 100_000
-MOST_IDS = 1_000  # chosen ones of one call
+MOST_IDS = 1_000  # chosen memories of one call
 MOST_NAMED = 100  # ids in a reply
 EXPORT = "export"
 EVERYTHING = {"importance": {"gte": 0}}
-REPLACED = "replaced"  # in the result of an export that later ones of its schedule replace
+REPLACED = "replaced"  # marks the result of an export that later exports replaced
 UNDONE_BY = {BulkAction.DELETE: BulkAction.RESTORE, BulkAction.RESTORE: BulkAction.DELETE}
 Tried = tuple[dict[UUID, UUID], list[tuple[UUID, DomainError]]]
 """The memories that were changed, each with the one to be undone: itself, or its copy; and the others."""

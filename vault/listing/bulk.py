@@ -141,7 +141,7 @@ def _apply_action(actor: Actor, action: BulkAction, versions: Chosen, arguments:
 def _apply_singly(
     actor: Actor, action: BulkAction, versions: Chosen, arguments: BulkArguments
 ) -> tuple[list[UUID], Failures]:
-    chosen = sorted(versions)  # two calls that share memories lock them in one order
+    chosen = sorted(versions)  # sorted, so that concurrent calls lock in the same order
     change = make_change(actor, action, arguments)
     present = _load_versions(Cube.objects.filter(id__in=chosen).order_by("id").select_for_update())
     done: list[UUID] = []

@@ -27,7 +27,7 @@ from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import Hit, memories_search
 from vault.vocabulary import SearchMode, State
 
-PAGE = 30  # rows that a page shows at once; the next follow while one scrolls
+PAGE = 30  # rows of one page; scrolling loads the next page
 HITS = 50  # of one search
 MOST_PATHS = 100
 LEAST_SCORE = 0.05  # hits with lower scores are left out
@@ -97,7 +97,7 @@ def ordered_walk() -> Iterator[None]:
     with connection.cursor() as cursor:
         cursor.execute(ORDERED_WALK)
     yield
-    with connection.cursor() as cursor:  # not after an error: the transaction has ended with it
+    with connection.cursor() as cursor:  # skipped after an error, which ends the transaction
         cursor.execute(PLANS_AS_BEFORE)
 
 

@@ -113,10 +113,10 @@ OFFERED = Q(is_offered=True)
 class Listing(TenantModel):
     """A publication in the catalogue. A row-level policy lets each tenant read the rows offered to it.
 
-    The publisher writes the row with the fields that it copies (vault/packs/listings.py). id: of the publication;
-    tenant: the publisher. visibility, tenants, terms: as approved. texts: the searched texts, in lower case. vector: of
-    its texts by `model`, for search by meaning, made after the write by an outbox event. rating: mean stars, 0 before
-    the first.
+    The publisher writes the row and copies fields of pack and version into it (vault/packs/listings.py). id: of the
+    publication; tenant: the publisher. visibility, tenants, terms: as approved. texts: the searched texts, in lower
+    case. vector: of its texts by `model`, for search by meaning, made after the write by an outbox event. rating: mean
+    stars, 0 before the first.
     """
 
     publisher = models.CharField(max_length=200)

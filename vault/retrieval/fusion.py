@@ -87,7 +87,7 @@ class Parts:
     graph: float = 0.0  # nearness over links: vault/graph/walks.py
     heat: float = 0.0  # vault/retrieval/heat_and_trust.py, and trust
     trust: float = 0.0
-    fingerprint: float = 0.0  # cosine of the question and the centroid of those that it answered
+    fingerprint: float = 0.0  # cosine with the centroid of the questions that the memory answered
 
 
 @dataclass(frozen=True)

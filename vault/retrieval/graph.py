@@ -17,7 +17,7 @@ from vault.retrieval.sources import Lexical, look_up
 from vault.retrieval.statements import Ranking, use_steady_plans
 
 STARTS = 10  # candidates that a walk over the graph begins at
-NAMED_SHARE = 0.5  # of a walk's beginnings, what the question's entities have beside the best candidates
+NAMED_SHARE = 0.5  # share of the starting weight for the question's entities, the rest is for candidates
 
 
 def rank_by_graph(scope: Scope, question: Question, limit: int) -> list[Ranked]:
@@ -39,7 +39,7 @@ class Graph:
         seeds = _make_seeds(named, {row.cube_id: row.score for row in scored.find_best(STARTS)})
         near = near_cubes(scope.actor, seeds=seeds, among=among, visible=visible)
         ranking.nearness.update({cube_id.int & (2**64 - 1): score for cube_id, score in near.items()})
-        with use_steady_plans() if ranking.is_steady else nullcontext():  # the walk has ended them
+        with use_steady_plans() if ranking.is_steady else nullcontext():  # the walk resets the plan settings
             return look_up(ranking, ContextWindows(list(near), [], [], []), scored.candidates)
 
 

@@ -22,7 +22,7 @@ from vault.retrieval.statistics import IndexStatistics, read_index_statistics
 
 MOST_TERMS = 64  # of one question: a pasted page is searched by its first words
 MOST_NAMES = 128
-LONGEST_READ = 4_000  # characters of a question that are looked through for words, names and times
+LONGEST_READ = 4_000  # characters of a question that are searched for words, names and times
 LONGEST_NAME = 40  # characters of a speaker's name in a question
 # Words that only ask for events or talk at some time. They count as no content of the question.
 _HAPPENED = re.compile(
@@ -30,7 +30,7 @@ _HAPPENED = re.compile(
     r"|发生[了过]?|[聊谈][了过到起]?|(?:什么|哪些)?事情?|新闻",
     re.IGNORECASE,
 )
-UNSPACED_NAME = range(2, 5)  # characters of one that stands within a sentence without spaces
+UNSPACED_NAME = range(2, 5)  # characters of a name in text without spaces
 
 
 class Terms(NamedTuple):

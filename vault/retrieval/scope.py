@@ -217,7 +217,7 @@ def _filter_condition(maker: TokenMaker, search: SearchQuery, personas: Sequence
     for name in ("session_id", "task_id"):
         if value := getattr(search, name):
             condition &= mark_condition(marks.value_mark(maker, name, value), archived=search.include_archived)
-    if condition and mounted:  # whose memories pass persona, session and task
+    if condition and mounted:  # mounted memories pass persona, session and task
         condition |= Q(namespace_id__in=mounted)
     if search.layers:
         condition &= Q(layer__in=search.layers)

@@ -25,7 +25,7 @@ from vault.retrieval.sql import (
 from vault.retrieval.statements import EF_ALONE, EF_SEARCH, FEW, Ranking, candidate_count
 from vault.vocabulary import State
 
-BEST = 20  # cubes, at least, taken by words, and with each its neighbours
+BEST = 20  # cubes, at least, taken by words, each with its neighbours
 DEEPEST = 4  # most queries for the best by words, each for four times as many, while too few of them are visible
 LEAST_FITTING = 50  # cubes, at least, taken for the named speakers and times
 LOOKED_THROUGH = 200  # cubes, the best by words, that are compared with the named speakers and times

@@ -24,7 +24,7 @@ _EXCLUDED = f"""
 excluded AS MATERIALIZED (({EXPIRED}){{denied}})
 """
 
-NO_ENTRIES = "NULL::bytea"  # in the place of a part that a search has no use for
+NO_ENTRIES = "NULL::bytea"  # replaces a subquery that a search does not need
 # {asked}: the terms of the question, numbered from 1. {facets}: filters on columns of the index. {newest}: limits the
 # postings of a term.
 WORDS = f"""

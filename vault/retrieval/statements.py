@@ -34,8 +34,8 @@ from vault.retrieval.statistics import TYPICAL_LENGTH, IndexStatistics
 
 MOST_POSTINGS = 512 * 1024  # read for all terms of one question: 16 MB
 NEAREST = 20  # cubes, at least, taken by vector
-CANDIDATES_PER_RESULT = 1.5  # candidates of a source for each result that is asked for
-FEW = 2_000  # vectors that pass a filter: up to so many are compared one by one
+CANDIDATES_PER_RESULT = 1.5  # candidates of a source per result wanted
+FEW = 2_000  # up to so many vectors that pass the filters are compared one by one
 # Visiting a row of the vector index costs as much as comparing INDEX_COST vectors (`benchmark search-latency` shows
 # both). The index visits at least EF_SEARCH rows, and more if the actor may not read most of them. If the result
 # depends on vectors alone, that finds too few: up to COMPARED_ALONE vectors are then compared one by one; for more, the
@@ -234,7 +234,7 @@ def _make_placeholders(scope: Scope, question: Question, visible: str) -> dict[s
     return {
         **parts,
         "visible": visible,
-        # Few granted rows: hash them once. Many: look up each lexical hit, of which there are fewer.
+        # Few granted rows are hashed once. If there are many, each lexical hit is looked up, because hits are fewer.
         "hits_beyond": parts["beyond"] if question.statistics.granted < MANY_GRANTED else parts["beyond_one"],
         "granted_in_time": GRANTED_IN_TIME if is_granted else "",
         # A cached plan uses the index of a model's vectors only if the statement contains the name of the model.

@@ -14,7 +14,7 @@ from governance.prepared import prepared_cursor, sql_array
 from vault.retrieval.scope import Scope
 from vault.retrieval.sql import EXCLUDED_SIZES, GRANTED_COUNT, INDEX_STATISTICS, INDEX_STATISTICS_EXCEPTED
 
-MOST_READS = 3  # at most, while what they count is being changed
+MOST_READS = 3  # repeated reads, while the counted rows are changing
 MOST_CACHED = 2_000
 TYPICAL_LENGTH = 10.0  # words of a cube, until its namespace was measured
 
@@ -92,7 +92,7 @@ def _read_statistics_with_exceptions(scope: Scope, marks: Iterable[int]) -> Inde
         cubes, words = max(0, indexed - excluded.cubes), max(0.0, words - excluded.words)
         if is_of_these:
             break
-    typical = words / cubes if cubes else TYPICAL_LENGTH  # of what is granted by itself, too
+    typical = words / cubes if cubes else TYPICAL_LENGTH  # also used for memories granted singly
     return IndexStatistics(
         namespaces=namespaces,
         cubes=cubes + more,

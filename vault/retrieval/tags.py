@@ -19,9 +19,9 @@ from vault.retrieval.fusion import NO_PARTS, Ranked
 from vault.retrieval.question import Question
 from vault.retrieval.scope import Scope
 
-MOST_CHARACTERS = 1_000  # of a question: a pasted page is searched by the tags that its beginning names
-MOST_TAGS = 10_000  # different ones that are looked at, of those that may be named
-BLANKS = r"[\s\x1c-\x1f]+"  # in ASCII, as str.split has them
+MOST_CHARACTERS = 1_000  # of a question; of a pasted page, only the beginning is searched for tags
+MOST_TAGS = 10_000  # distinct tags compared with the question
+BLANKS = r"[\s\x1c-\x1f]+"  # the ASCII blanks of str.split
 
 # ASCII tags are compared with the question's pieces here, in any locale; other tags are folded in Python later. Tags
 # that the question contains literally come first, and spellings of one name count once, so the limit keeps them.

@@ -49,7 +49,7 @@ WORDS = {
     Verb.APIKEY_REVOKED: ngettext_lazy("revoked %(n)s API key", "revoked %(n)s API keys", "n"),
     Verb.PERSONA_CREATED: ngettext_lazy("made %(n)s persona", "made %(n)s personas", "n"),
 }
-PAIRS = 2  # an entry of a grant names the object beside the grant
+PAIRS = 2  # an audit entry of a grant has two ids: object and grant
 
 
 @dataclass(frozen=True)

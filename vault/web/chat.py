@@ -63,7 +63,7 @@ from vault.web.answers import make_shown_turn, make_shown_turns
 
 CONVERSATIONS, TURNS = 50, 30  # of one page
 SEARCHED = 200  # of the newest conversations, by title
-PERSONAS = 50  # of each kind, that a new conversation offers
+PERSONAS = 50  # of each kind, offered to a new conversation
 LONGEST_WORDS = 100
 WEEK = 7  # days
 
@@ -229,7 +229,7 @@ def _draw_chat(
         "longest": settings.MAX_CONTENT_CHARACTERS,
         "api_address": f"{settings.PUBLIC_URL}/api/v1/memories/",
     }
-    with acting(actor):  # one transaction for all that the page reads
+    with acting(actor):  # one transaction for the whole page
         context |= _list_conversations(request, actor)
         context |= _open_conversation(request, actor, conversation_id, context["conversations"])
         models = model_names(actor)

@@ -84,7 +84,7 @@ def _links_resolve(state: StateCore) -> None:
 
 def _resolve_links(children: Sequence[Token], link_of: LinkOf) -> list[Token]:
     resolved: list[Token] = []
-    is_text = False  # inside a link that leads to no page
+    is_text = False  # inside a link without a page, shown as text
     for token in children:
         if token.type == "image":
             continue

@@ -37,7 +37,7 @@ from vault.web.imports import fault_sentences, persona_names
 from vault.web.sync import make_shown_peer
 
 SAFE = ["GET", "HEAD"]
-FORM_BYTES = 64 * 1024  # of an upload, beside its file
+FORM_BYTES = 64 * 1024  # of an upload, without its file
 FILE_TYPE = "application/octet-stream"
 CONTENT_TYPES = {
     ExportForm.JSONL: "application/jsonl",

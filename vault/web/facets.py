@@ -31,7 +31,7 @@ WORDS: Mapping[str, Mapping[str, Promise]] = {
     "source": {source: SOURCES[source] for source in Source},
 }
 OPEN = ("namespace", "persona", "layer", "state", "semantic_type")  # from the beginning
-TYPED = ("speaker", "session_id")  # sealed: they are named, not counted
+TYPED = ("speaker", "session_id")  # sealed fields, typed in because they cannot be counted
 BARS, BAR_HEIGHT = 12, 30
 
 

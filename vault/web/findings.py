@@ -39,7 +39,7 @@ class ShownReview:
     is_feedback: bool
     is_quarantined: bool
     is_sync: bool
-    relation: Promise | None = None  # of a pack's statement to an own one
+    relation: Promise | None = None  # of a pack's statement to the own memory
 
 
 def mark_findings(text: str, findings: Sequence[Finding]) -> list[MarkedPiece]:

@@ -42,7 +42,7 @@ from vault.web.memory_forms import read_expected_versions
 from vault.web.memory_rows import MemoryRow, row_make, rows_make
 
 HOLDS = 30  # of one page
-MATCHES = 10  # memories that a search for one to hold shows
+MATCHES = 10  # memories that the search of the form shows
 OVER: dict[str, Promise] = {
     HoldKind.MEMORY: gettext_lazy("One memory"),
     HoldKind.QUERY: gettext_lazy("All that match"),

@@ -60,7 +60,7 @@ from vault.web.validity import FIELDS as PROFILE_FIELDS
 from vault.web.validity import make_drawing
 
 SEGMENTS, TRAITS, FACTS, STATEMENTS, PERSONAS = 24, 12, 5, 100, 50
-LARGE, MEDIUM = 2, 4  # so many segments are drawn large, and so many after them of middle size
+LARGE, MEDIUM = 2, 4  # numbers of segments drawn large, and then medium
 GROUPS: dict[str, Promise] = {
     "personality": _("Personality and needs"),
     "alignment": _("Alignment preferences"),

@@ -40,7 +40,7 @@ VERSIONS = 20  # of one page
 @require_http_methods(["GET", "HEAD"])
 @page
 def memory(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
-    with acting(actor):  # one transaction for all that the page reads
+    with acting(actor):  # one transaction for the whole page
         view = cube_get(actor=actor, cube_id=memory_id)
         context = memory_context(request, actor, view)
         template = "vault/memories/_memory.html" if wants_part(request) else "vault/memories/memory.html"

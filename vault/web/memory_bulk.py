@@ -74,7 +74,7 @@ UNDO = {
     BulkAction.WARM: BulkAction.COOL,
 }
 AS_JOB = frozenset({EXPORT, BulkAction.PROMOTE, BulkAction.COPY, BulkAction.SPLIT})  # undone on the page of the job
-NAMED = 5  # memories that the question names; of more, their number alone
+NAMED = 5  # up to so many memories are named, more are only counted
 CLOCKS_DIFFER = timedelta(seconds=5)  # of this machine and the database
 # Placeholder arguments: the rehearsal only checks permissions and holds. Real arguments are checked later.
 REHEARSED = BulkArguments(tag="-", namespace="", expires_at=None, reason="-")

@@ -36,7 +36,7 @@ from vault.providers.registry import embedder, llm
 
 WHOLE = ("timeout_seconds", "retries")
 NUMBERS = (*WHOLE, "prompt_price", "completion_price")
-FIELDS = ("model", "address", "currency", *NUMBERS)  # of the form, but for the key
+FIELDS = ("model", "address", "currency", *NUMBERS)  # of the form, except the key
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 NAMESPACES = 100  # of one page
 MOUNTS, PERSONAS = 50, 100  # of one namespace
-DEEPEST = 5  # steps that a row is indented by at most
+DEEPEST = 5  # maximal indentation of a row
 SHOWN = 50  # namespaces that the preview of a move names
 KINDS: dict[NamespaceKind, Promise] = {
     NamespaceKind.PRIVATE: gettext_lazy("private"),

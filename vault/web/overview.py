@@ -29,7 +29,7 @@ from vault.web.labels import LAYERS, SEMANTIC_TYPES, STATES
 from vault.web.overview_tiles import make_tiles
 
 PERIODS = (7, 30, 90)
-LINES, LOOKED_AT = 8, 60  # of recent activity; entries that are folded into so many
+LINES, LOOKED_AT = 8, 60  # lines of recent activity, and audit entries joined into them
 MOST_BANDS = 7
 GROUPS: dict[Counted, Promise] = {
     Counted.LAYER: gettext_lazy("Layer"),

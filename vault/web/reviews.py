@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from vault.models import Publication
 
 REVIEWS = 30  # of one page
-KEYS = 200  # the newest, that the form offers
+KEYS = 200  # newest keys that the form offers
 
 
 @dataclass(frozen=True)

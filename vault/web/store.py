@@ -24,7 +24,7 @@ from vault.vocabulary import PackTopic
 from vault.web.store_words import ORDERS, TOPICS, language_name, make_shown_listing
 
 PACKS = 24  # of one page
-UPDATES = 3  # that the catalogue announces
+UPDATES = 3  # newest updates shown above the catalogue
 LONGEST_TEXT = 200
 LONGEST_LANGUAGE = 8
 MOST_PAGES = 1_000

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 SUBSCRIPTIONS, READS = 50, 20  # of one page
 SHOWN_CHANGES = 200
-PERSONAS, CONVERSATIONS = 100, 20  # that the form of a mount offers
+PERSONAS, CONVERSATIONS = 100, 20  # offered by the mount form
 KINDS: dict[ChangeKind, Promise] = {
     ChangeKind.ADDED: gettext_lazy("New"),
     ChangeKind.CHANGED: gettext_lazy("Changed"),

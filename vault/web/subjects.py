@@ -36,7 +36,7 @@ from vault.vocabulary import SubjectStatus
 from vault.web.memory_rows import MemoryRow, rows_make
 
 SUBJECTS = 30  # of one page
-MATCHES = 20  # memories that a search for some to assign shows
+MATCHES = 20  # memories that the search for assigning shows
 SAFE = ["GET", "HEAD"]
 CONTENT_TYPES = {FileForm.JSON: "application/json", FileForm.HTML: "text/html; charset=utf-8"}
 STATUSES: dict[SubjectStatus, tuple[str, Promise]] = {
