@@ -57,7 +57,7 @@ class Asking:
 
 @dataclass(frozen=True)
 class Place:
-    """One loaded tenant."""
+    """A tenant with its loaded conversation."""
 
     slug: str
     owner: Caller
@@ -152,7 +152,8 @@ def place_of(asking: Asking, number: int) -> Place:
 
 
 def _drafts(turns: Sequence[Turn], hidden: float) -> list[CubeDraft]:
-    """Make drafts of turns. Hidden ones go to the owner's private namespace, the others where every member may read."""
+    """Return drafts of turns: hidden ones in the owner's private namespace, the others in one that every member may
+    read."""
     return [draft for turn in turns for draft in drafts_of([turn], None if _is_denied(turn, hidden) else OPEN)]
 
 

@@ -113,5 +113,5 @@ async def _file_blocks(blocks: Iterator[bytes], actor: Actor, path: str) -> Asyn
 
 
 def _encode_event(name: str, data: Mapping[str, Any]) -> bytes:
-    """Encode an event. JSON has no bare line break, so the data fits one line."""
+    """Encode a server-sent event. JSON contains no line feed, so the data fits on one line."""
     return f"event: {name}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n".encode()

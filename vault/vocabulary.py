@@ -49,7 +49,7 @@ class EntryQueue(StrEnum):
 
 
 class EntryAction(StrEnum):
-    """The effect of a statement on a persona's queue. NOTHING leaves no row."""
+    """The effect of a statement on a persona's queue. NOTHING stores no row."""
 
     ADD = "add"
     UPDATE = "update"

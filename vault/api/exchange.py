@@ -209,7 +209,8 @@ class ExchangeKeySchema(PublicKeyFormsSchema):
 class ExchangeKeyView(ApiView):
     @describe("exports_key", ExchangeKeySchema)
     def get(self, request: Request) -> Response:
-        """Read the public keys of the organisation: others encrypt to one; the other signs its exported packs."""
+        """Read the organisation's public keys: one for encryption by others, and one that verifies its exported
+        packs."""
         actor = self.actor()
         key, signing = exchange_public_key(actor=actor), export_key(actor=actor)
         refuse_unknown_parameters(request)

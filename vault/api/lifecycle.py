@@ -271,7 +271,7 @@ class UnfuseView(ApiView):
 
 
 def _change_without_version(view: ApiView, memory_id: UUID, change: Callable[[], object], *, dry_run: bool) -> Response:
-    """Change a memory without a new version."""
+    """Run `change`, which adds no version, and return the memory."""
     actor = view.actor()
 
     def ask() -> None:

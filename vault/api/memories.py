@@ -149,7 +149,7 @@ class BulkView(ApiView):
     )
     @heavy
     def post(self, request: Request) -> Response:
-        """Add up to 1,000 memories, all or none. A dry run counts those that would be new."""
+        """Add up to 1,000 memories, all or none. A dry run counts the new ones."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_CREATE)
         refuse_unknown_parameters(request, "dry_run")
@@ -171,7 +171,7 @@ class SearchView(ApiView):
         parameters=[PROVENANCE],
     )
     def post(self, request: Request) -> Response:
-        """Find the best memories for a question: `min(top_k, visible)` of them."""
+        """Find the best memories for a question. The number of results is `min(top_k, visible)`."""
         started = time.perf_counter()
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)

@@ -53,7 +53,7 @@ class ToolCallInput(DescribedInput):
 
 
 class ToolCallQueryInput(StrictSerializer):
-    """The calls to recall; without `arguments` the newest ones."""
+    """The tool calls to recall. Without `arguments`, the newest are returned."""
 
     name = TextField(max_length=LONGEST_NAME, required=False)
     arguments = MetadataField(required=False)

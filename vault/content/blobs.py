@@ -38,7 +38,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class BlobRef:
-    """The reference to a blob. length: in bytes."""
+    """A reference to a blob. length: in bytes."""
 
     name: str
     digest: bytes
@@ -83,7 +83,7 @@ def blob_ref(*, tenant_id: UUID, cube_id: UUID, number: int, stored: bytes | mem
 
 
 def stored_length(stored: bytes | memoryview) -> int:
-    """Return the number of sealed bytes of a version, in its row or in the blob store."""
+    """Return the number of sealed bytes of a version, whether they are in its row or in the blob store."""
     is_reference = len(stored) == REFERENCE.size and stored[0] == FORMAT
     return int(REFERENCE.unpack(stored)[2]) if is_reference else len(stored)
 
@@ -125,7 +125,7 @@ def copy_loaded_blobs() -> dict[BlobRef, bytes]:
 
 @contextmanager
 def cache_blobs() -> Iterator[dict[BlobRef, bytes]]:
-    """Keep each blob that this block reads for later transactions, so that it is read once."""
+    """Cache the blobs that are read in this block, so that later transactions of the block need not read them again."""
     outer = _loaded.get()
     if outer is not None:
         yield outer
@@ -158,9 +158,9 @@ def with_blobs(function: Callable[Parameters, Result]) -> Callable[Parameters, R
 
 
 def blobs_forget(actor: Actor, cube: Cube, versions: Sequence[CubeVersion]) -> None:
-    """Request the deletion of the blobs of versions whose text the caller's transaction removes.
+    """Request the deletion of the blobs of these versions, because the caller's transaction removes their texts.
 
-    A recalled version may have a blob to which no row refers. Writes: OutboxEvent …, if blobs may exist.
+    A recalled version may have a blob although no row refers to it. Writes: OutboxEvent …, if blobs may exist.
     """
     has_blobs = any(_blob_ref_of(version) for version in versions)
     if not has_blobs and not StateTransition.objects.filter(cube_id=cube.id, to_state=State.ARCHIVED).exists():

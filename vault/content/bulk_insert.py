@@ -40,13 +40,13 @@ class RowBatch:
 
 
 def insert_rows(rows: Sequence[Model]) -> None:
-    """Insert unsaved rows of one model with all columns that the database does not compute."""
+    """Insert unsaved rows of one model, with all columns except generated ones."""
     if rows:
         insert_batches([make_batch(rows)])
 
 
 def update_rows(rows: Sequence[Model]) -> None:
-    """Update all columns of stored rows of one model by their ids. Every column of the rows is loaded."""
+    """Update all columns of stored rows of one model, found by id. All fields of the rows must be loaded."""
     if rows:
         batch = make_batch(rows)
         with prepared_cursor() as cursor:
@@ -61,7 +61,7 @@ def insert_batches(tables: Sequence[RowBatch], last: str = "", parameters: Seque
 
 
 def make_batch(rows: Sequence[Model]) -> RowBatch:
-    """Sort the columns of the rows of one model into equal and differing ones. rows: at least one."""
+    """Return the rows of one model as a batch, with columns split into equal and differing ones. rows: at least one."""
     model, values = type(rows[0]), [row.__dict__ for row in rows]
     same: dict[str, str | None] = {}
     differing: dict[str, str] = {}
@@ -164,7 +164,7 @@ def _write_column(field: "Field[Any, Any]", values: Sequence[Any]) -> str:
 
 
 def _write_values(field: "Field[Any, Any]", values: Sequence[Any]) -> list[str | None]:
-    """Write values as texts in the notation that PostgreSQL reads for the type of the column."""
+    """Return the values as texts in PostgreSQL's notation for the type of the column."""
     if isinstance(field, ArrayField):
         write = sql_array if _has_integers(field) else json.dumps
         return [write(value) for value in values]
@@ -184,7 +184,7 @@ def _is_plain(field: "Field[Any, Any]") -> bool:
 
 
 def write_array(texts: Iterable[str | None]) -> str:
-    """Write texts and None as a PostgreSQL array."""
+    """Return texts and None as a PostgreSQL array literal."""
     return "{" + ",".join(["NULL" if text is None else f'"{_escape(text)}"' for text in texts]) + "}"
 
 

@@ -46,17 +46,16 @@ NO_WORDS = Words(content="")  # a version whose key was destroyed or whose words
 
 
 def key_scope(*, subject_id: UUID | None, persona_member_id: UUID | None) -> str:
-    """Return the scope of the key that seals a cube.
-
-    The key belongs to the data subject if there is one, else to the member of the persona, else to the whole tenant.
-    """
+    """Return the scope of the key that seals a cube: the data subject if there is one, else the persona's member, else
+    GENERAL."""
     if subject_id is not None:
         return subject_scope(subject_id)
     return member_scope(persona_member_id) if persona_member_id is not None else GENERAL
 
 
 def words_seal(*, tenant_id: UUID, cube_id: UUID, number: int, scope: str, words: Words) -> bytes:
-    """Seal the words of one version; they open only for the same tenant, cube and version. Raises KeyUnavailable."""
+    """Seal the words of one version. They can be opened only for the same tenant, cube and version. Raises
+    KeyUnavailable."""
     plaintext = WRITER.encode(vars(words)).encode()
     return seal_for(tenant_id=tenant_id, scope=scope, place=_place_of_version(cube_id, number), plaintext=plaintext)
 

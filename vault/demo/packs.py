@@ -115,7 +115,7 @@ def _build_pack(writer: Actor, pack: DemoPack) -> None:
 
 
 def _publish_pack(writer: Actor, approver: Actor, name: str) -> None:
-    """Publish a pack: the writer requests it, the approver approves. Raises Conflict."""
+    """Publish a pack: the writer offers it, the approver approves. Raises Conflict."""
     with acting(writer):
         if Publication.objects.filter(tenant_id=writer.tenant_id, pack__name=name).exists():
             return

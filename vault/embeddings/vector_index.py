@@ -1,4 +1,5 @@
-"""HNSW indexes of vectors, one for each model. Migrations create that of the default model, operators the others."""
+"""HNSW indexes of vectors, one per model. Migrations create the index of the default model, operators create the
+others."""
 
 from hashlib import sha256
 
@@ -36,10 +37,10 @@ def nearest_by_index(model: str, dimension: int | None) -> str | None:
 
 
 def vector_index_create(*, model: str, dimension: int) -> bool:
-    """Create the index of `model` while searches and writes go on; return False if it exists. Outside any transaction.
+    """Create the index of `model` without blocking searches and writes; return False if it exists.
 
-    An index left by an interrupted run is created again. Raises Conflict if the database role does not own the tables,
-    or the vectors are too long.
+    Must run outside any transaction. An index left by an interrupted run is created again. Raises Conflict if the
+    database role does not own the tables, or the vectors are too long.
     """
     if dimension > LARGEST_DIMENSION:
         raise Conflict(f"Vectors of {dimension} numbers cannot be indexed: {LARGEST_DIMENSION} is the most.")

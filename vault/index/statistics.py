@@ -70,7 +70,7 @@ def _namespaces_of(payloads: Sequence[Payload]) -> list[UUID]:
 
 
 def _measure(namespaces: Collection[UUID]) -> list[UUID]:
-    """Count the namespaces and return those that were skipped because their count is fresh."""
+    """Count the namespaces, except those with a fresh count, and return the skipped ones."""
     with connection.cursor() as cursor:
         cursor.execute(FRESH, [list(namespaces), CHEAP_TO_COUNT, FRESH_SECONDS])
         fresh = sorted(namespace_id for (namespace_id,) in cursor.fetchall())

@@ -28,7 +28,8 @@ class MemoryTexts(Protocol):
 
 @dataclass(frozen=True)
 class TextIndex:
-    """The index of a text. words: token → frequency. length: number of words, for BM25. named: marks of entities."""
+    """The index data of a text. words: token → frequency; length: number of words, for BM25; named: marks of
+    entities."""
 
     words: dict[int, int]
     length: int

@@ -55,7 +55,8 @@ class ForgettingPolicy(Protocol):
 
 
 class KeepFormula:
-    """keep = .35·exp(−Δt/S) + .25·importance + .2·log-scaled use + .2·priority, 0..1; S grows with each recall."""
+    """The policy `keep`: .35·exp(−Δt/S) + .25·importance + .2·log-scaled use + .2·priority, 0..1; S grows with each
+    recall."""
 
     limit = 0.2
     sql = (
@@ -72,7 +73,7 @@ class KeepFormula:
 
 
 class LeastRecentlyUsed:
-    """1 for a memory in use, falling to 0 with the days since then: 1 / (1 + days)."""
+    """The policy `lru`: 1 / (1 + days since the last use)."""
 
     limit = 1 / (1 + 90)
     sql = "1 / (1 + idle / 86400)"
@@ -82,7 +83,8 @@ class LeastRecentlyUsed:
 
 
 class Heat:
-    """α·uses + γ·exp(−Δt/μ) with α = γ = 1 (MemoryOS §3.3; a single memory has no pages to promote)."""
+    """The policy `heat`: α·uses + γ·exp(−Δt/μ) with α = γ = 1 (MemoryOS §3.3; a single memory has no pages to
+    promote)."""
 
     limit = 0.5
     sql = f"uses + exp(greatest({LEAST_EXPONENT}, -idle / {RECENCY_SECONDS}))"

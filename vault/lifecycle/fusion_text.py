@@ -1,4 +1,4 @@
-"""The text proposed for a fusion, and the parts proposed for a split: extractive, without a language model. Pure."""
+"""Proposes the text of a fusion and the parts of a split, by extraction, without a language model. Pure."""
 
 from collections.abc import Iterator, Sequence
 

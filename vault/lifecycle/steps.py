@@ -106,7 +106,8 @@ def _insert_steps(actor: Actor, steps: Sequence[PlannedStep], before: State, to:
 
 
 def _change_states(cubes: Sequence[Cube], before: State, to: State) -> None:
-    """Set the states and, for states that are not searchable, the index flag, in one UPDATE. Raises Conflict."""
+    """Set the state of memories in one UPDATE, and clear `is_indexed` if the new state is not searchable. Raises
+    Conflict."""
     left = {} if to in SEARCHABLE else {"is_indexed": False}
     changed = Cube.objects.filter(id__in=[cube.id for cube in cubes], state=before).update(state=to, **left)
     if changed != len(cubes):

@@ -131,8 +131,11 @@ class SummaryLine:
 
 @dataclass(frozen=True)
 class SummaryView:
-    """The sentences of a summary that its reader may read. memories: read when it was made; model: empty without a
-    model."""
+    """A summary as a reader sees it. lines: the sentences that the reader may read.
+
+    memories: number of memories read for the summary; model: the model that chose, empty without one; at: time of the
+    reading.
+    """
 
     lines: tuple[SummaryLine, ...]
     memories: int

@@ -1,4 +1,4 @@
-"""Chooses the most typical sentences of a text: extractive, without a language model. Pure."""
+"""Chooses the most typical sentences of a text by extraction, without a language model. Pure."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

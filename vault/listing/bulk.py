@@ -106,7 +106,7 @@ READING = frozenset(
 
 
 def bulk_rehearse(*, actor: Actor, action: BulkAction, chosen: Chosen, arguments: BulkArguments) -> BulkOutcome:
-    """Rehearse `bulk_apply`: run it and roll back. Raises Forbidden; Invalid. Writes nothing."""
+    """Run `bulk_apply` and roll back. Raises Forbidden; Invalid. Writes nothing."""
     authorize(actor, PERMISSIONS.get(action, Permission.MEMORY_UPDATE))
     with _prepare_texts(actor, action, chosen), acting(actor):
         outcome = _apply_action(actor, action, chosen, arguments)

@@ -169,7 +169,7 @@ class Trait(TenantModel):
 
 
 class TraitEvidence(TenantModel):
-    """A page that supports or contradicts a trait (weight 1 or -1); deleted with the page."""
+    """A page that supports (weight 1) or contradicts (weight -1) a trait. Deleted with the page."""
 
     trait = models.ForeignKey(Trait, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+")
     page = models.ForeignKey(Page, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+")

@@ -77,7 +77,7 @@ def bound_to(actor: Actor, path: str) -> Q:
 
 
 class Namespace(TenantModel):
-    """A part of the MemVault, with a path."""
+    """A namespace of memories in the MemVault, with a path."""
 
     path = models.CharField(max_length=200)
     kind = models.CharField(max_length=20, choices=[(kind, kind) for kind in NamespaceKind])

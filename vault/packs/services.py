@@ -106,7 +106,7 @@ def pack_update(*, actor: Actor, pack_id: UUID, changes: Mapping[str, Any]) -> P
 def pack_remove(*, actor: Actor, pack_id: UUID) -> None:
     """Remove a pack that was never published, with its versions. Raises NotFound; Forbidden; Conflict.
 
-    Writes: deletes Pack, PackVersion …; AuditEntry.
+    Writes: AuditEntry; deletes Pack, PackVersion ….
     """
     with acting(actor):
         row = pack_locate(actor, pack_id)

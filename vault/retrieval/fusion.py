@@ -92,7 +92,7 @@ class Parts:
 
 @dataclass(frozen=True)
 class Ranked:
-    """A memory of the result, not opened yet."""
+    """A ranked memory that is not opened yet."""
 
     cube_id: UUID
     score: float
@@ -126,7 +126,7 @@ class ScoredCandidates:
 
     @cached_property
     def last_score(self) -> float:
-        """The score of the last result without its vector, or 0 if there are fewer candidates than results wanted."""
+        """The score, without vectors, of the last of the `limit` best candidates; 0 if there are fewer candidates."""
         if self.limit > len(self.candidates):
             return 0.0
         return float(np.partition(self.sum_parts(replace(self.weights, dense=0.0)), -self.limit)[-self.limit])

@@ -111,7 +111,8 @@ class Candidates:
 
 
 class ContextScores(NamedTuple):
-    """Two scores for each candidate: the BM25 of its context window, and how well its session matches the question."""
+    """Two scores for each candidate. context: BM25 of its context window; session: match of its session with the
+    question."""
 
     context: Floats
     session: Floats

@@ -67,7 +67,7 @@ class SearchQuery:
 
     @property
     def part_weights(self) -> Weights:
-        """The weights of the search if it has its own, otherwise those of its mode."""
+        """The search's own weights, else those of its mode."""
         weights = self.weights or WEIGHTS.get(self.mode) or current_weights()
         return weights if self.prefer is None else replace(weights, trust=max(weights.trust, PREFERRED))
 

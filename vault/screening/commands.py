@@ -110,7 +110,7 @@ def gives_orders(text: str) -> bool:
 
 
 def is_untrusted(actor: Actor, source: Source, modality: Modality) -> bool:
-    """Return whether a text came by an API key, a tool call, an import or a pack, and not from a signed-in person."""
+    """Return whether a text comes from an API key, a tool call, an import or a pack instead of a signed-in person."""
     if source in _OWN_SOURCES:
         return False
     by_key = actor.principal_kind is PrincipalKind.API_KEY

@@ -37,7 +37,7 @@ def findings_of(version: CubeVersion) -> list[Finding]:
 
 
 def findings_by_version(version_ids: Collection[UUID]) -> dict[UUID, list[Finding]]:
-    """Return the findings of each version by its id, with the decisions about them. One query."""
+    """Return version id → findings, with the decisions about them. One query."""
     found: dict[UUID, list[Finding]] = {version_id: [] for version_id in version_ids}
     for row in PiiFinding.objects.filter(version_id__in=version_ids).order_by("id"):
         found[row.version_id].append(finding_of(row))

@@ -44,7 +44,7 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Place:
-    """A span and the leaf that contains it."""
+    """A span of personal data, and the leaf that contains it."""
 
     part: PiiField
     leaf: int
@@ -52,7 +52,7 @@ class Place:
 
 
 def find_places(detector: Detector, texts: Texts, fields: Iterable[PiiField]) -> list[Place]:
-    """Detect personal data in these fields. Raises DetectorFailed. At most three texts are checked."""
+    """Detect personal data in these fields, with at most three calls of the detector. Raises DetectorFailed."""
     wanted = set(fields)
     found = [
         Place(name, 0, span)
@@ -107,7 +107,7 @@ def redact_places(texts: Texts, places: Iterable[Place]) -> Texts:
 
 
 def shift_places(places: Iterable[Place], replaced: Iterable[Place]) -> list[Place]:
-    """Return the new positions of `places` after `replaced`, which they do not overlap, became placeholders."""
+    """Return the positions that `places` have after `replaced`, which do not overlap them, became placeholders."""
     ends: dict[tuple[PiiField, int], list[int]] = defaultdict(list)
     longer: dict[tuple[PiiField, int], list[int]] = defaultdict(lambda: [0])  # growth of the text before each of `ends`
     for other in sorted(replaced, key=lambda place: place.span.end):
@@ -126,7 +126,7 @@ def _shift_place(place: Place, by: int) -> Place:
 
 
 def paths_of(metadata: Metadata) -> list[str]:
-    """Return the dotted path of each metadata leaf, in order; a key has the path of its value."""
+    """Return the dotted path of each metadata leaf, in order. A key has the same path as its value."""
     return list(_paths(metadata, ("metadata",)))
 
 

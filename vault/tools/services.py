@@ -28,6 +28,6 @@ def tool_call_draft(call: ToolCall, common: CubeDraft) -> CubeDraft:
 
 
 def tool_call_add(*, actor: Actor, draft: CubeDraft, texts: TextIndexes = NO_TEXTS) -> AddedCube:
-    """Store one call. Raises and writes as `cubes_add`."""
+    """Store a tool call as a memory. Raises and writes as `cubes_add`."""
     authorize(actor, Permission.MEMORY_CREATE)
     return cubes_add(actor=actor, drafts=[draft], texts=texts)[0]

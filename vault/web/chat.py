@@ -178,7 +178,7 @@ def encode(event: TurnEvent) -> tuple[str, dict[str, Any]]:
 
 
 def _ask_question(request: HttpRequest, actor: Actor, conversation_id: UUID | None, question: str) -> HttpResponseBase:
-    """Ask a question. conversation_id None: begin a conversation, unless the question is refused."""
+    """Ask a question. conversation_id None: also begin a conversation, unless the question is refused."""
     speaking = actor.within(Channel.CHAT)
     try:
         if conversation_id is None:

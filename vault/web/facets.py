@@ -88,7 +88,7 @@ def facets_make(counted: Facets, query: MemoryQuery) -> FacetList:
 
 
 def chips_make(query: MemoryQuery, address_of: Callable[[MemoryQuery], str]) -> list[Chip]:
-    """Return the active filters, each with the address without it."""
+    """Return the active filters, each with the address of the list without this filter."""
     return [
         Chip(NAMES[name], WORDS.get(name, {}).get(value, value), address_of(_remove_value(query, name, value)))
         for name, values in query.chosen.items()

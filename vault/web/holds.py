@@ -226,7 +226,7 @@ def _draw_form(
 
 
 def _guess_kind(given: QueryDict) -> HoldKind:
-    """Return the kind of hold of a form that does not name it."""
+    """Return the kind of hold that a form means if it names no kind."""
     if given.get("subject"):
         return HoldKind.SUBJECT
     return HoldKind.QUERY if given.get("filters") else HoldKind.MEMORY
