@@ -360,7 +360,7 @@ def _add_later(actor: Actor, drafts: Sequence[CubeDraft], once: Once) -> None:
 
 def _add_bulk(actor: Actor, drafts: Sequence[CubeDraft], origins: Sequence[int], once: Once) -> None:
     texts = texts_index(actor.tenant_id, drafts)
-    with large_write(actor), acting(actor), _naming_items(origins):
+    with large_write(actor), acting(actor), _name_items_in_errors(origins):
         added = memories_add(actor=actor, drafts=drafts, texts=texts)
         placed = zip(origins, added, strict=True)
         kept = [(index, memory) for index, memory in placed if not memory.cube.is_dialogue_only]
@@ -374,15 +374,15 @@ def _add_bulk(actor: Actor, drafts: Sequence[CubeDraft], origins: Sequence[int],
 def _rehearse_bulk(actor: Actor, drafts: Sequence[CubeDraft], origins: Sequence[int]) -> Response:
     """Check and write everything, then roll back. New memories have no ids, so only their number is returned."""
     texts = texts_index(actor.tenant_id, drafts)
-    with large_write(actor), acting(actor), _naming_items(origins):
+    with large_write(actor), acting(actor), _name_items_in_errors(origins):
         added = memories_add(actor=actor, drafts=drafts, texts=texts)
         transaction.set_rollback(True)
     return Response(dry_run_json([], count=sum(not memory.duplicate for memory in added)))
 
 
 @contextmanager
-def _naming_items(origins: Sequence[int]) -> Iterator[None]:
-    """Add the number of the item to the errors of its draft."""
+def _name_items_in_errors(origins: Sequence[int]) -> Iterator[None]:
+    """Put the number of the item into errors of a draft in this block."""
     try:
         yield
     except InvalidDraft as fault:

@@ -46,10 +46,10 @@ WHERE version.tenant_id = %s AND version.id = sent.id AND version.sealed = vault
 
 
 def blobs_move(actor: Actor, payloads: Sequence[Payload]) -> Write:
-    """Move content to the blob store or the rows, as the memories' states require, up to PART versions. AGAIN: there
-    are more.
+    """Move content to the blob store or to the rows, as the memories' states require, up to PART versions.
 
-    Blobs are written and read outside any transaction. A second run changes nothing more. Held versions are not moved.
+    Returns AGAIN if there are more. Blobs are written and read outside any transaction. A second run changes nothing
+    more. Held versions are not moved.
     Raises BlobStoreUnavailable. Writes: CubeVersion …, OutboxEvent? for versions erased meanwhile.
     """
     ids = ids_of(payloads)

@@ -142,7 +142,7 @@ def _search_page(actor: Actor, query: MemoryQuery) -> MemoryPage:
 
 
 def _is_match(hit: Hit, query: MemoryQuery) -> bool:
-    """Return whether a hit is relevant to the query. Modes without vectors find only matches."""
+    """Return whether a hit is relevant to the query. In modes without vectors, every hit is."""
     if query.mode not in {SearchMode.HYBRID, SearchMode.DENSE}:
         return True
     return is_relevant(hit.parts, query.text) or hit.parts.entity > 0 or hit.parts.time > 0
