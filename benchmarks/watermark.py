@@ -50,7 +50,7 @@ def watermark_table(figures: dict[str, Any]) -> str:
 
 
 def _survival(attack: Attack, count: int, recipients: int, trials: int, chance: random.Random) -> dict[str, float]:
-    """Return the shares of `trials` leaks that the attack leaves traceable.
+    """Return figures about `trials` leaks that `attack` changed.
 
     named, wrong: shares with the right and with a wrong recipient at a probability of SURE; bits: mean of compared
     sentences; digest: share found by the digest of the whole copy.
