@@ -1,4 +1,4 @@
-"""Measurements of a running server or, of ablation, sweep and nearest, of the product in process.
+"""Benchmarks of a running server or, for ablation, sweep and nearest, of the product in process.
 
-Each writes its raw output, with the command that made it, to results/.
+Each writes its raw output, with the command that ran it, to results/.
 """

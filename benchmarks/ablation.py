@@ -1,4 +1,4 @@
-"""Measure the recall of evidence without each part of the score and each mechanism of the search."""
+"""Measures evidence recall without each part of the score and without each mechanism of the search."""
 
 from contextlib import AbstractContextManager
 from functools import partial
@@ -15,11 +15,12 @@ from vault.retrieval.fusion import HYBRID, Weights
 
 DEPTHS = (5, 10, 20)
 CHOSEN = "as chosen"
-TRIED = 0.3  # the weight of a part that is off
+TRIED = 0.3  # the weight tried for a part whose weight is 0
 
 
 def ablation(data: Path) -> dict[str, Any]:
-    """Recall as the product ranks, without each part that counts, and with each that does not."""
+    """Return the recall with the product's weights, with each weight set to 0, and with each unused part given a
+    weight."""
     loaded = bench(data)
     return {
         "data_sha256": digest_of(data),
@@ -31,7 +32,7 @@ def ablation(data: Path) -> dict[str, Any]:
 
 
 def removals() -> dict[str, AbstractContextManager[Any]]:
-    """The product without one mechanism at a time; each kind of named time is one."""
+    """Return patches that remove one mechanism each, by name; each kind of time expression is one mechanism."""
     found: dict[str, AbstractContextManager[Any]] = {
         "without further looks by words": mock.patch.object(sources, "DEEPEST", 1),
         "without days as terms of a question": mock.patch.object(tokens, "days_of", return_value=()),
@@ -55,7 +56,8 @@ def _measure_recall(loaded: Bench, removed: AbstractContextManager[Any]) -> dict
 
 
 def variants() -> dict[str, Weights]:
-    """The product's weights; those without each part that counts; those with each part that does not."""
+    """Return the product's weights, variants with one weight set to 0, and variants with the weight TRIED for an unused
+    part."""
     found = {CHOSEN: HYBRID}
     for name in components():
         if weight_of(name):

@@ -1,7 +1,7 @@
-"""The labelled questions, answered without one part of the method at a time: the difference is what the part brings.
+"""Answers the labelled questions without one part of the method at a time; the difference shows the part's effect.
 
-Each question is searched once through REST. The reply is then made of the results in this process, as the chat makes
-it, so that all variants see the same passages.
+Each question is searched once through REST. The reply is made from the results in this process, as the chat does, so
+that all variants see the same passages.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ WHOLE = "all parts"
 
 
 def remove_parts() -> dict[str, AbstractContextManager[Any]]:
-    """The method as it is, then without one part at a time."""
+    """Return patches by name: the unchanged method, then one without each part."""
     patched = mock.patch.object
     return {
         WHOLE: nullcontext(),
@@ -39,7 +39,7 @@ def remove_parts() -> dict[str, AbstractContextManager[Any]]:
 
 
 def retrieve_passages(client: Client, question: str) -> tuple[Evidence, ...]:
-    """The search results that are about a question, as an answer may use them."""
+    """Return the search results that are relevant to a question, as evidence for an answer."""
     body = {"query": question, "top_k": CONSIDERED, "explain": True}
     found = client.call("POST", "memories/search/", body)["results"]
     about = [hit for hit in found if is_relevant(_parts(hit["score_parts"]), question)]
@@ -49,7 +49,7 @@ def retrieve_passages(client: Client, question: str) -> tuple[Evidence, ...]:
 def replies_without(
     questions_found: Mapping[str, tuple[Evidence, ...]],
 ) -> Iterator[tuple[str, dict[str, str]]]:
-    """Each variant with its reply to each question. questions_found: their passages, by question."""
+    """Yield each variant's name and its reply to each question. questions_found: passages by question."""
     for name, removed in remove_parts().items():
         with removed:
             yield (

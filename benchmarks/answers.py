@@ -1,9 +1,9 @@
-"""Share of right, wrong and declined answers of the chat, on labelled questions of our own.
+"""Measures the shares of right, wrong and declined answers of the chat, on our own labelled questions.
 
-The data has LoCoMo's layout (benchmarks/data/answers.json). Each conversation is stored message by message, then every
-question is asked by its first speaker in a conversation of its own. One half was used to calibrate, the other was not.
-Without a model, the method is tried again without one part at a time. With one, its replies also get token F1, BLEU-1,
-a judgement where a judge is named, tokens and calls.
+The data has LoCoMo's layout (benchmarks/data/answers.json). Each conversation is stored message by message, then its
+first speaker asks every question in a new conversation. One half was used for calibration, the other was not. Without a
+model, the method also runs without one part at a time. With a model, replies also get token F1, BLEU-1, the judgement
+of a judge model if one is named, tokens and calls.
 """
 
 import hashlib
@@ -46,7 +46,8 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Labelled:
-    """A question; `answers`: texts of which a right reply contains one, `^yes` or `^no`; none: it has no answer."""
+    """A question. answers: a right reply contains one of these texts, or matches `^yes` or `^no`; empty: it has no
+    answer."""
 
     text: str
     answers: tuple[str, ...]
@@ -62,7 +63,7 @@ class Sample:
 
 
 def samples(path: Path) -> list[Sample]:
-    """Raises BenchmarkError."""
+    """Read the labelled conversations of a file. Raises BenchmarkError."""
     try:
         return [_sample(sample) for sample in json.loads(path.read_text(encoding="utf-8"))]
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -71,7 +72,8 @@ def samples(path: Path) -> list[Sample]:
 
 @dataclass(frozen=True)
 class Answerer:
-    """A way to answer. model: a name that the server knows, or EXTRACTIVE. judge: another model's opinion, or none."""
+    """The way to answer. model: a model name of the server, or EXTRACTIVE; judge: a model that judges replies, or
+    None."""
 
     model: str = EXTRACTIVE
     judge: CompletingLlm | None = None
@@ -80,7 +82,7 @@ class Answerer:
 
 @dataclass(frozen=True)
 class Replied:
-    """A reply as the server stored it. calls: of language models for this answer; judged: None without a judge."""
+    """A reply as the server stored it. calls: to language models for this answer; judged: None without a judge."""
 
     question: Labelled
     text: str = field(repr=False)
@@ -94,7 +96,7 @@ class Replied:
 
 
 def answers(target: Target, data: Path, answerer: Answerer) -> dict[str, Any]:
-    """Shares of each outcome on both halves, and the replies that were wrong. Raises BenchmarkError."""
+    """Return the shares of each outcome on both halves, and the wrong replies. Raises BenchmarkError."""
     client = Client(target)
     replied: dict[str, list[Replied]] = {}
     without: dict[str, list[Replied]] = {}
@@ -132,12 +134,13 @@ def answers_table(figures: dict[str, Any]) -> str:
 
 
 def judge_of(url: str, model: str) -> CompletingLlm:
-    """The model that judges; its key is JUDGE_API_KEY of the environment."""
+    """Return the judge model. Its key is JUDGE_API_KEY of the environment."""
     return OpenAiLlm(Endpoint(url=url, key=os.environ.get("JUDGE_API_KEY", ""), model=model, is_of_operator=True))
 
 
 def outcome_of(question: Labelled, reply: str, *, by_model: bool = False) -> Outcome:
-    """declined: the reply says that nothing answers. Longer than MOST_CHARACTERS or MOST_QUOTES is never right."""
+    """Return the outcome of a reply. DECLINED: it says that there is no answer. A reply longer than MOST_CHARACTERS or
+    MOST_QUOTES is never RIGHT."""
     is_named = any(_contains(reply, answer) for answer in question.answers)
     if reply.startswith(NOTHING) or (by_model and not is_named and KNOWS_NOTHING.search(reply)):
         return Outcome.DECLINED
@@ -163,7 +166,10 @@ def _sample(data: dict[str, Any]) -> Sample:
 
 @contextmanager
 def _store_conversation(client: Client, sample: Sample) -> Iterator[None]:
-    """The messages of a conversation, searchable; erased afterwards. The asker's have no name, as their own."""
+    """Store the messages of a conversation, wait until they are searchable, and erase them after the block.
+
+    The asker's messages have no speaker name, as a member's own messages do.
+    """
     items = [
         {"messages": [_message(turn, sample.asker)], "infer": False, "session_id": f"{sample.id}-{turn.session}"}
         for turn in sample.turns
@@ -176,7 +182,7 @@ def _store_conversation(client: Client, sample: Sample) -> Iterator[None]:
 
 
 def _replies(client: Client, questions: Sequence[Labelled], answerer: Answerer) -> Iterator[Replied]:
-    """The reply to each question, asked in a conversation of its own."""
+    """Yield the reply to each question, asked in a new conversation."""
     for question in questions:
         conversation = client.call("POST", "conversations/", {"model": answerer.model})["id"]
         turn = client.call("POST", f"conversations/{conversation}/turns/", {"content": question.text})
@@ -200,9 +206,10 @@ def _message(turn: Turn, asker: str) -> dict[str, Any]:
 
 
 def _shares(found: Sequence[Replied]) -> dict[str, Any]:
-    """right_answerable, f1, bleu1 and judged: of the questions that have an answer; the other shares: of all.
+    """Return figures of the replies. right_answerable, f1, bleu1, judged: of questions with an answer; other shares: of
+    all.
 
-    tokens and calls: of language models, the mean of an answer.
+    tokens, calls: of language models, mean per answer.
     """
     counts = Counter(reply.outcome for reply in found)
     answerable = [reply for reply in found if reply.question.answers]

@@ -1,8 +1,8 @@
-"""Measure the cost of permissions: single decisions, and searches and lists by readers with no, some and many grants.
+"""Measures the cost of permissions: single decisions, and searches and lists by readers with no, some and many grants.
 
-Half of a tenant's memories are open to every member, half are private to its owner. Readers differ in what of the
-private half they were granted, memory by memory. One more reader got the whole half by a single grant on its namespace:
-it sees what the reader with a grant on each memory sees, so that their ratio is what the grants themselves cost.
+Half of a tenant's memories are open to every member, half are private to its owner. Readers have grants on different
+numbers of private memories. One more reader has a single grant on the private namespace: it sees the same as the reader
+with a grant on each memory, so their ratio is the cost of the grants.
 """
 
 import time
@@ -42,7 +42,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Reader:
-    """Somebody who searches. grants: how many they have on single memories."""
+    """A member who searches. grants: the number of grants on single memories."""
 
     name: str
     caller: Caller
@@ -50,7 +50,7 @@ class Reader:
 
 
 def authorization(target: Target, load: Load) -> dict[str, Any]:
-    """The figures of one run. The tenant stays."""
+    """Return the figures of one run. The tenant is kept."""
     slug = f"bench-access-{load.cubes}"
     owner, turns = owner_of(slug), conversation(load.cubes, SEED)
     half = load.cubes // 2
@@ -98,7 +98,7 @@ def _readers(slug: str, owner: Caller, half: int) -> list[Reader]:
 
 
 def _add_grants(reader: Reader, object_ids: Sequence[UUID], model: Any = CubeGrant, *, deny: bool = False) -> Reader:
-    """Rows as the service writes them, but many in a statement, and none that are there."""
+    """Insert grants as the service writes them, many per statement, without existing ones."""
     actor = reader.caller.actor
     assert actor.member_id is not None
     with acting(actor):
@@ -120,7 +120,7 @@ def _add_grants(reader: Reader, object_ids: Sequence[UUID], model: Any = CubeGra
 
 
 def _measure(target: Target, readers: Sequence[Reader], asked: Sequence[str]) -> dict[str, Any]:
-    """Each question goes to every reader in turn, so that whatever else the machine does hits all alike."""
+    """Ask every reader each question in turn, so that other load on the machine affects all alike."""
     clients = {reader.name: Client(replace(target, api_key=reader.caller.api_key)) for reader in readers}
     searches: dict[str, list[float]] = {reader.name: [] for reader in readers}
     lists: dict[str, list[float]] = {reader.name: [] for reader in readers}
@@ -156,7 +156,8 @@ def _ratio(measured: dict[str, Any], name: str) -> float:
 
 
 def _decisions(readers: Sequence[Reader]) -> dict[str, Any]:
-    """Decisions a second: of the rules alone, with ten grants at hand; and of the engine, which looks for grants."""
+    """Return decisions per second: of the rules alone, with ten grants loaded; and of the engine, which queries
+    grants."""
     reader = max(readers, key=lambda reader: reader.grants)
     actor = reader.caller.actor
     with acting(actor):

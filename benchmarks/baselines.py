@@ -1,4 +1,4 @@
-"""Baselines for search: plain BM25 and exact cosine over the same turns, exact and in memory."""
+"""Search baselines: plain BM25 and exact cosine over the same turns, in memory."""
 
 import math
 from collections import Counter, defaultdict
@@ -15,7 +15,7 @@ K1, B = 1.2, 0.75  # the usual constants (Robertson and Zaragoza, 2009)
 
 
 class Bm25:
-    """Okapi BM25 over `speaker: text`, stemmed, stop words and question words removed."""
+    """Okapi BM25 over `speaker: text`, stemmed, without stop words and question words."""
 
     def __init__(self, turns: Sequence[Turn]) -> None:
         self._ids = [turn.id for turn in turns]
@@ -40,7 +40,7 @@ class Bm25:
 
 
 class ExactCosine:
-    """Every vector compared with the question's, by the embedder that the product is set to."""
+    """Exact cosine search over all vectors, by the product's configured embedder."""
 
     def __init__(self, turns: Sequence[Turn]) -> None:
         self._ids = [turn.id for turn in turns]

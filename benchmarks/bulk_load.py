@@ -1,4 +1,4 @@
-"""Conversations into a server, in bulk, and out again."""
+"""Loads conversations into a server in bulk, and erases them."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ LONGEST_WAIT = 300.0  # seconds for the vectors
 
 
 def message_of(turn: Turn) -> dict[str, Any]:
-    """A turn as a message of the REST contract."""
+    """Return a turn as a message of the REST API."""
     return {
         "role": "user",
         "name": turn.speaker,
@@ -24,7 +24,7 @@ def message_of(turn: Turn) -> dict[str, Any]:
 
 
 def items_of(turns: Sequence[Turn], namespace: str) -> list[dict[str, Any]]:
-    """The turns as bulk items: one message is one memory, in order, each session a session."""
+    """Return the turns as bulk items: one memory per message, in order, with their sessions."""
     sessions: dict[int, list[dict[str, Any]]] = {}
     for turn in turns:
         sessions.setdefault(turn.session, []).append(message_of(turn))
@@ -36,7 +36,8 @@ def items_of(turns: Sequence[Turn], namespace: str) -> list[dict[str, Any]]:
 
 @contextmanager
 def store_turns(client: Client, turns: Sequence[Turn]) -> Iterator[str]:
-    """The namespace that holds `turns`, searchable by word and vector; erased afterwards."""
+    """Store `turns`, yield their namespace once they are searchable by word and vector, and erase them after the
+    block."""
     namespace = f"/benchmarks/{uuid4().hex}"
     reply = client.call("POST", "memories/bulk/", {"items": items_of(turns, namespace)})
     wait_for_vectors(client, namespace)
@@ -46,7 +47,7 @@ def store_turns(client: Client, turns: Sequence[Turn]) -> Iterator[str]:
 
 
 def wait_for_vectors(client: Client, namespace: str) -> float:
-    """Seconds until every memory of the namespace has its vector. Raises BenchmarkError."""
+    """Wait until every memory of the namespace has its vector, and return the seconds. Raises BenchmarkError."""
     started = time.monotonic()
     while time.monotonic() - started < LONGEST_WAIT:
         if not any(memory["pending_embedding"] for memory in _all(client, namespace)):

@@ -1,4 +1,4 @@
-"""A REST client that keeps one connection and times each call: what a client developer would see."""
+"""A REST client that keeps one connection and times each call."""
 
 import http.client
 import json
@@ -13,19 +13,19 @@ IDLE_SECONDS = 3.0
 
 
 class BenchmarkError(Exception):
-    """The run cannot go on; one line for a person."""
+    """The run cannot continue. The message is one line for a person."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """A server and the key of the principal that the benchmark is."""
+    """A server, and the API key that the benchmark uses."""
 
     url: str
     api_key: str = field(repr=False)
 
 
 def target_of(first_run: Path) -> Target:
-    """The server that was started on a data directory, from its first-run.json and where it was started last."""
+    """Return the server of a data directory, from its first-run.json and the address file of its last start."""
     address = first_run.with_name("address")
     try:
         found = json.loads(first_run.read_text(encoding="utf-8"))
@@ -36,7 +36,7 @@ def target_of(first_run: Path) -> Target:
 
 
 class Client:
-    """Raises BenchmarkError for every answer that is no success."""
+    """A REST client. Raises BenchmarkError for every unsuccessful response."""
 
     def __init__(self, target: Target) -> None:
         parts = urlsplit(target.url)
@@ -46,10 +46,10 @@ class Client:
         self.last_ms = 0.0
 
     def call(self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None) -> Any:
-        """The parsed reply; `last_ms` is how long it took, from the first byte sent to the last one read."""
+        """Return the parsed response. `last_ms`: the time from the first byte sent to the last byte read."""
         payload = None if body is None else json.dumps(body).encode()
         if time.monotonic() - self._answered_at > IDLE_SECONDS:
-            self._connection.close()  # the server ends what is idle; the next request opens it again
+            self._connection.close()  # the server closes idle connections; the next request opens a new one
         started = time.perf_counter()
         try:
             self._connection.request(

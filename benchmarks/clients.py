@@ -1,8 +1,8 @@
-"""The same adds and searches through the REST API, our Python client, mem0's client and MCP.
+"""Measures the same adds and searches through the REST API, our Python client, mem0's client and MCP.
 
-Ways take turns at each text, so that all of them meet the same load and the same number of memories. What a client
-adds to the time of its call is measured against REST with the request that the server receives from that client: mem0's
-adds a conversation for a user, the others add one text, and ours sends an Idempotency-Key.
+The clients take turns at each text, so that all have the same load and the same number of memories. The overhead of a
+client is measured against a REST call with the same request: mem0's client adds a conversation for a user, the others
+add one text, and ours sends an Idempotency-Key.
 """
 
 import asyncio
@@ -40,14 +40,15 @@ Call = Callable[[str], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Way:
-    """A call that adds one text, and a call that asks one question."""
+    """One client: a call that adds one text, and a call that asks one question."""
 
     add: Call
     search: Call
 
 
 def clients(target: Target, adds: int, searches: int) -> dict[str, Any]:
-    """The figures of one run, in a tenant of its own, which stays. Raises BenchmarkError without the clients."""
+    """Return the figures of one run, in a new tenant, which is kept. Raises BenchmarkError if a client is not
+    installed."""
     missing = [name for name in ("mem0", "httpx") if find_spec(name) is None]
     if missing:
         raise BenchmarkError(f"{missing[0]} is not installed: .venv/bin/pip install -r requirements/dev.txt")
@@ -101,7 +102,7 @@ def _over(way: Mapping[str, Timing], floor: Mapping[str, Timing]) -> dict[str, f
 
 
 def _way(add: Callable[[str], object], search: Callable[[str], object]) -> Way:
-    """Calls that block: nothing else runs meanwhile."""
+    """Wrap blocking calls as coroutines; nothing else runs meanwhile."""
 
     async def run_add(text: str) -> None:
         add(text)
@@ -164,7 +165,7 @@ def _ours(target: Target) -> dict[str, Way]:
 
 
 def _mem0(target: Target) -> dict[str, Way]:
-    # The package writes a folder and calls home when it is imported, unless it is told otherwise.
+    # On import, the package writes a folder and sends telemetry unless these variables are set.
     os.environ |= {"MEM0_DIR": tempfile.mkdtemp(prefix="mem0-"), "MEM0_TELEMETRY": "False"}
     from mem0 import MemoryClient
 

@@ -1,4 +1,5 @@
-"""Upper bound of ingestion: COPY of the same rows into equal tables with indexes, without row-level security."""
+"""Measures an upper bound of ingestion: COPY of the same rows into equal tables with indexes, without row-level
+security."""
 
 import time
 from collections.abc import Iterator
@@ -50,7 +51,7 @@ def copy_out(tenant: UUID) -> dict[str, Any]:
 
 @contextmanager
 def _copies(superuser: psycopg.Connection[Any]) -> Iterator[None]:
-    """Empty tables with the columns, checks, keys and indexes of the real ones."""
+    """Create empty tables with the columns, checks, keys and indexes of the real ones, for this block."""
     superuser.execute(sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(SCHEMA))
     superuser.execute(sql.SQL("CREATE SCHEMA {}").format(SCHEMA))
     for table in TABLES:
@@ -80,7 +81,7 @@ def _copy_in(superuser: psycopg.Connection[Any], table: str, blocks: list[bytes]
 
 
 def _columns(superuser: psycopg.Connection[Any], table: str) -> sql.Composable:
-    """All columns but those that a row makes of the others."""
+    """Return all columns except generated ones."""
     names = superuser.execute(
         "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped "
         "AND attgenerated = '' ORDER BY attnum",

@@ -1,4 +1,5 @@
-"""Connections beside the product's own: as the app role, for raw SQL; as the superuser, for what policies forbid."""
+"""Database connections of benchmarks: as the app role for raw SQL, and as the superuser for work that policies
+forbid."""
 
 import subprocess
 from typing import Any
@@ -25,19 +26,19 @@ def app_connection() -> psycopg.Connection[Any]:
 
 
 def postgresql_version() -> str:
-    """As in 18.4, without what a distribution adds."""
+    """Return the server's version, such as 18.4, without the distribution's suffix."""
     with app_connection() as raw:
         return str(raw.info.parameter_status("server_version")).split()[0]
 
 
 def embedded_version() -> str:
-    """As `postgresql_version`, of the embedded server, which need not run."""
+    """Return the version of the embedded server, which need not run."""
     command = [str(postgres.program_path("postgres")), "--version"]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[2]
 
 
 def superuser_conninfo(database: str) -> str | None:
-    """A connection string for the embedded server's superuser; None when the server is somebody else's."""
+    """Return the connection string of the embedded server's superuser; None if the server is not embedded."""
     server = postgres.of(CONFIG)
     return None if server is None else server.conninfo(database=database)
 
@@ -48,7 +49,7 @@ def product_database() -> str:
 
 
 def vacuum_and_analyse() -> bool:
-    """Vacuum and analyse, as the server does by itself some minutes after a load; False where only its owner can."""
+    """Vacuum and analyse the tables, as autovacuum does some minutes after a load. Returns False without the rights."""
     conninfo = superuser_conninfo(product_database())
     if conninfo is None:
         return False

@@ -1,6 +1,6 @@
-"""Near-duplicates among a tenant's memories, proposed by the job; beside it all vectors compared in this process.
+"""Measures the job that proposes near-duplicates, next to comparing all vectors in this process.
 
-One memory in PLANTED is said a second time with one word more.
+One of PLANTED memories is stored a second time with one more word.
 """
 
 import time
@@ -30,7 +30,7 @@ BLOCK = 1_000  # vectors that are compared with all others at once
 
 
 def duplicates(target: Target, cubes: int) -> dict[str, Any]:
-    """The figures of one run. The tenant stays, with open proposals. Raises BenchmarkError."""
+    """Return the figures of one run. The tenant is kept, with open proposals. Raises BenchmarkError."""
     owner = owner_of(f"bench-duplicates-{cubes}")
     if cubes_in(owner.actor) != cubes:
         fill_tenant(owner.actor, _drafts(cubes))
@@ -62,7 +62,7 @@ def duplicates_table(figures: dict[str, Any]) -> str:
 
 
 def _drafts(cubes: int) -> list[CubeDraft]:
-    """Facts of one namespace; the second of every hundredth pair repeats the first."""
+    """Return facts in one namespace; in every hundredth pair the second repeats the first."""
     drafts = [replace(draft, semantic_type=SemanticType.FACT) for draft in drafts_of(conversation(cubes, SEED), PLACE)]
     for number in range(0, cubes - 1, 2 * PLANTED):
         drafts[number + 1] = replace(drafts[number], content=f"{drafts[number].content} Indeed.")
@@ -70,7 +70,7 @@ def _drafts(cubes: int) -> list[CubeDraft]:
 
 
 def _compare_all(owner: Caller) -> tuple[float, set[UUID]]:
-    """Seconds to compare all vectors with each other, and the memories that have another one near."""
+    """Compare all vectors with each other; return the seconds, and the memories with a near one."""
     with acting(owner.actor):
         rows = list(Embedding.objects.filter(tenant_id=owner.actor.tenant_id).values_list("cube_id", "vector"))
     ids = [cube_id for cube_id, _ in rows]

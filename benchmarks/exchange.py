@@ -1,6 +1,6 @@
-"""Measure export and import: memories a second beside COPY of the same rows, and the peak memory of the process.
+"""Measures export and import: memories per second next to COPY of the same rows, and the peak memory of the process.
 
-Each measurement of memory is a process of its own, so that none inherits what another one needed.
+Each memory measurement runs in a new process, so that none inherits another one's peak.
 """
 
 import json
@@ -42,7 +42,8 @@ LONGEST_WAIT = 3_600
 
 
 def exchange(target: Target, sizes: tuple[int, ...], profile: bool) -> dict[str, Any]:
-    """The figures of one run. The exported tenants stay, and one for each import. Raises BenchmarkError."""
+    """Return the figures of one run. The exporting tenants and one tenant per import are kept. Raises
+    BenchmarkError."""
     figures: dict[str, Any] = {"seed": SEED}
     for cubes in sizes:
         figures[f"{cubes} memories"] = _of_size(cubes, by_worker=cubes == min(sizes))
@@ -97,7 +98,7 @@ def _of_size(cubes: int, *, by_worker: bool) -> dict[str, Any]:
 
 
 def _create_export(cubes: int) -> tuple[Caller, UUID]:
-    """The tenant of a size, and a finished export of it."""
+    """Return the owner of the tenant of this size, and the id of a finished export."""
     owner = owner_of(f"bench-exchange-{cubes}")
     if cubes_in(owner.actor) != cubes:
         fill_tenant(owner.actor, drafts_of(conversation(cubes, SEED), PLACE))
@@ -110,7 +111,7 @@ def _empty() -> Caller:
 
 
 def _await_job(actor: Actor, job: JobView) -> JobView:
-    """Raises BenchmarkError where the worker does not finish it."""
+    """Wait until the worker has finished the job, and return it. Raises BenchmarkError."""
     until = time.monotonic() + LONGEST_WAIT
     while time.monotonic() < until:
         view = job_get(actor=actor, job_id=job.id)
@@ -127,7 +128,7 @@ def _export(actor: Actor, job_id: UUID) -> Iterator[bytes]:
 
 
 def _import(actor: Actor, content: bytes) -> int:
-    """The steps of the job in this process, without its rows. Returns the number of memories."""
+    """Run the steps of the import job in this process, without job rows. Returns the number of memories."""
     parsed = file_parse(content, ImportFormat.JSONL)
     request = b"\n".join([b"{}", *(item_line(item) for item in parsed.items)])
     total = len(parsed.items)
@@ -155,7 +156,7 @@ def _by_worker(files: list[bytes], cubes: int) -> dict[str, Any]:
 
 
 def _files(path: Path) -> Iterator[bytes]:
-    """The lines of an export as files that an import takes."""
+    """Yield the lines of an export as files of importable size."""
     with path.open("rb") as lines:
         next(lines)
         while part := [line for _, line in zip(range(FILE), lines, strict=False)]:
@@ -163,7 +164,7 @@ def _files(path: Path) -> Iterator[bytes]:
 
 
 def _child(*words: object) -> dict[str, Any]:
-    """Run one measurement in a process of its own. Raises BenchmarkError."""
+    """Run one measurement in a new process, and return its figures. Raises BenchmarkError."""
     command = [sys.executable, "-c", CHILD, *map(str, words)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -173,7 +174,7 @@ def _child(*words: object) -> dict[str, Any]:
 
 
 def child_run() -> None:
-    """Measure what the words of the command name, and print it as JSON."""
+    """Run the measurement named on the command line, and print it as JSON."""
     what, *words = sys.argv[1:]
     figures = _child_export(*words) if what == "export" else _child_import(*words)
     peak = next(line for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines() if "VmHWM" in line)

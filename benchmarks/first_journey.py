@@ -1,4 +1,4 @@
-"""One conversation in through REST, message by message, and every question about it searched."""
+"""Stores one conversation through REST, message by message, and searches every question about it."""
 
 import hashlib
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ TOP_K = 10
 
 
 def first_journey(target: Target, data: Path, sample: str) -> dict[str, Any]:
-    """The figures of one run. What it stores is erased at its end."""
+    """Return the figures of one run. Its memories are erased at the end."""
     conversation = _choose(conversations(data), sample)
     client, namespace = Client(target), f"/benchmarks/{uuid4().hex}"
     stored, add_ms = _add_all(client, namespace, conversation.turns)

@@ -1,7 +1,8 @@
-"""The least that a hybrid search can cost here: one statement, straight at the tables, as the role that serves.
+"""Measures a lower bound of a hybrid search: one SQL statement on the tables, as the app role.
 
-BM25 over the postings, the nearest vectors, and the join that leaves only what the caller may see: no context, no
-sessions, speakers or times, nothing opened or audited. The question comes as tokens and a vector: only SQL is timed.
+It computes BM25 over the postings and the nearest vectors, and joins them with the visible rows: without context,
+sessions, speakers and times, and without opening or auditing results. The question is tokenized and embedded before, so
+that only SQL is timed.
 """
 
 import json
@@ -71,7 +72,7 @@ SET_UP = (
 
 @dataclass(frozen=True)
 class Scene:
-    """The rows that one caller may see: the parameters that its questions share."""
+    """The rows that a caller may see: the parameters that all its questions share."""
 
     tenant: UUID
     namespaces: list[UUID]
@@ -82,7 +83,7 @@ class Scene:
 
 @dataclass(frozen=True)
 class Asked:
-    """One question answered: milliseconds, and how many rows came."""
+    """The answer to one question: milliseconds, and number of rows."""
 
     ms: float
     rows: int
@@ -101,7 +102,7 @@ def hybrid(*, by_index: bool) -> str:
 
 
 def ask(connection: psycopg.Connection[Any], statement: str, scene: Scene, question: str, *, limit: int) -> Asked:
-    """Run one statement in a transaction of its tenant; the question is taken apart before the clock starts."""
+    """Run one statement in a tenant transaction. The question is tokenized and embedded before the clock starts."""
     parameters = _parameters(scene, question, limit)
     started = time.perf_counter()
     with connection.transaction():

@@ -1,4 +1,4 @@
-"""Measure each function of `text_functions` over texts made to be slow, at two lengths."""
+"""Measures each function of `text_functions` on texts made to be slow, at two lengths."""
 
 import random
 import time
@@ -21,7 +21,7 @@ CLASSES = (
     "a¦A¦z¦1¦9¦ ¦.¦!¦?¦,¦;¦:¦-¦_¦'¦\"¦`¦*¦~¦|¦/¦\\¦@¦#¦&¦$¦%¦+¦=¦^¦(¦)¦[¦]¦{¦}¦<¦>¦\t¦\n¦\r¦é¦e\u0301¦\u0301¦ß¦İ¦ﬃ¦ﷺ¦"
     "Ⅷ¦１¦ｅ¦\u200b¦\u2028¦🙂¦🇩¦अ¦א¦中¦王¦一¦十¦月¦年¦日¦上¦吗¦的¦。¦！¦“¦《¦「¦·¦あ¦ア¦한¦ก"
 ).split(CUT)
-# Beginnings of what the patterns look for, again and again, and matches that are refused at their end.
+# Beginnings of matches of the patterns, to be repeated, and texts that fail to match only at their end.
 NEAR_MATCHES = (
     "1 ¦1. ¦1-¦1/¦1(¦12 ¦123 ¦1234 ¦1/1/2020 ¦2020-01-01 ¦20 25 55 01 23 ¦1,000,¦13800138000 ¦202 555 0123 ¦"
     "020 7946 0958 ¦tel 20 25 55 01 23 ¦+1 202-555-0143 ¦00 44 20 ¦(020) ¦4111 1111 1111 1111 ¦4111111111111111¦"
@@ -55,7 +55,7 @@ WORDS = (
 
 
 def hostile_texts(length: int) -> Iterator[tuple[str, str]]:
-    """Names and texts, each of `length` characters, the same in every run."""
+    """Yield names and texts of `length` characters, the same in every run."""
     for piece in (*CLASSES, *NEAR_MATCHES):
         yield f"repeated {piece!r}", _repeat(piece, length)
     for piece in CLASSES:
@@ -88,7 +88,7 @@ def processor_seconds(run: Callable[[str], object], text: str) -> float:
 
 
 def hostile_texts_benchmark() -> dict[str, Any]:
-    """For each function its slowest text and its largest growth."""
+    """Return the slowest text and the largest growth of time for each function."""
     half, whole = dict(hostile_texts(LENGTH // 2)), dict(hostile_texts(LENGTH))
     return {
         "length": LENGTH,
@@ -106,8 +106,8 @@ def hostile_texts_table(figures: dict[str, Any]) -> str:
 
 
 def _figures(function: TextFunction, half: dict[str, str], whole: dict[str, str]) -> dict[str, Any]:
-    """growth: of the time for a text twice as long, the largest of the SLOWEST texts that can be told from noise."""
-    function.run("words of 12 May, 中文")  # what is loaded once is no cost of a text
+    """Measure one function. growth: time ratio for doubled length, the largest of the SLOWEST texts above the noise."""
+    function.run("words of 12 May, 中文")  # loads dictionaries before the measurement
     short = {name: processor_seconds(function.run, text) for name, text in hostile_texts(SHORT)}
     slow = sorted(short, key=short.__getitem__)[-SLOWEST:]
     taken = {name: _milliseconds(function, whole[name]) for name in slow}
@@ -126,5 +126,5 @@ def _milliseconds(function: TextFunction, text: str) -> float:
 
 
 def _cell(name: str) -> str:
-    """`name` as it may stand in a table."""
+    """Escape `name` for a Markdown table."""
     return name.replace("|", "\\|")

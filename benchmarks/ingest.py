@@ -1,4 +1,4 @@
-"""Measure storing: one memory, a thousand at a time, and the same rows by raw COPY."""
+"""Measures storing: one memory at a time, a thousand at a time, and the same rows by raw COPY."""
 
 import time
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ MOST_PROFILED = 3_000
 
 @dataclass(frozen=True)
 class Load:
-    """cubes: in bulk, for each number of clients; singles: one by one."""
+    """The load of a run. cubes: added in bulk, for each number of clients; singles: added one by one."""
 
     cubes: int
     singles: int
@@ -39,7 +39,7 @@ class Load:
 
 
 def ingest(target: Target, load: Load) -> dict[str, Any]:
-    """The figures of one run, in a tenant of its own, which stays."""
+    """Return the figures of one run, in a new tenant, which is kept."""
     caller = owner_of(f"bench-ingest-{uuid4().hex[:8]}")
     target = replace(target, api_key=caller.api_key)
     singles = conversation(load.singles, SEED)
@@ -88,7 +88,7 @@ def _one_by_one(target: Target, turns: Sequence[Turn]) -> list[float]:
 
 
 def _in_process(caller: Caller, turns: Sequence[Turn]) -> list[float]:
-    """The service alone: what it takes without HTTP, parsing and the reply."""
+    """Return the milliseconds of each add by the service, without HTTP, parsing and response."""
     times = []
     for draft in drafts_of(turns, "/in-process"):
         started = time.perf_counter()
@@ -107,9 +107,9 @@ def _mem0(turns: Sequence[Turn]) -> dict[str, Any]:
 
 
 def _bulk(target: Target, caller: Caller, cubes: int, clients: int) -> dict[str, Any]:
-    """Each client sends its share, a call after the other.
+    """Add memories in bulk; each client sends its share, one call after the other.
 
-    p50, p95: of a call; per_s: cubes acknowledged; vectors_after_s: from the last acknowledgement to the last vector.
+    p50, p95: of a call; per_s: cubes stored; vectors_after_s: from the last response to the last vector.
     """
     before = cubes_in(caller.actor)
     share = max(1, cubes // clients // SESSION) * SESSION
@@ -148,7 +148,7 @@ def _bulk_in_process(caller: Caller, cubes: int) -> dict[str, Any]:
 
 
 def _profile(caller: Caller, cubes: int) -> dict[str, Spent]:
-    """The whole REST call, in this process: parsing, the service, and the reply. Raises BenchmarkError."""
+    """Profile the whole REST call in this process: parsing, service and response. Raises BenchmarkError."""
     calls = _calls(conversation(min(cubes, MOST_PROFILED), SEED + 20), "/profile")
     client = TestClient(SERVER_NAME="127.0.0.1", headers={"authorization": f"Bearer {caller.api_key}"})
 

@@ -1,4 +1,4 @@
-"""Measure the layers: a turn and the context of a question by length of history, and the gain by each part."""
+"""Measures the layers: the time of a turn and of a context by length of history, and the gain by each part."""
 
 import json
 import statistics
@@ -52,7 +52,7 @@ NOTHING = " AND false"  # makes a statement of a part of the layers find nothing
 
 @dataclass
 class History:
-    """A persona whose history has a given length. texts: of its turns, two for each; done: turns stored."""
+    """A persona with a history of a given length. texts: two per turn; done: turns stored."""
 
     actor: Actor
     persona_id: UUID
@@ -80,7 +80,7 @@ class Taken:
 
 
 def layers(target: Target, sizes: Sequence[int], data: Path | None = None) -> dict[str, Any]:
-    """The figures of one run, in tenants of its own, which stay. data: a LoCoMo file, to remove parts with."""
+    """Return the figures of one run, in new tenants, which are kept. data: a LoCoMo file for the gain by parts."""
     histories = {size: _history(size) for size in sorted(sizes)}
     figures: dict[str, Any] = {"seed": SEED, "times": _times(histories)}
     if data is not None:
@@ -104,7 +104,7 @@ def layers_table(figures: dict[str, Any]) -> str:
 
 
 def _history(size: int) -> History:
-    """A tenant whose persona is WINDOW turns short of a size. Its memories have their vectors."""
+    """Return the history of a new tenant, filled to WINDOW turns below the size, with all vectors."""
     actor = owner_of(f"bench-layers-{size}-{uuid4().hex[:8]}").actor
     with acting(actor):
         persona_id = persona_of_member(actor)
@@ -117,10 +117,10 @@ def _history(size: int) -> History:
 
 
 def _times(histories: dict[int, History]) -> dict[str, Any]:
-    """Turns and contexts of all histories in turn, so that each meets the same load of the machine.
+    """Measure turns and contexts of all histories in turn, so that each has the same load on the machine.
 
-    By size and part: milliseconds, their median as a multiple of the shortest history's (None where that is 0, as of
-    what happens at few turns), and statements of one.
+    Returns by size and part: milliseconds, the ratio of the median to that of the shortest history (None if that is 0),
+    and statements per call.
     """
     taken: dict[int, dict[str, list[Taken]]] = {size: {} for size in histories}
     for _ in range(WINDOW):
@@ -156,7 +156,8 @@ def _figures(some: Sequence["Taken"], shortest: Sequence["Taken"]) -> dict[str, 
 
 
 def _parts(said: Conversation, data: Path) -> dict[str, Any]:
-    """The share of the evidence in the context of each question of a conversation, with and without each part."""
+    """Return the share of the evidence in the context of each question of a conversation, with and without each
+    part."""
     actor = owner_of(f"bench-parts-{uuid4().hex[:8]}").actor
     sample = [
         conversation
@@ -180,7 +181,7 @@ def _parts(said: Conversation, data: Path) -> dict[str, Any]:
 
 
 def removals() -> dict[str, AbstractContextManager[Any]]:
-    """Contexts with all parts, and without one at a time."""
+    """Return patches by name: contexts with all parts, then without each part."""
     return {
         "all parts": nullcontext(),
         "without the queue": mock.patch.object(layer_search, "QUEUE", layer_search.QUEUE + NOTHING),
@@ -198,7 +199,7 @@ def _skip_search(*, actor: Actor, search: SearchQuery, within: Callable[[Sequenc
 
 
 def _turn_of_memory(actor: Actor) -> dict[UUID, str]:
-    """The turn that each memory is, or was derived from."""
+    """Return memory id → id of the turn that it is, or was derived from."""
     with acting(actor):
         opened = open_words(list(Cube.objects.values_list("id", flat=True)))
         derived = dict(CubeSource.objects.values_list("cube_id", "source_id"))
@@ -207,9 +208,9 @@ def _turn_of_memory(actor: Actor) -> dict[UUID, str]:
 
 
 def _turns(history: History, count: int) -> dict[str, Taken]:
-    """Store turns as memories, then append, place and distil them: the cost of each, and of all three.
+    """Store turns as memories, then append, place and distil them; return the cost of each step and of all three.
 
-    The worker's jobs run here, as their events tell: those are taken before the server's worker sees them.
+    The worker's jobs run here: their events are taken before the server's worker sees them.
     """
     actor = history.actor
     roles = (MessageRole.USER, MessageRole.ASSISTANT)
@@ -234,7 +235,7 @@ def _page(question: AddedCube, answer: AddedCube) -> PageDraft:
 def _run_job(
     system: Actor, handler: Callable[[Actor, Sequence[Payload]], Write], payloads: Sequence[Payload], topic: Topic
 ) -> tuple[Taken, list[Payload]]:
-    """Run a job of the worker for the events that there are."""
+    """Run a job of the worker for these payloads; return its cost, and the payloads of `topic` that it emitted."""
     if not payloads:
         return Taken(0.0, 0), []
     writes: list[Write] = []
@@ -244,7 +245,7 @@ def _run_job(
 
 
 def _run_write(actor: Actor, work: Callable[[], object], topic: Topic) -> tuple[Taken, list[Payload]]:
-    """Run a write in its transaction; its cost, and the payloads of the events of a topic that it left."""
+    """Run a write in its transaction; return its cost, and the payloads of `topic` that it emitted."""
     payloads: list[Payload] = []
     taking: list[Taken] = []
 
@@ -258,7 +259,7 @@ def _run_write(actor: Actor, work: Callable[[], object], topic: Topic) -> tuple[
 
 
 def _claim_events(actor: Actor, topic: Topic) -> list[Payload]:
-    """Take the actor's own events of a topic from the server's worker; outside of what is measured."""
+    """Take the actor's events of a topic from the server's worker, outside of the measurement."""
     events = OutboxEvent.objects.filter(topic=topic, request_id=actor.request_id, done_at=None)
     payloads = list(events.values_list("payload", flat=True))
     events.update(done_at=Now())

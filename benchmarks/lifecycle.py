@@ -1,6 +1,6 @@
-"""A sweep of a tenant's memories of which a tenth have expired, beside one UPDATE of the same rows.
+"""Measures a sweep of a tenant with a tenth of its memories expired, next to one UPDATE of the same rows.
 
-Searches are timed before the sweep and while it runs.
+Searches are timed before and during the sweep.
 """
 
 import itertools
@@ -29,7 +29,7 @@ PLACE = "/open"
 SHARE = 10  # one memory in so many expires
 GOAL = 3.0  # times the UPDATE
 SEARCH_GOAL = 1.3  # times a search without a sweep
-ASKED = 100  # searches before the sweep; while it runs there are as many as it lasts
+ASKED = 100  # searches before the sweep
 LONGEST_WAIT = 3_600.0
 ALL = {"youngest_days": 0}  # every memory is judged
 CHOOSE = "SELECT id FROM vault_cube WHERE tenant_id = %s AND state <> 'expired' ORDER BY id LIMIT %s"
@@ -39,7 +39,8 @@ STATES = "SELECT count(*) FROM vault_cube WHERE id = ANY(%s) AND state = 'expire
 
 
 def lifecycle(target: Target, cubes: int) -> dict[str, Any]:
-    """The figures of one run. The tenant stays, with a tenth of its memories expired. Raises BenchmarkError."""
+    """Return the figures of one run. The tenant is kept, with a tenth of its memories expired. Raises
+    BenchmarkError."""
     owner = owner_of(f"bench-lifecycle-{cubes}")
     turns = conversation(cubes, SEED)
     if cubes_in(owner.actor) != cubes:
@@ -85,7 +86,7 @@ def lifecycle_table(figures: dict[str, Any]) -> str:
 
 
 def _make_search(target: Target, asked: list[str]) -> Callable[[], float]:
-    """One search over REST after another, on one connection; returns its milliseconds."""
+    """Return a function that runs the next search over REST on one connection and returns its milliseconds."""
     client, numbers = Client(target), itertools.cycle(asked)
 
     def search() -> float:
@@ -109,7 +110,7 @@ def _list_ended(owner: Caller, count: int) -> list[UUID]:
 
 
 def _floor(owner: Caller, ids: list[UUID]) -> float:
-    """Seconds of one UPDATE of the same rows, taken back."""
+    """Return the seconds of one UPDATE of the same rows, rolled back."""
     with acting(owner.actor), connection.cursor() as cursor:
         started = time.perf_counter()
         cursor.execute(FLOOR, [ids])
@@ -126,12 +127,12 @@ def _count_marked(owner: Caller, ids: list[UUID]) -> int:
 
 
 def await_sweep(owner: Caller, chosen: Mapping[str, Any]) -> float:
-    """Seconds from asking for a sweep with these settings to its end. Raises BenchmarkError."""
+    """Run a sweep with these settings, and return the seconds from request to end. Raises BenchmarkError."""
     return await_job(owner, Topic.LIFECYCLE_SWEEP, chosen)
 
 
 def await_job(owner: Caller, kind: Topic, chosen: Mapping[str, Any]) -> float:
-    """Seconds from asking for a job with these settings to its end. Raises BenchmarkError."""
+    """Run a job with these settings, and return the seconds from request to end. Raises BenchmarkError."""
     system = command_line_actor(owner.actor.tenant_id)
     started = time.perf_counter()
     job = job_create(actor=system, kind=kind, settings=chosen)

@@ -1,6 +1,6 @@
-"""Clients of one tenant that call without a pause, until stdin ends; then prints how many answers had which status.
+"""Clients of one tenant that call without pause until stdin ends; then prints the number of responses by status.
 
-Run as `python -m benchmarks.load URL KIND CLIENTS`; the key comes first on stdin.
+Run as `python -m benchmarks.load URL KIND CLIENTS`. The first line of stdin is the API key.
 """
 
 import http.client
@@ -20,7 +20,7 @@ SEED = 20_261_130
 MESSAGES = 2_000
 BULK = 50  # memories of one bulk call
 LONG = 20_000  # characters of one long text
-PAUSE_SECONDS = 1.0  # after a refusal, as a client that heeds Retry-After
+PAUSE_SECONDS = 1.0  # after a refusal, like a client that obeys Retry-After
 Call = tuple[str, object]
 
 
@@ -31,7 +31,7 @@ def _searches(random: Random) -> Iterator[Call]:
 
 
 def _writes(random: Random) -> Iterator[Call]:
-    """Nine single memories, then many at once, then a long text, all of them new."""
+    """Yield calls with new memories: nine single ones, then a bulk call, then a long text."""
     texts = [turn.text for turn in conversation(MESSAGES, SEED)]
     for number in count():
         if number % 11 == 9:

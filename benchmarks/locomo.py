@@ -1,4 +1,4 @@
-"""LoCoMo (Maharana et al., 2024) in its published layout. The data is no part of this project: commands take a path."""
+"""Reads LoCoMo (Maharana et al., 2024) in its published layout. The data is not part of this project."""
 
 import json
 import re
@@ -16,7 +16,7 @@ UNANSWERABLE = 5  # the category whose questions have no answer in the conversat
 
 @dataclass(frozen=True)
 class Turn:
-    """One turn of a conversation. `id`: as in the evidence, D<session>:<turn>."""
+    """One turn of a conversation. id: D<session>:<turn>, as in the evidence."""
 
     id: str
     session: int
@@ -27,7 +27,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Question:
-    """A question and the ids of the turns that answer it; at least one."""
+    """A question, and the ids of the turns that answer it, at least one."""
 
     text: str
     category: int
@@ -42,7 +42,7 @@ class Conversation:
 
 
 def conversations(path: Path) -> list[Conversation]:
-    """All conversations of a file. Raises BenchmarkError."""
+    """Return all conversations of a file. Raises BenchmarkError."""
     try:
         samples = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -58,7 +58,7 @@ def conversations(path: Path) -> list[Conversation]:
 
 
 def recall(found: list[str], evidence: frozenset[str]) -> float:
-    """Share of the evidence among `found`."""
+    """Return the share of the evidence among `found`."""
     return len(evidence.intersection(found)) / len(evidence)
 
 
@@ -69,7 +69,7 @@ def _conversation(sample: dict[str, Any]) -> Conversation:
 
 
 def turns_of(conversation: dict[str, Any]) -> Iterator[Turn]:
-    """The turns of a `conversation` in LoCoMo's layout, in order. Raises KeyError; ValueError."""
+    """Yield the turns of a `conversation` in LoCoMo's layout, in order. Raises KeyError; ValueError."""
     numbers = sorted(int(key.split("_")[1]) for key in conversation if re.fullmatch(r"session_\d+", key))
     for number in numbers:
         began = _moment(conversation[f"session_{number}_date_time"])

@@ -1,4 +1,4 @@
-"""Measure the recall of the vector index and the loss in a search, relative to comparing all vectors."""
+"""Measures the recall of the vector index, and its effect on a search, relative to comparing all vectors."""
 
 import json
 import time
@@ -44,16 +44,16 @@ SET_UP = (
 
 @dataclass(frozen=True)
 class Answers:
-    """Distances or scores for each question, and milliseconds."""
+    """The results for each question: distances or scores, and milliseconds."""
 
     found: list[list[float]]
     ms: list[float]
 
 
 def nearest(cubes: int, queries: int) -> dict[str, Any]:
-    """The figures of one run. stored: questions in words of what is stored; unknown: in words that nothing stored has.
+    """Return the figures of one run. stored: questions in words of stored memories; unknown: in words of no memory.
 
-    Share: of the ten that comparing all vectors finds, or that a search gives which compares all.
+    share: of the ten results that comparing all vectors gives.
     """
     place = place_of(Asking(cubes), 0)
     vacuum_and_analyse()
@@ -97,7 +97,7 @@ def _by_index(scene: Scene, asked: Sequence[str]) -> dict[str, dict[str, float]]
 
 
 def _distances(raw: psycopg.Connection[Any], scene: Scene, vectors: Sequence[str], visited: int | None) -> Answers:
-    """By comparing all where `visited` is None."""
+    """Return the distances of the nearest vectors. visited: rows that the index visits; None: compare all vectors."""
     distance = NEAREST_BY_SCAN if visited is None else BY_INDEX.format(dimension=DEFAULT_DIMENSION)
     answers = Answers([], [])
     for vector in vectors:
@@ -117,7 +117,7 @@ def _distances(raw: psycopg.Connection[Any], scene: Scene, vectors: Sequence[str
 
 
 def _searches(actor: Actor, asked: Sequence[str], mode: SearchMode) -> dict[str, float]:
-    """In process: what HTTP costs says nothing here."""
+    """Compare searches with and without the index, in process, since HTTP adds the same time to both."""
     as_it_is = _scores(actor, asked, mode)
     with patch.object(statements, "is_index_cheaper", lambda *_, **__: False):
         exact = _scores(actor, asked, mode)
@@ -136,6 +136,6 @@ def _scores(actor: Actor, asked: Sequence[str], mode: SearchMode) -> Answers:
 
 
 def _share(found: list[list[float]], exact: list[list[float]], is_among: Callable[[float, float], bool]) -> float:
-    """Return the share of results that are no worse than the worst exact one, of as many as those are."""
+    """Return the share of results that are at least as good as the worst exact one."""
     kept = sum(is_among(result, best[-1]) for some, best in zip(found, exact, strict=True) for result in some)
     return round(kept / max(1, sum(map(len, exact))), 4)

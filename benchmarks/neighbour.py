@@ -1,6 +1,6 @@
-"""Searches of a quiet tenant, alone and beside a tenant whose clients call without a pause.
+"""Measures searches of a quiet tenant, alone and next to a tenant whose clients call without pause.
 
-Rounds alone and beside take turns, so that whatever else the machine does hits both alike.
+Rounds alone and with load alternate, so that other load on the machine affects both alike.
 """
 
 import json
@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @dataclass(frozen=True)
 class Beside:
-    """cubes: memories of the busy tenant. seconds: of each round."""
+    """The load of the busy tenant. cubes: its memories; seconds: of each round."""
 
     cubes: int
     clients: int
@@ -42,7 +42,8 @@ class Beside:
 
 @dataclass
 class Samples:
-    """Milliseconds of the quiet tenant's searches, and the busy tenant's answers, by kind of call and status."""
+    """The samples of a run: milliseconds of the quiet tenant's searches, and counts of the busy tenant's responses by
+    kind of call and status."""
 
     alone: list[float] = field(default_factory=list)
     beside: list[float] = field(default_factory=list)
@@ -50,7 +51,7 @@ class Samples:
 
 
 def neighbour(target: Target, beside: Beside) -> dict[str, Any]:
-    """The figures of one run for each kind of load. The tenants stay, and grow. Raises BenchmarkError."""
+    """Return the figures of one run for each kind of load. The tenants are kept, and grow. Raises BenchmarkError."""
     size = min(QUIET, beside.cubes)
     busy, quiet = _tenant(f"bench-busy-{beside.cubes}", beside.cubes), _tenant(f"bench-quiet-{size}", size)
     asked = questions(conversation(size, SEED), 500, SEED + 1)
@@ -105,7 +106,7 @@ def _divide(value: float, other: float) -> float:
 
 
 def _search(clients: list[Client], asked: list[str], seconds: float) -> list[float]:
-    """Milliseconds of each search; one after the other. Raises BenchmarkError for an answer that is no success."""
+    """Return the milliseconds of searches at a fixed rate. Raises BenchmarkError for an unsuccessful response."""
     begun, found = time.perf_counter(), []
     for number in range(int(seconds * PER_SECOND)):
         time.sleep(max(0.0, begun + number / PER_SECOND - time.perf_counter()))
@@ -117,7 +118,7 @@ def _search(clients: list[Client], asked: list[str], seconds: float) -> list[flo
 
 @contextmanager
 def _load(target: Target, beside: Beside, kind: str, answers: Counter[str]) -> Iterator[None]:
-    """In a process of its own, from which whoever measures waits for nothing. Raises BenchmarkError."""
+    """Run the busy tenant's clients in a separate process during this block. Raises BenchmarkError."""
     argv = [sys.executable, "-m", "benchmarks.load", target.url, kind, str(beside.clients)]
     with subprocess.Popen(argv, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None

@@ -1,6 +1,6 @@
-"""Measure searches of a tenant with installed packs beside the same tenant's memories without packs.
+"""Measures searches of a tenant with installed packs next to a tenant with the same memories without packs.
 
-Both are asked each question in turn, so that whatever else the machine does hits both alike.
+Both get each question in turn, so that other load on the machine affects both alike.
 """
 
 import time
@@ -34,9 +34,9 @@ WARM_UP = 20
 
 
 def packs_search(packs: int, memories: int, own: int, queries: int) -> dict[str, Any]:
-    """The figures of one run. packs: with `memories` each; own: memories of the tenant that asks.
+    """Return the figures of one run. packs: with `memories` each; own: memories of the searching tenant.
 
-    The tenants stay, so that the next run need not load them. Raises BenchmarkError.
+    The tenants are kept, so that the next run need not load them. Raises BenchmarkError.
     """
     name = f"{packs}-{memories}"
     offers = _publish(_member(owner_of(f"bench-publisher-{name}").actor), packs, memories)
@@ -76,7 +76,7 @@ def packs_search_table(figures: dict[str, Any]) -> str:
 
 
 def _member(actor: Actor) -> Actor:
-    """The member that owns the actor's key: the key itself may not publish or subscribe."""
+    """Return the member that owns the actor's key, because a key may not publish or subscribe."""
     assert actor.member_id is not None
     return reload_actor(
         tenant_id=actor.tenant_id,
@@ -88,7 +88,7 @@ def _member(actor: Actor) -> Actor:
 
 
 def _publish(actor: Actor, packs: int, memories: int) -> list[UUID]:
-    """The publications, made by the product's own services."""
+    """Return the ids of the publications, made by the product's own services."""
     with acting(actor):
         found = list(Publication.objects.filter(tenant_id=actor.tenant_id).order_by("id").values_list("id", flat=True))
     for number in range(len(found), packs):
@@ -120,7 +120,7 @@ def _conversation(actor: Actor) -> UUID:
 
 
 def _with_packs(actor: Actor, offers: list[UUID], memories: int) -> UUID:
-    """A conversation in which each publication's pack is mounted, with all its memories installed."""
+    """Return a conversation for which the packs of all offers are installed and mounted."""
     asked_in = _conversation(actor)
     with acting(actor):
         known = set(Subscription.objects.filter(tenant_id=actor.tenant_id).values_list("publication_id", flat=True))

@@ -1,7 +1,7 @@
-"""Measure each page: server time, queries and bytes, in tenants of two sizes, and the first load.
+"""Measures each page: server time, queries and bytes, in tenants of two sizes, and the first load.
 
-Pages are asked for in this process, through all middleware, as a browser of the tenant's owner would. Statements are
-counted in a run of their own, without the bounds of transactions; a page is timed without counting.
+Pages are requested in this process, through all middleware, as the tenant owner's browser. Statements are counted in a
+separate run, without BEGIN and COMMIT; timed runs do not count.
 """
 
 import gzip
@@ -92,14 +92,15 @@ CATALOGUE = {
 
 @dataclass(frozen=True)
 class Measuring:
-    """sizes: memories of each tenant. rounds: timed requests of each page."""
+    """The parameters of a run. sizes: memories of each tenant; rounds: timed requests of each page."""
 
     sizes: tuple[int, ...]
     rounds: int
 
 
 def pages(measuring: Measuring) -> dict[str, Any]:
-    """The figures of one run. The tenants stay, so that the next run need not load them. Raises BenchmarkError."""
+    """Return the figures of one run. The tenants are kept, so that the next run need not load them. Raises
+    BenchmarkError."""
     figures: dict[str, Any] = {
         "rounds": measuring.rounds,
         "seed": SEED,
@@ -115,7 +116,7 @@ def pages(measuring: Measuring) -> dict[str, Any]:
 
 
 def catalogue(packs: int, rounds: int) -> dict[str, Any]:
-    """The figures of the pages of a catalogue of `packs` publications, which stay. Raises BenchmarkError."""
+    """Return the figures of the catalogue pages with `packs` publications, which are kept. Raises BenchmarkError."""
     packs_stock(owner_of(PUBLISHER).actor, packs)
     vacuum_and_analyse()
     browser = _sign_in(_member(owner_of("benchmark-catalogue").actor))
@@ -144,7 +145,7 @@ def _table(title: str, sizes: dict[str, Any]) -> str:
 
 
 def _prepare(size: int) -> tuple[Client, dict[str, str]]:
-    """A browser of the owner of a tenant with `size` memories, and ids of what it opens."""
+    """Return a signed-in browser of a tenant with `size` memories, and the ids for its page addresses."""
     owner = _member(owner_of(f"benchmark-pages-{size}").actor)
     turns = conversation(size, SEED)
     if cubes_in(owner) < size:
@@ -163,7 +164,7 @@ def _prepare(size: int) -> tuple[Client, dict[str, str]]:
 
 
 def packs_stock(publisher: Actor, count: int) -> None:
-    """Publications without files, for every tenant, up to `count`: the catalogue reads no file."""
+    """Add publications without files, up to `count`, for every tenant. The catalogue reads no files."""
     system = command_line_actor(publisher.tenant_id)
     topics, birds = list(PackTopic), ("Heron", "Kestrel", "Swift", "Wren", "Dipper")
     with acting(publisher):
@@ -230,7 +231,7 @@ def _member(actor: Actor) -> Actor:
 
 
 def _add_objects(owner: Actor) -> Any:
-    """A memory with three versions, a policy, and a conversation of two turns; the id of the latter."""
+    """Add a memory with three versions, a policy, and a conversation of two turns; return the conversation's id."""
     with acting(owner):
         cube = Cube.objects.filter(tenant_id=owner.tenant_id, version=1).order_by("-id")[0]
     for number in (1, 2):
@@ -257,7 +258,7 @@ def _sign_in(owner: Actor) -> Client:
 def _measure(
     browser: Client, patterns: dict[str, str], known: dict[str, str], rounds: int
 ) -> dict[str, dict[str, Any]]:
-    """The figures of each page that is there."""
+    """Return the figures of each page that exists."""
     found = {}
     for name, pattern in patterns.items():
         address = pattern.format(**known)
@@ -272,7 +273,7 @@ def _measure(
             "p50": time_of.p50,
             "p95": time_of.p95,
             "processor p50": timing([processor for _, processor in taken]).p50,
-            "queries": min(_queries(browser, address) for _ in range(WARM_UP)),  # what is cached expires in between
+            "queries": min(_queries(browser, address) for _ in range(WARM_UP)),  # caches expire in between
             "bytes": len(answer.content),
             "gzip": len(gzip.compress(answer.content)),
         }
@@ -280,7 +281,7 @@ def _measure(
 
 
 def _open(browser: Client, address: str) -> HttpResponse:
-    """Raises BenchmarkError for every answer that is no page."""
+    """Return the page at an address. Raises BenchmarkError for any other response."""
     answer: Any = browser.get(address)
     if answer.status_code != 200:
         raise BenchmarkError(f"{address} answered {answer.status_code}")
@@ -289,7 +290,8 @@ def _open(browser: Client, address: str) -> HttpResponse:
 
 
 def _time(browser: Client, address: str) -> tuple[float, float]:
-    """Milliseconds by the clock, and of this process's processor time; the rest is the database, or waiting."""
+    """Return the wall-clock milliseconds and the processor milliseconds of this process; the rest is the database or
+    waiting."""
     started, began = time.perf_counter(), time.process_time()
     _open(browser, address)
     return (time.perf_counter() - started) * 1000, (time.process_time() - began) * 1000
@@ -302,7 +304,7 @@ def _queries(browser: Client, address: str) -> int:
 
 
 def _first_load(browser: Client) -> dict[str, float]:
-    """KB, compressed, of the list of memories with all that it loads, by kind of file; `all` is their sum."""
+    """Return the compressed KB of the list of memories with all its files, by kind of file; `all` is the sum."""
     page = _open(browser, "/memories/").content
     sizes = {"page": len(gzip.compress(page))}
     for path in sorted(set(_files(page.decode()))):
@@ -314,7 +316,7 @@ def _first_load(browser: Client) -> dict[str, float]:
 
 
 def _files(page: str) -> Iterator[Path]:
-    """The static files that a page links to, and what those import."""
+    """Yield the static files that a page links to, and the files that those import."""
     waiting = [Path(found) for address in LINKED.findall(page) if (found := finders.find(_source(address)))]
     seen: set[Path] = set()
     while waiting:
@@ -330,5 +332,5 @@ def _files(page: str) -> Iterator[Path]:
 
 
 def _source(address: str) -> str:
-    """The name of a file without the hash that its address has."""
+    """Return the name of a file without the hash in its address."""
     return re.sub(r"\.[0-9a-f]{12}(?=\.\w+$)", "", address.removeprefix("/static/"))

@@ -1,8 +1,9 @@
-"""mem0 beside us: on the same PostgreSQL (a database of its own), with the same embedder, without any model.
+"""mem0 for comparison: on the same PostgreSQL (in its own database), with the same embedder, without any language
+model.
 
-Installed by requirements/bench.txt alone; where it is missing the result says so. To be fair to it: its pool prepares
-no statements (it would turn to a generic plan that returns too few rows), its threshold is 0 so that no row is dropped,
-its telemetry is off, and rows are loaded by its own vector store in batches.
+Only requirements/bench.txt installs it; without it the result says so. For fairness, its pool prepares no statements (a
+generic plan would return too few rows), its threshold is 0 so that no row is dropped, its telemetry is off, and its own
+vector store loads rows in batches.
 """
 
 import hashlib
@@ -33,7 +34,7 @@ BATCH = 1_000
 
 
 class SameEmbedder:
-    """mem0's embedder interface over the product's embedder."""
+    """The product's embedder with mem0's embedder interface."""
 
     def __init__(self, config: object = None) -> None:
         self.config = config
@@ -44,7 +45,7 @@ class SameEmbedder:
 
 
 class NoLlm:
-    """mem0's model interface; asking it anything ends the run."""
+    """A model with mem0's model interface that raises an error on every call."""
 
     def __init__(self, config: object = None) -> None:
         self.config = config
@@ -55,13 +56,13 @@ class NoLlm:
 
 @dataclass(frozen=True)
 class Mem0:
-    """One collection."""
+    """One collection of mem0."""
 
     memory: Any
     collection: str
 
     def add(self, turn: Turn, user: str) -> float:
-        """Milliseconds of one `add(infer=False)`."""
+        """Add a turn with `add(infer=False)`, and return the milliseconds."""
         message = {"role": "user", "name": turn.speaker, "content": turn.text}
         started = time.perf_counter()
         self.memory.add([message], user_id=user, infer=False, metadata=_metadata(turn))
@@ -73,11 +74,11 @@ class Mem0:
         return Asked((time.perf_counter() - started) * 1000, len(found))
 
     def turns(self, question: str, user: str, limit: int) -> list[str]:
-        """The ids of the turns found, best first."""
+        """Return the ids of the found turns, best first."""
         return [result["metadata"]["message_id"] for result in self._results(question, user, limit)]
 
     def fill(self, turns: Sequence[Turn], user: str) -> None:
-        """Load `turns` unless just as many are there, in the form that its own `add` writes."""
+        """Load `turns` in the format of mem0's own `add`, unless they are loaded already."""
         store = self.memory.vector_store
         present = len(store.list(filters={"user_id": user}, top_k=len(turns) + 1)[0])
         for start in range(present, len(turns), BATCH):
@@ -89,7 +90,7 @@ class Mem0:
             )
 
     def vacuum(self) -> None:
-        """As the product's tables are before they are searched."""
+        """Vacuum and analyse its table, as the product's tables are before searches."""
         conninfo = superuser_conninfo(DATABASE)
         assert conninfo is not None  # or there would be no collection
         with psycopg.connect(conninfo, autocommit=True) as superuser:
@@ -103,7 +104,7 @@ class Mem0:
 
 
 def why_no_mem0() -> str | None:
-    """Return in one line what is missing to measure mem0; None if nothing is."""
+    """Return one line about what is missing to measure mem0; None if nothing is."""
     if find_spec("mem0") is None:
         return "not installed: pip install -r requirements/bench.txt"
     if superuser_conninfo(DATABASE) is None:
@@ -113,7 +114,7 @@ def why_no_mem0() -> str | None:
 
 @contextmanager
 def mem0(collection: str) -> Iterator[Mem0]:
-    """Its collection of this name, made if need be."""
+    """Yield the collection of this name, created if missing."""
     _ensure_database()
     with tempfile.TemporaryDirectory(prefix="memos-mem0-") as folder, _pool() as pool:
         yield Mem0(_memory(Path(folder), pool, collection), collection)
@@ -142,11 +143,11 @@ def _pool() -> Iterator[ConnectionPool[Any]]:
 
 def _memory(folder: Path, pool: ConnectionPool[Any], collection: str) -> Any:
     os.environ.update({"MEM0_TELEMETRY": "False", "MEM0_DIR": str(folder)})  # read when it is imported
-    logging.getLogger("mem0").setLevel(logging.ERROR)  # it tells of each insert
+    logging.getLogger("mem0").setLevel(logging.ERROR)  # it logs each insert
     from mem0 import Memory
     from mem0.utils.factory import EmbedderFactory, LlmFactory
 
-    # Its configuration allows known names only; these stand for nothing else here.
+    # mem0's configuration only accepts known provider names, so these names are reused.
     EmbedderFactory.provider_to_class["langchain"] = f"{__name__}.{SameEmbedder.__name__}"
     LlmFactory.register_provider("langchain", f"{__name__}.{NoLlm.__name__}")
     store = {

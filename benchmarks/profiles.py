@@ -1,4 +1,4 @@
-"""Profile a call: time by function."""
+"""Profiles a call by function."""
 
 import cProfile
 import pstats
@@ -13,9 +13,9 @@ Row = tuple[str, str, float]
 
 
 def profile_call(call: Callable[[], object]) -> dict[str, Spent]:
-    """Seconds: of everything, each function by itself; and of the product's own functions, with all that they called.
+    """Return seconds by function: of every function itself, and of the product's functions with their callees.
 
-    The profiler slows small functions most: shares tell more than seconds.
+    The profiler slows small functions most, so shares are more reliable than seconds.
     """
     profile = cProfile.Profile()
     profile.runcall(call)

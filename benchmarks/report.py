@@ -1,4 +1,4 @@
-"""Report of a run: its figures, and all that is needed to repeat it."""
+"""The report of a run: its figures, and the information needed to repeat it."""
 
 import json
 import os
@@ -25,7 +25,7 @@ OPTIONAL = ("mem0ai", "wordllama")  # where they are installed
 
 @dataclass(frozen=True)
 class Timing:
-    """Milliseconds."""
+    """Percentiles of samples in milliseconds."""
 
     count: int
     p50: float
@@ -33,13 +33,13 @@ class Timing:
 
 
 def timing(samples: Sequence[float]) -> Timing:
-    """Raises StatisticsError for no samples at all."""
+    """Return the percentiles of samples. Raises StatisticsError without samples."""
     cuts = statistics.quantiles(samples if len(samples) > 1 else [*samples, *samples], n=100, method="inclusive")
     return Timing(count=len(samples), p50=round(cuts[49], 2), p95=round(cuts[94], 2))
 
 
 def refuse_unwritable(folder: Path) -> None:
-    """Before anything is measured. Raises BenchmarkError."""
+    """Check that results can be written to the folder, before a measurement. Raises BenchmarkError."""
     try:
         folder.mkdir(exist_ok=True)
         with TemporaryFile(dir=folder):
@@ -49,9 +49,9 @@ def refuse_unwritable(folder: Path) -> None:
 
 
 def write(name: str, figures: dict[str, Any], folder: Path = RESULTS, *, postgresql: str) -> Path:
-    """One JSON file for a run: what was measured, by which command, on what, and how busy that was at the end.
+    """Write one JSON file with the figures, the command, the machine and its load at the end; return its path.
 
-    postgresql: its version. Raises BenchmarkError.
+    postgresql: version of the server. Raises BenchmarkError.
     """
     now = datetime.now(UTC)
     result = {
@@ -72,13 +72,14 @@ def write(name: str, figures: dict[str, Any], folder: Path = RESULTS, *, postgre
 
 
 def _bare(word: str) -> str:
-    """A word of the command; of a path its last name alone, since folders are one machine's own."""
+    """Return a word of the command line, with paths reduced to their last name, since folders differ between
+    machines."""
     option, equals, value = word.partition("=")
     return f"{option}={Path(value).name}" if equals else Path(word).name
 
 
 def _machine(postgresql: str) -> dict[str, Any]:
-    """Describe the machine. system: without the build of the kernel, which identifies the host only."""
+    """Describe the machine. system: without the kernel build, which only identifies the host."""
     release = re.match(r"\d+\.\d+", platform.release())
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
@@ -93,7 +94,7 @@ def _machine(postgresql: str) -> dict[str, Any]:
 
 
 def _processor() -> str:
-    """Its model, or its architecture where Linux tells no more."""
+    """Return the processor's model, or its architecture if Linux does not tell the model."""
     told = re.search(r"^model name\s*:\s*(.+)$", CPU_INFO.read_text(encoding="utf-8"), flags=re.MULTILINE)
     return told[1] if told else platform.machine()
 

@@ -1,6 +1,6 @@
-"""A namespace restored as of a time: every memory was changed since, so that each gets a version equal to its former.
+"""Measures the restoration of a namespace to an earlier time; every memory changed since, so each gets a new version.
 
-Beside it the floor: COPY of the same tenant's rows into empty tables with the same indexes.
+For comparison: COPY of the same tenant's rows into empty tables with the same indexes.
 """
 
 import time
@@ -21,7 +21,8 @@ LONGEST_WAIT = 1_800.0
 
 
 def namespace_restore(target: Target, cubes: int) -> dict[str, Any]:
-    """The figures of one run. The tenant stays, with two more versions of each memory. Raises BenchmarkError."""
+    """Return the figures of one run. The tenant is kept, with two more versions of each memory. Raises
+    BenchmarkError."""
     owner = owner_of(f"bench-restore-{cubes}")
     if cubes_in(owner.actor) != cubes:
         fill_tenant(owner.actor, drafts_of(conversation(cubes, SEED), OPEN))
@@ -80,7 +81,7 @@ def _now(owner: Caller) -> str:
 
 
 def _run(client: Client, path: str, body: dict[str, Any]) -> dict[str, Any]:
-    """The finished job. Raises BenchmarkError."""
+    """Run a job, and return it when it has finished. Raises BenchmarkError."""
     job: dict[str, Any] = client.call("POST", path, body)["job"]
     started = time.monotonic()
     while job["status"] in {"pending", "running"} and time.monotonic() - started < LONGEST_WAIT:

@@ -1,7 +1,7 @@
-"""Evidence recall on LoCoMo: how many of the turns that answer a question are among the first k results.
+"""Measures evidence recall on LoCoMo: the share of the turns that answer a question among the first k results.
 
-Tuned on two conversations, checked on the others (spec of the measures). The baselines run over the same turns, and so
-does mem0 where it can be had.
+Weights were tuned on two conversations and checked on the others. Baselines run over the same turns, and so does mem0
+if it is installed.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ Recalls = dict[str, list[tuple[int, list[float]]]]  # system → (category, reca
 
 
 def retrieval(target: Target, data: Path, mode: str) -> dict[str, Any]:
-    """Recall of ours, of the baselines and of mem0, on the tuning half and on the checking half."""
+    """Return the recall of the product, the baselines and mem0, on the tuning half and the checking half."""
     client = Client(target)
     halves: dict[str, Recalls] = {half: defaultdict(list) for half in HALVES}
     for conversation in conversations(data):
@@ -42,7 +42,7 @@ def retrieval(target: Target, data: Path, mode: str) -> dict[str, Any]:
         "data_sha256": hashlib.sha256(data.read_bytes()).hexdigest(),
         "mode": mode,
         "embedder": embedder().name,
-        "search weights": settings.MEMOS_SEARCH_WEIGHTS,  # where they are not those of the product
+        "search weights": settings.MEMOS_SEARCH_WEIGHTS,  # empty for the product's own weights
         "mem0": why_no_mem0() or f"mem0ai {mem0_version()}, infer=False",
         "questions": {half: len(recalls["ours"]) for half, recalls in halves.items()},
         **{half: {system: _means(found) for system, found in systems.items()} for half, systems in halves.items()},
@@ -51,7 +51,7 @@ def retrieval(target: Target, data: Path, mode: str) -> dict[str, Any]:
 
 
 def retrieval_table(figures: dict[str, Any]) -> str:
-    """Format recall as a table. If a file has only one half of the conversations, the other half's cells are empty."""
+    """Format recall as a table. If a file has conversations of only one half, the other half's cells are empty."""
     columns = [(half, f"R@{depth}") for half in HALVES for depth in DEPTHS]
     systems = dict.fromkeys(system for half in HALVES for system in figures[half])
     rows = [[system, *(figures[half].get(system, {}).get(depth, "") for half, depth in columns)] for system in systems]
@@ -59,7 +59,7 @@ def retrieval_table(figures: dict[str, Any]) -> str:
 
 
 def half_of(conversation: Conversation) -> str:
-    """The name of the half that a conversation belongs to."""
+    """Return the name of the half that contains a conversation."""
     return HALVES[0] if conversation.id in TUNED_ON else HALVES[1]
 
 
@@ -81,9 +81,9 @@ def _measure(client: Client, conversation: Conversation, mode: str) -> Recalls:
 
 @contextmanager
 def _peers(conversation: Conversation) -> Iterator[dict[str, Search]]:
-    """mem0 with the conversation in a collection of its own, which goes afterwards; nothing where it cannot be had.
+    """Yield mem0 with the conversation in a temporary collection; nothing if mem0 is not installed.
 
-    It gets `speaker: text`, as the baselines do: a message's name it keeps, but does not search by.
+    Its texts are `speaker: text`, as in the baselines, because it does not search the names of messages.
     """
     if why_no_mem0() is not None:
         yield {}

@@ -1,6 +1,6 @@
-"""Measure searches beside a lower bound and other systems, on the same rows in the same run.
+"""Measures searches next to a lower bound and other systems, on the same rows in the same run.
 
-Every question goes to every system in turn, so that whatever else the machine does hits all alike.
+Every system gets each question in turn, so that other load on the machine affects all alike.
 """
 
 from collections import defaultdict
@@ -31,8 +31,8 @@ from vault.providers.registry import embedder
 from vault.vocabulary import Layer
 
 SEED = 20_260_101
-WARM_UP = 20  # questions that are not counted, before those that are
-HTTP_MS = 3.0  # what the goal grants for HTTP on top of twice the floor
+WARM_UP = 20  # uncounted questions at the start
+HTTP_MS = 3.0  # added to twice the floor for HTTP in the goal
 OPEN = "/open"
 PERSONAS = 10
 Ask = Callable[[str], Asked]
@@ -40,7 +40,7 @@ Ask = Callable[[str], Asked]
 
 @dataclass(frozen=True)
 class Asking:
-    """cubes: of all tenants together. hidden: the share of them that a second caller does not see."""
+    """The parameters of a run. cubes: of all tenants together; hidden: the share that a second caller cannot see."""
 
     cubes: int
     tenants: int = 1
@@ -51,13 +51,13 @@ class Asking:
 
     @property
     def warm_up(self) -> int:
-        """Each tenant at least once: its connection is opened then."""
+        """The number of warm-up questions: at least one per tenant, which opens its connection."""
         return max(self.tenants, min(WARM_UP, self.queries))
 
 
 @dataclass(frozen=True)
 class Place:
-    """One loaded tenant."""
+    """A tenant with its loaded conversation."""
 
     slug: str
     owner: Caller
@@ -67,7 +67,7 @@ class Place:
 
 @dataclass
 class Measured:
-    """Time and number of rows of one system for each question."""
+    """The times and numbers of rows of one system, one per question."""
 
     ms: list[float] = field(default_factory=list)
     rows: list[int] = field(default_factory=list)
@@ -84,7 +84,7 @@ class Measured:
 
 
 class Ours:
-    """POST memories/search/ on one warm connection; the server's own took_ms is kept beside."""
+    """Runs POST memories/search/ on one warm connection, and also records the server's own took_ms."""
 
     def __init__(
         self, target: Target, api_key: str, top_k: int, service_ms: list[float], narrowing: dict[str, Any] | None = None
@@ -100,7 +100,8 @@ class Ours:
 
 
 def search_latency(target: Target, asking: Asking) -> dict[str, Any]:
-    """The figures of one run. The tenants stay. Raises BenchmarkError for more tenants than cubes."""
+    """Return the figures of one run. The tenants are kept. Raises BenchmarkError if there are more tenants than
+    cubes."""
     if asking.cubes < asking.tenants:
         raise BenchmarkError(f"{asking.cubes} cubes cannot be divided among {asking.tenants} tenants")
     places = [place_of(asking, number) for number in range(asking.tenants)]
@@ -135,7 +136,7 @@ def search_latency_table(figures: dict[str, Any]) -> str:
 
 
 def place_of(asking: Asking, number: int) -> Place:
-    """A tenant with its share of the cubes, loaded unless it is there already."""
+    """Return a tenant with its share of the cubes, loaded if missing."""
     size = asking.cubes // asking.tenants
     hidden = f"-hidden{round(asking.hidden * 100)}" if asking.hidden else ""
     kind = "-filtered" if asking.filtered else ""
@@ -151,12 +152,13 @@ def place_of(asking: Asking, number: int) -> Place:
 
 
 def _drafts(turns: Sequence[Turn], hidden: float) -> list[CubeDraft]:
-    """Make drafts of turns. Hidden ones go to the owner's private namespace, the others where every member may read."""
+    """Return drafts of turns: hidden ones in the owner's private namespace, the others in one that every member may
+    read."""
     return [draft for turn in turns for draft in drafts_of([turn], None if _is_denied(turn, hidden) else OPEN)]
 
 
 def _vary_drafts(turns: Sequence[Turn]) -> Iterator[CubeDraft]:
-    """A third of the sessions in each layer, a tenth by each persona."""
+    """Yield drafts of turns: a third of the sessions in each layer, a tenth by each persona."""
     for turn in turns:
         (draft,) = drafts_of([turn], OPEN)
         layer = list(Layer)[turn.session % len(Layer)]
@@ -170,9 +172,7 @@ def _make_personas(actor: Actor) -> None:
 
 
 def _filters(turns: Sequence[Turn]) -> dict[str, dict[str, Any]]:
-    """Return requests with one filter each beside the question: a tenth of the time, one session of the last year, and
-    others.
-    """
+    """Return requests with one filter each, such as a tenth of the time or one session of the last year."""
     times = sorted(turn.at for turn in turns)
     since, until = times[len(times) // 2].isoformat(), times[len(times) * 6 // 10].isoformat()
     return {
@@ -206,7 +206,7 @@ def _measure(target: Target, asking: Asking, places: Sequence[Place]) -> dict[st
 
 @contextmanager
 def _peer(asking: Asking, places: Sequence[Place]) -> Iterator[Mem0 | None]:
-    """mem0 with all places loaded, a user for each; None where it cannot be had."""
+    """Yield mem0 with all places loaded, one user per place; None if mem0 is not installed."""
     if why_no_mem0() is not None:
         yield None
         return
@@ -248,12 +248,12 @@ def _raw(prefix: str, scene: Scene, top_k: int, raw: psycopg.Connection[Any]) ->
 
 
 def _visible(name: str, places: Sequence[Place]) -> int:
-    """Rows that a caller could get; all tenants are alike."""
+    """Return the number of rows that a caller can see; all tenants are alike."""
     return places[0].open_cubes if name.startswith("reader") else len(places[0].turns)
 
 
 def _ratios(times: dict[str, Timing], measured: dict[str, Measured]) -> dict[str, Any]:
-    """The floor that counts is the cheaper one, whichever way the product itself would take."""
+    """Return the ratios to the lower bound, which is the cheaper one of the two, whichever way the product takes."""
     floor = min(times[name].p50 for name in ("floor", "floor by index") if name in times)
     found: dict[str, Any] = {
         "ours to floor": round(times["ours"].p50 / floor, 2),

@@ -1,4 +1,4 @@
-"""Start of an installation: from an empty folder, and again; in seconds, and in seconds of processor time."""
+"""Measures the start of an installation, from an empty folder and again, in seconds and in processor seconds."""
 
 import os
 import signal
@@ -30,10 +30,11 @@ OF_AN_INSTALLATION = ("MEMOS_", "DATABASE_", "REDIS_", "DJANGO_", "PYTHONDONTWRI
 
 @dataclass(frozen=True)
 class Start:
-    """seconds: until `/readyz` answers 200. processor_seconds: of all its processes, ended ones too, until then.
+    """One start. seconds: until `/readyz` answers 200; processor_seconds: of all its processes until then, ended ones
+    included.
 
-    migration_seconds, migration_processor_seconds: the part of both that migrating took. silent_seconds: the longest
-    time without a line.
+    migration_seconds, migration_processor_seconds: the migration's part of both; silent_seconds: the longest time
+    without a line.
     """
 
     seconds: float
@@ -45,7 +46,7 @@ class Start:
 
 @dataclass(frozen=True)
 class Line:
-    """A line that a start writes. seconds, processor_seconds: since its beginning."""
+    """A line of output of a start. seconds, processor_seconds: since its beginning."""
 
     text: str
     seconds: float
@@ -53,7 +54,7 @@ class Line:
 
 
 def start(rounds: int) -> dict[str, Any]:
-    """Medians of the first and second starts of `rounds` installations, each in a folder of its own."""
+    """Return the medians of the first and second starts of `rounds` installations, each in a new folder."""
     first, second = zip(*[_measure_installation() for _ in range(rounds)], strict=True)
     return {"rounds": rounds, "first": _medians(first), "second": _medians(second)}
 
@@ -104,7 +105,7 @@ def _run_up(environ: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
 
 
 class _Lines:
-    """The lines that a start writes, each with its time."""
+    """The lines of output of a start, each with its time."""
 
     def __init__(self, process: subprocess.Popen[str], began: float) -> None:
         self.found: list[Line] = []
@@ -136,7 +137,7 @@ def _start_of(lines: list[Line]) -> Start:
 
 
 def processor_seconds(pid: int) -> float:
-    """Processor time of a process and all below it, with those that have ended and were collected by their parents."""
+    """Return the processor time of a process and its descendants, including ended ones that their parents reaped."""
     found = {int(entry.name): fields for entry in Path("/proc").glob("[0-9]*") if (fields := _stat(entry))}
     counted = [pid]
     for parent in counted:

@@ -1,4 +1,4 @@
-"""Measure how recall depends on the weights: k from 5 to 40, and each weight halved and half more."""
+"""Measures how recall depends on the weights: k from 5 to 40, and each weight multiplied by 0.5 and 1.5."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from vault.retrieval.fusion import HYBRID
 
 DEPTHS = (5, 10, 15, 20, 25, 30, 35, 40)
 FACTORS = (0.5, 1.5)
-AT = (10, max(DEPTHS))  # weights are compared at the first; ranked for the last, as what was chosen is
+AT = (10, max(DEPTHS))  # weights are compared at the first depth, but ranked to the last one
 
 
 def sweep(data: Path) -> dict[str, Any]:

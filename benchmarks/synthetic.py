@@ -1,7 +1,7 @@
-"""Conversations that nobody had: any number of messages from one seed, for measuring time, never quality.
+"""Synthetic conversations: any number of messages from one seed, for measuring time, never quality.
 
-Words follow Zipf's law, as those of a language do: a few are everywhere, most are rare. What a session is about comes
-back within it. About half of the words are English function words, which an index leaves out.
+Words follow Zipf's law: a few are frequent, most are rare. The topic words of a session recur within it. About half of
+the words are English function words, which an index leaves out.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ SPEAKERS = 12
 BEGAN = datetime(2026, 1, 5, 9, tzinfo=UTC)
 ENDINGS = ("a", "e", "i", "o", "u", "an", "el", "or")
 SYLLABLES = tuple(first + second for first in "bdfgklmnprstvz" for second in ENDINGS)
-FOREIGN = tuple(first + second for first in "chjqwxy" for second in ENDINGS)  # no word of one is a word of the other
+FOREIGN = tuple(first + second for first in "chjqwxy" for second in ENDINGS)  # shares no word with SYLLABLES
 FUNCTION_WORDS = ("the", "and", "to", "of", "a", "in", "I", "it", "that", "was", "for", "you", "we", "with", "on", "is")
 FORMS = (
     "What did {who} say about {words}?",
@@ -31,7 +31,7 @@ FORMS = (
 
 @dataclass(frozen=True)
 class Language:
-    """Words by rank, the most common first, with their summed frequencies; and the names of its speakers."""
+    """A vocabulary by rank, the most common word first, with cumulated frequencies; and the names of speakers."""
 
     words: tuple[str, ...]
     summed: tuple[float, ...]
@@ -49,7 +49,7 @@ def language(random: Random, syllables: Sequence[str] = SYLLABLES) -> Language:
 
 
 def conversation(count: int, seed: int, syllables: Sequence[str] = SYLLABLES) -> list[Turn]:
-    """`count` messages in sessions of SESSION, each between two speakers."""
+    """Return `count` messages in sessions of SESSION, each session between two speakers."""
     random = Random(seed)
     spoken = language(random, syllables)
     turns: list[Turn] = []
@@ -59,7 +59,7 @@ def conversation(count: int, seed: int, syllables: Sequence[str] = SYLLABLES) ->
 
 
 def questions(turns: list[Turn], count: int, seed: int) -> list[str]:
-    """Questions about some of the messages: two to four of a message's less common words, mostly with a name."""
+    """Return questions about some of the messages: two to four of a message's rarer words, mostly with a name."""
     random = Random(seed)
     common = {*language(Random(seed)).words[:50], *FUNCTION_WORDS}
     found = []
@@ -72,7 +72,7 @@ def questions(turns: list[Turn], count: int, seed: int) -> list[str]:
 
 
 def unknown_questions(count: int, seed: int) -> list[str]:
-    """Questions in words that no conversation has which `conversation` makes of SYLLABLES."""
+    """Return questions in words that no conversation made from SYLLABLES contains."""
     return questions(conversation(max(300, count), seed, FOREIGN), count, seed)
 
 

@@ -1,4 +1,4 @@
-"""Tenants that exist to be measured. They stay, so that the next run of the same size need not load them again."""
+"""Tenants for benchmarks. They are kept, so that the next run of the same size need not load them again."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -30,20 +30,20 @@ KEY_LIFE = timedelta(days=1)
 
 @dataclass(frozen=True)
 class Caller:
-    """A member of a tenant, in process and through REST."""
+    """A member of a tenant, as an actor in process and by API key through REST."""
 
     actor: Actor
     api_key: str = field(repr=False)
 
 
 def owner_of(slug: str) -> Caller:
-    """The owner of the tenant with this slug, which is made if there is none."""
+    """Return the owner of the tenant with this slug, which is created if missing."""
     tenant_id = tenant_id_by_slug(slug) or tenant_create(slug=slug, name=slug, owner_email=OWNER)[0].id
     return _caller(tenant_id, RoleName.OWNER, OWNER)
 
 
 def reader_of(slug: str) -> Caller:
-    """An editor of the same tenant, who does not see what is private to its owner."""
+    """Return an editor of the same tenant, who does not see the owner's private memories."""
     tenant_id = tenant_id_by_slug(slug)
     if tenant_id is None:
         raise BenchmarkError(f"there is no tenant {slug}")
@@ -51,7 +51,7 @@ def reader_of(slug: str) -> Caller:
 
 
 def editor_of(slug: str, name: str) -> Caller:
-    """One more editor of the tenant, with this name."""
+    """Return a further editor of the tenant, by name."""
     tenant_id = tenant_id_by_slug(slug)
     if tenant_id is None:
         raise BenchmarkError(f"there is no tenant {slug}")
@@ -59,7 +59,7 @@ def editor_of(slug: str, name: str) -> Caller:
 
 
 def drafts_of(turns: Sequence[Turn], namespace: str | None) -> list[CubeDraft]:
-    """The turns as a REST call without inference would have them: one message is one memory."""
+    """Return the turns as drafts, as a REST call without inference makes them: one memory per message."""
     drafts = []
     for turn in turns:
         said = Message(MessageRole.USER, turn.text, turn.speaker, turn.at, turn.id)
@@ -69,7 +69,7 @@ def drafts_of(turns: Sequence[Turn], namespace: str | None) -> list[CubeDraft]:
 
 
 def fill_tenant(actor: Actor, drafts: Sequence[CubeDraft]) -> list[UUID]:
-    """Store what is not stored yet; the ids of all, in order. The vectors follow: see `await_jobs`."""
+    """Store the drafts, skipping stored ones, and return all ids in order. Vectors follow later: see `await_jobs`."""
     ids: list[UUID] = []
     for start in range(0, len(drafts), BATCH):
         ids += [cube.cube.id for cube in cubes_add(actor=actor, drafts=drafts[start : start + BATCH])]
@@ -82,13 +82,14 @@ def cubes_in(actor: Actor) -> int:
 
 
 def await_vectors(actor: Actor, *, count: int) -> float:
-    """Seconds until the worker has embedded `count` cubes of the tenant. Raises BenchmarkError."""
+    """Wait until the worker has embedded `count` cubes of the tenant, and return the seconds. Raises BenchmarkError."""
     vectors = Embedding.objects.filter(tenant_id=actor.tenant_id, model=embedder().name)
     return _await(actor, lambda: vectors.count() >= count)
 
 
 def await_jobs(actor: Actor) -> float:
-    """Seconds until nothing of the tenant waits for the worker: vectors, sizes, links. Raises BenchmarkError."""
+    """Wait until the tenant has no pending work (vectors, sizes, links), and return the seconds. Raises
+    BenchmarkError."""
     events = OutboxEvent.objects.filter(tenant_id=actor.tenant_id, done_at=None, parked_at=None)
     return _await(actor, lambda: not events.exists())
 

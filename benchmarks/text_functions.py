@@ -1,4 +1,4 @@
-"""Every function that reads a user's text, with the compiled patterns behind it.
+"""Lists every function that reads a user's text, with the compiled patterns that it uses.
 
 tests/attacks/test_hostile_texts.py fails for a pattern of the product that is neither here nor in NOT_A_TEXT.
 """
@@ -63,7 +63,7 @@ from vault.web.memory_rows import excerpt_mark
 REGIONS = ("CN", "US", "GB")
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 LONGEST_QUESTION = 2_000  # characters, of a question beside a text
-# Patterns that read what the product or its operator wrote, or the few characters that a bound leaves of a text.
+# Patterns that read text of the product or the operator, or only a few characters of a user's text.
 NOT_A_TEXT = {
     "governance.prepared": "PLACEHOLDER",  # statements of the product
     "vault.cubes.visibility": "PLACEHOLDER",  # statements of the product
@@ -79,7 +79,8 @@ NOT_A_TEXT = {
 
 @dataclass(frozen=True)
 class TextFunction:
-    """`run` takes any text. `patterns`: those that it uses, by module, as names with blanks between them."""
+    """A function that reads text. run: takes any text; patterns: module → names of its patterns, separated by
+    blanks."""
 
     name: str
     run: Callable[[str], object]
@@ -101,7 +102,7 @@ def _rule(number: int, text: str) -> None:
 
 
 def _metadata(text: str) -> dict[str, Any]:
-    """As many names and values as the longest metadata holds."""
+    """Return metadata with as many names and values as are allowed."""
     return {f"{at} {text[at : at + 10]}": text[at : at + 10] for at in range(0, min(len(text), 8_000), 10)}
 
 
@@ -112,7 +113,7 @@ def _places(text: str) -> None:
 
 
 def _move_findings(text: str) -> None:
-    """A finding for every eight characters, half of them replaced."""
+    """Shift and redact findings: one for every eight characters, half of them replaced."""
     found = [Place(PiiField.CONTENT, 0, Span(PiiKind.PHONE, at, at + 4, "phone")) for at in range(0, len(text) - 4, 8)]
     shift_places(found[::2], found[1::2])
     redact_places(Texts(text), found[1::2])
@@ -155,7 +156,7 @@ def _break_lines(text: str) -> None:
 
 
 def _differences(text: str) -> None:
-    """Between texts that share their pieces, but no order of them; also short ones, which are read word by word."""
+    """Compare texts that share their pieces in another order; also short ones, which are compared word by word."""
     for part in (text[:1_150], text):
         text_difference(part, f"{part[::-2]}x{part[1::2]}")
 

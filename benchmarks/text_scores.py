@@ -1,4 +1,4 @@
-"""Token F1, BLEU-1 and the judgement of a language model for a reply beside its labelled answers."""
+"""Scores of a reply against labelled answers: token F1, BLEU-1, and the judgement of a language model."""
 
 import math
 import re
@@ -17,17 +17,17 @@ _MARKER = re.compile(r"\[(?:\d+|\?)\]")
 
 
 def tokens_of(text: str) -> list[str]:
-    """Case-folded words without articles, and single Chinese characters; markers of citations are left out."""
+    """Return case-folded words without articles, and single Chinese characters; citation markers are left out."""
     return [token for token in _TOKEN.findall(_MARKER.sub(" ", text).casefold()) if token not in _ARTICLES]
 
 
 def token_f1(reply: str, answers: Sequence[str]) -> float:
-    """The best F1 of the multisets of tokens, 0..1 (SQuAD)."""
+    """Return the F1 of the token multisets for the best answer, 0..1 (SQuAD)."""
     return max((_f1(Counter(tokens_of(reply)), Counter(tokens_of(answer))) for answer in answers), default=0.0)
 
 
 def bleu1(reply: str, answers: Sequence[str]) -> float:
-    """Clipped precision of tokens times the penalty of a short reply, of the best answer, 0..1 (Papineni 2002)."""
+    """Return BLEU-1 for the best answer, 0..1: clipped token precision times the brevity penalty (Papineni 2002)."""
     said = tokens_of(reply)
     scores = []
     for answer in answers:
@@ -40,7 +40,7 @@ def bleu1(reply: str, answers: Sequence[str]) -> float:
 
 
 def is_judged_right(model: CompletingLlm, question: str, reply: str, answers: Sequence[str]) -> bool:
-    """Ask a language model with JUDGE. Raises ProviderUnavailable."""
+    """Ask a language model with JUDGE whether the reply is right. Raises ProviderUnavailable."""
     shown = f"Question: {question}\nAccepted answers: {' | '.join(answers)}\nReply: {reply}"
     asked = [ChatMessage(ChatRole.SYSTEM, JUDGE), ChatMessage(ChatRole.USER, shown)]
     return model.complete(asked).text.strip().upper().startswith("CORRECT")

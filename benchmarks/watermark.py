@@ -1,4 +1,5 @@
-"""Measure watermarks of packs: how often a changed copy names its recipient, beside a digest of the whole copy."""
+"""Measures watermarks of packs: how often a changed copy identifies its recipient, next to a digest of the whole
+copy."""
 
 import hashlib
 import random
@@ -13,15 +14,16 @@ from vault.packs.wordings import Wordings, plain
 
 SEED = 20_261_125
 MEMORIES = 60
-SURE = 0.99  # a probability from which the publisher is told one name
+SURE = 0.99  # the least probability at which a recipient counts as identified
 
 Attack = Callable[[list[str], random.Random], list[str]]
 
 
 def watermark(recipients: int, trials: int, marked: Sequence[int]) -> dict[str, Any]:
-    """For each number of marked sentences and each attack: the shares of copies that named their recipient, and others.
+    """Return the shares of copies that identified the right and a wrong recipient, by number of marked sentences and
+    attack.
 
-    A copy is a list of memories, one text each, as a subscriber has them.
+    A copy is a list of texts, one per memory, as a subscriber has them.
     """
     chance = random.Random(SEED)
     figures: dict[str, Any] = {
@@ -48,7 +50,11 @@ def watermark_table(figures: dict[str, Any]) -> str:
 
 
 def _survival(attack: Attack, count: int, recipients: int, trials: int, chance: random.Random) -> dict[str, float]:
-    """Shares of `trials` leaks. named: the right recipient with SURE; wrong: another one; bits: sentences compared."""
+    """Return figures about `trials` leaks that `attack` changed.
+
+    named, wrong: shares with the right and with a wrong recipient at a probability of SURE; bits: mean of compared
+    sentences; digest: share found by the digest of the whole copy.
+    """
     keys = [UUID(int=chance.getrandbits(128)) for _ in range(count)]
     wordings = {key: _wordings(number) for number, key in enumerate(keys)}
     ids = [UUID(int=chance.getrandbits(128)) for _ in range(recipients)]
@@ -81,7 +87,7 @@ def _wordings(number: int) -> Wordings:
 
 
 def _copy(wordings: dict[UUID, Wordings], bits: dict[UUID, bool]) -> list[str]:
-    """The texts of a copy: MEMORIES of them, of which the first ones have a marked sentence."""
+    """Return the texts of a copy: MEMORIES in all, of which the first ones have a marked sentence."""
     texts = [
         f"Heron {number} is grey. {wording.second if bits[key] else wording.sentence} It eats fish."
         for number, (key, wording) in enumerate(wordings.items())
@@ -94,7 +100,7 @@ def _digest(texts: Sequence[str]) -> bytes:
 
 
 def _half(texts: list[str], chance: random.Random) -> list[str]:
-    """The half of the memories, in their order."""
+    """Return a random half of the memories, in their order."""
     kept = set(chance.sample(range(len(texts)), len(texts) // 2))
     return [text for number, text in enumerate(texts) if number in kept]
 
@@ -104,13 +110,13 @@ def _reorder(texts: list[str], chance: random.Random) -> list[str]:
 
 
 def _set_anew(texts: list[str], chance: random.Random) -> list[str]:
-    """Without punctuation, in capitals, in lines of other lengths."""
+    """Return the text as a different typesetting: without punctuation, in capitals, in lines of another length."""
     words = " ".join(texts).replace(".", "").upper().split()
     return [" ".join(words[start : start + 7]) for start in range(0, len(words), 7)]
 
 
 def _reword(texts: list[str], chance: random.Random) -> list[str]:
-    """A fifth of the memories in other words, which have no marked sentence any more."""
+    """Return the texts with a fifth of the memories in other words, without their marked sentences."""
     changed = set(chance.sample(range(len(texts)), len(texts) // 5))
     return [plain(text)[:12] if number in changed else text for number, text in enumerate(texts)]
 

@@ -1,6 +1,7 @@
-"""Evidence recall under weights of our choosing: the product's own ranking, in process, which no request can steer.
+"""Measures evidence recall under any weights, by the product's own ranking in process, since no request can set
+weights.
 
-The conversations lie in a tenant of their own, each in a namespace, and stay: no message is stored twice.
+The conversations are stored in one tenant, each in a namespace, and are kept: no message is stored twice.
 """
 
 import hashlib
@@ -28,7 +29,7 @@ TENANT = "bench-locomo"
 
 @dataclass(frozen=True)
 class Stored:
-    """A conversation in the vault, and which turn each cube is."""
+    """A stored conversation. turns: cube id → turn id."""
 
     conversation: Conversation
     namespace: str
@@ -41,7 +42,7 @@ class Stored:
 
 @dataclass(frozen=True)
 class Asked:
-    """A question with its vector, so that it is embedded once for all weights."""
+    """A question with its vector, so that it is embedded only once for all weights."""
 
     question: Question
     stored: Stored
@@ -50,7 +51,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Bench:
-    """All questions of a file, ready to be asked."""
+    """All questions of a file, with their stored conversations."""
 
     actor: Actor
     asked: list[Asked]
@@ -59,7 +60,7 @@ class Bench:
         return sum(asked.stored.half == half for asked in self.asked)
 
     def recalls(self, weights: Weights, depths: Sequence[int]) -> dict[str, dict[str, float]]:
-        """Half → R@k → mean evidence recall."""
+        """Return half → R@k → mean evidence recall."""
         sums = {half: [0.0] * len(depths) for half in HALVES}
         for asked in self.asked:
             found = _rank_ids(self.actor, asked, weights, max(depths))
@@ -75,7 +76,7 @@ class Bench:
 
 
 def components() -> list[str]:
-    """The parts of a score, as hybrid search has them."""
+    """Return the names of the parts of a hybrid score."""
     return [part.name for part in fields(HYBRID) if part.name != "graph"]
 
 
@@ -85,12 +86,12 @@ def weight_of(component: str) -> float:
 
 
 def change_weight(component: str, weight: float) -> Weights:
-    """The product's weights with one of them changed."""
+    """Return the product's weights with one changed."""
     return replace(HYBRID, **{component: weight})
 
 
 def bench(data: Path) -> Bench:
-    """Load the file unless it is there. Raises BenchmarkError."""
+    """Load the file into the tenant, skipping stored messages. Raises BenchmarkError."""
     found = conversations(data)
     actor = owner_of(TENANT).actor
     digest = digest_of(data)[:12]
@@ -119,7 +120,7 @@ def _pair_questions(stored: Stored) -> list[Asked]:
 
 
 def _rank_ids(actor: Actor, asked: Asked, weights: Weights, limit: int) -> list[str]:
-    """The ids of the turns found, best first: what `memories_search` does, without opening or auditing."""
+    """Return the ids of the found turns, best first, as `memories_search` ranks them, without opening or auditing."""
     places = (asked.stored.namespace,)
     search = SearchQuery(query=asked.question.text, top_k=limit, namespaces=places, weights=weights)
     model = embedder().name

@@ -1,7 +1,7 @@
-"""A year in the life of a tenant's memories: their times are moved back step by step, with a sweep after each step.
+"""Simulates a year of a tenant's memories: their times are moved back step by step, with a sweep after each step.
 
-Of ten memories one is recalled in every step, one is important, two expire at some time of the year, and six are left
-alone. Some pairs of statements contradict each other.
+Of ten memories one is recalled in every step, one is important, two expire during the year, and six are unused. Some
+pairs of statements contradict each other.
 """
 
 import time
@@ -43,9 +43,9 @@ MOVE_USES = "UPDATE vault_cubeuse SET last_accessed_at = last_accessed_at - %(st
 
 
 def year(target: Target, cubes: int, days: int, chart: Path) -> dict[str, Any]:
-    """The memories of each state after each step of so many days; also drawn as an SVG.
+    """Return the number of memories in each state after each step of `days` days, and draw them as an SVG.
 
-    Raises BenchmarkError where something recalled was archived, or something expired outlived its grace period.
+    Raises BenchmarkError if a recalled memory was archived, or an expired one outlived its grace period.
     """
     owner = owner_of(f"bench-year-{cubes}-{days}")
     if cubes_in(owner.actor):
@@ -56,7 +56,7 @@ def year(target: Target, cubes: int, days: int, chart: Path) -> dict[str, Any]:
     steps = [{"day": 0, **_counts(owner, len(ids))}]
     started = time.perf_counter()
     for day in range(days, DAYS + 1, days):
-        await_jobs(owner.actor)  # what the former sweep left to other jobs: they lock the same rows
+        await_jobs(owner.actor)  # jobs that the last sweep started lock the same rows
         _move(owner, days)
         _recall(owner, recalled)
         await_sweep(owner, {})
@@ -91,7 +91,7 @@ def _drafts(cubes: int, days: int) -> list[CubeDraft]:
 
 
 def _contradictions() -> list[CubeDraft]:
-    """Pairs of one subject each: the second takes the first back."""
+    """Return pairs of statements about one subject each, of which the second contradicts the first."""
     stated = ("drinks coffee black every morning", "does not drink coffee black every morning")
     return [
         CubeDraft(content=f"Person {number} {text}.", namespace=PLACE, subject=f"person-{number}", importance=0.9)
@@ -108,7 +108,7 @@ def _move(owner: Caller, days: int) -> None:
 
 
 def _recall(owner: Caller, ids: Sequence[UUID]) -> None:
-    """As the job behind a search counts it."""
+    """Count a read of these memories, as the job behind a search does."""
     write = cubes_count_reads(owner.actor, [{"ids": [str(id) for id in ids]}])
     with acting(owner.actor):
         write()
@@ -139,7 +139,7 @@ def _count_questions(owner: Caller) -> int:
 
 
 def _svg(steps: Sequence[dict[str, int]], cubes: int) -> str:
-    """Stacked areas: the memories of each state over the days."""
+    """Return a chart of stacked areas: the memories of each state over the days."""
     below = [0] * len(steps)
     areas = []
     for name in SERIES:

@@ -1,4 +1,4 @@
-"""Objects of the vault that grants can be about, with their facts for policies. Registered with governance at start."""
+"""The kinds of objects of the vault that grants refer to, with their facts for policies. Registered at start."""
 
 from collections.abc import Collection
 from uuid import UUID
@@ -80,7 +80,7 @@ def _bound_memories(actor: Actor) -> Q:
 
 
 def _namespace_facts(ids: Collection[UUID]) -> dict[UUID, Facts]:
-    """Return the facts of namespaces; nothing else is known about the memories in them."""
+    """Return the facts of namespaces by id: their paths."""
     return {row.id: Facts(row.path) for row in Namespace.objects.filter(id__in=ids)}
 
 
@@ -89,7 +89,7 @@ def _named_paths(tenant_id: UUID) -> QuerySet[Namespace]:
 
 
 def _places_of_memories(tenant_id: UUID) -> QuerySet[Cube]:
-    """By their ids: joined, a planner without statistics would walk all memories of each namespace."""
+    """Return the memories annotated with their paths by a subquery: with a join, the planner walks whole namespaces."""
     place = Namespace.objects.filter(tenant_id=tenant_id, id=OuterRef("namespace_id")).values("path")
     return Cube.objects.filter(tenant_id=tenant_id).annotate(called=Subquery(place), more=NOTHING)
 

@@ -1,7 +1,7 @@
-"""The handlers of the vault, on one page: imported at start, so that each topic has its route.
+"""Registers all event and job handlers of the vault. Imported at start, so that each topic has its route.
 
-Light events follow nearly every write or read: many become one task, and nobody looks at one by itself. What somebody
-asks for, and what takes long, is a job with a row of its own (docs/decisions/0030).
+Light events follow nearly every write or read: many become one task, and nobody looks at a single one. Requested and
+long work is a job with its own row (docs/decisions/0030).
 """
 
 import threading
@@ -45,7 +45,7 @@ from vault.store.ratings import ratings_report
 from vault.subjects import erasure, exports
 
 FILTERS = (webhooks,)  # of webhooks, registered when they are imported
-# `@handler` in a room registers a kind of job.
+# `@handler` in another module registers a kind of job.
 JOBS = (
     actions,
     memory_additions,
@@ -76,10 +76,10 @@ _WRITING: WeakValueDictionary[UUID, threading.Lock] = WeakValueDictionary()  # o
 
 
 def combine_handlers(*handlers: EventHandler) -> EventHandler:
-    """Several rooms handle the same events: each reads in turn, and all they write is one transaction.
+    """Return one handler that runs several for the same events: each reads in turn, then all write in one transaction.
 
-    A tenant has one that writes at a time in a process: what follows a large write costs more than the write, which has
-    the cores first. Other tenants wait for nobody.
+    Per tenant and process, only one such handler writes at a time, so that follow-up work does not take the cores from
+    the writes themselves. Other tenants do not wait.
     """
 
     def handle(actor: Actor, payloads: Sequence[Payload]) -> Write:
@@ -95,7 +95,7 @@ def combine_handlers(*handlers: EventHandler) -> EventHandler:
     return handle
 
 
-# An event of many writes names up to 200 memories, whose words and vectors a task has in memory together.
+# One event names up to 200 memories, whose words and vectors the task holds in memory together.
 event_handler(Topic.CUBES_WRITTEN, weight=Weight.INTERACTIVE, batch=25)(
     combine_handlers(cubes_index, cubes_link, contradictions.linked_conflicts_propose, statistics_count, pages_reread)
 )

@@ -1,4 +1,4 @@
-"""Server-sent events of a turn: the services yield them in a thread, and each is sent at once."""
+"""Server-sent events of a turn: services yield them in a thread, and each is sent at once."""
 
 import json
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
@@ -15,21 +15,22 @@ from governance.errors import DomainError, Forbidden
 from governance.failures import database_failure
 from vault.chat.services import TurnEvent
 
-Explain = Callable[[DomainError], str]  # what the reader is told of a failure
+Explain = Callable[[DomainError], str]  # returns the detail of a failure for the reader
 Encode = Callable[[TurnEvent], tuple[str, Mapping[str, Any]]]  # the event's name, and its data
 
 
 def failure_detail(failure: DomainError) -> str:
-    """The detail of a failure, unchanged."""
+    """Return the detail of a failure, unchanged."""
     return failure.detail
 
 
 class EventStream(AsyncIterator[bytes]):
-    """`event: name`, `data: json`, for each of `events`; a failure on the way is one last `error` {code, detail}.
-    A denial is recorded for `actor`, as it is everywhere.
+    """Encodes `events` as server-sent events (`event: name`, `data: json`); a failure becomes a last `error` {code,
+    detail}.
 
-    Each step runs in the request's own thread, and so does `close`, which Django calls when the response ends or the
-    reader has gone away: a step that still runs is waited for, and the events then learn that nobody listens.
+    A denial is recorded for `actor`. Each step runs in the request's own thread, and so does `close`, which Django
+    calls at the end of the response or when the client disconnects: it waits for the running step, then closes the
+    generator.
     """
 
     def __init__(
@@ -76,7 +77,8 @@ class EventStream(AsyncIterator[bytes]):
 def event_response(
     events: Iterator[TurnEvent], encode: Encode, *, actor: Actor, path: str, explain: Explain = failure_detail
 ) -> StreamingHttpResponse:
-    """The whole answer, with the headers that keep proxies from holding it back. actor, path: who asked for what."""
+    """Return the streaming response, with headers that stop proxies from buffering. actor, path: for recorded
+    denials."""
     return StreamingHttpResponse(
         EventStream(events, encode, actor=actor, path=path, explain=explain),
         content_type="text/event-stream; charset=utf-8",
@@ -87,9 +89,9 @@ def event_response(
 def file_stream(
     blocks: Iterator[bytes], *, name: str, content_type: str, actor: Actor, path: str
 ) -> StreamingHttpResponse:
-    """A file for download; each block is written when the one before was sent, the first one here.
+    """Return a file download. Each block is produced after the one before was sent; the first block is produced here.
 
-    What fails before it is raised here; a denial on the way is recorded and breaks the connection off.
+    An error in the first block is raised here; a later denial is recorded and breaks the connection.
     """
     first = list(islice(blocks, 1))
     return StreamingHttpResponse(
@@ -111,5 +113,5 @@ async def _file_blocks(blocks: Iterator[bytes], actor: Actor, path: str) -> Asyn
 
 
 def _encode_event(name: str, data: Mapping[str, Any]) -> bytes:
-    """Encode an event. JSON has no bare line break, so the data fits one line."""
+    """Encode a server-sent event. JSON contains no line feed, so the data fits on one line."""
     return f"event: {name}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n".encode()

@@ -1,4 +1,4 @@
-"""Periodic tasks of the installation that the product adds to governance's."""
+"""Periodic tasks of the installation that the vault adds to those of governance."""
 
 from celery import shared_task
 

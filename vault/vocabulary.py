@@ -1,4 +1,4 @@
-"""The closed sets of the product. Values are stored and sent to clients: they never change."""
+"""The enumerations of the product. Their values are stored and sent to clients, so they never change."""
 
 from enum import StrEnum
 
@@ -14,7 +14,7 @@ class NamespaceKind(StrEnum):
 
 
 class Tier(StrEnum):
-    """The storage tier of a memory. Cold: no vector, found by its words. Archive: the state is archived."""
+    """The storage tier of a memory. COLD: without a vector, found by words only. ARCHIVE: its state is archived."""
 
     HOT = "hot"
     COLD = "cold"
@@ -34,14 +34,14 @@ class Layer(StrEnum):
 
 
 class PageLayer(StrEnum):
-    """The place of a page of a stream: its queue, or a segment."""
+    """The layer of a page: the short-term queue of its stream, or a mid-term segment."""
 
     SHORT_TERM = "short_term"
     MID_TERM = "mid_term"
 
 
 class EntryQueue(StrEnum):
-    """The long-term queues of a persona: of a user profile and knowledge, of an agent what it is and did."""
+    """The long-term queues of a persona: a user's profile and knowledge, or an agent's traits and actions."""
 
     PROFILE = "profile"
     KNOWLEDGE = "knowledge"
@@ -49,7 +49,7 @@ class EntryQueue(StrEnum):
 
 
 class EntryAction(StrEnum):
-    """The effect of a statement on a persona's queue. NOTHING leaves no row."""
+    """The effect of a statement on a persona's queue. NOTHING stores no row."""
 
     ADD = "add"
     UPDATE = "update"
@@ -105,7 +105,7 @@ class Source(StrEnum):
 
 
 class ImportFormat(StrEnum):
-    """The files that memories are imported from."""
+    """The file formats that can be imported."""
 
     JSONL = "jsonl"
     CSV = "csv"
@@ -119,7 +119,7 @@ class ImportFormat(StrEnum):
 
 
 class SyncDirection(StrEnum):
-    """The side of a sync that changes: this one, the other one, or both."""
+    """The side that a sync changes: this installation, the other one, or both."""
 
     PULL = "pull"
     PUSH = "push"
@@ -127,7 +127,8 @@ class SyncDirection(StrEnum):
 
 
 class SyncOutcome(StrEnum):
-    """The fate of one memory that another installation sent. CONFLICT: it was changed here, too, since then."""
+    """The outcome for one memory received from another installation. CONFLICT: it was also changed here since the last
+    sync."""
 
     STORED = "stored"
     UPDATED = "updated"
@@ -138,7 +139,7 @@ class SyncOutcome(StrEnum):
 
 
 class OnConflict(StrEnum):
-    """The choices for a memory that was imported before and has other words here now."""
+    """The options for a memory that was imported before and differs here now."""
 
     SKIP = "skip"
     UPDATE = "update"
@@ -165,9 +166,9 @@ class MessageRole(StrEnum):
 
 
 class LinkKind(StrEnum):
-    """Typed edges between cubes: `source` was derived from, follows, … `target`.
+    """The kinds of edges between cubes: `source` was derived from, follows, … `target`.
 
-    SAME_ENTITY has no rows: whoever names the same is found for each reader (vault/graph/walks.py).
+    SAME_ENTITY has no rows: cubes with a common entity are looked up for each reader (vault/graph/walks.py).
     """
 
     DERIVED = "derived"
@@ -179,10 +180,10 @@ class LinkKind(StrEnum):
 
 
 class SourceKind(StrEnum):
-    """The kinds of reliance of a derived memory on its source, which decide what a withdrawn source takes from it.
+    """The ways in which a derived memory uses its source. They decide the effect of a withdrawn source.
 
-    QUOTE: opened at reading time, the rest stays. EXTRACT: its words alone, the whole is withheld. TEXT: anything made
-    of it, withheld until a review.
+    QUOTE: only the quote is hidden. EXTRACT: the whole memory is hidden, because it has no other words. TEXT: any other
+    derived text, hidden until a review.
     """
 
     QUOTE = "quote"
@@ -191,7 +192,7 @@ class SourceKind(StrEnum):
 
 
 class Preference(StrEnum):
-    """Statements that a task prefers: those of trusted packs, or the organisation's own."""
+    """The statements that a search ranks first: those of trusted packs, or the organisation's own."""
 
     OFFICIAL = "official"
     PERSONAL = "personal"
@@ -207,7 +208,7 @@ class SearchMode(StrEnum):
 
 
 class PastChange(StrEnum):
-    """The change of a memory since a time: another version, deleted, or stored only later."""
+    """The change of a memory since a time: another version, deleted, or added later."""
 
     UNCHANGED = "unchanged"
     CHANGED = "changed"
@@ -216,7 +217,7 @@ class PastChange(StrEnum):
 
 
 class TurnEnd(StrEnum):
-    """The end of an answer: complete, or cut because the reader left."""
+    """The end of an answer: complete, or interrupted because the reader left."""
 
     COMPLETE = "complete"
     INTERRUPTED = "interrupted"
@@ -238,7 +239,7 @@ class ReviewKind(StrEnum):
 
 
 class ReviewStatus(StrEnum):
-    """`superseded`: a newer version asks the same."""
+    """The status of a review. SUPERSEDED: the review of a newer version replaced it."""
 
     OPEN = "open"
     ACCEPTED = "accepted"
@@ -256,7 +257,7 @@ class FeedbackKind(StrEnum):
 
 
 class FeedbackOutcome(StrEnum):
-    """The effect of feedback: a count, a version, or a review by somebody who may change the memory."""
+    """The effect of feedback: counted, a new version, or a review by someone who may change the memory."""
 
     COUNTED = "counted"
     CHANGED = "changed"
@@ -264,7 +265,7 @@ class FeedbackOutcome(StrEnum):
 
 
 class PiiField(StrEnum):
-    """The texts of a memory in which personal data is looked for."""
+    """The fields of a memory that are screened for personal data."""
 
     CONTENT = "content"
     TITLE = "title"
@@ -274,7 +275,8 @@ class PiiField(StrEnum):
 
 
 class HoldKind(StrEnum):
-    """The kinds of holds: a member's own freeze of one cube, or a legal hold of the tenant's."""
+    """The kinds of holds: a member's freeze of one cube, or a legal hold of the tenant on a memory, a query or a
+    subject."""
 
     FREEZE = "freeze"
     MEMORY = "memory"
@@ -283,7 +285,7 @@ class HoldKind(StrEnum):
 
 
 class HoldStatus(StrEnum):
-    """`releasing`: one member has approved, and another one's approval is awaited."""
+    """The status of a hold. RELEASING: one member has approved the release, another approval is needed."""
 
     ACTIVE = "active"
     RELEASING = "releasing"
@@ -291,7 +293,7 @@ class HoldStatus(StrEnum):
 
 
 class SubjectStatus(StrEnum):
-    """`kept`: erased but for what a hold keeps; `erasing`: an erasure has begun and not ended."""
+    """The status of a data subject. KEPT: erased except held memories; ERASING: an erasure is in progress."""
 
     ACTIVE = "active"
     ERASING = "erasing"
@@ -300,9 +302,7 @@ class SubjectStatus(StrEnum):
 
 
 class Counted(StrEnum):
-    """The rows that are counted each day (vault/overview/counts.py). EXPIRY: memories by the day on which they
-    expire.
-    """
+    """The rows that are counted each day (vault/overview/counts.py). EXPIRY: memories by their day of expiry."""
 
     LAYER = "layer"
     STATE = "state"
@@ -317,7 +317,7 @@ class Counted(StrEnum):
 
 
 class PackTopic(StrEnum):
-    """The shelf of the MemStore that a pack stands on."""
+    """The topic under which the MemStore lists a pack."""
 
     FAMILY = "family"
     HEALTH = "health"
@@ -331,9 +331,9 @@ class PackTopic(StrEnum):
 
 
 class PackState(StrEnum):
-    """The state of a version. `blocked`: the scan has findings, and a new build replaces it.
+    """The state of a version. BLOCKED: the scan has findings, and a new build must replace it.
 
-    From `ready` on its content never changes.
+    From READY on, its content never changes.
     """
 
     SCANNING = "scanning"
@@ -359,7 +359,7 @@ class SubjectRule(StrEnum):
 
 
 class Treatment(StrEnum):
-    """The decision on a memory in the scan of a pack."""
+    """The outcome for a memory in the scan of a pack."""
 
     AS_IS = "as_is"
     REDACTED = "redacted"
@@ -377,7 +377,7 @@ class ProposalState(StrEnum):
 
 
 class Visibility(StrEnum):
-    """The readers of a publication: its own tenant, tenants that it names, every tenant of the installation."""
+    """The tenants that find a publication: its own, a list of tenants, or every tenant of the installation."""
 
     TENANT = "tenant"
     TENANTS = "tenants"
@@ -385,7 +385,7 @@ class Visibility(StrEnum):
 
 
 class PublicationState(StrEnum):
-    """`waiting`: another member's approval is needed before anybody finds it."""
+    """The state of a publication. WAITING: another member must approve it before other tenants find it."""
 
     WAITING = "waiting"
     PUBLISHED = "published"
@@ -395,7 +395,7 @@ class PublicationState(StrEnum):
 
 
 class ReportReason(StrEnum):
-    """Reasons for which a pack is reported to the operator."""
+    """The reasons for reporting a pack to the operator."""
 
     PERSONAL_DATA = "personal_data"
     HARMFUL = "harmful"
@@ -405,7 +405,7 @@ class ReportReason(StrEnum):
 
 
 class QuotaPeriod(StrEnum):
-    """After which the reads of a contract are counted anew."""
+    """The period after which the reads of a contract are counted from 0 again."""
 
     DAY = "day"
     MONTH = "month"
@@ -413,9 +413,10 @@ class QuotaPeriod(StrEnum):
 
 
 class ContractState(StrEnum):
-    """`requested`: the pack is not installed yet; `revoked`: by the publisher; `ended`: by the subscriber.
+    """The state of a contract. REQUESTED: the pack is not installed yet; REVOKED: by the publisher; ENDED: by the
+    subscriber.
 
-    `expired` is never stored: it follows from the end of the validity.
+    EXPIRED is never stored: it follows from the end of the validity.
     """
 
     REQUESTED = "requested"
@@ -426,7 +427,7 @@ class ContractState(StrEnum):
 
 
 class Delivery(StrEnum):
-    """The way that new versions come: when the subscriber asks, or by themselves."""
+    """The delivery of new versions: on the subscriber's request, or automatically."""
 
     PULL = "pull"
     PUSH = "push"

@@ -1,6 +1,6 @@
-"""`manage.py backup`: the database and the files beside it, as of one moment, while the product serves.
+"""`manage.py backup`: saves the database and its files as of one moment, while the product serves.
 
-Keys are never part of it: they have a backup of their own, in another place, and kept for a shorter time.
+Keys are never part of a backup: they are backed up separately, in another place, and kept for a shorter time.
 """
 
 import fcntl
@@ -34,7 +34,7 @@ KEY_STORE = "keystore-{at}.sqlite3"
 
 
 def backup_make(config: Config, folder: Path) -> Manifest:
-    """Write a backup to a folder that is not there yet: whole, or not at all. Raises BackupError."""
+    """Write a backup to a new folder, completely or not at all. Raises BackupError."""
     if folder.exists():
         raise BackupError(f"{folder} is there already: name a new folder")
     draft = folder.with_name(f"{folder.name}{PARTIAL}")
@@ -72,7 +72,8 @@ def _lock_folder(path: Path) -> Iterator[None]:
 
 
 def keys_copy(config: Config, folder: Path) -> Path:
-    """Copy the key store to a file of its own, and remove all but the newest COPIES. Raises BackupError."""
+    """Copy the key store to a new file in `folder`, return its path, and remove all but the newest COPIES.
+    Raises BackupError."""
     source = key_store_path(config)
     if not source.is_file():
         raise BackupError(f"the key store is missing: {source}")
@@ -116,7 +117,8 @@ def _write(config: Config, folder: Path) -> Manifest:
 
 
 def blobs_copy(config: Config, folder: Path) -> None:
-    """After the database: what its rows refer to stays for a day longer. What is erased meanwhile is left out."""
+    """Copy the blobs, after the database: blobs that its rows refer to stay for at least a day. Blobs erased meanwhile
+    are left out. Raises BackupError."""
     store, copy = choose_blob_store(config.blob_store, config.data_dir), FolderBlobStore(folder)
     try:
         for entry in store.entries():
@@ -129,7 +131,7 @@ def blobs_copy(config: Config, folder: Path) -> None:
 
 @contextmanager
 def _snapshot(conninfo: str) -> Iterator[tuple[psycopg.Connection[Any], str]]:
-    """A transaction that reads the database as of its first statement, and the name by which others read the same."""
+    """Yield a connection in a transaction with a snapshot of the database, and the name of the snapshot for pg_dump."""
     try:
         with psycopg.connect(conninfo, connect_timeout=5, autocommit=True) as connection:
             session_set(connection)

@@ -1,4 +1,4 @@
-"""Manifest of a backup: its code and key store, and the hashes of its rows and files."""
+"""The manifest of a backup: code version, key store, and hashes of rows and files."""
 
 import hashlib
 import json
@@ -9,17 +9,17 @@ from pathlib import Path
 FORMAT = "memos-backup/1"
 NAME = "backup.json"
 DUMP = "database.dump"
-MIGRATED = ("governance", "vault")  # apps whose last migration says which code can read the rows
+MIGRATED = ("governance", "vault")  # apps whose last migration determines which code can read the rows
 ROOT = Path(__file__).resolve().parents[2]
 
 
 class BackupError(Exception):
-    """A backup was not made or not restored; the message is one line for a person."""
+    """A backup or a restoration failed. The message is one line for a person."""
 
 
 @dataclass(frozen=True)
 class TableHash:
-    """rows: how many; digest: of all of them in any order, 128 bits in hex."""
+    """The hash of a table. rows: their number; digest: of all rows in any order, 128 bits in hex."""
 
     rows: int
     digest: str
@@ -27,7 +27,7 @@ class TableHash:
 
 @dataclass(frozen=True)
 class Manifest:
-    """at: RFC 3339. migrations: the last of each app. files: SHA-256 by path in the backup."""
+    """The manifest. at: RFC 3339. migrations: app → last migration. files: path in the backup → SHA-256."""
 
     at: str
     key_store_id: str
@@ -42,7 +42,8 @@ def manifest_write(folder: Path, manifest: Manifest) -> None:
 
 
 def manifest_read(folder: Path) -> Manifest:
-    """Raises BackupError for what is no backup, or one of another release, or one that lacks or changed a file."""
+    """Read the manifest of a backup and check its files. Raises BackupError if it is no backup, is of another release,
+    or a file is missing or changed."""
     try:
         found = json.loads((folder / NAME).read_text(encoding="utf-8"))
         kind = found.pop("format")

@@ -1,4 +1,4 @@
-"""pg_dump and pg_restore, as installed with the product."""
+"""Runs pg_dump and pg_restore of the installed PostgreSQL."""
 
 import os
 import subprocess
@@ -14,9 +14,10 @@ TLS = {"sslmode": "PGSSLMODE", "sslrootcert": "PGSSLROOTCERT"}
 
 
 def run_tool(name: str, words: Sequence[str], conninfo: str) -> None:
-    """Run a program of PostgreSQL. The address goes by its environment: on a command line others could see a password.
+    """Run a program of PostgreSQL. The address is passed by the environment, because a command line would show a
+    password.
 
-    Raises BackupError with the last line that the program said.
+    Raises BackupError with the last line of the program's output.
     """
     done = subprocess.run(
         [str(program_path(name)), "--no-password", *words],

@@ -1,4 +1,4 @@
-"""`manage.py restore`: a backup into an empty database, checked row by row, with every erasure done again."""
+"""`manage.py restore`: loads a backup into an empty database, checks every row, and repeats all later erasures."""
 
 import os
 import shutil
@@ -38,7 +38,7 @@ SERVING = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'memos_app' AND
 
 @dataclass(frozen=True)
 class NotedStore:
-    """The key store's id that a backup notes, before its database is restored."""
+    """The key store's id from the manifest, in place of a database that is not restored yet."""
 
     id: UUID
 
@@ -55,16 +55,16 @@ class NotedStore:
         return frozenset()  # as below
 
     def note_rotations(self, ids: Collection[UUID]) -> None:
-        """The database does, when it is there."""
+        """Do nothing: the restored database records its rotations itself."""
 
     def has_memories(self, tenant_ids: Collection[UUID]) -> bool:
-        return False  # of whose keys are there, the database tells when it is
+        return False  # unknown until the database is restored
 
 
 def restore(config: Config, folder: Path, *, keys: Path | None = None) -> Manifest:
-    """Restore a backup. keys: a copy of the key store, where the data directory has none.
+    """Restore a backup. keys: a copy of the key store, if the data directory has none.
 
-    Raises BackupError; StartError where the product runs. Nothing is left of a restoration that fails.
+    Raises BackupError; StartError if the product is running. A failed restoration leaves nothing behind.
     """
     manifest = manifest_read(folder)
     prepare_data_dir(config.data_dir)
@@ -97,7 +97,7 @@ def _load(config: Config, folder: Path, manifest: Manifest, conninfo: str) -> No
 
 
 def blobs_load(config: Config, folder: Path) -> None:
-    """Into the store that is configured now, which may be another one than that of the backup."""
+    """Write the saved blobs to the configured store, which may differ from that of the backup. Raises BackupError."""
     saved, store = FolderBlobStore(folder), choose_blob_store(config.blob_store, config.data_dir)
     try:
         for entry in saved.entries() if folder.is_dir() else ():
@@ -111,7 +111,7 @@ def _name_of(conninfo: str) -> str:
 
 
 def _compare(conninfo: str, manifest: Manifest) -> None:
-    """Raises BackupError unless each table has the very rows that were saved."""
+    """Compare the rows of each table with the manifest. Raises BackupError if they differ."""
     with psycopg.connect(conninfo, connect_timeout=5) as connection:
         session_set(connection)
         present = table_hashes(connection)
@@ -122,7 +122,8 @@ def _compare(conninfo: str, manifest: Manifest) -> None:
 
 
 def _keys_check(config: Config, manifest: Manifest, keys: Path | None) -> Path | None:
-    """Prove that the keys open this backup; the file that was put in place for it. Raises BackupError."""
+    """Check that the keys open this backup; return the key store file that was copied for this, or None.
+    Raises BackupError."""
     path, placed = key_store_path(config), None
     master = master_key(config)
     if master is None:
@@ -149,7 +150,8 @@ def _keys_check(config: Config, manifest: Manifest, keys: Path | None) -> Path |
 
 @contextmanager
 def _empty_database(config: Config) -> Iterator[str]:
-    """The address of an empty database as a superuser; it is empty again where the restoration fails."""
+    """Yield the address of an empty database, for a superuser. If the restoration fails, the database is emptied
+    again."""
     server = postgres.of(config)
     if server is not None and config.database_restore_url:
         raise BackupError("with DATABASE_RESTORE_URL set DATABASE_URL and DATABASE_OWNER_URL, too")
@@ -165,7 +167,7 @@ def _empty_database(config: Config) -> Iterator[str]:
 
 @contextmanager
 def _given_database(config: Config) -> Iterator[str]:
-    """A database of the operator's own server, made by deploy/init-database.sh."""
+    """Yield the address of a database on the operator's own server, made by deploy/init-database.sh."""
     url = config.database_restore_url
     addresses = {
         "DATABASE_RESTORE_URL": url,
@@ -207,7 +209,7 @@ def _first(connection: psycopg.Connection[Any], statement: str) -> Any:
 
 @contextmanager
 def _embedded_database(server: postgres.Postgres) -> Iterator[str]:
-    """The embedded PostgreSQL, made anew and run for the restoration; removed again where that fails."""
+    """Create and run the embedded PostgreSQL for the restoration, and remove it if the restoration fails."""
     program = postgres.program(server)
     process: subprocess.Popen[bytes] | None = None
     is_done = False
@@ -231,7 +233,7 @@ def _embedded_database(server: postgres.Postgres) -> Iterator[str]:
 
 
 def _run(program: Program) -> None:
-    """Run one of our own commands to its end. Raises BackupError with what it said last."""
+    """Run one of the product's own commands to its end. Raises BackupError with its last output."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
     if spawn(program).wait() != 0:
         raise BackupError(f"{program.argv[-1]} failed: {last_line(program.log)}")

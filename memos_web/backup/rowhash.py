@@ -1,4 +1,4 @@
-"""Hashes of the rows of every table, equal for equal rows in any order."""
+"""Hashes of the rows of every table, which do not depend on the order of rows."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ TABLES = """
 SELECT relname::text FROM pg_class
 WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition ORDER BY relname
 """
-# How values are written as text must not depend on the session.
+# The text form of values must not depend on the session.
 SESSION = (
     "SET timezone = 'UTC'",
     "SET datestyle = 'ISO'",

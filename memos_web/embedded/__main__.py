@@ -10,7 +10,7 @@ from memos_web.embedded.supervisor import say, supervise
 
 
 def main() -> int:
-    """Serve until somebody asks to stop; the exit code."""
+    """Serve until a stop is requested, and return the exit code."""
     try:
         config = read_config(os.environ)
         os.environ["MEMOS_DATA_DIR"] = str(config.data_dir)

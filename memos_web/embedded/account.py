@@ -1,4 +1,4 @@
-"""The unprivileged system account that runs PostgreSQL and Redis when the application itself is started by root."""
+"""The unprivileged system account that runs PostgreSQL and Redis if root starts the product."""
 
 import os
 import pwd
@@ -14,14 +14,14 @@ ACCOUNT_NAME = "pgserver"
 
 @dataclass(frozen=True)
 class Account:
-    """A system user, by numbers."""
+    """A system user by its numeric ids."""
 
     uid: int
     gid: int
 
 
 def server_account() -> Account | None:
-    """The account to drop to, made when it is missing; None when this process is not root and so keeps its own."""
+    """Return the account for the servers, created if missing; None if this process does not run as root."""
     if os.geteuid() != 0:
         return None
     entry = _find() or _make()
@@ -29,7 +29,7 @@ def server_account() -> Account | None:
 
 
 def give(path: Path, account: Account | None) -> None:
-    """Make `path` and all below it the account's own, and let the account walk to it. Nothing to do without one."""
+    """Make the account the owner of `path` and everything below it, and let it reach `path`. None: do nothing."""
     if account is None:
         return
     for entry in [path, *path.rglob("*")]:
@@ -38,7 +38,7 @@ def give(path: Path, account: Account | None) -> None:
 
 
 def open_parents(path: Path, account: Account) -> None:
-    """Add the right to pass, and no other, to each folder above `path` that would stop the account."""
+    """Add the right to pass to each folder above `path` that the account could not pass."""
     for parent in path.parents:
         status = parent.stat()
         if not _may_pass(status, account):
@@ -46,7 +46,7 @@ def open_parents(path: Path, account: Account) -> None:
 
 
 def open_programs(folder: Path, account: Account | None) -> None:
-    """Let the account read installed programs, which a strict umask may have kept for root alone."""
+    """Let the account read installed programs, which a strict umask may have made readable for root only."""
     if account is None:
         return
     open_parents(folder, account)
@@ -84,7 +84,7 @@ def _make() -> pwd.struct_passwd:
         made = subprocess.run(command, capture_output=True, text=True, check=False)
     except FileNotFoundError as error:
         raise StartError(f"started by root, and there is no useradd to make the user {ACCOUNT_NAME}") from error
-    entry = _find()  # another start may have made it meanwhile: only its absence is a failure
+    entry = _find()  # useradd may fail because another start made the user
     if entry is None:
         raise StartError(f"cannot make the user {ACCOUNT_NAME}: {made.stderr.strip()}")
     return entry

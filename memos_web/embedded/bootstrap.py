@@ -1,4 +1,4 @@
-"""Roles and database of a new PostgreSQL, from the same two files that an operator runs by hand."""
+"""Creates roles and database of a new PostgreSQL, from the same SQL files that operators run by hand."""
 
 import re
 from contextlib import suppress
@@ -13,17 +13,18 @@ ALREADY_THERE = (psycopg.errors.DuplicateObject, psycopg.errors.DuplicateDatabas
 
 
 def bootstrap(*, server: str, database: str) -> None:
-    """Make what is missing. `server`, `database`: a superuser's connection strings to the server and the new database.
+    """Create missing roles and the database. server, database: superuser connections to the server and the new
+    database.
 
-    The first two files run once, and a run that was cut off is finished by the next; maintenance.sql and
-    backup.sql run each time.
+    The first two files run once; the next start completes an interrupted run. maintenance.sql and backup.sql run each
+    time.
     """
     if not _is_made(server):
         with psycopg.connect(server, autocommit=True) as connection:
             for statement in _statements(DEPLOY / "roles.sql"):
                 _run_unless_there(connection, statement)
         with psycopg.connect(database, autocommit=True) as connection:
-            # Sent at once, the whole file is one transaction: its extension shows that all of it was done.
+            # The file is sent as one transaction, so the extension proves that all of it has run.
             connection.execute(_file(DEPLOY / "database.sql"))
     with psycopg.connect(database, autocommit=True) as connection:
         for name in ("maintenance.sql", "backup.sql"):  # also where an older version made the rest
@@ -41,7 +42,8 @@ def empty_database(database: str) -> None:
 
 
 def has_tenants(database: str) -> bool:
-    """Return whether the migrated database has tenants; needs a superuser's `database` connection, which sees all."""
+    """Return whether the migrated database has tenants. database: a superuser's connection string, which sees all
+    rows."""
     with psycopg.connect(database, autocommit=True) as connection:
         return connection.execute("SELECT 1 FROM governance_tenant LIMIT 1").fetchone() is not None
 
@@ -57,7 +59,7 @@ def _is_made(server: str) -> bool:
 
 
 def _run_unless_there(connection: psycopg.Connection, statement: sql.SQL) -> None:
-    with suppress(*ALREADY_THERE):  # made by a run that was cut off
+    with suppress(*ALREADY_THERE):  # made by an interrupted run
         connection.execute(statement)
 
 

@@ -1,4 +1,4 @@
-"""One supervised child: when it was started, how often it failed, and when it may start again."""
+"""One supervised child process: its start time, its failures, and its next start."""
 
 import time
 from collections.abc import Callable
@@ -8,11 +8,11 @@ from memos_web.embedded.health_check import HealthCheck
 from memos_web.embedded.programs import AdoptedProcess, Process, Program, spawn
 
 LONGEST_DELAY = 10.0  # seconds between two starts of a child that keeps failing
-SETTLED_AFTER = 30.0  # seconds; a child that ran so long is forgiven its earlier failures
+SETTLED_AFTER = 30.0  # seconds; after running so long, earlier failures no longer count
 
 
 def delay_after(failures: int) -> float:
-    """Seconds to wait before the next start: at once, then 0.25, 0.5, 1, … up to LONGEST_DELAY."""
+    """Return the seconds to wait before the next start: 0, then 0.25, 0.5, 1, … up to LONGEST_DELAY."""
     return 0.0 if failures <= 1 else min(LONGEST_DELAY, 0.25 * 2.0 ** (failures - 2))
 
 
@@ -22,7 +22,7 @@ def _nothing() -> None:
 
 @dataclass
 class Child:
-    """Mutable: what the supervisor knows about one program."""
+    """The mutable state of one supervised program."""
 
     program: Program
     before_restart: Callable[[], None] = _nothing
@@ -46,24 +46,24 @@ class Child:
         return self.process is not None and self.process.poll() == 0
 
     def is_silent(self) -> bool:
-        """True for a process that runs, and has not answered its health check for too long."""
+        """Return whether the process runs but has not answered its health check for too long."""
         return self.health is not None and self.is_running and self.health.is_silent()
 
     def kill(self) -> None:
-        """End the process at once, whatever it does: also one that is stopped."""
+        """Kill the process at once, even if it is stopped by a signal."""
         assert self.process is not None
         self.process.kill()
         self.process.wait()
 
     def start(self, pid: int | None = None) -> None:
-        """Start the program, unless it runs already: `pid` is a process that the launcher forked."""
+        """Start the program, or adopt the process `pid` that the launcher forked for it."""
         self.started_at = time.monotonic()
         if self.health is not None:
             self.health.restart()
         self.process = spawn(self.program) if pid is None else AdoptedProcess(pid)
 
     def note_death(self) -> str:
-        """Count the failure, plan the next start, and say in one line what happened."""
+        """Count the failure, plan the next start, and return one line that describes the end."""
         assert self.process is not None
         if time.monotonic() - self.started_at > SETTLED_AFTER:
             self.failures = 0

@@ -2,8 +2,8 @@
 
 
 class StartError(Exception):
-    """The start cannot go on; the message is one line for a person."""
+    """The start failed. The message is one line for a person."""
 
 
 class StopRequested(Exception):
-    """Someone asked this process to end: Ctrl-C, SIGTERM, or a closed terminal."""
+    """A stop of this process was requested: Ctrl-C, SIGTERM, or a closed terminal."""

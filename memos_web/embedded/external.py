@@ -1,4 +1,4 @@
-"""Servers that the operator names by URL: they must answer, and be fit to serve, before anything is started."""
+"""Checks of servers that the operator names by URL, before anything is started."""
 
 import psycopg
 import redis
@@ -11,11 +11,11 @@ from memos_web.config import Config
 from memos_web.embedded.errors import StartError
 from memos_web.installation import key_store_path
 
-CONNECT_SECONDS = 2  # for each address of the host, so that even two of them are answered within five seconds
+CONNECT_SECONDS = 2  # per address of the host; two addresses take less than five seconds
 
 
 def check_given(config: Config) -> None:
-    """Raise StartError unless every server that the environment names answers, as a role that may serve."""
+    """Raise StartError unless every named server answers, with a role that is safe to serve with."""
     if config.database_url:
         check_database("DATABASE_URL", config.database_url, serves=True)
         check_keys(config)
@@ -26,9 +26,9 @@ def check_given(config: Config) -> None:
 
 
 def check_database(name: str, url: str, *, serves: bool) -> None:
-    """Raise StartError unless `url` can be connected to. `name`: the variable it came from; its value stays unsaid.
+    """Raise StartError unless `url` can be connected to. name: its variable, for messages, which never show the value.
 
-    serves: tenants are reached through it, so row-level security must bind its role.
+    serves: the URL serves tenants, so row-level security must bind its role.
     """
     try:
         with psycopg.connect(url, connect_timeout=CONNECT_SECONDS) as connection:
@@ -45,7 +45,7 @@ def check_database(name: str, url: str, *, serves: bool) -> None:
 
 
 def check_keys(config: Config) -> None:
-    """Raise StartError where the database notes a key store and the data directory has none: nothing is made then."""
+    """Raise StartError if the database records the id of a key store but the data directory has no key store."""
     path = key_store_path(config)
     with psycopg.connect(config.database_url, connect_timeout=CONNECT_SECONDS) as connection:
         is_migrated = connection.execute("SELECT to_regclass('governance_keystorenote')").fetchone() != (None,)

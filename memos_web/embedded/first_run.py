@@ -1,4 +1,4 @@
-"""Record of the first start: `first-run.json`, readable by its user only."""
+"""The record of the first start: `first-run.json`, readable by its owner only."""
 
 import json
 import os
@@ -12,7 +12,7 @@ TENANT_CREATE = ("tenant_create", "home", "--owner", "owner@localhost", "--name"
 
 @dataclass(frozen=True)
 class FirstRun:
-    """The fields of the file; `tenant` is the slug."""
+    """The fields of the record. tenant: its slug."""
 
     url: str
     sign_in_link: str
@@ -22,7 +22,7 @@ class FirstRun:
 
 
 def parse(output: str, *, url: str) -> FirstRun:
-    """Read the answer of `tenant_create --json`. Raises StartError when it is not one."""
+    """Parse the output of `tenant_create --json`. Raises StartError if it is invalid."""
     try:
         made = json.loads(output)
         return FirstRun(
@@ -37,7 +37,7 @@ def parse(output: str, *, url: str) -> FirstRun:
 
 
 def write(first_run: FirstRun, path: Path) -> None:
-    """All of it or nothing, mode 0600 from the first byte."""
+    """Write the record completely or not at all, with mode 0600 from the first byte."""
     draft = path.with_name(f"{path.name}.{os.getpid()}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""The data directory of an installation: its folders, the lock against a second start, and the port."""
+"""The data directory of an installation: its folders, its lock against a second start, and the port."""
 
 import errno
 import fcntl
@@ -12,11 +12,11 @@ from memos_web.config import Config
 from memos_web.embedded.account import Account, give
 from memos_web.embedded.errors import StartError
 
-PORT_PATIENCE = 1.0  # seconds; a server that was killed with its parent releases its port a moment later
+PORT_PATIENCE = 1.0  # seconds until a killed server has released its port
 
 
 def prepare_data_dir(folder: Path) -> None:
-    """Make the data directory with its folders, and check that it can be written. Raises StartError."""
+    """Create the data directory with its folders, and check that it is writable. Raises StartError."""
     probe = folder / f".writable.{os.getpid()}"
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -32,16 +32,16 @@ def prepare_data_dir(folder: Path) -> None:
 
 
 def _deny_listing(folder: Path) -> None:
-    """Remove others' right to list the folder. The right to pass through stays, for the account of the servers."""
+    """Remove other users' right to list the folder. They may still pass, for the account of the servers."""
     mode = stat.S_IMODE(folder.stat().st_mode)
     if mode & 0o066:
         folder.chmod(mode & ~0o066)
 
 
 def lock_data_dir(folder: Path) -> int:
-    """Hold `<data dir>/lock` until this process ends, however it ends. Raises StartError when another holds it.
+    """Lock `<data dir>/lock` until this process ends. Raises StartError if another process holds the lock.
 
-    Returns the file's descriptor, which must stay open.
+    Returns the file descriptor, which must stay open.
     """
     try:
         descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
@@ -60,7 +60,7 @@ def lock_data_dir(folder: Path) -> int:
 
 
 def make_socket_dir(folder: Path, account: Account | None) -> None:
-    """A folder that only the servers' account (and root) can enter. Refuses one that somebody else made."""
+    """Create a folder that only the servers' account and root can enter. Raises StartError if another user owns it."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     owners = {os.geteuid()} | ({account.uid} if account else set())
     if folder.is_symlink() or folder.stat().st_uid not in owners:
@@ -70,14 +70,14 @@ def make_socket_dir(folder: Path, account: Account | None) -> None:
 
 
 def folder_empty(folder: Path) -> None:
-    """Make the folder, or remove the files in it."""
+    """Create the folder, or remove its files."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     for path in folder.iterdir():
         path.unlink()
 
 
 def bind_port(config: Config) -> socket.socket:
-    """The socket of the web server's address, which no process listens on yet. Raises StartError."""
+    """Return a socket bound to the web server's address, not listening yet. Raises StartError."""
     deadline = time.monotonic() + PORT_PATIENCE
     while True:
         try:

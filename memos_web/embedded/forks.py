@@ -1,4 +1,4 @@
-"""A fork of the launcher that becomes a program, as if that had been started."""
+"""Turns a fork of the launcher into a program, as if the program had been started directly."""
 
 import ctypes
 import os
@@ -13,9 +13,9 @@ ARGUMENTS_START, ARGUMENTS_END = 45, 46  # fields of /proc/PID/stat after the na
 
 
 def become(program: Program, parents: tuple[int, int]) -> None:
-    """Run a program that is a Python module, `python -m …`, in this process.
+    """Run a program that is a Python module (`python -m …`) in this process.
 
-    parents: the launcher, and the supervisor, which adopts this process as soon as the launcher has ended.
+    parents: process ids of the launcher, and of the supervisor, which adopts this process when the launcher ends.
     """
     launcher, supervisor = parents
     while os.getppid() == launcher:
@@ -39,7 +39,7 @@ def _redirect(program: Program) -> None:
 
 
 def _show_arguments(argv: tuple[str, ...]) -> None:
-    """Put the arguments, as far as there is room, in place of the launcher's, where `ps` finds them."""
+    """Replace the launcher's arguments, which `ps` shows, by these, as far as they fit."""
     fields = Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     start, end = int(fields[ARGUMENTS_START]), int(fields[ARGUMENTS_END])
     text = "\0".join(argv).encode()[: end - start - 1]

@@ -1,6 +1,6 @@
-"""The health check of one web process, without waiting: a request is sent, and its answer looked for later.
+"""The health check of one web process, without blocking: a request is sent, and its response is read later.
 
-A process that answers 503 alone counts as silent.
+A process that answers only 503 counts as silent.
 """
 
 import errno
@@ -18,7 +18,8 @@ REQUEST = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\
 
 @dataclass
 class HealthCheck:
-    """Mutable: the request under way, if there is one. `last_answer`, `started`: time.monotonic()."""
+    """The mutable state of the health check. connection: the pending request; last_answer, started:
+    time.monotonic()."""
 
     path: Path
     started: float = 0.0
@@ -26,12 +27,13 @@ class HealthCheck:
     connection: socket.socket | None = None
 
     def restart(self) -> None:
-        """For a new process."""
+        """Reset the state for a new process."""
         self._close()
         self.started, self.last_answer = time.monotonic(), None
 
     def is_silent(self) -> bool:
-        """Look for an answer, ask again, and say whether the process has been silent for too long."""
+        """Read a pending response, send the next request, and return whether the process has been silent for too
+        long."""
         self._look()
         if self.connection is None:
             self._ask()

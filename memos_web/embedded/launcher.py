@@ -1,9 +1,10 @@
 """Starts the product from one process: `python -m memos_web.embedded.launcher SHARED CHANNEL FOLDER`.
 
-Importing the product costs two seconds of processor time, so this process does it once. Then a fork prepares the
-installation, others become web, worker and beat, and this process ends: the supervisor, which adopts orphans, is their
-parent from then on. SHARED: the socket of the web processes. CHANNEL: the supervisor's; only the fork that prepares
-reads from it, since the owner's address comes through it. FOLDER: says in a list of processes which installation it is.
+Importing the product takes two seconds of processor time, so one process imports it once. A first fork prepares the
+installation, further forks become web, worker and beat, and then this process ends: the supervisor, which adopts
+orphans, becomes their parent. SHARED: socket of the web processes. CHANNEL: socket to the supervisor; only the
+preparing fork reads it, since it carries the owner's address. FOLDER: identifies the installation in a list of
+processes.
 """
 
 import gc
@@ -43,7 +44,7 @@ MODULES = (
 
 
 def import_product() -> None:
-    """Import all that web, worker and beat use from their start, and connect to nothing."""
+    """Import everything that web, worker and beat need at their start, without connecting to anything."""
     import django
 
     django.setup(set_prefix=False)
@@ -53,19 +54,19 @@ def import_product() -> None:
 
     resolve("/healthz")
     gc.collect()
-    gc.freeze()  # a collection would touch, and so copy, what the forks share
+    gc.freeze()  # a collection would write to pages that the forks share
 
 
 def has_threads() -> bool:
-    """Return whether this process has threads: a fork might then wait for ever for a lock of one."""
+    """Return whether this process has threads, whose locks could block a fork for ever."""
     return threading.active_count() > 1 or len(list(Path("/proc/self/task").iterdir())) > 1
 
 
 def launch(shared: int, supervisor: socket.socket) -> Program | None:
-    """Return the program that this process must become; None in the process that was started.
+    """Fork the programs. Returns the program that this process must become, or None in the launcher itself.
 
-    With threads of a library nothing is forked, and the supervisor starts each program by itself. Exits with 1 where
-    the installation cannot be prepared.
+    If a library has started threads, nothing is forked, and the supervisor starts each program itself. Exits with 1 if
+    the preparation fails.
     """
     config = read_config(os.environ)
     import_product()

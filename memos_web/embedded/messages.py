@@ -1,7 +1,7 @@
 """Messages between supervisor and launcher: JSON, one packet each, on a socket pair.
 
-To the launcher: one `Order`. To the supervisor: `say`, the step that begins; `refusal`, why the start ends here;
-`made`, the answer of `tenant_create --json`; `pids`, the process of each program that was forked.
+The supervisor sends one `Order`. The launcher sends `say`, the step that begins; `refusal`, the reason why the start
+fails; `made`, the output of `tenant_create --json`; `pids`, the process of each forked program.
 """
 
 import json
@@ -14,10 +14,10 @@ LONGEST = 64 * 1024  # bytes of a message
 
 @dataclass(frozen=True)
 class Order:
-    """Facts for the preparation that are not in the environment of the launcher.
+    """The input of the preparation, apart from the environment.
 
-    owner_url: the owner's address, empty for the embedded database. superuser: a connection string of the embedded
-    database. makes_tenant: there is no record of a first tenant.
+    owner_url: the owner's database address, empty for the embedded database. superuser: a connection string of the
+    embedded database. makes_tenant: create the first tenant, because no record of one exists.
     """
 
     may_migrate: bool
@@ -27,7 +27,7 @@ class Order:
 
 
 def channel() -> tuple[socket.socket, socket.socket]:
-    """Both ends of a channel for messages."""
+    """Return both ends of a channel for messages."""
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
 
@@ -36,7 +36,7 @@ def send(end: socket.socket, **fields: Any) -> None:
 
 
 def receive(end: socket.socket) -> dict[str, Any] | None:
-    """The next message; None where there is none yet and the socket does not wait, or the other end is closed."""
+    """Return the next message; None if a non-blocking socket has none yet, or the other end is closed."""
     try:
         packet = end.recv(LONGEST)
     except BlockingIOError:

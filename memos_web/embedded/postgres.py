@@ -1,7 +1,7 @@
-"""The embedded PostgreSQL: its folder, its command line, and whether it answers.
+"""The embedded PostgreSQL: its folder, its command line, and its readiness.
 
-The server is run in the foreground as a child of ours. The package's own starter is not used: it keeps its lock in the
-shared temporary folder and widens the rights of every folder above it.
+The server runs in the foreground as a child process. The package's own starter is not used, because it keeps its lock
+in the shared temporary folder and widens the rights of every folder above it.
 """
 
 import os
@@ -28,14 +28,14 @@ SETTINGS = {
     "shared_buffers": "256MB",
     "max_connections": "120",
     "max_wal_size": "512MB",
-    "wal_recycle": "off",  # a recycled segment keeps what it held: purged bytes would stay (vault/cubes/storage.py)
+    "wal_recycle": "off",  # recycled segments would keep purged bytes (vault/cubes/storage.py)
     "io_method": "sync",
     "jit": "off",
     "max_logical_replication_workers": "0",
     "timezone": "UTC",
     "log_timezone": "UTC",
     "log_checkpoints": "off",
-    # A failed statement may carry what a person wrote: the log names the error alone.
+    # Only the error is logged, because a failed statement may contain user content.
     "log_error_verbosity": "terse",
     "log_min_error_statement": "panic",
 }
@@ -45,7 +45,7 @@ FOR_TESTS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "o
 
 @dataclass(frozen=True)
 class Postgres:
-    """Folders and ports of one server. `tcp_port`: listens on 127.0.0.1 too, with a password (SCRAM)."""
+    """The folders and port of one embedded server. tcp_port: also listen on 127.0.0.1, with a password (SCRAM)."""
 
     folder: Path
     socket_dir: Path
@@ -59,12 +59,12 @@ class Postgres:
         return self.tcp_port or PORT
 
     def conninfo(self, *, database: str = "postgres", user: str = SUPERUSER) -> str:
-        """A libpq connection string through the socket, where every role is trusted."""
+        """Return a libpq connection string for the socket, where every role is trusted."""
         return psycopg.conninfo.make_conninfo(host=str(self.socket_dir), port=self.port, dbname=database, user=user)
 
 
 def of(config: Config) -> Postgres | None:
-    """The embedded server of an installation; None when DATABASE_URL names another."""
+    """Return the embedded server of an installation; None if DATABASE_URL names another server."""
     if config.database_url:
         return None
     log = config.data_dir / "logs" / "postgres.log"
@@ -72,9 +72,9 @@ def of(config: Config) -> Postgres | None:
 
 
 def prepare(server: Postgres, pause: Callable[[float], None] = time.sleep) -> None:
-    """Make the folders and, the first time, the cluster: whole or not at all. Raises StartError.
+    """Create the folders and, the first time, the cluster, completely or not at all. Raises StartError.
 
-    pause: called with seconds, again and again, while there is something to wait for.
+    pause: called with seconds while waiting.
     """
     open_programs(_find_installed(), server.account)
     make_socket_dir(server.socket_dir, server.account)
@@ -84,7 +84,7 @@ def prepare(server: Postgres, pause: Callable[[float], None] = time.sleep) -> No
 
 
 def program(server: Postgres) -> Program:
-    """The server in the foreground."""
+    """Return the program that runs the server in the foreground."""
     settings = {
         **SETTINGS,
         **(DURABLE if server.durable else FOR_TESTS),
@@ -143,9 +143,10 @@ def _run_initdb(command: list[str], server: Postgres, pause: Callable[[float], N
 
 
 def leave_no_stale_lock(server: Postgres, pause: Callable[[float], None] = time.sleep) -> None:
-    """Wait for a server that is still going down; remove the lock files of one that is gone.
+    """Wait for a server that is shutting down, then remove the lock file of a dead one. Raises StartError if one still
+    runs.
 
-    PostgreSQL itself only asks whether the number in the file is some living process, which after a crash it may be.
+    PostgreSQL only checks that the process id in the file exists, which after a crash may be that of another program.
     """
     lock = server.folder / "postmaster.pid"
     deadline = time.monotonic() + LEAVE_SECONDS
@@ -174,12 +175,12 @@ def _is_server_of(pid: int, folder: Path) -> bool:
 
 
 def _environ() -> dict[str, str]:
-    """No variable of libpq or of ours reaches the server."""
+    """Return the server's environment, without variables of libpq or of the product."""
     return {"PATH": os.defpath, "LANG": "C.UTF-8", "TZ": "UTC"}
 
 
 def program_path(name: str) -> Path:
-    """A program of the installed PostgreSQL. Raises StartError."""
+    """Return the path of a program of the installed PostgreSQL. Raises StartError."""
     return _find_installed() / "bin" / name
 
 

@@ -1,4 +1,4 @@
-"""Preparation of an installation before it serves: tables, key store, first tenant. Runs in a short process."""
+"""Prepares an installation before it serves: tables, key store, first tenant. Runs in a short-lived process."""
 
 import socket
 import sys
@@ -21,11 +21,12 @@ from memos_web.settings.databases import databases
 
 
 class Refused(Exception):
-    """The start cannot go on; the message is one line for a person."""
+    """The start must end. The message is one line for a person."""
 
 
 def prepare(config: Config, supervisor: socket.socket) -> int:
-    """Carry out the order of the supervisor; the exit code. Other errors end the process, and are in its log."""
+    """Carry out the supervisor's order, and return the exit code. Unexpected errors end the process and are in its
+    log."""
     order = Order(**(receive(supervisor) or sys.exit(1)))
     connection.settings_dict["OPTIONS"].pop("pool", None)  # its threads would outlast the work
     try:
@@ -52,7 +53,7 @@ def _migrate(config: Config, order: Order, supervisor: socket.socket) -> None:
 
 @contextmanager
 def _connection(config: Config, order: Order) -> Iterator[None]:
-    """Yield a connection as the owner if that is allowed, otherwise as the app role."""
+    """Connect as the owner if migrations are allowed, otherwise as the app role, in this block."""
     given = connection.settings_dict
     if order.may_migrate:
         owner = replace(config, database_role="owner", database_owner_url=order.owner_url)

@@ -1,4 +1,4 @@
-"""Child processes that never outlive the process that started them."""
+"""Child processes that never outlive their parent process."""
 
 import ctypes
 import os
@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from memos_web.embedded.account import Account
 
-LARGEST_LOG = 10 * 1024 * 1024  # bytes; a longer log starts anew with the next start
+LARGEST_LOG = 10 * 1024 * 1024  # bytes; the next start truncates a longer log
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -21,7 +21,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 @dataclass(frozen=True)
 class Program:
-    """One child: what to run, as whom, where its output goes, and how to ask it to end."""
+    """A child process: its command, account, log file, and signals."""
 
     name: str
     argv: tuple[str, ...]
@@ -38,7 +38,7 @@ class Program:
 
 @dataclass
 class AdoptedProcess:
-    """A child of this process that another process forked. Used like a Popen."""
+    """A child process that another process forked. It has the interface of Popen."""
 
     pid: int
     returncode: int | None = None
@@ -73,7 +73,7 @@ Process = subprocess.Popen[bytes] | AdoptedProcess
 
 
 def spawn(program: Program) -> subprocess.Popen[bytes]:
-    """Start `program` in a session of its own, so that a terminal's Ctrl-C reaches the parent alone.
+    """Start `program` in its own session, so that Ctrl-C in a terminal reaches only the parent.
 
     Call it from the main thread: the kernel sends `orphan_signal` when the thread that started the child ends.
     """
@@ -91,13 +91,13 @@ def spawn(program: Program) -> subprocess.Popen[bytes]:
             extra_groups=[] if program.account else None,
             start_new_session=True,
             pass_fds=program.descriptors,
-            # Runs after the change of user, which would clear what it asks of the kernel. No thread holds a lock here.
+            # Runs after the change of user, which would reset the death signal. No thread holds a lock here.
             preexec_fn=lambda: bind_to(parent, program),  # noqa: PLW1509
         )
 
 
 def stop_all(children: Iterable[tuple[Program, Process]], *, seconds: float) -> None:
-    """Ask all to end, wait for them together, and kill what is left after `seconds`."""
+    """Signal all processes to end, wait for them together, and kill those left after `seconds`."""
     running = [(program, process) for program, process in children if process.poll() is None]
     for program, process in running:
         process.send_signal(program.stop_signal)
@@ -111,7 +111,7 @@ def stop_all(children: Iterable[tuple[Program, Process]], *, seconds: float) -> 
 
 
 def adopt_orphans() -> None:
-    """Become the parent of grandchildren whose parent dies, so that none is ever lost sight of (Linux only)."""
+    """Become the parent of grandchildren whose parent dies (Linux only)."""
     if sys.platform == "linux":
         LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
@@ -127,7 +127,7 @@ def kill_orphans(known: Iterable[int]) -> None:
 
 
 def last_line(path: Path) -> str:
-    """The last line of a log that says anything, for a one-line report."""
+    """Return the last non-empty line of a log, for a one-line report."""
     if not path.exists():
         return ""
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -154,7 +154,7 @@ def open_log(path: Path) -> BinaryIO:
 
 
 def bind_to(parent: int, program: Program | None = None) -> None:
-    """Let this process end with its parent. Ends it at once where that has ended already."""
+    """Make this process end with its parent. If the parent has ended already, exit at once."""
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     os.nice(program.niceness if program else 0)
     if sys.platform == "linux":

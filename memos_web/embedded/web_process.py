@@ -1,6 +1,6 @@
-"""One web process: serves on the socket that the supervisor listens on, and answers its health check on its own.
+"""One web process: serves the socket shared by all web processes, and answers health checks on its own socket.
 
-Run as `python -m memos_web.embedded.web_process FD PATH`: FD is the shared socket, PATH the health check's.
+Run as `python -m memos_web.embedded.web_process FD PATH`. FD: the shared socket. PATH: the health check's socket.
 """
 
 import socket
@@ -29,7 +29,7 @@ def main(descriptor: str, path: str) -> None:
 
 
 def _health_socket(path: Path) -> socket.socket:
-    """A socket of this process alone: on the shared one any of them would answer."""
+    """Return the process's own socket for health checks. On the shared one, any web process could answer."""
     path.unlink(missing_ok=True)
     own = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     own.bind(str(path))

@@ -1,4 +1,4 @@
-"""Checks of `doctor`. Each returns its result, or raises Failed with the reason; none changes anything."""
+"""The checks of `doctor`. Each returns its result, or raises Failed with the reason. No check changes anything."""
 
 import stat
 import urllib.error
@@ -34,7 +34,7 @@ from vault.embeddings.change_progress import Move, move_get
 from vault.embeddings.model_change import tenants_to_reembed
 from vault.providers.registry import embedder, llm
 
-# Settings of PostgreSQL by which statements or values come into its log, unless they are as below.
+# Settings of PostgreSQL that write statements or values to its log unless they have the values below.
 LOGGED = """
 SELECT name FROM pg_settings WHERE NOT CASE name
   WHEN 'log_error_verbosity' THEN setting = 'terse'
@@ -60,7 +60,7 @@ REMEDIES = {Part.BEAT: "beat", Part.WORKER: "the worker, and beat,", Part.WORKER
 
 
 class Failed(Exception):
-    """A check found something wrong; the message is one line for a person."""
+    """A check found a fault. The message is one line for a person."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Finding:
 
 
 def findings(config: Config) -> Iterator[Finding]:
-    """Run every check, in the order in which one would look for a fault."""
+    """Run every check, and yield the outcomes in the order in which a person would look for a fault."""
     for name, check in _checks(config).items():
         yield _finding(name, check)
 
@@ -111,7 +111,7 @@ def _checks(config: Config) -> dict[str, Callable[[], str]]:
 
 
 def data_directory(folder: Path) -> str:
-    """It exists, and nobody else can read what is in it."""
+    """Check that the data directory exists and that other users cannot read it."""
     if not folder.is_dir():
         raise Failed(f"{folder} does not exist: start with `manage.py up`, or set MEMOS_DATA_DIR")
     secret = ("keys", "keys/master.key", "keys/django.key", "keys/keystore.sqlite3", "first-run.json")
@@ -138,7 +138,7 @@ def pgvector() -> str:
 
 
 def database_log() -> str:
-    """Statements and their errors hold what people wrote: the log of the server must have neither."""
+    """Check that the server's log has neither statements nor values, which contain user content."""
     with connection.cursor() as cursor:
         cursor.execute(LOGGED)
         found = [row[0] for row in cursor.fetchall()]
@@ -170,7 +170,10 @@ def row_level_security() -> str:
 
 
 def purged_bytes() -> str:
-    """An operator's own server may lack the rights; the product serves all the same, and purges later."""
+    """Check that purged bytes leave the database's files in time.
+
+    The operator's own server may lack the rights for this; the product serves anyway, and purges later.
+    """
     if missing := list_missing_rights():
         return f"stay in files and log until VACUUM FULL is run by hand: {', '.join(missing)} is missing"
     if reclaim_state() is ReclaimState.LATE:
@@ -188,7 +191,7 @@ def redis_server() -> str:
         raise Failed(f"does not answer: {_one_line(error)}") from error
     finally:
         client.close()
-    valkey = answer.get("valkey_version")  # beside the version of Redis that it is compatible with
+    valkey = answer.get("valkey_version")  # Valkey also reports the version of Redis with which it is compatible
     return f"Valkey {valkey}" if valkey else f"Redis {answer['redis_version']}"
 
 
@@ -210,7 +213,7 @@ def disk() -> str:
 
 
 def background(part: Part) -> str:
-    """One of the parts that work in the background; the sealer must keep up, too."""
+    """Check that a part that works in the background is alive. The sealer must also not be late."""
     silence = silent_parts().get(part)
     if silence is not None:
         since = "never been at work" if silence == inf else f"been silent for {silence:.0f} seconds"
@@ -249,7 +252,7 @@ def embedding() -> str:
 
 
 def embedding_models() -> str:
-    """Return the progress of tenants that change their embedding model, and the tenants that should."""
+    """Return the progress of tenants that change their embedding model, and the tenants that should change it."""
     tenants = {slug: command_line_actor(tenant_id) for slug, tenant_id in tenants_all()}
     moves = {slug: move for slug, actor in tenants.items() if (move := move_get(actor=actor)) is not None}
     failing = [_progress(slug, move) for slug, move in moves.items() if move.error]
@@ -293,7 +296,7 @@ def _ask_for_models(url: str, key: str) -> None:
             raise Failed("the endpoint refuses MEMOS_LLM_KEY") from answer
         if answer.code >= 500:
             raise Failed(f"the endpoint answers {answer.code}") from answer
-        # Any other answer comes from a living server; not all of them list their models.
+        # Other status codes also prove that the server is alive; not every server lists its models.
     except (OSError, ValueError) as error:
         raise Failed(f"the endpoint cannot be reached: {_one_line(error)}") from error
 

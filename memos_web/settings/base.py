@@ -1,4 +1,4 @@
-"""Settings that every installation shares, by topic. What differs: embedded.py, production.py, test.py."""
+"""Settings that all installations share, by topic. embedded.py, production.py and test.py add the others."""
 
 import os
 from pathlib import Path
@@ -38,7 +38,7 @@ from vault.vocabulary import (
 
 CONFIG = read_config(os.environ)
 BASE_DIR = Path(__file__).resolve().parents[2]
-NO_INSTALLATION = ""  # why commands cannot work here yet, if they cannot
+NO_INSTALLATION = ""  # the reason why commands cannot run yet; empty if they can
 
 # Applications
 INSTALLED_APPS = [
@@ -51,7 +51,7 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.staticfiles",
     "allauth",
-    "allauth.account",  # its tables stay empty: the other two stand on it
+    "allauth.account",  # required by the other two; its tables stay empty
     "allauth.mfa",
     "allauth.socialaccount",
     "allauth.socialaccount.providers.openid_connect",
@@ -65,7 +65,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "memos_web.metrics.MetricsMiddleware",
     "governance.web.middleware.RequestIdMiddleware",
-    "django_htmx.middleware.HtmxMiddleware",  # before whatever may refuse: a refusal is a page or a part of one
+    "django_htmx.middleware.HtmxMiddleware",  # first, since errors of later middleware are pages or parts of pages
     "django.middleware.security.SecurityMiddleware",
     "governance.web.middleware.ContentSecurityPolicyMiddleware",
     "governance.web.static_files.StaticFilesMiddleware",
@@ -84,7 +84,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # People
 AUTH_USER_MODEL = "governance.User"
-# Answers `user.has_perm` by the engine. It signs nobody in: governance.accounts does, and nothing else may.
+# Answers `user.has_perm` by the policy engine. Only governance.accounts signs people in.
 AUTHENTICATION_BACKENDS = ["governance.tenants.permission_backend.EngineBackend"]
 SILENCED_SYSTEM_CHECKS = [
     "auth.W004",  # e-mail is unique, without regard to case, by a constraint
@@ -125,10 +125,10 @@ MFA_TOTP_ISSUER = "MemOS Web"
 MFA_TOTP_TOLERANCE = 1  # steps of 30 seconds, either way
 SOCIALACCOUNT_ADAPTER = "governance.accounts.allauth_adapters.TenantProviders"
 
-# Guessing: this many tries are free, then each next one waits twice as long as the one before
+# Guessing: after so many free tries, each further try waits twice as long as the one before
 ATTEMPTS_FREE = 5
-ATTEMPTS_FREE_BY_ADDRESS = 50  # of one IPv4 address, or one IPv6 /64, for whatever accounts
-ATTEMPTS_FREE_BY_ACCOUNT = 20  # from whatever addresses
+ATTEMPTS_FREE_BY_ADDRESS = 50  # of one IPv4 address or IPv6 /64, for all accounts together
+ATTEMPTS_FREE_BY_ACCOUNT = 20  # from all addresses together
 ATTEMPTS_FREE_BY_KEY = 10  # wrong secrets of one API key from one address
 ATTEMPTS_FIRST_WAIT_SECONDS = 30
 ATTEMPTS_LONGEST_WAIT_SECONDS = 3600
@@ -138,7 +138,7 @@ KEY_OVERLAP_SECONDS = 24 * 3600  # how long a rotated key's former secret works,
 KEY_LONGEST_OVERLAP_SECONDS = 30 * 24 * 3600
 KEY_LAST_USE_SECONDS = 60  # a key's last use is noted once in this time, and written by beat within four minutes more
 
-# Mail, and where else the product itself calls: never an address of the inside, unless the operator allows it
+# Mail and other outgoing calls. Private addresses are refused unless the operator allows them.
 EMAIL_BACKEND = CONFIG.mail.backend
 EMAIL_HOST = CONFIG.mail.host
 EMAIL_PORT = CONFIG.mail.port
@@ -195,7 +195,7 @@ REST_FRAMEWORK = {
     "UNAUTHENTICATED_USER": None,
     "URL_FORMAT_OVERRIDE": None,  # the kind of a reply follows from Accept alone
     "UNAUTHENTICATED_TOKEN": None,
-    "ALLOWED_VERSIONS": [""],  # there is one API document: `?version=` asks for no other
+    "ALLOWED_VERSIONS": [""],  # the only version of the API document, for `?version=`
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "MemOS Web",
@@ -250,7 +250,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = BODY_BYTES_BULK
 FILE_UPLOAD_MAX_MEMORY_SIZE = BODY_BYTES_BULK
 FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.MemoryFileUploadHandler"]
 
-# Memory: every limit of the contract, in one place
+# Memory: all limits of the API
 MAX_CONTENT_CHARACTERS = 32_000
 MAX_METADATA_BYTES = 16 * 1024
 MAX_ITEMS_PER_CALL = 1_000
@@ -274,12 +274,12 @@ AUDIT_EXPORT_DAYS = 7  # how long the file of an export is kept
 
 # Backups
 METRICS_TOKEN = CONFIG.metrics_token
-BACKUP_DAYS = CONFIG.backup_days  # how long the operator keeps one: receipts of erasures name it
+BACKUP_DAYS = CONFIG.backup_days  # days for which the operator keeps backups; receipts of erasures state it
 
 # Health
-DISK_LEAST_FREE_BYTES = 100 * 1024 * 1024  # with less the product says that it is not ready
+DISK_LEAST_FREE_BYTES = 100 * 1024 * 1024  # with less free space the product is not ready
 
-# Policies: the product's closed sets, which governance does not know
+# Policies: enumerations of the product, which governance does not import
 POLICY_TERMS = {
     "types": [*MemoryType],
     "semantic_types": [*SemanticType],
@@ -287,12 +287,12 @@ POLICY_TERMS = {
 }
 POLICY_SIMULATED_DAYS = 30
 HEAVY_CALLS = 2  # of one tenant at once, over all web processes
-WEB_PROCESSES = CONFIG.web_processes  # each counts its share of the tries of a guesser while Redis is down
+WEB_PROCESSES = CONFIG.web_processes  # without Redis, each process counts its share of the tries
 RATE_SECONDS = 0.2  # how long a request waits for Redis to count it
 
 # Jobs
 OUTBOX_LEASE_SECONDS = 60
-# Tasks of each weight that may run at once: of all tenants, and of one. Worker threads for all of them.
+# Concurrent tasks by weight: (of all tenants, of one tenant). Worker threads for all of them.
 JOB_SLOTS = {Weight.INTERACTIVE: (4, 2), Weight.BACKGROUND: (2, 1), Weight.HEAVY: (3, 1)}
 CELERY_WORKER_CONCURRENCY = 8
 CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
@@ -332,10 +332,10 @@ LOGGING: dict[str, Any] = {
         "uvicorn": {"level": "INFO", "handlers": [], "propagate": True},
         "uvicorn.access": {"level": "CRITICAL", "handlers": [], "propagate": False},  # addresses with their queries
         "httpx2": {"level": "WARNING"},
-        "mcp": {"level": "WARNING"},  # at INFO it repeats what a tool was called with
+        "mcp": {"level": "WARNING"},  # at INFO it logs the arguments of tools
         "celery.app.trace": {"level": "WARNING"},
         "celery.worker.strategy": {"level": "WARNING"},
-        "psycopg.pool": {"level": "ERROR"},  # it tells of every try to reach a database that is down
+        "psycopg.pool": {"level": "ERROR"},  # it logs every failed connection
     },
 }
 

@@ -1,4 +1,4 @@
-"""DATABASES and Redis addresses, from URLs or from the embedded servers' sockets."""
+"""DATABASES and Redis addresses, from URLs or from the sockets of the embedded servers."""
 
 import sys
 from typing import Any
@@ -15,7 +15,7 @@ POOL = {"min_size": 1, "max_size": 22, "timeout": 10}
 
 
 def databases(config: Config) -> dict[str, dict[str, Any]]:
-    """The one connection of this process: as the app role, or as the owner for migrations alone."""
+    """Return DATABASES with one connection: as the app role, or as the owner for migrations."""
     owner = config.database_role == "owner"
     if not config.database_url:
         entry = _make_embedded_entry(config, OWNER_ROLE if owner else APP_ROLE)
@@ -25,7 +25,7 @@ def databases(config: Config) -> dict[str, dict[str, Any]]:
         entry = _make_entry_of_url("DATABASE_URL", config.database_url)
     entry["CONN_MAX_AGE"] = 0
     entry.setdefault("OPTIONS", {})
-    # What is prepared is chosen by hand, and its one plan is kept: governance/prepared.py.
+    # Statements are prepared explicitly, with one plan each: governance/prepared.py.
     entry["OPTIONS"]["prepare_threshold"] = sys.maxsize
     entry["OPTIONS"]["options"] = f"{entry['OPTIONS'].get('options', '')} -c plan_cache_mode=force_generic_plan".strip()
     if not owner:
@@ -34,14 +34,14 @@ def databases(config: Config) -> dict[str, dict[str, Any]]:
 
 
 def redis_address(config: Config, database: int) -> str:
-    """Address of one Redis database, in the form that django and redis-py read."""
+    """Return the address of a Redis database, in the form that Django and redis-py read."""
     if config.redis_url:
         return f"{config.redis_url.rstrip('/')}/{database}"
     return f"unix://{config.socket_dir / 'redis.sock'}?db={database}"
 
 
 def broker_address(config: Config) -> str:
-    """Celery's spelling of the first Redis database."""
+    """Return the address of the first Redis database, in the form that Celery reads."""
     if config.redis_url:
         return redis_address(config, 0)
     return f"redis+socket://{config.socket_dir / 'redis.sock'}?virtual_host=0"

@@ -1,4 +1,4 @@
-"""One machine: the embedded PostgreSQL and Redis unless DATABASE_URL and REDIS_URL name others; plain HTTP."""
+"""Settings of one machine: embedded PostgreSQL and Redis unless DATABASE_URL and REDIS_URL name others; plain HTTP."""
 
 from memos_web.config import bracket_host, refuse_lone_owner
 from memos_web.installation import key_store_path, master_key, missing, public_url, secret_key

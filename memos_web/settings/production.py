@@ -1,6 +1,7 @@
-"""Behind a TLS proxy, against servers of their own. Every secret comes from the environment; nothing is guessed.
+"""Settings behind a TLS proxy, with the operator's own servers. Every secret comes from the environment, without
+defaults.
 
-The owner's process, which migrates and ends, needs no address but its own and no key.
+The owner's process, which only migrates, needs only its own address and no key.
 """
 
 from dataclasses import replace

@@ -1,4 +1,5 @@
-"""For the tests: nothing comes from the shell's environment, and the harness says which database each test has."""
+"""Settings of the tests: nothing comes from the shell's environment, and the harness provides the database of each
+test."""
 
 import os
 from pathlib import Path
@@ -18,7 +19,7 @@ MASTER_KEY = b"the master key of all the tests."
 PUBLIC_URL = "http://testserver"
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
-# Places that do not exist, so that a test which asks for no fixture reaches no server and writes no file.
+# Non-existing servers and folders, so that a test without fixtures reaches no server and writes no file.
 DATABASES = databases(CONFIG)
 DATABASES["default"]["HOST"] = "/nonexistent"
 del DATABASES["default"]["OPTIONS"]["pool"]  # every test has a database of its own, which a pool would keep open

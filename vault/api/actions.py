@@ -1,4 +1,4 @@
-"""REST views of memories/actions/, and the download of an export."""
+"""memories/actions/ of the REST API, and the file of an export."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -30,7 +30,7 @@ ACTIONS = [*BulkAction, EXPORT]
 
 
 class ArgumentsInput(StrictSerializer):
-    """Arguments of an action: a tag, the path of a namespace, a time (null: never), a reason, a layer."""
+    """Arguments of an action: a tag, the path of a namespace, an expiry (null: never), a reason, a layer."""
 
     tag = TextField(max_length=100, required=False)
     namespace = TextField(max_length=200, required=False)
@@ -104,7 +104,7 @@ class ActionsView(ApiView):
 class ExportFileView(FileView):
     @of_memories("memories_export_file", OpenApiTypes.STR, status=(200, "application/jsonl"), may=[404, 409])
     def get(self, request: Request, job_id: UUID) -> HttpResponseBase:
-        """Download an export as JSON Lines: one memory a line, as the caller may read it now."""
+        """Download an export as JSON Lines: one memory per line, as the caller may read it now."""
         actor = self.actor()
         lines = export_lines(actor=actor, job_id=job_id)
         refuse_unknown_parameters(request)

@@ -1,4 +1,4 @@
-"""Calls that change one memory: run as a dry run, or once for each Idempotency-Key."""
+"""Calls that change one memory: as a dry run, or once per Idempotency-Key."""
 
 from collections.abc import Callable
 from uuid import UUID
@@ -20,9 +20,9 @@ MEMORY_OR_DRY_RUN = PolymorphicProxySerializer(
 def change_and_answer(
     view: ApiView, memory_id: UUID, change: Callable[[], object], *, ask: Callable[[], object], dry_run: bool
 ) -> Response:
-    """Change a memory once per Idempotency-Key, and answer with it. A dry run answers its id, and is rolled back.
+    """Change a memory once and return it. A dry run returns its id and is rolled back.
 
-    ask: raises the errors of the call, before a stored response is repeated.
+    ask: checks permissions and versions before a stored response is repeated.
     """
     if dry_run:
         view.rehearse(change)

@@ -1,4 +1,4 @@
-"""conversations/ of the REST contract."""
+"""conversations/ of the REST API."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -120,7 +120,7 @@ class ConversationView(ApiView):
 
 
 class EventStreamRenderer(JSONRenderer):
-    """Accepts `Accept: text/event-stream`. It renders only problems that occur before the stream begins, as JSON."""
+    """Accepts `Accept: text/event-stream`. It renders only errors from before the stream began, as JSON."""
 
     media_type = STREAM
     format = "event-stream"
@@ -128,7 +128,7 @@ class EventStreamRenderer(JSONRenderer):
 
 class TurnsView(ApiView):
     def get_renderers(self) -> list[BaseRenderer]:
-        """Return the renderers: only a new turn can be streamed, so a GET has JSON alone."""
+        """Return the renderers: only a new turn can be streamed."""
         return [JSONRenderer(), *([EventStreamRenderer()] if self.request.method == "POST" else [])]
 
     @of_memories("turns_list", TurnListSchema, parameters=[*PAGE, PROVENANCE], may=[404])
@@ -159,7 +159,7 @@ class TurnsView(ApiView):
     def post(self, request: Request, conversation_id: UUID) -> Response | StreamingHttpResponse:
         """Ask a question. The answer cites the memories that support it.
 
-        With `Accept: text/event-stream` it is streamed as `token`, `citation` and `done` or `error`: see the top.
+        With `Accept: text/event-stream` it is streamed as events `token`, `citation`, and `done` or `error`.
         """
         actor = self.actor().within(Channel.CHAT)
         conversation_get(actor=actor, conversation_id=conversation_id)
@@ -185,7 +185,7 @@ class TurnsView(ApiView):
 
 @dataclass(frozen=True)
 class Proven(Done):
-    """The event of a complete and stored answer; `manifest` was read in the transaction that stored it."""
+    """The answer is complete and stored; `manifest` was read in the same transaction."""
 
     manifest: dict[str, Any]
 

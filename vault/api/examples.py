@@ -1,4 +1,4 @@
-"""Examples of requests, by operation. Each works after its ids are replaced by the reader's own.
+"""Examples of requests by operation. Each works as given, except for ids, which are the reader's own.
 
 tests/vault/api/test_manual.py sends all of them.
 """
@@ -201,7 +201,7 @@ EXAMPLES: dict[str, Any] = {
 
 
 def examples_add(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """Return the OpenAPI document with each example at its operation, as a hook of drf-spectacular."""
+    """Add each example to its operation of the OpenAPI document, as a hook of drf-spectacular."""
     for path in result["paths"].values():
         for operation in path.values():
             name = operation.get("operationId")

@@ -1,4 +1,4 @@
-"""REST views of exports/ and imports/: memories as files for other systems."""
+"""exports/ and imports/ of the REST API: memories as files to exchange between systems."""
 
 from dataclasses import asdict
 from typing import Any
@@ -79,7 +79,7 @@ ENCRYPTED = {(200, FILE_TYPE): OpenApiTypes.BINARY}
 
 
 class MemoriesExportInput(StrictSerializer):
-    """The memories to export: chosen ones, those that match, or all that the caller may read."""
+    """The memories to export: chosen ones, matching ones, or all that the caller may read."""
 
     ids = serializers.ListField(child=serializers.UUIDField(), required=False, max_length=MOST_IDS, allow_empty=False)
     filters = serializers.JSONField(required=False, help_text="As in a search.")
@@ -136,7 +136,7 @@ class ImportCheckSchema(Schema):
 
 
 class FileParser(BaseParser):
-    """Returns the bytes of a file unchanged."""
+    """Parses a body as the bytes of a file."""
 
     media_type = FILE_TYPE
 
@@ -181,7 +181,7 @@ class ExportMarkdownView(FileView):
         parameters=[RECIPIENT],
     )
     def get(self, request: Request, job_id: UUID) -> HttpResponseBase:
-        """Download an export as Markdown: one section a memory."""
+        """Download an export as Markdown: one section per memory."""
         return _stream_file(self, request, job_id, ExportForm.MARKDOWN)
 
 
@@ -194,7 +194,8 @@ class ExportPackView(FileView):
         parameters=[RECIPIENT, PACK_PART],
     )
     def get(self, request: Request, job_id: UUID) -> HttpResponseBase:
-        """Download an export as a memory pack that the organisation signs, with what its policies let out."""
+        """Download an export as a signed memory pack of the memories that the organisation's policies allow to
+        leave."""
         return _stream_file(self, request, job_id, ExportForm.MEMPACK)
 
 
@@ -208,7 +209,8 @@ class ExchangeKeySchema(PublicKeyFormsSchema):
 class ExchangeKeyView(ApiView):
     @describe("exports_key", ExchangeKeySchema)
     def get(self, request: Request) -> Response:
-        """Read the public keys of the organisation: others encrypt to one; the other signs its exported packs."""
+        """Read the organisation's public keys: one for encryption by others, and one that verifies its exported
+        packs."""
         actor = self.actor()
         key, signing = exchange_public_key(actor=actor), export_key(actor=actor)
         refuse_unknown_parameters(request)
@@ -231,7 +233,7 @@ class ImportsView(ApiView):
         memories=True,
     )
     def post(self, request: Request) -> Response:
-        """Import the memories of a file, as a job. The job's result counts what came, and what did not and why.
+        """Import the memories of a file, as a job. Its result counts imported and skipped memories, with reasons.
 
         A memory that an earlier import stored is not stored again.
         """
@@ -249,7 +251,7 @@ EXAMPLES = {"columns": "content:Note,tags:Labels", "namespaces": "/theirs:/ours"
 
 
 def pairs_read(name: str, text: str) -> dict[str, str]:
-    """Return `content:Note,tags:Labels` as a mapping. Raises Invalid."""
+    """Parse pairs such as `content:Note,tags:Labels` into a mapping. Raises Invalid."""
     pairs = [part.partition(":") for part in text.split(",") if part.strip()]
     if any(not colon or not second.strip() for _, colon, second in pairs):
         raise Invalid(errors=[FieldError(name, f"write pairs as in {EXAMPLES[name]}")])

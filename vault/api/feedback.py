@@ -1,4 +1,4 @@
-"""memories/{id}/feedback/ of the REST contract."""
+"""memories/{id}/feedback/ of the REST API."""
 
 from uuid import UUID
 
@@ -49,10 +49,10 @@ class FeedbackView(ApiView):
         may=[404, 409, 412, 423, 428],
     )
     def post(self, request: Request, memory_id: UUID) -> Response:
-        """Say that a memory is useful, wrong, outdated or sensitive.
+        """Rate a memory as useful, wrong, outdated or sensitive.
 
-        `useful` counts as a use. The others make a version: with the correction, with a validity that ends now, or with
-        the next higher sensitivity. Without the right to change the memory they become a review, with status 202.
+        `useful` counts as a use. The others add a version: with the correction, with a validity that ends now, or with
+        the next higher sensitivity. Without the right to change the memory they open a review, with status 202.
         """
         actor, versions = self.actor(), expected_versions(request)
         with self.after(lambda: feedback_ask(actor=actor, cube_id=memory_id, expected_versions=versions)):

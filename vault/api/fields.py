@@ -1,4 +1,4 @@
-"""Fields of memories, with the limits of the contract (settings)."""
+"""Serializer fields of memories, with the limits of the API (settings)."""
 
 import json
 import math
@@ -32,7 +32,7 @@ class ContentField(TextField):
 
 
 class MomentField(TimeField):
-    """A time as everywhere in the contract: RFC 3339, with its offset."""
+    """A time in RFC 3339 with its offset."""
 
     def _moment(self, data: Any) -> datetime:
         try:
@@ -42,7 +42,7 @@ class MomentField(TimeField):
 
 
 class MomentOrDateField(MomentField):
-    """A time, or a date, which stands for its first moment in UTC."""
+    """A time, or a date, which means its start in UTC."""
 
     def _moment(self, data: Any) -> datetime:
         try:
@@ -52,7 +52,7 @@ class MomentOrDateField(MomentField):
 
 
 class PathField(TextField):
-    """The path of a namespace, whether there is one or not."""
+    """The path of a namespace, which need not exist."""
 
     def to_internal_value(self, data: Any) -> str:
         try:
@@ -62,7 +62,7 @@ class PathField(TextField):
 
 
 class PersonaField(TextField):
-    """Id or name of a persona, whether there is one or not."""
+    """The id or name of a persona, which need not exist."""
 
     def to_internal_value(self, data: Any) -> str:
         text = super().to_internal_value(data)
@@ -73,10 +73,7 @@ class PersonaField(TextField):
 
 @extend_schema_field({"type": "object", "additionalProperties": {}})
 class MetadataField(serializers.JSONField):
-    """The caller's own JSON object, at most MAX_METADATA_BYTES.
-
-    It is not nested so deeply that what stores and sends it would give up.
-    """
+    """The client's own JSON object, at most MAX_METADATA_BYTES and DEEPEST_METADATA levels."""
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         refuse_deep(data)
@@ -102,7 +99,7 @@ class MetadataField(serializers.JSONField):
     }
 )
 class FiltersField(serializers.JSONField):
-    """The filter language, as an object; what is in it is read by the search."""
+    """An object in the filter language, which the search parses."""
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         if not isinstance(data, dict):
@@ -112,7 +109,7 @@ class FiltersField(serializers.JSONField):
 
 
 def refuse_deep(data: Any) -> None:
-    """Refuse JSON of more than DEEPEST_METADATA levels, too deep for Python's encoder. Raises ValidationError."""
+    """Raise ValidationError for JSON of more than DEEPEST_METADATA levels, which Python's encoder could not write."""
     level: list[Any] = [data]
     for _ in range(DEEPEST_METADATA):
         level = [child for part in level for child in _list_children(part)]
@@ -125,7 +122,7 @@ def _list_children(part: Any) -> Iterable[Any]:
 
 
 def _iterate_scalars(value: Any) -> Iterator[Any]:
-    """Yield every scalar in a JSON value, keys included."""
+    """Yield all scalars and keys in a JSON value."""
     if isinstance(value, dict):
         for key, part in value.items():
             yield key

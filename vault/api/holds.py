@@ -1,4 +1,4 @@
-"""holds/ of the REST contract, and a member's freeze of one memory."""
+"""holds/ of the REST API, and freezes of single memories."""
 
 from typing import Any
 from uuid import UUID
@@ -48,7 +48,7 @@ class ReasonInput(StrictSerializer):
 
 
 class HoldInput(ReasonInput):
-    """A legal hold over one of: a memory, what matches filters, all of a data subject."""
+    """A legal hold on exactly one of: a memory, the results of filters, a data subject."""
 
     memory_id = serializers.UUIDField(required=False)
     filters = serializers.JSONField(required=False, help_text="As in a search; also what matches later comes under it.")
@@ -162,7 +162,7 @@ class FreezeView(ApiView):
         may=[404, 412],
     )
     def post(self, request: Request, memory_id: UUID) -> Response:
-        """Freeze a memory: a member's own hold, ended by its maker or an admin."""
+        """Freeze a memory: a hold that the caller or an admin can end."""
         actor, versions = self.actor(), expected_versions(request)
         with self.after(lambda: cube_freezable(actor=actor, cube_id=memory_id, expected_versions=versions)):
             refuse_unknown_parameters(request, "dry_run")
@@ -187,7 +187,7 @@ class UnfreezeView(ApiView):
         may=[404, 412],
     )
     def post(self, request: Request, memory_id: UUID) -> Response:
-        """End the caller's freeze of a memory; those who govern end all of its freezes. Legal holds stay."""
+        """End the caller's freeze of a memory; admins end all of its freezes. Legal holds stay."""
         actor, versions = self.actor(), expected_versions(request)
 
         def unfreeze() -> None:

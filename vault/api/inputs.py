@@ -1,4 +1,4 @@
-"""Request bodies: serializers, and conversion to the dataclasses that services take."""
+"""Request bodies: serializers, and their conversion to the dataclasses that services take."""
 
 from dataclasses import replace
 from functools import cache
@@ -49,14 +49,14 @@ def _make_label_field(**options: Any) -> TextField:
 
 
 class Tags(serializers.ListField):
-    """At most 50 tags of 1 to 100 characters. Tags are labels, stored in the clear."""
+    """At most 50 tags of 1 to 100 characters. Tags are stored as plain text."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(child=TextField(max_length=100), max_length=50, **options)
 
 
 class DescribedInput(StrictSerializer):
-    """Fields of every written memory."""
+    """The common fields of written memories."""
 
     namespace = TextField(required=False, help_text="Path; made on demand. Default: the principal's private one.")
     persona = _make_label_field(help_text="Id or name of a persona.")
@@ -237,7 +237,7 @@ class ContextInput(StrictSerializer):
 
 
 class NoInput(StrictSerializer):
-    """The body of a call that takes none: absent, or empty."""
+    """The body of a call without input: absent or empty."""
 
 
 class ConversationInput(StrictSerializer):
@@ -273,7 +273,7 @@ class AcceptInput(StrictSerializer):
 
 
 def make_drafts(body: dict[str, Any], actor: Actor | None = None) -> list[CubeDraft]:
-    """Return the drafts in the body of one memory. actor: if given, its language models read the messages."""
+    """Return the drafts of one memory body. actor: if given, a language model reads the messages for this actor."""
     content = body.get("content", "")
     common = CubeDraft(content=content, **_common_fields(body))
     if "messages" not in body:
@@ -285,7 +285,7 @@ def make_drafts(body: dict[str, Any], actor: Actor | None = None) -> list[CubeDr
 
 
 def drafts_of_bulk(body: dict[str, Any]) -> tuple[list[CubeDraft], list[int]]:
-    """Return all drafts of a bulk body, and for each the index of its item."""
+    """Return the drafts of a bulk body, and for each draft the index of its item."""
     drafts: list[CubeDraft] = []
     origins: list[int] = []
     for index, item in enumerate(body["items"]):
@@ -315,7 +315,7 @@ def make_search(body: dict[str, Any]) -> SearchQuery:
 
 
 def read(kind: type[StrictSerializer], request: Request) -> dict[str, Any]:
-    """Return the checked body. Raises Invalid; TooLarge."""
+    """Return the validated body. Raises Invalid; TooLarge."""
     try:
         if not isinstance(request.data, dict):
             raise Invalid(errors=[FieldError("body", "a JSON object is needed")])
@@ -327,9 +327,8 @@ def read(kind: type[StrictSerializer], request: Request) -> dict[str, Any]:
 
 @cache
 def _cached_form(kind: type[StrictSerializer]) -> StrictSerializer:
-    """Return a serializer shared by all requests: validation keeps no state in it, and a new one would copy every
-    field.
-    """
+    """Return a serializer that all requests share. Validation stores no state in it, and a new one would copy every
+    field."""
     return kind()
 
 

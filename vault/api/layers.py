@@ -1,4 +1,4 @@
-"""personas/{id}/stm/, segments/ … settings/ of the REST contract, and layers/settings/ of the tenant."""
+"""personas/{id}/stm/, segments/ … settings/ of the REST API, and layers/settings/ of the tenant."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -214,7 +214,7 @@ class ProfileView(ApiView):
 class TraitsView(ApiView):
     @describe("personas_traits", TraitListSchema, may=[404])
     def get(self, request: Request, persona_id: UUID) -> Response:
-        """Read the traits of a persona, in those of 90 dimensions that have evidence."""
+        """Read the traits of a persona, in the dimensions (of 90) that have evidence."""
         found = traits_list(actor=self.actor(), persona_id=persona_id)
         refuse_unknown_parameters(request)
         results = [trait_json(view) for view in found]
@@ -274,14 +274,14 @@ class ConstantsView(ApiView):
 class TenantConstantsView(ApiView):
     @describe("layers_settings", ConstantsSchema)
     def get(self, request: Request) -> Response:
-        """The constants of the layers of every persona that sets none of its own."""
+        """Read the tenant's constants of the layers, which apply to personas without their own."""
         found = tenant_constants_get(actor=self.actor())
         refuse_unknown_parameters(request)
         return Response(constants_json(merge_constants(found)))
 
     @describe("layers_settings_update", ConstantsSchema, request=ConstantsInput)
     def patch(self, request: Request) -> Response:
-        """Set constants for the tenant; null takes back what was set. A persona's own constants stand over them."""
+        """Set constants for the tenant; null resets a constant. A persona's own constants take precedence."""
         actor = self.actor()
         authorize(actor, Permission.OPERATIONS_MANAGE)
         refuse_unknown_parameters(request)

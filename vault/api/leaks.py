@@ -1,4 +1,4 @@
-"""packs/{id}/trace/ and contracts/{id}/file/ of the REST contract: copies that name their recipient."""
+"""packs/{id}/trace/ and contracts/{id}/file/ of the REST API: watermarked copies of packs."""
 
 from uuid import UUID
 

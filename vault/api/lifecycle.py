@@ -1,4 +1,4 @@
-"""memories/fuse/ and memories/{id}/transition/, promote/, copy/, split/ and unfuse/ of the REST contract."""
+"""memories/fuse/ and memories/{id}/transition/, promote/, copy/, split/ and unfuse/ of the REST API."""
 
 from collections.abc import Callable
 from typing import Any
@@ -97,7 +97,7 @@ class TransitionView(ApiView):
         may=[404, 409, 412, 423],
     )
     def post(self, request: Request, memory_id: UUID) -> Response:
-        """Archive a memory, recall it from the archive, or approve it. It makes no version."""
+        """Archive a memory, recall it from the archive, or approve it. Adds no version."""
         actor, versions = self.actor(), expected_versions(request)
         with self.after(lambda: cube_change_ask(actor=actor, cube_id=memory_id, expected_versions=versions)):
             refuse_unknown_parameters(request, "dry_run")
@@ -120,7 +120,7 @@ class PromoteView(ApiView):
         may=[404, 409, 412, 423],
     )
     def post(self, request: Request, memory_id: UUID) -> Response:
-        """Move a memory to another layer. It makes no version; promoting it back undoes it."""
+        """Move a memory to another layer. Adds no version; promoting it back undoes the move."""
         actor, versions = self.actor(), expected_versions(request)
         with self.after(lambda: cube_change_ask(actor=actor, cube_id=memory_id, expected_versions=versions)):
             refuse_unknown_parameters(request, "dry_run")
@@ -179,7 +179,7 @@ class FuseView(ApiView):
         may=[404, 409, 412, 423],
     )
     def post(self, request: Request) -> Response:
-        """Fuse memories into one. The originals stay, marked merged; a dry run proposes the text."""
+        """Fuse memories into one. The originals stay, in the state merged; a dry run proposes the text."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_UPDATE)
         refuse_unknown_parameters(request, "dry_run")
@@ -219,7 +219,7 @@ class SplitView(ApiView):
         may=[404, 409, 412, 423],
     )
     def post(self, request: Request, memory_id: UUID) -> Response:
-        """Split a memory into several. The original stays, marked merged."""
+        """Split a memory into several. The original stays, in the state merged."""
         actor, versions = self.actor(), expected_versions(request)
         with self.after(lambda: cube_change_ask(actor=actor, cube_id=memory_id, expected_versions=versions)):
             refuse_unknown_parameters(request, "dry_run")
@@ -251,7 +251,7 @@ class UnfuseView(ApiView):
         may=[404, 409, 412, 423],
     )
     def post(self, request: Request, memory_id: UUID) -> Response:
-        """Undo a fusion or a split within the grace period: of its result, or of a memory that it merged."""
+        """Undo a fusion or a split within the grace period. The memory is its result, or one that it merged."""
         actor, versions = self.actor(), expected_versions(request)
         with self.after(lambda: cube_change_ask(actor=actor, cube_id=memory_id, expected_versions=versions)):
             refuse_unknown_parameters(request, "dry_run")
@@ -271,7 +271,7 @@ class UnfuseView(ApiView):
 
 
 def _change_without_version(view: ApiView, memory_id: UUID, change: Callable[[], object], *, dry_run: bool) -> Response:
-    """Change a memory without a new version."""
+    """Run `change`, which adds no version, and return the memory."""
     actor = view.actor()
 
     def ask() -> None:

@@ -1,4 +1,4 @@
-"""Memories as JSON Lines, streamed in parts."""
+"""Memories as JSON Lines, sent in parts."""
 
 import json
 from collections.abc import AsyncIterator, Iterator
@@ -15,11 +15,10 @@ from vault.cubes.selectors import CubeView
 
 
 def lines_response(parts: Iterator[list[CubeView]], *, actor: Actor, path: str) -> StreamingHttpResponse:
-    """Return a download with one memory a line. The first part is read here, each other one after the part before was
-    sent.
+    """Return a download with one memory per line. Each part is read after the one before was sent; the first part here.
 
-    Raises the errors of the first part. A later denial is recorded for `actor` and cuts the connection, so that the
-    client notices that the file is incomplete.
+    An error in the first part is raised here. A later denial is recorded for `actor` and breaks the connection, so that
+    clients do not take an incomplete file for the whole.
     """
     first = list(islice(parts, 1))
     return StreamingHttpResponse(

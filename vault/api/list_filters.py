@@ -1,4 +1,4 @@
-"""The filters of GET memories/ in its query, such as `?namespace=&persona=&state=…`."""
+"""Filters of GET memories/: `?namespace=&persona=&state=…`."""
 
 import json
 from collections.abc import Mapping
@@ -46,7 +46,7 @@ LIST_PARAMETERS = [
 
 
 def list_condition(actor: Actor, asked: Mapping[str, str]) -> Q:
-    """Return the condition in the query; archived and merged memories only by `state`. Raises Invalid."""
+    """Return the condition of the query string. Archived and merged memories need `state`. Raises Invalid."""
     for name, value in asked.items():
         if "\x00" in value:
             raise Invalid(errors=[FieldError(name, "NUL cannot be searched for")])
@@ -71,7 +71,7 @@ def list_condition(actor: Actor, asked: Mapping[str, str]) -> Q:
 
 
 def _json_object(text: str) -> Mapping[str, Any]:
-    """Return a JSON object from a text. Raises Invalid."""
+    """Parse a JSON object. Raises Invalid."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""memories/facets/ and views/ of the REST contract."""
+"""memories/facets/ and views/ of the REST API."""
 
 from uuid import UUID
 
@@ -81,7 +81,7 @@ class ViewListSchema(Schema):
 class FacetsView(ApiView):
     @of_memories("memories_facets", FacetsSchema, parameters=PARAMETERS)
     def get(self, request: Request) -> Response:
-        """Count the memories for each value of a filter, with the other filters unchanged."""
+        """Count the memories of each value of a filter, under the other filters."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
         refuse_unknown_parameters(request, *FILTERS, *TIMES, "deleted")

@@ -1,4 +1,4 @@
-"""memories/ of the REST contract."""
+"""memories/ of the REST API."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -149,7 +149,7 @@ class BulkView(ApiView):
     )
     @heavy
     def post(self, request: Request) -> Response:
-        """Add up to 1,000 memories, all or none. A dry run counts those that would be new."""
+        """Add up to 1,000 memories, all or none. A dry run counts the new ones."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_CREATE)
         refuse_unknown_parameters(request, "dry_run")
@@ -171,7 +171,7 @@ class SearchView(ApiView):
         parameters=[PROVENANCE],
     )
     def post(self, request: Request) -> Response:
-        """Find the best memories for a question: `min(top_k, visible)` of them."""
+        """Find the best memories for a question. The number of results is `min(top_k, visible)`."""
         started = time.perf_counter()
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
@@ -234,7 +234,7 @@ class MemoryView(ApiView):
         may=[404, 409, 423, 428],
     )
     def patch(self, request: Request, memory_id: UUID) -> Response:
-        """Change a memory by a new version; If-Match names the version that was read."""
+        """Change a memory by adding a version. If-Match names the version that was read."""
         actor = self.actor()
 
         versions = expected_versions(request)
@@ -279,9 +279,9 @@ class RestoreView(ApiView):
         may=[404, 412, 423],
     )
     def post(self, request: Request, memory_id: UUID) -> Response:
-        """Restore a deleted memory within the grace period; one that was not deleted is answered unchanged.
+        """Restore a deleted memory within the grace period. A memory that was not deleted is returned unchanged.
 
-        With `expires_at`: bring an expired memory back to the state that it had.
+        With `expires_at`: bring an expired memory back to its state before expiry.
         """
         actor, versions = self.actor(), expected_versions(request)
         expires_at = _read_expiry(request)
@@ -298,7 +298,7 @@ class RestoreView(ApiView):
                 return
             try:
                 cube_renew_ask(actor=actor, cube_id=memory_id)
-            except NotFound:  # the first call may have brought it back
+            except NotFound:  # an earlier call may have restored it
                 cube_change_ask(actor=actor, cube_id=memory_id)
 
         with self.after(lambda: self.rehearse(restore)):
@@ -323,7 +323,7 @@ class VersionsView(ApiView):
 
 
 def _read_expiry(request: Request) -> datetime | None:
-    """Return the expiry in a valid body, else None: errors of the body are raised after 404 and 403."""
+    """Return the expiry if the body is valid, else None. Errors in the body are reported later, after 404 and 403."""
     try:
         found: datetime | None = read(RestoreInput, request).get("expires_at")
     except (APIException, DomainError):
@@ -360,7 +360,7 @@ def _add_later(actor: Actor, drafts: Sequence[CubeDraft], once: Once) -> None:
 
 def _add_bulk(actor: Actor, drafts: Sequence[CubeDraft], origins: Sequence[int], once: Once) -> None:
     texts = texts_index(actor.tenant_id, drafts)
-    with large_write(actor), acting(actor), _naming_items(origins):
+    with large_write(actor), acting(actor), _name_items_in_errors(origins):
         added = memories_add(actor=actor, drafts=drafts, texts=texts)
         placed = zip(origins, added, strict=True)
         kept = [(index, memory) for index, memory in placed if not memory.cube.is_dialogue_only]
@@ -372,17 +372,17 @@ def _add_bulk(actor: Actor, drafts: Sequence[CubeDraft], origins: Sequence[int],
 
 
 def _rehearse_bulk(actor: Actor, drafts: Sequence[CubeDraft], origins: Sequence[int]) -> Response:
-    """Check and write everything, then roll back. New memories have no id in the response."""
+    """Check and write everything, then roll back. New memories have no ids, so only their number is returned."""
     texts = texts_index(actor.tenant_id, drafts)
-    with large_write(actor), acting(actor), _naming_items(origins):
+    with large_write(actor), acting(actor), _name_items_in_errors(origins):
         added = memories_add(actor=actor, drafts=drafts, texts=texts)
         transaction.set_rollback(True)
     return Response(dry_run_json([], count=sum(not memory.duplicate for memory in added)))
 
 
 @contextmanager
-def _naming_items(origins: Sequence[int]) -> Iterator[None]:
-    """Add the index of the item to errors in its draft."""
+def _name_items_in_errors(origins: Sequence[int]) -> Iterator[None]:
+    """Put the number of the item into errors of a draft in this block."""
     try:
         yield
     except InvalidDraft as fault:
@@ -394,9 +394,9 @@ def _naming_items(origins: Sequence[int]) -> Iterator[None]:
 
 
 def _added_json(actor: Actor, added: Sequence[AddedCube]) -> list[MemoryJson]:
-    """Return the added memories: new ones as they were written, existing ones looked up.
+    """Return the added memories: new ones as written, existing ones as stored.
 
-    Of an existing memory, a writer who may not read it gets the text that they sent, and little more.
+    A writer who may not read an existing memory gets little more than the sent text.
     """
     stored = [memory.cube.id for memory in added if not memory.alone]
     views = {view.cube.id: view for view in cubes_view(actor=actor, cube_ids=stored)} if stored else {}
@@ -410,7 +410,7 @@ def _added_json(actor: Actor, added: Sequence[AddedCube]) -> list[MemoryJson]:
 
 
 def _new_view(memory: AddedCube) -> CubeView:
-    """Return the view of a memory that was just written, as `cubes_view` would read it."""
+    """Return the view of a memory that was just written, equal to the result of `cubes_view`."""
     return CubeView(
         cube=memory.cube,
         words=memory.words,
@@ -430,7 +430,7 @@ def _list_ids(added: Sequence[AddedCube]) -> tuple[UUID, ...]:
 
 
 def _response_status(added: Sequence[AddedCube]) -> int:
-    """Return 201, or 200 if all memories existed already."""
+    """Return 200 if all memories existed already, else 201."""
     return 200 if all(memory.duplicate for memory in added) else 201
 
 

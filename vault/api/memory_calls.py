@@ -1,4 +1,4 @@
-"""REST view of memory-calls/: natural-language requests, interpreted and, on demand, executed."""
+"""memory-calls/ of the REST API: a text is read as a request to the memory and, on demand, carried out."""
 
 from typing import Any
 
@@ -81,8 +81,9 @@ class MemoryCallsView(ApiView):
     def post(self, request: Request) -> Response:
         """Interpret a text as a request to the memory: intent, query, entities, time range.
 
-        With `execute` the request is executed. A `delete` first answers with a `confirmation`, and deletes the listed
-        memories when its token comes back as `confirm`. An `update` stores the correction beside the corrected memory.
+        With `execute` the request is carried out. A `delete` first returns a `confirmation`, and deletes its memories
+        once its token is sent as `confirm`. An `update` stores the correction as a new memory next to the corrected
+        one.
         """
         actor = self.actor()
         authorize(actor, Permission.CONVERSATION_USE)

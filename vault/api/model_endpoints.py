@@ -1,4 +1,4 @@
-"""REST views of models/: a tenant's language models, in the order in which they are called."""
+"""models/ of the REST API: a tenant's language models, in the order in which they are called."""
 
 from typing import Any
 from uuid import UUID
@@ -103,7 +103,7 @@ class EndpointsView(ApiView):
 
     @describe("models_add", EndpointSchema, status=201, request=EndpointInput, parameters=[ONCE], may=[409])
     def post(self, request: Request) -> Response:
-        """Add a language model behind an OpenAI-compatible API. It is called after the existing ones."""
+        """Add a language model behind an OpenAI-compatible API, as the last in the order."""
         actor = self.actor()
         authorize(actor, Permission.OPERATIONS_MANAGE)
         refuse_unknown_parameters(request)

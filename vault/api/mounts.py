@@ -1,4 +1,4 @@
-"""mounts/ and sessions/ of the REST contract, and the entries of a pipeline cache."""
+"""mounts/ and sessions/ of the REST API, and the entries of a pipeline cache."""
 
 from typing import Any
 from uuid import UUID
@@ -35,7 +35,7 @@ LONGEST_SESSION = 200
 
 
 class MountInput(StrictSerializer):
-    """A namespace for one of: a persona, a conversation, a task."""
+    """A namespace, and exactly one of: a persona, a conversation, a task."""
 
     namespace = TextField(max_length=200, help_text="Its path.")
     persona = serializers.UUIDField(required=False)
@@ -68,7 +68,7 @@ class MountListSchema(PageSchema):
 class MountsView(ApiView):
     @describe("mounts_list", MountListSchema, parameters=PAGE)
     def get(self, request: Request) -> Response:
-        """List mounts on the caller's personas and conversations, and on tasks, newest first."""
+        """List the mounts of the caller's personas and conversations, and of tasks, newest first."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
         pages = CursorPages(request)
@@ -76,7 +76,7 @@ class MountsView(ApiView):
 
     @describe("mounts_create", MountSchema, status=201, request=MountInput, parameters=[ONCE], may=[404, 409])
     def post(self, request: Request) -> Response:
-        """Mount a namespace: searches of a persona, a conversation or a task include it. It gives no right."""
+        """Mount a namespace: searches of a persona, a conversation or a task include it. A mount grants no right."""
         actor = self.actor()
         with self.after(lambda: mount_create_ask(actor=actor)):
             refuse_unknown_parameters(request)

@@ -1,4 +1,4 @@
-"""organisation/ of the REST contract: the deletion of the whole tenant, by its owner."""
+"""organisation/ of the REST API: deletion of the whole tenant by its owner."""
 
 from dataclasses import asdict
 from typing import Any
@@ -47,7 +47,7 @@ class DeletionView(ApiView):
         may=[409, 423],
     )
     def post(self, request: Request) -> Response:
-        """Delete the whole organisation once seven days have passed. Until then, cancel the job to keep it.
+        """Delete the whole organisation after seven days. Until then, cancelling the job keeps it.
 
         Memories, conversations, members, keys and all settings are deleted. The audit log stays. The job ends with a
         receipt.

@@ -29,7 +29,7 @@ class Labels(serializers.ListField):
 
 
 class PackChangesInput(StrictSerializer):
-    """Texts of a pack, which others read."""
+    """The texts of a pack, which others read."""
 
     title = TextField(max_length=120, required=False)
     description = TextField(max_length=300, required=False, allow_blank=True)
@@ -48,7 +48,7 @@ class PackInput(PackChangesInput):
 
 
 class ChoiceInput(StrictSerializer):
-    """The memories of a version, and the treatment of those that may not leave unchanged."""
+    """The memories of a version, and the treatment of those that may not be published unchanged."""
 
     ids = serializers.ListField(child=serializers.UUIDField(), required=False, max_length=MOST_IDS, allow_empty=False)
     filters = serializers.JSONField(required=False, help_text="As in a search.")
@@ -65,7 +65,7 @@ class ChoiceInput(StrictSerializer):
 
 
 class VersionInput(ChoiceInput):
-    """The next version of a pack, and which memories it holds."""
+    """The next version of a pack, and its memories."""
 
     version = TextField(max_length=20, help_text="As 1.4.0; it never changes, unless the scan blocks it.")
     changelog = TextField(max_length=2000, required=False, allow_blank=True)

@@ -1,4 +1,4 @@
-"""REST views of packs/: a tenant's own packs and their versions, and the verification of a file."""
+"""packs/ of the REST API: a tenant's own packs and their versions, and the check of a file."""
 
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -64,7 +64,7 @@ LISTED = ("authors", "keywords")
 
 
 class PackParser(BaseParser):
-    """Returns the bytes of a file unchanged."""
+    """Parses a body as the bytes of a file."""
 
     media_type = PACK_TYPE
 
@@ -86,7 +86,7 @@ class PacksView(ApiView):
 
     @describe("packs_create", PackSchema, status=201, request=PackInput, parameters=[ONCE], may=[409])
     def post(self, request: Request) -> Response:
-        """Create a pack, without memories yet."""
+        """Create a pack without memories."""
         actor = self.actor()
         authorize(actor, Permission.STORE_MANAGE)
         refuse_unknown_parameters(request)
@@ -104,7 +104,7 @@ class PackView(ApiView):
 
     @describe("packs_update", PackSchema, request=PackChangesInput, may=[404])
     def patch(self, request: Request, pack_id: UUID) -> Response:
-        """Change texts of a pack; existing versions keep their signed texts."""
+        """Change the texts of a pack. Existing versions keep the texts that they were signed with."""
         actor = self.actor()
         with self.after(lambda: pack_get(actor=actor, pack_id=pack_id)):
             refuse_unknown_parameters(request)
@@ -139,7 +139,7 @@ class PackVersionsView(ApiView):
         memories=True,
     )
     def post(self, request: Request, pack_id: UUID) -> Response:
-        """Build the next version, as a job: scan, sign and freeze the chosen memories."""
+        """Build the next version, as a job that scans, signs and freezes the chosen memories."""
         actor = self.actor()
 
         def ask() -> None:
@@ -158,7 +158,7 @@ class PackVersionsView(ApiView):
 class PackPreviewView(ApiView):
     @describe("packs_preview", PackPreviewSchema, request=ChoiceInput, may=[404], memories=True)
     def post(self, request: Request, pack_id: UUID) -> Response:
-        """Preview how the first 200 chosen memories would be published, one by one. Nothing is stored."""
+        """Preview the treatment of the first 200 chosen memories. Nothing is stored."""
         actor = self.actor()
         with self.after(lambda: pack_get(actor=actor, pack_id=pack_id)):
             refuse_unknown_parameters(request)
@@ -212,7 +212,7 @@ class PackVersionFileView(ApiView):
 class PackVersionDeprecateView(ApiView):
     @describe("packs_versions_deprecate", PackVersionSchema, request=WhyInput, parameters=[ONCE], may=[404, 409])
     def post(self, request: Request, pack_id: UUID, number: str) -> Response:
-        """Advise against a version; subscribers who have it keep it."""
+        """Deprecate a version. Subscribers who installed it keep it."""
         actor = self.actor()
         row, reason = _read_reason(self, request, pack_id, number)
         return self.post_once(
@@ -223,7 +223,7 @@ class PackVersionDeprecateView(ApiView):
 class PackVersionYankView(ApiView):
     @describe("packs_versions_yank", PackVersionSchema, request=WhyInput, parameters=[ONCE], may=[404, 409])
     def post(self, request: Request, pack_id: UUID, number: str) -> Response:
-        """Withdraw a version, so that nobody can find it any more."""
+        """Yank a version. Others can no longer find it."""
         actor = self.actor()
         row, reason = _read_reason(self, request, pack_id, number)
         return self.post_once(

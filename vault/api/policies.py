@@ -1,4 +1,4 @@
-"""policies/ of the REST contract."""
+"""policies/ of the REST API."""
 
 from typing import Any
 from uuid import UUID
@@ -123,7 +123,7 @@ class PolicySimulateView(ApiView):
     @describe("policies_simulate", SimulationSchema, request=SimulateInput, may=[404])
     @heavy
     def post(self, request: Request) -> Response:
-        """Simulate saving a policy: counts and some ids of each effect. Changes nothing."""
+        """Simulate saving a policy: return counts and some ids for each effect. Changes nothing."""
         actor = self.actor()
         authorize(actor, Permission.POLICY_MANAGE)
         refuse_unknown_parameters(request)
@@ -145,7 +145,7 @@ class PolicyView(ApiView):
 
     @describe("policies_update", PolicySchema, request=PolicyChangesInput, parameters=[IF_MATCH], may=[404, 409, 428])
     def patch(self, request: Request, policy_id: UUID) -> Response:
-        """Change a policy by a new version; If-Match names the version that was read.
+        """Change a policy by adding a version. If-Match names the version that was read.
 
         The whole document is replaced.
         """
@@ -162,7 +162,7 @@ class PolicyView(ApiView):
 
     @describe("policies_disable", None, status=204, parameters=[IF_MATCH], may=[404, 409])
     def delete(self, request: Request, policy_id: UUID) -> Response:
-        """Disable a policy by a new version."""
+        """Disable a policy by adding a version."""
         actor, versions = self.actor(), expected_versions(request)
         with self.after(lambda: policy_change_ask(actor=actor, policy_id=policy_id, expected_versions=versions)):
             refuse_unknown_parameters(request)

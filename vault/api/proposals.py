@@ -1,4 +1,4 @@
-"""proposals/ of the REST contract: changes of packs that subscribers propose to publishers."""
+"""proposals/ of the REST API: pack changes that subscribers propose to publishers."""
 
 from typing import Any
 from uuid import UUID
@@ -71,7 +71,7 @@ class ProposalListSchema(PageSchema):
 class ProposalsView(ApiView):
     @describe("proposals_list", ProposalListSchema, parameters=[SIDE, STATE, *PAGE])
     def get(self, request: Request) -> Response:
-        """List proposed changes of packs, newest first: received by the publisher, or sent by the subscriber."""
+        """List the proposed changes of packs, received as publisher or sent as subscriber, newest first."""
         actor = self.actor()
         authorize(actor, Permission.STORE_MANAGE)
         pages = CursorPages(request, also_known=("side", "state"))
@@ -112,7 +112,7 @@ class SubscriptionProposalsView(ApiView):
 class ProposalAcceptView(ApiView):
     @describe("proposals_accept", ProposalSchema, request=None, parameters=[ONCE], may=[404, 409])
     def post(self, request: Request, proposal_id: UUID) -> Response:
-        """Accept the wording for the next version of the pack. Your own memory stays as it is."""
+        """Accept the wording for the next version of the pack. Your own memory stays unchanged."""
         actor = self.actor()
 
         def ask() -> None:

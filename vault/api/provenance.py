@@ -1,4 +1,4 @@
-"""REST views of provenance/: the lineage of a memory, and the verification of a manifest."""
+"""provenance/ of the REST API: the provenance of a memory, and the check of a manifest."""
 
 from typing import Any
 from uuid import UUID
@@ -79,7 +79,7 @@ class SigningKeySchema(PublicKeyFormsSchema):
 class MemoryProvenanceView(ApiView):
     @of_memories("memories_provenance", ProvenanceSchema, may=[404])
     def get(self, request: Request, memory_id: UUID) -> Response:
-        """Read the lineage of a memory: versions with authors, its sources, and the memories made of it."""
+        """Read the lineage of a memory: versions with authors, its sources, and the memories derived from it."""
         actor = self.actor()
         with acting(actor):
             view = provenance_get(actor=actor, cube_id=memory_id)
@@ -90,7 +90,7 @@ class MemoryProvenanceView(ApiView):
 class VerifyView(ApiView):
     @describe("provenance_verify", VerdictSchema, request=VerifyInput)
     def post(self, request: Request) -> Response:
-        """Verify that this installation signed this manifest."""
+        """Verify that this installation signed a manifest."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
         refuse_unknown_parameters(request)
@@ -101,7 +101,7 @@ class VerifyView(ApiView):
 class SigningKeyView(ApiView):
     @describe("provenance_key", SigningKeySchema)
     def get(self, request: Request) -> Response:
-        """Read the public key of manifests."""
+        """Read the public key that verifies manifests."""
         refuse_unknown_parameters(request)
         key = signing_key()
         return Response(public_key_json(key.public_key()) | {"public_key": key.public_pem()})

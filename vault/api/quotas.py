@@ -1,4 +1,4 @@
-"""quotas/ of the REST contract."""
+"""quotas/ of the REST API."""
 
 from typing import Any
 
@@ -71,14 +71,16 @@ class QuotaListSchema(PageSchema):
 class QuotasView(ApiView):
     @describe("quotas_list", QuotaListSchema)
     def get(self, request: Request) -> Response:
-        """List the caller's limits and their use; for those who govern, also the limits of single members and keys."""
+        """List the caller's limits and their use. Readers of policies also get the limits of single members and
+        keys."""
         refuse_unknown_parameters(request)
         results = [quota_json(view) for view in quotas_list(actor=self.actor())]
         return Response({"count": len(results), "next": None, "previous": None, "results": results})
 
     @describe("quotas_set", QuotaSchema, request=QuotaInput, parameters=[IF_MATCH], may=[409])
     def put(self, request: Request) -> Response:
-        """Set the quota of the tenant, of each member or key, or of one of them. Empty limits remove it."""
+        """Set the quota of the tenant, of every member or key, or of a single member or key. Empty limits remove the
+        quota."""
         actor = self.actor()
         authorize(actor, Permission.POLICY_MANAGE)
         versions = expected_versions(request)

@@ -1,4 +1,4 @@
-"""publications/{id}/ratings/ of the REST contract."""
+"""publications/{id}/ratings/ of the REST API."""
 
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 class PublicationRatingsView(ApiView):
     @describe("publications_ratings", RatingListSchema, parameters=PAGE, may=[404])
     def get(self, request: Request, publication_id: UUID) -> Response:
-        """List ratings of a publication, newest first."""
+        """List the ratings of a publication, newest first."""
         pages = CursorPages(request)
         rows = ratings_list(actor=self.actor(), publication_id=publication_id, pages=pages)
         return pages.envelope([rating_json(row) for row in rows])
 
     @describe("publications_rate", RatingSchema, status=201, request=RatingInput, parameters=[ONCE], may=[404, 409])
     def post(self, request: Request, publication_id: UUID) -> Response:
-        """Rate a pack that your organisation subscribes or has subscribed to; replaces your own rating."""
+        """Rate a pack to which your organisation is or was subscribed. Replaces your earlier rating."""
         actor = self.actor()
         authorize(actor, Permission.STORE_MANAGE)
         refuse_unknown_parameters(request)

@@ -1,4 +1,4 @@
-"""publications/{id}/reports/ of the REST contract."""
+"""publications/{id}/reports/ of the REST API."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""Cubes, jobs and conversations as JSON, without serializers because a search answers with a hundred of them."""
+"""Memories, jobs and conversations as JSON. Written by hand for speed, because a search returns up to a hundred."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +17,7 @@ from vault.vocabulary import MemoryType, State
 
 MemoryJson = dict[str, Any]
 _PLAIN = CubeDraft(content="")
-# The fields of a memory that a reader without rights to it gets.
+# The memory object for a caller who may not read the memory.
 UNKNOWN: MemoryJson = {
     **dict.fromkeys(("title", "language"), ""),
     **dict.fromkeys(("persona", "subject", "pack", "session_id", "message_id", "task_id", "position", "speaker")),
@@ -40,7 +40,7 @@ UNKNOWN: MemoryJson = {
 
 
 def memory_json(view: CubeView) -> MemoryJson:
-    """Return the memory object of the contract."""
+    """Return the memory object of the API."""
     cube, words = view.cube, view.words
     shown: MemoryJson = {
         "id": str(cube.id),
@@ -95,7 +95,8 @@ def memory_json(view: CubeView) -> MemoryJson:
 
 
 def duplicate_json(view: CubeView, *, content: str) -> MemoryJson:
-    """Return an existing memory for a sender who may not read it: the sent text, its namespace and time of storing."""
+    """Return an existing memory for a sender who may not read it: the sent text, its namespace and its time of
+    storage."""
     cube = view.cube
     return UNKNOWN | {
         "id": str(cube.id),
@@ -109,7 +110,7 @@ def duplicate_json(view: CubeView, *, content: str) -> MemoryJson:
 
 
 def dry_run_json(ids: Sequence[UUID], *, count: int | None = None) -> dict[str, Any]:
-    """Return the effect of a dry run. count: given instead of ids where the rows have none yet."""
+    """Return the effect of a dry run. count: given instead of ids if the rows have none yet."""
     return {
         "dry_run": True,
         "count": len(ids) if count is None else count,
@@ -118,7 +119,7 @@ def dry_run_json(ids: Sequence[UUID], *, count: int | None = None) -> dict[str, 
 
 
 def hit_json(hit: Hit, *, explain: bool) -> MemoryJson:
-    """Return a memory in a search result; scores that this installation does not compute are 0."""
+    """Return a memory of a search result. explain: add the parts of its score; parts that are not computed are 0."""
     shown = memory_json(hit.view) | {"score": round(hit.score, 6)}
     if explain:
         shown["score_parts"] = {
@@ -173,7 +174,7 @@ def conversation_json(view: ConversationView) -> dict[str, Any]:
 
 
 def turn_json(view: TurnView) -> dict[str, Any]:
-    """Return a turn. `content` is the answer, as in the reply to a new turn; null if it is withheld."""
+    """Return a turn. `content`: the answer, as in the response to a new turn; null if it is withheld."""
     return {
         "id": str(view.id),
         "question": view.question,
@@ -206,7 +207,8 @@ def event_json(event: TurnEvent) -> tuple[str, dict[str, Any]]:
 
 
 def review_json(view: ReviewView) -> dict[str, Any]:
-    """Return a review, with places of personal data but never the data; for a withheld memory with the pending text."""
+    """Return a review. It has the places of personal data, never the data; for a withheld memory, the text under
+    review."""
     row = view.row
     return {
         "id": str(row.id),

@@ -1,4 +1,4 @@
-"""reviews/ and memories/{id}/redact/ of the REST contract."""
+"""reviews/ and memories/{id}/redact/ of the REST API."""
 
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
@@ -47,7 +47,7 @@ STATUS = OpenApiParameter("status", str, enum=[*ReviewStatus], description="Defa
 class ReviewsView(ApiView):
     @of_memories("reviews_list", ReviewListSchema, parameters=[KIND, STATUS, *PAGE])
     def get(self, request: Request) -> Response:
-        """List open reviews, newest first; places of personal data, never the data."""
+        """List open reviews, newest first. They contain the places of personal data, never the data."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
         pages = CursorPages(request, also_known=("kind", "status"))
@@ -64,14 +64,18 @@ class ReviewsView(ApiView):
 class ReviewAcceptView(ApiView):
     @of_memories("reviews_accept", ReviewSchema, request=AcceptInput, parameters=[ONCE], may=[404, 409, 423])
     def post(self, request: Request, review_id: UUID) -> Response:
-        """Accept a review: redact the findings. Earlier versions are blanked unless `redact_history` is false.
+        """Accept a review. The effect depends on its kind.
 
-        For `source_withdrawn`: keep the current text without its source, and erase the text of earlier versions; only a
-        reader of the source may do this. `quarantine`: release the memory for reading; the key that stored it may not
-        do this. `feedback`: change the memory as its reader asks. `fusion`: fuse both memories, with the proposed text.
-        `conflict`: make the later statement valid. `sync`: take the text of the other installation, or `content`.
-        `pack_supersedes`, `pack_contradicts`: make the pack's statement valid, and end the validity of the own one.
-        `pack_confirms`: raise the trust of the memory to that of the pack.
+        - `pii`: redact the findings, also in earlier versions unless `redact_history` is false.
+        - `source_withdrawn`: keep the present text without its source and erase earlier versions. Only a former reader
+        of the source may.
+        - `quarantine`: make the memory readable. The key that stored it may not accept.
+        - `feedback`: change the memory as the reader proposed.
+        - `fusion`: fuse both memories, with the proposed text.
+        - `conflict`: keep the later statement, and end the validity of the earlier one.
+        - `sync`: take the words of the other installation, or `content`.
+        - `pack_supersedes`, `pack_contradicts`: end the validity of the own memory, so that the pack's statement holds.
+        - `pack_confirms`: raise the trust of the own memory to that of the pack.
         """
         actor = self.actor()
 
@@ -88,10 +92,15 @@ class ReviewAcceptView(ApiView):
 class ReviewRejectView(ApiView):
     @of_memories("reviews_reject", ReviewSchema, request=None, parameters=[ONCE], may=[404])
     def post(self, request: Request, review_id: UUID) -> Response:
-        """Reject a review: the finding is no personal data. `source_withdrawn`, `quarantine`: delete the memory.
+        """Reject a review. The effect depends on its kind.
 
-        `feedback`: leave the memory as it is. `fusion`: keep both memories for good. `conflict`: keep both statements
-        valid. `sync`: keep the text here, which the next sync sends. `pack_…`: keep both statements.
+        - `pii`: mark the finding as no personal data.
+        - `source_withdrawn`, `quarantine`: delete the memory.
+        - `feedback`: leave the memory unchanged.
+        - `fusion`: keep both memories permanently.
+        - `conflict`: keep both statements valid.
+        - `sync`: keep the words of this installation, which the next sync sends.
+        - `pack_supersedes`, `pack_contradicts`, `pack_confirms`: leave the own memory unchanged.
         """
         actor = self.actor()
 
@@ -104,7 +113,7 @@ class ReviewRejectView(ApiView):
 
 
 class QuarantineInput(StrictSerializer):
-    """The writer whose memories should wait for a decision."""
+    """The writer whose memories are put in quarantine."""
 
     writer = serializers.UUIDField(help_text="Id of an API key or of a member.")
 
@@ -120,7 +129,7 @@ class QuarantineView(ApiView):
         may=[404],
     )
     def post(self, request: Request) -> Response:
-        """Quarantine all memories of one writer, as a job. Nobody reads them until their reviews are decided."""
+        """Quarantine all memories of one writer, as a job. They are not readable until their reviews are decided."""
         actor = self.actor()
         authorize(actor, Permission.APIKEY_MANAGE)
         refuse_unknown_parameters(request, "dry_run")
@@ -145,7 +154,7 @@ class RedactView(ApiView):
         may=[404, 409, 412, 423],
     )
     def post(self, request: Request, memory_id: UUID) -> Response:
-        """Blank the content of one version permanently. Its row and its hash stay."""
+        """Erase the content of one version permanently. Its row and its hash stay."""
         actor, versions = self.actor(), expected_versions(request)
 
         def ask() -> None:
@@ -163,7 +172,7 @@ class RedactView(ApiView):
 
 
 def _decision_reply(actor: Actor, review: "Review") -> Reply:
-    """Return a decided review. If a memory's source was withdrawn, the response has no content."""
+    """Return the response to a decision. Only that of a PII review contains content of the memory."""
     shows = (review.cube_id,) if review.kind == ReviewKind.PII else ()
     return Reply(200, review_json(review_view(actor=actor, review=review)), shows=shows)
 

@@ -1,4 +1,4 @@
-"""REST views of publications/: a tenant's own publications, and the catalogue of those that it may find."""
+"""publications/ of the REST API: a tenant's own offers, and the catalogue of offers that it can find."""
 
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -70,7 +70,7 @@ PARAMETERS = [
 class PublicationsView(ApiView):
     @describe("publications_list", ListingListSchema, parameters=[*PARAMETERS, *PAGE])
     def get(self, request: Request) -> Response:
-        """List the catalogue: publications that the organisation may find."""
+        """Search the catalogue of publications that the organisation may find."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
         query = _read_query(request)
@@ -87,7 +87,7 @@ class PublicationsView(ApiView):
         may=[404, 409],
     )
     def post(self, request: Request) -> Response:
-        """Offer a version of a pack. Beyond the organisation another member approves it first, if there is one."""
+        """Offer a version of a pack. If others can find it, another member must approve first, if there is one."""
         actor = self.actor()
         authorize(actor, Permission.STORE_MANAGE)
         refuse_unknown_parameters(request)
@@ -104,7 +104,7 @@ class PublicationsView(ApiView):
 class OwnPublicationsView(ApiView):
     @describe("publications_own", PublicationListSchema, parameters=PAGE)
     def get(self, request: Request) -> Response:
-        """List publications of the organisation, newest first, also those that wait for an approval."""
+        """List the organisation's own publications, including those that wait for approval, newest first."""
         actor = self.actor()
         authorize(actor, Permission.STORE_MANAGE)
         pages = CursorPages(request)
@@ -124,7 +124,7 @@ class PublicationView(ApiView):
 class PublicationTryView(ApiView):
     @describe("publications_try", TrySchema, request=TryInput, may=[404], memories=True)
     def post(self, request: Request, publication_id: UUID) -> Response:
-        """Try a pack before subscribing: the best memories for your questions without it and with it, side by side.
+        """Try a pack before subscribing: return the best memories for your questions without it and with it.
 
         Nothing is installed, and no read is counted.
         """
@@ -144,7 +144,7 @@ class PublicationTryView(ApiView):
 class PublicationApproveView(ApiView):
     @describe("publications_approve", PublicationSchema, request=None, parameters=[ONCE], may=[404, 409])
     def post(self, request: Request, publication_id: UUID) -> Response:
-        """Approve the pending version, so that others find it. Needs another member than the one who offered it."""
+        """Approve the waiting version, so that others can find it. The member who offered it cannot approve it."""
         actor = self.actor()
 
         def ask() -> None:
@@ -161,7 +161,7 @@ class PublicationApproveView(ApiView):
 class PublicationRejectView(ApiView):
     @describe("publications_reject", PublicationSchema, request=WhyInput, parameters=[ONCE], may=[404, 409])
     def post(self, request: Request, publication_id: UUID) -> Response:
-        """Reject the pending version; the published one stays."""
+        """Reject the waiting version. The version published before stays."""
         actor = self.actor()
 
         def ask() -> None:

@@ -98,7 +98,7 @@ class TermsSchema(Schema):
 
 
 class PublicationSchema(Schema):
-    """A publication, as its publisher sees it."""
+    """A publication as its publisher sees it."""
 
     id = serializers.UUIDField()
     pack = serializers.UUIDField()
@@ -115,7 +115,7 @@ class PublicationSchema(Schema):
 
 
 class ListingSchema(Schema):
-    """A publication, as others find it."""
+    """A publication as others find it."""
 
     id = serializers.UUIDField()
     name = serializers.CharField(help_text="As `organisation/pack`.")

@@ -1,4 +1,4 @@
-"""REST views of subjects/: data subjects, the export of all memories about one, and its erasure."""
+"""subjects/ of the REST API: data subjects of memories, exports of their data, and their erasure."""
 
 from dataclasses import asdict
 from typing import Any
@@ -139,7 +139,7 @@ class SubjectsView(ApiView):
 
     @describe("subjects_create", SubjectDetailSchema, status=201, request=SubjectInput, parameters=[ONCE])
     def post(self, request: Request) -> Response:
-        """Create a data subject. An existing one is answered unchanged."""
+        """Create a data subject. An existing one is returned unchanged."""
         actor = self.actor()
         authorize(actor, Permission.SUBJECT_MANAGE)
         refuse_unknown_parameters(request)
@@ -171,7 +171,7 @@ class SubjectView(OneSubjectView):
 class SubjectAssignView(OneSubjectView):
     @describe("subjects_assign", AssignedSchema, request=AssignInput, parameters=[ONCE], may=[404, 409, 412, 413, 423])
     def post(self, request: Request, subject_id: UUID) -> Response:
-        """Assign up to 200 memories to a data subject, all or none: each gets a version under the subject's key."""
+        """Assign up to 200 memories to a data subject, all or none. Each gets a version under the subject's key."""
         actor = self.actor()
         with self.after(lambda: self.ask(subject_id)):
             refuse_unknown_parameters(request)
@@ -224,7 +224,7 @@ class SubjectEraseView(OneSubjectView):
         may=[404, 409, 423],
     )
     def post(self, request: Request, subject_id: UUID) -> Response:
-        """Erase everything about the data subject permanently, except what a hold keeps.
+        """Erase everything about the data subject permanently, except held memories.
 
         The job ends with a signed receipt.
         """

@@ -1,4 +1,4 @@
-"""subscriptions/ and contracts/ of the REST contract: the two sides of an agreement on a pack."""
+"""subscriptions/ and contracts/ of the REST API: the two sides of an agreement on a pack."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -107,7 +107,7 @@ class AgreementSchema(Schema):
 
 
 class SubscriptionSchema(AgreementSchema):
-    """A subscription: what its organisation agreed on, and what is installed."""
+    """A subscription: its agreed terms and the installed version."""
 
     id = serializers.UUIDField()
     publication = serializers.UUIDField()
@@ -123,7 +123,7 @@ class SubscriptionSchema(AgreementSchema):
 
 
 class ContractSchema(AgreementSchema):
-    """A contract, as the publisher has it."""
+    """A contract as the publisher sees it."""
 
     id = serializers.UUIDField()
     publication = serializers.UUIDField()
@@ -208,9 +208,9 @@ class SubscriptionsView(ApiView):
         may=[404, 409],
     )
     def post(self, request: Request) -> Response:
-        """Subscribe to a publication under its terms, and install it, as a job, in a read-only namespace.
+        """Subscribe to a publication under its terms, and install it in a read-only namespace, as a job.
 
-        The namespace is `/packs/<organisation>/<pack>`. Searches include it where it is mounted or named.
+        The namespace is `/packs/<organisation>/<pack>`. Searches include it if it is mounted or named.
         """
         actor = self.actor()
         authorize(actor, Permission.STORE_MANAGE)
@@ -229,14 +229,14 @@ class SubscriptionsView(ApiView):
 class SubscriptionDetailView(ApiView):
     @describe("subscriptions_read", SubscriptionSchema, may=[404])
     def get(self, request: Request, subscription_id: UUID) -> Response:
-        """Read one subscription, with the remaining reads."""
+        """Read one subscription, with the number of reads left."""
         view = subscription_get(actor=self.actor(), subscription_id=subscription_id)
         refuse_unknown_parameters(request)
         return Response(subscription_json(view))
 
     @describe("subscriptions_update", SubscriptionSchema, request=SubscriptionChangesInput, may=[404, 409])
     def patch(self, request: Request, subscription_id: UUID) -> Response:
-        """Change which versions are installed, and how, and whether the pack is trusted as an official source."""
+        """Change the range and delivery of versions, and whether the pack is trusted as an official source."""
         actor = self.actor()
         with self.after(_make_check(self, subscription_id)):
             refuse_unknown_parameters(request)
@@ -253,7 +253,7 @@ class SubscriptionDetailView(ApiView):
 
     @describe("subscriptions_delete", JobPromiseSchema, status=202, may=[404, 409])
     def delete(self, request: Request, subscription_id: UUID) -> Response:
-        """Uninstall the pack, as a job. Its memories cannot be read from now on."""
+        """Uninstall the pack, as a job. Its memories become unreadable at once."""
         actor = self.actor()
         with self.after(_make_check(self, subscription_id)):
             refuse_unknown_parameters(request)
@@ -301,9 +301,9 @@ class SubscriptionUpgradeView(ApiView):
 class SubscriptionCompareView(ApiView):
     @describe("subscriptions_compare", JobPromiseSchema, status=202, request=None, parameters=[ONCE], may=[404, 409])
     def post(self, request: Request, subscription_id: UUID) -> Response:
-        """Compare the pack with own memories, as a job. The results are reviews: `reviews/?kind=pack_contradicts`.
+        """Compare the pack with own memories, as a job. Its results are reviews: `reviews/?kind=pack_contradicts`.
 
-        For a trusted pack, installing and upgrading compare too.
+        A trusted pack is also compared on each installation and upgrade.
         """
         actor, ask = self.actor(), _make_check(self, subscription_id)
         with self.after(ask):
@@ -319,7 +319,7 @@ class SubscriptionCompareView(ApiView):
 class OverrideView(ApiView):
     @describe("subscriptions_override", OverrideSchema, request=OverrideInput, may=[404, 409, 423])
     def put(self, request: Request, subscription_id: UUID, memory_id: UUID) -> Response:
-        """Change the wording of an installed memory for your organisation. Upgrades keep your wording."""
+        """Replace the wording of an installed memory for your organisation. Upgrades leave it unchanged."""
         actor = self.actor()
         with self.after(_make_check(self, subscription_id)):
             refuse_unknown_parameters(request)
@@ -329,7 +329,7 @@ class OverrideView(ApiView):
 
     @describe("subscriptions_override_delete", JobPromiseSchema, status=202, may=[404, 409])
     def delete(self, request: Request, subscription_id: UUID, memory_id: UUID) -> Response:
-        """Return to the pack's own wording, as a job that installs the memory again."""
+        """Restore the pack's own wording, as a job that installs the memory again."""
         actor = self.actor()
         with self.after(_make_check(self, subscription_id)):
             refuse_unknown_parameters(request)
@@ -340,7 +340,7 @@ class OverrideView(ApiView):
 class ContractsView(ApiView):
     @describe("contracts_list", ContractListSchema, parameters=PAGE)
     def get(self, request: Request) -> Response:
-        """List contracts of the organisation's own publications, newest first."""
+        """List the contracts of the organisation's own publications, newest first."""
         actor = self.actor()
         authorize(actor, Permission.STORE_MANAGE)
         pages = CursorPages(request)
@@ -359,7 +359,7 @@ class ContractDetailView(ApiView):
 class ContractInvocationsView(ApiView):
     @describe("contracts_invocations", InvocationListSchema, parameters=PAGE, may=[404])
     def get(self, request: Request, contract_id: UUID) -> Response:
-        """List the subscriber's reads, newest first, as the outbox has reported them: numbers and times, no content."""
+        """List the subscriber's reads as reported so far, newest first: numbers and times, no content."""
         pages = CursorPages(request)
         rows = contract_reads(actor=self.actor(), contract_id=contract_id, pages=pages)
         return pages.envelope([invocation_json(row) for row in rows])
@@ -368,7 +368,7 @@ class ContractInvocationsView(ApiView):
 class ContractInvoiceView(ApiView):
     @describe("contracts_invoice", InvoiceSchema, parameters=[MONTH], may=[404])
     def get(self, request: Request, contract_id: UUID) -> Response:
-        """Read the invoice of a month: its reads and the price in the contract."""
+        """Read the invoice of a month: its reads, and the price that the contract records."""
         actor = self.actor()
         with self.after(lambda: contract_get(actor=actor, contract_id=contract_id)):
             refuse_unknown_parameters(request, "month")
@@ -390,7 +390,7 @@ class ContractInvoiceView(ApiView):
 class ContractRevokeView(ApiView):
     @describe("contracts_revoke", ContractSchema, request=WhyInput, parameters=[ONCE], may=[404, 409])
     def post(self, request: Request, contract_id: UUID) -> Response:
-        """End a contract. Its subscriber loses the memories within a minute."""
+        """Revoke a contract. Its subscriber loses the memories within a minute."""
         actor = self.actor()
 
         def ask() -> None:
@@ -407,7 +407,7 @@ class ContractRevokeView(ApiView):
 
 
 def _make_check(view: ApiView, subscription_id: UUID) -> Callable[[], None]:
-    """Return a check, run before the body is read, that the subscription exists and the actor may change it."""
+    """Return a check that the subscription exists and the actor may change it, to run before the body is read."""
 
     def ask() -> None:
         subscription_get(actor=view.actor(), subscription_id=subscription_id)

@@ -1,4 +1,4 @@
-"""namespaces/{id}/summary/ and conversations/{id}/summary/ of the REST contract."""
+"""namespaces/{id}/summary/ and conversations/{id}/summary/ of the REST API."""
 
 from typing import Any
 from uuid import UUID
@@ -32,7 +32,7 @@ class SummarySchema(Schema):
 class NamespaceSummaryView(ApiView):
     @of_memories("namespaces_summary", SummarySchema, may=[404])
     def get(self, request: Request, namespace_id: UUID) -> Response:
-        """Read the summary of a namespace: sentences of its memories, each as its memory says it now."""
+        """Read the summary of a namespace: sentences quoted from the present versions of its memories."""
         actor = self.actor()
         with acting(actor):
             namespace_get(actor=actor, namespace_id=namespace_id)

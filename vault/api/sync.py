@@ -1,4 +1,4 @@
-"""REST views of sync/: peers of a tenant, and the calls by which installations synchronise memories."""
+"""sync/ of the REST API: peers of a tenant, and the calls by which installations synchronize memories."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -66,7 +66,7 @@ class SyncPeerInput(StrictSerializer):
 
 
 class SyncPeerChanges(StrictSerializer):
-    """Changes of a peer. Its namespaces stay: what is linked lies there."""
+    """Changes of a peer. Its namespaces cannot change, because the linked memories are in them."""
 
     name = TextField(max_length=LONGEST_NAME, required=False)
     address = TextField(max_length=LONGEST_ADDRESS, required=False)
@@ -161,14 +161,15 @@ class SyncAppliedListSchema(Schema):
 class SyncPeersView(ApiView):
     @describe("sync_peers_list", SyncPeerListSchema)
     def get(self, request: Request) -> Response:
-        """List the namespaces that are synchronised with other installations. Keys are not shown."""
+        """List the peers: namespaces of other installations that are synchronized with local ones. Keys are not
+        shown."""
         views = peers_list(actor=self.actor())
         refuse_unknown_parameters(request)
         return Response({"count": len(views), "next": None, "previous": None, "results": [*map(peer_json, views)]})
 
     @describe("sync_peers_add", SyncPeerSchema, status=201, request=SyncPeerInput, parameters=[ONCE], may=[409])
     def post(self, request: Request) -> Response:
-        """Add a namespace of another installation, to synchronise one here with it."""
+        """Add a peer: a namespace of another installation, to synchronize with a local one."""
         actor = self.actor()
         authorize(actor, Permission.OPERATIONS_MANAGE)
         refuse_unknown_parameters(request)
@@ -195,7 +196,7 @@ class SyncPeerView(ApiView):
 
     @describe("sync_peers_remove", None, status=204, may=[404])
     def delete(self, request: Request, peer_id: UUID) -> Response:
-        """Remove a peer with its key and schedule. Memories stay on both sides."""
+        """Delete a peer with its key and schedule. Memories stay on both sides."""
         actor = self.actor()
         peer_get(actor=actor, peer_id=peer_id)
         refuse_unknown_parameters(request)
@@ -206,7 +207,7 @@ class SyncPeerView(ApiView):
 class SyncPeerRunView(ApiView):
     @describe("sync_peers_run", JobPromiseSchema, status=202, request=None, parameters=[ONCE], may=[404, 409])
     def post(self, request: Request, peer_id: UUID) -> Response:
-        """Sync with a peer now, as a job. Its result counts received, sent and skipped memories."""
+        """Synchronize with a peer now, as a job. Its result counts received, sent and skipped memories."""
         actor = self.actor()
 
         def ask() -> None:
@@ -223,7 +224,7 @@ class SyncPeerRunView(ApiView):
 class SyncPeerScheduleView(ApiView):
     @describe("sync_peers_schedule", SyncPeerSchema, request=SyncScheduleInput, may=[404, 409])
     def put(self, request: Request, peer_id: UUID) -> Response:
-        """Set the times of syncs with a peer; they replace the former ones."""
+        """Replace the schedule of the syncs with a peer."""
         actor = self.actor()
         peer_get(actor=actor, peer_id=peer_id)
         refuse_unknown_parameters(request)
@@ -237,10 +238,9 @@ class SyncPeerScheduleView(ApiView):
 class SyncMemoriesView(ApiView):
     @of_memories("sync_memories_list", SyncListSchema, parameters=[NAMESPACE, AFTER], may=[404])
     def get(self, request: Request) -> Response:
-        """List memories of a namespace that may leave it, by id and current version, 1,000 at a time, in the order of
-        ids.
+        """List the memories of a namespace that may leave, by id with their present version, 1,000 at a time.
 
-        Confidential memories, and those of an installed pack, are left out.
+        Confidential memories and memories of a pack may not leave.
         """
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
@@ -260,7 +260,7 @@ class SyncReadView(ApiView):
     def post(self, request: Request) -> Response:
         """Read memories for another installation, with their versions and lineage.
 
-        Memories with a secret, and those that a sharing policy keeps from publishing, are left out.
+        Memories with a secret, or that a sharing policy keeps from publishing, are left out.
         """
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
@@ -276,9 +276,9 @@ class SyncWriteView(ApiView):
 
     @of_memories("sync_memories_write", SyncAppliedListSchema, request=SyncWriteInput, may=[404])
     def post(self, request: Request) -> Response:
-        """Store memories of another installation. A repeated call changes nothing.
+        """Store memories of another installation. Sending them again changes nothing.
 
-        A change of a version that is no longer current is a conflict, and is not stored.
+        A change of a version that is no longer the present one is a conflict and is not stored.
         """
         actor = self.actor()
         authorize(actor, Permission.MEMORY_CREATE)
@@ -323,7 +323,7 @@ def _read_change(place: str, body: dict[str, Any]) -> Change:
 
 
 def _read_sent(place: str, body: dict[str, Any]) -> Sent:
-    """Read a memory that a peer has sent. Raises Invalid."""
+    """Read a memory sent by a peer. Raises Invalid."""
     try:
         sent = sent_read(body)
     except Conflict as fault:
@@ -334,7 +334,7 @@ def _read_sent(place: str, body: dict[str, Any]) -> Sent:
 
 
 def _first_results(results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the first results that fit one response, at least one."""
+    """Return the first results that fit into one response, at least one."""
     size, results_taken = 0, list[dict[str, Any]]()
     for result in results:
         size += measure_size(result)

@@ -1,4 +1,4 @@
-"""REST views of memories/tool-calls/: calls of tools and their outcomes, to find out whether one failed before."""
+"""memories/tool-calls/ of the REST API: stores and recalls tool calls and their outcomes."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ OF_CALL = ("name", "arguments", "outcome", "result", "error", "duration_ms")
 
 
 class ToolCallInput(DescribedInput):
-    """A call of a tool, and how it ended."""
+    """A call of a tool, and its outcome."""
 
     name = TextField(max_length=LONGEST_NAME, help_text="Of the tool.")
     arguments = MetadataField(required=False)
@@ -53,7 +53,7 @@ class ToolCallInput(DescribedInput):
 
 
 class ToolCallQueryInput(StrictSerializer):
-    """The calls to recall; without `arguments` the newest ones."""
+    """The tool calls to recall. Without `arguments`, the newest are returned."""
 
     name = TextField(max_length=LONGEST_NAME, required=False)
     arguments = MetadataField(required=False)
@@ -102,7 +102,7 @@ class ToolCallsView(ApiView):
 class ToolCallSearchView(ApiView):
     @of_memories("memories_tool_calls_search", ToolCallsSchema, request=ToolCallQueryInput)
     def post(self, request: Request) -> Response:
-        """Find tool calls by name, arguments and outcome, nearest first."""
+        """Recall tool calls by name, arguments and outcome, the most similar first."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
         refuse_unknown_parameters(request)

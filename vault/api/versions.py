@@ -1,4 +1,4 @@
-"""memories/{id}/versions/{n}/, diff/, rollback/ and move/ of the REST contract."""
+"""memories/{id}/versions/{n}/, diff/, rollback/ and move/ of the REST API."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -103,7 +103,7 @@ class RollbackView(ApiView):
         may=[404, 409, 412, 423],
     )
     def post(self, request: Request, memory_id: UUID) -> Response:
-        """Roll a memory back: a new version gets the content, tags, type and times of an earlier one."""
+        """Roll a memory back: add a version with the content, tags, type and times of an earlier one."""
         actor, versions = self.actor(), expected_versions(request)
         with self.after(lambda: cube_change_ask(actor=actor, cube_id=memory_id, expected_versions=versions)):
             refuse_unknown_parameters(request, "dry_run")
@@ -148,7 +148,7 @@ class MoveView(ApiView):
 
 
 def _change_version(view: ApiView, memory_id: UUID, change: Callable[[], object], *, dry_run: bool) -> Response:
-    """Apply `change`, which makes a version, and answer with the memory."""
+    """Run `change`, which adds a version, and return the memory."""
 
     def ask() -> None:
         cube_change_ask(actor=view.actor(), cube_id=memory_id)

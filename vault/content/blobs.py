@@ -1,10 +1,10 @@
 """Archived content: the sealed bytes of versions in the blob store, and references to them in the rows.
 
 The row of an archived version holds a reference instead of its sealed bytes: a format byte, the SHA-256 of the bytes
-and their length. The database lets a version change in that way alone (migration 0034). A remote store is read outside
-of transactions: a request, or a function under `with_blobs`, runs again after its missing blobs were loaded
-(governance.database.run_again), and `vault.cubes.writer.prepared_texts` loads them for writes. A store on this machine
-is read at once.
+and their length. A database trigger allows no other change of a version. A remote store is read outside of
+transactions: if a transaction lacks blobs, they are loaded and the request, or the function in `with_blobs`, runs again
+(governance.database.run_again); `vault.cubes.writer.prepared_texts` loads them for writes. A local store is read at
+once.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class BlobRef:
-    """The reference to a blob. length: in bytes."""
+    """A reference to a blob. length: in bytes."""
 
     name: str
     digest: bytes
@@ -46,11 +46,11 @@ class BlobRef:
 
 
 class BlobLost(BlobStoreUnavailable):
-    """A blob is missing, or has other bytes than its row says."""
+    """A blob is missing, or its bytes do not match its row."""
 
 
 class BlobsNeeded(Reread):
-    """A transaction lacks these blobs; they are loaded outside of it, then it runs again."""
+    """A transaction lacks blobs. They are loaded outside of it, then the transaction runs again."""
 
     code, title = BlobStoreUnavailable.code, BlobStoreUnavailable.title
 
@@ -60,7 +60,7 @@ class BlobsNeeded(Reread):
 
     @contextmanager
     def supply(self) -> Iterator[None]:
-        """Load the blobs for the code inside. Raises BlobStoreUnavailable."""
+        """Load the blobs for the code in this block. Raises BlobStoreUnavailable."""
         with provide_blobs(copy_loaded_blobs()):
             for ref in self.refs:
                 blob_read(ref)
@@ -83,13 +83,13 @@ def blob_ref(*, tenant_id: UUID, cube_id: UUID, number: int, stored: bytes | mem
 
 
 def stored_length(stored: bytes | memoryview) -> int:
-    """Return the number of sealed bytes of a version, in its row or in the blob store."""
+    """Return the number of sealed bytes of a version, whether they are in its row or in the blob store."""
     is_reference = len(stored) == REFERENCE.size and stored[0] == FORMAT
     return int(REFERENCE.unpack(stored)[2]) if is_reference else len(stored)
 
 
 def blob_read(ref: BlobRef) -> bytes:
-    """Return the bytes of a reference, loaded before or read from the store.
+    """Return the bytes of a reference from the loaded blobs or from the store.
 
     Raises BlobsNeeded inside a transaction if the store is remote; BlobStoreUnavailable, also for a missing or changed
     blob.
@@ -111,7 +111,7 @@ def blob_read(ref: BlobRef) -> bytes:
 
 
 def blobs_require(refs: Iterable[BlobRef | None]) -> None:
-    """Raise BlobsNeeded with all blobs that the transaction lacks, so that they are loaded together."""
+    """Raise BlobsNeeded for all of these blobs that are not loaded, so that they are loaded together."""
     loaded = _loaded.get() or {}
     missing = [ref for ref in refs if ref is not None and ref not in loaded]
     if missing and connection.in_atomic_block and blob_store().is_remote:
@@ -125,7 +125,7 @@ def copy_loaded_blobs() -> dict[BlobRef, bytes]:
 
 @contextmanager
 def cache_blobs() -> Iterator[dict[BlobRef, bytes]]:
-    """Keep each blob that is read inside for later transactions, so that it is read once."""
+    """Cache the blobs that are read in this block, so that later transactions of the block need not read them again."""
     outer = _loaded.get()
     if outer is not None:
         yield outer
@@ -136,7 +136,7 @@ def cache_blobs() -> Iterator[dict[BlobRef, bytes]]:
 
 @contextmanager
 def provide_blobs(loaded: dict[BlobRef, bytes]) -> Iterator[dict[BlobRef, bytes]]:
-    """Use blobs that were loaded before instead of reading them again."""
+    """Use these loaded blobs in this block instead of reading them again."""
     token = _loaded.set(loaded)
     try:
         yield loaded
@@ -145,7 +145,7 @@ def provide_blobs(loaded: dict[BlobRef, bytes]) -> Iterator[dict[BlobRef, bytes]
 
 
 def with_blobs(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Run a function that only reads memories again after the blobs that its transaction lacked are loaded.
+    """Wrap a function that only reads memories: if its transaction lacks blobs, load them and run it again.
 
     Raises BlobStoreUnavailable.
     """
@@ -158,9 +158,9 @@ def with_blobs(function: Callable[Parameters, Result]) -> Callable[Parameters, R
 
 
 def blobs_forget(actor: Actor, cube: Cube, versions: Sequence[CubeVersion]) -> None:
-    """Request the deletion of the blobs of versions whose text the caller's transaction removes.
+    """Request the deletion of the blobs of these versions, because the caller's transaction removes their texts.
 
-    A recalled version may have a blob to which no row refers. Writes: OutboxEvent …, if blobs may exist.
+    A recalled version may have a blob although no row refers to it. Writes: OutboxEvent …, if blobs may exist.
     """
     has_blobs = any(_blob_ref_of(version) for version in versions)
     if not has_blobs and not StateTransition.objects.filter(cube_id=cube.id, to_state=State.ARCHIVED).exists():

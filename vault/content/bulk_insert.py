@@ -1,5 +1,5 @@
-"""Writes of many rows in one statement: `INSERT … SELECT FROM unnest(…)`, or `UPDATE`, with an array for each column
-whose values differ.
+"""Writes of many rows in one statement: `INSERT … SELECT FROM unnest(…)` or `UPDATE`, with one array per varying
+column.
 
 For a thousand cubes the ORM composes a statement with tens of thousands of parameters, which takes longer than the rest
 of the call, and PostgreSQL refuses COPY under row-level security. A value that all rows share is sent once, so that a
@@ -21,13 +21,13 @@ from django.db.models.expressions import DatabaseDefault
 from governance.prepared import prepared_cursor, sql_array
 
 PLAIN = ("uuid", "bigint", "integer", "smallint")  # types whose values need no quotes in an array
-STATEMENTS = 256  # that are kept: what rows have in common is nearly always the same
+STATEMENTS = 256  # cached: rows nearly always share the same columns
 AnyModel = TypeVar("AnyModel", bound=Model)
 
 
 @dataclass(frozen=True)
 class RowBatch:
-    """Rows to write into one table. same, differing: names of the columns with one value and with several values.
+    """Rows to write into one table. same: columns with one value for all rows; differing: the other columns.
 
     arrays: one array of texts for the columns of `same`, then one array for each column of `differing`, in PostgreSQL's
     notation.
@@ -40,13 +40,13 @@ class RowBatch:
 
 
 def insert_rows(rows: Sequence[Model]) -> None:
-    """Insert unsaved rows of one model with all columns that the database does not compute."""
+    """Insert unsaved rows of one model, with all columns except generated ones."""
     if rows:
         insert_batches([make_batch(rows)])
 
 
 def update_rows(rows: Sequence[Model]) -> None:
-    """Update all columns of stored rows of one model by their ids. Every column of the rows is loaded."""
+    """Update all columns of stored rows of one model, found by id. All fields of the rows must be loaded."""
     if rows:
         batch = make_batch(rows)
         with prepared_cursor() as cursor:
@@ -54,14 +54,14 @@ def update_rows(rows: Sequence[Model]) -> None:
 
 
 def insert_batches(tables: Sequence[RowBatch], last: str = "", parameters: Sequence[Any] = ()) -> None:
-    """Insert rows of several tables and run `last`, a statement of the caller with `parameters`, in one statement."""
+    """Insert rows of several tables and run `last`, a further SQL part with `parameters`, in one statement."""
     shape = tuple((table.model, table.same, table.differing) for table in tables)
     with prepared_cursor() as cursor:
         cursor.execute(_statement(shape, last), [*(part for table in tables for part in table.arrays), *parameters])
 
 
 def make_batch(rows: Sequence[Model]) -> RowBatch:
-    """Sort the columns of the rows of one model into equal and differing ones. rows: at least one."""
+    """Return the rows of one model as a batch, with columns split into equal and differing ones. rows: at least one."""
     model, values = type(rows[0]), [row.__dict__ for row in rows]
     same: dict[str, str | None] = {}
     differing: dict[str, str] = {}
@@ -77,7 +77,7 @@ def make_batch(rows: Sequence[Model]) -> RowBatch:
 def make_row(model: type[AnyModel], values: Mapping[str, Any], attached: Mapping[str, Model | None]) -> AnyModel:
     """Make an unsaved row as the ORM would, without its checks of every field.
 
-    values: all columns; attached: the objects that the foreign keys name.
+    values: all columns; attached: the objects of the foreign keys by name.
     """
     made = model.__new__(model)
     made._state = ModelState()
@@ -88,7 +88,7 @@ def make_row(model: type[AnyModel], values: Mapping[str, Any], attached: Mapping
 
 @cache
 def defaults_of(model: type[Model]) -> Mapping[str, Any]:
-    """Return the default of each column. Lists among them are shared: a row replaces them, and never changes them."""
+    """Return the default of each column. Rows share its lists: replace them, never change them."""
     return {field.attname: field.get_default() for field in model._meta.concrete_fields}
 
 
@@ -130,7 +130,7 @@ def _insert_statement(
 def _columns(
     model: type[Model], same: "Sequence[Field[Any, Any]]", differing: "Sequence[Field[Any, Any]]"
 ) -> tuple[str, dict[str, str], str]:
-    """Return the part that names the columns with one value, the value of each column, and what to select them from."""
+    """Return three parts of a statement: the SQL of shared values, column → SQL of its value, and the FROM clause."""
     table = model._meta.db_table
     common = ", ".join(
         f"{_column_expression(field, f'(given.texts)[{place}]::{_array_type(field)}')} AS {field.column}"
@@ -147,7 +147,7 @@ def _columns(
 
 
 def _array_type(field: "Field[Any, Any]") -> str:
-    """Return the type of the array elements of a column; list columns are sent as text, since SQL arrays are even."""
+    """Return the array element type of a column; list columns are sent as text, since SQL arrays cannot be ragged."""
     return "text" if isinstance(field, ArrayField) else str(field.db_type(connection))
 
 
@@ -164,7 +164,7 @@ def _write_column(field: "Field[Any, Any]", values: Sequence[Any]) -> str:
 
 
 def _write_values(field: "Field[Any, Any]", values: Sequence[Any]) -> list[str | None]:
-    """Write values as texts in the notation that PostgreSQL reads for the type of the column."""
+    """Return the values as texts in PostgreSQL's notation for the type of the column."""
     if isinstance(field, ArrayField):
         write = sql_array if _has_integers(field) else json.dumps
         return [write(value) for value in values]
@@ -184,7 +184,7 @@ def _is_plain(field: "Field[Any, Any]") -> bool:
 
 
 def write_array(texts: Iterable[str | None]) -> str:
-    """Write texts and None as a PostgreSQL array."""
+    """Return texts and None as a PostgreSQL array literal."""
     return "{" + ",".join(["NULL" if text is None else f'"{_escape(text)}"' for text in texts]) + "}"
 
 

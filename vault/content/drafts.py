@@ -1,4 +1,5 @@
-"""The data of writes: drafts and changes. Frozen, and checked when they are made, so that services can rely on them."""
+"""The data of writes: drafts and changes. They are frozen and checked on creation, so that services can rely on
+them."""
 
 from dataclasses import dataclass, field, fields
 from datetime import datetime
@@ -12,7 +13,7 @@ from vault.vocabulary import AccessLevel, Layer, MessageRole, Modality, Semantic
 
 
 class Unset(Enum):
-    """The value of a field that a change leaves as it is."""
+    """The value of a field that a change leaves unchanged."""
 
     UNSET = "unset"
 
@@ -22,7 +23,7 @@ UNSET: Literal[Unset.UNSET] = Unset.UNSET
 
 @dataclass(frozen=True)
 class SourceRef:
-    """A version of a stored memory from which a new memory takes words."""
+    """A version of a stored memory whose words a new memory uses."""
 
     id: UUID
     version: int
@@ -31,7 +32,7 @@ class SourceRef:
 
 @dataclass(frozen=True)
 class CubeDraft:
-    """One new memory. importance, priority, trust: 0..1. namespace None: the actor's private one."""
+    """One new memory. importance, priority, trust: 0..1. namespace None: the actor's private namespace."""
 
     content: str = field(repr=False)
     title: str = field(default="", repr=False)
@@ -59,8 +60,8 @@ class CubeDraft:
     reader: str = "verbatim"
     allow_duplicates: bool = False
     is_message: bool = False
-    is_dialogue_only: bool = False  # a message in which the reader found nothing to keep
-    parent: int | None = None  # index, in the same call, of the draft whose words this one repeats a part of
+    is_dialogue_only: bool = False  # a message that states nothing
+    parent: int | None = None  # index, in the same call, of the draft of which this one is a part
     parent_kind: SourceKind = SourceKind.EXTRACT
     sources: tuple[SourceRef, ...] = ()  # stored memories that its words were taken from
     quotes: tuple[Quote, ...] = ()
@@ -68,7 +69,7 @@ class CubeDraft:
 
 
 class InvalidDraft(Invalid):
-    """The errors of one draft of a call. index: position of the draft in the call."""
+    """The errors of one draft of a call. index: the position of the draft in the call."""
 
     def __init__(self, index: int, fault: Invalid) -> None:
         super().__init__(fault.detail, errors=fault.errors)
@@ -78,7 +79,7 @@ class InvalidDraft(Invalid):
 
 @dataclass(frozen=True)
 class CubeChanges:
-    """The fields that a PATCH names; the others stay. None clears a field that may be empty."""
+    """The fields that a PATCH sets; the others stay unchanged. None clears a field that may be empty."""
 
     content: str | Unset = UNSET
     title: str | Unset = UNSET
@@ -96,7 +97,7 @@ class CubeChanges:
     valid_from: datetime | Unset | None = UNSET
     valid_to: datetime | Unset | None = UNSET
     event_time: datetime | Unset | None = UNSET
-    speaker: str | Unset = UNSET  # by a redaction alone
+    speaker: str | Unset = UNSET  # only a redaction changes it
 
     def named_fields(self) -> frozenset[str]:
         """Return the names of the fields that this change sets."""

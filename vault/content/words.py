@@ -1,4 +1,4 @@
-"""The sealed content of a cube, as one blob per version."""
+"""The sealed content of a cube: one encrypted blob per version."""
 
 import json
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ WRITER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 class Quote(NamedTuple):
     """A passage of one version of another memory, by reference: code points `start` to `end` of its content.
 
-    It stands before its `marker` in the text that quotes it.
+    marker: the position in the quoting text before which the passage is inserted.
     """
 
     source: str
@@ -28,7 +28,7 @@ class Quote(NamedTuple):
 
 @dataclass(frozen=True)
 class Words:
-    """The sealed fields of one version. Never logged, never stored in the clear."""
+    """The sealed fields of one version. Never logged, never stored as plain text."""
 
     content: str = field(repr=False)
     title: str = field(default="", repr=False)
@@ -46,17 +46,16 @@ NO_WORDS = Words(content="")  # a version whose key was destroyed or whose words
 
 
 def key_scope(*, subject_id: UUID | None, persona_member_id: UUID | None) -> str:
-    """Return the scope of the key that seals a cube.
-
-    The key belongs to the data subject if there is one, else to the member of the persona, else to the whole tenant.
-    """
+    """Return the scope of the key that seals a cube: the data subject if there is one, else the persona's member, else
+    GENERAL."""
     if subject_id is not None:
         return subject_scope(subject_id)
     return member_scope(persona_member_id) if persona_member_id is not None else GENERAL
 
 
 def words_seal(*, tenant_id: UUID, cube_id: UUID, number: int, scope: str, words: Words) -> bytes:
-    """Seal the words of one version; they open only for the same tenant, cube and version. Raises KeyUnavailable."""
+    """Seal the words of one version. They can be opened only for the same tenant, cube and version. Raises
+    KeyUnavailable."""
     plaintext = WRITER.encode(vars(words)).encode()
     return seal_for(tenant_id=tenant_id, scope=scope, place=_place_of_version(cube_id, number), plaintext=plaintext)
 

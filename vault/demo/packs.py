@@ -1,4 +1,4 @@
-"""The packs that a second tenant of the demo offers to every organisation of the installation."""
+"""The packs of the demo, which a second tenant offers to every organisation of the installation."""
 
 import json
 from dataclasses import dataclass, fields
@@ -42,16 +42,16 @@ class DemoPack:
 
 
 def packs_read() -> list[DemoPack]:
-    """The packs of the demo, one a file, by name."""
+    """Return the packs of the demo, one per file, sorted by name."""
     return [_parse_pack(json.loads(path.read_text(encoding="utf-8"))) for path in sorted(TEXTS.glob("*.json"))]
 
 
 def demo_packs_create(*, subscriber: str) -> int:
-    """Publish the packs of the demo, and subscribe the tenant `subscriber` to one; what is there already stays.
+    """Publish the packs of the demo, subscribe the tenant `subscriber` to one, and return the number of packs.
 
-    Returns the number of packs. The memories of the subscription follow when the worker runs. Raises Conflict where
-    another tenant has the publisher's name, or a version is not ready; KeyUnavailable. Writes: Tenant, Member …,
-    Cube …, Pack …, PackVersion …, Publication …, Subscription, and their Job and AuditEntry rows.
+    Existing packs stay unchanged. The worker installs the memories of the subscription later. Raises Conflict if
+    another tenant has the publisher's name, or a version is not ready; KeyUnavailable. Writes: Tenant, Member …, Cube
+    …, Pack …, PackVersion …, Publication …, Subscription, and their Job and AuditEntry rows.
     """
     packs = packs_read()
     writer, approver = _make_publishers()
@@ -100,7 +100,8 @@ def _find_member(tenant_id: UUID, role: RoleName) -> Actor:
 
 
 def _build_pack(writer: Actor, pack: DemoPack) -> None:
-    """Memories, pack and version in one transaction; then its job, which is leased so that no worker has it too."""
+    """Create memories, pack and version in one transaction, then run its job under a lease, so that no worker takes
+    it."""
     with acting(writer):
         if Pack.objects.filter(tenant_id=writer.tenant_id, name=pack.draft.name).exists():
             return
@@ -114,7 +115,7 @@ def _build_pack(writer: Actor, pack: DemoPack) -> None:
 
 
 def _publish_pack(writer: Actor, approver: Actor, name: str) -> None:
-    """Publish a pack: the writer requests it, the approver approves. Raises Conflict."""
+    """Publish a pack: the writer offers it, the approver approves. Raises Conflict."""
     with acting(writer):
         if Publication.objects.filter(tenant_id=writer.tenant_id, pack__name=name).exists():
             return

@@ -1,4 +1,4 @@
-"""A tenant with a month of two people's and a team's life, for screenshots, for trying things out and for demos."""
+"""Creates a demo tenant with a month of memories of two people and a team."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ OWNER = "ines"
 
 @dataclass(frozen=True)
 class DemoTenant:
-    """new: it was filled just now; else it was left as it was. people: (email, role) of the members, owner first."""
+    """A demo tenant. new: it was filled by this call; people: (email, role) of the members, owner first."""
 
     slug: str
     name: str
@@ -32,10 +32,10 @@ class DemoTenant:
 
 
 def demo_create(*, slug: str) -> DemoTenant:
-    """Fill the tenant `slug` with the demo, in one transaction; a tenant that has it already stays as it is.
+    """Fill the tenant `slug` with the demo, in one transaction. A tenant that has the demo already stays unchanged.
 
-    Vectors, links and counts follow when the worker runs. Raises Invalid; Conflict where another tenant is called so;
-    KeyUnavailable. Writes: Tenant, Member …, Cube …, and whatever the steps of the story write.
+    The worker makes vectors, links and counts later. Raises Invalid; Conflict if another tenant has this slug;
+    KeyUnavailable. Writes: Tenant, Member …, Cube …, and the rows of the steps of the story.
     """
     story = story_read()
     tenant_id = tenant_id_by_slug(slug)
@@ -78,7 +78,7 @@ def _make_member(system: Actor, person: Entry) -> Member:
 
 
 def _dated_steps(story: Entry, now: datetime) -> Iterator[tuple[datetime, str, Entry]]:
-    """All steps with a time, oldest first; of equal times in the order of STEPS."""
+    """Yield (time, kind, step) of all steps, oldest first; of equal times in the order of STEPS."""
     given = story | {"memories": memories_read()}
     steps = [(parse_story_time(step["at"], now), kind, step) for kind in STEPS for step in given[kind]]
     yield from sorted(steps, key=itemgetter(0))

@@ -1,4 +1,4 @@
-"""The people of the demo, and what each kind of step does as one of them, through the services that people use."""
+"""Performs the steps of the demo as its people, through the services that people use."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -62,7 +62,7 @@ GIVEN_UP = "Unavailable: The export could not be written."
 
 @dataclass
 class Stage:
-    """The tenant while it is filled. keys, personas, memories: ids by their names in the story."""
+    """The demo tenant while it is filled. keys, personas, memories: name in the story → id."""
 
     tenant_id: UUID
     today: datetime
@@ -72,11 +72,11 @@ class Stage:
     memories: dict[str, UUID] = field(default_factory=dict)
 
     def person(self, name: str) -> Actor:
-        """A member in a browser, with the rights that they have now."""
+        """Return the member as an actor in a browser, with the member's present rights."""
         return self._make_actor(PrincipalKind.MEMBER, self.members[name].id, Channel.WEB)
 
     def later(self, step: Entry) -> datetime | None:
-        """The end that a step names in days from today."""
+        """Return the expiry of a step, which is given in days from today; None without one."""
         return self.today + timedelta(days=step["expires"], hours=9) if "expires" in step else None
 
     def memory(self, step: Entry) -> None:
@@ -251,7 +251,7 @@ class Stage:
         schedule_create(actor=self.person(step["by"]), draft=draft)
 
     def dead_letter(self, step: Entry) -> None:
-        """A job as the worker leaves it after its last attempt; an admin can run it again."""
+        """Create a job that failed its last attempt, as the worker leaves it, so that an admin can run it again."""
         actor = self.person(step["by"])
         job = job_create(actor=actor, kind=step["kind"], settings=step["settings"], total=100)
         attempts = route_of(step["kind"]).max_attempts
@@ -271,7 +271,7 @@ class Stage:
         member_remove(actor=self.person(step["by"]), member_id=self.members[step["who"]].id)
 
     def date_rows(self, models: Iterable[type[Model]], now: datetime, moment: datetime) -> None:
-        """Rows of this transaction, which began at `now`, get the time of their step."""
+        """Set the creation time of the rows of this transaction, which began at `now`, to the time of their step."""
         for model in models:
             rows: Any = model._default_manager
             rows.filter(tenant_id=self.tenant_id, created_at__gte=now).update(created_at=moment)

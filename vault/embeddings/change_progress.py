@@ -26,9 +26,9 @@ from vault.models.index import Embedding
 
 @dataclass(frozen=True)
 class Move:
-    """Progress of a move. done: memories with a vector of `model`. total: memories with a vector of `active`.
+    """The progress of a move. done: memories with a vector of `model`; total: memories with a vector of `active`.
 
-    error: last error of a step, or empty. given_up: no step is tried again without a person.
+    error: last error of a step, or empty. given_up: no step is retried until a person resumes the job.
     """
 
     active: str
@@ -48,7 +48,7 @@ class CancelledMove:
 
 
 def move_get(*, actor: Actor) -> Move | None:
-    """Return the move that is under way or stuck, or None. Raises Forbidden. Queries: two, or four."""
+    """Return the running or failed move, or None. Raises Forbidden. Queries: two, or four."""
     authorize(actor, Permission.MEMBER_MANAGE)
     with acting(actor):
         active = active_model(actor)
@@ -96,7 +96,7 @@ def vectors_clear(actor: Actor, payloads: Sequence[Payload]) -> Write:
         if moves_before_switch(moves(actor), row.model):
             return  # a new move was requested, whose last steps delete the vectors
         with connection.cursor() as cursor:
-            # Where this process cannot build the active one, questions are compared with the configured one's vectors.
+            # If this process cannot build the active model, searches use the configured model's vectors.
             used = sorted({row.model, question_embedder(row.model).name})
             cursor.execute(CLEAR, [actor.tenant_id, actor.tenant_id, used, CLEARED])
             if cursor.rowcount == CLEARED:

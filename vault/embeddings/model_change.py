@@ -136,7 +136,7 @@ def start_clearing(actor: Actor, job: Job) -> None:
 
 @handler(Topic.CUBES_REEMBED, permission=Permission.MEMBER_MANAGE, cancelled=start_clearing)
 def cubes_reembed(run: JobRun) -> Callable[[], Step]:
-    """Do one step of a move. The model is called outside any transaction. Raises ProviderUnavailable."""
+    """Do one step of a move. Calls the model outside any transaction. Raises ProviderUnavailable."""
     actor = run.system
     position = _Position(run.settings["model"], UUID(run.state["after"]), UUID(run.state["until"]))
     model = _build_model(position.model)

@@ -1,4 +1,5 @@
-"""HNSW indexes of vectors, one for each model. Migrations create that of the default model, operators the others."""
+"""HNSW indexes of vectors, one per model. Migrations create the index of the default model, operators create the
+others."""
 
 from hashlib import sha256
 
@@ -7,11 +8,11 @@ from psycopg import sql
 
 from governance.errors import Conflict
 
-DEFAULT_MODEL = "wordllama/l2-supercat-256"  # of which embedding_nearest holds the vectors
+DEFAULT_MODEL = "wordllama/l2-supercat-256"  # embedding_nearest indexes its vectors
 DEFAULT_DIMENSION = 256
-LARGEST_DIMENSION = 4_000  # that pgvector's HNSW takes of half-precision vectors
+LARGEST_DIMENSION = 4_000  # pgvector's limit for HNSW on half-precision vectors
 OWNS = "SELECT pg_get_userbyid(relowner) = current_user FROM pg_class WHERE oid = 'vault_embedding'::regclass"
-# `<=>` on the bare column could not be answered by the index; on the cast it can.
+# The index supports `<=>` only on the column cast to a vector of this dimension.
 NEAREST = "(vector::halfvec({dimension})) <=> %(vector)s::halfvec({dimension})"
 READY = """
 SELECT index.indisvalid FROM pg_index AS index JOIN pg_class AS named ON named.oid = index.indexrelid
@@ -24,7 +25,7 @@ WHERE model = {model}
 
 
 def nearest_by_index(model: str, dimension: int | None) -> str | None:
-    """Return the distance as the SQL expression that the index of `model` supports; None without such an index.
+    """Return the SQL expression of the distance that the index of `model` supports; None without such an index.
 
     dimension: of the question's vector; None: the question has no vector. One query; none for the default model.
     """
@@ -36,10 +37,10 @@ def nearest_by_index(model: str, dimension: int | None) -> str | None:
 
 
 def vector_index_create(*, model: str, dimension: int) -> bool:
-    """Create the index of `model` while searches and writes go on; return False if it exists. Outside any transaction.
+    """Create the index of `model` without blocking searches and writes; return False if it exists.
 
-    An index left by an interrupted run is created again. Raises Conflict if the database role does not own the tables,
-    or the vectors are too long.
+    Must run outside any transaction. An index left by an interrupted run is created again. Raises Conflict if the
+    database role does not own the tables, or the vectors are too long.
     """
     if dimension > LARGEST_DIMENSION:
         raise Conflict(f"Vectors of {dimension} numbers cannot be indexed: {LARGEST_DIMENSION} is the most.")

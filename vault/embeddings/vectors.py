@@ -1,7 +1,7 @@
 """Vectors of a tenant's memories, and the models that made them.
 
-A tenant may have vectors of two models: of the *active* one, which searches use, and of the configured one. They
-differ between a change of MEMOS_EMBEDDER and the switch at the end of a move (docs/decisions/0009).
+A tenant may have vectors of two models: the *active* one, which searches use, and the configured one. They differ
+between a change of MEMOS_EMBEDDER and the switch at the end of a move (docs/decisions/0009).
 """
 
 import logging
@@ -43,9 +43,9 @@ def active_model(actor: Actor) -> str | None:
 
 
 def active_model_hold(actor: Actor, *, expected: str | None, first: str) -> None:
-    """Lock the active model until the transaction ends. first: becomes active if the tenant has no active model.
+    """Lock the active model until the transaction ends. first: the model to activate if the tenant has none.
 
-    Raises Unavailable if the active model is not `expected` because it was switched meanwhile.
+    Raises Unavailable if the active model is not `expected`, because it was switched meanwhile.
     """
     if expected is None:
         row = EmbeddingModel(tenant_id=actor.tenant_id, model=first)
@@ -58,7 +58,7 @@ def active_model_hold(actor: Actor, *, expected: str | None, first: str) -> None
 
 
 def question_embedder(active: str | None) -> Embedder:
-    """Return the embedder for questions: of the active model, or the configured one if this process cannot build that.
+    """Return the embedder of the active model, or the configured one if this process cannot build the active model.
 
     In the second case, only lexical search finds memories that the configured model has not embedded.
     """
@@ -67,7 +67,7 @@ def question_embedder(active: str | None) -> Embedder:
 
 
 def texts_of(cube_ids: Sequence[UUID]) -> list[Text]:
-    """Return the texts to embed, of cubes that still exist and were not redacted."""
+    """Return the texts to embed of those cubes that still exist and were not redacted."""
     texts: list[Text] = []
     rows = CubeVersion.objects.filter(cube_id__in=cube_ids, cube__is_indexed=True, cube__is_cold=False)
     rows = rows.filter(number=F("cube__version"))
@@ -80,7 +80,8 @@ def texts_of(cube_ids: Sequence[UUID]) -> list[Text]:
 
 
 def make_embeddings(actor: Actor, model: Embedder, texts: Sequence[Text]) -> list[Embedding]:
-    """Embed texts into unsaved rows. Calls the model: outside any transaction. Raises ProviderUnavailable."""
+    """Embed texts into unsaved rows. Must run outside any transaction, because it calls the model.
+    Raises ProviderUnavailable."""
     if not texts:
         return []
     return [
@@ -97,9 +98,9 @@ def make_embeddings(actor: Actor, model: Embedder, texts: Sequence[Text]) -> lis
 
 
 def make_all_embeddings(actor: Actor, active: str | None, texts: Sequence[Text]) -> list[Embedding]:
-    """Embed texts by the configured model, and by the active one if that is another and still available.
+    """Embed texts with the configured model, and with the active model if it is another one and still available.
 
-    Errors of the former model are only logged, since the switch does not need it. Raises ProviderUnavailable.
+    Errors of the active model are only logged, since the switch does not need its vectors. Raises ProviderUnavailable.
     """
     configured = embedder()
     vectors = make_embeddings(actor, configured, texts)

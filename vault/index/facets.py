@@ -1,4 +1,4 @@
-"""Columns that every index repeats from a memory, and conditions of a search on them. Pure."""
+"""The columns of a memory that every index copies, and conditions of a search on them. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -31,7 +31,8 @@ def indexed_fields(cube: Cube) -> dict[str, Any]:
 class Facets:
     """Conditions of a search on the columns of the index; None: no condition. since, until: both inclusive.
 
-    A memory that passes the whole filter also passes its facets. The reverse fails for some filters on `event_time`.
+    A memory that passes the whole filter also passes its facets. The reverse is not true for some filters on
+    `event_time`.
     """
 
     layers: frozenset[Layer] | None = None
@@ -44,11 +45,11 @@ class Facets:
         return any(value is not None for value in vars(self).values())
 
     def conditions(self, table: str) -> str:
-        """Return the conditions on an index with the alias `table` as SQL: `AND …`."""
+        """Return the SQL conditions (`AND …`) on an index table with the alias `table`."""
         return "".join(f" AND {table}.{column} {test}" for column, test in self._tests(INDEX_COLUMNS))
 
     def conditions_on_cubes(self, table: str) -> str:
-        """Return the conditions on vault_cube with the alias `table` as SQL: `AND …`."""
+        """Return the SQL conditions (`AND …`) on vault_cube with the alias `table`."""
         return "".join(f" AND {column.format(table=table)} {test}" for column, test in self._tests(CUBE_COLUMNS))
 
     @property

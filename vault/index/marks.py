@@ -1,4 +1,4 @@
-"""Marks: keyed tokens by which filters match sealed fields without opening a cube. Pure."""
+"""Marks: keyed tokens of the values of sealed fields. Filters match them without decrypting a cube. Pure."""
 
 import json
 import re
@@ -16,18 +16,21 @@ KEYED_FIELDS = ("speaker", "session_id", "message_id", "task_id")
 
 
 def value_mark(maker: TokenMaker, field: str, value: Any) -> int:
-    """Return the mark of a field with exactly this value, without regard to case."""
+    """Return the mark that every cube with exactly this value in the field has. Case is ignored."""
     return maker.token(f"is:{field}", _canonical_text(value))
 
 
 def part_mark(maker: TokenMaker, field: str, value: Any) -> int:
-    """Return the mark of a field with this word, or of a list with this element. Accents of speakers do not count."""
+    """Return the mark that every cube with this word, or this list element, in the field has. Case is ignored.
+
+    In the field `speaker`, accents are ignored too.
+    """
     compared = remove_accents(value) if field == "speaker" and isinstance(value, str) else value
     return maker.token(f"has:{field}", _canonical_text(compared))
 
 
 def message_mark(maker: TokenMaker, session_id: str, message_id: str) -> int:
-    """Return the mark by which a message of a session is stored only once."""
+    """Return the mark of a message of a session, which prevents storing the message twice."""
     return maker.token("message", f"{session_id}\x00{message_id}")
 
 
@@ -37,17 +40,18 @@ def speaker_marks(maker: TokenMaker, speaker: str) -> list[int]:
 
 
 def speaker_time_mark(maker: TokenMaker, name: str) -> int:
-    """Return the mark of memories with a temporal expression by a speaker of this name."""
+    """Return the mark that every memory by a speaker of this name with a temporal expression has."""
     return maker.token("speaker and time", _canonical_text(remove_accents(name)))
 
 
 def speaker_time_marks(maker: TokenMaker, speaker: str) -> list[int]:
-    """Return the marks of a memory of `speaker` with a temporal expression, for each part of the name."""
+    """Return the speaker-and-time marks of a memory with a temporal expression, one for each part of the speaker's
+    name."""
     return [speaker_time_mark(maker, part) for part in _split_value(speaker)]
 
 
 def entity_mark(maker: TokenMaker, name: str) -> int:
-    """Return the mark of an entity, without regard to accents. name: as vault.lexicon.entities returns it."""
+    """Return the mark of an entity, ignoring accents. name: as vault.lexicon.entities returns it."""
     return maker.token("entity", remove_accents(name))
 
 
@@ -58,7 +62,7 @@ def entity_marks(maker: TokenMaker, title: str, content: str) -> set[int]:
 
 
 def marks_of(maker: TokenMaker, words: Words) -> set[int]:
-    """Return the marks by which filters find a cube."""
+    """Return all marks of a cube for filters on its fields and metadata."""
     marks: set[int] = set()
     for field, value in _fields(words):
         marks.add(value_mark(maker, field, value))

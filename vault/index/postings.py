@@ -1,4 +1,4 @@
-"""Postings: rows of the index of keyed tokens, written and deleted in the transaction of their cube."""
+"""Postings: rows of the inverted index of keyed tokens, written and deleted in the transaction of their cube."""
 
 from collections.abc import Sequence
 from itertools import chain, repeat
@@ -32,7 +32,7 @@ INSERT_ARCHIVED = INSERT.format(table="vault_archivedposting")
 
 
 class IndexedCube(Protocol):
-    """A cube and its postings, not yet written."""
+    """A cube and its index entries, not yet written."""
 
     @property
     def cube(self) -> Cube: ...
@@ -47,7 +47,7 @@ def postings_insert(built: Sequence[IndexedCube], *, archived: bool = False) -> 
 
 
 def postings_parameters(built: Sequence[IndexedCube]) -> list[Any]:
-    """Return the parameters of INSERT, which writes in key order so that it touches few index pages."""
+    """Return the parameters of the INSERT statements, which write in key order, so that few index pages change."""
     entries = [row.indexed.entries for row in built]
     numbers = [repeat(number, len(words)) for number, words in enumerate(entries, 1)]
     cubes = [

@@ -1,9 +1,9 @@
-"""Numbers of searchable cubes and their words in each namespace.
+"""The number of searchable cubes and of their words in each namespace.
 
-Additions do not change a size, since writers would wait for each other; a later job counts the namespace. Changes and
-deletions of counted cubes correct the size in their own transaction (triggers of vault/migrations/0003_functions.py),
-so that a size always equals that of the cubes for which COUNTED is true. Both lock the size's row before they read, so
-that the later one sees the work of the earlier one.
+Adding cubes does not change these sizes, since writers would wait for each other; a later job counts the namespace.
+Changes and deletions of counted cubes correct the size in their own transaction (triggers of
+vault/migrations/0003_functions.py). So a size always equals the number of cubes for which COUNTED is true. The job and
+the triggers lock the size's row before they read, so that the later one sees the work of the earlier one.
 """
 
 from collections.abc import Collection, Sequence
@@ -45,9 +45,9 @@ WHERE former.namespace_id = size.id
 
 
 def statistics_count(actor: Actor, payloads: Sequence[Payload]) -> Write:
-    """Count the namespaces of events again. A large namespace that was counted a moment ago is left to a later job.
+    """Count the namespaces of these events again. A large namespace that was just counted is left to a later job.
 
-    Sizes are locked last: the holder of a cube may wait for a size, never the holder of a size for a cube.
+    Sizes are locked last: a transaction that holds a cube may wait for a size, but never the reverse.
     """
     namespaces = _namespaces_of(payloads)
 
@@ -70,7 +70,7 @@ def _namespaces_of(payloads: Sequence[Payload]) -> list[UUID]:
 
 
 def _measure(namespaces: Collection[UUID]) -> list[UUID]:
-    """Count the namespaces and return those that were skipped because their count is fresh."""
+    """Count the namespaces, except those with a fresh count, and return the skipped ones."""
     with connection.cursor() as cursor:
         cursor.execute(FRESH, [list(namespaces), CHEAP_TO_COUNT, FRESH_SECONDS])
         fresh = sorted(namespace_id for (namespace_id,) in cursor.fetchall())
@@ -79,7 +79,7 @@ def _measure(namespaces: Collection[UUID]) -> list[UUID]:
 
 
 def namespaces_measure(namespaces: Sequence[UUID]) -> None:
-    """Count the searchable memories of `namespaces`, sorted, and their words. Writes: NamespaceSize …."""
+    """Count the searchable memories of `namespaces` (sorted) and their words. Writes: NamespaceSize …."""
     with connection.cursor() as cursor:
         cursor.execute(HOLD, [list(namespaces)])
         cursor.execute(MEASURE, [list(namespaces)])

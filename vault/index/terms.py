@@ -28,7 +28,8 @@ class MemoryTexts(Protocol):
 
 @dataclass(frozen=True)
 class TextIndex:
-    """The index of a text. words: token → frequency. length: number of words, for BM25. named: marks of entities."""
+    """The index data of a text. words: token → frequency; length: number of words, for BM25; named: marks of
+    entities."""
 
     words: dict[int, int]
     length: int
@@ -73,7 +74,7 @@ def text_index(maker: TokenMaker, words: MemoryTexts) -> TextIndex:
 
 
 def index_of(maker: TokenMaker, words: Words, text: TextIndex) -> IndexEntries:
-    """Return the postings of a version: the terms of its indexed `text` and the marks of its other fields."""
+    """Return the postings of a version: the terms in `text`, and the marks of the fields in `words`."""
     time_marks = speaker_time_marks(maker, words.speaker) if text.mentions_time else []
     marks = dict.fromkeys([*marks_of(maker, words), *text.named, *time_marks], 0)
     return IndexEntries(marks | text.words, text.length)

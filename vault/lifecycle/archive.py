@@ -1,7 +1,7 @@
-"""The content of archived memories in the blob store: moved there and back after a step, and collected from there.
+"""Moves the content of archived memories to the blob store and back, and deletes orphaned blobs.
 
-A blob is written before the row gives up its bytes, and stays when they come back: a backup that is being made may
-refer to it. What no row refers to is collected by the check of the index, a day later; what is erased goes at once.
+A blob is written before the row drops its bytes, and stays when they return to the row, because a backup in progress
+may refer to it. The index check deletes unreferenced blobs after a day; erasure deletes blobs at once.
 """
 
 from collections.abc import Collection, Sequence
@@ -26,14 +26,14 @@ from vault.vocabulary import State
 
 PART = 200  # versions of one transaction
 ORPHAN_AGE = timedelta(days=1)
-STAYING = (State.ARCHIVED, State.EXPIRED)  # what expired stays where it was
+STAYING = (State.ARCHIVED, State.EXPIRED)  # expired memories are not moved
 IS_REFERENCE = RawSQL(
     "(octet_length(vault_cubeversion.sealed) = %s AND get_byte(vault_cubeversion.sealed, 0) = %s)",
     [REFERENCE.size, FORMAT],
     BooleanField(),
 )
 
-# The database compares: a version that was redacted meanwhile, or moved already, is left as it is.
+# The WHERE clauses skip versions that were redacted or moved meanwhile.
 TO_STORE = """
 UPDATE vault_cubeversion SET sealed = vault_blob_reference(sealed)
 WHERE tenant_id = %s AND id = ANY(%s::uuid[]) AND octet_length(sealed) > 0 AND get_byte(sealed, 0) <> %s
@@ -46,10 +46,11 @@ WHERE version.tenant_id = %s AND version.id = sent.id AND version.sealed = vault
 
 
 def blobs_move(actor: Actor, payloads: Sequence[Payload]) -> Write:
-    """Bring the content of memories where their state says, up to PART versions; AGAIN where there are more.
+    """Move content to the blob store or to the rows, as the memories' states require, up to PART versions.
 
-    Blobs are written and read outside any transaction. Twice, it changes nothing more. What a hold keeps stays.
-    Raises BlobStoreUnavailable. Writes: CubeVersion …, OutboxEvent? for what was erased meanwhile.
+    Returns AGAIN if there are more. Blobs are written and read outside any transaction. A second run changes nothing
+    more. Held versions are not moved.
+    Raises BlobStoreUnavailable. Writes: CubeVersion …, OutboxEvent? for versions erased meanwhile.
     """
     ids = ids_of(payloads)
     with acting(actor):
@@ -67,14 +68,14 @@ def blobs_move(actor: Actor, payloads: Sequence[Payload]) -> Write:
         with connection.cursor() as cursor:
             cursor.execute(TO_STORE, [actor.tenant_id, to_store, FORMAT])
             cursor.execute(TO_ROW, [back, [contents[version_id] for version_id in back], actor.tenant_id])
-        _erased_forget(actor, going)
+        _delete_erased_blobs(actor, going)
         return AGAIN if PART in {len(going), len(coming)} else None
 
     return write
 
 
 def blobs_delete(actor: Actor, payloads: Sequence[Payload]) -> Write:
-    """Delete the blobs of versions whose words went for good. Raises BlobStoreUnavailable. Writes no row."""
+    """Delete the blobs of versions whose words were erased. Raises BlobStoreUnavailable. Writes no row."""
     names = [
         blob_name(actor.tenant_id, UUID(str(payload["cube"])), number)
         for payload in payloads
@@ -85,7 +86,8 @@ def blobs_delete(actor: Actor, payloads: Sequence[Payload]) -> Write:
 
 
 def archive_ask(actor: Actor, cube_ids: Sequence[UUID]) -> int:
-    """Ask for a move of the content that is stored in the wrong place; return how many. Writes: OutboxEvent?."""
+    """Request the move of content that is stored in the wrong place, and return the number of memories.
+    Writes: OutboxEvent?."""
     moving = [*_select_archived_in_rows(cube_ids).values_list("cube_id", flat=True)]
     moving += _select_recalled(cube_ids).values_list("cube_id", flat=True)
     ids = sorted(set(moving))
@@ -95,9 +97,9 @@ def archive_ask(actor: Actor, cube_ids: Sequence[UUID]) -> int:
 
 
 def orphans_collect(actor: Actor) -> int:
-    """Delete the tenant's blobs that no row refers to and that are older than ORPHAN_AGE; how many.
+    """Delete the tenant's blobs that no row refers to and that are older than ORPHAN_AGE, and return their number.
 
-    Outside any transaction. Raises BlobStoreUnavailable.
+    Runs outside any transaction. Raises BlobStoreUnavailable.
     """
     store = blob_store()
     with acting(actor):
@@ -109,12 +111,12 @@ def orphans_collect(actor: Actor) -> int:
 
 
 def _select_archived_in_rows(cube_ids: Collection[UUID]) -> QuerySet[CubeVersion]:
-    """The versions of archived memories whose text is still stored in the database."""
+    """Return the versions of archived memories whose text is still stored in the database."""
     return _select_free_versions(cube_ids).filter(cube__state=State.ARCHIVED).exclude(sealed=b"").exclude(IS_REFERENCE)
 
 
 def _select_recalled(cube_ids: Collection[UUID]) -> QuerySet[CubeVersion]:
-    """Versions of recalled memories whose bytes the store has still."""
+    """Return the versions of recalled memories whose text is still in the blob store."""
     return _select_free_versions(cube_ids).exclude(cube__state__in=STAYING).filter(IS_REFERENCE)
 
 
@@ -128,8 +130,9 @@ def _lock_states(cube_ids: Collection[UUID]) -> dict[UUID, str]:
     return dict(rows.values_list("id", "state"))
 
 
-def _erased_forget(actor: Actor, stored: Sequence[CubeVersion]) -> None:
-    """Delete the blobs of versions that were purged or redacted while those were written. Writes: OutboxEvent …."""
+def _delete_erased_blobs(actor: Actor, stored: Sequence[CubeVersion]) -> None:
+    """Request deletion of the blobs of versions that were purged or redacted while their blobs were written.
+    Writes: OutboxEvent …."""
     left = CubeVersion.objects.filter(id__in=[version.id for version in stored]).exclude(sealed=b"")
     there = set(left.values_list("id", flat=True))
     for version in stored:
@@ -148,7 +151,7 @@ def _find_orphans(actor: Actor, names: Sequence[str]) -> list[str]:
 
 
 def _parse_name(name: str) -> tuple[UUID, int] | None:
-    """The memory and the number of its version that a name stands for; None for any other name."""
+    """Return the memory id and version number in the name of a blob; None for any other name."""
     _, *rest = name.split("/")
     try:
         cube_id, number = rest

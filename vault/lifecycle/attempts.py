@@ -1,6 +1,6 @@
-"""Attempts of a job whose objects can fail one by one: what failed is tried again, then parked for a person. Pure.
+"""Attempts of a job whose objects can fail singly: failed objects are retried, then left for a person. Pure.
 
-The state of such a job is `{after, failed}` while it looks at all, then `{again, attempt}`.
+The state of such a job is `{after, failed}` during the first pass over all objects, then `{again, attempt}`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,16 +11,16 @@ ATTEMPTS = 3
 
 
 def ids_to_retry(state: Mapping[str, Any]) -> list[UUID] | None:
-    """The objects that this step retries; None during the first pass over all objects."""
+    """Return the objects that this step retries; None during the first pass over all objects."""
     return [UUID(object_id) for object_id in state["again"]] if "again" in state else None
 
 
 def plan_next_step(
     state: Mapping[str, Any], after: UUID | None, failed: Mapping[UUID, str]
 ) -> tuple[dict[str, Any] | None, Mapping[UUID, str]]:
-    """The state of the next step, None if the job is done, and the objects that failed for good.
+    """Return the state of the next step, None if the job is done, and the objects that failed for good.
 
-    after: the last object that was looked at, None behind the last of all. failed: the codes of this step's failures.
+    after: the last object processed, None if it was the last of all. failed: object → error code, of this step.
     """
     if "again" in state:
         return _plan_retry(int(state["attempt"]), failed)

@@ -1,6 +1,7 @@
-"""Heat and importance of memories, computed from the counts of their use. Reading writes counts only, through a job.
+"""Heat and importance of memories, computed by a job from counts of their use. Reading a memory only changes the
+counts.
 
-Heat is uses + exp(−Δt/μ). Importance rises to the log-scaled use of a memory and never falls below what was stated.
+Heat is uses + exp(−Δt/μ). Importance rises to the log-scaled use of a memory and never falls below its stated value.
 """
 
 from collections.abc import Callable, Mapping
@@ -52,7 +53,7 @@ RETURNING cube.id
 
 @dataclass(frozen=True)
 class BehaviourSettings:
-    """importance: false leaves the importance as it is. most: memories that one run changes."""
+    """Settings of the job. importance: false leaves the importance unchanged. most: memories changed by one run."""
 
     importance: bool = True
     most: Annotated[int, Field(ge=1, le=10_000_000)] = 1_000_000
@@ -62,7 +63,7 @@ SETTINGS = TypeAdapter(BehaviourSettings)
 
 
 def behaviour_preview(actor: Actor, chosen: Mapping[str, Any]) -> Preview:
-    """The memories whose heat or importance a run would write now. Raises Forbidden."""
+    """Return the memories whose heat or importance a run would write now. Raises Forbidden."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     settings = SETTINGS.validate_python(dict(chosen))
     with acting(actor):
@@ -72,9 +73,10 @@ def behaviour_preview(actor: Actor, chosen: Mapping[str, Any]) -> Preview:
 
 @handler(Topic.BEHAVIOUR_UPDATE, settings=BehaviourSettings, preview=behaviour_preview, default_cron="30 2 * * *")
 def behaviour_update(run: JobRun) -> Callable[[], Step]:
-    """Write heat and importance of the next PART memories, as the product itself. done: memories written.
+    """Write heat and importance of the next PART memories, as the system actor. done: memories written.
 
-    Twice, or two at once, it writes the same: both follow from the counts. Held memories keep their importance.
+    Repeated or concurrent runs write the same values, because both follow from the counts. Held memories keep their
+    importance.
     Writes: CubeUse …, Cube …, AuditEntry?.
     """
     chosen = SETTINGS.validate_python(dict(run.settings))
@@ -84,14 +86,14 @@ def behaviour_update(run: JobRun) -> Callable[[], Step]:
     def write() -> Step:
         with acting(run.system):
             due = _find_due(run.system, chosen, after, part)
-            raised = _write_importance(run.system, due, chosen)
+            raised = _write_heat_and_importance(run.system, due, chosen)
         return _compose_step(run, list(due), raised, chosen)
 
     return write
 
 
 def _find_due(actor: Actor, chosen: BehaviourSettings, after: UUID, limit: int) -> dict[UUID, bool]:
-    """The next memories to write, each with whether its importance rises."""
+    """Return the next memories to write: id → True if its importance rises."""
     values: dict[str, Any] = {
         "tenant": actor.tenant_id,
         "after": after,
@@ -103,8 +105,8 @@ def _find_due(actor: Actor, chosen: BehaviourSettings, after: UUID, limit: int) 
         return {cube_id: bool(rises) for cube_id, rises in cursor.fetchall()}
 
 
-def _write_importance(actor: Actor, due: Mapping[UUID, bool], chosen: BehaviourSettings) -> list[UUID]:
-    """Return the memories whose importance was raised."""
+def _write_heat_and_importance(actor: Actor, due: Mapping[UUID, bool], chosen: BehaviourSettings) -> list[UUID]:
+    """Write heat and importance, and return the ids of memories whose importance was raised."""
     rising = [cube_id for cube_id, rises in due.items() if rises]
     values: dict[str, Any] = {"tenant": actor.tenant_id, "ids": list(due), "importance": chosen.importance}
     with connection.cursor() as cursor:

@@ -1,4 +1,4 @@
-"""Rows of the catalogue whose vectors are missing, or were made by another model."""
+"""Catalogue rows without a vector of the configured model."""
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
@@ -10,14 +10,14 @@ from vault.providers.registry import embedder
 
 
 def listings_stale(*, actor: Actor) -> int:
-    """The number of the tenant's rows without a vector of the configured model. Raises Forbidden."""
+    """Return the number of the tenant's catalogue rows without a vector of the configured model. Raises Forbidden."""
     authorize(actor, Permission.STORE_MANAGE)
     with acting(actor):
         return Listing.objects.filter(tenant_id=actor.tenant_id).exclude(model=embedder().name).count()
 
 
 def listings_refresh(*, actor: Actor) -> int:
-    """Ask for new vectors of these rows; returns their number. Raises Forbidden. Writes: OutboxEvent …."""
+    """Request vectors for these rows, and return their number. Raises Forbidden. Writes: OutboxEvent …."""
     authorize(actor, Permission.STORE_MANAGE)
     with acting(actor):
         rows = Listing.objects.filter(tenant_id=actor.tenant_id).exclude(model=embedder().name)

@@ -1,7 +1,7 @@
-"""Contradictions: of two memories that state opposite things of the same time, a person is asked which one holds.
+"""Contradictions: if two memories state opposite things about the same time, a review asks a person which one holds.
 
-The rules of links judge the texts. What is linked as a contradiction when it is written is asked at once; a job
-compares what is stored already. Nothing is changed before the person decides.
+The rules of links judge the texts. A contradiction linked on writing is proposed at once; a job compares stored
+memories. Nothing changes before a person decides.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -47,7 +47,7 @@ LATER_HOLDS = "A person decided that the later statement holds."
 
 @dataclass(frozen=True)
 class ContradictionSettings:
-    """threshold: the cosine similarity from which the texts of two memories are compared."""
+    """Settings of the job. threshold: the cosine similarity from which the texts of two memories are compared."""
 
     threshold: Annotated[float, Field(ge=0.5, le=1)] = 0.8
 
@@ -56,23 +56,22 @@ SETTINGS = TypeAdapter(ContradictionSettings)
 
 
 def conflicts_preview(actor: Actor, chosen: Mapping[str, Any]) -> Preview:
-    """The earlier memories of what a run would ask about, among those that it looks at first. Raises Forbidden."""
+    """Return the earlier memories of the contradictions that a run would propose first. Raises Forbidden."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     return pairs_preview(actor, partial(_find_pairs, threshold=SETTINGS.validate_python(dict(chosen)).threshold))
 
 
 @handler(Topic.CONFLICTS_PROPOSE, settings=ContradictionSettings, preview=conflicts_preview, default_cron="30 4 * * *")
 def conflicts_propose(run: JobRun) -> Callable[[], Step]:
-    """Look for contradictions of the next memories. Two runs at once ask once. Writes: Review …."""
+    """Propose the contradictions of the next memories for review. Concurrent runs propose each contradiction once.
+    Writes: Review …."""
     threshold = SETTINGS.validate_python(dict(run.settings)).threshold
     return pairs_step(run, ReviewKind.CONFLICT, partial(_find_pairs, threshold=threshold))
 
 
 def linked_conflicts_propose(actor: Actor, payloads: Sequence[Payload]) -> Write:
-    """Ask about the contradictions that the links of the written cubes name. Goes behind `cubes_link`.
-
-    Writes: Review ….
-    """
+    """Propose the contradictions that the links of the written cubes name. Must run after `cubes_link`.
+    Writes: Review …."""
 
     def write() -> None:
         linked = _find_linked_pairs(ids_of(payloads))
@@ -83,9 +82,9 @@ def linked_conflicts_propose(actor: Actor, payloads: Sequence[Payload]) -> Write
 
 
 def contradiction_settle(*, actor: Actor, cube_id: UUID, later_id: UUID) -> None:
-    """End the validity of the earlier of two statements where the later one begins, and name that one its successor.
+    """End the validity of the earlier of two statements when the later one begins, and make the later its successor.
 
-    Raises NotFound; Forbidden; Held; Conflict where the validity ended before, or does not begin earlier.
+    Raises NotFound; Forbidden; Held; Conflict if the validity ended before, or begins no earlier than the later one.
     Writes: Cube, CubeVersion, AuditEntry, OutboxEvent.
     """
     with acting(actor):
@@ -95,7 +94,7 @@ def contradiction_settle(*, actor: Actor, cube_id: UUID, later_id: UUID) -> None
 
 
 def validity_end(*, actor: Actor, cube: Cube, successor: Cube, until: datetime, reason: str) -> None:
-    """End the validity of a locked memory, and name its successor. Raises and writes as `contradiction_settle`."""
+    """End the validity of a locked memory, and set its successor. Raises and writes as `contradiction_settle`."""
     authorize(actor, Permission.MEMORY_UPDATE, cube_target(cube))
     with acting(actor):
         if cube.valid_to is not None and cube.valid_to <= until:
@@ -119,9 +118,9 @@ def _find_linked_pairs(ids: Sequence[UUID]) -> set[Pair]:
 
 
 def _select_overlapping(actor: Actor, candidates: Iterable[Pair]) -> list[Pair]:
-    """The new pairs of memories whose validity overlaps, the earlier statement first.
+    """Return the pairs without a review whose validity overlaps, the earlier statement first.
 
-    A statement is in one open review as the earlier one; of several later ones, the latest is asked about.
+    A statement is the earlier one in at most one open review; of several later statements, the latest is taken.
     """
     pairs = [frozenset(pair) for pair in candidates]
     named = {cube_id for pair in pairs for cube_id in pair}
@@ -140,7 +139,7 @@ def _select_overlapping(actor: Actor, candidates: Iterable[Pair]) -> list[Pair]:
 
 
 def _outside_pages(rows: CubeQuerySet) -> CubeQuerySet:
-    """Leave out conversation pages and their extracts: distillation ends their validity itself."""
+    """Leave out conversation pages and their extracts, because distillation ends their validity itself."""
     pages = Cube.objects.exclude(layer=Layer.LONG_TERM).filter(id=OuterRef("source_id"))
     extracts = CubeSource.objects.filter(Exists(pages), cube_id=OuterRef("pk"), kind=SourceKind.EXTRACT)
     return rows.filter(Q(has_sources=False) | ~Exists(extracts), layer=Layer.LONG_TERM)
@@ -151,7 +150,8 @@ def _overlaps(earlier: Cube, later: Cube) -> bool:
 
 
 def validity_start(cube: Cube) -> datetime:
-    """The time from which a statement holds: stated, else that of its event, else that of its storage."""
+    """Return the time from which a statement holds: its stated time, else that of its event, else that of its
+    storage."""
     return cube.valid_from or cube.event_time or cube.created_at
 
 

@@ -1,7 +1,7 @@
-"""Duplicates: of memories with equal content or near vectors, fusions are proposed to the review inbox.
+"""Duplicates: memories with equal content or near vectors are proposed for fusion in the review inbox.
 
-A person decides each proposal; one that was decided is not made again. Texts that contradict each other are no
-duplicates, however near they are.
+A person decides each proposal; a decided one is not made again. Texts that contradict each other are no duplicates,
+however near their vectors are.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,8 +34,8 @@ from vault.lifecycle.pairs import (
 from vault.vocabulary import ReviewKind
 
 ASKED_ALREADY = frozenset({ReviewKind.FUSION, ReviewKind.CONFLICT})
-# OFFSET 0 makes the planner look the content up in its index. Else it would read all older memories of the namespace in
-# the order of their ids, in the hope that ten equal ones come soon.
+# OFFSET 0 makes the planner look the content up in its index. Otherwise it reads older memories by id until it finds
+# ten equal ones.
 EQUAL = """
 SELECT one.id, other.id, 1.0::float8 FROM vault_cube AS one CROSS JOIN LATERAL (
   SELECT equal.id FROM (
@@ -52,7 +52,7 @@ WHERE one.tenant_id = %(tenant)s AND one.id = ANY(%(ids)s::uuid[])
 
 @dataclass(frozen=True)
 class DuplicateSettings:
-    """threshold: the cosine similarity from which two memories are near-duplicates."""
+    """Settings of the job. threshold: the cosine similarity from which two memories are near-duplicates."""
 
     threshold: Annotated[float, Field(ge=0.5, le=1)] = 0.95
 
@@ -61,22 +61,23 @@ SETTINGS = TypeAdapter(DuplicateSettings)
 
 
 def fusions_preview(actor: Actor, chosen: Mapping[str, Any]) -> Preview:
-    """The later memories of what a run would propose for the memories that it looks at first. Raises Forbidden."""
+    """Return the later memories of the fusions that a run would propose first. Raises Forbidden."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     return pairs_preview(actor, partial(_find_pairs, threshold=SETTINGS.validate_python(dict(chosen)).threshold))
 
 
 @handler(Topic.FUSIONS_PROPOSE, settings=DuplicateSettings, preview=fusions_preview, default_cron="0 5 * * *")
 def fusions_propose(run: JobRun) -> Callable[[], Step]:
-    """Look for duplicates of the next memories. Two runs at once propose each fusion once. Writes: Review …."""
+    """Propose fusions for the duplicates of the next memories. Concurrent runs propose each fusion once.
+    Writes: Review …."""
     threshold = SETTINGS.validate_python(dict(run.settings)).threshold
     return pairs_step(run, ReviewKind.FUSION, partial(_find_pairs, threshold=threshold))
 
 
 def _find_pairs(actor: Actor, ids: Sequence[UUID], threshold: float) -> list[Pair]:
-    """New proposals for some memories, the most similar first; each memory is in one open proposal at most.
+    """Return new pairs to propose, the most similar first; each memory is in at most one open proposal.
 
-    The memory that was stored later comes first.
+    The memory that was stored later comes first in its pair.
     """
     found = [*_find_equal(actor, ids), *near_candidates(actor, ids, threshold)]
     named = {cube_id for first, other, _ in found for cube_id in (first, other)}
@@ -98,7 +99,7 @@ def _find_pairs(actor: Actor, ids: Sequence[UUID], threshold: float) -> list[Pai
 
 
 def _find_equal(actor: Actor, ids: Sequence[UUID]) -> list[Candidate]:
-    """Pairs of memories with equal content, found by its keyed hash, which has an index."""
+    """Return the pairs of memories with equal content, found by an index on its keyed hash."""
     with connection.cursor() as cursor:
         cursor.execute(EQUAL, {"tenant": actor.tenant_id, "ids": list(ids), "nearest": NEAREST})
         return [(first, other, similarity) for first, other, similarity in cursor.fetchall()]

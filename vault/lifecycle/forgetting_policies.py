@@ -1,6 +1,6 @@
-"""Forgetting policies: which memories a sweep archives, and why. Pure.
+"""Forgetting policies: they decide which memories a sweep archives, and give the reason. Pure.
 
-Forgetting ranks and archives. Only an expiry, a policy of retention and people delete.
+Forgetting only archives. Only expiry, retention policies and people delete.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ RECENCY_SECONDS = 1e7  # μ of heat (MemoryOS, arXiv 2506.06326 §3.3)
 
 
 class Forgetting(StrEnum):
-    """The policies that a schedule can name."""
+    """The forgetting policies that a schedule can name."""
 
     KEEP = "keep"
     LRU = "lru"
@@ -26,7 +26,7 @@ class Forgetting(StrEnum):
 
 @dataclass(frozen=True)
 class Use:
-    """The use of a memory. idle: since it was last written, read or recalled. importance, priority: 0..1."""
+    """The use of a memory. idle: time since it was last written, read or recalled. importance, priority: 0..1."""
 
     idle: timedelta
     recalls: int
@@ -36,14 +36,15 @@ class Use:
 
 @dataclass(frozen=True)
 class Judgement:
-    """score: the lower, the sooner a memory is archived. reason: in words, for the page of the memory."""
+    """The judgement of a policy. score: memories with low scores are archived first. reason: text for the memory's
+    page."""
 
     score: float
     reason: str
 
 
 class ForgettingPolicy(Protocol):
-    """Scores a memory. A sweep archives it where the score is below the limit of its schedule."""
+    """A forgetting policy scores memories. A sweep archives those with a score below the limit of its schedule."""
 
     limit: float
     """The limit where a schedule names none."""
@@ -54,7 +55,8 @@ class ForgettingPolicy(Protocol):
 
 
 class KeepFormula:
-    """keep = .35·exp(−Δt/S) + .25·importance + .2·log-scaled use + .2·priority, 0..1; S grows with each recall."""
+    """The policy `keep`: .35·exp(−Δt/S) + .25·importance + .2·log-scaled use + .2·priority, 0..1; S grows with each
+    recall."""
 
     limit = 0.2
     sql = (
@@ -71,7 +73,7 @@ class KeepFormula:
 
 
 class LeastRecentlyUsed:
-    """1 for a memory in use, falling to 0 with the days since then: 1 / (1 + days)."""
+    """The policy `lru`: 1 / (1 + days since the last use)."""
 
     limit = 1 / (1 + 90)
     sql = "1 / (1 + idle / 86400)"
@@ -81,7 +83,8 @@ class LeastRecentlyUsed:
 
 
 class Heat:
-    """α·uses + γ·exp(−Δt/μ) with α = γ = 1 (MemoryOS §3.3; a single memory has no pages to promote)."""
+    """The policy `heat`: α·uses + γ·exp(−Δt/μ) with α = γ = 1 (MemoryOS §3.3; a single memory has no pages to
+    promote)."""
 
     limit = 0.5
     sql = f"uses + exp(greatest({LEAST_EXPONENT}, -idle / {RECENCY_SECONDS}))"
@@ -99,7 +102,8 @@ POLICIES: Mapping[Forgetting, ForgettingPolicy] = {
 
 
 def reason_to_archive(name: Forgetting, use: Use, limit: float | None = None) -> str:
-    """Return the reason for archiving this memory, for its page; empty if it stays. limit None: that of the policy."""
+    """Return the reason for archiving this memory, for its page; empty if it stays. limit None: the policy's own
+    limit."""
     policy = POLICIES[name]
     least = policy.limit if limit is None else limit
     found = policy.judge(use)

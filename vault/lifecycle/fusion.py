@@ -1,4 +1,4 @@
-"""Fusion of several memories into one, and splitting of one into several; the originals stay, marked merged."""
+"""Fusion of several memories into one, and split of one into several. The originals stay, in the state merged."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,13 +28,14 @@ from vault.vocabulary import LinkKind, Sensitivity, State
 
 MOST_FUSED = 20
 MOST_PARTS = 50
-FUSION, SPLIT = "fusion", "split"  # readers of what is made here
+FUSION, SPLIT = "fusion", "split"  # `reader` of memories made by a fusion or a split
 NOT_MERGED = "Nothing was fused or split here that could be undone."
 
 
 @dataclass(frozen=True)
 class FusionProposal:
-    """The text that a fusion would have. parents: the newest first. versions: theirs, as `versions_text`."""
+    """The proposed text of a fusion. parents: newest first; versions: their version numbers, as `versions_text` joins
+    them."""
 
     parents: tuple[Cube, ...]
     versions: str
@@ -44,7 +45,7 @@ class FusionProposal:
 
 @dataclass(frozen=True)
 class UndonePlan:
-    """parents: they get their earlier state; results: they are deleted."""
+    """The memories that an undo changes. parents: get their earlier state back; results: are deleted."""
 
     parents: tuple[Cube, ...]
     results: tuple[Cube, ...]
@@ -53,7 +54,8 @@ class UndonePlan:
 def fusion_propose(
     *, actor: Actor, cube_ids: Collection[UUID], expected_versions: VersionLists | None = None
 ) -> FusionProposal:
-    """The text of a fusion: the newest memory leads, and the others add what it does not state.
+    """Propose the text of a fusion: the newest memory, followed by the sentences of the others that state something
+    new.
 
     Raises as `cubes_fuse`. Writes: AuditEntry, since the memories are read.
     """
@@ -73,11 +75,11 @@ def cubes_fuse(
     reason: str = "",
     expected_versions: VersionLists | None = None,
 ) -> Cube:
-    """Store one memory made of several, which are marked merged and point at it. content None: the proposed text.
+    """Store one memory made of several; these become merged and refer to it. content None: use the proposed text.
 
-    It is as sensitive as the most sensitive of them, and expires with the first of them.
+    The result gets the highest sensitivity and the earliest expiry of them.
     Raises, in this order: NotFound; Forbidden; Held; VersionConflict; Invalid for fewer than two, more than MOST_FUSED,
-    or memories of several namespaces, personas or subjects; IllegalTransition; Conflict where words were removed;
+    or memories of several namespaces, personas or subjects; IllegalTransition; Conflict if words were removed;
     QuotaExceeded.
     Writes: as `cubes_add` for the result; Cube …, StateTransition …, AuditEntry …; deletes Posting …, Embedding ….
     """
@@ -94,7 +96,10 @@ def cubes_fuse(
 
 
 def split_propose(*, actor: Actor, cube_id: UUID) -> list[str]:
-    """The paragraphs of a memory, or its sentences. Raises NotFound; Forbidden; Held; Conflict. Writes: AuditEntry."""
+    """Return the paragraphs of a memory, or its sentences if it has one paragraph. Writes: AuditEntry.
+
+    Raises NotFound; Forbidden; Held; Conflict.
+    """
     with acting(actor):
         cube = cube_change_ask(actor=actor, cube_id=cube_id)
         (view,) = cubes_read(actor=actor, cube_ids=[cube.id], verb=Verb.MEMORY_READ)
@@ -110,10 +115,11 @@ def cube_split(
     reason: str = "",
     expected_versions: Collection[int] | None = None,
 ) -> list[Cube]:
-    """Store each part as a memory of its own, described as the whole is; the whole is marked merged.
+    """Store each part as a new memory with the description of the whole; the whole becomes merged.
 
-    Raises, in this order: NotFound; Forbidden; Held; VersionConflict; Invalid; IllegalTransition; Conflict where the
-    words were removed; QuotaExceeded. Writes as `cubes_fuse`.
+    Raises, in this order: NotFound; Forbidden; Held; VersionConflict; Invalid; IllegalTransition; Conflict if the words
+    were removed; QuotaExceeded.
+    Writes as `cubes_fuse`.
     """
     with acting(actor):
         cube = cube_change_ask(actor=actor, cube_id=cube_id, expected_versions=expected_versions)
@@ -129,11 +135,13 @@ def cube_split(
 
 
 def fusion_undo(*, actor: Actor, cube_id: UUID, expected_versions: Collection[int] | None = None) -> UndonePlan:
-    """Undo a fusion or a split within the grace period; cube_id: of its result, or of a memory that it merged.
+    """Undo a fusion or split within the grace period. cube_id: its result, or a memory that it merged.
 
-    The results are deleted, and can be restored as every deleted memory; the merged ones get the state that they had.
-    Raises, in this order: NotFound; Forbidden; Held; VersionConflict; Conflict where there is nothing to undo, or too
-    late, or where a result was fused or split once more. Writes: Cube …, StateTransition …, Posting …, AuditEntry ….
+    The results are deleted, and can be restored like other deleted memories; the merged ones get their earlier state
+    back.
+    Raises, in this order: NotFound; Forbidden; Held; VersionConflict; Conflict if there is nothing to undo, the grace
+    period is over, or a result was fused or split again.
+    Writes: Cube …, StateTransition …, Posting …, AuditEntry ….
     """
     with acting(actor):
         ids = [cube.id for cube in _find_fusion(locate(actor, cube_id)).parents]
@@ -162,7 +170,7 @@ def fusion_undo(*, actor: Actor, cube_id: UUID, expected_versions: Collection[in
 
 
 def is_undoable(cube: Cube) -> bool:
-    """Return whether `fusion_undo` of this memory has something to undo. Use inside `acting`. Two queries at most."""
+    """Return whether `fusion_undo` of this memory would undo something. Use inside `acting`. Two queries at most."""
     if cube.state != State.MERGED and cube.reader not in {FUSION, SPLIT}:
         return False
     found = _find_fusion(cube)
@@ -174,14 +182,15 @@ def _versions(cubes: Collection[Cube]) -> tuple[int, ...]:
 
 
 def _versions_check(cubes: Collection[Cube], expected: VersionLists) -> None:
-    """Raises VersionConflict unless the present versions are among `expected`."""
+    """Check that the present versions are among `expected`. Raises VersionConflict."""
     present = _versions(cubes)
     if present not in expected:
         raise VersionConflict(f"The memories are at versions {versions_text(present)}. Read them again.")
 
 
 def _open_parents(actor: Actor, cube_ids: Collection[UUID], expected: VersionLists | None) -> list[CubeView]:
-    """The memories of a fusion, opened, the newest first. Two calls that share memories lock them in one order."""
+    """Lock and open the memories of a fusion, newest first. They are locked in the order of ids, so that calls cannot
+    deadlock."""
     chosen = sorted(set(cube_ids))
     cubes = [cube_change_ask(actor=actor, cube_id=cube_id) for cube_id in chosen]
     if expected is not None:
@@ -226,7 +235,7 @@ def _mark_merged(actor: Actor, cubes: Sequence[Cube], into: UUID, reason: str) -
 
 
 def _find_fusion(cube: Cube) -> UndonePlan:
-    """Return the sources and results of the fusion or split that this memory is part of. Both may be empty."""
+    """Return the sources and results of the fusion or split that this memory belongs to. Both may be empty."""
     rows = Cube.objects.filter(tenant_id=cube.tenant_id, deleted_at=None)
     if cube.reader == SPLIT and cube.state != State.MERGED:
         links = CubeLink.objects.filter(source_id=cube.id, kind=LinkKind.DERIVED).values("target_id")
@@ -244,7 +253,7 @@ def _find_fusion(cube: Cube) -> UndonePlan:
 
 
 def _find_state_before(cube: Cube) -> State:
-    """Raises Conflict once the grace period is over."""
+    """Return the state before the merge. Raises Conflict if the memory was not merged or the grace period is over."""
     row = StateTransition.objects.filter(cube=cube, to_state=State.MERGED).order_by("-step").first()
     if row is None:
         raise Conflict(NOT_MERGED)

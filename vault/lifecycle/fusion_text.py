@@ -1,17 +1,17 @@
-"""The text proposed for a fusion, and the parts proposed for a split: extractive, without a language model. Pure."""
+"""Proposes the text of a fusion and the parts of a split, by extraction, without a language model. Pure."""
 
 from collections.abc import Iterator, Sequence
 
 from vault.lexicon.tokens import terms
 from vault.reader.rules.sentences import sentences
 
-SAME = 0.8  # share of a sentence's terms that the text has already, from which it says nothing new
+SAME = 0.8  # a sentence states nothing new if the text has this share of its terms
 
 
 def fused_text(texts: Sequence[str], longest: int) -> str:
-    """The first text whole, and of the others the sentences that state something else; at most `longest` characters.
+    """Return the first text and the sentences of the others that state something new; at most `longest` characters.
 
-    texts: the newest statement first, since it leads.
+    texts: the newest statement first.
     """
     lead = texts[0].strip()
     known = [frozenset(terms(sentence)) for sentence in sentences(lead)]
@@ -26,7 +26,7 @@ def fused_text(texts: Sequence[str], longest: int) -> str:
 
 
 def split_parts(text: str) -> list[str]:
-    """The paragraphs of a text; where there is one alone, its sentences."""
+    """Return the paragraphs of a text; if there is only one, its sentences."""
     paragraphs = [part.strip() for part in text.replace("\r\n", "\n").split("\n\n") if part.strip()]
     return paragraphs if len(paragraphs) > 1 else sentences(text)
 

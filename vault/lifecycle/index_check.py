@@ -1,12 +1,12 @@
-"""A check of a tenant's index and versions: missing and stale rows are repaired, damage is reported.
+"""A check of a tenant's index and versions: it repairs missing and stale rows and reports damage.
 
-| looked at | right | repaired by |
+| checked | correct state | repair |
 | --- | --- | --- |
-| postings | those of the present version, in the index that the state says, and no others | writing them anew |
-| vectors | one of the present version if searchable and not cold, else none | embedding, deleting |
-| content | that of archived memories in the blob store, whole, that of others in the row | moving it |
-| catalogue | a vector of the configured model for each row of a publication | embedding |
-| versions | numbers without a gap, each naming the hash before it; the words open and have their hash | nobody |
+| postings | those of the present version only, in the index that the state requires | write them again |
+| vectors | one of the present version if searchable and not cold, else none | embed or delete |
+| content | intact, in the blob store if archived, else in the row | move it |
+| catalogue | a vector of the configured model for each row of a publication | embed |
+| versions | numbers without gaps, each with the hash of the one before; the words decrypt and match their hash | none |
 """
 
 from collections import Counter
@@ -49,7 +49,7 @@ FIRST = UUID(int=0)
 LOOKED_AT = 200  # memories of one step
 MOST_PREVIEWED = 2_000
 MOST_NAMED = 100
-SETTLED = timedelta(minutes=10)  # what was written later may still wait for its vector
+SETTLED = timedelta(minutes=10)  # memories written later may still be waiting for their vectors
 COUNTED = """
 SELECT sent.id,
   (SELECT count(*) FROM vault_posting AS one WHERE one.tenant_id = %s AND one.cube_id = sent.id
@@ -73,7 +73,7 @@ FROM unnest(%s::uuid[], %s::smallint[], %s::smallint[]) AS sent (id, layer, type
 
 @dataclass(frozen=True)
 class CheckSettings:
-    """repair: false names what is wrong, and changes nothing."""
+    """Settings of the check. repair: false only reports faults."""
 
     repair: bool = True
 
@@ -87,7 +87,7 @@ class Fault(StrEnum):
 
 @dataclass(frozen=True)
 class Postings:
-    """The numbers of postings of a memory: searchable ones of any version, correct ones, archived ones."""
+    """Counts of the postings of a memory: searchable ones of any version, correct searchable ones, archived ones."""
 
     searchable: int
     right: int
@@ -98,7 +98,7 @@ SETTINGS = TypeAdapter(CheckSettings)
 
 
 def check_preview(actor: Actor, chosen: Mapping[str, Any]) -> Preview:
-    """The memories with a fault, among the first MOST_PREVIEWED. Raises Forbidden."""
+    """Return the memories with a fault among the first MOST_PREVIEWED. Raises Forbidden."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
         refs = _load_refs(list(_select_rows(actor, FIRST).values_list("id", flat=True)[:MOST_PREVIEWED]))
@@ -109,7 +109,7 @@ def check_preview(actor: Actor, chosen: Mapping[str, Any]) -> Preview:
 
 @handler(Topic.INDEX_CHECK, settings=CheckSettings, preview=check_preview, default_cron="0 4 * * 0")
 def index_check(run: JobRun) -> Callable[[], Step]:
-    """Look at the next LOOKED_AT memories. done: memories looked at. Twice, it finds nothing more to repair.
+    """Check the next LOOKED_AT memories. done: memories checked. A second run finds nothing more to repair.
 
     Raises BlobStoreUnavailable. Writes: Posting …, ArchivedPosting …, Cube.is_indexed, AuditEntry?, OutboxEvent?;
     deletes Embedding … and blobs that no row refers to.
@@ -147,7 +147,7 @@ def _select_rows(actor: Actor, after: UUID) -> CubeQuerySet:
 
 
 def _find_faults(actor: Actor, cubes: Sequence[Cube]) -> dict[UUID, Fault]:
-    """The first fault of each memory that has one. Four queries."""
+    """Return the first fault of each memory that has one. Four queries."""
     now, counted = database_now(), _count_postings(actor, cubes)
     versions: dict[UUID, list[CubeVersion]] = {}
     for version in CubeVersion.objects.filter(cube_id__in=[cube.id for cube in cubes]).order_by("cube_id", "number"):
@@ -180,9 +180,9 @@ def _count_postings(actor: Actor, cubes: Sequence[Cube]) -> dict[UUID, Postings]
 
 
 def _has_wrong_postings(cube: Cube, partition: Partition, version: CubeVersion, found: Postings) -> bool:
-    """Return whether the postings are wrong.
+    """Return whether the postings of a memory are wrong.
 
-    Expired memories leave the index in groups (`unindex_expired_cubes`); until then a search skips them.
+    Postings of expired memories are no fault: `unindex_expired_cubes` removes them later, and a search skips them.
     """
     wanted = len(set(version.terms))
     if partition is Partition.SEARCHABLE:
@@ -222,7 +222,7 @@ def _load_refs(cube_ids: Sequence[UUID]) -> list[BlobRef]:
 
 
 def _load_blobs(refs: Sequence[BlobRef]) -> dict[BlobRef, bytes]:
-    """The blobs that are there and whole. Outside any transaction. Raises BlobStoreUnavailable where none answers."""
+    """Return the blobs that exist and are intact. Runs outside any transaction. Raises BlobStoreUnavailable."""
     with provide_blobs({}) as loaded:
         for ref in refs:
             with suppress(BlobLost):
@@ -231,7 +231,7 @@ def _load_blobs(refs: Sequence[BlobRef]) -> dict[BlobRef, bytes]:
 
 
 def _is_lost(version: CubeVersion) -> bool:
-    """The blob is missing, or was changed. Where the store is on this machine it is looked at once more."""
+    """Return whether the version's blob is missing, damaged or was not loaded. A local store is read again."""
     ref = _load_ref(version)
     if ref is None:
         return False
@@ -274,10 +274,10 @@ def _compose_step(
     total: int,
     more: Mapping[str, int],
 ) -> Step:
-    """changed: repaired memories. faults: all by kind. skipped: those that were not repaired, each with its fault.
+    """Return the job's progress. changed: repaired memories; faults: counts by kind; skipped: memories left unrepaired.
 
-    more: orphans, blobs that no row referred to and that were deleted; listings, rows of the catalogue without a
-    vector, which was asked for. Not named where there were none.
+    more: further counts, left out if 0: orphans (deleted blobs that no row referred to) and listings (catalogue rows
+    for which a vector was requested).
     """
     left = {cube_id: fault for cube_id, fault in found.items() if cube_id not in set(repaired)}
     result = {

@@ -1,4 +1,4 @@
-"""Statements of a pack beside the organisation's own memories: their relation, and what accepting it changes."""
+"""Compares statements of a pack with the organisation's own memories, and applies accepted ones."""
 
 from datetime import datetime
 from uuid import UUID
@@ -19,9 +19,9 @@ PACK_HOLDS = "A person decided that the statement of a pack holds."
 
 
 def find_relation(official: str, own: str, *, is_newer: bool) -> ReviewKind | None:
-    """The relation of a pack's statement to an own one; None: they say different things.
+    """Return the relation of a pack's statement to an organisation's statement; None if they state different things.
 
-    is_newer: the pack's statement holds from a later time than the own one.
+    is_newer: the pack's statement holds from a later time than the other one.
     """
     if contradict(official, own):
         return ReviewKind.PACK_SUPERSEDES if is_newer else ReviewKind.PACK_CONTRADICTS
@@ -29,9 +29,9 @@ def find_relation(official: str, own: str, *, is_newer: bool) -> ReviewKind | No
 
 
 def knowledge_settle(*, actor: Actor, kind: ReviewKind, cube_id: UUID, official_id: UUID) -> None:
-    """Follow a pack: end the validity of the own memory, or raise the trust of one that the pack confirms.
+    """Apply a pack's statement to an own memory: end the memory's validity, or raise its trust if the pack confirms it.
 
-    Raises NotFound; Forbidden; Held; Conflict where the validity ended before.
+    Raises NotFound; Forbidden; Held; Conflict if the validity ended before.
     Writes: Cube, CubeVersion?, AuditEntry, OutboxEvent?.
     """
     with acting(actor):
@@ -46,6 +46,7 @@ def knowledge_settle(*, actor: Actor, kind: ReviewKind, cube_id: UUID, official_
 
 
 def _find_end(cube: Cube, official: Cube) -> datetime:
-    """The time from which the pack's statement holds, as far as it states one that is later than the own memory's."""
+    """Return the time from which the pack's statement holds, if it states one after the own memory's start; else
+    now."""
     stated = official.valid_from or official.event_time
     return stated if stated is not None and stated > validity_start(cube) else database_now()

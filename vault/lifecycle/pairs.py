@@ -1,7 +1,7 @@
-"""Pairs of memories that a person is asked about: which memories are compared, and the reviews that are made of them.
+"""Pairs of memories for review: selects the memories to compare, and opens reviews of the pairs.
 
-Both memories of a pair have one namespace, owner, persona, subject, access level and layer. Vectors that are stored
-already are compared: no model is asked.
+Both memories of a pair have one namespace, owner, persona, subject, access level and layer. Stored vectors are
+compared; no model is called.
 """
 
 from collections import defaultdict
@@ -31,7 +31,7 @@ FIRST = UUID(int=0)
 LOOKED_AT = 500  # memories of one step
 MOST_PREVIEWED = 2_000  # memories that a preview looks at
 MOST_NAMED = 100  # ids in a preview
-NEAREST = 10  # memories that one is compared with
+NEAREST = 10  # memories with which a memory is compared
 OPEN_STATES: Mapping[str, Any] = {"state__in": SEARCHABLE, "deleted_at": None}
 NEAR = """
 SELECT one.cube_id, other.cube_id, 1 - other.distance FROM vault_embedding AS one CROSS JOIN LATERAL (
@@ -45,18 +45,18 @@ WHERE one.tenant_id = %(tenant)s AND one.model = %(model)s AND one.cube_id = ANY
 
 Pair = tuple[UUID, UUID]  # the memory that the review is about comes first
 Candidate = tuple[UUID, UUID, float]  # two memories and their similarity
-Finder = Callable[[Actor, Sequence[UUID]], list[Pair]]  # new pairs that some memories are part of
+Finder = Callable[[Actor, Sequence[UUID]], list[Pair]]  # returns the new pairs of these memories
 
 
 def pairs_preview(actor: Actor, find: Finder) -> Preview:
-    """The first memories of the pairs that a run would propose among the first MOST_PREVIEWED memories."""
+    """Return the first memories of the pairs that a run would propose among the first MOST_PREVIEWED memories."""
     with acting(actor):
         pairs = find(actor, _next_ids(actor, FIRST, MOST_PREVIEWED))
     return Preview(len(pairs), tuple(cube_id for cube_id, _ in pairs[:MOST_NAMED]))
 
 
 def pairs_step(run: JobRun, kind: ReviewKind, find: Finder) -> Callable[[], Step]:
-    """Propose the pairs of the next LOOKED_AT memories. done: memories looked at. Writes: Review …."""
+    """Propose the pairs of the next LOOKED_AT memories. done: memories processed. Writes: Review …."""
     with acting(run.system):
         ids = _next_ids(run.system, UUID(run.state.get("after", str(FIRST))), LOOKED_AT)
         pairs = find(run.system, ids)
@@ -74,7 +74,8 @@ def pairs_step(run: JobRun, kind: ReviewKind, find: Finder) -> Callable[[], Step
 
 
 def pairs_propose(actor: Actor, kind: ReviewKind, pairs: Sequence[Pair]) -> int:
-    """Open a review of each pair that has none, about the first one's present version. Returns how many were new."""
+    """Open a review for each pair that has none, about the present version of its first memory. Returns the number
+    opened."""
     about = [cube_id for cube_id, _ in pairs]
     versions = CubeVersion.objects.filter(cube_id__in=about, number=F("cube__version"))
     present = dict(versions.exclude(sealed=b"").values_list("cube_id", "id"))
@@ -96,9 +97,9 @@ def pairs_propose(actor: Actor, kind: ReviewKind, pairs: Sequence[Pair]) -> int:
 
 
 def comparable_cubes(actor: Actor) -> CubeQuerySet:
-    """Searchable memories that may form a pair.
+    """Return the searchable memories that may form a pair.
 
-    Turns of conversations and the queues of a persona are left out: the layers reconcile them.
+    Turns of conversations and the queues of a persona are left out, because the layers reconcile them.
     """
     queued = LayerEntry.objects.filter(cube_id=OuterRef("pk"), left_at=None)
     rows = Cube.objects.readable().filter(
@@ -112,17 +113,17 @@ def comparable_cubes(actor: Actor) -> CubeQuerySet:
 
 
 def fields_in_common(cube: Cube) -> tuple[object, ...]:
-    """A key that is equal for two memories that can be a pair."""
+    """Return the key that two memories must share to form a pair."""
     return (cube.namespace_id, cube.owner_id, cube.persona_id, cube.subject_id, cube.access_level, cube.layer)
 
 
 def find_reviewed_pairs(cube_ids: Collection[UUID], kinds: Collection[ReviewKind]) -> set[frozenset[UUID]]:
-    """The pairs with one of these memories that a review of these kinds was ever made of."""
+    """Return the pairs with one of these memories that have or had a review of these kinds."""
     return {frozenset(pair) for pair in _pairs_with(cube_ids, Review.objects.filter(kind__in=kinds))}
 
 
 def pairs_waiting(cube_ids: Collection[UUID], kind: ReviewKind) -> list[Pair]:
-    """The pairs with one of these memories whose review is open and can still be accepted. Three queries."""
+    """Return the pairs with one of these memories whose review is open and can still be accepted. Three queries."""
     pairs = _pairs_with(cube_ids, Review.objects.filter(kind=kind, status=ReviewStatus.OPEN))
     named = {cube_id for pair in pairs for cube_id in pair}
     possible = set(Cube.objects.filter(id__in=named, **OPEN_STATES).values_list("id", flat=True))
@@ -130,14 +131,17 @@ def pairs_waiting(cube_ids: Collection[UUID], kind: ReviewKind) -> list[Pair]:
 
 
 def _pairs_with(cube_ids: Collection[UUID], rows: QuerySet[Review]) -> set[Pair]:
-    """Two queries, each by its index. A single one with OR reads every review of the kind."""
+    """Return the pairs of these reviews that contain one of the memories.
+
+    Runs two queries, each by its index; a single query with OR would read every review of the kind.
+    """
     pairs = rows.exclude(other=None).values_list("cube_id", "other_id")
     found = [*pairs.filter(cube__in=cube_ids), *pairs.filter(other__in=cube_ids)]
     return {(first, other) for first, other in found if other is not None}
 
 
 def select_contradicting(pairs: Iterable[Pair]) -> set[Pair]:
-    """The pairs whose present texts contradict each other by the rules of links. Raises KeyUnavailable."""
+    """Return the pairs whose present texts contradict each other by the rules of links. Raises KeyUnavailable."""
     asked = list(pairs)
     words = open_words(Cube.objects.filter(id__in={cube_id for pair in asked for cube_id in pair}))
     opened = [(first, other) for first, other in asked if first in words and other in words]
@@ -145,7 +149,8 @@ def select_contradicting(pairs: Iterable[Pair]) -> set[Pair]:
 
 
 def near_candidates(actor: Actor, cube_ids: Sequence[UUID], threshold: float) -> list[Candidate]:
-    """Pairs of memories with near vectors of the active model. Two queries for each namespace, and one more."""
+    """Return the pairs of memories with near vectors of the active model. Two queries for each namespace, and one
+    more."""
     model = question_embedder(active_model(actor)).name
     rows = Embedding.objects.filter(cube_id__in=cube_ids, model=model)
     places: dict[UUID, list[UUID]] = defaultdict(list)
@@ -160,7 +165,8 @@ def near_candidates(actor: Actor, cube_ids: Sequence[UUID], threshold: float) ->
 
 
 def _near_inside(model: str, values: Mapping[str, Any]) -> list[Candidate]:
-    """Up to FEW vectors of a namespace are compared one by one; of more, the vector index finds the nearest."""
+    """Return the near pairs within one namespace. Up to FEW vectors are compared one by one; beyond that, by the vector
+    index."""
     rows = Embedding.objects.filter(namespace_id=values["namespace"], model=model)
     is_large = rows[: FEW + 1].count() > FEW
     index = nearest_by_index(model, len(rows.values_list("vector", flat=True)[0])) if is_large else None

@@ -1,4 +1,4 @@
-"""An expired memory brought back by a person, within the grace period, with a new expiry."""
+"""Renewal of an expired memory: a person brings it back within the grace period, with a new expiry."""
 
 from collections.abc import Collection
 from datetime import datetime, timedelta
@@ -26,7 +26,7 @@ from vault.vocabulary import State
 
 
 def cube_renew_ask(*, actor: Actor, cube_id: UUID, expected_versions: Collection[int] | None = None) -> Cube:
-    """The expired memory, locked, if the actor may bring it back. Use inside `acting`.
+    """Lock and return the expired memory, if the actor may bring it back. Use inside `acting`.
 
     Raises, in this order: NotFound, also after the grace period; Forbidden; Held; VersionConflict.
     """
@@ -48,9 +48,9 @@ def cube_renew_ask(*, actor: Actor, cube_id: UUID, expected_versions: Collection
 def cube_renew(
     *, actor: Actor, cube_id: UUID, expires_at: datetime, expected_versions: Collection[int] | None = None
 ) -> Cube:
-    """Bring an expired memory back to the state that it had, with a new expiry, as a new version.
+    """Bring an expired memory back to its state before expiry, with a new expiry, as a new version.
 
-    Raises as `cube_renew_ask`; Invalid for an expiry that is past, or later than the policies allow.
+    Raises as `cube_renew_ask`; Invalid if the expiry is past, or later than the policies allow.
     Writes: Cube, CubeVersion, StateTransition?, Posting …, AuditEntry …, OutboxEvent ….
     """
     with prepare_stored_texts(actor=actor, cube_ids=[cube_id]), acting(actor):

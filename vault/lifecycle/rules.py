@@ -1,4 +1,4 @@
-"""The states of a memory and the steps between them (MemOS, arXiv 2507.03724, §5.4). Pure."""
+"""The states of a memory and the legal transitions (MemOS, arXiv 2507.03724, §5.4). Pure."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -7,7 +7,7 @@ from vault.vocabulary import State
 
 
 class Cause(StrEnum):
-    """The causes of a step. REQUEST: a caller, or a job of the lifecycle."""
+    """The causes of a transition. REQUEST: a user's request, or a lifecycle job."""
 
     REQUEST = "request"
     FUSION = "fusion"
@@ -37,7 +37,7 @@ STEPS: Mapping[State, Mapping[State, Cause]] = {
 
 
 def legal_states(state: State, cause: Cause = Cause.REQUEST) -> tuple[State, ...]:
-    """The states that `cause` leads to from `state`, in the order of a life."""
+    """Return the states that `cause` leads to from `state`, in the order of the life cycle."""
     return tuple(to for to in State if STEPS[state].get(to) is cause)
 
 

@@ -1,4 +1,4 @@
-"""History of a memory's state."""
+"""The last state transition of a memory."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,7 +16,7 @@ from vault.vocabulary import State
 
 @dataclass(frozen=True)
 class TransitionView:
-    """The last step of a memory. reason: as private as the memory was then; who: None for the product itself."""
+    """A state transition. reason: readable to those who may read the version of that time; who: None for the system."""
 
     from_state: State
     to_state: State
@@ -26,7 +26,7 @@ class TransitionView:
 
 
 def transition_last(*, actor: Actor, cube: Cube) -> TransitionView | None:
-    """The last transition of a memory; None without any. Raises NotFound; Forbidden. Queries: three."""
+    """Return the last transition of a memory, or None. Raises NotFound; Forbidden. Queries: three."""
     with acting(actor):
         authorize(actor, Permission.MEMORY_READ, cube_target(cube))
         row = StateTransition.objects.filter(cube=cube).order_by("-step").first()
@@ -39,7 +39,8 @@ def transition_last(*, actor: Actor, cube: Cube) -> TransitionView | None:
 
 
 def _read_reason(actor: Actor, cube: Cube, row: StateTransition) -> str:
-    """The reason of a transition; empty if the version of that time is redacted or not readable for the actor."""
+    """Return the reason of a transition; empty if the version of that time is redacted or not readable for the
+    actor."""
     if not row.reason:
         return ""
     before = CubeVersion.objects.filter(cube=cube, created_at__lte=row.created_at).order_by("-number")

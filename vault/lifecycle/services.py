@@ -1,4 +1,4 @@
-"""Changes of one memory's lifecycle by a person: another state, another layer, a copy."""
+"""Lifecycle changes of one memory by a person: a state transition, a move to another layer, a copy."""
 
 from collections.abc import Collection
 from uuid import UUID
@@ -36,11 +36,12 @@ def cube_transition(
     expected_versions: Collection[int] | None = None,
     job_id: UUID | None = None,
 ) -> Cube:
-    """Take a memory to the state `to`, and move its postings and vector to where that state is searched.
+    """Change the state of a memory, and move its postings and vector to the index of that state.
 
-    It makes no version. job_id: the job that does it.
+    Adds no version. job_id: the job that makes the change.
     Raises, in this order: NotFound; Forbidden; Held; VersionConflict; Invalid; IllegalTransition, which names the legal
-    states; Conflict where another step came first. Writes: Cube, StateTransition, Posting …, AuditEntry, OutboxEvent?.
+    states; Conflict if another transition came first.
+    Writes: Cube, StateTransition, Posting …, AuditEntry, OutboxEvent?.
     """
     with prepare_stored_texts(actor=actor, cube_ids=[cube_id]), acting(actor):
         cube = cube_change_ask(actor=actor, cube_id=cube_id, expected_versions=expected_versions)
@@ -64,10 +65,11 @@ def cube_promote(
     layer: Layer,
     expected_versions: Collection[int] | None = None,
 ) -> Cube:
-    """Take a memory to another layer, where searches of that layer find it. Promoting it back undoes it.
+    """Move a memory to another layer, so that searches of that layer find it. Promoting it back undoes this.
 
-    It makes no version. Raises, in this order: NotFound; Forbidden; Held; VersionConflict; Conflict where it is in that
-    layer already. Writes: Cube, Posting …, AuditEntry, OutboxEvent?.
+    Adds no version. Raises, in this order: NotFound; Forbidden; Held; VersionConflict; Conflict if it is in that layer
+    already.
+    Writes: Cube, Posting …, AuditEntry, OutboxEvent?.
     """
     with prepare_stored_texts(actor=actor, cube_ids=[cube_id]), acting(actor):
         cube = cube_change_ask(actor=actor, cube_id=cube_id, expected_versions=expected_versions)
@@ -92,10 +94,10 @@ def cube_copy(
     namespace: str,
     expected_versions: Collection[int] | None = None,
 ) -> Cube:
-    """Store the present words of a memory once more, in the namespace at a path, with the memory as their source.
+    """Copy the present words of a memory to the namespace at a path, with the memory as source of the copy.
 
     The copy is readable as long as its source is; deleting the copy undoes it.
-    Raises NotFound; Forbidden; Held; VersionConflict; Invalid; Conflict where its words were removed; QuotaExceeded.
+    Raises NotFound; Forbidden; Held; VersionConflict; Invalid; Conflict if its words were removed; QuotaExceeded.
     Writes as `cubes_add`.
     """
     authorize(actor, Permission.MEMORY_READ)
@@ -107,10 +109,10 @@ def cube_copy(
 
 
 def cube_copy_ask(*, actor: Actor, cube_id: UUID, expected_versions: Collection[int] | None = None) -> Cube:
-    """The memory, if the actor may read it and it may be copied. Use inside `acting`.
+    """Return the memory, if the actor may read it and it may be copied. Use inside `acting`.
 
-    A hold keeps a memory from being copied out of its reach. Raises NotFound; Forbidden; Conflict for a memory of a
-    pack; Held; VersionConflict.
+    Raises NotFound; Forbidden; Conflict for a memory of a pack; Held, because a copy would escape the hold;
+    VersionConflict.
     """
     cube = locate(actor, cube_id)
     authorize(actor, Permission.MEMORY_READ, cube_target(cube))
@@ -125,7 +127,7 @@ def cube_copy_ask(*, actor: Actor, cube_id: UUID, expected_versions: Collection[
 def draft_copy(
     view: CubeView, *, content: str | None = None, namespace: str | None = None, reader: str = ""
 ) -> CubeDraft:
-    """A new memory with the words of another one, or with `content`, and all that describes it; its source is named."""
+    """Return a draft with a memory's fields and its words or `content`. The memory becomes the draft's source."""
     cube = view.cube
     return CubeDraft(
         content=view.words.content if content is None else content,
@@ -152,12 +154,12 @@ def draft_copy(
 
 
 def words_check(view: CubeView) -> None:
-    """Raises Conflict where the words of a memory were removed: nothing can be made of them."""
+    """Check that a memory still has its words. Raises Conflict if they were removed."""
     if view.words == NO_WORDS or not view.words.content:
         raise Conflict("The words of this memory were removed.")
 
 
 def reason_check(reason: str) -> None:
-    """Check the reason. Raises Invalid."""
+    """Check the length and characters of a reason. Raises Invalid."""
     if len(reason) > LONGEST_REASON or "\x00" in reason:
         raise Invalid(errors=[FieldError("reason", f"at most {LONGEST_REASON} characters")])

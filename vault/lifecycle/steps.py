@@ -1,4 +1,4 @@
-"""Writing state transitions of locked memories: compare-and-set, one row for each, then the index is updated."""
+"""Writes state transitions of locked memories: compare-and-set, one row for each, then an update of the index."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ CROSS JOIN LATERAL (
 
 @dataclass(frozen=True)
 class PlannedStep:
-    """A locked memory, and the state that it goes to. reason: for people, at most 500 characters."""
+    """A locked memory and its new state. reason: text for people, at most 500 characters."""
 
     cube: Cube
     to: State
@@ -43,7 +43,7 @@ class PlannedStep:
 
 
 def refuse_illegal(state: State, to: State, cause: Cause = Cause.REQUEST) -> None:
-    """Raises IllegalTransition, which names the legal states."""
+    """Raise IllegalTransition, which names the legal states, unless the transition is legal."""
     if is_legal(state, to, cause):
         return
     legal = " or ".join(legal_states(state, cause)) or "no other state"
@@ -51,10 +51,10 @@ def refuse_illegal(state: State, to: State, cause: Cause = Cause.REQUEST) -> Non
 
 
 def steps_write(actor: Actor, steps: Sequence[PlannedStep], job_id: UUID | None = None) -> None:
-    """Take each memory to its state, and put its postings and vector where that state is searched.
+    """Change the state of each memory, and move its postings and vector to the index of that state.
 
-    The caller has asked the permission and checked that each step is legal. job_id: the job that does it.
-    Raises Conflict where another step came first. Writes: Cube …, StateTransition …, Posting …, OutboxEvent?, and an
+    The caller has checked the permission and that each transition is legal. job_id: the job that makes the change.
+    Raises Conflict if another transition came first. Writes: Cube …, StateTransition …, Posting …, OutboxEvent?, and an
     AuditEntry for each pair of states.
     """
     if not steps:
@@ -82,14 +82,14 @@ def steps_write(actor: Actor, steps: Sequence[PlannedStep], job_id: UUID | None 
 
 
 def _content_move(actor: Actor, groups: Mapping[tuple[State, State], Sequence[PlannedStep]]) -> None:
-    """Ask for the job that moves content into the archive or out of it (vault/lifecycle/archive.py)."""
+    """Request the job that moves content to the blob store or back (vault/lifecycle/archive.py)."""
     moving = [str(step.cube.id) for pair, group in groups.items() if State.ARCHIVED in pair for step in group]
     for start in range(0, len(moving), EVENT_CHUNK):
         emit(actor=actor, topic=Topic.BLOBS_DUE, payload={"ids": moving[start : start + EVENT_CHUNK]})
 
 
 def _insert_steps(actor: Actor, steps: Sequence[PlannedStep], before: State, to: State, job_id: UUID | None) -> None:
-    """A row of each step, numbered behind the last one of its memory."""
+    """Insert a StateTransition for each memory. Its number is the memory's highest step plus 1."""
     values: dict[str, Any] = {
         "tenant": actor.tenant_id,
         "ids": [uuid7() for _ in steps],
@@ -106,7 +106,8 @@ def _insert_steps(actor: Actor, steps: Sequence[PlannedStep], before: State, to:
 
 
 def _change_states(cubes: Sequence[Cube], before: State, to: State) -> None:
-    """Set the states and, for states that are not searchable, the index flag, in one UPDATE. Raises Conflict."""
+    """Set the state of memories in one UPDATE, and clear `is_indexed` if the new state is not searchable. Raises
+    Conflict."""
     left = {} if to in SEARCHABLE else {"is_indexed": False}
     changed = Cube.objects.filter(id__in=[cube.id for cube in cubes], state=before).update(state=to, **left)
     if changed != len(cubes):

@@ -1,8 +1,8 @@
-"""Summaries of namespaces and conversations: a few sentences of their memories, chosen by a job, opened by readers.
+"""Summaries of namespaces and conversations: a job chooses a few sentences of their memories; readers open them.
 
-The tenant's language models, else the installation's, choose among the sentences; without one those that share the most
-terms with others are taken. Nothing is copied: who may not read a memory does not read its sentence, and what is erased
-goes.
+The tenant's language models, else the installation's, choose the sentences; without a model, those that share the most
+terms with others are chosen. A summary stores references only, so a reader sees no sentence of an unreadable memory,
+and erased text disappears.
 """
 
 import json
@@ -83,7 +83,7 @@ logger = logging.getLogger(__name__)
 
 
 class PlaceKind(StrEnum):
-    """The places that have summaries, in the order in which a run looks at them."""
+    """The kinds of places that have summaries, in the order in which a run processes them."""
 
     NAMESPACE = "namespace"
     CONVERSATION = "conversation"
@@ -97,7 +97,7 @@ VERBS = {
 
 @dataclass(frozen=True)
 class SummarySettings:
-    """sentences: of one summary, at most. uses_model: false chooses without the language model."""
+    """Settings of the job. sentences: the most of one summary. uses_model: false chooses without a language model."""
 
     sentences: Annotated[int, Field(ge=1, le=20)] = 5
     uses_model: bool = True
@@ -113,7 +113,8 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Chosen:
-    """The summary of a place. model: empty where none was asked, or none answered; tokens: used."""
+    """The summary of a place. memories: the number read; model: empty if no model answered; tokens: used by the
+    model."""
 
     place_id: UUID
     sentences: tuple[Sentence, ...]
@@ -130,7 +131,11 @@ class SummaryLine:
 
 @dataclass(frozen=True)
 class SummaryView:
-    """The sentences that its reader may read now. memories: read when it was made, by `model` or none."""
+    """A summary as a reader sees it. lines: the sentences that the reader may read.
+
+    memories: number of memories read for the summary; model: the model that chose, empty without one; at: time of the
+    reading.
+    """
 
     lines: tuple[SummaryLine, ...]
     memories: int
@@ -142,9 +147,9 @@ SETTINGS = TypeAdapter(SummarySettings)
 
 
 def namespace_summary(*, actor: Actor, namespace_id: UUID) -> SummaryView | None:
-    """The summary of a namespace that the actor may read; None: there is none.
+    """Return the summary of a namespace that the actor may read, or None.
 
-    Raises Forbidden. Writes: AuditEntry? naming the memories of its sentences.
+    Raises Forbidden. Writes: AuditEntry? with the ids of the memories quoted.
     """
     authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
@@ -153,21 +158,21 @@ def namespace_summary(*, actor: Actor, namespace_id: UUID) -> SummaryView | None
 
 
 def conversation_summary(*, actor: Actor, conversation_id: UUID) -> SummaryView | None:
-    """The summary of the actor's own conversation; None: there is none.
+    """Return the summary of the actor's own conversation, or None.
 
-    Raises Forbidden. Writes: AuditEntry? naming the memories of its sentences.
+    Raises Forbidden. Writes: AuditEntry? with the ids of the memories quoted.
     """
     authorize(actor, Permission.CONVERSATION_USE)
     with acting(actor):
         rows = Summary.objects.filter(conversation_id=conversation_id, conversation__deleted_at=None)
         own = rows.filter(Q(conversation__member_id=actor.member_id))
-        if actor.binding is not None:  # a bound key knows of no conversation but those that it began itself
+        if actor.binding is not None:  # a bound key sees only conversations that it began itself
             own = own.filter(conversation__key_id=actor.principal_id)
         return _open_summary(actor, own.first())
 
 
 def summaries_preview(actor: Actor, chosen: Mapping[str, Any]) -> Preview:
-    """The places whose summary a run would write now. Raises Forbidden."""
+    """Return the places whose summary a run would write now. Raises Forbidden."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
         due = [place_id for kind in PlaceKind for place_id in _find_due(actor, kind, FIRST, MOST_PREVIEWED)]
@@ -176,9 +181,9 @@ def summaries_preview(actor: Actor, chosen: Mapping[str, Any]) -> Preview:
 
 @handler(Topic.SUMMARIES_WRITE, settings=SummarySettings, preview=summaries_preview, default_cron="0 6 * * *")
 def summaries_write(run: JobRun) -> Callable[[], Step]:
-    """Write the summaries of the next PART places that changed since their last one. done: places.
+    """Write the summaries of the next PART places that changed since their last summary. done: places.
 
-    The model is asked outside any transaction. Twice, or two at once, each place has one summary.
+    The model is called outside any transaction. After repeated or concurrent runs, each place has one summary.
     Writes: Summary …, AuditEntry?, Usage?.
     """
     chosen = SETTINGS.validate_python(dict(run.settings))
@@ -214,10 +219,8 @@ def _find_due(actor: Actor, kind: PlaceKind, after: UUID, limit: int) -> list[UU
 
 
 def _read_sentences(actor: Actor, kind: PlaceKind, place_id: UUID) -> list[Sentence]:
-    """The sentences of the newest MOST_READ memories, oldest first; texts that quote others have none.
-
-    Raises KeyUnavailable.
-    """
+    """Return the sentences of the newest MOST_READ memories, oldest first; memories that quote others are left out.
+    Raises KeyUnavailable."""
     versions = CubeVersion.objects.filter(tenant_id=actor.tenant_id, number=F("cube__version")).exclude(sealed=b"")
     searchable = versions.filter(cube__is_indexed=True, cube__is_quarantined=False, cube__deleted_at=None)
     if kind is PlaceKind.NAMESPACE:
@@ -247,7 +250,7 @@ def _choose_sentences(actor: Actor, place_id: UUID, sentences: Sequence[Sentence
 
 
 def _choose_by_model(actor: Actor, place_id: UUID, sentences: Sequence[Sentence], most: int) -> Chosen | None:
-    """The model's choice; None without a model, beyond the quota, or where no reply can be read."""
+    """Return the model's choice; None without a model, beyond the quota, or if no reply can be parsed."""
     shown = _select_sentences(sentences)
     if not shown:
         return None
@@ -280,7 +283,7 @@ def _choose_by_model(actor: Actor, place_id: UUID, sentences: Sequence[Sentence]
 
 
 def _count_tokens(messages: Sequence[ChatMessage], completion: Completion) -> int:
-    """The tokens of prompt and reply, as the model's server counted, or estimated where it did not."""
+    """Return the tokens of prompt and reply, as the model's server counted them, or else an estimate."""
     asked, said = completion.prompt_tokens, completion.completion_tokens
     if asked is None:
         asked = sum(approximate_tokens(message.content) for message in messages)
@@ -288,9 +291,9 @@ def _count_tokens(messages: Sequence[ChatMessage], completion: Completion) -> in
 
 
 def numbers_read(value: Any, sentences: int, most: int) -> list[int]:
-    """The valid numbers of a model's reply, each once, in order.
+    """Return the valid sentence numbers of a model's reply, each once, in order.
 
-    Raises ValueError for another shape, and where there is none.
+    Raises ValueError for another shape, or if there is no valid number.
     """
     given = value.get("sentences") if isinstance(value, dict) else None
     if not isinstance(given, list):
@@ -306,7 +309,7 @@ def numbers_read(value: Any, sentences: int, most: int) -> list[int]:
 
 
 def _select_sentences(sentences: Sequence[Sentence]) -> list[Sentence]:
-    """The newest sentences that a prompt has room for, oldest first."""
+    """Return the newest sentences that fit into a prompt, oldest first."""
     shown: list[Sentence] = []
     room = LONGEST_PROMPT
     for sentence in reversed(sentences):

@@ -1,4 +1,4 @@
-"""Choosing the sentences that stand for many: extractive, without a language model. Pure."""
+"""Chooses the most typical sentences of a text by extraction, without a language model. Pure."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -7,12 +7,12 @@ from math import log, sqrt
 from vault.lexicon.tokens import terms
 from vault.reader.rules.sentences import sentences
 
-SAME = 0.6  # share of a sentence's terms that a chosen one has already, from which it says nothing new
+SAME = 0.6  # a sentence states nothing new if a chosen one has this share of its terms
 FEWEST_TERMS = 3
 
 
 def sentence_ranges(text: str) -> Iterator[tuple[int, int]]:
-    """(start, end) of each sentence, in characters of the text."""
+    """Yield (start, end) of each sentence, in characters of the text."""
     at = 0
     for sentence in sentences(text):
         start = text.find(sentence, at)
@@ -22,10 +22,10 @@ def sentence_ranges(text: str) -> Iterator[tuple[int, int]]:
 
 
 def central_sentences(texts: Sequence[str], most: int) -> list[int]:
-    """The numbers of the sentences that share the most terms with others, in the order of the texts.
+    """Return the numbers of the sentences that share the most terms with others, in the order of the texts.
 
-    A term counts the logarithm of the sentences that have it; long sentences count no more than short ones. A sentence
-    that says what a chosen one says is passed over.
+    A term weighs the logarithm of the number of sentences with it; scores are normalized by length. A sentence that
+    repeats a chosen one is skipped.
     """
     stated = [frozenset(terms(text)) for text in texts]
     holding = Counter(term for sentence in stated for term in sentence)

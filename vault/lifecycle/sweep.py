@@ -1,6 +1,6 @@
-"""The sweep of a tenant: expired memories are marked, forgotten ones archived, those past their grace period erased.
+"""The sweep of a tenant marks expired memories, archives forgotten ones, and purges those past their grace period.
 
-Expiry and deletion hold at read time, with no sweep needed. What a hold keeps is never touched.
+Readers never see expired or deleted memories, even before a sweep. Held memories are never changed.
 """
 
 from collections import Counter
@@ -41,7 +41,7 @@ MOST_PREVIEWED = 10_000  # memories that a preview looks at
 MOST_NAMED = 100  # ids in a preview or a result
 FORGETTABLE = (State.GENERATED, State.ACTIVATED)
 ROUNDING = 1e-9  # the database and Python may round a score differently
-# What expired, what is over, and what is forgotten by the counted uses: `_make_plans` also sees a recall since.
+# Memories that are expired, past their grace period, or forgotten by their counted uses. `_make_plans` checks again.
 DUE = """
 SELECT cube.id, is_forgotten FROM vault_cube AS cube
   LEFT JOIN vault_cubeuse AS used ON used.tenant_id = cube.tenant_id AND used.cube_id = cube.id
@@ -67,9 +67,10 @@ ORDER BY cube.id LIMIT %(most)s
 
 @dataclass(frozen=True)
 class SweepSettings:
-    """forgetting: the policy that archives. limit: its score below which a memory is archived; null: the policy's own.
+    """Settings of a sweep. forgetting: the policy that archives; limit: archive below this score, null: the policy's
+    own.
 
-    youngest_days: what is younger is never archived. archive, purge: false leaves that out.
+    youngest_days: younger memories are never archived. archive, purge: false skips that action.
     """
 
     forgetting: Forgetting = Forgetting.KEEP
@@ -87,7 +88,7 @@ class Deed(StrEnum):
 
 @dataclass(frozen=True)
 class Plan:
-    """The planned step of one memory, with its reason."""
+    """The planned action for one memory, with its reason."""
 
     cube: Cube
     deed: Deed
@@ -98,7 +99,7 @@ SETTINGS = TypeAdapter(SweepSettings)
 
 
 def sweep_preview(actor: Actor, chosen: Mapping[str, Any]) -> Preview:
-    """The memories that a run would change now, among the first MOST_PREVIEWED that it looks at. Raises Forbidden."""
+    """Return the memories that a run would change now, among the first MOST_PREVIEWED candidates. Raises Forbidden."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     settings = SETTINGS.validate_python(dict(chosen))
     with acting(actor):
@@ -110,10 +111,11 @@ def sweep_preview(actor: Actor, chosen: Mapping[str, Any]) -> Preview:
 
 @handler(Topic.LIFECYCLE_SWEEP, settings=SweepSettings, preview=sweep_preview, default_cron="0 3 * * *")
 def lifecycle_sweep(run: JobRun) -> Callable[[], Step]:
-    """Change the next MOST_CHANGED memories that are due, as the product itself. done: memories that were due.
+    """Change the next MOST_CHANGED due memories, as the system actor. done: memories that were due.
 
-    What fails is tried again behind all others, and parked after the last attempt (vault/lifecycle/attempts.py).
-    Twice, or two at once, it takes each step once. Writes: Cube …, StateTransition …, Posting …, AuditEntry ….
+    Failed memories are retried after all others, and reported after the last attempt (vault/lifecycle/attempts.py).
+    Repeated or concurrent runs take each step once.
+    Writes: Cube …, StateTransition …, Posting …, AuditEntry ….
     """
     chosen = SETTINGS.validate_python(dict(run.settings))
     again = ids_to_retry(run.state)
@@ -138,7 +140,7 @@ def lifecycle_sweep(run: JobRun) -> Callable[[], Step]:
 def _compose_step(
     run: JobRun, plans: Sequence[Plan], failed: Mapping[UUID, str], ids: Sequence[UUID], total: int
 ) -> Step:
-    """The progress with counts by action. codes, skipped: memories that failed in their last attempt."""
+    """Return the progress with counts by action. codes, skipped: memories that failed in their last attempt."""
     is_again = ids_to_retry(run.state) is not None
     done = Counter(plan.deed for plan in plans if plan.cube.id not in failed)
     counts = {str(deed): run.result.get(deed, 0) + done[deed] for deed in Deed}
@@ -157,7 +159,7 @@ def _compose_step(
 
 
 def _apply_plans(run: JobRun, plans: Sequence[Plan]) -> dict[UUID, str]:
-    """Apply all plans in one transaction; if one fails, each in its own. Returns the error codes by memory."""
+    """Apply all plans in one transaction; if one fails, each in its own. Returns memory id → error code."""
     try:
         with transaction.atomic():
             _write_plans(run, plans)
@@ -169,9 +171,9 @@ def _apply_plans(run: JobRun, plans: Sequence[Plan]) -> dict[UUID, str]:
 
 
 def _apply_plan(run: JobRun, plan: Plan) -> str:
-    """Apply one plan; return the code of the error, empty after success."""
+    """Apply one plan, and return the error code, empty after success."""
     state = Cube.objects.filter(id=plan.cube.id).values_list("state", flat=True).first()
-    if state is None:  # it was erased with the memory that it was read out of
+    if state is None:  # purged with the memory that it came from
         return ""
     plan.cube.state = state
     try:
@@ -189,14 +191,15 @@ def _write_plans(run: JobRun, plans: Sequence[Plan]) -> None:
     steps = [PlannedStep(plan.cube, states[plan.deed], plan.reason) for plan in plans if plan.deed in states]
     steps_write(run.system, steps, run.job_id)
     for plan in plans:
-        if plan.deed is Deed.PURGED and Cube.objects.filter(id=plan.cube.id).exists():  # else it went with another
+        # A memory may have been purged with the memory that it came from.
+        if plan.deed is Deed.PURGED and Cube.objects.filter(id=plan.cube.id).exists():
             cube_purge(actor=run.system, cube_id=plan.cube.id)
 
 
 def _find_due(actor: Actor, chosen: SweepSettings, after: UUID, most: int) -> list[tuple[UUID, bool]]:
-    """The next memories that may be due, each with whether it was forgotten. One query.
+    """Return the next memories that may be due: (id, True if forgotten). One query.
 
-    The database scores all of them; `_make_plans` judges these few anew, with their last steps and with policies.
+    The database scores all memories; `_make_plans` checks these few again, with their last transitions and policies.
     """
     policy = POLICIES[chosen.forgetting]
     with connection.cursor() as cursor:
@@ -228,18 +231,18 @@ def _query_values(actor: Actor, chosen: SweepSettings, after: UUID) -> dict[str,
 
 
 def _make_plans(actor: Actor, chosen: SweepSettings, ids: Sequence[UUID], *, lock: bool = False) -> list[Plan]:
-    """Plan the changes of these memories that are due now, without held ones."""
+    """Return the plans for those of these memories that are due now and not held."""
     rows = _select_candidates(actor, chosen).filter(id__in=ids).select_related("namespace").order_by("id")
     cubes = list(rows.select_for_update(of=("self",)) if lock else rows)
     uses = _load_uses([cube.id for cube in cubes])
     now, policies = database_now(), policies_active(actor)
     plans = [plan for cube in cubes if (plan := _make_plan(cube, chosen, policies, uses, now))]
-    free = _find_free_ids([plan.cube.id for plan in plans])  # asked of few: the database looks at each memory's holds
+    free = _find_free_ids([plan.cube.id for plan in plans])  # after planning, since holds are looked up per memory
     return [plan for plan in plans if plan.cube.id in free]
 
 
 def _select_candidates(actor: Actor, chosen: SweepSettings) -> CubeQuerySet:
-    """The memories that a sweep may change, whatever their use and their holds say."""
+    """Return the memories that a sweep may change, before their use and holds are checked."""
     now = database_now()
     due = Q(deleted_at=None, expires_at__lte=now) & ~Q(state=State.EXPIRED)
     if chosen.archive:
@@ -251,7 +254,7 @@ def _select_candidates(actor: Actor, chosen: SweepSettings) -> CubeQuerySet:
 
 
 def _find_free_ids(cube_ids: Sequence[UUID]) -> set[UUID]:
-    """The ids of these memories that no hold keeps."""
+    """Return the ids of those memories that no hold covers."""
     return set(Cube.objects.free().filter(id__in=cube_ids).values_list("id", flat=True))
 
 
@@ -268,7 +271,7 @@ def _make_plan(
 def _choose_action(
     cube: Cube, chosen: SweepSettings, uses: Mapping[UUID, "Used"], now: datetime
 ) -> tuple[Deed, str] | None:
-    """The due action of a memory and its reason; None: nothing is due. The memory is neither deleted nor expired."""
+    """Return the due action for a memory and its reason, or None. The memory is neither deleted nor expired."""
     if cube.expires_at is not None and cube.expires_at <= now:
         return Deed.EXPIRED, f"Expired because its time ended on {cube.expires_at:%Y-%m-%d}."
     if cube.state not in FORGETTABLE:
@@ -293,7 +296,7 @@ def _grace_end(cube: Cube, policies: ActivePolicies) -> datetime | None:
 
 @dataclass(frozen=True)
 class Used:
-    """at: of the last reading. stepped_at: of the last change of state, as a recall is."""
+    """The last uses of a memory. at: last reading; stepped_at: last state transition, such as a recall."""
 
     at: datetime | None = None
     recalls: int = 0
@@ -301,7 +304,7 @@ class Used:
 
 
 def _load_uses(cube_ids: Sequence[UUID]) -> dict[UUID, Used]:
-    """Two queries."""
+    """Load the last uses of memories in two queries."""
     read = {
         cube_id: (at, count)
         for cube_id, at, count in CubeUse.objects.filter(cube_id__in=cube_ids).values_list(

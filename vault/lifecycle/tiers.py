@@ -1,7 +1,7 @@
-"""Storage tiers: hot memories have a vector, cold ones are searched by their words, archived ones on request.
+"""Storage tiers: hot memories have a vector, cold ones are searched by words only, archived ones on request.
 
-A rule moves what nobody used for a time to a colder tier, by age, heat and namespace. It is a kind of job, so that it
-can be scheduled and previewed (docs/decisions/0045).
+A rule moves unused memories to a colder tier, by age, heat and namespace. It is a kind of job, so that it can be
+scheduled and previewed (docs/decisions/0045).
 """
 
 from collections import Counter
@@ -52,9 +52,10 @@ EVERY = 2**31 - 1
 
 @dataclass(frozen=True)
 class TierRule:
-    """Move memories to the tier `to` that were neither used nor changed for `days` days, up to a heat of `max_heat`.
+    """A rule that moves memories to the tier `to` if they were not used or changed for `days` days and heat ≤
+    `max_heat`.
 
-    namespace: a path, with all below it; empty: everywhere.
+    namespace: a path, which includes all paths below it; empty: all namespaces.
     """
 
     to: Literal["cold", "archive"] = "cold"
@@ -67,9 +68,10 @@ RULE: TypeAdapter[TierRule] = TypeAdapter(TierRule)
 
 
 def cube_tier(*, actor: Actor, cube_id: UUID, to: Tier, job_id: UUID | None = None) -> Cube:
-    """Store a memory in another tier; it makes no version. To the archive and back it is a transition.
+    """Move a memory to another tier, without a new version. A move to or from the archive is a state transition.
 
-    A cold memory loses its vector at once; a hot one gets it anew from the indexing job. Use inside `acting`, or alone.
+    A cold memory loses its vector at once; a hot one gets a new one from the indexing job. Use inside `acting`, or
+    alone.
     Raises NotFound; Forbidden; Held; IllegalTransition. Writes: Cube, AuditEntry, OutboxEvent?; deletes Embedding ….
     """
     with acting(actor):
@@ -101,7 +103,7 @@ def cube_tier(*, actor: Actor, cube_id: UUID, to: Tier, job_id: UUID | None = No
 
 
 def tiers_preview(actor: Actor, settings: Mapping[str, Any]) -> Preview:
-    """Return the moves of a run of the rule. Raises Forbidden. Writes nothing."""
+    """Return the memories that a run of the rule would move. Raises Forbidden. Writes nothing."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
         ids = _find_unused(actor, RULE.validate_python(dict(settings)), FIRST, EVERY)
@@ -110,9 +112,9 @@ def tiers_preview(actor: Actor, settings: Mapping[str, Any]) -> Preview:
 
 @handler(Topic.TIERS_APPLY, permission=Permission.OPERATIONS_MANAGE, settings=TierRule, preview=tiers_preview)
 def tiers_apply(run: JobRun) -> Callable[[], Step]:
-    """Move the next PART memories. done: memories looked at. Writes what `cube_tier` writes.
+    """Move the next PART memories. done: memories processed. Writes what `cube_tier` writes.
 
-    What fails is tried again behind all others, and parked after the last attempt (vault/lifecycle/attempts.py).
+    Failed memories are retried after all others, and reported after the last attempt (vault/lifecycle/attempts.py).
     """
     rule = RULE.validate_python(dict(run.settings))
     after = UUID(run.state.get("after", str(FIRST)))

@@ -1,4 +1,4 @@
-"""One action on all memories that match, or on chosen ones, as a job: counted first, done in parts, and undone."""
+"""Jobs that apply one action to chosen or matching memories: counted first, done in parts, and undone."""
 
 import json
 from collections import Counter
@@ -68,11 +68,11 @@ from vault.vocabulary import PiiField, State
 PART = 100  # memories of one transaction
 LOOKED_AT = 1_000  # memories of a dry run that are looked at one by one
 MOST_COUNTED = 100_000
-MOST_IDS = 1_000  # chosen ones of one call
+MOST_IDS = 1_000  # chosen memories of one call
 MOST_NAMED = 100  # ids in a reply
 EXPORT = "export"
 EVERYTHING = {"importance": {"gte": 0}}
-REPLACED = "replaced"  # in the result of an export that later ones of its schedule replace
+REPLACED = "replaced"  # marks the result of an export that later exports replaced
 UNDONE_BY = {BulkAction.DELETE: BulkAction.RESTORE, BulkAction.RESTORE: BulkAction.DELETE}
 Tried = tuple[dict[UUID, UUID], list[tuple[UUID, DomainError]]]
 """The memories that were changed, each with the one to be undone: itself, or its copy; and the others."""
@@ -83,8 +83,8 @@ ARGUMENTS: TypeAdapter[BulkArguments] = TypeAdapter(BulkArguments)
 class ActionDraft:
     """A bulk action and its memories: chosen ones (`ids`), or all that match (`filters`).
 
-    action: a BulkAction or EXPORT. filters: as in a search; of a restoration, of the deleted ones. arguments None: not
-    known yet, for a dry run.
+    action: a BulkAction or EXPORT. filters: as in a search; a restoration applies them to deleted memories. arguments
+    None: not known yet, for a dry run.
     """
 
     action: str
@@ -95,9 +95,9 @@ class ActionDraft:
 
 @dataclass(frozen=True)
 class ExportSettings:
-    """A scheduled export: of a namespace, a persona, or of everything. keep: how many exports with these settings stay.
+    """Settings of a scheduled export of a namespace, a persona, or everything. keep: number of exports that are kept.
 
-    on: an event that starts it, too: a pack that is ready, or a namespace that was moved or restored.
+    on: an event that also starts the export: a pack was published, or a namespace was moved or restored.
     """
 
     namespace: Annotated[str, Field(max_length=200)] = ""
@@ -111,9 +111,9 @@ EXPORT_SETTINGS = TypeAdapter(ExportSettings)
 
 @dataclass(frozen=True)
 class ActionCount:
-    """The effect of an action. ids, skipped: the first MOST_NAMED; codes: how many are left out, by reason.
+    """The effect of an action. ids, skipped: the first MOST_NAMED; codes: numbers of skipped memories by reason.
 
-    is_capped: there are more memories than were looked at; what is left out of those shows while the job runs.
+    is_capped: more memories match than were checked; skipped ones among the rest are reported while the job runs.
     """
 
     count: int
@@ -124,7 +124,7 @@ class ActionCount:
 
 
 def action_count(*, actor: Actor, draft: ActionDraft) -> ActionCount:
-    """The dry run. Raises Forbidden; Invalid. Writes nothing."""
+    """Count the memories that the action would change, as a dry run. Raises Forbidden; Invalid. Writes nothing."""
     authorize(actor, _required_permission(draft.action))
     with acting(actor):
         _check_draft(actor, draft)
@@ -145,9 +145,9 @@ def action_count(*, actor: Actor, draft: ActionDraft) -> ActionCount:
 
 
 def action_create(*, actor: Actor, draft: ActionDraft, expected_count: int | None = None) -> JobView:
-    """Ask for the job. expected_count: of the dry run; Conflict where it is another one now.
+    """Create the job of an action. expected_count: the count of the dry run.
 
-    Raises Forbidden; Invalid; Conflict. Writes: Job, AuditEntry, OutboxEvent.
+    Raises Forbidden; Invalid; Conflict if the count has changed. Writes: Job, AuditEntry, OutboxEvent.
     """
     authorize(actor, _required_permission(draft.action))
     with acting(actor):
@@ -174,7 +174,8 @@ def action_create(*, actor: Actor, draft: ActionDraft, expected_count: int | Non
     undo_for=timedelta(days=settings.DELETED_GRACE_DAYS),
 )
 def memories_act(run: JobRun) -> Callable[[], Step]:
-    """Act on the next PART memories. done: memories looked at. Writes what the action writes; ActionItem …."""
+    """Apply the action to the next PART memories. done: memories processed. Writes what the action writes; ActionItem
+    …."""
     texts = _read_texts(run, BulkAction(run.settings["action"]), _next_part(run))
 
     def write() -> Step:
@@ -185,14 +186,14 @@ def memories_act(run: JobRun) -> Callable[[], Step]:
 
 
 def export_preview(actor: Actor, chosen: Mapping[str, Any]) -> Preview:
-    """The memories that a scheduled export would hold now. Raises Forbidden; Invalid."""
+    """Return the memories that a scheduled export would contain now. Raises Forbidden; Invalid."""
     found = action_count(actor=actor, draft=_draft_from_schedule(chosen))
     return Preview(found.count, found.ids)
 
 
 @handler(Topic.MEMORIES_EXPORT, permission=Permission.MEMORY_READ, settings=ExportSettings, preview=export_preview)
 def memories_export(run: JobRun) -> Callable[[], Step]:
-    """Note the next PART memories of an export; their words stay where they are until somebody downloads them."""
+    """Record the ids of the next PART memories of an export. Their words are read at download."""
 
     def write() -> Step:
         step = _do_step(run)
@@ -205,9 +206,9 @@ def memories_export(run: JobRun) -> Callable[[], Step]:
 
 @handler(Topic.MEMORIES_ACT_UNDO, permission=Permission.MEMORY_UPDATE)
 def memories_act_undo(run: JobRun) -> Callable[[], Step]:
-    """Undo the action on the next PART memories that it changed. done: memories looked at.
+    """Undo the action on the next PART memories that it changed. done: memories processed.
 
-    What was changed once more since then stays. Writes what the undoing writes.
+    Memories that were changed again since are left unchanged. Writes what the undo writes.
     """
     with acting(run.actor):
         job_id = UUID(run.settings["job"])
@@ -224,9 +225,9 @@ def memories_act_undo(run: JobRun) -> Callable[[], Step]:
 
 
 def export_lines(*, actor: Actor, job_id: UUID) -> Iterator[list[CubeView]]:
-    """The memories of a finished export, a part at a time, as the actor may read them when the part is read.
+    """Yield the memories of a finished export in parts; each part has what the actor may read at that time.
 
-    Raises NotFound; Forbidden, also at a part once the key, membership or role has ended; Conflict while it runs.
+    Raises NotFound; Forbidden, also at a later part if the key, membership or role has ended; Conflict while it runs.
     Writes: AuditEntry for each part.
     """
     authorize(actor, Permission.MEMORY_READ)
@@ -238,12 +239,12 @@ def export_lines(*, actor: Actor, job_id: UUID) -> Iterator[list[CubeView]]:
 
 
 def is_replaced(view: JobView) -> bool:
-    """Return whether later exports of its schedule replaced an export."""
+    """Return whether later exports of the same schedule replaced this export."""
     return isinstance(view.result, dict) and bool(view.result.get(REPLACED))
 
 
 def export_check(view: JobView) -> None:
-    """Raises Conflict where an export has no file."""
+    """Check that an export has a file. Raises Conflict if it has none."""
     if view.status != JobStatus.SUCCEEDED:
         raise Conflict(f"The export is {view.status}.")
     if is_replaced(view):
@@ -253,7 +254,7 @@ def export_check(view: JobView) -> None:
 def _export_parts(actor: Actor, job_id: UUID) -> Iterator[list[CubeView]]:
     last: UUID | None = None
     while True:
-        actor = actor_now(actor)  # a download may take longer than the right to it lasts
+        actor = actor_now(actor)  # the right may end during a long download
         authorize(actor, Permission.MEMORY_READ)
         named, views = _export_part(actor, job_id, last)
         if not named:
@@ -264,7 +265,7 @@ def _export_parts(actor: Actor, job_id: UUID) -> Iterator[list[CubeView]]:
 
 @with_blobs
 def _export_part(actor: Actor, job_id: UUID, last: UUID | None) -> tuple[list[UUID], list[CubeView]]:
-    """The next memories that the job noted, and those of them that the actor may read. Writes: AuditEntry."""
+    """Return the ids of the next recorded memories, and those memories that the actor may read. Writes: AuditEntry."""
     with acting(actor):
         named = [item.cube_id for item in _next_items(actor, job_id, last)]
         if not named:
@@ -284,7 +285,7 @@ def _required_permission(action: str) -> Permission:
 
 
 def _check_draft(actor: Actor, draft: ActionDraft) -> None:
-    """Raises Invalid for what would fail for every memory."""
+    """Check the draft. Raises Invalid if it would fail for every memory."""
     if bool(draft.ids) == (draft.filters is not None):
         raise Invalid(errors=[FieldError("ids", "give ids or filters, and not both")])
     if draft.filters is not None and not draft.filters:
@@ -296,7 +297,7 @@ def _check_draft(actor: Actor, draft: ActionDraft) -> None:
 
 
 def _select_rows(actor: Actor, draft: ActionDraft) -> CubeQuerySet:
-    """The memories that match and that the actor may see; of a restoration, the deleted ones."""
+    """Return the matching memories that the actor may see; for a restoration, the matching deleted ones."""
     rows = select_deleted(actor) if draft.action == BulkAction.RESTORE else Cube.objects.visible_to(actor)
     if draft.filters is None:
         return rows.filter(id__in=draft.ids)
@@ -304,7 +305,7 @@ def _select_rows(actor: Actor, draft: ActionDraft) -> CubeQuerySet:
 
 
 def _find_obstacle(actor: Actor, action: str, cube: Any) -> str:
-    """The error code that prevents the action on one memory; empty if it is possible."""
+    """Return the code of the error that prevents the action on one memory; empty if it is possible."""
     if action != EXPORT and not is_allowed(actor, _required_permission(action), cube_target(cube)):
         return Forbidden.code
     if cube.is_held and action not in {EXPORT, BulkAction.FREEZE, BulkAction.UNFREEZE}:
@@ -316,7 +317,7 @@ def _find_obstacle(actor: Actor, action: str, cube: Any) -> str:
 
 
 def _load_draft(run: JobRun) -> ActionDraft:
-    """Raises Conflict once the request was erased."""
+    """Return the draft of a job. Raises Conflict if the request was erased."""
     if "keep" in run.settings:
         return _draft_from_schedule(run.settings)
     if run.request is None:
@@ -331,26 +332,26 @@ def _load_draft(run: JobRun) -> ActionDraft:
 
 
 def _draft_from_schedule(chosen: Mapping[str, Any]) -> ActionDraft:
-    """The export that a schedule's settings ask for. Raises ValidationError."""
+    """Return the export that a schedule's settings describe. Raises ValidationError."""
     settings = EXPORT_SETTINGS.validate_python(dict(chosen))
     places = {"namespace": settings.namespace, "persona": settings.persona}
     return ActionDraft(EXPORT, filters={name: value for name, value in places.items() if value} or EVERYTHING)
 
 
 def _replace_exports(run: JobRun) -> None:
-    """Mark the exports with the same settings that are more than the schedule keeps. Writes: Job …."""
+    """Mark older exports with the same settings as replaced, beyond the number to keep. Writes: Job …."""
     same = Job.objects.filter(tenant_id=run.actor.tenant_id, kind=Topic.MEMORIES_EXPORT, settings=dict(run.settings))
     ended = same.filter(status=JobStatus.SUCCEEDED, principal_id=run.actor.principal_id).exclude(id=run.job_id)
     for job in ended.order_by("-id")[run.settings["keep"] - 1 :]:
         result = open_result(job) or {}
         if result.get(REPLACED):
-            return  # and so are all before it
+            return  # all earlier ones are replaced too
         job.sealed_result = seal_result(job, {**result, REPLACED: True})
         job.save(update_fields=["sealed_result"])
 
 
 def _next_part(run: JobRun) -> list[UUID]:
-    """The next memories that match."""
+    """Return the ids of the next matching memories."""
     draft = _load_draft(run)
     with acting(run.actor):
         rows = (
@@ -364,7 +365,7 @@ def _next_part(run: JobRun) -> list[UUID]:
 
 
 def _read_texts(run: JobRun, action: BulkAction, ids: Collection[UUID]) -> PreparedTexts:
-    """Read the texts before the transaction, which would lock all these memories meanwhile."""
+    """Read the texts before the transaction, so that the memories are not locked meanwhile."""
     moved = EVERYWHERE if action is BulkAction.MOVE else frozenset[PiiField]()
     return read_stored_texts(actor=run.actor, cube_ids=ids if action in READING else [], screened=moved)
 
@@ -426,7 +427,7 @@ def _undo_step(run: JobRun, job: Job, action: BulkAction, items: Sequence[Action
 
 
 def _try_each(run: JobRun, change: Change, ids: Iterable[UUID]) -> Tried:
-    """Apply the change to each memory in a savepoint of its own; returns the changed ones and the failures."""
+    """Apply the change to each memory in its own savepoint. Returns the changed memories and the failures."""
     done: dict[UUID, UUID] = {}
     failed: Failures = {}
     for cube_id in ids:
@@ -442,7 +443,7 @@ def _try_each(run: JobRun, change: Change, ids: Iterable[UUID]) -> Tried:
 
 
 def _record_denials(run: JobRun, done: dict[UUID, UUID], failed: Failures) -> Tried:
-    """Record the denials among what failed. Writes: AuditEntry …."""
+    """Record an audit entry for each denial among the failures. Writes: AuditEntry …."""
     for failure in failed.values():
         if isinstance(failure, Forbidden):
             record_and_return_denial(actor=run.actor, denial=failure, path=f"jobs/{run.job_id}/")
@@ -457,7 +458,7 @@ def _compose_step(
     *,
     total: int | None = None,
 ) -> Step:
-    """Return the progress of the job and its result so far: counts by reason, and the first ids that were left out."""
+    """Return the progress of the job and its result so far: counts by reason, and the first skipped ids."""
     codes = Counter(run.result.get("codes", {})) + Counter(failure.code for _, failure in skipped)
     named = [{"id": str(cube_id), "code": failure.code} for cube_id, failure in skipped]
     result = {

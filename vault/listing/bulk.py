@@ -54,10 +54,10 @@ class BulkAction(StrEnum):
 
 @dataclass(frozen=True)
 class BulkArguments:
-    """tag: to be added; namespace: a path, of a move or a copy; expires_at None: never again; reason: of a freeze.
-    layer: of a promotion.
+    """Arguments of a bulk action.
 
-    since: instead of a reason, freeze again what the actor unfroze after this time.
+    tag: the tag to add; namespace: the target path of a move or copy; expires_at: None removes the expiry; reason: of a
+    freeze; layer: of a promotion; since: in place of a reason, freeze again what the actor unfroze after this time.
     """
 
     tag: str = ""
@@ -70,9 +70,8 @@ class BulkArguments:
 
 @dataclass(frozen=True)
 class BulkOutcome:
-    """done: what was, or would be, changed, each with its version after that; skipped: the rest, each with the error
-    that speaks against it.
-    """
+    """The outcome of a bulk action, also of a rehearsal. done: changed memory → new version; skipped: (memory,
+    error)."""
 
     done: Mapping[UUID, int]
     skipped: tuple[tuple[UUID, DomainError], ...]
@@ -107,7 +106,7 @@ READING = frozenset(
 
 
 def bulk_rehearse(*, actor: Actor, action: BulkAction, chosen: Chosen, arguments: BulkArguments) -> BulkOutcome:
-    """Rehearse `bulk_apply`: run it and roll back. Raises Forbidden; Invalid. Writes nothing."""
+    """Run `bulk_apply` and roll back. Raises Forbidden; Invalid. Writes nothing."""
     authorize(actor, PERMISSIONS.get(action, Permission.MEMORY_UPDATE))
     with _prepare_texts(actor, action, chosen), acting(actor):
         outcome = _apply_action(actor, action, chosen, arguments)
@@ -116,7 +115,7 @@ def bulk_rehearse(*, actor: Actor, action: BulkAction, chosen: Chosen, arguments
 
 
 def bulk_apply(*, actor: Actor, action: BulkAction, chosen: Chosen, arguments: BulkArguments) -> BulkOutcome:
-    """Do `action` to each memory that allows it and still has the version that was read, in one transaction.
+    """Apply `action` to each memory that allows it and still has the version that was read, in one transaction.
 
     Raises Forbidden; Invalid (arguments, more than MOST_CHOSEN). Writes: what the action writes for each memory.
     """
@@ -132,17 +131,17 @@ def _apply_action(actor: Actor, action: BulkAction, versions: Chosen, arguments:
         bulk_check(action, arguments)
         done, failed = change_together(actor=actor, action=action, chosen=versions, arguments=arguments)
     else:
-        done, failed = _applied_singly(actor, action, versions, arguments)
+        done, failed = _apply_singly(actor, action, versions, arguments)
     for failure in failed.values():
         if isinstance(failure, Invalid):
             raise failure  # the arguments are the same for all
     return BulkOutcome(_load_versions(Cube.objects.filter(id__in=done).order_by("id")), tuple(failed.items()))
 
 
-def _applied_singly(
+def _apply_singly(
     actor: Actor, action: BulkAction, versions: Chosen, arguments: BulkArguments
 ) -> tuple[list[UUID], Failures]:
-    chosen = sorted(versions)  # two calls that share memories lock them in one order
+    chosen = sorted(versions)  # sorted, so that concurrent calls lock in the same order
     change = make_change(actor, action, arguments)
     present = _load_versions(Cube.objects.filter(id__in=chosen).order_by("id").select_for_update())
     done: list[UUID] = []
@@ -151,7 +150,7 @@ def _applied_singly(
         try:
             with transaction.atomic():
                 change(cube_id)
-                if (read := versions[cube_id]) is not None:  # who may not change it learns nothing of its version
+                if (read := versions[cube_id]) is not None:  # after the permission check, which must come first
                     version_check("memory", present[cube_id], {read})
             done.append(cube_id)
         except DomainError as failure:
@@ -162,7 +161,7 @@ def _applied_singly(
 def change_together(
     *, actor: Actor, action: BulkAction, chosen: Chosen, arguments: BulkArguments
 ) -> tuple[list[UUID], Failures]:
-    """Apply one of TOGETHER to many memories at once; returns the changed memories and the failures.
+    """Apply one of the actions in TOGETHER to many memories at once. Returns the changed memories and the failures.
 
     Use inside `acting`. Raises Unavailable. Writes what `cubes_delete` or `cubes_update` writes.
     """
@@ -182,7 +181,7 @@ def _load_versions(cubes: CubeQuerySet) -> dict[UUID, int]:
 
 @contextmanager
 def _prepare_texts(actor: Actor, action: BulkAction, ids: Collection[UUID]) -> Iterator[None]:
-    """Prepare the texts that versions and restores read, so the transaction does not lock all memories for long."""
+    """Read the texts that versions and restorations need, so that the transaction locks the memories only briefly."""
     if action in READING and len(ids) <= MOST_CHOSEN:
         moved = EVERYWHERE if action is BulkAction.MOVE else frozenset[PiiField]()
         with prepare_stored_texts(actor=actor, cube_ids=ids, screened=moved):
@@ -192,7 +191,7 @@ def _prepare_texts(actor: Actor, action: BulkAction, ids: Collection[UUID]) -> I
 
 
 def bulk_check(action: BulkAction, arguments: BulkArguments) -> None:
-    """Raises Invalid for arguments that no memory could take."""
+    """Check the arguments of an action. Raises Invalid if no memory could take them."""
     if action is BulkAction.TAG:
         _check_tag(arguments.tag)
     if action is BulkAction.PROMOTE:
@@ -211,7 +210,7 @@ def bulk_check(action: BulkAction, arguments: BulkArguments) -> None:
 def make_change(actor: Actor, action: BulkAction, arguments: BulkArguments, job: UUID | None = None) -> Change:
     """Return the function that applies `action` to one memory by its id. job: the id of the job that does it.
 
-    Raises ValueError for those of TOGETHER.
+    Raises ValueError for the actions in TOGETHER.
     """
     match action:
         case BulkAction.RESTORE:
@@ -235,7 +234,8 @@ def make_change(actor: Actor, action: BulkAction, arguments: BulkArguments, job:
 
 
 def _make_operation(actor: Actor, action: BulkAction, arguments: BulkArguments) -> Change:
-    """The function that applies an operation; that of a copy returns the copy, which an undo deletes."""
+    """Return the function that applies an operation to a memory. A copy returns the new memory, which an undo
+    deletes."""
     if action is BulkAction.PROMOTE:
         layer = _require_layer(arguments)
         return lambda cube_id: cube_promote(actor=actor, cube_id=cube_id, layer=layer)
@@ -245,7 +245,7 @@ def _make_operation(actor: Actor, action: BulkAction, arguments: BulkArguments) 
 
 
 def _compose_changes(action: BulkAction, cube: Cube, arguments: BulkArguments) -> CubeChanges | None:
-    """The changes that an action makes to a memory; None: it is in that state already."""
+    """Return the changes that an action makes to a memory, or None if there is nothing to change."""
     if action is BulkAction.MOVE:
         return CubeChanges(namespace=arguments.namespace)
     if action is BulkAction.EXPIRE:
@@ -254,14 +254,14 @@ def _compose_changes(action: BulkAction, cube: Cube, arguments: BulkArguments) -
 
 
 def _require_layer(arguments: BulkArguments) -> Layer:
-    """Raises Invalid where none is named."""
+    """Return the layer of the arguments. Raises Invalid if there is none."""
     if arguments.layer is None:
         raise Invalid(errors=[FieldError("layer", f"one of {', '.join(Layer)}")])
     return arguments.layer
 
 
 def _split_memory(actor: Actor, cube_id: UUID, reason: str) -> None:
-    """Split at the parts that are proposed. Raises Conflict for a memory of one part, or of more than MOST_PARTS."""
+    """Split a memory at the proposed parts. Raises Conflict if it has one part, or more than MOST_PARTS."""
     parts = split_propose(actor=actor, cube_id=cube_id)
     if not 2 <= len(parts) <= MOST_PARTS:
         raise Conflict(f"This memory has {len(parts)} parts; 2 to {MOST_PARTS} are needed.")

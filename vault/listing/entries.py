@@ -1,4 +1,4 @@
-"""The entries of a pipeline cache, by their keys."""
+"""Look-up of pipeline cache entries by key."""
 
 from uuid import UUID
 
@@ -15,9 +15,9 @@ from vault.vocabulary import NamespaceKind
 
 
 def entry_find(*, actor: Actor, namespace_id: UUID, key: str) -> Cube:
-    """The entry of a pipeline cache with this key; its words are not opened.
+    """Return the entry of a pipeline cache with this key; its words are not opened.
 
-    Raises NotFound, also once it has expired; Forbidden; KeyUnavailable.
+    Raises NotFound, also if it has expired; Forbidden; KeyUnavailable.
     """
     with acting(actor):
         namespace = namespace_locate(actor, namespace_id)

@@ -1,6 +1,5 @@
-"""Facets of the list: counts of memories for each value of a filter, over the newest that match, so that cost is
-bounded.
-"""
+"""Facets of the list: counts of memories for each value of a filter. Only the newest matches are counted, to bound
+cost."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +30,7 @@ CLOSED: Mapping[str, Sequence[str]] = {
     "sensitivity": [*Sensitivity],
     "source": [*Source],
 }
-# Each facet as (name, value) of the rows found, and what is joined to them; one pass over at most COUNTED rows each.
+# facet → (SQL of its value, SQL of the join that it needs). Each facet reads at most COUNTED rows.
 VALUES = {
     TOTAL: ("''", ""),
     "layer": ("layer", ""),
@@ -49,7 +48,8 @@ COLUMNS = ("id", "namespace_id", "persona_id", "layer", "state", "semantic_type"
 
 @dataclass(frozen=True)
 class FacetValue:
-    """capped: there are at least so many. count None: there may be some beyond the rows that were counted."""
+    """A value of a filter with its number of memories. capped: the true number may be higher; count None: not
+    counted."""
 
     value: str
     count: int | None
@@ -66,7 +66,7 @@ Facets = dict[str, list[FacetValue]]
 
 
 def facets_count(*, actor: Actor, query: MemoryQuery) -> Facets:
-    """The values of every filter with their counts; those of a filter as if it were not set.
+    """Count the memories of each value of every filter; the counts of a filter ignore the filter itself.
 
     Raises Forbidden; Invalid. Writes: AuditEntry. Queries: one for all filters, one for namespaces, two for plans.
     """
@@ -79,7 +79,7 @@ def facets_count(*, actor: Actor, query: MemoryQuery) -> Facets:
 
 
 def count_facets(views: Sequence[CubeView]) -> Facets:
-    """The facets of views that are loaded already, as after a search."""
+    """Count the facets of loaded views, such as the results of a search."""
     return {
         name: _rank_values(Counter(_iterate_values(views, name)), cut=False) for name in VALUES if name != TOTAL
     } | {TOTAL: [FacetValue("", len(views), capped=False)]}
@@ -101,8 +101,8 @@ def _iterate_values(views: Sequence[CubeView], name: str) -> Iterator[str]:
 
 
 def _query_facets(actor: Actor, query: MemoryQuery) -> Facets:
-    """Query the counts under all filters and, for each filter that is set, without that filter; one statement."""
-    # The types are always counted by themselves: whether messages are left out depends on the type that is chosen.
+    """Query the counts under all filters and, for each set filter, without that filter, in one statement."""
+    # Types are always counted separately, because the chosen type decides whether messages are left out.
     by_itself = [name for name in VALUES if query.chosen.get(name) or name == "semantic_type"]
     counts = {"": [name for name in VALUES if name not in by_itself]}
     counts |= {name: [name, TOTAL] for name in by_itself}
@@ -133,13 +133,14 @@ def _facet_statement(index: int, name: str) -> str:
 
 
 def _rank_values(counted: Mapping[str, int], *, cut: bool) -> list[FacetValue]:
-    """The most frequent first. cut: there are more rows than were counted."""
+    """Return the values with their counts, the most frequent first. cut: there are more rows than were counted."""
     ranked = sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))
     return [FacetValue(value, min(count, MOST), capped=cut or count > MOST) for value, count in ranked]
 
 
 def _complete_facets(counted: Facets, places: Sequence[str]) -> Facets:
-    """Values of closed sets in their own order; namespaces beside those of the rows; no more than MOST_VALUES each."""
+    """Add missing values with the count 0: closed sets in their own order, and the namespaces; MOST_VALUES each at
+    most."""
     cut = bool(counted[TOTAL]) and counted[TOTAL][0].capped
     known: dict[str, Sequence[str]] = {**CLOSED, "namespace": places}
     complete: Facets = {}

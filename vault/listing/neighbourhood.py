@@ -1,4 +1,4 @@
-"""The memories near a memory, a person or a topic, over links that the reader may follow, as of a time."""
+"""The neighbourhood of a memory, a person or a topic: memories near it over links that the reader may follow."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ LONGEST = 200
 
 @dataclass(frozen=True)
 class Neighbourhood:
-    """views: the nearest first; links between them; more: how many near memories are not among them."""
+    """Near memories. views: the nearest first; links: between these; more: the number of near memories left out."""
 
     views: tuple[CubeView, ...]
     links: tuple[tuple[UUID, UUID, LinkKind], ...]
@@ -41,9 +41,9 @@ class Neighbourhood:
 def neighbourhood_get(
     *, actor: Actor, centre: str = "", memory_id: UUID | None = None, at: datetime | None = None
 ) -> Neighbourhood:
-    """Return the neighbourhood of `around` (names, or a topic) or of one memory; without either the newest memories.
+    """Return the memories near `centre` (names, or a topic) or near one memory; without either, the newest memories.
 
-    at: only what was known and held true then. Raises Forbidden; Invalid; KeyUnavailable. Writes: AuditEntry.
+    at: only memories known and valid at that time. Raises Forbidden; Invalid; KeyUnavailable. Writes: AuditEntry.
     """
     authorize(actor, Permission.MEMORY_READ)
     if len(centre) > LONGEST or "\x00" in centre:

@@ -1,4 +1,4 @@
-"""The question that a list of memories answers: words, filters, an order. Pure but for the tenant's keyed marks."""
+"""The query of a list of memories: words, filters and order. Pure but for the tenant's keyed marks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from vault.cubes.filters import DIALOGUE_ONLY, asks_for_messages, filter_read, m
 from vault.retrieval.queries import SHOWN
 from vault.vocabulary import SearchMode
 
-# What may be filtered by, and the field of the filter language that it is.
+# name in the query string → field of the filter language
 FILTERS: Mapping[str, str] = {
     "namespace": "namespace",
     "persona": "persona",
@@ -33,7 +33,7 @@ MOST_CHOSEN = 20  # values of one filter
 
 
 class Order(StrEnum):
-    """The order of the list. BEST: the best match first, or the newest if nothing is searched for."""
+    """The order of the list. BEST: the best match first, or the newest without search words."""
 
     BEST = "best"
     NEWEST = "newest"
@@ -43,7 +43,8 @@ class Order(StrEnum):
 
 @dataclass(frozen=True)
 class MemoryQuery:
-    """chosen: values by filter; any of the values, all of the filters. deleted: the trash instead of the memories."""
+    """The query of a list. chosen: filter → values; a memory must match one value of every filter. deleted: list the
+    trash."""
 
     text: str = field(default="", repr=False)
     chosen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -54,10 +55,10 @@ class MemoryQuery:
     deleted: bool = False
 
     def condition(self, maker: TokenMaker, *, without: str = "") -> Q:
-        """The rows that the filters leave, but for the filter `without`. Raises Invalid.
+        """Return the condition of all filters but the filter `without`. Raises Invalid.
 
         Merged, archived and expired memories are left out unless a state is chosen, and messages that state nothing
-        unless the type `dialogue` is.
+        unless the type `dialogue` is chosen.
         """
         wanted = self.filters(without=without)
         condition = filter_read(maker, wanted, path="") if wanted else Q()
@@ -72,13 +73,13 @@ class MemoryQuery:
         return condition
 
     def filters(self, *, without: str = "") -> dict[str, Any]:
-        """The chosen values in the filter language of the contract."""
+        """Return the chosen values in the filter language of the API."""
         return {
             FILTERS[name]: {"in": list(values)} for name, values in self.chosen.items() if values and name != without
         }
 
     def filters_shown(self) -> dict[str, Any]:
-        """Everything that the list shows, in the filter language: with what it leaves out by itself."""
+        """Return the filters of the list in the filter language, including the default ones."""
         since = {"gte": self.after.isoformat()} if self.after else {}
         until = {"lt": self.before.isoformat()} if self.before else {}
         times = {"created_at": since | until} if since or until else {}
@@ -92,7 +93,7 @@ class MemoryQuery:
 
 
 def query_read(asked: Mapping[str, Sequence[str]]) -> MemoryQuery:
-    """Parse the query of an address; repeated names are alternatives. Raises Invalid."""
+    """Parse the query string of a list; repeated names are alternatives. Raises Invalid."""
     text = _first_value(asked, "q")
     if len(text) > LONGEST_TEXT or "\x00" in text:
         raise Invalid(errors=[FieldError("q", f"at most {LONGEST_TEXT} characters, and no NUL")])

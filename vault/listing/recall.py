@@ -1,6 +1,6 @@
 """Simulation of a search: which results a key, a persona or another member would get.
 
-The simulation reads nothing in the name of that principal.
+The simulation reads nothing on behalf of that principal.
 """
 
 from dataclasses import dataclass
@@ -21,8 +21,8 @@ from vault.models import Cube
 class Recall:
     """The result of a simulation.
 
-    reachable: number of memories that the principal may read. found: the results of the actor's own search, each with
-    True if the principal would get it, too.
+    reachable: the number of memories that the principal may read. found: the results of the actor's own search, each
+    with True if the principal would get it too.
     """
 
     reachable: int
@@ -34,7 +34,7 @@ class Recall:
 
 
 def recall_simulate(*, actor: Actor, kind: str, principal: str, text: str, context: CallContext) -> Recall:
-    """Simulate the search of a principal. The actor must manage grants, and sees only memories that they may read.
+    """Simulate the search of a principal. The actor must manage grants, and sees only memories that the actor may read.
 
     kind: role, member, persona or api_key. Raises Forbidden; Invalid; NotFound. Writes: AuditEntry ….
     """

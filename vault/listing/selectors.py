@@ -1,6 +1,6 @@
-"""Lists of memories for people: pages in an order, hits while one types, the trash. Each page is on the audit log.
+"""Lists of memories for people: ordered pages, results while typing, the trash. Each page has an audit entry.
 
-To look at a list is no use of a memory: nothing here makes one hotter.
+Listing does not count as use of a memory, so its heat stays the same.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,21 +27,21 @@ from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import Hit, memories_search
 from vault.vocabulary import SearchMode, State
 
-PAGE = 30  # rows that a page shows at once; the next follow while one scrolls
+PAGE = 30  # rows of one page; scrolling loads the next page
 HITS = 50  # of one search
 MOST_PATHS = 100
-LEAST_SCORE = 0.05  # what scores less only fills an answer
-# The planner has no statistics of tenants (docs/decisions/0010) and would read and sort all rows of one. Inside, it
-# walks an index in the order of the list, and stops at the limit.
+LEAST_SCORE = 0.05  # hits with lower scores are left out
+# The planner has no statistics per tenant (docs/decisions/0010) and would read and sort all its rows. Without sorts it
+# reads an index in the order of the list and stops at the limit.
 ORDERED_WALK = "SELECT set_config('enable_sort', 'off', true), set_config('enable_bitmapscan', 'off', true)"
 PLANS_AS_BEFORE = "SELECT set_config('enable_sort', 'on', true), set_config('enable_bitmapscan', 'on', true)"
 
 
 @dataclass(frozen=True)
 class MemoryPage:
-    """views in order; hits: the same with scores, after a search. next: where the next page begins.
+    """A page of memories. views: in order; hits: the same with scores, after a search; next: id to continue after.
 
-    is_nearest: no hit is about what was searched for; these come nearest.
+    is_nearest: no hit matches the search; these are only the nearest.
     """
 
     views: tuple[CubeView, ...]
@@ -54,7 +54,7 @@ class MemoryPage:
 def memories_page(
     *, actor: Actor, query: MemoryQuery, after: UUID | None = None, size: int | None = None
 ) -> MemoryPage:
-    """One page of the memories that match. after: the last row of the page before; size: PAGE rows by default.
+    """Return one page of the matching memories. after: the last id of the page before; size: PAGE by default.
 
     Raises Forbidden; Invalid; KeyUnavailable; ProviderUnavailable. Writes: AuditEntry.
     """
@@ -71,7 +71,7 @@ def memories_page(
 
 
 def memories_choose(*, actor: Actor, ids: Sequence[UUID], deleted: bool = False) -> list[CubeView]:
-    """Those of `ids` that the actor may read, in their order; of the trash, those that it could restore.
+    """Return those of `ids` that the actor may read, in their order; from the trash, those that the actor may restore.
 
     Raises Forbidden; KeyUnavailable. Writes: AuditEntry.
     """
@@ -84,7 +84,7 @@ def memories_choose(*, actor: Actor, ids: Sequence[UUID], deleted: bool = False)
 
 
 def select_rows(actor: Actor, query: MemoryQuery, *, without: str = "") -> CubeQuerySet:
-    """The rows that the actor may read and the filters match; of the trash, those that the actor may restore."""
+    """Return the matching rows that the actor may read; from the trash, those that the actor may restore."""
     authorize(actor, Permission.MEMORY_READ)
     condition = _filter_condition(actor, query, without)
     rows = select_deleted(actor) if query.deleted else Cube.objects.visible_to(actor)
@@ -93,16 +93,16 @@ def select_rows(actor: Actor, query: MemoryQuery, *, without: str = "") -> CubeQ
 
 @contextmanager
 def ordered_walk() -> Iterator[None]:
-    """Rows are read by an index in its order. Two queries. Use inside `acting`."""
+    """Disable sorts in this block, so that rows are read in index order. Two queries. Use inside `acting`."""
     with connection.cursor() as cursor:
         cursor.execute(ORDERED_WALK)
     yield
-    with connection.cursor() as cursor:  # not after an error: the transaction has ended with it
+    with connection.cursor() as cursor:  # skipped after an error, which ends the transaction
         cursor.execute(PLANS_AS_BEFORE)
 
 
 def _filter_condition(actor: Actor, query: MemoryQuery, without: str) -> Q:
-    """The condition of the filters. A single namespace is looked up first, so that its own index is walked."""
+    """Return the condition of the filters. A single namespace becomes a subquery, so that its own index is used."""
     maker, places = token_maker(actor.tenant_id), query.chosen.get("namespace", ())
     condition = query.condition(maker, without=without)
     if without == "namespace" or len(places) != 1 or not places[0].startswith("/"):
@@ -113,7 +113,7 @@ def _filter_condition(actor: Actor, query: MemoryQuery, without: str) -> Q:
 
 
 def paths_list(*, actor: Actor) -> list[str]:
-    """The first MOST_PATHS paths where the actor may look for memories, chats left out. Raises Forbidden."""
+    """Return the first MOST_PATHS namespace paths that the actor may read, without chats. Raises Forbidden."""
     authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
         rows = Namespace.objects.visible_to(actor).without_chats().order_by("path")
@@ -121,7 +121,7 @@ def paths_list(*, actor: Actor) -> list[str]:
 
 
 def select_deleted(actor: Actor) -> CubeQuerySet:
-    """The deleted memories that the actor can restore now. Requires the right to delete, as restoring does."""
+    """Return the deleted memories that the actor can restore now. Raises Forbidden without the right to delete."""
     authorize(actor, Permission.MEMORY_DELETE)
     return Cube.objects.restorable_by(actor)
 
@@ -142,14 +142,14 @@ def _search_page(actor: Actor, query: MemoryQuery) -> MemoryPage:
 
 
 def _is_match(hit: Hit, query: MemoryQuery) -> bool:
-    """A hit is about what was searched for. Links and tags are matched as they are."""
+    """Return whether a hit is relevant to the query. In modes without vectors, every hit is."""
     if query.mode not in {SearchMode.HYBRID, SearchMode.DENSE}:
         return True
     return is_relevant(hit.parts, query.text) or hit.parts.entity > 0 or hit.parts.time > 0
 
 
 def _sort_hits(hits: list[Hit], order: Order) -> list[Hit]:
-    """The hits in another order than the best first; of those that expire, the others left out."""
+    """Return the hits in this order; by expiry, only those that expire."""
     if order is Order.BEST:
         return hits
     if order is Order.EXPIRING:
@@ -166,7 +166,7 @@ def _search_filters(query: MemoryQuery) -> dict[str, Any]:
 
 
 def _order_rows(actor: Actor, rows: CubeQuerySet, order: Order, after: UUID | None) -> QuerySet[Cube]:
-    """The rows behind `after`, by keys that an index has: a page costs the same however far one has scrolled."""
+    """Return the rows after `after`, ordered by an indexed key, so that every page costs the same."""
     if order is Order.EXPIRING:
         return _order_by_expiry(actor, rows, after)
     if after is not None:

@@ -1,4 +1,4 @@
-"""Undoing what a bulk action did to one memory, as its versions tell it."""
+"""Undo of a bulk action on one memory, from the memory's versions."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -21,12 +21,10 @@ CHANGED = "The memory was changed once more since then."
 
 
 def undo_one(actor: Actor, action: BulkAction, item: ActionItem, *, since: datetime) -> None:
-    """Take back what `action` did to a memory, as its item names it. Use inside `acting`.
+    """Undo `action` on the memory of this item. Use inside `acting`. since: the time when the action was requested.
 
-    since: when the action was asked for.
-
-    Raises Conflict where what was changed is not as the action left it; ValueError for the actions of VERSIONED; else
-    as the service that changes it back.
+    Raises Conflict if the memory was changed since the action; ValueError for the actions in VERSIONED; else as the
+    service that undoes the action.
     """
     cube_id = item.cube_id
     match action:
@@ -64,7 +62,7 @@ def _copy_undo(actor: Actor, item: ActionItem) -> None:
 
 
 def versions_undo(actor: Actor, action: BulkAction, items: Sequence[ActionItem]) -> tuple[list[UUID], Failures]:
-    """Undo one of VERSIONED on many memories; returns the memories changed back and the failures.
+    """Undo one of the actions in VERSIONED on many memories. Returns the memories changed back and the failures.
 
     Use inside `acting`. Raises Unavailable. Writes what `cubes_update` writes.
     """
@@ -85,7 +83,7 @@ def versions_undo(actor: Actor, action: BulkAction, items: Sequence[ActionItem])
 
 
 def _compose_undo(action: BulkAction, cube: Cube, before: CubeVersion, after: CubeVersion) -> CubeChanges:
-    """Compose the changes that undo an action. Raises Conflict if a changed field was changed again."""
+    """Return the changes that undo an action. Raises Conflict if a changed field was changed again."""
     if action is BulkAction.MOVE:
         if cube.namespace_id != after.namespace_id:
             raise Conflict(CHANGED)

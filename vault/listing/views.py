@@ -1,4 +1,4 @@
-"""Saved views: searches and filters that a member keeps under a name. Each member has their own and sees no other's."""
+"""Saved views: named searches and filters of a member. A member sees no other member's views."""
 
 import json
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ MOST_VIEWS = 30  # of one member
 
 @dataclass(frozen=True)
 class ViewDraft:
-    """query: the part of an address behind the question mark, as in `q=school&layer=long_term`."""
+    """A view to save. query: a query string, such as `q=school&layer=long_term`."""
 
     name: str = field(repr=False)
     query: str = field(repr=False)
@@ -38,7 +38,7 @@ class View:
 
 
 def views_list(*, actor: Actor) -> list[View]:
-    """The actor's own views, oldest first; none for what is no member, and none for a bound key.
+    """Return the actor's own views, oldest first; none for an actor without a membership or with a bound key.
 
     Raises Forbidden; KeyUnavailable.
     """
@@ -51,9 +51,9 @@ def views_list(*, actor: Actor) -> list[View]:
 
 
 def view_create(*, actor: Actor, draft: ViewDraft) -> View:
-    """Create a view.
+    """Create a view. Writes: SavedView, AuditEntry.
 
-    Raises Forbidden; Invalid; Conflict when the actor has MOST_VIEWS. Writes: SavedView, AuditEntry.
+    Raises Forbidden; Invalid; Conflict if the actor has MOST_VIEWS already.
     """
     view_create_ask(actor=actor)
     member_id = _require_member(actor)
@@ -78,9 +78,9 @@ def view_create_ask(*, actor: Actor) -> None:
 
 
 def view_remove(*, actor: Actor, view_id: UUID) -> None:
-    """Remove a view. Raises Forbidden; NotFound, also to a bound key and for another member's.
+    """Remove a view. Raises Forbidden; NotFound, also for a bound key or another member's view.
 
-    Writes: deletes SavedView, AuditEntry.
+    Writes: AuditEntry; deletes SavedView.
     """
     if actor.binding is not None:
         raise NotFound
@@ -95,7 +95,7 @@ def view_remove(*, actor: Actor, view_id: UUID) -> None:
 
 
 def _refuse_reading_key(actor: Actor) -> None:
-    """Refuse a key without a writing scope. Every member may save views, whatever the role."""
+    """Raise Forbidden for a key without a writing scope. Every member may save views, whatever the role."""
     if actor.scopes is not None and Scope.MEMORIES_WRITE not in actor.scopes:
         detail = f"The key lacks the scope {Scope.MEMORIES_WRITE}."
         raise Forbidden(detail, permission=Permission.MEMORY_READ, rule="scopes")
@@ -126,6 +126,6 @@ def _seal_view(row: SavedView, draft: ViewDraft) -> bytes:
 
 
 def _open_view(row: SavedView) -> View | None:
-    """None: its key was destroyed."""
+    """Decrypt a view; None if its key was destroyed."""
     plaintext = open_sealed(tenant_id=row.tenant_id, place=row.id.bytes, blob=row.sealed)
     return View(row.id, **json.loads(plaintext)) if plaintext else None

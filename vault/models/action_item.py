@@ -5,10 +5,10 @@ from governance.models.job import Job
 
 
 class ActionItem(TenantModel):
-    """A memory that a bulk action changed, so that the action can be undone, or that an export holds.
+    """A memory that a bulk action changed, for the undo, or that an export contains.
 
-    cube_id: no foreign key, since the memory may be erased; of a copying, the copy. version: after the action. layer:
-    before a promotion.
+    cube_id: no foreign key, since the memory may be erased; for a copy action, the new copy. version: after the action.
+    layer: before a promotion.
     """
 
     job = models.ForeignKey(Job, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+")

@@ -33,10 +33,11 @@ class Conversation(TenantModel):
 
 
 class Turn(TenantModel):
-    """One question and its answer; both are cubes. `citations`: [{memory_id, marker, score}], ids and numbers only.
+    """One question and its answer; both are cubes. citations: [{memory_id, marker, score}], ids and numbers only.
 
-    retrieved: [{memory_id, score, parts, layer, tokens}] of all that was found, best first. goal_id: the goal raised.
-    failed_models: the names of those that were asked before and gave no answer. cost: of the tokens, in `currency`.
+    retrieved: [{memory_id, score, parts, layer, tokens}] of all search results, best first. goal_id: the goal that the
+    answer raised. failed_models: names of the models that were asked first and failed. cost: of the tokens, in
+    `currency`.
     """
 
     conversation = models.ForeignKey(
@@ -65,7 +66,7 @@ class Turn(TenantModel):
         indexes = [
             models.Index(fields=["tenant", "question"], name="turn_by_question"),
             models.Index(fields=["tenant", "answer"], name="turn_by_answer"),
-            # Of few turns, however long the conversation: each turn looks up the goals that were raised.
+            # A partial index of few rows: each turn looks up the goals raised in its conversation.
             models.Index(
                 fields=["tenant", "conversation"], name="turn_with_goal", condition=models.Q(goal_id__isnull=False)
             ),

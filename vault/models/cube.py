@@ -38,7 +38,7 @@ IS_HELD = models.expressions.RawSQL(
     "vault_cube_is_held(vault_cube.tenant_id, vault_cube.id)", [], models.BooleanField()
 )
 
-# When what a memory tells was; CASE, since PostgreSQL looks into no COALESCE before it has asked row-level security.
+# The time of the event. CASE, because PostgreSQL evaluates COALESCE only after row-level security.
 HAPPENED_AT = models.Case(models.When(event_time=None, then="created_at"), default="event_time")
 
 OBJECT_TYPE = "memory"
@@ -46,16 +46,16 @@ Row = TypeVar("Row", bound=models.Model)
 
 
 class AskedOfEachRow(Exists):
-    """EXISTS that the planner does not make a join of."""
+    """EXISTS that the planner does not turn into a join."""
 
     template = "EXISTS(%(subquery)s OFFSET 0)"
 
 
 class ReachQuerySet(models.QuerySet[Row]):
-    """Rows with the fields of Described, by what an actor may read of each by itself."""
+    """Rows with the fields of Described, filtered by which rows an actor may read."""
 
     def reached_by(self, actor: Actor) -> Self:
-        """Rows of the actor's tenant that it may read, without regard to deletion, expiry and sources."""
+        """Return the rows of the actor's tenant that it may read, ignoring deletion, expiry and sources."""
         denied = denied_by_purpose(actor)
         rows = self.filter(tenant_id=actor.tenant_id)
         rows = rows.exclude(denied) if denied is not None else rows
@@ -80,21 +80,22 @@ class ReachQuerySet(models.QuerySet[Row]):
 
 class CubeQuerySet(ReachQuerySet["Cube"]):
     def stored(self) -> Self:
-        """Rows that are neither deleted nor expired: both hold at read time, with no job needed."""
+        """Return the rows that are neither deleted nor expired now."""
         return self.filter(deleted_at=None).filter(Q(expires_at=None) | Q(expires_at__gt=Now()))
 
     def readable(self) -> Self:
-        """Rows that exist for a reader: stored, not in quarantine, and so is every source that they follow."""
+        """Return the rows that readers may be shown: stored, not in quarantine, and with all their sources readable
+        too."""
         return self.stored().filter(is_quarantined=False).resting_on(CubeOrigin.objects.filter(stands=True))
 
     def visible_to(self, actor: Actor) -> Self:
-        """Readable rows of `actor`'s tenant that it may read. May be empty; never raises."""
+        """Return the readable rows of the actor's tenant that it may read. May be empty; never raises."""
         return self.readable().in_reach_of(actor)
 
     def restorable_by(self, actor: Actor) -> Self:
-        """Deleted rows that `actor` could read before, within the grace period that every memory has, not expired.
+        """Return the deleted, unexpired rows that the actor could read before, within the general grace period.
 
-        A derived memory can be restored once its sources are there.
+        A derived memory can be restored only after its sources.
         """
         earliest = Now() - timedelta(days=settings.DELETED_GRACE_DAYS)
         rows = self.filter(deleted_at__gte=earliest, is_quarantined=False).filter(
@@ -103,24 +104,25 @@ class CubeQuerySet(ReachQuerySet["Cube"]):
         return rows.resting_on(CubeOrigin.objects.filter(stands=True)).in_reach_of(actor)
 
     def in_reach_of(self, actor: Actor) -> Self:
-        """`visible_to` without regard to deletion and expiry: what the actor could restore."""
+        """Return the rows that the actor may read, with all their sources, ignoring deletion and expiry."""
         reached = self.reached_by(actor)
         return reached if actor.is_system else reached.resting_on(CubeOrigin.objects.all().reached_by(actor))
 
     def resting_on(self, origins: "ReachQuerySet[CubeOrigin]") -> Self:
-        """Rows all of whose sources are among `origins`; a quoted source withholds its quote alone."""
+        """Return the rows whose sources are all among `origins`. Quoted sources are ignored, because only their quotes
+        are hidden."""
         present = origins.filter(derived=OuterRef("cube_id"), pk=OuterRef("source_id"))
         missing = CubeSource.objects.filter(cube_id=OuterRef("pk")).exclude(kind=SourceKind.QUOTE)
-        # Joined, each of their sources would be compared with every readable memory of the tenant.
+        # A join would compare each source with every readable memory of the tenant.
         return self.filter(Q(has_sources=False) | ~Exists(missing.exclude(AskedOfEachRow(present))))
 
     def free(self) -> Self:
-        """Rows that no freeze and no legal hold keeps as they are. The database alone decides (vault_cube_is_held)."""
+        """Return the rows without a freeze or legal hold, as the database function vault_cube_is_held decides."""
         return self.exclude(IS_HELD)
 
 
 def cubes_granted(actor: Actor, effect: Effect) -> models.QuerySet[Any]:
-    """The grants that allow, or deny, the actor to read single cubes; to stand inside a query."""
+    """Return the grants that allow, or deny, the actor to read single cubes, as a subquery."""
     actions = allowing_actions(Action.READ) if effect is Effect.ALLOW else denying_actions(Action.READ)
     return grants_of(actor, OBJECT_TYPE, effect, actions)
 
@@ -135,7 +137,7 @@ def _by_role(actor: Actor) -> Q:
 
 
 def _by_role_without_join(actor: Actor) -> Q:
-    """`_by_role` without a join: joined, the planner would ask each grant twice."""
+    """Return the condition of `_by_role` without a join, which would make the planner evaluate each grant twice."""
     if not reads_content(actor):
         return NOTHING
     mine_or_open = Q(owner_id=actor.member_id) | ~Q(kind=NamespaceKind.PRIVATE)
@@ -145,9 +147,9 @@ def _by_role_without_join(actor: Actor) -> Q:
 
 
 def _by_grant(actor: Actor) -> Q | None:
-    """A grant on a namespace opens what is not another's private memory in it; one on a cube opens that cube.
+    """Return the condition of cubes that grants let the actor read; None without grants.
 
-    None: there is no grant.
+    A grant on a namespace covers its memories except other members' private ones; a grant on a cube covers that cube.
     """
     standing, reach = principal_grants(actor), None
     if standing.has("namespace", Effect.ALLOW):
@@ -164,7 +166,7 @@ def _bound(persona_id: UUID | None) -> Q:
 
 
 class Described(models.Model):
-    """The clear fields that an actor may change; a version keeps them as they were."""
+    """The unsealed fields that an actor may change; each version stores their values of that time."""
 
     namespace = models.ForeignKey(
         Namespace, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
@@ -194,7 +196,8 @@ class Described(models.Model):
 
 
 class Cube(Described, TenantModel):
-    """One unit of memory, as it is now. Its words are sealed in its versions; here is what may be clear."""
+    """One unit of memory in its present state. Its words are sealed in its versions; this row has the unsealed
+    fields."""
 
     type = models.CharField(max_length=12, choices=[(kind, kind) for kind in MemoryType])
     layer = models.CharField(max_length=12, choices=[(layer, layer) for layer in Layer])
@@ -209,7 +212,7 @@ class Cube(Described, TenantModel):
     speaker_marks = ArrayField(models.BigIntegerField(), default=list)
     entity_marks = ArrayField(models.BigIntegerField(), default=list)
     mentions_time = models.BooleanField(default=False)
-    asks = models.FloatField(default=0.0)  # the share of its text that does
+    asks = models.FloatField(default=0.0)  # the share of its text that is questions
     superseded_by = models.UUIDField(null=True)
     expiry_policy = models.UUIDField(null=True)  # which policy set `expires_at`; none: a person did, or nobody
     retention_class = models.CharField(max_length=40, blank=True, default="")
@@ -221,12 +224,12 @@ class Cube(Described, TenantModel):
     updated_at = models.DateTimeField(db_default=Now())
     deleted_at = models.DateTimeField(null=True)
     has_sources = models.BooleanField(default=False)  # there may be rows of CubeSource
-    # Whether postings and vectors find it (vault/cubes/eligibility.py).
+    # True if the search index contains it (vault/cubes/eligibility.py).
     is_indexed = models.BooleanField(default=True, db_default=True)
-    # It waits in the inbox, and nobody reads it elsewhere (vault/reviews/quarantine.py).
+    # True while it waits for a review; it is readable in the inbox only (vault/reviews/quarantine.py).
     is_quarantined = models.BooleanField(default=False, db_default=False)
     is_cold = models.BooleanField(default=False, db_default=False)  # it has no vector: words alone find it
-    # A message in which the reader found nothing to keep (vault/cubes/filters.py says where it is shown).
+    # True for a message that states nothing (vault/cubes/filters.py says where it is shown).
     is_dialogue_only = models.BooleanField(default=False, db_default=False)
 
     objects: ClassVar[CubeQuerySet] = CubeQuerySet.as_manager()  # type: ignore[assignment]
@@ -266,7 +269,7 @@ class Cube(Described, TenantModel):
 
 
 class CubeGrant(ObjectGrant):
-    """A right on one memory, in any namespace. It is deleted with its memory."""
+    """A grant of a right on one memory, in any namespace. It is deleted with its memory."""
 
     content_object = models.ForeignKey(
         Cube, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
@@ -277,7 +280,7 @@ class CubeGrant(ObjectGrant):
 
 
 class CubeVersion(Described, TenantModel):
-    """A state of a cube after a change: immutable, numbered from 1, with the hash of its predecessor."""
+    """A version of a cube: immutable, numbered from 1, with the hash of its predecessor."""
 
     cube = models.ForeignKey(Cube, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+")
     number = models.PositiveIntegerField()
@@ -295,7 +298,7 @@ class CubeVersion(Described, TenantModel):
 
 
 class CubeUse(models.Model):
-    """The use of a cube. Written by jobs only, so that reads stay cheap."""
+    """The use of a cube. Only jobs write it, so that reads stay cheap."""
 
     pk = models.CompositePrimaryKey("tenant_id", "cube_id")
     tenant = models.ForeignKey("governance.Tenant", on_delete=models.DO_NOTHING, db_index=False, related_name="+")
@@ -309,9 +312,10 @@ class CubeUse(models.Model):
 
 
 class CubeSource(TenantModel):
-    """A version of a memory that another memory's words were taken from, directly or through others.
+    """A source of a memory: a version of another memory whose words it uses, directly or through others.
 
-    The derived memory is readable where each of its sources is. The source may be gone: `source_id` is no foreign key.
+    A reader of the derived memory must be allowed to read all its sources. `source_id` is no foreign key, because the
+    source may be erased.
     """
 
     cube = models.ForeignKey(Cube, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+")
@@ -330,7 +334,8 @@ class CubeSource(TenantModel):
 
 
 class CubeOrigin(Described):
-    """A source that is still there, as the memory that it is (a view). stands: not deleted, expired or redacted."""
+    """A source that still exists, with its fields as a memory (a database view). stands: not deleted, expired or
+    redacted."""
 
     id = models.UUIDField(primary_key=True)
     tenant = models.ForeignKey("governance.Tenant", on_delete=models.DO_NOTHING, db_index=False, related_name="+")

@@ -7,10 +7,10 @@ from vault.vocabulary import Counted
 
 
 class DailyCount(TenantModel):
-    """A count of one day (UTC), so that a page shows it without a scan.
+    """A count of one day (UTC), so that a page can show it without a scan.
 
-    value: one of the counted kind, as a layer. namespace None: not by namespace. member: whose alone the rows are,
-    None: of everybody who sees the namespace.
+    value: the counted value, such as a layer. namespace None: not by namespace. member: the only reader of the counted
+    rows; None: every reader of the namespace.
     """
 
     day = models.DateField()

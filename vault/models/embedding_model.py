@@ -3,7 +3,7 @@ from django.db.models.functions import Now
 
 
 class EmbeddingModel(models.Model):
-    """The model whose vectors answer a tenant's questions. It comes with the first vector; re-embedding changes it."""
+    """The embedding model that a tenant's searches use. Created with the first vector; re-embedding changes it."""
 
     tenant = models.OneToOneField("governance.Tenant", primary_key=True, on_delete=models.DO_NOTHING, related_name="+")
     model = models.CharField(max_length=100)

@@ -12,7 +12,8 @@ STANDS = Func(F("tenant_id"), F("id"), function="vault_hold_stands", output_fiel
 
 class HoldQuerySet(models.QuerySet["Hold"]):
     def with_active_flag(self) -> "HoldQuerySet":
-        """Each row with `stands`: whether it still holds. The database alone decides (vault_hold_stands)."""
+        """Annotate each row with `stands`: true while the hold is active, as the database function vault_hold_stands
+        decides."""
         return self.annotate(stands=STANDS)
 
     def active(self) -> "HoldQuerySet":
@@ -20,7 +21,7 @@ class HoldQuerySet(models.QuerySet["Hold"]):
 
 
 class Hold(TenantModel):
-    """A freeze or a legal hold. Insert-only: it ends by approvals (HoldReleaseApproval), never by a change."""
+    """A freeze or a legal hold. Insert-only: approvals end it (HoldReleaseApproval), never a change of the row."""
 
     kind = models.CharField(max_length=10, choices=[(kind, kind) for kind in HoldKind])
     maker = models.ForeignKey(
@@ -39,23 +40,23 @@ class Hold(TenantModel):
 
 
 class HoldCube(TenantModel):
-    """A cube that came under a hold, by its making or later. Insert-only; it outlives the cube, once released."""
+    """A cube under a hold, from its creation or later. Insert-only; after the release it may outlive the cube."""
 
     hold = models.ForeignKey(Hold, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+")
     cube_id = models.UUIDField()
 
     class Meta:
         constraints = [
-            # In this order it is also what every write of a cube looks into.
+            # Every write of a cube looks holds up by (tenant, cube_id), the prefix of this index.
             models.UniqueConstraint(fields=["tenant", "cube_id", "hold"], name="cube_is_under_a_hold_once")
         ]
         indexes = [models.Index(fields=["tenant", "hold"], name="cubes_of_hold")]
 
 
 class HoldReleaseApproval(TenantModel):
-    """A member's wish to end a hold. A freeze ends with one, a legal hold with those of two different members.
+    """A member's approval of ending a hold. A freeze ends with one, a legal hold with those of two different members.
 
-    `transaction` is filled in by a trigger: no two approvals of a hold can come from one transaction.
+    transaction: set by a trigger, so that no two approvals of a hold can come from one transaction.
     """
 
     hold = models.ForeignKey(Hold, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+")

@@ -5,9 +5,9 @@ from pgvector.django import HalfVectorField
 
 
 class IndexedFields(models.Model):
-    """Fields of a cube that a search filters by, copied into each index so that the filter reads the index alone.
+    """Fields of a cube that a search filters by, copied into each index so that a filter reads only the index.
 
-    layer, type: numbers of vault/index/facets.py. happened_at: the event's time, else when the cube was stored.
+    layer, type: numbers of vault/index/facets.py. happened_at: the event's time, else the time of storage.
     """
 
     namespace_id = models.UUIDField()
@@ -30,8 +30,9 @@ ENTRY = (
 class KeyedTerm(IndexedFields):
     """A keyed token of a cube: a word with its frequency, or a mark to filter by (frequency 0).
 
-    Derived rows without foreign keys: checking one for each word would cost more than the write itself. The key's index
-    includes what a search reads. length: the words of the cube. entry: the posting as a search reads it.
+    Derived rows without foreign keys: checking one for each word would cost more than the write itself. The primary
+    key's index includes the columns that a search reads. length: the cube's number of words. entry: the posting in
+    binary.
     """
 
     pk = models.CompositePrimaryKey("tenant_id", "term", "cube_id")
@@ -61,7 +62,8 @@ class ArchivedPosting(KeyedTerm):
 
 
 class Embedding(IndexedFields):
-    """The vector of a cube's current version by one model; cosine distance. Follows the write through the outbox."""
+    """The vector of a cube's current version by one model, for cosine distance. An outbox event creates it after the
+    write."""
 
     pk = models.CompositePrimaryKey("tenant_id", "cube_id", "model")
     tenant = models.ForeignKey("governance.Tenant", on_delete=models.DO_NOTHING, db_index=False, related_name="+")
@@ -84,7 +86,7 @@ class Embedding(IndexedFields):
 class NamespaceSize(models.Model):
     """The number of cubes and words of a namespace, for BM25 (vault/index/statistics.py).
 
-    What is added is counted by a job: a row that every add changed would make writers wait for each other.
+    A job counts new cubes: if every write changed this row, writers would wait for each other.
     """
 
     pk = models.CompositePrimaryKey("tenant_id", "namespace_id")

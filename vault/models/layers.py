@@ -1,4 +1,4 @@
-"""The short-, mid- and long-term layers of a persona: rows that point at cubes, where the words are."""
+"""The short-, mid- and long-term layers of a persona: rows that refer to cubes, which hold the words."""
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -13,7 +13,7 @@ from vault.vocabulary import EntryAction, EntryQueue, PageLayer
 
 
 class LayerSettings(TenantModel):
-    """Constants of the layers that a tenant (no persona), or one persona, sets. values: by name, numbers."""
+    """Constants of the layers, set by a tenant (persona None) or for one persona. values: name → number."""
 
     persona = models.ForeignKey(
         Persona, null=True, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
@@ -29,7 +29,7 @@ class LayerSettings(TenantModel):
 
 
 class Stream(TenantModel):
-    """One conversation of a persona. Its row is the lock under which pages are appended, in order."""
+    """One conversation of a persona. Its row is locked while pages are appended, so that they stay in order."""
 
     persona = models.ForeignKey(
         Persona, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
@@ -50,10 +50,10 @@ class Stream(TenantModel):
 
 
 class Segment(TenantModel):
-    """Pages on one topic. visits, unpromoted: of its heat, which is computed when something is decided.
+    """Pages on one topic. visits, unpromoted: counts for its heat, which is computed on demand.
 
-    vector: the mean of its pages' vectors by `model`; keywords: keyed tokens with the number of pages that have each.
-    The database clears both when a page goes, and the next decision makes them anew.
+    vector: the mean of its pages' vectors by `model`; keywords: keyed token → number of pages with it. The database
+    clears both when a page is deleted; they are computed again when next needed.
     """
 
     persona = models.ForeignKey(
@@ -75,10 +75,10 @@ class Segment(TenantModel):
 
 
 class Page(TenantModel):
-    """A question and its answer in a stream; one of the sides may be missing.
+    """A question and its answer in a stream; one of the two may be missing.
 
-    chain: the first page of its topic, None until the page was placed. read_versions: of the two cubes, when `vector`
-    and `keywords` were made of them. gist: [memory, version, start, end] of the passage that stands for the page.
+    chain: the first page of its topic, None until the page is placed. read_versions: the versions of the two cubes from
+    which `vector` and `keywords` were made. gist: [memory, version, start, end] of the passage shown for the page.
     """
 
     stream = models.ForeignKey(
@@ -113,7 +113,7 @@ class Page(TenantModel):
             ),
         ]
         indexes = [
-            # Of few rows, however long the stream: the planner would read all pages of a stream by another index.
+            # A partial index of few rows. Without it the planner reads all pages of a stream.
             models.Index(fields=["tenant", "stream", "position"], name="page_queued", condition=Q(layer="short_term")),
             models.Index(
                 fields=["tenant", "stream", "position"],
@@ -127,7 +127,7 @@ class Page(TenantModel):
 
 
 class LayerEntry(TenantModel):
-    """A memory in one of the long-term queues of a persona. name: of a field of the profile."""
+    """A memory in one of the long-term queues of a persona. name: of a profile field."""
 
     persona = models.ForeignKey(
         Persona, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
@@ -169,7 +169,7 @@ class Trait(TenantModel):
 
 
 class TraitEvidence(TenantModel):
-    """A page that speaks for a trait; it goes with its page. weight: 1 for it, -1 against it."""
+    """A page that supports (weight 1) or contradicts (weight -1) a trait. Deleted with the page."""
 
     trait = models.ForeignKey(Trait, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+")
     page = models.ForeignKey(Page, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+")

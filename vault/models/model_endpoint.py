@@ -4,9 +4,9 @@ from governance.models.base import TenantModel
 
 
 class ModelEndpoint(TenantModel):
-    """A language model of a tenant's own behind an OpenAI-compatible API; `position` is its place in the order.
+    """A tenant's own language model behind an OpenAI-compatible API. position: its place in the order.
 
-    prompt_price, completion_price: of a million tokens, in `currency`. sealed_key: of the API; None without one.
+    prompt_price, completion_price: per million tokens, in `currency`. sealed_key: the API key, None without one.
     """
 
     model = models.CharField(max_length=100)

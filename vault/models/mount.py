@@ -11,9 +11,9 @@ from vault.models.namespace import Namespace
 
 
 class Mount(TenantModel):
-    """A namespace that searches of a persona, a conversation or a task include; one of the three is set.
+    """A namespace that searches of a persona, a conversation or a task include; exactly one of these is set.
 
-    sealed_task: the caller's name of the task; task_token: its keyed token. It widens no right.
+    sealed_task: the task's name; task_token: its keyed token. A mount grants no right.
     """
 
     namespace = models.ForeignKey(

@@ -16,15 +16,16 @@ from governance.vocabulary import Action, Effect
 from vault.vocabulary import NamespaceKind
 
 OBJECT_TYPE = "namespace"
-NOTHING = Q(pk__isnull=True)  # of an empty list Django would give up composing a query
-# A search finds what lies in these where it names them, or where they are mounted.
+NOTHING = Q(pk__isnull=True)  # matches no row; `pk__in=[]` would make Django skip the query
+# Kinds of namespaces that a search includes only if they are named or mounted.
 NAMED_OR_MOUNTED = (NamespaceKind.EXPERT, NamespaceKind.CONTEXT_POOL, NamespaceKind.PIPELINE_CACHE)
 CHATS = Q(kind=NamespaceKind.PRIVATE, path__regex=r"^/users/[^/]+/chat$")
 
 
 class NamespaceQuerySet(models.QuerySet["Namespace"]):
     def visible_to(self, actor: Actor) -> "NamespaceQuerySet":
-        """Namespaces of the actor's tenant that it may read: by its role and as owner, by grants, and not denied."""
+        """Return the namespaces of the actor's tenant that its role, ownership or grants let it read and no denial
+        excludes."""
         denied = namespaces_denied_by_purpose(actor)
         rows = self.filter(tenant_id=actor.tenant_id)
         rows = rows.exclude(denied) if denied is not None else rows
@@ -38,11 +39,12 @@ class NamespaceQuerySet(models.QuerySet["Namespace"]):
         return rows
 
     def chats(self) -> "NamespaceQuerySet":
-        """The namespaces of chats, as `vault.namespaces.rules.chat_path` names them."""
+        """Return the namespaces of chats, which `vault.namespaces.rules.chat_path` names."""
         return self.filter(CHATS)
 
     def searchable_unnamed(self, mounted: Collection[UUID]) -> "NamespaceQuerySet":
-        """The namespaces that a search includes by default. mounted: ids of the namespaces mounted for this search."""
+        """Return the namespaces that a search includes by default. mounted: ids of the namespaces mounted for this
+        search."""
         unlisted = Q(kind__in=NAMED_OR_MOUNTED)
         return self.filter(~unlisted | Q(id__in=mounted)) if mounted else self.exclude(unlisted)
 
@@ -51,9 +53,7 @@ class NamespaceQuerySet(models.QuerySet["Namespace"]):
 
 
 def _in_reach_of(actor: Actor) -> Q:
-    """Return the condition of namespaces that role, ownership and grants let the actor read: its own private ones and
-    all others.
-    """
+    """Return the condition of namespaces that role, ownership and grants let the actor read."""
     reach = ~Q(kind=NamespaceKind.PRIVATE) | Q(owner_id=actor.member_id) if reads_content(actor) else NOTHING
     if principal_grants(actor).has(OBJECT_TYPE, Effect.ALLOW):
         reach |= Q(pk__in=namespaces_granted(actor, Effect.ALLOW))
@@ -61,13 +61,13 @@ def _in_reach_of(actor: Actor) -> Q:
 
 
 def namespaces_granted(actor: Actor, effect: Effect) -> models.QuerySet[Any]:
-    """The ids of the namespaces whose reading is granted, or denied, to the actor; to stand inside a query."""
+    """Return the ids of namespaces that grants allow, or deny, the actor to read, as a subquery."""
     actions = allowing_actions(Action.READ) if effect is Effect.ALLOW else denying_actions(Action.READ)
     return grants_of(actor, OBJECT_TYPE, effect, actions).values("content_object_id")
 
 
 def bound_to(actor: Actor, path: str) -> Q:
-    """Within the namespaces that the actor's key is bound to. `path`: how a path is reached in the query."""
+    """Return the condition of paths that the actor's key is bound to. path: the lookup of the path in the query."""
     if actor.binding is None or not actor.binding.namespaces:
         return Q()
     inside = Q()
@@ -77,7 +77,7 @@ def bound_to(actor: Actor, path: str) -> Q:
 
 
 class Namespace(TenantModel):
-    """A part of the MemVault, with a path."""
+    """A namespace of memories in the MemVault, with a path."""
 
     path = models.CharField(max_length=200)
     kind = models.CharField(max_length=20, choices=[(kind, kind) for kind in NamespaceKind])
@@ -107,7 +107,7 @@ class Namespace(TenantModel):
 
 
 class NamespaceGrant(ObjectGrant):
-    """A right in a namespace, and on its memories, except other owners' private ones."""
+    """A grant of a right in a namespace and on its memories, except other owners' private ones."""
 
     content_object = models.ForeignKey(
         Namespace, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"

@@ -12,9 +12,9 @@ from vault.vocabulary import PackState, PackTopic, PublicationState, Visibility
 
 
 class Pack(TenantModel):
-    """A set of memories that a tenant offers under one name. Its texts are meant for others, and not sealed.
+    """A set of memories that a tenant offers under one name. Its texts are meant for others and are not sealed.
 
-    Its memories are those of its versions.
+    The memories belong to its versions.
     """
 
     name = models.CharField(max_length=60)
@@ -39,11 +39,11 @@ class Pack(TenantModel):
 
 
 class PackVersion(TenantModel):
-    """One version of a pack: its signed file, sealed, and what the scan found, as ids and counts.
+    """One version of a pack: its signed file, sealed, and the result of the scan as ids and counts.
 
-    digest: SHA-256 of the memories, in hex; key_id: of the key that signed. subjects: whose anonymised memories it has;
-    they go with their data subject. wordings: the marked sentences, sealed (vault/packs/wordings.py). published_at:
-    null until somebody else may find it.
+    digest: SHA-256 of the memories, in hex; key_id: of the signing key. subjects: data subjects of anonymised memories;
+    erasing a subject erases the version. wordings: the marked sentences, sealed (vault/packs/wordings.py).
+    published_at: null until other tenants may find the version.
     """
 
     pack = models.ForeignKey(Pack, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+")
@@ -73,9 +73,9 @@ class PackVersion(TenantModel):
 
 
 class Publication(TenantModel):
-    """The offer of a pack. version: the newest that others find; waiting: one that waits for another member's approval.
+    """The offer of a pack. version: the newest one that others find; waiting: one that another member must approve.
 
-    terms: what a contract holds its subscriber to. stars, ratings, subscribers: counted when they change.
+    terms: the subscribers' obligations in a contract. stars, ratings, subscribers: updated when they change.
     """
 
     pack = models.ForeignKey(Pack, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+")
@@ -111,12 +111,12 @@ OFFERED = Q(is_offered=True)
 
 
 class Listing(TenantModel):
-    """A publication in the catalogue, whoever published it: a policy lets each tenant read the rows that are offered to
-    it. The publisher writes the row together with what it repeats (vault/packs/listings.py).
+    """A publication in the catalogue. A row-level policy lets each tenant read the rows offered to it.
 
-    id: of the publication; tenant: the publisher. visibility, tenants and terms: those that were approved. texts: what
-    a word of a search may stand in, in lower case. vector: of its texts by `model`, for searches by meaning; it follows
-    the write through the outbox. rating: the average of 1 to 5 stars, 0 before the first rating.
+    The publisher writes the row and copies fields of pack and version into it (vault/packs/listings.py). id: of the
+    publication; tenant: the publisher. visibility, tenants, terms: as approved. texts: the searched texts, in lower
+    case. vector: of its texts by `model`, for search by meaning, made after the write by an outbox event. rating: mean
+    stars, 0 before the first.
     """
 
     publisher = models.CharField(max_length=200)

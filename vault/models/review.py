@@ -7,10 +7,10 @@ from vault.vocabulary import FeedbackKind, PiiField, ReviewKind, ReviewStatus
 
 
 class Review(TenantModel):
-    """Something about one version of a cube that a person should decide.
+    """A decision that a person must make about one version of a cube.
 
-    `other`: the cube that it may be fused with, or that contradicts it later. `feedback`, `asked_kind`, `asked_by`,
-    `sealed`: of a feedback what a reader says, who, and the correction and note until it is decided.
+    other: the cube to fuse with, or the later cube that contradicts it. feedback, asked_kind, asked_by, sealed: for
+    feedback only: its kind, the reader who gave it, and the correction and note until it is decided.
     """
 
     kind = models.CharField(max_length=20, choices=[(kind, kind) for kind in ReviewKind])
@@ -56,8 +56,8 @@ class Review(TenantModel):
 class PiiFinding(TenantModel):
     """A place with personal data in one version, never its value. It is deleted with the content of its version.
 
-    `leaf`: which of the texts of a field, in order (metadata: names and values, tags); `begins`, `ends`: code points
-    of that text. `detector`: the version of what found it.
+    leaf: number of the text within the field (metadata: names and values; tags); begins, ends: code points of that
+    text. detector: version of the detector.
     """
 
     cube = models.ForeignKey(Cube, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+")

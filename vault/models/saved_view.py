@@ -5,9 +5,9 @@ from governance.models.tenant import Member
 
 
 class SavedView(TenantModel):
-    """A search or filter of the list of memories that a member keeps under a name.
+    """A search or filter of the list of memories that a member saved under a name.
 
-    sealed: name and query, under the member's key: what people look for tells of them.
+    sealed: name and query, under the member's key, because a search may reveal personal matters.
     """
 
     member = models.ForeignKey(

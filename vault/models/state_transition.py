@@ -6,7 +6,7 @@ from vault.vocabulary import State
 
 
 class StateTransition(TenantModel):
-    """One step of a memory from one state to another, numbered from 1. Insert-only; it goes with its memory."""
+    """A transition of a memory from one state to another, numbered from 1. Insert-only; deleted with its memory."""
 
     cube = models.ForeignKey(Cube, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+")
     step = models.PositiveIntegerField()

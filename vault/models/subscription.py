@@ -13,7 +13,10 @@ from vault.vocabulary import ContractState, Delivery, ProposalState, QuotaPeriod
 
 
 class Agreement(TenantModel):
-    """The terms and counts that both sides hold. quota: reads in each period; null: no limit. reads: in all."""
+    """The terms and counts that subscriber and publisher both store. quota: reads per period, null: no limit.
+
+    reads: the total number of reads.
+    """
 
     state = models.CharField(max_length=10, choices=[(state, state) for state in ContractState])
     number = models.CharField(max_length=20, blank=True, default="")  # of the installed version
@@ -30,10 +33,10 @@ class Agreement(TenantModel):
 
 
 class Subscription(Agreement):
-    """The subscriber's side: a publication of any tenant, installed as the memories of a read-only namespace.
+    """The subscriber's row: a publication of any tenant, installed as memories of a read-only namespace.
 
-    used: reads in the period that began at `period_from`. available: a newer version that its range takes. is_trusted:
-    its memories have a higher trust, and each version is compared with the organisation's own memories.
+    used: reads in the period that began at `period_from`. available: a newer version within its range. is_trusted: its
+    memories get a higher trust, and each version is compared with the organisation's own memories.
     """
 
     publication_id = models.UUIDField()  # of another tenant, usually
@@ -68,9 +71,9 @@ class Subscription(Agreement):
 
 
 class PackMemory(TenantModel):
-    """A memory that a pack brought. key: its id in the pack; digest: of its line, in hex.
+    """A memory that a pack installed. key: its id in the pack; digest: of its line in the pack file, in hex.
 
-    is_overridden: the subscriber has reworded it, and upgrades leave it as it is.
+    is_overridden: the subscriber has reworded it, and upgrades leave it unchanged.
     """
 
     subscription = models.ForeignKey(
@@ -90,7 +93,7 @@ class PackMemory(TenantModel):
 
 
 class Contract(Agreement):
-    """The publisher's side of a subscription."""
+    """The publisher's row of a subscription."""
 
     publication = models.ForeignKey(
         Publication, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
@@ -108,9 +111,9 @@ class Contract(Agreement):
 
 
 class PackRead(TenantModel):
-    """One call that returned memories of a pack, on each side. number: counted from 1 in a contract.
+    """One call that returned memories of a pack, stored on both sides. number: counted from 1 in a contract.
 
-    is_sent: on the subscriber's side, whether the publisher has it.
+    is_sent: on the subscriber's side, true once the publisher has received it.
     """
 
     subscription_id = models.UUIDField()
@@ -131,9 +134,9 @@ class PackRead(TenantModel):
 
 
 class PackRating(TenantModel):
-    """A member's rating of a pack, on each side; the publisher's has the organisation and no member.
+    """A member's rating of a pack, stored on both sides; the publisher's row names the organisation and no member.
 
-    stars: 1 to 5. number: of the version that was installed. source_id: on the publisher's side, the subscriber's row.
+    stars: 1 to 5. number: the rated version. source_id: on the publisher's side, the id of the subscriber's row.
     """
 
     publication_id = models.UUIDField()
@@ -158,7 +161,7 @@ class PackRating(TenantModel):
 
 
 class PackReport(TenantModel):
-    """A member's report of a pack, which the operator of the installation reads. The publisher does not.
+    """A member's report of a pack to the operator of the installation. The publisher cannot read it.
 
     decision: hide, ban, show or dismiss, once the operator has decided.
     """
@@ -189,11 +192,11 @@ class PackReport(TenantModel):
 
 
 class PackProposal(TenantModel):
-    """A change of one memory that a subscriber proposes, on each side. sealed: its texts (vault/store/proposals.py).
+    """A subscriber's proposal to change one memory, stored on both sides. sealed: its texts (vault/store/proposals.py).
 
-    key: the memory's id in the pack; number: of the version that was installed. member: who proposed it, on the
-    subscriber's side. source_id, source_tenant: on the publisher's side, the subscriber's row and tenant. organisation:
-    the other side's name.
+    key: the memory's id in the pack; number: the installed version. member: the proposer, on the subscriber's side.
+    source_id, source_tenant: on the publisher's side, the subscriber's row and tenant. organisation: the other side's
+    name.
     """
 
     publication_id = models.UUIDField()

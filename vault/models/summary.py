@@ -10,10 +10,10 @@ from vault.models.namespace import Namespace
 
 
 class Summary(TenantModel):
-    """Sentences of memories that stand for a namespace or a conversation; one of the two is set.
+    """The summary of a namespace or a conversation (exactly one is set): sentences of its memories.
 
-    passages: [[memory, version, start, end]], opened for each reader, never copied. memories: read for it. model: that
-    chose; empty: none. updated_at: when its memories were read.
+    passages: [[memory, version, start, end]], opened for each reader, never copied. memories: the number read for it.
+    model: the model that chose, empty without one. updated_at: the time when its memories were read.
     """
 
     namespace = models.ForeignKey(

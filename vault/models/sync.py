@@ -8,9 +8,10 @@ from vault.vocabulary import SyncDirection
 
 
 class SyncPeer(TenantModel):
-    """A namespace of another installation that a namespace here is kept in step with.
+    """A namespace of another installation with which a local namespace is synchronized.
 
-    address: of the other installation, without a path. sealed_key: an API key there. last_job: the newest sync.
+    address: of the other installation, without a path. sealed_key: an API key of that installation. last_job: the
+    newest sync job.
     """
 
     name = models.CharField(max_length=100)
@@ -32,9 +33,9 @@ class SyncPeer(TenantModel):
 
 
 class SyncLink(TenantModel):
-    """A memory here and its counterpart at a peer, with the version of each when both were last equal.
+    """A local memory and its counterpart at a peer, with the versions at which both were last equal.
 
-    cube_id is no foreign key: a memory that was purged here must not come back by the next sync.
+    cube_id is no foreign key, so that the next sync does not bring back a memory that was purged here.
     """
 
     peer = models.ForeignKey(

@@ -7,9 +7,9 @@ from governance.models.tenant import Member
 
 
 class Upload(TenantModel):
-    """A file that a member has uploaded and not imported yet. Deleted after a day (vault/exchange/uploads.py).
+    """A file that a member uploaded and did not import yet. Deleted after a day (vault/exchange/uploads.py).
 
-    form: an ImportFormat; sealed: its name and its bytes.
+    form: an ImportFormat; sealed: the name and bytes of the file.
     """
 
     member = models.ForeignKey(

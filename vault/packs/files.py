@@ -1,6 +1,6 @@
 """The `.mempack` file: a zip of a signed manifest and one JSON line for each memory (docs/mempack.md). Pure.
 
-Every size is bounded before anything is read, and nothing in the file is ever executed.
+Every size is limited before anything is read, and nothing in the file is ever executed.
 """
 
 import hashlib
@@ -55,7 +55,7 @@ class PackInvalid(Invalid):
 
 @dataclass(frozen=True)
 class Item:
-    """One memory of a pack. id: the same in each version of the pack. importance: 0..1."""
+    """One memory of a pack. id: equal in all versions of the pack. importance: 0..1."""
 
     id: UUID
     content: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=32_000)] = field(repr=False)
@@ -73,12 +73,12 @@ class Item:
 
 @dataclass(frozen=True)
 class Manifest:
-    """The statement that the publisher signs.
+    """The signed part of a pack file.
 
-    digest: SHA-256 of the memories' bytes; digests: of each line, by the memory's id. alternatives: of the lines that
-    have a second wording; a copy holds either one, and `digest` is then of the lines' first digests, in order.
-    public_key, signature: Ed25519, in hex. data_subjects: `none`, or `de-identified` where memories about people were
-    anonymised.
+    digest: SHA-256 of the memories' bytes; digests: memory id → digest of its line. alternatives: digests of lines with
+    a second wording; a copy has either wording, and `digest` is then computed from the first wordings' digests, in
+    order. public_key, signature: Ed25519, in hex. data_subjects: `none`, or `de-identified` if memories about people
+    were anonymised.
     """
 
     format: Literal["mempack/1"]
@@ -107,13 +107,13 @@ class Manifest:
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     def signed_bytes(self) -> bytes:
-        """The canonical JSON of everything but the signature."""
+        """Return the canonical JSON of all fields but the signature."""
         stated = self.as_stored()
         del stated["signature"]
         return canonical(stated)
 
     def as_stored(self) -> dict[str, Any]:
-        """The fields as a file has them: without alternatives where there are none."""
+        """Return the fields as a file stores them: `alternatives` only if there are any."""
         stated: dict[str, Any] = _MANIFEST.dump_python(self, mode="json")
         if not self.alternatives:
             del stated["alternatives"]
@@ -127,7 +127,7 @@ class Manifest:
 
 @dataclass(frozen=True)
 class Pack:
-    """A file whose signature, digests and shape were checked."""
+    """The content of a file whose signature, digests and structure were checked."""
 
     manifest: Manifest
     items: tuple[Item, ...] = field(repr=False)
@@ -138,12 +138,12 @@ _MANIFEST: TypeAdapter[Manifest] = TypeAdapter(Manifest)
 
 
 def canonical(value: Any) -> bytes:
-    """JSON with sorted names and without spaces, in UTF-8."""
+    """Return JSON with sorted names and without spaces, in UTF-8."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
 
 
 def encode_line(item: Item) -> bytes:
-    """The line of a memory, without its line feed."""
+    """Return the line of a memory, without its line feed."""
     return canonical(_ITEM.dump_python(item, mode="json"))
 
 
@@ -152,7 +152,7 @@ def item_digest(item: Item) -> str:
 
 
 class PackWriter:
-    """Writes a file part by part; what it holds meanwhile is a digest for each memory. Use it as a context manager."""
+    """Writes a pack file in parts. It keeps only one digest per memory. Use it as a context manager."""
 
     def __init__(self) -> None:
         self._sink = _Sink()
@@ -166,12 +166,12 @@ class PackWriter:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End the archive, also where an error ended the writing: it warns of one that stays open."""
+        """Close the archive, also after an error: zipfile warns about an open one."""
         self._lines.close()
         self._archive.close()
 
     def add(self, items: Iterable[Item]) -> bytes:
-        """The next bytes of the file. Raises Invalid where the pack is too large."""
+        """Add memories and return the next bytes of the file. Raises Invalid if the pack is too large."""
         for item in items:
             line = encode_line(item)
             self._digests[str(item.id)] = hashlib.sha256(line).hexdigest()
@@ -182,7 +182,7 @@ class PackWriter:
         return self._sink.take()
 
     def close(self, stated: Mapping[str, Any], *, public_key: bytes, sign: Callable[[bytes], bytes]) -> bytes:
-        """The last bytes, with the signed manifest. stated: its fields but for counts, digests and signature."""
+        """Return the last bytes, with the signed manifest. stated: its fields except counts, digests and signature."""
         self._lines.close()
         unsigned = {
             **stated,
@@ -203,7 +203,7 @@ class PackWriter:
 
 
 class _Sink(io.RawIOBase):
-    """Bytes that were written since they were last taken. It cannot seek."""
+    """A stream that collects written bytes until they are taken. It cannot seek."""
 
     def __init__(self) -> None:
         self._written = bytearray()
@@ -224,13 +224,13 @@ class _Sink(io.RawIOBase):
 def file_write(
     stated: Mapping[str, Any], items: Sequence[Item], *, public_key: bytes, sign: Callable[[bytes], bytes]
 ) -> bytes:
-    """The file of some memories. stated: as in `PackWriter.close`. Raises Invalid where the pack is too large."""
+    """Return the file of these memories. stated: as in `PackWriter.close`. Raises Invalid if the pack is too large."""
     with PackWriter() as writer:
         return writer.add(items) + writer.close(stated, public_key=public_key, sign=sign)
 
 
 def file_copy(pack: Pack, items: Sequence[Item]) -> bytes:
-    """The file of a copy that has some of its memories in their second wording, with the publisher's own manifest."""
+    """Return a copy's file, with some memories in their second wording and the publisher's unchanged manifest."""
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(_make_entry(MEMORIES), b"".join(encode_line(item) + b"\n" for item in items))
@@ -239,7 +239,7 @@ def file_copy(pack: Pack, items: Sequence[Item]) -> bytes:
 
 
 def file_read(content: bytes) -> Pack:
-    """The checked content of a file, whoever sent it. Raises PackInvalid; TooLarge."""
+    """Check the content of a file from any sender, and return it. Raises PackInvalid; TooLarge."""
     if len(content) > LARGEST_FILE:
         raise TooLarge(f"A pack file has at most {LARGEST_FILE} bytes.")
     try:
@@ -261,7 +261,7 @@ def _make_entry(name: str) -> zipfile.ZipInfo:
 
 
 def _read_entries(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
-    """The two entries by name, plain files within their limits that share no bytes."""
+    """Return the two entries by name. They must be plain files within their limits that do not overlap."""
     found = archive.infolist()
     if sorted(entry.filename for entry in found) != [MANIFEST, MEMORIES]:
         _refuse_file(f"It must hold {MANIFEST} and {MEMORIES}, and nothing else.")
@@ -310,7 +310,8 @@ def _check_signature(manifest: Manifest) -> None:
 
 
 def _read_items(lines: IO[bytes], manifest: Manifest) -> tuple[Item, ...]:
-    """Raises PackInvalid where a line is no memory, or digests and counts differ from the manifest's."""
+    """Read and check the memories. Raises PackInvalid if a line is no memory, or digests or counts do not match the
+    manifest."""
     whole = hashlib.sha256()
     items: dict[UUID, Item] = {}
     for number, line in enumerate(_read_lines(lines), 1):
@@ -339,7 +340,7 @@ def _read_items(lines: IO[bytes], manifest: Manifest) -> tuple[Item, ...]:
 
 
 def _combine_digests(digests: Iterable[str]) -> str:
-    """The digest over lines that have two wordings: of their first digests, each with a line feed."""
+    """Return the digest of lines with two wordings: that of their first wordings' digests, each with a line feed."""
     return hashlib.sha256("".join(f"{digest}\n" for digest in digests).encode()).hexdigest()
 
 
@@ -374,7 +375,8 @@ def _no_number(text: str) -> NoReturn:
 
 
 def _refuse_repeated_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Raises ValueError for a name that stands twice: readers would differ on which one counts."""
+    """Return the pairs as a dict. Raises ValueError for a repeated name, because readers could disagree about its
+    value."""
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("a name stands twice")

@@ -1,7 +1,8 @@
-"""The recipient of a leaked text, from the wordings that it has. Pure.
+"""Finds the recipient of a leaked text by its wordings. Pure.
 
-Each marked sentence in the text is one bit. A recipient's likelihood is the product over the bits: 1 - ERROR where its
-own copy has that wording, else ERROR. `nobody` has 1/2 for each: the text has the wordings by chance.
+Each marked sentence in the text is one bit. The likelihood of a recipient is the product over all bits: 1 - ERROR if
+the recipient's copy has that wording, else ERROR. The candidate `nobody` means that the wordings occur by chance; its
+factor is 1/2 per bit.
 """
 
 import math
@@ -17,7 +18,8 @@ NOBODY = 0.5
 
 @dataclass(frozen=True)
 class Match:
-    """A recipient beside the text. matching: of the `compared` bits, those that its copy has; probability: 0..1."""
+    """A recipient compared with the text. matching: bits, of the `compared` ones, that match its copy; probability:
+    0..1."""
 
     recipient_id: UUID
     matching: int
@@ -33,7 +35,7 @@ def find_bits(text: str, wordings: Mapping[UUID, Wordings]) -> dict[UUID, bool]:
 
 
 def rank_matches(bits: Mapping[UUID, bool], copies: Mapping[UUID, Mapping[UUID, bool]]) -> list[Match]:
-    """The recipients with their probabilities, the likeliest first. copies: the bits of each recipient's copy.
+    """Return the recipients with their probabilities, the most likely first. copies: recipient → bits of its copy.
 
     Before the comparison, all recipients and `nobody` are equally likely.
     """
@@ -62,7 +64,10 @@ def merge_bits(versions: Iterable[Mapping[UUID, bool]]) -> dict[UUID, bool]:
 
 
 def _read_bit(spread: str, wordings: Wordings) -> bool | None:
-    """True for the second wording, False for the first, None for neither or both; of nested ones the longer counts."""
+    """Return True if the text has the second wording, False for the first, None for neither or both.
+
+    If one wording contains the other, the longer one counts.
+    """
     first, second = plain(wordings.sentence), plain(wordings.second)
     has_first, has_second = first in spread, second in spread
     if has_first and has_second and (first in second or second in first):

@@ -1,4 +1,4 @@
-"""The row of the catalogue that other tenants read of a publication, written by its publisher."""
+"""The catalogue row of a publication, which its publisher writes and other tenants read."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -22,10 +22,11 @@ LONGEST_README = 2_000  # characters of it that a search by meaning looks at
 
 
 def listing_write(*, actor: Actor, publication: Publication, is_approved: bool = False) -> None:
-    """Bring the row of a publication up to date. is_approved: to whom and on which terms is approved as well.
+    """Update the catalogue row of a publication. is_approved: its visibility and terms are approved too.
 
-    A publication without an approval has no row; one without a version, hidden or banned keeps its row, which nobody
-    finds. Raises Forbidden. Writes: Listing, OutboxEvent?.
+    A publication without an approval has no row. Without a version, hidden or banned, it keeps its row, but nobody
+    finds it.
+    Raises Forbidden. Writes: Listing, OutboxEvent?.
     """
     authorize(actor, Permission.STORE_MANAGE, Target("publication", publication.id, publication.tenant_id))
     with acting(actor):
@@ -44,7 +45,7 @@ def listing_write(*, actor: Actor, publication: Publication, is_approved: bool =
 
 
 def listings_embed(actor: Actor, payloads: Sequence[Payload]) -> Write:
-    """Embed the texts of some rows of the catalogue. Raises ProviderUnavailable. Writes: Listing …."""
+    """Embed the texts of catalogue rows. Raises ProviderUnavailable. Writes: Listing …."""
     authorize(actor, Permission.STORE_MANAGE)
     ids = sorted({UUID(str(payload["listing"])) for payload in payloads})
     with acting(actor):

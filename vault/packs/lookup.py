@@ -1,4 +1,4 @@
-"""Finding the pack or version that a call names, in the actor's own tenant."""
+"""Look-up of packs and versions in the actor's own tenant."""
 
 from uuid import UUID
 
@@ -21,7 +21,7 @@ def pack_locate(actor: Actor, pack_id: UUID) -> Pack:
 
 
 def version_locate(actor: Actor, version_id: UUID, *, lock: bool = False) -> PackVersion:
-    """A version with its pack. Raises NotFound. The caller asks `authorize` next. Use inside `acting`."""
+    """Return a version with its pack. Raises NotFound. The caller asks `authorize` next. Use inside `acting`."""
     rows = PackVersion.objects.filter(tenant_id=actor.tenant_id, id=version_id).select_related("pack")
     found = (rows.select_for_update(of=("self",)) if lock else rows).first()
     if found is None:
@@ -30,5 +30,5 @@ def version_locate(actor: Actor, version_id: UUID, *, lock: bool = False) -> Pac
 
 
 def version_place(row: PackVersion) -> bytes:
-    """The place that the file is sealed for."""
+    """Return the encryption context of a version's file."""
     return b"pack" + row.id.bytes

@@ -1,4 +1,4 @@
-"""Second wordings of a memory's sentence, for the packs that contain the memory."""
+"""Second wordings of sentences of memories, for watermarked packs."""
 
 from uuid import UUID
 
@@ -30,13 +30,13 @@ def sentence_mark(*, actor: Actor, cube_id: UUID, sentence: str, second: str) ->
 
 
 def sentence_unmark(*, actor: Actor, cube_id: UUID) -> Cube:
-    """Take the second wording away. Raises NotFound; Forbidden. Writes as `cube_update`."""
+    """Remove the second wording of a memory's sentence. Raises NotFound; Forbidden. Writes as `cube_update`."""
     authorize(actor, Permission.STORE_MANAGE, Target("memory", cube_id, actor.tenant_id))
     return _write_metadata(actor, cube_get(actor=actor, cube_id=cube_id), {})
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences that occur exactly once in a text, in order."""
+    """Return the sentences that occur exactly once in a text, in order."""
     found = [text[begin:end].strip() for begin, end in sentence_ranges(text)]
     return [sentence for sentence in found if sentence and text.count(sentence) == 1]
 

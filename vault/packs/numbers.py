@@ -1,4 +1,4 @@
-"""Version numbers of packs and the ranges that subscribers follow (Semantic Versioning 2.0.0), pure."""
+"""Version numbers of packs, and version ranges of subscribers (Semantic Versioning 2.0.0). Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ ANY = "*"
 
 @dataclass(frozen=True, order=True)
 class Number:
-    """`major.minor.patch`, without pre-releases and build metadata. Ordered as precedence is."""
+    """A version `major.minor.patch`, without pre-release and build metadata, ordered by precedence."""
 
     major: int
     minor: int
@@ -22,7 +22,7 @@ class Number:
 
 
 def number_read(text: str, *, field: str = "version") -> Number:
-    """Raises Invalid for anything but three whole numbers such as 1.4.0."""
+    """Parse a version number. Raises Invalid unless it is three whole numbers such as 1.4.0."""
     parts = text.split(".")
     if len(parts) != 3 or not all(_is_part(part) for part in parts):
         raise Invalid(errors=[FieldError(field, "three numbers such as 1.4.0 are needed")])
@@ -31,8 +31,8 @@ def number_read(text: str, *, field: str = "version") -> Number:
 
 @dataclass(frozen=True)
 class Range:
-    """Versions that a subscriber takes. text: `*` any, `^1.2.0` up to the next major, `~1.2.0` up to the next minor,
-    `1.2.0` that one."""
+    """A range of versions. text: `*` any; `^1.2.0` below the next major; `~1.2.0` below the next minor; `1.2.0` only
+    this one."""
 
     text: str
 
@@ -47,7 +47,7 @@ class Range:
         return number >= first and fixed == (first.major, first.minor)[: len(fixed)]
 
     def newest(self, numbers: Iterable[Number]) -> Number | None:
-        """The newest of `numbers` in the range."""
+        """Return the newest of `numbers` in the range, or None."""
         return max((number for number in numbers if self.allows(number)), default=None)
 
 

@@ -1,4 +1,4 @@
-"""Changes that subscribers proposed and the publisher accepted: the next build of the pack words its memories so."""
+"""Rewordings that subscribers proposed and the publisher accepted. The next build of the pack uses them."""
 
 import json
 from collections.abc import Mapping
@@ -17,7 +17,8 @@ from vault.vocabulary import ProposalState
 
 @dataclass(frozen=True)
 class ProposalTexts:
-    """before: the pack's wording, on the publisher's side alone. text: the proposed one. answer: why declined."""
+    """The texts of a proposal. before: the pack's wording, on the publisher's side only; text: the proposed wording;
+    answer: the reason of a refusal."""
 
     text: str = field(repr=False)
     reason: str = field(repr=False)
@@ -27,7 +28,7 @@ class ProposalTexts:
 
 @dataclass(frozen=True)
 class Rewording:
-    """A wording of a memory, and the accepted one that replaces it."""
+    """A wording of a memory, and the accepted wording that replaces it."""
 
     before: str = field(repr=False)
     after: str = field(repr=False)
@@ -37,7 +38,7 @@ Rewordings = Mapping[UUID, tuple[Rewording, ...]]
 
 
 def rewordings_of(*, actor: Actor, pack_id: UUID) -> Rewordings:
-    """The accepted changes of a pack, by the memory's id in it, in the order of acceptance. Raises Forbidden."""
+    """Return the accepted rewordings of a pack by memory id, in the order of acceptance. Raises Forbidden."""
     authorize(actor, Permission.STORE_MANAGE, Target("pack", pack_id, actor.tenant_id))
     found: dict[UUID, tuple[Rewording, ...]] = {}
     with acting(actor):
@@ -51,7 +52,7 @@ def rewordings_of(*, actor: Actor, pack_id: UUID) -> Rewordings:
 
 
 def rewordings_apply(text: str, rewordings: tuple[Rewording, ...]) -> str:
-    """Apply the accepted changes of a text; a change whose original wording is gone is skipped."""
+    """Apply the accepted rewordings to a text, in order. A rewording of another original text is skipped."""
     for rewording in rewordings:
         if text == rewording.before:
             text = rewording.after

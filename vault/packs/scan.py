@@ -1,4 +1,4 @@
-"""The scan of memories for a pack, by sensitivity, policies, data subjects, personal data and secrets."""
+"""The scan of memories for a pack: by sensitivity, policies, data subjects, personal data and secrets."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,9 +37,9 @@ class LeavingRules:
 class Leaving:
     """The decision on one memory.
 
-    item: as others would read it; None where it stays. reasons: kinds of findings, or why it was dropped. subject_id:
-    whom an anonymised one is about. is_reworded: as a subscriber proposed, and the publisher accepted. wordings: of
-    its marked sentence.
+    item: its published form, None if it is left out. reasons: kinds of findings, or the reason for dropping it.
+    subject_id: data subject of an anonymised memory. is_reworded: an accepted proposal changed it. wordings: of its
+    marked sentence.
     """
 
     cube_id: UUID
@@ -52,14 +52,15 @@ class Leaving:
 
 
 def memories_scan(*, actor: Actor, pack_id: UUID, views: Iterable[CubeView], rules: LeavingRules) -> list[Leaving]:
-    """Decide on each memory, in order. Raises Forbidden; PiiUnavailable where a text cannot be checked."""
+    """Decide on each memory, in order. Raises Forbidden; PiiUnavailable if a text cannot be checked."""
     authorize(actor, Permission.STORE_MANAGE, Target("pack", pack_id, actor.tenant_id))
     rewordings = rewordings_of(actor=actor, pack_id=pack_id)
     return [_decide_leaving(actor, pack_id, view, rules, rewordings) for view in views]
 
 
 def compose_report(decided: Sequence[Leaving]) -> dict[str, object]:
-    """Counts by treatment, the reasons of dropped ones, and the ids of those that block the version."""
+    """Return the report of a scan: counts by treatment, dropped memories by reason, and the ids of blocking
+    memories."""
     dropped = Counter(
         reason for leaving in decided if leaving.treatment is Treatment.DROPPED for reason in leaving.reasons
     )
@@ -109,7 +110,8 @@ def _decide_leaving(
 def _check_marked_sentence(
     texts: Texts, view: CubeView, treatment: Treatment
 ) -> tuple[Wordings | None, tuple[str, ...]]:
-    """The marked sentence of a text that leaves, if its second wording has no findings, and the kinds of findings."""
+    """Return the marked sentence of a published text, None if its second wording has findings; and the kinds of
+    findings."""
     wordings = read_wordings(view.words.metadata)
     if wordings is not None and treatment is Treatment.ANONYMISED and view.subject is not None:
         reference = view.subject.reference
@@ -122,7 +124,7 @@ def _check_marked_sentence(
 
 
 def _find_reason_to_stay(actor: Actor, view: CubeView, rules: LeavingRules) -> str:
-    """The reason to drop the memory before its text is scanned; empty if there is none."""
+    """Return the reason for dropping the memory before its text is scanned; empty if there is none."""
     cube = view.cube
     if cube.source == Source.PACK:
         return "pack"
@@ -142,7 +144,7 @@ def _remove_reference(texts: Texts, reference: str) -> Texts:
 
 
 def _replace_reference(text: str, reference: str) -> str:
-    """Replace the reference in any case. Lower-casing may change lengths, so each place is compared separately."""
+    """Replace the reference in any case. Lower-casing may change lengths, so each position is compared separately."""
     parts, at, size, wanted = list[str](), 0, len(reference), reference.casefold()
     while at < len(text):
         if size and text[at : at + size].casefold() == wanted:
@@ -162,7 +164,8 @@ def _find_places(texts: Texts) -> list[Place]:
 
 
 def _make_item(key: UUID, view: CubeView, texts: Texts) -> Item:
-    """key: says nothing about the memory's own id, and stays the same in every version."""
+    """Return the published form of a memory. key: its id in the pack, which hides the memory's own id and never
+    changes."""
     cube = view.cube
     return Item(
         id=key,

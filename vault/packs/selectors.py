@@ -23,7 +23,7 @@ WITH_FILE = frozenset({PackState.READY, PackState.DEPRECATED, PackState.YANKED})
 
 @dataclass(frozen=True)
 class Verdict:
-    """The result of a check. is_own: signed by this installation."""
+    """The result of checking a file. is_own: signed by this installation."""
 
     manifest: Manifest
     items: tuple[Item, ...] = field(repr=False)
@@ -31,7 +31,7 @@ class Verdict:
 
 
 def packs_list(*, actor: Actor, pages: Pages) -> list[tuple[Pack, PackVersion | None]]:
-    """Packs with their newest versions, newest pack first. Raises Forbidden. Writes: AuditEntry."""
+    """Return packs with their newest versions, newest pack first. Raises Forbidden. Writes: AuditEntry."""
     authorize(actor, Permission.STORE_MANAGE)
     with acting(actor):
         packs = list(pages.take(Pack.objects.filter(tenant_id=actor.tenant_id).order_by("-id")))
@@ -51,7 +51,7 @@ def pack_get(*, actor: Actor, pack_id: UUID) -> Pack:
 
 
 def versions_list(*, actor: Actor, pack_id: UUID, pages: Pages) -> list[PackVersion]:
-    """The versions of a pack, newest first. Raises NotFound; Forbidden. Writes: AuditEntry."""
+    """Return the versions of a pack, newest first. Raises NotFound; Forbidden. Writes: AuditEntry."""
     with acting(actor):
         pack = pack_get(actor=actor, pack_id=pack_id)
         return list(pages.take(PackVersion.objects.filter(pack=pack).defer("sealed").order_by("-id")))
@@ -69,7 +69,7 @@ def version_get(*, actor: Actor, pack_id: UUID, number: str) -> PackVersion:
 
 
 def version_file(*, actor: Actor, version_id: UUID) -> bytes:
-    """The signed file of a version. Raises NotFound; Forbidden; Conflict; KeyUnavailable. Writes: AuditEntry."""
+    """Return the signed file of a version. Raises NotFound; Forbidden; Conflict; KeyUnavailable. Writes: AuditEntry."""
     with acting(actor):
         row = version_locate(actor, version_id)
         authorize(actor, Permission.STORE_MANAGE, pack_target(row.pack))
@@ -79,14 +79,14 @@ def version_file(*, actor: Actor, version_id: UUID) -> bytes:
 
 
 def version_items(*, actor: Actor, version_id: UUID) -> PackFile:
-    """The manifest and memories of a version. Raises and writes as `version_file`."""
+    """Return the manifest and memories of a version. Raises and writes as `version_file`."""
     return file_read(version_file(actor=actor, version_id=version_id))
 
 
 def file_open(row: PackVersion) -> bytes:
-    """The opened file of a version, for a caller that has found it to be open to its reader.
+    """Return the decrypted file of a version, for a caller that has checked the reader's permission.
 
-    Raises Conflict where there is none; KeyUnavailable.
+    Raises Conflict if there is no file; KeyUnavailable.
     """
     if row.state not in WITH_FILE:
         raise Conflict(f"The version is {row.state}, and has no file.")
@@ -99,7 +99,7 @@ def file_open(row: PackVersion) -> bytes:
 
 
 def file_verify(*, actor: Actor, content: bytes) -> Verdict:
-    """Check a file that somebody sent; nothing of it is stored. Raises Forbidden; PackInvalid; TooLarge."""
+    """Check an uploaded file; nothing of it is stored. Raises Forbidden; PackInvalid; TooLarge."""
     authorize(actor, Permission.MEMORY_READ)
     pack = file_read(content)
     with acting(actor):
@@ -114,6 +114,6 @@ def file_verify(*, actor: Actor, content: bytes) -> Verdict:
 
 
 def newest_versions(pack_ids: list[UUID]) -> dict[UUID, PackVersion]:
-    """The newest version of each pack, without its file."""
+    """Return the newest version of each pack, without its file."""
     rows = PackVersion.objects.filter(pack_id__in=pack_ids).defer("sealed").order_by("pack_id", "parts")
     return {row.pack_id: row for row in rows}

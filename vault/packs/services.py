@@ -1,4 +1,4 @@
-"""Packs and their versions: made, built as a job, deprecated, yanked, removed."""
+"""Packs and their versions: create, build as a job, deprecate, yank, remove."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -59,7 +59,7 @@ class PackDraft:
 
 @dataclass(frozen=True)
 class VersionDraft:
-    """The next version: chosen memories (`ids`) or all that match (`filters`)."""
+    """The next version of a pack, from chosen memories (`ids`) or all that match (`filters`)."""
 
     number: str
     ids: tuple[UUID, ...] = ()
@@ -69,7 +69,7 @@ class VersionDraft:
 
 
 def pack_create(*, actor: Actor, draft: PackDraft) -> Pack:
-    """Make a pack without versions. Raises Forbidden; Invalid; Conflict where the name is taken.
+    """Create a pack without versions. Raises Forbidden; Invalid; Conflict if the name is taken.
 
     Writes: Pack, AuditEntry.
     """
@@ -87,7 +87,7 @@ def pack_create(*, actor: Actor, draft: PackDraft) -> Pack:
 
 
 def pack_update(*, actor: Actor, pack_id: UUID, changes: Mapping[str, Any]) -> Pack:
-    """Change texts of a pack, all but its name. Versions keep the texts that they were signed with.
+    """Change the texts of a pack, except its name. Existing versions keep the texts that they were signed with.
 
     Raises NotFound; Forbidden. Writes: Pack, Listing?, AuditEntry.
     """
@@ -106,7 +106,7 @@ def pack_update(*, actor: Actor, pack_id: UUID, changes: Mapping[str, Any]) -> P
 def pack_remove(*, actor: Actor, pack_id: UUID) -> None:
     """Remove a pack that was never published, with its versions. Raises NotFound; Forbidden; Conflict.
 
-    Writes: deletes Pack, PackVersion …; AuditEntry.
+    Writes: AuditEntry; deletes Pack, PackVersion ….
     """
     with acting(actor):
         row = pack_locate(actor, pack_id)
@@ -119,9 +119,9 @@ def pack_remove(*, actor: Actor, pack_id: UUID) -> None:
 
 
 def version_build(*, actor: Actor, pack_id: UUID, draft: VersionDraft) -> JobView:
-    """Ask for the job that scans, signs and freezes the next version. A blocked one of the same number is replaced.
+    """Create the job that scans, signs and freezes the next version. A blocked version of the same number is replaced.
 
-    Raises NotFound; Forbidden; Invalid; Conflict where the number is taken. Writes: PackVersion, Job, AuditEntry …,
+    Raises NotFound; Forbidden; Invalid; Conflict if the number is taken. Writes: PackVersion, Job, AuditEntry …,
     OutboxEvent.
     """
     with acting(actor):
@@ -155,7 +155,7 @@ def version_build(*, actor: Actor, pack_id: UUID, draft: VersionDraft) -> JobVie
 
 
 def version_preview(*, actor: Actor, pack_id: UUID, draft: VersionDraft) -> list[Leaving]:
-    """The decisions on the first PREVIEWED memories of a choice; nothing is stored.
+    """Return the decisions on the first PREVIEWED chosen memories; nothing is stored.
 
     Raises NotFound; Forbidden; Invalid; PiiUnavailable. Writes: AuditEntry.
     """
@@ -175,7 +175,7 @@ def _delete_unbuilt_version(actor: Actor, job: Job) -> None:
 
 @handler(Topic.PACK_BUILD, permission=Permission.STORE_MANAGE, cancelled=_delete_unbuilt_version)
 def version_scan(run: JobRun) -> Callable[[], Step]:
-    """Open the chosen memories as the requester may read them now, decide on each, and seal the signed file.
+    """Open the chosen memories that the requester may read now, decide on each, and seal the signed file.
 
     Writes: PackVersion, AuditEntry ….
     """
@@ -221,7 +221,7 @@ def version_scan(run: JobRun) -> Callable[[], Step]:
 
 
 def version_deprecate(*, actor: Actor, version_id: UUID, reason: str) -> PackVersion:
-    """Advise against a version; who has it keeps it. Raises NotFound; Forbidden; Conflict.
+    """Deprecate a version; subscribers who installed it keep it. Raises NotFound; Forbidden; Conflict.
 
     Writes: PackVersion, AuditEntry.
     """
@@ -264,7 +264,7 @@ def _check_choice(draft: VersionDraft) -> None:
 
 
 def _select_memories(actor: Actor, draft: VersionDraft) -> CubeQuerySet:
-    """The chosen memories that the actor may read, none that is merged, archived or expired. Raises Invalid."""
+    """Return the chosen memories that the actor may read, without merged, archived and expired ones. Raises Invalid."""
     rows = Cube.objects.visible_to(actor).filter(state__in=SHOWN)
     if draft.filters is None:
         return rows.filter(id__in=draft.ids)
@@ -282,7 +282,7 @@ def _encode_request(draft: VersionDraft) -> dict[str, Any]:
 
 
 def _decode_request(run: JobRun, row: PackVersion) -> VersionDraft:
-    """Raises Conflict once the request was erased."""
+    """Return the draft in the job's request. Raises Conflict if the request was erased."""
     if run.request is None:
         raise Conflict("What this job was asked for was erased.")
     asked = json.loads(run.request)
@@ -332,6 +332,6 @@ def _write_file(row: PackVersion, decided: list[Leaving], wordings: Mapping[UUID
 
 
 def _signed_facts(content: bytes) -> tuple[str, str]:
-    """Digest and key of the file, read back as a subscriber reads it."""
+    """Return the digest and the key id of the file, read as a subscriber reads it."""
     manifest = file_read(content).manifest
     return manifest.digest, manifest.key_id

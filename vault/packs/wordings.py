@@ -1,7 +1,7 @@
-"""Sentences that a publisher words twice, so that each recipient's copy of a pack names its recipient.
+"""Watermarks of packs: a publisher words a sentence twice, so that each recipient's copy can be identified.
 
-A memory names its marked sentence and the second wording in its metadata: {"wordings": {"sentence": …, "second": …}}.
-A version holds both; a key of the publisher and the recipient's id choose which one is delivered.
+The metadata of a memory names its marked sentence: {"wordings": {"sentence": …, "second": …}}. A version stores both
+wordings; a key of the publisher and the recipient's id choose the delivered one.
 """
 
 import json
@@ -26,7 +26,7 @@ TOKENS_OF = "pack wording"  # a kind of keyed token, which a rotation of keys le
 
 @dataclass(frozen=True)
 class Wordings:
-    """A marked sentence in both wordings. content: of the memory with the second one."""
+    """A marked sentence in both wordings. content: the memory's content with the second wording."""
 
     sentence: str = field(repr=False)
     second: str = field(repr=False)
@@ -34,7 +34,7 @@ class Wordings:
 
 
 def read_wordings(metadata: Mapping[str, Any]) -> Wordings | None:
-    """The marked sentence that a memory's metadata names; None: none, or not in the form above."""
+    """Return the marked sentence in a memory's metadata; None if there is none, or not in this format."""
     stated = metadata.get(METADATA)
     if not isinstance(stated, dict):
         return None
@@ -43,7 +43,8 @@ def read_wordings(metadata: Mapping[str, Any]) -> Wordings | None:
 
 
 def wordings_check(content: str, sentence: str, second: str) -> None:
-    """Raises Invalid unless the sentence stands once in the text, and the second wording differs in its words."""
+    """Check a marked sentence. Raises Invalid unless it occurs once in the text and the second wording has other
+    words."""
     faults = []
     if not sentence.strip() or content.count(sentence) != 1:
         faults.append(FieldError("sentence", "a sentence that stands once in the memory"))
@@ -54,7 +55,7 @@ def wordings_check(content: str, sentence: str, second: str) -> None:
 
 
 def add_second(content: str, wordings: Wordings) -> Wordings | None:
-    """The wordings with the second content; None where the sentence does not stand once in the text any more."""
+    """Return the wordings with the second content; None if the sentence no longer occurs exactly once in the text."""
     if not wordings.sentence.strip() or content.count(wordings.sentence) != 1:
         return None
     if plain(wordings.sentence) == plain(wordings.second):
@@ -63,9 +64,9 @@ def add_second(content: str, wordings: Wordings) -> Wordings | None:
 
 
 def plain(text: str) -> str:
-    """The words of a text in one case, each between spaces, Chinese characters one by one.
+    """Return the words of a text, case-folded and separated by spaces, Chinese characters one by one.
 
-    That is what a copy keeps when spaces, punctuation and case change.
+    A copy keeps this form when spaces, punctuation and case change.
     """
     return f" {' '.join(_WORDS.findall(unicodedata.normalize('NFKC', text).casefold()))} "
 
@@ -80,7 +81,7 @@ def wordings_seal(row: PackVersion, wordings: Mapping[UUID, Wordings]) -> bytes:
 
 
 def wordings_open(row: PackVersion) -> dict[UUID, Wordings]:
-    """The marked sentences of a version by the memory's id in it. Raises KeyUnavailable."""
+    """Return the marked sentences of a version by memory id. Raises KeyUnavailable."""
     blob = bytes(row.wordings)
     plaintext = open_sealed(tenant_id=row.tenant_id, place=_encryption_context(row), blob=blob) if blob else None
     stated = json.loads(plaintext) if plaintext else {}
@@ -88,12 +89,13 @@ def wordings_open(row: PackVersion) -> dict[UUID, Wordings]:
 
 
 def has_second(publisher_id: UUID, recipient_id: UUID, key: UUID) -> bool:
-    """True if the recipient gets the second wording of a memory: one bit of a keyed hash. Raises KeyUnavailable."""
+    """Return whether the recipient gets the second wording of a memory: one bit of a keyed hash. Raises
+    KeyUnavailable."""
     return bool(token_maker(publisher_id).token(TOKENS_OF, f"{recipient_id} {key}") & 1)
 
 
 def items_personalise(row: PackVersion, items: Sequence[Item], recipient_id: UUID) -> tuple[Item, ...]:
-    """The memories of a version as one recipient gets them. Raises KeyUnavailable."""
+    """Return the memories of a version in the wordings of one recipient. Raises KeyUnavailable."""
     wordings = wordings_open(row)
     return tuple(
         replace(item, content=wordings[item.id].content)

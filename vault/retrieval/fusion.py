@@ -14,15 +14,16 @@ import numpy as np
 from vault.lexicon.tokens import language_of
 from vault.retrieval.lexical import CONTEXT, Candidates, Floats, LexicalScores, ids_of
 
-BARE = 0.3  # what words count for in a question that only names who spoke, and when
-# Cosine from which a memory without a common word is about the question. Small embedders find all Chinese alike.
+BARE = 0.3  # factor of the weights of words if a question only names a speaker or a time
+# The least cosine at which a memory without a common word counts as relevant. Small embedders rate all Chinese as near.
 LEAST_DENSE, LEAST_DENSE_CHINESE = 0.35, 0.65
 PART_NAMES = ("lexical", "context", "session", "dense", "entity", "time", "asks", "graph")  # in the order of Parts
 
 
 @dataclass(frozen=True)
 class Weights:
-    """The weight of each part of a score, 0..1. Heat, trust and fingerprint are added to the sum of all others.
+    """The weights of the parts of a score, each 0..1. Heat, trust and fingerprint are added after the other parts are
+    summed.
 
     asks: the share of its score that a memory loses if it only asks a question, 0..1.
     """
@@ -46,18 +47,19 @@ class Weights:
 
     @property
     def words(self) -> bool:
-        """Return whether any part depends on the words of the question."""
+        """Return whether a part of the score depends on the words of the question."""
         return bool(self.lexical or self.context or self.session)
 
     @property
     def highest_without_words(self) -> float:
-        """The highest score of a memory without a word of the question: from its vector, its speaker and its time."""
+        """The highest score that a memory can reach without a word of the question: by its vector, its speaker and its
+        time."""
         return self.dense + self.entity + self.time
 
     def restrict(self, *, entity: bool, time: bool, bare: bool, questions: bool) -> "Weights":
         """Return the weights without the parts that do not apply to a question.
 
-        bare: the question only names a speaker or a time; questions: it may look for a question.
+        bare: the question only names a speaker or a time; questions: the question may be looking for a question.
         """
         words = BARE if bare else 1.0
         return replace(
@@ -85,12 +87,12 @@ class Parts:
     graph: float = 0.0  # nearness over links: vault/graph/walks.py
     heat: float = 0.0  # vault/retrieval/heat_and_trust.py, and trust
     trust: float = 0.0
-    fingerprint: float = 0.0  # cosine of the question and the centroid of those that it answered
+    fingerprint: float = 0.0  # cosine with the centroid of the questions that the memory answered
 
 
 @dataclass(frozen=True)
 class Ranked:
-    """A memory of the result, not opened yet."""
+    """A ranked memory that is not opened yet."""
 
     cube_id: UUID
     score: float
@@ -100,14 +102,14 @@ class Ranked:
 NO_PARTS = Parts(lexical=0.0, context=0.0, session=0.0, dense=0.0, entity=0.0, time=0.0)
 HYBRID = Weights(lexical=1.0, context=1.0, session=0.7, dense=0.3, entity=0.8, time=0.6, asks=0.25)
 LEXICAL = Weights(lexical=1.0, context=0.0, session=0.0, dense=0.0, entity=0.0, time=0.0)
-# Nearness alone; of what no walk reaches, the best by words first.
+# Ranks by nearness; the tiny lexical weight orders the memories that no walk reaches.
 GRAPH = Weights(lexical=1e-9, context=0.0, session=0.0, dense=0.0, entity=0.0, time=0.0, graph=1.0)
 DENSE = Weights(lexical=0.0, context=0.0, session=0.0, dense=1.0, entity=0.0, time=0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class ScoredCandidates:
-    """Candidates with their scores. parts: one array for each of PART_NAMES; limit: the number of results wanted."""
+    """The candidates and their scores. parts: one array for each of PART_NAMES; limit: the number of results wanted."""
 
     candidates: Candidates
     parts: Sequence[Floats]
@@ -124,13 +126,14 @@ class ScoredCandidates:
 
     @cached_property
     def last_score(self) -> float:
-        """The score of the last result without its vector, or 0 if there are fewer candidates than results wanted."""
+        """The score, without vectors, of the last of the `limit` best candidates; 0 if there are fewer candidates."""
         if self.limit > len(self.candidates):
             return 0.0
         return float(np.partition(self.sum_parts(replace(self.weights, dense=0.0)), -self.limit)[-self.limit])
 
     def find_best(self, count: int) -> list[Ranked]:
-        """The `count` best candidates, best first; equal ones newest first. Those with a score of 0 are left out."""
+        """Return the `count` best candidates, best first; equal scores newest first. Candidates with the score 0 are
+        left out."""
         totals, candidates = self.sum_parts(self.weights), self.candidates
         order = np.lexsort((candidates.low, candidates.high, totals))[::-1][: min(count, np.count_nonzero(totals))]
         found = [Parts(*row) for row in np.stack(self.parts)[:, order].T.tolist()]
@@ -149,7 +152,7 @@ def score_candidates(
     limit: int,
     nearness: Mapping[int, float] | None = None,
 ) -> ScoredCandidates:
-    """Score each candidate. nearness: scores of the graph, by the low half of an id."""
+    """Score each candidate. nearness: the graph scores, by the low half of a cube's id."""
     if not len(candidates):
         return ScoredCandidates(candidates, [np.zeros(0)] * len(PART_NAMES), weights, limit)
     windows = lexical.score_contexts(candidates)
@@ -174,8 +177,9 @@ def score_candidates(
 
 
 def fuse(parts: Parts, weights: Weights, *, in_sessions: bool) -> float:
-    """The score, 0..1: the weighted sum divided by the highest possible one. Context counts only if a result has a
-    session.
+    """Fuse the parts into one score, 0..1: their weighted sum divided by the highest possible sum.
+
+    in_sessions: a result belongs to a session, so context and session count towards the highest possible sum.
     """
     total = (
         weights.lexical * parts.lexical
@@ -193,15 +197,14 @@ def fuse(parts: Parts, weights: Weights, *, in_sessions: bool) -> float:
 
 
 def context_share(parts: Parts) -> float:
-    """The share of a score that comes from the context window and the session, 0..1."""
+    """Return the share of a score that comes from the context window and the session, 0..1."""
     most = HYBRID.context * sum(CONTEXT.values()) + HYBRID.session
     return min(1.0, (HYBRID.context * parts.context + HYBRID.session * parts.session) / most)
 
 
 def is_relevant(parts: Parts, question: str) -> bool:
-    """Return whether a memory with these parts is about the question, and not merely the best there is: it shares a
-    word with the question, or its meaning.
-    """
+    """Return whether the memory with these parts is about the question: it shares a word with it or is near by
+    vector."""
     least = LEAST_DENSE if language_of(question) == "en" else LEAST_DENSE_CHINESE
     return parts.lexical > 0 or parts.dense >= least
 

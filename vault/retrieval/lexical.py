@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 BM25_K1 = 1.2
 BM25_B = 0.4
 SESSION_K = 1.0  # how soon a word stops counting for its session
-# What was said before and after counts for a message: distance in its session → share of the neighbour's own score.
+# The context window: distance of a neighbour in the session → share of the neighbour's score that a message gets.
 CONTEXT = {-1: 0.6, 1: 0.3, -2: 0.3, 2: 0.3}
 REACH = max(CONTEXT)
 
@@ -25,9 +25,8 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Halves = NDArray[np.uint64]
 
-# As PostgreSQL sends them (vault/retrieval/sql.py). high, low: the halves of a cube's
-# id; session: 0 outside of sessions; said: the position in the session, the cube's words, and how often this is one
-# of them.
+# Row formats that PostgreSQL sends (vault/retrieval/sql.py). high, low: the halves of a cube's id; session: 0 outside
+# of sessions; said: packed position in the session, number of words, and frequency of the term.
 WORD = np.dtype([("high", ">u8"), ("low", ">u8"), ("session", ">u8"), ("said", ">u8")])
 CANDIDATE = np.dtype(
     [
@@ -45,14 +44,14 @@ EMBEDDED = np.dtype([("high", ">u8"), ("low", ">u8"), ("version", ">i8"), ("dens
 ID = np.dtype([("high", ">u8"), ("low", ">u8")])
 NUMBERS = len(WORD.names or ())  # of one posting
 POSITION_BITS, LENGTH_BITS = 32, 16  # where the parts of `said` begin
-SIEVE = 4096  # holes, for the last bits of a session's token, which is random
+SIEVE = 4096  # size of the bitmap over the low bits of a session's token, which is random
 
 
 class TermPostings(NamedTuple):
     """The postings of one term as PostgreSQL sends them.
 
-    rows: in the namespaces; granted: of memories granted one by one; archived: of archived memories. excluded: ids
-    that are not returned, sent with one term for all terms of a question.
+    rows: in the visible namespaces; granted: of memories granted singly; archived: of archived memories. excluded: ids
+    to leave out of the results; only the first term of a question carries them.
     """
 
     rows: bytes | None
@@ -78,12 +77,14 @@ class SessionPosition(NamedTuple):
 
 
 class Candidates:
-    """The visible candidates: their positions, and the parts of their scores that do not depend on words."""
+    """The visible candidates of a ranking: their positions, and the parts of their scores that do not depend on
+    words."""
 
     low: Halves
 
     def __init__(self, sent: bytes | None, embedded: bytes | None = None, *, known: "Candidates | None" = None) -> None:
-        """embedded: the similarity of their vectors; known: candidates that are left out."""
+        """Read the candidates from `sent`. embedded: the similarities of their vectors; known: candidates to leave
+        out."""
         rows = np.frombuffer(sent or b"", CANDIDATE)
         if known is not None:
             rows = rows[~is_among(rows["low"].astype(np.uint64), known.low)]
@@ -100,7 +101,7 @@ class Candidates:
         return len(self.low)
 
     def join(self, other: "Candidates") -> "Candidates":
-        """Both pools as one. They have no candidate in common."""
+        """Return the candidates of both. No candidate may be in both."""
         if not len(self) or not len(other):
             return self if len(self) else other
         both = Candidates(None)
@@ -110,17 +111,18 @@ class Candidates:
 
 
 class ContextScores(NamedTuple):
-    """Two scores for each candidate: the BM25 of its context window, and how well its session matches the question."""
+    """Two scores for each candidate. context: BM25 of its context window; session: match of its session with the
+    question."""
 
     context: Floats
     session: Floats
 
 
 class LexicalScores:
-    """The BM25 of every memory that contains a word of the question.
+    """The BM25 score of every memory that contains a word of the question.
 
-    found: the postings of each term; cubes: the number of memories; length: their mean length in words; only: the ids
-    that pass a filter which is no column of the index.
+    found: the postings of each term; cubes: the number of visible memories; length: their mean length in words; only:
+    the ids that pass the filters without a column in the index, None without such filters.
     """
 
     def __init__(self, found: Sequence[TermPostings], *, cubes: int, length: float, only: bytes | None = None) -> None:
@@ -146,7 +148,7 @@ class LexicalScores:
         self._sum_scores()
 
     def _sum_scores(self) -> None:
-        """Sum the scores of each memory. Words are added in a fixed order, so that equal memories have equal scores."""
+        """Sum the scores of each memory. Terms are added in a fixed order, so that equal memories get equal scores."""
         order = np.argsort(self._low)
         low = self._low[order]
         begins = np.append(True, low[1:] != low[:-1])[: len(low)]
@@ -161,7 +163,7 @@ class LexicalScores:
         return float(self._bm25.max(initial=0.0))
 
     def find_best(self, count: int) -> "BestMatches":
-        """The `count` memories with the highest BM25, best first; equal ones newest first."""
+        """Return the `count` memories with the highest BM25, best first; equal scores newest first."""
         among = np.arange(len(self._bm25))
         if count < len(among):
             among = np.flatnonzero(self._bm25 >= np.partition(self._bm25, -count)[-count])
@@ -171,11 +173,11 @@ class LexicalScores:
         return BestMatches(score[order], high[order], low[order], self._session[entry], self._position[entry])
 
     def score_words(self, candidates: Candidates) -> Floats:
-        """The BM25 of each cube of `candidates`."""
+        """Return the BM25 score of each candidate."""
         return _look_up(self._cubes, self._bm25, candidates.low)
 
     def score_contexts(self, candidates: Candidates) -> ContextScores:
-        """The context scores of each candidate, from the postings of this question."""
+        """Return the context scores of each candidate, computed from the postings of this question."""
         sessions = np.unique(candidates.session[candidates.session != 0])
         of = np.searchsorted(sessions, candidates.session)
         near, session = self._select_postings_in(sessions)
@@ -185,7 +187,10 @@ class LexicalScores:
         return ContextScores(np.where(in_one, beside, 0.0), np.where(in_one, told, 0.0))
 
     def _select_postings_in(self, sessions: Integers) -> tuple[Integers, Integers]:
-        """The postings in `sessions`, and the index of each one's session. A sieve drops most of the others cheaply."""
+        """Return the indices of the postings in `sessions` (sorted), and the index of the session of each.
+
+        A bitmap of the low bits of the session numbers first drops most other postings cheaply.
+        """
         sieve = np.zeros(SIEVE, bool)
         sieve[sessions & (SIEVE - 1)] = True
         near = np.flatnonzero(sieve[self._session & (SIEVE - 1)])
@@ -226,15 +231,13 @@ class BestMatches:
         return list(map(SessionPosition, ids, self.session[:count].tolist(), self.position[:count].tolist()))
 
     def list_ids_above(self, candidates: Candidates, least: float) -> list[UUID]:
-        """The ids of memories that score `least` or more and are not in `candidates`, best first."""
+        """Return the ids of memories that score `least` or more and are not in `candidates`, best first."""
         others = np.flatnonzero((self.scores >= least) & ~is_among(self.low, candidates.low))
         return ids_of(self.high[others], self.low[others])
 
 
 class ContextWindows(NamedTuple):
-    """The context windows of some places: ranges of positions in sessions, without overlaps. ids: memories outside of
-    sessions.
-    """
+    """Disjoint ranges of positions in sessions. ids: the memories outside of sessions."""
 
     ids: list[UUID]
     sessions: list[int]
@@ -258,7 +261,7 @@ def make_context_windows(places: Sequence[SessionPosition]) -> ContextWindows:
 
 
 def idf_weight(holding: int, cubes: int) -> float:
-    """The BM25 weight of a word that `holding` of `cubes` memories contain; never negative, as in Lucene."""
+    """Return the BM25 weight of a word that `holding` of `cubes` memories contain; never negative, as in Lucene."""
     return math.log(1 + (max(cubes, holding) - holding + 0.5) / (holding + 0.5))
 
 
@@ -267,7 +270,8 @@ def _sum_by(which: Integers, values: Floats, count: int) -> Floats:
 
 
 def is_among(values: Halves, others: Halves) -> NDArray[np.bool_]:
-    """Return for each value whether it is one of the others. For few others several times as fast as numpy.isin."""
+    """Return a mask of the values that are among `others`. For few `others` it is several times as fast as
+    numpy.isin."""
     if not len(others):
         return np.zeros(len(values), bool)
     others = np.sort(others)
@@ -277,7 +281,7 @@ def is_among(values: Halves, others: Halves) -> NDArray[np.bool_]:
 
 
 def _look_up(keys: NDArray[Any], values: Floats, wanted: NDArray[Any]) -> Floats:
-    """The value of each of `wanted`, or 0 if it is not among the sorted `keys`."""
+    """Return the value of each key in `wanted`, or 0 if it is not among the sorted `keys`."""
     if not len(keys):
         return np.zeros(len(wanted))
     at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
@@ -285,7 +289,7 @@ def _look_up(keys: NDArray[Any], values: Floats, wanted: NDArray[Any]) -> Floats
 
 
 def _match_dense_scores(embedded: NDArray[Any], low: Halves, version: NDArray[Any]) -> Floats:
-    """The dense score of each memory, or 0 if its vector is missing or belongs to another version."""
+    """Return the dense score of each memory, or 0 if its vector is missing or belongs to another version."""
     if not len(embedded):
         return np.zeros(len(low))
     embedded = embedded[np.argsort(embedded["low"])]

@@ -16,7 +16,7 @@ def load_models() -> None:
     """Load the embedder, unless another server runs it, and the dictionaries of words. Takes about 2 seconds."""
     content_terms(QUESTION)
     asks_for_time(QUESTION)
-    with suppress(ProviderUnavailable):  # told where it is asked, and by doctor
+    with suppress(ProviderUnavailable):  # the first search and `doctor` report it
         model = embedder()
         if settings.MEMOS_EMBEDDER.family != "openai":
             model.embed([QUESTION])

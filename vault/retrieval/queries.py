@@ -26,9 +26,9 @@ WEIGHTS = {
 class SearchQuery:
     """A search request. top_k: 1..MAX_TOP_K; min_score: 0..1; as_of: only memories valid at that time.
 
-    is_use: whether what is found counts as used; not so while a person types. weights: tried instead of the mode's.
-    conversation_id: where it is asked. prefer: what goes first among statements that fit. with_messages: those that
-    state nothing too, such as "At the market" after a question.
+    is_use: the search counts as a use of its results; false while a person types. weights: replace those of the mode.
+    conversation_id: the conversation that asks. prefer: the statements to rank first among matching ones.
+    with_messages: also return messages that state nothing, such as "At the market" after a question.
     """
 
     query: str = field(repr=False)
@@ -52,7 +52,7 @@ class SearchQuery:
 
     @property
     def is_open(self) -> bool:
-        """Return whether the search has no place, session, task or filter."""
+        """Return whether the search is restricted by no namespace, session, task or filter."""
         return not (self.namespaces or self.session_id or self.task_id or self.filters)
 
     @property
@@ -62,18 +62,18 @@ class SearchQuery:
 
     @property
     def asks_for_messages(self) -> bool:
-        """Return whether messages that state nothing are among what it may return."""
+        """Return whether the search may return messages that state nothing."""
         return self.with_messages or asks_for_messages(self.filters)
 
     @property
     def part_weights(self) -> Weights:
-        """The weights of the search if it has its own, otherwise those of its mode."""
+        """The search's own weights, else those of its mode."""
         weights = self.weights or WEIGHTS.get(self.mode) or current_weights()
         return weights if self.prefer is None else replace(weights, trust=max(weights.trust, PREFERRED))
 
 
 def current_weights() -> Weights:
-    """The weights of a hybrid search, as the operator set them."""
+    """Return the weights of a hybrid search that the operator configured."""
     return replace(HYBRID, **settings.MEMOS_SEARCH_WEIGHTS)
 
 

@@ -1,4 +1,5 @@
-"""A question as it is ranked: its keyed terms, the speakers and times that it names, and the weights that apply."""
+"""A question in the form that the ranking uses: its keyed terms, the speakers and times that it names, and its
+weights."""
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -21,20 +22,22 @@ from vault.retrieval.statistics import IndexStatistics, read_index_statistics
 
 MOST_TERMS = 64  # of one question: a pasted page is searched by its first words
 MOST_NAMES = 128
-LONGEST_READ = 4_000  # characters of a question that are looked through for words, names and times
+LONGEST_READ = 4_000  # characters of a question that are searched for words, names and times
 LONGEST_NAME = 40  # characters of a speaker's name in a question
-# What asks for nothing but what was said or done at some time, beside what is no word of any question.
+# Words that only ask for events or talk at some time. They count as no content of the question.
 _HAPPENED = re.compile(
     r"\b(?:happen(?:s|ed|ing)?|events?|news|went on|going on|goes on|talk(?:s|ed|ing)?|discuss(?:es|ed|ing)?)\b"
     r"|发生[了过]?|[聊谈][了过到起]?|(?:什么|哪些)?事情?|新闻",
     re.IGNORECASE,
 )
-UNSPACED_NAME = range(2, 5)  # characters of one that stands within a sentence without spaces
+UNSPACED_NAME = range(2, 5)  # characters of a name in text without spaces
 
 
 class Terms(NamedTuple):
-    """The keyed terms of a question. words: all but names; names: the terms of the speakers' names, each with the
-    number of its name; bare: the question has no other words than who spoke and when.
+    """The keyed terms of a question.
+
+    words: all terms but names; names: (term, number of the name) for the terms of speakers' names; bare: the question
+    has no words besides speakers and times.
     """
 
     words: list[int]
@@ -44,8 +47,9 @@ class Terms(NamedTuple):
 
 @dataclass(frozen=True)
 class QuestionVector:
-    """The vector of a question by `model`, made while `active` was taken for the tenant's model; None: no vector counts
-    in this search.
+    """The vector of a question, made by `model`. None: no vector counts in this search.
+
+    active: the model that was assumed to be the tenant's when the vector was made.
     """
 
     active: str
@@ -54,7 +58,7 @@ class QuestionVector:
 
 
 class OtherModel(Exception):
-    """The tenant's vectors belong to another model than the vector of the question."""
+    """The tenant's vectors belong to another model than the question's vector. active: the tenant's model."""
 
     def __init__(self, active: str) -> None:
         super().__init__(active)
@@ -63,7 +67,7 @@ class OtherModel(Exception):
 
 @dataclass(frozen=True)
 class QuestionText:
-    """The text of a question in a tenant's terms. names: the mark of each possible speaker → its spelling there."""
+    """The text of a question. names: the keyed mark of each possible speaker → its spelling in the text."""
 
     maker: TokenMaker
     text: str = field(repr=False)
@@ -71,11 +75,11 @@ class QuestionText:
     asks_for_time: bool
 
     def list_spellings(self, known: Collection[int]) -> list[str]:
-        """The spellings of `known` marks in the question."""
+        """Return how the question spells the names with these marks."""
         return [self.names[mark] for mark in known]
 
     def find_speakers(self, known: Collection[int], *, has_time: bool = False) -> list[int]:
-        """The marks of `known` that the question means: no name that is only part of another one, or of a time."""
+        """Return those of the marks that the question names; not a name that is part of a longer name or of a time."""
         text = remove_times(self.text, self.list_spellings(known)) if has_time else self.text
         found = []
         for mark in sorted(known, key=lambda mark: -len(self.names[mark])):
@@ -84,10 +88,11 @@ class QuestionText:
         return found
 
     def make_terms(self, speakers: Collection[int] = (), *, has_time: bool = False) -> Terms:
-        """Its words but what surely is a name of `speakers` and what a time says of now; where nothing is left, those.
+        """Return the terms of the question without certain names of `speakers` and without times; all terms if none are
+        left.
 
-        Whoever may write chooses what speakers are called: a name that is written like any word (`pump`, 合同) stays
-        one. The 12 of `12 May` is that of twelve eggs, so it only counts as that day.
+        A name that may be an ordinary word (`pump`, 合同) stays a term, because any writer can choose a speaker's name.
+        The 12 of `12 May` is dropped as a word, because it would match twelve eggs, and counts as that day only.
         """
         names = self.list_spellings(speakers)
         asked = remove_times(self.text, names, but_names=True) if has_time else self.text
@@ -99,11 +104,12 @@ class QuestionText:
         return Terms(self._term_tokens(words or query_terms(self.text)), pieces, bare)
 
     def make_entity_marks(self, speakers: Collection[int]) -> list[int]:
-        """The marks of the entities that have the names of `speakers`."""
+        """Return the marks of the entities named like the `speakers`."""
         return [marks.entity_mark(self.maker, self.names[mark].casefold()) for mark in speakers]
 
     def make_time_marks(self, speakers: Collection[int]) -> list[int]:
-        """The marks of what `speakers` said with a time, if the question asks for one."""
+        """Return the marks of statements by `speakers` that mention a time; empty unless the question asks for a
+        time."""
         return [marks.speaker_time_mark(self.maker, self.names[mark]) for mark in speakers if self.asks_for_time]
 
     def _remove_names(self, names: Collection[str], text: str, goes: Callable[[re.Match[str]], bool] = bool) -> str:
@@ -120,8 +126,8 @@ class QuestionText:
 class Question:
     """A question in the form that the ranking uses.
 
-    statistics: of the memories that it is asked of. ranges: the times that it names. speakers, marks: keyed marks of
-    the index. weights: of the parts that apply to it. times_told: it asks when, so memories of the speakers that
+    statistics: of the memories searched. ranges: the times that it names. speakers, marks: keyed marks of the index.
+    weights: those of the parts that apply. times_told: the question asks for a time, so memories of the speakers that
     mention a time score more.
     """
 
@@ -141,7 +147,7 @@ class Question:
 
 
 def read_question(scope: Scope, vector: QuestionVector) -> Question:
-    """Read the question of a search, in the caller's transaction. One query, of statistics. Raises OtherModel."""
+    """Read the question of a search, in the caller's transaction. Runs one query, for statistics. Raises OtherModel."""
     text, weights = make_question_text(scope.maker, scope.search.query), scope.search.part_weights
     statistics = read_index_statistics(scope, text.names)
     check_model(statistics.model, vector)
@@ -170,7 +176,7 @@ def read_question(scope: Scope, vector: QuestionVector) -> Question:
 
 
 def check_model(active: str | None, vector: QuestionVector) -> None:
-    """Check that the vector is of the tenant's present model. Raises OtherModel."""
+    """Check that the vector was made for the tenant's present model. Raises OtherModel."""
     if vector.vector is not None and active is not None and active != vector.active:
         raise OtherModel(active)
 
@@ -186,7 +192,8 @@ def make_question_text(maker: TokenMaker, text: str) -> QuestionText:
 
 
 def _find_possible_names(text: str) -> Iterator[str]:
-    """The words that may be names: all but function words. Of text without spaces, each run of a few characters."""
+    """Yield the words that may be names: all but function words. For text without spaces, yield its runs of 2 to 4
+    characters."""
     words = [word for word in marks.WORD.findall(text)[:MOST_TERMS] if len(word) <= LONGEST_NAME]
     for place, word in enumerate(words):
         unspaced, spaced = split_by_spacing(word) if not word.isascii() else ([], [])
@@ -199,12 +206,13 @@ def _find_possible_names(text: str) -> Iterator[str]:
 
 
 def _may_be_name(words: list[str]) -> bool:
-    """Return whether the first word, a function word, may be a name by itself, as in `Will` or `Will said`."""
+    """Return whether the first word, though a function word, may be a name, as in `Will` or `Will said`."""
     return len(words) == 1 or words[1].lower() in QUESTION_WORDS
 
 
 def _is_certain_name(name: re.Match[str]) -> bool:
-    """Return whether a name is certain: its capital has no other reason."""
+    """Return whether the match is surely a name: it is capitalized, and not because it begins the sentence or all is
+    capitals."""
     before = name.string[: name.start()]
     return name[0][0].isupper() and bool(before.strip()) and not name.string.isupper()
 

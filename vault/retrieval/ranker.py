@@ -29,8 +29,9 @@ OWN_FIRST = Case(When(source=Source.PACK, then=Value(0.0)), default=Value(1.0), 
 
 @dataclass(frozen=True)
 class HeatAndTrust:
-    """heat: 0 or more, as vault/lifecycle/behaviour.py computes it; trust: 0..1, of its writer; fingerprint: -1..1, the
-    cosine of the question and those that the memory answered.
+    """The behaviour scores of a memory. heat: at least 0 (vault/lifecycle/behaviour.py); trust: 0..1, of its writer.
+
+    fingerprint: cosine (-1..1) of the question and the centroid of the questions that the memory answered.
     """
 
     heat: float
@@ -41,10 +42,9 @@ class HeatAndTrust:
 def rank(scope: Scope, question: Question, limit: int, *, sources: Sequence[CandidateSource] = SOURCES) -> list[Ranked]:
     """Return the best `limit` memories in `scope`, best first, in the caller's transaction.
 
-    Runs two queries. One more if filters are no columns of the index, one more if a speaker or a time of the question
-    may change the result, one more if vectors may change it, another if the vector index returns too few rows, and one
-    for heat and trust, which are off unless MEMOS_SEARCH_WEIGHTS gives them a weight: unused memories all have the same
-    heat.
+    Runs two queries. Further ones: one for filters that are no columns of the index; one if a speaker or a time of the
+    question may change the result; one if vectors may change it, and another if the vector index returns too few rows;
+    one for heat and trust, if MEMOS_SEARCH_WEIGHTS gives them a weight.
     """
     if not question.weights.behaviour:
         return _rank_candidates(scope, question, limit, sources)
@@ -53,10 +53,10 @@ def rank(scope: Scope, question: Question, limit: int, *, sources: Sequence[Cand
 
 
 def fill_results(scope: Scope, question: Question, found: list[Ranked], limit: int) -> list[Ranked]:
-    """The results, filled up to `limit` with the newest visible memories; an open search is filled from chats last.
+    """Fill the results up to `limit` with the newest visible memories; an open search adds chat memories last.
 
-    A search with `min_score` is not filled, because the memories added would score 0. One query where results are
-    missing; another one in an open search.
+    A search with `min_score` is not filled, because the added memories would score 0. Runs one query if results are
+    missing, and a second one in an open search.
     """
     if scope.search.min_score > 0:
         return found
@@ -68,7 +68,7 @@ def fill_results(scope: Scope, question: Question, found: list[Ranked], limit: i
 
 
 def list_newest(visible: CubeQuerySet, found: Sequence[Ranked], missing: int) -> list[Ranked]:
-    """The newest other memories with a score of 0, so that a search returns as many rows as exist."""
+    """Return the newest memories that are not in `found`, with the score 0, at most `missing`."""
     if missing <= 0:
         return []
     rest = visible.exclude(id__in=[row.cube_id for row in found]).order_by("-id").values_list("id", flat=True)
@@ -78,7 +78,7 @@ def list_newest(visible: CubeQuerySet, found: Sequence[Ranked], missing: int) ->
 def weigh_heat_and_trust(
     found: Sequence[Ranked], standing: Mapping[UUID, HeatAndTrust], weights: Weights, limit: int
 ) -> list[Ranked]:
-    """The `limit` best after heat and trust are added with their weights to the fused score, which has the weight 1."""
+    """Add weighted heat and trust to the fused scores, whose weight is 1, and return the `limit` best."""
     rows = [_add_behaviour(row, standing.get(row.cube_id, HeatAndTrust(0.0, 0.0)), weights) for row in found]
     return sorted(rows, key=lambda row: -row.score)[:limit]
 
@@ -100,7 +100,10 @@ def _rank_candidates(scope: Scope, question: Question, limit: int, sources: Sequ
 
 
 def _load_heat_and_trust(scope: Scope, question: Question, found: Sequence[Ranked]) -> dict[UUID, HeatAndTrust]:
-    """One query. Where personal statements are preferred they have the trust 1, and those of packs 0."""
+    """Load heat, trust and fingerprint of the results in one query.
+
+    If personal statements are preferred, their trust is 1 and that of pack statements 0.
+    """
     uses = CubeUse.objects.filter(tenant_id=OuterRef("tenant_id"), cube_id=OuterRef("id"))
     near: Any = Value(0.0)
     if question.vector.vector is not None:

@@ -1,4 +1,4 @@
-"""The scope of a search: the memories that it may return, worked out once for its whole transaction."""
+"""The scope of a search: the memories that it may return, computed once per transaction."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -38,10 +38,11 @@ Leaf = tuple[str, str, Any]  # field, operator, value
 
 @dataclass(frozen=True)
 class Places:
-    """The namespaces that a search asks for.
+    """The namespaces that a search covers.
 
-    paths: those that it names; is_named: it names some, in its filters or here; is_open: it asks for no place, session,
-    task or filter. mounted: namespaces that are mounted where it is asked; closed: those that a contract closes.
+    paths: the paths that it names; is_named: it names namespaces here or in its filters; is_open: no namespace,
+    session, task or filter restricts it. mounted: ids of mounted namespaces; closed: ids of namespaces whose contract
+    allows no reads.
     """
 
     paths: tuple[str, ...]
@@ -51,9 +52,10 @@ class Places:
     closed: tuple[UUID, ...] = ()
 
     def namespaces(self, actor: Actor) -> NamespaceQuerySet:
-        """The namespaces that the actor may read, of those that the search asks for.
+        """Return the namespaces of the search that the actor may read.
 
-        What was merely asked and answered in chats is no evidence: who wants it names its session or its place.
+        An open search leaves out chats, because a question or answer there is no evidence. Naming a session or a
+        namespace includes them.
         """
         rows = Namespace.objects.visible_to(actor)
         if self.closed:
@@ -65,7 +67,7 @@ class Places:
         return rows.without_chats() if self.is_open else rows
 
     def filter_cubes(self, rows: CubeQuerySet) -> CubeQuerySet:
-        """The cubes in these places, with those of chats."""
+        """Return the cubes in these places, including those of chats."""
         if self.closed:
             rows = rows.exclude(namespace_id__in=self.closed)
         if self.paths:
@@ -77,10 +79,10 @@ class Places:
 
 @dataclass(frozen=True)
 class IndexFilter:
-    """The filters of a search as the index looks them up.
+    """The filters of a search that the index can look up.
 
-    facets: those on columns of the index; is_whole: there are no others; mark: a mark that all memories bear which pass
-    the others, if there is one.
+    facets: filters on columns of the index; is_whole: the index covers all filters; mark: a mark that every memory
+    passing the other filters has, or None.
     """
 
     facets: Facets = NO_FACETS
@@ -92,9 +94,9 @@ class IndexFilter:
 class Scope:
     """The memories that a search may return.
 
-    condition: the filters on memories, empty if there are none; index: how the index looks them up. namespaces: the
-    statement of the namespaces that the actor sees there; exceptions: single memories that are visible outside of them,
-    or not inside. key: all that the statements depend on but the filters.
+    condition: the filters on memories, empty without filters; index: the part that the index looks up. namespaces: the
+    statement that selects the visible namespaces; exceptions: single memories with another visibility than their
+    namespace. key: the cache key of the statements, which covers everything but the filters.
     """
 
     actor: Actor
@@ -108,37 +110,40 @@ class Scope:
     key: Hashable
 
     def select_cubes(self, namespaces: Sequence[UUID]) -> CubeQuerySet:
-        """The visible memories that pass the filters. namespaces: the ids of the scope's namespaces."""
+        """Return the visible memories that pass the filters. namespaces: the ids of the scope's namespaces."""
         return self._select_unfiltered(namespaces).filter(self.condition)
 
     def select_with_chats(self) -> CubeQuerySet:
-        """The visible memories that pass the filters, those of chats among them."""
+        """Return the visible memories that pass the filters, including those of chats."""
         return self.places.filter_cubes(self._select_returnable()).filter(self.condition)
 
     def compose_statement(self, name: str, columns: Sequence[str], namespaces: Sequence[UUID]) -> ComposedQuery:
-        """The statement of `select_cubes`, for these columns; `name` is the prefix of its parameters."""
+        """Compose the SQL of `select_cubes` for these columns; `name` is the prefix of its parameters."""
         rows = compose_once(
             name, lambda: self._select_unfiltered(namespaces).values(*columns), key=(self.key, tuple(namespaces))
         )
         return filter_cubes(rows, self.condition) if self.condition else rows
 
     def compose_statement_with_chats(self, name: str, columns: Sequence[str]) -> ComposedQuery:
-        """The statement of `select_with_chats`, for these columns; `name` is the prefix of its parameters."""
+        """Compose the SQL of `select_with_chats` for these columns; `name` is the prefix of its parameters."""
         rows = compose_once(
             name, lambda: self.places.filter_cubes(self._select_returnable()).values(*columns), key=self.key
         )
         return filter_cubes(rows, self.condition) if self.condition else rows
 
     def _select_returnable(self) -> CubeQuerySet:
-        """Archived memories, and messages that state nothing, on request only; merged and expired memories never
-        (vault/cubes/eligibility.py).
+        """Return the visible memories in a state that this search returns.
+
+        Archived memories and messages that state nothing are included on request only; merged and expired memories
+        never (vault/cubes/eligibility.py).
         """
         states = Q(state__in=[*SHOWN, *([State.ARCHIVED] if self.search.include_archived else [])])
         rows = Cube.objects.visible_to(self.actor).filter(states)
         return rows if self.search.asks_for_messages else rows.filter(is_dialogue_only=False)
 
     def _select_unfiltered(self, namespaces: Sequence[UUID]) -> CubeQuerySet:
-        """A memory that is granted by itself may lie in any namespace of the search."""
+        """Return the visible memories in `namespaces`. A memory that is granted singly may lie in any namespace of the
+        search."""
         if not self.exceptions.granted:
             return self._select_returnable().filter(namespace_id__in=namespaces)
         rows = self.places.filter_cubes(self._select_returnable())
@@ -146,10 +151,10 @@ class Scope:
 
 
 def resolve_scope(actor: Actor, search: SearchQuery) -> Scope:
-    """Work out which memories a search may return, in the caller's transaction. Raises Invalid for a bad filter.
+    """Compute the scope of a search, in the caller's transaction. Raises Invalid for a bad filter.
 
-    Queries: the actor's grants; one for names of personas; one or two for what is mounted in a persona, session,
-    conversation or task; one where expert namespaces are mounted or named.
+    Queries: one for the actor's grants; one for names of personas; one or two for mounts of a persona, session,
+    conversation or task; one if expert namespaces are mounted or named.
     """
     personas = persona_ids(search.personas)
     mounted = _find_mounted_namespaces(actor, search, personas)
@@ -158,7 +163,7 @@ def resolve_scope(actor: Actor, search: SearchQuery) -> Scope:
 
 
 def resolve_scope_without_mounts(actor: Actor, search: SearchQuery) -> Scope:
-    """Resolve the scope without regard to mounts and contracts. One or two queries fewer."""
+    """Compute the scope without mounts and contracts. Runs one or two queries fewer than `resolve_scope`."""
     return _make_scope(actor, search, persona_ids(search.personas), (), ())
 
 
@@ -183,7 +188,7 @@ def _make_scope(
 
 
 def _find_mounted_namespaces(actor: Actor, search: SearchQuery, personas: Sequence[UUID]) -> tuple[UUID, ...]:
-    """The namespaces that are mounted where it is asked; a search that names namespaces needs none."""
+    """Return the ids of the namespaces mounted for this search; empty if the search names namespaces."""
     speakers = {actor.persona_id, actor.binding.persona_id if actor.binding else None, *personas} - {None}
     session = str(search.conversation_id or search.session_id or actor.context.session)
     task = search.task_id or actor.context.task
@@ -193,7 +198,8 @@ def _find_mounted_namespaces(actor: Actor, search: SearchQuery, personas: Sequen
 
 
 def _find_closed_packs(actor: Actor, search: SearchQuery, mounted: tuple[UUID, ...]) -> tuple[UUID, ...]:
-    """The packs that a contract closes; no query where no namespace is mounted or named."""
+    """Return the ids of the packs that a contract closes to the actor. Runs no query if no namespace is mounted or
+    named."""
     if actor.is_system or not (mounted or search.namespaces):
         return ()
     packs = mounted
@@ -204,14 +210,14 @@ def _find_closed_packs(actor: Actor, search: SearchQuery, mounted: tuple[UUID, .
 
 
 def _filter_condition(maker: TokenMaker, search: SearchQuery, personas: Sequence[UUID], mounted: Sequence[UUID]) -> Q:
-    """The condition beyond namespace and state; empty if there is none. Raises Invalid."""
+    """Return the condition of all filters but namespace and state; empty without filters. Raises Invalid."""
     condition = Q()
     if search.personas:
         condition = Q(persona_id__in=personas) if personas else NOTHING
     for name in ("session_id", "task_id"):
         if value := getattr(search, name):
             condition &= mark_condition(marks.value_mark(maker, name, value), archived=search.include_archived)
-    if condition and mounted:  # whose memories pass persona, session and task
+    if condition and mounted:  # mounted memories pass persona, session and task
         condition |= Q(namespace_id__in=mounted)
     if search.layers:
         condition &= Q(layer__in=search.layers)
@@ -226,10 +232,10 @@ def _filter_condition(maker: TokenMaker, search: SearchQuery, personas: Sequence
 
 
 def _index_filter(maker: TokenMaker, search: SearchQuery, personas: Sequence[UUID], *, is_scoped: bool) -> IndexFilter:
-    """Return the look-up of the filters of a checked search. One query if they name personas.
+    """Return the part of the filters that the index looks up. Runs one query if they name personas.
 
-    Filters within AND are looked up. Those within OR and NOT, and other operators, are left to the whole condition; and
-    so are persona, session and task where something is mounted, whose memories pass them (not `is_scoped`).
+    Filters within AND are looked up; OR, NOT and other operators are not. Persona, session and task are not looked up
+    if namespaces are mounted (not `is_scoped`), because mounted memories pass these filters.
     """
     leaves, is_whole = _read_leaves(search.filters or {})
     leaves += [(name, "in", values) for name in ("layer", "type") if (values := getattr(search, f"{name}s"))]
@@ -249,7 +255,7 @@ def _index_filter(maker: TokenMaker, search: SearchQuery, personas: Sequence[UUI
 
 
 def _read_leaves(body: Mapping[str, Any]) -> tuple[list[Leaf], bool]:
-    """The leaves that must all hold, and whether there is nothing else."""
+    """Return the leaves joined by AND, and whether the filter consists of nothing else."""
     found, is_whole = list[Leaf](), True
     for name, value in body.items():
         if name == "AND":
@@ -265,7 +271,7 @@ def _read_leaves(body: Mapping[str, Any]) -> tuple[list[Leaf], bool]:
 
 
 def _add_facet(facets: Facets, name: str, operator: str, value: Any) -> Facets | None:
-    """The facets with one more leaf, or None if the leaf is no column of the index."""
+    """Return the facets with one more leaf, or None if the leaf is no column of the index."""
     if name == "event_time" and operator in SIDES:
         return _add_time(facets, operator, read_moment_or_date(value, name))
     if operator not in {"eq", "in"}:

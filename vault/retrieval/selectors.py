@@ -1,6 +1,7 @@
-"""MemOperator's search: words, what was said around them, vectors, speakers and times, fused; permission inside it.
+"""Search of memories: words, context, vectors, speakers and times, fused into one score; permissions apply in the
+queries.
 
-A search returns min(top_k, visible) rows however small the tenant. docs/architecture.md says how its cost grows.
+A search returns min(top_k, visible) rows, however small the tenant is. docs/architecture.md says how its cost grows.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -56,7 +57,7 @@ Refused = Callable[[Sequence[str]], None]
 
 @dataclass(frozen=True)
 class Opening:
-    """Rules for opening the results of a search. within, refused: called in the transaction that opens them."""
+    """The rules for opening the results of a search. within, refused: callbacks in the transaction that opens them."""
 
     permission: Permission = Permission.MEMORY_READ
     within: Within = lambda hits: None
@@ -71,16 +72,16 @@ def memories_search(
     within: Within = lambda hits: None,
     refused: Refused = lambda paths: None,
 ) -> list[Hit]:
-    """The best rows for a question among those the actor may read, best first.
+    """Return the memories that the actor may read and that match the question best, best first.
 
-    `permission`: a chat searches by the right to chat. The question is embedded before the transaction; a
-    reranker is asked between two, and the second, which opens and records what is returned, looks again at what may be
-    shown. `within` runs in the transaction that read what is returned, and so does `refused`, with the paths of packs
-    that were left out, since their contracts allow no more reads.
-    Raises Forbidden; Invalid; ProviderUnavailable; KeyUnavailable. Writes: AuditEntry naming the ids, OutboxEvent.
-    Queries: five, one or two more in a persona, session, conversation or task, one more where expert namespaces are
-    mounted or named, one more where the question names who or when, one more where vectors can change the answer, two
-    more for a walk, one more when few rows are found, and the audit; with a reranker two more.
+    permission: a chat passes the permission to chat. The question is embedded before the transaction. A reranker is
+    called between two transactions; the second checks visibility again, opens the results and records the search.
+    within: called with the hits in the last transaction; refused: called there with the paths of packs whose contracts
+    allow no more reads.
+    Raises Forbidden; Invalid; ProviderUnavailable; KeyUnavailable. Writes: AuditEntry with the ids, OutboxEvent.
+    Queries: five and the audit entry. More: one or two for a persona, session, conversation or task; one for mounted or
+    named expert namespaces; one for speakers or times; one for vectors; two for a graph walk; one to fill few results;
+    two with a reranker.
     """
     authorize(actor, permission)
     if search.mode is SearchMode.MEMORYOS:
@@ -98,9 +99,9 @@ def memories_search(
 def memories_compare(
     *, actor: Actor, searches: Sequence[SearchQuery], within: Callable[[list[list[Hit]]], Result]
 ) -> Result:
-    """Return what `within` makes of the hits of several searches side by side.
+    """Run several searches and return the result of `within` for their lists of hits.
 
-    All is one transaction, unless a reranker is asked between two. Raises and writes as `memories_search`.
+    All run in one transaction, unless a reranker is configured. Raises and writes as `memories_search`.
     """
     authorize(actor, Permission.MEMORY_READ)
     if reranker() is not None:
@@ -117,7 +118,7 @@ def memories_compare(
 
 
 def rank_memories(scope: Scope, vector: QuestionVector, limit: int) -> list[Ranked]:
-    """Return the best `limit` memories of a scope, unopened, in the caller's transaction. Raises OtherModel."""
+    """Return the best `limit` memories of a scope, not opened, in the caller's transaction. Raises OtherModel."""
     question = read_question(scope, vector)
     if not question.statistics.namespaces and not scope.exceptions.granted:
         return []
@@ -126,7 +127,8 @@ def rank_memories(scope: Scope, vector: QuestionVector, limit: int) -> list[Rank
 
 
 def _embed_question(search: SearchQuery, active: str) -> QuestionVector:
-    """The vector of the question, by the model that answers for the vectors of `active`. Raises ProviderUnavailable."""
+    """Return the vector of the question, by the model that serves the vectors of `active`. Raises
+    ProviderUnavailable."""
     if not search.part_weights.dense:
         return QuestionVector(active, active, None)
     model = question_embedder(active)
@@ -141,7 +143,7 @@ def _search_once(actor: Actor, search: SearchQuery, vector: QuestionVector, open
         found = _rank_with_model_check(scope, vector, search.top_k if scorer is None else max(search.top_k, RERANKED))
         if scorer is None:
             return open_hits(scope, vector, found, opening)
-        # What nothing speaks for only fills the answer, and what was said in chats comes last of it.
+        # Results with the score 0 only fill up the list, those of chats last: the reranker does not read them.
         scored = [row.cube_id for row in found[:RERANKED] if row.score]
         best = cubes_view(actor=actor, cube_ids=scored, is_shown=False)
     found = _rerank(scorer, search.query, found, best)
@@ -150,16 +152,19 @@ def _search_once(actor: Actor, search: SearchQuery, vector: QuestionVector, open
 
 
 def _rank_with_model_check(scope: Scope, vector: QuestionVector, limit: int) -> list[Ranked]:
-    """`rank_memories`, and a second look whether the vector is still of the tenant's model. Raises OtherModel."""
+    """Rank the memories, then check that the vector still belongs to the tenant's model. Raises OtherModel."""
     found = rank_memories(scope, vector, limit)
     if vector.model != embedder().name:
-        # A former model's vectors go once it is switched: were they there until now?
+        # A model change deletes the former model's vectors: check that they existed until now.
         check_model(active_model(scope.actor), vector)
     return found
 
 
 def _rerank(scorer: Reranker, query: str, candidates: Sequence[Ranked], best: Sequence[CubeView]) -> list[Ranked]:
-    """The candidates with their scores blended. Asks the model outside any transaction. Raises ProviderUnavailable."""
+    """Return the candidates with the reranker's scores blended in. Asks the model outside transactions.
+
+    Raises ProviderUnavailable.
+    """
     scores = scorer.score(query, [searchable_text(view.words) for view in best]) if best else []
     relevance = {view.cube.id: score for view, score in zip(best, scores, strict=True)}
     rescored = [replace(row, score=blend_scores(row.score, relevance.get(row.cube_id, 0.0))) for row in candidates]
@@ -167,7 +172,7 @@ def _rerank(scorer: Reranker, query: str, candidates: Sequence[Ranked], best: Se
 
 
 def _keep_visible(scope: Scope, found: Sequence[Ranked]) -> list[Ranked]:
-    """The first `top_k` that are still visible: a memory may have been changed or deleted during the rerank."""
+    """Return the first `top_k` results that are still visible: memories may have changed during the rerank."""
     visible, top_k = scope.select_with_chats(), scope.search.top_k
     shown = set(visible.filter(id__in=[row.cube_id for row in found]).values_list("id", flat=True))
     rows = [row for row in found if row.cube_id in shown][:top_k]
@@ -175,7 +180,7 @@ def _keep_visible(scope: Scope, found: Sequence[Ranked]) -> list[Ranked]:
 
 
 def open_hits(scope: Scope, vector: QuestionVector, found: Sequence[Ranked], opening: Opening) -> list[Hit]:
-    """Open the results, and nothing else, under the audit entry that names them."""
+    """Open the results, and record the audit entry that names them."""
     search, places = scope.search, scope.places
     rows = {row.cube_id: row for row in found if row.score >= search.min_score}
     for cube_id in _find_pack_fillers(scope, found):
@@ -198,7 +203,8 @@ def open_hits(scope: Scope, vector: QuestionVector, found: Sequence[Ranked], ope
 
 
 def _find_pack_fillers(scope: Scope, found: Sequence[Ranked]) -> list[UUID]:
-    """Memories of mounted packs that nothing in the question speaks for: to fill an answer they cost a read."""
+    """Return the ids of results from mounted packs with the score 0: a fill-up result would cost a read of the
+    contract."""
     filling = [row.cube_id for row in found if not row.score] if scope.places.mounted else []
     if not filling:
         return []
@@ -207,9 +213,9 @@ def _find_pack_fillers(scope: Scope, found: Sequence[Ranked]) -> list[UUID]:
 
 
 def _put_sentences_last(hits: Sequence[Hit], min_score: float) -> list[Hit]:
-    """Put second hits last: of a message and a sentence of it, the lower one fills the answer with a score of 0.
+    """Move the lower of two hits last, with the score 0, if one is a message and the other a sentence of that message.
 
-    A search with `min_score` is not filled.
+    With `min_score` such hits are left out, because a search with `min_score` is not filled.
     """
     first: list[Hit] = []
     second: list[Hit] = []

@@ -1,8 +1,8 @@
-"""The candidate sources of a ranking, in the order in which they are asked.
+"""The candidate sources of a ranking, in the order in which they run.
 
-A source looks for memories that may belong to the result and are not candidates yet. To add one, write a class with
-`find` and name it in SOURCES. The score of a candidate follows from its parts (vault/retrieval/fusion.py), whichever
-source found it.
+A source looks for memories that may belong to the result and are not candidates yet. To add a source, write a class
+with `find` and list it in SOURCES. The score of a candidate depends on its parts (vault/retrieval/fusion.py), not on
+the source that found it.
 """
 
 from functools import partial
@@ -25,28 +25,28 @@ from vault.retrieval.sql import (
 from vault.retrieval.statements import EF_ALONE, EF_SEARCH, FEW, Ranking, candidate_count
 from vault.vocabulary import State
 
-BEST = 20  # cubes, at least, taken by words, and with each its neighbours
-DEEPEST = 4  # looks among the best by words, each at four times as many, where too few of them may be shown
-LEAST_FITTING = 50  # cubes, at least, taken because they fit who is named and when
-LOOKED_THROUGH = 200  # cubes, the best by words, that are asked whether they fit
-DATED = 1_000  # cubes that are looked at for the times that are asked for, the latest of each and of each namespace
-LEAST_DATED = 3  # of one time in one namespace, however many they are
+BEST = 20  # cubes, at least, taken by words, each with its neighbours
+DEEPEST = 4  # most queries for the best by words, each for four times as many, while too few of them are visible
+LEAST_FITTING = 50  # cubes, at least, taken for the named speakers and times
+LOOKED_THROUGH = 200  # cubes, the best by words, that are compared with the named speakers and times
+DATED = 1_000  # cubes read for the named times: the latest of each time and namespace
+LEAST_DATED = 3  # cubes, at least, of one time in one namespace
 
 
 class CandidateSource(Protocol):
-    """Finds candidates."""
+    """A source that finds candidates."""
 
     def find(self, ranking: Ranking, scored: ScoredCandidates) -> Candidates:
-        """The visible candidates of this source that are not in `scored`; none if they cannot change the
-        result.
-        """
+        """Return the visible candidates of this source that are not in `scored`; none if they cannot change the
+        result."""
 
 
 class Lexical:
     """The memories with the highest BM25, and the context window of each."""
 
     def find(self, ranking: Ranking, scored: ScoredCandidates) -> Candidates:
-        """Run one query, or more if many of the best are no longer visible, for example just expired."""
+        """Run one query, or more if many of the best memories are no longer visible, for example because they just
+        expired."""
         candidates, at, several = Candidates(None), 0, candidate_count(BEST, ranking.limit)
         for _ in range(DEEPEST):
             best = ranking.lexical.find_best(at + several)
@@ -62,9 +62,9 @@ class Lexical:
 
 
 class SpeakerAndTime:
-    """Memories of the speakers and times that the question names: the next best by words, and the latest.
+    """Memories of the speakers and times that the question names: the next best lexical matches, and the latest.
 
-    Asked only if such a memory may rank before the last candidate.
+    It runs only if such a memory may rank before the last candidate.
     """
 
     def find(self, ranking: Ranking, scored: ScoredCandidates) -> Candidates:
@@ -89,23 +89,25 @@ class SpeakerAndTime:
             "dated": max(LEAST_DATED, DATED // (places or 1)) if by_itself else 0,
             "states": [*SEARCHABLE, *([State.ARCHIVED] if ranking.scope.search.include_archived else [])],
         }
-        # Its look-ups by time have but one good plan, which the planner only finds among few.
+        # The look-ups by time have only one good plan, which the planner misses unless other plans are disabled.
         (row,) = ranking.fetch_rows_steadily(SPEAKER_AND_TIME, **values)
         return Candidates(*row, known=scored.candidates)
 
 
 class Dense:
-    """The nearest memories by vector. Asked only if a vector by itself may lift a memory into the result."""
+    """The nearest memories by vector. It runs only if a vector may lift a memory into the result without words."""
 
     def find(self, ranking: Ranking, scored: ScoredCandidates) -> Candidates:
-        """The index stops after so many rows (hnsw.max_scan_tuples). If too few of those are visible and pass the
-        filters, all vectors that do are compared.
+        """Return the nearest memories by vector, from the vector index or by comparing vectors.
+
+        The index stops after hnsw.max_scan_tuples rows. If too few of those are visible and pass the filters, all
+        vectors that pass are compared.
         """
         last = scored.last_score
         if last >= ranking.question.weights.highest_without_words or not ranking.parameters["nearest"]:
             return Candidates(None)
         embeddings = self._few_embeddings(ranking)
-        alone = not last  # words speak for fewer than are asked for
+        alone = not last  # fewer memories match by words than results are wanted
         index = None if embeddings or ranking.passing is not None else ranking.choose_vector_index(alone=alone)
         ask = partial(Ranking.fetch_rows_steadily, statement=DENSE, visited=EF_ALONE if alone else EF_SEARCH)
         ((*sent, count),) = ask(ranking.replace_embeddings(index, embeddings or EMBEDDINGS))
@@ -114,7 +116,8 @@ class Dense:
         return Candidates(*sent, known=scored.candidates)
 
     def _few_embeddings(self, ranking: Ranking) -> str | None:
-        """The statement over the vectors that pass the filters, if there are so few that all can be compared."""
+        """Return the SQL that selects the vectors that pass the filters, or None if they are too many to compare one by
+        one."""
         if ranking.few:
             return EMBEDDINGS_PASSING
         if not ranking.scope.index.facets:
@@ -127,6 +130,6 @@ SOURCES: tuple[CandidateSource, ...] = (Lexical(), SpeakerAndTime(), Dense())
 
 
 def look_up(ranking: Ranking, asked: ContextWindows, known: Candidates) -> Candidates:
-    """The visible memories among some ids and context windows."""
+    """Return the visible memories with these ids or in these context windows, without `known`."""
     (row,) = ranking.fetch_rows(CANDIDATES, **{name: sql_array(values) for name, values in asked._asdict().items()})
     return Candidates(*row, known=known)

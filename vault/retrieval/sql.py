@@ -1,19 +1,19 @@
 """SQL statements of a ranking. Every name in them is a constant; every value is a parameter.
 
-A ranking scores candidates: the best visible cubes by words, the nearest by vector, and the messages next to the best.
-Scoring all cubes would bring no recall on the development conversations. WORDS reads the postings of the question's
-terms, CANDIDATES the visible ones of the best by words with their context windows, DENSE the nearest by vector. Lexical
-scores are computed in between (vault/retrieval/lexical.py). Document frequencies count the namespaces that the
-actor sees, so that denied cubes change no score.
+A ranking scores the best visible cubes by words with their context windows, and the nearest by vector. Scoring all
+cubes would bring no recall on the development conversations. WORDS reads the postings of the question's terms;
+CANDIDATES reads the visible cubes among the best by words, with their context windows; DENSE reads the nearest by
+vector. Lexical scores are computed in between (vault/retrieval/lexical.py). Document frequencies count the namespaces
+that the actor sees, so that denied cubes change no score.
 
-Values of many rows are read as one array, because building a Python row of each would take longer than scoring them.
+Many rows are read as one array, because building a Python row for each takes longer than scoring them.
 """
 
 from vault.cubes.eligibility import MOST_EXPIRED
 from vault.index.statistics import COUNTED
 
-# {granted}, {denied}, {beyond} …: exceptions by grants (vault/cubes/visibility.py). Of expired cubes that are still in
-# the index the first MOST_EXPIRED are excluded here; visibility is checked again for each candidate.
+# {granted}, {denied}, {beyond} …: exceptions by grants (vault/cubes/visibility.py). At most MOST_EXPIRED expired cubes
+# are excluded here; the visibility of each candidate is checked again later.
 EXPIRED = f"""
   SELECT id FROM vault_cube
   WHERE tenant_id = %(tenant)s AND is_indexed AND expires_at <= transaction_timestamp()
@@ -24,9 +24,9 @@ _EXCLUDED = f"""
 excluded AS MATERIALIZED (({EXPIRED}){{denied}})
 """
 
-NO_ENTRIES = "NULL::bytea"  # in the place of a part that a search has no use for
-# {asked}: the terms of the question, each with a number from 1. {facets}: filters on columns of the index. {newest}: a
-# limit on the postings of one term.
+NO_ENTRIES = "NULL::bytea"  # replaces a subquery that a search does not need
+# {asked}: the terms of the question, numbered from 1. {facets}: filters on columns of the index. {newest}: limits the
+# postings of a term.
 WORDS = f"""
 WITH {_EXCLUDED}
 SELECT
@@ -74,7 +74,7 @@ RAREST_TERMS = """(
     ) AS counted WINDOW by_size AS (ORDER BY postings, place)
   ) AS sized WHERE number = 1 OR so_far <= %(most)s
 ) AS asked"""
-# The ids of all that passes a filter which is no column of the index; of a filter by a mark, of what bears it.
+# The ids of cubes that pass the filters without a column in the index. BEARING: only cubes with the filter's mark.
 PASSING = "{bearing}SELECT string_agg(uuid_send(passing.id), '') FROM ({visible}) AS passing"
 BEARING = """WITH vault_cube AS MATERIALIZED (
   SELECT * FROM vault_cube WHERE tenant_id = %(tenant)s AND id = ANY (ARRAY(
@@ -84,8 +84,8 @@ ARCHIVED_BEARING = (
     " UNION ALL SELECT cube_id FROM vault_archivedposting WHERE tenant_id = %(tenant)s AND term = %(mark)s"
 )
 
-# Said by whoever is named; or by nobody that is known, and it has the name: all that one name is made of. These are
-# look-ups by key, which no planner turns into reading all that has a name.
+# 1 if a named speaker said it; or if its speaker is unknown and it contains all terms of a name. Each term is looked
+# up by key, so the planner cannot read all postings of a name.
 _ENTITY = """(CASE WHEN cardinality(candidate.speaker_marks) > 0 THEN candidate.speaker_marks && %(speakers)s::bigint[]
   ELSE coalesce((
     SELECT bool_or(is_whole) FROM (
@@ -106,10 +106,10 @@ _TIME = """greatest(
 
 
 def _visible_rows(cubes: str, also: str = "") -> str:
-    """`vault_cube` stands for the table within {visible}: what is visible is looked for among `cubes` alone. also: a
-    column more.
+    """Return SQL that sends the visible cubes among those that `cubes` selects. also: SQL of one more column.
 
-    Vectors come beside the cubes: looked up together they take a third of the pages that look-ups one by one take.
+    Inside {visible}, the name `vault_cube` stands for `cubes`. Vectors are read in a second array, for all cubes
+    together: that takes a third of the page reads of single look-ups.
     """
     return f"""
 candidate AS MATERIALIZED (WITH vault_cube AS MATERIALIZED ({cubes}) {{visible}})
@@ -127,8 +127,8 @@ SELECT string_agg(
 """
 
 
-# A place in a session is one memory's (vault/cubes/dedup.py), and the spans that are asked for do not overlap. OFFSET 0
-# keeps the planner from turning look-ups by key into a join over the whole table.
+# No row comes twice: a position of a session has one memory (vault/cubes/dedup.py), and the ranges do not overlap.
+# OFFSET 0 keeps the planner from turning look-ups by key into a join over the whole table.
 CANDIDATES = "WITH " + _visible_rows("""
   SELECT * FROM vault_cube WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[])
   UNION ALL
@@ -140,10 +140,10 @@ CANDIDATES = "WITH " + _visible_rows("""
   ) AS beside
 """)
 
-# As the index cube_by_time says it.
+# The same expression as in the index cube_by_time.
 _HAPPENED_AT = "(CASE WHEN cube.event_time IS NULL THEN cube.created_at ELSE cube.event_time END)"
-# What fits: whoever speaks is named, or it was said when is asked for. Of each range the latest, in each namespace; of
-# each speaker, and of what has their name, the latest. {passing}: a filter that is no column of the index.
+# Cubes by a named speaker or from a named time: the latest of each range in each namespace, and the latest of each
+# speaker or with the speaker's name. {passing}: filters without a column in the index.
 _FIT = f"{_ENTITY} + coalesce({_TIME}, 0)"
 SPEAKER_AND_TIME = f"""
 WITH {_EXCLUDED}{{passing}},
@@ -175,7 +175,7 @@ fitting AS MATERIALIZED (
 """ + _visible_rows(
     "SELECT * FROM vault_cube WHERE tenant_id = %(tenant)s AND id = ANY (ARRAY(SELECT id FROM fitting))"
 )
-# For `granted_in_time`, where something is granted beyond the namespaces.
+# Fills {granted_in_time} if cubes are granted outside of the namespaces.
 GRANTED_IN_TIME = f"""
   UNION
   (SELECT candidate.id FROM granted JOIN vault_cube AS candidate ON candidate.id = granted.id
@@ -185,7 +185,7 @@ GRANTED_IN_TIME = f"""
 """
 
 NEAREST_BY_SCAN = "vector <=> %(vector)s::halfvec"
-# {embeddings}: the table, or where filters leave few rows, these rows alone.
+# {embeddings}: the table, or only the rows that pass the filters if these are few.
 DENSE = f"""
 WITH {_EXCLUDED}{{passing}},
 near AS MATERIALIZED (
@@ -200,7 +200,7 @@ near AS MATERIALIZED (
     also=", (SELECT count(*) FROM near)",
 )
 EMBEDDINGS = "vault_embedding"
-# Looked up by an index of one of their columns, or by their key: OFFSET 0 keeps other conditions out of it.
+# OFFSET 0 keeps other conditions out, so that rows are looked up by the facet's index or by key.
 FEW_EMBEDDINGS = """(
   SELECT * FROM vault_embedding AS embedding WHERE embedding.tenant_id = %(tenant)s{facets_of_embeddings} OFFSET 0)"""
 EMBEDDINGS_PASSING = """(
@@ -211,10 +211,10 @@ SELECT count(*) FROM (
   SELECT FROM vault_embedding AS embedding WHERE embedding.tenant_id = %(tenant)s{facets_of_embeddings} LIMIT %(few)s
 ) AS counted
 """
-# Filters that are no column of the index, asked once of all that the actor sees.
+# Applies the filters without a column in the index once to all visible cubes.
 PASSING_ROWS = ", passing AS MATERIALIZED (SELECT id FROM ({visible}) AS seen)"
 
-# What has expired since sizes were counted is no longer of them.
+# Subtracts the cubes that expired since the namespace sizes were counted.
 _EXPIRED = f"""
 expired AS MATERIALIZED (
   SELECT id, namespace_id, term_count, created_at, expires_at FROM vault_cube
@@ -231,7 +231,7 @@ _SIZES = """
   greatest(0, coalesce(sum(size.cubes), 0) - (SELECT count(*) FROM lately))::bigint,
   greatest(0, coalesce(sum(size.words), 0) - (SELECT coalesce(sum(term_count), 0) FROM lately))::float8,
 """
-# OFFSET 0 keeps each mark a look-up; joined to the namespaces, all postings would be read.
+# OFFSET 0 makes each mark a look-up; a join with the namespaces would read all postings.
 INDEX_STATISTICS = f"""
 WITH seen AS MATERIALIZED ({{seen}}), {_EXPIRED.format(unless="")}
 SELECT ARRAY(SELECT id FROM seen), {_SIZES}  ARRAY(SELECT mark FROM unnest(%(marks)s::bigint[]) AS mark WHERE EXISTS (
@@ -250,7 +250,7 @@ _COUNTED = """(
   string_agg(concat_ws(' ', size.namespace_id, size.refreshed_at, size.xmin), ' ' ORDER BY size.namespace_id), ''
 ), 'UTF8')), 'hex')
 """
-# The same where grants except something from the rule of namespaces.
+# INDEX_STATISTICS for an actor with grants or denials of single cubes.
 INDEX_STATISTICS_EXCEPTED = f"""
 WITH {{granted}} seen AS MATERIALIZED ({{seen}}),
 excluded AS MATERIALIZED (SELECT NULL::uuid AS id WHERE false{{denied}}),
@@ -264,7 +264,7 @@ SELECT ARRAY(SELECT id FROM seen), {_SIZES}  ARRAY(SELECT mark FROM unnest(%(mar
   transaction_timestamp(), ({{more}}), {_COUNTED}
 FROM vault_namespacesize AS size WHERE size.namespace_id IN (SELECT id FROM seen)
 """
-# The counted cubes and words that are excluded, and the identity of that set and count.
+# The numbers of excluded cubes and words that the sizes count, and the identity of that set and of the sizes.
 EXCLUDED_SIZES = f"""
 WITH excluded AS MATERIALIZED (SELECT NULL::uuid AS id WHERE false{{denied}}),
 taken AS MATERIALIZED (
@@ -276,8 +276,8 @@ taken AS MATERIALIZED (
 SELECT (SELECT cubes FROM taken), (SELECT words FROM taken), {_COUNTED}
 FROM vault_namespacesize AS size WHERE size.namespace_id = ANY(%(namespaces)s::uuid[])
 """
-MANY_GRANTED = 200  # how many more there are changes next to no order of words
-# Each by its key, until there are so many: several grants of one memory are one, and those of what cannot be seen none.
+MANY_GRANTED = 200  # counted up to this number, beyond which more cubes hardly change the weights of words
+# Counts granted cubes by key, up to MANY_GRANTED: a cube with several grants once, an invisible cube not at all.
 GRANTED_COUNT = f"""
   SELECT count(DISTINCT id) FROM (
     SELECT granted.id FROM granted CROSS JOIN LATERAL (

@@ -1,4 +1,4 @@
-"""One ranking: its statements, their values, and how they run. Inside the caller's transaction."""
+"""One ranking: its SQL statements, their parameters and their execution, in the caller's transaction."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -32,14 +32,14 @@ from vault.retrieval.sql import (
 )
 from vault.retrieval.statistics import TYPICAL_LENGTH, IndexStatistics
 
-MOST_POSTINGS = 512 * 1024  # that one question reads, of all its terms: 16 MB
+MOST_POSTINGS = 512 * 1024  # read for all terms of one question: 16 MB
 NEAREST = 20  # cubes, at least, taken by vector
-CANDIDATES_PER_RESULT = 1.5  # candidates of a source for each result that is asked for
-FEW = 2_000  # vectors that pass a filter: up to so many are compared one by one
-# The vector index costs as much as comparing INDEX_COST vectors for each row that it visits (`benchmark search-latency`
-# shows both): never fewer than EF_SEARCH rows, and more where most of what it finds is not the caller's. Where all
-# hangs on vectors that finds too few of the nearest: up to COMPARED_ALONE all are compared, beyond it EF_ALONE rows are
-# visited (docs/decisions/0008-when-search-uses-an-index.md).
+CANDIDATES_PER_RESULT = 1.5  # candidates of a source per result wanted
+FEW = 2_000  # up to so many vectors that pass the filters are compared one by one
+# Visiting a row of the vector index costs as much as comparing INDEX_COST vectors (`benchmark search-latency` shows
+# both). The index visits at least EF_SEARCH rows, and more if the actor may not read most of them. If the result
+# depends on vectors alone, that finds too few: up to COMPARED_ALONE vectors are then compared one by one; for more, the
+# index visits EF_ALONE rows (docs/decisions/0008-when-search-uses-an-index.md).
 INDEX_COST = 40
 EF_SEARCH = 40
 COMPARED_ALONE = 150_000
@@ -66,11 +66,11 @@ NO_WORDS = LexicalScores([], cubes=0, length=TYPICAL_LENGTH)
 
 @contextmanager
 def use_steady_plans(visited: int = EF_SEARCH) -> Iterator[None]:
-    """Make the plans of statements predictable meanwhile. visited: rows of the vector index to visit.
+    """Make query plans predictable in this block. visited: the number of rows that the vector index visits.
 
-    The planner cannot know how many rows the parts have. A nested loop over them may be quadratic; a hash join never
-    is. Without sorts the planner uses the vector index wherever the statement allows it. The index is asked for more
-    rows than needed, and again until enough are visible.
+    The planner cannot estimate the rows of the subqueries: a nested loop over them may be quadratic, a hash join is
+    not. Without sorts the planner uses the vector index wherever the statement allows it. The index is asked for more
+    rows than needed, repeatedly, until enough of them are visible.
     """
     with prepared_cursor() as cursor:
         cursor.execute(STEADY_PLANS, [str(visited)])
@@ -81,11 +81,11 @@ def use_steady_plans(visited: int = EF_SEARCH) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Ranking:
-    """A question being ranked.
+    """The state of one ranking.
 
-    limit: the number of results wanted. places, parameters: what fills the statements. lexical: the lexical scores.
-    passing: the ids that pass filters which are no columns of the index, None without such filters; few: there are so
-    few of them that all are looked at. nearness: scores of the graph, by the low half of an id.
+    limit: the number of results wanted. places, parameters: the placeholders and parameters of the statements. passing:
+    the ids that pass filters without a column in the index, None without such filters; few: these ids are few enough to
+    compare each. nearness: graph scores, by the low half of a cube's id.
     """
 
     scope: Scope
@@ -104,17 +104,18 @@ class Ranking:
 
     @property
     def is_steady(self) -> bool:
-        """Return whether all its statements run in `use_steady_plans`: filters or grants are part of them."""
+        """Return whether all statements of the ranking need `use_steady_plans`, because filters or grants are part of
+        them."""
         return bool(self.scope.condition or self.scope.exceptions)
 
     def fetch_rows(self, statement: str, **values: Any) -> list[Any]:
-        """Run `statement` with its places filled."""
+        """Run `statement` with its placeholders filled, and return all rows."""
         with prepared_cursor() as cursor:
             cursor.execute(statement.format_map(self.places), {**self.parameters, **values})
             return list(cursor.fetchall())
 
     def fetch_rows_steadily(self, statement: str, *, visited: int = EF_SEARCH, **values: Any) -> list[Any]:
-        """Run `statement` within `use_steady_plans`; all statements are sent together."""
+        """Run `statement` within `use_steady_plans`, and return all rows. All statements are sent together."""
         with prepared_cursor() as before, prepared_cursor() as cursor, prepared_cursor() as after:
             with send_together():
                 if not self.is_steady or visited != EF_SEARCH:
@@ -125,18 +126,22 @@ class Ranking:
             return list(cursor.fetchall())
 
     def has_more_vectors(self, count: int) -> bool:
-        """Return whether more vectors exist than the `count` that were returned."""
+        """Return whether more vectors exist than the `count` that were read."""
         return bool(count < min(self.parameters["nearest"], self.statistics.cubes))
 
     def choose_vector_index(self, *, alone: bool) -> str | None:
-        """The distance as the model's vector index computes it, or None if there is no index or it does not pay."""
+        """Return the SQL distance that the model's vector index computes; None if there is no index or scanning is
+        cheaper."""
         vector, nearest = self.parameters["vector"], self.parameters["nearest"]
         if vector is None or not is_index_cheaper(self.statistics.cubes, self.statistics.vectors, nearest, alone=alone):
             return None
         return nearest_by_index(self.question.vector.model, vector.dimensions())
 
     def replace_embeddings(self, index: str | None, embeddings: str) -> "Ranking":
-        """The ranking that looks up the nearest of `embeddings` in an index, or compares all of them."""
+        """Return a ranking that searches vectors in the table or subquery `embeddings`.
+
+        index: the distance that the vector index supports; None: compare all vectors.
+        """
         filled = {
             "embeddings": embeddings.format_map(self.places),
             "distance": index or NEAREST_BY_SCAN,
@@ -146,7 +151,7 @@ class Ranking:
 
 
 def begin_ranking(scope: Scope, question: Question, limit: int) -> Ranking:
-    """The ranking before its first query."""
+    """Return the ranking before its first query."""
     visible = scope.compose_statement("visible", COLUMNS, question.statistics.namespaces)
     parameters = {
         **visible.parameters,
@@ -161,9 +166,9 @@ def begin_ranking(scope: Scope, question: Question, limit: int) -> Ranking:
 
 
 def read_passing_ids(ranking: Ranking) -> Ranking:
-    """Return the ranking with the ids that pass those filters that are no columns of the index. One query.
+    """Return the ranking with the ids that pass the filters without a column in the index. Runs one query.
 
-    A short list of ids becomes part of each statement; a long one is joined as a table.
+    A short list of ids becomes part of each statement; a long list is joined as a table.
     """
     ((sent,),) = ranking.fetch_rows(PASSING)
     passing = sent or b""
@@ -178,8 +183,9 @@ def read_passing_ids(ranking: Ranking) -> Ranking:
 
 
 def read_lexical(ranking: Ranking) -> Ranking:
-    """Return the ranking with the lexical scores of all visible memories that pass the filters. One query; three at
-    most, where the question has very many postings.
+    """Return the ranking with the lexical scores of all visible memories that pass the filters.
+
+    Runs one query, or three at most if the question has very many postings.
     """
     postings, statistics = _read_postings(ranking), ranking.statistics
     scores = LexicalScores(postings, cubes=statistics.cubes, length=statistics.mean_length, only=ranking.passing)
@@ -187,15 +193,14 @@ def read_lexical(ranking: Ranking) -> Ranking:
 
 
 def candidate_count(at_least: int, limit: int) -> int:
-    """The number of candidates to take for `limit` results."""
+    """Return the number of candidates to read for `limit` results."""
     return max(at_least, math.ceil(CANDIDATES_PER_RESULT * limit))
 
 
 def is_index_cheaper(visible: int, stored: int, nearest: int, *, alone: bool) -> bool:
-    """Return whether to find the `nearest` of `visible` vectors by an index over all `stored` ones, instead of
-    comparing each.
+    """Return whether the vector index over `stored` vectors is cheaper than comparing each of the `visible` ones.
 
-    alone: too few memories match by words, so the result depends on vectors.
+    nearest: the number of vectors wanted. alone: too few memories match by words, so the result depends on vectors.
     """
     if visible <= (COMPARED_ALONE if alone else 0):
         return False
@@ -229,7 +234,7 @@ def _make_placeholders(scope: Scope, question: Question, visible: str) -> dict[s
     return {
         **parts,
         "visible": visible,
-        # Few granted rows: hash them once. Many: look up each lexical hit, of which there are fewer.
+        # Few granted rows are hashed once. If there are many, each lexical hit is looked up, because hits are fewer.
         "hits_beyond": parts["beyond"] if question.statistics.granted < MANY_GRANTED else parts["beyond_one"],
         "granted_in_time": GRANTED_IN_TIME if is_granted else "",
         # A cached plan uses the index of a model's vectors only if the statement contains the name of the model.
@@ -247,10 +252,10 @@ def _make_placeholders(scope: Scope, question: Question, visible: str) -> dict[s
 
 
 def _read_postings(ranking: Ranking) -> list[TermPostings]:
-    """Return the postings of each term of the question, MOST_POSTINGS at most.
+    """Return the postings of each term of the question, MOST_POSTINGS in all at most.
 
-    Terms of so many memories that they may have more are read up to an equal share. Where one has more than that, all
-    are counted, and the rarest are read.
+    Each term is first read up to an equal share. If a term has more postings, all terms are counted and the rarest are
+    read.
     """
     share = MOST_POSTINGS // len(ranking.question.terms.words)
     if ranking.statistics.indexed <= share and not ranking.scope.search.include_archived:
@@ -262,7 +267,7 @@ def _read_postings(ranking: Ranking) -> list[TermPostings]:
 
 
 def _read_terms(ranking: Ranking, asked: str, *, most: int | None = None) -> list[TermPostings]:
-    """most: postings of each term that are read, the newest; None: all."""
+    """Read the postings of the terms. most: the number of newest postings read of each term; None: all."""
     places = {**ranking.places, "asked": asked, "newest": "" if most is None else NEWEST}
     entries = {name: places[name].format_map(places) for name in ("granted_entries", "archived_entries")}
     return [TermPostings(*row) for row in replace(ranking, places={**places, **entries}).fetch_rows(WORDS, most=most)]

@@ -1,6 +1,7 @@
-"""Index statistics of what an actor may read: namespaces, sizes, speakers. Inside the caller's transaction.
+"""Index statistics of the memories that an actor may read: namespaces, sizes, speakers. Runs in the caller's
+transaction.
 
-A memory that the actor may not read is of no number, because a number would reveal it.
+A memory that the actor may not read is left out of every number, because a number could reveal it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,18 +14,19 @@ from governance.prepared import prepared_cursor, sql_array
 from vault.retrieval.scope import Scope
 from vault.retrieval.sql import EXCLUDED_SIZES, GRANTED_COUNT, INDEX_STATISTICS, INDEX_STATISTICS_EXCEPTED
 
-MOST_READS = 3  # at most, while what they count is being changed
+MOST_READS = 3  # repeated reads, while the counted rows are changing
 MOST_CACHED = 2_000
 TYPICAL_LENGTH = 10.0  # words of a cube, until its namespace was measured
 
 
 @dataclass(frozen=True)
 class IndexStatistics:
-    """The statistics visible to an actor: the namespaces, their size, the words of the question that name speakers
-    there, and the time.
+    """The index statistics visible to an actor.
 
-    model: whose vectors answer, None before the tenant's first; vectors: of all tenants, as last counted. granted: how
-    many cubes beyond the namespaces, up to MANY_GRANTED. indexed: the most cubes that have one term, at least `cubes`.
+    cubes, words: of all visible namespaces. speakers: the marks of the question that are speakers there. model: the
+    tenant's embedding model, None before its first vector; vectors: the estimated number over all tenants. granted: the
+    number of cubes granted outside these namespaces, at most MANY_GRANTED. indexed: an upper bound for the cubes of a
+    term.
     """
 
     namespaces: list[UUID]
@@ -39,12 +41,13 @@ class IndexStatistics:
 
     @property
     def mean_length(self) -> float:
-        """Words of a cube."""
+        """The mean number of words of a cube."""
         return self.words / self.cubes if self.cubes and self.words else TYPICAL_LENGTH
 
 
 class ExcludedStatistics(NamedTuple):
-    """The memories that the statistics of namespaces count although the actor may not read them. words: their total."""
+    """The memories that namespace sizes count although the actor may not read them. words: their total number of
+    words."""
 
     cubes: int
     words: float
@@ -54,9 +57,9 @@ _cache: dict[str, ExcludedStatistics] = {}
 
 
 def read_index_statistics(scope: Scope, marks: Iterable[int]) -> IndexStatistics:
-    """Read the statistics in one query; two if a denial is new. marks: of the names that may be speakers'.
+    """Read the statistics in one query; two if a denial is new. marks: the marks of possible speakers.
 
-    A job counts added memories, so sizes lag a little; ranking only needs their order.
+    A job counts new memories later, so the sizes lag a little; ranking only needs their order of magnitude.
     """
     if scope.exceptions:
         return _read_statistics_with_exceptions(scope, marks)
@@ -89,7 +92,7 @@ def _read_statistics_with_exceptions(scope: Scope, marks: Iterable[int]) -> Inde
         cubes, words = max(0, indexed - excluded.cubes), max(0.0, words - excluded.words)
         if is_of_these:
             break
-    typical = words / cubes if cubes else TYPICAL_LENGTH  # of what is granted by itself, too
+    typical = words / cubes if cubes else TYPICAL_LENGTH  # also used for memories granted singly
     return IndexStatistics(
         namespaces=namespaces,
         cubes=cubes + more,
@@ -104,10 +107,10 @@ def _read_statistics_with_exceptions(scope: Scope, marks: Iterable[int]) -> Inde
 
 
 def _read_excluded_statistics(scope: Scope, namespaces: Sequence[UUID], state: str) -> tuple[ExcludedStatistics, bool]:
-    """The excluded part of the statistics of `namespaces`, and whether it belongs to `state`.
+    """Return the statistics of the excluded memories in `namespaces`, and whether they belong to `state`.
 
-    `state` names the excluded set, and the state of the statistics. Every excluded memory is read once for it. A result
-    for another set is not cached, because one of them changed since `state` was read.
+    `state` identifies the set of excluded memories and the state of the sizes. Results are cached by it. A result for
+    another state is not cached, because the set or the sizes changed since `state` was read.
     """
     cached = _cache.get(state)
     if cached is not None:

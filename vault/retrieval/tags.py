@@ -1,8 +1,8 @@
-"""`mode: tag`: memories by the tags that a question names.
+"""`mode: tag`: finds memories by the tags that a question names.
 
-A tag is a label in the clear, and no index helps to find one: under row-level security the operators of arrays are
-asked of every row of the tenant. So the visible rows are gone through twice, by PostgreSQL alone: for the different
-tags that they bear, and for the best of those that bear a named one.
+Tags are stored as plain text, and no index finds them: under row-level security, PostgreSQL evaluates array operators
+for every row of the tenant. So PostgreSQL scans the visible rows twice: for their distinct tags, and for the best rows
+with a tag that the question names.
 """
 
 from collections.abc import Mapping
@@ -19,13 +19,12 @@ from vault.retrieval.fusion import NO_PARTS, Ranked
 from vault.retrieval.question import Question
 from vault.retrieval.scope import Scope
 
-MOST_CHARACTERS = 1_000  # of a question: a pasted page is searched by the tags that its beginning names
-MOST_TAGS = 10_000  # different ones that are looked at, of those that may be named
-BLANKS = r"[\s\x1c-\x1f]+"  # in ASCII, as str.split has them
+MOST_CHARACTERS = 1_000  # of a question; of a pasted page, only the beginning is searched for tags
+MOST_TAGS = 10_000  # distinct tags compared with the question
+BLANKS = r"[\s\x1c-\x1f]+"  # the ASCII blanks of str.split
 
-# A tag in ASCII is one of the question's pieces or it is not, whatever the database's locale; how others fold is known
-# to Python. Those that are in it as they are come first, and all spellings of one name are one: no number of others
-# takes their place.
+# ASCII tags are compared with the question's pieces here, in any locale; other tags are folded in Python later. Tags
+# that the question contains literally come first, and spellings of one name count once, so the limit keeps them.
 POSSIBLE_TAGS = f"""
 SELECT array_agg(tag) FROM (
   SELECT tag, btrim(regexp_replace(lower(tag COLLATE "C"), '{BLANKS}', ' ', 'g')) AS name
@@ -33,7 +32,7 @@ SELECT array_agg(tag) FROM (
 ) AS named WHERE name = ANY(%(pieces)s::text[]) OR octet_length(tag) > char_length(tag)
 GROUP BY name ORDER BY strpos(%(asked)s, name) = 0, name LIMIT %(most)s
 """
-# Several spellings of a tag say it once.
+# Several spellings of a tag count once.
 SHARE = """
 (SELECT least(1.0, sum(share)) FROM (
   SELECT DISTINCT name, share FROM unnest(%s::text[], %s::text[], %s::float8[]) AS named (spelling, name, share)
@@ -42,9 +41,9 @@ SHARE = """
 
 
 def rank_by_tag(scope: Scope, question: Question, limit: int) -> list[Ranked]:
-    """The best `limit` memories with a tag that the question names, best first; equal ones newest first. Two queries.
+    """Return the best `limit` memories with a tag that the question names, best first; equal scores newest first.
 
-    score: the share of the question's characters, without blanks, that the memory's tags cover, at most 1.
+    score: the share of the question's characters, without blanks, that the memory's tags cover, at most 1. Two queries.
     """
     visible = scope.select_cubes(question.statistics.namespaces)
     asked = fold_label(scope.search.query[:MOST_CHARACTERS])[:MOST_CHARACTERS]
@@ -57,7 +56,7 @@ def rank_by_tag(scope: Scope, question: Question, limit: int) -> list[Ranked]:
 
 
 def _find_possible_tags(visible: CubeQuerySet, asked: str) -> list[str]:
-    """The distinct tags of visible memories, without those that the question cannot contain."""
+    """Return the distinct tags of visible memories, without those that the question cannot contain."""
     seen = compose("visible", visible.values("tags"))
     values: dict[str, Any] = {"asked": asked, "pieces": list(ascii_pieces(asked)), "most": MOST_TAGS}
     with connection.cursor() as cursor:

@@ -1,4 +1,4 @@
-"""Feedback on a memory: from who may change the memory it is applied at once, from others it becomes a review."""
+"""Feedback on a memory: applied at once if the reader may change the memory, else stored as a review."""
 
 import json
 from collections.abc import Collection, Iterator
@@ -33,7 +33,7 @@ LEVELS = tuple(Sensitivity)
 
 @dataclass(frozen=True)
 class Feedback:
-    """correction: the right content, of WRONG alone. note: why."""
+    """A reader's feedback. correction: the right content, for WRONG only; note: the reason."""
 
     kind: FeedbackKind
     correction: str = field(default="", repr=False)
@@ -42,7 +42,7 @@ class Feedback:
 
 @dataclass(frozen=True)
 class FeedbackResult:
-    """version: the present one afterwards. review_id: of the review that was made."""
+    """The result of feedback. version: the present version afterwards; review_id: of a new review, else None."""
 
     outcome: FeedbackOutcome
     version: int
@@ -57,11 +57,11 @@ def cube_feedback(
     expected_versions: Collection[int] | None = None,
     dry_run: bool = False,
 ) -> FeedbackResult:
-    """Count a use, or write a version: with a correction, an ended validity or a higher sensitivity.
+    """Count a use, or add a version: with a correction, an ended validity or a higher sensitivity.
 
-    An actor without the right to change the memory leaves a review instead. USEFUL makes no version. A dry run only
-    checks. Raises, in this order: NotFound; Forbidden; Held; VersionConflict; Invalid; TooLarge; PreconditionRequired
-    for a correction without expected_versions; Conflict where nothing is left to change or the same feedback waits.
+    Without the right to change the memory, open a review instead. USEFUL adds no version. A dry run only checks.
+    Raises, in this order: NotFound; Forbidden; Held; VersionConflict; Invalid; TooLarge; PreconditionRequired for a
+    correction without expected_versions; Conflict if nothing would change, or the same feedback waits already.
     Writes: OutboxEvent and Cube?; or as `cube_update`; or Review; and AuditEntry.
     """
     authorize(actor, Permission.MEMORY_READ)
@@ -86,7 +86,7 @@ def cube_feedback(
 
 
 def feedback_ask(*, actor: Actor, cube_id: UUID, expected_versions: Collection[int] | None = None) -> Cube:
-    """The memory, locked, if the actor may give feedback on it. Use inside `acting`.
+    """Lock and return the memory, if the actor may give feedback on it. Use inside `acting`.
 
     Raises, in this order: NotFound; Forbidden; Held; VersionConflict.
     """
@@ -111,10 +111,10 @@ def feedback_texts_prepare(*, actor: Actor, cube_id: UUID, feedback: Feedback) -
 
 
 def feedback_accept(*, actor: Actor, review: Review, cube: Cube) -> None:
-    """Change the memory as the feedback of a review asks. Use inside `acting`.
+    """Apply the feedback of a review to its memory. Use inside `acting`.
 
-    Raises Forbidden; Held; Conflict where the memory has changed since a correction was proposed, or nothing is left to
-    change. Writes as `cube_update`.
+    Raises Forbidden; Held; Conflict if the memory has changed since a correction was proposed, or nothing would change.
+    Writes as `cube_update`.
     """
     authorize(actor, Permission.MEMORY_UPDATE, cube_target(cube))
     feedback = feedback_open(review)
@@ -127,7 +127,7 @@ def feedback_accept(*, actor: Actor, review: Review, cube: Cube) -> None:
 
 
 def feedback_open(review: Review) -> Feedback:
-    """The feedback of a review; its texts are empty once it was decided or erased. Raises KeyUnavailable."""
+    """Return the feedback of a review; its texts are empty after a decision or an erasure. Raises KeyUnavailable."""
     kind = FeedbackKind(review.feedback)
     if not review.sealed:
         return Feedback(kind)
@@ -152,7 +152,7 @@ def _check_feedback(feedback: Feedback, expected_versions: Collection[int] | Non
 
 
 def _count_use(actor: Actor, cube: Cube, may_change: bool) -> None:
-    """Count feedback as a use. From a member who may change the memory, it changes its importance, too."""
+    """Count feedback as a use. If the reader may change the memory, also raise its importance."""
     emit(actor=actor, topic=Topic.CUBES_READ, payload={"ids": [str(cube.id)]})
     if may_change:
         Cube.objects.filter(id=cube.id).update(importance=F("importance") + USEFUL_STEP * (1 - F("importance")))
@@ -176,7 +176,7 @@ def _update_memory(actor: Actor, cube: Cube, feedback: Feedback) -> Cube:
 
 
 def _compose_changes(cube: Cube, feedback: Feedback) -> CubeChanges:
-    """Raises Conflict where nothing is left to change."""
+    """Return the changes that the feedback asks for. Raises Conflict if nothing would change."""
     if feedback.kind is FeedbackKind.WRONG:
         return CubeChanges(content=feedback.correction)
     if feedback.kind is FeedbackKind.OUTDATED:
@@ -216,7 +216,7 @@ def _open_review(actor: Actor, cube: Cube, feedback: Feedback, dry_run: bool) ->
 
 
 def _seal_texts(actor: Actor, cube: Cube, review: Review, feedback: Feedback) -> bytes:
-    """The texts under the key of the memory, so that they are erased with it. Raises PiiRefused; KeyUnavailable."""
+    """Seal the texts with the memory's key, so that they are erased with it. Raises PiiRefused; KeyUnavailable."""
     texts = {
         name: screen_note(
             actor=actor, name=name, text=text, namespace_path=cube.namespace.path, sensitivity=cube.sensitivity

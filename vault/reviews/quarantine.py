@@ -1,7 +1,7 @@
-"""Memories in quarantine: texts with orders to a model, or all memories of a writer. A person decides each.
+"""Quarantine of memories: texts with orders to a language model, or all memories of a writer. A person decides on each.
 
-A text that came by an API key, a tool or an import enters in quarantine if it gives orders
-(vault/screening/commands.py). What is in quarantine, and what was derived from it, is read in the inbox alone.
+A text from an API key, a tool or an import is quarantined if it gives orders (vault/screening/commands.py). A
+quarantined memory, and memories derived from it, can be read only in the inbox.
 """
 
 from collections.abc import Callable
@@ -39,7 +39,8 @@ FIRST = UUID(int=0)
 
 @dataclass(frozen=True)
 class WriterMemories:
-    """count: memories that would enter quarantine; ids: the first SHOWN of them; held: those that a hold keeps."""
+    """The memories of a writer that would be quarantined. count: their number; ids: the first SHOWN; held: number of
+    held ones."""
 
     count: int
     ids: tuple[UUID, ...]
@@ -47,7 +48,7 @@ class WriterMemories:
 
 
 def quarantine_release(*, actor: Actor, review: Review, cube: Cube) -> None:
-    """Let a memory be read again, with what was derived from it. Use inside `acting`.
+    """End the quarantine of a memory, so that it and memories derived from it can be read. Use inside `acting`.
 
     Raises Forbidden for the key that wrote it. Writes: Cube, Posting …, OutboxEvent.
     """
@@ -62,7 +63,7 @@ def quarantine_release(*, actor: Actor, review: Review, cube: Cube) -> None:
 
 
 def writer_memories(*, actor: Actor, writer_id: UUID) -> WriterMemories:
-    """The memories of a writer that `writer_quarantine` would take. Raises NotFound; Forbidden."""
+    """Return the memories of a writer that `writer_quarantine` would quarantine. Raises NotFound; Forbidden."""
     authorize(actor, Permission.APIKEY_MANAGE, Target("principal", writer_id, actor.tenant_id))
     with acting(actor):
         _refuse_unknown(actor, writer_id)
@@ -74,9 +75,9 @@ def writer_memories(*, actor: Actor, writer_id: UUID) -> WriterMemories:
 
 
 def writer_quarantine(*, actor: Actor, writer_id: UUID) -> JobView:
-    """Ask for the job that puts all memories of a member or an API key in quarantine.
+    """Create the job that quarantines all memories of a member or an API key.
 
-    Raises NotFound: nobody here has this id; Forbidden. Writes: Job, AuditEntry, OutboxEvent.
+    Raises NotFound if no member or key has this id; Forbidden. Writes: Job, AuditEntry, OutboxEvent.
     """
     authorize(actor, Permission.APIKEY_MANAGE, Target("principal", writer_id, actor.tenant_id))
     with acting(actor):
@@ -86,9 +87,9 @@ def writer_quarantine(*, actor: Actor, writer_id: UUID) -> JobView:
 
 @handler(Topic.WRITER_QUARANTINE, permission=Permission.APIKEY_MANAGE, weight=Weight.INTERACTIVE)
 def writers_quarantine(run: JobRun) -> Callable[[], Step]:
-    """Put all memories of a writer in quarantine: first nobody reads them any more, then each gets its review and
-    leaves the index. done: memories out of reach. What is held stays, and is counted.
+    """Quarantine all memories of a writer. done: memories hidden. Held memories are skipped and counted.
 
+    First all memories are hidden from readers, then each gets a review and leaves the index.
     Writes: Cube …, Review …, AuditEntry; deletes IdempotencyKey …, Posting …, Embedding ….
     """
     writer_id = UUID(run.settings["writer"])
@@ -102,7 +103,7 @@ def writers_quarantine(run: JobRun) -> Callable[[], Step]:
 
 
 def _refuse_unknown(actor: Actor, writer_id: UUID) -> None:
-    """Raises NotFound unless the tenant has a member or an API key with this id."""
+    """Raise NotFound unless a member or an API key of the tenant has this id."""
     if not {name.kind for name in names_find(actor.tenant_id, {writer_id}).values()} & {"member", "api_key"}:
         raise NotFound
 
@@ -142,7 +143,7 @@ def _ask_part(run: JobRun, writer_id: UUID, after: UUID) -> Step:
 
 
 def _written_by(actor: Actor, writer_id: UUID) -> CubeQuerySet:
-    """Memories of which a version is the writer's, but for what was said in chats."""
+    """Return the memories with a version by this writer, except those of chats."""
     versions = CubeVersion.objects.filter(tenant_id=actor.tenant_id, principal_id=writer_id)
     rows = Cube.objects.filter(tenant_id=actor.tenant_id, id__in=versions.values("cube_id"))
     return rows.filter(deleted_at=None).exclude(source=Source.CHAT).order_by("id")

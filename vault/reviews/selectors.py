@@ -1,4 +1,4 @@
-"""The inbox, as those who may read the memories see it."""
+"""The inbox of reviews, for actors who may read the memories."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -35,9 +35,9 @@ PAIRS = frozenset({ReviewKind.CONFLICT, ReviewKind.FUSION, *KNOWLEDGE})  # about
 
 @dataclass(frozen=True)
 class FindingView:
-    """A finding with its text. `path`: content, title, tags.2, metadata.contact.phone.
+    """A finding with its text. path: such as content, title, tags.2, metadata.contact.phone.
 
-    before, after: what stands around it, with … where there is more.
+    before, after: surrounding text, with … if it is cut.
     """
 
     kind: PiiKind
@@ -55,11 +55,12 @@ class FindingView:
 
 @dataclass(frozen=True)
 class ReviewView:
-    """`is_current`: it is about the memory as it is now. `words`: the text that waits, where it may be shown.
+    """A review as the inbox shows it. is_current: it is about the present version; words: the text under review, if
+    visible.
 
-    other: of a conflict, the later statement; of a fusion, the other memory; of what a pack says, its memory.
-    feedback: what a reader, the `author`, asks for; shown to that reader and to those who may decide.
-    theirs: of a conflict of a sync, the present version at the other installation; `words` are those of then.
+    other: the later statement of a conflict, the other memory of a fusion, or the pack's memory. feedback: the change
+    that the reader `author` proposes, visible to that reader and to those who may decide. theirs: for a sync conflict,
+    the other installation's present version; `words` are then the local text of the time of the conflict.
     """
 
     row: Review
@@ -79,9 +80,9 @@ class ReviewView:
 
 
 def reviews_list(*, actor: Actor, kind: ReviewKind | None, status: ReviewStatus, pages: Pages) -> list[ReviewView]:
-    """A page of the reviews about memories that the actor may read, newest first.
+    """Return a page of the reviews about memories that the actor may read, newest first.
 
-    Raises Forbidden; KeyUnavailable. Writes: Review …, AuditEntry naming the memories.
+    Raises Forbidden; KeyUnavailable. Writes: Review …, AuditEntry with the memories' ids.
     """
     authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
@@ -103,7 +104,10 @@ def reviews_list(*, actor: Actor, kind: ReviewKind | None, status: ReviewStatus,
 
 
 def pairs_readable(actor: Actor, status: ReviewStatus) -> Q:
-    """Reviews about one memory, or whose other one the actor may read too; open ones while both can be fused."""
+    """Return the condition of reviews without a second memory, or whose second memory the actor may read.
+
+    For open reviews both memories must also be searchable, so that they can be fused.
+    """
     others = Cube.objects.visible_to(actor).filter(pk=OuterRef("other_id"))
     if status is ReviewStatus.OPEN:
         return Q(other=None) | Q(Exists(others.filter(state__in=SEARCHABLE)), cube__state__in=SEARCHABLE)
@@ -111,9 +115,9 @@ def pairs_readable(actor: Actor, status: ReviewStatus) -> Q:
 
 
 def review_view(*, actor: Actor, review: Review) -> ReviewView:
-    """The review that was just decided; nothing is shown of a memory whose source was withdrawn.
+    """Return a review that was just decided; nothing of a memory with a withdrawn source is shown.
 
-    Raises NotFound, also where the version is closed to the actor; Forbidden.
+    Raises NotFound, also if the actor may not read the version; Forbidden.
     """
     with acting(actor):
         _authorize_decision(actor, review)
@@ -121,7 +125,7 @@ def review_view(*, actor: Actor, review: Review) -> ReviewView:
 
 
 def findings_list(*, actor: Actor, cube_id: UUID) -> list[Finding]:
-    """Open findings in the present version of a memory, if the actor may read it. One query."""
+    """Return the open findings in the present version of a memory, if the actor may read it. One query."""
     with acting(actor):
         visible = Cube.objects.visible_to(actor).filter(id=cube_id)
         rows = PiiFinding.objects.filter(cube__in=visible, version__number=F("cube__version"), status=ReviewStatus.OPEN)
@@ -129,7 +133,7 @@ def findings_list(*, actor: Actor, cube_id: UUID) -> list[Finding]:
 
 
 def review_get(*, actor: Actor, review_id: UUID) -> ReviewView:
-    """One review. Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry naming the memory."""
+    """Return one review. Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry with the memory's id."""
     with acting(actor):
         row = Review.objects.filter(tenant_id=actor.tenant_id, id=review_id).first()
         if row is None:
@@ -141,7 +145,7 @@ def review_get(*, actor: Actor, review_id: UUID) -> ReviewView:
 
 
 def _authorize_decision(actor: Actor, review: Review) -> None:
-    """Check the right to decide. For a withheld memory, only its source or the quarantine is an obstacle."""
+    """Check the right to decide. A withheld memory is not refused because of its withdrawn source or its quarantine."""
     withheld = review.kind in WITHHELD
     cube = withdrawn_locate(actor, review.cube_id) if withheld else locate(actor, review.cube_id)
     target = cube_target(cube)
@@ -153,7 +157,7 @@ def _authorize_decision(actor: Actor, review: Review) -> None:
 
 
 def _open_reviews(actor: Actor, rows: Iterable[Review]) -> list[ReviewView]:
-    """Return the opened reviews. Waiting texts are included if the actor may decide and may read their sources."""
+    """Return the opened reviews. Texts under review are included if the actor may decide and may read their sources."""
     rows = list(rows)
     shown = _find_readable_reviews(actor, rows)
     views = _add_theirs(_add_feedback(actor, _add_pairs(actor, _load_views(rows, shown))))
@@ -161,7 +165,7 @@ def _open_reviews(actor: Actor, rows: Iterable[Review]) -> list[ReviewView]:
 
 
 def _add_pairs(actor: Actor, views: Sequence[ReviewView]) -> list[ReviewView]:
-    """Add both texts to each conflict and fusion, as far as the actor may read them. Writes: AuditEntry?."""
+    """Add both texts to each conflict and fusion, if the actor may read them. Writes: AuditEntry?."""
     others = {view.row.id: view.row.other_id or view.cube.superseded_by for view in views if view.row.kind in PAIRS}
     proposed = {view.cube.id for view in views if view.row.other_id}  # shown as both are now
     named = {other_id for other_id in others.values() if other_id} | proposed
@@ -181,7 +185,7 @@ def _add_pairs(actor: Actor, views: Sequence[ReviewView]) -> list[ReviewView]:
 
 
 def _add_feedback(actor: Actor, views: Sequence[ReviewView]) -> list[ReviewView]:
-    """Add the requested change, and the text at that time, for those who may decide and for its author."""
+    """Add the proposed change, and the text at that time, for those who may decide and for its author."""
     given = {view.row.id for view in views if view.row.kind == ReviewKind.FEEDBACK and _may_see_feedback(actor, view)}
     names = names_find(
         actor.tenant_id, {asker_id for view in views if view.row.id in given and (asker_id := view.row.asked_by)}
@@ -200,7 +204,7 @@ def _add_feedback(actor: Actor, views: Sequence[ReviewView]) -> list[ReviewView]
 
 
 def _add_theirs(views: Sequence[ReviewView]) -> list[ReviewView]:
-    """Add both texts to each open conflict of a sync. Raises KeyUnavailable."""
+    """Add both texts to each open sync conflict. Raises KeyUnavailable."""
     return [
         replace(view, words=_open_words(view.row.version), theirs=theirs_open(view.row))
         if view.row.kind == ReviewKind.SYNC and view.row.status == ReviewStatus.OPEN
@@ -214,9 +218,9 @@ def _may_see_feedback(actor: Actor, view: ReviewView) -> bool:
 
 
 def _load_views(rows: Sequence[Review], shown: Collection[UUID]) -> list[ReviewView]:
-    """In the order given: three queries, whatever their number.
+    """Load the views in the given order, with three queries in all.
 
-    shown: the reviews of withheld memories of which something may be shown; of the others of these kinds, nothing.
+    shown: ids of the reviews of withheld memories that may be shown; other reviews of withheld memories show nothing.
     """
     of_rows = Cube.objects.filter(id__in=[row.cube_id for row in rows]).select_related("namespace")
     cubes = {cube.id: cube for cube in of_rows}
@@ -243,7 +247,7 @@ def _load_views(rows: Sequence[Review], shown: Collection[UUID]) -> list[ReviewV
 
 
 def _find_readable_reviews(actor: Actor, rows: Sequence[Review]) -> set[UUID]:
-    """The open reviews of withheld memories that the actor may decide, and may read what the text was made of."""
+    """Return the ids of open reviews of withheld memories that the actor may decide and whose sources it may read."""
     waiting = [row for row in rows if row.kind in WITHHELD and row.status == ReviewStatus.OPEN]
     if not waiting:
         return set()

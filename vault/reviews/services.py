@@ -1,4 +1,5 @@
-"""Decisions in the inbox: personal data, withdrawn sources, contradictions, duplicates and feedback."""
+"""Decisions on reviews: personal data, withdrawn sources, quarantine, contradictions, duplicates, feedback and
+syncs."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -44,17 +45,20 @@ DUPLICATES = "A person decided that both state the same."
 
 
 def review_accept(*, actor: Actor, review_id: UUID, redact_history: bool = True, content: str | None = None) -> Review:
-    """Redact what was found: in a new version of the memory, or the whole of a version that is no longer the present.
+    """Accept a review. The effect depends on its kind:
 
-    Of a memory whose source was withdrawn: keep its present text, which is the one that was looked at; the words of
-    earlier versions go. Of a quarantine: let the memory be read. Of a conflict: the later statement holds; the validity
-    of the earlier one ends, unless it has already. Of what a pack says: its statement holds, and the validity of the
-    own one ends; of one that it confirms, the trust rises. Of a fusion: fuse both memories, with the proposed text. Of
-    a feedback: change the memory as it asks.
-    Of a sync: take the other installation's words, or `content`.
-    What could not be checked when it was stored is checked first. Raises NotFound; Forbidden; Conflict when it was
-    decided already; PiiUnavailable; of a fusion, as `cubes_fuse`. Writes: as a redaction or a fusion does, Review,
-    AuditEntry.
+    - PII: redact the findings in a new version, or the whole version if it is not the present one.
+    - SOURCE_WITHDRAWN: keep the reviewed present text, and erase the words of earlier versions.
+    - QUARANTINE: make the memory readable.
+    - CONFLICT: keep the later statement, and end the validity of the earlier one.
+    - FUSION: fuse both memories, with the proposed text.
+    - FEEDBACK: change the memory as the feedback asks.
+    - SYNC: take the other installation's words, or `content`.
+    - PACK_SUPERSEDES, PACK_CONTRADICTS: end the validity of the own memory.
+    - PACK_CONFIRMS: raise the trust of the own memory.
+
+    Raises NotFound; Forbidden; Invalid for `content` of another kind; Conflict if it was decided already;
+    PiiUnavailable; for a fusion as `cubes_fuse`. Writes: as the redaction, fusion or change; Review, AuditEntry.
     """
     with review_texts_prepare(actor=actor, review_id=review_id, content=content), acting(actor):
         review, cube = _locate_for_decision(actor, review_id)
@@ -96,9 +100,9 @@ def review_accept(*, actor: Actor, review_id: UUID, redact_history: bool = True,
 
 @contextmanager
 def review_texts_prepare(*, actor: Actor, review_id: UUID, content: str | None = None) -> Iterator[None]:
-    """Read what accepting a review leaves of its memory, before the transaction of `review_accept`.
+    """Read the texts that accepting a review needs, before the transaction of `review_accept`.
 
-    Of a version that could not be checked, what personal data is in it. Raises KeyUnavailable; Unavailable.
+    A version that could not be checked is screened here. Raises KeyUnavailable; Unavailable.
     """
     authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
@@ -151,14 +155,17 @@ def review_reject_ask(*, actor: Actor, review_id: UUID) -> None:
 
 
 def review_reject(*, actor: Actor, review_id: UUID) -> Review:
-    """Reject a review: the finding is no personal data. The decision is stored, so that this version is not flagged
-    again.
+    """Reject a review, and store the decision so that the same version is not proposed again. The effect depends on its
+    kind:
 
-    Of a memory whose source was withdrawn, or that is in quarantine: delete it. Of a conflict: both statements hold.
-    Of a fusion, and of what a pack says: both memories stay as they are, and are not proposed again. Of a feedback: the
-    memory stays as it is.
-    Of a sync: the words here stay, and the next sync sends them.
-    Raises NotFound; Forbidden; Conflict when it was decided already. Writes: Review, PiiFinding …, AuditEntry.
+    - PII: mark the findings as no personal data.
+    - SOURCE_WITHDRAWN, QUARANTINE: delete the memory.
+    - CONFLICT: keep both statements valid.
+    - FUSION, PACK_SUPERSEDES, PACK_CONTRADICTS, PACK_CONFIRMS: keep both memories unchanged.
+    - FEEDBACK: leave the memory unchanged.
+    - SYNC: keep the local words, which the next sync sends.
+
+    Raises NotFound; Forbidden; Conflict if it was decided already. Writes: Review, PiiFinding …, AuditEntry.
     """
     with acting(actor):
         review, cube = _locate_for_decision(actor, review_id, rejecting=True)
@@ -175,7 +182,7 @@ def review_reject(*, actor: Actor, review_id: UUID) -> Review:
 
 
 def _locate_for_decision(actor: Actor, review_id: UUID, *, rejecting: bool = False) -> tuple[Review, Cube]:
-    """The review and its memory, both locked, if the actor may decide it.
+    """Lock and return the review and its memory, if the actor may decide it.
 
     Raises NotFound; Forbidden if the actor may not read, change or, to reject, delete the memory; Held.
     """
@@ -212,16 +219,14 @@ def _refuse_decided(review: Review) -> None:
 
 
 def _refuse_unseen(actor: Actor, cube: Cube) -> None:
-    """Refuse an actor who may not read the text: keeping it opens it to everybody who may read the memory. Raises
-    Forbidden.
-    """
+    """Raise Forbidden if the actor may not read the sources: keeping the text makes it readable without them."""
     if not select_for_decision(actor).filter(id=cube.id).exists():
         detail = "Only who could read what this memory was made from may keep it."
         raise Forbidden(detail, permission=Permission.MEMORY_READ, rule="source")
 
 
 def _check_version_again(review: Review) -> None:
-    """Look at a version that the detector failed on. What was decided about it is not asked again."""
+    """Screen a version on which the detector failed. Findings that were decided are not opened again."""
     unchecked = PiiFinding.objects.filter(version_id=review.version_id, kind=PiiKind.UNCHECKED)
     if not unchecked.exists():
         return

@@ -1,4 +1,4 @@
-"""Memories that were changed here and at a peer since their last sync: both texts wait until somebody decides."""
+"""Conflicts of memories changed both here and at a peer since their last sync: both texts wait for a decision."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -27,7 +27,7 @@ REASON = "A sync found changes on both sides."
 
 @dataclass(frozen=True)
 class Theirs:
-    """The present version at the peer. values: its fields by the names of CubeChanges, as JSON."""
+    """The peer's present version. values: its fields by the names of CubeChanges, as JSON."""
 
     peer_id: UUID
     peer: str
@@ -44,10 +44,9 @@ class Theirs:
 
 
 def sync_conflict_propose(*, actor: Actor, cube_id: UUID, theirs: Theirs) -> bool:
-    """Ask for a decision on the present version of a memory; a newer version at the peer takes the waiting one's place.
+    """Open a review of a sync conflict about the present version, or update the open one with the peer's newer version.
 
-    Returns False where a conflict with another peer waits already. Use inside `acting`.
-
+    Returns False if a conflict with another peer is open already. Use inside `acting`.
     Raises NotFound; Forbidden; PiiRefused; KeyUnavailable. Writes: Review.
     """
     cube = locate(actor, cube_id, lock=True)
@@ -75,9 +74,9 @@ def sync_conflicts_open(*, actor: Actor, cube_ids: list[UUID]) -> set[UUID]:
 
 
 def sync_conflict_accept(*, actor: Actor, review: Review, cube: Cube, content: str | None = None) -> None:
-    """Take the peer's words, or with `content` words of one's own, which the next sync sends. Use inside `acting`.
+    """Take the peer's words, or `content`, which the next sync sends. Use inside `acting`.
 
-    Raises Forbidden; Held; Invalid; Conflict where the peer's words were erased. Writes: as `cube_update`, SyncLink.
+    Raises Forbidden; Held; Invalid; Conflict if the peer's words were erased. Writes: as `cube_update`, SyncLink.
     """
     authorize(actor, Permission.MEMORY_UPDATE, cube_target(cube))
     theirs = theirs_open(review)
@@ -95,7 +94,7 @@ def sync_conflict_accept(*, actor: Actor, review: Review, cube: Cube, content: s
 
 
 def sync_conflict_reject(*, actor: Actor, review: Review, cube: Cube) -> None:
-    """Keep the words here; the next sync sends them. Use inside `acting`. Raises Forbidden. Writes: SyncLink."""
+    """Keep the local words, which the next sync sends. Use inside `acting`. Raises Forbidden. Writes: SyncLink."""
     authorize(actor, Permission.MEMORY_UPDATE, cube_target(cube))
     theirs = theirs_open(review)
     if theirs is not None:
@@ -103,7 +102,7 @@ def sync_conflict_reject(*, actor: Actor, review: Review, cube: Cube) -> None:
 
 
 def theirs_open(review: Review) -> Theirs | None:
-    """The peer's version; None once it was decided or erased. Raises KeyUnavailable."""
+    """Return the peer's version; None after a decision or an erasure. Raises KeyUnavailable."""
     if not review.sealed:
         return None
     plaintext = open_sealed(tenant_id=review.tenant_id, place=_encryption_context(review), blob=review.sealed)
@@ -143,7 +142,8 @@ def _select_links(actor: Actor, cube_id: UUID, theirs: Theirs) -> Any:
 
 
 def _seal_theirs(actor: Actor, cube: Cube, review: Review, theirs: Theirs) -> bytes:
-    """Under the key of the memory, so that it is erased with it. Raises PiiRefused; KeyUnavailable."""
+    """Seal the peer's texts with the memory's key, so that they are erased with it. Raises PiiRefused;
+    KeyUnavailable."""
     texts = {
         name: screen_note(
             actor=actor,

@@ -1,7 +1,7 @@
-"""Derived memories whose source was withdrawn: each waits, withheld, until a person keeps or deletes it.
+"""Derived memories with a withdrawn source: each is withheld until a person keeps or deletes it.
 
-A source is withdrawn by a call or by the clock, and may come back. So the reviews are brought up to date when they are
-listed, from what stands then.
+A source is withdrawn by a call or by its expiry, and may come back. So listing the reviews first updates them by the
+present state of the sources.
 """
 
 from uuid import UUID
@@ -25,17 +25,18 @@ UNDECIDED = {"status": ReviewStatus.OPEN, "decided_at": None, "decided_kind": ""
 
 
 def select_withheld(actor: Actor) -> CubeQuerySet:
-    """Derived texts that the actor could read, but for a source that was withdrawn. Answers in chats get no review."""
+    """Return the derived memories that the actor could read if no source were withdrawn. Answers in chats get no
+    review."""
     lost = CubeSource.objects.filter(cube_id=OuterRef("pk"), kind=SourceKind.TEXT).exclude(Exists(ORIGIN_IN_USE))
     derived = Cube.objects.stored().reached_by(actor).filter(has_sources=True).exclude(source=Source.CHAT)
     return derived.filter(Exists(lost))
 
 
 def select_for_decision(actor: Actor) -> CubeQuerySet:
-    """Derived texts that the actor may look at, and keep: each source is theirs to read, were it not withdrawn.
+    """Return the derived memories that the actor may read and keep, because it may read each source, withdrawn or not.
 
-    Who could read a source that was purged is not known any more: then it is the owner of the text, and who reads
-    private memories of others.
+    The readers of a purged source are unknown: then only the text's owner and actors who read private memories may
+    decide.
     """
     sources = CubeSource.objects.filter(cube_id=OuterRef("pk")).exclude(kind=SourceKind.QUOTE)
     present = CubeOrigin.objects.filter(derived=OuterRef("cube_id"), pk=OuterRef("source_id"))
@@ -46,7 +47,8 @@ def select_for_decision(actor: Actor) -> CubeQuerySet:
 
 
 def withdrawn_refresh(*, actor: Actor) -> None:
-    """Open a review for each memory that is withheld now, and close those of memories that are not any longer.
+    """Open a review for each memory that is withheld now, and close the reviews of memories that are no longer
+    withheld.
 
     Raises Forbidden. Writes: Review ….
     """
@@ -73,9 +75,9 @@ def withdrawn_refresh(*, actor: Actor) -> None:
 
 
 def withdrawn_locate(actor: Actor, cube_id: UUID) -> Cube:
-    """A memory that is withheld, in quarantine, or was deleted by its review, locked.
+    """Lock and return a memory that is withheld, quarantined, or was deleted by its review.
 
-    The caller asks what may be done with it. Raises NotFound.
+    The caller checks the permission. Raises NotFound.
     """
     rows = Cube.objects.all().reached_by(actor).filter(id=cube_id)
     cube = rows.select_for_update(of=("self",)).select_related("namespace").first()
@@ -85,5 +87,5 @@ def withdrawn_locate(actor: Actor, cube_id: UUID) -> Cube:
 
 
 def withdrawn_sources_drop(cube: Cube) -> None:
-    """The memory stands without the sources that are gone. Writes: CubeSource …."""
+    """Remove the withdrawn sources of a memory, so that it no longer depends on them. Deletes: CubeSource …."""
     CubeSource.objects.filter(Q(cube_id=cube.id) & ~Exists(ORIGIN_IN_USE)).delete()

@@ -18,7 +18,7 @@ _BLANKS = re.compile(r"\s+")
 _RULES = r"(?:instructions?|rules?|prompts?|guidelines?|directives?|guardrails?|safety (?:filters?|policies))"
 _START = r"(?:^|[\s\"'{}\[\]#*>])"
 _REST = r"[^\u3002\uff01\uff1f!?]"  # of a Chinese sentence
-# Each pattern is tried on texts that have one of its words: most texts have none of any.
+# (words, pattern): the pattern is tried only on texts with one of the words, which few texts have.
 _ORDERS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
     (  # to set aside what the model was told
         ("ignore", "disregard", "override", "bypass", "forget"),
@@ -45,7 +45,7 @@ _ORDERS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
             r"|\b(?:pretend|act as if) (?:that )?you (?:are|have) (?:\w+ ){0,3}?(?:no|without|unrestricted|free)\b"
         ),
     ),
-    (  # to whoever reads as a model
+    (  # addressed to a reader that is a model
         ("instruction", "note", "message", "attention", "important"),
         re.compile(
             r"\b(?:instructions?|note|message|attention|important)(?: \w+)? (?:to|for) (?:the |any |all |every )?(?:ai"
@@ -60,7 +60,7 @@ _ORDERS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
             r"|recommend)\b"
         ),
     ),
-    (  # to hide something from who asks, or to give away what is not theirs
+    (  # to hide something from the user, or to disclose other people's data
         ("the user", "prompt", "your instructions", "your rules"),
         re.compile(
             r"\b(?:do not|don't|never) (?:tell|inform|mention (?:this |it )?to|reveal (?:this |it )?to|alert|warn"
@@ -110,7 +110,7 @@ def gives_orders(text: str) -> bool:
 
 
 def is_untrusted(actor: Actor, source: Source, modality: Modality) -> bool:
-    """Return whether a text came by an API key, a tool call, an import or a pack, and not from a signed-in person."""
+    """Return whether a text comes from an API key, a tool call, an import or a pack instead of a signed-in person."""
     if source in _OWN_SOURCES:
         return False
     by_key = actor.principal_kind is PrincipalKind.API_KEY

@@ -1,4 +1,4 @@
-"""Rows of PII findings, and of the reviews of findings and quarantined memories."""
+"""Rows of PII findings, and of reviews of findings and quarantined memories."""
 
 from collections.abc import Collection, Iterable, Sequence
 from uuid import UUID
@@ -37,7 +37,7 @@ def findings_of(version: CubeVersion) -> list[Finding]:
 
 
 def findings_by_version(version_ids: Collection[UUID]) -> dict[UUID, list[Finding]]:
-    """Return the findings of each version by its id, with the decisions about them. One query."""
+    """Return version id → findings, with the decisions about them. One query."""
     found: dict[UUID, list[Finding]] = {version_id: [] for version_id in version_ids}
     for row in PiiFinding.objects.filter(version_id__in=version_ids).order_by("id"):
         found[row.version_id].append(finding_of(row))
@@ -50,7 +50,8 @@ def finding_of(row: PiiFinding) -> Finding:
 
 
 def reviews_supersede(newer: CubeVersion) -> None:
-    """Close open reviews of older versions if the newest has one, whose acceptance redacts older versions too."""
+    """Close the open reviews of older versions if the newest version has one: accepting it also redacts the older
+    versions."""
     asked = Review.objects.filter(cube_id=newer.cube_id, kind=ReviewKind.PII, status=ReviewStatus.OPEN)
     if asked.filter(version_id=newer.id).exists():
         asked.filter(~Q(version_id=newer.id)).update(status=ReviewStatus.SUPERSEDED)

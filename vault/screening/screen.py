@@ -48,7 +48,8 @@ class Finding:
 
 @dataclass(frozen=True)
 class ScreenedTexts:
-    """Texts that may be stored, their findings, and the number of redacted values."""
+    """Texts after screening, which may be stored. findings: open and decided ones; redacted: the number of redacted
+    values."""
 
     texts: Texts
     findings: tuple[Finding, ...] = ()
@@ -67,7 +68,7 @@ class Screen:
     def screen_draft(
         self, draft: CubeDraft, namespace_path: str, places: Sequence[Place] | None = None
     ) -> tuple[CubeDraft, ScreenedTexts]:
-        """Screen a draft and return the draft to store. places: of its personal data, if they are known.
+        """Screen a draft and return the draft to store. places: its personal data, if already detected.
 
         Raises PiiRefused; PiiUnavailable.
         """
@@ -100,7 +101,7 @@ class Screen:
         sensitivity: str,
         places: Sequence[Place] | None = None,
     ) -> ScreenedTexts:
-        """Screen the given fields of texts. places: of their personal data, if they are known.
+        """Screen these fields of the texts. places: their personal data, if already detected.
 
         Raises PiiRefused; PiiUnavailable.
         """
@@ -133,7 +134,7 @@ class Screen:
 
 
 def screen_drafts(*, actor: Actor, drafts: Sequence[CubeDraft]) -> list[CubeDraft]:
-    """Screen drafts that wait to be stored. Raises PiiRefused; PiiUnavailable."""
+    """Screen drafts before they are stored by a job. Raises PiiRefused; PiiUnavailable."""
     screen, paths = Screen(actor), [draft.namespace for draft in drafts]
     home = private_path_get(actor=actor) if None in paths else ""
     return [screen.screen_draft(draft, path or home)[0] for draft, path in zip(drafts, paths, strict=True)]
@@ -154,9 +155,9 @@ def screen_note(
     sensitivity: str,
     places: Sequence[Place] | None = None,
 ) -> str:
-    """Screen a short text beside memories, such as a reason. It is redacted or refused, never flagged.
+    """Screen a short text that belongs to a memory, such as a reason. It is redacted or refused, never flagged.
 
-    name: of the field, for the refusal. places: of its personal data, if they are known.
+    name: the field named in a refusal. places: its personal data, if already detected.
     Raises PiiRefused; PiiUnavailable.
     """
     if not text:
@@ -188,7 +189,8 @@ def _apply_rule(rule: PiiRule, texts: Texts, places: Sequence[Place]) -> Screene
 
 
 def _redact_refusals(rule: PiiRule) -> PiiRule:
-    """Return the rule for answers of a model, where a refusal would lose the question too: redact instead of refuse."""
+    """Return the rule for answers of a model: redact instead of refuse, because a refusal would lose the question
+    too."""
     return _replace_action(rule, PiiAction.REFUSE, PiiAction.REDACT)
 
 

@@ -28,13 +28,13 @@ NOTE_PARTS = frozenset({PiiField.TITLE})
 
 
 def note_texts(text: str) -> Texts:
-    """Return a short text beside a memory, such as a reason, as the title of empty texts."""
+    """Return a short text that belongs to a memory, such as a reason, as the title of otherwise empty texts."""
     return Texts("", text)
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """A single text. index: position within its part. is_name: it is the key of the next value."""
+    """A single text of a memory. index: position within its part. is_name: it is the key of the next leaf."""
 
     part: PiiField
     index: int
@@ -44,7 +44,7 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Place:
-    """A span and the leaf that contains it."""
+    """A span of personal data, and the leaf that contains it."""
 
     part: PiiField
     leaf: int
@@ -52,7 +52,7 @@ class Place:
 
 
 def find_places(detector: Detector, texts: Texts, fields: Iterable[PiiField]) -> list[Place]:
-    """Detect personal data in these fields. Raises DetectorFailed. At most three texts are checked."""
+    """Detect personal data in these fields, with at most three calls of the detector. Raises DetectorFailed."""
     wanted = set(fields)
     found = [
         Place(name, 0, span)
@@ -67,12 +67,12 @@ def find_places(detector: Detector, texts: Texts, fields: Iterable[PiiField]) ->
 
 
 def leaves_of(texts: Texts) -> list[Leaf]:
-    """Return all leaves, in the order that `leaf` of a finding counts."""
+    """Return all leaves, in the order in which `leaf` of a finding numbers them."""
     return [Leaf(PiiField.CONTENT, 0, texts.content), Leaf(PiiField.TITLE, 0, texts.title), *_short_leaves(texts)]
 
 
 def _short_leaves(texts: Texts) -> list[Leaf]:
-    """Return the leaves that are screened together."""
+    """Return the leaves of metadata, tags and speaker, which are screened together."""
     leaves = [
         Leaf(PiiField.METADATA, index, _leaf_text(part), named) for index, (part, named) in _scalars(texts.metadata)
     ]
@@ -107,9 +107,9 @@ def redact_places(texts: Texts, places: Iterable[Place]) -> Texts:
 
 
 def shift_places(places: Iterable[Place], replaced: Iterable[Place]) -> list[Place]:
-    """Return the new positions of `places` after `replaced`, which they do not overlap, became placeholders."""
+    """Return the positions that `places` have after `replaced`, which do not overlap them, became placeholders."""
     ends: dict[tuple[PiiField, int], list[int]] = defaultdict(list)
-    longer: dict[tuple[PiiField, int], list[int]] = defaultdict(lambda: [0])  # by how much, up to each of `ends`
+    longer: dict[tuple[PiiField, int], list[int]] = defaultdict(lambda: [0])  # growth of the text before each of `ends`
     for other in sorted(replaced, key=lambda place: place.span.end):
         leaf = (other.part, other.leaf)
         ends[leaf].append(other.span.end)
@@ -126,12 +126,12 @@ def _shift_place(place: Place, by: int) -> Place:
 
 
 def paths_of(metadata: Metadata) -> list[str]:
-    """Return the dotted path of each metadata leaf, in order; a key has the path of its value."""
+    """Return the dotted path of each metadata leaf, in order. A key has the same path as its value."""
     return list(_paths(metadata, ("metadata",)))
 
 
 def _places_in_leaves(detector: Detector, leaves: Sequence[Leaf]) -> list[Place]:
-    """Detect personal data in all leaves at once; keys stand before values as in `phone: 138…`, as context."""
+    """Detect personal data in all leaves at once. A key is put before its value as context, as in `phone: 138…`."""
     starts, pieces, at = [], [], 0
     for leaf in leaves:
         starts.append(at)

@@ -1,6 +1,6 @@
-"""The catalogue of the MemStore, for one tenant. Rows of Listing are the only ones that one tenant reads of another.
+"""The catalogue of the MemStore, for one tenant. Listing rows are the only rows of other tenants that a tenant reads.
 
-Texts and samples of one publication are read in a transaction of its publisher, once its row was found.
+Texts and samples of a publication are read in a transaction of its publisher, after its row was found.
 """
 
 import logging
@@ -43,7 +43,7 @@ LEAST_SIMILAR = 0.2  # cosine of the text and a pack's texts
 
 
 class CatalogueOrder(StrEnum):
-    """best: the packs that have all words of the text first, then those that mean something near to it."""
+    """The order of the catalogue. BEST: packs with all words of the text first, then packs with a similar meaning."""
 
     BEST = "best"
     USED = "used"
@@ -61,8 +61,9 @@ ORDERS = {
 
 @dataclass(frozen=True)
 class CatalogueQuery:
-    """text: every word of it stands in title, description, name, publisher or keywords, or the pack is among the
-    NEAREST by meaning. topics, languages: any of. chosen: the order that was asked for.
+    """A query of the catalogue. topics, languages: any of these; chosen: the requested order.
+
+    text: matches packs with every word in title, description, name, publisher or keywords, and the NEAREST by meaning.
     """
 
     text: str = ""
@@ -72,14 +73,14 @@ class CatalogueQuery:
 
     @property
     def order(self) -> CatalogueOrder:
-        """The chosen order; without a text, BEST means the most used first."""
+        """The order that applies: the chosen one, but without a text BEST becomes USED."""
         is_fit = self.chosen is CatalogueOrder.BEST
         return CatalogueOrder.USED if is_fit and not self.text.strip() else self.chosen
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """A query with what its text means. near: publications by meaning, the nearest first."""
+    """A query with the publications that are near to its text by meaning, nearest first."""
 
     query: CatalogueQuery
     near: tuple[UUID, ...] = ()
@@ -87,7 +88,8 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Offer:
-    """A publication with its texts. versions: those that are published, newest first. samples: of the newest one."""
+    """A publication with its texts. versions: the published ones, newest first; samples: memories of the newest
+    version."""
 
     listing: Listing
     readme: str
@@ -97,9 +99,9 @@ class Offer:
 
 
 def catalogue_search(*, actor: Actor, query: CatalogueQuery) -> Wanted:
-    """Find the publications that mean something near to the text of a query. Raises Forbidden.
+    """Find the publications whose meaning is near to the text of a query. Raises Forbidden.
 
-    Where the embedding model does not answer, the search goes by words alone.
+    If the embedding model does not answer, the catalogue is searched by words only.
     """
     authorize(actor, Permission.MEMORY_READ)
     if not query.text.strip():
@@ -118,7 +120,7 @@ def catalogue_search(*, actor: Actor, query: CatalogueQuery) -> Wanted:
 
 
 def catalogue_list(*, actor: Actor, wanted: Wanted, pages: Pages) -> list[Listing]:
-    """A page of the publications that the actor's tenant may find. Raises Forbidden. Writes: AuditEntry."""
+    """Return a page of the publications that the actor's tenant may find. Raises Forbidden. Writes: AuditEntry."""
     authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
         found: list[Listing] = list(
@@ -130,7 +132,7 @@ def catalogue_list(*, actor: Actor, wanted: Wanted, pages: Pages) -> list[Listin
 
 
 def catalogue_facets(*, actor: Actor, wanted: Wanted) -> dict[str, dict[str, int]]:
-    """Count the publications of each topic and language, among those that match otherwise. Raises Forbidden."""
+    """Count the matching publications of each topic and language. Raises Forbidden."""
     authorize(actor, Permission.MEMORY_READ)
     query = wanted.query
     with acting(actor):
@@ -157,7 +159,7 @@ def listing_get(*, actor: Actor, publication_id: UUID) -> Listing:
 
 
 def listing_get_by_name(*, actor: Actor, publisher: str, name: str) -> Listing:
-    """The publication `publisher/name`. Raises NotFound; Forbidden."""
+    """Return the listing of `publisher/name`. Raises NotFound; Forbidden."""
     authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
         found = Listing.objects.filter(publisher_slug=publisher, name=name, is_offered=True).first()
@@ -167,9 +169,9 @@ def listing_get_by_name(*, actor: Actor, publisher: str, name: str) -> Listing:
 
 
 def offer_get(*, actor: Actor, publication_id: UUID) -> Offer:
-    """A publication with its texts, versions and samples, outside any transaction. Raises NotFound; Forbidden.
+    """Return a publication with its texts, versions and samples. Runs outside any transaction.
 
-    Writes: AuditEntry.
+    Raises NotFound; Forbidden. Writes: AuditEntry.
     """
     with acting(actor):
         listing = listing_get(actor=actor, publication_id=publication_id)
@@ -189,7 +191,8 @@ def _filter_listings(wanted: Wanted) -> QuerySet[Listing]:
 
 
 def _word_condition(query: CatalogueQuery) -> Q:
-    """A condition: a row's texts contain every word of the query as a substring; of Chinese text, any one word."""
+    """Return the condition that a row's texts contain every word of the query as a substring; for Chinese, any one
+    word."""
     words, spoken = list[str](), list[str]()
     for token in query.text.lower().split()[:MOST_WORDS]:
         if token.isascii():
@@ -213,7 +216,8 @@ def _filter_and_rank_listings(wanted: Wanted) -> QuerySet[Listing]:
 
 
 def _rank_expression(wanted: Wanted) -> Combinable:
-    """A score in SQL: NEAREST + 1 for a row with all words of the text, plus up to NEAREST for closeness in meaning."""
+    """Return the SQL score: NEAREST + 1 for a row with all words of the text, plus up to NEAREST for nearness in
+    meaning."""
     ranks = Func(Value(list(wanted.near), ArrayField(UUIDField())), F("id"), function="array_position")
     by_meaning = NEAREST + 1 - Coalesce(ranks, NEAREST + 1, output_field=IntegerField())
     by_words = Case(When(_word_condition(wanted.query), then=NEAREST + 1), default=0, output_field=IntegerField())

@@ -1,7 +1,7 @@
-"""The job that compares a pack's memories with the organisation's own and opens reviews for a person to decide.
+"""The job that compares a pack's memories with the organisation's own, and opens reviews for a person to decide.
 
-Rules decide: nearly the same words with another number or negation contradict, with the same ones confirm. A statement
-supersedes an own one that it contradicts if it holds from a later time.
+Two nearly equal texts contradict each other if a number or a negation differs, otherwise the pack confirms the memory.
+A contradicting statement that holds from a later time supersedes the memory.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +38,7 @@ FIRST = UUID(int=0)
 
 @dataclass(frozen=True)
 class Official:
-    """A memory of the pack. since: when it begins to hold; without dates, when the pack version was made."""
+    """A memory of the pack. since: the time from which it holds; without dates, the time when the version was made."""
 
     cube_id: UUID
     since: datetime
@@ -49,7 +49,7 @@ class Official:
 def pack_compare(run: JobRun) -> Callable[[], Step]:
     """Compare the next PART memories of a subscription. done: memories of the pack. Writes: Review ….
 
-    An own memory has one open proposal at most. A pair that was decided is not asked about again.
+    An own memory has at most one open proposal. A decided pair is not proposed again.
     """
     authorize(run.system, Permission.STORE_MANAGE)
     after = UUID(run.state.get("after", str(FIRST)))
@@ -79,7 +79,7 @@ def pack_compare(run: JobRun) -> Callable[[], Step]:
 
 
 def _edition_made_at(row: Subscription) -> datetime | None:
-    """The time at which the publisher made the installed version, read in a transaction of the publisher."""
+    """Return the time when the publisher made the installed version, read in a transaction of the publisher."""
     with tenant_transaction(row.publisher_id):
         publications = Publication.objects.filter(id=row.publication_id)
         versions = PackVersion.objects.filter(pack__in=publications.values("pack_id"), number=row.number)
@@ -99,7 +99,8 @@ def _read_pack_statements(ids: Sequence[UUID], edition: datetime | None) -> list
 def _find_proposals(
     actor: Actor, officials: Sequence[Official], vectors: Matrix, model: str
 ) -> Mapping[ReviewKind, Sequence[Pair]]:
-    """Find new pairs of an own memory and a similar one of the pack, nearest first. Five queries for each official."""
+    """Return new pairs of an own memory and a similar one of the pack, nearest first. Five queries for each
+    official."""
     found: dict[ReviewKind, list[Pair]] = {kind: [] for kind in KNOWLEDGE}
     taken: set[UUID] = set()
     for official, vector in zip(officials, vectors, strict=True):
@@ -118,7 +119,7 @@ def _find_proposals(
 
 
 def _find_similar_memories(actor: Actor, model: str, vector: HalfVector) -> list[Cube]:
-    """The own memories nearest to a vector that are valid and not held, whoever owns them."""
+    """Return the own memories nearest to a vector that are valid and not held, of any owner."""
     rows = Embedding.objects.filter(tenant_id=actor.tenant_id, model=model, cube__in=_own_memories(actor))
     nearest = rows.annotate(distance=CosineDistance("vector", vector)).order_by("distance")
     near = nearest.filter(distance__lte=1 - LEAST_SIMILAR)
@@ -133,6 +134,6 @@ def _own_memories(actor: Actor) -> CubeQuerySet:
 
 
 def _find_proposed_ids(cubes: Sequence[Cube]) -> set[UUID]:
-    """The ids of the memories that an open review proposes to change."""
+    """Return the ids of those memories that an open review proposes to change."""
     rows = Review.objects.filter(kind__in=KNOWLEDGE, status=ReviewStatus.OPEN, cube__in=[cube.id for cube in cubes])
     return set(rows.values_list("cube_id", flat=True))

@@ -1,4 +1,4 @@
-"""Messages between the sides of a contract, from the outbox. Each side's rows are written by its own system actor."""
+"""Messages between the two sides of a contract, sent by the outbox. Each side's system actor writes its own rows."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -19,7 +19,7 @@ from vault.vocabulary import ContractState, Delivery, PackState, PublicationStat
 
 
 def subscribers_inform(actor: Actor, payloads: Sequence[Payload]) -> Write:
-    """Inform each subscriber of some publications: of a revoked contract, a yanked or a newer version.
+    """Inform each subscriber of these publications about revoked contracts, and yanked or newer versions.
 
     Writes, in each subscriber's tenant: Subscription, Job, AuditEntry ….
     """
@@ -42,7 +42,7 @@ def subscribers_inform(actor: Actor, payloads: Sequence[Payload]) -> Write:
 
 
 def reads_report(actor: Actor, payloads: Sequence[Payload]) -> Write:
-    """Report to publishers the reads that they do not have yet. A read that arrives twice is counted once.
+    """Report unsent reads to publishers. A read that arrives twice is counted once.
 
     Writes: PackRead …; in each publisher's tenant PackRead …, Contract.
     """

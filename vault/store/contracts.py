@@ -1,4 +1,4 @@
-"""Contracts, on the publisher's side: listed, metered, billed, revoked."""
+"""Contracts on the publisher's side: list, meter, bill, revoke."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -25,7 +25,7 @@ from vault.vocabulary import ContractState, QuotaPeriod
 
 @dataclass(frozen=True)
 class ContractView:
-    """A contract as it is now. used: reads in the present period, as far as they were reported; pack: its full name."""
+    """The present state of a contract. used: reads reported for the present period; pack: its full name."""
 
     row: Contract
     state: ContractState
@@ -41,7 +41,7 @@ class Invoice:
 
 
 def contracts_list(*, actor: Actor, pages: Pages) -> list[ContractView]:
-    """Contracts of the tenant's publications, newest first. Raises Forbidden. Writes: AuditEntry."""
+    """Return the contracts of the tenant's publications, newest first. Raises Forbidden. Writes: AuditEntry."""
     authorize(actor, Permission.STORE_MANAGE)
     with acting(actor):
         page = list(pages.take(_rows(actor).order_by("-id")))
@@ -60,7 +60,7 @@ def contract_get(*, actor: Actor, contract_id: UUID) -> ContractView:
 
 
 def contract_reads(*, actor: Actor, contract_id: UUID, pages: Pages) -> list[PackRead]:
-    """The subscriber's reads, as the publisher has them, newest first. Raises NotFound; Forbidden.
+    """Return the subscriber's reads as reported to the publisher, newest first. Raises NotFound; Forbidden.
 
     Writes: AuditEntry.
     """
@@ -72,7 +72,7 @@ def contract_reads(*, actor: Actor, contract_id: UUID, pages: Pages) -> list[Pac
 
 
 def contract_invoice(*, actor: Actor, contract_id: UUID, month: datetime | None = None) -> Invoice:
-    """Bill the reads of a month, the present one by default; `month` is its start, in UTC.
+    """Bill the reads of a month. month: its start in UTC, by default the present month.
 
     Raises NotFound; Forbidden. Writes: AuditEntry.
     """
@@ -96,7 +96,7 @@ def contract_invoice(*, actor: Actor, contract_id: UUID, month: datetime | None 
 
 
 def contract_revoke(*, actor: Actor, contract_id: UUID, reason: str) -> ContractView:
-    """End a contract; its subscriber reads nothing of the pack as soon as the outbox has informed them.
+    """Revoke a contract. Its subscriber can no longer read the pack once the outbox has informed them.
 
     Raises NotFound; Forbidden; Conflict. Writes: Contract, Publication, Listing, AuditEntry, OutboxEvent.
     """
@@ -146,7 +146,7 @@ def _reads(actor: Actor) -> QuerySet[PackRead]:
 
 
 def _views(actor: Actor, rows: list[Contract]) -> list[ContractView]:
-    """The contracts with the reads of their present period. Two queries."""
+    """Return the contracts with the reads of their present period. Two queries."""
     now, slug = database_now(), Tenant.objects.get(id=actor.tenant_id).slug
     present = Q(pk__in=[])
     for row in rows:

@@ -1,7 +1,7 @@
-"""The job that brings the memories of a subscription to what its contract allows: install, upgrade, removal.
+"""The job that makes the memories of a subscription match its contract: install, upgrade, remove.
 
 It reads the publisher's file in a transaction of the publisher, and writes in transactions of the subscriber, as the
-subscriber's own system actor. Each step compares anew, so that it may die anywhere.
+subscriber's system actor. Each step compares again, so that the job can be interrupted anywhere.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,9 +39,9 @@ CLOSED = (ContractState.REVOKED, ContractState.ENDED)
 
 @dataclass(frozen=True)
 class Changes:
-    """The differences between installed memories and a version, by the memory's id in the pack.
+    """The differences between the installed memories and a version, by the memory's id in the pack.
 
-    overridden: those of any kind that the subscriber has reworded; they stay.
+    overridden: memories that the subscriber has reworded; they stay unchanged.
     """
 
     added: tuple[UUID, ...]
@@ -52,7 +52,7 @@ class Changes:
 
 @dataclass(frozen=True)
 class Target:
-    """The version to install. number: empty where nothing is to be installed."""
+    """The version to install. number: empty if no version may stay installed."""
 
     number: str = ""
     items: Sequence[Item] = field(default=(), repr=False)
@@ -68,7 +68,7 @@ NOTHING = Target()
 def pack_install(run: JobRun) -> Callable[[], Step]:
     """Remove and add the next PART memories. done: memories of the version.
 
-    Raises Conflict where no version may be installed. Writes: Cube …, PackMemory …, Subscription, AuditEntry …; in the
+    Raises Conflict if no version may be installed. Writes: Cube …, PackMemory …, Subscription, AuditEntry …; in the
     publisher's tenant Contract, Publication, Listing, AuditEntry.
     """
     authorize(run.system, Permission.STORE_MANAGE)
@@ -93,14 +93,15 @@ def pack_install(run: JobRun) -> Callable[[], Step]:
 
 
 def _require_entitlement(row: Subscription) -> None:
-    """Ask the payment provider, outside any transaction. Raises Conflict."""
+    """Check the subscription with the payment provider, outside any transaction. Raises Conflict if the payment is
+    missing."""
     terms = Terms(row.quota, QuotaPeriod(row.period), purposes=tuple(row.purposes), price=row.price)
     if not payment_provider().is_entitled(terms):
         raise Conflict("The payment that the publisher asks for is missing.")
 
 
 def compare_versions(row: Subscription, target: Target) -> Changes:
-    """The changes that an installation of `target` would make. Use inside `acting`."""
+    """Return the changes that an installation of `target` would make. Use inside `acting`."""
     wanted = target.digests()
     rows = list(PackMemory.objects.filter(tenant_id=row.tenant_id, subscription=row))
     present = {memory.key: memory.digest for memory in rows}
@@ -113,10 +114,10 @@ def compare_versions(row: Subscription, target: Target) -> Changes:
 
 
 def find_target(system: Actor, row: Subscription, number: str) -> Target:
-    """The version with this number, or the newest that the subscription's range takes, read from its publisher.
+    """Return the version with this number, or else the newest in the subscription's range, read from its publisher.
 
-    Outside any transaction. NOTHING where an installed version was withdrawn and no other is in the range.
-    Raises Conflict where none may be installed.
+    Runs outside any transaction. Returns NOTHING if the installed version was withdrawn and the range has no other.
+    Raises Conflict if no version may be installed.
     """
     with acting(system):
         is_listed = Listing.objects.filter(id=row.publication_id, is_offered=True).exists()
@@ -132,7 +133,8 @@ def find_target(system: Actor, row: Subscription, number: str) -> Target:
 
 
 def _installable_versions(row: Subscription, is_listed: bool) -> dict[str, UUID]:
-    """The versions that may be installed. Of a withdrawn publication only the installed version may."""
+    """Return number → id of the versions that may be installed. Of an unlisted publication, only the installed version
+    may."""
     publication = Publication.objects.get(tenant_id=row.publisher_id, id=row.publication_id)
     if publication.state == PublicationState.BANNED:
         return {}
@@ -146,7 +148,7 @@ def _publisher_actor(row: Subscription) -> Actor:
 
 
 def _contract_end(row: Subscription) -> None:
-    """End the publisher's contract, unless it has ended. Writes: Contract, Publication, Listing, AuditEntry?."""
+    """End the publisher's contract, if it is active. Writes: Contract, Publication, Listing, AuditEntry?."""
     publisher = _publisher_actor(row)
     with acting(publisher):
         contract = Contract.objects.select_for_update().filter(subscription_id=row.id).first()
@@ -159,7 +161,7 @@ def _contract_end(row: Subscription) -> None:
 
 
 def _contract_note(system: Actor, row: Subscription, target: Target) -> None:
-    """Write the publisher's contract if it differs from the subscription. Raises Conflict where it was revoked.
+    """Update the publisher's contract if it differs from the subscription. Raises Conflict if it was revoked.
 
     Writes: Contract, Publication, Listing, AuditEntry.
     """
@@ -235,7 +237,7 @@ def _add_memories(system: Actor, row: Subscription, items: Sequence[Item]) -> No
 
 
 def _draft(row: Subscription, item: Item) -> CubeDraft:
-    """A memory of the pack, which can be read until the contract ends, and says which pack brought it."""
+    """Return the draft of a pack's memory, which names the pack and is readable until the contract ends."""
     return CubeDraft(
         content=item.content,
         title=item.title,
@@ -279,7 +281,7 @@ def _finish_installation(system: Actor, row: Subscription, target: Target, chang
 
 
 def _close_namespace(row: Subscription) -> None:
-    """End the namespace and unmount it, unless a later subscription has it."""
+    """End the namespace and unmount it, unless another live subscription uses it."""
     others = Subscription.objects.filter(tenant_id=row.tenant_id, namespace_id=row.namespace_id, state__in=LIVE)
     if not others.exists():
         Mount.objects.filter(tenant_id=row.tenant_id, namespace_id=row.namespace_id).delete()

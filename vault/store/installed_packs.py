@@ -1,4 +1,4 @@
-"""Installed packs, as their subscriber sees them: memories counted, rewordings, versions that may follow."""
+"""Installed packs on the subscriber's side: number of memories, rewordings, offered versions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,8 +27,10 @@ OPEN_JOBS = (JobStatus.PENDING, JobStatus.RUNNING, JobStatus.CANCELLING)
 
 @dataclass(frozen=True)
 class Installed:
-    """memories: that the pack brought. reworded: ids of those that the subscriber has worded anew, at most
-    MOST_REWORDED. is_at_work: a job installs or removes memories."""
+    """The state of an installed pack. memories: their number; reworded: ids of memories that the subscriber reworded.
+
+    At most MOST_REWORDED ids are listed. is_at_work: a job is installing or removing memories.
+    """
 
     memories: int
     reworded: Sequence[UUID]
@@ -38,7 +40,7 @@ class Installed:
 
 @dataclass(frozen=True)
 class OfferedVersion:
-    """A version that the publisher offers. is_taken: the range of the subscription takes it."""
+    """A version that the publisher offers. is_taken: it is in the subscription's range."""
 
     number: str
     changelog: str
@@ -66,7 +68,7 @@ def installed_get(*, actor: Actor, subscription_id: UUID) -> Installed:
 
 
 def origin_get(*, actor: Actor, memory_id: UUID) -> PackMemory:
-    """The subscription that brought a memory, and whether it was reworded. Raises NotFound; Forbidden."""
+    """Return the installed pack memory of a memory, with its subscription. Raises NotFound; Forbidden."""
     with acting(actor):
         rows = PackMemory.objects.filter(tenant_id=actor.tenant_id, cube_id=memory_id).select_related("subscription")
         row = rows.filter(subscription__state__in=LIVE).first()
@@ -77,9 +79,9 @@ def origin_get(*, actor: Actor, memory_id: UUID) -> PackMemory:
 
 
 def offered_versions_list(*, actor: Actor, subscription_id: UUID) -> list[OfferedVersion]:
-    """The newest MOST_VERSIONS versions that the publisher offers, newest first. Raises NotFound; Forbidden.
+    """Return the newest MOST_VERSIONS versions that the publisher offers, newest first. Raises NotFound; Forbidden.
 
-    Outside any transaction. Writes: AuditEntry.
+    Runs outside any transaction. Writes: AuditEntry.
     """
     with acting(actor):
         row = subscription_locate(actor, subscription_id, lock=False)

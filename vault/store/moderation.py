@@ -1,4 +1,4 @@
-"""Moderation of the MemStore by who operates the installation: reports, hidden and banned publications."""
+"""Moderation of the MemStore by the operator of the installation: reports, hidden and banned publications."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -27,7 +27,8 @@ DISMISSED = "dismiss"
 
 
 class Decision(StrEnum):
-    """hide: nobody finds the pack, subscribers keep it. ban: subscribers lose it, too. show: it is offered again."""
+    """The operator's decisions. HIDE: nobody finds the pack, subscribers keep it. BAN: subscribers lose it too. SHOW:
+    offer it again."""
 
     HIDE = "hide"
     BAN = "ban"
@@ -42,10 +43,10 @@ STATES = {
 
 
 def publication_moderate(*, actor: Actor, name: str, decision: Decision, reason: str) -> Publication:
-    """Decide on the publication of the pack `name` of the actor's tenant; the publisher reads the reason.
+    """Apply a decision to the publication of the pack `name` of the actor's tenant. The publisher reads the reason.
 
-    Only the command line may: no role of a tenant is the operator. What waits for an approval waits no more, and
-    neither a hidden nor a banned pack takes a new version. Raises Forbidden; NotFound; Invalid; Conflict.
+    Only the command line may do this, because no role of a tenant is the operator's. A pending approval is cancelled,
+    and a hidden or banned pack takes no new version. Raises Forbidden; NotFound; Invalid; Conflict.
     Writes: Publication, Listing, AuditEntry, OutboxEvent.
     """
     authorize(actor, Permission.STORE_MANAGE)
@@ -79,9 +80,10 @@ def publication_moderate(*, actor: Actor, name: str, decision: Decision, reason:
 
 @dataclass(frozen=True)
 class ReportView:
-    """A report as the operator reads it. organisation: of the member who reported; state: of the publication now.
+    """A report as the operator reads it. organisation: of the member who reported; state: the publication's present
+    state.
 
-    is_found: the operator's own organisation finds the pack, so that its page can be opened.
+    is_found: the operator's own organisation can find the pack and open its page.
     """
 
     row: PackReport
@@ -93,9 +95,9 @@ class ReportView:
 
 
 def reports_list(*, actor: Actor, is_decided: bool = False) -> list[ReportView]:
-    """The newest MOST_REPORTS reports of all tenants, open or decided. Only operators may.
+    """Return the newest MOST_REPORTS reports of all tenants, open or decided. For operators only.
 
-    Outside any transaction: each row is read in a transaction of its tenant. Raises Forbidden; NotFound.
+    Runs outside any transaction: each row is read in a transaction of its tenant. Raises Forbidden; NotFound.
     Writes: AuditEntry.
     """
     authorize(actor, Permission.MEMORY_READ)
@@ -112,7 +114,7 @@ def reports_list(*, actor: Actor, is_decided: bool = False) -> list[ReportView]:
 def report_decide(
     *, actor: Actor, tenant_id: UUID, report_id: UUID, decision: Decision | None, reason: str = ""
 ) -> None:
-    """Decide on a report of a tenant: hide, ban or show the publication, or leave it as it is. Only operators may.
+    """Decide a report of a tenant. decision: hide, ban or show the publication; None: dismiss. For operators only.
 
     Raises Forbidden; NotFound; Invalid; Conflict. Writes: AuditEntry; in the reporter's tenant PackReport, AuditEntry;
     in the publisher's Publication, Listing, AuditEntry, OutboxEvent.
@@ -136,7 +138,7 @@ def report_decide(
 
 
 def _locate_report(reporter: Actor, report_id: UUID) -> PackReport:
-    """Return the row of one report. Raises NotFound."""
+    """Lock and return one report. Raises NotFound."""
     row = PackReport.objects.select_for_update().filter(tenant_id=reporter.tenant_id, id=report_id).first()
     if row is None:
         raise NotFound

@@ -1,4 +1,4 @@
-"""Payment of contracts: the port for a provider, and the manual one, which charges nothing and writes invoices."""
+"""Payment of contracts: the port for a provider, and the manual provider, which charges nothing and writes invoices."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,19 +22,20 @@ class Bill:
 
 
 class PaymentProvider(Protocol):
-    """Decides whether a subscriber may have a contract, and bills it. Called outside any transaction."""
+    """A provider that decides whether a subscriber may have a contract, and bills it. Called outside any
+    transaction."""
 
     name: str
 
     def is_entitled(self, terms: Terms) -> bool:
-        """Return whether the payment that the terms ask for is made, or may follow by invoice."""
+        """Return whether the payment for these terms is made, or may follow by invoice."""
 
     def invoice(self, bill: Bill) -> str:
         """Return the invoice as Markdown."""
 
 
 class ManualProvider:
-    """Everybody is entitled, and pays by invoice. The two parties settle it between themselves."""
+    """A provider that entitles everybody and writes invoices, which the two parties settle between themselves."""
 
     name = "manual"
 
@@ -60,5 +61,5 @@ class ManualProvider:
 
 
 def payment_provider() -> PaymentProvider:
-    """The provider of this installation."""
+    """Return the payment provider of this installation."""
     return ManualProvider()

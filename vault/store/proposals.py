@@ -1,4 +1,4 @@
-"""Changes of a pack that subscribers propose. They cross to the publisher, and the answer back, through the outbox."""
+"""Pack changes that subscribers propose. The outbox delivers proposals to publishers, and answers to subscribers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -44,7 +44,7 @@ class Side(StrEnum):
 
 @dataclass(frozen=True)
 class ProposalDraft:
-    """memory_id: of the installed memory. text: the whole new wording."""
+    """A proposal to send. memory_id: of the installed memory; text: its whole new wording."""
 
     memory_id: UUID
     text: str = field(repr=False)
@@ -62,7 +62,7 @@ class Proposal:
 
 
 def proposal_create(*, actor: Actor, subscription_id: UUID, draft: ProposalDraft) -> Proposal:
-    """Propose another wording of an installed memory to its publisher. Texts with personal data or secrets stay here.
+    """Propose another wording of an installed memory to its publisher. Texts with personal data or secrets are refused.
 
     Raises NotFound; Forbidden; Invalid; Conflict; PiiUnavailable. Writes: PackProposal, AuditEntry, OutboxEvent.
     """
@@ -90,7 +90,7 @@ def proposal_create(*, actor: Actor, subscription_id: UUID, draft: ProposalDraft
 
 
 def proposals_list(*, actor: Actor, side: Side, pages: Pages, state: ProposalState | None = None) -> list[Proposal]:
-    """Proposals that were sent or received, newest first. Raises Forbidden; KeyUnavailable. Writes: AuditEntry."""
+    """Return sent or received proposals, newest first. Raises Forbidden; KeyUnavailable. Writes: AuditEntry."""
     authorize(actor, Permission.STORE_MANAGE)
     with acting(actor):
         rows = PackProposal.objects.filter(tenant_id=actor.tenant_id, source_id__isnull=side is Side.SENT)
@@ -101,7 +101,7 @@ def proposals_list(*, actor: Actor, side: Side, pages: Pages, state: ProposalSta
 
 
 def answered_proposals_list(*, actor: Actor, pages: Pages) -> list[Proposal]:
-    """Sent proposals that were answered within ANSWERS_SHOWN_FOR. Raises Forbidden; KeyUnavailable.
+    """Return the sent proposals answered within ANSWERS_SHOWN_FOR. Raises Forbidden; KeyUnavailable.
 
     Writes: AuditEntry.
     """
@@ -115,9 +115,9 @@ def answered_proposals_list(*, actor: Actor, pages: Pages) -> list[Proposal]:
 
 
 def proposal_accept(*, actor: Actor, proposal_id: UUID) -> Proposal:
-    """Take the proposed wording into the next version of the pack. The publisher's own memory stays as it is.
+    """Accept the proposed wording for the next version of the pack. The publisher's own memory stays unchanged.
 
-    Raises NotFound; Forbidden; Conflict where it was decided. Writes: PackProposal, AuditEntry, OutboxEvent.
+    Raises NotFound; Forbidden; Conflict if it was decided already. Writes: PackProposal, AuditEntry, OutboxEvent.
     """
     return _decide_proposal(actor, proposal_id, ProposalState.ACCEPTED, "")
 
@@ -125,7 +125,8 @@ def proposal_accept(*, actor: Actor, proposal_id: UUID) -> Proposal:
 def proposal_decline(*, actor: Actor, proposal_id: UUID, reason: str) -> Proposal:
     """Decline a proposal, with a reason that its subscriber reads.
 
-    Raises NotFound; Forbidden; Invalid; Conflict where it was decided. Writes: PackProposal, AuditEntry, OutboxEvent.
+    Raises NotFound; Forbidden; Invalid; Conflict if it was decided already. Writes: PackProposal, AuditEntry,
+    OutboxEvent.
     """
     return _decide_proposal(actor, proposal_id, ProposalState.DECLINED, reason.strip())
 
@@ -138,7 +139,7 @@ def proposal_ask(*, actor: Actor, proposal_id: UUID) -> None:
 
 
 def proposals_deliver(actor: Actor, payloads: Sequence[Payload]) -> Write:
-    """Bring new proposals to their publishers. One that arrives twice is written once.
+    """Deliver new proposals to their publishers. A proposal that arrives twice is written once.
 
     Writes, in each publisher's tenant: PackProposal, AuditEntry.
     """
@@ -155,7 +156,7 @@ def proposals_deliver(actor: Actor, payloads: Sequence[Payload]) -> Write:
 
 
 def answers_deliver(actor: Actor, payloads: Sequence[Payload]) -> Write:
-    """Bring decisions of the publisher to the subscribers who proposed.
+    """Deliver the publisher's decisions to the subscribers who proposed.
 
     Writes, in each subscriber's tenant: PackProposal, AuditEntry.
     """
@@ -234,7 +235,7 @@ def _decide_proposal(actor: Actor, proposal_id: UUID, state: ProposalState, answ
 
 
 def _store_received(publisher: Actor, sent: PackProposal, texts: ProposalTexts, organisation: str) -> None:
-    """Write the publisher's row, with the wording that its own file of the version has."""
+    """Write the publisher's row, with the wording in the publisher's file of that version."""
     publication = Publication.objects.filter(tenant_id=publisher.tenant_id, id=sent.publication_id).first()
     if publication is None or PackProposal.objects.filter(tenant_id=publisher.tenant_id, source_id=sent.id).exists():
         return
@@ -253,7 +254,7 @@ def _store_received(publisher: Actor, sent: PackProposal, texts: ProposalTexts, 
 
 
 def _find_wording(publication: Publication, sent: PackProposal) -> str:
-    """The text of the memory in the version that the subscriber has; empty once that version was erased."""
+    """Return the text of the memory in the subscriber's version; empty if that version was erased."""
     version = PackVersion.objects.filter(pack_id=publication.pack_id, number=sent.number, state__in=WITH_FILE).first()
     if version is None or not version.sealed:
         return ""

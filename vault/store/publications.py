@@ -1,4 +1,4 @@
-"""Publications: offered by one member, approved by another where the tenant has one, found by others."""
+"""Publications: one member offers a version, another member approves it if policies require that, others find it."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -35,7 +35,7 @@ STOPPED = frozenset({PublicationState.HIDDEN, PublicationState.BANNED})
 
 @dataclass(frozen=True)
 class PublicationDraft:
-    """tenants: ids, of `tenants` visibility alone."""
+    """A version to offer. tenants: ids, for the visibility TENANTS only."""
 
     version_id: UUID
     visibility: Visibility = Visibility.TENANT
@@ -44,7 +44,7 @@ class PublicationDraft:
 
 
 def tenant_ids_of_slugs(slugs: tuple[str, ...]) -> tuple[UUID, ...]:
-    """The tenants with these slugs. Raises Invalid, naming each that the installation does not have."""
+    """Return the ids of the tenants with these slugs. Raises Invalid, which names the unknown slugs."""
     found = {slug: tenant_id_by_slug(slug) for slug in slugs[:MOST_TENANTS]}
     unknown = [slug for slug in slugs if found.get(slug) is None]
     if unknown:
@@ -53,10 +53,10 @@ def tenant_ids_of_slugs(slugs: tuple[str, ...]) -> tuple[UUID, ...]:
 
 
 def publication_create(*, actor: Actor, draft: PublicationDraft) -> Publication:
-    """Offer a version of a pack; a newer one takes the place of what was offered before.
+    """Offer a version of a pack, in place of the version offered before.
 
-    It waits where the tenant's sharing policies want another member's approval. Raises NotFound; Forbidden; Invalid;
-    Conflict. Writes: Publication, Listing?, PackVersion?, AuditEntry.
+    It waits for another member's approval if the tenant's sharing policies require one. Raises NotFound; Forbidden;
+    Invalid; Conflict. Writes: Publication, Listing?, PackVersion?, AuditEntry.
     """
     with acting(actor):
         version = version_locate(actor, draft.version_id, lock=True)
@@ -83,9 +83,10 @@ def publication_create(*, actor: Actor, draft: PublicationDraft) -> Publication:
 
 
 def publication_approve(*, actor: Actor, publication_id: UUID) -> Publication:
-    """Let others find what waits. Raises NotFound; Forbidden; Conflict for who asked for it.
+    """Approve the waiting version, so that others can find it.
 
-    Writes: Publication, Listing, PackVersion, AuditEntry ….
+    Raises NotFound; Forbidden; Conflict for the member who offered it. Writes: Publication, Listing, PackVersion,
+    AuditEntry ….
     """
     with acting(actor):
         row = publication_locate(actor, publication_id, lock=True)
@@ -100,7 +101,7 @@ def publication_approve(*, actor: Actor, publication_id: UUID) -> Publication:
 
 
 def publication_reject(*, actor: Actor, publication_id: UUID, reason: str) -> Publication:
-    """Refuse what waits; what was published before stays. Raises NotFound; Forbidden; Conflict.
+    """Reject the waiting version; the version published before stays. Raises NotFound; Forbidden; Conflict.
 
     Writes: Publication, AuditEntry.
     """
@@ -117,7 +118,7 @@ def publication_reject(*, actor: Actor, publication_id: UUID, reason: str) -> Pu
 
 
 def version_yank(*, actor: Actor, version_id: UUID, reason: str) -> PackVersion:
-    """Withdraw a version, in favour of the newest other one that is published, if there is one.
+    """Yank a version; the newest other published version replaces it, if there is one.
 
     Raises NotFound; Forbidden; Conflict. Writes: PackVersion, Publication?, Listing?, AuditEntry, OutboxEvent?.
     """
@@ -136,9 +137,10 @@ def version_yank(*, actor: Actor, version_id: UUID, reason: str) -> PackVersion:
 
 
 def version_remove(*, actor: Actor, version_id: UUID) -> None:
-    """Delete a version that no organisation has installed under a live contract, with its file; its number is free.
+    """Delete a version and its file, if no organisation has it installed under a live contract. Its number becomes
+    free.
 
-    Raises NotFound; Forbidden; Conflict. Writes: deletes PackVersion, Listing?; Publication?, AuditEntry, OutboxEvent?.
+    Raises NotFound; Forbidden; Conflict. Writes: Publication?, AuditEntry, OutboxEvent?; deletes PackVersion, Listing?.
     """
     with acting(actor):
         version = version_locate(actor, version_id, lock=True)
@@ -155,7 +157,7 @@ def version_remove(*, actor: Actor, version_id: UUID) -> None:
 
 
 def versions_erase(*, actor: Actor, subject_id: UUID) -> int:
-    """Withdraw and blank the versions that hold anonymised memories about a data subject; returns how many.
+    """Yank and blank the versions with anonymised memories about a data subject; return their number.
 
     Raises Forbidden. Writes: PackVersion …, Publication …, Listing …, AuditEntry.
     """
@@ -178,7 +180,7 @@ def versions_erase(*, actor: Actor, subject_id: UUID) -> int:
 
 
 def publications_list(*, actor: Actor, pages: Pages) -> list[Publication]:
-    """The tenant's own publications, newest first. Raises Forbidden. Writes: AuditEntry."""
+    """Return the tenant's own publications, newest first. Raises Forbidden. Writes: AuditEntry."""
     authorize(actor, Permission.STORE_MANAGE)
     with acting(actor):
         rows = Publication.objects.filter(tenant_id=actor.tenant_id)
@@ -189,7 +191,8 @@ def publications_list(*, actor: Actor, pages: Pages) -> list[Publication]:
 
 
 def publications_waiting(*, actor: Actor, pages: Pages) -> list[Publication]:
-    """The tenant's own publications that wait for an approval, newest first. Raises Forbidden. Writes: AuditEntry."""
+    """Return the tenant's publications that wait for an approval, newest first. Raises Forbidden. Writes:
+    AuditEntry."""
     authorize(actor, Permission.STORE_MANAGE)
     with acting(actor):
         rows = Publication.objects.filter(tenant_id=actor.tenant_id, waiting__isnull=False)
@@ -200,14 +203,14 @@ def publications_waiting(*, actor: Actor, pages: Pages) -> list[Publication]:
 
 
 def publication_find(*, actor: Actor, pack_id: UUID) -> Publication | None:
-    """The publication of one of the tenant's own packs. Raises Forbidden."""
+    """Return the publication of one of the tenant's own packs, or None. Raises Forbidden."""
     authorize(actor, Permission.STORE_MANAGE, Target("pack", pack_id, actor.tenant_id))
     with acting(actor):
         return _select_with_pack(Publication.objects.filter(tenant_id=actor.tenant_id, pack_id=pack_id)).first()
 
 
 def publication_get(*, actor: Actor, publication_id: UUID) -> Publication:
-    """One of the tenant's own. Raises NotFound; Forbidden."""
+    """Return one of the tenant's own publications. Raises NotFound; Forbidden."""
     with acting(actor):
         row = publication_locate(actor, publication_id)
         authorize(actor, Permission.STORE_MANAGE, publication_target(row))
@@ -238,7 +241,7 @@ def _check_tenants(draft: PublicationDraft) -> None:
 
 
 def _check_removable(version: PackVersion) -> None:
-    """Check that the publication can be removed. Raises Conflict."""
+    """Check that the version can be deleted. Raises Conflict."""
     if version.state == PackState.SCANNING:
         raise Conflict("The version is being scanned: cancel its job, or wait.")
     contracts = Contract.objects.filter(tenant_id=version.tenant_id, publication__pack_id=version.pack_id)

@@ -1,4 +1,5 @@
-"""Ratings of packs: written by subscribers, reported to publishers through the outbox, read by who finds the pack."""
+"""Ratings of packs: subscribers write them, the outbox reports them to publishers, everyone who finds the pack reads
+them."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -28,9 +29,9 @@ LONGEST_RATING = 500
 
 
 def rating_write(*, actor: Actor, publication_id: UUID, stars: int, text: str = "") -> PackRating:
-    """Rate a pack that the organisation subscribes or has subscribed to, or change one's own rating.
+    """Rate a pack to which the organisation is or was subscribed, or change the actor's own rating.
 
-    Raises NotFound; Forbidden; Invalid; Conflict for others. Writes: PackRating, AuditEntry, OutboxEvent.
+    Raises NotFound; Forbidden; Invalid; Conflict without a subscription. Writes: PackRating, AuditEntry, OutboxEvent.
     """
     authorize(actor, Permission.STORE_MANAGE, Target("publication", publication_id, actor.tenant_id))
     _check_rating(stars, text)
@@ -48,9 +49,9 @@ def rating_write(*, actor: Actor, publication_id: UUID, stars: int, text: str = 
 
 
 def rating_remove(*, actor: Actor, publication_id: UUID) -> None:
-    """Remove one's own rating. Raises NotFound; Forbidden; Conflict.
+    """Remove the actor's own rating. Raises NotFound; Forbidden; Conflict.
 
-    Writes: deletes PackRating; AuditEntry, OutboxEvent.
+    Writes: AuditEntry, OutboxEvent; deletes PackRating.
     """
     authorize(actor, Permission.STORE_MANAGE, Target("publication", publication_id, actor.tenant_id))
     with acting(actor):
@@ -63,7 +64,7 @@ def rating_remove(*, actor: Actor, publication_id: UUID) -> None:
 
 
 def ratings_list(*, actor: Actor, publication_id: UUID, pages: Pages) -> list[PackRating]:
-    """The ratings of a publication that the tenant finds, newest first. Raises NotFound; Forbidden.
+    """Return the ratings of a publication that the tenant can find, newest first. Raises NotFound; Forbidden.
 
     Writes: AuditEntry.
     """
@@ -77,14 +78,14 @@ def ratings_list(*, actor: Actor, publication_id: UUID, pages: Pages) -> list[Pa
 
 
 def rating_own(*, actor: Actor, publication_id: UUID) -> PackRating | None:
-    """The actor's own rating. Raises Forbidden."""
+    """Return the actor's own rating, or None. Raises Forbidden."""
     authorize(actor, Permission.MEMORY_READ, Target("publication", publication_id, actor.tenant_id))
     with acting(actor):
         return _find_own_rating(actor, publication_id)
 
 
 def may_rate(*, actor: Actor, publication_id: UUID) -> bool:
-    """True if `rating_write` would take a rating. Raises Forbidden."""
+    """Return whether `rating_write` would accept a rating. Raises Forbidden."""
     authorize(actor, Permission.MEMORY_READ, Target("publication", publication_id, actor.tenant_id))
     if not is_allowed(actor, Permission.STORE_MANAGE):
         return False
@@ -97,7 +98,7 @@ def may_rate(*, actor: Actor, publication_id: UUID) -> bool:
 
 
 def ratings_report(actor: Actor, payloads: Sequence[Payload]) -> Write:
-    """Bring ratings to the publishers' side, as they are now, and count them.
+    """Copy the present ratings to the publishers' tenants, and count them there.
 
     Writes, in each publisher's tenant: PackRating, Publication, Listing, AuditEntry.
     """
@@ -121,7 +122,7 @@ def _check_rating(stars: int, text: str) -> None:
 
 
 def _find_subscription(actor: Actor, publication_id: UUID) -> Subscription:
-    """The latest installed subscription. Raises NotFound; Conflict without one, or for one's own pack."""
+    """Return the latest installed subscription. Raises NotFound; Conflict without one, or for the tenant's own pack."""
     if actor.member_id is None:
         raise Conflict("A member rates a pack.")
     rows = Subscription.objects.filter(tenant_id=actor.tenant_id, publication_id=publication_id)

@@ -20,9 +20,10 @@ LONGEST_REPORT = 500
 
 
 def report_write(*, actor: Actor, publication_id: UUID, reason: ReportReason, text: str = "") -> PackReport:
-    """Report a publication that the tenant finds to the operator of the installation.
+    """Report a publication that the tenant can find to the operator of the installation.
 
-    Raises NotFound; Forbidden; Invalid; Conflict where one's own report waits already. Writes: PackReport, AuditEntry.
+    Raises NotFound; Forbidden; Invalid; Conflict if the member's earlier report is open. Writes: PackReport,
+    AuditEntry.
     """
     authorize(actor, Permission.MEMORY_READ, Target("publication", publication_id, actor.tenant_id))
     if len(text) > LONGEST_REPORT or "\x00" in text:

@@ -1,4 +1,4 @@
-"""Terms of a contract and the times that follow from them, pure."""
+"""The terms of a contract, and the times that follow from them. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -13,10 +13,10 @@ OFFICIAL_TRUST = 0.9  # of a pack that the subscriber trusts
 
 @dataclass(frozen=True)
 class Terms:
-    """The terms of a contract. reads: calls in each period that may return memories of the pack; None: no limit.
+    """The terms of a contract. reads: calls per period that may return memories of the pack; None: no limit.
 
-    days: how long a contract is valid; None: until it ends. purposes: for which alone memories may be read; empty:
-    any. price: as recorded; nothing is charged.
+    days: validity of a contract; None: unlimited. purposes: the only purposes for reading; empty: any. price: recorded
+    only, nothing is charged.
     """
 
     reads: int | None = None
@@ -45,7 +45,7 @@ def terms_load(stated: Mapping[str, Any]) -> Terms:
 
 
 def period_start(period: QuotaPeriod, now: datetime) -> datetime:
-    """The start of the period that `now`, in UTC, lies in."""
+    """Return the start of the period that contains `now` (UTC)."""
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     if period is QuotaPeriod.DAY:
         return midnight
@@ -53,5 +53,5 @@ def period_start(period: QuotaPeriod, now: datetime) -> datetime:
 
 
 def next_month(start: datetime) -> datetime:
-    """The start of the month after the one that starts at `start`."""
+    """Return the start of the next month. start: the start of a month."""
     return (start + timedelta(days=32)).replace(day=1)

@@ -1,4 +1,4 @@
-"""Subscriptions, on the subscriber's side: agreed on, changed, ended. A job installs and removes the memories."""
+"""Subscriptions on the subscriber's side: create, change, end. A job installs and removes the memories."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -31,9 +31,10 @@ LIVE = (ContractState.REQUESTED, ContractState.ACTIVE)
 
 @dataclass(frozen=True)
 class SubscriptionDraft:
-    """range: versions that are taken, as `*` or `^1.2.0`. purposes: of those that the terms permit; empty: all of them.
+    """A subscription to create. range: versions to install, such as `*` or `^1.2.0`. persona_id: for which to mount the
+    pack.
 
-    persona_id: on which the pack is mounted at once.
+    purposes: a subset of the purposes that the terms permit; empty: all of them.
     """
 
     publication_id: UUID
@@ -45,7 +46,7 @@ class SubscriptionDraft:
 
 @dataclass(frozen=True)
 class SubscriptionView:
-    """A subscription as it is now. used: reads in the present period."""
+    """The present state of a subscription. used: reads in the present period."""
 
     row: Subscription
     state: ContractState
@@ -53,7 +54,7 @@ class SubscriptionView:
 
     @property
     def reads_left(self) -> int | None:
-        """None: there is no limit."""
+        """The number of reads left in the present period; None: no limit."""
         return None if self.row.quota is None else max(self.row.quota - self.used, 0)
 
 
@@ -66,9 +67,9 @@ class Requested:
 
 
 def subscription_create(*, actor: Actor, draft: SubscriptionDraft) -> Requested:
-    """Agree on the terms of a publication, and ask for the job that installs it in a read-only namespace.
+    """Accept the terms of a publication, and create the job that installs it in a read-only namespace.
 
-    Raises NotFound; Forbidden; Invalid; Conflict where there is a subscription already. Writes: Subscription …,
+    Raises NotFound; Forbidden; Invalid; Conflict if there is a subscription already. Writes: Subscription …,
     Namespace?, Mount?, Job …, AuditEntry …, OutboxEvent ….
     """
     authorize(actor, Permission.STORE_MANAGE)
@@ -100,7 +101,8 @@ def subscription_update(
     delivery: Delivery | None = None,
     is_trusted: bool | None = None,
 ) -> SubscriptionView:
-    """Change which versions come, and how. is_trusted: whether the pack counts more than own memories.
+    """Change the range and delivery of versions. is_trusted: give the pack's memories more trust than the
+    organisation's own.
 
     Raises NotFound; Forbidden; Invalid; Conflict. Writes: Subscription, AuditEntry, Cube …, Job ….
     """
@@ -123,9 +125,9 @@ def subscription_update(
 
 
 def subscription_upgrade(*, actor: Actor, subscription_id: UUID, number: str) -> Requested:
-    """Ask for another version that its range takes. Raises NotFound; Forbidden; Invalid; Conflict.
+    """Create the job that installs another version in the subscription's range.
 
-    Writes: Job, AuditEntry …, OutboxEvent.
+    Raises NotFound; Forbidden; Invalid; Conflict. Writes: Job, AuditEntry …, OutboxEvent.
     """
     with acting(actor):
         row = subscription_locate(actor, subscription_id)
@@ -139,7 +141,7 @@ def subscription_upgrade(*, actor: Actor, subscription_id: UUID, number: str) ->
 
 
 def subscription_end(*, actor: Actor, subscription_id: UUID) -> Requested:
-    """End a subscription: its memories cannot be read from now on, and a job removes them.
+    """End a subscription: its memories become unreadable at once, and a job removes them.
 
     Raises NotFound; Forbidden; Conflict. Writes: Subscription, Job, AuditEntry …, OutboxEvent.
     """
@@ -151,7 +153,8 @@ def subscription_end(*, actor: Actor, subscription_id: UUID) -> Requested:
 
 
 def install_ask(*, actor: Actor, subscription: Subscription, number: str = "") -> JobView:
-    """Ask for the job that brings the memories to what the subscription allows. number: empty: the newest in its range.
+    """Create the job that makes the memories match the subscription. number: the version; empty: the newest in its
+    range.
 
     Raises Forbidden. Writes: Job, AuditEntry, OutboxEvent.
     """
@@ -161,9 +164,9 @@ def install_ask(*, actor: Actor, subscription: Subscription, number: str = "") -
 
 
 def compare_ask(*, actor: Actor, subscription: Subscription) -> JobView:
-    """Ask for the job that compares the installed memories with own ones. Raises Forbidden; Conflict if none is.
+    """Create the job that compares the installed memories with the organisation's own.
 
-    Writes: Job, AuditEntry, OutboxEvent.
+    Raises Forbidden; Conflict unless the subscription is active. Writes: Job, AuditEntry, OutboxEvent.
     """
     authorize(actor, Permission.STORE_MANAGE)
     if subscription.state != ContractState.ACTIVE:
@@ -172,7 +175,7 @@ def compare_ask(*, actor: Actor, subscription: Subscription) -> JobView:
 
 
 def subscription_compare(*, actor: Actor, subscription_id: UUID) -> JobView:
-    """Ask for a comparison of the installed memories with own ones, whether the pack is trusted or not.
+    """Create the job that compares the installed memories with the organisation's own, for a trusted pack or any other.
 
     Raises NotFound; Forbidden; Conflict. Writes: Job, AuditEntry, OutboxEvent.
     """
@@ -183,7 +186,7 @@ def subscription_compare(*, actor: Actor, subscription_id: UUID) -> JobView:
 
 
 def subscriptions_list(*, actor: Actor, pages: Pages) -> list[SubscriptionView]:
-    """Subscriptions, newest first. Raises Forbidden. Writes: AuditEntry."""
+    """Return the subscriptions, newest first. Raises Forbidden. Writes: AuditEntry."""
     authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
         rows = Subscription.objects.filter(tenant_id=actor.tenant_id).select_related("namespace")
@@ -203,7 +206,7 @@ def subscription_get(*, actor: Actor, subscription_id: UUID) -> SubscriptionView
 
 
 def subscriptions_live(*, actor: Actor) -> dict[UUID, SubscriptionView]:
-    """The live subscriptions by publication, for a catalogue. Raises Forbidden."""
+    """Return publication id → live subscription, for the catalogue. Raises Forbidden."""
     authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
         rows = Subscription.objects.filter(tenant_id=actor.tenant_id, state__in=LIVE)
@@ -212,7 +215,8 @@ def subscriptions_live(*, actor: Actor) -> dict[UUID, SubscriptionView]:
 
 
 def reads_list(*, actor: Actor, subscription_id: UUID, pages: Pages) -> list[PackRead]:
-    """The calls that returned memories of the pack, newest first. Raises NotFound; Forbidden. Writes: AuditEntry."""
+    """Return the calls that returned memories of the pack, newest first. Raises NotFound; Forbidden. Writes:
+    AuditEntry."""
     with acting(actor):
         row = subscription_locate(actor, subscription_id, lock=False)
         authorize(actor, Permission.STORE_MANAGE, subscription_target(row))
@@ -250,7 +254,7 @@ def _end_subscription(actor: Actor, row: Subscription) -> JobView:
 
 
 def _trust_change(actor: Actor, row: Subscription) -> None:
-    """Give the installed memories the trust of the subscription, and compare those of a trusted one."""
+    """Set the trust of the installed memories by the subscription; if it is trusted, also start a comparison."""
     installed = PackMemory.objects.filter(tenant_id=actor.tenant_id, subscription=row).values("cube_id")
     trust = OFFICIAL_TRUST if row.is_trusted else PACK_TRUST
     Cube.objects.filter(tenant_id=actor.tenant_id, id__in=installed).update(trust=trust)
@@ -259,7 +263,7 @@ def _trust_change(actor: Actor, row: Subscription) -> None:
 
 
 def _lapsed_end(actor: Actor, listing: Listing) -> None:
-    """End a subscription whose time is over, so that a new one may follow."""
+    """End an expired subscription, so that a new one can be created."""
     rows = Subscription.objects.filter(tenant_id=actor.tenant_id, publication_id=listing.id, state__in=LIVE)
     for row in rows.filter(valid_to__lte=Now()).select_for_update():
         _end_subscription(actor, row)
@@ -303,7 +307,8 @@ def _make_subscription(
 
 
 def _make_namespace(actor: Actor, path: str) -> Namespace:
-    """The read-only namespace of the pack, made if need be; one of an earlier subscription is opened again."""
+    """Return the read-only namespace of the pack, created or reopened if needed. Raises Conflict if the path is in
+    use."""
     row = Namespace.objects.filter(tenant_id=actor.tenant_id, path=path).first()
     if row is not None and (row.kind != NamespaceKind.EXPERT or not row.read_only):
         raise Conflict(f"There is a namespace at {path} that is no pack's.")

@@ -1,4 +1,4 @@
-"""Tracing a leaked text to the subscriber whose copy it comes from; a subscriber's copy of a pack as a file."""
+"""Traces a leaked text to the subscriber whose copy it comes from, and exports a subscriber's copy as a file."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -25,7 +25,7 @@ MOST_CANDIDATES = 1_000
 
 @dataclass(frozen=True)
 class Candidate:
-    """A subscriber, with the likeness of its copy to the text. state: of its latest contract."""
+    """A subscriber, with the match of its copy and the text. state: of its latest contract."""
 
     subscriber: str
     state: str
@@ -34,7 +34,10 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Trace:
-    """marked: marked sentences of all versions; compared: those that the text has. candidates: the likeliest first."""
+    """The result of a trace. marked: marked sentences of all versions; compared: those in the text.
+
+    candidates: the most likely first.
+    """
 
     marked: int
     compared: int
@@ -42,7 +45,7 @@ class Trace:
 
 
 def leak_trace(*, actor: Actor, pack_id: UUID, text: str) -> Trace:
-    """Compare a text with the copies of all subscribers that the pack ever had. Nothing of the text is stored.
+    """Compare a text with the copies of all past and present subscribers. Nothing of the text is stored.
 
     Raises NotFound; Forbidden; Invalid; KeyUnavailable. Writes: AuditEntry.
     """
@@ -69,7 +72,7 @@ def leak_trace(*, actor: Actor, pack_id: UUID, text: str) -> Trace:
 
 
 def contract_file(*, actor: Actor, contract_id: UUID) -> tuple[str, bytes]:
-    """The signed file of the version that a subscriber has installed, with that subscriber's wordings, and its name.
+    """Return the name and the signed file of a subscriber's installed version, with that subscriber's wordings.
 
     Raises NotFound; Forbidden; Conflict; KeyUnavailable. Writes: AuditEntry.
     """

@@ -1,4 +1,4 @@
-"""Trying a pack before subscribing: the best memories for one's own questions, without the pack and with it."""
+"""Trial of a pack before a subscription: the best memories for some questions, without and with the pack."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ EXTRACT = 120  # characters of a pack's memory: enough to judge the pack by, wit
 
 @dataclass(frozen=True)
 class TriedMemory:
-    """A memory of an answer. text: an extract, where the pack brings it; score: cosine with the question, -1..1."""
+    """A memory of a trial. text: only an extract for a pack's memory; score: cosine with the question, -1..1."""
 
     text: str = field(repr=False)
     score: float
@@ -39,7 +39,7 @@ class TriedMemory:
 
 @dataclass(frozen=True)
 class TriedQuestion:
-    """A question with the best memories without the pack, and with it."""
+    """A question, with the best memories without the pack and with it."""
 
     question: str = field(repr=False)
     without: tuple[TriedMemory, ...]
@@ -47,14 +47,15 @@ class TriedQuestion:
 
     @property
     def pack_count(self) -> int:
-        """Return how many memories of the pack are among the best."""
+        """The number of the pack's memories among the best."""
         return sum(memory.is_of_pack for memory in self.with_pack)
 
 
 def publication_try(*, actor: Actor, publication_id: UUID, questions: Sequence[str] = ()) -> list[TriedQuestion]:
-    """Answer 1 to MOST_QUESTIONS questions side by side; none given: the actor's own last ones in the chat.
+    """Return the best memories for 1 to MOST_QUESTIONS questions, without and with the pack.
 
-    Both sides are ranked by one scale, the cosine with the question. Nothing is installed, and no read is counted.
+    If no questions are given, the actor's last questions in the chat are used. Both sides are ranked by the cosine with
+    the question. Nothing is installed, and no read is counted.
     Raises NotFound; Forbidden; Invalid; ProviderUnavailable; KeyUnavailable. Writes: AuditEntry ….
     """
     authorize(actor, Permission.STORE_MANAGE)
@@ -72,7 +73,7 @@ def publication_try(*, actor: Actor, publication_id: UUID, questions: Sequence[s
 
 
 def questions_last(*, actor: Actor) -> list[str]:
-    """The actor's own last different questions in chats, the newest first. Raises Forbidden. Writes: AuditEntry?."""
+    """Return the actor's own last distinct questions in chats, newest first. Raises Forbidden. Writes: AuditEntry?."""
     authorize(actor, Permission.MEMORY_READ)
     if actor.member_id is None:
         return []

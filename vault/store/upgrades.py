@@ -1,4 +1,4 @@
-"""The changes of an upgrade, memory by memory, and the subscriber's own wording of installed memories."""
+"""The changes of an upgrade by memory, and the subscriber's own wordings of installed memories."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -31,9 +31,9 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True)
 class MemoryChange:
-    """The change of one memory. before, after: its text in either version; empty where it has none.
+    """The change of one memory. before, after: its text in each version; empty if that version lacks it.
 
-    is_overridden: the subscriber's own wording stands instead, and the upgrade leaves it.
+    is_overridden: the subscriber's own wording is in use, and the upgrade leaves it unchanged.
     """
 
     key: UUID
@@ -45,7 +45,7 @@ class MemoryChange:
 
 @dataclass(frozen=True)
 class UpgradePlan:
-    """The changes from one version to another. changelog: of the later version."""
+    """The changes between two versions. changelog: of the later version."""
 
     before: str
     after: str
@@ -61,9 +61,9 @@ class UpgradePlan:
 
 
 def upgrade_plan(*, actor: Actor, subscription_id: UUID, number: str = "") -> UpgradePlan:
-    """Compare the installed version with another; empty: the newest in the range. Nothing is written but the audit.
+    """Compare the installed version with another. number: empty: the newest in the range. Writes: AuditEntry.
 
-    Raises NotFound; Forbidden; Conflict where there is no such version. Writes: AuditEntry.
+    Raises NotFound; Forbidden; Conflict if there is no such version.
     """
     with acting(actor):
         row = subscription_locate(actor, subscription_id, lock=False)
@@ -80,7 +80,7 @@ def upgrade_plan(*, actor: Actor, subscription_id: UUID, number: str = "") -> Up
 
 
 def override_set(*, actor: Actor, subscription_id: UUID, memory_id: UUID, content: str) -> Cube:
-    """Word an installed memory anew, for one's own organisation; upgrades leave it as it is.
+    """Reword an installed memory for the organisation; upgrades leave it unchanged.
 
     Raises NotFound; Forbidden; Conflict; Held; Invalid. Writes: PackMemory, Cube, CubeVersion, AuditEntry ….
     """
@@ -100,7 +100,7 @@ def override_set(*, actor: Actor, subscription_id: UUID, memory_id: UUID, conten
 
 
 def override_remove(*, actor: Actor, subscription_id: UUID, memory_id: UUID) -> JobView:
-    """Go back to the pack's own wording, by a job that installs the memory anew.
+    """Restore the pack's own wording, by a job that installs the memory again.
 
     Raises NotFound; Forbidden; Conflict. Writes: PackMemory, Job, AuditEntry ….
     """
@@ -130,7 +130,7 @@ def _note_override(actor: Actor, row: Subscription, memory_id: UUID) -> None:
 
 
 def _read_published(row: Subscription, number: str) -> tuple[dict[UUID, Item], str]:
-    """The memories of the installed version, none once it was erased, and the changelog of version `number`."""
+    """Return the memories of the installed version, none if it was erased, and the changelog of version `number`."""
     publisher = system_actor(tenant_id=row.publisher_id, request_id=f"subscription-{row.id}")
     with acting(publisher):
         publication = Publication.objects.get(tenant_id=row.publisher_id, id=row.publication_id)

@@ -1,4 +1,4 @@
-"""Filters of the pages of memories: names for ids, words for fields."""
+"""Template filters of memory pages: names for ids, labels for fields."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -18,7 +18,7 @@ register = template.Library()
 
 @register.filter
 def mark_pieces(pieces: Iterable[TextPiece]) -> str:
-    """Texts one after another, the hits of a search mark_pieces. Faster than a loop in a template."""
+    """Return the pieces of a text as HTML, with search hits in <mark>. Faster than a loop in a template."""
     return format_html_join("", "{}", ((_piece(piece),) for piece in pieces))
 
 
@@ -28,7 +28,7 @@ def _piece(piece: TextPiece) -> str:
 
 @register.filter
 def name_of(names: Mapping[UUID, Name], principal_id: UUID) -> str:
-    """Return the name of a principal; empty for the system."""
+    """Return the name of a principal, or "MemOS" for the system."""
     found = names.get(principal_id)
     return found.text if found else "MemOS"
 

@@ -14,7 +14,7 @@ NEAR = 0.5  # similarity from which two calls of one tool are near
 
 @dataclass(frozen=True)
 class ToolCall:
-    """A call of a tool and how it ended. arguments: JSON. result, error: what the tool said; duration_ms >= 0."""
+    """A call of a tool and its outcome. arguments: JSON. result, error: output of the tool; duration_ms >= 0."""
 
     name: str
     arguments: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -25,7 +25,7 @@ class ToolCall:
 
 
 def call_text(call: ToolCall) -> str:
-    """The call in one line, then what the tool said: the words by which a search finds it."""
+    """Return the searchable text of a call: the call in one line, then the output of the tool."""
     arguments = ", ".join(f"{name}={_shorten_value(value)}" for name, value in call.arguments.items())
     said = call.error or call.result
     return f"{call.name}({arguments}) {call.outcome}" + (f":\n{said}" if said else "")
@@ -42,7 +42,7 @@ def call_metadata(call: ToolCall) -> dict[str, Any]:
 
 
 def read_call(metadata: Mapping[str, Any]) -> ToolCall | None:
-    """The call that metadata tells of; None where these are no tool call's."""
+    """Return the tool call described by metadata, or None if the metadata is of another memory."""
     name, arguments, outcome = (metadata.get(key) for key in (TOOL, ARGUMENTS, OUTCOME))
     if not isinstance(name, str) or not isinstance(arguments, dict) or outcome not in set(ToolOutcome):
         return None
@@ -59,7 +59,7 @@ def read_call(metadata: Mapping[str, Any]) -> ToolCall | None:
 def similarity(first: Any, other: Any) -> float:
     """Return the similarity of two JSON values, 0..1: 1 for equal ones.
 
-    Objects by their names, lists by place, numbers by their ratio, texts by their words, without regard to case.
+    Objects are compared by names, lists by position, numbers by ratio, and texts by words, ignoring case.
     """
     if isinstance(first, Mapping) and isinstance(other, Mapping):
         return _compare_objects(first, other)

@@ -1,4 +1,4 @@
-"""Recalling tool calls: by name, arguments and outcome, the nearest first."""
+"""Recall of tool calls by name, arguments and outcome, the most similar first."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ from vault.models import Cube
 from vault.tools.rules import ARGUMENTS, NEAR, OUTCOME, TOOL, ToolCall, read_call, similarity
 from vault.vocabulary import Modality, State, ToolOutcome
 
-LOOKED_AT = 300  # the newest calls that arguments are compared with, beside those with the very same ones
+LOOKED_AT = 300  # newest calls whose arguments are compared, besides those with equal arguments
 SHOWN = (State.GENERATED, State.ACTIVATED)
 
 
@@ -43,7 +43,7 @@ class CallQuery:
 
 @dataclass(frozen=True)
 class RecalledCall:
-    """similarity: of the arguments, 0..1; 1: they are the same, or none were asked for."""
+    """A recalled call. similarity: of the arguments, 0..1; 1 if they are equal or the query has none."""
 
     view: CubeView
     call: ToolCall
@@ -56,7 +56,7 @@ class RecalledCall:
 
 @with_blobs
 def tool_calls_recall(*, actor: Actor, query: CallQuery) -> list[RecalledCall]:
-    """The calls that the actor may read and that fit, nearest first, of equals the newest first.
+    """Return the matching calls that the actor may read, the most similar first, then the newest.
 
     Raises Forbidden; KeyUnavailable. Writes: AuditEntry, OutboxEvent. Opens up to LOOKED_AT + top_k memories.
     """
@@ -79,9 +79,9 @@ def tool_calls_recall(*, actor: Actor, query: CallQuery) -> list[RecalledCall]:
 
 
 def earlier_failures(*, actor: Actor, view: CubeView, most: int = 3) -> list[RecalledCall]:
-    """Failed calls of the same tool with the same or near arguments, stored before this memory, which the actor reads.
+    """Return readable failed calls of the same tool with similar arguments, stored before this call, `most` at most.
 
-    Empty for what is no tool call. Raises and writes as `tool_calls_recall`.
+    Returns an empty list if the memory is no tool call. Raises and writes as `tool_calls_recall`.
     """
     authorize(actor, Permission.MEMORY_READ)
     call = read_call(view.words.metadata) if view.cube.modality == Modality.TOOL_CALL else None
@@ -92,7 +92,7 @@ def earlier_failures(*, actor: Actor, view: CubeView, most: int = 3) -> list[Rec
 
 
 def _find_candidates(actor: Actor, query: CallQuery) -> list[UUID]:
-    """The ids of calls with equal arguments, and of the newest others. Two queries at most."""
+    """Return the ids of calls with equal arguments, and of the newest others. Two queries at most."""
     maker = token_maker(actor.tenant_id)
     rows = Cube.objects.visible_to(actor).filter(modality=Modality.TOOL_CALL, state__in=SHOWN)
     if query.namespaces:

@@ -1,4 +1,4 @@
-"""Tool calls as memories."""
+"""Stores tool calls as memories."""
 
 from dataclasses import replace
 
@@ -13,7 +13,8 @@ from vault.vocabulary import Modality, SemanticType
 
 
 def tool_call_draft(call: ToolCall, common: CubeDraft) -> CubeDraft:
-    """The memory of a call; `common`: where it goes, and what was said of it beside. Each call is one of its own."""
+    """Return the draft of a call's memory. common: its namespace and other fields. Equal calls are stored
+    separately."""
     return replace(
         common,
         content=call_text(call),
@@ -27,6 +28,6 @@ def tool_call_draft(call: ToolCall, common: CubeDraft) -> CubeDraft:
 
 
 def tool_call_add(*, actor: Actor, draft: CubeDraft, texts: TextIndexes = NO_TEXTS) -> AddedCube:
-    """Store one call. Raises and writes as `cubes_add`."""
+    """Store a tool call as a memory. Raises and writes as `cubes_add`."""
     authorize(actor, Permission.MEMORY_CREATE)
     return cubes_add(actor=actor, drafts=[draft], texts=texts)[0]

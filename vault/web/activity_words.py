@@ -1,4 +1,4 @@
-"""Recent activity as sentences: who, what and when; equal ones in a row are joined."""
+"""Recent activity as sentences: actor, action and time. Equal consecutive ones are joined."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -49,12 +49,12 @@ WORDS = {
     Verb.APIKEY_REVOKED: ngettext_lazy("revoked %(n)s API key", "revoked %(n)s API keys", "n"),
     Verb.PERSONA_CREATED: ngettext_lazy("made %(n)s persona", "made %(n)s personas", "n"),
 }
-PAIRS = 2  # an entry of a grant names the object beside the grant
+PAIRS = 2  # an audit entry of a grant has two ids: object and grant
 
 
 @dataclass(frozen=True)
 class Line:
-    """One sentence. address: of the memory or of the audit entry, or nothing. side: by what it was done."""
+    """One sentence. address: of the memory or of the audit entry, or empty. side: the channel of the action."""
 
     at: datetime
     who: str
@@ -77,7 +77,7 @@ def activity_lines(found: "Sequence[Activity]", *, may_audit: bool, most: int) -
         line = _make_line(row, name, may_audit=may_audit)
         last = lines[-1] if lines else None
         if last and (last.who, last.verb, last.side) == (line.who, line.verb, line.side):
-            lines[-1] = replace(last, count=last.count + line.count, address=_folded_address(last, may_audit))
+            lines[-1] = replace(last, count=last.count + line.count, address=_choose_joined_address(last, may_audit))
         else:
             lines.append(line)
     return lines[:most]
@@ -103,7 +103,7 @@ def _make_line(row, name, *, may_audit: bool) -> Line:  # type: ignore[no-untype
     )
 
 
-def _folded_address(line: Line, may_audit: bool) -> str:
+def _choose_joined_address(line: Line, may_audit: bool) -> str:
     return reverse("audit_log") if may_audit and "/memories/" in line.address else line.address if may_audit else ""
 
 

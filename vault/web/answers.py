@@ -1,4 +1,4 @@
-"""An answer as a page shows it: quotes as text, a model's words as Markdown, and chips where it cites a memory."""
+"""An answer as its page shows it: quotes as text, a model's words as Markdown, and chips for citations."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from vault.web.markdown import CITE, markdown_html
 
 @dataclass(frozen=True)
 class Piece:
-    """Some text of an answer; with a citation it is that citation's marker."""
+    """A piece of an answer: text, or the marker of a citation."""
 
     text: str = field(repr=False)
     citation: Citation | None = None
@@ -24,7 +24,8 @@ class Piece:
 
 @dataclass(frozen=True)
 class ShownTurn:
-    """searched: the question as it was searched for, where that is another."""
+    """A turn as its page shows it. searched: the completed question that was searched for, if it differs from the
+    question."""
 
     turn: TurnView
     pieces: tuple[Piece, ...]
@@ -56,7 +57,7 @@ class ShownTurn:
 
     @property
     def can_retry(self) -> bool:
-        """Return whether the question may be asked again; a statement or a request to forget may not."""
+        """Return whether the question can be asked again. Statements and requests to forget cannot."""
         is_asked = self.turn.intent not in {Intent.ADD, Intent.UPDATE, Intent.DELETE}
         return bool(self.turn.question) and is_asked and not self.turn.stated
 
@@ -65,14 +66,14 @@ class ShownTurn:
         return self.turn.end is TurnEnd.INTERRUPTED
 
 
-def shown_turns(turns: Sequence[TurnView]) -> list[ShownTurn]:
-    """The turns in order, each with its question completed from the questions before it."""
+def make_shown_turns(turns: Sequence[TurnView]) -> list[ShownTurn]:
+    """Return the turns in order, each with its question completed from the questions before it."""
     questions = [turn.question for turn in turns]
-    return [shown_turn(turn, questions[max(0, at - FOLLOWED) : at]) for at, turn in enumerate(turns)]
+    return [make_shown_turn(turn, questions[max(0, at - FOLLOWED) : at]) for at, turn in enumerate(turns)]
 
 
-def shown_turn(turn: TurnView, past: Sequence[str] = ()) -> ShownTurn:
-    """A turn with its question as it was searched for. past: the questions before it."""
+def make_shown_turn(turn: TurnView, past: Sequence[str] = ()) -> ShownTurn:
+    """Return a turn with its completed question. past: the questions before it."""
     whole = whole_question(turn.question, [question for question in past if question]) if turn.question else ""
     cut = pieces if turn.extractive else split_markdown
     available = tuple(citation for citation in turn.citations if citation.available)
@@ -81,7 +82,7 @@ def shown_turn(turn: TurnView, past: Sequence[str] = ()) -> ShownTurn:
 
 
 def pieces(answer: str, citations: tuple[Citation, ...]) -> Iterator[Piece]:
-    """`answer`, cut at the markers of `citations`; a marker that belongs to none stays text."""
+    """Yield `answer` cut at the markers of `citations`. A marker without a citation stays text."""
     known = {citation.marker: citation for citation in citations}
     start = 0
     for match in MARKER.finditer(answer):
@@ -97,7 +98,7 @@ def pieces(answer: str, citations: tuple[Citation, ...]) -> Iterator[Piece]:
 
 
 def split_markdown(answer: str, citations: tuple[Citation, ...]) -> Iterator[Piece]:
-    """`pieces` for a model's answer: the text is sanitised HTML, and a marker within code stays text."""
+    """Yield the pieces of a model's answer as sanitised HTML, cut at citations. A marker within code stays text."""
     known = {citation.marker: citation for citation in citations}
     for index, part in enumerate(CITE.split(markdown_html(answer, known))):
         if index % 2:

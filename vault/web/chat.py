@@ -1,4 +1,4 @@
-"""The chat: conversations at the left, turns in the middle. Each page works without JavaScript."""
+"""The chat: conversations on the left, turns in the middle. Each page works without JavaScript."""
 
 from collections.abc import Sequence
 from http import HTTPStatus
@@ -59,11 +59,11 @@ from vault.providers.ports import ProviderUnavailable
 from vault.reader.rules import needs_past
 from vault.streams import event_response
 from vault.vocabulary import EXTRACTIVE
-from vault.web.answers import shown_turn, shown_turns
+from vault.web.answers import make_shown_turn, make_shown_turns
 
 CONVERSATIONS, TURNS = 50, 30  # of one page
 SEARCHED = 200  # of the newest conversations, by title
-PERSONAS = 50  # of each kind, that a new conversation offers
+PERSONAS = 50  # of each kind, offered to a new conversation
 LONGEST_WORDS = 100
 WEEK = 7  # days
 
@@ -71,7 +71,7 @@ WEEK = 7  # days
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def chat(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """The empty chat. POST begins a conversation, with its first question where one is given."""
+    """GET shows the empty chat; POST begins a conversation, with its first question if there is one."""
     if request.method != "POST":
         return _draw_chat(request, actor, question=request.GET.get("q", "")[:500])
     question = _read_question(request)
@@ -90,7 +90,7 @@ def conversation(request: HttpRequest, actor: Actor, conversation_id: UUID) -> H
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def turns(request: HttpRequest, actor: Actor, conversation_id: UUID) -> HttpResponseBase:
-    """POST asks a question. GET is for a reload after a refused question."""
+    """POST asks a question; GET redirects to the conversation, for a reload after a refused question."""
     question = _read_question(request)
     if request.method != "POST" or question is None:
         return see_other(_conversation_address(conversation_id))
@@ -100,14 +100,14 @@ def turns(request: HttpRequest, actor: Actor, conversation_id: UUID) -> HttpResp
 @require_http_methods(["GET", "HEAD"])
 @page
 def turn(request: HttpRequest, actor: Actor, conversation_id: UUID, turn_id: UUID) -> HttpResponseBase:
-    """One turn as a part of the page; the script replaces the streamed answer by it."""
+    """Show one turn as a part of the page; the script replaces the streamed answer with it."""
     found = turn_get(actor=actor, conversation_id=conversation_id, turn_id=turn_id)
     last = (
         turns_list(actor=actor, conversation_id=conversation_id, pages=Last(FOLLOWED + 1))
         if needs_past(found.question)
         else []
     )
-    shown = next((turn for turn in shown_turns(last) if turn.turn.id == turn_id), shown_turn(found))
+    shown = next((turn for turn in make_shown_turns(last) if turn.turn.id == turn_id), make_shown_turn(found))
     return draw(request, "vault/chat/_turn.html", {"shown": shown})
 
 
@@ -135,7 +135,7 @@ def rename(request: HttpRequest, actor: Actor, conversation_id: UUID) -> HttpRes
 
 
 def _save_settings(actor: Actor, known: ConversationView, asked: dict[str, str]) -> HttpResponseBase:
-    """Raises Invalid. An agent or a model that stays is not looked up again: it may be gone since."""
+    """Save title, agent and model. Unchanged ones are not checked, because they may no longer exist. Raises Invalid."""
     if not asked["title"]:
         raise Invalid(errors=[FieldError("title", "write a title")])
     changes = ConversationChanges(
@@ -157,7 +157,7 @@ def _settings_fault(failure: Invalid) -> str:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def delete(request: HttpRequest, actor: Actor, conversation_id: UUID) -> HttpResponseBase:
-    """GET shows what the deletion removes, with counts; POST deletes the conversation."""
+    """GET counts the turns that the deletion removes; POST deletes the conversation."""
     if request.method == "POST":
         conversation_delete(actor=actor.within(Channel.CHAT), conversation_id=conversation_id)
         return see_other(reverse("chat"))
@@ -178,7 +178,7 @@ def encode(event: TurnEvent) -> tuple[str, dict[str, Any]]:
 
 
 def _ask_question(request: HttpRequest, actor: Actor, conversation_id: UUID | None, question: str) -> HttpResponseBase:
-    """Ask a question. conversation_id None: begin a conversation, unless the question is refused."""
+    """Ask a question. conversation_id None: also begin a conversation, unless the question is refused."""
     speaking = actor.within(Channel.CHAT)
     try:
         if conversation_id is None:
@@ -207,7 +207,7 @@ def _ask_question(request: HttpRequest, actor: Actor, conversation_id: UUID | No
 def _redraw_question(
     request: HttpRequest, actor: Actor, conversation_id: UUID | None, question: str, failure: DomainError
 ) -> HttpResponseBase:
-    """Draw the page again with the refused question in its field, and the fault beside it."""
+    """Draw the page again with the refused question in its field and the error next to it."""
     if wants_events(request):
         raise failure
     status = failure.status if isinstance(failure, Unavailable) else HTTPStatus.UNPROCESSABLE_ENTITY
@@ -229,7 +229,7 @@ def _draw_chat(
         "longest": settings.MAX_CONTENT_CHARACTERS,
         "api_address": f"{settings.PUBLIC_URL}/api/v1/memories/",
     }
-    with acting(actor):  # one transaction for all that the page reads
+    with acting(actor):  # one transaction for the whole page
         context |= _list_conversations(request, actor)
         context |= _open_conversation(request, actor, conversation_id, context["conversations"])
         models = model_names(actor)
@@ -247,7 +247,7 @@ def is_extractive(models: Sequence[str], conversation: ConversationView | None) 
 
 
 def _list_conversations(request: HttpRequest, actor: Actor) -> dict[str, Any]:
-    """The conversations at the left; `find`: those with these words in their titles or messages."""
+    """Return the conversations of the list, or with `find` those that have these words in titles or messages."""
     words = " ".join(request.GET.get("find", "").split())[:LONGEST_WORDS]
     if words:
         newest = Newest(size=SEARCHED, key="id")
@@ -259,7 +259,8 @@ def _list_conversations(request: HttpRequest, actor: Actor) -> dict[str, Any]:
 
 
 def group_by_day(conversations: Sequence[ConversationView]) -> list[tuple[str, list[ConversationView]]]:
-    """Conversations by the day when they began: today, yesterday, in the last week, or earlier; in their order."""
+    """Group conversations by the day of their start: today, yesterday, last week, earlier. Their order stays the
+    same."""
     today = localdate()
     names = {0: _("Today"), 1: _("Yesterday")}
 
@@ -273,7 +274,8 @@ def group_by_day(conversations: Sequence[ConversationView]) -> list[tuple[str, l
 def _open_conversation(
     request: HttpRequest, actor: Actor, conversation_id: UUID | None, listed: Sequence[ConversationView]
 ) -> dict[str, Any]:
-    """The conversation in the middle, if one is open; `listed`: those at the left, whose titles are read already."""
+    """Return the context of the open conversation, if there is one. listed: conversations whose titles are loaded
+    already."""
     if conversation_id is None:
         return {"conversation": None, "turns": [], "turns_older": None}
     known = next((conversation for conversation in listed if conversation.id == conversation_id), None)
@@ -283,7 +285,7 @@ def _open_conversation(
     return {
         "conversation": known,
         "agent": conversation_agent(actor=actor, conversation=known),
-        "turns": shown_turns(found),
+        "turns": make_shown_turns(found),
         "turns_older": take.older,
         "summary": conversation_summary(actor=actor, conversation_id=conversation_id),
     }
@@ -305,7 +307,7 @@ def _describe_fault(failure: DomainError) -> str:
 
 
 def _read_draft(request: HttpRequest) -> ConversationDraft:
-    """A conversation as the form of the empty chat chooses it; an empty choice is the usual one."""
+    """Read the conversation that the form describes; an empty choice means the default."""
     return ConversationDraft(
         persona=request.POST.get("persona") or None,
         agent_persona=request.POST.get("agent_persona") or None,
@@ -314,7 +316,7 @@ def _read_draft(request: HttpRequest) -> ConversationDraft:
 
 
 def _list_personas(actor: Actor) -> dict[str, Any]:
-    """The personas that a new conversation can have."""
+    """Return the personas that a new conversation can have."""
     newest = [
         personas_list(actor=actor, pages=Newest(size=PERSONAS, key="id"), kind=kind)
         for kind in (PersonaKind.USER, PersonaKind.AGENT)
@@ -323,7 +325,7 @@ def _list_personas(actor: Actor) -> dict[str, Any]:
 
 
 def _list_answerers(actor: Actor) -> dict[str, Any]:
-    """The agents and the models that a conversation can be answered by."""
+    """Return the agents and models that can answer a conversation."""
     may = is_allowed(actor, Permission.PERSONA_USE)
     newest = Newest(size=PERSONAS, key="id")
     agents = personas_list(actor=actor, pages=newest, kind=PersonaKind.AGENT) if may else []
@@ -332,7 +334,7 @@ def _list_answerers(actor: Actor) -> dict[str, Any]:
 
 
 def _read_question(request: HttpRequest) -> str | None:
-    """Forms send line breaks as CR LF; None when no question was sent at all."""
+    """Return the question with LF line breaks; None if the form has none."""
     content = request.POST.get("content")
     return None if content is None else content.replace("\r\n", "\n")
 

@@ -1,4 +1,4 @@
-"""Pages of an answer's sources, and the changes that a member makes there. All work without JavaScript."""
+"""Pages of an answer's sources, where a member can also change them. All work without JavaScript."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ from vault.chat.services import FOLLOWED, REMEMBERED
 from vault.cubes.services import cube_delete, cube_restore
 from vault.providers.ports import ChatMessage
 from vault.vocabulary import Layer
-from vault.web.answers import shown_turn
+from vault.web.answers import make_shown_turn
 from vault.web.labels import SHORT_LAYERS
 from vault.web.memory_rows import ScorePart, layer_class, score_parts
 
@@ -67,7 +67,8 @@ UNUSED: dict[str, Promise] = {
 
 @dataclass(frozen=True)
 class Hit:
-    """A memory that was found for a question. marker: its number in the answer, None where it was not cited."""
+    """A memory that the search for a question found. marker: its citation number in the answer, None if it was not
+    cited."""
 
     view: RetrievedView
     marker: int | None
@@ -79,13 +80,13 @@ class Hit:
 
     @property
     def reason(self) -> Promise:
-        """Return the reason why it was not cited."""
+        """Return the reason why the memory was not cited."""
         return UNUSED[self.view.retrieved.reason]
 
 
 @dataclass(frozen=True)
 class LayerTokens:
-    """Tokens of the memories of one layer that an answer cites; x, width: of a bar of 100."""
+    """The tokens of one layer's memories that an answer cites. x, width: of the bar, in percent."""
 
     name: Promise
     layer_class: str
@@ -97,7 +98,7 @@ class LayerTokens:
 @require_http_methods(["GET", "HEAD"])
 @page
 def why(request: HttpRequest, actor: Actor, conversation_id: UUID, turn_id: UUID) -> HttpResponseBase:
-    """Show the memories that were found for a question, with their scores, and those that the answer used."""
+    """Show the memories that were found for a question with their scores, and those that the answer used."""
     conversation = conversation_get(actor=actor, conversation_id=conversation_id)
     turn = turn_get(actor=actor, conversation_id=conversation_id, turn_id=turn_id)
     views = turn_memories_list(actor=actor, conversation_id=conversation_id, turn=turn)
@@ -121,7 +122,7 @@ def why(request: HttpRequest, actor: Actor, conversation_id: UUID, turn_id: UUID
 @require_POST
 @page
 def statements_undo(request: HttpRequest, actor: Actor, conversation_id: UUID, turn_id: UUID) -> HttpResponseBase:
-    """Delete what was stored of a question."""
+    """Delete the statements that were stored from a question."""
     turn_statements_undo(actor=actor.within(Channel.CHAT), conversation_id=conversation_id, turn_id=turn_id)
     return see_other(f"{_conversation_address(conversation_id)}#turn-{turn_id}")
 
@@ -129,7 +130,7 @@ def statements_undo(request: HttpRequest, actor: Actor, conversation_id: UUID, t
 @require_POST
 @page
 def forget(request: HttpRequest, actor: Actor, conversation_id: UUID, turn_id: UUID) -> HttpResponseBase:
-    """Delete what the answer listed to be forgotten."""
+    """Delete the memories that the answer listed for deletion."""
     turn_forget(actor=actor.within(Channel.CHAT), conversation_id=conversation_id, turn_id=turn_id)
     return see_other(f"{_conversation_address(conversation_id)}#turn-{turn_id}")
 
@@ -137,7 +138,7 @@ def forget(request: HttpRequest, actor: Actor, conversation_id: UUID, turn_id: U
 @require_POST
 @page
 def memory_use(request: HttpRequest, actor: Actor, conversation_id: UUID, turn_id: UUID) -> HttpResponseBase:
-    """Leave a memory out of this conversation, use it again, forget it, or take that back."""
+    """Exclude a memory from this conversation, include it again, delete it, or restore it."""
     memory_id = uuid_or_none(request.POST.get("memory", ""))
     if memory_id is None:
         raise Invalid
@@ -174,7 +175,7 @@ def goals(request: HttpRequest, actor: Actor, conversation_id: UUID) -> HttpResp
 @require_http_methods(["GET", "HEAD"])
 @page
 def export(request: HttpRequest, actor: Actor, conversation_id: UUID) -> HttpResponseBase:
-    """The last MOST_EXPORTED questions and answers as a text in Markdown."""
+    """Return the last MOST_EXPORTED questions and answers as a Markdown file."""
     conversation = conversation_get(actor=actor, conversation_id=conversation_id)
     turns = turns_list(actor=actor, conversation_id=conversation_id, pages=Last(MOST_EXPORTED))
     lines = [f"# {conversation.title}"]
@@ -195,12 +196,12 @@ def export(request: HttpRequest, actor: Actor, conversation_id: UUID) -> HttpRes
 def _rebuild_prompt(
     actor: Actor, conversation: ConversationView, turn: TurnView, found: Sequence[RetrievedView]
 ) -> list[ChatMessage]:
-    """The messages that a model was sent; none where none was asked, or where the answer is withheld."""
+    """Return the messages that were sent to the model; empty if no model was called or the answer is withheld."""
     if turn.extractive or turn.withheld:
         return []
     before = NewestLast(size=REMEMBERED, key="position", cursor=turn.position)
     past = turns_list(actor=actor, conversation_id=conversation.id, pages=before)
-    asked = shown_turn(turn, [earlier.question for earlier in past[-FOLLOWED:]]).searched or turn.question
+    asked = make_shown_turn(turn, [earlier.question for earlier in past[-FOLLOWED:]]).searched or turn.question
     return rebuild_prompt(asked, found, past, conversation_agent(actor=actor, conversation=conversation))
 
 
@@ -214,7 +215,7 @@ def _make_hit(view: RetrievedView, marker: int | None, excluded: frozenset[UUID]
 
 
 def _make_legend(found: Sequence[Hit]) -> list[tuple[int, Promise]]:
-    """The number and the name of each part that some score has."""
+    """Return the number and the name of each part that occurs in a score."""
     there = {part.index for hit in found for part in hit.parts}
     return [(index, name) for index, name in enumerate(PARTS.values(), start=1) if index in there]
 

@@ -1,4 +1,4 @@
-"""The documentation at `/docs/`, open to everybody, with the side bar for those who are signed in."""
+"""The documentation at `/docs/`, open to everybody; signed-in readers also get the side bar."""
 
 from functools import cache
 
@@ -39,7 +39,7 @@ def docs_page(request: HttpRequest, address: str) -> HttpResponseBase:
 
 @cache
 def open_document(address: str) -> Document:
-    """The page at `address`, rendered once by each process. Raises NotFound."""
+    """Return the page at `address`, rendered once per process. Raises NotFound."""
     path = page_files().get(address)
     if path is None:
         raise NotFound

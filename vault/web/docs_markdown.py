@@ -36,7 +36,7 @@ class Document:
 def document_read(path: Path, link_of: LinkOf) -> Document:
     """Render the Markdown file at `path`.
 
-    `link_of` gives the address of a link's target. A link for which it gives None is shown as text.
+    link_of: returns the address of a link's target, or None, in which case the link is shown as text.
     """
     env: MutableMapping[str, Any] = {"link_of": link_of, "anchors": set(), "headings": []}
     tokens = _MARKDOWN.parse(path.read_text(encoding="utf-8"), env)
@@ -53,7 +53,7 @@ def document_read(path: Path, link_of: LinkOf) -> Document:
 
 
 def make_anchor(title: str) -> str:
-    """The anchor of a heading, as code forges make it."""
+    """Return the anchor of a heading, as code forges build it."""
     return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
@@ -84,7 +84,7 @@ def _links_resolve(state: StateCore) -> None:
 
 def _resolve_links(children: Sequence[Token], link_of: LinkOf) -> list[Token]:
     resolved: list[Token] = []
-    is_text = False  # inside a link that leads to no page
+    is_text = False  # inside a link without a page, shown as text
     for token in children:
         if token.type == "image":
             continue
@@ -106,7 +106,7 @@ def _render_table_open(*_: Any) -> str:
     return '<div class="tablewrap" role="region" tabindex="0" aria-label="Table"><table>\n'
 
 
-def _table_close(*_: Any) -> str:
+def _render_table_close(*_: Any) -> str:
     return "</table></div>\n"
 
 
@@ -115,4 +115,4 @@ _MARKDOWN.core.ruler.push("headings_name", _headings_name)
 _MARKDOWN.core.ruler.push("links_resolve", _links_resolve)
 _MARKDOWN.add_render_rule("fence", _render_fence)
 _MARKDOWN.add_render_rule("table_open", _render_table_open)
-_MARKDOWN.add_render_rule("table_close", _table_close)
+_MARKDOWN.add_render_rule("table_close", _render_table_close)

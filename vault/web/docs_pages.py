@@ -1,6 +1,6 @@
 """The pages of `/docs/`: the Markdown files of this repository, by their addresses.
 
-A new file in `docs/` is a page at once. It stands in the navigation when `SECTIONS` lists it.
+A new file in `docs/` becomes a page at once, and appears in the navigation if SECTIONS lists it.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ PICTURES = ROOT / "docs" / "screenshots"  # no page: its images are not served
 
 @dataclass(frozen=True)
 class Entry:
-    """A line of the navigation."""
+    """An entry of the navigation."""
 
     address: str
     title: Promise
@@ -98,7 +98,7 @@ SECTIONS = (
 
 @cache
 def page_files() -> dict[str, Path]:
-    """The file of each page by its address, such as `guides/chat`."""
+    """Return the file of each page by address, such as `guides/chat`."""
     files = {address: ROOT / name for address, name in FILES_ELSEWHERE.items()}
     for path in sorted((ROOT / "docs").rglob("*.md")):
         if not path.is_relative_to(PICTURES):
@@ -108,12 +108,13 @@ def page_files() -> dict[str, Path]:
 
 @cache
 def page_addresses() -> dict[Path, str]:
-    """The address of each page by its file."""
+    """Return the address of each page by file."""
     return {path.resolve(): address for address, path in page_files().items()}
 
 
 def neighbours(address: str) -> tuple[Entry | None, Entry | None]:
-    """The entries before and after a page in its section; None at the ends and for a page that no section lists."""
+    """Return the entries before and after a page in its section; None at the ends and for a page outside of
+    sections."""
     for section in SECTIONS:
         entries = (None, *section.entries, None)
         for before, entry, after in zip(entries, section.entries, entries[2:], strict=False):
@@ -123,6 +124,6 @@ def neighbours(address: str) -> tuple[Entry | None, Entry | None]:
 
 
 def find_title(address: str) -> Promise | str:
-    """The title of a page in the navigation; its address if no section lists it."""
+    """Return the title of a page in the navigation; its address if no section lists it."""
     titles = {entry.address: entry.title for section in SECTIONS for entry in section.entries}
     return titles.get(address, address)

@@ -1,4 +1,4 @@
-"""Import and export: memories as files, out of the product and into it."""
+"""Import and export of memories as files."""
 
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -34,10 +34,10 @@ from vault.streams import file_stream
 from vault.vocabulary import ImportFormat
 from vault.web.import_words import FORMATS, make_notes
 from vault.web.imports import fault_sentences, persona_names
-from vault.web.sync import shown_peer
+from vault.web.sync import make_shown_peer
 
 SAFE = ["GET", "HEAD"]
-FORM_BYTES = 64 * 1024  # of an upload, beside its file
+FORM_BYTES = 64 * 1024  # of an upload, without its file
 FILE_TYPE = "application/octet-stream"
 CONTENT_TYPES = {
     ExportForm.JSONL: "application/jsonl",
@@ -48,7 +48,7 @@ CONTENT_TYPES = {
 
 @dataclass(frozen=True)
 class ShownJob:
-    """An export or an import as a row. notes: sentences about what came and what did not."""
+    """An export or import job as a row. notes: sentences about imported and skipped memories."""
 
     view: JobView
     name: str
@@ -75,7 +75,7 @@ class ShownJob:
 @require_http_methods([*SAFE, "POST"])
 @page
 def exchange(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """The newest exports and imports; POST uploads a file and leads to the page of its import."""
+    """GET lists the newest exports and imports; POST uploads a file and redirects to its import."""
     if request.method != "POST":
         return _draw_page(request, actor)
     authorize(actor, Permission.MEMORY_CREATE)
@@ -92,7 +92,7 @@ exchange.longest_body = LARGEST_FILE + FORM_BYTES  # type: ignore[attr-defined]
 @require_POST
 @page
 def export(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """Ask for an export of a namespace, a persona, the answers to a question, or all that the reader may read."""
+    """Request an export of a namespace, a persona, the results of a search, or everything that the actor may read."""
     authorize(actor, Permission.MEMORY_READ)
     given = {name: request.POST.get(name, "").strip() for name in ("namespace", "persona", "query")}
     filters = {name: given[name] for name in ("namespace", "persona") if given[name]}
@@ -163,7 +163,7 @@ def _draw_page(
 def _list_peers(actor: Actor) -> dict[str, Any]:
     if not is_allowed(actor, Permission.OPERATIONS_MANAGE):
         return {"may_sync": False}
-    return {"may_sync": True, "peers": [shown_peer(view) for view in peers_list(actor=actor)]}
+    return {"may_sync": True, "peers": [make_shown_peer(view) for view in peers_list(actor=actor)]}
 
 
 def _make_shown_job(view: JobView, may_pack: bool) -> ShownJob:

@@ -31,7 +31,7 @@ WORDS: Mapping[str, Mapping[str, Promise]] = {
     "source": {source: SOURCES[source] for source in Source},
 }
 OPEN = ("namespace", "persona", "layer", "state", "semantic_type")  # from the beginning
-TYPED = ("speaker", "session_id")  # sealed: they are named, not counted
+TYPED = ("speaker", "session_id")  # sealed fields, typed in because they cannot be counted
 BARS, BAR_HEIGHT = 12, 30
 
 
@@ -45,7 +45,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Facet:
-    """typed: the value of a box to type into, instead of options; None where there are options."""
+    """A facet of the list. typed: the value of its text field; None if it has options instead."""
 
     name: str
     label: Promise
@@ -56,7 +56,7 @@ class Facet:
 
 @dataclass(frozen=True)
 class Month:
-    """One bar of the histogram, in a box of 100 by 32."""
+    """One bar of the histogram, in a box of 100 by 32 units."""
 
     name: str
     count: str
@@ -75,7 +75,7 @@ class FacetList:
 
 @dataclass(frozen=True)
 class Chip:
-    """address: of the list without it."""
+    """An active filter. address: of the list without this filter."""
 
     label: str | Promise
     words: str | Promise
@@ -88,7 +88,7 @@ def facets_make(counted: Facets, query: MemoryQuery) -> FacetList:
 
 
 def chips_make(query: MemoryQuery, address_of: Callable[[MemoryQuery], str]) -> list[Chip]:
-    """Return the active filters, each with the address without it."""
+    """Return the active filters, each with the address of the list without this filter."""
     return [
         Chip(NAMES[name], WORDS.get(name, {}).get(value, value), address_of(_remove_value(query, name, value)))
         for name, values in query.chosen.items()
@@ -126,7 +126,7 @@ def _make_options(name: str, values: list[FacetValue], chosen: tuple[str, ...]) 
 
 
 def _make_months(values: list[FacetValue]) -> Iterator[Month]:
-    """The last months that have any, oldest first."""
+    """Yield the bars of the last months with memories, oldest first."""
     last = sorted(values, key=lambda month: month.value)[-BARS:]
     most = max((month.count or 0 for month in last), default=0)
     step = 100 / BARS

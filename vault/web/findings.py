@@ -1,4 +1,4 @@
-"""Personal data as a page shows it: marked where it stands, for those who may read the memory anyway."""
+"""Personal data in a memory's text, marked for those who may read the memory anyway."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from vault.web.labels import PII_KINDS, RELATIONS, REVIEW_STATUSES
 
 @dataclass(frozen=True)
 class MarkedPiece:
-    """Some text; `label` says what personal data it is."""
+    """A piece of text. label: the kind of its personal data, None without any."""
 
     text: str = field(repr=False)
     label: Promise | None = None
@@ -39,15 +39,15 @@ class ShownReview:
     is_feedback: bool
     is_quarantined: bool
     is_sync: bool
-    relation: Promise | None = None  # of a pack's statement to an own one
+    relation: Promise | None = None  # of a pack's statement to the own memory
 
 
 def mark_findings(text: str, findings: Sequence[Finding]) -> list[MarkedPiece]:
-    """`text`, the content of a memory, cut at what was found in it."""
+    """Return `text`, the content of a memory, cut at its findings."""
     return list(_split_at_findings(text, [finding for finding in findings if finding.place.part is PiiField.CONTENT]))
 
 
-def shown_review(view: ReviewView) -> ShownReview:
+def make_shown_review(view: ReviewView) -> ShownReview:
     found = tuple(
         ShownFinding(finding, PII_KINDS[finding.kind], finding.kind is not PiiKind.UNCHECKED)
         for finding in view.findings

@@ -32,7 +32,7 @@ FACTS, LINKS, BAR_HEIGHT = 8, 12, 38
 
 @dataclass(frozen=True)
 class Fact:
-    """A memory on the timeline. since, until: when it held true, as far as that is known."""
+    """A memory on the timeline. since, until: its validity, as far as known."""
 
     view: CubeView
     layer: str
@@ -43,7 +43,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class Week:
-    """A bar of the histogram, which leads to how things stood at its end."""
+    """A bar of the histogram, which links to the state at the end of that week."""
 
     day: date
     count: int

@@ -1,4 +1,4 @@
-"""Names and memories as a graph: names on a spiral around the middle, memories beside what they name. Pure."""
+"""Layout of names and memories as a graph: names on a spiral, memories next to the names that they contain. Pure."""
 
 import math
 from collections import Counter, defaultdict
@@ -21,7 +21,8 @@ LONGEST_READ = 2_000  # characters of each memory in which names are looked for:
 
 @dataclass(frozen=True)
 class NameNode:
-    """A name with its place. size: its radius; is_person: somebody who spoke; text_y: of the label below."""
+    """A name with its position. size: its radius; is_person: the name of a speaker; text_y: position of the label
+    below."""
 
     name: str
     label: str
@@ -70,7 +71,8 @@ class Line:
 
 @dataclass(frozen=True)
 class Graph:
-    """names_of: what each memory names, for the list; folded: names and memories that are in the list alone."""
+    """The drawn graph. names_of: names in each memory, for the list; folded: names and memories that only the list
+    shows."""
 
     names: tuple[NameNode, ...]
     memories: tuple[MemoryNode, ...]
@@ -115,14 +117,14 @@ def _find_names(view: CubeView) -> list[str]:
 
 
 def _choose_names(counts: Counter[str], centre: str) -> list[str]:
-    """Return the requested names first, then those that most memories name."""
+    """Return the requested name first, then the names in most memories."""
     ranked = [name for name, count in counts.most_common() if count > 1][:MOST_NAMES]
     on = centre.casefold().strip()
     return [on, *(name for name in ranked if name != on)] if on in counts else ranked
 
 
 def _spiral_position(at: int, of: int = MOST_NAMES) -> tuple[float, float]:
-    """The first in the middle, the others on a spiral about it, flattened to the box."""
+    """Return the position of the node number `at`: 0 in the middle, the others on a spiral flattened to the box."""
     radius = math.sqrt(at / max(of - 1, 1)) if at else 0.0
     x = WIDTH / 2 + radius * (WIDTH / 2 - 70) * math.cos(at * GOLDEN)
     y = HEIGHT / 2 + radius * (HEIGHT / 2 - 50) * math.sin(at * GOLDEN)

@@ -1,4 +1,4 @@
-"""Every component on one page, for whoever operates the installation and builds its pages."""
+"""A page of all components, for operators who build pages."""
 
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
@@ -20,7 +20,7 @@ WEEK = (3.0, 5.0, 4.0, 8.0, 6.0, 9.0, 11.0)
 @require_http_methods(["GET", "HEAD"])
 @person_page
 def guide(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
-    """Show the components. Raises NotFound for anybody but operators."""
+    """Show the components. Raises NotFound unless the reader is an operator."""
     if not person.is_operator:
         raise NotFound
     context = {

@@ -1,4 +1,4 @@
-"""Freezing a memory, and the tenant's legal holds: made by one, released by two. Each page works without JavaScript."""
+"""Freezes of memories, and legal holds: one member creates a hold, two release it. Pages work without JavaScript."""
 
 import json
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ from vault.web.memory_forms import read_expected_versions
 from vault.web.memory_rows import MemoryRow, row_make, rows_make
 
 HOLDS = 30  # of one page
-MATCHES = 10  # memories that a search for one to hold shows
+MATCHES = 10  # memories that the search of the form shows
 OVER: dict[str, Promise] = {
     HoldKind.MEMORY: gettext_lazy("One memory"),
     HoldKind.QUERY: gettext_lazy("All that match"),
@@ -64,7 +64,7 @@ MARKS = {
     HoldStatus.RELEASING: "state-waiting",
     HoldStatus.RELEASED: "state-archived",
 }
-NO_QUERY = "filters as text"  # what a field is called here that the API does not know
+NO_QUERY = "filters as text"  # name of a form field that the API does not have
 UNHELD = Keeping(freezes=(), legal=False)
 
 
@@ -87,7 +87,8 @@ class ShownHold:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def holds(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """The legal holds of the tenant; POST makes one, or with `count` says how many memories it would keep."""
+    """GET lists the legal holds of the tenant; POST creates one, or with `count` counts the memories that it would
+    cover."""
     if request.method != "POST":
         return _draw_list(request, actor)
     authorize(actor, Permission.HOLD_MANAGE)
@@ -104,7 +105,7 @@ def holds(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD"])
 @page
 def hold_new(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """Choose what to hold: a memory that is searched for, what matches a query, or all about a person."""
+    """Show the form of a hold on a searched memory, the results of a query, or everything about a data subject."""
     authorize(actor, Permission.HOLD_MANAGE)
     return _draw_form(request, actor, request.GET)
 
@@ -143,14 +144,14 @@ def freeze(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseB
         }
         template = "vault/holds/_freeze.html" if wants_part(request) else "vault/holds/freeze.html"
         return draw(request, template, context, status=HTTPStatus.UNPROCESSABLE_ENTITY)
-    return _held_page(request, actor, memory_id)
+    return _draw_held_part(request, actor, memory_id)
 
 
 @require_POST
 @page
 def unfreeze(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
     cube_unfreeze(actor=actor, cube_id=memory_id, expected_versions=read_expected_versions(request.POST))
-    return _held_page(request, actor, memory_id)
+    return _draw_held_part(request, actor, memory_id)
 
 
 def keeping_context(actor: Actor, view: CubeView) -> dict[str, Any]:
@@ -173,14 +174,14 @@ def make_shown_hold(view: HoldView) -> ShownHold:
 
 
 def _find_names(actor: Actor, view: HoldView) -> list[Name]:
-    """Return the names for the ids in a hold's terms; for a memory its namespace."""
+    """Return the names of the ids in a hold's terms; for a memory, the name of its namespace."""
     ids = ids_in(json.dumps(view.filters)) if view.filters else []
     ids += [view.memory_id] if view.memory_id else []
     with acting(actor):
         return [*names_find(actor.tenant_id, ids).values()]
 
 
-def _held_page(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
+def _draw_held_part(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
     if not wants_part(request):
         return see_other(reverse("memory", args=[memory_id]))
     cube = cube_freezable(actor=actor, cube_id=memory_id)
@@ -204,7 +205,7 @@ def _draw_list(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 def _draw_form(
     request: HttpRequest, actor: Actor, given: QueryDict, *, counted: int | None = None, fault: str = ""
 ) -> HttpResponseBase:
-    """The form of a hold, with the memories that `q` finds."""
+    """Draw the form of a hold, with the memories that `q` finds."""
     over = given.get("over", "")
     over = over if over in OVER else _guess_kind(given)
     chosen = uuid_or_none(given.get("memory_id", ""))
@@ -225,14 +226,14 @@ def _draw_form(
 
 
 def _guess_kind(given: QueryDict) -> HoldKind:
-    """Return the kind of hold of a form that does not name it."""
+    """Return the kind of hold that a form means if it names no kind."""
     if given.get("subject"):
         return HoldKind.SUBJECT
     return HoldKind.QUERY if given.get("filters") else HoldKind.MEMORY
 
 
 def _find_matches(actor: Actor, text: str, chosen: UUID | None) -> list[MemoryRow]:
-    """The memories that a search finds, as rows; the chosen one alone where nothing was searched for."""
+    """Return the memories that a search finds, as rows; without a search, only the chosen one."""
     if text.strip():
         found = memories_page(actor=actor, query=MemoryQuery(text=text))
         return rows_make(found, text)[:MATCHES]
@@ -241,7 +242,7 @@ def _find_matches(actor: Actor, text: str, chosen: UUID | None) -> list[MemoryRo
     try:
         return [row_make(cube_get(actor=actor, cube_id=chosen))]
     except (NotFound, Forbidden):
-        return []  # it can be held by its id, and its words are not shown to who may not read them
+        return []  # the actor can hold the memory by its id, but may not read its text
 
 
 def _read_draft(request: HttpRequest) -> HoldDraft:

@@ -1,4 +1,4 @@
-"""Words about imports: formats, reasons why a part of a file is left out, and sentences about what came."""
+"""Texts about imports: formats, reasons for skipped parts of a file, and sentences about the results."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -54,9 +54,9 @@ COUNTS: dict[str, Promise] = {
 
 
 def make_notes(view: JobView) -> list[str]:
-    """Sentences about what an import brought so far, and what it left out and why."""
+    """Return sentences about the memories that an import stored and skipped, with reasons."""
     result: Mapping[str, Any] = view.result if isinstance(view.result, dict) else {}
-    notes = came_notes(result.get("counts", {}))
+    notes = make_count_notes(result.get("counts", {}))
     if result.get("signer"):
         notes.append(signer_words(result["signer"]))
     return notes + [
@@ -65,8 +65,8 @@ def make_notes(view: JobView) -> list[str]:
     ]
 
 
-def came_notes(counts: Mapping[str, int]) -> list[str]:
-    """Sentences about what came."""
+def make_count_notes(counts: Mapping[str, int]) -> list[str]:
+    """Return sentences about the counts of an import."""
     notes, stored = [], counts.get("stored", 0)
     if stored:
         notes.append(ngettext("%(n)s memory stored", "%(n)s memories stored", stored) % {"n": stored})
@@ -78,7 +78,7 @@ def reason_words(reason: str) -> str:
 
 
 def signer_words(signer: Mapping[str, Any]) -> str:
-    """A sentence about who signed a pack."""
+    """Return a sentence about the signer of a pack."""
     if signer["is_own"]:
         return _("Pack %(pack)s %(version)s, signed by this installation") % signer
     return (

@@ -1,4 +1,4 @@
-"""An import in steps: the uploaded file with a mapping to choose and what would come, then the report of its job."""
+"""An import in steps: a preview of the uploaded file with a mapping to choose, then the report of the job."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ from vault.exchange.services import ImportCheck, ImportDraft, import_check, impo
 from vault.exchange.uploads import UploadedFile, upload_open, upload_remove
 from vault.listing.selectors import paths_list
 from vault.vocabulary import ImportFormat, OnConflict
-from vault.web.import_words import FORMATS, came_notes, reason_words, signer_words
+from vault.web.import_words import FORMATS, make_count_notes, reason_words, signer_words
 
 SAFE = ["GET", "HEAD"]
 PERSONAS = 200
@@ -50,7 +50,7 @@ COLUMN_WORDS: dict[str, Promise] = {
 
 @dataclass(frozen=True)
 class Choice:
-    """A name of the file and the one to store, as the form has them. count: memories with that name."""
+    """A name in the file and its replacement in the form. count: memories with that name."""
 
     theirs: str
     ours: str
@@ -60,7 +60,7 @@ class Choice:
 @require_http_methods([*SAFE, "POST"])
 @page
 def upload(request: HttpRequest, actor: Actor, upload_id: UUID) -> HttpResponseBase:
-    """The preview of a file under the mapping of the form. POST imports it, or with `try` looks again."""
+    """GET previews a file under the mapping of the form; POST imports it, or with `try` previews again."""
     file = upload_open(actor=actor, upload_id=upload_id)
     draft = _read_draft(request, file)
     if request.method != "POST" or "try" in request.POST:
@@ -76,7 +76,7 @@ def upload(request: HttpRequest, actor: Actor, upload_id: UUID) -> HttpResponseB
 @require_POST
 @page
 def upload_end(request: HttpRequest, actor: Actor, upload_id: UUID) -> HttpResponseBase:
-    """Forget a file without an import."""
+    """Delete an uploaded file without importing it."""
     upload_remove(actor=actor, upload_id=upload_id)
     return see_other(reverse("exchange"))
 
@@ -84,7 +84,8 @@ def upload_end(request: HttpRequest, actor: Actor, upload_id: UUID) -> HttpRespo
 @require_http_methods(SAFE)
 @page
 def report(request: HttpRequest, actor: Actor, job_id: UUID) -> HttpResponseBase:
-    """The report of an import: what it stored, left out and why; for htmx its inner part, while the job runs."""
+    """Show the report of an import: stored and skipped memories with reasons. htmx gets the inner part while the job
+    runs."""
     view = job_get(actor=actor, job_id=job_id)
     if view.kind != Topic.MEMORIES_IMPORT:
         raise NotFound
@@ -103,7 +104,7 @@ def _make_report(view: JobView) -> dict[str, Any]:
         "is_open": view.status in OPEN,
         "percent": int(view.progress * 100),
         "error": error_words(view),
-        "came": came_notes(result.get("counts", {})),
+        "came": make_count_notes(result.get("counts", {})),
         "signer": signer_words(result["signer"]) if result.get("signer") else "",
         "waits": bool(result.get("counts", {}).get("quarantined")),
         "left_out": [(reason_words(reason), count) for reason, count in left_out.items()],
@@ -171,12 +172,12 @@ def _draw_page(
 
 
 def _count_written(check: ImportCheck, draft: ImportDraft) -> int:
-    """The number of memories that the import would write."""
+    """Return the number of memories that the import would write."""
     return check.new + (check.conflicts if draft.on_conflict is OnConflict.UPDATE else 0)
 
 
 def _list_columns(view: FileView) -> list[tuple[str, Promise, str]]:
-    """Our names of columns in words, each with the file's own that is chosen; none but for a table."""
+    """Return (our column name, its label, the chosen column of the file) for a table; empty for other formats."""
     return [(name, words, view.chosen.get(name, "")) for name, words in COLUMN_WORDS.items()] if view.columns else []
 
 

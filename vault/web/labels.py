@@ -1,4 +1,4 @@
-"""The closed sets of the product in the reader's language."""
+"""Labels of the enumerations of the product in the reader's language."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -103,7 +103,7 @@ FIELD_NAMES: dict[str, Promise] = {
 
 @dataclass(frozen=True)
 class Labels:
-    """The words for one cube's closed fields, in the reader's language."""
+    """The labels of one cube's fields, in the reader's language."""
 
     semantic_type: str
     sensitivity: str
@@ -121,7 +121,7 @@ def make_labels(cube: "Cube") -> Labels:
 def _translate_labels(
     _language: str, semantic_type: str, sensitivity: str, source: str, layer: str, state: str
 ) -> Labels:
-    """Translated once for all rows that have the same."""
+    """Translate the labels. Cached by values, since many rows share them."""
     return Labels(
         semantic_type=str(SEMANTIC_TYPES[SemanticType(semantic_type)]),
         sensitivity=str(SENSITIVITIES[Sensitivity(sensitivity)]),

@@ -40,7 +40,7 @@ CONSTANTS: dict[str, Promise] = {
 
 @dataclass(frozen=True)
 class NumberInput:
-    """A constant in a form. value: as it was typed, or is set; default: what holds where the field is empty."""
+    """A constant in a form. value: as typed or set; default: the value that applies if the field is empty."""
 
     name: str
     label: Promise
@@ -55,7 +55,7 @@ class NumberInput:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def layer_settings(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """GET shows the tenant's constants, POST sets those that were changed; an empty field takes the default."""
+    """GET shows the tenant's constants; POST sets the changed ones; an empty field resets to the default."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     present = tenant_constants_get(actor=actor)
     typed: Mapping[str, str] = {name: format_number(value) for name, value in present.items()}
@@ -63,23 +63,23 @@ def layer_settings(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     status = HTTPStatus.OK
     if request.method == "POST":
         try:
-            tenant_constants_set(actor=actor, values=numbers(request.POST))
+            tenant_constants_set(actor=actor, values=read_numbers(request.POST))
             return see_other(f"{reverse('layer_settings')}?saved")
         except Invalid as failure:
             typed = {name: str(request.POST.get(name, "")) for name in NAMES}
             faults, status = failure.errors, HTTPStatus.UNPROCESSABLE_ENTITY
     defaults = merge_constants()
     context = {
-        "fields": inputs(typed, {name: getattr(defaults, name) for name in NAMES}, faults),
+        "fields": make_inputs(typed, {name: getattr(defaults, name) for name in NAMES}, faults),
         "is_saved": "saved" in request.GET,
     }
     return draw(request, "vault/layers/settings.html", context, status=status)
 
 
-def inputs(
+def make_inputs(
     typed: Mapping[str, str], defaults: Mapping[str, float], faults: Sequence[FieldError] = ()
 ) -> list[NumberInput]:
-    """The fields of the form, each with its range and what is wrong with its value."""
+    """Return the fields of the form, each with its range and the error of its value."""
     wrong = {fault.field: fault.message for fault in faults}
     return [
         NumberInput(
@@ -96,8 +96,9 @@ def inputs(
     ]
 
 
-def numbers(form: QueryDict) -> dict[str, float | None]:
-    """Read the numbers of a form by name; None for an empty field. Raises Invalid for each that is no number."""
+def read_numbers(form: QueryDict) -> dict[str, float | None]:
+    """Read the numbers of a form by name; None for an empty field. Raises Invalid naming each value that is no
+    number."""
     found: dict[str, float | None] = {}
     faults = []
     for name in NAMES:

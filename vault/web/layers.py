@@ -1,4 +1,4 @@
-"""One persona's mind: its queue, its segments by heat, its profile and traits; its history under other constants."""
+"""The layers of one persona: queue, segments by heat, profile and traits, and a replay with other constants."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -54,13 +54,13 @@ from vault.layers.traits import dimensions
 from vault.layers.validity import validity_list
 from vault.layers.working_set import BUDGET, working_set
 from vault.vocabulary import EntryQueue
-from vault.web.layer_settings import format_number, inputs, numbers
+from vault.web.layer_settings import format_number, make_inputs, read_numbers
 from vault.web.memory_rows import HEAT_STEPS
 from vault.web.validity import FIELDS as PROFILE_FIELDS
 from vault.web.validity import make_drawing
 
 SEGMENTS, TRAITS, FACTS, STATEMENTS, PERSONAS = 24, 12, 5, 100, 50
-LARGE, MEDIUM = 2, 4  # so many segments are drawn large, and so many after them of middle size
+LARGE, MEDIUM = 2, 4  # numbers of segments drawn large, and then medium
 GROUPS: dict[str, Promise] = {
     "personality": _("Personality and needs"),
     "alignment": _("Alignment preferences"),
@@ -86,7 +86,7 @@ OUTCOMES: dict[str, Promise] = {
 
 @dataclass(frozen=True)
 class Tile:
-    """A segment as it is drawn. size: xl, l or s; level: 1..5; bars: (colour, x, width) of its heat's parts."""
+    """A segment as drawn. size: xl, l or s; level: 1..5; bars: (colour, x, width) of its heat's parts."""
 
     view: SegmentView
     size: str
@@ -99,7 +99,7 @@ class Tile:
 @require_http_methods(["GET", "HEAD"])
 @page
 def layers(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """The page of a persona's layers. It polls its main part, which is sent only if something has changed."""
+    """Show the layers of a persona. The page polls its main part, which is sent only if something has changed."""
     authorize(actor, Permission.MEMORY_READ)
     personas = personas_list(actor=actor, pages=First(PERSONAS))
     wanted = uuid_or_none(request.GET.get("persona", "")) or actor.persona_id
@@ -141,7 +141,7 @@ def traits(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpResponse
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def profile(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpResponseBase:
-    """GET shows the fields, POST writes those that were changed."""
+    """GET shows the profile fields; POST writes the changed ones."""
     is_agent = profile_set_ask(actor=actor, persona_id=persona_id).kind == PersonaKind.AGENT
     present = {field.name: field.value for field in profile_get(actor=actor, persona_id=persona_id)}
     fault, typed, status = None, present, HTTPStatus.OK
@@ -166,7 +166,7 @@ def profile(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpRespons
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def tune(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpResponseBase:
-    """GET replays the newest pages under the constants of the address; POST saves the constants."""
+    """GET replays the newest pages with the constants of the query string; POST saves the constants."""
     present = constants_get(actor=actor, persona_id=persona_id)
     values = {name: getattr(present, name) for name in NAMES}
     form = request.POST if request.method == "POST" else request.GET
@@ -184,7 +184,7 @@ def tune(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpResponseBa
         faults, status = failure.errors, HTTPStatus.UNPROCESSABLE_ENTITY
     typed = {name: str(form.get(name, format_number(values[name]))) for name in NAMES}
     context = {
-        "fields": inputs(typed, values, faults),
+        "fields": make_inputs(typed, values, faults),
         "outcomes": outcomes,
         "latest": LATEST,
         "persona_id": persona_id,
@@ -286,7 +286,7 @@ def _group_traits(found: Sequence[TraitView]) -> list[tuple[Promise, list[tuple[
 
 
 def _read_profile_form(form: QueryDict) -> dict[str, str]:
-    """The fields by name; a new one by its own name, if it has one."""
+    """Return the profile fields by name; a new field only if it has a name."""
     fields = {name.removeprefix("field:"): str(form[name]).strip() for name in form if name.startswith("field:")}
     if name := str(form.get("new_name", "")).strip():
         fields[name] = str(form.get("new_value", "")).strip()
@@ -295,7 +295,7 @@ def _read_profile_form(form: QueryDict) -> dict[str, str]:
 
 def _read_changes(form: QueryDict, present: Constants) -> dict[str, float | None]:
     """Return the fields that differ from the current values; None for a field that was emptied. Raises Invalid."""
-    return {name: value for name, value in numbers(form).items() if value != getattr(present, name)}
+    return {name: value for name, value in read_numbers(form).items() if value != getattr(present, name)}
 
 
 def _compare_outcomes(now: Outcome, tried: Outcome) -> Mapping[str, Any]:

@@ -16,7 +16,7 @@ LONGEST_TITLE = 26  # characters that fit a box
 
 @dataclass(frozen=True)
 class Node:
-    """One memory: a box with its corner at x, y."""
+    """One memory as a box whose top left corner is at x, y."""
 
     memory_id: UUID
     title: str

@@ -1,4 +1,4 @@
-"""A model's Markdown as safe HTML: no links, no pictures, no raw HTML; the result is sanitised."""
+"""A model's Markdown as safe HTML, without links, pictures and raw HTML. The result is sanitised."""
 
 import re
 from collections.abc import Collection
@@ -17,20 +17,20 @@ TAGS = {
     *("p", "br", "hr", "strong", "em", "s", "code", "pre", "blockquote", "ul", "ol", "li", "cite"),
     *("h1", "h2", "h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td"),
 }
-# An address that a memory slipped into the answer must not become something to press, nor anything to fetch.
+# An address in the answer must not become a link or an image, because it may come from a hostile memory.
 LONGEST_FORMATTED = 10_000  # characters; a longer answer is shown as plain text, which costs a tenth
 LEFT_AS_TEXT = ["link", "image", "autolink", "reference", "html_inline", "html_block"]
 
 
 def markdown_html(text: str, markers: Collection[int]) -> str:
-    """Clean HTML of `text`; `[n]` outside code becomes `<cite>n</cite>` for each n in `markers`."""
+    """Return `text` as clean HTML; `[n]` outside code becomes `<cite>n</cite>` for each n in `markers`."""
     is_long = len(text) > LONGEST_FORMATTED
     made = _plain_html(text, markers) if is_long else _MARKDOWN.render(text, {"markers": markers})
     return nh3.clean(made, tags=TAGS, attributes={"ol": {"start"}}, link_rel=None)
 
 
 def _plain_html(text: str, markers: Collection[int]) -> str:
-    """`text` as one paragraph with its line breaks; its markers become cites."""
+    """Return `text` as one paragraph with its line breaks; its markers become cites."""
 
     def cite(found: re.Match[str]) -> str:
         return f"<cite>{int(found[1])}</cite>" if int(found[1]) in markers else found[0]

@@ -1,4 +1,4 @@
-"""One memory: its page, the pane beside a chat, and the pane beside the list."""
+"""One memory: its page, the pane next to a chat, and the pane next to the list."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ VERSIONS = 20  # of one page
 @require_http_methods(["GET", "HEAD"])
 @page
 def memory(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
-    with acting(actor):  # one transaction for all that the page reads
+    with acting(actor):  # one transaction for the whole page
         view = cube_get(actor=actor, cube_id=memory_id)
         context = memory_context(request, actor, view)
         template = "vault/memories/_memory.html" if wants_part(request) else "vault/memories/memory.html"
@@ -50,7 +50,7 @@ def memory(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseB
 @require_http_methods(["GET", "HEAD"])
 @page
 def pane(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
-    """The pane beside the list of memories. A part of a page."""
+    """Show the pane next to the list of memories, as a part of a page."""
     return draw(request, "vault/memories/_reader.html", reader_context(request, actor, memory_id))
 
 
@@ -109,7 +109,7 @@ def _find_authors(actor: Actor, versions: Sequence[VersionView]) -> Mapping[UUID
 def _compare_versions(
     request: HttpRequest, actor: Actor, view: CubeView, versions: Sequence[VersionView]
 ) -> VersionDifference | None:
-    """Compare the version of the address with the present one; else the last two, if the actor may read both."""
+    """Compare the version in the query string with the present one; else the last two, if the actor may read both."""
     present = view.cube.version
     asked = number_or_none(request.GET.get("compare", ""))
     wanted = asked or present - 1
@@ -122,7 +122,7 @@ def _compare_versions(
 
 
 def metadata_lines(metadata: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The caller's JSON object, one line for each name; what is not a plain text is shown as JSON."""
+    """Return the metadata as (name, text); values that are no texts become JSON."""
     return [
         (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True))
         for name, value in metadata.items()

@@ -1,4 +1,4 @@
-"""Past and possible readers of a memory, as far as the actor may know them."""
+"""Readers of a memory, past and possible, as far as the actor may know them."""
 
 from datetime import timedelta
 from typing import Any
@@ -28,7 +28,7 @@ from vault.cubes.selectors import CubeView
 
 GRANTS, READERS = 6, 8  # shown
 DAYS = 30  # of the use over time
-USES = (Verb.MEMORY_READ, Verb.MEMORY_SEARCHED, Verb.TURN_CREATED)  # to stand in a list is no use
+USES = (Verb.MEMORY_READ, Verb.MEMORY_SEARCHED, Verb.TURN_CREATED)  # being listed does not count as use
 READINGS: dict[str, Promise] = {
     Verb.MEMORY_READ: _("Opened"),
     Verb.MEMORY_SEARCHED: _("Found by a search"),
@@ -41,14 +41,15 @@ READINGS: dict[str, Promise] = {
 
 
 def access_context(actor: Actor, view: CubeView) -> dict[str, Any]:
-    """Grants for those who may share the memory. Use inside `acting`. Writes: AuditEntry?."""
+    """Return the context with the grants, for actors who may share the memory. Use inside `acting`.
+    Writes: AuditEntry?."""
     return {"grants": _list_grants(actor, view), "may_audit": is_allowed(actor, Permission.AUDIT_READ)}
 
 
 @require_http_methods(["GET", "HEAD"])
 @page
 def readers(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
-    """Show who has read the memory: as a part of its page, or as a page without JavaScript."""
+    """Show the past readers of the memory, as a part of its page, or as a page without JavaScript."""
     authorize(actor, Permission.AUDIT_READ)
     with acting(actor):
         locate_readable(actor, memory_id)
@@ -75,7 +76,7 @@ def _list_grants(actor: Actor, view: CubeView) -> Any:
 
 
 def _list_readers(actor: Actor, memory_id: UUID) -> list[Line]:
-    """The newest of the rows of the audit log that tell of a reading, or of one that was refused."""
+    """Return the newest audit entries of readings, including denied ones."""
     take = Newest(size=READERS * 4, key="id")
     entries = entries_list(actor=actor, query=AuditQuery(object_id=memory_id), pages=take)
     reads = [entry for entry in entries if entry.verb in READINGS or entry.outcome == Outcome.DENIED]

@@ -1,4 +1,4 @@
-"""One action on all memories that match, or an export: counted first, then done by a job with a page of its own."""
+"""One action on all matching memories, or an export: counted first, then done by a job with its own page."""
 
 from http import HTTPStatus
 from typing import Any
@@ -36,7 +36,7 @@ def skipped_words(code: str, title: str = "") -> str | Promise:
 def act_as_job(
     request: HttpRequest, actor: Actor, draft: ActionDraft, arguments: BulkArguments | None, shown: dict[str, Any]
 ) -> HttpResponseBase:
-    """The counts, and with `arguments` the job. shown: what the page of the counts says besides."""
+    """Show the counts of an action, or with `arguments` start its job. shown: further context of the page of counts."""
     fault: Invalid | None = shown.get("fault")
     if arguments is not None:
         try:
@@ -52,7 +52,8 @@ def act_as_job(
 
 
 def draft_read(form: QueryDict, action: str, ids: list[UUID]) -> ActionDraft:
-    """All that the list at `query` shows where `all` is chosen, else the chosen ones. Raises Invalid."""
+    """Return the draft for the chosen memories, or with `all` for everything that the list at `query` shows. Raises
+    Invalid."""
     if form.get("all") != "yes":
         return ActionDraft(action, ids=tuple(ids))
     query = query_read(parse_qs(query_part(form.get("query", ""))))

@@ -1,4 +1,4 @@
-"""Storing one memory by hand."""
+"""The form that stores one memory."""
 
 from http import HTTPStatus
 from typing import Any
@@ -28,7 +28,7 @@ from vault.web.memory_forms import day_read, member_read, tags_read
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def memory_add(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """GET shows the form, with `?content=` in it; POST stores a memory and leads to it."""
+    """GET shows the form, filled from `?content=`; POST stores a memory and redirects to it."""
     authorize(actor, Permission.MEMORY_CREATE)
     if request.method != "POST":
         return _draw_form(request, actor, {"content": request.GET.get("content", "")})

@@ -1,4 +1,4 @@
-"""One action on the selected memories: first a preview with counts, then the action, then Undo."""
+"""One action on the selected memories: a preview with counts, then the action, then Undo."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -74,9 +74,9 @@ UNDO = {
     BulkAction.WARM: BulkAction.COOL,
 }
 AS_JOB = frozenset({EXPORT, BulkAction.PROMOTE, BulkAction.COPY, BulkAction.SPLIT})  # undone on the page of the job
-NAMED = 5  # memories that the question names; of more, their number alone
+NAMED = 5  # up to so many memories are named, more are only counted
 CLOCKS_DIFFER = timedelta(seconds=5)  # of this machine and the database
-# With these, the rehearsal finds who may and what is held; the real ones are checked when they are known.
+# Placeholder arguments: the rehearsal only checks permissions and holds. Real arguments are checked later.
 REHEARSED = BulkArguments(tag="-", namespace="", expires_at=None, reason="-")
 
 
@@ -89,7 +89,7 @@ def memories_bulk(request: HttpRequest, actor: Actor) -> HttpResponseBase:
         raise Invalid(errors=[FieldError("action", "choose one")])
     chosen = chosen_read(form)
     if form.get("all") == "yes" or (form["action"] in AS_JOB and chosen):
-        return _as_job(request, actor, form["action"], list(chosen))
+        return _draw_job_count(request, actor, form["action"], list(chosen))
     if not chosen or form["action"] in AS_JOB:
         return see_other(_next_address(form, request))
     action = BulkAction(form["action"])
@@ -107,7 +107,7 @@ def memories_bulk(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     return see_other(_next_address(form, request))
 
 
-def _as_job(request: HttpRequest, actor: Actor, action: str, ids: list[UUID]) -> HttpResponseBase:
+def _draw_job_count(request: HttpRequest, actor: Actor, action: str, ids: list[UUID]) -> HttpResponseBase:
     form = request.POST
     draft = draft_read(form, action, ids)
     shown = {
@@ -156,7 +156,7 @@ def _draw_question(
 
 
 def _refuse_stale(chosen: Chosen, outcome: BulkOutcome) -> None:
-    """Raises VersionConflict where the one memory that was chosen has changed since; of several, it is left out."""
+    """Raise VersionConflict if only one memory was chosen and it has changed; of several, changed ones are skipped."""
     if len(chosen) == 1:
         for _, failure in outcome.skipped:
             if isinstance(failure, VersionConflict):
@@ -164,7 +164,7 @@ def _refuse_stale(chosen: Chosen, outcome: BulkOutcome) -> None:
 
 
 def _list_titles(actor: Actor, action: BulkAction, ids: Sequence[UUID]) -> list[str]:
-    """The titles of a few memories, or how their words begin."""
+    """Return the titles of a few memories, or the beginnings of their texts."""
     if len(ids) > NAMED or not is_allowed(actor, Permission.MEMORY_READ):
         return []
     deleted = action is BulkAction.RESTORE
@@ -201,7 +201,7 @@ def _read_since(form: QueryDict) -> datetime | None:
 
 
 def _make_undo(action: BulkAction, outcome: BulkOutcome, after: str, since: datetime) -> dict[str, Any]:
-    """Return the message of the next page, and the action of its Undo."""
+    """Return the message for the next page and the action of its Undo button."""
     count = len(outcome.done)
     words = {
         BulkAction.DELETE: ngettext("%(n)s memory deleted", "%(n)s memories deleted", count),

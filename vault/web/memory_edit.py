@@ -1,4 +1,4 @@
-"""Editing one memory, and taking it back to an earlier version. Another person's change is never overwritten."""
+"""Editing of one memory, and rollback to an earlier version. Another person's change is never overwritten."""
 
 from http import HTTPStatus
 from typing import Any
@@ -38,7 +38,7 @@ LONGEST_REASON = 500
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def memory_edit(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
-    """GET shows the form in the place of the text; POST saves a version, or shows both texts."""
+    """GET shows the form in place of the text; POST saves a version, or shows both texts after a conflict."""
     if request.method != "POST":
         return _draw_form(request, actor, memory_id, {})
     try:
@@ -63,7 +63,7 @@ def memory_rollback(request: HttpRequest, actor: Actor, memory_id: UUID) -> Http
 
 def _save_changes(form: QueryDict, actor: Actor, memory_id: UUID) -> None:
     expected = read_expected_versions(form)
-    cube_update_ask(actor=actor, cube_id=memory_id, expected_versions=expected)  # before what is wrong with the form
+    cube_update_ask(actor=actor, cube_id=memory_id, expected_versions=expected)  # before the form is validated
     changes, reason = _read_changes(form), _read_reason(form)
     cube_update(actor=actor, cube_id=memory_id, expected_versions=expected, changes=changes, reason=reason)
 
@@ -97,7 +97,7 @@ def _read_reason(form: QueryDict) -> str:
 def _draw_form(
     request: HttpRequest, actor: Actor, memory_id: UUID, more: dict[str, Any], *, status: int = HTTPStatus.OK
 ) -> HttpResponseBase:
-    """The page of the memory with a form in the place of its text; a script gets the form alone."""
+    """Draw the page of the memory with a form in place of its text; a script gets only the form."""
     with acting(actor):
         view = cube_get(actor=actor, cube_id=memory_id)
         authorize(actor, Permission.MEMORY_UPDATE, cube_target(view.cube))
@@ -118,7 +118,8 @@ def _draw_form(
 
 
 def _draw_conflict(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
-    """Draw both texts, each compared with the version that the writer edited; the form then has the newer version."""
+    """Draw both texts, each compared with the version that the writer edited. The form continues with the newer
+    version."""
     began = number_or_none(request.POST.get("version", "")) or 1
     with acting(actor):
         view = cube_get(actor=actor, cube_id=memory_id)
@@ -133,7 +134,7 @@ def _find_author(actor: Actor, principal_id: UUID) -> Any:
 
 
 def _initial_fields(view: CubeView) -> dict[str, Any]:
-    """The fields as the form shows them at first."""
+    """Return the initial values of the form."""
     cube = view.cube
     return {
         "version": cube.version,

@@ -1,4 +1,4 @@
-"""Fields of the forms about memories."""
+"""Form fields that pages about memories share."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -18,7 +18,8 @@ Kind = TypeVar("Kind", bound=StrEnum)
 
 
 def chosen_read(form: QueryDict) -> dict[UUID, int | None]:
-    """Return the chosen memories, each with the version that its page showed: `id@3`, or `id` without one."""
+    """Return the chosen memories, each with the version that its page showed: from `id@3`, or `id` without a
+    version."""
     chosen: dict[UUID, int | None] = {}
     for text in form.getlist("id"):
         memory, _, version = text.partition("@")
@@ -28,18 +29,18 @@ def chosen_read(form: QueryDict) -> dict[UUID, int | None]:
 
 
 def chosen_text(memory_id: UUID, version: int | None) -> str:
-    """A chosen memory as `chosen_read` reads it."""
+    """Return a chosen memory in the format that `chosen_read` reads."""
     return f"{memory_id}@{version}" if version else str(memory_id)
 
 
 def read_expected_versions(form: QueryDict) -> set[int] | None:
-    """Return the version that the page showed, as the expected one; None where the form has none."""
+    """Return the version that the page showed; None if the form has none."""
     number = number_or_none(form.get("version", ""))
     return {number} if number else None
 
 
 def query_part(address: str) -> str:
-    """The part of an address behind the question mark. Raises Invalid for what is no address."""
+    """Return the query string of an address. Raises Invalid if it is no address."""
     try:
         return urlsplit(address).query
     except ValueError as error:
@@ -47,7 +48,7 @@ def query_part(address: str) -> str:
 
 
 def tags_read(text: str) -> tuple[str, ...]:
-    """Tags as a person writes them: separated by commas. Raises Invalid."""
+    """Parse comma-separated tags. Raises Invalid."""
     tags = tuple(dict.fromkeys(part for piece in text.replace("，", ",").split(",") if (part := piece.strip())))
     if len(tags) > MOST_TAGS or any(len(tag) > LONGEST_TAG or not tag.isprintable() for tag in tags):
         raise Invalid(errors=[FieldError("tags", f"at most {MOST_TAGS} tags of {LONGEST_TAG} characters")])
@@ -55,7 +56,7 @@ def tags_read(text: str) -> tuple[str, ...]:
 
 
 def member_read(kind: type[Kind], form: QueryDict, name: str) -> Kind:
-    """Read a member of a closed set. Raises Invalid."""
+    """Read a member of an enumeration. Raises Invalid."""
     text = form.get(name, "")
     if text not in set(kind):
         raise Invalid(errors=[FieldError(name, "choose one")])
@@ -63,7 +64,7 @@ def member_read(kind: type[Kind], form: QueryDict, name: str) -> Kind:
 
 
 def day_read(form: QueryDict, name: str) -> datetime | None:
-    """A date, or a date and a time, in the reader's time zone; None for an empty field. Raises Invalid."""
+    """Read a date, or a date and time, in the reader's time zone; None for an empty field. Raises Invalid."""
     text = form.get(name, "").strip()
     try:
         moment = datetime.fromisoformat(text).replace(tzinfo=timezone.get_current_timezone()) if text else None
@@ -73,5 +74,5 @@ def day_read(form: QueryDict, name: str) -> datetime | None:
 
 
 def moment_format(moment: datetime | None) -> str:
-    """A time as `day_read` reads it."""
+    """Format a time in the form that `day_read` reads."""
     return f"{timezone.localtime(moment):%Y-%m-%dT%H:%M}" if moment else ""

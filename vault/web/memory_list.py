@@ -1,4 +1,4 @@
-"""The list of memories: found while one types, narrowed by facets, read in a pane beside it."""
+"""The list of memories: searched while typing, narrowed by facets, with a pane for one memory."""
 
 import json
 import shlex
@@ -62,7 +62,7 @@ KNOWN = (*FILTERS, "q", "created_after", "created_before", "order", "mode", "del
 @require_http_methods(["GET", "HEAD"])
 @page
 def memories(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """The page; for a script the rows and facets alone, or the next rows."""
+    """Show the page; a script gets only the rows and facets, or the next rows."""
     authorize(actor, Permission.MEMORY_READ)
     query, fault = _read_query(actor, request.GET)
     after = uuid_or_none(request.GET.get("after", ""))
@@ -81,7 +81,7 @@ def memories(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 
 
 def list_address(query: MemoryQuery, **more: str) -> str:
-    """The address that shows `query`: nothing that is empty."""
+    """Return the address of the list with `query`, without empty parameters."""
     parts = query_parameters(query) | {name: [value] for name, value in more.items() if value}
     return f"{reverse('memories')}?{urlencode(parts, doseq=True)}" if parts else reverse("memories")
 
@@ -104,7 +104,7 @@ def query_parameters(query: MemoryQuery) -> dict[str, list[str]]:
 
 
 def curl_command(query: MemoryQuery, base: str) -> str:
-    """The curl command of the API call with the same result; empty where the API has none."""
+    """Return the curl command of the API call with the same result; empty if the API has none."""
     key = '-H "Authorization: Bearer $KEY"'
     if query.text:
         body = {"query": query.text, "mode": query.mode, "top_k": 50, "filters": query.filters_shown()}
@@ -162,11 +162,11 @@ def _reader_context_or_none(request: HttpRequest, actor: Actor, memory_id: UUID)
     try:
         return {"reader": reader_context(request, actor, memory_id)}
     except DomainError:
-        return {}  # what was selected is gone; the list is shown without it
+        return {}  # the selected memory no longer exists; the list is shown without the pane
 
 
 def _read_columns(request: HttpRequest) -> list[str]:
-    """The columns that this browser chose."""
+    """Return the columns chosen in this browser session."""
     if "columns" in request.GET:
         request.session[SESSION_COLUMNS] = [column for column in COLUMNS if column in request.GET.getlist("columns")]
     chosen: list[str] = request.session.get(SESSION_COLUMNS, list(COLUMNS))

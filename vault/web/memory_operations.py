@@ -1,4 +1,4 @@
-"""Operations on memories: fuse, split, undo of both, promote, copy and feedback. Each works without JavaScript."""
+"""Operations on memories: fuse, split, undo of both, promote, copy and feedback. They work without JavaScript."""
 
 from collections.abc import Sequence
 from http import HTTPStatus
@@ -56,7 +56,7 @@ REFUSALS = (Invalid, IllegalTransition, Conflict)  # shown above the form
 @require_POST
 @page
 def fuse(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """The proposed text of the chosen memories, to be changed; with `confirmed` they are fused."""
+    """Show the proposed text of the chosen memories for editing; with `confirmed`, fuse them."""
     form = request.POST
     ids = list(chosen_read(form))
     if form.get("confirmed") != "yes":
@@ -82,7 +82,7 @@ def fuse(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 def _draw_proposed_fusion(
     request: HttpRequest, actor: Actor, ids: Sequence[UUID], changed: VersionConflict | None = None
 ) -> HttpResponseBase:
-    """The form with the proposed text. changed: the memories are no longer those that the form showed before."""
+    """Draw the form with the proposed text. changed: the memories changed since the form was shown."""
     after = reverse("memories")
     try:
         found = fusion_propose(actor=actor, cube_ids=ids)
@@ -95,7 +95,7 @@ def _draw_proposed_fusion(
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def split(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
-    """The parts that are proposed, an empty line between two; then the split."""
+    """GET shows the proposed parts, separated by empty lines; POST splits the memory."""
     after = reverse("memory", args=[memory_id])
     if request.method != "POST":
         try:
@@ -168,7 +168,7 @@ def copy(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBas
 @require_POST
 @page
 def recall(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
-    """Bring an archived memory back: every search finds it again."""
+    """Recall an archived memory, so that every search finds it again."""
     cube_transition(
         actor=actor, cube_id=memory_id, to=State.ACTIVATED, expected_versions=read_expected_versions(request.POST)
     )
@@ -178,7 +178,7 @@ def recall(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseB
 @require_POST
 @page
 def feedback(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
-    """One of four buttons; a refused correction is shown again, to be changed."""
+    """Store the feedback of one of four buttons; a refused correction is shown again for editing."""
     form = request.POST
     text = _normalise_line_breaks(form.get("correction", ""))
     try:
@@ -200,7 +200,7 @@ def feedback(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpRespons
 @require_POST
 @page
 def unfuse(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
-    """Undo the fusion or the split that a memory is part of; then show what it was made of."""
+    """Undo the fusion or split that a memory belongs to, then show one of the original memories."""
     plan = fusion_undo(actor=actor, cube_id=memory_id, expected_versions=read_expected_versions(request.POST))
     return _redirect_with_message(request, plan.parents[0].id, _("Undone: the memories have their earlier state again"))
 

@@ -1,4 +1,4 @@
-"""One memory as the pane beside the list shows it."""
+"""The pane that shows one memory next to the list."""
 
 from typing import Any
 from uuid import UUID
@@ -48,7 +48,7 @@ def reader_context(request: HttpRequest, actor: Actor, memory_id: UUID) -> dict[
 
 
 def _read_score(request: HttpRequest) -> tuple[float | None, list[ScorePart]]:
-    """The score of this memory in the list, and its parts as shares of 100."""
+    """Read the score of this memory in the list and its parts from the query string."""
     try:
         score = float(request.GET.get("score", ""))
         values = [float(part) for part in request.GET.get("parts", "")[:LONGEST_PARTS].split("-")]

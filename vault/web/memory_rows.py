@@ -1,4 +1,4 @@
-"""Memories as rows of a list: words marked, heat and layer as shapes, times short."""
+"""Memories as rows of a list: marked search words, heat and layer as symbols, short times."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ class TextPiece:
 
 @dataclass(frozen=True)
 class ScorePart:
-    """One part of a score, as a rectangle of a bar of 100: x, width; index: its colour."""
+    """One part of a score, as a rectangle of the bar. x, width: in percent; index: number of its colour."""
 
     index: int
     name: str
@@ -39,7 +39,7 @@ class ScorePart:
 
 
 def score_parts(score: float, named: Sequence[tuple[str, float]]) -> list[ScorePart]:
-    """The parts of `score` (0..1) as a bar that is as long as the score; parts that are nothing are left out."""
+    """Return the parts of `score` (0..1) as a bar whose length is the score; parts of 0 are left out."""
     whole = sum(value for _, value in named) or 1.0
     parts: list[ScorePart] = []
     x = 0.0
@@ -53,7 +53,7 @@ def score_parts(score: float, named: Sequence[tuple[str, float]]) -> list[ScoreP
 
 @dataclass(frozen=True)
 class Heat:
-    """level: 1..5; width: of a bar of 40."""
+    """The heat of a memory as a bar. level: 1..5; width: of at most 40 units."""
 
     value: float
     level: int
@@ -65,7 +65,7 @@ class Heat:
 
     @property
     def svg_width(self) -> str:
-        """The width as an SVG attribute, without a localised decimal sign."""
+        """Return the width as an SVG attribute, without a localised decimal separator."""
         return str(self.width)
 
 
@@ -116,7 +116,7 @@ def make_heat(value: float) -> Heat:
 
 
 def hits_mark(content: str, text: str) -> Iterator[TextPiece]:
-    """`content` cut at the words of `text`, whatever their case."""
+    """Yield `content` cut at the words of `text`, ignoring case."""
     pattern = _compile_pattern(text)
     if pattern is None:
         yield TextPiece(content)
@@ -139,14 +139,15 @@ def _search_words(text: str) -> list[str]:
 
 
 def _first_hit(content: str, text: str) -> int:
-    """Return the position of the first of the words; -1 for none. A pattern of many words would take quadratic time."""
+    """Return the position of the first search word; -1 if there is none. One pattern of many words would take quadratic
+    time."""
     lowered = content.lower()
     places = (lowered.find(word.lower()) for word in _search_words(text))
     return min((at for at in places if at >= 0), default=-1)
 
 
 def _cut_excerpt(content: str, text: str) -> str:
-    """The part of a long text in which the first hit stands."""
+    """Return the part of a long text around the first hit."""
     first = _first_hit(content, text)
     if first < SHOWN_CHARACTERS // 2:
         return content[:SHOWN_CHARACTERS] + ("…" if len(content) > SHOWN_CHARACTERS else "")

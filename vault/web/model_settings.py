@@ -1,4 +1,4 @@
-"""The language models of the tenant, and the models of this installation, each with a test."""
+"""The language models of the tenant and the models of this installation, each with a test."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -36,14 +36,15 @@ from vault.providers.registry import embedder, llm
 
 WHOLE = ("timeout_seconds", "retries")
 NUMBERS = (*WHOLE, "prompt_price", "completion_price")
-FIELDS = ("model", "address", "currency", *NUMBERS)  # of the form, but for the key
+FIELDS = ("model", "address", "currency", *NUMBERS)  # of the form, except the key
 
 
 @dataclass(frozen=True)
 class ModelTest:
-    """part: `llm`, `embedder`, or the id of an endpoint. answer: of the model, or what is wrong.
+    """The result of a test. part: `llm`, `embedder`, or the id of an endpoint; answer: the model's answer, or the
+    error.
 
-    milliseconds: until then.
+    milliseconds: the duration of the call.
     """
 
     part: str
@@ -55,9 +56,9 @@ class ModelTest:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def model_settings(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """GET shows what is configured; POST asks one of the models, which changes and stores nothing.
+    """GET shows the configuration; POST tests one of the models, which changes and stores nothing.
 
-    A test takes one of the tenant's heavy calls, and the language model is asked only within the quota of tokens.
+    A test counts as one of the tenant's heavy calls, and the language model is called only within the token quota.
     """
     authorize(actor, Permission.OPERATIONS_MANAGE)
     tested = None
@@ -76,7 +77,7 @@ def model_settings(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @require_POST
 @page
 def endpoint_add(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """Add a language model of the tenant's own; a form that cannot be used comes back with its faults."""
+    """Add a language model of the tenant; a faulty form is shown again with its errors."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     try:
         endpoint_create(actor=actor, draft=_read_draft(request))
@@ -88,7 +89,7 @@ def endpoint_add(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @require_POST
 @page
 def endpoint_first(request: HttpRequest, actor: Actor, endpoint_id: UUID) -> HttpResponseBase:
-    """Ask this language model one place earlier."""
+    """Move this language model one place earlier in the order."""
     found = endpoint_get(actor=actor, endpoint_id=endpoint_id)
     endpoint_move(actor=actor, endpoint_id=endpoint_id, position=max(1, found.position - 1))
     return see_other(reverse("model_settings"))

@@ -1,4 +1,4 @@
-"""Mounts of a namespace on its page: on a persona or for a task."""
+"""Mounts of a namespace on its page: for a persona or a task."""
 
 from http import HTTPStatus
 from uuid import UUID
@@ -21,7 +21,7 @@ from vault.namespaces.selectors import namespace_get
 @require_POST
 @page
 def mount_add(request: HttpRequest, actor: Actor, namespace_id: UUID) -> HttpResponseBase:
-    """Mount the namespace on the chosen persona, or for the task that was named."""
+    """Mount the namespace for the chosen persona or the named task."""
     form = request.POST
     try:
         with acting(actor):

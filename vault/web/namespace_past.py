@@ -54,7 +54,7 @@ USUAL: tuple[tuple[Promise, timedelta], ...] = (
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def past(request: HttpRequest, actor: Actor, namespace_id: UUID) -> HttpResponseBase:
-    """Show the namespace at the time `at`; POST shows the changes of a restore, and with `confirmed` starts it."""
+    """GET shows the namespace at the time `at`; POST previews its restoration, and with `confirmed` starts it."""
     given = request.POST if request.method == "POST" else request.GET
     text = given.get("at", "")
     try:

@@ -1,4 +1,4 @@
-"""Namespaces: the tree with counts and owners; make one, change it, move it with all below."""
+"""Namespaces: a tree with counts and owners; create, change, and move one with its subtree."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 NAMESPACES = 100  # of one page
 MOUNTS, PERSONAS = 50, 100  # of one namespace
-DEEPEST = 5  # steps that a row is indented by at most
+DEEPEST = 5  # maximal indentation of a row
 SHOWN = 50  # namespaces that the preview of a move names
 KINDS: dict[NamespaceKind, Promise] = {
     NamespaceKind.PRIVATE: gettext_lazy("private"),
@@ -68,7 +68,7 @@ MADE_HERE = (NamespaceKind.SHARED, NamespaceKind.EXPERT, NamespaceKind.PRIVATE)
 
 @dataclass(frozen=True)
 class NamespaceRow:
-    """A namespace as the tree shows it."""
+    """A namespace as a row of the tree."""
 
     view: NamespaceView
 
@@ -78,7 +78,7 @@ class NamespaceRow:
 
     @property
     def above(self) -> str:
-        """The path up to its name."""
+        """The path without the last part."""
         return self.view.namespace.path.removesuffix(self.name)
 
     @property
@@ -91,7 +91,7 @@ class NamespaceRow:
 
 
 class PathPages:
-    """A page of rows by path, behind the path `after`."""
+    """A page of rows ordered by path, after the path `after`."""
 
     def __init__(self, after: str) -> None:
         self._after = after
@@ -107,7 +107,7 @@ class PathPages:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def namespaces(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """The tree; POST makes a namespace."""
+    """GET shows the tree; POST creates a namespace."""
     if request.method != "POST":
         return _draw_list(request, actor)
     authorize(actor, Permission.NAMESPACE_CREATE)
@@ -121,7 +121,7 @@ def namespaces(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD"])
 @page
 def namespace_new(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """The form of a new one. `path`: the one that it begins with."""
+    """Show the form of a new namespace. `path`: its initial path."""
     authorize(actor, Permission.NAMESPACE_CREATE)
     return _draw_form(request, actor, request.GET)
 
@@ -129,7 +129,7 @@ def namespace_new(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def namespace(request: HttpRequest, actor: Actor, namespace_id: UUID) -> HttpResponseBase:
-    """One namespace; POST changes it."""
+    """GET shows one namespace; POST changes it."""
     if request.method != "POST":
         return _draw_namespace(request, actor, namespace_id)
     try:
@@ -142,7 +142,7 @@ def namespace(request: HttpRequest, actor: Actor, namespace_id: UUID) -> HttpRes
 @require_POST
 @page
 def namespace_move(request: HttpRequest, actor: Actor, namespace_id: UUID) -> HttpResponseBase:
-    """Shows what would move; with `confirmed` asks for the job."""
+    """Show the namespaces that would move; with `confirmed`, start the job."""
     path = request.POST.get("path", "").strip()
     try:
         if "confirmed" in request.POST:
@@ -226,7 +226,7 @@ def _draw_namespace(
 
 
 def _list_states(detail: NamespaceDetail) -> list[tuple[str, str, int]]:
-    """Each state with its words and count, in the order of a life."""
+    """Return (state, label, count) of each state, in the order of the life cycle."""
     return [(state, str(STATES[state]), detail.states[state]) for state in State if detail.states.get(state)]
 
 

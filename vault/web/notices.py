@@ -1,4 +1,4 @@
-"""The bell in the top bar: how much waits for the reader, and where each is solved."""
+"""The bell in the top bar: the number of open items for the reader, with links to the pages that solve them."""
 
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
@@ -17,7 +17,7 @@ from vault.web.overview import make_line
 @require_http_methods(["GET", "HEAD"])
 @page
 def notices(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """The page; for a script the mark on the bell alone."""
+    """Show the page of open items; a script gets only the mark on the bell."""
     authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
         found = overview_get(actor=actor, days=SOON)

@@ -1,4 +1,4 @@
-"""The page on which an owner deletes the organisation, or cancels that."""
+"""The page on which an owner deletes the organisation, or cancels the deletion."""
 
 from http import HTTPStatus
 
@@ -17,7 +17,7 @@ from vault.deletion.services import deletion_cancel, deletion_get, deletion_prev
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def organisation(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """POST asks for the deletion; the owner types the organisation's short name, and confirms that nothing returns."""
+    """GET shows the page; POST requests the deletion, confirmed by typing the organisation's short name."""
     view = deletion_get(actor=actor)
     if request.method != "POST":
         return _draw_page(request, actor)

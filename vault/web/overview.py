@@ -1,4 +1,4 @@
-"""The first page: how much there is, what is used, what waits, and what was done lately."""
+"""The first page: counts, use, open items and recent activity."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ from vault.web.labels import LAYERS, SEMANTIC_TYPES, STATES
 from vault.web.overview_tiles import make_tiles
 
 PERIODS = (7, 30, 90)
-LINES, LOOKED_AT = 8, 60  # of recent activity; entries that are folded into so many
+LINES, LOOKED_AT = 8, 60  # lines of recent activity, and audit entries joined into them
 MOST_BANDS = 7
 GROUPS: dict[Counted, Promise] = {
     Counted.LAYER: gettext_lazy("Layer"),
@@ -57,7 +57,7 @@ OTHER_FILLS = ("fill-long", "fill-mid", "fill-short", "fill-ok", "fill-warn", "f
 
 @dataclass(frozen=True)
 class Line:
-    """One line of what waits, with the page that solves it."""
+    """An open item as a line, with a link to the page that solves it."""
 
     icon: str
     tone: str
@@ -101,7 +101,7 @@ def _read_days(request: HttpRequest) -> int:
 
 
 def _make_chart(found: Overview, group: Counted) -> dict[str, Any]:
-    """The chart with its key: each value with its class, words and present number."""
+    """Return the chart and its key: each value with its class, label and present count."""
     values = list(found.series)
     if group is Counted.LAYER:
         values.sort(key=lambda value: list(FILLS).index(value))  # type: ignore[arg-type]
@@ -126,7 +126,7 @@ def _list_address(group: Counted, value: str) -> str:
 
 
 def make_line(item: Attention, found: Overview) -> Line | None:
-    """The line of an open item; None where this installation has no page for it."""
+    """Return the line of an open item; None if this installation has no page for it."""
     n = {"n": item.count_text}
     lines = {
         Waiting.AUDIT: lambda: Line(
@@ -138,7 +138,7 @@ def make_line(item: Attention, found: Overview) -> Line | None:
             _("Failed jobs can be run again for 7 days"), _("Look"), f"{address_of('jobs')}?list=all&state=failed",
         ),
         Waiting.QUOTA: lambda: Line(
-            "database", "warn", _("A quota is used to %(n)s %%") % n, _about_quota(item.about), _("Look"),
+            "database", "warn", _("A quota is used to %(n)s %%") % n, _describe_measure(item.about), _("Look"),
             address_of("quotas"),
         ),
         Waiting.REVIEWS: lambda: Line(
@@ -148,7 +148,7 @@ def make_line(item: Attention, found: Overview) -> Line | None:
         Waiting.EXPIRING: lambda: Line(
             "hourglass", "warn",
             ngettext("%(n)s memory expires in 7 days", "%(n)s memories expire in 7 days", item.count) % n,
-            _most_on(found), _("Check"), f"{reverse('memories')}?order=expiring",
+            _describe_busiest_day(found), _("Check"), f"{reverse('memories')}?order=expiring",
         ),
         Waiting.UNUSED_KEYS: lambda: Line(
             "key", "muted", ngettext("%(n)s API key is unused", "%(n)s API keys are unused", item.count) % n,
@@ -159,7 +159,7 @@ def make_line(item: Attention, found: Overview) -> Line | None:
     return line if line.address else None
 
 
-def _about_quota(measure: str) -> str:
+def _describe_measure(measure: str) -> str:
     words = {
         Measure.MEMORIES: _("Memories of the organisation"),
         Measure.BYTES: _("Storage of the organisation"),
@@ -168,6 +168,6 @@ def _about_quota(measure: str) -> str:
     return words[Measure(measure)]
 
 
-def _most_on(found: Overview) -> str:
+def _describe_busiest_day(found: Overview) -> str:
     day, count = max(found.expiring.items(), key=lambda pair: pair[1])
     return _("%(n)s of them on %(day)s") % {"n": f"{count:,}", "day": date_format(day, "j M")}

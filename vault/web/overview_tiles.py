@@ -1,4 +1,4 @@
-"""The numbers at the top of the overview, each a link to the rows behind it."""
+"""The numbers at the top of the overview, each with a link to the rows that it counts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class Tile:
 
 
 def make_tiles(found: Overview, waiting: list[Attention]) -> list[Tile]:
-    """The tiles; before the first count only those that need none, since a 0 would be misread."""
+    """Return the tiles. Before the first count, tiles that need counts are left out, since a 0 would be misread."""
     reviews = next((item for item in waiting if item.kind is Waiting.REVIEWS), None)
     if found.counted_at is None:
         return [*([_memories_tile(found)] if found.is_live else []), _reviews_tile(reviews)]
@@ -100,12 +100,12 @@ def _storage_tile(use: Use) -> Tile:
 
 
 def _tiers_tile(tiers: Mapping[Tier, tuple[int, int]]) -> Tile:
-    """Bytes of each storage tier; the memories that are cold or archived as a note."""
+    """Return the tile with the bytes of each storage tier, and the numbers of cold and archived memories as a note."""
     shown = " · ".join(filesizeformat(tiers[tier][1]) for tier in Tier)
     moved = {"cold": f"{tiers[Tier.COLD][0]:,}", "archived": f"{tiers[Tier.ARCHIVE][0]:,}"}
     note = _("%(cold)s cold, %(archived)s archived") % moved
     address = f"{reverse('memories')}?state=archived"
-    # Three sizes are too wide for the large letters of one number.
+    # Three sizes do not fit in the large font of a single number.
     return Tile(_("Hot · cold · archive"), "", note, "archive", address, small=shown)
 
 

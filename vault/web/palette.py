@@ -1,4 +1,4 @@
-"""The list under the search of every page: memories, actions, pages."""
+"""The suggestions under the search field of every page: memories, actions, pages."""
 
 from urllib.parse import urlencode
 
@@ -23,7 +23,7 @@ MEMORIES, PAGES = 6, 6  # shown
 @require_http_methods(["GET", "HEAD"])
 @page
 def palette(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """A part of a page. An empty question shows the newest memories. Writes: AuditEntry."""
+    """Show the suggestions, a part of a page. Without words it shows the newest memories. Writes: AuditEntry."""
     text = request.GET.get("q", "").strip()[:LONGEST_TEXT].replace("\x00", "")
     page_found = memories_page(actor=actor, query=MemoryQuery(text=text), size=MEMORIES)
     context = {

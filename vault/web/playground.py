@@ -1,4 +1,4 @@
-"""Search playground: one query under two settings, with the parts of each score. Nothing that is tried is kept."""
+"""Search playground: one query under two settings, with the parts of each score. Nothing is stored."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -40,7 +40,7 @@ PARTS: dict[str, Promise] = {
 
 @dataclass(frozen=True)
 class Row:
-    """One memory of a list. moved: by how many places it stands higher than in the first list; None: not in that."""
+    """One memory of a list. moved: the number of places it rose from the first list; None if it is not in that list."""
 
     hit: Hit
     place: int
@@ -52,7 +52,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Setting:
-    """name: before the names of its fields; weights: (name, label, value) of each."""
+    """One of the two settings. name: prefix of its form fields; weights: (name, label, value) of each weight."""
 
     name: str
     title: str | Promise
@@ -102,7 +102,7 @@ def _draw_page(
 
 
 def _read_weights(asked: QueryDict, name: str) -> Weights:
-    """The weights of one setting, where they are given. Raises Invalid."""
+    """Return the weights of one setting; missing ones are the current weights. Raises Invalid."""
     given: dict[str, float] = {}
     for part in PARTS:
         field = f"{name}_{part}"

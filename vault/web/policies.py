@@ -1,4 +1,4 @@
-"""Policies: the list, one with what it would do before it is saved, its versions; quotas with what is used of them."""
+"""Policies: the list, one policy with a simulation before it is saved, its versions; quotas with their use."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -68,7 +68,7 @@ MEASURES = {
 
 @dataclass(frozen=True)
 class ShownMeasure:
-    """A holder's use of one measure. used: None if it is not counted; limit: None if there is none."""
+    """The use of one measure. used: None if it is not counted; limit: None if there is none."""
 
     label: Promise
     measure: Measure
@@ -119,7 +119,7 @@ def policies(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def policy_new(request: HttpRequest, actor: Actor, kind: str) -> HttpResponseBase:
-    """A form of this kind; POST says what saving would do, or saves."""
+    """GET shows a form of this kind; POST simulates the policy, or saves it."""
     authorize(actor, Permission.POLICY_MANAGE)
     if kind not in set(PolicyKind):
         raise NotFound
@@ -130,7 +130,7 @@ def policy_new(request: HttpRequest, actor: Actor, kind: str) -> HttpResponseBas
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def policy(request: HttpRequest, actor: Actor, policy_id: UUID) -> HttpResponseBase:
-    """One policy, to be read, or changed by those who may."""
+    """Show one policy. POST by an actor who may manage policies simulates a change, or saves it."""
     view = policy_get(actor=actor, policy_id=policy_id)
     form_class = FORMS[view.kind]
     if request.method == "POST":
@@ -143,13 +143,13 @@ def policy(request: HttpRequest, actor: Actor, policy_id: UUID) -> HttpResponseB
     more |= {
         "name": replace_ids(view.name, names),
         "sentence": describe_document(view.document, names),
-        "document": _text(view),
+        "document": _format_document(view),
     }
     return _draw_form(request, form, view, may_change=is_allowed(actor, Permission.POLICY_MANAGE), more=more)
 
 
 def _list_forbidden_grants(actor: Actor) -> dict[str, Any]:
-    """The grants that sharing policies forbid and that were given before."""
+    """Return the existing grants that sharing policies forbid."""
     count, grants = grants_forbidden(actor=actor, most=SHOWN)
     names = _find_names(actor, {grant.object_id for grant in grants})
     shown = [
@@ -168,7 +168,10 @@ def versions(request: HttpRequest, actor: Actor, policy_id: UUID) -> HttpRespons
         actor, {object_id for view in views for object_id in (view.author_id, *_quota_target_ids(view))}
     )
     policy = policy_get(actor=actor, policy_id=policy_id)
-    shown = [(view, _text(view), describe_document(view.document, names), names.get(view.author_id)) for view in views]
+    shown = [
+        (view, _format_document(view), describe_document(view.document, names), names.get(view.author_id))
+        for view in views
+    ]
     context = {"versions": shown, "older": take.older, "policy": policy, "name": replace_ids(policy.name, names)}
     return draw(request, "vault/policies/versions.html", context)
 
@@ -185,14 +188,14 @@ def quotas(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 
 
 def _list_measures(view: QuotaView) -> list[ShownMeasure]:
-    """The use of each measure. Requests are limited by the minute, so their use is not shown."""
+    """Return the use of each measure. Requests are limited by the minute, so their use is not shown."""
     return [
         ShownMeasure(MEASURES[measure], measure, view.used.get(measure), view.limits.of(measure)) for measure in Measure
     ]
 
 
 def _describe_policy(view: PolicyView, names: Mapping[UUID, Name]) -> tuple[PolicyView, str, Promise, str]:
-    """A policy with its name, its kind and what it does."""
+    """Return a policy with its name, kind and description."""
     return view, replace_ids(view.name, names), KINDS[view.kind], describe_document(view.document, names)
 
 
@@ -253,7 +256,9 @@ def _draw_form(
         "policy": view,
         "kind": KINDS[form.kind],
         "meant": MEANT[form.kind],
-        "effects": None if effects is None else [_fault_text(outcome, (more or {})["names"]) for outcome in effects],
+        "effects": None
+        if effects is None
+        else [_describe_outcome(outcome, (more or {})["names"]) for outcome in effects],
         "days": settings.POLICY_SIMULATED_DAYS,
         "may_change": may_change,
         "action": request.path,
@@ -265,7 +270,7 @@ def _draw_form(
 
 
 def _preview_document(actor: Actor, form: PolicyForm) -> dict[str, str]:
-    """The document and the sentence of a form that is not saved yet."""
+    """Return the document and the description of a form that is not saved yet."""
     document = document_read(form.kind, _read_document(actor, form), terms())
     holder = document.holder.id if isinstance(document, Quota) else None
     names = _find_names(actor, [holder] if holder else [])
@@ -294,12 +299,12 @@ def _quota_target_ids(view: PolicyView) -> list[UUID]:
     return [document.holder.id] if isinstance(document, Quota) and document.holder.id else []
 
 
-def _text(view: PolicyView) -> str:
+def _format_document(view: PolicyView) -> str:
     return json.dumps(document_json(view.kind, view.document), ensure_ascii=False, indent=2)
 
 
-def _fault_text(
+def _describe_outcome(
     outcome: Outcome, names: Mapping[UUID, Name]
 ) -> tuple[Outcome, Promise, list[tuple[UUID, Name | None]]]:
-    """An outcome with the text of its effect, and some of the affected ids with their names."""
+    """Return an outcome, the text of its effect, and some of the affected ids with their names."""
     return outcome, EFFECTS[outcome.effect], [(id, names.get(id)) for id in outcome.sample_ids]

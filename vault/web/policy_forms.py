@@ -1,4 +1,4 @@
-"""Forms of policies: a field for each part of a document, turned into the JSON that the API takes too."""
+"""Forms of policies: a field for each part of a document, converted to the JSON that the API also takes."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -91,7 +91,7 @@ def _refuse_no_time(value: float) -> None:
 
 
 class PolicyForm(forms.Form):
-    """Fields of every policy. `version`: the one that the reader saw, for a change."""
+    """The fields of every policy. version: the version that the reader edits."""
 
     kind: PolicyKind
 
@@ -110,11 +110,11 @@ class PolicyForm(forms.Form):
                 widget.attrs["class"] = "form-select" if isinstance(widget, forms.Select) else "form-control"
 
     def document(self) -> dict[str, Any]:
-        """The policy document of the form's fields."""
+        """Return the policy document of the form's fields."""
         raise NotImplementedError
 
     def blame(self, failure: Invalid) -> None:
-        """Show each fault at its field; a fault without a field above the form."""
+        """Show each error at its field; an error without a field above the form."""
         for fault in failure.errors:
             field = self.field_name(fault.field.rpartition(".")[2])
             self.add_error(field if field in self.fields else None, str(fault_texts([fault])[0].words))
@@ -126,7 +126,7 @@ class PolicyForm(forms.Form):
 
 
 class AboutTexts(PolicyForm):
-    """The texts that the policy selects, as far as known before they are checked."""
+    """Fields that select texts by properties that are known before the texts are screened."""
 
     namespace = forms.CharField(
         label=_("Namespace"), required=False, max_length=200, help_text=_("With its subtree. Empty: everywhere.")
@@ -138,7 +138,7 @@ class AboutTexts(PolicyForm):
 
 
 class AboutMemories(AboutTexts):
-    """The memories that the policy selects."""
+    """Fields that select memories."""
 
     semantic_types = several(_("Kind"), SEMANTIC_TYPES.items())
     types = several(_("Memory type"), [(memory_type, memory_type) for memory_type in MemoryType])
@@ -233,7 +233,7 @@ FORMS: dict[PolicyKind, type[PolicyForm]] = {
 
 
 def initial_values(kind: PolicyKind, document: AnyDocument, names: Mapping[UUID, Name]) -> dict[str, Any]:
-    """The form values of a document; a member is shown by e-mail address, a key by its prefix."""
+    """Return the form values of a document; a member is shown by e-mail address, a key by its prefix."""
     fields = document_json(kind, document)
     found = {**fields.pop("where", {}), **fields.pop("limits", {}), **fields}
     holder = found.pop("holder", {})

@@ -1,4 +1,4 @@
-"""Policies as sentences."""
+"""Describes policies as sentences."""
 
 from collections.abc import Collection, Iterable, Mapping
 from uuid import UUID
@@ -27,7 +27,7 @@ HOLDERS: dict[QuotaTargetKind, Promise] = {
 
 
 def describe_document(document: AnyDocument, names: Mapping[UUID, Name]) -> str:
-    """One to three sentences that say all that the document says."""
+    """Return one to three sentences that describe the whole document."""
     if isinstance(document, Quota):
         return _describe_quota(document, names)
     about = where_words(document.where)

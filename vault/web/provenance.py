@@ -1,4 +1,4 @@
-"""Page of a memory's lineage, and the download of the memory with its signed manifest."""
+"""The page of a memory's provenance, and the download of the memory with its signed manifest."""
 
 from uuid import UUID
 
@@ -27,7 +27,7 @@ def provenance(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpRespo
 @require_http_methods(["GET", "HEAD"])
 @page
 def manifest(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
-    """A file that scripts/manifest_verifier.py takes."""
+    """Return the memory and its manifest as a file that scripts/manifest_verifier.py verifies."""
     with acting(actor):
         view = cube_get(actor=actor, cube_id=memory_id)
         signed = manifest_json(manifest_of_memories(actor=actor, views=[view]))

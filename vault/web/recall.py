@@ -1,4 +1,4 @@
-"""The page that simulates a search: which of the results a key, a member or a persona would get."""
+"""The page that simulates a search as a key, a member or a persona."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ from vault.web.memory_rows import row_make
 @require_http_methods(["GET", "HEAD"])
 @page
 def recall(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """Show the search of the chosen principal, if one is chosen. Raises Forbidden."""
+    """Show the search results with those that the chosen principal would get. Raises Forbidden."""
     authorize(actor, Permission.GRANT_MANAGE)
     chosen, text = request.GET.get("as", ""), request.GET.get("q", "")
     purpose = request.GET.get("purpose", "")[:200]

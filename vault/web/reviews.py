@@ -1,4 +1,4 @@
-"""The inbox: what was found or withdrawn, and two buttons. Redacting cannot be undone, so it is asked once more."""
+"""The inbox: reviews with two buttons each. Redaction cannot be undone, so it needs a confirmation."""
 
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -25,14 +25,14 @@ from vault.reviews.services import review_accept, review_accept_ask, review_reje
 from vault.store.proposals import Proposal, Side, answered_proposals_list, proposals_list
 from vault.store.publications import publications_waiting
 from vault.vocabulary import ProposalState, ReviewKind, ReviewStatus, Visibility
-from vault.web.findings import shown_review
+from vault.web.findings import make_shown_review
 from vault.web.store_forms import VISIBILITIES
 
 if TYPE_CHECKING:
     from vault.models import Publication
 
 REVIEWS = 30  # of one page
-KEYS = 200  # the newest, that the form offers
+KEYS = 200  # newest keys that the form offers
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def reviews(request: HttpRequest, actor: Actor) -> HttpResponseBase:
             pages=take,
         )
         context = {
-            "reviews": [shown_review(view) for view in found],
+            "reviews": [make_shown_review(view) for view in found],
             "older": take.older,
             "decided": decided,
             "may_decide": is_allowed(actor, Permission.MEMORY_UPDATE),
@@ -67,7 +67,8 @@ def reviews(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 
 
 def _list_proposals(actor: Actor) -> dict[str, list[Proposal]]:
-    """Changes of packs that subscribers propose, and answers to own ones; none for who may not decide them."""
+    """Return the pack changes that subscribers propose, and answers to own proposals; empty without the right to
+    decide."""
     if not is_allowed(actor, Permission.STORE_MANAGE):
         return {}
     pages, state = NewestOf(REVIEWS, ""), ProposalState.OPEN
@@ -78,7 +79,7 @@ def _list_proposals(actor: Actor) -> dict[str, list[Proposal]]:
 
 
 def _list_offers(actor: Actor) -> list[OfferWaiting]:
-    """Publications that wait for another member; none for a reader who may not approve them."""
+    """Return the publications that wait for another member; empty without the right to approve them."""
     if not is_allowed(actor, Permission.STORE_MANAGE):
         return []
     found = publications_waiting(actor=actor, pages=NewestOf(REVIEWS, ""))
@@ -91,7 +92,7 @@ def _list_offers(actor: Actor) -> list[OfferWaiting]:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def quarantine(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """GET lists the keys, and counts the memories of the chosen one; POST starts the job."""
+    """GET lists the keys and counts the memories of the chosen key; POST starts the job."""
     authorize(actor, Permission.APIKEY_MANAGE)
     chosen = uuid_or_none((request.POST if request.method == "POST" else request.GET).get("writer", ""))
     if request.method == "POST" and chosen is not None:
@@ -109,9 +110,9 @@ def quarantine(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def accept(request: HttpRequest, actor: Actor, review_id: UUID) -> HttpResponseBase:
-    """GET shows what accepting removes, with counts; POST redacts, or accepts the proposal of another kind of review.
+    """GET previews the redaction with counts; POST redacts, or accepts the proposal of another kind of review.
 
-    `content` of a conflict of a sync: another text than either.
+    `content`: the text that settles a sync conflict, if it is neither of the two.
     """
     conflict: Conflict | None = None
     if request.method == "POST":
@@ -131,7 +132,7 @@ def accept(request: HttpRequest, actor: Actor, review_id: UUID) -> HttpResponseB
             raise conflict
         return see_other(reverse("reviews"))
     status = HTTPStatus.OK if view.row.status == ReviewStatus.OPEN else HTTPStatus.CONFLICT
-    return draw(request, "vault/reviews/accept.html", {"shown": shown_review(view)}, status=status)
+    return draw(request, "vault/reviews/accept.html", {"shown": make_shown_review(view)}, status=status)
 
 
 @require_http_methods(["POST"])
@@ -140,5 +141,5 @@ def reject(request: HttpRequest, actor: Actor, review_id: UUID) -> HttpResponseB
     review = review_reject(actor=actor, review_id=review_id)
     if not wants_part(request):
         return see_other(reverse("reviews"))
-    shown = shown_review(review_view(actor=actor, review=review))
+    shown = make_shown_review(review_view(actor=actor, review=review))
     return draw(request, "vault/reviews/_review.html", {"shown": shown, "may_decide": True})

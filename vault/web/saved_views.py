@@ -1,4 +1,4 @@
-"""Saving what the list of memories shows under a name, and removing such a view."""
+"""Saves the present list of memories as a named view, and removes views."""
 
 from uuid import UUID
 
@@ -16,7 +16,7 @@ from vault.web.memory_forms import query_part
 @require_POST
 @page
 def views(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """`query`: the address of the list, of which the part behind the question mark is saved."""
+    """Save a view. `query`: the address of the list, whose query string is saved."""
     query = query_part(request.POST.get("query", ""))
     view = view_create(actor=actor, draft=ViewDraft(name=request.POST.get("name", ""), query=query))
     return see_other(f"{reverse('memories')}?{view.query}")

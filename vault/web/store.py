@@ -24,7 +24,7 @@ from vault.vocabulary import PackTopic
 from vault.web.store_words import ORDERS, TOPICS, language_name, make_shown_listing
 
 PACKS = 24  # of one page
-UPDATES = 3  # that the catalogue announces
+UPDATES = 3  # newest updates shown above the catalogue
 LONGEST_TEXT = 200
 LONGEST_LANGUAGE = 8
 MOST_PAGES = 1_000
@@ -33,7 +33,7 @@ Kind = TypeVar("Kind", bound=StrEnum)
 
 @dataclass(frozen=True)
 class Option:
-    """A value of a facet. without: the address of the list when it is not chosen."""
+    """A value of a facet. without: the address of the list without this value."""
 
     value: str
     label: str | Promise
@@ -52,7 +52,7 @@ class Facet:
 @require_http_methods(["GET", "HEAD"])
 @page
 def store(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """The catalogue: `q`, `topic`, `language`, `order` and `page` of the address."""
+    """Show the catalogue, by `q`, `topic`, `language`, `order` and `page` of the query string."""
     authorize(actor, Permission.MEMORY_READ)
     query = _read_query(request.GET)
     number = min(number_or_none(request.GET.get("page", "")) or 1, MOST_PAGES)
@@ -78,7 +78,7 @@ def store(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 
 
 def _read_query(given: QueryDict) -> CatalogueQuery:
-    """Raises Invalid for a text that is too long; an unknown topic, language or order is left out."""
+    """Read the query; unknown topics, languages and orders are ignored. Raises Invalid for a text that is too long."""
     text = given.get("q", "").strip()
     if len(text) > LONGEST_TEXT or "\x00" in text:
         raise Invalid(errors=[FieldError("q", f"at most {LONGEST_TEXT} characters, and no NUL")])
@@ -99,7 +99,7 @@ def _read_members(kind: type[Kind], texts: list[str]) -> tuple[Kind, ...]:
 
 
 def _make_facets(query: CatalogueQuery, counts: dict[str, dict[str, int]], given: QueryDict) -> list[Facet]:
-    """The values that occur, and those that are chosen."""
+    """Return the facets with the values that occur or are chosen."""
     topics = [topic for topic in PackTopic if counts["topics"].get(topic) or topic in query.topics]
     spoken = sorted({*counts["languages"], *query.languages})
     return [

@@ -1,4 +1,4 @@
-"""The publisher's side: who subscribes to the organisation's packs, how much they read, invoices, revocations."""
+"""The publisher's pages: subscribers of the organisation's packs, their reads, invoices, revocations."""
 
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -18,7 +18,7 @@ from governance.web.pages import draw, page, see_other
 from governance.web.pagination import NewestOf
 from vault.store.contracts import contract_get, contract_invoice, contract_reads, contract_revoke, contracts_list
 from vault.web.store_own import read_reason
-from vault.web.store_words import shown_agreement
+from vault.web.store_words import make_shown_agreement
 
 CONTRACTS, READS = 50, 20  # of one page
 
@@ -26,25 +26,25 @@ CONTRACTS, READS = 50, 20  # of one page
 @require_http_methods(["GET", "HEAD"])
 @page
 def contracts(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """Contracts of the organisation's publications, newest first."""
+    """List the contracts of the organisation's publications, newest first."""
     authorize(actor, Permission.STORE_MANAGE)
     take = NewestOf(CONTRACTS, request.GET.get("before", ""))
     found = contracts_list(actor=actor, pages=take)
-    context = {"contracts": [shown_agreement(view) for view in found], "older": take.older}
+    context = {"contracts": [make_shown_agreement(view) for view in found], "older": take.older}
     return draw(request, "vault/store/contracts.html", context)
 
 
 @require_http_methods(["GET", "HEAD"])
 @page
 def contract(request: HttpRequest, actor: Actor, contract_id: UUID) -> HttpResponseBase:
-    """One contract with the reads that its subscriber reported."""
+    """Show one contract with the reads that its subscriber reported."""
     return _draw_page(request, actor, contract_id)
 
 
 @require_POST
 @page
 def revoke(request: HttpRequest, actor: Actor, contract_id: UUID) -> HttpResponseBase:
-    """End the contract for a reason that its subscriber reads."""
+    """Revoke the contract, for a reason that the subscriber reads."""
     contract_get(actor=actor, contract_id=contract_id)
     try:
         reason = read_reason(request)
@@ -57,7 +57,7 @@ def revoke(request: HttpRequest, actor: Actor, contract_id: UUID) -> HttpRespons
 @require_http_methods(["GET", "HEAD"])
 @page
 def invoice(request: HttpRequest, actor: Actor, contract_id: UUID) -> HttpResponseBase:
-    """The invoice of a `month` such as 2026-11, the present one by default, as a Markdown file."""
+    """Return the invoice of a `month` such as 2026-11, by default the present one, as a Markdown file."""
     contract_get(actor=actor, contract_id=contract_id)
     made = contract_invoice(actor=actor, contract_id=contract_id, month=_parse_month(request.GET.get("month", "")))
     disposition = f'attachment; filename="invoice-{made.bill.number}.md"'
@@ -69,7 +69,7 @@ def _draw_page(request: HttpRequest, actor: Actor, contract_id: UUID, *, fault: 
     view = contract_get(actor=actor, contract_id=contract_id)
     take = NewestOf(READS, request.GET.get("before", ""))
     context = {
-        "shown": shown_agreement(view),
+        "shown": make_shown_agreement(view),
         "reads": contract_reads(actor=actor, contract_id=contract_id, pages=take),
         "older": take.older,
         "fault": fault,
@@ -79,7 +79,7 @@ def _draw_page(request: HttpRequest, actor: Actor, contract_id: UUID, *, fault: 
 
 
 def _parse_month(text: str) -> datetime | None:
-    """Read the month. Raises Invalid."""
+    """Parse the month; None if it is empty. Raises Invalid."""
     if not text:
         return None
     try:

@@ -1,4 +1,4 @@
-"""The forms of publishing: texts of a pack, its next version, the offer of a version."""
+"""The forms of the MemStore, such as the texts of a pack, its next version, and its offer."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -43,7 +43,7 @@ MOST_LABELS, LONGEST_LABEL = 50, 100
 
 
 class StoreForm(forms.Form):
-    """A form whose fields look like the others', and which shows the faults that a service found."""
+    """A form in the style of the MemStore that can show the errors of a service."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -52,7 +52,7 @@ class StoreForm(forms.Form):
             bound.field.widget.attrs["class"] = "form-select" if is_select else "form-control"
 
     def blame(self, failure: Invalid) -> None:
-        """Show each fault at its field; what has none, above the form."""
+        """Show each error at its field; an error without a field above the form."""
         for fault in failure.errors:
             field = fault.field if fault.field in self.fields else None
             self.add_error(field, str(fault_texts([fault])[0].words))
@@ -61,7 +61,7 @@ class StoreForm(forms.Form):
 
 
 class PackForm(StoreForm):
-    """Texts that others read. Lists are separated by commas."""
+    """The texts of a pack, which others read. Lists are comma-separated."""
 
     title = forms.CharField(label=_("Title"), max_length=120)
     name = forms.SlugField(
@@ -98,12 +98,12 @@ class PackForm(StoreForm):
         return PackDraft(**{**self.cleaned_data, "topic": PackTopic(self.cleaned_data["topic"])})
 
     def changes(self) -> dict[str, Any]:
-        """Everything but the name, which never changes."""
+        """Return all fields except the name, which never changes."""
         return {name: value for name, value in vars(self.draft()).items() if name != "name"}
 
 
 class VersionForm(StoreForm):
-    """The number of the next version, and the treatment of memories that may not leave unchanged."""
+    """The number of the next version, and the treatment of memories that may not be published unchanged."""
 
     version = forms.CharField(label=_("Version"), max_length=20, help_text=_("Three numbers, as 1.4.0."))
     findings = forms.ChoiceField(
@@ -173,7 +173,7 @@ class OfferForm(StoreForm):
 
 
 def initial_values(pack: "Pack") -> dict[str, Any]:
-    """Values of the form of a pack that exists."""
+    """Return the form values of an existing pack."""
     texts = {name: getattr(pack, name) for name in ("title", "name", "description", "topic", "licence", "readme")}
     return {**texts, "keywords": ", ".join(pack.keywords), "authors": ", ".join(pack.authors)}
 
@@ -218,7 +218,7 @@ class ReportForm(StoreForm):
 
 
 class ComingForm(StoreForm):
-    """The versions that come, and how."""
+    """The range of versions to install, and their delivery."""
 
     range = forms.ChoiceField(label=_("Versions"))
     delivery = forms.ChoiceField(
@@ -226,7 +226,7 @@ class ComingForm(StoreForm):
     )
 
     def __init__(self, *args: Any, number: str, range: str = ANY, **kwargs: Any) -> None:
-        """number: the version that the ranges begin with; range: the present one."""
+        """Offer ranges that begin with `number`. range: the present range."""
         super().__init__(*args, **kwargs)
         choices = dict(list_ranges(number))
         self.fields["range"].choices = [*choices.items(), *([] if range in choices else [(range, range)])]  # type: ignore[attr-defined]
@@ -237,7 +237,7 @@ class ComingForm(StoreForm):
 
 
 class SubscribeForm(ComingForm):
-    """The consent to the terms of a publication, with what is left to the subscriber's choice."""
+    """The consent to the terms of a publication, with the subscriber's own choices."""
 
     persona = forms.ChoiceField(label=_("Mount for"), required=False)
     purposes = forms.MultipleChoiceField(
@@ -293,7 +293,7 @@ class RewordForm(StoreForm):
 
 
 class QuestionsForm(StoreForm):
-    """Questions to try a pack with, one in each line."""
+    """Questions for the trial of a pack, one per line."""
 
     questions = forms.CharField(
         label=_("Your questions"),
@@ -307,7 +307,7 @@ class QuestionsForm(StoreForm):
 
 
 def list_ranges(number: str) -> list[tuple[str, Promise | str]]:
-    """The ranges that begin with a version, the widest first, in words."""
+    """Return (range, label) of the ranges that begin with a version, the widest first."""
     words = {"number": number}
     return [
         (ANY, _("every version")),

@@ -1,4 +1,4 @@
-"""A pack as a source of knowledge: trusted, compared with own memories, and changed by proposals to its publisher."""
+"""A pack as a source of knowledge: trust, comparison with own memories, and proposals to its publisher."""
 
 from http import HTTPStatus
 from uuid import UUID
@@ -35,7 +35,7 @@ PROPOSALS = 50  # of each side
 
 
 class ProposalForm(StoreForm):
-    """Another wording of a memory, and why."""
+    """Another wording of a memory, with a reason."""
 
     content = forms.CharField(
         label=_("The text as you would word it"),
@@ -50,7 +50,7 @@ class ProposalForm(StoreForm):
 @require_POST
 @page
 def trust(request: HttpRequest, actor: Actor, subscription_id: UUID) -> HttpResponseBase:
-    """Trust the pack as an official source, or no longer; `compare` asks for a comparison with own memories."""
+    """Set whether the pack is trusted; with `compare`, start a comparison with own memories."""
     if "compare" in request.POST:
         return see_other(reverse("job", args=[subscription_compare(actor=actor, subscription_id=subscription_id).id]))
     is_trusted = request.POST.get("trusted") == "yes"
@@ -61,7 +61,7 @@ def trust(request: HttpRequest, actor: Actor, subscription_id: UUID) -> HttpResp
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def propose(request: HttpRequest, actor: Actor, subscription_id: UUID, memory_id: UUID) -> HttpResponseBase:
-    """Propose another wording of an installed memory to its publisher."""
+    """GET shows the form; POST proposes another wording of an installed memory to the publisher."""
     authorize(actor, Permission.STORE_MANAGE)
     view = subscription_get(actor=actor, subscription_id=subscription_id)
     form = ProposalForm(request.POST) if request.method == "POST" else None
@@ -83,7 +83,7 @@ def propose(request: HttpRequest, actor: Actor, subscription_id: UUID, memory_id
 @require_http_methods(["GET", "HEAD"])
 @page
 def proposals(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """Proposed changes of packs, received and sent, newest first."""
+    """List the proposed changes of packs, received and sent, newest first."""
     sides = {str(side): proposals_list(actor=actor, side=side, pages=First(PROPOSALS)) for side in Side}
     return draw(request, "vault/store/proposals.html", sides)
 

@@ -1,4 +1,4 @@
-"""Watermarks of packs: a sentence in two wordings, and the subscriber whose copy a leaked text comes from."""
+"""Watermarks of packs: a sentence in two wordings, and the search for the subscriber whose copy was leaked."""
 
 from http import HTTPStatus
 from typing import Any
@@ -55,7 +55,7 @@ class TraceForm(StoreForm):
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def wordings(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
-    """Word a sentence of a memory twice, or with `remove` once again."""
+    """Add a second wording to a sentence of a memory, or with `remove` remove it."""
     authorize(actor, Permission.STORE_MANAGE)
     if "remove" in request.POST:
         sentence_unmark(actor=actor, cube_id=memory_id)

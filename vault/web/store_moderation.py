@@ -1,4 +1,4 @@
-"""Reports of packs: written by readers, decided by who operates the installation."""
+"""Reports of packs: readers write them, operators of the installation decide them."""
 
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -47,7 +47,7 @@ class ShownReport:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def report(request: HttpRequest, actor: Actor, publisher: str, name: str) -> HttpResponseBase:
-    """A form that reports the pack to the operator; POST sends it."""
+    """GET shows a form that reports the pack to the operator; POST sends it."""
     listing = listing_get_by_name(actor=actor, publisher=publisher, name=name)
     form = ReportForm(request.POST if request.method == "POST" else None)
     is_sent = False
@@ -66,14 +66,14 @@ def report(request: HttpRequest, actor: Actor, publisher: str, name: str) -> Htt
 @require_http_methods(["GET", "HEAD"])
 @page
 def moderation(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """Open reports, or with `decided` those that were decided. To others than operators there is no such page."""
+    """List the open reports, or with `decided` the decided ones. Raises NotFound unless the reader is an operator."""
     return _draw_page(request, actor)
 
 
 @require_POST
 @page
 def decide(request: HttpRequest, actor: Actor, tenant_id: UUID, report_id: UUID) -> HttpResponseBase:
-    """Hide the pack, ban it, show it again, or leave it, as `decision` says."""
+    """Apply `decision`: hide the pack, ban it, show it again, or dismiss the report."""
     given = request.POST.get("decision", "")
     decision = Decision(given) if given in set(Decision) else None
     if decision is None and given != DISMISSED:

@@ -1,4 +1,4 @@
-"""The organisation's own packs: versions, files, withdrawals, and approvals that wait."""
+"""The organisation's own packs: versions, files, withdrawals, and pending approvals."""
 
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -82,7 +82,7 @@ class ShownPack:
 
 @dataclass(frozen=True)
 class OwnVersion:
-    """A version with what may be done with it. blocked: the memories that stop it, each with why."""
+    """A version with the possible actions. blocked: (memory id, reasons) of the memories that block it."""
 
     row: "PackVersion"
     state: Promise
@@ -103,7 +103,7 @@ class OwnVersion:
 @require_http_methods(["GET", "HEAD"])
 @page
 def own_packs(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """The organisation's own packs with their publications, and a form that checks a file."""
+    """List the organisation's own packs with their publications, and a form that checks a file."""
     authorize(actor, Permission.STORE_MANAGE)
     return _draw_own_packs(request, actor)
 
@@ -111,7 +111,7 @@ def own_packs(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @require_POST
 @page
 def check(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """Check a file that somebody sent. Nothing of it is stored."""
+    """Check an uploaded pack file. Nothing of it is stored."""
     authorize(actor, Permission.STORE_MANAGE)
     upload = request.FILES.get("file")
     if upload is None or upload.size is None or upload.size > LARGEST_FILE:
@@ -126,7 +126,7 @@ def check(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def own_pack(request: HttpRequest, actor: Actor, pack_id: UUID) -> HttpResponseBase:
-    """One pack of one's own: its versions, and its texts, which POST changes."""
+    """Show one of the organisation's packs with its versions; POST changes its texts."""
     pack = pack_get(actor=actor, pack_id=pack_id)
     form = PackForm(request.POST if request.method == "POST" else None, initial=initial_values(pack))
     form.fields["name"].disabled = True
@@ -152,7 +152,7 @@ def own_pack(request: HttpRequest, actor: Actor, pack_id: UUID) -> HttpResponseB
 @require_http_methods(["GET", "HEAD"])
 @page
 def version(request: HttpRequest, actor: Actor, pack_id: UUID, number: str) -> HttpResponseBase:
-    """The memories of a version, as its readers get them."""
+    """Show the memories of a version, as its readers get them."""
     row = version_get(actor=actor, pack_id=pack_id, number=number)
     items = version_items(actor=actor, version_id=row.id).items
     shown = [(item, SEMANTIC_TYPES[item.semantic_type]) for item in items[:ITEMS]]
@@ -171,7 +171,7 @@ def version_download(request: HttpRequest, actor: Actor, pack_id: UUID, number: 
 @require_POST
 @page
 def version_withdraw(request: HttpRequest, actor: Actor, pack_id: UUID, number: str) -> HttpResponseBase:
-    """Deprecate the version, or `yank` it, for a reason that subscribers read; or `delete` it."""
+    """Deprecate the version, or with `yank` yank it, for a reason that subscribers read; with `delete`, delete it."""
     row = version_get(actor=actor, pack_id=pack_id, number=number)
     if "delete" in request.POST:
         version_remove(actor=actor, version_id=row.id)
@@ -194,7 +194,7 @@ def pack_delete(request: HttpRequest, actor: Actor, pack_id: UUID) -> HttpRespon
 @require_POST
 @page
 def decide(request: HttpRequest, actor: Actor, publication_id: UUID) -> HttpResponseBase:
-    """Approve what waits, or with `reject` refuse it for a reason."""
+    """Approve the waiting version, or with `reject` refuse it for a reason."""
     publication_get(actor=actor, publication_id=publication_id)
     if "reject" in request.POST:
         publication_reject(actor=actor, publication_id=publication_id, reason=read_reason(request))

@@ -1,4 +1,4 @@
-"""The page of one pack: its texts and terms, ratings, and the form that subscribes. All work without JavaScript."""
+"""The page of one pack: texts, terms, ratings, and the subscription form. It works without JavaScript."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -49,14 +49,14 @@ class ShownVersion:
 @require_http_methods(["GET", "HEAD"])
 @page
 def pack(request: HttpRequest, actor: Actor, publisher: str, name: str) -> HttpResponseBase:
-    """One publication: README, samples, versions, ratings, terms, and why it can be trusted."""
+    """Show one publication: README, samples, versions, ratings, terms, and facts about its trustworthiness."""
     return _draw_page(request, actor, listing_get_by_name(actor=actor, publisher=publisher, name=name))
 
 
 @require_POST
 @page
 def subscribe(request: HttpRequest, actor: Actor, publisher: str, name: str) -> HttpResponseBase:
-    """Accept the terms, and install the pack."""
+    """Accept the terms and install the pack."""
     authorize(actor, Permission.STORE_MANAGE)
     listing = listing_get_by_name(actor=actor, publisher=publisher, name=name)
     form = _subscribe_form(actor, listing, request.POST)
@@ -74,7 +74,7 @@ def subscribe(request: HttpRequest, actor: Actor, publisher: str, name: str) -> 
 @require_POST
 @page
 def rate(request: HttpRequest, actor: Actor, publisher: str, name: str) -> HttpResponseBase:
-    """Rate the pack, or with `remove` take one's rating back."""
+    """Rate the pack, or with `remove` delete the reader's rating."""
     listing = listing_get_by_name(actor=actor, publisher=publisher, name=name)
     back = see_other(f"{reverse('store_pack', args=[publisher, name])}#ratings")
     if "remove" in request.POST:
@@ -93,7 +93,7 @@ def rate(request: HttpRequest, actor: Actor, publisher: str, name: str) -> HttpR
 
 
 def readme_html(text: str) -> SafeString:
-    """Clean HTML without links and pictures. The page has its own first heading, so that a README's is a second."""
+    """Return a README as clean HTML without links and pictures. Its first heading becomes one of the second level."""
     html = markdown_html(text, ()).replace("<h1>", "<h2>").replace("</h1>", "</h2>")
     return mark_safe(html)  # nh3 has cleaned it
 
@@ -106,7 +106,7 @@ def _draw_page(
     rating_form: RatingForm | None = None,
     subscribe_form: SubscribeForm | None = None,
 ) -> HttpResponse:
-    """The page of a pack. rating_form, subscribe_form: the one that has faults."""
+    """Draw the page of a pack. rating_form, subscribe_form: a submitted form with errors."""
     offer = offer_get(actor=actor, publication_id=listing.id)
     versions = [_make_shown_version(row, listing) for row in offer.versions]
     terms = terms_load(listing.terms)
@@ -139,7 +139,7 @@ def _make_shown_version(row: "PackVersion", listing: "Listing") -> ShownVersion:
 
 
 def _rating_context(actor: Actor, listing: "Listing", form: RatingForm | None) -> dict[str, Any]:
-    """The newest ratings, and the form for who may rate."""
+    """Return the context with the newest ratings, and the form if the actor may rate."""
     found: dict[str, Any] = {
         "ratings": ratings_list(actor=actor, publication_id=listing.id, pages=First(RATINGS)) if listing.ratings else []
     }

@@ -1,6 +1,6 @@
-"""Publishing a pack, step by step: its texts, its memories and what leaves of each, then the offer of a version.
+"""Publishing of a pack in steps: its texts, its memories with their treatment, then the offer of a version.
 
-The choice of memories lies in the session from the list of memories until another is made.
+The choice of memories, made in the list of memories, is stored in the session until another choice is made.
 """
 
 from collections import Counter
@@ -73,10 +73,10 @@ class ShownLeaving:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def publish(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """The first step: a new pack, or one of one's own. The list of memories posts its selection here."""
+    """Show the first step: a new pack, or an existing one. The list of memories posts its selection here."""
     authorize(actor, Permission.STORE_MANAGE)
     if request.POST.get("choose") == "yes":
-        _choice_keep(request)
+        _store_choice(request)
         return see_other(reverse("store_publish"))
     form = PackForm(request.POST or None, initial={"topic": "other"})
     if request.method == "POST" and form.is_valid():
@@ -89,7 +89,7 @@ def publish(request: HttpRequest, actor: Actor) -> HttpResponseBase:
             form.add_error("name", _("You have a pack of this name. Choose another, or add a version to it above."))
     context = {
         "form": form,
-        "choice": _choice_words(request),
+        "choice": _describe_choice(request),
         "packs": packs_list(actor=actor, pages=NewestOf(PACKS, "")),
     }
     return draw(request, "vault/store/publish.html", context, status=_response_status(form))
@@ -98,9 +98,9 @@ def publish(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def build(request: HttpRequest, actor: Actor, pack_id: UUID) -> HttpResponseBase:
-    """The second step: what leaves, memory by memory. POST builds the version, or with `check` looks again."""
+    """Show the second step: the treatment of each memory. POST builds the version, or with `check` previews again."""
     pack = pack_get(actor=actor, pack_id=pack_id)
-    if request.method != "POST" and _query_keep(request):
+    if request.method != "POST" and _store_query_choice(request):
         return see_other(reverse("store_build", args=[pack_id]))
     if "choice" in request.GET:
         request.session.pop(CHOICE, None)
@@ -108,7 +108,7 @@ def build(request: HttpRequest, actor: Actor, pack_id: UUID) -> HttpResponseBase
     form = VersionForm(request.POST if request.method == "POST" else None, initial=initial)
     draft = _read_draft(request, form)
     if request.method == "POST" and form.is_valid() and draft is not None:
-        draft = _left_out(request, actor, pack_id, draft)
+        draft = _remove_ticked(request, actor, pack_id, draft)
         try:
             if "check" not in request.POST:
                 version_build(actor=actor, pack_id=pack_id, draft=draft)
@@ -122,7 +122,7 @@ def build(request: HttpRequest, actor: Actor, pack_id: UUID) -> HttpResponseBase
     context = {
         "pack": pack,
         "form": form,
-        "choice": _choice_words(request),
+        "choice": _describe_choice(request),
         "leaving": [_make_shown_leaving(leaving) for leaving in decided],
         "counts": [(TREATMENTS[kind], CHIPS[kind], counted[kind]) for kind in Treatment if counted[kind]],
         "is_blocked": bool(counted[Treatment.BLOCKED]),
@@ -136,7 +136,7 @@ def build(request: HttpRequest, actor: Actor, pack_id: UUID) -> HttpResponseBase
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def offer(request: HttpRequest, actor: Actor, pack_id: UUID, number: str) -> HttpResponseBase:
-    """The last step: who may find the version, and on which terms."""
+    """Show the last step: the readers of the version, and the terms."""
     version = version_get(actor=actor, pack_id=pack_id, number=number)
     initial = {"visibility": "installation", "period": "month"}
     form = OfferForm(request.POST if request.method == "POST" else None, initial=initial)
@@ -162,8 +162,8 @@ def _response_status(form: Any) -> int:
     return HTTPStatus.UNPROCESSABLE_ENTITY if form.errors else HTTPStatus.OK
 
 
-def _choice_keep(request: HttpRequest) -> None:
-    """Raises Invalid for a search, which has no end."""
+def _store_choice(request: HttpRequest) -> None:
+    """Store the chosen memories in the session. Raises Invalid for a search, which has no fixed set of memories."""
     ids = list(chosen_read(request.POST))[:MOST_IDS]
     chosen = draft_read(request.POST, "export", ids)
     if chosen.filters is None:
@@ -172,8 +172,8 @@ def _choice_keep(request: HttpRequest) -> None:
         request.session[CHOICE] = {"filters": chosen.filters}
 
 
-def _query_keep(request: HttpRequest) -> bool:
-    """Take the namespace and tag of the form as the choice. Returns whether there was one."""
+def _store_query_choice(request: HttpRequest) -> bool:
+    """Store the namespace and tag of the form as the choice, and return whether there were any."""
     asked = {"namespace": request.GET.get("namespace", ""), "tags": request.GET.get("tag", "")}
     filters = {name: text.strip() for name, text in asked.items() if text.strip()}
     if filters:
@@ -181,8 +181,9 @@ def _query_keep(request: HttpRequest) -> bool:
     return bool(filters)
 
 
-def _choice_words(request: HttpRequest) -> dict[str, Any] | None:
-    """count: of selected memories, None for a query; query: its conditions as text. None where nothing is chosen."""
+def _describe_choice(request: HttpRequest) -> dict[str, Any] | None:
+    """Return the choice in words, or None. count: number of selected memories, None for a query; query: its
+    conditions."""
     choice = request.session.get(CHOICE)
     if not choice or not (choice.get("ids") or choice.get("filters")):
         return None
@@ -191,8 +192,8 @@ def _choice_words(request: HttpRequest) -> dict[str, Any] | None:
 
 
 def _read_draft(request: HttpRequest, form: VersionForm) -> VersionDraft | None:
-    """The version of the form, of the memories that the session has; None where none are chosen."""
-    if _choice_words(request) is None:
+    """Return the version of the form with the memories chosen in the session; None if none are chosen."""
+    if _describe_choice(request) is None:
         return None
     choice = request.session[CHOICE]
     draft = VersionDraft(
@@ -204,8 +205,8 @@ def _read_draft(request: HttpRequest, form: VersionForm) -> VersionDraft | None:
     return replace(draft, number=said["version"], changelog=said["changelog"], rules=form.rules())
 
 
-def _left_out(request: HttpRequest, actor: Actor, pack_id: UUID, draft: VersionDraft) -> VersionDraft:
-    """Remove the ticked memories from the choice. A query of few memories becomes a list of ids."""
+def _remove_ticked(request: HttpRequest, actor: Actor, pack_id: UUID, draft: VersionDraft) -> VersionDraft:
+    """Return the draft without the ticked memories. A query of few memories becomes a list of ids."""
     out = {cube_id for cube_id in (uuid_or_none(text) for text in request.POST.getlist("out")) if cube_id}
     if not out:
         return draft
@@ -222,7 +223,7 @@ def _left_out(request: HttpRequest, actor: Actor, pack_id: UUID, draft: VersionD
 
 
 def _next_number(actor: Actor, pack_id: UUID) -> str:
-    """The number of a blocked version again, else the next minor one."""
+    """Return the number of a blocked version, else the next minor version."""
     rows = versions_list(actor=actor, pack_id=pack_id, pages=NewestOf(VERSIONS, ""))
     blocked = [row.number for row in rows if row.state == PackState.BLOCKED]
     if blocked:
@@ -238,5 +239,5 @@ def _make_shown_leaving(leaving: Leaving) -> ShownLeaving:
 
 
 def reasons_translate(reasons: tuple[str, ...] | list[str]) -> list[str]:
-    """Kinds of findings and reasons of a scan, in the reader's language."""
+    """Return the reasons of a scan and the kinds of findings in the reader's language."""
     return [str(REASONS[reason]) if reason in REASONS else str(PII_KINDS[PiiKind(reason)]) for reason in reasons]

@@ -1,4 +1,4 @@
-"""Subscriptions of one's organisation: listed, looked at, changed, upgraded after a comparison, removed."""
+"""The organisation's subscriptions: list, details, changes, upgrades after a comparison, and removal."""
 
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -37,14 +37,14 @@ from vault.store.subscriptions import (
 )
 from vault.store.upgrades import ChangeKind, MemoryChange, override_remove, override_set, upgrade_plan
 from vault.web.store_forms import ComingForm, RewordForm
-from vault.web.store_words import shown_agreement
+from vault.web.store_words import make_shown_agreement
 
 if TYPE_CHECKING:
     from vault.store.subscriptions import SubscriptionView
 
 SUBSCRIPTIONS, READS = 50, 20  # of one page
 SHOWN_CHANGES = 200
-PERSONAS, CONVERSATIONS = 100, 20  # that the form of a mount offers
+PERSONAS, CONVERSATIONS = 100, 20  # offered by the mount form
 KINDS: dict[ChangeKind, Promise] = {
     ChangeKind.ADDED: gettext_lazy("New"),
     ChangeKind.CHANGED: gettext_lazy("Changed"),
@@ -62,11 +62,11 @@ class ShownChange:
 @require_http_methods(["GET", "HEAD"])
 @page
 def subscriptions_page(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """Subscriptions of the organisation, newest first; those that have ended, too."""
+    """List the subscriptions of the organisation, including ended ones, newest first."""
     take = NewestOf(SUBSCRIPTIONS, request.GET.get("before", ""))
     found = subscriptions_list(actor=actor, pages=take)
     context = {
-        "subscriptions": [shown_agreement(view) for view in found],
+        "subscriptions": [make_shown_agreement(view) for view in found],
         "older": take.older,
         "may_manage": is_allowed(actor, Permission.STORE_MANAGE),
     }
@@ -76,7 +76,7 @@ def subscriptions_page(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def subscription(request: HttpRequest, actor: Actor, subscription_id: UUID) -> HttpResponseBase:
-    """One subscription: its contract, reads, mounts and versions. POST changes which versions come, and how."""
+    """GET shows one subscription: contract, reads, mounts and versions. POST changes its range and delivery."""
     view = subscription_get(actor=actor, subscription_id=subscription_id)
     if request.method != "POST":
         return _draw_page(request, actor, view)
@@ -96,7 +96,7 @@ def subscription(request: HttpRequest, actor: Actor, subscription_id: UUID) -> H
 @require_POST
 @page
 def mount(request: HttpRequest, actor: Actor, subscription_id: UUID) -> HttpResponseBase:
-    """Mount the pack on a persona or on a conversation, as `place` names it: `persona ID` or `conversation ID`."""
+    """Mount the pack for the persona or conversation in `place`: `persona ID` or `conversation ID`."""
     view = subscription_get(actor=actor, subscription_id=subscription_id)
     kind, _space, text = request.POST.get("place", "").partition(" ")
     place = uuid_or_none(text)
@@ -124,7 +124,7 @@ def upgrade(request: HttpRequest, actor: Actor, subscription_id: UUID) -> HttpRe
     wanted = request.GET.get("kind", "")
     changes = [change for change in plan.changes if wanted in {"", change.kind}]
     context = {
-        "shown": shown_agreement(view),
+        "shown": make_shown_agreement(view),
         "plan": plan,
         "changes": [_make_shown_change(change) for change in changes[:SHOWN_CHANGES]],
         "matching": len(changes),
@@ -139,7 +139,7 @@ def upgrade(request: HttpRequest, actor: Actor, subscription_id: UUID) -> HttpRe
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def reword(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
-    """Word a memory of a pack anew for one's organisation, or with `restore` go back to the pack's wording."""
+    """Replace the wording of a pack's memory for the organisation, or with `restore` go back to the pack's wording."""
     origin = origin_get(actor=actor, memory_id=memory_id)
     subscription_id = origin.subscription_id
     if "restore" in request.POST:
@@ -162,7 +162,7 @@ def reword(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseB
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def end(request: HttpRequest, actor: Actor, subscription_id: UUID) -> HttpResponseBase:
-    """GET counts what goes; POST removes it once the name of the pack is typed."""
+    """GET counts the memories to remove; POST removes the subscription if the name of the pack is typed."""
     view = subscription_get(actor=actor, subscription_id=subscription_id)
     authorize(actor, Permission.STORE_MANAGE)
     typed = request.POST.get("name", "").strip()
@@ -170,7 +170,7 @@ def end(request: HttpRequest, actor: Actor, subscription_id: UUID) -> HttpRespon
         subscription_end(actor=actor, subscription_id=subscription_id)
         return _redirect_back(subscription_id)
     context = {
-        "shown": shown_agreement(view),
+        "shown": make_shown_agreement(view),
         "installed": installed_get(actor=actor, subscription_id=subscription_id),
         "typed": typed,
         "is_faulty": request.method == "POST",
@@ -187,7 +187,7 @@ def _draw_page(
     mount_fault: str = "",
 ) -> HttpResponse:
     subscription_id = view.row.id
-    shown, may_manage = shown_agreement(view), is_allowed(actor, Permission.STORE_MANAGE)
+    shown, may_manage = make_shown_agreement(view), is_allowed(actor, Permission.STORE_MANAGE)
     context: dict[str, Any] = {
         "shown": shown,
         "installed": installed_get(actor=actor, subscription_id=subscription_id),
@@ -206,7 +206,7 @@ def _draw_page(
 
 
 def _list_mount_places(actor: Actor) -> dict[str, list[tuple[UUID, str]]]:
-    """Personas and conversations that a pack may be mounted on, by kind."""
+    """Return the personas and conversations that a pack may be mounted for, by kind."""
     found: dict[str, list[tuple[UUID, str]]] = {}
     if is_allowed(actor, Permission.PERSONA_UPDATE):
         personas = personas_list(actor=actor, pages=First(PERSONAS))

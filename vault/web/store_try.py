@@ -1,4 +1,4 @@
-"""A pack tried before one subscribes: answers to one's own questions, without the pack and with it."""
+"""The trial of a pack before a subscription: answers to questions without and with the pack."""
 
 from http import HTTPStatus
 
@@ -20,7 +20,7 @@ from vault.web.store_words import make_shown_listing
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def trial(request: HttpRequest, actor: Actor, publisher: str, name: str) -> HttpResponseBase:
-    """GET takes the reader's last questions in the chat, POST those of the form."""
+    """Show the answers: GET takes the reader's last questions in the chat, POST those of the form."""
     authorize(actor, Permission.STORE_MANAGE)
     listing = listing_get_by_name(actor=actor, publisher=publisher, name=name)
     form = QuestionsForm(request.POST if request.method == "POST" else None)

@@ -1,4 +1,4 @@
-"""The closed sets of the MemStore in the reader's language, and how a pack is drawn."""
+"""Labels of the enumerations of the MemStore in the reader's language, and icons and colours of packs."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -98,7 +98,7 @@ DELIVERIES: dict[Delivery, Promise] = {
 
 @dataclass(frozen=True)
 class ShownAgreement:
-    """One side of a contract. reads: the heading of `used`; percent: of the quota that is used, 0 without one."""
+    """One side of a contract. reads: the heading of `used`; percent: used share of the quota, 0 without a quota."""
 
     view: SubscriptionView | ContractView
     state: Promise
@@ -118,7 +118,7 @@ class ShownAgreement:
 
 @dataclass(frozen=True)
 class ShownListing:
-    """A publication as a card. is_own: published by the reader's organisation; subscription: its live one, or none."""
+    """A publication as a card. is_own: published by the reader's organisation; subscription: its live one, or None."""
 
     row: "Listing"
     icon: str
@@ -130,7 +130,7 @@ class ShownListing:
 
 
 def language_name(code: str) -> str:
-    """The language in its own words; the code where it has none here."""
+    """Return the name of a language in that language; the code if it is unknown here."""
     return LANGUAGES.get(code, code)
 
 
@@ -143,7 +143,7 @@ def topic_icon(topic: PackTopic) -> str:
 
 
 def topic_colour(topic: PackTopic) -> int:
-    """The number of a mark's colour, 1 to COLOURS."""
+    """Return the number of a topic's colour, 1 to COLOURS."""
     return list(PackTopic).index(topic) % COLOURS + 1
 
 
@@ -160,7 +160,7 @@ def make_shown_listing(actor: Actor, row: "Listing", subscription: SubscriptionV
     )
 
 
-def shown_agreement(view: SubscriptionView | ContractView) -> ShownAgreement:
+def make_shown_agreement(view: SubscriptionView | ContractView) -> ShownAgreement:
     period, quota = QuotaPeriod(view.row.period), view.row.quota
     return ShownAgreement(
         view=view,

@@ -1,4 +1,4 @@
-"""Data subjects: whom memories are about, everything about one as a file, and its erasure with a signed receipt."""
+"""Data subjects: the persons that memories are about, exports of their data, and erasures with a signed receipt."""
 
 import json
 from collections.abc import Iterable
@@ -36,7 +36,7 @@ from vault.vocabulary import SubjectStatus
 from vault.web.memory_rows import MemoryRow, rows_make
 
 SUBJECTS = 30  # of one page
-MATCHES = 20  # memories that a search for some to assign shows
+MATCHES = 20  # memories that the search for assigning shows
 SAFE = ["GET", "HEAD"]
 CONTENT_TYPES = {FileForm.JSON: "application/json", FileForm.HTML: "text/html; charset=utf-8"}
 STATUSES: dict[SubjectStatus, tuple[str, Promise]] = {
@@ -68,7 +68,7 @@ class ShownSubject:
 
 @dataclass(frozen=True)
 class ShownJob:
-    """An export or an erasure as a row. has_file: it can be downloaded."""
+    """An export or erasure job as a row. has_file: it can be downloaded."""
 
     view: JobView
     name: str
@@ -89,7 +89,7 @@ class ShownJob:
 @require_http_methods([*SAFE, "POST"])
 @page
 def subjects(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """The data subjects of the tenant, or the one of a reference; POST names one."""
+    """GET lists the data subjects of the tenant, or the one with `reference`; POST creates one."""
     authorize(actor, Permission.SUBJECT_MANAGE)
     if request.method != "POST":
         return _draw_list(request, actor)
@@ -105,7 +105,7 @@ def subjects(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @require_http_methods(SAFE)
 @page
 def subject(request: HttpRequest, actor: Actor, subject_id: UUID) -> HttpResponseBase:
-    """One data subject: what is stored, its exports, its erasure, its receipts; with `q`, memories to assign."""
+    """Show one data subject: stored data, exports, erasure, receipts; with `q`, memories to assign."""
     return _draw_subject(request, actor, subject_id)
 
 
@@ -141,7 +141,7 @@ def export_file(request: HttpRequest, actor: Actor, subject_id: UUID, job_id: UU
 @require_POST
 @page
 def erase(request: HttpRequest, actor: Actor, subject_id: UUID) -> HttpResponseBase:
-    """The reader types the reference to confirm; of a subject that is partly erased, a word."""
+    """Start the erasure. The reader confirms by typing the reference, or for a partly erased subject a given word."""
     line = subject_get(actor=actor, subject_id=subject_id)
     if request.POST.get("confirmation", "").strip() != _confirmation(line):
         fault = _("Type “%(word)s” to confirm.") % {"word": _confirmation(line)}
@@ -153,7 +153,7 @@ def erase(request: HttpRequest, actor: Actor, subject_id: UUID) -> HttpResponseB
 @require_http_methods(SAFE)
 @page
 def receipt(request: HttpRequest, actor: Actor, subject_id: UUID, receipt_id: UUID) -> HttpResponseBase:
-    """One receipt as the signed JSON, for download."""
+    """Return one receipt as signed JSON, for download."""
     line = subject_get(actor=actor, subject_id=subject_id)
     found = next((receipt for receipt in line.receipts if receipt["id"] == str(receipt_id)), None)
     if found is None:

@@ -1,4 +1,4 @@
-"""Peers: namespaces of other installations that one here is kept in step with; their syncs, and what these did."""
+"""Peers: namespaces of other installations that are synchronized with local ones, and their sync jobs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -76,7 +76,7 @@ FIELDS = ("name", "address", "key", "namespace", "remote_namespace", "direction"
 
 @dataclass(frozen=True)
 class ShownSync:
-    """The newest sync of a peer. notes: sentences about what it did."""
+    """The newest sync of a peer. notes: sentences about its results."""
 
     view: JobView
     mark: str
@@ -101,8 +101,8 @@ class ShownPeer:
     sync: ShownSync | None
 
 
-def shown_peer(view: PeerView) -> ShownPeer:
-    last = _shown_sync(view.last_job) if view.last_job else None
+def make_shown_peer(view: PeerView) -> ShownPeer:
+    last = _make_shown_sync(view.last_job) if view.last_job else None
     return ShownPeer(view, DIRECTIONS[view.direction], RHYTHMS.get(view.cron, view.cron), last)
 
 
@@ -129,9 +129,9 @@ def peer_new(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD"])
 @page
 def peer(request: HttpRequest, actor: Actor, peer_id: UUID) -> HttpResponseBase:
-    """One peer; its last sync alone for htmx, while one runs."""
+    """Show one peer; htmx gets only its last sync while one runs."""
     if wants_part(request):
-        context = {"peer": shown_peer(peer_get(actor=actor, peer_id=peer_id))}
+        context = {"peer": make_shown_peer(peer_get(actor=actor, peer_id=peer_id))}
         return draw(request, "vault/exchange/_sync.html", context)
     return _draw_page(request, actor, peer_id)
 
@@ -139,7 +139,7 @@ def peer(request: HttpRequest, actor: Actor, peer_id: UUID) -> HttpResponseBase:
 @require_POST
 @page
 def peer_run(request: HttpRequest, actor: Actor, peer_id: UUID) -> HttpResponseBase:
-    """Start a sync; one that runs already is shown by the page."""
+    """Start a sync. If one runs already, the page says so."""
     try:
         peer_sync(actor=actor, peer_id=peer_id)
     except Conflict as fault:
@@ -150,7 +150,7 @@ def peer_run(request: HttpRequest, actor: Actor, peer_id: UUID) -> HttpResponseB
 @require_POST
 @page
 def peer_change(request: HttpRequest, actor: Actor, peer_id: UUID) -> HttpResponseBase:
-    """Change direction and times, and the key where a new one is given."""
+    """Change direction and schedule, and the key if a new one is given."""
     peer_get(actor=actor, peer_id=peer_id)
     key, cron = request.POST.get("key", "").strip(), request.POST.get("cron", "").strip()
     try:
@@ -191,7 +191,7 @@ def _draw_page(
     faults: Sequence[FieldError] = (),
     status: int = HTTPStatus.UNPROCESSABLE_ENTITY,
 ) -> HttpResponseBase:
-    shown = shown_peer(peer_get(actor=actor, peer_id=peer_id))
+    shown = make_shown_peer(peer_get(actor=actor, peer_id=peer_id))
     rhythms: dict[str, Promise | str] = {**RHYTHMS, shown.view.cron: shown.rhythm}
     context = {
         "peer": shown,
@@ -202,14 +202,14 @@ def _draw_page(
     return draw(request, "vault/exchange/peer.html", context, status=status if faults else HTTPStatus.OK)
 
 
-def _shown_sync(view: JobView) -> ShownSync:
+def _make_shown_sync(view: JobView) -> ShownSync:
     mark, status = STATUSES[view.status]
     result = view.result if isinstance(view.result, Mapping) else {}
     return ShownSync(view, mark, status, _describe_failure(view), tuple(_make_notes(result.get("counts", {}), view)))
 
 
 def _describe_failure(view: JobView) -> str:
-    """The reason of a failed sync, as its peer gave it."""
+    """Return the reason of a failed sync, as the peer reported it."""
     if view.error is None or view.error.get("code") == DomainError.code:
         return error_words(view)
     detail = str(view.error.get("detail", ""))

@@ -1,4 +1,4 @@
-"""A tool call on its memory's page."""
+"""A tool call on the page of its memory."""
 
 import json
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ OUTCOMES: dict[ToolOutcome, tuple[str, Promise]] = {
 
 @dataclass(frozen=True)
 class ShownCall:
-    """arguments: names with values as text. failures: earlier ones of the same or a near call."""
+    """A tool call. arguments: (name, value as text). failures: earlier failures of equal or similar calls."""
 
     name: str
     mark: str
@@ -35,7 +35,7 @@ class ShownCall:
 
 
 def tool_call_make(actor: Actor, view: CubeView) -> ShownCall | None:
-    """The tool call of a memory; None for other memories. Writes: AuditEntry if earlier calls failed."""
+    """Return the tool call of a memory; None for other memories. Writes: AuditEntry if earlier calls failed."""
     call = read_call(view.words.metadata) if view.cube.modality == Modality.TOOL_CALL else None
     if call is None:
         return None

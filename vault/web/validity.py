@@ -1,4 +1,4 @@
-"""The drawing of what was true when: one row for each thing, one bar for each of its values."""
+"""A drawing of the validity of statements: one row per subject, one bar per value."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -33,7 +33,8 @@ LIKES = "likes "
 
 @dataclass(frozen=True)
 class Bar:
-    """state: is-past, is-next or empty. text: as much of the value as fits; until: None while it holds."""
+    """One value as a bar. state: is-past, is-next or empty. text: the value, cut to fit; until: None while it is
+    valid."""
 
     memory_id: UUID
     x: float
@@ -62,7 +63,7 @@ class DrawnRow:
 
 @dataclass(frozen=True)
 class Drawing:
-    """months: (x of the line, x of the name, first day) of the months that are named."""
+    """The drawing. months: (x of the line, x of the name, first day) of the months that are named."""
 
     rows: tuple[DrawnRow, ...]
     months: tuple[tuple[float, float, datetime], ...]
@@ -71,7 +72,7 @@ class Drawing:
 
 
 def make_drawing(rows: Sequence[ValidityRow], now: datetime) -> Drawing | None:
-    """The drawing of the rows; None without rows."""
+    """Return the drawing of the rows; None without rows."""
     if not rows:
         return None
     first = min(value.since for row in rows for value in row.values)
@@ -95,7 +96,7 @@ class _Scale:
         return round(LEFT + share * (WIDTH - LEFT - RIGHT), 1)
 
     def months(self) -> Iterator[tuple[float, float, datetime]]:
-        """The first days of at most MOST_MONTHS months, evenly apart."""
+        """Yield the first days of at most MOST_MONTHS evenly spaced months."""
         start, end = timezone.localtime(self.start), timezone.localtime(self.end)
         number = start.year * 12 + start.month  # of the month after the first, counted from 0
         count = end.year * 12 + end.month - number
@@ -110,7 +111,7 @@ def _make_bars(row: ValidityRow, scale: _Scale, now: datetime) -> Iterator[Bar]:
     for place, value in enumerate(row.values):
         until = value.until
         if until is None and place + 1 < len(row.values):
-            until = row.values[place + 1].since  # both hold: the bar makes room for the later one
+            until = row.values[place + 1].since  # if both hold, the bar ends where the later one begins
         x = scale.x(value.since)
         width = max(round(scale.x(until or scale.end) - x - 2, 1), 2.0)
         shown = _value_words(row, value)
@@ -146,7 +147,7 @@ def _slot_label(slot: str) -> str:
 
 
 def _shorten_to_width(text: str, width: float) -> str:
-    """The text, cut where it would leave its bar; a Chinese character is twice as wide."""
+    """Return the text, cut to fit its bar; a Chinese character counts as 1.8 letters."""
     left = (width - MARGIN) / CHARACTER
     shown = ""
     for character in text:

@@ -44,7 +44,8 @@ Figures = dict[str, Any]
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A benchmark, and the figures that are printed as a table. target: a running server, if it measures one."""
+    """A benchmark. run: measures and returns the figures; table: formats them as text; needs_server: it measures a
+    running one."""
 
     run: Callable[[Target, Options], Figures]
     table: Callable[[Figures], str]
@@ -140,14 +141,14 @@ def _answers_arguments(parser: ArgumentParser) -> None:
 
 
 def _count(text: str) -> int:
-    """At least one of something."""
+    """Parse a whole number from 1."""
     if not text.isdecimal() or not int(text):
         raise ArgumentTypeError(f"{text!r}: a number from 1 is needed")
     return int(text)
 
 
 def _share(text: str) -> float:
-    """From 0 to below 1."""
+    """Parse a share from 0 to below 1."""
     try:
         share = float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""`manage.py doctor`: one line per check, beside a running server or without one."""
+"""`manage.py doctor`: prints one line per check, with or without a running server."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""`manage.py up`: everything that one machine needs, under one process."""
+"""`manage.py up`: runs all processes of a single-machine installation under one process."""
 
 import os
 import sys
@@ -15,6 +15,6 @@ class Command(OneLineCommand):
         parser.epilog = "MEMOS_HOST, MEMOS_PORT and MEMOS_DATA_DIR say where; the README lists every setting."
 
     def handle(self, *args: object, **options: object) -> None:
-        # Only options of Django's lead here: manage.py starts the supervisor before it loads Django.
+        # Reached only with options of Django; without them manage.py starts the supervisor before Django.
         sys.stdout.flush()
         os.execv(sys.executable, [sys.executable, str(BASE_DIR / "manage.py"), "up"])

@@ -1,4 +1,4 @@
-"""Delete an organisation with everything in it, after a grace period in which that can be cancelled."""
+"""Delete an organisation with all its data, after a grace period during which the deletion can be cancelled."""
 
 from argparse import ArgumentParser
 from dataclasses import asdict
