@@ -36,7 +36,7 @@ class Claims:
 
 @dataclass(frozen=True)
 class ProviderDraft:
-    """The settings of a sign-in server. secret: empty keeps the old. default_role: None: only members sign in."""
+    """The settings of a sign-in server. secret: empty keeps the old. default_role None: members only."""
 
     issuer: str
     client_id: str

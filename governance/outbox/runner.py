@@ -175,7 +175,7 @@ def _wake_dispatcher() -> None:
 
 
 def _lock_events(task: Task) -> QuerySet[OutboxEvent]:
-    """The open events of the task that no other transaction has locked."""
+    """Return the open events of the task that no other transaction has locked."""
     rows = OutboxEvent.objects.filter(id__in=task.event_ids, lease=task.lease, done_at=None, parked_at=None)
     return rows.select_for_update(skip_locked=True).order_by("id")
 

@@ -274,14 +274,14 @@ class ConstantsView(ApiView):
 class TenantConstantsView(ApiView):
     @describe("layers_settings", ConstantsSchema)
     def get(self, request: Request) -> Response:
-        """The constants of the layers of every persona that sets none of its own."""
+        """Read the constants for the layers of every persona that sets none of its own."""
         found = tenant_constants_get(actor=self.actor())
         refuse_unknown_parameters(request)
         return Response(constants_json(merge_constants(found)))
 
     @describe("layers_settings_update", ConstantsSchema, request=ConstantsInput)
     def patch(self, request: Request) -> Response:
-        """Set constants for the tenant; null takes back what was set. A persona's own constants stand over them."""
+        """Set constants for the tenant; null removes a value. A persona's own constants override them."""
         actor = self.actor()
         authorize(actor, Permission.OPERATIONS_MANAGE)
         refuse_unknown_parameters(request)
