@@ -38,7 +38,7 @@ class Rotated:
 
 
 def apikey_update(*, actor: Actor, key_id: UUID, changes: KeyChanges) -> KeyView:
-    """Change the name, end or bindings of a key, from its next request on.
+    """Change the name, end or bindings of a key.
 
     Raises NotFound; Forbidden; Invalid; Conflict (revoked). Writes: ApiKey, AuditEntry for the key and for its bindings.
     """

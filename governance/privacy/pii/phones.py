@@ -153,7 +153,7 @@ class _Number:
 
 
 def _find_last_groups(text: str, groups: Groups, first: int) -> list[int]:
-    """Return the groups that may be the last of a number that begins with group `first`."""
+    """Return the indexes of groups with which a number that begins with group `first` may end."""
     found, digits = [], 0
     for last in range(first, min(len(groups), first + MOST_GROUPS)):
         digits += groups[last][1] - groups[last][0]
