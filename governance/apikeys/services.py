@@ -40,7 +40,7 @@ class Rotated:
 def apikey_update(*, actor: Actor, key_id: UUID, changes: KeyChanges) -> KeyView:
     """Change the name, end or bindings of a key.
 
-    Raises NotFound; Forbidden; Invalid; Conflict (revoked). Writes: ApiKey, AuditEntry for the key and for its bindings.
+    Raises NotFound; Forbidden; Invalid; Conflict (revoked). Writes: ApiKey, AuditEntry (also for bindings).
     """
     row = apikey_changeable(actor=actor, key_id=key_id)
     with acting(actor):

@@ -87,7 +87,7 @@ CHANGES = frozenset(
 
 @dataclass(frozen=True)
 class EntryView:
-    """An audit entry and its seal; None until it is sealed."""
+    """An audit entry and its seal, which is None until the entry is sealed."""
 
     entry: AuditEntry
     seal: AuditSeal | None
