@@ -1,4 +1,4 @@
-"""grants/ of the REST contract."""
+"""REST views of grants/."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""api-keys/ of the REST contract."""
+"""REST views of api-keys/."""
 
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any

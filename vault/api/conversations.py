@@ -1,4 +1,4 @@
-"""conversations/ of the REST contract."""
+"""REST views of conversations/."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing

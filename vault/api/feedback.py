@@ -1,4 +1,4 @@
-"""memories/{id}/feedback/ of the REST contract."""
+"""REST views of memories/{id}/feedback/."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""holds/ of the REST contract, and a member's freeze of one memory."""
+"""REST views of holds/, and a member's freeze of one memory."""
 
 from typing import Any
 from uuid import UUID

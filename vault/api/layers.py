@@ -1,4 +1,4 @@
-"""personas/{id}/stm/, segments/ … settings/ of the REST contract, and layers/settings/ of the tenant."""
+"""REST views of personas/{id}/stm/, segments/ … settings/, and layers/settings/ of the tenant."""
 
 from collections.abc import Sequence
 from typing import Any

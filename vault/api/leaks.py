@@ -1,4 +1,4 @@
-"""packs/{id}/trace/ and contracts/{id}/file/ of the REST contract: copies that name their recipient."""
+"""REST views of packs/{id}/trace/ and contracts/{id}/file/: copies that name their recipient."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""memories/fuse/ and memories/{id}/transition/, promote/, copy/, split/ and unfuse/ of the REST contract."""
+"""REST views of memories/fuse/ and memories/{id}/transition/, promote/, copy/, split/ and unfuse/."""
 
 from collections.abc import Callable
 from typing import Any

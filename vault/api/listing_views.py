@@ -1,4 +1,4 @@
-"""memories/facets/ and views/ of the REST contract."""
+"""REST views of memories/facets/ and views/."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""me/ of the REST contract: the caller, and the product's limits."""
+"""REST views of me/: the caller, and the product's limits."""
 
 from django.conf import settings
 from rest_framework import serializers

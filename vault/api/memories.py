@@ -1,4 +1,4 @@
-"""memories/ of the REST contract."""
+"""REST views of memories/."""
 
 import time
 from collections.abc import Iterator, Sequence

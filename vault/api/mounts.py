@@ -1,4 +1,4 @@
-"""mounts/ and sessions/ of the REST contract, and the entries of a pipeline cache."""
+"""REST views of mounts/ and sessions/, and the entries of a pipeline cache."""
 
 from typing import Any
 from uuid import UUID

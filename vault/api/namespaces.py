@@ -1,4 +1,4 @@
-"""namespaces/ of the REST contract."""
+"""REST views of namespaces/."""
 
 from typing import Any
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""organisation/ of the REST contract: the deletion of the whole tenant, by its owner."""
+"""REST views of organisation/: the deletion of the whole tenant, by its owner."""
 
 from dataclasses import asdict
 from typing import Any

@@ -1,4 +1,4 @@
-"""policies/ of the REST contract."""
+"""REST views of policies/."""
 
 from typing import Any
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""proposals/ of the REST contract: changes of packs that subscribers propose to publishers."""
+"""REST views of proposals/: changes of packs that subscribers propose to publishers."""
 
 from typing import Any
 from uuid import UUID

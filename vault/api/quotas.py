@@ -1,4 +1,4 @@
-"""quotas/ of the REST contract."""
+"""REST views of quotas/."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""publications/{id}/ratings/ of the REST contract."""
+"""REST views of publications/{id}/ratings/."""
 
 from typing import TYPE_CHECKING, Any
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""publications/{id}/reports/ of the REST contract."""
+"""REST views of publications/{id}/reports/."""
 
 from uuid import UUID
 

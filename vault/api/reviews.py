@@ -1,4 +1,4 @@
-"""reviews/ and memories/{id}/redact/ of the REST contract."""
+"""REST views of reviews/ and memories/{id}/redact/."""
 
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar

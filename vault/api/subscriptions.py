@@ -1,4 +1,4 @@
-"""subscriptions/ and contracts/ of the REST contract: the two sides of an agreement on a pack."""
+"""REST views of subscriptions/ and contracts/: the two sides of an agreement on a pack."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime

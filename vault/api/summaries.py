@@ -1,4 +1,4 @@
-"""namespaces/{id}/summary/ and conversations/{id}/summary/ of the REST contract."""
+"""REST views of namespaces/{id}/summary/ and conversations/{id}/summary/."""
 
 from typing import Any
 from uuid import UUID

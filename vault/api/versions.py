@@ -1,4 +1,4 @@
-"""memories/{id}/versions/{n}/, diff/, rollback/ and move/ of the REST contract."""
+"""REST views of memories/{id}/versions/{n}/, diff/, rollback/ and move/."""
 
 from collections.abc import Callable
 from datetime import datetime
