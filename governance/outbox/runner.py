@@ -127,7 +127,7 @@ def _begin(route: Route, task: Task) -> list[OutboxEvent]:
         begun = []
         for event in _lock_events(task):
             if event.attempts >= route.max_attempts:
-                _park(route, actor, event, event.last_error or KILLED)
+                _make_dead_letter(route, actor, event, event.last_error or KILLED)
             else:
                 begun.append(event)
         ids = [event.id for event in begun]
@@ -156,13 +156,13 @@ def _finish(actor: Actor, task: Task, event_ids: Sequence[UUID], write: Write, u
 
 def _postpone(route: Route, actor: Actor, event: OutboxEvent, error: str) -> None:
     if event.attempts >= route.max_attempts:
-        _park(route, actor, event, error)
+        _make_dead_letter(route, actor, event, error)
         return
     delay = min(timedelta(seconds=2 ** min(event.attempts, 12)), LONGEST_DELAY)
     OutboxEvent.objects.filter(id=event.id).update(last_error=error, available_at=Now() + delay, lease=None)
 
 
-def _park(route: Route, actor: Actor, event: OutboxEvent, error: str) -> None:
+def _make_dead_letter(route: Route, actor: Actor, event: OutboxEvent, error: str) -> None:
     OutboxEvent.objects.filter(id=event.id).update(last_error=error, parked_at=Now(), lease=None)
     if route.dead_letter is not None:
         route.dead_letter(actor, [event.id], error)
