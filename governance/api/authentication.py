@@ -92,7 +92,7 @@ def actor_of(request: Request) -> Actor:
 
 
 class BearerKey(BaseAuthentication):
-    """`Authorization: Bearer mos_<prefix>_<secret>`."""
+    """Authenticates by an API key in the header `Authorization: Bearer mos_<prefix>_<secret>`."""
 
     def authenticate(self, request: Request) -> tuple[Actor, None] | None:
         header = request.META.get("HTTP_AUTHORIZATION", "")

@@ -236,7 +236,7 @@ class NamespaceRestoreView(ApiView):
         may=[404],
     )
     def post(self, request: Request, namespace_id: UUID) -> Response:
-        """Restore a namespace and its subtree to an earlier time, as a job. A dry run counts."""
+        """Restore a namespace and its subtree to an earlier time, as a job. A dry run only counts memories."""
         actor = self.actor()
 
         def ask() -> None:
