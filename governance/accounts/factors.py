@@ -45,7 +45,7 @@ class FactorView:
 def second_factor_is_due(first: FirstFactor) -> bool:
     """Return whether the person must show a second factor now, because they have one.
 
-    A sign-in bound to one tenant asks none of a member who never proved their address there: the question would tell
+    A sign-in bound to one tenant asks none of a member who never signed in there by themselves: the question would tell
     that tenant that the person has an account elsewhere.
     """
     if first.bound_to is not None and not is_membership_proved(user_id=first.user_id, tenant_id=first.bound_to):
