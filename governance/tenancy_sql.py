@@ -31,12 +31,17 @@ def tenant_table(
     references, parents: the table that each column refers to. A row is deleted with its parents.
     """
     unique = f"ALTER TABLE {table} ADD CONSTRAINT {table}_tenant_id UNIQUE (tenant_id, id)"
-    return [*protect(table, rights), unique, *_ties(table, references, "NO ACTION"), *_ties(table, parents, "CASCADE")]
+    return [
+        *protect(table, rights),
+        unique,
+        *_references(table, references, "NO ACTION"),
+        *_references(table, parents, "CASCADE"),
+    ]
 
 
 def derived_table(table: str, parents: Mapping[str, str] | None = None) -> list[str]:
     """Return the SQL that protects a table without an id, whose rows are derived from other rows."""
-    return [*protect(table, ALL), *_ties(table, parents, "CASCADE")]
+    return [*protect(table, ALL), *_references(table, parents, "CASCADE")]
 
 
 def grant_table(table: str, of: str) -> list[str]:
@@ -143,5 +148,5 @@ def grant(rights: str, *tables: str) -> list[str]:
     return [f"GRANT {rights} ON {table} TO memos_app" for table in tables]
 
 
-def _ties(table: str, targets: Mapping[str, str] | None, on_delete: str) -> list[str]:
+def _references(table: str, targets: Mapping[str, str] | None, on_delete: str) -> list[str]:
     return [reference(table, column, target, on_delete) for column, target in (targets or {}).items()]

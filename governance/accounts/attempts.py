@@ -25,8 +25,8 @@ COUNTED_FOR = 24 * 3600  # seconds after the first try
 MOST_COUNTED = 50_000
 IPV6_PREFIX = 64  # what one subscriber has
 
-# KEYS: count, lock; ARGV: free tries, first wait, longest wait, how long counts live. Answers the seconds to wait, or
-# minus the number of this try.
+# KEYS: count, lock. ARGV: free tries, first wait, longest wait, lifetime of counts. Returns the seconds to wait, or the
+# negative number of this try.
 TRY = """
 local left = redis.call('TTL', KEYS[2])
 if left > 0 then return left end
@@ -38,7 +38,7 @@ if tries >= tonumber(ARGV[1]) then
 end
 return -tries
 """
-# While a pause lasts nothing else is tried, so that the pause is the one that this try began.
+# No other try is counted during a pause, so this removes the pause that this try caused.
 UNDO = """
 redis.call('DEL', KEYS[2])
 if redis.call('DECR', KEYS[1]) <= 0 then redis.call('DEL', KEYS[1]) end
@@ -47,7 +47,7 @@ if redis.call('DECR', KEYS[1]) <= 0 then redis.call('DEL', KEYS[1]) end
 
 @dataclass(frozen=True)
 class Counter:
-    """A counter of tries of one `kind` by one `who`; the first `free` of a day begin no pause."""
+    """Counts the tries of one `kind` by one `who`; the first `free` tries of a day cause no pause."""
 
     kind: str
     who: tuple[str, ...]
@@ -71,7 +71,7 @@ def counter(kind: str, *who: str, free: int | None = None) -> Counter:
 
 
 def address_group(address: str) -> str:
-    """The addresses that one subscriber can choose from: an IPv4 address, or the /64 of an IPv6 address."""
+    """Return the addresses that belong to one subscriber, as text: an IPv4 address, or the /64 of an IPv6 address."""
     with suppress(ValueError):
         parsed: IPv4Address | IPv6Address = ip_address(address.partition("%")[0])
         if isinstance(parsed, IPv6Address):
@@ -82,7 +82,7 @@ def address_group(address: str) -> str:
 
 
 def attempts_count(counters: Sequence[Counter]) -> bool:
-    """Count one try in each counter, or in none. Whether a pause follows. Raises TooManyAttempts while one lasts."""
+    """Count one try in each counter, or in none. Return whether a pause begins. Raises TooManyAttempts in a pause."""
     counted: list[Counter] = []
     is_last = False
     for counter in counters:
@@ -96,7 +96,7 @@ def attempts_count(counters: Sequence[Counter]) -> bool:
 
 
 def attempts_undo(counters: Sequence[Counter]) -> None:
-    """Take back the last try in each counter, because it succeeded or was not made."""
+    """Subtract the last try from each counter, because it succeeded or was not made."""
     for counter in counters:
         keys = [f"{counter.name}:count", f"{counter.name}:lock"]
         volatile(lambda client, keys=keys: client.eval(UNDO, 2, *keys))  # type: ignore[misc]
@@ -104,7 +104,7 @@ def attempts_undo(counters: Sequence[Counter]) -> None:
 
 
 def attempt_count(kind: str, *who: str, free: int | None = None) -> bool:
-    """`attempts_count` of a single counter."""
+    """Count one try in a single counter, as `attempts_count` does."""
     return attempts_count([counter(kind, *who, free=free)])
 
 
@@ -133,7 +133,7 @@ def _try_in_redis(client: redis.Redis, name: str, limits: Limits) -> int:
 
 @dataclass(frozen=True)
 class Tries:
-    """Failed attempts: their number, the first, and the end of the wait, in seconds of the counter's clock."""
+    """The tries in one counter: their number, the first, and the end of the wait, in seconds of the counter's clock."""
 
     number: int
     since: float

@@ -27,7 +27,10 @@ from governance.vocabulary import Verb
 def session_begin(
     *, first: FirstFactor, strong: bool, place: Organisation, request_id: str, context: CallContext, agent: str
 ) -> SignedIn:
-    """Let the person in. Raises NotFound once the membership has ended. Writes: BrowserSession, Member?, AuditEntry."""
+    """Start the person's session in an organisation. Raises NotFound once the membership has ended.
+
+    Writes: BrowserSession, Member?, AuditEntry.
+    """
     if first.bound_to not in {None, place.tenant_id}:
         raise NotFound
     with tenant_transaction(place.tenant_id), as_person(first.user_id):
@@ -96,7 +99,7 @@ def session_revoke(*, person: SignedIn, session_id: UUID) -> None:
 
 
 def sessions_revoke_others(*, person: SignedIn) -> int:
-    """End all but this one; returns how many. Raises Forbidden. Writes: BrowserSession …, AuditEntry."""
+    """End the person's other sessions; return their number. Raises Forbidden. Writes: BrowserSession …, AuditEntry."""
     if not manages_person(person):
         raise Forbidden("Sign in with your password: your other sessions are of other organisations.", rule="bound")
     with acting(person.actor), as_person(person.user_id):

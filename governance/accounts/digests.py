@@ -49,9 +49,10 @@ def digest_set(*, person: SignedIn, wanted: bool) -> None:
 
 
 def digests_due(actor: Actor, *, most: int) -> list[DueDigest]:
-    """Members of the tenant for whom it is morning, who want a digest, and whose address is proved; the worker's.
+    """Return the members who want a digest, have a proved address, and in whose time zone it is morning. For the
+    worker.
 
-    A proved address alone: nobody else may learn what waits in a tenant.
+    An address must be proved, because nobody else may learn about open items of a tenant.
     """
     with acting(actor):
         now = database_now()

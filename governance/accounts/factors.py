@@ -45,8 +45,8 @@ class FactorView:
 def second_factor_is_due(first: FirstFactor) -> bool:
     """Return whether the person must show a second factor now, because they have one.
 
-    An organisation's own sign-in server asks no second factor of members who never signed in to it by themselves: the
-    question would tell the organisation that the person has an account elsewhere.
+    A sign-in bound to one tenant asks none of a member who never signed in there by themselves: the question would tell
+    that tenant that the person has an account elsewhere.
     """
     if first.bound_to is not None and not is_membership_proved(user_id=first.user_id, tenant_id=first.bound_to):
         return False
@@ -133,7 +133,7 @@ def second_factor_remove(*, person: SignedIn, code: str) -> None:
     require_proved_address(person)
     if person.second_factor_required:
         raise Forbidden("This organisation requires a second factor.", rule="second_factor")
-    _prove(person, code)
+    _check_code(person, code)
     with acting(person.actor), as_person(person.user_id):
         Authenticator.objects.all().delete()  # the policy shows the person's own alone
         _record_change(person, Verb.SECOND_FACTOR_REMOVED)
@@ -145,7 +145,7 @@ def recovery_codes_renew(*, person: SignedIn, code: str) -> list[str]:
     Writes: Authenticator, AuditEntry.
     """
     require_proved_address(person)
-    _prove(person, code)
+    _check_code(person, code)
     with acting(person.actor), as_person(person.user_id):
         Authenticator.objects.filter(type=Authenticator.Type.RECOVERY_CODES).delete()
         codes: list[str] = RecoveryCodes.activate(User.objects.get(id=person.user_id)).generate_codes()
@@ -170,7 +170,7 @@ def factors_forget(*, user_id: UUID) -> bool:
     return bool(removed)
 
 
-def _prove(person: SignedIn, code: str) -> None:
+def _check_code(person: SignedIn, code: str) -> None:
     attempt_count(PLACE, str(person.user_id))
     with acting(person.actor), as_person(person.user_id):
         how = _use_code(code)

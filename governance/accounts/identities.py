@@ -36,7 +36,7 @@ class Claims:
 
 @dataclass(frozen=True)
 class ProviderDraft:
-    """The settings of a sign-in server. secret: empty keeps the old. default_role: None: only members sign in."""
+    """The settings of a sign-in server. secret: empty keeps the old. default_role None: members only."""
 
     issuer: str
     client_id: str
@@ -108,7 +108,7 @@ def provider_save(*, actor: Actor, draft: ProviderDraft) -> None:
     with acting(actor):
         row = OidcProvider.objects.select_for_update().first()
         if row is None or row.issuer != draft.issuer:
-            _forget(row)
+            _delete_provider(row)
             row = OidcProvider(id=uuid7(), tenant_id=actor.tenant_id, issuer=draft.issuer)
         if draft.secret:
             row.sealed_secret = seal_for(
@@ -136,7 +136,7 @@ def provider_remove(*, actor: Actor) -> None:
         row = OidcProvider.objects.select_for_update().first()
         if row is None:
             raise NotFound
-        _forget(row)
+        _delete_provider(row)
         _record_change(actor, {"removed": row.issuer})
 
 
@@ -206,7 +206,7 @@ def _active(member_id: UUID) -> Member | None:
     return found.select_related("role", "user").first()
 
 
-def _forget(row: OidcProvider | None) -> None:
+def _delete_provider(row: OidcProvider | None) -> None:
     if row is not None:
         OidcIdentity.objects.filter(provider_id=row.id).delete()
         OidcProvider.objects.filter(id=row.id).delete()

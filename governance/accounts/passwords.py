@@ -73,7 +73,7 @@ def password_sign_in(
 
 
 def _counters(account: str, group: str, trusted: TrustedBrowser | None) -> tuple[Counter, list[Counter]]:
-    """Return the counter that a success resets, and the counters from which a success takes only its own try.
+    """Return the counter that a success resets, and the counters from which a success subtracts only one try.
 
     A trusted browser has a counter of its own: guesses from elsewhere cannot make its person wait.
     """

@@ -87,7 +87,7 @@ def manages_person(person: SignedIn) -> bool:
     """Return whether this session may see and change the person's sign-in methods: it may if no admin of a tenant can
     have started it.
 
-    Other memberships do not matter, as otherwise the person who started a bound session would learn about them.
+    The answer does not depend on other memberships: whoever started a bound session must not learn about them.
     """
     return person.bound_to is None
 
@@ -173,8 +173,9 @@ def find_signed_in(*, stored: StoredSession, request_id: str, context: CallConte
 
 
 def sessions_list(*, person: SignedIn) -> list[SessionView]:
-    """Return the person's browser sessions, last used first; only this one if a tenant opened it and the person belongs
-    to others. Writes: AuditEntry.
+    """Return the person's browser sessions, last used first; only this one if an admin of a tenant may have started it.
+
+    Writes: AuditEntry.
     """
     whole = manages_person(person)
     with acting(person.actor), as_person(person.user_id):

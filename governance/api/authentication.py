@@ -73,8 +73,8 @@ def _is_authenticated(request: HttpRequest) -> bool:
 
 
 def _actor_by_key(request: HttpRequest, presented: str, context: CallContext) -> Actor:
-    """Return the actor of an API key. Raises Unauthenticated; TooManyAttempts for a wrong key after many, never for a
-    right one.
+    """Return the actor of an API key. Raises Unauthenticated; TooManyAttempts after many wrong keys, but never for
+    a right one.
     """
     presented = presented.strip()
     try:
@@ -92,7 +92,7 @@ def actor_of(request: Request) -> Actor:
 
 
 class BearerKey(BaseAuthentication):
-    """`Authorization: Bearer mos_<prefix>_<secret>`."""
+    """Authenticates by an API key in the header `Authorization: Bearer mos_<prefix>_<secret>`."""
 
     def authenticate(self, request: Request) -> tuple[Actor, None] | None:
         header = request.META.get("HTTP_AUTHORIZATION", "")

@@ -1,4 +1,4 @@
-"""grants/ of the REST contract."""
+"""REST views of grants/."""
 
 from uuid import UUID
 
@@ -39,8 +39,8 @@ LIST_PARAMETERS = [
 class GrantsView(ApiView):
     @describe("grants_list", GrantListSchema, parameters=LIST_PARAMETERS, may=[404])
     def get(self, request: Request) -> Response:
-        """List grants, newest first: all for those who manage grants; else one's own, and those on what one may
-        share."""
+        """List grants, newest first: all if the caller manages grants; else those that the caller has given or
+        received, and those on objects that the caller may share."""
         pages = MergedPages(request, also_known=FILTERS)
         views = grants_list(actor=self.actor(), wanted=_filter(request), pages=pages)
         return pages.envelope([grant_json(view) for view in views])
@@ -57,7 +57,7 @@ class GrantsView(ApiView):
     def post(self, request: Request) -> Response:
         """Allow or deny somebody an action on an object. Repeating a grant changes its end: 200.
 
-        What is given to an agent persona, everybody gets who may speak as it: every owner, admin, editor and viewer.
+        A grant to an agent persona reaches everybody who may speak as it: every owner, admin, editor and viewer.
         """
         actor = self.actor()
         refuse_unknown_parameters(request)
@@ -98,7 +98,7 @@ class GrantView(ApiView):
 class CheckView(ApiView):
     @describe("grants_check", CheckedSchema, request=CheckInput, may=[404])
     def post(self, request: Request) -> Response:
-        """Check whether a principal may do something, and by which rule. Everybody may ask about themselves."""
+        """Check whether a principal may do something, and by which rule. Any principal may check itself."""
         actor = self.actor()
         refuse_unknown_parameters(request)
         body = body_of(CheckInput, request)

@@ -1,4 +1,4 @@
-"""jobs/ of the REST contract."""
+"""REST views of jobs/."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""api-keys/ of the REST contract."""
+"""REST views of api-keys/."""
 
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -165,7 +165,7 @@ class KeyView(ApiView):
 
     @describe("apikeys_update", KeySchema, tag=TAG, request=KeyChangesInput, may=[404, 409])
     def patch(self, request: Request, key_id: UUID) -> Response:
-        """Rename an API key, change its end, or bind it anew.
+        """Rename an API key, or change its end or bindings.
 
         `null`, an empty list and an empty text remove a binding.
         """

@@ -1,4 +1,4 @@
-"""personas/ of the REST contract."""
+"""REST views of personas/."""
 
 from uuid import UUID
 

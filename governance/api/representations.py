@@ -14,7 +14,7 @@ def time_json(moment: datetime | None) -> str | None:
 
 
 def me_json(actor: Actor, me: Me) -> dict[str, Any]:
-    """Return the JSON of the actor. `scopes` of a browser session: all."""
+    """Return the actor as JSON. `scopes` has all scopes for a browser session."""
     return {
         "principal": {
             "kind": actor.principal_kind,

@@ -1,4 +1,4 @@
-"""schedules/ of the REST contract."""
+"""REST views of schedules/."""
 
 from typing import TYPE_CHECKING, Any
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""webhooks/ and deliveries/ of the REST contract."""
+"""REST views of webhooks/ and deliveries/."""
 
 from typing import TYPE_CHECKING, Any
 from uuid import UUID

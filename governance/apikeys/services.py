@@ -38,9 +38,9 @@ class Rotated:
 
 
 def apikey_update(*, actor: Actor, key_id: UUID, changes: KeyChanges) -> KeyView:
-    """Rename a key, move its end, or bind it anew, from its next request on.
+    """Change the name, end or bindings of a key.
 
-    Raises NotFound; Forbidden; Invalid; Conflict (revoked). Writes: ApiKey, AuditEntry for itself and for its bonds.
+    Raises NotFound; Forbidden; Invalid; Conflict (revoked). Writes: ApiKey, AuditEntry (also for bindings).
     """
     row = apikey_changeable(actor=actor, key_id=key_id)
     with acting(actor):

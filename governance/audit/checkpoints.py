@@ -152,7 +152,7 @@ def _checkpoints_in(file: Path) -> list[Checkpoint]:
 
 
 def _whole_lines(content: bytes) -> tuple[bytes, bytes]:
-    """The lines that were written to their end, and what follows them."""
+    """Return the complete lines, and the rest after them."""
     end = content.rfind(b"\n") + 1
     return content[:end], content[end:]
 

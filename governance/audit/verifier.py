@@ -289,11 +289,11 @@ def ed25519_verify(public: bytes, message: bytes, signature: bytes) -> bool:
     if len(signature) != 64 or key is None or commitment is None or scalar >= ORDER:
         return False
     challenge = int.from_bytes(hashlib.sha512(signature[:32] + public + message).digest(), "little") % ORDER
-    left, right = _times(scalar, BASE), _plus(commitment, _times(challenge, key))
+    left, right = _multiply_point(scalar, BASE), _add_points(commitment, _multiply_point(challenge, key))
     return (left[0] * right[2] - right[0] * left[2]) % P == 0 and (left[1] * right[2] - right[1] * left[2]) % P == 0
 
 
-def _plus(point: Point, other: Point) -> Point:
+def _add_points(point: Point, other: Point) -> Point:
     a = (point[1] - point[0]) * (other[1] - other[0]) % P
     b = (point[1] + point[0]) * (other[1] + other[0]) % P
     c = 2 * point[3] * other[3] * D % P
@@ -302,12 +302,12 @@ def _plus(point: Point, other: Point) -> Point:
     return e * f % P, g * h % P, f * g % P, e * h % P
 
 
-def _times(scalar: int, point: Point) -> Point:
+def _multiply_point(scalar: int, point: Point) -> Point:
     result: Point = (0, 1, 1, 0)
     while scalar:
         if scalar & 1:
-            result = _plus(result, point)
-        point = _plus(point, point)
+            result = _add_points(result, point)
+        point = _add_points(point, point)
         scalar >>= 1
     return result
 
@@ -317,14 +317,14 @@ def _decompress(data: bytes) -> Point | None:
     sign, y = y >> 255, y & ((1 << 255) - 1)
     if len(data) != 32 or y >= P:
         return None
-    x = _root((y * y - 1) * pow(D * y * y + 1, P - 2, P) % P)
+    x = _square_root((y * y - 1) * pow(D * y * y + 1, P - 2, P) % P)
     if x is None or (x == 0 and sign):
         return None
     x = P - x if x & 1 != sign else x
     return x, y, 1, x * y % P
 
 
-def _root(square: int) -> int | None:
+def _square_root(square: int) -> int | None:
     x = pow(square, (P + 3) // 8, P)
     if (x * x - square) % P:
         x = x * ROOT % P

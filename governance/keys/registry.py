@@ -20,7 +20,7 @@ STORED = "SELECT EXISTS (SELECT 1 FROM governance_auditentry WHERE tenant_id = %
 
 
 class Registry(Protocol):
-    """Reads and writes the record. Every method raises KeyUnavailable if the database does not answer."""
+    """The stored ids of key store and rotations. Every method raises KeyUnavailable if the database does not answer."""
 
     def find_store_id(self) -> UUID | None:
         """Return the id of the database's key store, or None if none is stored yet."""

@@ -51,7 +51,7 @@ class Invitation(TenantModel):
 
 
 class OidcProvider(TenantModel):
-    """The tenant's own sign-in server. It signs people in to this tenant only, for whatever address it vouches."""
+    """The tenant's own sign-in server. It signs people in to this tenant only, whatever address it confirms."""
 
     issuer = models.CharField(max_length=500)
     client_id = models.CharField(max_length=200)

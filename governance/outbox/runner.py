@@ -127,7 +127,7 @@ def _begin(route: Route, task: Task) -> list[OutboxEvent]:
         begun = []
         for event in _lock_events(task):
             if event.attempts >= route.max_attempts:
-                _park(route, actor, event, event.last_error or KILLED)
+                _make_dead_letter(route, actor, event, event.last_error or KILLED)
             else:
                 begun.append(event)
         ids = [event.id for event in begun]
@@ -157,13 +157,13 @@ def _finish(actor: Actor, task: Task, event_ids: Sequence[UUID], write: Write, u
 
 def _postpone(route: Route, actor: Actor, event: OutboxEvent, error: str) -> None:
     if event.attempts >= route.max_attempts:
-        _park(route, actor, event, error)
+        _make_dead_letter(route, actor, event, error)
         return
     delay = min(timedelta(seconds=2 ** min(event.attempts, 12)), LONGEST_DELAY)
     OutboxEvent.objects.filter(id=event.id).update(last_error=error, available_at=Now() + delay, lease=None)
 
 
-def _park(route: Route, actor: Actor, event: OutboxEvent, error: str) -> None:
+def _make_dead_letter(route: Route, actor: Actor, event: OutboxEvent, error: str) -> None:
     OutboxEvent.objects.filter(id=event.id).update(last_error=error, parked_at=Now(), lease=None)
     if route.dead_letter is not None:
         route.dead_letter(actor, [event.id], error)
@@ -176,7 +176,7 @@ def _wake_dispatcher() -> None:
 
 
 def _lock_events(task: Task) -> QuerySet[OutboxEvent]:
-    """The open events of the task that no other transaction has locked."""
+    """Return the open events of the task that no other transaction has locked."""
     rows = OutboxEvent.objects.filter(id__in=task.event_ids, lease=task.lease, done_at=None, parked_at=None)
     return rows.select_for_update(skip_locked=True).order_by("id")
 

@@ -36,7 +36,7 @@ def task_watch(task: Task, *, stop_worker: Callable[[], None] | None = None) -> 
         if not thread.is_alive():
             return sum(ended)
         if time.monotonic() >= deadline and _end_run(task, limit):
-            _leave(thread, stop_worker or _end_process)
+            _abandon_thread(thread, stop_worker or _end_process)
             return 0
         _heartbeat(task)
 
@@ -70,7 +70,7 @@ def _heartbeat(task: Task) -> None:
         connection.close()
 
 
-def _leave(thread: threading.Thread, stop_worker: Callable[[], None]) -> None:
+def _abandon_thread(thread: threading.Thread, stop_worker: Callable[[], None]) -> None:
     logger.error("%s hangs: its thread is left alone", thread.name)
     _stuck[:] = [thread for thread in _stuck if thread.is_alive()] + [thread]
     if len(_stuck) > MOST_STUCK:

@@ -62,7 +62,7 @@ def policies_in_force() -> ActivePolicies:
     if epoch.changing:  # may be rolled back: nobody else may learn of it
         return _load_policies(epoch.number)
     found = _find_cached(epoch.tenant_id, epoch.number)
-    return found if found is not None else _keep(epoch.tenant_id, _load_policies(epoch.number))
+    return found if found is not None else _cache_policies(epoch.tenant_id, _load_policies(epoch.number))
 
 
 def policies_of_request(actor: Actor) -> ActivePolicies:
@@ -94,7 +94,7 @@ def _find_cached(tenant_id: UUID, epoch: int) -> ActivePolicies | None:
     return found if found is not None and found.epoch == epoch else None
 
 
-def _keep(tenant_id: UUID, policies: ActivePolicies) -> ActivePolicies:
+def _cache_policies(tenant_id: UUID, policies: ActivePolicies) -> ActivePolicies:
     if len(_known) >= MOST_TENANTS:
         _known.clear()
     _known[tenant_id] = policies

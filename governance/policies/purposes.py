@@ -65,7 +65,7 @@ def _namespace_condition(where: Where, path: str) -> Q:
 
 
 def _denial_condition(levels: Sequence[Level], condition: Callable[[Where], Q]) -> Q | None:
-    """Combine the levels, the least specific first; a more specific level overrides those before."""
+    """Return the condition of all levels, in which a more specific level overrides the less specific."""
     denied: Q | None = None
     for level in reversed(levels):
         if denied is not None:

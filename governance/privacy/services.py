@@ -25,8 +25,8 @@ class SubjectView:
 
 
 def subject_ensure(*, actor: Actor, reference: str, permission: Permission = Permission.MEMORY_CREATE) -> DataSubject:
-    """Return the subject with this reference; create it if missing. `permission`: a caller that places a hold needs
-    another one than to write memories.
+    """Return the subject with this reference; create it if missing. `permission`: the one that the caller
+    needs; for a hold it is not that to write memories.
 
     Raises Forbidden; KeyUnavailable. Writes: DataSubject?, AuditEntry?.
     """

@@ -31,8 +31,8 @@ class EngineBackend(BaseBackend):
     """Signs nobody in, and grants no permission without an object, since roles belong to a tenant, not to a person."""
 
     def has_perm(self, user_obj: "AbstractBaseUser | AnonymousUser", perm: str, obj: Any = None) -> bool:
-        """Return whether the user has the permission. perm: as in `vault.view_cube`; obj: an object of grants, else
-        False.
+        """Return whether the user has the permission. perm: as in `vault.view_cube`; False if `obj` is
+        not an object of grants.
         """
         action = ACTIONS.get(perm.partition(".")[2].partition("_")[0])
         kind = _kind_of(perm, obj)

@@ -1,4 +1,4 @@
-"""Actors rebuilt later: a job acts as its requester, with the rights that the requester has when it runs."""
+"""Rebuilding of actors: a job acts as its requester, with the rights that the requester has when it runs."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -87,8 +87,8 @@ def second_factor(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
     if request.method != "POST":
         if active and person.strong:
             return see_other(reverse("account"))
-        return _prove_page(request, person) if active else _set_up_page(request, person)
-    return _prove(request, person) if active else _set_up(request, person)
+        return _second_factor_page(request, person) if active else _set_up_page(request, person)
+    return _check_second_factor(request, person) if active else _set_up(request, person)
 
 
 @require_POST
@@ -190,13 +190,13 @@ def _set_up(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
     return draw(request, "governance/account/codes.html", {"codes": codes})
 
 
-def _prove_page(
+def _second_factor_page(
     request: HttpRequest, person: SignedIn, *, wrong: bool = False, status: int = HTTPStatus.OK
 ) -> HttpResponseBase:
     return draw(request, "governance/account/second_factor_code.html", {"wrong": wrong}, status=status)
 
 
-def _prove(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
+def _check_second_factor(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
     first = FirstFactor(user_id=person.user_id, bound_to=person.bound_to, way=Way.PASSWORD)
     try:
         second_factor_pass(
@@ -206,7 +206,7 @@ def _prove(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
             address=client_address(request),
         )
     except Invalid:
-        return _prove_page(request, person, wrong=True, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+        return _second_factor_page(request, person, wrong=True, status=HTTPStatus.UNPROCESSABLE_ENTITY)
     mark_strong(request)
     return see_other(reverse("home"))
 

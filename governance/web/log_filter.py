@@ -17,7 +17,7 @@ class WithoutLinks(logging.Filter):
 
 
 class HostInOneLine(logging.Filter):
-    """Logs a refused host in one line, without traceback, with the setting that an operator changes."""
+    """Shortens the log of a refused host to one line, which names the setting for an operator to change."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.msg = f"{record.getMessage().partition('. You may')[0]}: not among MEMOS_ALLOWED_HOSTS"

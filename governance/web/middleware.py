@@ -87,7 +87,7 @@ class UnchangedMiddleware(ConditionalGetMiddleware):
 
 
 class LanguageMiddleware(LocaleMiddleware):
-    """Activates the reader's language for pages, and English for the API, so that programs and people read one text."""
+    """Activates the reader's language for pages, and English for the API, whose texts programs may compare."""
 
     def process_request(self, request: HttpRequest) -> None:
         if not request.path_info.startswith(API):

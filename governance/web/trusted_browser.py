@@ -27,7 +27,7 @@ def find_trusted_browser(request: HttpRequest) -> TrustedBrowser | None:
 
 
 def browser_trust(request: HttpRequest, response: HttpResponseBase, first: FirstFactor) -> None:
-    """Set the cookie, unless an organisation's own server signed the person in, since that may let in somebody else."""
+    """Set the cookie, unless the sign-in is bound to one tenant, whose admin may have signed in instead."""
     if first.bound_to is not None:
         return
     before = find_trusted_browser(request)

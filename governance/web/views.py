@@ -100,7 +100,7 @@ def sign_in_link(request: HttpRequest, token: str) -> HttpResponseBase:
     if tenant_id_by_slug(token) is not None:
         return sign_in_page(request, slug=token)
     if request.method == "POST":
-        response = _spend(request, token)
+        response = _use_link(request, token)
     elif sign_in_link_works(token=token):
         response = draw(request, "governance/sign_in_link.html")
     else:
@@ -228,7 +228,7 @@ def _next_page(request: HttpRequest) -> str:
     return wanted if is_here(request, wanted) else ""
 
 
-def _spend(request: HttpRequest, token: str) -> HttpResponseBase:
+def _use_link(request: HttpRequest, token: str) -> HttpResponseBase:
     try:
         actor = sign_in_link_use(token=token, request_id=request_id(request), address=client_address(request))
     except NotFound:

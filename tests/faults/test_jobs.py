@@ -296,7 +296,7 @@ def test_a_worker_with_many_threads_that_hang_ends(work: World) -> None:
     try:
         for thread in threads:
             thread.start()
-            watchdog._leave(thread, lambda: ended.append(True))
+            watchdog._abandon_thread(thread, lambda: ended.append(True))
     finally:
         wake.set()
         for thread in threads:

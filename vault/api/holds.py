@@ -108,7 +108,7 @@ class HoldsView(ApiView):
         also={200: DryRunSchema},
     )
     def post(self, request: Request) -> Response:
-        """Hold memories unchanged until two different members release them. A dry run counts."""
+        """Hold memories unchanged until two different members release them. A dry run only counts them."""
         actor = self.actor()
         authorize(actor, Permission.HOLD_MANAGE)
         refuse_unknown_parameters(request, "dry_run")

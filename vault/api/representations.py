@@ -222,7 +222,7 @@ def review_json(view: ReviewView) -> dict[str, Any]:
         "content": view.words.content if view.words else None,
         "official": {"pack": view.pack, "content": view.other.content} if view.pack and view.other else None,
         "feedback": _feedback_json(view) if view.feedback else None,
-        "theirs": _theirs_json(view.theirs) if view.theirs else None,
+        "theirs": _peer_version_json(view.theirs) if view.theirs else None,
         "created_at": time_json(row.created_at),
         "decided_at": time_json(row.decided_at),
         "decided_by": {"kind": row.decided_kind, "id": str(row.decided_by)} if row.decided_by else None,
@@ -239,7 +239,7 @@ def _feedback_json(view: ReviewView) -> dict[str, Any]:
     }
 
 
-def _theirs_json(theirs: Theirs) -> dict[str, Any]:
+def _peer_version_json(theirs: Theirs) -> dict[str, Any]:
     return {
         "peer": theirs.peer,
         "version": theirs.version,

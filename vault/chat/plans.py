@@ -159,7 +159,7 @@ def _find_goal(actor: Actor, asked: TurnSettings, call: MemoryCall) -> Hit | Non
 
 
 def _add_goal(hits: Sequence[Hit], goal: Hit | None) -> list[Hit]:
-    """Add the goal to the results of a question, and drop results that are not about the question."""
+    """Add the goal to the results of a question, and drop results with a score of 0."""
     found = [hit for hit in hits if hit.score > 0]
     ids = {hit.view.cube.id for hit in found}
     return [*found, *([goal] if goal and goal.view.cube.id not in ids else [])]

@@ -293,7 +293,7 @@ def turn_complete(*, plan: TurnPlan) -> TurnAnswer:
 
 
 def turn_speaker(*, actor: Actor, conversation_id: UUID) -> Actor:
-    """Return the actor with the persona with which it asks in this conversation. Raises NotFound; Forbidden."""
+    """Return the actor, speaking as the persona of this conversation. Raises NotFound; Forbidden."""
     with acting(actor):
         return speaker_of(actor, conversation_locate(actor, conversation_id))
 

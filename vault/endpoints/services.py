@@ -37,9 +37,8 @@ PORTS = {"https": 443, "http": 80}
 
 @dataclass(frozen=True)
 class EndpointDraft:
-    """The settings of an endpoint. address: ends like OpenAI's, with /v1. timeout_seconds: the wait for the next word.
-
-    Prices: of a million tokens.
+    """The settings of an endpoint. address: up to and with /v1, as OpenAI's. timeout_seconds: the wait for the next
+    word. Prices: of a million tokens.
     """
 
     model: str

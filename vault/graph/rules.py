@@ -127,7 +127,7 @@ def _say_the_same(words: frozenset[str], others: frozenset[str]) -> bool:
 
 
 def _bare_terms(text: str) -> frozenset[str]:
-    """Return the index terms without negations and numbers; these are removed first, so that Chinese bigrams match."""
+    """Return the index terms of the text without its negations and numbers, so that Chinese bigrams match."""
     return frozenset(terms(_NUMBER.sub("", _NEGATION.sub("", _NO_NEGATION.sub("", text)))))
 
 

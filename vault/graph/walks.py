@@ -111,7 +111,7 @@ def named_cubes(
 
 
 def near_cubes(actor: Actor, *, seeds: Mapping[UUID, float], among: Reach, visible: CubeQuerySet) -> dict[UUID, float]:
-    """Return the cubes within STEPS of `seeds` with their personalised PageRank in 0..1. A query for each step.
+    """Return `seeds` and the cubes within STEPS of them, with personalised PageRank in 0..1. A query for each step.
 
     seeds: visible cubes with a weight above 0. A step follows a link, or leads to visible cubes that name the same
     entity, if few visible cubes name it.

@@ -293,10 +293,10 @@ def _traits_update(actor: Actor, persona_id: UUID, signs: Mapping[UUID, Mapping[
             ],
             ignore_conflicts=True,
         )
-        _trait_settle(row)
+        _trait_recompute(row)
 
 
-def _trait_settle(row: Trait) -> None:
+def _trait_recompute(row: Trait) -> None:
     pages, balance = TraitEvidence.objects.filter(trait=row).aggregate(n=Count("id"), sum=Sum("weight")).values()
     found = estimate_level(pages, balance or 0)
     at = database_now().isoformat()

@@ -26,7 +26,7 @@ _SESSION = re.compile(r"session_(\d{1,6})")
 
 @dataclass(frozen=True)
 class Turn:
-    """One message of a conversation. answers: it is the second side of a page."""
+    """One message of a conversation. answers: True for a reply, the second side of a page."""
 
     session: str
     message: Message = field(repr=False)

@@ -134,14 +134,14 @@ def profile_set(*, actor: Actor, persona_id: UUID, values: Mapping[str, str | No
         persona = persona_locate(actor, persona_id, lock=True)
         authorize(actor, Permission.PERSONA_UPDATE, persona_target(persona))
         authorize(actor, Permission.MEMORY_CREATE)
-        _refuse_odd(values)
+        _check_fields(values)
         if persona.kind == PersonaKind.AGENT:
             merged = {**persona.attributes, **values}
             attributes = {name: value for name, value in merged.items() if value is not None}
             persona_update(actor=actor, persona_id=persona_id, changes=PersonaChanges(attributes=attributes))
             return profile_get(actor=actor, persona_id=persona_id)
         for name, value in sorted(values.items()):
-            _field_leave(actor, persona_id, name)
+            _field_remove(actor, persona_id, name)
             if value is not None:
                 _field_write(actor, persona_id, name, value)
         record(
@@ -176,7 +176,7 @@ def _field_write(actor: Actor, persona_id: UUID, name: str, value: str) -> None:
         ).save(force_insert=True)
 
 
-def _field_leave(actor: Actor, persona_id: UUID, name: str) -> None:
+def _field_remove(actor: Actor, persona_id: UUID, name: str) -> None:
     rows = LayerEntry.objects.filter(persona_id=persona_id, queue=EntryQueue.PROFILE, name=name, left_at=None)
     for row in rows.select_related("cube"):
         if row.reason == "written" and row.cube.deleted_at is None:
@@ -213,7 +213,7 @@ def _trait_view(dimension: Dimension, row: Trait, pages: list[UUID]) -> TraitVie
     return TraitView(dimension, row.level, row.confidence, len(pages), tuple(pages), tuple(row.history), row.created_at)
 
 
-def _refuse_odd(values: Mapping[str, str | None]) -> None:
+def _check_fields(values: Mapping[str, str | None]) -> None:
     faults = [
         FieldError(name, f"a name of 1 to {LONGEST_NAME} letters, digits, blanks or _")
         for name in values

@@ -1,4 +1,4 @@
-"""Replay of a persona's history with other constants: the layer that each page would be in. Stores nothing."""
+"""Replay of a persona's history: computes which layer each page would be in under other constants. Stores nothing."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Concepts: words that people use in questions, with words of the same meaning in answers.
+"""Concepts: sets of words with one meaning, as people use them in questions and in the texts that answer these.
 
 Each concept has a pattern for questions and one for texts about it, in English and Chinese. Pure; every pattern is
 linear in its text.

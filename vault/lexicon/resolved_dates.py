@@ -45,7 +45,7 @@ def time_of(text: str, said_at: datetime, *, is_plan: bool = False) -> datetime 
 
 
 def _is_now(period: Period, as_of: datetime) -> bool:
-    """Return whether a period is current and longer than a day: a statement about this year is about now."""
+    """Return whether a period is longer than a day and contains `as_of`, like "this year"."""
     return period.start <= as_of < period.end and period.end - period.start > ONE_DAY
 
 

@@ -96,7 +96,7 @@ def retention_effects(change: Change) -> list[Outcome]:
 
 
 def _cache_lifetimes(rules: Sequence[Rule[Retention]]) -> Callable[[Facts], Lifetime | None]:
-    """Return the lifetime under these rules, computed once for memories with equal facts."""
+    """Return a function from facts to the lifetime under these rules, with a cache."""
     return cache(lambda facts: lifetime_of(rules, facts))
 
 

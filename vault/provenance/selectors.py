@@ -59,8 +59,8 @@ class Lineage:
 
 @dataclass(frozen=True)
 class ProvenanceView:
-    """The provenance of a memory. reader: turned the sent text into the memory. Parents and derived: only readable
-    ones.
+    """The provenance of a memory. reader: the MemReader that made the memory from a text. Only readable parents and
+    derived memories.
     """
 
     memory_id: UUID

@@ -40,7 +40,7 @@ def holds(document: Document, effect: Effect, context: CallContext, now: datetim
 
 
 def check_conditions(document: Document) -> dict[str, Any]:
-    """Return the condition as it is stored: known parts alone, lists sorted. Raises ConditionFault."""
+    """Return the condition in its stored form, with sorted lists. Raises ConditionFault for an unknown part."""
     for name in document:
         if name not in KNOWN:
             raise ConditionFault(str(name), f"unknown condition; known are {', '.join(KNOWN)}")

@@ -58,7 +58,7 @@ class PrincipalGrants:
     as_of: datetime | None
 
     def has(self, object_type: str, effect: Effect) -> bool:
-        """Return whether the principal may have grants of this kind and effect; if not, the caller saves a query."""
+        """Return whether the principal may have grants of this kind and effect; if not, no query is needed."""
         return f"{object_type}:{effect}" in self.present
 
 

@@ -127,7 +127,7 @@ class Target:
 
     @property
     def chain(self) -> tuple["Target", ...]:
-        """The object and its parents."""
+        """Return the object and its parents."""
         return (self, *self.within.chain) if self.within else (self,)
 
 
@@ -151,12 +151,12 @@ class Decision:
 
     @property
     def rule_reference(self) -> str:
-        """The rule as the audit log stores it: its kind, and the id of the grant, if any."""
+        """Return the rule as the audit log stores it: its kind, and the id of the grant, if any."""
         return f"{self.rule}:{self.grant_id}" if self.grant_id else self.rule
 
 
 def policy_name(rule: str) -> str:
-    """The name of the policy in a rule `policy:name@version`; empty for any other."""
+    """Return the name of the policy in a rule `policy:name@version`; an empty text for any other rule."""
     kind, _, named = rule.partition(":")
     return named.rpartition("@")[0] if kind == "policy" else ""
 

@@ -105,7 +105,7 @@ def export_write(*, actor: Actor, path: Path, query: AuditQuery, form: ExportFor
 
 
 def _find_start(actor: Actor, query: AuditQuery) -> Checkpoint | None:
-    """Return the last checkpoint before the requested time: no later seal is of an older entry."""
+    """Return the last checkpoint before the requested time; all requested entries are sealed after it."""
     if query.since is None:
         return None
     with acting(actor):

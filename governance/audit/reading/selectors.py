@@ -87,7 +87,7 @@ CHANGES = frozenset(
 
 @dataclass(frozen=True)
 class EntryView:
-    """An audit entry and its seal; None until it is sealed."""
+    """An audit entry and its seal, which is None until the entry is sealed."""
 
     entry: AuditEntry
     seal: AuditSeal | None
@@ -117,7 +117,7 @@ def entries_list(*, actor: Actor, query: AuditQuery, pages: Pages) -> Sequence[A
     with acting(actor):
         rows = AuditEntry.objects.filter(query.condition(), tenant_id=actor.tenant_id).order_by("-id")
         page = pages.take(rows)
-        _tell(actor, Verb.AUDIT_LISTED, rows=len(page), filters=" ".join(query_words(query)))
+        _record_read(actor, Verb.AUDIT_LISTED, rows=len(page), filters=" ".join(query_words(query)))
     return page
 
 
@@ -134,7 +134,7 @@ def entries_by_day(*, actor: Actor, query: AuditQuery, verbs: Collection[str], d
         rows = AuditEntry.objects.filter(query.condition(), tenant_id=actor.tenant_id, verb__in=list(verbs))
         counted = rows.annotate(day=TruncDate("at")).values_list("day").annotate(entries=Count("id")).order_by("day")
         found: dict[date, int] = dict(counted.values_list("day", "entries"))
-        _tell(actor, Verb.AUDIT_LISTED, rows=sum(found.values()), filters=" ".join(query_words(query)))
+        _record_read(actor, Verb.AUDIT_LISTED, rows=sum(found.values()), filters=" ".join(query_words(query)))
     return [found.get((first + timedelta(days=at)).date(), 0) for at in range(days)]
 
 
@@ -201,7 +201,7 @@ def verify(*, actor: Actor, after: int = 0) -> Verification:
     except Unreadable as error:
         raise Invalid(errors=[FieldError("after", str(error))]) from error
     with acting(actor):
-        _tell(actor, Verb.AUDIT_VERIFIED, seals=found.seals, upto=found.upto, intact=found.intact)
+        _record_read(actor, Verb.AUDIT_VERIFIED, seals=found.seals, upto=found.upto, intact=found.intact)
     return found
 
 
@@ -239,7 +239,7 @@ def permission_changes(*, actor: Actor, query: AuditQuery, pages: Pages) -> Sequ
     with acting(actor):
         rows = AuditEntry.objects.filter(query.condition(), tenant_id=actor.tenant_id, verb__in=CHANGES)
         page = pages.take(rows.order_by("-id"))
-        _tell(actor, Verb.AUDIT_REPORTED, rows=len(page), filters=" ".join(query_words(query)))
+        _record_read(actor, Verb.AUDIT_REPORTED, rows=len(page), filters=" ".join(query_words(query)))
     return page
 
 
@@ -252,5 +252,5 @@ def _view(row: AuditCheckpoint) -> CheckpointView:
     return CheckpointView(id=row.id, seq=row.seq, at=row.created_at, text=row.text)
 
 
-def _tell(actor: Actor, verb: Verb, **detail: str | int | bool) -> None:
+def _record_read(actor: Actor, verb: Verb, **detail: str | int | bool) -> None:
     record(actor=actor, verb=verb, object_type="audit", object_ids=[actor.tenant_id], detail=detail)

@@ -87,7 +87,7 @@ def sink_create(*, actor: Actor, draft: SinkDraft) -> SinkView:
         if AuditSink.objects.filter(tenant_id=actor.tenant_id, removed_at=None).count() >= MOST_SINKS:
             raise Conflict(f"There are {MOST_SINKS} sinks already. Remove one first.")
         sink.save(force_insert=True)
-        _tell(actor, Verb.AUDIT_SINK_CREATED, sink)
+        _record_change(actor, Verb.AUDIT_SINK_CREATED, sink)
         return _view(sink, _last_seal(actor))
 
 
@@ -107,7 +107,7 @@ def sink_retry(*, actor: Actor, sink_id: UUID) -> SinkView:
         sink = _sink(actor, sink_id)
         AuditSink.objects.filter(id=sink.id).update(next_at=Now(), failures=0)
         sink.failures = 0
-        _tell(actor, Verb.AUDIT_SINK_UPDATED, sink)
+        _record_change(actor, Verb.AUDIT_SINK_UPDATED, sink)
         return _view(sink, _last_seal(actor))
 
 
@@ -117,7 +117,7 @@ def sink_remove(*, actor: Actor, sink_id: UUID) -> None:
     with acting(actor):
         sink = _sink(actor, sink_id)
         AuditSink.objects.filter(id=sink.id).update(removed_at=Now(), sealed_secret=None)
-        _tell(actor, Verb.AUDIT_SINK_REMOVED, sink)
+        _record_change(actor, Verb.AUDIT_SINK_REMOVED, sink)
 
 
 def secret_context(sink_id: UUID) -> bytes:
@@ -194,7 +194,7 @@ def _view(sink: AuditSink, last: int) -> SinkView:
     )
 
 
-def _tell(actor: Actor, verb: Verb, sink: AuditSink) -> None:
+def _record_change(actor: Actor, verb: Verb, sink: AuditSink) -> None:
     host = urlsplit(sink.address).hostname or ""
     record(
         actor=actor, verb=verb, object_type="audit_sink", object_ids=[sink.id], detail={"kind": sink.kind, "host": host}

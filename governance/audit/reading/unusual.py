@@ -71,7 +71,7 @@ def unusual_reading(*, actor: Actor) -> list[UnusualReading]:
     """
     authorize(actor, Permission.AUDIT_READ)
     with acting(actor):
-        found = [reading for by in ReadBy for reading in _unusual(by)]
+        found = [reading for by in ReadBy for reading in _find_unusual(by)]
         record(
             actor=actor,
             verb=Verb.AUDIT_REPORTED,
@@ -82,7 +82,7 @@ def unusual_reading(*, actor: Actor) -> list[UnusualReading]:
     return sorted(found, key=lambda reading: (-reading.score, reading.id))
 
 
-def _unusual(by: ReadBy) -> list[UnusualReading]:
+def _find_unusual(by: ReadBy) -> list[UnusualReading]:
     now = database_now()
     asked: dict[str, Any] = {
         "verbs": list(READS),

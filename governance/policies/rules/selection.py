@@ -72,9 +72,9 @@ def matches(where: Where, facts: Facts) -> bool:
     """Return whether a memory with these facts is selected for certain: an unknown fact matches no criterion."""
     return (
         _is_under(facts.namespace, where.namespace)
-        and _meets(where.types, facts.type)
-        and _meets(where.semantic_types, facts.semantic_type)
-        and _meets(where.sensitivities, facts.sensitivity)
+        and _is_wanted(where.types, facts.type)
+        and _is_wanted(where.semantic_types, facts.semantic_type)
+        and _is_wanted(where.sensitivities, facts.sensitivity)
         and (not where.tags or bool(where.tags & (facts.tags or frozenset())))
     )
 
@@ -86,9 +86,9 @@ def may_match(where: Where, facts: Facts) -> bool:
     below = None in {facts.type, facts.semantic_type, facts.sensitivity, facts.tags}
     return (
         (_is_under(facts.namespace, where.namespace) or (below and _is_under(where.namespace, facts.namespace)))
-        and (facts.type is None or _meets(where.types, facts.type))
-        and (facts.semantic_type is None or _meets(where.semantic_types, facts.semantic_type))
-        and (facts.sensitivity is None or _meets(where.sensitivities, facts.sensitivity))
+        and (facts.type is None or _is_wanted(where.types, facts.type))
+        and (facts.semantic_type is None or _is_wanted(where.semantic_types, facts.semantic_type))
+        and (facts.sensitivity is None or _is_wanted(where.sensitivities, facts.sensitivity))
         and (facts.tags is None or not where.tags or bool(where.tags & facts.tags))
     )
 
@@ -117,5 +117,5 @@ def _is_under(path: str, root: str) -> bool:
     return not root or path == root or path.startswith(f"{root}/")
 
 
-def _meets(wanted: frozenset[str], found: str | None) -> bool:
+def _is_wanted(wanted: frozenset[str], found: str | None) -> bool:
     return not wanted or found in wanted

@@ -1,8 +1,7 @@
-"""Patterns that stand beside Chinese as well as between spaces, and that cost little where nothing is to be found.
+"""Patterns that match beside Chinese characters too, and that cost little in texts without a match.
 
-`\\b` will not do: to it a Chinese character is a letter too, so that 银行卡4111… would have no beginning. And each
-pattern begins with the characters that it begins with, the look behind them coming second: then the engine leaps from
-one candidate to the next instead of looking behind at every place.
+`\\b` counts a Chinese character as a letter, so that 银行卡4111… would have no beginning. Each pattern starts with its
+first character, and the look-behind comes second: the engine then jumps from one candidate to the next.
 """
 
 import re

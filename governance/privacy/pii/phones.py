@@ -149,11 +149,11 @@ class _Number:
         """Return whether it is a mobile number in one piece, or a number with the grouping of its region."""
         if len(self.pieces) == 1:
             return number_type(known) == PhoneNumberType.MOBILE
-        return _find_group_positions(self.pieces) <= _cuts_of(known) | {len(self.digits) - 1}
+        return _find_group_positions(self.pieces) <= _format_group_positions(known) | {len(self.digits) - 1}
 
 
 def _find_last_groups(text: str, groups: Groups, first: int) -> list[int]:
-    """Return the groups that may be the last of a number that begins with group `first`."""
+    """Return the indexes of groups with which a number that begins with group `first` may end."""
     found, digits = [], 0
     for last in range(first, min(len(groups), first + MOST_GROUPS)):
         digits += groups[last][1] - groups[last][0]
@@ -180,11 +180,11 @@ def _valid(digits: str, region: str | None) -> PhoneNumber | None:
 
 def _in_plan(digits: str, region: str) -> bool:
     """Return whether the region has numbers of this form. A cheap check before the library decides."""
-    return bool(_plan(region).fullmatch(digits))
+    return bool(_plan_pattern(region).fullmatch(digits))
 
 
 @cache
-def _plan(region: str) -> re.Pattern[str]:
+def _plan_pattern(region: str) -> re.Pattern[str]:
     """Return a pattern of the numbers of all regions with this region's country code, with or without its prefix.
 
     Raises ValueError for a region that the library does not know.
@@ -193,11 +193,11 @@ def _plan(region: str) -> re.Pattern[str]:
     plans = [plan for plan in map(PhoneMetadata.metadata_for_region, code) if plan is not None]
     if not plans:
         raise ValueError(f"no region {region!r}")
-    looks = {look for plan in plans for look in _looks(plan)}
+    looks = {look for plan in plans for look in _number_patterns(plan)}
     return re.compile(f"(?:{plans[0].country_code}|{plans[0].national_prefix or ''})?(?:{'|'.join(sorted(looks))})")
 
 
-def _looks(plan: PhoneMetadata) -> Iterator[str]:
+def _number_patterns(plan: PhoneMetadata) -> Iterator[str]:
     kinds = (
         *(plan.fixed_line, plan.mobile, plan.pager, plan.toll_free, plan.premium_rate),
         *(plan.shared_cost, plan.personal_number, plan.voip, plan.uan, plan.voicemail),
@@ -214,5 +214,5 @@ def _find_group_positions(pieces: Sequence[str]) -> set[int]:
     return cuts
 
 
-def _cuts_of(number: PhoneNumber) -> set[int]:
+def _format_group_positions(number: PhoneNumber) -> set[int]:
     return _find_group_positions(GROUP.findall(format_number(number, PhoneNumberFormat.INTERNATIONAL)))

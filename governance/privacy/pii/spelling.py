@@ -35,11 +35,11 @@ def fold(text: str) -> Folded:
     characters: list[str] = []
     origins: list[int] = []
     for place, character in enumerate(text):
-        spelt = _spelt(character) if _FOLDABLE.match(character) else character
+        spelt = _fold_character(character) if _FOLDABLE.match(character) else character
         characters.append(spelt)
         origins += [place] * len(spelt)
     return Folded("".join(characters), origins)
 
 
-def _spelt(character: str) -> str:
+def _fold_character(character: str) -> str:
     return "" if _DROPPED.match(character) else unicodedata.normalize("NFKC", character)

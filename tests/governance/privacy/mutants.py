@@ -47,7 +47,12 @@ MUTANTS: dict[str, tuple[str, str, str, str]] = {
         "None if has_code else topic_before(self.text, start)",
         "None",
     ),
-    "groups of a phone are not looked at": ("phones", "phones", "return _cuts(self.pieces) <=", "return True or"),
+    "groups of a phone are not looked at": (
+        "phones",
+        "phones",
+        "return _find_group_positions(self.pieces) <=",
+        "return True or",
+    ),
     "country codes are not read": (
         "phones",
         "phones",

@@ -97,8 +97,8 @@ class _Candidate:
 
 
 def answer_question(question: str, passages: Sequence[Passage], limit: int) -> Answer:
-    """Return the answer of the passages to `question`: up to `limit` quotes, at most one per passage, near-duplicates
-    once.
+    """Return the answer of the passages to `question`: up to `limit` quotes, at most one per passage, without
+    near-duplicates.
     """
     asked = question_parts(question, {passage.speaker for passage in passages})
     if asked.kind is QuestionKind.TOPICS:

@@ -28,7 +28,7 @@ _FACT_CONFIDENCE = 0.5  # no pattern spoke for it: a whole sentence, kept as it 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A sentence to store. `confidence` 0..1: of its `semantic_type`, not of its truth.
+    """A sentence to store. `confidence`, 0..1, is about its `semantic_type`, not about its truth.
 
     semantic_type: fact, profile, preference, event or goal. entities: as `vault.lexicon.entities` finds them.
     event_time: the start of the time that the sentence names, in UTC; None if it names none exactly.
