@@ -131,6 +131,7 @@ def _person(
         bound_to=first.bound_to,
         strong=strong,
         second_factor_required=Tenant.objects.get(id=member.tenant_id).second_factor_required,
+        by_server=first.way is Way.OIDC,
     )
 
 

@@ -43,7 +43,8 @@ class TrustedBrowser:
 class SignedIn:
     """A person with a browser session. `strong`: they have shown a second factor in this session.
 
-    timezone: an IANA name; this member's pages show times in it.
+    by_server: the tenant's sign-in server vouches for the person, and the session ends with that server. timezone: an
+    IANA name; this member's pages show times in it.
     """
 
     actor: Actor
@@ -54,6 +55,7 @@ class SignedIn:
     second_factor_required: bool
     is_operator: bool = False
     timezone: str = "UTC"
+    by_server: bool = False
 
     @property
     def lacks_second_factor(self) -> bool:

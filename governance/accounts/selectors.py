@@ -14,7 +14,7 @@ from governance.actor import Actor, CallContext
 from governance.audit.services import record
 from governance.database import acting, as_person, database_now, no_tenant, person_transaction, tenant_transaction
 from governance.errors import AddressNotProved
-from governance.models import BrowserSession, Member, Tenant, User
+from governance.models import BrowserSession, Member, OidcIdentity, Tenant, User
 from governance.tenants.selectors import user_id_by_email
 from governance.vocabulary import PrincipalKind, RoleName, Verb
 
@@ -59,6 +59,7 @@ class StoredSession:
     session_id: UUID
     bound_to: UUID | None
     strong: bool
+    by_server: bool = False
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,9 @@ def member_actor(member: Member, *, request_id: str, context: CallContext) -> Ac
 
 
 def find_signed_in(*, stored: StoredSession, request_id: str, context: CallContext) -> SignedIn | None:
-    """Return the person behind a session, or None if the session or the membership has ended. One statement.
+    """Return the person behind a session, or None if the session, the membership or the sign-in server has ended.
+
+    One statement; two in a session by way of a sign-in server.
 
     Writes, once in SEEN_EVERY_SECONDS: BrowserSession.
     """
@@ -145,7 +148,7 @@ def find_signed_in(*, stored: StoredSession, request_id: str, context: CallConte
         with connection.cursor() as cursor:
             cursor.execute(SIGNED_IN, [LAST_USE_SECONDS, stored.session_id, stored.member_id])
             row = cursor.fetchone()
-        if row is None:
+        if row is None or (stored.by_server and not OidcIdentity.objects.filter(member_id=stored.member_id).exists()):
             return None
         if row[2]:
             BrowserSession.objects.filter(id=stored.session_id).update(last_used_at=Now(), address=context.address[:64])
@@ -166,6 +169,7 @@ def find_signed_in(*, stored: StoredSession, request_id: str, context: CallConte
         session_id=stored.session_id,
         bound_to=stored.bound_to,
         strong=stored.strong,
+        by_server=stored.by_server,
         second_factor_required=row[1],
         is_operator=row[3],
         timezone=row[4],

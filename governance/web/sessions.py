@@ -12,13 +12,14 @@ from governance.actor import Actor, CallContext
 from governance.errors import SecondFactorRequired, Unauthenticated
 from governance.vocabulary import Channel
 
-TENANT, MEMBER, USER, SESSION, BOUND_TO, STRONG = (
+TENANT, MEMBER, USER, SESSION, BOUND_TO, STRONG, BY_SERVER = (
     "tenant_id",
     "member_id",
     "user_id",
     "session_id",
     "bound_to",
     "strong",
+    "by_server",
 )
 FIRST = "first_factor"
 FIRST_SECONDS = 600  # between the first factor and the end of the sign-in
@@ -36,6 +37,7 @@ def sign_in(request: HttpRequest, person: SignedIn) -> None:
     request.session[SESSION] = str(person.session_id)
     request.session[BOUND_TO] = str(person.bound_to or "")
     request.session[STRONG] = person.strong
+    request.session[BY_SERVER] = person.by_server
 
 
 def mark_strong(request: HttpRequest) -> None:
@@ -76,6 +78,7 @@ def person_of_session(request: HttpRequest, context: CallContext) -> SignedIn | 
         session_id=UUID(words[SESSION]),
         bound_to=UUID(bound_to) if bound_to else None,
         strong=bool(request.session.get(STRONG)),
+        by_server=bool(request.session.get(BY_SERVER)),
     )
     person = find_signed_in(stored=stored, request_id=request_id(request), context=context)
     if person is not None:

@@ -70,6 +70,21 @@ def test_a_member_whom_it_vouches_for_is_in(world: World, provider_server: OidcS
     assert len(find_entries(superuser, "identity.linked")) == 1
 
 
+@pytest.mark.parametrize("changes", [None, {"issuer": "https://other.example"}], ids=["removed", "replaced"])
+def test_session_by_way_of_a_sign_in_server_ends_with_it(
+    world: World, provider_server: OidcServer, server: OidcServer, changes: dict[str, str] | None
+) -> None:
+    client, by_password = browser(), signed_in(world.olivia)
+    come_back(provider_server, client)
+    assert client.get("/api/v1/me/").status_code == 200
+    if changes is None:
+        provider_remove(actor=world.olivia.actor)
+    else:
+        provider_save(actor=world.olivia.actor, draft=_draft(server, **changes))
+    assert client.get("/api/v1/me/").status_code == 401
+    assert by_password.get("/api/v1/me/").status_code == 200
+
+
 def test_it_goes_with_state_nonce_and_pkce_and_to_our_own_address(provider_server: OidcServer) -> None:
     come_back(provider_server, browser())
     asked = provider_server.asked
