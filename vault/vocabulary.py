@@ -425,6 +425,16 @@ class ContractState(StrEnum):
     ENDED = "ended"
 
 
+class Refusal(StrEnum):
+    """Reasons why the contract of a pack opens nothing, the first that holds first."""
+
+    REVOKED = "revoked"
+    ENDED = "ended"
+    EXPIRED = "expired"
+    PURPOSE = "purpose"
+    QUOTA = "quota"
+
+
 class Delivery(StrEnum):
     """The way that new versions come: when the subscriber asks, or by themselves."""
 

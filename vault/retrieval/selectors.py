@@ -32,7 +32,7 @@ from vault.retrieval.question import OtherModel, Question, QuestionVector, check
 from vault.retrieval.ranker import fill_results, list_newest, rank
 from vault.retrieval.scope import Scope, resolve_scope
 from vault.retrieval.tags import rank_by_tag
-from vault.vocabulary import SearchMode, Source
+from vault.vocabulary import Refusal, SearchMode, Source
 
 RANKINGS: Mapping[SearchMode, Callable[[Scope, Question, int], list[Ranked]]] = {
     SearchMode.GRAPH: rank_by_graph,
@@ -51,7 +51,7 @@ class Hit:
 
 Result = TypeVar("Result")
 Within = Callable[[Sequence[Hit]], None]
-Refused = Callable[[Sequence[str]], None]
+Refused = Callable[[Sequence[tuple[str, Refusal]]], None]
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,8 @@ def memories_search(
 
     `permission`: a chat searches by the right to chat. The question is embedded before the transaction; a
     reranker is asked between two, and the second, which opens and records what is returned, looks again at what may be
-    shown. `within` runs in the transaction that read what is returned, and so does `refused`, with the paths of packs
-    that were left out, since their contracts allow no more reads.
+    shown. `within` runs in the transaction that read what is returned, and so does `refused`, with path and
+    reason of packs that their contracts close.
     Raises Forbidden; Invalid; ProviderUnavailable; KeyUnavailable. Writes: AuditEntry naming the ids, OutboxEvent.
     Queries: five, one or two more in a persona, session, conversation or task, one more where expert namespaces are
     mounted or named, one more where the question names who or when, one more where vectors can change the answer, two
