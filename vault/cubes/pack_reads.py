@@ -104,14 +104,14 @@ def pack_reads_take(actor: Actor, packs: Iterable[UUID], *, leaves: bool = False
     staying = counts.keys() - _select(actor, counts, "may_export") if leaves else frozenset()
     taken: dict[UUID, bool] = cached_in_transaction("pack reads", dict)
     new = sorted(counts.keys() - taken.keys() - staying)
-    counted: set[tuple[UUID, UUID]] = noted_in_work("pack reads")
-    known = [pack for pack in new if (actor.tenant_id, pack) in counted]
+    counted: set[tuple[str, UUID, UUID]] = noted_in_work("pack reads")
+    known = [pack for pack in new if (actor.request_id, actor.tenant_id, pack) in counted]
     if known:  # by an earlier transaction of this call
         still_open = _select(actor, known, TERMS)
         taken.update((pack, pack in still_open) for pack in known)
     if fresh := [pack for pack in new if pack not in known]:
         taken.update(_take_reads(actor, fresh, counts))
-        given = {(actor.tenant_id, pack) for pack in fresh if taken[pack]}
+        given = {(actor.request_id, actor.tenant_id, pack) for pack in fresh if taken[pack]}
         transaction.on_commit(lambda: counted.update(given))
     return frozenset(pack for pack in counts if pack in staying or not taken[pack])
 
