@@ -142,6 +142,33 @@ class QuotaExhausted(DomainError):
     status, code, title = 429, "quota_exhausted", "The contract allows no more reads in this period"
 
 
+class ContractClosed(Forbidden):
+    """The contract of a pack does not open its memories to this call; each kind says why."""
+
+    def __init__(self) -> None:
+        super().__init__(f"{self.title}.", permission="memory.read", rule="contract")
+
+
+class ContractForOtherPurposes(ContractClosed):
+    code, title = "contract_purpose", "The contract of the pack is for other purposes"
+
+
+class ContractForbidsExport(ContractClosed):
+    code, title = "contract_export", "The contract of the pack does not let its memories leave"
+
+
+class ContractExpired(ContractClosed):
+    code, title = "contract_expired", "The contract of the pack has expired"
+
+
+class ContractRevoked(ContractClosed):
+    code, title = "contract_revoked", "The publisher has revoked the contract of the pack"
+
+
+class ContractEnded(ContractClosed):
+    code, title = "contract_ended", "The contract of the pack has ended"
+
+
 class TooManyAtOnce(DomainError):
     """The tenant has as many heavy calls at work as one may have; `retry_after` is set."""
 

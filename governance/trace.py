@@ -5,12 +5,15 @@ A span's attributes are ids, names of routes and topics, and numbers: never cont
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
+from typing import Any
 
 from opentelemetry import propagate, trace
 from opentelemetry.trace import Span, SpanKind
 from structlog.contextvars import bind_contextvars, clear_contextvars, get_contextvars
 
 TRACER = trace.get_tracer("memos")
+_notes: ContextVar[dict[str, set[Any]] | None] = ContextVar("notes of work", default=None)
 
 
 def work_begins(request_id: str, causes: Sequence[str] = ()) -> None:
@@ -19,7 +22,14 @@ def work_begins(request_id: str, causes: Sequence[str] = ()) -> None:
     causes: the ids of the requests that caused a job.
     """
     clear_contextvars()
+    _notes.set({})
     bind_contextvars(request_id=request_id, **({"causes": list(causes)} if causes else {}))
+
+
+def noted_in_work(name: str) -> set[Any]:
+    """Return the set of that name that the present request or job keeps; outside of both, a new one."""
+    notes = _notes.get()
+    return set() if notes is None else notes.setdefault(name, set())
 
 
 @contextmanager

@@ -426,6 +426,16 @@ class ContractState(StrEnum):
     ENDED = "ended"
 
 
+class Refusal(StrEnum):
+    """Reasons why the contract of a pack opens nothing, the first that holds first."""
+
+    REVOKED = "revoked"
+    ENDED = "ended"
+    EXPIRED = "expired"
+    PURPOSE = "purpose"
+    QUOTA = "quota"
+
+
 class Delivery(StrEnum):
     """The delivery of new versions: on the subscriber's request, or automatically."""
 

@@ -109,6 +109,24 @@ EXPLANATIONS: dict[str, Explanation] = {
         _("The contract of this pack allows no more reads in this period."),
         _("Wait for the next period, or agree on more reads with the publisher."),
     ),
+    "contract_purpose": Explanation(
+        _("The contract of this pack is for other purposes."),
+        _("Name a purpose that the contract permits with the header X-Memory-Purpose."),
+    ),
+    "contract_expired": Explanation(
+        _("The contract of this pack has expired."), _("Subscribe to the pack again to read it.")
+    ),
+    "contract_revoked": Explanation(
+        _("The publisher has revoked the contract of this pack."),
+        _("Ask the publisher to allow another subscription."),
+    ),
+    "contract_ended": Explanation(
+        _("The contract of this pack has ended."), _("Subscribe to the pack again to read it.")
+    ),
+    "contract_export": Explanation(
+        _("The contract of this pack does not let its memories leave."),
+        _("Export other memories, or agree on export with the publisher."),
+    ),
     "pack_invalid": Explanation(
         _("The file is no valid memory pack."),
         _("Ask its publisher for the file again."),

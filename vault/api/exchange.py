@@ -122,6 +122,7 @@ class ImportCheckSchema(Schema):
     new = serializers.IntegerField(help_text="Memories that would be stored.")
     present = serializers.IntegerField(help_text="Memories of an earlier import that are unchanged.")
     conflicts = serializers.IntegerField(help_text="Memories of an earlier import that have other words now.")
+    of_packs = serializers.IntegerField(help_text="Memories that the contract of a pack covers; they are left out.")
     left_out = serializers.IntegerField(help_text="Parts of the file that cannot be imported.")
     places = LeftOutSchema(many=True, help_text="The first 100 of them.")
     signer = PackSignerSchema(allow_null=True, help_text="Of a memory pack; null for other files.")
@@ -264,6 +265,7 @@ def import_check_json(found: ImportCheck) -> dict[str, Any]:
         "new": found.new,
         "present": found.present,
         "conflicts": found.conflicts,
+        "of_packs": found.of_packs,
         "left_out": len(found.left_out),
         "places": places,
         "signer": asdict(found.signer) if found.signer else None,

@@ -84,9 +84,15 @@ from vault.lifecycle.renewal import cube_renew, cube_renew_ask
 from vault.provenance.rules import manifest_json
 from vault.provenance.services import manifest_of_memories
 from vault.retrieval.selectors import Hit, memories_search
-from vault.vocabulary import SearchMode
+from vault.vocabulary import Refusal, SearchMode
 
-LEFT_OUT = "The contract of the pack in {} allows no more reads now."
+LEFT_OUT = {
+    Refusal.QUOTA: "The contract of the pack in {} allows no more reads in this period.",
+    Refusal.PURPOSE: "The contract of the pack in {} is for other purposes: X-Memory-Purpose names the purpose.",
+    Refusal.EXPIRED: "The contract of the pack in {} has expired.",
+    Refusal.REVOKED: "The publisher has revoked the contract of the pack in {}.",
+    Refusal.ENDED: "The contract of the pack in {} has ended.",
+}
 PURGE = OpenApiParameter("purge", OpenApiTypes.BOOL, description="Erase for good.")
 LARGE_WRITE = 100  # memories of one conversation; more are a heavy call
 ASYNC = OpenApiParameter("async", OpenApiTypes.BOOL, description="Answer 202 with a job.")
@@ -185,14 +191,14 @@ class SearchView(ApiView):
             if proven or body.get("provenance", False):
                 manifest.update(_make_manifest(actor, [hit.view for hit in hits]))
 
-        refused: list[str] = []
+        refused: list[tuple[str, Refusal]] = []
         if search.mode is SearchMode.MEMORYOS:
             hits = layers_search(actor=actor, search=search, within=add_manifest)
         else:
             hits = memories_search(actor=actor, search=search, within=add_manifest, refused=refused.extend)
         shown = [hit_json(hit, explain=body.get("explain", False)) for hit in hits]
         took = round((time.perf_counter() - started) * 1000, 2)
-        notices = [LEFT_OUT.format(path) for path in refused]
+        notices = [LEFT_OUT[reason].format(path) for path, reason in refused]
         return Response({"results": shown, "took_ms": took, "mode": search.mode, "notices": notices, **manifest})
 
 

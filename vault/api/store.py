@@ -126,7 +126,8 @@ class PublicationTryView(ApiView):
     def post(self, request: Request, publication_id: UUID) -> Response:
         """Try a pack before subscribing: return the best memories for your questions without it and with it.
 
-        Nothing is installed, and no read is counted.
+        Nothing is installed, and no read is counted. Your organisation is shown a tenth of the pack, and at least three
+        memories, in all calls together; beyond that, only what it was shown before.
         """
         actor = self.actor()
 
@@ -138,7 +139,8 @@ class PublicationTryView(ApiView):
             refuse_unknown_parameters(request)
             queries = tuple(read(TryInput, request).get("queries", ()))
         tried = publication_try(actor=actor, publication_id=publication_id, questions=queries)
-        return Response({"results": [tried_json(question) for question in tried]})
+        results = [tried_json(question) for question in tried.questions]
+        return Response({"results": results, "shown": tried.shown, "limit": tried.limit})
 
 
 class PublicationApproveView(ApiView):
@@ -205,6 +207,7 @@ def _make_terms(body: dict[str, Any]) -> Terms:
         days=body.get("days"),
         purposes=tuple(dict.fromkeys(body.get("purposes", ()))),
         price=body.get("price", ""),
+        export=body.get("export", False),
     )
 
 

@@ -6,7 +6,7 @@ from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
 
 from governance.api.descriptions import PageSchema
-from governance.api.fields import OneOfField, StrictSerializer, TextField, WholeField
+from governance.api.fields import FlagField, OneOfField, StrictSerializer, TextField, WholeField
 from vault.api.pack_schema import PackItemSchema
 from vault.api.schema import Schema
 from vault.store.catalogue import (
@@ -49,6 +49,7 @@ class TermsInput(StrictSerializer):
     )
     purposes = serializers.ListField(child=TextField(max_length=200), max_length=20, required=False)
     price = TextField(max_length=100, required=False, allow_blank=True, help_text="As recorded; nothing is charged.")
+    export = FlagField(required=False, help_text="Subscribers may export memories of the pack. Default: false.")
 
 
 class PublicationInput(StrictSerializer):
@@ -87,6 +88,8 @@ class TriedQuestionSchema(Schema):
 
 class TrySchema(Schema):
     results = TriedQuestionSchema(many=True)
+    shown = serializers.IntegerField(help_text="Memories of the pack that your organisation was shown in all trials.")
+    limit = serializers.IntegerField(help_text="How many a trial shows at most.")
 
 
 class TermsSchema(Schema):
@@ -95,6 +98,7 @@ class TermsSchema(Schema):
     days = serializers.IntegerField(allow_null=True)
     purposes = serializers.ListField(child=serializers.CharField())
     price = serializers.CharField()
+    export = serializers.BooleanField()
 
 
 class PublicationSchema(Schema):

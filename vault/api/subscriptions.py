@@ -26,6 +26,7 @@ from vault.api.pack_schema import WhyInput
 from vault.api.schema import NamespaceSchema, Schema
 from vault.store.contracts import (
     ContractView,
+    contract_allow,
     contract_get,
     contract_invoice,
     contract_reads,
@@ -103,6 +104,7 @@ class AgreementSchema(Schema):
     valid_to = serializers.DateTimeField(allow_null=True)
     purposes = serializers.ListField(child=serializers.CharField(), help_text="Empty: any.")
     price = serializers.CharField()
+    export = serializers.BooleanField(help_text="Memories of the pack may be exported.")
     reason = serializers.CharField(help_text="Why it was revoked.")
 
 
@@ -130,6 +132,7 @@ class ContractSchema(AgreementSchema):
     name = serializers.CharField(help_text="As `organisation/pack`.")
     subscription = serializers.UUIDField(help_text="The subscriber's id of it.")
     subscriber = serializers.CharField()
+    may_return = serializers.BooleanField(help_text="After a revocation: the subscriber may subscribe again.")
 
 
 class SubscriptionJobSchema(Schema):
@@ -390,7 +393,7 @@ class ContractInvoiceView(ApiView):
 class ContractRevokeView(ApiView):
     @describe("contracts_revoke", ContractSchema, request=WhyInput, parameters=[ONCE], may=[404, 409])
     def post(self, request: Request, contract_id: UUID) -> Response:
-        """Revoke a contract. Its subscriber loses the memories within a minute."""
+        """End a contract. Its subscriber reads nothing from then on, and loses the memories within a minute."""
         actor = self.actor()
 
         def ask() -> None:
@@ -404,6 +407,22 @@ class ContractRevokeView(ApiView):
             return Reply(200, contract_json(contract_revoke(actor=actor, contract_id=contract_id, reason=reason)))
 
         return self.post_once(call, ask=ask)
+
+
+class ContractAllowView(ApiView):
+    @describe("contracts_allow", ContractSchema, request=None, parameters=[ONCE], may=[404, 409])
+    def post(self, request: Request, contract_id: UUID) -> Response:
+        """Allow the subscriber of a revoked contract to subscribe again."""
+        actor = self.actor()
+
+        def ask() -> None:
+            contract_get(actor=actor, contract_id=contract_id)
+
+        with self.after(ask):
+            refuse_unknown_parameters(request)
+        return self.post_once(
+            lambda: Reply(200, contract_json(contract_allow(actor=actor, contract_id=contract_id))), ask=ask
+        )
 
 
 def _make_check(view: ApiView, subscription_id: UUID) -> Callable[[], None]:
@@ -455,6 +474,7 @@ def contract_json(view: ContractView) -> dict[str, Any]:
         "name": view.pack,
         "subscription": str(row.subscription_id),
         "subscriber": row.subscriber,
+        "may_return": row.may_return,
         **_agreement_json(view),
     }
 
@@ -471,6 +491,7 @@ def _agreement_json(view: SubscriptionView | ContractView) -> dict[str, Any]:
         "valid_to": time_json(row.valid_to),
         "purposes": row.purposes,
         "price": row.price,
+        "export": row.may_export,
         "reason": row.reason,
     }
 

@@ -69,6 +69,7 @@ from vault.api.subjects import (
     SubjectView,
 )
 from vault.api.subscriptions import (
+    ContractAllowView,
     ContractDetailView,
     ContractInvocationsView,
     ContractInvoiceView,
@@ -213,6 +214,7 @@ urlpatterns = [
     path("contracts/<uuid:contract_id>/invoice/", ContractInvoiceView.as_view()),
     path("contracts/<uuid:contract_id>/file/", ContractFileView.as_view()),
     path("contracts/<uuid:contract_id>/revoke/", ContractRevokeView.as_view()),
+    path("contracts/<uuid:contract_id>/allow/", ContractAllowView.as_view()),
     path("subjects/", SubjectsView.as_view()),
     path("subjects/<uuid:subject_id>/", SubjectView.as_view()),
     path("subjects/<uuid:subject_id>/assign/", SubjectAssignView.as_view()),

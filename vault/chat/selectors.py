@@ -223,15 +223,16 @@ def conversation_agent(*, actor: Actor, conversation: ConversationView) -> Agent
         return Agent(row.name, row.attributes) if row else None
 
 
-def turns_list(*, actor: Actor, conversation_id: UUID, pages: Pages) -> list[TurnView]:
-    """Return the turns of a conversation, oldest first, with quotes as its member may read them now.
+def turns_list(*, actor: Actor, conversation_id: UUID, pages: Pages, leaves: bool = False) -> list[TurnView]:
+    """The turns of a conversation, oldest first, with what their answers quote as its member may read it now.
 
-    Raises NotFound; Forbidden. Writes: AuditEntry naming the memories of its turns, AuditEntry? naming the quoted ones.
+    leaves: as `open_for_reader` has it.
+    Raises NotFound; Forbidden. Writes: AuditEntry naming the memories of its turns, AuditEntry? naming what is quoted.
     """
     with acting(actor):
         conversation = conversation_locate(actor, conversation_id)
         page = pages.take(Turn.objects.filter(conversation=conversation).order_by("id"))
-        return _open_turns(actor, conversation, page)
+        return _open_turns(actor, conversation, page, leaves=leaves)
 
 
 def turn_get(*, actor: Actor, conversation_id: UUID, turn_id: UUID) -> TurnView:
@@ -244,9 +245,12 @@ def turn_get(*, actor: Actor, conversation_id: UUID, turn_id: UUID) -> TurnView:
         return _open_turns(actor, conversation, [found])[0]
 
 
-def _open_turns(actor: Actor, conversation: Conversation, page: Sequence[Turn]) -> list[TurnView]:
+def _open_turns(
+    actor: Actor, conversation: Conversation, page: Sequence[Turn], *, leaves: bool = False
+) -> list[TurnView]:
     stated = _stated_by_page(actor, page)
-    said = _turn_texts(speaker_of(actor, conversation), page, {cube_id for ids in stated.values() for cube_id in ids})
+    named = {cube_id for ids in stated.values() for cube_id in ids}
+    said = _turn_texts(speaker_of(actor, conversation), page, named, leaves=leaves)
     record(actor=actor, verb=Verb.MEMORY_READ, object_type="memory", object_ids=list(said.views))
     record_quotes(actor, [view.passages for view in said.views.values()])
     views = [turn_view(row, said) for row in page]
@@ -426,14 +430,14 @@ def _load_citations(row: Turn, said: TurnTexts) -> Iterator[Citation]:
         yield Citation(memory_id, marker, part["score"], available, part.get("pack", ""))
 
 
-def _turn_texts(reader: Actor, turns: Sequence[Turn], stated: AbstractSet[UUID]) -> TurnTexts:
+def _turn_texts(reader: Actor, turns: Sequence[Turn], stated: AbstractSet[UUID], *, leaves: bool = False) -> TurnTexts:
     said = {cube_id for turn in turns for cube_id in (turn.question_id, turn.answer_id) if cube_id is not None}
     named = said | stated
     cited = {UUID(part["memory_id"]) for turn in turns for part in turn.citations}
     visible = Cube.objects.visible_to(reader).filter(id__in=named | cited)
     readable = frozenset(visible.values_list("id", flat=True))
     there = [cube_id for cube_id in sorted(named) if cube_id in readable]
-    views = {view.cube.id: view for view in cubes_view(actor=reader, cube_ids=there)}
-    closed = said - readable
+    views = {view.cube.id: view for view in cubes_view(actor=reader, cube_ids=there, leaves=leaves)}
+    closed = said - views.keys()
     withheld = Cube.objects.stored().filter(id__in=closed).values_list("id", flat=True) if closed else ()
     return TurnTexts(views, frozenset(withheld), readable)

@@ -20,6 +20,9 @@ class Unset(Enum):
 
 UNSET: Literal[Unset.UNSET] = Unset.UNSET
 
+OWN_TRUST = 0.5  # of what a member wrote
+PACK_TRUST = 0.4  # of what another organisation wrote
+
 
 @dataclass(frozen=True)
 class SourceRef:
@@ -56,7 +59,7 @@ class CubeDraft:
     layer: Layer = Layer.LONG_TERM
     modality: Modality = Modality.TEXT
     source: Source = Source.API
-    trust: float = 0.5
+    trust: float = OWN_TRUST
     reader: str = "verbatim"
     allow_duplicates: bool = False
     is_message: bool = False

@@ -1,25 +1,41 @@
-"""Reads of memories of installed packs, counted against the contract in the transaction that opens them.
+"""Reads of words of installed packs, counted against the contract in the transaction that opens them.
 
-A call that returns any memory of a pack is one read. Memories beyond the contract are left out.
+A call that returns any words of a pack is one read, in however many transactions. What the contract does not open is
+left out. Everything that opens words for a reader comes here by `vault.cubes.reader_words`.
 """
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
+from django.db import connection, transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from governance.actor import Actor
 from governance.database import cached_in_transaction
-from governance.errors import NotFound, QuotaExhausted
+from governance.errors import (
+    ContractEnded,
+    ContractExpired,
+    ContractForbidsExport,
+    ContractForOtherPurposes,
+    ContractRevoked,
+    DomainError,
+    NotFound,
+    QuotaExhausted,
+)
 from governance.ids import uuid7
 from governance.outbox.services import emit
+from governance.prepared import sql_array
+from governance.trace import noted_in_work
 from governance.vocabulary import Topic
 from vault.models import Cube, Namespace, PackRead, Subscription
-from vault.vocabulary import ContractState, Source
+from vault.vocabulary import Refusal, Source
 
-OPEN = """state = 'active' AND (valid_to IS NULL OR valid_to > clock_timestamp())
-  AND (cardinality(purposes) = 0 OR %(purpose)s = ANY(purposes))
+TERMS = """state = 'active' AND (valid_to IS NULL OR valid_to > clock_timestamp())
+  AND NOT vault_contract_is_revoked(publisher_id, id)
+  AND (cardinality(purposes) = 0 OR %(purpose)s = ANY(purposes))"""
+OPEN = f"""{TERMS}
   AND (quota IS NULL OR used < quota OR period_from < date_trunc(period, clock_timestamp(), 'UTC'))"""
 # Locked in one order, so that two calls that read two packs never wait for each other.
 TAKE = f"""
@@ -32,79 +48,180 @@ UPDATE vault_subscription SET
 FROM locked WHERE tenant_id = %(tenant)s AND id = locked_id AND {OPEN}
 RETURNING id, namespace_id, reads
 """
+PATIENT = "SET LOCAL lock_timeout = '20s'"
+IMPATIENT = "SET LOCAL lock_timeout TO DEFAULT"
+SELECTED = """
+SELECT DISTINCT namespace_id FROM vault_subscription
+WHERE tenant_id = %(tenant)s AND namespace_id = ANY(%(namespaces)s) AND """
 CLOSED = f"""
 SELECT namespace_id FROM vault_subscription
 WHERE tenant_id = %(tenant)s AND namespace_id = ANY(%(namespaces)s)
 GROUP BY namespace_id HAVING NOT bool_or({OPEN})
 """
+# Of the latest contract: the first reason that holds.
+REFUSED = """
+SELECT DISTINCT ON (namespace_id) namespace_id, CASE
+  WHEN state = 'revoked' OR vault_contract_is_revoked(publisher_id, id) THEN 'revoked' WHEN state = 'ended' THEN 'ended'
+  WHEN valid_to <= clock_timestamp() THEN 'expired'
+  WHEN cardinality(purposes) > 0 AND NOT %(purpose)s = ANY(purposes) THEN 'purpose'
+  WHEN state = 'active' THEN 'quota' ELSE 'ended' END
+FROM vault_subscription WHERE tenant_id = %(tenant)s AND namespace_id = ANY(%(namespaces)s)
+ORDER BY namespace_id, id DESC
+"""
+# Words of a pack are its memories, and what was made of them. A quoted passage is asked about when it is opened. Copies
+# that the terms let leave have no contract here; their source says where they came from.
+PACKS = """
+SELECT words.id, origin.namespace_id
+FROM (
+  SELECT id, id AS origin_id FROM unnest(%(cubes)s::uuid[]) AS asked (id)
+  UNION
+  SELECT cube_id, source_id FROM vault_cubesource
+  WHERE tenant_id = %(tenant)s AND cube_id = ANY(%(cubes)s::uuid[]) AND (%(quoted)s OR kind <> 'quote')
+) AS words JOIN vault_cube AS origin
+  ON origin.tenant_id = %(tenant)s AND origin.id = words.origin_id AND origin.source = 'pack'
+WHERE EXISTS (SELECT FROM vault_subscription AS agreed
+  WHERE agreed.tenant_id = origin.tenant_id AND agreed.namespace_id = origin.namespace_id)
+"""
+ERRORS: Mapping[Refusal, type[DomainError]] = {
+    Refusal.QUOTA: QuotaExhausted,
+    Refusal.PURPOSE: ContractForOtherPurposes,
+    Refusal.EXPIRED: ContractExpired,
+    Refusal.REVOKED: ContractRevoked,
+    Refusal.ENDED: ContractEnded,
+}
 
 
-def pack_reads_take(actor: Actor, cubes: Sequence[Cube]) -> frozenset[UUID]:
-    """Count one read of each pack that `cubes` belong to; return the namespaces whose contract allows no more reads.
+def pack_reads_take(actor: Actor, packs: Iterable[UUID], *, leaves: bool = False) -> frozenset[UUID]:
+    """Count one read of each pack; return the packs whose contract does not open them now.
 
-    A transaction counts each pack once. Memories of no pack cost nothing. Writes: Subscription …, PackRead …,
-    OutboxEvent.
+    packs: the namespace of a pack for each memory that is opened. leaves: the words leave the installation, which the
+    contract must allow; if it does not, nothing is counted. A call counts each pack once.
+    Writes: Subscription …, PackRead …, OutboxEvent.
     """
-    counts: dict[UUID, int] = {}
-    for cube in cubes:
-        if cube.source == Source.PACK:
-            counts[cube.namespace_id] = counts.get(cube.namespace_id, 0) + 1
+    counts = Counter(packs)
     if not counts or actor.is_system:
         return frozenset()
+    staying = counts.keys() - _select(actor, counts, "may_export") if leaves else frozenset()
     taken: dict[UUID, bool] = cached_in_transaction("pack reads", dict)
-    new = sorted(counts.keys() - taken.keys())
-    if new:
-        taken.update(_take_reads(actor, new, counts))
-    return frozenset(namespace_id for namespace_id in counts if not taken[namespace_id])
+    new = sorted(counts.keys() - taken.keys() - staying)
+    counted: set[tuple[str, UUID, UUID]] = noted_in_work("pack reads")
+    known = [pack for pack in new if (actor.request_id, actor.tenant_id, pack) in counted]
+    if known:  # by an earlier transaction of this call
+        still_open = _select(actor, known, TERMS)
+        taken.update((pack, pack in still_open) for pack in known)
+    if fresh := [pack for pack in new if pack not in known]:
+        taken.update(_take_reads(actor, fresh, counts))
+        given = {(actor.request_id, actor.tenant_id, pack) for pack in fresh if taken[pack]}
+        transaction.on_commit(lambda: counted.update(given))
+    return frozenset(pack for pack in counts if pack in staying or not taken[pack])
 
 
-def pack_read_require(actor: Actor, cube: Cube) -> None:
-    """Count a read of one memory if it belongs to a pack.
+def pack_read_require(actor: Actor, pack: UUID) -> None:
+    """Count a read of a pack. Raises as `raise_refusal`. Writes as `pack_reads_take`."""
+    if pack_reads_take(actor, [pack]):
+        raise_refusal(actor, [pack])
 
-    Raises QuotaExhausted if the contract allows no more reads; NotFound if the contract has ended or is for other
-    purposes. Writes as `pack_reads_take`.
+
+def raise_refusal(actor: Actor, packs: Collection[UUID]) -> None:
+    """Raise the reason why the contract of one of the packs opens nothing.
+
+    Raises QuotaExhausted; ContractForOtherPurposes; ContractExpired; ContractRevoked; ContractEnded; NotFound without
+    a contract.
     """
-    if not pack_reads_take(actor, [cube]):
-        return
-    rows = Subscription.objects.filter(tenant_id=cube.tenant_id, namespace_id=cube.namespace_id)
-    row = rows.filter(state=ContractState.ACTIVE).order_by("-id").first()
-    if row is not None and row.quota is not None and row.used >= row.quota:
-        raise QuotaExhausted
+    reasons = find_refusals(actor, packs)
+    for reason in Refusal:
+        if reason in reasons.values():
+            raise ERRORS[reason]()
     raise NotFound
+
+
+def find_refusals(actor: Actor, packs: Collection[UUID]) -> dict[UUID, Refusal]:
+    """Return why the contract of each of these closed packs opens nothing. One query."""
+    rows = _fetch(REFUSED, actor, packs)
+    return {pack: Refusal(reason) for pack, reason in rows}
+
+
+def find_packs(actor: Actor, cube_ids: Collection[UUID], *, with_quotes: bool = False) -> dict[UUID, frozenset[UUID]]:
+    """Return the namespaces of the packs whose words memories have, by memory. One query; none for no ids.
+
+    with_quotes: and those that they quote.
+    """
+    if not cube_ids:
+        return {}
+    found: dict[UUID, set[UUID]] = {}
+    with connection.cursor() as cursor:
+        cursor.execute(PACKS, {"tenant": actor.tenant_id, "cubes": sql_array(cube_ids), "quoted": with_quotes})
+        for cube_id, namespace_id in cursor.fetchall():
+            found.setdefault(cube_id, set()).add(namespace_id)
+    return {cube_id: frozenset(packs) for cube_id, packs in found.items()}
+
+
+def find_pack_copies(actor: Actor, cube_ids: Collection[UUID]) -> frozenset[UUID]:
+    """Return the memories that came from a pack, or have the text of an installed one. One query; none for no ids."""
+    same = Cube.objects.filter(tenant_id=actor.tenant_id, source=Source.PACK, content_hash=OuterRef("content_hash"))
+    same = same.filter(namespace_id__in=pack_namespaces(actor))
+    rows = Cube.objects.filter(Q(source=Source.PACK) | Exists(same), tenant_id=actor.tenant_id, id__in=cube_ids)
+    return frozenset(rows.values_list("id", flat=True)) if cube_ids else frozenset()
+
+
+def find_pack_texts(actor: Actor, hashes: Collection[bytes]) -> frozenset[bytes]:
+    """Return those of the keyed hashes that are of a text of an installed memory of a pack. One query."""
+    rows = Cube.objects.filter(tenant_id=actor.tenant_id, source=Source.PACK, content_hash__in=hashes)
+    rows = rows.filter(namespace_id__in=pack_namespaces(actor))
+    return frozenset(bytes(content_hash) for content_hash in rows.values_list("content_hash", flat=True))
+
+
+def pack_namespaces(actor: Actor) -> QuerySet[Any]:
+    """Select the ids of the namespaces of packs, by which the index finds their texts."""
+    return Subscription.objects.filter(tenant_id=actor.tenant_id).values("namespace_id")
+
+
+def find_export_refusals(actor: Actor, cube_ids: Collection[UUID]) -> dict[UUID, DomainError]:
+    """Return why memories of packs may not leave the installation, by memory. Three queries at most.
+
+    The purpose is asked for where the words are opened.
+    """
+    packs = find_packs(actor, cube_ids)
+    named = {pack for some in packs.values() for pack in some}
+    staying = named - _select(actor, named, "may_export")
+    closed = find_refusals(actor, find_closed_namespaces(actor, named - staying))
+    errors = {pack: ERRORS[reason]() for pack, reason in closed.items() if reason is not Refusal.PURPOSE}
+    errors |= dict.fromkeys(staying, ContractForbidsExport())
+    return {cube_id: errors[pack] for cube_id, some in packs.items() for pack in some if pack in errors}
 
 
 def find_closed_namespaces(actor: Actor, namespace_ids: Collection[UUID]) -> frozenset[UUID]:
     """Return those of these namespaces that a contract closes to the actor now. One query; none for an empty list."""
     if not namespace_ids or actor.is_system:
         return frozenset()
-    with connection.cursor() as cursor:
-        cursor.execute(CLOSED, _parameters(actor, sorted(namespace_ids)))
-        return frozenset(namespace_id for (namespace_id,) in cursor.fetchall())
+    return frozenset(namespace_id for (namespace_id,) in _fetch(CLOSED, actor, namespace_ids))
 
 
-def list_refused_paths(actor: Actor, before: Collection[UUID]) -> list[str]:
-    """Return the paths of the namespaces in `before`, and of those that this transaction was refused to read."""
+def list_refused_paths(actor: Actor, before: Collection[UUID]) -> list[tuple[str, Refusal]]:
+    """Return path and reason of the packs in `before`, and of those that this transaction was refused to read."""
     taken: dict[UUID, bool] = cached_in_transaction("pack reads", dict)
     refused = {*before, *(namespace_id for namespace_id, is_open in taken.items() if not is_open)}
     if not refused:
         return []
-    rows = Namespace.objects.filter(tenant_id=actor.tenant_id, id__in=refused)
-    return list(rows.order_by("path").values_list("path", flat=True))
+    reasons = find_refusals(actor, refused)
+    rows = Namespace.objects.filter(tenant_id=actor.tenant_id, id__in=refused).order_by("path")
+    return [(path, reasons.get(pack, Refusal.ENDED)) for pack, path in rows.values_list("id", "path")]
 
 
-def _take_reads(actor: Actor, namespaces: list[UUID], counts: dict[UUID, int]) -> dict[UUID, bool]:
-    with connection.cursor() as cursor:
-        cursor.execute(TAKE, _parameters(actor, namespaces))
-        counted = cursor.fetchall()
+def _take_reads(actor: Actor, packs: list[UUID], counts: Mapping[UUID, int]) -> dict[UUID, bool]:
+    with connection.cursor() as cursor:  # readers of one pack wait for each other, many for longer than others may
+        cursor.execute(PATIENT)
+        counted = _fetch(TAKE, actor, packs)
+        cursor.execute(IMPATIENT)
     PackRead.objects.bulk_create(
         PackRead(
             id=uuid7(),
             tenant_id=actor.tenant_id,
             subscription_id=subscription_id,
             number=number,
-            memories=counts[namespace_id],
+            memories=counts[pack],
         )
-        for subscription_id, namespace_id, number in counted
+        for subscription_id, pack, number in counted
     )
     if counted:
         emit(
@@ -112,9 +229,23 @@ def _take_reads(actor: Actor, namespaces: list[UUID], counts: dict[UUID, int]) -
             topic=Topic.STORE_READ,
             payload={"subscriptions": [str(subscription_id) for subscription_id, _, _ in counted]},
         )
-    opened = {namespace_id for _, namespace_id, _ in counted}
-    return {namespace_id: namespace_id in opened for namespace_id in namespaces}
+    opened = {pack for _, pack, _ in counted}
+    return {pack: pack in opened for pack in packs}
 
 
-def _parameters(actor: Actor, namespaces: list[UUID]) -> dict[str, Any]:
-    return {"tenant": actor.tenant_id, "namespaces": namespaces, "purpose": actor.context.purpose}
+def _select(actor: Actor, packs: Collection[UUID], condition: str) -> frozenset[UUID]:
+    """Return the packs with an active contract that meets `condition`."""
+    rows = _fetch(f"{SELECTED} state = 'active' AND {condition}", actor, packs) if packs else []
+    return frozenset(pack for (pack,) in rows)
+
+
+def _fetch(statement: str, actor: Actor, packs: Iterable[UUID]) -> list[tuple[Any, ...]]:
+    parameters: dict[str, Any] = {
+        "tenant": actor.tenant_id,
+        "namespaces": sorted(packs),
+        "purpose": actor.context.purpose,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(statement, parameters)
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
+        return rows

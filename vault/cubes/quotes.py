@@ -8,16 +8,19 @@ from django.db.models import F
 from django.utils.timezone import localtime
 
 from governance.actor import Actor
-from vault.content.words import Quote, words_open
+from vault.content.words import Quote
 from vault.cubes.passages import Passage
+from vault.cubes.reader_words import open_for_reader, seal_versions
 from vault.cubes.versions import visible_versions
 from vault.models import Cube, CubeVersion
 
 
-def quotes_open(actor: Actor, quotes: Iterable[Quote]) -> dict[Quote, Passage]:
-    """Open the quotes that the actor may read now. Two queries, and one for each memory that was changed since.
+def quotes_open(
+    actor: Actor, quotes: Iterable[Quote], *, is_shown: bool = True, leaves: bool = False
+) -> dict[Quote, Passage]:
+    """Open the quotes that the actor may read now. Three queries, and one for each memory that was changed since.
 
-    Raises KeyUnavailable. The caller writes the audit entry.
+    is_shown, leaves: as `open_for_reader` has them. Raises KeyUnavailable. The caller writes the audit entry.
     """
     wanted: dict[tuple[UUID, int], list[Quote]] = {}
     for quote in quotes:
@@ -26,11 +29,10 @@ def quotes_open(actor: Actor, quotes: Iterable[Quote]) -> dict[Quote, Passage]:
         return {}
     cubes = {cube.id: cube for cube in Cube.objects.visible_to(actor).filter(id__in={cube_id for cube_id, _ in wanted})}
     found: dict[Quote, Passage] = {}
-    for version in _load_versions(actor, cubes, wanted):
-        words = words_open(
-            tenant_id=version.tenant_id, cube_id=version.cube_id, number=version.number, blob=version.sealed
-        )
-        cube = cubes[version.cube_id]
+    versions = {(row.cube_id, row.number): row for row in _load_versions(actor, cubes, wanted)}
+    opened = open_for_reader(actor, seal_versions(actor, [*versions.values()]), is_shown=is_shown, leaves=leaves)
+    for key, words in opened.items():
+        version, cube = versions[key], cubes[key[0]]
         moment = localise_moment(version.event_time or cube.created_at, is_resolved=cube.has_sources)
         for quote in wanted.get((version.cube_id, version.number), ()):
             if text := words.content[quote.start : quote.end]:

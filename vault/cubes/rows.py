@@ -50,6 +50,7 @@ class CubeRow:
     embedded: bool
     held: bool
     parents: tuple[UUID, ...]
+    packs: tuple[UUID, ...]  # namespaces of the packs whose words it has
 
 
 def cube_rows(*, tenant_id: UUID, cube_ids: Sequence[UUID], model: str) -> dict[UUID, CubeRow]:
@@ -75,7 +76,18 @@ SELECT {", ".join(_columns())},
   EXISTS (SELECT 1 FROM vault_holdcube AS covered WHERE covered.tenant_id = cube.tenant_id
     AND covered.cube_id = cube.id AND vault_hold_stands(covered.tenant_id, covered.hold_id)),
   ARRAY(SELECT link.target_id FROM vault_cubelink AS link WHERE link.tenant_id = cube.tenant_id
-    AND link.source_id = cube.id AND link.kind = %s ORDER BY link.id)
+    AND link.source_id = cube.id AND link.kind = %s ORDER BY link.id),
+  CASE WHEN cube.source = 'pack' OR cube.has_sources THEN ARRAY(
+    SELECT DISTINCT origin.namespace_id FROM (
+      SELECT cube.id AS source_id UNION ALL SELECT one.source_id FROM vault_cubesource AS one
+      WHERE one.tenant_id = cube.tenant_id AND one.cube_id = cube.id AND one.kind <> 'quote'
+    ) AS words CROSS JOIN LATERAL (
+      SELECT one.namespace_id FROM vault_cube AS one
+      WHERE one.tenant_id = cube.tenant_id AND one.id = words.source_id AND one.source = 'pack' OFFSET 0
+    ) AS origin
+    WHERE EXISTS (SELECT FROM vault_subscription AS agreed
+      WHERE agreed.tenant_id = cube.tenant_id AND agreed.namespace_id = origin.namespace_id)
+  ) ELSE '{{}}' END
 FROM unnest(%s::uuid[]) AS wanted (id)
   CROSS JOIN LATERAL (
     SELECT * FROM vault_cube AS one WHERE one.id = wanted.id AND one.tenant_id = %s OFFSET 0
@@ -121,8 +133,8 @@ def _make_row(values: Sequence[Any], known: dict[UUID, Model]) -> CubeRow:
             other = known.get(id) or known.setdefault(id, _make_model(model, names, values[start : start + len(names)]))
         cube._state.fields_cache[alias] = other
         start += len(names)
-    sealed, reads, read_at, heat, questions, embedded, held, parents = values[start:]
-    return CubeRow(cube, bytes(sealed), reads, read_at, heat, questions, embedded, held, tuple(parents))
+    sealed, reads, read_at, heat, questions, embedded, held, parents, packs = values[start:]
+    return CubeRow(cube, bytes(sealed), reads, read_at, heat, questions, embedded, held, tuple(parents), tuple(packs))
 
 
 def _make_model(model: type[Model], names: Sequence[str], values: Sequence[Any]) -> Model:

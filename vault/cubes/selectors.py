@@ -17,12 +17,13 @@ from governance.outbox.services import record_read
 from governance.pages import Pages
 from governance.privacy.services import SubjectView, subject_view
 from governance.vocabulary import Permission, Verb
-from vault.content.blobs import blob_ref, blobs_require, with_blobs
-from vault.content.words import Words, words_open
+from vault.content.blobs import with_blobs
+from vault.content.words import NO_WORDS, Words
 from vault.cubes.lookup import locate_readable
-from vault.cubes.pack_reads import pack_read_require, pack_reads_take
+from vault.cubes.pack_reads import find_packs, raise_refusal
 from vault.cubes.passages import Passages, insert_quotes
 from vault.cubes.quotes import quotes_open
+from vault.cubes.reader_words import SealedVersion, open_for_reader, seal_versions
 from vault.cubes.rows import CubeRow, cube_rows
 from vault.cubes.versions import visible_versions
 from vault.models import Cube, CubeVersion
@@ -55,20 +56,21 @@ class CubeView:
 
 @dataclass(frozen=True)
 class VersionView:
-    """A version of a cube and its opened words; NO_WORDS after a redaction."""
+    """A version of a cube and its opened words; NO_WORDS after a redaction, and where a contract does not open it."""
 
     row: CubeVersion
     words: Words = field(repr=False)
+    is_closed: bool = False  # by the contract of a pack
 
 
 @with_blobs
 def cube_get(*, actor: Actor, cube_id: UUID) -> CubeView:
     """Return a cube. Raises NotFound; Forbidden; QuotaExhausted; KeyUnavailable. Writes: AuditEntry, OutboxEvent …."""
     with acting(actor):
-        pack_read_require(actor, locate_readable(actor, cube_id))
+        locate_readable(actor, cube_id)
         found = cubes_read(actor=actor, cube_ids=[cube_id], verb=Verb.MEMORY_READ)
-    if not found:
-        raise NotFound  # purged between two statements
+        if not found:  # the contract of its pack is closed, or it was purged between two statements
+            raise_refusal(actor, find_packs(actor, [cube_id]).get(cube_id, ()))
     return found[0]
 
 
@@ -96,18 +98,20 @@ def cubes_read(
     verb: Verb,
     permission: Permission = Permission.MEMORY_READ,
     is_use: bool = True,
+    leaves: bool = False,
     read_event: Payload | None = None,
 ) -> list[CubeView]:
     """Open the cubes that the caller found visible, in the order given.
 
     Cubes that were purged meanwhile, or that the contract of their pack does not allow, are left out. is_use: the read
-    counts as a use of the memories. read_event: additional payload of the event that counts it.
+    counts as a use of the memories. leaves: as `open_for_reader` has it. read_event: additional payload of the event
+    that counts it.
     Queries: one, one more if a cube has parents, and one for audit entry and event.
     Raises KeyUnavailable; AuditUnavailable. Writes: AuditEntry, OutboxEvent?.
     """
     authorize(actor, permission)
     with acting(actor):
-        views = cubes_view(actor=actor, cube_ids=cube_ids)
+        views = cubes_view(actor=actor, cube_ids=cube_ids, leaves=leaves)
         version = views[0].cube.version if len(views) == 1 else None
         ids = [view.cube.id for view in views]
         if views and is_use:
@@ -126,27 +130,22 @@ def record_quotes(actor: Actor, opened: Iterable[Passages]) -> None:
 
 
 @with_blobs
-def cubes_view(*, actor: Actor, cube_ids: Sequence[UUID], is_shown: bool = True) -> list[CubeView]:
+def cubes_view(
+    *, actor: Actor, cube_ids: Sequence[UUID], is_shown: bool = True, leaves: bool = False
+) -> list[CubeView]:
     """Open cubes as `cubes_read` does, without an audit entry, for the reply to a write.
 
-    is_shown: a person or a client receives them, so that memories of packs count as read.
+    is_shown, leaves: as `open_for_reader` has them.
     """
     with acting(actor):
         rows = cube_rows(tenant_id=actor.tenant_id, cube_ids=cube_ids, model=embedder().name)
-        blobs_require(
-            blob_ref(tenant_id=actor.tenant_id, cube_id=row.cube.id, number=row.cube.version, stored=row.sealed)
-            for row in rows.values()
-        )
         parents = _find_readable(actor, {parent for row in rows.values() for parent in row.parents})
-        words = {
-            row.cube.id: _open_words(actor.tenant_id, row.cube.id, row.cube.version, row.sealed)
-            for row in rows.values()
-        }
-        passages = quotes_open(actor, (quote for opened in words.values() for quote in opened.quotes))
-        closed = pack_reads_take(actor, [row.cube for row in rows.values()]) if is_shown else frozenset()
-        shown = [
-            rows[cube_id] for cube_id in cube_ids if cube_id in rows and rows[cube_id].cube.namespace_id not in closed
-        ]
+        sealed = [SealedVersion(row.cube.id, row.cube.version, row.sealed, row.packs) for row in rows.values()]
+        opened = open_for_reader(actor, sealed, is_shown=is_shown, leaves=leaves)
+        words = {cube_id: opened_words for (cube_id, _), opened_words in opened.items()}
+        quotes = (quote for opened_words in words.values() for quote in opened_words.quotes)
+        passages = quotes_open(actor, quotes, is_shown=is_shown, leaves=leaves)
+        shown = [rows[cube_id] for cube_id in cube_ids if cube_id in words]
         return [_make_view(row, words[row.cube.id], parents, passages) for row in shown]
 
 
@@ -158,10 +157,9 @@ def versions_list(*, actor: Actor, cube_id: UUID, pages: Pages) -> list[VersionV
     """
     with acting(actor):
         cube = locate_readable(actor, cube_id)
-        pack_read_require(actor, cube)
         page = pages.take(visible_versions(actor, cube).select_related("namespace").order_by("-number"))
         record(actor=actor, verb=Verb.VERSIONS_READ, object_type="memory", object_ids=[cube.id])
-        return versions_view(actor, page)
+        return versions_view(actor, page, is_named=True)
 
 
 @with_blobs
@@ -172,28 +170,33 @@ def version_get(*, actor: Actor, cube_id: UUID, number: int | None = None) -> Ve
     """
     with acting(actor):
         cube = locate_readable(actor, cube_id)
-        pack_read_require(actor, cube)
         wanted = cube.version if number is None else number
         row = visible_versions(actor, cube).select_related("namespace").filter(number=wanted).first()
         if row is None:
             raise NotFound
         record(actor=actor, verb=Verb.VERSIONS_READ, object_type="memory", object_ids=[cube.id], version=wanted)
-        return versions_view(actor, [row])[0]
+        return versions_view(actor, [row], is_named=True)[0]
 
 
-def versions_view(actor: Actor, rows: Sequence[CubeVersion]) -> list[VersionView]:
+def versions_view(
+    actor: Actor, rows: Sequence[CubeVersion], *, leaves: bool = False, is_named: bool = False
+) -> list[VersionView]:
     """Open versions that the caller found visible and recorded in the audit log. Use inside `acting`.
 
-    Raises KeyUnavailable. Writes: AuditEntry? for the memories whose passages they quote.
+    leaves: as `open_for_reader` has it. is_named: the caller names the memory, so that a closed contract is an error.
+    Raises KeyUnavailable; as `raise_refusal`. Writes: AuditEntry? for the memories whose passages they quote; and as
+    `pack_reads_take`.
     """
-    blobs_require(
-        blob_ref(tenant_id=row.tenant_id, cube_id=row.cube_id, number=row.number, stored=row.sealed) for row in rows
-    )
-    words = [_open_words(row.tenant_id, row.cube_id, row.number, row.sealed) for row in rows]
-    passages = quotes_open(actor, (quote for opened in words for quote in opened.quotes))
+    sealed = seal_versions(actor, rows)
+    opened = open_for_reader(actor, sealed, leaves=leaves)
+    if is_named and len(opened) < len(sealed):
+        raise_refusal(actor, {pack for version in sealed for pack in version.packs})
+    passages = quotes_open(actor, (quote for words in opened.values() for quote in words.quotes), leaves=leaves)
     record_quotes(actor, [passages])
     return [
-        VersionView(row=row, words=insert_quotes(opened, passages)) for row, opened in zip(rows, words, strict=True)
+        VersionView(row, insert_quotes(opened.get(key, NO_WORDS), passages), is_closed=key not in opened)
+        for row in rows
+        for key in [(row.cube_id, row.number)]
     ]
 
 
@@ -219,7 +222,3 @@ def _make_view(row: CubeRow, words: Words, readable: Collection[UUID], passages:
         pending_embedding=not row.embedded,
         held=row.held,
     )
-
-
-def _open_words(tenant_id: UUID, cube_id: UUID, number: int, sealed: bytes | memoryview) -> Words:
-    return words_open(tenant_id=tenant_id, cube_id=cube_id, number=number, blob=bytes(sealed))

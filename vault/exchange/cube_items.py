@@ -27,6 +27,8 @@ def cube_items(
 ) -> list[tuple[Cube, Item]]:
     """Those of the memories that the actor may read, and that still have words, by id. Use inside `acting`.
 
+    What the contract of a pack keeps is left out.
+
     known: of a memory the version that its reader has: the item begins behind it, at the latest with the present one.
     Raises Forbidden; KeyUnavailable. Writes: AuditEntry …. Five queries.
     """
@@ -42,7 +44,7 @@ def cube_items(
         for version in versions.select_related("namespace")
         if version.number > min(known.get(version.cube_id, 0), present[version.cube_id] - 1)
     ]
-    for view in versions_view(actor, wanted):
+    for view in versions_view(actor, wanted, leaves=verb is Verb.MEMORY_EXPORTED):
         views[view.row.cube_id].append(view)
     sources = list(CubeSource.objects.filter(cube_id__in=ids).order_by("id"))
     readable = _find_readable_ids(actor, sources)

@@ -1,5 +1,6 @@
 """Items as drafts and changes of memories, and the memories that earlier imports made of them."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -7,15 +8,17 @@ from uuid import UUID
 
 from governance.actor import Actor
 from governance.keys.services import token_maker
-from vault.content.drafts import CubeChanges, CubeDraft, SourceRef
+from vault.content.drafts import OWN_TRUST, PACK_TRUST, CubeChanges, CubeDraft, SourceRef
+from vault.cubes.pack_reads import find_pack_texts
 from vault.exchange.items import ORIGIN, ORIGIN_FORMAT, Item, ItemVersion
 from vault.index import marks
-from vault.models import ArchivedPosting, Cube, Posting
+from vault.models import ArchivedPosting, Cube, Posting, Subscription
 from vault.vocabulary import ImportFormat, Source
 
 READER = "import"
 SYNC_FORMAT = "sync"  # of memories that a sync brought, beside the formats of files
 WITH_IDS = (ImportFormat.JSONL, ImportFormat.MEMPACK, ImportFormat.MEMOS, ImportFormat.CHATGPT, SYNC_FORMAT)
+FULL_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}/[a-z0-9][a-z0-9-]{0,59}")  # of a pack
 CHANGED = tuple(field.name for field in fields(ItemVersion) if field.name != "reason")
 
 
@@ -79,11 +82,31 @@ def item_draft(
         importance=first.importance,
         semantic_type=first.semantic_type,
         is_dialogue_only=item.dialogue_only,
-        source=Source.IMPORT,
+        source=Source.PACK if item_pack(item) else Source.IMPORT,
+        trust=PACK_TRUST if item_pack(item) else OWN_TRUST,
         reader=READER,
         allow_duplicates=form in WITH_IDS,  # there the id says what is the same
         sources=tuple(SourceRef(here.id, min(origin.version, here.version), origin.kind) for here, origin in origins),
     )
+
+
+def item_pack(item: Item) -> str:
+    """Return the full name of the pack that a memory came from, as `acme/herons`; empty if it came from none."""
+    names = (str(version.metadata.get("pack", "")) for version in reversed(item.versions))
+    return next((name for name in names if FULL_NAME.fullmatch(name)), "")
+
+
+def items_of_packs(actor: Actor, items: Sequence[Item]) -> set[str]:
+    """Return the ids of items that the organisation has, or had, under the contract of a pack: they are not imported.
+
+    An item says which pack it came from; one that does not has the text of an installed memory. Two queries.
+    """
+    maker = token_maker(actor.tenant_id)
+    hashes = {maker.hash(version.content): item.id for item in items for version in item.versions}
+    copies = find_pack_texts(actor, hashes)
+    rows = Subscription.objects.filter(tenant_id=actor.tenant_id, name__in={item_pack(item) for item in items} - {""})
+    names = set(rows.values_list("name", flat=True))
+    return {hashes[copy] for copy in copies} | {item.id for item in items if item_pack(item) in names}
 
 
 def item_changes(version: ItemVersion, origin: Mapping[str, Any]) -> CubeChanges:

@@ -20,7 +20,7 @@ from vault.content.blobs import with_blobs
 from vault.cubes.selectors import cubes_read
 from vault.models import ActionItem, Cube, CubeVersion
 from vault.packs.files import LARGEST_MEMORIES, MINIMUM_PRODUCT, MOST_MEMORIES, Item, PackWriter
-from vault.packs.scan import LeavingRules, memories_scan
+from vault.packs.scan import LeavingRules, memories_scan, packs_drop
 from vault.vocabulary import FindingRule, SubjectRule, Treatment
 
 PART = 100  # memories of one transaction
@@ -97,12 +97,8 @@ def _read_part(actor: Actor, ids: list[UUID]) -> tuple[list[Item], Counter[str]]
     with acting(actor):
         authorize(actor, Permission.STORE_MANAGE)
         visible = Cube.objects.visible_to(actor).filter(id__in=ids).order_by("id")
-        views = cubes_read(
-            actor=actor,
-            cube_ids=list(visible.values_list("id", flat=True)),
-            verb=Verb.MEMORY_EXPORTED,
-            is_use=False,
-        )
-        decided = memories_scan(actor=actor, pack_id=actor.tenant_id, views=views, rules=RULES)
-    dropped = (reason for leaving in decided if leaving.treatment is Treatment.DROPPED for reason in leaving.reasons)
-    return [leaving.item for leaving in decided if leaving.item is not None], Counter(dropped)
+        dropped, ids = packs_drop(actor, list(visible.values_list("id", flat=True)))
+        views = cubes_read(actor=actor, cube_ids=ids, verb=Verb.MEMORY_EXPORTED, is_use=False, leaves=True)
+        decided = [*dropped, *memories_scan(actor=actor, pack_id=actor.tenant_id, views=views, rules=RULES)]
+    reasons = (reason for leaving in decided if leaving.treatment is Treatment.DROPPED for reason in leaving.reasons)
+    return [leaving.item for leaving in decided if leaving.item is not None], Counter(reasons)

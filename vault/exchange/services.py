@@ -42,6 +42,7 @@ from vault.exchange.item_drafts import (
     item_changes,
     item_draft,
     items_by_origin,
+    items_of_packs,
     origin_metadata,
 )
 from vault.exchange.items import (
@@ -99,8 +100,8 @@ class Signer:
 @dataclass(frozen=True)
 class ImportCheck:
     """The effect of an import. new, present, conflicts: memories that would be stored, that are here unchanged, and
-    that are here with other words; left_out: parts of the file that are not imported; signer: of a memory pack.
-    file: what the mapping can be chosen from.
+    that are here with other words; of_packs: that a contract covers; left_out: parts of the file that are not
+    imported; signer: of a memory pack. file: what the mapping can be chosen from.
     """
 
     new: int
@@ -109,6 +110,7 @@ class ImportCheck:
     left_out: tuple[LeftOut, ...]
     signer: Signer | None = None
     file: FileView = field(default_factory=FileView)
+    of_packs: int = 0
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,7 @@ class ImportCounts:
     stored: memories; versions: later ones of them; updated: memories of an earlier import that got the file's words;
     present: unchanged, or with the same text there already; conflicts: with other words here, left as they are;
     quarantined: of the stored ones; held: versions that a hold refused; origins_missing: of lineage, not imported;
-    pages: of conversations, in the layers.
+    pages: of conversations, in the layers; of_packs: left out, since the contract of a pack covers them.
     """
 
     stored: int = 0
@@ -130,6 +132,7 @@ class ImportCounts:
     held: int = 0
     origins_missing: int = 0
     pages: int = 0
+    of_packs: int = 0
 
     def plus(self, **more: int) -> "ImportCounts":
         return ImportCounts(**{name: count + more.get(name, 0) for name, count in asdict(self).items()})
@@ -180,11 +183,14 @@ def import_check(*, actor: Actor, draft: ImportDraft) -> ImportCheck:
     with acting(actor):
         for start in range(0, len(parsed.items), LOOKED_UP):
             some = parsed.items[start : start + LOOKED_UP]
-            present = imported_find(actor, (item.id for item in some))
+            present, covered = imported_find(actor, (item.id for item in some)), items_of_packs(actor, some)
+            counts = counts.plus(of_packs=len(covered))
             for item in some:
-                counts = counts.plus(**{_item_state(present.get(item.id), maker.hash(item.versions[-1].content)): 1})
+                if item.id not in covered:
+                    state = _item_state(present.get(item.id), maker.hash(item.versions[-1].content))
+                    counts = counts.plus(**{state: 1})
     signer = _find_signer(actor, parsed)
-    return ImportCheck(counts.stored, counts.present, counts.conflicts, parsed.left_out, signer, view)
+    return ImportCheck(counts.stored, counts.present, counts.conflicts, parsed.left_out, signer, view, counts.of_packs)
 
 
 def import_view(*, actor: Actor, draft: ImportDraft) -> FileView:
@@ -362,8 +368,11 @@ def _store_part(run: JobRun, items: Sequence[Item], counts: ImportCounts) -> Imp
     maker = token_maker(actor.tenant_id)
     named = {item.id for item in items} | {origin.id for item in items for origin in item.made_from}
     present = imported_find(actor, named)
-    waiting = []
+    waiting, covered = [], items_of_packs(actor, items)
+    counts = counts.plus(of_packs=len(covered))
     for item in items:
+        if item.id in covered:
+            continue
         state = _item_state(present.get(item.id), maker.hash(item.versions[-1].content))
         if state == "stored":
             waiting.append(item)

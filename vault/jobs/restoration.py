@@ -58,7 +58,8 @@ class PastPage:
 def namespace_past(*, actor: Actor, namespace_id: UUID, as_of: datetime, after: UUID | None = None) -> PastPage:
     """A page of the memories that lay in a namespace and below it at a time, and that the actor may read now and then.
 
-    Deleted ones are left out: the trash shows them. Raises NotFound; Forbidden; Invalid for a time to come.
+    Deleted ones are left out, which the trash shows, and those that the contract of a pack closes.
+    Raises NotFound; Forbidden; Invalid for a time to come.
     Writes: AuditEntry.
     """
     with acting(actor):
@@ -74,7 +75,7 @@ def namespace_past(*, actor: Actor, namespace_id: UUID, as_of: datetime, after: 
         record(actor=actor, verb=Verb.VERSIONS_READ, object_type="memory", object_ids=[row.cube_id for row in shown])
         is_whole = len(rows) < LOOKED_AT and len(shown) < PAGE
         last = shown[-1] if len(shown) == PAGE else rows[-1] if rows else None
-        memories = tuple(PastMemory(row, view) for row, view in zip(shown, views, strict=True))
+        memories = tuple(PastMemory(row, view) for row, view in zip(shown, views, strict=True) if not view.is_closed)
         return PastPage(memories, None if is_whole or last is None else last.cube_id)
 
 

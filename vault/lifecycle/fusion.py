@@ -24,7 +24,7 @@ from vault.lifecycle.rules import Cause
 from vault.lifecycle.services import draft_copy, reason_check, words_check
 from vault.lifecycle.steps import PlannedStep, refuse_illegal, steps_write
 from vault.models import Cube, CubeLink, StateTransition
-from vault.vocabulary import LinkKind, Sensitivity, State
+from vault.vocabulary import LinkKind, Sensitivity, Source, State
 
 MOST_FUSED = 20
 MOST_PARTS = 50
@@ -219,6 +219,8 @@ def _fused_draft(views: Sequence[CubeView], content: str) -> CubeDraft:
         tags=tuple(dict.fromkeys(tag for draft in drafts for tag in draft.tags)),
         sensitivity=max((draft.sensitivity for draft in drafts), key=levels.index),
         importance=max(draft.importance for draft in drafts),
+        source=Source.PACK if any(draft.source is Source.PACK for draft in drafts) else drafts[0].source,
+        trust=min(draft.trust for draft in drafts),
         expires_at=min(ends, default=None),
         valid_from=None if None in begins else min(begin for begin in begins if begin is not None),
         sources=tuple(source for draft in drafts for source in draft.sources),

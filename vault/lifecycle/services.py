@@ -10,7 +10,7 @@ from governance.database import acting
 from governance.errors import Conflict, FieldError, Invalid
 from governance.vocabulary import Permission, Verb
 from vault.content.blobs import with_blobs
-from vault.content.drafts import CubeDraft, SourceRef
+from vault.content.drafts import OWN_TRUST, CubeDraft, SourceRef
 from vault.content.words import NO_WORDS
 from vault.cubes.eligibility import index_cubes
 from vault.cubes.holds import refuse_held
@@ -148,6 +148,8 @@ def draft_copy(
         layer=Layer(cube.layer),
         modality=Modality(cube.modality),
         reader=reader or cube.reader,
+        source=Source.PACK if cube.source == Source.PACK else Source.API,  # what came from a pack stays so
+        trust=cube.trust if cube.source == Source.PACK else OWN_TRUST,
         allow_duplicates=True,
         sources=(SourceRef(cube.id, cube.version, SourceKind.TEXT),),
     )

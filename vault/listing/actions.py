@@ -42,6 +42,7 @@ from vault.cubes.bulk_changes import Failures
 from vault.cubes.eligibility import SEARCHABLE
 from vault.cubes.filters import filter_read
 from vault.cubes.lookup import cube_target
+from vault.cubes.pack_reads import find_export_refusals
 from vault.cubes.selectors import CubeView, cubes_read
 from vault.cubes.writer.prepared_texts import PreparedTexts, provide_texts, read_stored_texts
 from vault.lifecycle.rules import is_legal
@@ -131,7 +132,11 @@ def action_count(*, actor: Actor, draft: ActionDraft) -> ActionCount:
         rows = _select_rows(actor, draft)
         total = len(rows.values_list("id")[:MOST_COUNTED])
         looked_at = list(rows.select_related("namespace").annotate(is_held=IS_HELD).order_by("id")[:LOOKED_AT])
-        found = [(cube.id, _find_obstacle(actor, draft.action, cube)) for cube in looked_at]
+        staying = find_export_refusals(actor, [cube.id for cube in looked_at]) if draft.action == EXPORT else {}
+        found = [
+            (cube.id, staying[cube.id].code if cube.id in staying else _find_obstacle(actor, draft.action, cube))
+            for cube in looked_at
+        ]
         found += [(cube_id, "not_found") for cube_id in sorted({*draft.ids} - {cube.id for cube in looked_at})]
         skipped = [(cube_id, code) for cube_id, code in found if code]
         left_out = sum(code != "not_found" for _, code in skipped)
@@ -272,7 +277,7 @@ def _export_part(actor: Actor, job_id: UUID, last: UUID | None) -> tuple[list[UU
             return [], []
         rows = Cube.objects.visible_to(actor).filter(id__in=named).order_by("id")
         visible = list(rows.values_list("id", flat=True))
-        views = cubes_read(actor=actor, cube_ids=visible, verb=Verb.MEMORY_EXPORTED, is_use=False)
+        views = cubes_read(actor=actor, cube_ids=visible, verb=Verb.MEMORY_EXPORTED, is_use=False, leaves=True)
         return named, views
 
 
@@ -380,7 +385,8 @@ def _do_step(run: JobRun) -> Step:
     ids = _next_part(run)
     before = {cube.id: cube for cube in Cube.objects.filter(id__in=ids).only("id", "version", "layer")}
     if draft.action == EXPORT:
-        done, skipped = {cube_id: cube_id for cube_id in ids}, list[tuple[UUID, DomainError]]()
+        staying = find_export_refusals(actor, ids)
+        done, skipped = {cube_id: cube_id for cube_id in ids if cube_id not in staying}, [*staying.items()]
     else:
         done, skipped = _change_part(run, BulkAction(draft.action), draft.arguments or BulkArguments(), ids)
     after = _load_versions(done.values())

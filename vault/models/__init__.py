@@ -18,7 +18,16 @@ from vault.models.pack import Listing, Pack, PackVersion, Publication
 from vault.models.review import PiiFinding, Review
 from vault.models.saved_view import SavedView
 from vault.models.state_transition import StateTransition
-from vault.models.subscription import Contract, PackMemory, PackProposal, PackRating, PackRead, PackReport, Subscription
+from vault.models.subscription import (
+    Contract,
+    PackMemory,
+    PackProposal,
+    PackRating,
+    PackRead,
+    PackReport,
+    PackTrial,
+    Subscription,
+)
 from vault.models.summary import Summary
 from vault.models.sync import SyncLink, SyncPeer
 from vault.models.upload import Upload
@@ -55,6 +64,7 @@ __all__ = [
     "PackRating",
     "PackRead",
     "PackReport",
+    "PackTrial",
     "PackVersion",
     "Page",
     "PiiFinding",

@@ -13,9 +13,9 @@ from vault.vocabulary import ContractState, Delivery, ProposalState, QuotaPeriod
 
 
 class Agreement(TenantModel):
-    """The terms and counts that subscriber and publisher both store. quota: reads per period, null: no limit.
+    """The terms and counts that both sides hold. quota: reads in each period; null: no limit. reads: in all.
 
-    reads: the total number of reads.
+    may_export: memories may leave the subscriber's installation.
     """
 
     state = models.CharField(max_length=10, choices=[(state, state) for state in ContractState])
@@ -25,6 +25,7 @@ class Agreement(TenantModel):
     purposes = ArrayField(models.CharField(max_length=200), default=list)
     price = models.CharField(max_length=100, blank=True, default="")
     valid_to = models.DateTimeField(null=True)
+    may_export = models.BooleanField(default=False, db_default=False)
     reads = models.PositiveBigIntegerField(default=0)
     reason = models.CharField(max_length=300, blank=True, default="")
 
@@ -93,7 +94,7 @@ class PackMemory(TenantModel):
 
 
 class Contract(Agreement):
-    """The publisher's row of a subscription."""
+    """The publisher's side of a subscription. may_return: after its revocation, the subscriber may subscribe again."""
 
     publication = models.ForeignKey(
         Publication, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
@@ -101,6 +102,7 @@ class Contract(Agreement):
     subscription_id = models.UUIDField()
     subscriber_id = models.UUIDField()
     subscriber = models.CharField(max_length=200)
+    may_return = models.BooleanField(default=False, db_default=False)
 
     objects: ClassVar[models.Manager["Contract"]]
 
@@ -130,6 +132,20 @@ class PackRead(TenantModel):
             models.UniqueConstraint(
                 fields=["tenant", "subscription_id", "is_publishers", "number"], name="pack_read_is_counted_once"
             )
+        ]
+
+
+class PackTrial(TenantModel):
+    """A memory that an organisation was shown of a pack before it subscribed. key: its id in the pack."""
+
+    publication_id = models.UUIDField()
+    key = models.UUIDField()
+
+    objects: ClassVar[models.Manager["PackTrial"]]
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "publication_id", "key"], name="pack_trial_is_counted_once")
         ]
 
 

@@ -13,6 +13,7 @@ from governance.policies.selectors import check_publishing
 from governance.privacy.detection import detector
 from governance.privacy.pii.detector import DetectorFailed
 from governance.vocabulary import Permission
+from vault.cubes.pack_reads import find_pack_copies, find_packs
 from vault.cubes.retention import facts_of
 from vault.cubes.selectors import CubeView
 from vault.packs.files import Item
@@ -20,7 +21,7 @@ from vault.packs.rewordings import Rewordings, rewordings_apply, rewordings_of
 from vault.packs.wordings import Wordings, add_second, read_wordings
 from vault.screening.screen import EVERYWHERE
 from vault.screening.texts import Place, Texts, find_places, redact_places
-from vault.vocabulary import FindingRule, MemoryType, SemanticType, Sensitivity, Source, SubjectRule, Treatment
+from vault.vocabulary import FindingRule, MemoryType, SemanticType, Sensitivity, SubjectRule, Treatment
 
 LEAVING = frozenset({Sensitivity.PUBLIC, Sensitivity.INTERNAL})
 PERSON = "[person]"  # stands for the reference of a data subject
@@ -49,6 +50,16 @@ class Leaving:
     subject_id: UUID | None = None
     is_reworded: bool = False
     wordings: Wordings | None = field(default=None, repr=False)
+
+
+def packs_drop(actor: Actor, cube_ids: Sequence[UUID]) -> tuple[list[Leaving], list[UUID]]:
+    """Drop, unopened, what came with another pack: its memories, what was made of or quotes them, and equal texts.
+
+    Return the decisions on them, and the other ids in order. Two queries. Use inside `acting`.
+    """
+    of_packs = find_packs(actor, cube_ids, with_quotes=True).keys() | find_pack_copies(actor, cube_ids)
+    dropped = [Leaving(cube_id, Treatment.DROPPED, ("pack",)) for cube_id in cube_ids if cube_id in of_packs]
+    return dropped, [cube_id for cube_id in cube_ids if cube_id not in of_packs]
 
 
 def memories_scan(*, actor: Actor, pack_id: UUID, views: Iterable[CubeView], rules: LeavingRules) -> list[Leaving]:
@@ -126,8 +137,6 @@ def _check_marked_sentence(
 def _find_reason_to_stay(actor: Actor, view: CubeView, rules: LeavingRules) -> str:
     """Return the reason for dropping the memory before its text is scanned; empty if there is none."""
     cube = view.cube
-    if cube.source == Source.PACK:
-        return "pack"
     if cube.type != MemoryType.PLAINTEXT or not view.words.content.strip():
         return "type"
     if cube.sensitivity not in LEAVING:

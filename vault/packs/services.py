@@ -31,7 +31,7 @@ from vault.packs.files import MINIMUM_PRODUCT, MOST_MEMORIES, file_read, file_wr
 from vault.packs.listings import listing_write
 from vault.packs.lookup import pack_locate, pack_target, version_locate, version_place
 from vault.packs.numbers import number_read
-from vault.packs.scan import Leaving, LeavingRules, compose_report, is_blocked, memories_scan
+from vault.packs.scan import Leaving, LeavingRules, compose_report, is_blocked, memories_scan, packs_drop
 from vault.packs.wordings import Wordings, wordings_seal
 from vault.retrieval.queries import SHOWN
 from vault.vocabulary import FindingRule, PackState, PackTopic, SubjectRule, Treatment
@@ -164,8 +164,9 @@ def version_preview(*, actor: Actor, pack_id: UUID, draft: VersionDraft) -> list
         authorize(actor, Permission.STORE_MANAGE, pack_target(pack))
         _check_choice(draft)
         ids = list(_select_memories(actor, draft).order_by("id").values_list("id", flat=True)[:PREVIEWED])
-        views = cubes_read(actor=actor, cube_ids=ids, verb=Verb.MEMORY_READ, is_use=False)
-        return memories_scan(actor=actor, pack_id=pack.id, views=views, rules=draft.rules)
+        dropped, ids = packs_drop(actor, ids)
+        views = cubes_read(actor=actor, cube_ids=ids, verb=Verb.MEMORY_READ, is_use=False, leaves=True)
+        return [*dropped, *memories_scan(actor=actor, pack_id=pack.id, views=views, rules=draft.rules)]
 
 
 def _delete_unbuilt_version(actor: Actor, job: Job) -> None:
@@ -192,8 +193,9 @@ def version_scan(run: JobRun) -> Callable[[], Step]:
         with acting(run.actor):
             part = ids[start : start + PART]
             visible = set(Cube.objects.visible_to(run.actor).filter(id__in=part).values_list("id", flat=True))
-            shown = [cube_id for cube_id in part if cube_id in visible]
-            views = cubes_read(actor=run.actor, cube_ids=shown, verb=Verb.MEMORY_EXPORTED, is_use=False)
+            dropped, shown = packs_drop(run.actor, [cube_id for cube_id in part if cube_id in visible])
+            decided += dropped
+            views = cubes_read(actor=run.actor, cube_ids=shown, verb=Verb.MEMORY_EXPORTED, is_use=False, leaves=True)
             decided += memories_scan(actor=run.actor, pack_id=row.pack_id, views=views, rules=draft.rules)
         run.report(len(decided), len(ids))
     report = compose_report(decided)

@@ -33,7 +33,7 @@ from vault.retrieval.question import OtherModel, Question, QuestionVector, check
 from vault.retrieval.ranker import fill_results, list_newest, rank
 from vault.retrieval.scope import Scope, resolve_scope
 from vault.retrieval.tags import rank_by_tag
-from vault.vocabulary import SearchMode, Source
+from vault.vocabulary import Refusal, SearchMode, Source
 
 RANKINGS: Mapping[SearchMode, Callable[[Scope, Question, int], list[Ranked]]] = {
     SearchMode.GRAPH: rank_by_graph,
@@ -52,7 +52,7 @@ class Hit:
 
 Result = TypeVar("Result")
 Within = Callable[[Sequence[Hit]], None]
-Refused = Callable[[Sequence[str]], None]
+Refused = Callable[[Sequence[tuple[str, Refusal]]], None]
 
 
 @dataclass(frozen=True)
@@ -74,14 +74,14 @@ def memories_search(
 ) -> list[Hit]:
     """Return the memories that the actor may read and that match the question best, best first.
 
-    permission: a chat passes the permission to chat. The question is embedded before the transaction. A reranker is
-    called between two transactions; the second checks visibility again, opens the results and records the search.
-    within: called with the hits in the last transaction; refused: called there with the paths of packs whose contracts
-    allow no more reads.
-    Raises Forbidden; Invalid; ProviderUnavailable; KeyUnavailable. Writes: AuditEntry with the ids, OutboxEvent.
-    Queries: five and the audit entry. More: one or two for a persona, session, conversation or task; one for mounted or
-    named expert namespaces; one for speakers or times; one for vectors; two for a graph walk; one to fill few results;
-    two with a reranker.
+    `permission`: a chat searches by the right to chat. The question is embedded before the transaction; a
+    reranker is asked between two, and the second, which opens and records what is returned, looks again at what may be
+    shown. `within` runs in the transaction that read what is returned, and so does `refused`, with path and
+    reason of packs that their contracts close.
+    Raises Forbidden; Invalid; ProviderUnavailable; KeyUnavailable. Writes: AuditEntry naming the ids, OutboxEvent.
+    Queries: five, one or two more in a persona, session, conversation or task, one more where expert namespaces are
+    mounted or named, one more where the question names who or when, one more where vectors can change the answer, two
+    more for a walk, one more when few rows are found, and the audit; with a reranker two more.
     """
     authorize(actor, permission)
     if search.mode is SearchMode.MEMORYOS:

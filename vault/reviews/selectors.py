@@ -14,9 +14,11 @@ from governance.errors import NotFound
 from governance.object_names import names_find
 from governance.pages import Pages
 from governance.vocabulary import Permission, PiiKind, Verb
-from vault.content.words import Words, words_open
+from vault.content.words import Words
 from vault.cubes.eligibility import SEARCHABLE
 from vault.cubes.lookup import cube_target, locate, locate_readable
+from vault.cubes.pack_reads import find_packs, find_refusals
+from vault.cubes.reader_words import open_for_reader, seal_versions
 from vault.cubes.selectors import cubes_read
 from vault.cubes.versions import readable_versions
 from vault.lifecycle.knowledge import KNOWLEDGE
@@ -27,7 +29,7 @@ from vault.reviews.withdrawals import WITHHELD, select_for_decision, withdrawn_l
 from vault.screening.findings import finding_of
 from vault.screening.screen import Finding
 from vault.screening.texts import Texts, leaves_of, paths_of
-from vault.vocabulary import PiiField, ReviewKind, ReviewStatus
+from vault.vocabulary import PiiField, Refusal, ReviewKind, ReviewStatus
 
 CONTEXT_CHARACTERS = 40  # characters of context at each side of a span
 PAIRS = frozenset({ReviewKind.CONFLICT, ReviewKind.FUSION, *KNOWLEDGE})  # about two memories
@@ -58,9 +60,10 @@ class ReviewView:
     """A review as the inbox shows it. is_current: it is about the present version; words: the text under review, if
     visible.
 
-    other: the later statement of a conflict, the other memory of a fusion, or the pack's memory. feedback: the change
-    that the reader `author` proposes, visible to that reader and to those who may decide. theirs: for a sync conflict,
-    the other installation's present version; `words` are then the local text of the time of the conflict.
+    other: of a conflict, the later statement; of a fusion, the other memory; of what a pack says, its memory.
+    feedback: what a reader, the `author`, asks for; shown to that reader and to those who may decide.
+    theirs: of a conflict of a sync, the present version at the other installation; `words` are those of then.
+    refusal: why the contract of a pack does not open the other memory.
     """
 
     row: Review
@@ -72,6 +75,7 @@ class ReviewView:
     feedback: Feedback | None = field(default=None, repr=False)
     author: str = ""
     theirs: Theirs | None = field(default=None, repr=False)
+    refusal: Refusal | None = None
 
     @property
     def pack(self) -> str:
@@ -121,7 +125,7 @@ def review_view(*, actor: Actor, review: Review) -> ReviewView:
     """
     with acting(actor):
         _authorize_decision(actor, review)
-        return _load_views([review], frozenset())[0]
+        return _load_views(actor, [review], frozenset())[0]
 
 
 def findings_list(*, actor: Actor, cube_id: UUID) -> list[Finding]:
@@ -160,8 +164,15 @@ def _open_reviews(actor: Actor, rows: Iterable[Review]) -> list[ReviewView]:
     """Return the opened reviews. Texts under review are included if the actor may decide and may read their sources."""
     rows = list(rows)
     shown = _find_readable_reviews(actor, rows)
-    views = _add_theirs(_add_feedback(actor, _add_pairs(actor, _load_views(rows, shown))))
-    return [replace(view, words=_open_words(view.row.version)) if view.row.id in shown else view for view in views]
+    views = _add_theirs(actor, _add_feedback(actor, _add_pairs(actor, _load_views(actor, rows, shown))))
+    return _add_words(actor, views, [view for view in views if view.row.id in shown])
+
+
+def _add_words(actor: Actor, views: Sequence[ReviewView], shown: Sequence[ReviewView]) -> list[ReviewView]:
+    """Add the text of then to those of the views that are shown. One query. Raises KeyUnavailable."""
+    words = _open_words(actor, [view.row.version for view in shown])
+    ids = {view.row.id for view in shown}
+    return [replace(view, words=words.get(view.row.version_id)) if view.row.id in ids else view for view in views]
 
 
 def _add_pairs(actor: Actor, views: Sequence[ReviewView]) -> list[ReviewView]:
@@ -172,16 +183,26 @@ def _add_pairs(actor: Actor, views: Sequence[ReviewView]) -> list[ReviewView]:
     readable = Cube.objects.visible_to(actor).filter(id__in=named).values_list("id", flat=True)
     opened = cubes_read(actor=actor, cube_ids=list(readable), verb=Verb.MEMORY_READ, is_use=False) if named else []
     words = {view.cube.id: view.words for view in opened}
+    refusals = _find_refusals(actor, {other_id for other_id in others.values() if other_id} - words.keys())
+    then = _open_words(actor, [view.row.version for view in views if view.row.id in others and not view.row.other_id])
     return [
         replace(
             view,
-            words=words.get(view.cube.id) if view.row.other_id else _open_words(view.row.version),
+            words=words.get(view.cube.id) if view.row.other_id else then.get(view.row.version_id),
             other=words.get(others[view.row.id] or view.cube.id),
+            refusal=refusals.get(others[view.row.id] or view.cube.id),
         )
         if view.row.id in others
         else view
         for view in views
     ]
+
+
+def _find_refusals(actor: Actor, cube_ids: Collection[UUID]) -> dict[UUID, Refusal]:
+    """Return why contracts do not open memories of packs. Two queries; none for no ids."""
+    packs = find_packs(actor, cube_ids)
+    reasons = find_refusals(actor, {pack for some in packs.values() for pack in some}) if packs else {}
+    return {cube_id: reasons[pack] for cube_id, some in packs.items() for pack in some if pack in reasons}
 
 
 def _add_feedback(actor: Actor, views: Sequence[ReviewView]) -> list[ReviewView]:
@@ -190,10 +211,11 @@ def _add_feedback(actor: Actor, views: Sequence[ReviewView]) -> list[ReviewView]
     names = names_find(
         actor.tenant_id, {asker_id for view in views if view.row.id in given and (asker_id := view.row.asked_by)}
     )
+    words = _open_words(actor, [view.row.version for view in views if view.row.id in given])
     return [
         replace(
             view,
-            words=_open_words(view.row.version),
+            words=words.get(view.row.version_id),
             feedback=feedback_open(view.row),
             author=str(names[view.row.asked_by]) if view.row.asked_by in names else "",
         )
@@ -203,13 +225,13 @@ def _add_feedback(actor: Actor, views: Sequence[ReviewView]) -> list[ReviewView]
     ]
 
 
-def _add_theirs(views: Sequence[ReviewView]) -> list[ReviewView]:
-    """Add both texts to each open sync conflict. Raises KeyUnavailable."""
+def _add_theirs(actor: Actor, views: Sequence[ReviewView]) -> list[ReviewView]:
+    """Add both texts to each open conflict of a sync. Raises KeyUnavailable."""
+    shown = [view for view in views if view.row.kind == ReviewKind.SYNC and view.row.status == ReviewStatus.OPEN]
+    ids = {view.row.id for view in shown}
     return [
-        replace(view, words=_open_words(view.row.version), theirs=theirs_open(view.row))
-        if view.row.kind == ReviewKind.SYNC and view.row.status == ReviewStatus.OPEN
-        else view
-        for view in views
+        replace(view, theirs=theirs_open(view.row)) if view.row.id in ids else view
+        for view in _add_words(actor, views, shown)
     ]
 
 
@@ -217,8 +239,8 @@ def _may_see_feedback(actor: Actor, view: ReviewView) -> bool:
     return view.row.asked_by == actor.principal_id or _may_decide(actor, view.cube)
 
 
-def _load_views(rows: Sequence[Review], shown: Collection[UUID]) -> list[ReviewView]:
-    """Load the views in the given order, with three queries in all.
+def _load_views(actor: Actor, rows: Sequence[Review], shown: Collection[UUID]) -> list[ReviewView]:
+    """In the order given: three queries, whatever their number, and one where there are findings.
 
     shown: ids of the reviews of withheld memories that may be shown; other reviews of withheld memories show nothing.
     """
@@ -231,15 +253,16 @@ def _load_views(rows: Sequence[Review], shown: Collection[UUID]) -> list[ReviewV
         "field", "leaf", "begins"
     ):
         found.setdefault(finding.version_id, []).append(finding)
+    words = _open_words(actor, [versions[version_id] for version_id in found])
     return [
         ReviewView(
             row=row,
             cube=cubes[row.cube_id],
             is_current=versions[row.version_id].number == cubes[row.cube_id].version,
             findings=tuple(
-                _finding_views(
-                    versions[row.version_id], found.get(row.version_id, []) if row.id in shown_versions else []
-                )
+                _finding_views(versions[row.version_id], words[row.version_id], found[row.version_id])
+                if row.id in shown_versions and row.version_id in words
+                else ()
             ),
         )
         for row in _set_versions(rows, versions)
@@ -260,9 +283,11 @@ def _may_decide(actor: Actor, cube: Cube) -> bool:
     return is_allowed(actor, Permission.MEMORY_UPDATE, replace(cube_target(cube), sources=()))
 
 
-def _open_words(version: CubeVersion) -> Words:
-    """Open the text of a version. Raises KeyUnavailable."""
-    return words_open(tenant_id=version.tenant_id, cube_id=version.cube_id, number=version.number, blob=version.sealed)
+def _open_words(actor: Actor, versions: Sequence[CubeVersion]) -> dict[UUID, Words]:
+    """Open the texts of versions, by the versions' ids. One query; none for none. Raises KeyUnavailable."""
+    opened = open_for_reader(actor, seal_versions(actor, versions))
+    keys = {version.id: (version.cube_id, version.number) for version in versions}
+    return {version_id: opened[key] for version_id, key in keys.items() if key in opened}
 
 
 def _set_versions(rows: Sequence[Review], versions: dict[UUID, CubeVersion]) -> Sequence[Review]:
@@ -271,10 +296,7 @@ def _set_versions(rows: Sequence[Review], versions: dict[UUID, CubeVersion]) -> 
     return rows
 
 
-def _finding_views(version: CubeVersion, findings: Sequence[PiiFinding]) -> Iterable[FindingView]:
-    if not findings:
-        return
-    words = _open_words(version)
+def _finding_views(version: CubeVersion, words: Words, findings: Sequence[PiiFinding]) -> Iterable[FindingView]:
     texts = Texts(words.content, words.title, words.metadata, tuple(version.tags), words.speaker)
     leaves = {(leaf.part, leaf.index): leaf.text for leaf in leaves_of(texts)}
     names = paths_of(words.metadata)

@@ -96,7 +96,7 @@ def contract_invoice(*, actor: Actor, contract_id: UUID, month: datetime | None 
 
 
 def contract_revoke(*, actor: Actor, contract_id: UUID, reason: str) -> ContractView:
-    """Revoke a contract. Its subscriber can no longer read the pack once the outbox has informed them.
+    """End a contract; its subscriber reads nothing of the pack from then on, and a job removes the memories.
 
     Raises NotFound; Forbidden; Conflict. Writes: Contract, Publication, Listing, AuditEntry, OutboxEvent.
     """
@@ -110,6 +110,23 @@ def contract_revoke(*, actor: Actor, contract_id: UUID, reason: str) -> Contract
         subscribers_count(actor=actor, publication_id=row.publication_id)
         record(actor=actor, verb=Verb.CONTRACT_REVOKED, object_type="contract", object_ids=[row.id])
         emit(actor=actor, topic=Topic.STORE_CHANGED, payload={"publication": str(row.publication_id)})
+        return _views(actor, [row])[0]
+
+
+def contract_allow(*, actor: Actor, contract_id: UUID) -> ContractView:
+    """Allow the subscriber of a revoked contract to subscribe again. Raises NotFound; Forbidden; Conflict.
+
+    Writes: Contract, AuditEntry.
+    """
+    with acting(actor):
+        row = contract_locate(actor, contract_id, lock=True)
+        authorize(actor, Permission.STORE_MANAGE, contract_target(row))
+        if row.state != ContractState.REVOKED or row.may_return:
+            raise Conflict("The subscriber may subscribe already.")
+        row.may_return = True
+        row.save(update_fields=["may_return"])
+        detail = {"may_return": True}
+        record(actor=actor, verb=Verb.CONTRACT_CHANGED, object_type="contract", object_ids=[row.id], detail=detail)
         return _views(actor, [row])[0]
 
 

@@ -20,7 +20,7 @@ from governance.jobs.kinds import JobRun, Step
 from governance.jobs.registry import handler
 from governance.models import Tenant
 from governance.vocabulary import Permission, Topic, Verb
-from vault.content.drafts import CubeDraft
+from vault.content.drafts import PACK_TRUST, CubeDraft
 from vault.cubes.services import cubes_add, cubes_erase
 from vault.models import Contract, Cube, Listing, Mount, Namespace, PackMemory, PackVersion, Publication, Subscription
 from vault.packs.files import Item, file_read, item_digest
@@ -29,7 +29,7 @@ from vault.packs.selectors import file_open
 from vault.packs.wordings import items_personalise
 from vault.store.contracts import subscribers_count
 from vault.store.payments import payment_provider
-from vault.store.rules import OFFICIAL_TRUST, PACK_TRUST, Terms
+from vault.store.rules import OFFICIAL_TRUST, Terms
 from vault.store.subscriptions import LIVE, compare_ask
 from vault.vocabulary import ContractState, PackState, PublicationState, QuotaPeriod, Source
 
@@ -184,7 +184,7 @@ def _contract_note(system: Actor, row: Subscription, target: Target) -> None:
 
 
 def _make_contract(row: Subscription, subscriber: str) -> Contract:
-    agreed = ("quota", "period", "purposes", "price", "valid_to")
+    agreed = ("quota", "period", "purposes", "price", "valid_to", "may_export")
     return Contract(
         id=uuid7(),
         tenant_id=row.publisher_id,

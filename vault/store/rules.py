@@ -7,7 +7,6 @@ from typing import Any
 
 from vault.vocabulary import QuotaPeriod
 
-PACK_TRUST = 0.4  # of what another organisation wrote; a member's own memories have 0.5
 OFFICIAL_TRUST = 0.9  # of a pack that the subscriber trusts
 
 
@@ -15,8 +14,8 @@ OFFICIAL_TRUST = 0.9  # of a pack that the subscriber trusts
 class Terms:
     """The terms of a contract. reads: calls per period that may return memories of the pack; None: no limit.
 
-    days: validity of a contract; None: unlimited. purposes: the only purposes for reading; empty: any. price: recorded
-    only, nothing is charged.
+    days: how long a contract is valid; None: until it ends. purposes: for which alone memories may be read; empty:
+    any. price: as recorded; nothing is charged. export: memories may leave the subscriber's installation.
     """
 
     reads: int | None = None
@@ -24,6 +23,7 @@ class Terms:
     days: int | None = None
     purposes: tuple[str, ...] = ()
     price: str = ""
+    export: bool = False
 
     def valid_to(self, since: datetime) -> datetime | None:
         return since + timedelta(days=self.days) if self.days is not None else None
@@ -41,6 +41,7 @@ def terms_load(stated: Mapping[str, Any]) -> Terms:
         days=stated["days"],
         purposes=tuple(stated["purposes"]),
         price=stated["price"],
+        export=stated.get("export", False),
     )
 
 

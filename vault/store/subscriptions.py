@@ -1,10 +1,12 @@
 """Subscriptions on the subscriber's side: create, change, end. A job installs and removes the memories."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
+from django.db.models import Q
 from django.db.models.functions import Now
 
 from governance.access.decisions.rules import Target
@@ -18,11 +20,12 @@ from governance.jobs.selectors import JobView
 from governance.jobs.services import job_create
 from governance.pages import Pages
 from governance.vocabulary import Permission, Topic, Verb
+from vault.content.drafts import PACK_TRUST
 from vault.models import Cube, Listing, Namespace, PackMemory, PackRead, Subscription
 from vault.namespaces.mounts import MountDraft, mount_create
 from vault.packs.numbers import ANY, number_read, range_read
 from vault.store.catalogue import listing_get
-from vault.store.rules import OFFICIAL_TRUST, PACK_TRUST, Terms, period_start, terms_load
+from vault.store.rules import OFFICIAL_TRUST, Terms, period_start, terms_load
 from vault.vocabulary import ContractState, Delivery, NamespaceKind, QuotaPeriod
 
 ROOT = "/packs"
@@ -69,7 +72,9 @@ class Requested:
 def subscription_create(*, actor: Actor, draft: SubscriptionDraft) -> Requested:
     """Accept the terms of a publication, and create the job that installs it in a read-only namespace.
 
-    Raises NotFound; Forbidden; Invalid; Conflict if there is a subscription already. Writes: Subscription …,
+    Reads under earlier contracts of the same pack count in the present period.
+    Raises NotFound; Forbidden; Invalid; Conflict where there is a subscription already, and where the publisher has
+    revoked the last one and does not allow another. Writes: Subscription …,
     Namespace?, Mount?, Job …, AuditEntry …, OutboxEvent ….
     """
     authorize(actor, Permission.STORE_MANAGE)
@@ -79,8 +84,11 @@ def subscription_create(*, actor: Actor, draft: SubscriptionDraft) -> Requested:
     _check_purposes(draft, terms)
     with acting(actor):
         _lapsed_end(actor, listing)
+        earlier = _find_earlier(actor, listing)
+        _check_return(listing, earlier)
         namespace = _make_namespace(actor, f"{ROOT}/{listing.publisher_slug}/{listing.name}")
         row = _make_subscription(actor, draft, listing, namespace, terms)
+        row.used = _count_reads(actor, earlier, terms.period)
         try:
             with transaction.atomic():
                 row.save(force_insert=True)
@@ -269,6 +277,27 @@ def _lapsed_end(actor: Actor, listing: Listing) -> None:
         _end_subscription(actor, row)
 
 
+def _find_earlier(actor: Actor, listing: Listing) -> list[UUID]:
+    """Return the ids of the organisation's earlier subscriptions to a pack, also under another publication of it."""
+    same = Q(publication_id=listing.id) | Q(publisher_id=listing.publisher_id, name=listing.full_name)
+    return list(Subscription.objects.filter(same, tenant_id=actor.tenant_id).values_list("id", flat=True))
+
+
+def _check_return(listing: Listing, earlier: Sequence[UUID]) -> None:
+    """Raises Conflict where the publisher has revoked the last contract and does not allow another."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT vault_contract_bars(%s, %s)", [listing.publisher_id, list(earlier)])
+        row = cursor.fetchone()
+    if row is not None and row[0]:
+        raise Conflict("The publisher revoked your contract. Ask it to allow another subscription.")
+
+
+def _count_reads(actor: Actor, earlier: Sequence[UUID], period: QuotaPeriod) -> int:
+    """Return the reads in the present period under earlier subscriptions."""
+    rows = PackRead.objects.filter(tenant_id=actor.tenant_id, subscription_id__in=earlier, is_publishers=False)
+    return rows.filter(at__gte=period_start(period, database_now())).count()
+
+
 def _check_live(row: Subscription) -> None:
     if row.state not in LIVE:
         raise Conflict(f"The subscription is {row.state}.")
@@ -302,6 +331,7 @@ def _make_subscription(
         purposes=list(draft.purposes or terms.purposes),
         price=terms.price,
         valid_to=terms.valid_to(database_now()),
+        may_export=terms.export,
         member_id=actor.member_id,
     )
 

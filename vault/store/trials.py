@@ -5,15 +5,17 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 import numpy as np
+from django.db import connection
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.audit.services import record
 from governance.database import acting, tenant_transaction
 from governance.errors import FieldError, Invalid
+from governance.ids import uuid7
 from governance.vocabulary import Permission, Verb
 from vault.cubes.selectors import cubes_view
-from vault.models import Cube, PackVersion, Turn
+from vault.models import Cube, PackTrial, PackVersion, Turn
 from vault.packs.files import Item, file_read
 from vault.packs.selectors import file_open
 from vault.packs.wordings import items_personalise
@@ -25,6 +27,8 @@ from vault.store.catalogue import listing_get
 
 MOST_QUESTIONS = 5
 SHOWN = 3  # memories of an answer
+LEAST_SHARE, SHARE = 3, 10  # an organisation is shown a tenth of a pack, and 3 memories at least
+LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('pack trial ' || %s || %s, 0))"
 EXTRACT = 120  # characters of a pack's memory: enough to judge the pack by, without being a copy of it
 
 
@@ -51,12 +55,21 @@ class TriedQuestion:
         return sum(memory.is_of_pack for memory in self.with_pack)
 
 
-def publication_try(*, actor: Actor, publication_id: UUID, questions: Sequence[str] = ()) -> list[TriedQuestion]:
-    """Return the best memories for 1 to MOST_QUESTIONS questions, without and with the pack.
+@dataclass(frozen=True)
+class Trial:
+    """Answers of a trial. shown: memories of the pack that the organisation was shown in all trials, of `limit`."""
 
-    If no questions are given, the actor's last questions in the chat are used. Both sides are ranked by the cosine with
-    the question. Nothing is installed, and no read is counted.
-    Raises NotFound; Forbidden; Invalid; ProviderUnavailable; KeyUnavailable. Writes: AuditEntry ….
+    questions: tuple[TriedQuestion, ...]
+    shown: int
+    limit: int
+
+
+def publication_try(*, actor: Actor, publication_id: UUID, questions: Sequence[str] = ()) -> Trial:
+    """Answer 1 to MOST_QUESTIONS questions side by side; none given: the actor's own last ones in the chat.
+
+    Both sides are ranked by one scale, the cosine with the question. Nothing is installed, and no read is counted.
+    Of the pack an organisation is shown a bounded share in all its trials; beyond it, only what it was shown before.
+    Raises NotFound; Forbidden; Invalid; ProviderUnavailable; KeyUnavailable. Writes: AuditEntry …, PackTrial ….
     """
     authorize(actor, Permission.STORE_MANAGE)
     listing = listing_get(actor=actor, publication_id=publication_id)
@@ -69,7 +82,17 @@ def publication_try(*, actor: Actor, publication_id: UUID, questions: Sequence[s
         version = PackVersion.objects.get(id=listing.version_id)
         items = items_personalise(version, file_read(file_open(version)).items, actor.tenant_id)
     vectors = embedder().embed([item.content for item in items])
-    return [_try_question(actor, question, items, vectors) for question in asked]
+    found = [_search_own(actor, question) for question in asked]
+    limit = max(LEAST_SHARE, len(items) // SHARE)
+    with acting(actor):
+        shown = _lock_shown(actor, listing.id)
+        before = frozenset(shown)
+        tried = tuple(_answer_question(own, items, vectors, shown, limit) for own in found)
+        PackTrial.objects.bulk_create(
+            PackTrial(id=uuid7(), tenant_id=actor.tenant_id, publication_id=listing.id, key=key)
+            for key in sorted(shown - before)
+        )
+    return Trial(tried, len(shown), limit)
 
 
 def questions_last(*, actor: Actor) -> list[str]:
@@ -89,15 +112,45 @@ def questions_last(*, actor: Actor) -> list[str]:
     return list(dict.fromkeys(view.words.content for view in views))[:MOST_QUESTIONS]
 
 
-def _try_question(actor: Actor, question: str, items: Sequence[Item], vectors: Matrix) -> TriedQuestion:
+@dataclass(frozen=True)
+class OwnAnswer:
+    """A question, its vector, and the best memories without the pack."""
+
+    question: str = field(repr=False)
+    vector: Matrix
+    memories: tuple[TriedMemory, ...]
+
+
+def _search_own(actor: Actor, question: str) -> OwnAnswer:
     own = memories_search(actor=actor, search=SearchQuery(question, top_k=SHOWN, is_use=False))
-    asked = embedder().embed([question])[0]
-    without = _score_own_memories(own, asked)
-    scores = vectors @ asked
-    best = np.argsort(-scores)[:SHOWN]
-    offered = [TriedMemory(_shorten_text(items[place].content), round(float(scores[place]), 4), True) for place in best]
-    together = sorted([*without, *offered], key=lambda memory: -memory.score)[:SHOWN]
-    return TriedQuestion(question, tuple(without), tuple(together))
+    vector = embedder().embed([question])[0]
+    return OwnAnswer(question, vector, tuple(_score_own_memories(own, vector)))
+
+
+def _lock_shown(actor: Actor, publication_id: UUID) -> set[UUID]:
+    """Return the memories of the pack that the organisation was shown; trials of it wait for each other."""
+    with connection.cursor() as cursor:
+        cursor.execute(LOCK, [str(actor.tenant_id), str(publication_id)])
+    rows = PackTrial.objects.filter(tenant_id=actor.tenant_id, publication_id=publication_id)
+    return set(rows.values_list("key", flat=True))
+
+
+def _answer_question(
+    own: OwnAnswer, items: Sequence[Item], vectors: Matrix, shown: set[UUID], limit: int
+) -> TriedQuestion:
+    """Put the pack's best memories among the own ones. `shown` grows by them, up to `limit`."""
+    scores = vectors @ own.vector
+    waiting, together = [*own.memories], list[TriedMemory]()
+    for place in np.argsort(-scores):
+        while waiting and waiting[0].score >= scores[place]:
+            together.append(waiting.pop(0))
+        if len(together) >= SHOWN:
+            break
+        key = items[place].id
+        if key in shown or len(shown) < limit:
+            shown.add(key)
+            together.append(TriedMemory(_shorten_text(items[place].content), round(float(scores[place]), 4), True))
+    return TriedQuestion(own.question, own.memories, tuple([*together, *waiting][:SHOWN]))
 
 
 def _score_own_memories(hits: Sequence[Hit], asked: Matrix) -> list[TriedMemory]:

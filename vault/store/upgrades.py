@@ -13,6 +13,7 @@ from governance.errors import Conflict, NotFound
 from governance.jobs.selectors import JobView
 from governance.vocabulary import Permission, Verb
 from vault.content.drafts import CubeChanges
+from vault.cubes.pack_reads import pack_read_require
 from vault.cubes.services import cube_update
 from vault.models import Cube, PackMemory, PackVersion, Publication, Subscription
 from vault.packs.files import Item, file_read
@@ -61,15 +62,16 @@ class UpgradePlan:
 
 
 def upgrade_plan(*, actor: Actor, subscription_id: UUID, number: str = "") -> UpgradePlan:
-    """Compare the installed version with another. number: empty: the newest in the range. Writes: AuditEntry.
+    """Compare the installed version with another; empty: the newest in the range. The texts are a read of the pack.
 
-    Raises NotFound; Forbidden; Conflict if there is no such version.
+    Raises NotFound; Forbidden; QuotaExhausted; Conflict where there is no such version. Writes: AuditEntry, PackRead ….
     """
     with acting(actor):
         row = subscription_locate(actor, subscription_id, lock=False)
         authorize(actor, Permission.STORE_MANAGE, subscription_target(row))
         if row.state != ContractState.ACTIVE:
             raise Conflict(f"The subscription is {row.state}.")
+        pack_read_require(actor, row.namespace_id)
         record(actor=actor, verb=Verb.SUBSCRIPTION_READ, object_type="subscription", object_ids=[row.id])
     system = system_actor(tenant_id=actor.tenant_id, request_id=actor.request_id)
     target = find_target(system, row, number)

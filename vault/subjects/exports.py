@@ -129,7 +129,7 @@ def _read_memories(actor: Actor, subject_id: UUID, ids: list[UUID]) -> list[Subj
     about = versions_about(actor.tenant_id, subject_id).filter(
         cube_id__in=readable, id__in=readable_versions(actor).values("id")
     )
-    views = versions_view(actor, list(about.select_related("namespace").order_by("cube_id", "number")))
+    views = versions_view(actor, list(about.select_related("namespace").order_by("cube_id", "number")), leaves=True)
     record(actor=actor, verb=Verb.MEMORY_EXPORTED, object_type="memory", object_ids=readable)
     links = list(CubeLink.objects.filter(Q(source_id__in=readable) | Q(target_id__in=readable)).order_by("id"))
     sources = list(CubeSource.objects.filter(Q(cube_id__in=readable) | Q(source_id__in=readable)).order_by("id"))

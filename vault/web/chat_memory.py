@@ -177,7 +177,7 @@ def goals(request: HttpRequest, actor: Actor, conversation_id: UUID) -> HttpResp
 def export(request: HttpRequest, actor: Actor, conversation_id: UUID) -> HttpResponseBase:
     """Return the last MOST_EXPORTED questions and answers as a Markdown file."""
     conversation = conversation_get(actor=actor, conversation_id=conversation_id)
-    turns = turns_list(actor=actor, conversation_id=conversation_id, pages=Last(MOST_EXPORTED))
+    turns = turns_list(actor=actor, conversation_id=conversation_id, pages=Last(MOST_EXPORTED), leaves=True)
     lines = [f"# {conversation.title}"]
     for turn in turns:
         lines += [

@@ -9,7 +9,7 @@ from governance.vocabulary import PiiKind
 from vault.reviews.selectors import FindingView, ReviewView
 from vault.screening.screen import Finding
 from vault.vocabulary import PiiField, ReviewKind, ReviewStatus
-from vault.web.labels import PII_KINDS, RELATIONS, REVIEW_STATUSES
+from vault.web.labels import PII_KINDS, REFUSALS, RELATIONS, REVIEW_STATUSES
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,8 @@ class ShownReview:
     is_feedback: bool
     is_quarantined: bool
     is_sync: bool
-    relation: Promise | None = None  # of a pack's statement to the own memory
+    relation: Promise | None = None  # of a pack's statement to an own one
+    refusal: Promise | None = None  # why the pack's statement is not shown
 
 
 def mark_findings(text: str, findings: Sequence[Finding]) -> list[MarkedPiece]:
@@ -71,6 +72,7 @@ def make_shown_review(view: ReviewView) -> ShownReview:
         quarantined,
         view.row.kind == ReviewKind.SYNC,
         relation,
+        REFUSALS[view.refusal] if view.refusal else None,
     )
 
 

@@ -45,6 +45,7 @@ REASONS: dict[str, Promise] = {
 COUNTS: dict[str, Promise] = {
     "updated": gettext_lazy("%(n)s updated"),
     "present": gettext_lazy("%(n)s here already"),
+    "of_packs": gettext_lazy("%(n)s left out, since the contract of a pack covers them"),
     "conflicts": gettext_lazy("%(n)s left as they are here, with other words"),
     "quarantined": gettext_lazy("%(n)s wait in the review inbox"),
     "held": gettext_lazy("%(n)s versions kept back by a hold"),

@@ -9,7 +9,7 @@ from django.utils.translation import get_language
 from django.utils.translation import gettext_lazy as _
 
 from governance.vocabulary import PiiKind
-from vault.vocabulary import Layer, ReviewKind, ReviewStatus, SemanticType, Sensitivity, Source, State
+from vault.vocabulary import Layer, Refusal, ReviewKind, ReviewStatus, SemanticType, Sensitivity, Source, State
 
 if TYPE_CHECKING:
     from vault.models import Cube
@@ -73,6 +73,13 @@ REVIEW_STATUSES: dict[ReviewStatus, Promise] = {
     ReviewStatus.ACCEPTED: _("redacted"),
     ReviewStatus.REJECTED: _("no personal data"),
     ReviewStatus.SUPERSEDED: _("asked again for a newer version"),
+}
+REFUSALS = {
+    Refusal.QUOTA: _("The contract of this pack allows no more reads in this period."),
+    Refusal.PURPOSE: _("The contract of this pack is for other purposes."),
+    Refusal.EXPIRED: _("The contract of this pack has expired."),
+    Refusal.REVOKED: _("The publisher has revoked the contract of this pack."),
+    Refusal.ENDED: _("The contract of this pack has ended."),
 }
 RELATIONS: dict[ReviewKind, Promise] = {
     ReviewKind.PACK_SUPERSEDES: _("A pack states something newer that contradicts this memory."),

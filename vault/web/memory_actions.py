@@ -26,6 +26,12 @@ SKIPPED: dict[str, Promise] = {
     "not_found": gettext_lazy("are not there any more"),
     "illegal_transition": gettext_lazy("stay: their state does not allow it"),
     "quota_exceeded": gettext_lazy("stay: a quota is used up"),
+    "contract_export": gettext_lazy("stay: the contract of their pack keeps them here"),
+    "quota_exhausted": gettext_lazy("stay: the contract of their pack allows no more reads"),
+    **dict.fromkeys(
+        ("contract_expired", "contract_revoked", "contract_ended"),
+        gettext_lazy("stay: the contract of their pack is over"),
+    ),
 }
 
 

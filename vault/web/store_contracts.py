@@ -16,7 +16,14 @@ from governance.errors import FieldError, Invalid
 from governance.vocabulary import Permission
 from governance.web.pages import draw, page, see_other
 from governance.web.pagination import NewestOf
-from vault.store.contracts import contract_get, contract_invoice, contract_reads, contract_revoke, contracts_list
+from vault.store.contracts import (
+    contract_allow,
+    contract_get,
+    contract_invoice,
+    contract_reads,
+    contract_revoke,
+    contracts_list,
+)
 from vault.web.store_own import read_reason
 from vault.web.store_words import make_shown_agreement
 
@@ -51,6 +58,14 @@ def revoke(request: HttpRequest, actor: Actor, contract_id: UUID) -> HttpRespons
     except Invalid:
         return _draw_page(request, actor, contract_id, fault=_("Say why: the subscriber reads the reason."))
     contract_revoke(actor=actor, contract_id=contract_id, reason=reason)
+    return see_other(reverse("store_contract", args=[contract_id]))
+
+
+@require_POST
+@page
+def allow(request: HttpRequest, actor: Actor, contract_id: UUID) -> HttpResponseBase:
+    """Allow the subscriber of a revoked contract to subscribe again."""
+    contract_allow(actor=actor, contract_id=contract_id)
     return see_other(reverse("store_contract", args=[contract_id]))
 
 

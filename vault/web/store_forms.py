@@ -152,6 +152,8 @@ class OfferForm(StoreForm):
         label=_("Price"), max_length=100, required=False, help_text=_("As text. Nothing is charged here.")
     )
 
+    export = forms.BooleanField(label=_("Subscribers may export its memories"), required=False)
+
     def clean_tenants(self) -> tuple[str, ...]:
         return _read_labels(self.cleaned_data["tenants"])
 
@@ -169,6 +171,7 @@ class OfferForm(StoreForm):
             days=said["days"],
             purposes=said["purposes"],
             price=said["price"],
+            export=said["export"],
         )
 
 

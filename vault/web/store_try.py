@@ -12,7 +12,7 @@ from governance.errors import Invalid
 from governance.vocabulary import Permission
 from governance.web.pages import draw, page
 from vault.store.catalogue import listing_get_by_name
-from vault.store.trials import TriedQuestion, publication_try
+from vault.store.trials import Trial, publication_try
 from vault.web.store_forms import QuestionsForm
 from vault.web.store_words import make_shown_listing
 
@@ -24,7 +24,7 @@ def trial(request: HttpRequest, actor: Actor, publisher: str, name: str) -> Http
     authorize(actor, Permission.STORE_MANAGE)
     listing = listing_get_by_name(actor=actor, publisher=publisher, name=name)
     form = QuestionsForm(request.POST if request.method == "POST" else None)
-    tried: list[TriedQuestion] = []
+    tried = Trial((), 0, 0)
     if not form.is_bound or form.is_valid():
         try:
             questions = form.lines() if form.is_bound else ()
@@ -34,8 +34,9 @@ def trial(request: HttpRequest, actor: Actor, publisher: str, name: str) -> Http
     context = {
         "shown": make_shown_listing(actor, listing),
         "form": form,
-        "tried": tried,
-        "added": sum(question.pack_count for question in tried),
+        "trial": tried,
+        "tried": tried.questions,
+        "added": sum(question.pack_count for question in tried.questions),
     }
     status = HTTPStatus.UNPROCESSABLE_ENTITY if form.errors else HTTPStatus.OK
     return draw(request, "vault/store/try.html", context, status=status)

@@ -134,6 +134,7 @@ urlpatterns = [
     path("store/contracts/<uuid:contract_id>/", store_contracts.contract, name="store_contract"),
     path("store/contracts/<uuid:contract_id>/invoice/", store_contracts.invoice, name="store_invoice"),
     path("store/contracts/<uuid:contract_id>/revoke/", store_contracts.revoke, name="store_revoke"),
+    path("store/contracts/<uuid:contract_id>/allow/", store_contracts.allow, name="store_allow"),
     path("store/moderation/", store_moderation.moderation, name="store_moderation"),
     path(
         "store/moderation/<uuid:tenant_id>/<uuid:report_id>/", store_moderation.decide, name="store_moderation_decide"

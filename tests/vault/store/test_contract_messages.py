@@ -83,8 +83,9 @@ def test_code_that_turns_to_another_tenant_is_listed() -> None:
 def test_a_single_policy_shows_rows_of_other_tenants(superuser: Superuser) -> None:
     """Every other policy for the application compares the tenant of the row with that of the transaction, and no more.
 
-    The functions that run with more rights are listed in tests/architecture/catalogue.py; one of them reads packs:
-    `vault_pack_reports`, for the operator, which returns ids.
+    The functions that run with more rights are listed in tests/architecture/catalogue.py; three of them read packs:
+    `vault_pack_reports`, for the operator, returns ids; `vault_contract_is_revoked` and `vault_contract_bars` tell a
+    subscriber of its own contracts.
     """
     rows = superuser().execute(
         "SELECT tablename, policyname, cmd, qual FROM pg_policies WHERE schemaname = 'public' "

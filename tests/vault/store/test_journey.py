@@ -64,7 +64,7 @@ def offered_after_a_scan(olivia: Contract, adam: Contract, charlie: Contract) ->
     assert (blocked["state"], [memory["memory_id"] for memory in blocked["report"]["blocked"]]) == ("blocked", [secret])
     ready = build_version(olivia, pack, "1.0.0", [burn, cut])
     assert ready["state"] == "ready"
-    terms = {"reads": 4, "period": "month", "price": "EUR 5 a month"}
+    terms = {"reads": 5, "period": "month", "price": "EUR 5 a month"}
     body = {"pack_version": ready["id"], "visibility": "installation", "terms": terms}
     publication = olivia.post("publications/", body).json["id"]
     assert charlie.get("publications/").json["results"] == []
@@ -73,7 +73,7 @@ def offered_after_a_scan(olivia: Contract, adam: Contract, charlie: Contract) ->
 
 
 def upgrade_pack(olivia: Contract, adam: Contract, charlie: Contract, offer: Offered, mine: str) -> None:
-    """Its changes are stated before."""
+    """Its changes are stated before, which is the second read."""
     sting = olivia.add(STING, namespace="/aid")["id"]
     newer = build_version(olivia, offer.pack, "1.1.0", [offer.burn, sting])
     olivia.post("publications/", {**offer.body, "pack_version": newer["id"]})
@@ -123,7 +123,7 @@ def test_pack_travels_from_publisher_to_subscriber_and_back_to_nothing(
     answer = charlie.post(turns, {"content": question}).json
     assert BURN in answer["content"]
     assert {citation["pack"] for citation in answer["citations"]} == {"acme/first-aid"}
-    assert charlie.get(mine).json["reads_left"] == 3
+    assert charlie.get(mine).json["reads_left"] == 4
 
     upgrade_pack(olivia, adam, charlie, offer, mine)
     exhaust_reads(charlie)
@@ -132,7 +132,7 @@ def test_pack_travels_from_publisher_to_subscriber_and_back_to_nothing(
     (agreed,) = olivia.get("contracts/").json["results"]
     theirs = olivia.get(f"contracts/{agreed['id']}/invocations/").json["results"]
     ours = charlie.get(f"{mine}invocations/").json["results"]
-    assert sorted(our["number"] for our in ours) == [1, 2, 3, 4]
+    assert sorted(our["number"] for our in ours) == [1, 2, 3, 4, 5]
     assert sorted(theirs, key=lambda row: row["number"]) == sorted(ours, key=lambda row: row["number"])
 
     # Revoked: nothing is left, and both audit logs agree.

@@ -55,7 +55,8 @@ def test_triage_agent_of_another_hospital_reads_cases_without_names_and_each_cal
     for purpose in ("", "research"):
         refused = charlie.post("memories/search/", {"query": QUESTION, "namespaces": [PLACE]}, x_memory_purpose=purpose)
         assert (refused.json["results"], len(refused.json["notices"])) == ([], 1)
-        assert charlie.get(f"memories/{found[0]['id']}/", x_memory_purpose=purpose).status == 404
+        closed = charlie.get(f"memories/{found[0]['id']}/", x_memory_purpose=purpose)
+        assert (closed.status, closed.json["code"]) == (403, "contract_purpose")
     assert agent.get(f"memories/{found[0]['id']}/", x_memory_purpose="research").status in {400, 403}
 
     # Each call that returned memories was counted, on both sides, and the fourth is refused.

@@ -160,9 +160,11 @@ def test_conversation_gets_a_mount_and_its_answer_names_the_pack(
 
 
 def test_upgrade_is_compared_then_confirmed_and_own_wording_stays(
-    olivia: Contract, owner: Client, publisher: Publisher
+    world: World, olivia: Contract, owner: Client, publisher: Publisher
 ) -> None:
     address = address_of(olivia, publisher)
+    with acting(world.olivia.actor):
+        Subscription.objects.update(quota=50)  # each comparison is a read
     found = {memory["content"]: memory["id"] for memory in olivia.search("heron", namespaces=[PLACE])}
     reword = f"/store/installed/{found[TEXTS[1]]}/"
     assert TEXTS[1] in text_of(owner, reword)
