@@ -9,6 +9,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from governance.access.decisions.services import authorize
 from governance.api.descriptions import ONCE, PAGE, PageSchema, describe, read
 from governance.api.fields import StrictSerializer
 from governance.api.pages import CursorPages
@@ -19,7 +20,7 @@ from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
 from governance.jobs.selectors import JobView, job_get, jobs_list
 from governance.jobs.services import job_cancel, job_retry, job_undo, jobs_cancel
-from governance.vocabulary import JobStatus
+from governance.vocabulary import JobStatus, Permission
 
 FILTERS = ("kind", "status")
 FILTER_PARAMETERS = [
@@ -128,6 +129,8 @@ class JobsCancelView(ApiView):
     def post(self, request: Request) -> Response:
         """Cancel all open jobs of a kind: the caller's, and everybody's for owners and admins; 1,000 at most."""
         actor = self.actor()
+        authorize(actor, Permission.JOB_READ)
+        refuse_unknown_parameters(request)
 
         def call() -> Reply:
             return Reply(200, {"cancelled": jobs_cancel(actor=actor, kind=read(CancellationInput, request)["kind"])})

@@ -106,9 +106,9 @@ def secret_context(webhook_id: UUID) -> bytes:
     return b"webhook" + webhook_id.bytes
 
 
-def release_waiting(actor: Actor, webhook_id: UUID) -> None:
+def release_waiting(actor: Actor, webhook: Webhook) -> None:
     """Emit a task for each delivery of the webhook that waits for the end of a pause. Writes: OutboxEvent …."""
-    waiting = _waiting(webhook_id)
+    waiting = _waiting(webhook.id)
     ids = list(waiting.order_by("id").values_list("id", flat=True))
     waiting.update(next_at=None)
     OutboxEvent.objects.bulk_create(
@@ -142,7 +142,7 @@ def _record_success(actor: Actor, delivery: WebhookDelivery) -> None:
         status=DeliveryStatus.DELIVERED, attempts=delivery.attempts + 1, delivered_at=Now(), next_at=None, last_error=""
     )
     if Webhook.objects.filter(id=delivery.webhook_id).exclude(failures=0).update(failures=0):
-        release_waiting(actor, delivery.webhook_id)
+        release_waiting(actor, delivery.webhook)
     WebhookDelivery.objects.filter(webhook_id=delivery.webhook_id, created_at__lt=timezone.now() - KEPT).delete()
 
 

@@ -103,7 +103,7 @@ def webhook_update(*, actor: Actor, webhook_id: UUID, changes: Mapping[str, Any]
             values["events"] = expand_events(changes["events"])
         if values:
             Webhook.objects.filter(id=webhook.id).update(**values, failures=0, next_at=Now())
-            release_waiting(actor, webhook.id)
+            release_waiting(actor, webhook)
             _record(actor, Verb.WEBHOOK_CHANGED, webhook)
         return _webhook(actor, webhook_id)
 
@@ -116,7 +116,7 @@ def webhook_remove(*, actor: Actor, webhook_id: UUID) -> None:
         Webhook.objects.filter(id=webhook.id).update(
             removed_at=Now(), sealed_secret=None, sealed_previous_secret=None, previous_until=None
         )
-        release_waiting(actor, webhook.id)
+        release_waiting(actor, webhook)
         _record(actor, Verb.WEBHOOK_REMOVED, webhook)
 
 
@@ -190,7 +190,7 @@ def delivery_replay(*, actor: Actor, delivery_id: UUID) -> WebhookDelivery:
             status=DeliveryStatus.PENDING, due_since=Now(), next_at=None, last_error=""
         )
         Webhook.objects.filter(id=delivery.webhook_id).update(next_at=Now())
-        release_waiting(actor, delivery.webhook_id)
+        release_waiting(actor, delivery.webhook)
         emit(actor=actor, topic=Topic.WEBHOOK_DELIVER, payload={"delivery": str(delivery.id)})
         record(
             actor=actor,

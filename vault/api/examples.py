@@ -77,6 +77,7 @@ EXAMPLES: dict[str, Any] = {
     "turns_create": {"content": "How does Ana travel?"},
     "reviews_accept": {"redact_history": True},
     "reviews_quarantine": {"writer": MEMBER},
+    "jobs_cancel_kind": {"kind": "memories.export"},
     "holds_create": {"reason": "Case 17", "subject": "customer-4711"},
     "organisation_deletion": {"slug": "acme"},
     "subjects_create": {"reference": "customer-4711"},

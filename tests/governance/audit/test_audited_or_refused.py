@@ -56,6 +56,7 @@ from vault.models import (
     SyncPeer,
 )
 from vault.packs.rewordings import texts_open, texts_seal
+from vault.vocabulary import ContractState
 
 Superuser = Callable[[], psycopg.Connection]
 METHODS = ("get", "post", "put", "patch", "delete")
@@ -315,6 +316,7 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("contracts/<uuid:contract_id>/invocations/", "get"): [Call("contracts/{contract}/invocations/")],
     ("contracts/<uuid:contract_id>/invoice/", "get"): [Call("contracts/{contract}/invoice/")],
     ("contracts/<uuid:contract_id>/revoke/", "post"): [Call("contracts/{contract}/revoke/", {"reason": "new"})],
+    ("contracts/<uuid:contract_id>/allow/", "post"): [Call("contracts/{revoked}/allow/")],
     ("packs/", "get"): [Call("packs/")],
     ("packs/<uuid:pack_id>/", "get"): [Call("packs/{pack}/")],
     ("packs/<uuid:pack_id>/versions/", "get"): [Call("packs/{pack}/versions/")],
@@ -491,6 +493,7 @@ def places(world: World) -> dict[str, Any]:
         PackMemory.objects.filter(id=memory_of_pack.id).update(is_overridden=True)
         Job.objects.filter(id=filled.job_id).update(status=JobStatus.FAILED, dead_letter=True)
         Job.objects.filter(kind=Topic.PACK_INSTALL).update(status=JobStatus.PENDING)
+        Contract.objects.filter(subscription_id=ended).update(state=ContractState.REVOKED)
         flagged, doubted = Review.objects.order_by("-id").values_list("id", flat=True)[:2]
         of_the_trail = {
             "entry": AuditEntry.objects.latest("id").id,
@@ -520,6 +523,7 @@ def places(world: World) -> dict[str, Any]:
             "subscription": subscription.id,
             "installed": memory_of_pack.cube_id,
             "reworded": memory_of_pack.cube_id,
+            "revoked": Contract.objects.get(subscription_id=ended).id,
             "contract": Contract.objects.get(subscription_id=subscription.id).id,
             "doubtful": doubtful,
             "subject_export": subject_export,

@@ -42,6 +42,7 @@ WRITES = {
     "vault/store/ratings.py": {"ratings_report"},
 }
 SWEEPS = {  # of all tenants, one after the other, each as itself
+    "vault/cubes/storage.py": {"_find_first_purge"},
     "vault/jobs/sessions.py": {"sessions_end_idle"},
     "vault/overview/counts.py": {"counts_ask"},
     "vault/overview/digests.py": {"digests_ask"},
