@@ -8,7 +8,7 @@ from governance.database import release_connection
 from vault.chat.plans import TurnPlan
 from vault.chat.rules import phrase, prompt
 from vault.endpoints.rules import Price, PricedModel
-from vault.providers.ports import Completion, ProviderUnavailable, TextDelta
+from vault.providers.ports import Completion, ProviderUnavailable, ReaderDisconnected, TextDelta
 from vault.vocabulary import EXTRACTIVE
 
 logger = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ def answer_pieces(plan: TurnPlan) -> Iterator[Answering | TextDelta | Completion
     """Ask the models of a plan in their order, outside any transaction, then quote its extract.
 
     A model that fails before its first word gives way to the next. Raises ProviderUnavailable where one breaks off
-    later: its reader has seen a part.
+    later: its reader has seen a part; ReaderDisconnected.
     """
     failed: list[str] = []
     for model in () if plan.reply is not None else plan.models:
@@ -48,7 +48,7 @@ def answer_pieces(plan: TurnPlan) -> Iterator[Answering | TextDelta | Completion
                 has_begun = True
                 yield piece
         except ProviderUnavailable as failure:
-            if has_begun:
+            if has_begun or isinstance(failure, ReaderDisconnected):
                 raise
             logger.warning("a chat asks the next model: %s", failure.detail)
             failed.append(model.llm.name)
