@@ -17,7 +17,7 @@ from tests.vault.api.contract import Contract
 from tests.vault.exchange.test_exchange import CSV, CUBE, FILE_TYPE, MARKDOWN, MEM0, archive, jsonl, line
 from tests.vault.exchange.test_uploads import upload_file
 from tests.vault.packs.hostile import valid_file
-from tests.vault.packs.test_files import PACK_TYPE
+from vault.api.pack_schema import PACK_TYPE
 from vault.exchange import formats, items
 from vault.packs import file_process
 from vault.packs.file_process import run_in_file_process
@@ -100,7 +100,7 @@ def test_page_of_a_table_with_many_columns_is_small(world: World) -> None:
 
 
 def test_table_of_many_rows_and_few_fields_fills_no_cells() -> None:
-    """Of a row with too few fields no cell is made up: 20,000 rows of 1,000 columns hold 20,000 cells."""
+    """A row with too few fields gets no made-up cells: 20,000 rows of 1,000 columns hold 20,000 cells."""
     parsed = formats.file_parse(wide(1_000, 19_999), ImportFormat.CSV)
     assert (len(parsed.items), {part.reason for part in parsed.left_out}) == (0, {"malformed"})
 
