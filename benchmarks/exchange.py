@@ -26,10 +26,11 @@ from governance.jobs.kinds import JobRun
 from governance.jobs.selectors import JobView, job_get
 from governance.tenants.services import command_line_actor
 from governance.vocabulary import JobStatus
+from vault.exchange.file_reading import ImportDraft
 from vault.exchange.formats import file_parse
 from vault.exchange.items import FORMAT, item_line
 from vault.exchange.selectors import ExportForm, exchange_file
-from vault.exchange.services import ExportDraft, ImportDraft, export_create, import_create, memories_import
+from vault.exchange.services import ExportDraft, export_create, import_create, memories_import
 from vault.vocabulary import ImportFormat
 
 SEED = 20_261_126

@@ -1,23 +1,22 @@
-"""HTTP calls to addresses that tenants entered: `governance.outbound` for libraries that use `requests`."""
+"""HTTP calls to addresses that tenants named: `governance.transport` for the libraries that use `requests`."""
 
 import io
 from collections.abc import Mapping
-from contextvars import ContextVar
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx2
 import requests
 from django.conf import settings
-from requests.adapters import HTTPAdapter
+from requests.adapters import BaseAdapter
 from requests.structures import CaseInsensitiveDict
-from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
-from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.exceptions import HTTPError
+from requests.utils import get_encoding_from_headers
 
-from governance.outbound import ExchangeTimer, Refused, Undelivered, resolve_destination
+from governance import transport
+from governance.outbound import Refused, Undelivered
+from governance.transport import ENCODINGS, Limits, Transport
 
-TIMEOUT = (3.05, 5)  # seconds to connect, and between two bytes
-LONGEST_ANSWER = 1024 * 1024
+LIMITS = Limits()
 
 
 class AddressRefused(requests.RequestException):
@@ -25,7 +24,7 @@ class AddressRefused(requests.RequestException):
 
 
 class AnswerTooLong(requests.ConnectionError):
-    """The reply had more than LONGEST_ANSWER bytes."""
+    """The other side sent more than LIMITS allow."""
 
 
 def url_usable(url: str) -> bool:
@@ -47,11 +46,13 @@ class OutgoingSession(requests.Session):
     def __init__(self) -> None:
         super().__init__()
         self.trust_env = False  # no proxy and no .netrc of the environment
-        self.mount("https://", _PinnedAdapter())
-        self.mount("http://", _PinnedAdapter())
+        self.headers["Accept-Encoding"] = ENCODINGS
+        adapter = _TransportAdapter()
+        self.mount("https://", adapter)
+        self.mount("http://", adapter)
 
     def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:
-        return super().send(request, **{**options, "timeout": TIMEOUT, "allow_redirects": False, "stream": True})
+        return super().send(request, **{**options, "allow_redirects": False, "stream": True})
 
 
 def post(address: str, body: bytes, headers: Mapping[str, str]) -> int:
@@ -67,90 +68,54 @@ def post(address: str, body: bytes, headers: Mapping[str, str]) -> int:
         raise Undelivered(f"{urlsplit(address).hostname} cannot be reached, or broke off") from error
 
 
-def public_address(host: str, port: int) -> str:
-    """Return the IP address of `host` to connect to. Raises AddressRefused unless all its addresses are allowed."""
-    try:
-        return resolve_destination(host, port).address
-    except (Refused, Undelivered) as error:
-        raise AddressRefused(str(error)) from error
+class _TransportAdapter(BaseAdapter):
+    """Sends the requests of a session by the transport, and reads each answer to its end."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._transport = Transport(LIMITS)
 
-_TIMERS: ContextVar[list[ExchangeTimer]] = ContextVar("timers of the request that is being sent")
-
-
-class _Timed:
-    """A connection that is cut when its whole request takes too long, even if it is closed to further requests."""
-
-    def connect(self) -> None:
-        super().connect()  # type: ignore[misc]
-        _TIMERS.get().append(ExchangeTimer(self.sock))  # type: ignore[attr-defined]
-
-
-class _TimedHTTP(_Timed, HTTPConnection):
-    pass
-
-
-class _TimedHTTPS(_Timed, HTTPSConnection):
-    pass
-
-
-class _TimedHTTPPool(HTTPConnectionPool):
-    ConnectionCls = _TimedHTTP
-
-
-class _TimedHTTPSPool(HTTPSConnectionPool):
-    ConnectionCls = _TimedHTTPS
-
-
-class _PinnedAdapter(HTTPAdapter):
-    """Connects to the IP address that was checked; TLS and the Host header keep the host name."""
-
-    def init_poolmanager(self, *args: Any, **options: Any) -> None:
-        super().init_poolmanager(*args, **options)
-        self.poolmanager.pool_classes_by_scheme = {"http": _TimedHTTPPool, "https": _TimedHTTPSPool}
-
-    def build_connection_pool_key_attributes(
-        self, request: requests.PreparedRequest, *args: Any, **options: Any
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        host_params, pool_options = super().build_connection_pool_key_attributes(request, *args, **options)
-        parts = urlsplit(request.url or "")
-        host = parts.hostname or ""
-        tls = parts.scheme == "https"
-        address = public_address(host, parts.port or (443 if tls else 80))
-        request.headers = CaseInsensitiveDict({**request.headers, "Host": parts.netloc})
-        if tls:
-            pool_options |= {"assert_hostname": host, "server_hostname": host}
-        return {**host_params, "host": address}, pool_options
-
-    def send(self, request: requests.PreparedRequest, *args: Any, **options: Any) -> requests.Response:
+    def send(self, request: requests.PreparedRequest, *_: Any, **__: Any) -> requests.Response:
         if not url_usable(request.url or ""):
             raise AddressRefused("only https:// addresses are called")
-        token = _TIMERS.set([])
         try:
-            response: requests.Response = super().send(request, *args, **options)
-            body = _read_body(response)
-            if any(timer.is_over for timer in _TIMERS.get()):  # without a length, a cut looks like the end
-                raise requests.ConnectionError("the answer took too long")
-            response.raw = io.BytesIO(body)
-        finally:
-            self._end_connections()
-            _TIMERS.reset(token)
-        return response
+            sent = httpx2.Request(
+                str(request.method), str(request.url), headers=_text_headers(request), content=_encode_body(request)
+            )
+            answer = self._transport.handle_request(sent)
+            try:
+                body = answer.read()
+            finally:
+                answer.close()
+        except transport.AddressRefused as error:
+            raise AddressRefused(str(error)) from error
+        except transport.AnswerTooLong as error:
+            raise AnswerTooLong(str(error)) from error
+        except httpx2.InvalidURL as error:
+            raise AddressRefused("the address cannot be read") from error
+        except (transport.CallEnded, httpx2.RequestError) as error:
+            raise requests.ConnectionError("the answer broke off, or took too long") from error
+        return _make_response(request, answer, body)
 
-    def _end_connections(self) -> None:
-        """Close the connections after each request, because a second one would have no timer."""
-        for timer in _TIMERS.get():
-            timer.end()
-        self.poolmanager.clear()
+    def close(self) -> None:
+        self._transport.close()
 
 
-def _read_body(response: requests.Response) -> bytes:
-    try:
-        body: bytes = response.raw.read(LONGEST_ANSWER + 1, decode_content=True)
-    except HTTPError as error:  # of urllib3, which callers of requests do not expect
-        raise requests.ConnectionError("the answer broke off") from error
-    finally:
-        response.close()
-    if len(body) > LONGEST_ANSWER:
-        raise AnswerTooLong("the answer is too long")
-    return body
+def _encode_body(request: requests.PreparedRequest) -> bytes:
+    body: Any = request.body or b""
+    return body.encode() if isinstance(body, str) else bytes(body)
+
+
+def _text_headers(request: requests.PreparedRequest) -> dict[str, str]:
+    return {name: value.decode() if isinstance(value, bytes) else value for name, value in request.headers.items()}
+
+
+def _make_response(request: requests.PreparedRequest, answer: httpx2.Response, body: bytes) -> requests.Response:
+    response = requests.Response()
+    response.status_code = answer.status_code
+    response.headers = CaseInsensitiveDict(answer.headers)
+    response.encoding = get_encoding_from_headers(response.headers)
+    response.raw = io.BytesIO(body)
+    response.url = str(request.url)
+    response.request = request
+    return response

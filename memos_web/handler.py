@@ -8,6 +8,7 @@ comes a short wait, then 503.
 """
 
 import asyncio
+import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -30,6 +31,7 @@ from django.urls import set_script_prefix
 from governance.api.authentication import body_limit
 from governance.database import release_connection
 from governance.errors import DomainError
+from governance.transport import READER_LEFT
 from memos_web.bodies import HeldBodies, add_length, read_body
 from memos_web.callers import Callers, is_health_check
 from memos_web.slots import Busy, Slot, Slots, send_busy
@@ -156,6 +158,8 @@ class ThreadedHandler(ASGIHandler):
         send: Any,
         worker: _Worker,
     ) -> None:
+        reader_left = threading.Event()
+        READER_LEFT.set(reader_left)  # for the calls to other servers that the stream waits for
         with body:
             set_script_prefix(get_script_prefix(scope))
             response, tenant_id = await sync_to_async(self._make_response)(scope, body, refusal)
@@ -168,7 +172,7 @@ class ThreadedHandler(ASGIHandler):
                 return
             try:
                 await self._become_stream(worker)
-                await self._send_stream(response, receive, send)
+                await self._send_stream(response, receive, send, reader_left)
             finally:
                 await sync_to_async(response.close)()
 
@@ -188,13 +192,16 @@ class ThreadedHandler(ASGIHandler):
         actor = (caller and caller.actor) or getattr(request, "actor", None)
         return response, actor and actor.tenant_id
 
-    async def _send_stream(self, response: HttpResponseBase, receive: Any, send: Any) -> None:
-        """Send what comes, until it ends or nobody listens."""
+    async def _send_stream(
+        self, response: HttpResponseBase, receive: Any, send: Any, reader_left: threading.Event
+    ) -> None:
+        """Send what comes, until it ends or nobody listens, which sets `reader_left`."""
         sending = asyncio.create_task(self.send_response(response, send))
         listening = asyncio.create_task(self.listen_for_disconnect(receive))
         try:
             await asyncio.wait((sending, listening), return_when=asyncio.FIRST_COMPLETED)
         finally:
+            reader_left.set()
             for task in (sending, listening):
                 task.cancel()
             with suppress(asyncio.CancelledError, RequestAborted):

@@ -17,6 +17,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHt
 from django.test import override_settings
 from django.urls import path, reverse
 
+from governance.transport import READER_LEFT
 from memos_web import handler as handler_module
 from memos_web.callers import NOBODY
 from memos_web.embedded.health_check import HealthCheck
@@ -54,6 +55,28 @@ class Steps:
         _note("close")
 
 
+class Waits:
+    """Waits in its thread for as long as somebody reads."""
+
+    def __aiter__(self) -> "Waits":
+        return self
+
+    async def __anext__(self) -> bytes:
+        await sync_to_async(self._wait, thread_sensitive=True)()
+        return b"."
+
+    @staticmethod
+    def _wait() -> None:
+        _note("waits")
+        left = READER_LEFT.get()
+        assert left is not None
+        _note("left" if left.wait(10) else "never left")
+
+
+def wait(request: HttpRequest) -> HttpResponseBase:
+    return StreamingHttpResponse(Waits())
+
+
 def stream(request: HttpRequest) -> HttpResponseBase:
     _note("view")
     return StreamingHttpResponse(Steps())
@@ -85,6 +108,7 @@ urlpatterns = [
     path("healthz", plain),
     path("plain", plain, name="plain"),
     path("stream", stream),
+    path("wait", wait),
     path("together", together),
     path("address", address),
     path("held", held),
@@ -200,6 +224,26 @@ def test_a_stream_goes_on_in_its_requests_thread_and_is_closed_there_when_the_re
     assert [what for what, _ in names][:3] == ["view", "step", "step"]
     assert names[-1][0] == "close"
     assert len({thread for _, thread in names}) == 1
+
+
+def test_calls_of_a_stream_end_when_its_reader_leaves(handler: ThreadedHandler) -> None:
+    async def leave() -> None:
+        arriving: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        arriving.put_nowait({"type": "http.request", "body": b"", "more_body": False})
+
+        async def send(_: dict[str, Any]) -> None:
+            return
+
+        asking = asyncio.create_task(
+            handler({"type": "http", "method": "GET", "path": "/wait", "headers": []}, arriving.get, send)
+        )
+        while not seen:
+            await asyncio.sleep(0)
+        arriving.put_nowait({"type": "http.disconnect"})
+        await asking
+
+    asyncio.run(leave())
+    assert [entry.split(" ", 1)[0] for entry in seen] == ["waits", "left"]
 
 
 def test_what_a_request_holds_is_given_back_in_its_thread(handler: ThreadedHandler) -> None:

@@ -21,9 +21,11 @@ from requests import RequestException
 from governance.accounts.identities import Claims, ProviderSecret
 from governance.errors import Unauthenticated
 from governance.requests_adapter import AddressRefused, url_usable
+from governance.transport import is_storable
 
 ALGORITHMS = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"})
-FAILURES = (OAuth2Error, RequestException, KeyError, TypeError, ValueError)
+LONGEST_CLAIM = 255
+FAILURES = (OAuth2Error, RequestException, AttributeError, KeyError, RecursionError, TypeError, ValueError)
 
 
 class TenantServer(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
@@ -108,12 +110,20 @@ def oidc_end(request: HttpRequest, provider: ProviderSecret) -> Claims:
         answer = server.get_access_token_data(request, app, client, pkce_code_verifier=state["pkce_code_verifier"])
         found = server.claims(app, answer["id_token"], state["nonce"])
         return Claims(
-            subject=str(found["sub"]),
-            email=str(found.get("email", "")),
+            subject=_read_claim(found["sub"]),
+            email=_read_claim(found.get("email", "")),
             email_verified=found.get("email_verified") is True,
         )
     except (*FAILURES, jwt.PyJWTError) as error:
         raise Unauthenticated("The sign-in server of your organisation did not vouch for you.") from error
+
+
+def _read_claim(value: object) -> str:
+    """Raises ValueError for what is too long, or cannot be stored."""
+    text = str(value)
+    if len(text) > LONGEST_CLAIM or not is_storable(text):
+        raise ValueError("a claim cannot be read")
+    return text
 
 
 def _server(request: HttpRequest, provider: ProviderSecret) -> TenantServer:

@@ -1,14 +1,13 @@
 """The checks of `doctor`. Each returns its result, or raises Failed with the reason. No check changes anything."""
 
 import stat
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from math import inf
 from pathlib import Path
 
+import httpx2
 import redis
 from django.conf import settings
 from django.db import DatabaseError, connection
@@ -26,6 +25,7 @@ from governance.tenants.role_check import UnsafeRole
 from governance.tenants.selectors import tenants_all
 from governance.tenants.services import command_line_actor
 from governance.tenants.startup_check import refuse_unsafe_role
+from governance.transport import CallEnded, Limits, Reach, Transport
 from memos_web.celery import app
 from memos_web.config import Config
 from memos_web.disk import least_room
@@ -286,19 +286,19 @@ def language_model() -> str:
 
 
 def _ask_for_models(url: str, key: str) -> None:
-    request = urllib.request.Request(f"{url.rstrip('/')}/models", headers={"Authorization": f"Bearer {key}"})
+    limits = Limits(seconds=LLM_SECONDS, connect_seconds=LLM_SECONDS, read_seconds=LLM_SECONDS)
     try:
-        with urllib.request.urlopen(request, timeout=LLM_SECONDS):
-            return
-    except urllib.error.HTTPError as answer:
-        answer.close()
-        if answer.code in {401, 403}:
-            raise Failed("the endpoint refuses MEMOS_LLM_KEY") from answer
-        if answer.code >= 500:
-            raise Failed(f"the endpoint answers {answer.code}") from answer
-        # Other status codes also prove that the server is alive; not every server lists its models.
-    except (OSError, ValueError) as error:
+        with httpx2.Client(transport=Transport(limits, Reach.OPERATOR), trust_env=False) as client:
+            headers = {"Authorization": f"Bearer {key}", "Accept-Encoding": "identity"}
+            with client.stream("GET", f"{url.rstrip('/')}/models", headers=headers) as answer:
+                status = answer.status_code
+    except (CallEnded, httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
         raise Failed(f"the endpoint cannot be reached: {_one_line(error)}") from error
+    if status in {401, 403}:
+        raise Failed("the endpoint refuses MEMOS_LLM_KEY")
+    if status >= 500:
+        raise Failed(f"the endpoint answers {status}")
+    # Any other answer comes from a living server; not all of them list their models.
 
 
 def _one_value(query: str) -> object:

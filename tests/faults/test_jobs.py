@@ -33,7 +33,8 @@ from vault.content.drafts import CubeDraft
 from vault.cubes.selectors import cube_get
 from vault.cubes.services import cubes_add
 from vault.embeddings.model_change import reembedding_start
-from vault.exchange.services import ImportDraft, import_create
+from vault.exchange.file_reading import ImportDraft
+from vault.exchange.services import import_create
 from vault.jobs.memory_additions import drafts_screen, memories_add_later
 from vault.jobs.restoration import namespace_restore_later
 from vault.jobs.sessions import session_end_later

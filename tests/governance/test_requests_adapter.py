@@ -11,15 +11,14 @@ import requests
 from django.test import override_settings
 
 from governance.requests_adapter import (
-    LONGEST_ANSWER,
+    LIMITS,
     AddressRefused,
     AnswerTooLong,
     OutgoingSession,
-    public_address,
     url_usable,
 )
+from governance.transport import Limits
 from tests.harness.cases import each_case
-from tests.harness.product import wait_until
 
 INSIDE = [
     "127.0.0.1", "127.1", "2130706433", "0x7f000001", "0177.0.0.1", "localhost", "0.0.0.0", "10.0.0.1", "172.16.0.1",
@@ -59,7 +58,7 @@ class Answers(BaseHTTPRequestHandler):
             self.rfile.read(1)  # until the other side has had enough
             return
         self.end_headers()
-        self.wfile.write(b"x" * (LONGEST_ANSWER + 1 if self.path == "/long" else 3))
+        self.wfile.write(b"x" * (LIMITS.answer_bytes + 1 if self.path == "/long" else 3))
 
     def log_message(self, *_: object) -> None:
         """Nothing on standard error."""
@@ -82,13 +81,8 @@ def inside() -> Iterator[ThreadingHTTPServer]:
 
 @each_case("host", INSIDE)
 def test_no_address_of_the_inside_is_connected_to(host: str) -> None:
-    with pytest.raises(AddressRefused):
-        public_address(host, 443)
-
-
-@pytest.mark.parametrize("host", ["1.1.1.1", "2606:4700:4700::1111"])
-def test_a_public_one_is(host: str) -> None:
-    assert public_address(host, 443) == host
+    with pytest.raises(AddressRefused), OutgoingSession() as session:
+        session.get(f"https://[{host}]/" if ":" in host else f"https://{host}/")
 
 
 @pytest.mark.parametrize("url", UNUSABLE)
@@ -141,21 +135,10 @@ def test_who_answers_a_byte_now_and_then_is_cut_off(
     inside: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     """Each byte may come in time, and the whole does not; whatever breaks off is an error that callers know."""
-    monkeypatch.setattr("governance.outbound.SECONDS_IN_ALL", 0.2)
+    monkeypatch.setattr("governance.requests_adapter.LIMITS", Limits(seconds=0.2))
     with (
         override_settings(ALLOW_PRIVATE_ADDRESSES=True),
         OutgoingSession() as session,
         pytest.raises(requests.ConnectionError),
     ):
         session.get(f"http://127.0.0.1:{inside.server_port}/{path}")
-
-
-def test_no_watch_outlives_its_request(inside: ThreadingHTTPServer) -> None:
-    def has_timer() -> bool:
-        return any(isinstance(thread, threading.Timer) for thread in threading.enumerate())
-
-    with override_settings(ALLOW_PRIVATE_ADDRESSES=True), OutgoingSession() as session:
-        for path in ("", "long", "redirect", ""):
-            with suppress(AnswerTooLong):
-                session.get(f"http://127.0.0.1:{inside.server_port}/{path}")
-    wait_until(lambda: not has_timer(), seconds=5)  # much less than a watch lasts

@@ -27,10 +27,11 @@ from vault.api.descriptions import of_memories
 from vault.api.fields import ContentField, refuse_deep
 from vault.api.schema import Schema
 from vault.exchange.archives import LARGEST_FILE
+from vault.exchange.file_reading import ImportDraft
 from vault.exchange.formats import COLUMNS
 from vault.exchange.pack_export import part_read
 from vault.exchange.selectors import ExportForm, exchange_file, exchange_public_key, export_key
-from vault.exchange.services import ExportDraft, ImportCheck, ImportDraft, export_create, import_check, import_create
+from vault.exchange.services import ExportDraft, ImportCheck, export_create, import_check, import_create
 from vault.listing.actions import MOST_IDS
 from vault.streams import file_stream
 from vault.vocabulary import ImportFormat, OnConflict

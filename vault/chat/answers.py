@@ -8,7 +8,7 @@ from governance.database import release_connection
 from vault.chat.plans import TurnPlan
 from vault.chat.rules import phrase, prompt
 from vault.endpoints.rules import Price, PricedModel
-from vault.providers.ports import Completion, ProviderUnavailable, TextDelta
+from vault.providers.ports import Completion, ProviderUnavailable, ReaderDisconnected, TextDelta
 from vault.vocabulary import EXTRACTIVE
 
 logger = logging.getLogger(__name__)
@@ -35,8 +35,8 @@ class Answering:
 def answer_pieces(plan: TurnPlan) -> Iterator[Answering | TextDelta | Completion]:
     """Call the models of a plan in their order, outside any transaction; if all fail, yield the extract of the plan.
 
-    If a model fails before its first word, the next one is called. Raises ProviderUnavailable if a model fails later,
-    since the reader has seen a part of its answer.
+    A model that fails before its first word gives way to the next. Raises ProviderUnavailable where one breaks off
+    later: its reader has seen a part; ReaderDisconnected.
     """
     failed: list[str] = []
     for model in () if plan.reply is not None else plan.models:
@@ -48,7 +48,7 @@ def answer_pieces(plan: TurnPlan) -> Iterator[Answering | TextDelta | Completion
                 has_begun = True
                 yield piece
         except ProviderUnavailable as failure:
-            if has_begun:
+            if has_begun or isinstance(failure, ReaderDisconnected):
                 raise
             logger.warning("a chat asks the next model: %s", failure.detail)
             failed.append(model.llm.name)

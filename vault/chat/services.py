@@ -43,7 +43,7 @@ from vault.cubes.services import cubes_hide
 from vault.cubes.sources import sources_of
 from vault.endpoints.services import model_names, models_list
 from vault.models import Conversation, Cube, CubeSource, Turn
-from vault.providers.ports import Completion
+from vault.providers.ports import Completion, ReaderDisconnected
 from vault.reader.rules import Intent, confirms, needs_past
 from vault.screening.screen import screen_title
 from vault.vocabulary import EXTRACTIVE, SourceKind, TurnEnd
@@ -257,7 +257,7 @@ def turn_answer(*, plan: TurnPlan) -> Generator[Token | Cited | TurnAnswer, None
                 if marker not in cited:
                     cited.append(marker)
                     yield Cited(plan.citations[marker - 1])
-    except GeneratorExit:
+    except (GeneratorExit, ReaderDisconnected):
         if said and watch.allows():
             turn_store(plan=plan, answer=answer_make(plan, said, completion, answering, TurnEnd.INTERRUPTED))
         raise

@@ -1,6 +1,6 @@
 """Conversations of MemoryOS and LoCoMo: messages become pages of streams, knowledge facts and a profile."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,7 +11,6 @@ from governance.actor import Actor
 from governance.database import acting
 from governance.errors import Invalid, TooLarge
 from governance.jobs.kinds import JobRun
-from governance.keys.services import token_maker
 from governance.time_range import is_in_range
 from vault.exchange.archives import LARGEST_FILE, MOST_ITEMS, archive_entries, archive_open, entry_read
 from vault.exchange.items import LeftOut, is_broken, json_read
@@ -83,10 +82,8 @@ def list_texts(imported: Imported) -> list[str]:
     return [*(turn.message.content for turn in imported.turns), *imported.facts, *imported.profiles]
 
 
-def texts_present(actor: Actor, imported: Imported) -> int:
-    """The number of texts that the actor can read here already. One query."""
-    maker = token_maker(actor.tenant_id)
-    hashes = {maker.hash(text) for text in list_texts(imported)}
+def texts_present(actor: Actor, hashes: Collection[bytes]) -> int:
+    """The number of texts with these hashes that the actor can read here already. One query."""
     with acting(actor):
         rows = Cube.objects.visible_to(actor).filter(content_hash__in=hashes)
         return len({bytes(content_hash) for content_hash in rows.values_list("content_hash", flat=True)})
@@ -126,7 +123,7 @@ def request_read(line: bytes) -> Imported:
 def _drop_unfit(imported: Imported, left_out: list[LeftOut]) -> ConversationFile:
     """Drop the texts that cannot be stored. left_out: other parts of the file that are ignored. Raises TooLarge."""
     left_out += [LeftOut(place[:LONGEST_NAME], reason) for place, reason in imported.left_out]
-    if len(list_texts(imported)) > MOST_ITEMS:
+    if len(list_texts(imported)) + len(left_out) > MOST_ITEMS:
         raise TooLarge(f"A file holds at most {MOST_ITEMS} memories. Split it.")
     turns, kept = list[Turn](), dict[str, tuple[str, ...]]()
     for number, turn in enumerate(imported.turns, 1):

@@ -31,6 +31,8 @@ CONTENT_NAMES = ("content", "text", "memory", "note", "body")
 TIME_NAMES = ("event_time", "created_at", "date", "timestamp")
 COLUMNS = ("id", "content", "title", "tags", "namespace", "event_time", "speaker", "session_id", "subject")
 MEM0_CONTENT = ("memory", "text", "content", "data")
+LONGEST_COLUMN = 200  # characters of a name
+MOST_COLUMNS, MOST_CELLS = 1_000, 2_000_000  # of a table
 MARKDOWN = (".md", ".markdown")
 ENDINGS = {
     ".jsonl": ImportFormat.JSONL,
@@ -94,11 +96,16 @@ def _bounded_line(line: bytes) -> Item:
 def _read_csv(content: bytes, columns: Columns) -> Entries:
     text = _decode_text(content)
     try:
-        rows = csv.DictReader(io.StringIO(text, newline=""), strict=True, restkey="\x00")
-        names = list(rows.fieldnames or ())
-        chosen = _choose_columns(names, columns)
-        for number, row in enumerate(rows, 1):
-            yield f"row {number}", partial(_read_row, row, chosen)
+        rows = csv.reader(io.StringIO(text, newline=""), strict=True)
+        names = next((row for row in rows if row), [])
+        places = {ours: names.index(theirs) for ours, theirs in _choose_columns(names, columns).items()}
+        cells = 0
+        for number, row in enumerate(filter(None, rows), 1):
+            cells += len(row)
+            if cells > MOST_CELLS:
+                raise TooLarge(f"A table has at most {MOST_CELLS:,} cells. Split it.")
+            values = {ours: row[place] for ours, place in places.items()} if len(row) == len(names) else None
+            yield f"row {number}", partial(_read_row, values)
     except csv.Error as error:
         raise Invalid("The file is no readable CSV.") from error
 
@@ -109,7 +116,8 @@ def table_columns(content: bytes) -> tuple[list[str], dict[str, str]]:
     Raises Invalid.
     """
     try:
-        names = next(csv.reader(io.StringIO(_decode_text(content), newline=""), strict=True), [])
+        rows = csv.reader(io.StringIO(_decode_text(content), newline=""), strict=True)
+        names = next((row for row in rows if row), [])
     except csv.Error as error:
         raise Invalid("The file is no readable CSV.") from error
     return names, _guess_columns(names)
@@ -140,6 +148,10 @@ def _choose_columns(names: list[str], asked: Columns) -> dict[str, str]:
 
 def _guess_columns(names: list[str]) -> dict[str, str]:
     """Guess the file's column for each of our field names. Raises Invalid."""
+    if len(names) > MOST_COLUMNS:
+        raise Invalid(f"A table has at most {MOST_COLUMNS:,} columns.")
+    if any(len(name) > LONGEST_COLUMN for name in names):
+        raise Invalid(f"The name of a column has at most {LONGEST_COLUMN} characters.")
     if len(set(names)) != len(names) or not names:
         raise Invalid("The first row must name each column once.")
     by_name = {name.strip().casefold(): name for name in reversed(names)}
@@ -151,10 +163,11 @@ def _guess_columns(names: list[str]) -> dict[str, str]:
     return found
 
 
-def _read_row(row: Mapping[str, Any], columns: Columns) -> Item:
-    if "\x00" in row or any(value is None for value in row.values()):
-        raise Unfit("malformed")  # more or fewer fields than the first row
-    values = {ours: row[theirs].strip() for ours, theirs in columns.items()}
+def _read_row(row: Mapping[str, str] | None) -> Item:
+    """row: the values of our columns; None where it has more or fewer fields than the first one. Raises Unfit."""
+    if row is None:
+        raise Unfit("malformed")
+    values = {ours: value.strip() for ours, value in row.items()}
     text = values.pop("content")
     labels = {name: values[name] for name in ("namespace", "speaker", "session_id", "subject") if values.get(name)}
     return text_item(

@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from governance.actor import Actor
-from governance.keys.services import token_maker
+from governance.keys.services import TokenMaker, token_maker
 from vault.content.drafts import OWN_TRUST, PACK_TRUST, CubeChanges, CubeDraft, SourceRef
 from vault.cubes.pack_reads import find_pack_texts
 from vault.exchange.items import ORIGIN, ORIGIN_FORMAT, Item, ItemVersion
@@ -96,17 +96,28 @@ def item_pack(item: Item) -> str:
     return next((name for name in names if FULL_NAME.fullmatch(name)), "")
 
 
-def items_of_packs(actor: Actor, items: Sequence[Item]) -> set[str]:
+class ItemDigest(NamedTuple):
+    """An item without its words. hashes: of the text of each version, the present one last; pack: as `item_pack`."""
+
+    id: str
+    hashes: tuple[bytes, ...]
+    pack: str = ""
+
+
+def item_digest(item: Item, maker: TokenMaker) -> ItemDigest:
+    return ItemDigest(item.id, tuple(maker.hash(version.content) for version in item.versions), item_pack(item))
+
+
+def items_of_packs(actor: Actor, items: Sequence[ItemDigest]) -> set[str]:
     """Return the ids of items that the organisation has, or had, under the contract of a pack: they are not imported.
 
     An item says which pack it came from; one that does not has the text of an installed memory. Two queries.
     """
-    maker = token_maker(actor.tenant_id)
-    hashes = {maker.hash(version.content): item.id for item in items for version in item.versions}
+    hashes = {digest: item.id for item in items for digest in item.hashes}
     copies = find_pack_texts(actor, hashes)
-    rows = Subscription.objects.filter(tenant_id=actor.tenant_id, name__in={item_pack(item) for item in items} - {""})
+    rows = Subscription.objects.filter(tenant_id=actor.tenant_id, name__in={item.pack for item in items} - {""})
     names = set(rows.values_list("name", flat=True))
-    return {hashes[copy] for copy in copies} | {item.id for item in items if item_pack(item) in names}
+    return {hashes[copy] for copy in copies} | {item.id for item in items if item.pack in names}
 
 
 def item_changes(version: ItemVersion, origin: Mapping[str, Any]) -> CubeChanges:

@@ -13,13 +13,14 @@ from pydantic import ConfigDict, Field, StringConstraints, TypeAdapter, Validati
 
 from governance.errors import Invalid
 from governance.time_range import is_in_range
-from vault.packs.files import Manifest
+from vault.packs.files import Manifest, refuse_repeated_names
 from vault.vocabulary import SemanticType, Sensitivity, SourceKind
 
 FORMAT = "memos-memories/1"
 ORIGIN, ORIGIN_FORMAT = "imported_id", "imported_from"  # of an imported memory's metadata
 MOST_VERSIONS = 200
 DEEPEST = 8
+MOST_VALUES = 2_000_000  # of a JSON document, counted by its punctuation before it is read
 BROKEN = re.compile("[\x00\ud800-\udfff]")
 STRICT = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
@@ -112,7 +113,7 @@ def item_line(item: Item) -> bytes:
 def item_read(line: bytes) -> Item:
     """Read an item. Raises Unfit."""
     try:
-        return item_check(json.loads(line.decode(), parse_constant=_no_number))
+        return item_check(_parse_json(line.decode()))
     except (ValueError, RecursionError) as error:
         raise Unfit("malformed") from error
 
@@ -137,11 +138,13 @@ def is_broken(text: str) -> bool:
 
 
 def json_read(content: bytes, what: str) -> Any:
-    """A JSON document in UTF-8. Raises Invalid."""
+    """A JSON document in UTF-8, in which no object has a name twice. Raises Invalid."""
+    if sum(content.count(mark) for mark in (b",", b":", b"[", b"{")) > MOST_VALUES:
+        raise Invalid(f"{what} holds more than {MOST_VALUES:,} values. Split it.")
     try:
-        return json.loads(content.decode("utf-8-sig"), parse_constant=_no_number)
+        return _parse_json(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise Invalid(f"{what} is no JSON in UTF-8.") from error
+        raise Invalid(f"{what} is no JSON in UTF-8, or an object in it has a name twice.") from error
 
 
 def left_out_counts(left_out: Sequence[LeftOut]) -> dict[str, int]:
@@ -203,6 +206,11 @@ def _find_reason(error: ValidationError | RecursionError) -> str:
     if "string_too_long" in kinds:
         return "too_long"
     return "bad_time" if any(kind.startswith("datetime") for kind in kinds) else "malformed"
+
+
+def _parse_json(text: str) -> Any:
+    """Raises ValueError; RecursionError."""
+    return json.loads(text, parse_constant=_no_number, object_pairs_hook=refuse_repeated_names)
 
 
 def _no_number(text: str) -> float:

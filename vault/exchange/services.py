@@ -1,7 +1,7 @@
 """Jobs of MemDumper and MemLoader: an export notes its memories; an import stores those of a file, each once."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -18,71 +18,35 @@ from governance.jobs.registry import handler
 from governance.jobs.selectors import JobView
 from governance.jobs.services import job_create
 from governance.keys.envelopes import envelope_read, exchange_key, is_envelope
-from governance.keys.services import token_maker
+from governance.keys.services import TokenMaker, token_maker
 from governance.keys.signing_keys import export_signing_key, signing_key
 from governance.vocabulary import Permission, Topic
 from vault.cubes.services import cube_update, cubes_add
 from vault.cubes.writer.builder import texts_index
 from vault.exchange.archives import LARGEST_FILE
-from vault.exchange.conversations import (
-    CONVERSATIONS,
-    ConversationFile,
-    conversation_read,
-    list_texts,
-    part_store,
-    request_read,
-    request_write,
-    texts_present,
-)
-from vault.exchange.file_preview import SAMPLES, FileView, Names, Sample, count_names, make_sample, rename_items
-from vault.exchange.formats import file_parse, table_columns
+from vault.exchange.conversations import CONVERSATIONS, part_store, request_read, texts_present
+from vault.exchange.file_preview import FileView
+from vault.exchange.file_reading import ImportDraft, Publisher, file_check, file_lines, file_view
 from vault.exchange.item_drafts import (
     Present,
     imported_find,
     item_changes,
+    item_digest,
     item_draft,
     items_by_origin,
     items_of_packs,
     origin_metadata,
 )
-from vault.exchange.items import (
-    ITEM,
-    Item,
-    ItemVersion,
-    LeftOut,
-    Parsed,
-    is_broken,
-    item_line,
-    left_out_counts,
-)
+from vault.exchange.items import ITEM, Item, ItemVersion, LeftOut, left_out_counts
 from vault.listing.actions import EVERYTHING, EXPORT, ActionDraft, action_create
-from vault.namespaces.rules import PathError, check_path
+from vault.packs.file_process import run_in_file_process
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import memories_search
-from vault.vocabulary import ImportFormat, OnConflict
+from vault.vocabulary import OnConflict
 
 PART = 500  # memories of one transaction
 LOOKED_UP = 1_000
 MOST_NAMED = 100
-LONGEST_LABEL = 200
-
-
-@dataclass(frozen=True)
-class ImportDraft:
-    """A file to import.
-
-    namespace: the target of all memories; None: as the file says, otherwise the actor's private namespace. columns: for
-    a CSV file, our field → the file's column. namespaces, speakers: name in the file → name to store.
-    """
-
-    content: bytes = field(repr=False)
-    form: ImportFormat
-    namespace: str | None = None
-    persona: str | None = None
-    on_conflict: OnConflict = OnConflict.SKIP
-    columns: Names = field(default_factory=dict)
-    namespaces: Names = field(default_factory=dict)
-    speakers: Names = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -171,26 +135,24 @@ def export_create(*, actor: Actor, draft: ExportDraft) -> JobView:
 def import_check(*, actor: Actor, draft: ImportDraft) -> ImportCheck:
     """The dry run. Raises Forbidden; Invalid; TooLarge; KeyUnavailable. Writes nothing."""
     authorize(actor, Permission.MEMORY_CREATE)
+    maker = TokenMaker(key=token_maker(actor.tenant_id).key)  # without what was looked up, which would go along
+    file = run_in_file_process(actor.tenant_id, file_check, _decrypt_file(actor, draft), maker)
     if draft.form in CONVERSATIONS:
-        file = _read_conversation(actor, draft)
-        known = texts_present(actor, file.imported)
-        return ImportCheck(file.size - known, known, 0, file.left_out, file=_conversation_view(draft, file))
-    parsed = _parse_file(actor, draft)
-    view = _file_view(actor, draft, parsed)
-    parsed = _apply_mapping(draft, parsed)
-    maker = token_maker(actor.tenant_id)
+        known = texts_present(actor, {item.hashes[-1] for item in file.memories})
+        return ImportCheck(len(file.memories) - known, known, 0, file.left_out, file=file.view)
     counts = ImportCounts()
     with acting(actor):
-        for start in range(0, len(parsed.items), LOOKED_UP):
-            some = parsed.items[start : start + LOOKED_UP]
+        for start in range(0, len(file.memories), LOOKED_UP):
+            some = file.memories[start : start + LOOKED_UP]
             present, covered = imported_find(actor, (item.id for item in some)), items_of_packs(actor, some)
             counts = counts.plus(of_packs=len(covered))
             for item in some:
                 if item.id not in covered:
-                    state = _item_state(present.get(item.id), maker.hash(item.versions[-1].content))
-                    counts = counts.plus(**{state: 1})
-    signer = _find_signer(actor, parsed)
-    return ImportCheck(counts.stored, counts.present, counts.conflicts, parsed.left_out, signer, view, counts.of_packs)
+                    counts = counts.plus(**{_item_state(present.get(item.id), item.hashes[-1]): 1})
+    signer = _find_signer(actor, file.publisher)
+    return ImportCheck(
+        counts.stored, counts.present, counts.conflicts, file.left_out, signer, file.view, counts.of_packs
+    )
 
 
 def import_view(*, actor: Actor, draft: ImportDraft) -> FileView:
@@ -198,14 +160,7 @@ def import_view(*, actor: Actor, draft: ImportDraft) -> FileView:
     KeyUnavailable.
     """
     authorize(actor, Permission.MEMORY_CREATE)
-    if draft.form in CONVERSATIONS:
-        return _conversation_view(draft, _read_conversation(actor, draft))
-    try:
-        return _file_view(actor, draft, _parse_file(actor, draft))
-    except Invalid as fault:
-        if draft.form is not ImportFormat.CSV or all(error.field != "columns" for error in fault.errors):
-            raise
-        return FileView(*_read_table(actor, draft))
+    return run_in_file_process(actor.tenant_id, file_view, _decrypt_file(actor, draft))
 
 
 def import_create(*, actor: Actor, draft: ImportDraft) -> JobView:
@@ -214,14 +169,8 @@ def import_create(*, actor: Actor, draft: ImportDraft) -> JobView:
     Raises Forbidden; Invalid; TooLarge; KeyUnavailable. Writes: Job, AuditEntry, OutboxEvent.
     """
     authorize(actor, Permission.MEMORY_CREATE)
-    if draft.form in CONVERSATIONS:
-        file = _read_conversation(actor, draft)
-        total, left_out, signer = file.size, file.left_out, None
-        lines = [request_write(file.imported)]
-    else:
-        parsed = _apply_mapping(draft, _parse_file(actor, draft))
-        total, left_out, signer = len(parsed.items), parsed.left_out, _find_signer(actor, parsed)
-        lines = [item_line(item) for item in parsed.items]
+    file = run_in_file_process(actor.tenant_id, file_lines, _decrypt_file(actor, draft))
+    total, left_out, signer = file.total, file.left_out, _find_signer(actor, file.publisher)
     if not total:
         reasons = ", ".join(f"{reason}: {count}" for reason, count in left_out_counts(left_out).items())
         raise Invalid(f"The file holds no memory that can be imported ({reasons or 'empty'}).")
@@ -238,7 +187,7 @@ def import_create(*, actor: Actor, draft: ImportDraft) -> JobView:
     }
     if signer is not None:
         heading["signer"] = asdict(signer)
-    request = b"\n".join([json.dumps(heading).encode(), *lines])
+    request = b"\n".join([json.dumps(heading).encode(), *file.lines])
     kind = Topic.MEMORIES_IMPORT
     return job_create(actor=actor, kind=kind, settings=options, request=request, total=total)
 
@@ -284,76 +233,21 @@ def subjects_list(request: bytes) -> set[str]:
     return {item.subject for item in items if item.subject is not None}
 
 
-def _parse_file(actor: Actor, draft: ImportDraft) -> Parsed:
-    """The file as it stands. Raises Invalid; TooLarge; KeyUnavailable."""
-    return file_parse(_decrypt_file(actor, draft.content), draft.form, draft.columns)
-
-
-def _apply_mapping(draft: ImportDraft, parsed: Parsed) -> Parsed:
-    """The file under the names to store. Raises Invalid."""
-    items = rename_items(parsed.items, draft.namespaces, draft.speakers)
-    _check_paths({draft.namespace} if draft.namespace else {item.namespace for item in items if item.namespace})
-    for field_name, names in (("speakers", draft.speakers.values()), ("persona", [draft.persona or ""])):
-        if any(len(name) > LONGEST_LABEL or is_broken(name) for name in names):
-            raise Invalid(errors=[FieldError(field_name, f"at most {LONGEST_LABEL} characters, and no NUL")])
-    return replace(parsed, items=items)
-
-
-def _file_view(actor: Actor, draft: ImportDraft, parsed: Parsed) -> FileView:
-    columns, chosen = _read_table(actor, draft) if draft.form is ImportFormat.CSV else ((), {})
-    some = rename_items(parsed.items[:SAMPLES], draft.namespaces, draft.speakers)
-    return FileView(
-        columns=columns,
-        chosen=chosen,
-        namespaces=count_names(parsed.items, "namespace"),
-        speakers=count_names(parsed.items, "speaker"),
-        samples=tuple(make_sample(item, draft.namespace) for item in some),
-    )
-
-
-def _read_table(actor: Actor, draft: ImportDraft) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The columns of a CSV file, and those that are chosen by our name. Raises Invalid; KeyUnavailable."""
-    names, guessed = table_columns(_decrypt_file(actor, draft.content))
-    return tuple(names), {**guessed, **draft.columns}
-
-
-def _conversation_view(draft: ImportDraft, file: ConversationFile) -> FileView:
-    texts = list_texts(file.imported)[:SAMPLES]
-    return FileView(samples=tuple(Sample(text, namespace=draft.namespace or "") for text in texts))
-
-
-def _read_conversation(actor: Actor, draft: ImportDraft) -> ConversationFile:
-    """Read the conversation. Raises Invalid; TooLarge; KeyUnavailable."""
-    for name in ("columns", "namespaces", "speakers"):
-        if getattr(draft, name):
-            raise Invalid(errors=[FieldError(name, "a file of conversations has none")])
-    _check_paths({draft.namespace} if draft.namespace else set())
-    return conversation_read(_decrypt_file(actor, draft.content), draft.form)
-
-
-def _decrypt_file(actor: Actor, content: bytes) -> bytes:
-    """The content of a file, decrypted where it is encrypted. Raises Invalid; TooLarge; KeyUnavailable."""
-    if len(content) > LARGEST_FILE:
+def _decrypt_file(actor: Actor, draft: ImportDraft) -> ImportDraft:
+    """The draft with the content of its file decrypted. Raises Invalid; TooLarge; KeyUnavailable."""
+    if len(draft.content) > LARGEST_FILE:
         raise TooLarge(f"A file has at most {LARGEST_FILE} bytes. Split it.")
-    return envelope_read(content, exchange_key(actor.tenant_id)) if is_envelope(content) else content
+    if not is_envelope(draft.content):
+        return draft
+    return replace(draft, content=envelope_read(draft.content, exchange_key(actor.tenant_id)))
 
 
-def _check_paths(paths: Iterable[str]) -> None:
-    """Check the paths. Raises Invalid."""
-    for path in sorted(paths):
-        try:
-            check_path(path)
-        except PathError as fault:
-            raise Invalid(errors=[FieldError("namespace", str(fault))]) from fault
-
-
-def _find_signer(actor: Actor, parsed: Parsed) -> Signer | None:
-    """Find the signer of a file. Raises KeyUnavailable."""
-    manifest = parsed.manifest
-    if manifest is None:
+def _find_signer(actor: Actor, publisher: Publisher | None) -> Signer | None:
+    """Find the signer of a memory pack. Raises KeyUnavailable."""
+    if publisher is None:
         return None
     own = {signing_key().key_id(), export_signing_key(actor.tenant_id).key_id()}
-    return Signer(manifest.name, manifest.version, manifest.key_id, manifest.key_id in own)
+    return Signer(publisher.pack, publisher.version, publisher.key_id, publisher.key_id in own)
 
 
 def _item_state(present: Present | None, digest: bytes) -> str:
@@ -368,7 +262,7 @@ def _store_part(run: JobRun, items: Sequence[Item], counts: ImportCounts) -> Imp
     maker = token_maker(actor.tenant_id)
     named = {item.id for item in items} | {origin.id for item in items for origin in item.made_from}
     present = imported_find(actor, named)
-    waiting, covered = [], items_of_packs(actor, items)
+    waiting, covered = [], items_of_packs(actor, [item_digest(item, maker) for item in items])
     counts = counts.plus(of_packs=len(covered))
     for item in items:
         if item.id in covered:

@@ -15,7 +15,8 @@ from governance.keys.services import GENERAL, open_sealed, seal_for
 from governance.outbox.routes import Payload, Write
 from governance.outbox.services import emit_later
 from governance.vocabulary import Permission, Topic, Verb
-from vault.exchange.services import ImportDraft, import_view
+from vault.exchange.file_reading import ImportDraft
+from vault.exchange.services import import_view
 from vault.models import Upload
 from vault.vocabulary import ImportFormat
 

@@ -365,7 +365,7 @@ def _check_item(item: Item, number: int) -> None:
 
 def _parse_json(content: bytes, place: str) -> Any:
     try:
-        return json.loads(content.decode(), parse_constant=_no_number, object_pairs_hook=_refuse_repeated_names)
+        return json.loads(content.decode(), parse_constant=_no_number, object_pairs_hook=refuse_repeated_names)
     except (ValueError, RecursionError) as error:
         raise PackInvalid(f"{place} is no JSON in UTF-8.") from error
 
@@ -374,9 +374,8 @@ def _no_number(text: str) -> NoReturn:
     raise ValueError(text)
 
 
-def _refuse_repeated_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the pairs as a dict. Raises ValueError for a repeated name, because readers could disagree about its
-    value."""
+def refuse_repeated_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Raises ValueError for a name that stands twice: readers would differ on which one counts."""
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("a name stands twice")

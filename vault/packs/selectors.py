@@ -13,6 +13,7 @@ from governance.keys.signing_keys import signing_key
 from governance.pages import Pages
 from governance.vocabulary import Permission, Verb
 from vault.models import Pack, PackVersion
+from vault.packs.file_process import run_in_file_process
 from vault.packs.files import Item, Manifest, file_read
 from vault.packs.files import Pack as PackFile
 from vault.packs.lookup import pack_locate, pack_target, version_locate, version_place
@@ -99,9 +100,12 @@ def file_open(row: PackVersion) -> bytes:
 
 
 def file_verify(*, actor: Actor, content: bytes) -> Verdict:
-    """Check an uploaded file; nothing of it is stored. Raises Forbidden; PackInvalid; TooLarge."""
+    """Check a file that somebody sent; nothing of it is stored.
+
+    Raises Forbidden; Invalid, also PackInvalid; TooLarge; Unavailable.
+    """
     authorize(actor, Permission.MEMORY_READ)
-    pack = file_read(content)
+    pack = run_in_file_process(actor.tenant_id, file_read, content)
     with acting(actor):
         record(
             actor=actor,

@@ -1,16 +1,20 @@
 """Blobs in a bucket of any service that speaks S3, by django-storages."""
 
+import io
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import httpx2
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, EndpointConnectionError, HTTPClientError
 from django.core.files.base import ContentFile
 from storages.backends.s3 import S3Storage
 
+from governance.transport import CallEnded, Limits, Reach, Transport
 from vault.providers.ports import BlobEntry, BlobStoreUnavailable
 
-TIMEOUT_SECONDS = 10
+LIMITS = Limits(seconds=60.0, connect_seconds=10.0, read_seconds=10.0, answer_bytes=64 * 1024 * 1024)
 TRIES = 3
 DELETED_AT_ONCE = 1_000  # the most that S3 takes in a call
 
@@ -23,7 +27,7 @@ class S3BlobStore:
     def __init__(self, *, bucket: str, prefix: str, endpoint: str, region: str, key_id: str, secret: str) -> None:
         self._name = f"s3://{bucket}/{prefix}".rstrip("/")
         self._prefix = f"{prefix}/" if prefix else ""
-        self._storage = S3Storage(
+        self._storage = _Storage(
             bucket_name=bucket,
             location=prefix,
             endpoint_url=endpoint or None,
@@ -32,9 +36,7 @@ class S3BlobStore:
             secret_key=secret or None,
             default_acl=None,
             file_overwrite=True,
-            client_config=Config(
-                connect_timeout=TIMEOUT_SECONDS, read_timeout=TIMEOUT_SECONDS, retries={"max_attempts": TRIES}
-            ),
+            client_config=Config(retries={"max_attempts": TRIES}),
         )
 
     @property
@@ -78,6 +80,49 @@ class S3BlobStore:
     @property
     def _bucket(self) -> Any:
         return self._storage.bucket
+
+
+class _Storage(S3Storage):  # type: ignore[misc]
+    """Sends each signed request by the product's transport instead of botocore's own session."""
+
+    def __init__(self, **options: Any) -> None:
+        self._transport = Transport(LIMITS, Reach.ANY)
+        super().__init__(**options)
+
+    @property
+    def connection(self) -> Any:
+        """The connection of this thread."""
+        found = super().connection
+        found.meta.client.meta.events.register("before-send.s3", self._send, unique_id="transport")
+        return found
+
+    def _send(self, request: AWSPreparedRequest, **_: Any) -> AWSResponse:
+        """Raises HTTPClientError where a bound ended the call; EndpointConnectionError, which botocore tries again."""
+        body = request.body.read() if hasattr(request.body, "read") else request.body
+        headers = {name: _decode_header(value) for name, value in request.headers.items()}
+        try:
+            sent = httpx2.Request(request.method, request.url, headers=headers, content=body)
+            answer = self._transport.handle_request(sent)
+            try:
+                content = answer.read()
+            finally:
+                answer.close()
+        except CallEnded as error:
+            raise HTTPClientError(error=error) from error
+        except httpx2.RequestError as error:
+            raise EndpointConnectionError(endpoint_url=request.url, error=error) from error
+        return AWSResponse(request.url, answer.status_code, dict(answer.headers), _Content(content))
+
+
+class _Content(io.BytesIO):
+    """A body that was read, as botocore reads one."""
+
+    def stream(self) -> Iterator[bytes]:
+        yield self.read()
+
+
+def _decode_header(value: str | bytes) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
 
 
 def _unavailable_error(error: Exception) -> BlobStoreUnavailable:

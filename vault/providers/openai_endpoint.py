@@ -10,11 +10,23 @@ import openai
 from opentelemetry.trace import SpanKind
 
 from governance.trace import headers_onward, span
-from vault.providers.ports import ProviderUnavailable
-from vault.providers.transport import AddressRefused, PinnedTransport
+from governance.transport import (
+    ENCODINGS,
+    AddressRefused,
+    AnswerTooLong,
+    CallEnded,
+    Limits,
+    OutOfTime,
+    Reach,
+    ReaderLeft,
+    Transport,
+)
+from vault.providers.ports import ProviderUnavailable, ReaderDisconnected
 
 CONNECT_SECONDS = 3.0
 READ_SECONDS = 60.0  # for each read, so a reply that streams may take longer in all
+CALL_SECONDS = 300.0  # for one try of a call, with all that it streams
+ANSWER_BYTES = 32 * 1024 * 1024  # 128 embeddings of 8,192 numbers
 RETRIES = 1
 
 
@@ -28,7 +40,6 @@ class Endpoint:
     url: str = field(repr=False)
     key: str = field(repr=False)
     model: str
-    connect_seconds: float = CONNECT_SECONDS
     read_seconds: float = READ_SECONDS
     retries: int = RETRIES
     is_of_operator: bool = True
@@ -54,12 +65,21 @@ class Endpoint:
             api_key=self.key or "none",  # the client demands one; servers without keys ignore it
             max_retries=self.retries,
             http_client=httpx2.Client(
-                transport=PinnedTransport(is_of_operator=self.is_of_operator),
+                transport=self.transport(),
+                headers={"Accept-Encoding": ENCODINGS},
                 follow_redirects=False,
                 event_hooks={"request": [_add_trace_headers]},
-                timeout=openai.Timeout(self.read_seconds, connect=self.connect_seconds),
             ),
         )
+
+    def transport(self) -> Transport:
+        limits = Limits(
+            seconds=CALL_SECONDS,
+            connect_seconds=CONNECT_SECONDS,
+            read_seconds=self.read_seconds,
+            answer_bytes=ANSWER_BYTES,
+        )
+        return Transport(limits, Reach.OPERATOR if self.is_of_operator else Reach.PUBLIC)
 
     def unavailable(self, what: str) -> ProviderUnavailable:
         return ProviderUnavailable(f"The model {self.place} {what}")
@@ -78,18 +98,33 @@ class Endpoint:
         try:
             with span("model call", SpanKind.CLIENT, named, is_parent=False):
                 yield
-        except openai.APITimeoutError:
-            raise self.unavailable("did not answer in time") from None
-        except openai.APIConnectionError as error:
-            if isinstance(error.__cause__, AddressRefused):
-                raise self.unavailable("has no public address: see MEMOS_ALLOW_PRIVATE_ADDRESSES") from None
-            raise self.unavailable("cannot be reached, or broke the connection") from None
+        except ReaderLeft:
+            raise ReaderDisconnected(f"Nobody waits for the model {self.place}") from None
+        except (openai.APIConnectionError, httpx2.RequestError, CallEnded) as error:
+            cause = error.__cause__ if isinstance(error, openai.APIConnectionError) else error
+            raise self.unavailable(_describe_failure(cause)) from None
         except openai.APIStatusError as error:
             raise self.unavailable(f"answered with status {error.status_code}") from None
         except (openai.OpenAIError, httpx2.HTTPError):
             raise self.unavailable("reported an error") from None
-        except ValueError:  # JSON that is none
+        except (ValueError, RecursionError):  # JSON that is none, or too deep
             raise self.unreadable() from None
+
+
+def _describe_failure(error: BaseException | None) -> str:
+    """The failed connection in words that follow the model's name."""
+    match error:
+        case AddressRefused():
+            return "has no public address: see MEMOS_ALLOW_PRIVATE_ADDRESSES"
+        case OutOfTime():
+            return f"took longer than {CALL_SECONDS:.0f} seconds"
+        case AnswerTooLong():
+            return "sent more than an answer may have"
+        case httpx2.TimeoutException():
+            return "did not answer in time"
+        case httpx2.DecodingError():
+            return "sent a reply that cannot be read"
+    return "cannot be reached, or broke the connection"
 
 
 def _add_trace_headers(request: httpx2.Request) -> None:

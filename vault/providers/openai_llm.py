@@ -9,8 +9,12 @@ from openai import Omit, omit
 from openai.types.chat import ChatCompletion, ChatCompletionChunk, ChatCompletionMessageParam
 from openai.types.shared_params import ResponseFormatJSONSchema
 
+from governance.transport import EVENT_STREAM, clean_text
 from vault.providers.openai_endpoint import Endpoint
 from vault.providers.ports import ChatMessage, Completion, TextDelta
+
+LONGEST_MODEL = 100  # characters of a name
+MOST_TOKENS = 100_000_000  # of a reply or a prompt; a server that counts more is not believed
 
 
 @dataclass
@@ -27,7 +31,8 @@ class _Reply:
     def note(self, answer: ChatCompletion | ChatCompletionChunk) -> None:
         """Model and token counts: in the one answer, or in the last chunks of a stream (when the server counts)."""
         model, usage = getattr(answer, "model", None), getattr(answer, "usage", None)
-        self.model = model if isinstance(model, str) and model else self.model
+        if isinstance(model, str) and model.isprintable() and 1 <= len(model) <= LONGEST_MODEL:
+            self.model = model
         self.prompt_tokens = _read_count(usage, "prompt_tokens", self.prompt_tokens)
         self.completion_tokens = _read_count(usage, "completion_tokens", self.completion_tokens)
 
@@ -42,12 +47,14 @@ class _Reply:
             raise self.endpoint.unreadable() from None
         if text is not None and not isinstance(text, str):
             raise self.endpoint.unreadable()
-        return text or ""
+        return clean_text(text or "")
 
     def completion(self, text: object) -> Completion:
         if not isinstance(text, str) or not text.strip():
             raise self.endpoint.unavailable("sent an empty reply")
-        return Completion(text, self.model or self.endpoint.model, self.prompt_tokens, self.completion_tokens)
+        return Completion(
+            clean_text(text), self.model or self.endpoint.model, self.prompt_tokens, self.completion_tokens
+        )
 
 
 class OpenAiLlm:
@@ -89,6 +96,7 @@ class OpenAiLlm:
                 messages=_encode_messages(messages),
                 stream=True,
                 stream_options={"include_usage": True},
+                extra_headers={"Accept": EVENT_STREAM},  # the transport then checks each event
             )
             with chunks:
                 yield from chunks
@@ -109,4 +117,6 @@ def _response_format(schema: Mapping[str, Any] | None) -> ResponseFormatJSONSche
 
 def _read_count(usage: object, name: str, known: int | None) -> int | None:
     count = getattr(usage, name, None)
-    return count if isinstance(count, int) and count >= 0 else known
+    if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+        return known
+    return min(count, MOST_TOKENS)

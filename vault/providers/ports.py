@@ -20,6 +20,10 @@ class ProviderUnavailable(Unavailable):
     code, title = "provider_unavailable", "The model provider gave no usable answer"
 
 
+class ReaderDisconnected(ProviderUnavailable):
+    """Nobody waits for the model's answer any more, so its call was ended."""
+
+
 class BlobStoreUnavailable(Unavailable):
     """The blob store gave no usable answer, or lacks what should be in it."""
 

@@ -27,7 +27,7 @@ class EndpointReranker:
         """The scores in the order of the texts. The client does not check the server's JSON: all of it is doubted."""
         try:
             found = {int(row["index"]): float(row["relevance_score"]) for row in answer["results"]}
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, OverflowError, TypeError, ValueError):
             raise self._endpoint.unreadable() from None
         if sorted(found) != list(range(expected)):
             raise self._endpoint.unavailable("did not send one score per text")

@@ -24,9 +24,10 @@ from governance.vocabulary import Permission, Topic
 from governance.web.job_words import STATUSES, error_words
 from governance.web.pages import draw, page, see_other, wants_part
 from vault.exchange.file_preview import FileView
+from vault.exchange.file_reading import ImportDraft
 from vault.exchange.formats import COLUMNS
 from vault.exchange.items import LeftOut
-from vault.exchange.services import ImportCheck, ImportDraft, import_check, import_create, import_view
+from vault.exchange.services import ImportCheck, import_check, import_create, import_view
 from vault.exchange.uploads import UploadedFile, upload_open, upload_remove
 from vault.listing.selectors import paths_list
 from vault.vocabulary import ImportFormat, OnConflict

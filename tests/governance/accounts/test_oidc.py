@@ -202,6 +202,11 @@ def test_a_server_that_calls_itself_otherwise_is_not_believed(provider_server: O
         {"sub": "s", "email": "", "email_verified": True},
         {"sub": "s"},
         {"sub": "s", "email": "nobody@acme.example", "email_verified": True},
+        {"sub": "s" * 10_000, "email": "alice@acme.example", "email_verified": True},
+        {"sub": "s\x00", "email": "alice@acme.example", "email_verified": True},
+        {"sub": "\ud800", "email": "alice@acme.example", "email_verified": True},
+        {"sub": "s", "email": "alice\x00@acme.example", "email_verified": True},
+        {"sub": "s", "email": ["alice@acme.example"], "email_verified": True},
     ],
 )
 def test_an_address_that_is_not_verified_or_not_theirs_links_nobody(

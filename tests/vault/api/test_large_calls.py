@@ -14,6 +14,7 @@ from uuid import UUID
 import pytest
 from django.db import connection
 
+from governance import child_process
 from governance.database import acting
 from governance.errors import Unavailable
 from governance.keys.services import TokenMaker
@@ -217,7 +218,7 @@ def test_a_text_that_takes_too_long_ends_with_503_and_the_next_is_read(
     monkeypatch.setattr(builder, "LARGE_CALL", 0)
     text_process.run_in_text_process(os.getpid)  # the process has started
     with monkeypatch.context() as slow:
-        slow.setattr(text_process, "SECONDS", 0.2)
+        slow.setattr(text_process.PROCESS, "seconds", 1.0)
         slow.setattr(builder, "read_texts", read_for_a_minute)
         reply = alice.post("memories/", {"content": TEXTS[0]})
     assert reply.status == 503
@@ -227,7 +228,7 @@ def test_a_text_that_takes_too_long_ends_with_503_and_the_next_is_read(
 
 def test_a_process_whose_code_lets_no_signal_in_is_ended() -> None:
     with pytest.raises(Unavailable, match="has ended"):
-        text_process.run_in_text_process(text_process._run_limited, sum, (range(10**12),), 0.1)
+        text_process.run_in_text_process(child_process._run_limited, sum, (range(10**12),), 0.1, 0)
 
 
 def test_the_process_that_reads_texts_ends_with_its_web_process() -> None:

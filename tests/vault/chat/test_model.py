@@ -16,6 +16,7 @@ from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from vault.chat.services import Token, turn_begin, turn_stream
 from vault.models import Cube, Turn
+from vault.providers.openai_llm import MOST_TOKENS
 
 PATH = "/v1/chat/completions"
 FACT = "Caroline adopted a greyhound called Pixel in May."
@@ -113,6 +114,18 @@ def test_a_conversation_may_do_without_the_model(model: HTTPServer, alice: Contr
     assert model.log == []
     assert alice.post("conversations/", {"model": "tiny"}).status == 201
     assert alice.post("conversations/", {"model": "other"}).status == 400
+
+
+def test_odd_answer_of_a_model_is_stored_as_data(model: HTTPServer, alice: Contract, turns: str) -> None:
+    odd = {"prompt_tokens": 2**31, "completion_tokens": 2**63}
+    chunks = [chunk("a\x00\ud800 [1]", model="m" * 10_000), chunk(), chunk() | {"choices": [], "usage": odd}]
+    lines = [f"data: {json.dumps(part)}\n\n" for part in chunks]
+    model.expect_request(PATH).respond_with_handler(lambda _: Response(lines, mimetype="text/event-stream"))
+    turn = alice.post(turns, {"content": QUESTION}).json
+    assert (turn["content"], turn["model"]) == ("a\ufffd\ufffd [1]", "tiny-1")
+    assert turn["usage"] == {"prompt_tokens": MOST_TOKENS, "completion_tokens": MOST_TOKENS}
+    assert alice.stream(turns, {"content": QUESTION})[-1].name == "done"
+    assert [found["content"] for found in alice.get(turns).json["results"]] == [turn["content"]] * 2
 
 
 def fails_with(model: HTTPServer, answer: Response) -> None:

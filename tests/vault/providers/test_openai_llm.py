@@ -10,9 +10,11 @@ import pytest
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
+from governance.transport import READER_LEFT
+from vault.providers import openai_endpoint
 from vault.providers.openai_endpoint import Endpoint
-from vault.providers.openai_llm import OpenAiLlm
-from vault.providers.ports import ChatMessage, ChatRole, Completion, ProviderUnavailable, TextDelta
+from vault.providers.openai_llm import MOST_TOKENS, OpenAiLlm
+from vault.providers.ports import ChatMessage, ChatRole, Completion, ProviderUnavailable, ReaderDisconnected, TextDelta
 
 KEY, PROMPT = "sk-do-not-tell", "my secret question"
 MESSAGES = [ChatMessage(ChatRole.SYSTEM, "Be brief."), ChatMessage(ChatRole.USER, PROMPT)]
@@ -139,6 +141,80 @@ def test_a_reply_without_text_is_no_reply(
     with pytest.raises(ProviderUnavailable, match=said if mimetype == "application/json" else None) as failure:
         model.complete(MESSAGES)
     assert_silent(failure.value)
+
+
+ODD_COUNTS = [
+    ({"prompt_tokens": 2**31, "completion_tokens": -1}, (MOST_TOKENS, None)),
+    ({"prompt_tokens": 1.5, "completion_tokens": "7"}, (None, None)),
+    ({"prompt_tokens": True, "completion_tokens": None}, (None, None)),
+    ([1, 2], (None, None)),
+    ("many", (None, None)),
+]
+
+
+@pytest.mark.parametrize(("usage", "counts"), ODD_COUNTS)
+def test_odd_counts_are_bounded_or_unknown(
+    httpserver: HTTPServer, model: OpenAiLlm, usage: object, counts: tuple[int | None, int | None]
+) -> None:
+    httpserver.expect_oneshot_request(PATH).respond_with_json({**CHAT_OK, "usage": usage})
+    reply = model.complete(MESSAGES)
+    assert (reply.prompt_tokens, reply.completion_tokens) == counts
+    last = {**chunk(None, "stop"), "usage": usage}
+    httpserver.expect_oneshot_request(PATH).respond_with_response(events(chunk("Tea."), last))
+    (*_, whole) = model.stream(MESSAGES)
+    assert isinstance(whole, Completion)
+    assert (whole.prompt_tokens, whole.completion_tokens) == counts
+
+
+@pytest.mark.parametrize("name", ["x" * 10_000, "", "a\x00b", "\ud800", 7, ["tiny"]])
+def test_an_odd_name_of_a_model_is_not_taken_over(httpserver: HTTPServer, model: OpenAiLlm, name: object) -> None:
+    httpserver.expect_request(PATH).respond_with_json({**CHAT_OK, "model": name})
+    assert model.complete(MESSAGES).model == "tiny"
+
+
+def test_characters_that_cannot_be_stored_are_replaced(httpserver: HTTPServer, model: OpenAiLlm) -> None:
+    choice = {"index": 0, "finish_reason": "stop", "message": {"content": "a\x00b\udc00"}}
+    httpserver.expect_oneshot_request(PATH).respond_with_json({**CHAT_OK, "choices": [choice]})
+    assert model.complete(MESSAGES).text == "a\ufffdb\ufffd"
+    said = [chunk("a\x00"), chunk("\ud83d"), chunk("\ude00"), chunk(None, "stop")]
+    httpserver.expect_oneshot_request(PATH).respond_with_response(events(*said))
+    (*_, whole) = model.stream(MESSAGES)
+    assert isinstance(whole, Completion)
+    assert whole.text == "a\ufffd\ufffd\ufffd"
+
+
+def test_a_reply_that_is_too_deep_cannot_be_read(httpserver: HTTPServer, model: OpenAiLlm) -> None:
+    httpserver.expect_request(PATH).respond_with_data("[" * 200_000, content_type="application/json")
+    with pytest.raises(ProviderUnavailable, match="cannot be read"):
+        model.complete(MESSAGES)
+
+
+def test_a_call_that_was_ended_is_not_tried_again(httpserver: HTTPServer) -> None:
+    """A broken connection may work the next time; an answer beyond the bounds would not."""
+    big = Response(b" " * (openai_endpoint.ANSWER_BYTES + 1), mimetype="application/json")
+    httpserver.expect_request(PATH).respond_with_response(big)
+    endpoint = Endpoint(url=httpserver.url_for("/v1"), key=KEY, model="tiny", retries=2)
+    with pytest.raises(ProviderUnavailable, match="more than an answer may have"):
+        OpenAiLlm(endpoint).complete(MESSAGES)
+    assert len(httpserver.log) == 1
+
+
+def test_stream_ends_when_its_reader_leaves(httpserver: HTTPServer, model: OpenAiLlm) -> None:
+    over, left = threading.Event(), threading.Event()
+
+    def body() -> Iterator[str]:
+        while not over.wait(0.01):
+            yield f"data: {json.dumps(chunk(''))}\n\n"
+
+    httpserver.expect_request(PATH).respond_with_handler(lambda _: Response(body(), mimetype="text/event-stream"))
+    token = READER_LEFT.set(left)
+    threading.Timer(0.1, left.set).start()
+    try:
+        with pytest.raises(ReaderDisconnected):
+            list(model.stream(MESSAGES))
+    finally:
+        READER_LEFT.reset(token)
+        over.set()
 
 
 BAD_STREAMS = [

@@ -11,7 +11,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from governance.errors import Conflict
 from vault.exchange.item_drafts import CHANGED, SYNC_FORMAT
-from vault.exchange.items import ITEM, ORIGIN, ORIGIN_FORMAT, Item, Unfit, item_check, item_line
+from vault.exchange.items import ITEM, ORIGIN, ORIGIN_FORMAT, Item, Unfit, is_broken, item_check, item_line
 from vault.vocabulary import SyncOutcome
 
 LISTED = 1_000  # memories of one page of a list
@@ -19,6 +19,7 @@ MOST_AT_ONCE = 100  # memories of one call that reads or writes
 MOST_BYTES = 700_000  # of the memories of one answer or call; a single one may have more
 LONGEST_ITEM = 500_000  # bytes; of a longer history the oldest versions stay behind
 LONGEST_CALL = 2 * 1024 * 1024
+LONGEST_CODE = 200
 KEY_UNKNOWN = "The other installation does not know the API key. Change the key, then sync again."
 NAMESPACE_UNKNOWN = "The other installation has no such namespace, or the key may not read it."
 FOREIGN = "The other installation answers what this one does not understand. Compare their versions."
@@ -155,7 +156,9 @@ def listing_read(body: Any, after: UUID | None) -> Listing:
 def sent_read(body: Mapping[str, Any]) -> Sent:
     """A memory that cannot be stored here stays with the code of the reason. Raises Conflict."""
     try:
-        sent = Sent(UUID(body["id"]), _read_number(body["version"]), None, str(body["origin"]), str(body["stays"])[:50])
+        sent = Sent(
+            UUID(body["id"]), _read_number(body["version"]), None, _read_code(body["origin"]), _read_code(body["stays"])
+        )
         if body["item"] is None:
             return sent
     except (ValueError, TypeError, KeyError) as error:
@@ -172,7 +175,7 @@ def applied_read(body: Mapping[str, Any]) -> Applied:
         theirs = item_check(body["theirs"]) if body["theirs"] is not None else None
         found_id = UUID(body["id"]) if body["id"] else None
         version = _read_number(body["version"]) if body["version"] is not None else None
-        return Applied(SyncOutcome(body["outcome"]), found_id, version, str(body["reason"])[:50], theirs)
+        return Applied(SyncOutcome(body["outcome"]), found_id, version, _read_code(body["reason"]), theirs)
     except (ValueError, TypeError, KeyError, Unfit) as error:
         raise Conflict(FOREIGN) from error
 
@@ -186,6 +189,14 @@ def _read_number(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**31:
         raise ValueError(value)
     return value
+
+
+def _read_code(value: Any) -> str:
+    """A code, or the id of an origin. Raises ValueError for what cannot be stored."""
+    text = str(value)[:LONGEST_CODE]
+    if is_broken(text):
+        raise ValueError("not a code")
+    return text
 
 
 def _own_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
