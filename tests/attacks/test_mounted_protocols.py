@@ -228,7 +228,7 @@ async def serving(key: str) -> AsyncIterator[httpx2.AsyncClient]:
 
 
 def errors_of_ours(key: str, sent: Iterator[Sent]) -> tuple[int, list[str]]:
-    """How many requests were sent, and those that were answered with 500 or more."""
+    """The number of sent requests, and those that were answered with 500 or more."""
 
     async def run() -> tuple[int, list[str]]:
         count, errors = 0, list[str]()
