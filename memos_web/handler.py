@@ -12,7 +12,7 @@ import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -94,6 +94,10 @@ class ThreadedHandler(ASGIHandler):
                 refusal = failure
             async with self._take_worker(caller, slots) as worker, ThreadSensitiveContext(executor=worker.thread):
                 await self._answer_request(scope, body, refusal, receive, send, worker)
+
+    def count_body(self, scope: Any) -> AbstractContextManager[Callable[[int], None]]:
+        """`_count_held_bytes` for the body of a request with an API key that another protocol answers."""
+        return self._count_held_bytes(self._callers.caller_of({**scope, "path": "/api/", "root_path": ""}))
 
     @contextmanager
     def _count_held_bytes(self, caller: str) -> Iterator[Callable[[int], None]]:

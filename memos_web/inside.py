@@ -106,6 +106,15 @@ class Rest:
         await self._api({**scope, **self._scope}, receive, send)
 
 
+def normalise_key(scope: Scope) -> Scope:
+    """The scope with its key as the REST API takes it: mem0's client writes `Token` before it."""
+    headers = [
+        (name, b"Bearer " + value[6:] if name == b"authorization" and value.startswith(b"Token ") else value)
+        for name, value in scope["headers"]
+    ]
+    return {**scope, "headers": headers}
+
+
 class KeyGate:
     """Lets a request in whose API key is valid, before its body is read."""
 

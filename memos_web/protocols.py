@@ -1,9 +1,9 @@
 """Protocols of other products, served beside Django: each route calls the REST API with the caller's key."""
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
@@ -14,9 +14,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from memos_web.inside import KeyGate, Refused, Rest
+from memos_web.guards import BODY, Api, Guarded
+from memos_web.inside import Refused, Rest
 
-LONGEST_BODY = 4 * 1024 * 1024  # bytes: 1,000 messages of a conversation
 JOB_SECONDS, JOB_STEP = 60.0, 0.05
 UNFINISHED = frozenset({"pending", "running", "cancelling"})
 
@@ -37,7 +37,11 @@ class Call:
         self.query = dict(request.query_params)
 
     def memory_path(self, memory_id: Any = None) -> str:
-        return f"memories/{quote(str(memory_id or self.path['memory_id']), safe='')}/"
+        """The address of the memory of the body, else of the path. Raises NotTranslated where neither names one."""
+        named = memory_id or self.path.get("memory_id")
+        if not named:
+            raise NotTranslated("`memory_id` is missing.")
+        return f"memories/{quote(str(named), safe='')}/"
 
 
 Answer = Callable[[Call], Awaitable[Any]]
@@ -60,27 +64,24 @@ class Protocol:
 class WithProtocol:
     """An ASGI application: what begins with the protocol's prefix is answered here, everything else by `others`."""
 
-    def __init__(self, protocol: Protocol, others: ASGIApp, api: ASGIApp) -> None:
+    def __init__(self, protocol: Protocol, others: ASGIApp, api: Api) -> None:
         self._prefix = protocol.prefix
         self._others = others
-        self._gate = KeyGate(api)
-        self._routes = Starlette(
+        routes = Starlette(
             routes=[
                 Route(path, _endpoint(protocol, api, answer), methods=[method])
                 for method, path, answer in protocol.routes
             ]
             + [Route("/{path:path}", _make_refusal(protocol), methods=["GET", "POST", "PUT", "PATCH", "DELETE"])]
         )
+        self._guarded = Guarded(routes, api, partial(_fault, protocol), key_refusal_type="application/json")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope.get("path", "").removeprefix(scope.get("root_path", ""))
         if scope["type"] != "http" or not path.startswith(f"{self._prefix}/"):
             await self._others(scope, receive, send)
-        elif refusal := await self._gate.find_refusal(Request(scope)):
-            refusal.headers["content-type"] = "application/json"  # where clients look for the reason
-            await refusal(scope, receive, send)
         else:
-            await self._routes({**scope, "path": path.removeprefix(self._prefix), "root_path": ""}, receive, send)
+            await self._guarded({**scope, "path": path.removeprefix(self._prefix), "root_path": ""}, receive, send)
 
 
 async def memories_add(rest: Rest, asked: Json) -> Any:
@@ -113,7 +114,7 @@ def read_whole_number(asked: Mapping[str, Any], name: str, default: int, most: i
     """The option as a number from 1 to `most`. Raises NotTranslated."""
     try:
         number = int(asked.get(name) or default)
-    except (TypeError, ValueError) as error:
+    except (OverflowError, TypeError, ValueError) as error:
         raise NotTranslated(f"`{name}` is no whole number.") from error
     if not 1 <= number <= most:
         raise NotTranslated(f"`{name}` is between 1 and {most}.")
@@ -130,7 +131,7 @@ def join_filters(name: str, parts: list[Json]) -> Json:
 def _endpoint(protocol: Protocol, api: ASGIApp, answer: Answer) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
         try:
-            return JSONResponse(await answer(Call(Rest(api, request), request, await _body(request))))
+            return JSONResponse(await answer(Call(Rest(api, request), request, request.scope[BODY])))
         except NotTranslated as fault:
             return _fault(protocol, HTTPStatus.BAD_REQUEST, "not_translated", str(fault))
         except Refused as refused:
@@ -155,19 +156,3 @@ def _make_refusal(protocol: Protocol) -> Callable[[Request], Awaitable[Response]
 
 def _fault(protocol: Protocol, status: HTTPStatus, code: str, detail: str) -> Response:
     return JSONResponse(protocol.fault(status, code, detail, {}), status)
-
-
-async def _body(request: Request) -> Json:
-    """The JSON object of a request, {} without one. Raises NotTranslated."""
-    received = bytearray()
-    async for part in request.stream():
-        received += part
-        if len(received) > LONGEST_BODY:
-            raise NotTranslated(f"A request may be {LONGEST_BODY} bytes long.")
-    try:
-        found = json.loads(bytes(received) or b"{}")
-    except ValueError as error:
-        raise NotTranslated("The body is no JSON.") from error
-    if not isinstance(found, dict):
-        raise NotTranslated("The body is no JSON object.")
-    return found

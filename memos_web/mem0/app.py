@@ -68,9 +68,11 @@ async def search(call: Call) -> Json:
         "min_score": call.body.get("threshold"),
         "filters": make_visible_filters(call.body),
     }
+    fields = call.body.get("fields") or []
+    if not isinstance(fields, list) or not all(isinstance(name, str) for name in fields):
+        raise NotTranslated("`fields` is no list of names.")
     reply = await call.rest.call("POST", "memories/search/", body={k: v for k, v in asked.items() if v is not None})
     found = [memory(result) for result in reply["results"]]
-    fields = call.body.get("fields")
     return {"results": [{name: row.get(name) for name in fields} for row in found] if fields else found}
 
 
@@ -178,7 +180,8 @@ async def batch_delete(call: Call) -> Json:
 
 async def feedback(call: Call) -> Json:
     refuse_unknown_options(call.body, "memory_id", "feedback", "feedback_reason")
-    kind = FEEDBACK.get(call.body.get("feedback") or "")
+    said = call.body.get("feedback")
+    kind = FEEDBACK.get(said) if isinstance(said, str) else None
     if kind is None:
         raise NotTranslated("Feedback is POSITIVE, NEGATIVE or VERY_NEGATIVE; it cannot be taken back.")
     note = {"note": call.body["feedback_reason"]} if call.body.get("feedback_reason") and kind != "useful" else {}

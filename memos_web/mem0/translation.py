@@ -42,10 +42,10 @@ def make_addition(body: Json) -> Json:
     """The body of `POST memories/` for one of `v3/memories/add/`."""
     refuse_unknown_options(body, "messages", "metadata", "infer", "timestamp", "expiration_date", "filters", *ENTITIES)
     entities = entities_of(body)
-    metadata = dict(body.get("metadata") or {}) | {name: entities[name] for name in IN_METADATA if name in entities}
+    metadata = read_metadata(body) | {name: entities[name] for name in IN_METADATA if name in entities}
     asked = {
         "messages": body.get("messages"),
-        "infer": body.get("infer", True),
+        "infer": True if body.get("infer") is None else body["infer"],
         "persona": entities.get("user_id"),
         "session_id": entities.get("run_id"),
         "metadata": metadata or None,
@@ -55,6 +55,14 @@ def make_addition(body: Json) -> Json:
     return {name: value for name, value in asked.items() if value is not None}
 
 
+def read_metadata(body: Mapping[str, Any]) -> Json:
+    """Raises NotTranslated."""
+    metadata = body.get("metadata") or {}
+    if not isinstance(metadata, Mapping):
+        raise NotTranslated("`metadata` is no object.")
+    return dict(metadata)
+
+
 def make_changes(body: Json, metadata: Json) -> Json:
     """The body of a PATCH for one of an update; metadata: of the memory, whose agent and app stay."""
     refuse_unknown_options(body, "text", "metadata", "timestamp", "expiration_date", "memory_id")
@@ -62,7 +70,10 @@ def make_changes(body: Json, metadata: Json) -> Json:
     if body.get("text") is not None:
         changes["content"] = body["text"]
     if body.get("metadata") is not None:
-        changes["metadata"] = {**body["metadata"], **{name: metadata[name] for name in IN_METADATA if name in metadata}}
+        changes["metadata"] = {
+            **read_metadata(body),
+            **{name: metadata[name] for name in IN_METADATA if name in metadata},
+        }
     if body.get("timestamp") is not None:
         changes["event_time"] = moment(body["timestamp"])
     if "expiration_date" in body:

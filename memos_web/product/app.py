@@ -77,7 +77,7 @@ async def get_memories(call: Call) -> Json:
 async def get_memory(call: Call) -> Json:
     body = rename_fields(call.body) | {"page": call.body.get("page", 1), "page_size": call.body.get("size", 10)}
     found, total, size = await _list_memories(call, body)
-    pages = {"total": total, "size": size, "current": int(body["page"]), "pages": -(-total // size)}
+    pages = {"total": total, "size": size, "current": int(body["page"] or 1), "pages": -(-total // size)}
     return _reply("ok", group_by_kind(found) | pages)
 
 

@@ -229,7 +229,7 @@ def _messages(body: Json) -> list[Json]:
     given = body.get("messages")
     if isinstance(given, str):
         given = [{"role": "user", "content": given}]
-    if body.get("memory_content"):
+    if body.get("memory_content") and (given is None or isinstance(given, list)):
         given = [*(given or []), {"role": "user", "content": body["memory_content"]}]
     if not isinstance(given, list) or not given or not all(isinstance(message, Mapping) for message in given):
         raise NotTranslated("`messages` is no list of messages.")
