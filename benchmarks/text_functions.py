@@ -162,7 +162,7 @@ def _differences(text: str) -> None:
 
 
 def _answer(text: str) -> None:
-    extractive_answer(f"{text[:LONGEST_QUESTION]}?", [Evidence("", 1, 1, text, "", NOW, 1.0)])
+    extractive_answer(f"{text}?", [Evidence("", 1, 1, text, "", NOW, 1.0)])
 
 
 def _attribute(text: str) -> None:
@@ -216,7 +216,7 @@ FUNCTIONS = (
     ),
     TextFunction(
         "memory_call",
-        lambda text: (memory_call(text, said_at=NOW, past=[text[:LONGEST_QUESTION]]), confirms(text)),
+        lambda text: (memory_call(text, said_at=NOW, past=[text]), confirms(text)),
         {
             f"{READER}.calls": "_FORGET _SUMMARISE _SUMMARY_VERB _SELF _OWN_WORDS _MY _NOTHING_TO_FORGET _CORRECTS "
             "_CONFIRMS _PRONOUN _POSSESSIVE _HAN_PRONOUN _WHAT_ABOUT _FIRST_PERSON"
@@ -246,7 +246,7 @@ FUNCTIONS = (
     ),
     TextFunction(
         "answer_question",
-        lambda text: answer_question(text[:LONGEST_QUESTION], [Passage("1", text, 1.0)], 3),
+        lambda text: answer_question(text, [Passage("1", text, 1.0)], 3),
         {
             f"{READER}.answers": "_NUMBER _PLACE _REASON _NEGATION _CLAUSE _PAST _NEEDED _CALLED_OFF",
             f"{READER}.questions": "_KINDS _FIRST_PERSON _TAG _PARTICLES",

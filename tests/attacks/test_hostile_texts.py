@@ -2,8 +2,9 @@
 
 import importlib
 import pkgutil
+import random
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import ModuleType
@@ -16,9 +17,13 @@ import vault
 from benchmarks.hostile_texts import LENGTH, hostile_texts, processor_seconds
 from benchmarks.text_functions import FUNCTIONS, NOT_A_TEXT, TextFunction
 from governance.privacy.pii.detector import PatternDetector
+from tests.factories import World
+from tests.vault.api.contract import Contract, contract
 from vault.cubes.differences import text_difference
 from vault.reader.rules import is_question, sentences, statements
+from vault.reader.rules.questions import question_parts
 
+LIMIT_OF_A_CALL = 4.0  # seconds of processor time of a call with a text of LENGTH: all functions, and the database
 LIMIT = 0.5  # seconds of processor time for a text of LENGTH
 SHORT = LENGTH // 20
 QUICK = LIMIT / 400  # for a SHORT text: even if the time grows with the square, a whole one is within LIMIT
@@ -74,9 +79,38 @@ def test_parentheses_after_a_number_do_not_stop_the_detector(title: str) -> None
     assert processor_seconds(detector.find, title) < LIMIT
 
 
-@pytest.mark.parametrize("read", [sentences, statements, is_question])
-def test_a_row_of_dots_does_not_stop_the_sentence_splitter(read: Any) -> None:
-    assert processor_seconds(read, "." * 31_998 + "a") < LIMIT
+DOTS = "." * 31_998 + "a"
+
+
+@pytest.mark.parametrize("read", [sentences, statements, is_question, question_parts])
+def test_row_of_dots_does_not_stop_the_reader(read: Any) -> None:
+    assert processor_seconds(read, DOTS) < LIMIT
+
+
+WAYS: dict[str, Callable[[Contract, str, str], object]] = {
+    "title": lambda alice, _, text: alice.post("memories/", {"content": "A heron.", "title": text[-500:]}),
+    "memory": lambda alice, _, text: alice.post("memories/", {"content": text}),
+    "message": lambda alice, _, text: alice.post(
+        "memories/", {"messages": [{"role": "user", "content": text}], "infer": True}
+    ),
+    "turn": lambda alice, conversation, text: alice.post(f"conversations/{conversation}/turns/", {"content": text}),
+    "question": lambda alice, _, text: alice.post("memories/search/", {"query": text[-8_000:]}),
+}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("way", WAYS)
+def test_no_hostile_text_holds_the_interpreter_whichever_way_it_comes_in(
+    world: World, way: str, pytestconfig: pytest.Config
+) -> None:
+    """A few of the texts, drawn by --seed."""
+    alice = contract(world, "alice")
+    conversation = alice.post("conversations/", {}).json["id"]
+    WAYS[way](alice, conversation, "What did Anna say on 12 May?")  # what is loaded once is no cost of a text
+    drawn = random.Random(pytestconfig.getoption("--seed")).sample([*hostile_texts(LENGTH)], 4)
+    texts = [("dots and a letter", DOTS), *drawn]
+    taken = {name: processor_seconds(lambda text: WAYS[way](alice, conversation, text), text) for name, text in texts}
+    assert {name: seconds for name, seconds in taken.items() if seconds > LIMIT_OF_A_CALL} == {}
 
 
 def test_dates_without_end_do_not_hold_the_detector() -> None:

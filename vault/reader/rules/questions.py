@@ -23,6 +23,7 @@ class QuestionKind(StrEnum):
     WHAT = "what"
 
 
+LONGEST_QUESTION = 4_000  # characters that are read
 LIGHT_WEIGHT = 0.25  # of a word that says little of what is asked for
 _KINDS = (
     (
@@ -58,9 +59,8 @@ _KINDS = (
     ),
 )
 _FIRST_PERSON = re.compile(r"\b(?:i|me|my|mine|we|our|us|i'm|i've|am)\b|[我咱]")
-_TAG = re.compile(
-    r",? ?(?:right|correct|isn't it|don't i|true|is that right|ok)?\W*$|[，,]?(?:对[吧吗]|是吧|吗|呢)\W*$"
-)
+# After marks at the end were removed: a search for marks up to an end would begin anew at each of them.
+_TAG = re.compile(r"(?:,? ?\b(?:right|correct|isn't it|don't i|true|is that right|ok)|[，,]?(?:对[吧吗]|是吧|吗|呢))$")
 _PARTICLES = re.compile("[的了呢]|[我你您咱]们?")
 _LIGHT_WORDS = (
     "去 要 办 人 来 是 会 多 在 do did happen use used have had go make made get name call type kind thing work "
@@ -96,9 +96,10 @@ def speaks_of_self(text: str) -> bool:
 
 def question_parts(question: str, speakers: Collection[str] = ()) -> QuestionParts:
     """Return the parts of a question. `speakers`: names of people who spoke, recognised in any capitalisation."""
+    question = question[:LONGEST_QUESTION]
     folded = " ".join(question.casefold().replace("\u2019", "'").split())
     kind = next((kind for kind, pattern in _KINDS if pattern.search(folded)), QuestionKind.WHAT)
-    bare = _TAG.sub("", folded)
+    bare = _TAG.sub("", _strip_marks(folded))
     concepts, rest = find_concepts(bare)
     named = [name.removeprefix("的") for name in entities(question)]
     named += [
@@ -119,3 +120,11 @@ def question_parts(question: str, speakers: Collection[str] = ()) -> QuestionPar
         about_asker=bool(_FIRST_PERSON.search(folded)),
         is_english=language_of(question) == "en",
     )
+
+
+def _strip_marks(text: str) -> str:
+    """Remove all characters after the last letter, digit or underscore."""
+    end = len(text)
+    while end and not (text[end - 1].isalnum() or text[end - 1] == "_"):
+        end -= 1
+    return text[:end]
