@@ -74,6 +74,8 @@ NOT_A_TEXT = {
     "vault.layers.formats": "_SESSION",  # names of the fields of an imported file
     "governance.api.views": "ETAGS VERSION QUOTED",  # headers, which the server bounds
     "governance.versions": "LIST",  # headers, which the server bounds
+    "governance.transport": "_LINE_END _EVENT_END _UNSTORABLE",  # answers of other servers, one character after another
+    "vault.exchange.item_drafts": "FULL_NAME",  # names of packs, matched whole
 }
 
 

@@ -320,7 +320,7 @@ def test_random_lives_are_as_modelled(world: World, full_size: bool) -> None:
     lives(Life, world, LIVES_IN_FULL if full_size else LIVES)
 
 
-@pytest.mark.parametrize("machine", [NothingHappens, HoldsBindNothing])
+@pytest.mark.parametrize("machine", [NothingHappens, pytest.param(HoldsBindNothing, marks=pytest.mark.full)])
 def test_product_that_is_not_as_modelled_shows(world: World, machine: type[Life]) -> None:
     with pytest.raises((AssertionError, DatabaseError, DomainError)):
         lives(machine, world, 5 * LIVES)

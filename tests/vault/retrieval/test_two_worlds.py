@@ -157,7 +157,7 @@ def answers_without() -> Answers:
     return {}
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("way", WAYS)
 def test_invisible_memories_change_no_number(worlds: tuple[Tenant, Tenant], answers_without: Answers, way: str) -> None:
     without, within = worlds

@@ -329,7 +329,7 @@ def test_search_restores_the_planner_settings(team: World, question: str) -> Non
     assert told == [("on", "on")]
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(3)
 @BOTH
 @pytest.mark.parametrize("question", QUESTIONS)
 @pytest.mark.parametrize("is_private", [True, False])
