@@ -52,7 +52,7 @@ class NotedStore:
         return frozenset({self.id})  # no new store is made
 
     def rotations(self) -> frozenset[UUID]:
-        return frozenset()  # as below
+        return frozenset()  # the restored database records them itself
 
     def note_rotations(self, ids: Collection[UUID]) -> None:
         """Do nothing: the restored database records its rotations itself."""

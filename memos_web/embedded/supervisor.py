@@ -165,7 +165,7 @@ class Supervisor:
             postgres.prepare(self.postgres, self._pause)
             self._add(Child(postgres.program(self.postgres), self._clear_after_postgres))
         if self.redis is not None:
-            self._begin("starting Redis")
+            self._begin("starting Valkey (Redis)")
             redis.prepare(self.redis, self._pause)
             self._add(Child(redis.program(self.redis)))
         if (cache := self.redis) is not None:

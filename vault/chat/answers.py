@@ -35,8 +35,8 @@ class Answering:
 def answer_pieces(plan: TurnPlan) -> Iterator[Answering | TextDelta | Completion]:
     """Call the models of a plan in their order, outside any transaction; if all fail, yield the extract of the plan.
 
-    A model that fails before its first word gives way to the next. Raises ProviderUnavailable where one breaks off
-    later: its reader has seen a part; ReaderDisconnected.
+    A model that fails before its first word gives way to the next. Raises ProviderUnavailable if a model fails later,
+    because the reader has seen a part of its answer; ReaderDisconnected if the reader has left.
     """
     failed: list[str] = []
     for model in () if plan.reply is not None else plan.models:

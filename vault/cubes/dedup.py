@@ -75,6 +75,7 @@ class DuplicateIndex:
         return next((cube for cube in found if cube is not None), None)
 
     def remember(self, draft: CubeDraft, cube: Cube, sources: Sequence[SourceRef] = ()) -> None:
+        """Add a new cube to the index, so that later drafts of the same call are compared with it."""
         message = _message_key(self.maker, draft, cube.namespace_id)
         if message is not None:
             self.by_message[message] = cube

@@ -48,7 +48,7 @@ class _Folder:
 
 
 def conversation_read(content: bytes, form: ImportFormat) -> ConversationFile:
-    """The file of a format among CONVERSATIONS. Raises Invalid; TooLarge."""
+    """Read a file with messages, in a format that READERS has. Raises Invalid; TooLarge."""
     return READERS[form](content)
 
 

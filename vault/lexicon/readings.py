@@ -265,7 +265,7 @@ def _years(match: Match, now: datetime) -> list[int]:
 
 
 def _dates(years: list[int], month: int, first: str | None, last: str | None) -> Meaning:
-    """Return the days from the first to the last, and the month around them; only the month if no such day exists."""
+    """Return the days `first` to `last` of a month and the month itself; only the month if it lacks such days."""
     if not last:
         return Meaning(MONTH, tuple(months(year, month) for year in years))
     until = number(last)

@@ -80,7 +80,7 @@ class CatalogueQuery:
 
 @dataclass(frozen=True)
 class Wanted:
-    """A query with the publications that are near to its text by meaning, nearest first."""
+    """A query of the catalogue. near: ids of the publications whose meaning is nearest to its text, nearest first."""
 
     query: CatalogueQuery
     near: tuple[UUID, ...] = ()

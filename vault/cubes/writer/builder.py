@@ -278,7 +278,7 @@ class _DraftPosition:
 
 @contextmanager
 def _name_failing_draft() -> Iterator[_DraftPosition]:
-    """Turn Invalid into InvalidDraft with the position of the draft."""
+    """Yield a position to set before each draft is checked. An Invalid becomes an InvalidDraft with that position."""
     at = _DraftPosition()
     try:
         yield at
