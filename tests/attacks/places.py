@@ -143,6 +143,7 @@ WITHOUT_CONTENT: Mapping[str, str] = {
     "memories/<uuid:memory_id>/unfreeze/": "POST alone; leads back to the memory's page",
     "api/v1/memories/<uuid:memory_id>/redact/": "shows the memory of the version that it blanked",
     "api/v1/memories/<uuid:memory_id>/restore/": "brings the memory back",
+    "api/v1/jobs/cancel/": "a number",
     **dict.fromkeys((f"api/v1/jobs/<uuid:job_id>/{verb}/" for verb in ("cancel", "retry", "undo")), "as jobs/ does"),
     **dict.fromkeys(
         ("api/v1/reviews/<uuid:review_id>/accept/", "api/v1/reviews/<uuid:review_id>/reject/"), "ids alone"
@@ -163,6 +164,7 @@ WITHOUT_CONTENT: Mapping[str, str] = {
         ("api/v1/packs/", "api/v1/publications/"),
         "what was chosen to leave, as it was signed; an erasure takes it: tests/vault/packs",
     ),
+    "jobs/cancel/": "POST alone",
     **dict.fromkeys((f"jobs/<uuid:job_id>/{verb}/" for verb in ("cancel", "retry", "undo")), "POST alone"),
     "reviews/<uuid:review_id>/reject/": "POST alone; shows the review as reviews/ does",
 }

@@ -58,6 +58,7 @@ from vault.models import (
     Namespace,
     PackMemory,
     PackRating,
+    PackTrial,
     PackVersion,
     Summary,
     SyncLink,
@@ -169,6 +170,8 @@ def _packs_fill(actor: Actor, canary: str, cube_id: UUID) -> None:
         PackRating.objects.create(
             tenant_id=actor.tenant_id, publication_id=publication.id, source_id=uuid7(), stars=5, text=canary
         )
+        # Nor does it try its own pack.
+        PackTrial.objects.create(tenant_id=actor.tenant_id, publication_id=publication.id, key=uuid7())
         installed = PackMemory.objects.all()[0]
     report_write(actor=actor, publication_id=publication.id, reason=ReportReason.OTHER, text=canary)
     change = ProposalDraft(installed.cube_id, f"{canary}, anew", canary)

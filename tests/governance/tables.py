@@ -44,6 +44,12 @@ def first_row(superuser: psycopg.Connection, table: str, column: str, tenant_id:
     return found
 
 
+def list_written_columns(superuser: psycopg.Connection, table: str) -> list[str]:
+    """Return the columns of a table but those that PostgreSQL generates from others."""
+    query = "SELECT attname::text FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped"
+    return [name for (name,) in superuser.execute(f"{query} AND attgenerated = '' ORDER BY attnum".encode(), [table])]
+
+
 def read_all_rows(superuser: psycopg.Connection) -> dict[str, Rows]:
     """Every row, but for the queue of unsealed entries, which has one for each new row of the audit log."""
     tables = tenant_tables(superuser) - {"governance_auditunsealed"}

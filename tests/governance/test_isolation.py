@@ -16,7 +16,7 @@ from governance.models import Member, Tenant, User
 from tests.architecture.catalogue import OF_NOBODY, OWN_POLICIES, tenant_tables
 from tests.factories import World, person_add
 from tests.governance.filled_tenants import Filled, fill
-from tests.governance.tables import Rows, become, first_row, read_all_rows, rows, rows_as, rows_of
+from tests.governance.tables import Rows, become, first_row, list_written_columns, read_all_rows, rows, rows_as, rows_of
 from tests.harness.evidence import Evidence
 from vault.models import Cube, Namespace
 
@@ -138,14 +138,18 @@ def test_writes_across_the_border_are_refused_or_reach_no_row(
     before = read_all_rows(root)
     for table in sorted(tenant_tables(root) - {"governance_user"}):
         column = "id" if table == "governance_tenant" else "tenant_id"
-        names = {"table": sql.Identifier(table), "column": sql.Identifier(column)}
+        names: dict[str, sql.Composable] = {"table": sql.Identifier(table), "column": sql.Identifier(column)}
         theirs = foreign.person.actor.tenant_id
         copy = first_row(root, table, column, theirs)
+        names["columns"] = sql.SQL(", ").join(map(sql.Identifier, list_written_columns(root, table)))
         for statement, parameter in (
             ("UPDATE {table} SET {column} = {column} WHERE {column} = %s", theirs),
             ("UPDATE {table} SET {column} = %s", theirs),
             ("DELETE FROM {table} WHERE {column} = %s", theirs),
-            ("INSERT INTO {table} SELECT * FROM jsonb_populate_record(NULL::{table}, %s)", Jsonb(copy)),
+            (
+                "INSERT INTO {table} ({columns}) SELECT {columns} FROM jsonb_populate_record(NULL::{table}, %s)",
+                Jsonb(copy),
+            ),
         ):
             reached = _attempt(app_connection, own.person.actor, sql.SQL(statement).format(**names), parameter)
             assert reached == 0, f"{table}: {statement}"
