@@ -69,7 +69,9 @@ def test_it_adds_a_memory_and_finds_it(example: subprocess.CompletedProcess[str]
     added, end = decoder.raw_decode(example.stdout)
     found, _ = decoder.raw_decode(example.stdout[end:].lstrip())
     assert "Anna moved to Lisbon" in added["results"][0]["content"]
-    assert found["results"][0]["id"] == added["results"][0]["id"]
+    # Other tests of this server may have pasted the example, too: the same text then stands there more than once.
+    same = [hit["id"] for hit in found["results"] if hit["content"] == found["results"][0]["content"]]
+    assert added["results"][0]["id"] in same
 
 
 def test_the_question_that_it_proposes_is_answered_with_that_memory(

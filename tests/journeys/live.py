@@ -27,7 +27,8 @@ PROGRAMS = {
     "beat": "memos_web beat",
 }
 AGAIN = frozenset({409, 503})  # in flight, or a dependency is down: the same request may be sent again
-UNDONE = "SELECT count(*) FROM governance_outboxevent WHERE done_at IS NULL"
+# What other tests planned for later, such as the deletion of an organisation in a week, is not due.
+UNDONE = "SELECT count(*) FROM governance_outboxevent WHERE done_at IS NULL AND created_at <= clock_timestamp()"
 UNEMBEDDED = """
 SELECT count(*) FROM vault_cube AS cube
 WHERE cube.deleted_at IS NULL AND cube.state IN ('generated', 'activated') AND NOT cube.is_cold AND NOT EXISTS (
