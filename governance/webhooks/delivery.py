@@ -108,9 +108,11 @@ def secret_context(webhook_id: UUID) -> bytes:
 
 def release_waiting(actor: Actor, webhook: Webhook) -> None:
     """Emit a task for each delivery of the webhook that waits for the end of a pause. Writes: OutboxEvent …."""
-    waiting = _waiting(webhook.id)
-    ids = list(waiting.order_by("id").values_list("id", flat=True))
-    waiting.update(next_at=None)
+    if not _waiting(webhook.id).exists():
+        return
+    Webhook.objects.select_for_update().get(id=webhook.id)  # no delivery begins to wait meanwhile
+    ids = list(_waiting(webhook.id).order_by("id").values_list("id", flat=True))
+    WebhookDelivery.objects.filter(id__in=ids).update(next_at=None)
     OutboxEvent.objects.bulk_create(
         OutboxEvent(
             id=uuid7(),
@@ -141,8 +143,9 @@ def _record_success(actor: Actor, delivery: WebhookDelivery) -> None:
     WebhookDelivery.objects.filter(id=delivery.id).update(
         status=DeliveryStatus.DELIVERED, attempts=delivery.attempts + 1, delivered_at=Now(), next_at=None, last_error=""
     )
-    if Webhook.objects.filter(id=delivery.webhook_id).exclude(failures=0).update(failures=0):
-        release_waiting(actor, delivery.webhook)
+    # A pause that another delivery's failure began ends as well: the receiver answers.
+    Webhook.objects.filter(id=delivery.webhook_id).exclude(failures=0).update(failures=0, next_at=Now())
+    release_waiting(actor, delivery.webhook)
     WebhookDelivery.objects.filter(webhook_id=delivery.webhook_id, created_at__lt=timezone.now() - KEPT).delete()
 
 

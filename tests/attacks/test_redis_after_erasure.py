@@ -20,7 +20,8 @@ from tests.journeys.live import UNDONE, Live, number, superuser
 pytestmark = pytest.mark.full
 GRACE_ENDED = (
     b"UPDATE governance_tenant SET deletion_at = now() WHERE id = %s",
-    b"UPDATE governance_outboxevent SET available_at = now(), created_at = now() WHERE topic = 'tenant.erase' AND tenant_id = %s",
+    b"UPDATE governance_outboxevent SET available_at = now(), created_at = now() "
+    b"WHERE topic = 'tenant.erase' AND tenant_id = %s",
 )
 BASE64 = re.compile(rb"[A-Za-z0-9+/]{24,}={0,2}")  # the broker's messages have their body in it
 

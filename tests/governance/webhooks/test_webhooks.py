@@ -14,7 +14,7 @@ from django.db import transaction
 from django.test import override_settings
 from django.utils import timezone
 from pytest_httpserver import HTTPServer
-from werkzeug import Request
+from werkzeug import Request, Response
 
 from governance.audit.services import record
 from governance.database import acting
@@ -165,6 +165,26 @@ def test_failed_delivery_pauses_all_of_the_webhook_and_succeeds_later(
     ids = [body["id"] for body in bodies(httpserver)]
     assert len(ids) == 4
     assert len(set(ids)) == 3
+
+
+def test_success_beside_a_failure_ends_the_pause_for_all_that_wait(
+    world: World, httpserver: HTTPServer, inside: None, superuser: Superuser
+) -> None:
+    """Of two requests on their way one fails first: the pause has begun when the other one succeeds."""
+    root, answered = superuser(), list[str]()
+
+    def answer(request: Request) -> Response:
+        if not answered:
+            root.execute("UPDATE governance_webhook SET failures = 1, next_at = now() + interval '1 hour'")
+        answered.append(request.headers["webhook-id"])
+        return Response("", 200)
+
+    httpserver.expect_request("/hook").respond_with_handler(answer)
+    hook = create_webhook(world, httpserver, events=["memory.created"])
+    for content in ("The first.", "The second."):
+        world.client("alice").post("memories/", {"content": content})
+    drain()
+    assert [delivery.status for delivery in deliveries(world, hook)] == [DeliveryStatus.DELIVERED] * 2
 
 
 def test_delivery_fails_after_a_day_and_can_be_replayed(
