@@ -52,7 +52,7 @@ class OutOfTime(CallEnded):
 
 
 class ReaderLeft(CallEnded):
-    """Nobody waits for the answer any more."""
+    """The reader of an answer has closed the connection, so the call was ended."""
 
 
 class AnswerTooLong(CallEnded):

@@ -17,8 +17,7 @@ from governance.api.access_schema import (
     decision_check_json,
     grant_json,
 )
-from governance.api.bodies import body_of
-from governance.api.descriptions import DRY_RUN, ONCE, PAGE, describe
+from governance.api.descriptions import DRY_RUN, ONCE, PAGE, describe, read
 from governance.api.merged_pages import MergedPages
 from governance.api.views import ApiView, flag, refuse_unknown_parameters
 from governance.database import acting
@@ -61,7 +60,7 @@ class GrantsView(ApiView):
         """
         actor = self.actor()
         refuse_unknown_parameters(request)
-        draft = grant_draft(actor, body_of(GrantInput, request))
+        draft = grant_draft(actor, read(GrantInput, request))
 
         def call() -> Reply:
             view, new = grant_create(actor=actor, draft=draft)
@@ -101,7 +100,7 @@ class CheckView(ApiView):
         """Check whether a principal may do something, and by which rule. Any principal may check itself."""
         actor = self.actor()
         refuse_unknown_parameters(request)
-        body = body_of(CheckInput, request)
+        body = read(CheckInput, request)
         checked = access_check(
             actor=actor,
             kind=body["principal"]["kind"],

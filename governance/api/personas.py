@@ -9,8 +9,7 @@ from rest_framework.response import Response
 from governance.access.decisions.services import authorize
 from governance.api.access_inputs import PersonaChangesInput, PersonaInput, persona_changes, persona_draft
 from governance.api.access_schema import PersonaDetailSchema, PersonaListSchema, RemovalSchema, persona_json
-from governance.api.bodies import body_of
-from governance.api.descriptions import DRY_RUN, ONCE, PAGE, describe
+from governance.api.descriptions import DRY_RUN, ONCE, PAGE, describe, read
 from governance.api.pages import CursorPages
 from governance.api.views import ApiView, flag, refuse_unknown_parameters
 from governance.database import acting
@@ -42,7 +41,7 @@ class PersonasView(ApiView):
         actor = self.actor()
         authorize(actor, Permission.PERSONA_CREATE)
         refuse_unknown_parameters(request)
-        draft = persona_draft(body_of(PersonaInput, request))
+        draft = persona_draft(read(PersonaInput, request))
 
         def call() -> Reply:
             return Reply(201, persona_json(persona_create(actor=actor, draft=draft)))
@@ -65,7 +64,7 @@ class PersonaView(ApiView):
         actor = self.actor()
         with self.after(lambda: persona_update_ask(actor=actor, persona_id=persona_id)):
             refuse_unknown_parameters(request)
-            changes = persona_changes(body_of(PersonaChangesInput, request))
+            changes = persona_changes(read(PersonaChangesInput, request))
         return Response(persona_json(persona_update(actor=actor, persona_id=persona_id, changes=changes)))
 
     @describe("personas_delete", None, status=204, parameters=[DRY_RUN], also={200: RemovalSchema}, may=[404, 409])

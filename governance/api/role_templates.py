@@ -18,8 +18,7 @@ from governance.access.role_templates.services import (
 )
 from governance.api.access_inputs import ApplyInput, TemplateChangesInput, TemplateInput, template_draft
 from governance.api.access_schema import RemovalSchema, TemplateListSchema, TemplateSchema, template_json
-from governance.api.bodies import body_of
-from governance.api.descriptions import DRY_RUN, ONCE, PAGE, describe
+from governance.api.descriptions import DRY_RUN, ONCE, PAGE, describe, read
 from governance.api.pages import CursorPages
 from governance.api.views import ApiView, flag, refuse_unknown_parameters
 from governance.database import acting
@@ -48,7 +47,7 @@ class TemplatesView(ApiView):
         actor = self.actor()
         authorize(actor, Permission.TEMPLATE_MANAGE)
         refuse_unknown_parameters(request)
-        draft = template_draft(body_of(TemplateInput, request))
+        draft = template_draft(read(TemplateInput, request))
 
         def call() -> Reply:
             return Reply(201, template_json(template_create(actor=actor, draft=draft)))
@@ -72,7 +71,7 @@ class TemplateView(ApiView):
         with acting(actor):
             row = template_ask(actor=actor, template_id=template_id)
             refuse_unknown_parameters(request)
-            draft = template_draft(body_of(TemplateChangesInput, request), draft_of(row))
+            draft = template_draft(read(TemplateChangesInput, request), draft_of(row))
             return Response(template_json(template_update(actor=actor, template_id=template_id, draft=draft)))
 
     @describe(
@@ -103,7 +102,7 @@ class ApplyView(ApiView):
         actor = self.actor()
         template_ask(actor=actor, template_id=template_id)
         refuse_unknown_parameters(request)
-        body = body_of(ApplyInput, request)
+        body = read(ApplyInput, request)
 
         def call() -> Reply:
             kind = GranteeKind(body["kind"])

@@ -61,7 +61,7 @@ class Answers(BaseHTTPRequestHandler):
         self.wfile.write(b"x" * (LIMITS.answer_bytes + 1 if self.path == "/long" else 3))
 
     def log_message(self, *_: object) -> None:
-        """Nothing on standard error."""
+        """Write no line for a request, which BaseHTTPRequestHandler would write to standard error."""
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ class ProviderUnavailable(Unavailable):
 
 
 class ReaderDisconnected(ProviderUnavailable):
-    """Nobody waits for the model's answer any more, so its call was ended."""
+    """The reader of a model's answer has closed the connection, so the model's call was ended."""
 
 
 class BlobStoreUnavailable(Unavailable):

@@ -170,7 +170,7 @@ def test_failed_delivery_pauses_all_of_the_webhook_and_succeeds_later(
 def test_success_beside_a_failure_ends_the_pause_for_all_that_wait(
     world: World, httpserver: HTTPServer, inside: None, superuser: Superuser
 ) -> None:
-    """Of two requests on their way one fails first: the pause has begun when the other one succeeds."""
+    """Two requests are on their way, and the pause that one of them began has not ended when the other succeeds."""
     root, answered = superuser(), list[str]()
 
     def answer(request: Request) -> Response:
