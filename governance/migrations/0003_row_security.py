@@ -91,7 +91,7 @@ ROUTER = [
     router_access("governance_tenant", "id, slug, erased_at"),
     router_access("governance_user", "id, email"),
     router_access("governance_member", "id, tenant_id, user_id, removed_at"),
-    router_access("governance_apikey", "id, tenant_id, prefix"),
+    router_access("governance_apikey", "id, tenant_id, prefix, secret_hash, previous_hash"),
     router_access("governance_signinlink", "id, tenant_id, token_hash"),
     router_access("governance_invitation", "id, tenant_id, token_hash, mailed_token_hash"),
     router_access("governance_passwordreset", "id, user_id, token_hash, expires_at"),

@@ -234,6 +234,12 @@ LOOK_UPS = [
         "SELECT key.id, key.tenant_id FROM public.governance_apikey AS key WHERE key.prefix = wanted",
     ),
     router_function(
+        "governance_key_by_hash(wanted bytea)",
+        "TABLE (tenant_id uuid)",
+        "SELECT key.tenant_id FROM public.governance_apikey AS key "
+        "WHERE key.secret_hash = wanted OR key.previous_hash = wanted",
+    ),
+    router_function(
         "governance_link_by_hash(wanted bytea)",
         "TABLE (id uuid, tenant_id uuid)",
         "SELECT link.id, link.tenant_id FROM public.governance_signinlink AS link WHERE link.token_hash = wanted",

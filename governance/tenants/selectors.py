@@ -126,8 +126,7 @@ class _KeyRow(NamedTuple):
     purpose: str
 
 
-# The hash is compared before any join, so that a wrong secret costs as much as an unknown prefix. A caller cannot
-# choose any byte of a keyed hash, so the time of the comparison reveals nothing.
+# A caller cannot choose any byte of a keyed hash, so the time of the comparison reveals nothing.
 USABLE_KEY = """
 SELECT key.id, key.tenant_id, key.scopes, key.member_id, role.name, key.persona_id, key.namespaces, key.purpose
 FROM governance_apikey AS key
@@ -143,11 +142,12 @@ WHERE key.prefix = %(prefix)s
 """
 
 
-# An unknown prefix takes as long as a known one.
+# The hash finds the tenant, not the prefix: a wrong secret with a known prefix finds as little as an unknown prefix,
+# and takes as long.
 ENTER_BY_KEY = """
 SELECT tenant.id, governance_enter(tenant.id)
 FROM (VALUES (%(nobody)s::uuid)) AS nobody (id)
-  LEFT JOIN governance_key_by_prefix(%(prefix)s) AS found ON true
+  LEFT JOIN governance_key_by_hash(%(digest)s) AS found ON true
   CROSS JOIN LATERAL (SELECT coalesce(found.tenant_id, nobody.id) AS id) AS tenant
 """
 
@@ -158,7 +158,7 @@ def _key_row(prefix: str, digest: bytes) -> _KeyRow | None:
     """
     with prepared_cursor() as entering, prepared_cursor() as reading:
         with transaction_without_tenant():
-            entering.execute(ENTER_BY_KEY, {"prefix": prefix, "nobody": uuid4()})
+            entering.execute(ENTER_BY_KEY, {"digest": digest, "nobody": uuid4()})
             reading.execute(USABLE_KEY, {"prefix": prefix, "digest": digest})
         remember_epoch(*entering.fetchone())
         row = reading.fetchone()

@@ -163,7 +163,7 @@ COLUMN_RIGHTS = {
     ("memos_router", "governance_invitation", "SELECT", "id mailed_token_hash tenant_id token_hash"),
     ("memos_router", "governance_member", "SELECT", "id removed_at tenant_id user_id"),
     ("memos_router", "governance_passwordreset", "SELECT", "expires_at id token_hash user_id"),
-    ("memos_router", "governance_apikey", "SELECT", "id prefix tenant_id"),
+    ("memos_router", "governance_apikey", "SELECT", "id prefix previous_hash secret_hash tenant_id"),
     ("memos_router", "governance_auditcheckpoint", "SELECT", "created_at seq tenant_id"),
     ("memos_router", "governance_auditseal", "SELECT", "created_at seq tenant_id"),
     ("memos_router", "governance_auditsink", "SELECT", "delivered_seq id next_at removed_at tenant_id"),
@@ -236,6 +236,7 @@ DEFINER_FUNCTIONS = frozenset(
         "governance_audit_health",
         "governance_audit_sinks_due",
         "governance_audit_unsealed",
+        "governance_key_by_hash",
         "governance_key_by_prefix",
         "governance_link_by_hash",
         "governance_memberships",
@@ -274,6 +275,8 @@ OWNER_FUNCTIONS = frozenset(
 RANDOM_VALUES = frozenset(
     {
         ("governance_apikey", "prefix"),
+        ("governance_apikey", "previous_hash"),
+        ("governance_apikey", "secret_hash"),
         ("governance_invitation", "mailed_token_hash"),
         ("governance_invitation", "token_hash"),
         ("governance_passwordreset", "token_hash"),

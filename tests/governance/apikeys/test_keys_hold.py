@@ -161,13 +161,21 @@ def test_ended_key_is_refused_and_code_without_the_check_is_detected(
 def test_code_that_does_not_compare_the_secret_is_detected(world: World) -> None:
     wrong = world.alice.key.text[:-2] + "xx"
     assert not _lets_in(selectors, wrong)
-    assert _lets_in(mutant(selectors, "key.secret_hash = %(digest)s", "%(digest)s::bytea IS NOT NULL"), wrong)
+    careless = mutant(
+        selectors,
+        "key.secret_hash = %(digest)s",
+        "%(digest)s::bytea IS NOT NULL",
+        ("governance_key_by_hash(%(digest)s)", "governance_key_by_prefix(%(prefix)s)"),
+        ('{"digest": digest, "nobody"', '{"prefix": prefix, "nobody"'),
+    )
+    assert _lets_in(careless, wrong)
 
 
 def test_code_that_accepts_a_former_secret_for_too_long_is_detected(world: World, superuser: Superuser) -> None:
     superuser().execute(
-        "UPDATE governance_apikey SET previous_hash = secret_hash, secret_hash = %s, previous_until = now()",
-        [bytes(31) + b"x"],
+        "UPDATE governance_apikey SET previous_hash = secret_hash, secret_hash = %s, previous_until = now() "
+        "WHERE id = %s",
+        [bytes(31) + b"x", world.alice.key.id],
     )
     assert not _lets_in(selectors, world.alice.key.text)
     careless = mutant(selectors, "key.previous_until > transaction_timestamp()", "key.previous_until IS NOT NULL")
