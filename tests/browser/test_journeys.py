@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import OpenVisit, SignIn, memory_add
+from tests.browser.visit import submit
 from tests.harness.product import RunningServer
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
@@ -63,6 +64,7 @@ def test_a_grant_lets_a_colleague_see_until_it_is_revoked(page: Page, server: Ru
 def test_a_hold_made_by_search_is_released_by_two(page: Page, server: RunningServer, colleague: SignIn) -> None:
     word = f"pump{uuid4().hex[:6]}"
     memory = memory_add(server, content=f"The {word} leaks.", namespace="/plant")
+    second = colleague("sam", "admin")
     page.goto("/holds/")
     page.get_by_role("link", name="Make a legal hold").click()
     page.locator("#find").fill(word)
@@ -77,7 +79,6 @@ def test_a_hold_made_by_search_is_released_by_two(page: Page, server: RunningSer
     expect(page.locator("main")).to_contain_text("active")
     page.get_by_role("button", name="Approve the release").click()
     expect(page.locator("main")).to_contain_text("Another member must approve it too.")
-    second = colleague("sam", "admin")
     second.goto(hold)
     second.get_by_role("button", name="Approve the release").click()
     expect(second.locator("main")).to_contain_text("This hold has ended.")
@@ -128,7 +129,7 @@ def test_a_policy_that_denies_is_named_with_what_to_do(page: Page, server: Runni
     expect(page.locator("main")).to_contain_text("purpose")
     page.goto("/purpose/")
     page.locator("main input[name=purpose]").first.fill("care")
-    page.locator("main form button[type=submit]").first.click()
+    submit(page.locator("main form button[type=submit]").first)
     page.goto(memory)
     expect(page.locator("main")).to_contain_text("Blood group A.")
     page.goto("/purpose/")
@@ -147,7 +148,7 @@ def test_find_edit_delete_and_chat_need_no_script(visit: OpenVisit, server: Runn
     page.wait_for_url(f"**{memory}")
     page.goto(f"{memory}edit/")
     page.locator("textarea[name=content]").fill(f"Ana takes the {word} and the bus.")
-    page.get_by_role("button", name=re.compile("^Save version")).click()
+    submit(page.get_by_role("button", name=re.compile("^Save version")))
     page.goto(memory)
     expect(page.locator("main")).to_contain_text("and the bus.")
     page.goto("/chat/")
@@ -157,7 +158,7 @@ def test_find_edit_delete_and_chat_need_no_script(visit: OpenVisit, server: Runn
     page.goto(f"/memories/?q={word}")
     page.locator("input[name=id]").first.check()
     page.locator("button[name=action][value=delete]").first.click()
-    page.get_by_role("button", name=re.compile(r"^Delete \d")).click()
+    submit(page.get_by_role("button", name=re.compile(r"^Delete \d")))
     page.goto(f"/memories/?q={word}")
     expect(page.locator("input[name=id]")).to_have_count(0)
 
@@ -216,7 +217,7 @@ def test_a_new_admin_corrects_shares_traces_deletes_and_restores_a_memory(
     expect(page.locator(".bulk-form")).to_contain_text(f"{name} takes milk")
     page.get_by_role("button", name="Delete 1").click()
     expect(page.locator(".toast")).to_contain_text("1 memory deleted")
-    page.locator(".toast").get_by_role("button", name=re.compile("Undo")).click()
+    submit(page.locator(".toast").get_by_role("button", name=re.compile("Undo")))
     page.goto(memory)
     expect(page.locator(".memory-content .content")).to_have_text(f"{name} takes milk in her coffee.")
 

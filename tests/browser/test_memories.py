@@ -7,6 +7,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import OpenVisit, memory_add
 from tests.browser.looks import looked_at
+from tests.browser.visit import submit
 from tests.harness.product import RunningServer, wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.full]
@@ -117,11 +118,11 @@ def test_search_edit_delete_and_restore_without_scripts(visit: OpenVisit) -> Non
     page.get_by_role("button", name="Save version").click()
     expect(page.locator(".memory-content .content")).to_have_text("Bo drinks black tea.")
     page.get_by_role("button", name="Delete…").click()
-    page.get_by_role("button", name="Delete 1").click()
+    submit(page.get_by_role("button", name="Delete 1"))
     page.goto("/memories/?deleted=true")
     page.locator("#rows input[name=id]").first.check()
     page.get_by_role("button", name="Restore").click()
-    page.get_by_role("button", name="Restore 1").click()
+    submit(page.get_by_role("button", name="Restore 1"))
     page.goto("/memories/?q=black+tea")
     expect(page.locator("#rows .memory-text").first).to_have_text("Bo drinks black tea.")
 

@@ -5,6 +5,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenVisit, memory_add
 from tests.browser.looks import looked_at
+from tests.browser.visit import submit
 from tests.harness.product import RunningServer
 
 pytestmark = [pytest.mark.browser, pytest.mark.full]
@@ -23,7 +24,7 @@ def test_findings_are_shown_and_redacted_and_no_page_has_a_serious_finding(
     expect(review).to_contain_text("…", use_inner_text=True)
     review.get_by_role("link", name="Redact").click()
     found += looked_at(page)
-    page.locator("main button[type=submit]").click()
+    submit(page.locator("main button[type=submit]"))
     page.goto(memory)
     expect(page.locator("main")).not_to_contain_text("ana.pereira@example.org")
     found += looked_at(page)

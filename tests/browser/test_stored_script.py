@@ -15,7 +15,7 @@ from playwright.sync_api import Page, Request, expect
 from scripts.screenshots import PAGES
 from tests.browser.conftest import memory_add
 from tests.browser.test_every_page import MORE
-from tests.browser.visit import ask
+from tests.browser.visit import ask, submit
 from tests.harness.product import RunningServer
 
 pytestmark = [pytest.mark.browser, pytest.mark.full]
@@ -179,7 +179,7 @@ def test_nothing_runs_in_the_list_its_facets_its_pane_and_its_views(page: Page, 
         assert not is_script_executed(page)
     page.locator(".views summary").click()
     page.get_by_label("Name of the view").fill(PAYLOADS[0][:60])
-    page.get_by_role("button", name="Save", exact=True).last.click()
+    submit(page.get_by_role("button", name="Save", exact=True).last)
     page.goto("/memories/")
     expect(page.locator(".views-tab", has_text=PAYLOADS[0][:60])).to_be_visible()
     page.keyboard.press("Control+k")

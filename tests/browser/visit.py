@@ -1,6 +1,6 @@
 """A window that listens for what the browser complains of."""
 
-from playwright.sync_api import ConsoleMessage, Error, Page
+from playwright.sync_api import ConsoleMessage, Error, Locator, Page
 
 EXPECTED = "Failed to load resource"  # the browser says so of every 4xx; the tests look at those themselves
 
@@ -26,3 +26,9 @@ def ask(page: Page, question: str) -> None:
     """Type a question and press Enter."""
     page.locator("#question").fill(question)
     page.keyboard.press("Enter")
+
+
+def submit(button: Locator) -> None:
+    """Press a button that writes, and wait for the server's answer: leaving the page before it cancels the request."""
+    with button.page.expect_response(lambda answer: answer.request.method == "POST"):
+        button.click()
