@@ -208,12 +208,13 @@ class SearchMode(StrEnum):
 
 
 class PastChange(StrEnum):
-    """The change of a memory since a time: another version, deleted, or added later."""
+    """The change of a memory since a time: another version, deleted, added, or restored after it was deleted then."""
 
     UNCHANGED = "unchanged"
     CHANGED = "changed"
     DELETED = "deleted"
     ADDED = "added"
+    RESTORED = "restored"
 
 
 class TurnEnd(StrEnum):

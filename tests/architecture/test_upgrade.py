@@ -26,9 +26,9 @@ RELEASED = {
     "governance.0002_tables": "dcaf779eeab904d607825950fb3c34ac",
     "governance.0003_row_security": "9a8bf868fcea474cbe3eb045b04166c6",
     "governance.0004_functions": "d98ad30e3f36327a9d5b40d0966f387d",
-    "vault.0001_initial": "1e22a5a4d444230b132479ae040f81d6",
-    "vault.0002_row_security": "3dd64445f10b7604cb78d3aace726511",
-    "vault.0003_functions": "9b9f7c12e99e3bbe8d75da6ac7326793",
+    "vault.0001_initial": "7dce5ab3fcc83c540bae4246c59c4dab",
+    "vault.0002_row_security": "075099903e9aea59aa55a54544470081",
+    "vault.0003_functions": "ae6887618d7d86a983738b10c672f170",
 }
 ROWS = """
 INSERT INTO governance_tenant (id, slug, name) VALUES (uuidv7(), 'acme', 'Acme');

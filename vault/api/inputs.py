@@ -200,9 +200,8 @@ class SearchInput(StrictSerializer):
     filters = FiltersField(required=False)
     as_of = MomentOrDateField(
         required=False,
-        help_text="A time, or a date: its first moment in UTC. Only what was true then, by valid_from and valid_to; "
-        "nothing about when it was stored. "
-        "Without it validity is not looked at.",
+        help_text="A time, or a date: its first moment in UTC. Only what was known and true then, in the words of "
+        "then. Without it validity is not looked at.",
     )
     min_score = NumberField(min_value=0, max_value=1, required=False, help_text="Default: 0.")
     include_archived = FlagField(required=False, help_text="Default: false.")

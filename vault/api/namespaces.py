@@ -115,6 +115,7 @@ class NamespacePastSchema(Schema):
     changed = serializers.IntegerField(help_text="Memories that get a version equal to the one that they had then.")
     deleted = serializers.IntegerField(help_text="Memories that were deleted since, and would be restored.")
     added = serializers.IntegerField(help_text="Memories that were stored later, and would be deleted.")
+    restored = serializers.IntegerField(help_text="Memories that were deleted then, and would be deleted again.")
     unchanged = serializers.IntegerField()
     obstacles = serializers.DictField(
         child=serializers.IntegerField(), help_text="Of those that differ, how many cannot be restored, by code."

@@ -49,6 +49,7 @@ class CubeDraft:
     tags: tuple[str, ...] = ()
     metadata: Metadata = field(default_factory=dict, repr=False)
     event_time: datetime | None = None
+    said_at: datetime | None = None  # of a message, and of what it states
     valid_from: datetime | None = None
     valid_to: datetime | None = None
     expires_at: datetime | None = None

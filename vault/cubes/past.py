@@ -1,7 +1,8 @@
 """Past states of the memories in some namespaces, and the writes that restore such a state.
 
 A memory that changed since gets a new version equal to the former one; a memory that was deleted since is restored; a
-memory that was stored later is deleted. Held memories stay as they are, and purged memories cannot be restored.
+memory that was stored later, or that was deleted then and restored later, is deleted. Held memories stay as they are,
+and purged memories cannot be restored.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -45,7 +46,8 @@ WITH candidates AS (
 compared AS (
   SELECT cube.id, cube.version AS present, past.id AS past_id, past.number,
     CASE
-      WHEN cube.deleted_at <= %(as_of)s THEN 'unchanged'
+      WHEN was_deleted AND cube.deleted_at IS NULL AND cube.namespace_id = ANY(%(namespaces)s) THEN 'restored'
+      WHEN was_deleted THEN 'unchanged'
       WHEN past.number IS NULL THEN CASE WHEN cube.deleted_at IS NULL THEN 'added' ELSE 'unchanged' END
       WHEN NOT past.inside AND cube.deleted_at IS NOT NULL THEN 'unchanged'
       WHEN NOT past.inside AND cube.namespace_id <> ALL(%(namespaces)s) THEN 'unchanged'
@@ -53,7 +55,9 @@ compared AS (
       WHEN past.number = cube.version THEN 'unchanged'
       ELSE 'changed'
     END AS change,
-    past.number IS NOT NULL AND past.inside AND (cube.deleted_at IS NULL OR cube.deleted_at > %(as_of)s) AS was_inside,
+    past.number IS NOT NULL AND past.inside AND NOT was_deleted
+      AND (past.expires_at IS NULL OR past.expires_at > %(as_of)s OR was_held) AS was_inside,
+    was_held,
     CASE
       WHEN vault_cube_is_held(cube.tenant_id, cube.id) THEN 'held'
       WHEN cube.expires_at <= transaction_timestamp() THEN 'expired'
@@ -62,15 +66,22 @@ compared AS (
       ELSE ''
     END AS obstacle
   FROM wanted JOIN vault_cube AS cube ON cube.tenant_id = %(tenant)s AND cube.id = wanted.id
+  CROSS JOIN LATERAL (SELECT
+    cube.deleted_at IS NOT NULL AND cube.deleted_at <= %(as_of)s OR EXISTS (
+      SELECT 1 FROM vault_pastdeletion AS past WHERE past.tenant_id = cube.tenant_id AND past.cube_id = cube.id
+        AND past.deleted_at <= %(as_of)s AND past.created_at > %(as_of)s) AS was_deleted,
+    vault_cube_is_held(cube.tenant_id, cube.id, %(as_of)s) AS was_held
+  ) AS state
   LEFT JOIN LATERAL (
-    SELECT version.id, version.number, version.sealed, version.namespace_id = ANY(%(namespaces)s) AS inside
+    SELECT version.id, version.number, version.sealed, version.expires_at,
+      version.namespace_id = ANY(%(namespaces)s) AS inside
     FROM vault_cubeversion AS version
     WHERE version.tenant_id = cube.tenant_id AND version.cube_id = cube.id AND version.created_at <= %(as_of)s
     ORDER BY version.number DESC LIMIT 1
   ) AS past ON true
 )
 """
-ROWS = f"{PAST} SELECT id, present, past_id, number, change, was_inside, obstacle FROM compared ORDER BY id"
+ROWS = f"{PAST} SELECT id, present, past_id, number, change, was_inside, was_held, obstacle FROM compared ORDER BY id"
 COUNTS = f"""{PAST}
 SELECT change, CASE WHEN change = 'unchanged' THEN '' ELSE obstacle END, count(*),
   (array_agg(id ORDER BY id) FILTER (WHERE obstacle = 'held'))[:{MOST_NAMED}]
@@ -84,7 +95,8 @@ EVERY = 2**31 - 1
 class PastRow:
     """A memory now and at the past time. past_id, number: its version at that time; None: it was stored later.
 
-    was_inside: it was in the namespaces at that time. obstacle: code of the reason against a restore; empty: none.
+    was_inside: it was readable in the namespaces at that time. was_held: a hold kept it then. obstacle: code of the
+    reason against a restore; empty: none.
     """
 
     cube_id: UUID
@@ -93,6 +105,7 @@ class PastRow:
     number: int | None
     change: PastChange
     was_inside: bool
+    was_held: bool
     obstacle: str
 
 
@@ -124,8 +137,8 @@ def past_rows(
     with connection.cursor() as cursor:
         cursor.execute(ROWS, _parameters(actor, namespaces, as_of, after=after, limit=limit))
         return [
-            PastRow(cube_id, present, past_id, number, PastChange(change), was_inside, obstacle)
-            for cube_id, present, past_id, number, change, was_inside, obstacle in cursor.fetchall()
+            PastRow(cube_id, present, past_id, number, PastChange(change), was_inside, was_held, obstacle)
+            for cube_id, present, past_id, number, change, was_inside, was_held, obstacle in cursor.fetchall()
         ]
 
 
@@ -166,7 +179,7 @@ def past_restore(
         skipped = [(row.cube_id, row.obstacle) for row in differing if row.obstacle]
         free = [row for row in differing if not row.obstacle]
         restored, failed = _undelete(actor, [row for row in free if row.change is PastChange.DELETED])
-        later = {row.cube_id for row in free if row.change is PastChange.ADDED}
+        later = {row.cube_id for row in free if row.change in {PastChange.ADDED, PastChange.RESTORED}}
         older = {
             row.cube_id: row
             for row in free

@@ -19,6 +19,7 @@ from governance.privacy.services import SubjectView, subject_view
 from governance.vocabulary import Permission, Verb
 from vault.content.blobs import with_blobs
 from vault.content.words import NO_WORDS, Words
+from vault.cubes.as_of import rows_at
 from vault.cubes.lookup import locate_readable
 from vault.cubes.pack_reads import find_packs, raise_refusal
 from vault.cubes.passages import Passages, insert_quotes
@@ -99,19 +100,20 @@ def cubes_read(
     permission: Permission = Permission.MEMORY_READ,
     is_use: bool = True,
     leaves: bool = False,
+    as_of: datetime | None = None,
     read_event: Payload | None = None,
 ) -> list[CubeView]:
     """Open the cubes that the caller found visible, in the order given.
 
     Cubes that were purged meanwhile, or that the contract of their pack does not allow, are left out. is_use: the read
-    counts as a use of the memories. leaves: as `open_for_reader` has it. read_event: additional payload of the event
-    that counts it.
+    counts as a use of the memories. leaves: as `open_for_reader` has it. as_of: open the versions of then. read_event:
+    additional payload of the event that counts it.
     Queries: one, one more if a cube has parents, and one for audit entry and event.
     Raises KeyUnavailable; AuditUnavailable. Writes: AuditEntry, OutboxEvent?.
     """
     authorize(actor, permission)
     with acting(actor):
-        views = cubes_view(actor=actor, cube_ids=cube_ids, leaves=leaves)
+        views = cubes_view(actor=actor, cube_ids=cube_ids, leaves=leaves, as_of=as_of)
         version = views[0].cube.version if len(views) == 1 else None
         ids = [view.cube.id for view in views]
         if views and is_use:
@@ -131,14 +133,20 @@ def record_quotes(actor: Actor, opened: Iterable[Passages]) -> None:
 
 @with_blobs
 def cubes_view(
-    *, actor: Actor, cube_ids: Sequence[UUID], is_shown: bool = True, leaves: bool = False
+    *,
+    actor: Actor,
+    cube_ids: Sequence[UUID],
+    is_shown: bool = True,
+    leaves: bool = False,
+    as_of: datetime | None = None,
 ) -> list[CubeView]:
     """Open cubes as `cubes_read` does, without an audit entry, for the reply to a write.
 
-    is_shown, leaves: as `open_for_reader` has them.
+    is_shown, leaves: as `open_for_reader` has them. as_of: open the versions of then.
     """
     with acting(actor):
         rows = cube_rows(tenant_id=actor.tenant_id, cube_ids=cube_ids, model=embedder().name)
+        rows = rows if as_of is None else rows_at(actor, rows, as_of)
         parents = _find_readable(actor, {parent for row in rows.values() for parent in row.parents})
         sealed = [SealedVersion(row.cube.id, row.cube.version, row.sealed, row.packs) for row in rows.values()]
         opened = open_for_reader(actor, sealed, is_shown=is_shown, leaves=leaves)

@@ -90,7 +90,10 @@ def text_item(
         "event_time": moment_read(at),
     }
     identity = id or sha256(text.strip().encode(errors="replace")).hexdigest()
-    return item_check({"id": identity, "versions": [version], "made_from": made_from, **(labels or {})})
+    said_at = version["event_time"]
+    return item_check(
+        {"id": identity, "versions": [version], "made_from": made_from, "said_at": said_at, **(labels or {})}
+    )
 
 
 def moment_read(text: str) -> datetime | None:

@@ -78,6 +78,7 @@ def _make_item(cube: Cube, views: Sequence[VersionView], sources: Sequence[CubeS
         message_id=words.message_id,
         task_id=words.task_id,
         dialogue_only=cube.is_dialogue_only,
+        said_at=cube.said_at,
         made_from=tuple(Origin(str(source.source_id), source.version, SourceKind(source.kind)) for source in sources),
     )
 

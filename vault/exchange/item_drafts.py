@@ -76,6 +76,7 @@ def item_draft(
         tags=first.tags,
         metadata={**first.metadata, **origin_metadata(item.id, form)},
         event_time=first.event_time,
+        said_at=item.said_at,
         valid_from=first.valid_from,
         valid_to=first.valid_to,
         sensitivity=first.sensitivity,

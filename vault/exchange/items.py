@@ -64,7 +64,7 @@ class Origin:
 class Item:
     """One memory. id: in the system that it comes from; versions: oldest first; namespace: empty for a private one.
 
-    dialogue_only: a message that states nothing.
+    dialogue_only: a message that states nothing. said_at: when it was said, or stored in the system that it comes from.
     """
 
     id: Identifier
@@ -77,6 +77,7 @@ class Item:
     task_id: Label = ""
     dialogue_only: Annotated[bool, Field(strict=True)] = False
     made_from: Annotated[tuple[Origin, ...], Field(max_length=100)] = ()
+    said_at: datetime | None = None
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -127,6 +128,8 @@ def item_check(value: Any) -> Item:
     for version in item.versions:
         _check_version(version)
     labels = (item.id, item.namespace, item.subject or "", item.speaker, item.session_id, item.message_id, item.task_id)
+    if item.said_at is not None and not _is_time(item.said_at):
+        raise Unfit("bad_time")
     if any(is_broken(text) for text in (*labels, *(origin.id for origin in item.made_from))):
         raise Unfit("broken_text")
     return item
@@ -160,11 +163,15 @@ def _check_version(version: ItemVersion) -> None:
     if any(is_broken(text) for text in (version.content, version.title, version.reason, *version.tags)):
         raise Unfit("broken_text")
     times = [time for time in (version.event_time, version.valid_from, version.valid_to) if time is not None]
-    if not all(time.tzinfo is not None and is_in_range(time) for time in times):
+    if not all(map(_is_time, times)):
         raise Unfit("bad_time")
     if version.valid_from and version.valid_to and version.valid_to <= version.valid_from:
         raise Unfit("bad_time")
     _check_metadata(version.metadata)
+
+
+def _is_time(moment: datetime) -> bool:
+    return moment.tzinfo is not None and is_in_range(moment)
 
 
 def _check_metadata(metadata: Mapping[str, Any]) -> None:

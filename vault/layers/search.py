@@ -208,7 +208,7 @@ def _find_hits(
     scores, visited = _score_memories(actor, persona_id, search, question)
     ranked, sizes = _rank_memories(actor, search, scores)
     if rest is None:
-        views = cubes_read(actor=actor, cube_ids=ranked, verb=Verb.MEMORY_SEARCHED, is_use=False)
+        views = cubes_read(actor=actor, cube_ids=ranked, verb=Verb.MEMORY_SEARCHED, is_use=False, as_of=search.as_of)
     else:
         views = _open_within_budget(
             actor, [cube_id for cube_id in ranked if cube_id not in rest.taken], sizes, rest.budget

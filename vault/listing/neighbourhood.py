@@ -6,21 +6,20 @@ from datetime import datetime
 from heapq import nlargest
 from uuid import UUID
 
-from django.db.models import Q
-
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.keys.services import token_maker
 from governance.vocabulary import Permission, Verb
+from vault.cubes.as_of import known_at
 from vault.cubes.selectors import CubeView, cubes_read
 from vault.cubes.visibility import exceptions_of
 from vault.graph.walks import STEPS_OVER, Reach, named_cubes, near_cubes
 from vault.index import marks
 from vault.lexicon.entities import find_asked_entities
 from vault.models import Cube, CubeLink, Namespace
-from vault.models.cube import HAPPENED_AT, CubeQuerySet
+from vault.models.cube import CubeQuerySet
 from vault.retrieval.queries import SHOWN
 from vault.vocabulary import LinkKind
 
@@ -54,7 +53,7 @@ def neighbourhood_get(
         nearest = nlargest(MOST, ranks, key=lambda cube_id: (ranks[cube_id], cube_id.int))
         shown = set(visible.filter(id__in=nearest).values_list("id", flat=True))
         ids = [cube_id for cube_id in nearest if cube_id in shown]
-        views = cubes_read(actor=actor, cube_ids=ids, verb=Verb.MEMORY_LISTED, is_use=False)
+        views = cubes_read(actor=actor, cube_ids=ids, verb=Verb.MEMORY_LISTED, is_use=False, as_of=at)
         rows = CubeLink.objects.filter(source_id__in=ids, target_id__in=ids, kind__in=STEPS_OVER).order_by("id")
         links = tuple(
             (source_id, other, LinkKind(kind))
@@ -65,11 +64,7 @@ def neighbourhood_get(
 
 def _select_visible(actor: Actor, at: datetime | None) -> CubeQuerySet:
     rows = Cube.objects.visible_to(actor).filter(state__in=SHOWN)
-    if at is None:
-        return rows
-    rows = rows.alias(happened=HAPPENED_AT).filter(happened__lte=at)
-    held_true = (Q(valid_from=None) | Q(valid_from__lte=at)) & (Q(valid_to=None) | Q(valid_to__gt=at))
-    return rows.filter(held_true)
+    return rows if at is None else rows.filter(known_at(at))
 
 
 def _rank_memories(actor: Actor, visible: CubeQuerySet, centre: str, memory_id: UUID | None) -> Mapping[UUID, float]:

@@ -34,6 +34,7 @@ MEMORIES = [
     tenant_table("vault_cubesource", ALL, parents=CUBE),
     derived_table("vault_cubeuse", CUBE),
     tenant_table("vault_statetransition", ADD, parents=CUBE),
+    tenant_table("vault_pastdeletion", ADD, parents=CUBE),
     tenant_table("vault_review", ALL, parents=CUBE | VERSION | {"other_id": "vault_cube"}),
     tenant_table("vault_piifinding", ALL, parents=CUBE | VERSION),
     tenant_table("vault_hold", ADD, {"maker_id": "governance_member"}),

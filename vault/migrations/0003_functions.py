@@ -50,28 +50,41 @@ BEGIN
 END $$
 """
 STANDS = """
-CREATE FUNCTION vault_hold_stands(of_tenant uuid, of_hold uuid) RETURNS boolean LANGUAGE sql STABLE AS $$
+CREATE FUNCTION vault_hold_stands(of_tenant uuid, of_hold uuid, moment timestamptz DEFAULT 'infinity')
+RETURNS boolean LANGUAGE sql STABLE AS $$
   SELECT EXISTS (
-    SELECT 1 FROM public.vault_hold AS hold WHERE hold.tenant_id = of_tenant AND hold.id = of_hold AND (
+    SELECT 1 FROM public.vault_hold AS hold
+    WHERE hold.tenant_id = of_tenant AND hold.id = of_hold AND hold.created_at <= moment AND (
       SELECT count(DISTINCT approval.member_id) FROM public.vault_holdreleaseapproval AS approval
-      WHERE approval.tenant_id = of_tenant AND approval.hold_id = of_hold
+      WHERE approval.tenant_id = of_tenant AND approval.hold_id = of_hold AND approval.created_at <= moment
     ) < CASE hold.kind WHEN 'freeze' THEN 1 ELSE 2 END)
 $$
 """
 HELD = """
-CREATE FUNCTION vault_cube_is_held(of_tenant uuid, of_cube uuid) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+CREATE FUNCTION vault_cube_is_held(of_tenant uuid, of_cube uuid, moment timestamptz DEFAULT 'infinity')
+RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 BEGIN
   RETURN EXISTS (SELECT 1 FROM public.vault_holdcube AS covered
-    WHERE covered.tenant_id = of_tenant AND covered.cube_id = of_cube
-      AND public.vault_hold_stands(of_tenant, covered.hold_id));
+    WHERE covered.tenant_id = of_tenant AND covered.cube_id = of_cube AND covered.created_at <= moment
+      AND public.vault_hold_stands(of_tenant, covered.hold_id, moment));
 END $$
 """
 REFUSE = """
 CREATE FUNCTION vault_refuse_held() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE held boolean;
+DECLARE
+  held boolean;
+  suspended record;
 BEGIN
   PERFORM public.vault_holds_known(OLD.tenant_id);
   IF TG_TABLE_NAME = 'vault_cube' THEN
+    IF TG_OP = 'UPDATE' THEN
+      suspended := OLD;
+      suspended.suspended_expiry := OLD.expires_at;
+      suspended.expires_at := NULL;
+      IF OLD.expires_at IS NOT NULL AND NEW IS NOT DISTINCT FROM suspended THEN
+        RETURN NEW;
+      END IF;
+    END IF;
     held := public.vault_cube_is_held(OLD.tenant_id, OLD.id);
   ELSIF TG_TABLE_NAME = 'vault_cubeversion' THEN
     held := public.vault_cube_is_held(OLD.tenant_id, OLD.cube_id);
@@ -87,6 +100,38 @@ BEGIN
     RETURN OLD;
   END IF;
   RETURN NEW;
+END $$
+"""
+# A held cube does not expire: its expiry waits beside it until no hold is left, so that no reader asks about holds.
+SUSPEND = """
+CREATE FUNCTION vault_holds_suspend_expiry() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE public.vault_cube AS cube SET suspended_expiry = cube.expires_at, expires_at = NULL
+  FROM added
+  WHERE cube.tenant_id = added.tenant_id AND cube.id = added.cube_id AND cube.expires_at > transaction_timestamp();
+  RETURN NULL;
+END $$
+"""
+RESUME = """
+CREATE FUNCTION vault_release_resumes_expiry() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF NOT public.vault_hold_stands(NEW.tenant_id, NEW.hold_id) THEN
+    UPDATE public.vault_cube AS cube SET expires_at = cube.suspended_expiry, suspended_expiry = NULL
+    FROM public.vault_holdcube AS covered
+    WHERE covered.tenant_id = NEW.tenant_id AND covered.hold_id = NEW.hold_id
+      AND cube.tenant_id = covered.tenant_id AND cube.id = covered.cube_id AND cube.suspended_expiry IS NOT NULL
+      AND NOT public.vault_cube_is_held(cube.tenant_id, cube.id);
+  END IF;
+  RETURN NULL;
+END $$
+"""
+# A deletion that is taken back has been one: what was there at a time is told by all of them.
+RESTORED = """
+CREATE FUNCTION vault_deletion_ends() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO public.vault_pastdeletion (id, tenant_id, cube_id, deleted_at)
+  VALUES (uuidv7(), OLD.tenant_id, OLD.id, OLD.deleted_at);
+  RETURN NULL;
 END $$
 """
 # A version makes its cube what it is: none is added to a held one, and what is about a held subject comes under it.
@@ -284,6 +329,9 @@ FUNCTIONS = [
     STANDS,
     HELD,
     REFUSE,
+    SUSPEND,
+    RESUME,
+    RESTORED,
     ADDED,
     ALONE,
     APPROVAL,
@@ -302,6 +350,7 @@ ROW_TRIGGERS = {  # name: (event, table, function)
         "vault_holdreleaseapproval",
         "vault_approval_is_its_members_own",
     ),
+    "release_resumes_expiry": ("AFTER INSERT", "vault_holdreleaseapproval", "vault_release_resumes_expiry"),
     "page_leaves_its_segment": ("AFTER DELETE", "vault_page", "vault_page_leaves"),
 }
 STATEMENT_TRIGGERS = {  # name: (event, table, rows, function)
@@ -311,6 +360,7 @@ STATEMENT_TRIGGERS = {  # name: (event, table, rows, function)
         "NEW TABLE AS added",
         "vault_versions_come_under_holds",
     ),
+    "holds_suspend_expiry": ("INSERT", "vault_holdcube", "NEW TABLE AS added", "vault_holds_suspend_expiry"),
     "sizes_follow_a_change": (
         "UPDATE",
         "vault_cube",
@@ -336,6 +386,10 @@ class Migration(migrations.Migration):
                 f"FOR EACH STATEMENT EXECUTE FUNCTION {function}()"
                 for name, (event, table, rows, function) in STATEMENT_TRIGGERS.items()
             ),
+            [
+                "CREATE TRIGGER deletion_ends AFTER UPDATE OF deleted_at ON vault_cube FOR EACH ROW "
+                "WHEN (OLD.deleted_at IS NOT NULL AND NEW.deleted_at IS NULL) EXECUTE FUNCTION vault_deletion_ends()"
+            ],
             append_only("vault_hold", "vault_holdcube", "vault_holdreleaseapproval"),
             [ORIGIN, "REVOKE ALL ON vault_cubeorigin FROM PUBLIC", "GRANT SELECT ON vault_cubeorigin TO memos_app"],
             [

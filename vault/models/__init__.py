@@ -1,6 +1,6 @@
 from vault.models.action_item import ActionItem
 from vault.models.conversation import Conversation, Turn
-from vault.models.cube import Cube, CubeGrant, CubeLink, CubeOrigin, CubeSource, CubeUse, CubeVersion
+from vault.models.cube import Cube, CubeGrant, CubeLink, CubeOrigin, CubeSource, CubeUse, CubeVersion, PastDeletion
 from vault.models.daily_count import DailyCount
 from vault.models.embedding_model import EmbeddingModel
 from vault.models.hold import Hold, HoldCube, HoldReleaseApproval
@@ -67,6 +67,7 @@ __all__ = [
     "PackTrial",
     "PackVersion",
     "Page",
+    "PastDeletion",
     "PiiFinding",
     "Posting",
     "Publication",

@@ -209,11 +209,13 @@ class Cube(Described, TenantModel):
     trust = models.FloatField(default=0.5)
     session_token = models.BigIntegerField(null=True)
     position = models.PositiveIntegerField(null=True)
+    said_at = models.DateTimeField(null=True)  # of what somebody said (vault/cubes/as_of.py)
     speaker_marks = ArrayField(models.BigIntegerField(), default=list)
     entity_marks = ArrayField(models.BigIntegerField(), default=list)
     mentions_time = models.BooleanField(default=False)
     asks = models.FloatField(default=0.0)  # the share of its text that is questions
     superseded_by = models.UUIDField(null=True)
+    suspended_expiry = models.DateTimeField(null=True)  # `expires_at` while a hold keeps it from expiring (triggers)
     expiry_policy = models.UUIDField(null=True)  # which policy set `expires_at`; none: a person did, or nobody
     retention_class = models.CharField(max_length=40, blank=True, default="")
     purpose_tags = ArrayField(models.CharField(max_length=100), default=list)
@@ -266,6 +268,19 @@ class Cube(Described, TenantModel):
                 name="validity_ends_after_it_begins",
             ),
         ]
+
+
+class PastDeletion(TenantModel):
+    """A deletion that was taken back: it lasted from `deleted_at` until `created_at`.
+
+    A trigger adds the row when the memory is restored. Insert-only; deleted with its memory.
+    """
+
+    cube = models.ForeignKey(Cube, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+")
+    deleted_at = models.DateTimeField()
+
+    class Meta:
+        indexes = [models.Index(fields=["tenant", "cube"], name="past_deletion_by_cube")]
 
 
 class CubeGrant(ObjectGrant):

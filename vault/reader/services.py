@@ -74,6 +74,7 @@ def _draft_message(message: Message, common: CubeDraft) -> CubeDraft:
         speaker=message.name or message.role,
         message_id=message.message_id,
         event_time=message.timestamp or common.event_time,
+        said_at=message.timestamp or common.event_time,
         metadata={**common.metadata, **_tool_metadata(message), **message.metadata},
         modality=Modality.TOOL_CALL if tool else Modality.TEXT,
         semantic_type=SemanticType.TOOL_TRACE if tool else SemanticType.DIALOGUE,

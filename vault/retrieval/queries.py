@@ -24,7 +24,7 @@ WEIGHTS = {
 
 @dataclass(frozen=True)
 class SearchQuery:
-    """A search request. top_k: 1..MAX_TOP_K; min_score: 0..1; as_of: only memories valid at that time.
+    """A search request. top_k: 1..MAX_TOP_K; min_score: 0..1; as_of: memories as of that time (vault/cubes/as_of.py).
 
     is_use: the search counts as a use of its results; false while a person types. weights: replace those of the mode.
     conversation_id: the conversation that asks. prefer: the statements to rank first among matching ones.

@@ -11,6 +11,7 @@ from django.db.models import Q
 
 from governance.actor import Actor
 from governance.keys.services import TokenMaker, token_maker
+from vault.cubes.as_of import known_at
 from vault.cubes.filters import filter_read, mark_condition, persona_ids, read_moment_or_date
 from vault.cubes.pack_reads import find_closed_namespaces
 from vault.cubes.visibility import (
@@ -224,8 +225,7 @@ def _filter_condition(maker: TokenMaker, search: SearchQuery, personas: Sequence
     if search.types:
         condition &= Q(type__in=search.types)
     if search.as_of is not None:
-        condition &= Q(valid_from=None) | Q(valid_from__lte=search.as_of)
-        condition &= Q(valid_to=None) | Q(valid_to__gt=search.as_of)
+        condition &= known_at(search.as_of)
     if search.filters:
         condition &= filter_read(maker, search.filters, archived=search.include_archived)
     return condition

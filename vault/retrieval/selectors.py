@@ -192,6 +192,7 @@ def open_hits(scope: Scope, vector: QuestionVector, found: Sequence[Ranked], ope
         verb=Verb.MEMORY_SEARCHED,
         permission=opening.permission,
         is_use=search.is_use,
+        as_of=search.as_of,
         read_event=question_payload(vector.model, vector.vector, scored) if vector.vector is not None else None,
     )
     hits = [Hit(view=view, score=rows[view.cube.id].score, parts=rows[view.cube.id].parts) for view in views]

@@ -36,6 +36,7 @@ CHANGES: dict[PastChange, tuple[Promise, str]] = {
     PastChange.CHANGED: (gettext_lazy("changed since"), "chip-warn"),
     PastChange.DELETED: (gettext_lazy("deleted since"), "chip-bad"),
     PastChange.ADDED: (gettext_lazy("added since"), "chip-ok"),
+    PastChange.RESTORED: (gettext_lazy("restored since"), "chip-ok"),
 }
 OBSTACLES: dict[str, Promise] = {
     "held": gettext_lazy("A hold keeps them"),

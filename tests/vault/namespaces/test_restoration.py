@@ -88,6 +88,33 @@ def test_each_memory_becomes_what_it_was(alice: Contract, team: dict[str, str]) 
     assert found == ["The crane nests.", "The heron nests.", "The ibis left.", "The stork nests."]
 
 
+def test_memory_that_was_deleted_then_is_deleted_again(world: World, alice: Contract, team: dict[str, str]) -> None:
+    address = f"memories/{team['crane']}/"
+    assert alice.delete(address).status == 204
+    at = read_now(world)
+    assert alice.post(f"{address}restore/").status == 200
+    change_memory(alice, team["crane"], content="The crane is back.")
+    reply = alice.post(f"namespaces/{team['/team']}/restore/?dry_run=true", {"as_of": at})
+    assert (reply.json["count"], reply.json["restored"]) == (1, 1)
+    assert restore_namespace(alice, team, at)["result"]["changed"] == 1
+    assert alice.get(address).status == 404
+    restore_namespace(alice, team, team["at"])  # the restoration was a deletion, and can be taken back
+    assert memory(alice, team["crane"])["content"] == "The crane nests."
+
+
+def test_page_of_the_past_leaves_out_what_was_deleted_and_marks_what_was_held(
+    world: World, alice: Contract, team: dict[str, str]
+) -> None:
+    assert alice.delete(f"memories/{team['crane']}/").status == 204
+    assert alice.post(f"memories/{team['ibis']}/freeze/", {"reason": "Case 17"}).status == 200
+    at = read_now(world)
+    assert alice.post(f"memories/{team['crane']}/restore/").status == 200
+    assert alice.post(f"memories/{team['ibis']}/unfreeze/").status == 200
+    page = signed_in(world.alice).get(f"/namespaces/{team['/team']}/past/", {"at": at}).content.decode()
+    assert "The crane nests." not in page
+    assert page.count("held then") == 1
+
+
 def test_preview_counts_and_names_what_stays(alice: Contract, team: dict[str, str]) -> None:
     change(alice, team)
     reply = alice.post(f"namespaces/{team['/team']}/restore/?dry_run=true", {"as_of": team["at"]})
@@ -97,6 +124,7 @@ def test_preview_counts_and_names_what_stays(alice: Contract, team: dict[str, st
         "changed": 3,
         "deleted": 1,
         "added": 1,
+        "restored": 0,
         "unchanged": 0,
         "obstacles": {"held": 1},
         "held": [team["ibis"]],
@@ -122,7 +150,7 @@ def test_restore_is_taken_back_by_another(world: World, alice: Contract, team: d
     assert memory(alice, team["heron"])["content"] == "The heron left."
     assert memory(alice, team["stork"])["namespace"]["path"] == "/elsewhere"
     assert alice.get(f"memories/{later}/").status == 200
-    assert alice.get(f"memories/{team['crane']}/").status == 200  # a deletion leaves no version to go by
+    assert alice.get(f"memories/{team['crane']}/").status == 404
 
 
 def test_redacted_version_stays_redacted(alice: Contract, team: dict[str, str]) -> None:

@@ -383,6 +383,7 @@ def _build_cube(
             "importance": draft.importance,
             "trust": draft.trust,
             "event_time": draft.event_time,
+            "said_at": draft.said_at or (known.now if draft.is_message or sources else None),
             "valid_from": draft.valid_from,
             "valid_to": draft.valid_to,
             "expires_at": _expiry_of(draft, place.namespace, known.now),
