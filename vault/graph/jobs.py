@@ -43,7 +43,7 @@ def cubes_link(actor: Actor, payloads: Sequence[Payload], policy: LinkPolicy = D
     """Link written cubes, replacing the links that they had made before.
 
     Links of lineage stay, and so do links that other cubes made, unless they now cross a border between readers. Safe
-    to run twice. Queries: seven and the writes, for any number of cubes.
+    to run twice. Queries: eight and the writes, for any number of cubes.
     """
     with acting(actor):
         gathered = _gather_statements(actor, ids_of(payloads))

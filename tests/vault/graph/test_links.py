@@ -1,11 +1,17 @@
 """Links behind every write: what the job makes, keeps and takes away, and that none crosses a border."""
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import psycopg
+from django.db import connection
 
 from governance.actor import system_actor
 from governance.database import acting
 from tests.factories import World
+from tests.harness.databases import waiting_for_locks
+from tests.harness.product import wait_until
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from vault.graph.jobs import cubes_link
@@ -99,6 +105,27 @@ def test_purging_takes_the_links_along(world: World, alice: Contract) -> None:
     assert alice.delete(f"memories/{second}/?purge=true").status == 204
     assert links(world) == set()
     assert alice.get(f"memories/{first}/").status == alice.get(f"memories/{third}/").status == 200
+
+
+def test_job_waits_for_an_erasure_without_keeping_what_the_erasure_needs_next(
+    world: World, alice: Contract, superuser: Callable[[], psycopg.Connection]
+) -> None:
+    first, second = say(alice, "It rained all day.", "So we stayed at home.")
+    erasure, watcher = superuser(), superuser()
+    with erasure.transaction():
+        erasure.execute("SELECT FROM vault_cube WHERE id = %s FOR UPDATE", [first])
+        job = threading.Thread(target=link_elsewhere, args=(world, [first, second]))
+        job.start()
+        wait_until(lambda: waiting_for_locks(watcher) == 1, seconds=20)
+        erasure.execute("SELECT FROM vault_cube WHERE id = %s FOR UPDATE NOWAIT", [second])
+    job.join()
+    assert (second, "follows", first) in links(world)
+
+
+def link_elsewhere(world: World, ids: Sequence[str]) -> None:
+    """Run the job on a connection of its own."""
+    link_again(world, ids)
+    connection.close()
 
 
 def test_lineage_is_left_as_it_is(world: World, alice: Contract) -> None:
