@@ -44,10 +44,19 @@ def derived_table(table: str, parents: Mapping[str, str] | None = None) -> list[
     return [*protect(table, ALL), *_references(table, parents, "CASCADE")]
 
 
+GRANTED = {"group_id": "governance_accessgroup", "condition_id": "governance_grantcondition"}
+
+
 def grant_table(table: str, of: str) -> list[str]:
-    """Return the SQL that protects a table of grants on the rows of `of`; only the end of a grant may be updated."""
-    references = {"group_id": "governance_accessgroup", "condition_id": "governance_grantcondition"}
-    return tenant_table(table, f"{ADD}, UPDATE (expires_at), DELETE", references, {"content_object_id": of})
+    """Return the SQL that protects a table of grants on the rows of `of`; only the end of a grant may be updated.
+
+    What a grant was before is kept in governance_pastgrant.
+    """
+    return [
+        *tenant_table(table, f"{ADD}, UPDATE (expires_at), DELETE", GRANTED, {"content_object_id": of}),
+        f"CREATE TRIGGER {table}_is_remembered AFTER UPDATE OR DELETE ON {table} "
+        "FOR EACH ROW EXECUTE FUNCTION governance_remember_grant()",
+    ]
 
 
 def person_table(table: str, rights: str) -> list[str]:

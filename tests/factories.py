@@ -9,6 +9,7 @@ from asgiref.sync import async_to_sync
 from django.test import Client
 
 from governance.actor import Actor, CallContext
+from governance.database import acting, database_now
 from governance.models import Member, Tenant
 from governance.tenants.selectors import actor_by_key
 from governance.tenants.services import NewKey, apikey_create, command_line_actor, member_add, tenant_create
@@ -75,6 +76,12 @@ def person_add(tenant: Tenant, email: str, role: RoleName) -> Person:
     """One more member of `tenant`, with a key."""
     member = member_add(actor=command_line_actor(tenant.id), email=email, role=role)
     return _person(member, role, email)
+
+
+def database_time(world: World) -> str:
+    """The database's time now, in RFC 3339."""
+    with acting(world.olivia.actor):
+        return database_now().isoformat()
 
 
 def key_for(person: Person, *scopes: Scope) -> NewKey:

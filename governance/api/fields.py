@@ -10,8 +10,10 @@ from django.core.validators import ProhibitNullCharactersValidator
 from django.utils.functional import cached_property
 from rest_framework import serializers
 from rest_framework.fields import empty
+from rest_framework.request import Request
 from rest_framework.validators import ProhibitSurrogateCharactersValidator
 
+from governance.errors import FieldError, Invalid
 from governance.time_range import OUT_OF_RANGE, is_in_range
 
 BROKEN = re.compile("[\x00\ud800-\udfff]")
@@ -136,6 +138,18 @@ class TimeField(serializers.DateTimeField):
 
     def _moment(self, data: Any) -> datetime:
         return super().to_internal_value(data)
+
+
+def read_query_time(request: Request, name: str) -> datetime | None:
+    """Return the time in the query parameter `name`; None if it is absent. Raises Invalid."""
+    text = request.query_params.get(name)
+    if text is None:
+        return None
+    try:
+        moment: datetime = TimeField().run_validation(text)
+    except serializers.ValidationError as error:
+        raise Invalid(errors=[FieldError(name, " ".join(map(str, error.detail)))]) from error
+    return moment
 
 
 class FlagField(serializers.BooleanField):

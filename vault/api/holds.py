@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
 from governance.api.descriptions import DRY_RUN, IF_MATCH, ONCE, PAGE, PageSchema, describe
-from governance.api.fields import StrictSerializer, TextField
+from governance.api.fields import StrictSerializer, TextField, read_query_time
 from governance.api.pages import CursorPages
 from governance.api.representations import time_json
 from governance.api.views import ApiView, expected_versions, flag, refuse_unknown_parameters
@@ -41,6 +41,7 @@ from vault.vocabulary import HoldKind, HoldStatus
 
 LEGAL_KINDS = [kind for kind in HoldKind if kind is not HoldKind.FREEZE]
 STATUS = OpenApiParameter("status", str, enum=[*HoldStatus])
+AS_OF = OpenApiParameter("as_of", str, description="The holds that stood at this time, as they were then.")
 
 
 class ReasonInput(StrictSerializer):
@@ -90,13 +91,13 @@ class HoldListSchema(PageSchema):
 
 
 class HoldsView(ApiView):
-    @describe("holds_list", HoldListSchema, parameters=[STATUS, *PAGE])
+    @describe("holds_list", HoldListSchema, parameters=[STATUS, AS_OF, *PAGE])
     def get(self, request: Request) -> Response:
         """List legal holds, newest first."""
         actor = self.actor()
         authorize(actor, Permission.HOLD_MANAGE)
-        pages = CursorPages(request, also_known=["status"])
-        views = holds_list(actor=actor, status=_read_status(request), pages=pages)
+        pages = CursorPages(request, also_known=["status", "as_of"])
+        views = holds_list(actor=actor, status=_read_status(request), at=read_query_time(request, "as_of"), pages=pages)
         return pages.envelope([hold_json(view) for view in views])
 
     @describe(

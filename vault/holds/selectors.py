@@ -66,14 +66,20 @@ class Keeping:
         return self.legal or bool(self.freezes)
 
 
-def holds_list(*, actor: Actor, status: HoldStatus | None = None, pages: Pages) -> list[HoldView]:
-    """Return the legal holds, newest first. Raises Forbidden; KeyUnavailable. Writes: AuditEntry."""
+def holds_list(
+    *, actor: Actor, status: HoldStatus | None = None, at: datetime | None = None, pages: Pages
+) -> list[HoldView]:
+    """Return the legal holds, newest first. at: those that stood at a time, as they were then; status: of now.
+
+    Raises Forbidden; KeyUnavailable. Writes: AuditEntry.
+    """
     authorize(actor, Permission.HOLD_MANAGE)
     with acting(actor):
-        rows = Hold.objects.with_active_flag().filter(tenant_id=actor.tenant_id, kind__in=LEGAL)
+        every = Hold.objects.all() if at is None else Hold.objects.active_at(at)
+        rows = every.with_active_flag().filter(tenant_id=actor.tenant_id, kind__in=LEGAL)
         page = pages.take(rows.filter(_status_condition(status)).select_related("maker").order_by("-id"))
         record(actor=actor, verb=Verb.HOLD_READ, object_type="hold", object_ids=[row.id for row in page])
-        return hold_views(page)
+        return hold_views(page, at=at)
 
 
 def hold_get(*, actor: Actor, hold_id: UUID) -> HoldView:
@@ -108,10 +114,13 @@ def hold_locate(actor: Actor, hold_id: UUID) -> Hold:
     return row
 
 
-def hold_views(rows: Sequence[Hold]) -> list[HoldView]:
-    """Return decrypted holds that their reader may read: four queries for any number. Raises KeyUnavailable."""
-    approvals = _load_approvals(rows)
-    covered = _count_covered(rows)
+def hold_views(rows: Sequence[Hold], *, at: datetime | None = None) -> list[HoldView]:
+    """Return decrypted holds that their reader may read, as they were at a time; None: now. Four queries for any
+    number. Raises KeyUnavailable.
+    """
+    until = Q() if at is None else Q(created_at__lte=at)
+    approvals = _load_approvals(rows, until)
+    covered = _count_covered(rows, until)
     single = [row.id for row in rows if row.kind in {HoldKind.FREEZE, HoldKind.MEMORY}]
     memories = dict(HoldCube.objects.filter(hold_id__in=single).values_list("hold_id", "cube_id"))
     subjects = DataSubject.objects.in_bulk([row.subject_id for row in rows if row.subject_id])
@@ -179,15 +188,15 @@ def _make_view(
     )
 
 
-def _load_approvals(rows: Sequence[Hold]) -> dict[UUID, list[Approval]]:
+def _load_approvals(rows: Sequence[Hold], until: Q) -> dict[UUID, list[Approval]]:
     found: dict[UUID, list[Approval]] = {row.id: [] for row in rows}
-    for approval in HoldReleaseApproval.objects.filter(hold__in=rows).select_related("member").order_by("id"):
+    for approval in HoldReleaseApproval.objects.filter(until, hold__in=rows).select_related("member").order_by("id"):
         found[approval.hold_id].append(Approval(approval.member_id, approval.member.display_name, approval.created_at))
     return found
 
 
-def _count_covered(rows: Sequence[Hold]) -> dict[UUID, int]:
-    counted = HoldCube.objects.filter(hold__in=rows).values("hold_id").annotate(cubes=Count("id"))
+def _count_covered(rows: Sequence[Hold], until: Q) -> dict[UUID, int]:
+    counted = HoldCube.objects.filter(until, hold__in=rows).values("hold_id").annotate(cubes=Count("id"))
     return dict(counted.values_list("hold_id", "cubes"))
 
 

@@ -1,7 +1,8 @@
+from datetime import datetime
 from typing import ClassVar
 
 from django.db import models
-from django.db.models import BooleanField, F, Func
+from django.db.models import BooleanField, F, Func, Value
 
 from governance.models.base import TenantModel
 from governance.models.tenant import Member
@@ -18,6 +19,13 @@ class HoldQuerySet(models.QuerySet["Hold"]):
 
     def active(self) -> "HoldQuerySet":
         return self.filter(STANDS)
+
+    def active_at(self, at: datetime) -> "HoldQuerySet":
+        """Select the holds that stood at a time."""
+        moment = Value(at, output_field=models.DateTimeField())
+        return self.filter(
+            Func(F("tenant_id"), F("id"), moment, function="vault_hold_stands", output_field=BooleanField())
+        )
 
 
 class Hold(TenantModel):

@@ -12,6 +12,7 @@ from django.db.models.functions import Now
 
 from governance.access.decisions.conditions import holds
 from governance.access.decisions.grantables import Grantable, grantable_of, grantables, permission_ids
+from governance.access.decisions.past_grants import find_grants_at
 from governance.access.decisions.rules import ACTIONS, Granted, Target, allowing_actions
 from governance.actor import Actor
 from governance.database import acting, cached_in_transaction
@@ -48,14 +49,13 @@ class PrincipalGrants:
     """The grants of a principal. groups: its access groups. present: the kinds of objects and effects that it has
     grants of.
 
-    met: the conditions that hold in its context, for each effect. as_of: the time to judge at; None means now.
+    met: the conditions that hold in its context, for each effect.
     """
 
     tenant_id: UUID
     groups: tuple[UUID, ...]
     present: frozenset[str]
     met: dict[Effect, tuple[UUID, ...]]
-    as_of: datetime | None
 
     def has(self, object_type: str, effect: Effect) -> bool:
         """Return whether the principal may have grants of this kind and effect; if not, no query is needed."""
@@ -93,11 +93,13 @@ def has_any_grant(actor: Actor, permission: Permission) -> bool:
 
 
 def find_grants_on(actor: Actor, target: Target, *, at: datetime | None = None) -> list[Granted]:
-    """Return the actor's live grants on the target and its parents, oldest first. At most one query.
+    """Return the actor's grants on the target and its parents, oldest first. At most one query; with `at` two for each.
 
-    at: the time at which grants must be live; None means now.
+    at: the grants that stood then, or will; None means now.
     """
-    own_grants = principal_grants(actor) if at is None else _find(actor, at)
+    own_grants = principal_grants(actor)
+    if at is not None:
+        return _find_past_grants(actor, target, at)
     rows: list[QuerySet[Any, Any]] = []
     actions: dict[int, Action] = {}
     for level in target.chain:
@@ -110,6 +112,21 @@ def find_grants_on(actor: Actor, target: Target, *, at: datetime | None = None) 
     return sorted(granted, key=lambda grant: grant.id)
 
 
+def _find_past_grants(actor: Actor, target: Target, at: datetime) -> list[Granted]:
+    groups = principal_grants(actor).groups
+    found: list[Granted] = []
+    for level in target.chain:
+        kind = grantable_of(level.object_type)
+        if kind is None:
+            continue
+        actions = {pk: action for action, pk in permission_ids(kind.grants).items()}
+        for row in find_grants_at(kind, tenant_id=actor.tenant_id, object_id=level.object_id, at=at, groups=groups):
+            effect = Effect(row.effect)
+            if row.condition is None or holds(row.condition.document, effect, actor.context, at):
+                found.append(Granted(row.id, effect, actions[row.permission_id], level.object_id))
+    return sorted(found, key=lambda grant: grant.id)
+
+
 def _select_grants_on(kind: Grantable, own_grants: PrincipalGrants, object_id: UUID) -> QuerySet[Any, Any]:
     met = Q(pk__in=[])
     for effect in Effect:
@@ -120,7 +137,7 @@ def _select_grants_on(kind: Grantable, own_grants: PrincipalGrants, object_id: U
 
 def _live(kind: Grantable, own_grants: PrincipalGrants) -> QuerySet[Any]:
     rows: QuerySet[Any] = kind.grants.objects.filter(tenant_id=own_grants.tenant_id, group_id__in=own_grants.groups)
-    return rows.filter(Q(expires_at=None) | Q(expires_at__gt=own_grants.as_of or Now()))
+    return rows.filter(Q(expires_at=None) | Q(expires_at__gt=Now()))
 
 
 def _filter_by_effect(rows: QuerySet[Any], own_grants: PrincipalGrants, effect: Effect) -> QuerySet[Any]:
@@ -132,7 +149,7 @@ def _condition_is_met(own_grants: PrincipalGrants, effect: Effect) -> Q:
     return met | Q(condition_id__in=own_grants.met[effect]) if own_grants.met[effect] else met
 
 
-def _find(actor: Actor, as_of: datetime | None = None) -> PrincipalGrants:
+def _find(actor: Actor) -> PrincipalGrants:
     kinds, ids = _find_grantees(actor)
     parameters: dict[str, Any] = {"tenant": actor.tenant_id, "kinds": kinds, "ids": ids, "role": actor.role or ""}
     with prepared_cursor() as cursor:
@@ -140,10 +157,10 @@ def _find(actor: Actor, as_of: datetime | None = None) -> PrincipalGrants:
         now, groups, present, stored = cursor.fetchone()
     conditions = json.loads(stored)
     met = {
-        effect: tuple(UUID(id) for id, document in conditions if holds(document, effect, actor.context, as_of or now))
+        effect: tuple(UUID(id) for id, document in conditions if holds(document, effect, actor.context, now))
         for effect in Effect
     }
-    return PrincipalGrants(actor.tenant_id, tuple(groups), frozenset(present), met, as_of)
+    return PrincipalGrants(actor.tenant_id, tuple(groups), frozenset(present), met)
 
 
 def _find_grantees(actor: Actor) -> tuple[list[str], list[UUID]]:

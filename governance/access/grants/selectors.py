@@ -8,6 +8,7 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 
 from governance.access.decisions.grantables import Grantable, grantable_of, grantables
+from governance.access.decisions.past_grants import find_grants_at
 from governance.access.decisions.principal_grants import find_grants_on, principal_grants
 from governance.access.decisions.rules import Decision, Target, decide
 from governance.access.decisions.services import authorize_giving, is_allowed
@@ -56,6 +57,20 @@ def grants_list(*, actor: Actor, wanted: GrantFilter, pages: MergedTables) -> li
         condition = _condition(actor, wanted)
         page = pages.take([(kind.object_type, _visible_rows(actor, kind, condition)) for kind in kinds])
         views = grant_views(page)
+        record(actor=actor, verb=Verb.GRANT_LISTED, object_type="grant", object_ids=[view.id for view in views])
+    return views
+
+
+def grants_list_at(*, actor: Actor, object_type: str, object_id: UUID, at: datetime) -> list[GrantView]:
+    """Return the grants on an object that stood at a time, oldest first, for an actor who may share it.
+
+    Raises NotFound; Forbidden; Invalid. Writes: AuditEntry.
+    """
+    kind = find_grantable(object_type, field="object_type")
+    with acting(actor):
+        authorize_giving(actor, Permission.ACCESS_SHARE, kind.locate(actor, object_id))
+        rows = find_grants_at(kind, tenant_id=actor.tenant_id, object_id=object_id, at=at)
+        views = grant_views([(kind.object_type, row) for row in rows])
         record(actor=actor, verb=Verb.GRANT_LISTED, object_type="grant", object_ids=[view.id for view in views])
     return views
 
@@ -126,7 +141,7 @@ def access_check(
             object_ids=[object_id],
             detail={"kind": kind, "action": action, "allowed": decision.allowed, "rule": decision.rule},
         )
-        return Checked(decision, _view_decisive_grant(actor, decision))
+        return Checked(decision, _view_decisive_grant(actor, decision, target, at))
 
 
 def _decide_as(
@@ -209,11 +224,20 @@ def _is_self(actor: Actor, kind: str, principal: str) -> bool:
     return (kind, principal) in own and (actor.binding is None or kind == PrincipalKind.API_KEY)
 
 
-def _view_decisive_grant(actor: Actor, decision: Decision) -> GrantView | None:
+def _view_decisive_grant(actor: Actor, decision: Decision, target: Target, at: datetime | None) -> GrantView | None:
     if decision.grant_id is None:
         return None
-    kind, row = grant_locate(actor, decision.grant_id)
-    return grant_views([(kind.object_type, row)])[0]
+    if at is None:
+        kind, row = grant_locate(actor, decision.grant_id)
+        return grant_views([(kind.object_type, row)])[0]
+    levels = [(grantable_of(level.object_type), level.object_id) for level in target.chain]
+    rows = [
+        (kind.object_type, row)
+        for kind, object_id in levels
+        if kind is not None
+        for row in find_grants_at(kind, tenant_id=actor.tenant_id, object_id=object_id, at=at)
+    ]
+    return grant_views([(name, row) for name, row in rows if row.id == decision.grant_id])[0]
 
 
 def _kinds(actor: Actor, wanted: GrantFilter) -> list[Grantable]:

@@ -1,6 +1,7 @@
 """Legal holds: over a memory, a query, or all of a data subject, until two different members let go."""
 
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -9,7 +10,7 @@ from governance.errors import Forbidden
 from governance.models import AuditEntry, Member
 from governance.tenants.services import command_line_actor
 from governance.vocabulary import Outcome, RoleName, Scope, Verb
-from tests.factories import Person, World, client_for, person_add
+from tests.factories import Person, World, client_for, database_time, person_add
 from tests.harness.cases import each_case
 from tests.vault.api.contract import MISSING, Contract, contract, fields_at_fault
 from vault.holds.services import HoldDraft, hold_create
@@ -131,6 +132,22 @@ def test_a_second_key_of_one_member_is_no_second_member(world: World, alice: Con
     assert olivia.post(address).status == 202
     assert contract(world, "olivia", *Scope).post(address).status == 202
     assert is_held(alice, memory_id)
+
+
+def test_holds_are_listed_as_they_stood_at_a_time(
+    world: World, alice: Contract, bob: Contract, olivia: Contract, sam: Contract
+) -> None:
+    memory_id = alice.add("Held.", namespace="/team")["id"]
+    times = [database_time(world)]
+    made = hold(olivia, memory_id=memory_id)
+    times.append(database_time(world))
+    for client in (olivia, sam):
+        assert client.post(f"holds/{made['id']}/release/").status in {200, 202}
+        times.append(database_time(world))
+    found = [olivia.get(f"holds/?as_of={quote(at)}").json["results"] for at in times]
+    assert [[row["status"] for row in rows] for rows in found] == [[], ["active"], ["releasing"], []]
+    assert bob.get(f"holds/?as_of={quote(times[1])}").status == 403
+    assert fields_at_fault(olivia.get("holds/?as_of=then")) == {"as_of"}
 
 
 def test_one_hold_released_leaves_the_other(alice: Contract, olivia: Contract, sam: Contract) -> None:

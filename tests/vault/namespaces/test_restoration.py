@@ -5,19 +5,14 @@ from typing import Any
 
 import pytest
 
-from governance.database import acting, database_now
-from tests.factories import World
+from governance.database import acting
+from tests.factories import World, database_time
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract, fields_at_fault
 from tests.vault.outbox import run_jobs
 from vault.models import Namespace
 
 FIELDS = ("content", "title", "tags", "metadata", "semantic_type", "importance", "event_time", "subject", "speaker")
-
-
-def read_now(world: World) -> str:
-    with acting(world.alice.actor):
-        return database_now().isoformat()
 
 
 def memory(client: Contract, memory_id: str) -> dict[str, Any]:
@@ -45,7 +40,7 @@ def team(world: World, alice: Contract) -> dict[str, str]:
     }
     with acting(world.alice.actor):
         ids["/team"] = str(Namespace.objects.get(path="/team").id)
-    ids["at"] = read_now(world)
+    ids["at"] = database_time(world)
     return ids
 
 
@@ -91,7 +86,7 @@ def test_each_memory_becomes_what_it_was(alice: Contract, team: dict[str, str]) 
 def test_memory_that_was_deleted_then_is_deleted_again(world: World, alice: Contract, team: dict[str, str]) -> None:
     address = f"memories/{team['crane']}/"
     assert alice.delete(address).status == 204
-    at = read_now(world)
+    at = database_time(world)
     assert alice.post(f"{address}restore/").status == 200
     change_memory(alice, team["crane"], content="The crane is back.")
     reply = alice.post(f"namespaces/{team['/team']}/restore/?dry_run=true", {"as_of": at})
@@ -107,7 +102,7 @@ def test_page_of_the_past_leaves_out_what_was_deleted_and_marks_what_was_held(
 ) -> None:
     assert alice.delete(f"memories/{team['crane']}/").status == 204
     assert alice.post(f"memories/{team['ibis']}/freeze/", {"reason": "Case 17"}).status == 200
-    at = read_now(world)
+    at = database_time(world)
     assert alice.post(f"memories/{team['crane']}/restore/").status == 200
     assert alice.post(f"memories/{team['ibis']}/unfreeze/").status == 200
     page = signed_in(world.alice).get(f"/namespaces/{team['/team']}/past/", {"at": at}).content.decode()
@@ -144,7 +139,7 @@ def test_restore_in_parts_changes_each_memory_once(
 
 def test_restore_is_taken_back_by_another(world: World, alice: Contract, team: dict[str, str]) -> None:
     later = change(alice, team)
-    changed_at = read_now(world)
+    changed_at = database_time(world)
     restore_namespace(alice, team, team["at"])
     restore_namespace(alice, team, changed_at)
     assert memory(alice, team["heron"])["content"] == "The heron left."

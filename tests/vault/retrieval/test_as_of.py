@@ -5,8 +5,7 @@ from datetime import datetime
 import pytest
 from django.db.models import Q
 
-from governance.database import acting, database_now
-from tests.factories import World
+from tests.factories import World, database_time
 from tests.vault.api.contract import Contract
 from vault.listing.neighbourhood import neighbourhood_get
 from vault.retrieval import scope
@@ -15,11 +14,6 @@ TOLD = [
     {"role": "user", "name": "Ana", "content": "I moved to Lisbon.", "timestamp": "2024-03-01T10:00:00Z"},
     {"role": "user", "name": "Ana", "content": "我搬到了里斯本的老城区。", "timestamp": "2024-06-01T10:00:00Z"},
 ]
-
-
-def read_now(world: World) -> str:
-    with acting(world.alice.actor):
-        return database_now().isoformat()
 
 
 def found_at(client: Contract, at: str, query: str = "Lisbon 里斯本") -> list[str]:
@@ -45,17 +39,17 @@ def test_statement_counts_from_when_it_was_said_whatever_time_it_tells_of(alice:
 
 
 def test_memory_that_was_stored_later_is_left_out_unless_its_validity_began(world: World, alice: Contract) -> None:
-    before = read_now(world)
+    before = database_time(world)
     alice.add("Lisbon has trams.")
     alice.add("Ana lived in Lisbon.", valid_from="2019-01-01T00:00:00Z", valid_to="2020-01-01T00:00:00Z")
     assert found_at(alice, before) == []
     assert found_at(alice, "2019-06-01T00:00:00Z") == ["Ana lived in Lisbon."]
-    assert found_at(alice, read_now(world)) == ["Lisbon has trams."]
+    assert found_at(alice, database_time(world)) == ["Lisbon has trams."]
 
 
 def test_memory_has_the_words_of_then(world: World, alice: Contract, bob: Contract) -> None:
     made = alice.add("Lisbon: the office is in Rua A.", namespace="/team", tags=["old"])
-    at = read_now(world)
+    at = database_time(world)
     changes = {"content": "Lisbon: the office is in Rua B.", "tags": ["new"]}
     assert alice.patch(f"memories/{made['id']}/", changes, if_match='"1"').status == 200
     (then,) = bob.search("Lisbon office", as_of=at, min_score=0.01)
@@ -66,25 +60,25 @@ def test_memory_has_the_words_of_then(world: World, alice: Contract, bob: Contra
 
 def test_version_that_was_private_then_stays_so(world: World, alice: Contract, bob: Contract) -> None:
     made = alice.add("Lisbon: my own draft.")
-    at = read_now(world)
+    at = database_time(world)
     assert alice.post(f"memories/{made['id']}/move/", {"namespace": "/team"}).status == 200
     assert found_at(bob, at) == []
-    assert found_at(bob, read_now(world)) == ["Lisbon: my own draft."]
+    assert found_at(bob, database_time(world)) == ["Lisbon: my own draft."]
 
 
 def test_memory_that_was_deleted_then_is_left_out(world: World, alice: Contract) -> None:
     made = alice.add("Lisbon has trams.")
-    there = read_now(world)
+    there = database_time(world)
     assert alice.delete(f"memories/{made['id']}/").status == 204
-    gone = read_now(world)
+    gone = database_time(world)
     assert alice.post(f"memories/{made['id']}/restore/").status == 200
-    found = [found_at(alice, at) for at in (there, gone, read_now(world))]
+    found = [found_at(alice, at) for at in (there, gone, database_time(world))]
     assert found == [["Lisbon has trams."], [], ["Lisbon has trams."]]
 
 
 def test_graph_of_a_day_has_the_words_of_that_day(world: World, alice: Contract) -> None:
     made = alice.add("Lisbon: Rua A.")
-    at = read_now(world)
+    at = database_time(world)
     assert alice.patch(f"memories/{made['id']}/", {"content": "Lisbon: Rua B."}, if_match='"1"').status == 200
     shown = neighbourhood_get(actor=world.alice.actor, centre="Lisbon", at=datetime.fromisoformat(at))
     assert [view.words.content for view in shown.views] == ["Lisbon: Rua A."]

@@ -8,15 +8,16 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 from uuid import UUID
 
 import psycopg
 import pytest
 from asgiref.sync import async_to_sync
 
-from governance.database import acting, database_now
+from governance.database import acting
 from governance.trace import work_begins
-from tests.factories import World, client_for
+from tests.factories import World, client_for, database_time
 from tests.governance.mutants import mutant
 from tests.governance.tenant_crossings import API, OTHERS, PARAMETER, TABLES, routes
 from tests.governance.web.visitors import signed_in
@@ -107,7 +108,7 @@ def installed(world: World, olivia: Contract, charlie: Contract, superuser: Supe
         "publisher": "other",
         "name": "ferns",
         "form": "jsonl",
-        "as_of": database_time(world),
+        "as_of": quote(database_time(world)),
     }
     return Installed(found, memory, agreed["id"], made["id"])
 
@@ -115,11 +116,6 @@ def installed(world: World, olivia: Contract, charlie: Contract, superuser: Supe
 def _first(database: psycopg.Connection, table: str, tenant_id: UUID) -> str:
     row = database.execute(f"SELECT id FROM {table} WHERE tenant_id = %s LIMIT 1".encode(), [tenant_id]).fetchone()
     return str(row[0]) if row else str(UUID(int=0))
-
-
-def database_time(world: World) -> str:
-    with acting(world.olivia.actor):
-        return database_now().isoformat().replace("+", "%2B")
 
 
 async def _read_whole(response: Any) -> bytes:

@@ -3,13 +3,14 @@
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from urllib.parse import quote
 
 import psycopg
 import pytest
 from django.db import connections
 
 from governance.vocabulary import RoleName, Scope
-from tests.factories import ApiClient, World, key_for, person_add
+from tests.factories import ApiClient, World, database_time, key_for, person_add
 from tests.governance.tables import read_all_rows
 from tests.harness.databases import waiting_for_locks
 from tests.harness.product import wait_until
@@ -325,3 +326,59 @@ def test_a_grant_on_what_is_erased_meanwhile_is_a_conflict(
             wait_until(lambda: waiting_for_locks(watcher) == 1, seconds=20)
         assert given_late.result() == (409, "urn:memos:problem:conflict")
     assert superuser().execute("SELECT count(*) FROM vault_cubegrant").fetchone() == (0,)
+
+
+def test_grants_are_listed_as_they_stood_at_a_time(
+    world: World, alice: Contract, bob: Contract, charlie: Contract, memory_id: str
+) -> None:
+    address = f"grants/?object_type=memory&object_id={memory_id}&as_of="
+    times = [database_time(world)]
+    grant = give_grant(alice, world, "bob", "memory", memory_id, conditions={"purpose": ["care"]})
+    times.append(database_time(world))
+    changed: Body = {"expires_at": "2100-01-01T00:00:00Z", "conditions": {"purpose": ["care"]}}
+    body = grant_body(world, "bob", "memory", memory_id, **changed)
+    assert alice.post("grants/", body).status == 200
+    times.append(database_time(world))
+    assert alice.delete(f"grants/{grant['id']}/").status == 204
+    times.append(database_time(world))
+    found = [alice.get(address + quote(at)).json["results"] for at in times]
+    ends = [[(row["id"], row["expires_at"], row["conditions"]) for row in rows] for rows in found]
+    care = {"purpose": ["care"]}
+    assert ends == [[], [(grant["id"], None, care)], [(grant["id"], "2100-01-01T00:00:00Z", care)], []]
+    assert bob.get(address + quote(times[1])).status == 403
+    assert charlie.get(address + quote(times[1])).status == 404
+    assert fields_at_fault(alice.get(address + "yesterday")) == {"as_of"}
+    assert fields_at_fault(alice.get("grants/?as_of=2026-01-01T00:00:00Z")) == {"object_id"}
+
+
+@pytest.mark.parametrize("object_type", ["memory", "namespace"])
+def test_check_of_a_past_time_names_the_grant_that_stood_then(
+    world: World, olivia: Contract, alice: Contract, memory_id: str, object_type: str
+) -> None:
+    namespace_id = alice.get(f"memories/{memory_id}/").json["namespace"]["id"]
+    object_id = memory_id if object_type == "memory" else namespace_id
+    before = database_time(world)
+    grant = give_grant(alice, world, "bob", object_type, object_id)
+    during = database_time(world)
+    assert alice.delete(f"grants/{grant['id']}/").status == 204
+    asked = {
+        "principal": {"kind": "member", "id": str(world.bob.member.id)},
+        "action": "read",
+        "object": {"type": "memory", "id": memory_id},
+    }
+    answers = [
+        olivia.post("grants/check/", {**asked, "context": {"time": at}}).json
+        for at in (before, during, database_time(world))
+    ]
+    assert [answer["allowed"] for answer in answers] == [False, True, False]
+    assert answers[1]["grant"]["id"] == grant["id"]
+
+
+def test_grant_that_ends_unnoted_is_missing_from_the_past(
+    world: World, alice: Contract, superuser: Superuser, memory_id: str
+) -> None:
+    superuser().execute("DROP TRIGGER vault_cubegrant_is_remembered ON vault_cubegrant")
+    grant = give_grant(alice, world, "bob", "memory", memory_id)
+    at = database_time(world)
+    assert alice.delete(f"grants/{grant['id']}/").status == 204
+    assert alice.get(f"grants/?object_type=memory&object_id={memory_id}&as_of={quote(at)}").json["results"] == []
