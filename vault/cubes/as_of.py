@@ -30,7 +30,7 @@ FIELDS = (
 )
 
 
-def known_at(at: datetime) -> Q:
+def as_of_condition(at: datetime) -> Q:
     """Return the condition on cubes that they were known, true and not deleted at a time."""
     since = Q(valid_from=None, created_at__lte=at) | Q(valid_from__lte=at)
     said = Q(said_at=None) & since | Q(said_at__lte=at) & (Q(valid_from=None) | Q(valid_from__lte=at))

@@ -12,7 +12,7 @@ from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.keys.services import token_maker
 from governance.vocabulary import Permission, Verb
-from vault.cubes.as_of import known_at
+from vault.cubes.as_of import as_of_condition
 from vault.cubes.selectors import CubeView, cubes_read
 from vault.cubes.visibility import exceptions_of
 from vault.graph.walks import STEPS_OVER, Reach, named_cubes, near_cubes
@@ -64,7 +64,7 @@ def neighbourhood_get(
 
 def _select_visible(actor: Actor, at: datetime | None) -> CubeQuerySet:
     rows = Cube.objects.visible_to(actor).filter(state__in=SHOWN)
-    return rows if at is None else rows.filter(known_at(at))
+    return rows if at is None else rows.filter(as_of_condition(at))
 
 
 def _rank_memories(actor: Actor, visible: CubeQuerySet, centre: str, memory_id: UUID | None) -> Mapping[UUID, float]:

@@ -11,7 +11,7 @@ from django.db.models import Q
 
 from governance.actor import Actor
 from governance.keys.services import TokenMaker, token_maker
-from vault.cubes.as_of import known_at
+from vault.cubes.as_of import as_of_condition
 from vault.cubes.filters import filter_read, mark_condition, persona_ids, read_moment_or_date
 from vault.cubes.pack_reads import find_closed_namespaces
 from vault.cubes.visibility import (
@@ -225,7 +225,7 @@ def _filter_condition(maker: TokenMaker, search: SearchQuery, personas: Sequence
     if search.types:
         condition &= Q(type__in=search.types)
     if search.as_of is not None:
-        condition &= known_at(search.as_of)
+        condition &= as_of_condition(search.as_of)
     if search.filters:
         condition &= filter_read(maker, search.filters, archived=search.include_archived)
     return condition

@@ -196,7 +196,7 @@ def test_a_removed_member_approves_nothing(world: World, second: Person, alice: 
     assert is_held(alice, memory_id)
 
 
-def test_memory_that_expired_before_the_hold_stays_hidden_and_stored(
+def test_memory_that_expired_before_the_hold_stays_expired_and_stored(
     world: World, alice: Contract, olivia: Contract
 ) -> None:
     """Promise 13 before the reader, promise 12 before the bytes."""

@@ -7,6 +7,7 @@ import pytest
 
 from governance.vocabulary import RoleName
 from tests.factories import World, person_add
+from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract
 
 Superuser = Callable[[], psycopg.Connection]
@@ -42,7 +43,7 @@ def pass_expiry(superuser: Superuser, memory_id: str) -> None:
 
 
 @pytest.mark.parametrize("over", ["memory_id", "filters", "subject"])
-def test_held_memory_is_read_after_its_expiry_and_gone_with_the_last_hold(
+def test_held_memory_is_read_after_its_expiry_until_the_last_hold_ends(
     alice: Contract, bob: Contract, olivia: Contract, sam: Contract, superuser: Superuser, memory_id: str, over: str
 ) -> None:
     if over == "subject":
@@ -63,15 +64,16 @@ def test_held_memory_is_read_after_its_expiry_and_gone_with_the_last_hold(
 
 
 def test_frozen_memory_does_not_expire_and_has_its_expiry_back_after(
-    alice: Contract, superuser: Superuser, memory_id: str
+    world: World, alice: Contract, memory_id: str
 ) -> None:
     assert alice.post(f"memories/{memory_id}/freeze/", {"reason": "Audit."}).status == 200
     assert alice.get(f"memories/{memory_id}/").json["expires_at"] is None
+    assert "waits for the end of the hold" in signed_in(world.alice).get(f"/memories/{memory_id}/").content.decode()
     assert alice.post(f"memories/{memory_id}/unfreeze/").status == 200
     assert alice.get(f"memories/{memory_id}/").json["expires_at"] == SOON
 
 
-def test_memory_that_comes_under_a_standing_hold_does_not_expire(alice: Contract, olivia: Contract) -> None:
+def test_memory_that_comes_under_an_active_hold_does_not_expire(alice: Contract, olivia: Contract) -> None:
     hold(olivia, filters={"tags": "pump"})
     hold(olivia, subject="carla")
     for fields in ({"tags": ["pump"]}, {"subject": "carla"}):
@@ -79,7 +81,7 @@ def test_memory_that_comes_under_a_standing_hold_does_not_expire(alice: Contract
         assert alice.get(f"memories/{made['id']}/").json["expires_at"] is None
 
 
-def test_memory_that_expired_before_the_hold_stays_hidden(
+def test_memory_that_expired_before_the_hold_stays_expired(
     alice: Contract, olivia: Contract, superuser: Superuser, memory_id: str
 ) -> None:
     pass_expiry(superuser, memory_id)
