@@ -22,9 +22,11 @@ from governance.access.grants.selectors import (
     find_object_by_name,
     grant_get,
     grants_list,
+    grants_list_at,
     objects_readable,
 )
 from governance.access.grants.services import GrantDraft, grant_create, grant_revoke
+from governance.access.grants.views import GrantView
 from governance.actor import Actor, CallContext
 from governance.database import acting
 from governance.errors import FieldError, Forbidden, Invalid, NotFound
@@ -120,7 +122,7 @@ def _show(
 ) -> HttpResponseBase:
     context = _read_context(request)
     members, grants = NewestOf(MEMBERS, request.GET.get("m", "")), NewestMerged(GRANTS, request.GET.get("g", ""))
-    wanted = GrantFilter(object_type=object_type, object_id=object_id)
+    at, time_fault = _read_as_of(request)
     with acting(actor):  # one transaction for all that the page reads
         overview = access_overview(
             actor=actor,
@@ -136,7 +138,10 @@ def _show(
             "changes": changes,
             **_simulate(request, actor, object_type, object_id, context),
             "about": about_of(object_type, names_find(actor.tenant_id, [object_id]).get(object_id)),
-            "grants": describe_grants(actor, grants_list(actor=actor, wanted=wanted, pages=grants)),
+            "grants": describe_grants(actor, _list_grants(actor, object_type, object_id, at, grants)),
+            "past": at,
+            "as_of": request.GET.get("as_of", ""),
+            "time_fault": time_fault,
             "holders": [(f"{holder.kind}:{holder.id}", KINDS[holder.kind], holder.name) for holder in overview.holders],
             "members_older": members.older,
             "grants_older": grants.older,
@@ -149,6 +154,24 @@ def _show(
             "fault": fault,
         }
         return draw(request, "governance/access/object.html", shown, status=status if fault else HTTPStatus.OK)
+
+
+def _list_grants(
+    actor: Actor, object_type: str, object_id: UUID, at: datetime | None, pages: NewestMerged
+) -> list[GrantView]:
+    """Return the grants on an object: a page of the present ones, or all that stood at a time."""
+    if at is not None:
+        return grants_list_at(actor=actor, object_type=object_type, object_id=object_id, at=at)
+    wanted = GrantFilter(object_type=object_type, object_id=object_id)
+    return grants_list(actor=actor, wanted=wanted, pages=pages)
+
+
+def _read_as_of(request: HttpRequest) -> tuple[datetime | None, str]:
+    """Return the time in the query, or what is wrong with it."""
+    try:
+        return _moment(request.GET.get("as_of", "")), ""
+    except Invalid:
+        return None, _("Choose a time in the past.")
 
 
 def _describe_member(member: MemberAccess) -> tuple[MemberAccess, list[tuple[Any, Decision, str]], str]:

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from governance.vocabulary import RoleName
 from governance.web.access_words import conditions_text
-from tests.factories import World, person_add
+from tests.factories import World, database_time, person_add
 from tests.governance.access.grants.test_grants import _but_denials
 from tests.governance.tables import read_all_rows
 from tests.governance.web.visitors import signed_in, statements
@@ -48,6 +48,19 @@ def test_a_grant_is_given_and_revoked_on_the_page_of_its_object(world: World, me
     revoke = page.partition('action="/access/grants/')[2].partition('"')[0]
     assert alice.post(f"/access/grants/{revoke}", {"from": "object"})["Location"] == address
     assert signed_in(world.bob).get(f"/memories/{memory_id}/").status_code == 403
+
+
+def test_page_shows_the_grants_of_an_earlier_time_without_revoking_them(world: World, memory_id: str) -> None:
+    browser, address = signed_in(world.alice), f"/access/memory/{memory_id}/"
+    assert browser.post(address, form(world)).status_code == 303
+    at = database_time(world).removesuffix("+00:00")  # as a browser sends it, in the zone of the test, UTC
+    revoke = browser.get(address).content.decode().partition('action="/access/grants/')[2].partition('"')[0]
+    assert browser.post(f"/access/grants/{revoke}", {"from": "object"}).status_code == 303
+    now, then = (browser.get(address, query).content.decode() for query in ({}, {"as_of": at}))
+    assert "There are no grants here." in now
+    assert '<span class="strong">bob</span>' in then
+    assert revoke not in then
+    assert "Choose a time in the past." in browser.get(address, {"as_of": "then"}).content.decode()
 
 
 def test_a_path_leads_to_who_can_see_it(world: World, memory_id: str) -> None:
