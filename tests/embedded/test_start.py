@@ -38,6 +38,7 @@ def test_imported_product_has_no_thread_and_no_connection_that_a_fork_would_shar
     assert done.stdout.split() == ["False", "None"], done.stderr
 
 
+@pytest.mark.full
 def test_start_stays_within_its_processor_time_and_is_never_silent(tmp_path: Path) -> None:
     """On an idle machine with two cores: 15 s, and 8 s the second time (docs/benchmarks.md)."""
     with installation(MEMOS_WEB_PROCESSES="2") as nowhere:

@@ -147,7 +147,7 @@ def test_filter_on_columns_of_the_index_finds_what_the_whole_condition_finds(tal
 
 def _check_equal_results(talk_world: World, filters: dict[str, Any]) -> None:
     whole = {"AND": [filters, {"OR": [EVERYTHING, EVERYTHING]}]}
-    for question in [*ASKED[:12], "nothing that anybody knows"]:
+    for question in [*ASKED[:5], "nothing that anybody knows"]:
         for mode in (SearchMode.HYBRID, SearchMode.LEXICAL, SearchMode.DENSE):
             search = SearchQuery(query=question, mode=mode, filters=filters)
             found = memories_search(actor=talk_world.alice.actor, search=search)
