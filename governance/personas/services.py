@@ -88,8 +88,8 @@ def persona_ensure(*, actor: Actor, name: str) -> tuple[Persona, bool]:
     """Return the actor's own persona of this name, and whether it is new. Raises and writes as `persona_create`."""
     authorize(actor, Permission.PERSONA_CREATE)
     with acting(actor):
-        own = Persona.objects.filter(tenant_id=actor.tenant_id, member_id=actor.member_id, removed_at=None)
-        found = own.filter(member_id__isnull=False, name=name).first()
+        own = Persona.objects.filter(Q(member_id=actor.member_id), member__isnull=False, tenant_id=actor.tenant_id)
+        found = own.filter(name=name, removed_at=None).first()
         return (found, False) if found else (persona_create(actor=actor, draft=PersonaDraft(name)), True)
 
 
@@ -149,7 +149,7 @@ def _check_claim(persona: Persona) -> None:
     if persona.kind != PersonaKind.AGENT:
         return
     others = Persona.objects.filter(tenant_id=persona.tenant_id, name=persona.name).exclude(id=persona.id)
-    taken = list(others.exclude(member_id=persona.member_id).values_list("id", flat=True))
+    taken = list(others.exclude(Q(member_id=persona.member_id)).values_list("id", flat=True))
     if taken and any(use(taken, persona.member_id) for use in _uses):
         raise Conflict(f"Memories of somebody else use the name {persona.name}.")
 
