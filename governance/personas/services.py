@@ -22,6 +22,12 @@ LONGEST_NAME = 200
 PERSONA_NAME = f"1 to {LONGEST_NAME} printable characters"
 MOST_ATTRIBUTES, LONGEST_ATTRIBUTE = 50, 500
 Attributes = Mapping[str, str]
+
+
+class NameInUse(Conflict):
+    """Memories of another member name a persona so."""
+
+
 # Returns whether memories of somebody else than the member name one of the personas.
 UseOfOthers = Callable[[Collection[UUID], UUID | None], bool]
 _uses: list[UseOfOthers] = []
@@ -145,21 +151,21 @@ def _member(actor: Actor, draft: PersonaDraft) -> Member | None:
 
 
 def _check_claim(persona: Persona) -> None:
-    """Raises Conflict if an agent, which all may speak as, would take a name that another member's memories use."""
+    """Raises NameInUse if an agent, which all may speak as, would take a name that another member's memories use."""
     if persona.kind != PersonaKind.AGENT:
         return
     others = Persona.objects.filter(tenant_id=persona.tenant_id, name=persona.name).exclude(id=persona.id)
     taken = list(others.exclude(Q(member_id=persona.member_id)).values_list("id", flat=True))
     if taken and any(use(taken, persona.member_id) for use in _uses):
-        raise Conflict(f"Memories of somebody else use the name {persona.name}.")
+        raise NameInUse(f"Memories of somebody else use the name {persona.name}.")
 
 
 def _check_rename(actor: Actor, persona: Persona) -> None:
-    """Raises Conflict if somebody else's memories use the name of an agent, which their clients find them by."""
+    """Raises NameInUse if somebody else's memories use the name of an agent, which their clients find them by."""
     if persona.kind != PersonaKind.AGENT or is_allowed(actor, Permission.MEMBER_MANAGE):
         return
     if any(use([persona.id], persona.member_id) for use in _uses):
-        raise Conflict(f"Memories of somebody else use the name {persona.name}.")
+        raise NameInUse(f"Memories of somebody else use the name {persona.name}.")
 
 
 def _save(persona: Persona, **options: object) -> None:

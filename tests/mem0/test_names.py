@@ -6,6 +6,7 @@ import pytest
 
 from governance.personas import services
 from tests.factories import World
+from tests.governance.web.visitors import signed_in
 from tests.mem0.test_rights import sent
 from tests.vault.api.contract import Contract, contract
 
@@ -52,6 +53,8 @@ def test_a_name_in_use_is_not_taken_by_an_agent(world: World, bob: Contract) -> 
     other = agent_of(bob, "guide")
     assert bob.post("personas/", {"name": "anna", "kind": "agent"}).status == 409
     assert rename(bob, other, "anna") == 409
+    page = signed_in(world.bob).post(f"/personas/{other}/", {"name": "anna"})
+    assert (page.status_code, "Memories of somebody else use this name." in page.content.decode()) == (422, True)
     assert bob.post("personas/", {"name": "anna"}).status == 201, "a persona of their own, which nobody else sees"
     assert count_found(world) == 2
 
