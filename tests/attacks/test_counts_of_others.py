@@ -53,7 +53,7 @@ class Scene:
         self._add_denied("Denied before anything is counted.")
         self.run()
 
-    def add_hidden(self) -> None:
+    def add_private(self) -> None:
         for text in HIDDEN:
             self._add_denied(text)
         self.alice.delete(f"memories/{self.alice.add('Gone.', namespace=PRIVATE)['id']}/?purge=true")
@@ -105,7 +105,7 @@ class Scene:
         return told
 
     def _ask_services(self, person: Person) -> Iterator[Any]:
-        """What pages show that the REST API does not."""
+        """Yield the numbers of pages that the REST API does not have."""
         with acting(person.actor):
             overview = overview_get(actor=person.actor, days=7)
             yield overview.memories, overview.growth, dict(overview.states), list(overview.places)
@@ -139,7 +139,7 @@ def test_private_memories_change_no_number_of_others(world: World, scene: Scene)
     before = {name: scene.numbers(person) for name, person in {**readers, "alice": world.alice}.items()}
     assert before["bob"][f"namespaces/{scene.place}/summary/"][0] > 0
     assert before["dora"]["services"][2][0] > 0, "the agent has segments"
-    scene.add_hidden()
+    scene.add_private()
     for name, person in readers.items():
         after = scene.numbers(person)
         told = {where: (before[name][where], after[where]) for where in after if before[name][where] != after[where]}
@@ -157,7 +157,7 @@ def test_private_memories_change_no_number_of_others(world: World, scene: Scene)
     } <= changed, "their owner counts them"
 
 
-def test_refusal_beyond_the_organisations_quota_tells_no_number(world: World) -> None:
+def test_refusal_by_the_quota_of_the_organisation_has_no_number_of_use(world: World) -> None:
     olivia = contract(world, "olivia")
     for text in HIDDEN[:3]:
         olivia.add(text)
@@ -173,12 +173,12 @@ def test_refusal_beyond_the_organisations_quota_tells_no_number(world: World) ->
 # Broken on purpose
 
 
-def test_counts_of_hidden_memories_show(world: World, scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counts_of_private_memories_show(world: World, scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(summaries, "_count_readable", lambda actor, row: row.memories)
     monkeypatch.setattr("vault.layers.selectors.visible_pages", lambda actor: Page.objects.all())
     scene.read_all([world.bob])
     before = scene.numbers(world.bob)
-    scene.add_hidden()
+    scene.add_private()
     after = scene.numbers(world.bob)
     changed = {where for where in after if after[where] != before[where]}
     assert {f"namespaces/{scene.place}/summary/", f"personas/{scene.agent}/segments/", "services"} <= changed

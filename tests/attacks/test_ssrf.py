@@ -302,7 +302,7 @@ SHOWN = {
 
 
 def sentences(monkeypatch: pytest.MonkeyPatch, names: dict[str, list[str]], call: Callable[[str], None]) -> set[str]:
-    """What a tenant is told of a name without an address, of one inside, of a closed port, and of a port inside."""
+    """Return the messages about a name without an address, of one inside, of a closed port, and of a port inside."""
     host = "intranet.example.com"
     answering = socket.getaddrinfo
     told = set()

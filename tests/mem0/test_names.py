@@ -26,7 +26,7 @@ def add_two(world: World) -> None:
         assert sent(world.alice.key.text, "POST", "/v3/memories/add/", body)[0] in {200, 201}
 
 
-def count_found(world: World) -> int:
+def count_matches(world: World) -> int:
     reply = sent(world.alice.key.text, "POST", "/v3/memories/", {"filters": USER})[1]
     return len(reply["results"])
 
@@ -45,7 +45,7 @@ def test_memories_of_a_client_do_not_go_to_anothers_agent(world: World, bob: Con
     agent = agent_of(bob, "anna")
     add_two(world)
     assert rename(bob, agent, "nobody") == 200
-    assert count_found(world) == 2
+    assert count_matches(world) == 2
 
 
 def test_a_name_in_use_is_not_taken_by_an_agent(world: World, bob: Contract) -> None:
@@ -56,7 +56,7 @@ def test_a_name_in_use_is_not_taken_by_an_agent(world: World, bob: Contract) -> 
     page = signed_in(world.bob).post(f"/personas/{other}/", {"name": "anna"})
     assert (page.status_code, "Memories of somebody else use this name." in page.content.decode()) == (422, True)
     assert bob.post("personas/", {"name": "anna"}).status == 201, "a persona of their own, which nobody else sees"
-    assert count_found(world) == 2
+    assert count_matches(world) == 2
 
 
 def test_an_agent_with_memories_of_others_keeps_its_name(world: World, bob: Contract) -> None:
@@ -90,7 +90,7 @@ def test_a_client_that_takes_anothers_agent_shows(world: World, bob: Contract, m
     add_two(world)
     monkeypatch.setattr(services, "_check_rename", lambda actor, persona: None)
     assert rename(bob, agent, "nobody") == 200
-    assert count_found(world) == 0
+    assert count_matches(world) == 0
 
 
 def test_a_claim_that_is_not_checked_shows(world: World, bob: Contract, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""What pages show of a pack and trials search, made once from the verified file of a version."""
+"""Excerpts of a version for the pages of packs and for trials, made once from its verified file."""
 
 from django.db import migrations, models
 

@@ -32,7 +32,7 @@ VECTORS = np.dtype("<f2")
 
 @dataclass(frozen=True)
 class TrialIndex:
-    """What a trial of a version searches. keys: ids of the memories. vectors: rows of length 1, in their order.
+    """The rows that a trial searches. keys: ids of the memories. vectors: rows of length 1, in their order.
 
     extracts: the first EXTRACT characters of each memory, in the first wording and in the second, if it has one.
     """

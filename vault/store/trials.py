@@ -98,12 +98,17 @@ def _open_index(listing: Listing, *, request_id: str) -> TrialIndex:
         version = PackVersion.objects.defer(None).defer("sealed", "wordings", "preview").get(id=listing.version_id)
         index = trial_open(version)
     if index is None:
-        publisher = system_actor(tenant_id=listing.publisher_id, request_id=request_id)
-        with acting(publisher):
-            if not is_asked(actor=publisher, topic=Topic.LISTINGS_WRITTEN, seconds=0):
-                emit(actor=publisher, topic=Topic.LISTINGS_WRITTEN, payload={"listing": str(listing.id)})
+        _request_index(listing, request_id=request_id)
         raise Unavailable("The trial of this pack is being prepared. Try again in a minute.", retry_after=WAIT_SECONDS)
     return index
+
+
+def _request_index(listing: Listing, *, request_id: str) -> None:
+    """Ask the publisher's worker for the index, unless it is asked already. Writes: OutboxEvent?."""
+    publisher = system_actor(tenant_id=listing.publisher_id, request_id=request_id)
+    with acting(publisher):
+        if not is_asked(actor=publisher, topic=Topic.LISTINGS_WRITTEN, seconds=0):
+            emit(actor=publisher, topic=Topic.LISTINGS_WRITTEN, payload={"listing": str(listing.id)})
 
 
 def questions_last(*, actor: Actor) -> list[str]:

@@ -66,7 +66,7 @@ READS_CONTENT = frozenset(role for role in RoleName if Permission.MEMORY_READ in
 # All permissions that a bound key can have: it manages nothing and gives no grants.
 BOUND = (READING | WRITING | CHATTING) - {Permission.PERSONA_CREATE, Permission.PERSONA_UPDATE}
 
-HIDING = frozenset({"private", "deny", "binding"})  # rules that leave an object out of lists
+CONCEALING = frozenset({"private", "deny", "binding"})  # rules that leave an object out of lists
 
 # The action that a permission performs on an object of grants; for other permissions only roles and scopes decide.
 ACTIONS: dict[Permission, Action] = {
@@ -196,13 +196,13 @@ def decide(actor: Actor, permission: Permission, target: Target | None, granted:
     return decision
 
 
-def is_hidden(actor: Actor, target: Target, decision: Decision) -> bool:
+def is_concealed(actor: Actor, target: Target, decision: Decision) -> bool:
     """Return whether the refusal of reading an object means that the actor may not know that it exists.
 
     A policy, or a role or key that reads nothing, refuses openly what is not private to others.
     """
     is_others = not sees_private(actor) and any(owner != actor.member_id for owner in target.private_to)
-    return is_others or decision.rule in HIDING
+    return is_others or decision.rule in CONCEALING
 
 
 def _decide_by_grants(

@@ -4,7 +4,7 @@ from typing import NoReturn
 from uuid import UUID
 
 from governance.access.decisions.principal_grants import find_grants_on, has_any_grant
-from governance.access.decisions.rules import Decision, Target, action_on, decide, is_hidden, policy_name
+from governance.access.decisions.rules import Decision, Target, action_on, decide, is_concealed, policy_name
 from governance.actor import Actor
 from governance.database import acting
 from governance.errors import Concealed, Forbidden, NotFound
@@ -12,7 +12,7 @@ from governance.vocabulary import Permission
 
 # The permission without which an actor does not know of an object, by its type. Other objects have names, or are listed
 # for all who may be refused.
-KNOWING = {
+DISCLOSED_BY = {
     "memory": Permission.MEMORY_READ,
     "persona": Permission.PERSONA_USE,
     "conversation": Permission.CONVERSATION_USE,
@@ -57,8 +57,8 @@ def authorize(actor: Actor, permission: Permission, target: Target | None = None
     decision = decide_on(actor, permission, target)
     if decision.allowed:
         return
-    if target is not None:
-        authorize_knowing(actor, target)
+    if target is not None and not _is_disclosed(actor, target):
+        raise _conceal(permission, decision, target)
     raise Forbidden(
         _denial_detail(actor, permission, decision.rule),
         permission=permission,
@@ -70,19 +70,28 @@ def authorize(actor: Actor, permission: Permission, target: Target | None = None
     )
 
 
-def authorize_knowing(actor: Actor, target: Target) -> None:
+def authorize_disclosure(actor: Actor, target: Target) -> None:
     """Check that the actor may know of a memory, persona or conversation of its tenant. Raises Concealed."""
-    permission = KNOWING.get(target.object_type)
+    if not _is_disclosed(actor, target):
+        permission = DISCLOSED_BY[target.object_type]
+        raise _conceal(permission, decide_on(actor, permission, target), target)
+
+
+def _is_disclosed(actor: Actor, target: Target) -> bool:
+    permission = DISCLOSED_BY.get(target.object_type)
     if permission is None:
-        return
+        return True
     decision = decide_on(actor, permission, target)
-    if not decision.allowed and is_hidden(actor, target, decision):
-        raise Concealed(
-            permission=permission,
-            rule=decision.rule_reference,
-            object_type=target.object_type,
-            object_id=target.object_id,
-        )
+    return decision.allowed or not is_concealed(actor, target, decision)
+
+
+def _conceal(permission: Permission, decision: Decision, target: Target) -> Concealed:
+    return Concealed(
+        permission=permission,
+        rule=decision.rule_reference,
+        object_type=target.object_type,
+        object_id=target.object_id,
+    )
 
 
 def refuse_missing(actor: Actor, object_type: str, object_id: UUID) -> NoReturn:
@@ -92,7 +101,7 @@ def refuse_missing(actor: Actor, object_type: str, object_id: UUID) -> NoReturn:
     """
     private_to = frozenset[UUID | None]({NOBODY})
     with acting(actor):
-        authorize_knowing(actor, Target(object_type, object_id, actor.tenant_id, private_to=private_to, path=""))
+        authorize_disclosure(actor, Target(object_type, object_id, actor.tenant_id, private_to=private_to, path=""))
     raise NotFound
 
 

@@ -10,7 +10,7 @@ from django.db.models import Q, QuerySet
 from governance.access.decisions.grantables import Grantable, grantable_of, grantables
 from governance.access.decisions.principal_grants import find_grants_on, principal_grants
 from governance.access.decisions.rules import Decision, Target, decide
-from governance.access.decisions.services import authorize_giving, authorize_knowing, is_allowed
+from governance.access.decisions.services import authorize_disclosure, authorize_giving, is_allowed
 from governance.access.grants.grantees import grantee_find
 from governance.access.grants.services import find_grantable, grant_locate
 from governance.access.grants.views import GrantView, grant_views
@@ -120,7 +120,7 @@ def access_check(
             authorize_giving(actor, Permission.ACCESS_GOVERN, target)
         decision = _decide_as(actor, kind, principal, found.permissions[action], target, context, at)
         if not decision.allowed:
-            authorize_knowing(actor, target)
+            authorize_disclosure(actor, target)
         record(
             actor=actor,
             verb=Verb.ACCESS_CHECKED,
