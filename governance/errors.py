@@ -82,6 +82,13 @@ class NotFound(DomainError):
     status, code, title = 404, "not_found", "Not found"
 
 
+class Concealed(NotFound, Forbidden):
+    """A denial that says no more than a missing object does: the actor may not know that there is one."""
+
+    def __init__(self, *, permission: str, rule: str, object_type: str, object_id: UUID | None) -> None:
+        super().__init__("", permission=permission, rule=rule, object_type=object_type, object_id=object_id)
+
+
 class MethodNotAllowed(DomainError):
     status, code, title = 405, "method_not_allowed", "This address does not support that method"
 

@@ -5,6 +5,7 @@ so that a second answer of the name server changes nothing. Redirects are not fo
 """
 
 import ipaddress
+import logging
 import os
 import socket
 import ssl
@@ -14,6 +15,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from django.conf import settings
+
+logger = logging.getLogger(__name__)
 
 SECONDS = 5.0  # for each step
 SECONDS_IN_ALL = 20.0
@@ -61,6 +64,11 @@ SPECIAL_IPV6 = tuple(
 NAT64 = ipaddress.IPv6Network("64:ff9b::/96")  # RFC 6052: the way to IPv4 from a network without
 
 
+# The one sentence for every server that was not reached. Which of its reasons it was would tell the names, addresses
+# and open ports of the operator's network to those who name servers; the log has it.
+UNREACHED = "the server cannot be reached, may not be called, or broke off"
+
+
 class Refused(Exception):
     """The address is not one that may be called."""
 
@@ -89,6 +97,20 @@ def resolve_destination(host: str, port: int, flags: int = 0, *, allow_private: 
     if not addresses or not (may_be_private or all(is_public(address) for address in addresses)):
         raise Refused(f"{host} is no public address")
     return Destination(host=host, port=port, address=addresses[0])
+
+
+def find_destination(host: str, port: int) -> Destination:
+    """Look up a host that a tenant named. Raises Undelivered, with the reason only in the log."""
+    try:
+        return resolve_destination(host, port)
+    except (Refused, Undelivered) as error:
+        raise unreached(error) from error
+
+
+def unreached(error: Exception) -> Undelivered:
+    """Return the error for a server that was not reached, after the log was told the reason."""
+    logger.warning("a server was not reached: %s", error)
+    return Undelivered(UNREACHED)
 
 
 def refuse_private_literal(host: str, port: int) -> None:
@@ -126,7 +148,7 @@ def connect(destination: Destination) -> socket.socket:
     try:
         return socket.create_connection((destination.address, destination.port), timeout=SECONDS)
     except OSError as error:
-        raise Undelivered(f"{destination.host} does not answer") from error
+        raise unreached(error) from error
 
 
 def wrap_tls(raw: socket.socket, destination: Destination) -> ssl.SSLSocket:

@@ -13,7 +13,7 @@ from requests.structures import CaseInsensitiveDict
 from requests.utils import get_encoding_from_headers
 
 from governance import transport
-from governance.outbound import Refused, Undelivered
+from governance.outbound import Refused, Undelivered, unreached
 from governance.transport import ENCODINGS, Limits, Transport
 
 LIMITS = Limits()
@@ -65,7 +65,7 @@ def post(address: str, body: bytes, headers: Mapping[str, str]) -> int:
     except AnswerTooLong as error:
         raise Undelivered(str(error)) from error
     except requests.RequestException as error:
-        raise Undelivered(f"{urlsplit(address).hostname} cannot be reached, or broke off") from error
+        raise unreached(error) from error
 
 
 class _TransportAdapter(BaseAdapter):

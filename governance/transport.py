@@ -21,7 +21,7 @@ from typing import Any
 import httpcore2
 import httpx2
 
-from governance.outbound import Refused, Undelivered, refuse_plaintext, resolve_destination
+from governance.outbound import Refused, Undelivered, refuse_plaintext, resolve_destination, unreached
 
 # Names that no public name server answers for (RFC 6761, RFC 6762, RFC 8375, ICANN's .internal), beside those without
 # a dot: an operator who writes one means the machine or network that the product runs in.
@@ -44,7 +44,7 @@ class CallEnded(Exception):
 
 
 class AddressRefused(CallEnded):
-    """The host leads to an address that may not be called. Nothing was connected to."""
+    """The host leads to no address, or to one that may not be called. Nothing was connected to."""
 
 
 class OutOfTime(CallEnded):
@@ -331,10 +331,11 @@ class _Backend(httpcore2.NetworkBackend):
         is_private_allowed = self._reach is Reach.ANY or (self._reach is Reach.OPERATOR and is_private_host(host))
         try:
             address = resolve_destination(host, port, allow_private=is_private_allowed).address
-        except Refused as error:
-            raise AddressRefused(str(error)) from error
-        except Undelivered as error:
-            raise httpcore2.ConnectError(str(error)) from error
+        except (Refused, Undelivered) as error:
+            failure = unreached(error)
+            if self._reach is Reach.PUBLIC or isinstance(error, Refused):
+                raise AddressRefused(str(failure)) from error
+            raise httpcore2.ConnectError(str(failure)) from error
         seconds = _bound_seconds(timeout)
         return _Stream(self._sockets.connect_tcp(address, port, seconds, local_address, socket_options))
 

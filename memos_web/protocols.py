@@ -7,6 +7,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
+from uuid import UUID
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -18,6 +19,8 @@ from memos_web.guards import BODY, Api, Guarded
 from memos_web.inside import Refused, Rest
 
 JOB_SECONDS, JOB_STEP = 60.0, 0.05
+# A name that is none, a key that makes no persona, and a call beside this one that makes the same.
+ANSWERED_BY_MEMORIES = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.CONFLICT})
 UNFINISHED = frozenset({"pending", "running", "cancelling"})
 
 Json = dict[str, Any]
@@ -85,16 +88,26 @@ class WithProtocol:
 
 
 async def memories_add(rest: Rest, asked: Json) -> Any:
-    """The reply of `POST memories/`. The persona of the memories is made when it is first needed. Raises Refused."""
-    try:
-        return await rest.call("POST", "memories/", body=asked)
-    except Refused as refused:
-        if "persona" not in {error["field"] for error in refused.problem.get("errors", [])}:
-            raise
-    made = await rest.send("POST", "personas/", body={"name": asked["persona"]})
-    if not made.is_success and made.status_code != HTTPStatus.CONFLICT:  # another call has just made the same one
-        raise Refused(made)
+    """The reply of `POST memories/`. A client's user is a persona of the key's member, which is made when it is needed.
+
+    A persona that somebody else gave the same name is another user, except to a key that makes none. Raises Refused.
+    """
+    name = asked.get("persona")
+    if isinstance(name, str) and name and not _is_id(name):
+        own = await rest.send("POST", "personas/", query={"ensure": "true"}, body={"name": name})
+        if own.is_success:
+            asked = {**asked, "persona": own.json()["id"]}
+        elif own.status_code not in ANSWERED_BY_MEMORIES:
+            raise Refused(own)
     return await rest.call("POST", "memories/", body=asked)
+
+
+def _is_id(name: str) -> bool:
+    try:
+        UUID(name)
+    except ValueError:
+        return False
+    return True
 
 
 async def memories_delete(rest: Rest, **chosen: Any) -> None:

@@ -12,6 +12,7 @@ from governance.actor import Actor
 from governance.errors import NotFound
 from governance.idempotency.services import register_closed_check
 from governance.object_names import NOTHING, PLACED, declare_names
+from governance.personas.services import register_use_of_personas
 from governance.policies.rules import Facts
 from governance.vocabulary import Action, Permission
 from vault.cubes.lookup import cube_target, locate
@@ -41,8 +42,13 @@ def declare_grantables() -> None:
     declare_facts("namespace", _namespace_facts)
     declare_facts("memory", _memory_facts)
     register_closed_check(_has_closed)
+    register_use_of_personas(_are_used_by_others)
     declare_names("namespace", _named_paths)
     declare_names(PLACED, _places_of_memories)
+
+
+def _are_used_by_others(persona_ids: Collection[UUID], member_id: UUID | None) -> bool:
+    return Cube.objects.stored().filter(persona_id__in=persona_ids).exclude(owner_id=member_id).exists()
 
 
 def _action_permissions(writing: Permission) -> dict[Action, Permission]:

@@ -16,10 +16,18 @@ from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
 from governance.personas.selectors import persona_show, personas_list
-from governance.personas.services import persona_create, persona_remove, persona_update, persona_update_ask
+from governance.personas.services import (
+    PersonaDraft,
+    persona_create,
+    persona_ensure,
+    persona_remove,
+    persona_update,
+    persona_update_ask,
+)
 from governance.vocabulary import Permission, PersonaKind
 
 KIND = OpenApiParameter("kind", str, enum=[*PersonaKind])
+ENSURE = OpenApiParameter("ensure", bool, description="Answer 200 with the caller's own persona of this name, if any.")
 
 
 class PersonasView(ApiView):
@@ -35,15 +43,28 @@ class PersonasView(ApiView):
         rows = personas_list(actor=actor, pages=pages, kind=PersonaKind(kind) if kind else None)
         return pages.envelope([persona_json(row) for row in rows])
 
-    @describe("personas_create", PersonaDetailSchema, status=201, request=PersonaInput, parameters=[ONCE])
+    @describe(
+        "personas_create",
+        PersonaDetailSchema,
+        status=201,
+        request=PersonaInput,
+        parameters=[ENSURE, ONCE],
+        also={200: PersonaDetailSchema},
+    )
     def post(self, request: Request) -> Response:
         """Create a persona: another role of the caller, or an agent."""
         actor = self.actor()
         authorize(actor, Permission.PERSONA_CREATE)
-        refuse_unknown_parameters(request)
+        refuse_unknown_parameters(request, "ensure")
         draft = persona_draft(read(PersonaInput, request))
+        is_ensured = flag(request, "ensure")
+        if is_ensured and draft != PersonaDraft(draft.name):
+            raise Invalid(errors=[FieldError("ensure", "takes a name alone")])
 
         def call() -> Reply:
+            if is_ensured:
+                persona, is_new = persona_ensure(actor=actor, name=draft.name)
+                return Reply(201 if is_new else 200, persona_json(persona))
             return Reply(201, persona_json(persona_create(actor=actor, draft=draft)))
 
         return self.post_once(call)

@@ -3,8 +3,8 @@
 from uuid import UUID
 
 from governance.access.decisions.rules import Target
+from governance.access.decisions.services import refuse_missing
 from governance.actor import Actor
-from governance.errors import NotFound
 from governance.models import Persona
 from governance.vocabulary import PersonaKind
 
@@ -16,7 +16,7 @@ def persona_locate(actor: Actor, persona_id: UUID, *, lock: bool = False) -> Per
     rows = Persona.objects.filter(tenant_id=actor.tenant_id, id=persona_id, removed_at=None)
     found = (rows.select_for_update() if lock else rows).first()
     if found is None:
-        raise NotFound
+        refuse_missing(actor, OBJECT_TYPE, persona_id)
     return found
 
 

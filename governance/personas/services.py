@@ -1,6 +1,6 @@
 """Services for personas: roles of a member, or assistants. Each has memories of its own."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -8,7 +8,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from governance.access.decisions.services import authorize
+from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
 from governance.audit.services import record
 from governance.database import acting, clear_transaction_cache
@@ -22,6 +22,15 @@ LONGEST_NAME = 200
 PERSONA_NAME = f"1 to {LONGEST_NAME} printable characters"
 MOST_ATTRIBUTES, LONGEST_ATTRIBUTE = 50, 500
 Attributes = Mapping[str, str]
+
+
+class NameInUse(Conflict):
+    """Memories of another member name a persona so."""
+
+
+# Returns whether memories of somebody else than the member name one of the personas.
+UseOfOthers = Callable[[Collection[UUID], UUID | None], bool]
+_uses: list[UseOfOthers] = []
 
 
 @dataclass(frozen=True)
@@ -44,10 +53,16 @@ class PersonaChanges:
     attributes: Attributes | None = None
 
 
+def register_use_of_personas(use: UseOfOthers) -> None:
+    """Register the check of a package whose objects name personas."""
+    _uses.append(use)
+
+
 def persona_create(*, actor: Actor, draft: PersonaDraft) -> Persona:
     """Create a persona. One for another member requires the right to manage members.
 
-    Raises Forbidden; Invalid; Conflict if the member has one of this name. Writes: Persona, AuditEntry.
+    Raises Forbidden; Invalid; Conflict if the member has one of this name, or if it is to be an agent and memories of
+    another member name a persona of that name. Writes: Persona, AuditEntry.
     """
     authorize(actor, Permission.PERSONA_CREATE)
     if draft.member_id not in {None, actor.member_id}:
@@ -62,6 +77,7 @@ def persona_create(*, actor: Actor, draft: PersonaDraft) -> Persona:
             member=_member(actor, draft),
             attributes=dict(draft.attributes),
         )
+        _check_claim(persona)
         _save(persona, force_insert=True)
         persona.refresh_from_db()  # the database sets the times
         record(
@@ -74,11 +90,26 @@ def persona_create(*, actor: Actor, draft: PersonaDraft) -> Persona:
     return persona
 
 
+def persona_ensure(*, actor: Actor, name: str) -> tuple[Persona, bool]:
+    """Return the actor's own persona of this name, and whether it is new. Raises and writes as `persona_create`."""
+    authorize(actor, Permission.PERSONA_CREATE)
+    with acting(actor):
+        own = Persona.objects.filter(Q(member_id=actor.member_id), member__isnull=False, tenant_id=actor.tenant_id)
+        found = own.filter(name=name, removed_at=None).first()
+        return (found, False) if found else (persona_create(actor=actor, draft=PersonaDraft(name)), True)
+
+
 def persona_update(*, actor: Actor, persona_id: UUID, changes: PersonaChanges) -> Persona:
-    """Change a persona. Raises NotFound; Forbidden; Invalid; Conflict. Writes: Persona, AuditEntry."""
+    """Change a persona. Others' memories keep the name of an agent, unless somebody who manages members renames it.
+
+    Raises NotFound; Forbidden; Invalid; Conflict. Writes: Persona, AuditEntry.
+    """
     with acting(actor):
         persona = persona_update_ask(actor=actor, persona_id=persona_id)
-        persona.name = persona.name if changes.name is None else changes.name
+        if changes.name not in {None, persona.name}:
+            _check_rename(actor, persona)
+            persona.name = str(changes.name)
+            _check_claim(persona)
         persona.attributes = persona.attributes if changes.attributes is None else dict(changes.attributes)
         _check(persona.name, persona.attributes)
         _save(persona, update_fields=["name", "attributes"])
@@ -117,6 +148,24 @@ def _member(actor: Actor, draft: PersonaDraft) -> Member | None:
     if found is None:
         raise Invalid(errors=[FieldError("member", "no member has this id")])
     return found
+
+
+def _check_claim(persona: Persona) -> None:
+    """Raises NameInUse if an agent, which all may speak as, would take a name that another member's memories use."""
+    if persona.kind != PersonaKind.AGENT:
+        return
+    others = Persona.objects.filter(tenant_id=persona.tenant_id, name=persona.name).exclude(id=persona.id)
+    taken = list(others.exclude(Q(member_id=persona.member_id)).values_list("id", flat=True))
+    if taken and any(use(taken, persona.member_id) for use in _uses):
+        raise NameInUse(f"Memories of somebody else use the name {persona.name}.")
+
+
+def _check_rename(actor: Actor, persona: Persona) -> None:
+    """Raises NameInUse if somebody else's memories use the name of an agent, which their clients find them by."""
+    if persona.kind != PersonaKind.AGENT or is_allowed(actor, Permission.MEMBER_MANAGE):
+        return
+    if any(use([persona.id], persona.member_id) for use in _uses):
+        raise NameInUse(f"Memories of somebody else use the name {persona.name}.")
 
 
 def _save(persona: Persona, **options: object) -> None:

@@ -133,8 +133,10 @@ def _count(row: Usage, policies: ActivePolicies, limited: _Limited, recount: Rec
 
 def _exceeded_error(limited: _Limited, used: int, *, retry_after: int | None = None) -> QuotaExceeded:
     what = limited.measure.replace("_", " ")
+    is_own = limited.holder.kind is not QuotaTargetKind.TENANT
+    use = f"; {used} are used" if is_own else ", and this would be more"
     return QuotaExceeded(
-        f"The quota of this {limited.holder.kind.replace('_', ' ')} is {limited.limit} {what}; {used} are used.",
+        f"The quota of this {limited.holder.kind.replace('_', ' ')} is {limited.limit} {what}{use}.",
         retry_after=retry_after,
     )
 

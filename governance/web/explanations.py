@@ -165,6 +165,9 @@ DETAILS: dict[str, Promise] = {
     "The database does not answer.": _("The database does not answer."),
     "The database cannot be reached.": _("The database cannot be reached."),
     "Only a member can hold a conversation.": _("Only a member can hold a conversation."),
+    "The trial of this pack is being prepared. Try again in a minute.": _(
+        "The trial of this pack is being prepared. Try again in a minute."
+    ),
     "Something went wrong here; the log names this request's id.": _(
         "Something went wrong here; the log names this request's id."
     ),

@@ -16,6 +16,7 @@ from governance.errors import Conflict, Invalid
 from governance.personas.selectors import persona_show, personas_list
 from governance.personas.services import (
     LONGEST_NAME,
+    NameInUse,
     PersonaChanges,
     PersonaDraft,
     persona_create,
@@ -87,6 +88,8 @@ def _draw_list(request: HttpRequest, actor: Actor, *, name: str = "", fault: str
 
 
 def _fault(failure: Invalid | Conflict) -> str:
+    if isinstance(failure, NameInUse):
+        return _("Memories of somebody else use this name. Choose another.")
     if isinstance(failure, Conflict):
         return _("You have a persona of this name.")
     return _("Write a name of at most %(limit)s characters.") % {"limit": LONGEST_NAME}

@@ -24,6 +24,8 @@ OPENERS = frozenset(
         "read_version_texts",
         "file_open",
         "open_for_reader",
+        "preview_open",
+        "trial_open",
     }
 )
 LISTED = {
@@ -50,6 +52,8 @@ LISTED = {
     "vault/store/upgrades.py": "counts a read with `pack_read_require` before it compares",
     "vault/store/trials.py": "a bounded share, counted for each organisation",
     "vault/store/catalogue.py": "samples that the publisher shows to everybody",
+    "vault/packs/excerpts.py": "made of the verified file by a job, and shown by the two above",
+    "vault/packs/listings.py": SYSTEM,
     "vault/packs/selectors.py": OWN,
     "vault/store/proposals.py": OWN,
     "vault/store/traces.py": OWN,

@@ -60,6 +60,8 @@ ASK_NOBODY = {
     ("vault.cubes.lookup", "lock_cubes"): "the caller asks about each that it found",
     **{("vault.cubes.lookup", name): "the caller asks about what it found" for name in FINDING},
     ("governance.access.decisions.services", "decide_on"): "is the question itself",
+    ("governance.access.decisions.services", "authorize_disclosure"): "is the question itself",
+    ("governance.access.decisions.services", "refuse_missing"): "asks it about an object that does not exist",
     ("governance.access.grants.services", "grant_locate"): "the caller asks about what it found",
     ("governance.access.grants.selectors", "grant_get"): "one's own grants; asks about those of others",
     (
@@ -107,6 +109,7 @@ ASK_NOBODY = {
 }
 
 LISTED_ABOVE = {
+    ("governance.access.decisions.services", "refuse_missing"),
     ("governance.access.grants.services", "grant_locate"),
     ("governance.access.grants.selectors", "grant_get"),
     ("governance.access.grants.selectors", "access_check"),

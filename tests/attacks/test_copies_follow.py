@@ -211,7 +211,7 @@ def test_a_sentence_is_denied_to_whom_its_message_is_denied(
     address = f"memories/{derived[-1]['id']}/"
     assert bob.get(address).status == 200
     give_grant(olivia, world, "bob", "memory", message["id"], effect="deny")
-    assert bob.get(address).status == 403
+    assert bob.get(address).status == 404
     assert SECRET not in bob.get("memories/").body.decode()
     assert SECRET not in bob.post("memories/search/", {"query": SECRET}).body.decode()
     assert alice.get(address).status == 200

@@ -18,13 +18,18 @@ from django.test import override_settings
 from pytest_httpserver import HTTPServer
 from werkzeug import Response
 
-from governance import outbound
+from governance import outbound, requests_adapter, transport
+from governance.audit.reading import transports
 from governance.audit.reading.transports import Pushed, deliver
+from governance.errors import DomainError
 from governance.outbound import Refused, Undelivered
 from governance.requests_adapter import OutgoingSession
 from governance.vocabulary import SinkKind
 from tests.harness.cases import each_case
 from tests.harness.evidence import Evidence
+from vault.exchange.sync import client
+from vault.exchange.sync.client import PeerClient
+from vault.providers import openai_endpoint
 from vault.providers.openai_endpoint import Endpoint
 from vault.providers.openai_llm import OpenAiLlm
 from vault.providers.ports import ChatMessage, ChatRole, ProviderUnavailable
@@ -282,7 +287,67 @@ def test_a_refused_model_tells_the_setting(names: dict[str, list[str]]) -> None:
         assert attempts({"model": model}, "llm.example.com") == ["model -> 10.0.0.1"]
 
 
+def sync_peer(host: str) -> None:
+    PeerClient(f"https://{host}", "/team", "k").list_memories(None)
+
+
+SHOWN = {
+    "webhook": webhook,
+    "syslog+tls": syslog_tls,
+    "syslog+tcp": syslog_tcp,
+    "syslog+udp": syslog_udp,
+    "a tenant's model": tenant_model,
+    "other installation": sync_peer,
+}  # calls whose failure a tenant is shown
+
+
+def sentences(monkeypatch: pytest.MonkeyPatch, names: dict[str, list[str]], call: Callable[[str], None]) -> set[str]:
+    """Return the messages about a name without an address, of one inside, of a closed port, and of a port inside."""
+    host = "intranet.example.com"
+    answering = socket.getaddrinfo
+    told = set()
+    for addresses, may_be_private in (
+        ((), False),
+        (("10.0.0.1",), False),
+        ((FIRST_PUBLIC,), False),
+        (("10.0.0.1",), True),
+    ):
+
+        def getaddrinfo(name: Any, *args: Any, found: tuple[str, ...] = addresses, **options: Any) -> Any:
+            if name == host and not found:
+                raise socket.gaierror("unknown")
+            return answering(name, *args, **options)
+
+        names[host] = list(addresses)
+        monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+        with (
+            override_settings(ALLOW_PRIVATE_ADDRESSES=may_be_private),
+            CONNECTIONS.watch(),
+            pytest.raises((Refused, Undelivered, DomainError)) as failure,
+        ):
+            call(host)
+        told.add(f"{getattr(failure.value, 'code', '')} {failure.value}")
+    return told
+
+
+@each_case("name", list(SHOWN))
+def test_a_server_that_is_not_reached_does_not_tell_why(
+    monkeypatch: pytest.MonkeyPatch, names: dict[str, list[str]], caplog: pytest.LogCaptureFixture, name: str
+) -> None:
+    assert len(sentences(monkeypatch, names, SHOWN[name])) == 1
+    assert "intranet.example.com is no public address" in caplog.text, "the operator's log tells it"
+
+
 # Broken on purpose
+
+
+@each_case("name", list(SHOWN))
+def test_an_error_that_tells_why_shows(monkeypatch: pytest.MonkeyPatch, names: dict[str, list[str]], name: str) -> None:
+    for module in (outbound, transport, requests_adapter, transports):
+        monkeypatch.setattr(module, "unreached", lambda error: Undelivered(str(error)), raising=False)
+    monkeypatch.setattr(openai_endpoint, "_describe_failure", str)
+    monkeypatch.setattr(client, "Refused", (Refused, requests_adapter.AddressRefused))
+    assert len(sentences(monkeypatch, names, SHOWN[name])) > 1
 
 
 @each_case("block", [str(block) for block in (*outbound.SPECIAL_IPV4, *outbound.SPECIAL_IPV6)])

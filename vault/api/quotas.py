@@ -61,7 +61,9 @@ class UsedSchema(Schema):
 class QuotaSchema(Schema):
     holder = QuotaTargetSchema()
     limits = QuotaLimitsSchema()
-    used = UsedSchema(allow_null=True, help_text="null where each member or key has its own.")
+    used = UsedSchema(
+        allow_null=True, help_text="null where each member or key has its own, and to callers who may not know it."
+    )
 
 
 class QuotaListSchema(PageSchema):
@@ -101,7 +103,7 @@ def quota_json(view: QuotaView) -> dict[str, Any]:
     return {
         "holder": quota_target_json(view.holder.kind, view.holder.id),
         "limits": limits_json(view.limits),
-        "used": dict(view.used),
+        "used": dict(view.used) or None,
     }
 
 

@@ -9,6 +9,7 @@ from governance.api.descriptions import PageSchema
 from governance.api.fields import FlagField, OneOfField, StrictSerializer, TextField, WholeField
 from vault.api.pack_schema import PackItemSchema
 from vault.api.schema import Schema
+from vault.packs.excerpts import EXTRACT
 from vault.store.catalogue import (
     CatalogueOrder,
 )
@@ -17,7 +18,7 @@ from vault.store.publications import (
 )
 from vault.store.ratings import LONGEST_RATING, MOST_STARS
 from vault.store.reports import LONGEST_REPORT
-from vault.store.trials import EXTRACT, MOST_QUESTIONS
+from vault.store.trials import MOST_QUESTIONS
 from vault.vocabulary import PackTopic, PublicationState, QuotaPeriod, ReportReason, Visibility
 
 if TYPE_CHECKING:

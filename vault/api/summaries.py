@@ -24,7 +24,9 @@ class SummaryLineSchema(Schema):
 
 class SummarySchema(Schema):
     sentences = SummaryLineSchema(many=True, help_text="Those of memories that the caller may read; may be empty.")
-    memories = serializers.IntegerField(help_text="Memories that the summary was made of.")
+    memories = serializers.IntegerField(
+        help_text="Memories that the summary was made of, and that the caller may read."
+    )
     model = serializers.CharField(allow_null=True, help_text="That chose the sentences; null: none.")
     made_at = serializers.DateTimeField(allow_null=True, help_text="Null: nothing is summed up yet.")
 

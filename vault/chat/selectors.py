@@ -11,11 +11,11 @@ from uuid import UUID
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from governance.access.decisions.rules import Target
-from governance.access.decisions.services import authorize
+from governance.access.decisions.services import authorize, refuse_missing
 from governance.actor import Actor
 from governance.audit.services import record
 from governance.database import acting
-from governance.errors import Forbidden, NotFound
+from governance.errors import Concealed, NotFound
 from governance.keys.services import open_sealed
 from governance.pages import Pages
 from governance.personas.selectors import personas_of
@@ -288,16 +288,15 @@ def _stated_by_page(actor: Actor, turns: Sequence[Turn]) -> dict[UUID | None, tu
 
 
 def conversation_locate(actor: Actor, conversation_id: UUID, *, lock: bool = False) -> Conversation:
-    """Return the row of the actor's own conversation. Raises NotFound; Forbidden (another member's)."""
+    """Return the row of the actor's own conversation. Raises NotFound, also for another member's; Forbidden."""
     rows = _select_reachable(actor).filter(id=conversation_id, deleted_at=None)
     row = (rows.select_for_update() if lock else rows.select_related("agent_persona")).first()
     if row is None:
-        raise NotFound
+        refuse_missing(actor, "conversation", conversation_id)
     target = Target("conversation", row.id, row.tenant_id, private_to=frozenset({row.member_id}))
     authorize(actor, Permission.CONVERSATION_USE, target)
     if row.member_id != actor.member_id:
-        raise Forbidden(
-            "A conversation belongs to its member alone.",
+        raise Concealed(
             permission=Permission.CONVERSATION_USE,
             rule="own_conversation",
             object_type="conversation",

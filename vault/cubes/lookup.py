@@ -1,4 +1,4 @@
-"""Look-up of the cube that a call names. Foreign, missing, deleted and expired cubes all raise NotFound."""
+"""Look-up of the cube that a call names. Foreign, missing, deleted, expired and hidden cubes all raise NotFound."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -10,9 +10,8 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from governance.access.decisions.rules import Target
-from governance.access.decisions.services import authorize
+from governance.access.decisions.services import authorize, refuse_missing
 from governance.actor import Actor
-from governance.errors import NotFound
 from governance.policies.active import policies_in_force
 from governance.policies.rules import binding_of
 from governance.vocabulary import Permission
@@ -55,7 +54,7 @@ def _target_without_sources(cube: Cube) -> Target:
 
 def locate(actor: Actor, cube_id: UUID, *, lock: bool = False) -> Cube:
     """Return a readable cube of the actor's tenant; the caller calls `authorize` next. Raises NotFound."""
-    return _locate_in(Cube.objects.readable().filter(tenant_id=actor.tenant_id), cube_id, lock=lock)
+    return _locate_in(actor, Cube.objects.readable().filter(tenant_id=actor.tenant_id), cube_id, lock=lock)
 
 
 def lock_cubes(actor: Actor, cube_ids: Collection[UUID]) -> list[Cube]:
@@ -78,23 +77,23 @@ def locate_for_restore(actor: Actor, cube_id: UUID, earliest: datetime) -> Cube:
     there = Q(deleted_at=None) | Q(deleted_at__gte=earliest)
     rows = Cube.objects.filter(there, tenant_id=actor.tenant_id, is_quarantined=False)
     derived = rows.resting_on(CubeOrigin.objects.filter(stands=True))
-    return _locate_in(derived.filter(Q(expires_at=None) | Q(expires_at__gt=Now())), cube_id, lock=True)
+    return _locate_in(actor, derived.filter(Q(expires_at=None) | Q(expires_at__gt=Now())), cube_id, lock=True)
 
 
 def locate_for_erasure(actor: Actor, cube_id: UUID) -> Cube:
     """Return the locked cube, also if it was deleted or has expired. Raises NotFound."""
-    return _locate_in(Cube.objects.filter(tenant_id=actor.tenant_id), cube_id, lock=True)
+    return _locate_in(actor, Cube.objects.filter(tenant_id=actor.tenant_id), cube_id, lock=True)
 
 
 def _source_ids(cube: Cube) -> QuerySet[Any]:
     return CubeSource.objects.filter(cube_id=cube.id).exclude(kind=SourceKind.QUOTE).values("source_id")
 
 
-def _locate_in(rows: QuerySet[Cube], cube_id: UUID, *, lock: bool) -> Cube:
+def _locate_in(actor: Actor, rows: QuerySet[Cube], cube_id: UUID, *, lock: bool) -> Cube:
     rows = _lock_rows(rows) if lock else rows.select_related(*ATTACHED)
     cube = rows.filter(id=cube_id).first()
     if cube is None:
-        raise NotFound
+        refuse_missing(actor, "memory", cube_id)
     return cube
 
 

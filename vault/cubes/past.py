@@ -13,7 +13,9 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import connection, transaction
+from django.db.backends.utils import CursorWrapper
 
+from governance.access.decisions.rules import sees_private
 from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
 from governance.database import acting, database_now
@@ -26,6 +28,7 @@ from vault.content.words import NO_WORDS, words_open
 from vault.cubes.lookup import cube_target
 from vault.cubes.services import Succession, amounts_take, cube_restore, cubes_hide, versions_write
 from vault.cubes.versions import present_versions, readable_versions
+from vault.cubes.visibility import name_parameters
 from vault.cubes.writer.builder import CLEAR_FIELDS, BuiltCube, Resolver, build_version
 from vault.models import Cube, CubeVersion, Namespace
 from vault.namespaces.services import namespace_target
@@ -33,7 +36,8 @@ from vault.vocabulary import PastChange
 
 MOST_NAMED = 100  # ids of a summary
 
-# The memories that lie in the namespaces now, or lay there then, each with its last version of then.
+# The memories that lie in the namespaces now, or lay there then, and that the actor may know of, each with its last
+# version of then. {reach}: a statement for their ids.
 PAST = """
 WITH candidates AS (
   SELECT cube.id FROM vault_cube AS cube
@@ -42,7 +46,7 @@ WITH candidates AS (
   SELECT version.cube_id FROM vault_cubeversion AS version
   WHERE version.tenant_id = %(tenant)s AND version.namespace_id = ANY(%(namespaces)s)
     AND version.created_at <= %(as_of)s AND version.cube_id > %(after)s
-), wanted AS (SELECT id FROM candidates ORDER BY id LIMIT %(limit)s),
+), wanted AS (SELECT id FROM candidates WHERE id IN ({reach}) ORDER BY id LIMIT %(limit)s),
 compared AS (
   SELECT cube.id, cube.version AS present, past.id AS past_id, past.number,
     CASE
@@ -133,9 +137,9 @@ class PastSummary:
 def past_rows(
     actor: Actor, namespaces: Collection[UUID], as_of: datetime, *, after: UUID = FIRST, limit: int
 ) -> list[PastRow]:
-    """Return the next `limit` memories by id, readable by the actor or not. Use inside `acting`. One query."""
+    """Return the next `limit` memories in reach of the actor by id, deleted or not. Use inside `acting`. One query."""
     with connection.cursor() as cursor:
-        cursor.execute(ROWS, _parameters(actor, namespaces, as_of, after=after, limit=limit))
+        _execute(cursor, ROWS, actor, _parameters(actor, namespaces, as_of, after=after, limit=limit))
         return [
             PastRow(cube_id, present, past_id, number, PastChange(change), was_inside, was_held, obstacle)
             for cube_id, present, past_id, number, change, was_inside, was_held, obstacle in cursor.fetchall()
@@ -143,18 +147,22 @@ def past_rows(
 
 
 def past_summary(actor: Actor, namespaces: Collection[UUID], as_of: datetime) -> PastSummary:
-    """Count what a restore would change. Reads every memory of the namespaces. Use inside `acting`. Two queries."""
+    """Count what a restore would change, of memories in reach of the actor. Use inside `acting`. Two queries.
+
+    Of purged memories nobody knows who might read them: the ids are told to who purged them, and to who reads all.
+    """
     counts: dict[PastChange, int] = dict.fromkeys(PastChange, 0)
     obstacles: dict[str, int] = {}
     held: list[UUID] = []
     with connection.cursor() as cursor:
-        cursor.execute(COUNTS, _parameters(actor, namespaces, as_of, limit=EVERY))
+        _execute(cursor, COUNTS, actor, _parameters(actor, namespaces, as_of, limit=EVERY))
         for change, obstacle, count, ids in cursor.fetchall():
             counts[PastChange(change)] += count
             if obstacle:
                 obstacles[obstacle] = obstacles.get(obstacle, 0) + count
                 held += ids or []
     purged = AuditEntry.objects.filter(tenant_id=actor.tenant_id, verb=Verb.MEMORY_PURGED, at__gt=as_of)
+    purged = purged if sees_private(actor) else purged.filter(member_id=actor.member_id)
     inside = purged.filter(
         id__gte=uuid7_floor(as_of), detail__namespace__in=[str(namespace_id) for namespace_id in namespaces]
     )
@@ -203,6 +211,12 @@ def _parameters(
         "limit": limit,
         "earliest": database_now() - timedelta(days=settings.DELETED_GRACE_DAYS),
     }
+
+
+def _execute(cursor: CursorWrapper, statement: str, actor: Actor, parameters: Mapping[str, Any]) -> None:
+    """Execute a statement on the memories in reach of the actor."""
+    reach, values = name_parameters(Cube.objects.in_reach_of(actor).values("id"), "reach")
+    cursor.execute(statement.replace("{reach}", reach), {**parameters, **values})
 
 
 def _lock_cubes(actor: Actor, ids: Collection[UUID]) -> list[Cube]:

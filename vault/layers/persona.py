@@ -20,7 +20,7 @@ from governance.vocabulary import Permission, PersonaKind, Verb
 from vault.content.drafts import CubeDraft
 from vault.cubes.selectors import CubeView, cubes_read
 from vault.cubes.services import cube_delete, cubes_add
-from vault.layers.selectors import persona_authorize
+from vault.layers.selectors import persona_authorize, visible_pages
 from vault.layers.statements import find_slot
 from vault.layers.traits import Dimension, dimensions
 from vault.models import Cube, LayerEntry, Trait, TraitEvidence
@@ -100,7 +100,8 @@ def traits_list(*, actor: Actor, persona_id: UUID) -> list[TraitView]:
         record(actor=actor, verb=Verb.PERSONA_READ, object_type=OBJECT_TYPE, object_ids=[persona_id])
         rows = {row.dimension: row for row in Trait.objects.filter(persona_id=persona_id)}
         evidence: dict[UUID, list[UUID]] = {}
-        named = TraitEvidence.objects.filter(trait__persona_id=persona_id).order_by("-id")
+        shown = visible_pages(actor).values("id")
+        named = TraitEvidence.objects.filter(trait__persona_id=persona_id, page__in=shown).order_by("-id")
         for trait_id, page_id in named.values_list("trait_id", "page_id"):
             evidence.setdefault(trait_id, []).append(page_id)
         views = [

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from uuid import UUID
 
-from django.db.models import Count, F, Max, QuerySet, Sum, Window
+from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet, Sum, Window
 from django.db.models.functions import RowNumber
 from django.utils import timezone
 
@@ -51,7 +51,10 @@ class PageView:
 
 @dataclass(frozen=True)
 class SegmentView:
-    """A segment with its current heat. parts: from visits, pages and recency; last: a passage of its newest page."""
+    """A segment with its current heat. parts: from visits, pages and recency; last: a passage of its newest page.
+
+    pages, unpromoted: the numbers of its pages, and of those not yet promoted, that the reader may read.
+    """
 
     row: Segment
     keywords: tuple[str, ...] = field(repr=False)
@@ -59,6 +62,8 @@ class SegmentView:
     heat: float
     parts: tuple[float, float, float]
     state: SegmentState
+    pages: int
+    unpromoted: int
 
     @property
     def title(self) -> str:
@@ -71,7 +76,8 @@ class SegmentView:
 
 @dataclass(frozen=True)
 class StreamView:
-    """A conversation of a persona, with the time of its last page and that page's topic."""
+    """A conversation of a persona, with the time of its last page and that page's topic. pages: those that the reader
+    may read."""
 
     id: UUID
     updated_at: datetime
@@ -109,7 +115,7 @@ def stm_list(*, actor: Actor, persona_id: UUID, pages: Pages, stream_id: UUID | 
     with acting(actor):
         authorize(actor, Permission.MEMORY_READ)
         persona_authorize(actor, persona_id)
-        rows = Page.objects.filter(stream__persona_id=persona_id, layer=PageLayer.SHORT_TERM)
+        rows = visible_pages(actor).filter(stream__persona_id=persona_id, layer=PageLayer.SHORT_TERM)
         rows = rows.filter(stream_id=stream_id) if stream_id else rows
         return pages_view(actor, pages.take(rows.defer("vector").order_by("-id")))
 
@@ -119,7 +125,7 @@ def segment_pages(*, actor: Actor, persona_id: UUID, segment_id: UUID, pages: Pa
     with acting(actor):
         authorize(actor, Permission.MEMORY_READ)
         persona_authorize(actor, persona_id)
-        rows = Page.objects.filter(segment_id=segment_id, segment__persona_id=persona_id)
+        rows = visible_pages(actor).filter(segment_id=segment_id, segment__persona_id=persona_id)
         return pages_view(actor, pages.take(rows.defer("vector").order_by("-id")))
 
 
@@ -132,7 +138,7 @@ def segments_list(*, actor: Actor, persona_id: UUID, pages: Pages, evicted: bool
         authorize(actor, Permission.MEMORY_READ)
         persona_authorize(actor, persona_id)
         constants = constants_in_force(persona_id)
-        rows = Segment.objects.filter(persona_id=persona_id, evicted_at__isnull=not evicted, pages__gt=0)
+        rows = _visible_segments(actor, persona_id).filter(evicted_at__isnull=not evicted)
         page = pages.take(order_by_heat(rows, constants))
         record(actor=actor, verb=Verb.PERSONA_READ, object_type=OBJECT_TYPE, object_ids=[persona_id])
         return _segments_view(actor, page, constants)
@@ -144,14 +150,16 @@ def layer_counts(*, actor: Actor, persona_id: UUID, stream_id: UUID | None) -> L
         authorize(actor, Permission.MEMORY_READ)
         persona_authorize(actor, persona_id)
         constants = constants_in_force(persona_id)
-        moved = Page.objects.filter(stream__persona_id=persona_id, layer=PageLayer.MID_TERM)
+        moved = visible_pages(actor).filter(stream__persona_id=persona_id, layer=PageLayer.MID_TERM)
+        segments = _visible_segments(actor, persona_id)
+        entries = LayerEntry.objects.filter(persona_id=persona_id, queue=EntryQueue.KNOWLEDGE, left_at=None)
         of_stream = moved.filter(stream_id=stream_id) if stream_id else moved
         last = of_stream.exclude(segment=None).order_by("-position").defer("vector").first()
         midnight = timezone.localtime(database_now()).replace(hour=0, minute=0, second=0, microsecond=0)
         return LayerCounts(
-            segments=Segment.objects.filter(persona_id=persona_id, evicted_at=None, pages__gt=0).count(),
-            hot=hot_segments(persona_id, constants).count(),
-            entries=LayerEntry.objects.filter(persona_id=persona_id, queue=EntryQueue.KNOWLEDGE, left_at=None).count(),
+            segments=segments.filter(evicted_at=None).count(),
+            hot=hot_segments(persona_id, constants).filter(pk__in=segments.values("pk")).count(),
+            entries=entries.filter(cube__in=Cube.objects.visible_to(actor)).count(),
             today=moved.filter(at__gte=midnight).count(),
             last_segment=last.segment_id if last else None,
             last_score=last.score if last else None,
@@ -199,11 +207,11 @@ def segment_get(
     with acting(actor):
         authorize(actor, Permission.MEMORY_READ)
         persona_authorize(actor, persona_id)
-        row = Segment.objects.defer("vector").filter(id=segment_id, persona_id=persona_id).first()
+        row = _visible_segments(actor, persona_id).defer("vector").filter(id=segment_id).first()
         if row is None:
             raise NotFound
         (view,) = _segments_view(actor, [row], constants_in_force(persona_id))
-        pages = Page.objects.filter(segment=row).defer("vector").order_by("-id")[:limit]
+        pages = visible_pages(actor).filter(segment=row).defer("vector").order_by("-id")[:limit]
         return view, pages_view(actor, list(pages))
 
 
@@ -212,11 +220,26 @@ def streams_list(*, actor: Actor, persona_id: UUID, limit: int = 20) -> list[Str
     with acting(actor):
         authorize(actor, Permission.MEMORY_READ)
         persona_authorize(actor, persona_id)
-        rows = list(Stream.objects.filter(persona_id=persona_id).order_by("-updated_at")[:limit])
+        shown = Exists(visible_pages(actor).filter(stream=OuterRef("pk")))
+        rows = list(Stream.objects.filter(shown, persona_id=persona_id).order_by("-updated_at")[:limit])
+        counted = visible_pages(actor).filter(stream__in=rows).values_list("stream_id").annotate(Count("id"))
+        pages = dict(counted.order_by())
         newest = _newest_pages(Page.objects.filter(stream__in=rows), "stream_id", 1)
         titles = _open_gists(actor, newest)
         by_stream = {page.stream_id: titles.get(page.id, "") for page in newest}
-        return [StreamView(row.id, row.updated_at, row.last_position, by_stream.get(row.id, "")) for row in rows]
+        return [StreamView(row.id, row.updated_at, pages[row.id], by_stream.get(row.id, "")) for row in rows]
+
+
+def visible_pages(actor: Actor) -> QuerySet[Page]:
+    """Return the pages with a side that the actor may read. Use inside `acting`."""
+    visible = Cube.objects.visible_to(actor)
+    sides = (Exists(visible.filter(pk=OuterRef(side))) for side in ("query_id", "response_id"))
+    return Page.objects.filter(Q(next(sides)) | Q(next(sides)))
+
+
+def _visible_segments(actor: Actor, persona_id: UUID) -> QuerySet[Segment]:
+    shown = Exists(visible_pages(actor).filter(segment=OuterRef("pk")))
+    return Segment.objects.filter(shown, persona_id=persona_id, pages__gt=0)
 
 
 def pages_view(actor: Actor, pages: Sequence[Page]) -> list[PageView]:
@@ -274,17 +297,21 @@ def _open_gists(actor: Actor, pages: Iterable[Page]) -> dict[UUID, str]:
 def _segments_view(actor: Actor, rows: Sequence[Segment], constants: Constants) -> list[SegmentView]:
     newest = _newest_pages(Page.objects.filter(segment__in=rows), "segment_id", META_PAGES)
     gists, words = _open_gists(actor, newest), _read_keywords(actor, newest)
+    counts = visible_pages(actor).filter(segment__in=rows).values_list("segment_id").order_by()
+    counted = counts.annotate(all=Count("id"), unpromoted=Count("id", filter=Q(promoted_at=None)))
+    numbers = {segment_id: (pages, unpromoted) for segment_id, pages, unpromoted in counted}
     now = database_now()
     views = []
     for row in rows:
         idle = (now - row.visited_at).total_seconds()
-        state = SegmentState(row.visits, row.unpromoted, idle, row.visited_at, row.created_at)
+        pages, unpromoted = numbers.get(row.id, (0, 0))
+        state = SegmentState(row.visits, unpromoted, idle, row.visited_at, row.created_at)
         parts = heat_parts(state, constants)
         own = [page for page in newest if page.segment_id == row.id]
         summary = tuple(dict.fromkeys(gists[page.id] for page in own if page.id in gists))
-        counted = Counter(word for page in own for word in words.get(page.id, ()))
-        keywords = tuple(word for word, _ in counted.most_common(SEGMENT_KEYWORDS))
-        views.append(SegmentView(row, keywords, summary, sum(parts), parts, state))
+        used = Counter(word for page in own for word in words.get(page.id, ()))
+        keywords = tuple(word for word, _ in used.most_common(SEGMENT_KEYWORDS))
+        views.append(SegmentView(row, keywords, summary, sum(parts), parts, state, pages, unpromoted))
     return views
 
 

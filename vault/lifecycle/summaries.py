@@ -36,7 +36,7 @@ from vault.cubes.usage import usage_count
 from vault.endpoints.rules import FallbackLlm
 from vault.endpoints.services import models_list
 from vault.lifecycle.summary_text import central_sentences, sentence_ranges
-from vault.models import CubeVersion, Namespace, Summary, Turn
+from vault.models import Cube, CubeVersion, Namespace, Summary, Turn
 from vault.providers.ports import ChatMessage, ChatRole, Completion, ProviderUnavailable
 from vault.providers.structured import structured_call
 from vault.vocabulary import NamespaceKind
@@ -133,8 +133,8 @@ class SummaryLine:
 class SummaryView:
     """A summary as a reader sees it. lines: the sentences that the reader may read.
 
-    memories: number of memories read for the summary; model: the model that chose, empty without one; at: time of the
-    reading.
+    memories: number of memories read for the summary that the reader may read, too; model: the model that chose, empty
+    without one; at: time of the reading.
     """
 
     lines: tuple[SummaryLine, ...]
@@ -355,4 +355,15 @@ def _open_summary(actor: Actor, row: Summary | None) -> SummaryView | None:
     passages = quotes_open(actor, quotes)
     record_quotes(actor, [passages])
     lines = tuple(SummaryLine(passages[quote].text, UUID(quote.source)) for quote in quotes if quote in passages)
-    return SummaryView(lines, row.memories, row.model, row.updated_at) if lines else None
+    return SummaryView(lines, _count_readable(actor, row), row.model, row.updated_at) if lines else None
+
+
+def _count_readable(actor: Actor, row: Summary) -> int:
+    """Return how many memories of the place, as it was summarised, the actor may read."""
+    if row.namespace_id is not None:
+        inside = Q(namespace_id=row.namespace_id, is_dialogue_only=False)
+    else:
+        turns = Turn.objects.filter(Q(conversation_id=row.conversation_id), tenant_id=actor.tenant_id)
+        inside = Q(id__in=turns.values("question_id")) | Q(id__in=turns.values("answer_id"))
+    rows = Cube.objects.visible_to(actor).filter(inside, is_indexed=True, created_at__lte=row.updated_at)
+    return min(rows.count(), row.memories)

@@ -38,11 +38,19 @@ class Pack(TenantModel):
         return self.name
 
 
+class PackVersionManager(models.Manager["PackVersion"]):
+    """Leaves out the columns that only a page and trials of the store read."""
+
+    def get_queryset(self) -> models.QuerySet["PackVersion"]:
+        return super().get_queryset().defer("preview", "trial")
+
+
 class PackVersion(TenantModel):
     """One version of a pack: its signed file, sealed, and the result of the scan as ids and counts.
 
     digest: SHA-256 of the memories, in hex; key_id: of the signing key. subjects: data subjects of anonymised memories;
-    erasing a subject erases the version. wordings: the marked sentences, sealed (vault/packs/wordings.py).
+    erasing a subject erases the version. wordings: the marked sentences, sealed (vault/packs/wordings.py). preview,
+    trial: excerpts of the verified file, sealed; trial_model: made the vectors in `trial` (vault/packs/excerpts.py).
     published_at: null until other tenants may find the version.
     """
 
@@ -61,12 +69,15 @@ class PackVersion(TenantModel):
     subjects = ArrayField(models.UUIDField(), default=list)
     sealed = models.BinaryField(default=bytes)
     wordings = models.BinaryField(default=bytes, db_default=b"")
+    preview = models.BinaryField(default=bytes, db_default=b"")
+    trial = models.BinaryField(default=bytes, db_default=b"")
+    trial_model = models.CharField(max_length=100, blank=True, default="", db_default="")
     published_at = models.DateTimeField(null=True)
     member = models.ForeignKey(
         Member, null=True, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
     )
 
-    objects: ClassVar[models.Manager["PackVersion"]]
+    objects: ClassVar[PackVersionManager] = PackVersionManager()
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["tenant", "pack", "number"], name="pack_number_is_unique")]

@@ -20,5 +20,5 @@ def room_take(namespaces: Iterable[Namespace]) -> None:
         stored = Cube.objects.stored().filter(tenant_id=namespace.tenant_id, namespace=namespace).count()
         if namespace.quota is not None and stored + wanted[namespace.id] > namespace.quota:
             raise QuotaExceeded(
-                f"The namespace {namespace.path} may hold {namespace.quota} memories; {stored} are stored."
+                f"The namespace {namespace.path} may hold {namespace.quota} memories, and these would be more."
             )

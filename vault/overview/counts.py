@@ -45,10 +45,11 @@ standing AS MATERIALIZED (
   FROM vault_cube AS cube JOIN vault_namespace AS place ON place.id = cube.namespace_id
   WHERE cube.tenant_id = %(tenant)s AND cube.deleted_at IS NULL
     AND (cube.expires_at IS NULL OR cube.expires_at > transaction_timestamp())
-    AND NOT (cube.access_level = '{AccessLevel.PRIVATE}' AND cube.owner_id IS NULL)
+    AND NOT cube.is_quarantined AND NOT (cube.access_level = '{AccessLevel.PRIVATE}' AND cube.owner_id IS NULL)
     AND NOT (cube.has_sources AND EXISTS (
       SELECT 1 FROM vault_cubesource AS source LEFT JOIN vault_cube AS origin
-        ON origin.id = source.source_id AND origin.deleted_at IS NULL AND origin.namespace_id = cube.namespace_id
+        ON origin.id = source.source_id AND origin.deleted_at IS NULL AND NOT origin.is_quarantined
+        AND origin.namespace_id = cube.namespace_id
         AND (origin.expires_at IS NULL OR origin.expires_at > transaction_timestamp())
         AND (origin.access_level <> '{AccessLevel.PRIVATE}' OR origin.owner_id = cube.owner_id)
       WHERE source.tenant_id = cube.tenant_id AND source.cube_id = cube.id AND source.kind <> '{SourceKind.QUOTE}'

@@ -142,9 +142,21 @@ def canonical(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
 
 
+def item_stated(item: Item) -> dict[str, Any]:
+    """Return the fields of a memory as a file states them."""
+    stated: dict[str, Any] = _ITEM.dump_python(item, mode="json")
+    return stated
+
+
+def item_read(stated: Mapping[str, Any]) -> Item:
+    """Return the memory with these fields. Raises PackInvalid."""
+    item: Item = _validate_value(_ITEM, stated, "memory")
+    return item
+
+
 def encode_line(item: Item) -> bytes:
     """Return the line of a memory, without its line feed."""
-    return canonical(_ITEM.dump_python(item, mode="json"))
+    return canonical(item_stated(item))
 
 
 def item_digest(item: Item) -> str:

@@ -11,7 +11,11 @@ from governance.models import Tenant
 from governance.outbox.routes import Payload, Write
 from governance.outbox.services import emit
 from governance.vocabulary import Permission, Topic
-from vault.models import Listing, Pack, Publication
+from vault.models import Listing, Pack, PackVersion, Publication
+from vault.packs.excerpts import trial_seal
+from vault.packs.files import file_read
+from vault.packs.selectors import file_open
+from vault.packs.wordings import wordings_open
 from vault.providers.registry import embedder
 from vault.vocabulary import PublicationState
 
@@ -62,6 +66,26 @@ def listings_embed(actor: Actor, payloads: Sequence[Payload]) -> Write:
         for row, vector in zip(rows, vectors, strict=True):
             same = Listing.objects.filter(tenant_id=actor.tenant_id, id=row.id, texts=row.texts)
             same.update(vector=vector, model=model.name)
+
+    return write
+
+
+def trials_index(actor: Actor, payloads: Sequence[Payload]) -> Write:
+    """Make the index of trials of published versions that have none by the present model.
+
+    Raises ProviderUnavailable; KeyUnavailable. Writes: PackVersion ….
+    """
+    authorize(actor, Permission.STORE_MANAGE)
+    ids = sorted({UUID(str(payload["listing"])) for payload in payloads})
+    with acting(actor):
+        published = Listing.objects.filter(tenant_id=actor.tenant_id, id__in=ids, is_offered=True).values("version_id")
+        rows = list(PackVersion.objects.filter(id__in=published).exclude(trial_model=embedder().name))
+        files = [(row, file_open(row), wordings_open(row)) for row in rows if row.sealed]
+    made = [(row, trial_seal(row, file_read(content).items, wordings)) for row, content, wordings in files]
+
+    def write() -> None:
+        for row, (trial, model) in made:
+            PackVersion.objects.filter(id=row.id).exclude(sealed=b"").update(trial=trial, trial_model=model)
 
     return write
 

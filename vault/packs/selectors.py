@@ -80,8 +80,11 @@ def version_file(*, actor: Actor, version_id: UUID) -> bytes:
 
 
 def version_items(*, actor: Actor, version_id: UUID) -> PackFile:
-    """Return the manifest and memories of a version. Raises and writes as `version_file`."""
-    return file_read(version_file(actor=actor, version_id=version_id))
+    """Return the manifest and memories of a version, read by the process for files.
+
+    Raises and writes as `version_file`; also raises Unavailable.
+    """
+    return run_in_file_process(actor.tenant_id, file_read, version_file(actor=actor, version_id=version_id))
 
 
 def file_open(row: PackVersion) -> bytes:

@@ -1,6 +1,7 @@
 """Packs and their versions: create, build as a job, deprecate, yank, remove."""
 
 import json
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -27,14 +28,19 @@ from vault.cubes.filters import filter_read, message_condition
 from vault.cubes.selectors import cubes_read
 from vault.models import Cube, Pack, PackVersion, Publication
 from vault.models.cube import CubeQuerySet
+from vault.packs.excerpts import preview_seal, trial_seal
 from vault.packs.files import MINIMUM_PRODUCT, MOST_MEMORIES, file_read, file_write, item_digest
+from vault.packs.files import Pack as PackFile
 from vault.packs.listings import listing_write
 from vault.packs.lookup import pack_locate, pack_target, version_locate, version_place
 from vault.packs.numbers import number_read
 from vault.packs.scan import Leaving, LeavingRules, compose_report, is_blocked, memories_scan, packs_drop
 from vault.packs.wordings import Wordings, wordings_seal
+from vault.providers.ports import ProviderUnavailable
 from vault.retrieval.queries import SHOWN
 from vault.vocabulary import FindingRule, PackState, PackTopic, SubjectRule, Treatment
+
+logger = logging.getLogger(__name__)
 
 PART = 200  # memories that are opened at once
 MOST_IDS = 1_000
@@ -210,7 +216,7 @@ def version_scan(run: JobRun) -> Callable[[], Step]:
     row.size = len(content)
     row.sealed = seal_for(tenant_id=row.tenant_id, scope=GENERAL, place=version_place(row), plaintext=content)
     if is_ready:
-        row.digest, row.key_id = _signed_facts(content)
+        _make_excerpts(row, file_read(content), wordings)
 
     def write() -> Step:
         row.save()
@@ -333,7 +339,14 @@ def _write_file(row: PackVersion, decided: list[Leaving], wordings: Mapping[UUID
     return file_write(stated, items, public_key=key.public_key(), sign=key.sign)
 
 
-def _signed_facts(content: bytes) -> tuple[str, str]:
-    """Return the digest and the key id of the file, read as a subscriber reads it."""
-    manifest = file_read(content).manifest
-    return manifest.digest, manifest.key_id
+def _make_excerpts(row: PackVersion, file: PackFile, wordings: Mapping[UUID, Wordings]) -> None:
+    """Fill what a version states of its file, which was verified as a subscriber does it.
+
+    Without an embedding model the index of trials is made later, when a trial asks for it.
+    """
+    row.digest, row.key_id = file.manifest.digest, file.manifest.key_id
+    row.preview = preview_seal(row, file.items, wordings)
+    try:
+        row.trial, row.trial_model = trial_seal(row, file.items, wordings)
+    except ProviderUnavailable as failure:
+        logger.warning("a version of a pack has no index for trials: %s", failure.code)

@@ -1,6 +1,6 @@
 """Quotas and their use, for the principals that they limit and for those who govern."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
@@ -22,7 +22,7 @@ COUNTED = (Measure.MEMORIES, Measure.BYTES, Measure.MODEL_TOKENS)
 class QuotaView:
     """The limits of a principal and its use: memories, bytes, model tokens since the month began.
 
-    counted_at: when a job counted the use; None: now.
+    used: empty for a reader who may not know it. counted_at: when a job counted the use; None: now.
     """
 
     holder: QuotaTarget
@@ -39,13 +39,15 @@ def quotas_list(*, actor: Actor, is_live: bool = True) -> list[QuotaView]:
     """
     with acting(actor):
         holders = holders_of(actor)
-        if is_allowed(actor, Permission.POLICY_READ):
+        reads_all = is_allowed(actor, Permission.POLICY_READ)
+        if reads_all:
             named = (quota.holder for quota in policies_active(actor).quotas)
             holders += sorted(
                 {QuotaTarget(holder.kind, holder.id) for holder in named if holder.id is not None} - {*holders}
             )
         counted = None if is_live else _counted_last(actor)
-        return [_view_from_counts(actor, holder, counted) for holder in holders]
+        views = [_view_from_counts(actor, holder, counted) for holder in holders]
+        return views if reads_all else [_without_use_of_others(view) for view in views]
 
 
 def quota_view(*, actor: Actor, holder: QuotaTarget) -> QuotaView:
@@ -53,6 +55,11 @@ def quota_view(*, actor: Actor, holder: QuotaTarget) -> QuotaView:
     with acting(actor):
         limits = limits_of(policies_active(actor).quotas, holder)
         return QuotaView(holder, limits, {measure: usage_count(holder, measure) for measure in COUNTED})
+
+
+def _without_use_of_others(view: QuotaView) -> QuotaView:
+    """Leave out the use of the whole organisation, which counts memories that the reader may not read."""
+    return replace(view, used={}) if view.holder.kind is QuotaTargetKind.TENANT else view
 
 
 @dataclass(frozen=True)

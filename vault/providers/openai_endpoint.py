@@ -102,6 +102,8 @@ class Endpoint:
             raise ReaderDisconnected(f"Nobody waits for the model {self.place}") from None
         except (openai.APIConnectionError, httpx2.RequestError, CallEnded) as error:
             cause = error.__cause__ if isinstance(error, openai.APIConnectionError) else error
+            if isinstance(cause, AddressRefused) and self.is_of_operator:
+                raise self.unavailable("has no public address: see MEMOS_ALLOW_PRIVATE_ADDRESSES") from None
             raise self.unavailable(_describe_failure(cause)) from None
         except openai.APIStatusError as error:
             raise self.unavailable(f"answered with status {error.status_code}") from None
@@ -114,8 +116,6 @@ class Endpoint:
 def _describe_failure(error: BaseException | None) -> str:
     """The failed connection in words that follow the model's name."""
     match error:
-        case AddressRefused():
-            return "has no public address: see MEMOS_ALLOW_PRIVATE_ADDRESSES"
         case OutOfTime():
             return f"took longer than {CALL_SECONDS:.0f} seconds"
         case AnswerTooLong():
@@ -124,7 +124,7 @@ def _describe_failure(error: BaseException | None) -> str:
             return "did not answer in time"
         case httpx2.DecodingError():
             return "sent a reply that cannot be read"
-    return "cannot be reached, or broke the connection"
+    return "cannot be reached, may not be called, or broke the connection"
 
 
 def _add_trace_headers(request: httpx2.Request) -> None:

@@ -27,16 +27,14 @@ from governance.pages import Pages
 from governance.vocabulary import Permission, Verb
 from vault.lexicon.segments import pieces
 from vault.models import Listing, Pack, PackVersion
-from vault.packs.files import Item, file_read
-from vault.packs.selectors import file_open
-from vault.packs.wordings import items_personalise
+from vault.packs.excerpts import preview_open, preview_store
+from vault.packs.files import Item
 from vault.providers.ports import ProviderUnavailable
 from vault.providers.registry import embedder
 from vault.vocabulary import PackTopic
 
 logger = logging.getLogger(__name__)
 
-SAMPLES = 6
 MOST_WORDS = 8
 NEAREST = 50  # publications that a search by meaning finds
 LEAST_SIMILAR = 0.2  # cosine of the text and a pack's texts
@@ -171,7 +169,8 @@ def listing_get_by_name(*, actor: Actor, publisher: str, name: str) -> Listing:
 def offer_get(*, actor: Actor, publication_id: UUID) -> Offer:
     """Return a publication with its texts, versions and samples. Runs outside any transaction.
 
-    Raises NotFound; Forbidden. Writes: AuditEntry.
+    The file of the version is not opened: it was verified when it was built.
+    Raises NotFound; Forbidden; KeyUnavailable, also for a changed preview. Writes: AuditEntry.
     """
     with acting(actor):
         listing = listing_get(actor=actor, publication_id=publication_id)
@@ -179,9 +178,12 @@ def offer_get(*, actor: Actor, publication_id: UUID) -> Offer:
     with tenant_transaction(listing.publisher_id):
         pack = Pack.objects.get(id=listing.pack_id)
         rows = PackVersion.objects.filter(pack=pack, published_at__isnull=False).defer("sealed").order_by("-parts")
-        version = PackVersion.objects.get(id=listing.version_id)
-        items = items_personalise(version, file_read(file_open(version)).items, actor.tenant_id)
-        return Offer(listing, pack.readme, tuple(pack.authors), list(rows), items[:SAMPLES])
+        version = PackVersion.objects.defer(None).defer("sealed", "wordings", "trial").get(id=listing.version_id)
+        samples = preview_open(version, actor.tenant_id)
+        if samples is None:  # built by an earlier release
+            preview_store(version)
+            samples = preview_open(version, actor.tenant_id) or []
+        return Offer(listing, pack.readme, tuple(pack.authors), list(rows), samples)
 
 
 def _filter_listings(wanted: Wanted) -> QuerySet[Listing]:

@@ -167,7 +167,7 @@ def versions_erase(*, actor: Actor, subject_id: UUID) -> int:
         found = list(rows.select_for_update().order_by("id"))
         for version in found:
             version.state, version.reason = PackState.YANKED, ERASED
-            version.sealed, version.wordings = b"", b""
+            version.sealed = version.wordings = version.preview = version.trial = b""
             version.subjects = [reference for reference in version.subjects if reference != subject_id]
             version.save()
             for row in Publication.objects.select_for_update().filter(pack_id=version.pack_id):
@@ -231,8 +231,8 @@ def publication_target(row: Publication) -> Target:
 
 
 def _select_with_pack(rows: QuerySet[Publication]) -> QuerySet[Publication]:
-    columns = ("version__sealed", "waiting__sealed")
-    return rows.select_related("pack", "version", "waiting", "requested_by", "approved_by").defer(*columns)
+    unread = [f"{of}__{column}" for of in ("version", "waiting") for column in ("sealed", "preview", "trial")]
+    return rows.select_related("pack", "version", "waiting", "requested_by", "approved_by").defer(*unread)
 
 
 def _check_tenants(draft: PublicationDraft) -> None:

@@ -8,17 +8,16 @@ import numpy as np
 from django.db import connection
 
 from governance.access.decisions.services import authorize
-from governance.actor import Actor
+from governance.actor import Actor, system_actor
 from governance.audit.services import record
 from governance.database import acting, tenant_transaction
-from governance.errors import FieldError, Invalid
+from governance.errors import FieldError, Invalid, Unavailable
 from governance.ids import uuid7
-from governance.vocabulary import Permission, Verb
+from governance.outbox.services import emit, is_asked
+from governance.vocabulary import Permission, Topic, Verb
 from vault.cubes.selectors import cubes_view
-from vault.models import Cube, PackTrial, PackVersion, Turn
-from vault.packs.files import Item, file_read
-from vault.packs.selectors import file_open
-from vault.packs.wordings import items_personalise
+from vault.models import Cube, Listing, PackTrial, PackVersion, Turn
+from vault.packs.excerpts import TrialIndex, round_vectors, trial_open
 from vault.providers.ports import Matrix
 from vault.providers.registry import embedder
 from vault.retrieval.queries import SearchQuery
@@ -29,7 +28,7 @@ MOST_QUESTIONS = 5
 SHOWN = 3  # memories of an answer
 LEAST_SHARE, SHARE = 3, 10  # an organisation is shown a tenth of a pack, and 3 memories at least
 LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('pack trial ' || %s || %s, 0))"
-EXTRACT = 120  # characters of a pack's memory: enough to judge the pack by, without being a copy of it
+WAIT_SECONDS = 60  # before a trial whose index is being made is asked again
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,8 @@ def publication_try(*, actor: Actor, publication_id: UUID, questions: Sequence[s
 
     Both sides are ranked by one scale, the cosine with the question. Nothing is installed, and no read is counted.
     Of the pack an organisation is shown a bounded share in all its trials; beyond it, only what it was shown before.
-    Raises NotFound; Forbidden; Invalid; ProviderUnavailable; KeyUnavailable. Writes: AuditEntry …, PackTrial ….
+    Raises NotFound; Forbidden; Invalid; Unavailable while the index of the version is made; ProviderUnavailable;
+    KeyUnavailable. Writes: AuditEntry …, PackTrial …, OutboxEvent?.
     """
     authorize(actor, Permission.STORE_MANAGE)
     listing = listing_get(actor=actor, publication_id=publication_id)
@@ -78,21 +78,37 @@ def publication_try(*, actor: Actor, publication_id: UUID, questions: Sequence[s
     asked = list(questions) or questions_last(actor=actor)
     with acting(actor):
         record(actor=actor, verb=Verb.PUBLICATION_READ, object_type="publication", object_ids=[listing.id])
-    with tenant_transaction(listing.publisher_id):
-        version = PackVersion.objects.get(id=listing.version_id)
-        items = items_personalise(version, file_read(file_open(version)).items, actor.tenant_id)
-    vectors = embedder().embed([item.content for item in items])
+    index = _open_index(listing, request_id=actor.request_id)
     found = [_search_own(actor, question) for question in asked]
-    limit = max(LEAST_SHARE, len(items) // SHARE)
+    limit = max(LEAST_SHARE, len(index.keys) // SHARE)
     with acting(actor):
         shown = _lock_shown(actor, listing.id)
         before = frozenset(shown)
-        tried = tuple(_answer_question(own, items, vectors, shown, limit) for own in found)
+        tried = tuple(_answer_question(actor, own, index, shown, limit) for own in found)
         PackTrial.objects.bulk_create(
             PackTrial(id=uuid7(), tenant_id=actor.tenant_id, publication_id=listing.id, key=key)
             for key in sorted(shown - before)
         )
     return Trial(tried, len(shown), limit)
+
+
+def _open_index(listing: Listing, *, request_id: str) -> TrialIndex:
+    """Return the index of the published version. Raises Unavailable, and asks for it, if there is none."""
+    with tenant_transaction(listing.publisher_id):
+        version = PackVersion.objects.defer(None).defer("sealed", "wordings", "preview").get(id=listing.version_id)
+        index = trial_open(version)
+    if index is None:
+        _request_index(listing, request_id=request_id)
+        raise Unavailable("The trial of this pack is being prepared. Try again in a minute.", retry_after=WAIT_SECONDS)
+    return index
+
+
+def _request_index(listing: Listing, *, request_id: str) -> None:
+    """Ask the publisher's worker for the index, unless it is asked already. Writes: OutboxEvent?."""
+    publisher = system_actor(tenant_id=listing.publisher_id, request_id=request_id)
+    with acting(publisher):
+        if not is_asked(actor=publisher, topic=Topic.LISTINGS_WRITTEN, seconds=0):
+            emit(actor=publisher, topic=Topic.LISTINGS_WRITTEN, payload={"listing": str(listing.id)})
 
 
 def questions_last(*, actor: Actor) -> list[str]:
@@ -135,21 +151,20 @@ def _lock_shown(actor: Actor, publication_id: UUID) -> set[UUID]:
     return set(rows.values_list("key", flat=True))
 
 
-def _answer_question(
-    own: OwnAnswer, items: Sequence[Item], vectors: Matrix, shown: set[UUID], limit: int
-) -> TriedQuestion:
+def _answer_question(actor: Actor, own: OwnAnswer, index: TrialIndex, shown: set[UUID], limit: int) -> TriedQuestion:
     """Put the pack's best memories among the own ones. `shown` grows by them, up to `limit`."""
-    scores = vectors @ own.vector
+    scores = index.vectors @ own.vector
     waiting, together = [*own.memories], list[TriedMemory]()
     for place in np.argsort(-scores):
         while waiting and waiting[0].score >= scores[place]:
             together.append(waiting.pop(0))
         if len(together) >= SHOWN:
             break
-        key = items[place].id
+        key = index.keys[place]
         if key in shown or len(shown) < limit:
             shown.add(key)
-            together.append(TriedMemory(_shorten_text(items[place].content), round(float(scores[place]), 4), True))
+            extract = index.extract(int(place), actor.tenant_id)
+            together.append(TriedMemory(extract, round(float(scores[place]), 4), True))
     return TriedQuestion(own.question, own.memories, tuple([*together, *waiting][:SHOWN]))
 
 
@@ -157,10 +172,6 @@ def _score_own_memories(hits: Sequence[Hit], asked: Matrix) -> list[TriedMemory]
     texts = [hit.view.words.content for hit in hits if hit.score > 0]
     if not texts:
         return []
-    scores = embedder().embed(texts) @ asked
+    scores = round_vectors(embedder().embed(texts)) @ asked
     pairs = [TriedMemory(text, round(float(score), 4), False) for text, score in zip(texts, scores, strict=True)]
     return sorted(pairs, key=lambda memory: -memory.score)
-
-
-def _shorten_text(text: str) -> str:
-    return text if len(text) <= EXTRACT else f"{text[:EXTRACT].rstrip()}…"

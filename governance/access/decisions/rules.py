@@ -66,6 +66,8 @@ READS_CONTENT = frozenset(role for role in RoleName if Permission.MEMORY_READ in
 # All permissions that a bound key can have: it manages nothing and gives no grants.
 BOUND = (READING | WRITING | CHATTING) - {Permission.PERSONA_CREATE, Permission.PERSONA_UPDATE}
 
+CONCEALING = frozenset({"private", "deny", "binding"})  # rules that leave an object out of lists
+
 # The action that a permission performs on an object of grants; for other permissions only roles and scopes decide.
 ACTIONS: dict[Permission, Action] = {
     Permission.MEMORY_READ: Action.READ,
@@ -192,6 +194,15 @@ def decide(actor: Actor, permission: Permission, target: Target | None, granted:
     if bound and target is not None and not _fits_purpose(actor, target):
         return Decision(allowed=False, rule=target.purpose_rule)
     return decision
+
+
+def is_concealed(actor: Actor, target: Target, decision: Decision) -> bool:
+    """Return whether the refusal of reading an object means that the actor may not know that it exists.
+
+    A policy, or a role or key that reads nothing, refuses openly what is not private to others.
+    """
+    is_others = not sees_private(actor) and any(owner != actor.member_id for owner in target.private_to)
+    return is_others or decision.rule in CONCEALING
 
 
 def _decide_by_grants(

@@ -1,12 +1,23 @@
 """Authorization: decides whether an actor has a permission."""
 
+from typing import NoReturn
+from uuid import UUID
+
 from governance.access.decisions.principal_grants import find_grants_on, has_any_grant
-from governance.access.decisions.rules import Decision, Target, action_on, decide, policy_name
+from governance.access.decisions.rules import Decision, Target, action_on, decide, is_concealed, policy_name
 from governance.actor import Actor
 from governance.database import acting
-from governance.errors import Forbidden, NotFound
+from governance.errors import Concealed, Forbidden, NotFound
 from governance.vocabulary import Permission
 
+# The permission without which an actor does not know of an object, by its type. Other objects have names, or are listed
+# for all who may be refused.
+DISCLOSED_BY = {
+    "memory": Permission.MEMORY_READ,
+    "persona": Permission.PERSONA_USE,
+    "conversation": Permission.CONVERSATION_USE,
+}
+NOBODY = UUID(int=0)
 REASONS = {
     "read_only": "It is read-only.",
     "binding": "The key is bound to something else.",
@@ -36,22 +47,62 @@ def is_allowed(actor: Actor, permission: Permission, target: Target | None = Non
 
 
 def authorize(actor: Actor, permission: Permission, target: Target | None = None) -> None:
-    """Check that the actor has the permission. Raises NotFound for a target of another tenant; Forbidden, with the
-    rule.
+    """Check that the actor has the permission.
+
+    Raises NotFound for a target of another tenant; Concealed for one that the actor may not know of; Forbidden, with
+    the rule.
     """
     if target is not None and target.tenant_id != actor.tenant_id:
         raise NotFound
     decision = decide_on(actor, permission, target)
-    if not decision.allowed:
-        raise Forbidden(
-            _denial_detail(actor, permission, decision.rule),
-            permission=permission,
-            rule=decision.rule_reference,
-            object_type=target.object_type if target else "tenant",
-            object_id=target.object_id if target else actor.tenant_id,
-            policy=policy_name(decision.rule),
-            purpose=actor.context.purpose,
-        )
+    if decision.allowed:
+        return
+    if target is not None and not _is_disclosed(actor, target):
+        raise _conceal(permission, decision, target)
+    raise Forbidden(
+        _denial_detail(actor, permission, decision.rule),
+        permission=permission,
+        rule=decision.rule_reference,
+        object_type=target.object_type if target else "tenant",
+        object_id=target.object_id if target else actor.tenant_id,
+        policy=policy_name(decision.rule),
+        purpose=actor.context.purpose,
+    )
+
+
+def authorize_disclosure(actor: Actor, target: Target) -> None:
+    """Check that the actor may know of a memory, persona or conversation of its tenant. Raises Concealed."""
+    if not _is_disclosed(actor, target):
+        permission = DISCLOSED_BY[target.object_type]
+        raise _conceal(permission, decide_on(actor, permission, target), target)
+
+
+def _is_disclosed(actor: Actor, target: Target) -> bool:
+    permission = DISCLOSED_BY.get(target.object_type)
+    if permission is None:
+        return True
+    decision = decide_on(actor, permission, target)
+    return decision.allowed or not is_concealed(actor, target, decision)
+
+
+def _conceal(permission: Permission, decision: Decision, target: Target) -> Concealed:
+    return Concealed(
+        permission=permission,
+        rule=decision.rule_reference,
+        object_type=target.object_type,
+        object_id=target.object_id,
+    )
+
+
+def refuse_missing(actor: Actor, object_type: str, object_id: UUID) -> NoReturn:
+    """Answer for an object that does not exist, or no longer, as for one that is private to somebody else.
+
+    Both take the same queries, and both are in the audit log. Raises NotFound, also as Concealed.
+    """
+    private_to = frozenset[UUID | None]({NOBODY})
+    with acting(actor):
+        authorize_disclosure(actor, Target(object_type, object_id, actor.tenant_id, private_to=private_to, path=""))
+    raise NotFound
 
 
 def authorize_giving(actor: Actor, permission: Permission, target: Target) -> None:

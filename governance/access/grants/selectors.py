@@ -11,7 +11,7 @@ from governance.access.decisions.grantables import Grantable, grantable_of, gran
 from governance.access.decisions.past_grants import find_grants_at
 from governance.access.decisions.principal_grants import find_grants_on, principal_grants
 from governance.access.decisions.rules import Decision, Target, decide
-from governance.access.decisions.services import authorize_giving, is_allowed
+from governance.access.decisions.services import authorize_disclosure, authorize_giving, is_allowed
 from governance.access.grants.grantees import grantee_find
 from governance.access.grants.services import find_grantable, grant_locate
 from governance.access.grants.views import GrantView, grant_views
@@ -134,6 +134,8 @@ def access_check(
         if not _is_self(actor, kind, principal):
             authorize_giving(actor, Permission.ACCESS_GOVERN, target)
         decision = _decide_as(actor, kind, principal, found.permissions[action], target, context, at)
+        if not decision.allowed:
+            authorize_disclosure(actor, target)
         record(
             actor=actor,
             verb=Verb.ACCESS_CHECKED,

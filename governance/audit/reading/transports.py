@@ -14,9 +14,10 @@ from governance.outbound import (
     Destination,
     Undelivered,
     connect,
+    find_destination,
     limit_exchange,
     refuse_plaintext,
-    resolve_destination,
+    unreached,
     wrap_tls,
 )
 from governance.requests_adapter import post
@@ -42,7 +43,7 @@ def deliver(kind: SinkKind, address: str, secret: bytes, rows: Sequence[Pushed])
         refuse_plaintext(tls=parts.scheme == "https")
         _post_lines(address, secret, rows)
         return
-    destination = resolve_destination(parts.hostname or "", parts.port or SCHEMES[kind][parts.scheme])
+    destination = find_destination(parts.hostname or "", parts.port or SCHEMES[kind][parts.scheme])
     if parts.scheme == "syslog+udp":
         _send_datagrams(destination, rows)
     else:
@@ -90,7 +91,7 @@ def _send_stream(destination: Destination, rows: Sequence[Pushed], *, tls: bool)
             while sock.recv(4096):
                 pass
     except OSError as error:
-        raise Undelivered(f"{destination.host} did not take all of it") from error
+        raise unreached(error) from error
 
 
 def _send_datagrams(destination: Destination, rows: Sequence[Pushed]) -> None:
@@ -101,4 +102,4 @@ def _send_datagrams(destination: Destination, rows: Sequence[Pushed]) -> None:
             for row in rows:
                 sock.sendto(syslog_message(row)[:LONGEST_DATAGRAM], (destination.address, destination.port))
     except OSError as error:
-        raise Undelivered(f"{destination.host} cannot be reached") from error
+        raise unreached(error) from error

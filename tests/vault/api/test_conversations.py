@@ -68,7 +68,7 @@ def test_change_of_answering_persona_and_model_is_audited_and_refused_to_others(
     address = begin(alice).removesuffix("turns/")
     before = alice.get(address).json
     changes = {"agent_persona": "Guide", "model": "extractive"}
-    assert bob.patch(address, changes).status == 403
+    assert bob.patch(address, changes).status == 404
     assert charlie.patch(address, changes).status == 404
     assert alice.get(address).json == before
     assert ada.get("audit/?verb=conversation.updated").json["results"] == []
@@ -256,7 +256,7 @@ def test_a_dry_run_deletes_no_conversation(alice: Contract, bob: Contract) -> No
     assert alice.get(turns).json["count"] == 1
     assert fields_at_fault(alice.delete(address + "?dry_run=maybe")) == {"dry_run"}
     assert fields_at_fault(alice.delete(address + "?purge=true")) == {"purge"}
-    assert bob.delete(address + "?dry_run=maybe").status == 403
+    assert bob.delete(address + "?dry_run=maybe").status == 404
     assert alice.get(address).status == 200
 
 

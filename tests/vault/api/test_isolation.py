@@ -119,7 +119,7 @@ def test_the_other_tenants_chat_says_nothing_of_it(alice: Contract, charlie: Con
 def test_a_member_does_not_reach_anothers_private_memory(alice: Contract, bob: Contract) -> None:
     memory_id = alice.add(SECRET, tags=["zebra-canary"])["id"]
     run_jobs()
-    assert {reply.status for reply in calls_on_memory(bob, memory_id)} == {403}
+    assert {reply.status for reply in calls_on_memory(bob, memory_id)} == {404}
     assert bob.get("memories/").json["count"] == 0
     assert bob.get("memories/?namespace=/users/alice").json["count"] == 0
     assert bob.search("zebra-canary") == bob.search("zebra", namespaces=["/users/alice"]) == []
@@ -137,7 +137,7 @@ def test_a_conversation_is_its_members_only(world: World, alice: Contract, name:
     """Even an owner reads what was said only as memory, never by joining the talk."""
     conversation_id = conversation_with_a_turn(alice)
     other = Contract(key=world.person(name).key.text)
-    assert {reply.status for reply in calls_on_conversation(other, conversation_id)} == {403}
+    assert {reply.status for reply in calls_on_conversation(other, conversation_id)} == {404}
     assert other.get("conversations/").json["count"] == 0
     assert alice.get(f"conversations/{conversation_id}/turns/").json["count"] == 1
 

@@ -346,7 +346,7 @@ def test_a_shared_path_is_made_on_demand(world: World, alice: Contract, olivia: 
 
 def test_a_part_of_ones_own_home_is_private(alice: Contract, bob: Contract) -> None:
     memory = alice.add("Mine.", namespace="/users/alice/diary")
-    assert bob.get(f"memories/{memory['id']}/").status == 403
+    assert bob.get(f"memories/{memory['id']}/").status == 404
 
 
 def test_the_home_may_be_named_before_it_exists(alice: Contract) -> None:

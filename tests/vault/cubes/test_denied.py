@@ -85,7 +85,7 @@ def test_admin_moves_a_shared_memory_home_and_back(olivia: Contract, alice: Cont
     memory = alice.add("shared words", namespace="/team")
     taken = olivia.patch(f"memories/{memory['id']}/", {"namespace": "/users/olivia"}, if_match='"1"')
     assert taken.status == 200
-    assert alice.get(f"memories/{memory['id']}/").status == 403
+    assert alice.get(f"memories/{memory['id']}/").status == 404
     assert olivia.patch(f"memories/{memory['id']}/", {"namespace": "/team"}, if_match='"2"').status == 200
     assert alice.get(f"memories/{memory['id']}/").status == 200
 

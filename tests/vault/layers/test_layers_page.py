@@ -149,7 +149,7 @@ def test_other_constants_are_tried_without_being_stored(world: World, mind: str)
 
 @pytest.mark.parametrize("part", ["profile", "tune", "traits"])
 def test_pages_of_another_members_persona_are_refused(world: World, mind: str, part: str) -> None:
-    assert signed_in(world.bob).get(f"/layers/{mind}/{part}/").status_code == 403
+    assert signed_in(world.bob).get(f"/layers/{mind}/{part}/").status_code == 404
     assert signed_in(world.charlie).get(f"/layers/{mind}/{part}/").status_code == 404
 
 

@@ -103,7 +103,7 @@ def test_who_may_not_mount_is_refused(alice: Contract, bob: Contract, charlie: C
     assert bob.delete(f"mounts/{mount}/").status == 403
     assert charlie.delete(f"mounts/{mount}/").status == 404
     persona = create_namespace(alice, "personas/", name="Ornithologist")
-    assert bob.post("mounts/", {"namespace": "/guide", "persona": persona}).status == 403
+    assert bob.post("mounts/", {"namespace": "/guide", "persona": persona}).status == 404
     conversation = create_namespace(alice, "conversations/")
     assert bob.post("mounts/", {"namespace": "/guide", "conversation": conversation}).status == 404
     assert fields_at_fault(alice.post("mounts/", {"namespace": "/guide"})) == {"persona"}

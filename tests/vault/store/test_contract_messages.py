@@ -30,7 +30,7 @@ READS = {
     "vault/store/installed_packs.py": {"offered_versions_list"},
     "vault/store/moderation.py": {"_report_view"},  # of the operator of the installation
     "vault/store/ratings.py": {"ratings_list"},
-    "vault/store/trials.py": {"publication_try"},
+    "vault/store/trials.py": {"_open_index"},
     "vault/store/upgrades.py": {"_read_published"},
 }
 # Writes: handlers of the outbox and steps of jobs, with what they call.
@@ -40,6 +40,7 @@ WRITES = {
     "vault/store/moderation.py": {"report_decide"},  # of the operator of the installation
     "vault/store/proposals.py": {"proposals_deliver", "answers_deliver"},
     "vault/store/ratings.py": {"ratings_report"},
+    "vault/store/trials.py": {"_request_index"},  # an event, for the publisher's own worker
 }
 SWEEPS = {  # of all tenants, one after the other, each as itself
     "vault/cubes/storage.py": {"_find_first_purge"},

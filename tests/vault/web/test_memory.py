@@ -72,7 +72,7 @@ def test_a_version_is_compared_with_the_present_one_by_its_address(world: World)
     assert "Roll back" not in signed_in(world.alice).get(f"{address}?compare=7").content.decode()
 
 
-@pytest.mark.parametrize(("who", "status"), [("alice", 200), ("olivia", 200), ("bob", 403), ("charlie", 404)])
+@pytest.mark.parametrize(("who", "status"), [("alice", 200), ("olivia", 200), ("bob", 404), ("charlie", 404)])
 def test_only_those_who_may_read_it_see_it(world: World, who: str, status: int) -> None:
     response = signed_in(world.person(who)).get(store_memory(world))
     assert response.status_code == status

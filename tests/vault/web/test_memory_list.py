@@ -224,7 +224,7 @@ def test_a_persona_that_was_chosen_is_that_of_new_memories(world: World) -> None
     assert client.post("/persona/", {"persona": made["id"], "next": "/memories/"}).status_code == 303
     form = {"content": "Alice sings.", "semantic_type": "fact", "sensitivity": "internal"}
     assert "Alice at work" in page_of(client, client.post("/memories/new/", form)["Location"])
-    assert signed_in(world.bob).post("/persona/", {"persona": made["id"]}).status_code == 403
+    assert signed_in(world.bob).post("/persona/", {"persona": made["id"]}).status_code == 404
     assert signed_in(world.charlie).post("/persona/", {"persona": made["id"]}).status_code == 404
 
 

@@ -11,7 +11,7 @@ import requests
 
 from governance.errors import Conflict, NotFound, Unavailable
 from governance.outbound import Refused, refuse_plaintext
-from governance.requests_adapter import AddressRefused, OutgoingSession
+from governance.requests_adapter import OutgoingSession
 from vault.exchange.sync.wire import (
     FOREIGN,
     KEY_UNKNOWN,
@@ -94,10 +94,10 @@ class PeerClient:
                 content = None if body is None else json.dumps(body, ensure_ascii=False).encode()
                 reply = session.request(method, self.address + address, data=content, headers=headers)
                 return _check_reply(reply)
-        except (Refused, AddressRefused) as refusal:
+        except Refused as refusal:
             raise Conflict(f"The other installation is not called: {refusal}.") from refusal
         except requests.RequestException as failure:
-            raise Unavailable("The other installation cannot be reached, or broke off.") from failure
+            raise Unavailable("The other installation cannot be reached, may not be called, or broke off.") from failure
 
 
 def _check_reply(reply: requests.Response) -> Any:

@@ -91,10 +91,13 @@ def test_the_time_that_is_asked_about_counts(world: World, olivia: Contract, ali
 def test_about_oneself_anybody_may_ask_and_about_others_who_governs(
     world: World, alice: Contract, bob: Contract, memory_id: str
 ) -> None:
-    assert answer(bob, "member", world.bob.member.id, memory_id) == (False, "private")
-    assert answer(bob, "api_key", world.bob.key.id, memory_id) == (False, "private")
-    assert bob.post("grants/check/", question("member", world.alice.member.id, memory_id)).status == 403
-    assert bob.post("grants/check/", question("role", "owner", memory_id)).status == 403
+    for kind, who in (("member", world.bob.member.id), ("api_key", world.bob.key.id), ("role", "owner")):
+        assert bob.post("grants/check/", question(kind, who, memory_id)).status == 404, "it is private"
+    shared = alice.add(FACT, namespace="/team")["id"]
+    assert answer(bob, "member", world.bob.member.id, shared) == (True, "role:viewer")
+    assert answer(bob, "api_key", world.bob.key.id, shared, "write") == (False, "role:viewer")
+    assert bob.post("grants/check/", question("member", world.alice.member.id, shared)).status == 403
+    assert bob.post("grants/check/", question("role", "owner", shared)).status == 403
     assert answer(alice, "member", world.bob.member.id, memory_id) == (False, "private")
 
 
@@ -132,6 +135,7 @@ def test_the_check_says_what_then_happens(world: World, alice: Contract, memory_
     give_grant(alice, world, "bob", "memory", memory_id, conditions={"purpose": ["treatment"]})
     person = contract(world, who)
     for purpose in ("", "treatment", "billing"):
-        allowed, _ = answer(person, "api_key", world.person(who).key.id, memory_id, purpose=purpose, channel="api")
+        asked = question("api_key", world.person(who).key.id, memory_id, purpose=purpose, channel="api")
+        check = person.post("grants/check/", asked)
         reply = person.get(f"memories/{memory_id}/", x_memory_purpose=purpose)
-        assert reply.status == (200 if allowed else 403)
+        assert (check.status, check.json.get("allowed")) == ((200, True) if reply.status == 200 else (404, None))
