@@ -394,6 +394,16 @@ class PiiKind(StrEnum):
     UNCHECKED = "unchecked"
 
 
+class PersonalKind(StrEnum):
+    """What tells who a person is, beside the kinds of PiiKind: found in texts about a data subject alone."""
+
+    PERSON = "person"
+    RELATIVE = "relative"
+    ADDRESS = "address"
+    BIRTH_DATE = "birth_date"
+    NUMBER = "number"
+
+
 class PiiAction(StrEnum):
     """The actions for texts with personal data or secrets, from the mildest to the strictest."""
 

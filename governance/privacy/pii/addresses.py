@@ -1,0 +1,148 @@
+"""Postal addresses in English and Chinese, and of the countries around: a street with a house number, and what follows.
+
+An address after words such as "lives at" or 住址 is found to the end of its sentence.
+"""
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+from governance.privacy.pii.identifiers import Identifier
+from governance.vocabulary import PersonalKind
+
+_CAP = "[A-Z\u00c0-\u00de][\\w'’.-]{0,24}"
+_SMALL = (
+    "(?:de|del|della|delle|degli|dei|di|da|do|dos|das|du|des|la|las|los|le|les|el|y|e|of|the|und|am|an|der|den|im"
+    "|zu|zur|van|von|on)"
+)
+_NAME = f"(?:{_CAP}|{_SMALL}|[0-9]{{1,3}}(?:st|nd|rd|th))"
+_KIND = (
+    "(?:Street|St|Avenue|Ave|Av|Road|Rd|Lane|Ln|Drive|Dr|Boulevard|Blvd|Court|Ct|Place|Pl|Square|Sq|Terrace"
+    "|Ter|Way|Close"
+    "|Crescent|Cres|Parkway|Pkwy|Highway|Hwy|Circle|Cir|Trail|Trl|Alley|Row|Walk|Gardens?|Grove|Mews|Hill"
+    "|Park|Path|Pike|Plaza"
+    "|Point|Ridge|Route|Run|Spur|Station|Track|Tunnel|Turnpike|Union|Valley|View|Village|Ville|Vista|Wall"
+    "|Green|Heights|Harbor"
+    "|Haven|Island|Isle|Junction|Key|Knoll|Lake|Land|Landing|Light|Loaf|Locks|Loop|Manor|Meadows?|Mill"
+    "|Mission|Motorway|Mount"
+    "|Mountain|Neck|Orchard|Oval|Pass|Passage|Pine|Plain|Port|Prairie|Radial|Ramp|Ranch|Rapid|Rest|River"
+    "|Roads|Rue|Shoal|Shore"
+    "|Springs?|Stravenue|Stream|Streets|Summit|Throughway|Trace|Trafficway|Underpass|Viaduct|Well|Wells|Bayou"
+    "|Beach|Bend|Bluff"
+    "|Bottom|Branch|Bridge|Brook|Burg|Bypass|Camp|Canyon|Cape|Causeway|Center|Centers|Cliff|Club|Common"
+    "|Corner|Corners|Course"
+    "|Cove|Creek|Crest|Crossing|Crossroad|Curve|Dale|Dam|Divide|Estates?|Expressway|Extension|Fall|Falls"
+    "|Ferry|Field|Fields|Flat"
+    "|Flats|Ford|Forest|Forge|Fork|Forks|Fort|Freeway|Gateway|Glen|Glens|Hollow|Inlet|Mall|Overpass|Parks"
+    "|Parkways|Skyway|Squares)"
+)
+_ROAD = (  # a word for a street that stands before its name, as in French, Spanish, Italian and Polish
+    "(?:[Rr]ue|[Aa]venue|[Bb]oulevard|[Cc]hemin|[Pp]lace|[Ii]mpasse|[Aa]llée|[Qq]uai|[Cc]ours|[Rr]oute"
+    "|Calle|C/|Avenida|Av\\.|Avda\\.?|Plaza|Paseo|Carrer|Ronda|Camino|Rambla|Pasaje|Alameda|Glorieta"
+    "|Urbanización|Vial|Acceso"
+    "|Cuesta|Callejón|Cañada|Pasadizo|Rúa|Rua|Travessa"
+    "|Via|Viale|Piazza|Piazzetta|Corso|Vicolo|Largo|Contrada|Strada|Borgo|Canale|Incrocio|Rotonda|Stretto|Lungarno"
+    "|[Uu]l\\.|[Uu]lica|[Aa]l\\.|[Aa]leja|[Pp]l\\.|[Pp]lac|[Oo]s\\.)"
+)
+_NUMBER = "[0-9]{1,5}(?:[/-][0-9]{1,4})?(?: ?[A-Za-z](?![A-Za-z]))?"
+_UNIT = (
+    r"(?:Apt|Apartment|Suite|Ste|Unit|Flat|Floor|Fl|Room|Rm|No|Studio|App|Piso|Puerta|Interno|Appartamento|Stiege"
+    r"|Top)\.? ?#?\.? ?[A-Za-z0-9]{1,6}|#[A-Za-z0-9]{1,6}"
+)
+_ZIP = (
+    "(?:[A-Z]{1,2}[0-9][0-9A-Z]? ?[0-9][A-Z]{2}|[A-Z][0-9][A-Z] ?[0-9][A-Z][0-9]|(?:[A-Z]{1,2}-)?[0-9]{2}-[0-9]{3}"
+    "|[0-9]{5}-[0-9]{3,4}|(?:[A-Z]{1,3}[- ])?[0-9]{4,6}(?: [A-Z]{2}(?![A-Za-z]))?|[0-9]{3} [0-9]{2})"
+)
+_REST = (
+    f"(?:(?:\\s*[,\\n]\\s*|\\s+)(?:{_UNIT}|{_ZIP}(?![0-9A-Za-z])|[A-Z]{{2,3}}(?![A-Za-z])|\\({_CAP}\\)"
+    f"|(?<=[,\\n] ){_CAP}(?:[ -](?:{_CAP}|{_SMALL})){{0,4}}|(?<=\\n){_CAP}(?:[ -](?:{_CAP}|{_SMALL})){{0,4}}"
+    f"|(?<=[0-9] ){_CAP}(?:[ -](?:{_CAP}|{_SMALL})){{0,3}})){{0,8}}"
+)
+_STREET = (
+    f"(?:(?:{_UNIT}),? )?{_NUMBER},? (?:{_NAME} ){{1,4}}{_KIND}(?![A-Za-z])\\.?(?: (?:North|South|East|West"
+    f"|[NSEW]{{1,2}})(?![A-Za-z]))?"
+)
+_SUFFIXED = (
+    "[A-ZÄÖÜ][\\wäöüß.-]{1,24}(?:straße|strasse|str\\.|weg|platz|allee|gasse|ring|damm|ufer|steig|gatan|gata"
+    "|vägen|vej|gade|straat|laan|plein|katu)"
+)
+STREET = re.compile(
+    f"(?<![\\w/-])(?:{_STREET}"
+    f"|{_NUMBER}(?: (?:bis|ter))?,? {_ROAD} (?:(?:{_CAP}|{_SMALL}|d['’]{_CAP}|l['’]{_CAP}) ?){{1,5}}"
+    f"|{_ROAD}(?: (?:{_CAP}|{_SMALL})){{1,5}},? (?:n\\.?º? ?)?{_NUMBER}"
+    f"|(?:{_CAP} )?{_SUFFIXED} {_NUMBER}"
+    f"|(?:[A-ZÄÖÜ][\\w-]{{1,20}} )(?:Straße|Str\\.|Weg|Platz|Allee|Gasse|Ring|Damm|Ufer) {_NUMBER}"
+    "|P\\.? ?O\\.? ?Box [0-9A-Z]{1,8}|(?:PSC|CMR|Unit) [0-9]{3,5},? Box [0-9]{3,5}|(?:USNS|USNV|USS"
+    "|USCGC) [A-Z]\\w{1,20}"
+    f"){_REST}"
+)
+POSTCODE = re.compile(
+    r"(?<![A-Za-z0-9])(?:[A-Z]{1,2}[0-9][0-9A-Z]? [0-9][A-Z]{2}|(?:A[LKSZRAEP]|C[AOT]|D[EC]|F[LMO]|G[AU]|HI"
+    r"|I[ADLN]|K[SY]|LA"
+    r"|M[ADEHINOPST]|N[CDEHJMVY]|O[HKR]|P[ARW]|RI|S[CD]|T[NX]|UT|V[AIT]|W[AIVY]) [0-9]{5}(?:-[0-9]{4})?"
+    r"|[A-Z][0-9][A-Z] [0-9][A-Z][0-9])(?![A-Za-z0-9])"
+)
+INTRODUCED = re.compile(
+    r"(?:\baddress(?:es)?(?: (?:is|to|at|as|of|on file|in \w{1,20}))?\s?[:=]?|\b(?:lives?|lived|living|resid"
+    r"(?:es?|ing|ed)|stay(?:s|ing)?) (?:at|on)"
+    r"|\bmoved to(?= [0-9])|地址(?:是|为|為|在)?[：:]?|住址(?:是|为|為)?[：:]?"
+    r"|(?:住|居住|家住|现住|現住|寄)(?:在|到|于|於))\s?"
+    r"(?P<place>[^\s.;!?。；！？，][^;!?。；！？\n]{0,98}[^\s.;!?。；！？])",
+    re.IGNORECASE,
+)
+_HAN = "\u4e00-\u9fff"
+HAN_RUN = re.compile(f"(?:[0-9]{{3,6}} ?)?[{_HAN}0-9A-Za-z\uff10-\uff19-]{{4,80}}(?: ?[0-9]{{6}}(?![0-9]))?")
+AREA = re.compile(f"(?<=[{_HAN}])(?:特别行政区|自治区|自治州|地区|街道|[省市州盟区區县縣旗镇鎮乡鄉村里])")
+ROAD = re.compile(f"(?<=[{_HAN}])(?:大道|大街|胡同|[路街道巷弄段里村苑园園]|小区|小區|花园|大厦|大廈|广场|公寓)")
+HOUSE = re.compile(
+    "[0-9A-Za-z一二三四五六七八九十百之\uff10-\uff19-]{1,8}"
+    "(?:号楼|號樓|单元|單元|[号號栋棟幢座室楼樓层層弄巷院户戶房])(?:之[0-9]{1,3})?(?: ?[0-9]{6}(?![0-9]))?"
+)
+LEAD = re.compile("住在|家在|住|位于|位於|地址|住址|搬到|搬去|回到|寄到|来自|來自|送到|在|到|是|为|為|从|從|去|于|於")
+_STOPS = re.compile(
+    r"(?<!\bApt)(?<!\bSte)(?<!\bSt)(?<!\bAve)(?<!\bRd)(?<!\bDr)(?<!\bNo)(?<!\bBox)(?<!\bBlvd)\.(?:\s|$)"
+    r"|[，,]\s?(?:and|but|so|please|because|which|who|since|然后|所以|但|请)|\s(?:and|but|for|since|because|with|if"
+    r"|when|after|until|instead|please|last|next|this|in [12][0-9]{3})(?![a-z])"
+    r"|(?<=[\u4e00-\u9fff])[，,]",
+    re.IGNORECASE,
+)
+
+
+def find_addresses(text: str) -> Iterator[Identifier]:
+    has_digit = any(map(str.isdigit, text))
+    if has_digit:
+        for found in STREET.finditer(text):
+            yield Identifier(PersonalKind.ADDRESS, found.start(), found.end(), "address:street")
+        for found in POSTCODE.finditer(text):
+            yield Identifier(PersonalKind.ADDRESS, found.start(), found.end(), "address:postcode")
+        for found in INTRODUCED.finditer(text):
+            yield from _find_introduced(text, found)
+    if not text.isascii():
+        for run in HAN_RUN.finditer(text):
+            yield from _find_han(text, run.start(), run.end())
+
+
+def _find_han(text: str, start: int, end: int) -> Iterator[Identifier]:
+    """Yield the address in a run of characters: a house after a road, or an area inside another one."""
+    roads = [found.end() for found in ROAD.finditer(text, start, end)]
+    areas = [found.end() for found in AREA.finditer(text, start, end)]
+    houses = list(HOUSE.finditer(text, start, end))
+    placed = [found for found in houses if any(found.start() <= road + 1 <= found.end() for road in (*roads, *areas))]
+    nested = [at for before, at in pairwise(areas) if at - before >= 2]
+    if not placed and not (nested and (roads[-1:] > nested[:1] or len(nested) > 1)):
+        return
+    first = min([*areas, *roads, *(found.start() for found in placed)])
+    for lead in LEAD.finditer(text, start, first):
+        start = lead.end()
+    last = max([*(nested and areas), *(roads if not placed else ()), *(found.end() for found in houses)], default=end)
+    if start < last:
+        yield Identifier(PersonalKind.ADDRESS, start, last, "address:han")
+
+
+def _find_introduced(text: str, found: re.Match[str]) -> Iterator[Identifier]:
+    start, end = found.span("place")
+    stop = _STOPS.search(text, start, end)
+    end = stop.start() if stop else end
+    place = text[start:end]
+    if len(place) >= 6 and any(map(str.isdigit, place)) and "@" not in place and "://" not in place:
+        yield Identifier(PersonalKind.ADDRESS, start, end, "address:word")
