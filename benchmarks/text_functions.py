@@ -221,13 +221,15 @@ FUNCTIONS = (
         lambda text: list(find_addresses(text)),
         {f"{PII}.addresses": "STREET POSTCODE INTRODUCED HAN_RUN AREA ROAD HOUSE LEAD _STOPS"},
     ),
-    TextFunction("dates of birth", lambda text: list(find_birth_dates(text)), {f"{PII}.dates": "DATE BEFORE AFTER"}),
+    TextFunction(
+        "dates of birth", lambda text: list(find_birth_dates(text)), {f"{PII}.dates": "DATE BEFORE AFTER ASKED"}
+    ),
     TextFunction(
         "names of people",
         lambda text: (_names().find(text), make_known_names([text]), list(find_titled_names(text))),
         {
             f"{PEOPLE}.names": "_SEPARATORS _HAN_NAME _LATIN_PART _IS_REFERENCE _DOUBLE _SURE _SURE_HAN _LEFT_TITLE"
-            " _LEFT_INITIAL _RIGHT_INITIAL _SUFFIX _BETWEEN _HAN_SUFFIX"
+            " _LEFT_INITIAL _RIGHT_INITIAL _LEFT_PARTICLE _RIGHT_PARTICLE _SUFFIX _BETWEEN _HAN_SUFFIX"
         },
     ),
     TextFunction(

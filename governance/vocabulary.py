@@ -395,7 +395,7 @@ class PiiKind(StrEnum):
 
 
 class PersonalKind(StrEnum):
-    """What tells who a person is, beside the kinds of PiiKind: found in texts about a data subject alone."""
+    """The kinds of identifiers of a person that are found in texts about a data subject alone, beside PiiKind."""
 
     PERSON = "person"
     RELATIVE = "relative"

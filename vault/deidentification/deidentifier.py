@@ -1,4 +1,4 @@
-"""The texts of a memory about a person, without what tells who it is. Pure, but for the detector that it is given."""
+"""De-identification of the texts of a memory about a person. Pure, but for the detector that it is given."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -53,7 +53,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class KnownPerson:
-    """What is known of a data subject.
+    """The known facts of a data subject.
 
     names: its own; speakers: of its memories, who may be others; relatives: those beside it; births: readings of its
     day of birth as (year, month, day).

@@ -18,7 +18,7 @@ middle_name maiden_name nickname nicknames alias aliases also_known_as display_n
 patient client customer 姓名 名字 昵称 別名 别名 小名 曾用名
 """
 NAME_FIELDS = frozenset(_FIELDS.split())
-_CAP = "[A-Z\u00c0-\u00de][\\w'’-]{0,24}"
+_CAP = "[A-Z\u00c0-\u00de\u0100-\u017f][\\w'’-]{0,24}"
 _NAME = f"(?P<name>{_CAP}(?:\\s(?:{_CAP}|[A-Z]\\.|van|von|de|der|la)){{0,3}})"
 _WHICH = r"(?:(?:full|real|first|last|given|family|maiden|middle|legal|birth|pen)\s)?(?:nick)?"
 STATED = re.compile(

@@ -31,14 +31,15 @@ _HAN = "\u3400-\u9fff"
 ALL_SURNAMES = "".join(dict.fromkeys(SURNAMES + MORE_SURNAMES))
 _SEPARATORS = re.compile(r"[\s·•・‧,，、/|()（）\[\]\"“”<>@._-]+")
 _HAN_NAME = re.compile(f"[{_HAN}]+")
-_LATIN_PART = re.compile("[a-z][a-z'’]*")
+_LATIN_PART = re.compile("[a-z\u00df-\u024f][a-z\u00df-\u024f'’]*")
 _DOUBLE = re.compile(DOUBLE_SURNAMES)
 _IS_REFERENCE = re.compile("[0-9]")
+_ALSO_WORDS = ALSO_WORDS | STOP_WORDS | ORDINARY | DULL_WORDS
 _TITLE_WORDS = frozenset(LATIN_TITLES.split("|"))
 _SURE = re.compile(
-    rf"(?<![A-Za-z])(?:{SURE_TITLES}|{SURE_TITLES.upper()})\.?\s+(?=[A-Z\u00c0-\u00de])"
-    rf"(?P<name>[A-Z\u00c0-\u00de][\w'’-]{{0,24}}\.?(?:\s(?:(?:van|von|de|der|la|del|di"
-    rf"|da) ){{0,2}}[A-Z\u00c0-\u00de][\w'’-]{{1,24}}){{0,2}})"
+    rf"(?<![A-Za-z])(?:{SURE_TITLES}|{SURE_TITLES.upper()})\.?\s+(?=[A-Z\u00c0-\u00de\u0100-\u017f])"
+    rf"(?P<name>[A-Z\u00c0-\u00de\u0100-\u017f][\w'’-]{{0,24}}\.?(?:\s(?:(?:van|von|de|der|la|del|di"
+    rf"|da) ){{0,2}}[A-Z\u00c0-\u00de\u0100-\u017f][\w'’-]{{1,24}}){{0,2}})"
 )
 _SURE_HAN = re.compile(
     f"(?:{DOUBLE_SURNAMES}|[{ALL_SURNAMES}])(?:[{_HAN}]{{1,2}}?(?=先生|女士|小姐|太太|夫人|同学|同學))?(?:{SURE_HAN_TITLES})(?!姐|们|們)"
@@ -46,9 +47,14 @@ _SURE_HAN = re.compile(
 _LEFT_TITLE = re.compile(rf"(?<![a-z0-9])(?:{LATIN_TITLES})\.?\s{{1,2}}\Z", re.IGNORECASE)
 _LEFT_INITIAL = re.compile(r"(?<![A-Za-z0-9])[A-Z]\.?\s?\Z")
 _RIGHT_INITIAL = re.compile(r"\s[A-Z](?:\.|(?![\w'’]))(?!\s[a-z]{2}(?![a-z]))")
+_PARTICLE = (
+    "(?:[Vv]an|[Vv]on|[Dd]e|[Dd]er|[Dd]en|[Dd]el|[Dd]i|[Dd]a|[Dd]os|[Dd]u|[Ll]a|[Zz]u|[Tt]en|[Tt]er|[Bb]in|[Aa]l)"
+)
+_LEFT_PARTICLE = re.compile(rf"(?<![A-Za-z])(?:{_PARTICLE}\s){{1,3}}\Z")
+_RIGHT_PARTICLE = re.compile(r"\s(?:van|von|de)(?=[\s,]*(?:[.,;:!?\n]|\Z))")
 _SUFFIX = re.compile(r",? (?:Jr|Sr|II|III|IV|MD|PhD|DDS|DVM)\b\.?")
 _BETWEEN = re.compile(
-    r"(?:[ ,.\-·•・‧&]{1,3}|\s(?:[A-Z\u00c0-\u00de][\w'’.-]{0,24}|van|von|de|der|la|del|di|da|zu|den|ten|bin)\s){1,2}"
+    r"(?:[ ,.\-·•・‧&]{1,3}|\s(?:[A-Z\u00c0-\u00de\u0100-\u017f][\w'’.-]{0,24}|van|von|de|der|la|del|di|da|zu|den|ten|bin)\s){1,2}"
 )
 _HAN_SUFFIX = re.compile(f"(?:{HAN_TITLES})")
 
@@ -84,7 +90,8 @@ def make_known_names(names: Iterable[str]) -> KnownNames:
         parts = [part for part in _SEPARATORS.split(folded.partition("@")[0]) if _LATIN_PART.fullmatch(part)]
         parts = [part.rstrip("'’") for part in parts if part not in _TITLE_WORDS or len(parts) == 1]
         words = [part for part in parts if len(part) > 1 and part not in PARTICLES]
-        latin.update(words)
+        latin.update(words or parts)
+        latin.update(part for part in parts[-1:] if len(part) > 1)
         for part in words[:-1] or words:
             latin.update(SHORT_FORMS.get(part, ()))
         if len(words) > 1:
@@ -99,13 +106,15 @@ class NameFinder:
     def __init__(self, known: KnownNames, kind: PersonalKind = PersonalKind.PERSON, rule: str = "name:known") -> None:
         self.known, self._kind, self._rule = known, kind, rule
         self._words = _compile(
-            sorted(known.latin, key=len, reverse=True), r"(?<![a-z0-9])(?:{})(?=(?:s|'s|’s|es)?(?![a-z0-9]))"
+            sorted(known.latin, key=len, reverse=True), r"(?<![a-z0-9])(?:{})(?=(?:s|'s|’s)?(?![a-z0-9]))"
         )
         self._joined = _compile(
             sorted(known.joined, key=len, reverse=True), r"(?<![a-z0-9])(?:{})[0-9]{{0,4}}(?![a-z0-9])"
         )
         self._references = _compile(sorted(known.references, key=len, reverse=True), r"{}")
-        self._han = _compile(sorted(known.han, key=len, reverse=True), "(?:{})")
+        words, single = (sorted(h for h in known.han if (len(h) == 1) is is_one) for is_one in (False, True))
+        self._han = _compile(sorted(words, key=len, reverse=True), "(?:{})")
+        self._single = _compile(single, f"(?<![{_HAN}])(?:{{}})(?![{_HAN}])")
         pairs = sorted(known.initials)
         made = "|".join(rf"{first}\.\s?{last}\.?" for first, last in (pair.split() for pair in pairs))
         self._initials = re.compile(rf"(?<![A-Za-z0-9.])(?:{made})(?![A-Za-z0-9])") if pairs else None
@@ -131,22 +140,27 @@ class NameFinder:
                     yield found.span()
         if self._initials:
             yield from (found.span() for found in self._initials.finditer(text))
+        if self._single:
+            yield from (found.span() for found in self._single.finditer(text))
         if self._han:
             for found in self._han.finditer(text):
                 title = _HAN_SUFFIX.match(text, found.end())
                 yield found.start(), title.end() if title and len(title[0]) > 1 else found.end()
 
     def _may_be_name(self, text: str, part: str, start: int, end: int) -> bool:
-        written = text[start:end]
-        if written[:1].isupper():
+        if text[start].isupper():
             return True
-        return len(part) > 2 and part not in ALSO_WORDS and part not in STOP_WORDS and part not in ORDINARY | DULL_WORDS
+        return len(part) > 2 and part not in _ALSO_WORDS and text[end : end + 1] != "s"
 
     def _widen(self, text: str, start: int, end: int) -> tuple[int, int]:
         for pattern in (_LEFT_INITIAL, _LEFT_TITLE):
             found = pattern.search(text, max(0, start - 14), start)
             if found and not (pattern is _LEFT_INITIAL and found[0].strip() in {"I", "A"}):
                 start = found.start()
+        if found := _LEFT_PARTICLE.search(text, max(0, start - 14), start):
+            start = found.start()
+        if found := _RIGHT_PARTICLE.match(text, end):
+            end = found.end()
         if found := _RIGHT_INITIAL.match(text, end):
             end = end if found[0].strip() in {"I", "A"} else found.end()
         if found := _SUFFIX.match(text, end):
@@ -181,6 +195,9 @@ def fold_letters(text: str) -> str:
     return "".join(_fold_letter(character) for character in text)
 
 
+_PLAIN = {"ł": "l", "ø": "o", "đ": "d", "ð": "d", "þ": "t", "ß": "s", "ı": "i", "æ": "a", "œ": "o"}
+
+
 def _fold_letter(character: str) -> str:
     if character < "\u0080":
         return character.lower()
@@ -189,7 +206,7 @@ def _fold_letter(character: str) -> str:
         if character < "\u3000" or character > "\uff00"
         else character
     )
-    return plain if len(plain) == 1 else character
+    return _PLAIN.get(plain, plain) if len(plain) == 1 else character
 
 
 def _compile(words: list[str], pattern: str) -> re.Pattern[str] | None:
@@ -206,15 +223,14 @@ def _stands_alone(text: str, start: int, end: int) -> bool:
 
 def _han_forms(name: str) -> Iterator[str]:
     """Yield what a Chinese name is written as, besides itself."""
+    yield name
     if len(name) < 2:
         return
-    yield name
     size = 2 if _DOUBLE.match(name) and len(name) > 2 else 1
     surname, given = name[:size], name[size:]
-    if len(name) > 4 or (size == 1 and surname not in ALL_SURNAMES):
+    if len(name) > 4 or (len(name) == 4 and size == 1 and surname not in ALL_SURNAMES):
         return
-    if len(given) > 1:
-        yield given
+    yield from (surname, given)
     yield from (f"{surname}{title}" for title in HAN_TITLES.split("|"))
     yield from (f"{before}{surname}" for before in "小老")
     last = given[-1]

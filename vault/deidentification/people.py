@@ -1,4 +1,4 @@
-"""What the product knows of data subjects: names, relatives and birth dates, from rows and memories about them."""
+"""Known names, relatives and birth dates of data subjects, from rows and memories about them."""
 
 from collections.abc import Iterable, Mapping
 from itertools import chain

@@ -10,7 +10,7 @@ from vault.deidentification.names import ALL_SURNAMES
 from vault.lexicon.names import AROUND_NAMES, DOUBLE_SURNAMES, FOREIGN_NAMES, ORDINARY, TRANSLITERATED
 from vault.lexicon.words import DULL_WORDS, QUESTION_WORDS, STOP_WORDS
 
-_CAP = "[A-Z\u00c0-\u00de][\\w\u00c0-\u024f]{0,24}(?:[-'’][A-Z]\\w{1,24})?"
+_CAP = "[A-Z\u00c0-\u00de\u0100-\u017f][\\w\u00c0-\u024f]{0,24}(?:[-'’][A-Z]\\w{1,24})?"
 _NAME = f"{_CAP}(?:\\s{_CAP}){{0,2}}"
 _WHOSE = r"(?:my|our|your|his|her|their|whose|[A-Z][\w-]{0,24}(?:['’]s?|s['’])|\[person\](?:['’]s)?)"
 _KIND_OF = (

@@ -73,7 +73,7 @@ class Item:
 
 
 class DataSubjects(StrEnum):
-    """What a manifest states of memories about people."""
+    """The statement of a manifest about memories of people."""
 
     NONE = "none"
     NAMES_REPLACED = "names-replaced"
@@ -82,7 +82,7 @@ class DataSubjects(StrEnum):
 
 @dataclass(frozen=True)
 class DeIdentification:
-    """What was done to the anonymised memories of a pack.
+    """The checks and replacements in the anonymised memories of a pack.
 
     rules, detector: versions of what looked for names and for personal data. replaced: placeholders by kind. undecided:
     number of distinct names, numbers and dates that no rule decided. confirmed: a person accepted each of these.
@@ -158,7 +158,7 @@ class Manifest:
 
     @property
     def proved_statement(self) -> str:
-        """What `data_subjects` proves: files of older releases replaced one reference and called that de-identified."""
+        """The statement that the file proves: files of older releases replaced one reference and called that de-identified."""
         is_unproved = self.data_subjects is DataSubjects.DE_IDENTIFIED and self.de_identification is None
         return "reference-replaced" if is_unproved else str(self.data_subjects)
 

@@ -10,10 +10,10 @@ from itertools import pairwise
 from governance.privacy.pii.identifiers import Identifier
 from governance.vocabulary import PersonalKind
 
-_CAP = "[A-Z\u00c0-\u00de][\\w'’.-]{0,24}"
+_CAP = "[A-Z\u00c0-\u00de\u0100-\u017f][\\w'’.-]{0,24}"
 _SMALL = (
     "(?:de|del|della|delle|degli|dei|di|da|do|dos|das|du|des|la|las|los|le|les|el|y|e|of|the|und|am|an|der|den|im"
-    "|zu|zur|van|von|on)"
+    "|zu|zur|van|von|on|i|bei|vorm|na)"
 )
 _NAME = f"(?:{_CAP}|{_SMALL}|[0-9]{{1,3}}(?:st|nd|rd|th))"
 _KIND = (
@@ -23,7 +23,7 @@ _KIND = (
     "|Park|Path|Pike|Plaza"
     "|Point|Ridge|Route|Run|Spur|Station|Track|Tunnel|Turnpike|Union|Valley|View|Village|Ville|Vista|Wall"
     "|Green|Heights|Harbor"
-    "|Haven|Island|Isle|Junction|Key|Knoll|Lake|Land|Landing|Light|Loaf|Locks|Loop|Manor|Meadows?|Mill"
+    "|Haven|Island|Isle|Junction|Key|Knoll|Lake|Land|Landing|Light|Loaf|Locks|Loop|Lodge|Manor|Meadows?|Mill"
     "|Mission|Motorway|Mount"
     "|Mountain|Neck|Orchard|Oval|Pass|Passage|Pine|Plain|Port|Prairie|Radial|Ramp|Ranch|Rapid|Rest|River"
     "|Roads|Rue|Shoal|Shore"
@@ -33,45 +33,60 @@ _KIND = (
     "|Corner|Corners|Course"
     "|Cove|Creek|Crest|Crossing|Crossroad|Curve|Dale|Dam|Divide|Estates?|Expressway|Extension|Fall|Falls"
     "|Ferry|Field|Fields|Flat"
-    "|Flats|Ford|Forest|Forge|Fork|Forks|Fort|Freeway|Gateway|Glen|Glens|Hollow|Inlet|Mall|Overpass|Parks"
+    "|Flats|Ford|Forest|Forge|Fork|Forks|Fort|Freeway|Gateway|Glen|Glens|Hollow|Inlet|Mall|Marg|Nagar|Chowk|Overpass|Parks"
     "|Parkways|Skyway|Squares)"
 )
 _ROAD = (  # a word for a street that stands before its name, as in French, Spanish, Italian and Polish
-    "(?:[Rr]ue|[Aa]venue|[Bb]oulevard|[Cc]hemin|[Pp]lace|[Ii]mpasse|[Aa]llée|[Qq]uai|[Cc]ours|[Rr]oute"
+    "(?:C\\.|[Rr]ue|[Aa]venue|[Bb]oulevard|[Cc]hemin|[Pp]lace|[Ii]mpasse|[Aa]llée|[Qq]uai|[Cc]ours|[Rr]oute"
     "|Calle|C/|Avenida|Av\\.|Avda\\.?|Plaza|Paseo|Carrer|Ronda|Camino|Rambla|Pasaje|Alameda|Glorieta"
     "|Urbanización|Vial|Acceso"
-    "|Cuesta|Callejón|Cañada|Pasadizo|Rúa|Rua|Travessa"
+    "|Cuesta|Callejón|Cañada|Pasadizo|Rúa|Rua|R\\.|Av|Praça|Travessa|Prolongación|Circuito|Cerrada|Calzada|Privada|Andador|Eje|Bulevar"
     "|Via|Viale|Piazza|Piazzetta|Corso|Vicolo|Largo|Contrada|Strada|Borgo|Canale|Incrocio|Rotonda|Stretto|Lungarno"
     "|[Uu]l\\.|[Uu]lica|[Aa]l\\.|[Aa]leja|[Pp]l\\.|[Pp]lac|[Oo]s\\.)"
 )
 _NUMBER = "[0-9]{1,5}(?:[/-][0-9]{1,4})?(?: ?[A-Za-z](?![A-Za-z]))?"
 _UNIT = (
     r"(?:Apt|Apartment|Suite|Ste|Unit|Flat|Floor|Fl|Room|Rm|No|Studio|App|Piso|Puerta|Interno|Appartamento|Stiege"
-    r"|Top)\.? ?#?\.? ?[A-Za-z0-9]{1,6}|#[A-Za-z0-9]{1,6}"
+    r"|Top)(?![a-z])\.? ?#?\.? ?[A-Za-z0-9]{1,6}(?![A-Za-z0-9])|#[A-Za-z0-9]{1,6}"
 )
 _ZIP = (
     "(?:[A-Z]{1,2}[0-9][0-9A-Z]? ?[0-9][A-Z]{2}|[A-Z][0-9][A-Z] ?[0-9][A-Z][0-9]|(?:[A-Z]{1,2}-)?[0-9]{2}-[0-9]{3}"
-    "|[0-9]{5}-[0-9]{3,4}|(?:[A-Z]{1,3}[- ])?[0-9]{4,6}(?: [A-Z]{2}(?![A-Za-z]))?|[0-9]{3} [0-9]{2})"
+    "|[0-9]{4,5}-[0-9]{3,4}|(?:[A-Z]{1,3}[- ])?[0-9]{4,6}(?: [A-Z]{2}(?![A-Za-z]))?|[0-9]{3} [0-9]{2})"
 )
+_CITY = f"{_CAP}(?:[ -](?:{_CAP}|{_SMALL})){{0,4}}(?: [0-9]{{1,2}}(?![0-9A-Za-z]))?"
+_BREAK = "(?:\\s*[,\\n][\\s>?]*|\\s+)"
 _REST = (
-    f"(?:(?:\\s*[,\\n]\\s*|\\s+)(?:{_UNIT}|{_ZIP}(?![0-9A-Za-z])|[A-Z]{{2,3}}(?![A-Za-z])|\\({_CAP}\\)"
-    f"|(?<=[,\\n] ){_CAP}(?:[ -](?:{_CAP}|{_SMALL})){{0,4}}|(?<=\\n){_CAP}(?:[ -](?:{_CAP}|{_SMALL})){{0,4}}"
-    f"|(?<=[0-9] ){_CAP}(?:[ -](?:{_CAP}|{_SMALL})){{0,3}})){{0,8}}"
+    f"(?:{_BREAK}(?:{_UNIT}|{_ZIP} {_CITY}|{_ZIP}(?![0-9A-Za-z])|[A-Z]{{2,3}}(?![A-Za-z])|\\([A-Z]{{2}}\\)"
+    f"|(?<=[,\\n>?] ){_CITY}|(?<=[\\n>?]){_CITY}|(?<=[0-9] ){_CITY}|(?<=[A-Z] ){_CITY})){{0,8}}"
 )
 _STREET = (
-    f"(?:(?:{_UNIT}),? )?{_NUMBER},? (?:{_NAME} ){{1,4}}{_KIND}(?![A-Za-z])\\.?(?: (?:North|South|East|West"
+    f"(?:(?:{_UNIT}),? )?{_NUMBER},? (?:{_NAME} ){{1,4}}{_KIND}s?(?![A-Za-z])\\.?(?: (?:North|South|East|West"
     f"|[NSEW]{{1,2}})(?![A-Za-z]))?"
 )
-_SUFFIXED = (
-    "[A-ZÄÖÜ][\\wäöüß.-]{1,24}(?:straße|strasse|str\\.|weg|platz|allee|gasse|ring|damm|ufer|steig|gatan|gata"
-    "|vägen|vej|gade|straat|laan|plein|katu)"
+_COMMA = "\\s*[,\\n][\\s>?]*"
+_NO_YEAR = "(?!(?:19|20)[0-9]{2}(?![0-9-]))"
+_HOUSE_WORD = (
+    "(?:H\\.? ?No\\.? ?|Room |House (?:No\\.? )?|Plot (?:No\\.? )?|Flat |Studio |Unit |Apartment |Apt\\.? |#"
+    "|B(?:lock)? ?[0-9]{1,3},? L(?:ot)? ?)"
 )
+# A block of lines or commas that ends in a postcode, begun by a house number or by a street and its number.
+_BLOCK = (
+    f"(?:{_HOUSE_WORD})?{_NUMBER}[,\\s>?]{{1,6}}(?:{_CITY}{_COMMA}){{0,5}}{_CITY}[,\\s>?-]{{1,6}}{_NO_YEAR}{_ZIP}(?![0-9A-Za-z])"
+    f"|{_CITY},? (?:n[°º.]? ?|No\\.? ?)?{_NUMBER}(?: [0-9]{{1,4}})?{_COMMA}(?:{_CITY}{_COMMA}){{0,3}}(?:[A-Z][A-Z. ]{{1,6}} )?"
+    f"(?:(?<=\\n){_ZIP}|{_NO_YEAR}(?=[0-9A-Z-]{{5}}){_ZIP})(?![0-9A-Za-z])"
+)
+_ENDING = (
+    "(?:straße|strasse|str\\.|weg|platz|allee|gasse|ring|damm|ufer|steig|gatan|gata|vägen|stigen|gränd|torget|vej|gade|stræde"
+    "|straat|lei|laan|plein|singel|dreef|hof|baan|kade|katu|tie|polku|kuja|veien|vegen|gate)"
+)
+_SUFFIXED = f"[A-Z\u00c0-\u00de\u0100-\u017f][\\w.-]{{0,30}}?(?:-?{_ENDING}|-(?:Straße|Str\\.|Weg|Platz|Allee|Gasse|Ring|Damm|Ufer))(?![a-z])"
 STREET = re.compile(
-    f"(?<![\\w/-])(?:{_STREET}"
+    f"(?<![\\w/-])(?:{_BLOCK}|{_STREET}"
     f"|{_NUMBER}(?: (?:bis|ter))?,? {_ROAD} (?:(?:{_CAP}|{_SMALL}|d['’]{_CAP}|l['’]{_CAP}) ?){{1,5}}"
+    f"|{_NUMBER},? {_CAP}(?: {_CAP}){{0,3}}{_BREAK}{_ZIP}(?![0-9A-Za-z])"
     f"|{_ROAD}(?: (?:{_CAP}|{_SMALL})){{1,5}},? (?:n\\.?º? ?)?{_NUMBER}"
-    f"|(?:{_CAP} )?{_SUFFIXED} {_NUMBER}"
-    f"|(?:[A-ZÄÖÜ][\\w-]{{1,20}} )(?:Straße|Str\\.|Weg|Platz|Allee|Gasse|Ring|Damm|Ufer) {_NUMBER}"
+    f"|(?:{_CAP} )?{_SUFFIXED} {_NUMBER}|{_NUMBER} {_SUFFIXED}"
+    f"|(?:[A-Z\u00c0-\u00de\u0100-\u017f][\\w-]{{1,20}} )(?:Straße|Str\\.|Weg|Platz|Allee|Gasse|Ring|Damm|Ufer) {_NUMBER}"
     "|P\\.? ?O\\.? ?Box [0-9A-Z]{1,8}|(?:PSC|CMR|Unit) [0-9]{3,5},? Box [0-9]{3,5}|(?:USNS|USNV|USS"
     "|USCGC) [A-Z]\\w{1,20}"
     f"){_REST}"

@@ -47,6 +47,12 @@ AFTER = re.compile(
     "|[^。！？；\n，,]{0,4}(?:出生|诞生|誕生|生日)|生(?![^\\s。，,；;）)]))",
     re.IGNORECASE,
 )
+# A question after a date of birth, right before its answer.
+ASKED = re.compile(
+    r"(?:birth ?(?:date|day)|date of birth|d\.?o\.?b\.?|生日|出生日期|出生年月)[^.?!。？！]{0,12}[.?!。？！]\s{0,3}(?:[A-Z]\w{0,20}:\s)?"
+    r"(?:it(?:['’]s| is)|that(?:['’]s| is)|mine is|是|我的是)?\s?\Z",
+    re.IGNORECASE,
+)
 _ENDS = "\n。！？；!?;"
 
 
@@ -79,7 +85,9 @@ def find_birth_dates(text: str) -> Iterator[tuple[Identifier, Date]]:
 def _is_after_word(text: str, start: int) -> bool:
     earliest = max(0, start - REACH)
     sentence = max(text.rfind(end, earliest, start) for end in (*_ENDS, ". "))
-    return BEFORE.search(text, max(earliest, sentence + 1), start) is not None
+    if BEFORE.search(text, max(earliest, sentence + 1), start):
+        return True
+    return ASKED.search(text, max(0, start - REACH), start) is not None
 
 
 def _readings(found: re.Match[str]) -> Iterator[tuple[int, int, int]]:
