@@ -17,14 +17,18 @@ from vault.lexicon.entities import entities
 
 VERSION = "people/1"
 LONGEST_PART = 400  # characters in which names are looked for at once
+_OF_A_STATE = (
+    "ni|nino|national insurance|nhs|pesel|nif|nie|dni|bsn|cpf|nir|egn|cnp|oib|sin|tfn|pps|idnr|steuer-?id|personnummer"
+    "|codice fiscale|hetu|fødselsnummer|curp|rut|aadhaar|pan|nric|hkid|amka|cpr"
+)
 NUMBER_WORD = re.compile(
-    r"\b(?:account|member(?:ship)?|patient|customer|client|employee|student|policy|case|chart|record|mrn"
-    r"|insurance|licen[cs]e|plate|passport|ids?|identity"
-    r"|registration|certificate|visa|badge|card|reference|vin|imei|social security|ssn|tax|medicare|dea|npi)(?:['’]s)?"
+    r"\b(?:account|member(?:ship)?|patient|customer|client|employee|student|policy|case|chart|record|mrn|insurance"
+    r"|licen[cs]e|plate|passport|ids?|identity|registration|certificate|visa|badge|card|reference|vin|imei"
+    rf"|social security|ssn|tax|medicare|dea|npi|{_OF_A_STATE})(?:['’]s)?"
     r"(?:\s(?:number|no|num|nr|id|code|card|plate|is|was))*\.?\s?[:#=(]?\s?(?:is\s|was\s)?#?"
-    r"(?P<number>[A-Z0-9](?:[A-Z0-9./-]| (?=[0-9])){3,24}[A-Z0-9])(?![A-Za-z0-9])"
-    r"|(?:病历|病历号|病案|住院|门诊|医保|社保|学|工|会员|客户|驾照|护照|證件|证件|身份证|身分證|准考证|车牌|車牌|档案|保单)(?:号|號|号码|號碼|证号|编号)?(?:是|为|：|:)?\s?"
-    r"(?P<number2>[A-Z0-9\u4e00-\u9fff]?[A-Z0-9·-]{4,24})(?![A-Za-z0-9])",
+    r"(?P<number>(?-i:[A-Z0-9](?:[A-Z0-9./-]| (?=[0-9]|[A-Z](?![A-Za-z]))){3,24}[A-Z0-9](?![A-Za-z0-9])))"
+    r"|(?:病历|病历号|病案|住院|门诊|医保|社保|学|工|会员|客户|驾照|护照|證件|证件|身份证|身分證|准考证|车牌|車牌|档案|保单)"
+    r"(?:号|號|号码|號碼|证号|编号)?(?:是|为|：|:)?\s?(?P<number2>[A-Z0-9\u4e00-\u9fff]?[A-Z0-9·-]{4,24})(?![A-Za-z0-9])",
     re.IGNORECASE,
 )
 LONG_NUMBER = re.compile(r"[0-9](?<![A-Za-z0-9].)(?:[ ./-]?[0-9]){5,24}(?![A-Za-z0-9])", re.DOTALL)

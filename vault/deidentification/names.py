@@ -54,7 +54,8 @@ _LEFT_PARTICLE = re.compile(rf"(?<![A-Za-z])(?:{_PARTICLE}\s){{1,3}}\Z")
 _RIGHT_PARTICLE = re.compile(r"\s(?:van|von|de)(?=[\s,]*(?:[.,;:!?\n]|\Z))")
 _SUFFIX = re.compile(r",? (?:Jr|Sr|II|III|IV|MD|PhD|DDS|DVM)\b\.?")
 _BETWEEN = re.compile(
-    r"(?:[ ,.\-·•・‧&]{1,3}|\s(?:[A-Z\u00c0-\u00de\u0100-\u017f][\w'’.-]{0,24}|van|von|de|der|la|del|di|da|zu|den|ten|bin)\s){1,2}"
+    r"(?:[ ,.\-·•・‧&]{1,3}|\s(?:[A-Z\u00c0-\u00de\u0100-\u017f][\w'’.-]{0,24}|van|von|de|der|la|del|di|da|zu"
+    r"|den|ten|bin)\s){1,2}"
 )
 _HAN_SUFFIX = re.compile(f"(?:{HAN_TITLES})")
 

@@ -49,7 +49,8 @@ AFTER = re.compile(
 )
 # A question after a date of birth, right before its answer.
 ASKED = re.compile(
-    r"(?:birth ?(?:date|day)|date of birth|d\.?o\.?b\.?|生日|出生日期|出生年月)[^.?!。？！]{0,12}[.?!。？！]\s{0,3}(?:[A-Z]\w{0,20}:\s)?"
+    r"(?:birth ?(?:date|day)|date of birth|d\.?o\.?b\.?|生日|出生日期|出生年月)[^.?!。？！]{0,12}[.?!。？！]\s{0,3}"
+    r"(?:[A-Z]\w{0,20}:\s)?"
     r"(?:it(?:['’]s| is)|that(?:['’]s| is)|mine is|是|我的是)?\s?\Z",
     re.IGNORECASE,
 )
