@@ -43,6 +43,8 @@ SLOT = re.compile(r"\{\{(\w+)\}\}")
 NAME_SLOTS = {"person", "name", "name_male", "name_female", "name_nonbinary"}
 ADDRESS_SLOTS = {"building_number", "street_name", "secondary_address", "city", "postcode", "zipcode", "state_abbr"}
 DOCUMENTS = {"ssn": "national id", "us_driver_license": "driving licence", "passport": "passport"}
+MEASURED = {"name", "address", "date of birth", *DOCUMENTS.values()}
+NOT_PERSONAL = "none"
 OTHERS = {"phone_number", "email", "iban", "credit_card_number", "ip_address", "url", "date_time"}
 ID_NAMES = {
     **{
@@ -179,7 +181,7 @@ def _value(slot: str, locale: str, fake: Any, chance: random.Random, people: lis
     makers = {"organization": "company", "nationality": "country", "credit_card_number": "credit_card_number"}
     makers |= {"ip_address": "ipv4", "prefix_male": "prefix_male", "prefix_female": "prefix_female", "prefix": "prefix"}
     made = str(getattr(fake, makers.get(slot, slot), lambda: slot)())
-    return made, "other personal" if slot in OTHERS else "none"
+    return made, "other personal" if slot in OTHERS else NOT_PERSONAL
 
 
 def _part_of_address(slot: str, fake: Any) -> str:
@@ -257,44 +259,31 @@ def _is_form(word: str, name: str) -> bool:
 def _scores(texts: Sequence[Labelled]) -> dict[str, Any]:
     """Return labels, recall and precision by kind. A label is found if each of its letters and digits is replaced."""
     labels, hits, right, wrong = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
-    misses: dict[str, list[str]] = {}
     for each in texts:
-        person = Deidentifier(KnownPerson(each.names), PatternDetector(REGIONS))
-        found = merge_identifiers(person.find(each.text))
-        for label in each.labels:
-            if label.kind in MEASURED:
-                labels[label.kind] += 1
-                hits[label.kind] += (is_hit := _is_replaced(each.text, label, found))
-                if not is_hit:
-                    misses.setdefault(label.kind, []).append(f"{each.text[label.start : label.end]!r} in {each.text!r}")
+        found = merge_identifiers(Deidentifier(KnownPerson(each.names), PatternDetector(REGIONS)).find(each.text))
+        measured = [label for label in each.labels if label.kind in MEASURED]
+        labels.update(label.kind for label in measured)
+        hits.update(label.kind for label in measured if _is_replaced(each.text, label, found))
         for span in found:
-            if span.kind is PersonalKind.RELATIVE:  # no label tells of relations
-                continue
-            touched = any(
-                label.start < span.end and span.start < label.end for label in each.labels if label.kind != "none"
-            )
-            (right if touched else wrong)[str(span.kind)] += 1
-            if not touched:
-                misses.setdefault("wrong", []).append(
-                    f"{span.kind} {each.text[span.start : span.end]!r} in {each.text!r}"
-                )
-    scores: dict[str, Any] = {
-        kind: {"labels": labels[kind], "recall": round(hits[kind] / labels[kind], 4), "precision": ""}
-        for kind in sorted(labels)
-    }
-    for kind in sorted({*right, *wrong}):
-        share = round(right[kind] / (right[kind] + wrong[kind]), 4)
-        scores[f"replaced as {kind}"] = {"labels": right[kind] + wrong[kind], "recall": "", "precision": share}
+            if span.kind is not PersonalKind.RELATIVE:  # no label tells of relations
+                (right if _is_labelled(each, span) else wrong)[str(span.kind)] += 1
     rest = [kind for kind in labels if kind != "name"]
+    scores: dict[str, Any] = {kind: _recall(labels, hits, [kind]) for kind in sorted(labels)}
     if rest:
-        total = sum(labels[kind] for kind in rest)
-        recall = round(sum(hits[kind] for kind in rest) / total, 4)
-        scores["all but names"] = {"labels": total, "recall": recall, "precision": ""}
-    scores["misses"] = misses
+        scores["all but names"] = _recall(labels, hits, rest)
+    for kind in sorted({*right, *wrong}):
+        total = right[kind] + wrong[kind]
+        scores[f"replaced as {kind}"] = {"labels": total, "recall": "", "precision": round(right[kind] / total, 4)}
     return scores
 
 
-MEASURED = {"name", "address", "date of birth", *DOCUMENTS.values()}
+def _recall(labels: Mapping[str, int], hits: Mapping[str, int], kinds: Sequence[str]) -> dict[str, Any]:
+    total = sum(labels[kind] for kind in kinds)
+    return {"labels": total, "recall": round(sum(hits[kind] for kind in kinds) / total, 4), "precision": ""}
+
+
+def _is_labelled(text: Labelled, span: Identifier) -> bool:
+    return any(label.start < span.end and span.start < label.end for label in text.labels if label.kind != NOT_PERSONAL)
 
 
 def _is_replaced(text: str, label: Label, found: Sequence[Identifier]) -> bool:

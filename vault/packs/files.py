@@ -158,7 +158,7 @@ class Manifest:
 
     @property
     def proved_statement(self) -> str:
-        """The statement that the file proves: files of older releases replaced one reference and called that de-identified."""
+        """The proved statement: older releases replaced one reference, and called that de-identified."""
         is_unproved = self.data_subjects is DataSubjects.DE_IDENTIFIED and self.de_identification is None
         return "reference-replaced" if is_unproved else str(self.data_subjects)
 

@@ -23,7 +23,7 @@ _FORMS: Mapping[str, str] = {
     "be.nn": r"[0-9]{2}\.[0-9]{2}\.[0-9]{2}-[0-9]{3}[.-][0-9]{2}",
     "br.cpf": r"[0-9]{3}\.[0-9]{3}\.[0-9]{3}-[0-9]{2}",
     "ch.ssn": r"756\.[0-9]{4}\.[0-9]{4}\.[0-9]{2}",
-    "cl.rut": r"[0-9]{1,2}\.[0-9]{3}\.[0-9]{3}-[0-9Kk]",
+    "cl.rut": r"(?:[0-9]{1,2}\.[0-9]{3}\.[0-9]{3}|[0-9]{7,8})-[0-9Kk]",
     "cz.rc": r"[0-9]{6}/[0-9]{3,4}",
     "dk.cpr": r"[0-9]{6}-[0-9]{4}",
     "es.dni": r"[0-9]{8}-?[A-HJ-NP-TV-Z]",
@@ -47,7 +47,7 @@ _FORMS: Mapping[str, str] = {
 }
 # Plain runs, which need a word before them: number of characters → modules of python-stdnum.
 _PLAIN: Mapping[int, tuple[str, ...]] = {
-    8: ("ie.pps", "au.tfn"),
+    8: ("ie.pps", "au.tfn", "il.idnr"),
     9: ("nl.bsn", "ca.sin", "us.itin", "pt.nif", "au.tfn", "il.idnr", "cz.rc", "sk.rc", "ie.pps"),
     10: ("gb.nhs", "bg.egn", "cz.rc", "sk.rc", "se.personnummer", "dk.cpr", "ua.rntrc", "za.tin"),
     11: (
@@ -72,10 +72,8 @@ _LICENCE_WORDS = (
     r"\b(?:driv(?:er|ing|ers|er['’]s|ers['’])[ -](?:licen[cs]e|permit)|permis de conduire|führerschein"
     r"|patente|prawo jazdy|permiso de conducir)(?![a-z])|驾照|駕照|驾驶证|駕駛證|驾驶执照|駕駛執照"
 )
-PIECE = re.compile(r"[0-9]{2}[A-Z0-9 ./+-]{1,2}[0-9]{2}")  # each of these numbers has one
-FORM = re.compile(
-    f"{_BEFORE}(?:" + "|".join(f"(?P<f{at}>{form})" for at, form in enumerate(_FORMS.values())) + f"){_AFTER}"
-)
+PIECE = re.compile(r"[0-9]{2}[A-Z0-9 ./+-]{1,2}[0-9]{2}|[A-Z]{5}[0-9]{4}[A-Z]")  # each of these numbers has one
+FORM = re.compile(f"{_BEFORE}(?:{'|'.join(_FORMS.values())}){_AFTER}")
 RUN = re.compile(rf"[0-9](?<![A-Za-z0-9].)(?<![0-9][.,/-].)(?:[ .-]?[0-9]){{6,14}}[A-W]{{0,2}}{_AFTER}", re.DOTALL)
 PAPER = re.compile(
     r"[A-Z0-9](?<![A-Za-z0-9].)(?:[A-Z0-9]{0,3}[ -]?[0-9]{5,12}[A-Z]{0,2}|[A-Z0-9]{5,17}|[A-Z]?[0-9]{2,4}"
@@ -89,14 +87,13 @@ WORDS = re.compile(
 DAY = re.compile(r"(?:19|20)[0-9]{2}[-./ ]?[01]?[0-9][-./ ]?[0-3]?[0-9]")
 SEPARATORS = re.compile("[ .-]")
 _ENDS = "\n。！？；"
-_RULES = tuple(_FORMS)
 
 
 def state_numbers(text: str) -> Iterator[Span]:
     if not PIECE.search(text):
         return
     for found in find_accepted(FORM, text, _is_valid_form):
-        yield Span(PiiKind.NATIONAL_ID, found.start(), found.end(), _RULES[int(str(found.lastgroup)[1:])])
+        yield Span(PiiKind.NATIONAL_ID, found.start(), found.end(), "form:check")
     if not WORDS.search(text):
         return
     for found in find_accepted(RUN, text, _is_introduced_run):
@@ -108,9 +105,15 @@ def state_numbers(text: str) -> Iterator[Span]:
 def word_before(text: str, start: int) -> str | None:
     """Return the kind of the last word for a number in the REACH characters before it, in the same sentence."""
     earliest = max(0, start - REACH)
-    sentence = max(text.rfind(end, earliest, start) for end in (*_ENDS, ". "))
+    sentence = max(*(text.rfind(end, earliest, start) for end in _ENDS), _full_stop_before(text, earliest, start))
     found = [match.lastgroup for match in WORDS.finditer(text, max(earliest, sentence), start)]
     return found[-1] if found else None
+
+
+def _full_stop_before(text: str, earliest: int, start: int) -> int:
+    """Return the place of the last full stop that ends a sentence, -1 if there is none: `no. 7` has none."""
+    found = text.rfind(". ", earliest, start)
+    return -1 if text[max(0, found - 3) : found].lower().strip().endswith(("no", "nr", "num")) else found
 
 
 def is_valid(rule: str, number: str) -> bool:
@@ -120,8 +123,15 @@ def is_valid(rule: str, number: str) -> bool:
 
 
 def _is_valid_form(found: re.Match[str]) -> bool:
-    rule = _RULES[int(str(found.lastgroup)[1:])]
-    return is_valid(rule, found[0]) and topic_before(found.string, found.start()) is not Topic.OTHER
+    """Return whether a number is valid in any country that has this form."""
+    number = found[0]
+    is_known = any(is_valid(rule, number) for rule in _FORMS if _form_of(rule).fullmatch(number))
+    return is_known and topic_before(found.string, found.start()) is not Topic.OTHER
+
+
+@cache
+def _form_of(rule: str) -> re.Pattern[str]:
+    return re.compile(_FORMS[rule])
 
 
 def _is_introduced_run(found: re.Match[str]) -> bool:
