@@ -11,6 +11,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from benchmarks.tables import markdown
 from governance.privacy.pii.detector import PatternDetector
 from governance.privacy.pii.identifiers import Identifier, merge_identifiers
 from governance.vocabulary import PersonalKind
-from vault.deidentification.deidentifier import Deidentifier, KnownPerson
+from vault.deidentification.deidentifier import Deidentifier, PersonFacts
 
 SEED = 20_261_126
 TEMPLATES = "presidio_evaluator/data_generator/raw_data/templates.txt"
@@ -130,10 +131,10 @@ def _sentences(templates: Sequence[str], half: str, locale: str, rounds: int) ->
 
 def _fake(locale: str, chance: random.Random) -> Any:
     try:
-        from faker import Faker
+        faker = import_module("faker")
     except ImportError as error:
         raise BenchmarkError("Faker is missing: pip install faker") from error
-    fake = Faker(locale)
+    fake = faker.Faker(locale)
     fake.seed_instance(chance.getrandbits(32))
     return fake
 
@@ -260,7 +261,7 @@ def _scores(texts: Sequence[Labelled]) -> dict[str, Any]:
     """Return labels, recall and precision by kind. A label is found if each of its letters and digits is replaced."""
     labels, hits, right, wrong = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
     for each in texts:
-        found = merge_identifiers(Deidentifier(KnownPerson(each.names), PatternDetector(REGIONS)).find(each.text))
+        found = merge_identifiers(Deidentifier(PersonFacts(each.names), PatternDetector(REGIONS)).find(each.text))
         measured = [label for label in each.labels if label.kind in MEASURED]
         labels.update(label.kind for label in measured)
         hits.update(label.kind for label in measured if _is_replaced(each.text, label, found))

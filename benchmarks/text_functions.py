@@ -26,7 +26,7 @@ from vault.cubes.differences import text_difference
 from vault.cubes.rules import approximate_tokens
 from vault.deidentification.deidentifier import find_marks, find_numbers, find_undecided
 from vault.deidentification.learning import complete_names, stated_names
-from vault.deidentification.names import NameFinder, find_titled_names, make_known_names
+from vault.deidentification.names import NameFinder, find_titled_names, make_name_forms
 from vault.deidentification.relations import find_relations
 from vault.exchange.items import is_broken
 from vault.graph.rules import contradict, is_consequence
@@ -107,7 +107,7 @@ def _detector() -> PatternDetector:
 
 @cache
 def _names() -> NameFinder:
-    return NameFinder(make_known_names(["Anna-Maria van der Weiss", "王小明", "patient-17"]))
+    return NameFinder(make_name_forms(["Anna-Maria van der Weiss", "王小明", "patient-17"]))
 
 
 def _rule(number: int, text: str) -> None:
@@ -226,7 +226,7 @@ FUNCTIONS = (
     ),
     TextFunction(
         "names of people",
-        lambda text: (_names().find(text), make_known_names([text]), list(find_titled_names(text))),
+        lambda text: (_names().find(text), make_name_forms([text]), list(find_titled_names(text))),
         {
             f"{PEOPLE}.names": "_SEPARATORS _HAN_NAME _LATIN_PART _IS_REFERENCE _DOUBLE _SURE _SURE_HAN _LEFT_TITLE"
             " _LEFT_INITIAL _RIGHT_INITIAL _LEFT_PARTICLE _RIGHT_PARTICLE _SUFFIX _BETWEEN _HAN_SUFFIX"

@@ -11,7 +11,7 @@ from governance.privacy.pii.detector import Detector
 from governance.privacy.pii.identifiers import Identifier, is_covered, merge_identifiers, replace_identifiers
 from governance.privacy.pii.spelling import fold
 from governance.vocabulary import PersonalKind, PiiKind
-from vault.deidentification.names import NameFinder, find_titled_names, fold_letters, make_known_names
+from vault.deidentification.names import NameFinder, find_titled_names, fold_letters, make_name_forms
 from vault.deidentification.relations import find_relations
 from vault.lexicon.entities import entities
 
@@ -56,7 +56,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class KnownPerson:
+class PersonFacts:
     """The known facts of a data subject.
 
     names: its own; speakers: of its memories, who may be others; relatives: those beside it; births: readings of its
@@ -72,11 +72,11 @@ class KnownPerson:
 class Deidentifier:
     """Clears texts about one person of its names, relations, addresses, birth dates and numbers."""
 
-    def __init__(self, person: KnownPerson, detector: Detector) -> None:
+    def __init__(self, person: PersonFacts, detector: Detector) -> None:
         self.person, self._detector = person, detector
-        self._own = NameFinder(make_known_names(person.names))
-        self._names = NameFinder(make_known_names([*person.names, *person.speakers]))
-        self._relatives = NameFinder(make_known_names(person.relatives), PersonalKind.RELATIVE, "name:relative")
+        self._own = NameFinder(make_name_forms(person.names))
+        self._names = NameFinder(make_name_forms([*person.names, *person.speakers]))
+        self._relatives = NameFinder(make_name_forms(person.relatives), PersonalKind.RELATIVE, "name:relative")
 
     def clear(self, text: str) -> str:
         """Return the text as it leaves. Raises DetectorFailed."""

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from vault.deidentification.names import NameFinder, make_known_names
+from vault.deidentification.names import NameFinder, make_name_forms
 from vault.lexicon.entities import entities
 from vault.lexicon.names import AROUND_NAMES, ORDINARY
 from vault.lexicon.words import DULL_WORDS, QUESTION_WORDS, STOP_WORDS
@@ -71,8 +71,8 @@ def speaker_name(speaker: str) -> str:
 def complete_names(names: Iterable[str], texts: Iterable[str]) -> list[str]:
     """Return the names, and names of the texts that have a known part: with `Hannah`, also `Hannah Weiss`."""
     known = list(dict.fromkeys(names))
-    finder = NameFinder(make_known_names(known))
-    if finder.known.is_empty:
+    finder = NameFinder(make_name_forms(known))
+    if finder.forms.is_empty:
         return known
     found = dict.fromkeys(known)
     for text in texts:
@@ -86,6 +86,6 @@ def _completes(finder: NameFinder, entity: str) -> bool:
     words = entity.split()
     return (
         2 <= len(words) <= 4
-        and any(word in finder.known.latin for word in words)
+        and any(word in finder.forms.latin for word in words)
         and not any(word in _NO_NAMES or not word.isalpha() for word in words)
     )

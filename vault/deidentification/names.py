@@ -61,7 +61,7 @@ _HAN_SUFFIX = re.compile(f"(?:{HAN_TITLES})")
 
 
 @dataclass(frozen=True)
-class KnownNames:
+class NameForms:
     """The forms of the known names of people. latin: parts, folded; capitalised: parts that are words too."""
 
     names: tuple[str, ...] = field(default=(), repr=False)
@@ -76,7 +76,7 @@ class KnownNames:
         return not (self.latin or self.han or self.references)
 
 
-def make_known_names(names: Iterable[str]) -> KnownNames:
+def make_name_forms(names: Iterable[str]) -> NameForms:
     """Return the forms of these names. A name with digits is a reference, which is found as it is written."""
     latin, joined, han, initials, references = set[str](), set[str](), set[str](), set[str](), set[str]()
     taken = list(dict.fromkeys(name.strip()[:LONGEST_NAME] for name in names if name.strip()))[:MOST_NAMES]
@@ -98,31 +98,31 @@ def make_known_names(names: Iterable[str]) -> KnownNames:
         if len(words) > 1:
             joined.update({words[0] + words[-1], words[-1] + words[0], words[0][0] + words[-1]})
             initials.add(f"{words[0][0]} {words[-1][0]}".upper())
-    return KnownNames(tuple(taken), *map(frozenset, (latin, joined, han, initials, references)))
+    return NameForms(tuple(taken), *map(frozenset, (latin, joined, han, initials, references)))
 
 
 class NameFinder:
     """Finds known names in texts. Build it once for all texts about a person."""
 
-    def __init__(self, known: KnownNames, kind: PersonalKind = PersonalKind.PERSON, rule: str = "name:known") -> None:
-        self.known, self._kind, self._rule = known, kind, rule
+    def __init__(self, forms: NameForms, kind: PersonalKind = PersonalKind.PERSON, rule: str = "name:known") -> None:
+        self.forms, self._kind, self._rule = forms, kind, rule
         self._words = _compile(
-            sorted(known.latin, key=len, reverse=True), r"(?<![a-z0-9])(?:{})(?=(?:s|'s|’s)?(?![a-z0-9]))"
+            sorted(forms.latin, key=len, reverse=True), r"(?<![a-z0-9])(?:{})(?=(?:s|'s|’s)?(?![a-z0-9]))"
         )
         self._joined = _compile(
-            sorted(known.joined, key=len, reverse=True), r"(?<![a-z0-9])(?:{})[0-9]{{0,4}}(?![a-z0-9])"
+            sorted(forms.joined, key=len, reverse=True), r"(?<![a-z0-9])(?:{})[0-9]{{0,4}}(?![a-z0-9])"
         )
-        self._references = _compile(sorted(known.references, key=len, reverse=True), r"{}")
-        words, single = (sorted(h for h in known.han if (len(h) == 1) is is_one) for is_one in (False, True))
+        self._references = _compile(sorted(forms.references, key=len, reverse=True), r"{}")
+        words, single = (sorted(h for h in forms.han if (len(h) == 1) is is_one) for is_one in (False, True))
         self._han = _compile(sorted(words, key=len, reverse=True), "(?:{})")
         self._single = _compile(single, f"(?<![{_HAN}])(?:{{}})(?![{_HAN}])")
-        pairs = sorted(known.initials)
+        pairs = sorted(forms.initials)
         made = "|".join(rf"{first}\.\s?{last}\.?" for first, last in (pair.split() for pair in pairs))
         self._initials = re.compile(rf"(?<![A-Za-z0-9.])(?:{made})(?![A-Za-z0-9])") if pairs else None
 
     def find(self, text: str) -> list[Identifier]:
         """Return the ranges of known names, in order, with titles and initials beside them."""
-        if self.known.is_empty:
+        if self.forms.is_empty:
             return []
         found = [Identifier(self._kind, start, end, self._rule) for start, end in self._ranges(text)]
         return self._join(text, merge_identifiers(found))
@@ -137,7 +137,7 @@ class NameFinder:
             yield from (found.span() for found in self._joined.finditer(folded))
         if self._references:
             for found in self._references.finditer(folded):
-                if _stands_alone(folded, found.start(), found.end()):
+                if _is_whole_word(folded, found.start(), found.end()):
                     yield found.span()
         if self._initials:
             yield from (found.span() for found in self._initials.finditer(text))
@@ -214,7 +214,7 @@ def _compile(words: list[str], pattern: str) -> re.Pattern[str] | None:
     return re.compile(pattern.format("|".join(map(re.escape, words)))) if words else None
 
 
-def _stands_alone(text: str, start: int, end: int) -> bool:
+def _is_whole_word(text: str, start: int, end: int) -> bool:
     """Return whether a range is no part of a longer Latin word or number."""
     before, after = text[start - 1 : start], text[end : end + 1]
     ends_word = text[end - 1].isascii() and text[end - 1].isalnum() and after.isascii() and after.isalnum()

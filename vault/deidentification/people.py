@@ -12,7 +12,7 @@ from governance.privacy.detection import detector
 from governance.privacy.pii.dates import find_birth_dates
 from governance.vocabulary import Permission, PersonaKind, Verb
 from vault.cubes.selectors import CubeView, cubes_read
-from vault.deidentification.deidentifier import Deidentifier, KnownPerson
+from vault.deidentification.deidentifier import Deidentifier, PersonFacts
 from vault.deidentification.learning import complete_names, metadata_names, speaker_name, stated_names
 from vault.deidentification.relations import find_relations
 from vault.models import Cube
@@ -37,12 +37,12 @@ def deidentifiers_of(
             about.setdefault(view.cube.subject_id, []).append(view)
     with acting(actor):
         return {
-            subject_id: Deidentifier(know_person(actor, chosen, more_names), detector())
+            subject_id: Deidentifier(read_person_facts(actor, chosen, more_names), detector())
             for subject_id, chosen in about.items()
         }
 
 
-def know_person(actor: Actor, chosen: list[CubeView], more_names: Iterable[str] = ()) -> KnownPerson:
+def read_person_facts(actor: Actor, chosen: list[CubeView], more_names: Iterable[str] = ()) -> PersonFacts:
     """Return what is known of the subject of these memories. Use inside `acting`."""
     views = [*chosen, *_read_others(actor, chosen)]
     texts = [text for view in views for text in (view.words.content, view.words.title) if text]
@@ -61,7 +61,7 @@ def know_person(actor: Actor, chosen: list[CubeView], more_names: Iterable[str] 
         if reading[1] and reading[2]
     }
     speakers = [*_persona_names(actor, views), *(speaker_name(view.words.speaker) for view in views)]
-    return KnownPerson(
+    return PersonFacts(
         tuple(complete_names([name for name in stated if name.strip()], texts)),
         tuple(dict.fromkeys(name for name in speakers if name.strip())),
         tuple(dict.fromkeys(relations)),

@@ -34,7 +34,7 @@ NOTHING = (
 )
 
 
-def found_in(text: str) -> list[str]:
+def list_numbers(text: str) -> list[str]:
     return [text[span.start : span.end] for span in state_numbers(text)]
 
 
@@ -43,26 +43,26 @@ def examples_of(rule: str) -> list[str]:
     return EXAMPLE.findall(importlib.import_module(f"stdnum.{rule}").__doc__ or "")
 
 
-def test_ids_of_many_countries_are_known() -> None:
+def test_ids_of_many_countries_have_examples() -> None:
     countries = {rule.partition(".")[0] for rule in BY_COUNTRY if examples_of(rule)}
     assert len(countries) >= 25
 
 
 @each_case("rule", BY_COUNTRY)
-def test_example_of_a_national_id_is_found(rule: str) -> None:
+def test_example_of_a_national_id_is_detected(rule: str) -> None:
     for number in map(str.upper, examples_of(rule)):
         text = f"Her national id number is {number}."
-        assert any(number.strip() in found or found in number for found in found_in(text)), number
+        assert any(number.strip() in found or found in number for found in list_numbers(text)), number
 
 
 @each_case("text", (*OWN, *PAPERS))
-def test_number_with_its_word_is_found(text: str) -> None:
-    assert found_in(text) != []
+def test_number_with_its_word_is_detected(text: str) -> None:
+    assert list_numbers(text) != []
 
 
 @each_case("text", NOTHING)
-def test_other_number_is_not_found(text: str) -> None:
-    assert found_in(text) == []
+def test_other_number_is_not_detected(text: str) -> None:
+    assert list_numbers(text) == []
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_other_number_is_not_found(text: str) -> None:
         ("or DAY.fullmatch(number)", "", NOTHING[1]),
     ],
 )
-def test_broken_rule_finds_too_much(old: str, new: str, text: str) -> None:
+def test_broken_rule_detects_other_numbers(old: str, new: str, text: str) -> None:
     broken = mutant(rules, old, new)
-    assert found_in(text) == []
+    assert list_numbers(text) == []
     assert list(broken.state_numbers(text)) != []

@@ -27,14 +27,14 @@ SECOND = {"sentence": "Hannah likes the quiet ward.", "second": "Frau Weiss pref
 ENGLISH = (
     "Ms Weiss came at nine. Hannah likes the quiet ward. Her brother Tom drove her; later Tom went home."
     " She was born on 3 May 1990 and lives at 12 Baker Street, London NW1 6XE."
-    " Her passport number is X1234567 and her PESEL is 44051401359. Dr Brandt helped."
+    " Her passport number is X1234567 and her PESEL is 44051401359. Dr Brandt helped. Write to hw@mill.example."
 )
 CHINESE = (
     "王小明昨天来过，小明说王先生很累。他的哥哥王强送他来的。"
     "他1985年7月9日出生，住在上海市浦东新区世纪大道100号5栋301室。护照号E12345678，驾照号310101198507091234。李医生在。"
 )
 CANARIES = (
-    *("Weiss", "Hannah", "Tom", "1990", "Baker Street", "NW1", "X1234567", "44051401359", "Brandt"),
+    *("Weiss", "Hannah", "Tom", "1990", "Baker Street", "NW1", "X1234567", "44051401359", "Brandt", "hw@mill"),
     *("王", "李", "小明", "哥哥", "1985", "7月9日", "世纪大道", "E12345678", "310101198507091234"),
 )
 
@@ -193,7 +193,7 @@ def stated_by(**changes: Any) -> Manifest:
 DONE = DeIdentification("people/1", "patterns/2", 1, {"person": 1}, 0, confirmed=False)
 
 
-def test_file_of_an_older_release_proves_a_replaced_reference_alone() -> None:
+def test_file_of_an_older_release_proves_a_replaced_reference_only() -> None:
     assert stated_by(data_subjects="de-identified").proved_statement == "reference-replaced"
     confirmed = stated_by(data_subjects="de-identified", de_identification=replace(DONE, confirmed=True))
     assert confirmed.proved_statement == "de-identified"
