@@ -32,6 +32,7 @@ LARGEST_MANIFEST = 2 * 1024 * 1024
 LARGEST_MEMORIES = 24 * 1024 * 1024
 LARGEST_LINE = 256 * 1024
 MOST_MEMORIES = 10_000
+LONGEST_CONTENT, LONGEST_TITLE = 32_000, 500  # characters of a memory
 MOST_FAULTS = 20
 READABLE = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 STRICT = ConfigDict(extra="forbid", hide_input_in_errors=True)
@@ -59,8 +60,10 @@ class Item:
     """One memory of a pack. id: equal in all versions of the pack. importance: 0..1."""
 
     id: UUID
-    content: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=32_000)] = field(repr=False)
-    title: Annotated[str, StringConstraints(strict=True, max_length=500)] = field(default="", repr=False)
+    content: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=LONGEST_CONTENT)] = field(
+        repr=False
+    )
+    title: Annotated[str, StringConstraints(strict=True, max_length=LONGEST_TITLE)] = field(default="", repr=False)
     tags: Labels = ()
     semantic_type: SemanticType = SemanticType.FACT
     language: Annotated[str, StringConstraints(strict=True, max_length=8)] = ""

@@ -18,7 +18,7 @@ from vault.cubes.retention import facts_of
 from vault.cubes.selectors import CubeView
 from vault.deidentification.deidentifier import VERSION, Deidentifier, Mark, Undecided, find_marks, find_undecided
 from vault.deidentification.people import deidentifiers_of
-from vault.packs.files import DeIdentification, Item
+from vault.packs.files import LONGEST_CONTENT, LONGEST_TITLE, DeIdentification, Item
 from vault.packs.rewordings import Rewordings, rewordings_apply, rewordings_of
 from vault.packs.wordings import Wordings, add_second, read_wordings
 from vault.screening.screen import EVERYWHERE
@@ -188,6 +188,11 @@ def _anonymise(key: UUID, view: CubeView, person: Deidentifier, rewordings: Rewo
         wordings = _anonymise_marked_sentence(texts, view, person)
     except DetectorFailed as failure:
         raise PiiUnavailable("The pack was not built: a memory could not be checked.") from failure
+    if (
+        max(len(content), len(wordings.content) if wordings else 0) > LONGEST_CONTENT
+        or len(texts.title) > LONGEST_TITLE
+    ):
+        return Leaving(view.cube.id, Treatment.DROPPED, ("length",))
     item = _make_item(key, view, texts)
     event_time, valid_from, valid_to = (
         None if person.is_birth(time) else time for time in (item.event_time, item.valid_from, item.valid_to)

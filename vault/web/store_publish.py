@@ -72,6 +72,7 @@ REASONS: dict[str, Promise] = {
     "sensitivity": gettext_lazy("is confidential or restricted"),
     "policy": gettext_lazy("a policy forbids publishing it"),
     "subject": gettext_lazy("is about a person"),
+    "length": gettext_lazy("is too long once names are replaced"),
     "pack_text": gettext_lazy("the texts of the pack name the person"),
     PersonalKind.PERSON: gettext_lazy("name"),
     PersonalKind.RELATIVE: gettext_lazy("relation"),

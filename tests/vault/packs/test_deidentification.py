@@ -153,6 +153,12 @@ def test_names_are_learnt_from_other_memories_about_the_person(olivia: Contract)
     assert "[person] slept; [person] and [person], woke." in text
 
 
+def test_memory_that_placeholders_make_too_long_stays(olivia: Contract) -> None:
+    memory = olivia.add("Al sat. " * 3_900, namespace="/birds", subject="Al")
+    version = build_version(olivia, pack_of(olivia), [memory["id"]], subjects="anonymise")
+    assert (version["state"], version["report"]["dropped"]) == ("blocked", {"length": 1})
+
+
 def test_pack_that_names_the_person_in_its_own_texts_is_blocked(olivia: Contract) -> None:
     memory = olivia.add("Hannah slept.", namespace="/birds", subject="Hannah Weiss")
     pack = pack_of(olivia, description="The case of Ms Weiss.")
