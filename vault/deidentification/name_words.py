@@ -61,6 +61,12 @@ tang tong wan wang wei wen wu xia yan yang ye yi you yu
 ALSO_WORDS = frozenset(_WORDS.split())
 _PARTICLES = "al bin da das de del della den der di do dos du el ibn la las le los san te ten ter van von y zu"
 PARTICLES = frozenset(_PARTICLES.split())
+# Words in references of people, as in `customer-anna`, that are no part of a name.
+_ROLES = """
+subject customer patient client user person member employee student case guest contact account test tenant owner visitor
+participant respondent resident lead profile the of
+"""
+ROLES = frozenset(_ROLES.split())
 LATIN_TITLES = (
     "mr|mrs|ms|miss|mx|master|dr|doctor|prof|professor|sir|madam|madame|ma'am|lady|lord|dame|rev|reverend"
     "|father|sister|brother"

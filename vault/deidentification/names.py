@@ -18,6 +18,7 @@ from vault.deidentification.name_words import (
     LATIN_TITLES,
     MORE_SURNAMES,
     PARTICLES,
+    ROLES,
     SHORT_FORMS,
     SURE_HAN_TITLES,
     SURE_TITLES,
@@ -35,7 +36,7 @@ _LATIN_PART = re.compile("[a-z\u00df-\u024f][a-z\u00df-\u024f'’]*")
 _DOUBLE = re.compile(DOUBLE_SURNAMES)
 _IS_REFERENCE = re.compile("[0-9]")
 _ALSO_WORDS = ALSO_WORDS | STOP_WORDS | ORDINARY | DULL_WORDS
-_TITLE_WORDS = frozenset(LATIN_TITLES.split("|"))
+_NO_PARTS = ROLES | frozenset(LATIN_TITLES.split("|"))
 _SURE = re.compile(
     rf"(?<![A-Za-z])(?:{SURE_TITLES}|{SURE_TITLES.upper()})\.?\s+(?=[A-Z\u00c0-\u00de\u0100-\u017f])"
     rf"(?P<name>[A-Z\u00c0-\u00de\u0100-\u017f][\w'’-]{{0,24}}\.?(?:\s(?:(?:van|von|de|der|la|del|di"
@@ -89,7 +90,7 @@ def make_name_forms(names: Iterable[str]) -> NameForms:
         for run in _HAN_NAME.findall(name):
             han.update(_han_forms(run))
         parts = [part for part in _SEPARATORS.split(folded.partition("@")[0]) if _LATIN_PART.fullmatch(part)]
-        parts = [part.rstrip("'’") for part in parts if part not in _TITLE_WORDS or len(parts) == 1]
+        parts = [part.rstrip("'’") for part in parts if part not in _NO_PARTS or len(parts) == 1]
         words = [part for part in parts if len(part) > 1 and part not in PARTICLES]
         latin.update(words or parts)
         latin.update(part for part in parts[-1:] if len(part) > 1)
