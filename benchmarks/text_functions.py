@@ -13,6 +13,8 @@ from uuid import UUID
 from governance.api.fields import refuse_broken_text
 from governance.keys.rules import DataKey
 from governance.keys.services import TokenMaker
+from governance.privacy.pii.addresses import find_addresses
+from governance.privacy.pii.dates import find_birth_dates
 from governance.privacy.pii.detector import PatternDetector, rules_for
 from governance.privacy.pii.pii_ranges import Span
 from governance.vocabulary import PiiKind
@@ -22,6 +24,10 @@ from vault.content.drafts import CubeDraft
 from vault.content.words import Words
 from vault.cubes.differences import text_difference
 from vault.cubes.rules import approximate_tokens
+from vault.deidentification.deidentifier import find_marks, find_numbers, find_undecided
+from vault.deidentification.learning import complete_names, stated_names
+from vault.deidentification.names import NameFinder, find_titled_names, make_name_forms
+from vault.deidentification.relations import find_relations
 from vault.exchange.items import is_broken
 from vault.graph.rules import contradict, is_consequence
 from vault.index.terms import index_of, text_index
@@ -99,6 +105,11 @@ def _detector() -> PatternDetector:
     return PatternDetector(REGIONS)
 
 
+@cache
+def _names() -> NameFinder:
+    return NameFinder(make_name_forms(["Anna-Maria van der Weiss", "王小明", "patient-17"]))
+
+
 def _rule(number: int, text: str) -> None:
     list(rules_for(REGIONS)[number](text))
 
@@ -172,7 +183,7 @@ def _attribute(text: str) -> None:
 
 
 PII, LEXICON, READER = "governance.privacy.pii", "vault.lexicon", "vault.reader.rules"
-LAYERS = "vault.layers.statements"
+LAYERS, PEOPLE = "vault.layers.statements", "vault.deidentification"
 FUNCTIONS = (
     TextFunction("mail addresses", partial(_rule, 0), {f"{PII}.mails": "MAIL _PACKAGE _REPOSITORY"}),
     TextFunction(
@@ -200,6 +211,42 @@ FUNCTIONS = (
         },
     ),
     TextFunction("phone numbers", partial(_rule, 6), {f"{PII}.phones": "BLOB GROUP"}),
+    TextFunction(
+        "numbers of states",
+        partial(_rule, 7),
+        {f"{PII}.state_numbers": "PIECE FORM RUN PAPER WORDS DAY SEPARATORS"},
+    ),
+    TextFunction(
+        "addresses",
+        lambda text: list(find_addresses(text)),
+        {f"{PII}.addresses": "STREET POSTCODE INTRODUCED HAN_RUN AREA ROAD HOUSE LEAD _STOPS"},
+    ),
+    TextFunction(
+        "dates of birth", lambda text: list(find_birth_dates(text)), {f"{PII}.dates": "DATE BEFORE AFTER ASKED"}
+    ),
+    TextFunction(
+        "names of people",
+        lambda text: (_names().find(text), make_name_forms([text]), list(find_titled_names(text))),
+        {
+            f"{PEOPLE}.names": "_SEPARATORS _HAN_NAME _LATIN_PART _IS_REFERENCE _DOUBLE _SURE _SURE_HAN _LEFT_TITLE"
+            " _LEFT_INITIAL _RIGHT_INITIAL _LEFT_PARTICLE _RIGHT_PARTICLE _SUFFIX _BETWEEN _HAN_SUFFIX"
+        },
+    ),
+    TextFunction(
+        "relations of people",
+        lambda text: list(find_relations(text)),
+        {f"{PEOPLE}.relations": "_RELATION _FRIEND _REVERSED _KIN_NAME _HAN_RELATION _HAN_REVERSED"},
+    ),
+    TextFunction(
+        "stated names",
+        lambda text: (list(stated_names(text)), complete_names(["Anna Weiss"], [text])),
+        {f"{PEOPLE}.learning": "STATED HAN_STATED _HAN_UNSURE"},
+    ),
+    TextFunction(
+        "texts about people",
+        lambda text: (list(find_numbers(text)), find_marks(text), list(find_undecided(text))),
+        {f"{PEOPLE}.deidentifier": "NUMBER_WORD LONG_NUMBER PART PLACEHOLDER"},
+    ),
     TextFunction(
         "personal data of a text", lambda text: _detector().find(text), {f"{PII}.spelling": "_FOLDABLE _DROPPED"}
     ),

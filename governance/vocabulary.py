@@ -394,6 +394,16 @@ class PiiKind(StrEnum):
     UNCHECKED = "unchecked"
 
 
+class PersonalKind(StrEnum):
+    """The kinds of identifiers of a person that are found in texts about a data subject alone, beside PiiKind."""
+
+    PERSON = "person"
+    RELATIVE = "relative"
+    ADDRESS = "address"
+    BIRTH_DATE = "birth_date"
+    NUMBER = "number"
+
+
 class PiiAction(StrEnum):
     """The actions for texts with personal data or secrets, from the mildest to the strictest."""
 

@@ -98,7 +98,7 @@ def fill(person: Person, canary: str) -> Filled:
         title=f"{canary} title",
         namespace=f"/{canary}",
         persona=person.member.display_name,
-        subject=f"{canary}-subject",
+        subject=f"{canary}-subject-1",  # with a digit it has no parts, which the texts of the pack would name
         session_id=f"{canary}-session",
         message_id="1",
         speaker=canary,

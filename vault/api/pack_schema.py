@@ -10,7 +10,9 @@ from vault.api.fields import refuse_deep
 from vault.api.schema import Schema
 from vault.packs.services import (
     LONGEST_NAME,
+    MOST_ACCEPTED,
     MOST_IDS,
+    MOST_NAMES,
 )
 from vault.vocabulary import FindingRule, PackState, PackTopic, SemanticType, SubjectRule, Treatment
 
@@ -56,6 +58,12 @@ class ChoiceInput(StrictSerializer):
         FindingRule, required=False, help_text="Of personal data and secrets. Default: block the version."
     )
     subjects = OneOfField(SubjectRule, required=False, help_text="Of memories about data subjects. Default: drop.")
+    names = serializers.ListField(
+        child=TextField(max_length=100),
+        required=False,
+        max_length=MOST_NAMES,
+        help_text="More names to replace in memories about data subjects.",
+    )
 
     def validate_filters(self, value: Any) -> Any:
         if not isinstance(value, dict):
@@ -69,6 +77,12 @@ class VersionInput(ChoiceInput):
 
     version = TextField(max_length=20, help_text="As 1.4.0; it never changes, unless the scan blocks it.")
     changelog = TextField(max_length=2000, required=False, allow_blank=True)
+    accepted = serializers.ListField(
+        child=TextField(max_length=500),
+        required=False,
+        max_length=MOST_ACCEPTED,
+        help_text="What may leave of `undecided` of the preview, which you have read. Left out: nobody confirmed it.",
+    )
 
 
 class WhyInput(StrictSerializer):
@@ -84,6 +98,8 @@ class ReportSchema(Schema):
         child=serializers.DictField(), help_text="The first 100 that block it: `memory_id` and `kinds` of findings."
     )
     capped = serializers.BooleanField(required=False, help_text="More matched than a pack may hold.")
+    data_subjects = serializers.CharField(required=False, help_text="As in the manifest.")
+    de_identification = serializers.DictField(required=False, allow_null=True, help_text="As in the manifest.")
 
 
 class PackVersionSchema(Schema):
@@ -136,15 +152,41 @@ class PackItemSchema(Schema):
     language = serializers.CharField()
 
 
+class MarkSchema(Schema):
+    field = serializers.CharField(help_text="`content`, `title`, `tags.0` …, or `second`: the second wording.")
+    kind = serializers.CharField(help_text="What the placeholder stands for.")
+    start = serializers.IntegerField()
+    end = serializers.IntegerField()
+
+
+class UndecidedSchema(MarkSchema):
+    kind = serializers.CharField(help_text="`name`, `number` or `date`.")
+    text = serializers.CharField()
+
+
 class LeavingSchema(Schema):
     memory_id = serializers.UUIDField()
     treatment = serializers.ChoiceField(choices=list(Treatment))
     reasons = serializers.ListField(child=serializers.CharField())
     item = PackItemSchema(allow_null=True)
+    replaced = MarkSchema(many=True, help_text="In the texts as they leave, of memories about data subjects.")
+    undecided = UndecidedSchema(many=True, help_text="Names, numbers and full dates that no rule decided.")
 
 
 class PackPreviewSchema(Schema):
     results = LeavingSchema(many=True)
+    undecided = serializers.ListField(
+        child=serializers.CharField(), help_text="The distinct ones. Send those that may leave as `accepted`."
+    )
+
+
+class DeIdentificationSchema(Schema):
+    rules = serializers.CharField()
+    detector = serializers.CharField()
+    memories = serializers.IntegerField()
+    replaced = serializers.DictField(child=serializers.IntegerField())
+    undecided = serializers.IntegerField()
+    confirmed = serializers.BooleanField()
 
 
 class ItemsSchema(Schema):
@@ -161,4 +203,7 @@ class PackVerdictSchema(Schema):
     signed_here = serializers.BooleanField(
         help_text="By this installation's key; another's is for its owner to confirm."
     )
-    data_subjects = serializers.CharField()
+    data_subjects = serializers.CharField(
+        help_text="`none`, `names-replaced`, `de-identified`, or `reference-replaced` of a file from an older release."
+    )
+    de_identification = DeIdentificationSchema(allow_null=True)

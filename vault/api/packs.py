@@ -1,5 +1,6 @@
 """packs/ of the REST API: a tenant's own packs and their versions, and the check of a file."""
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -33,7 +34,7 @@ from vault.api.pack_schema import (
     WhyInput,
 )
 from vault.packs.files import LARGEST_FILE, Item
-from vault.packs.scan import Leaving, LeavingRules
+from vault.packs.scan import Leaving, LeavingRules, list_undecided
 from vault.packs.selectors import (
     file_verify,
     pack_get,
@@ -164,7 +165,9 @@ class PackPreviewView(ApiView):
             refuse_unknown_parameters(request)
             draft = _version_draft({"version": "0.0.0", **read(ChoiceInput, request)})
         decided = version_preview(actor=actor, pack_id=pack_id, draft=draft)
-        return Response({"results": [leaving_json(leaving) for leaving in decided]})
+        return Response(
+            {"results": [leaving_json(leaving) for leaving in decided], "undecided": list_undecided(decided)}
+        )
 
 
 class PackVersionView(ApiView):
@@ -243,8 +246,16 @@ class PackVerifyView(ApiView):
         refuse_unknown_parameters(request)
         found = file_verify(actor=actor, content=dict(request.data).get("file", b""))
         manifest = found.manifest
-        names = ("name", "version", "title", "count", "digest", "key_id", "data_subjects")
-        return Response({**{name: getattr(manifest, name) for name in names}, "signed_here": found.is_own})
+        names = ("name", "version", "title", "count", "digest", "key_id")
+        done = manifest.de_identification
+        return Response(
+            {
+                **{name: getattr(manifest, name) for name in names},
+                "data_subjects": manifest.proved_statement,
+                "de_identification": asdict(done) if done else None,
+                "signed_here": found.is_own,
+            }
+        )
 
 
 def _read_reason(view: ApiView, request: Request, pack_id: UUID, number: str) -> "tuple[PackVersion, str]":
@@ -258,8 +269,12 @@ def _read_changes(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _version_draft(body: dict[str, Any]) -> VersionDraft:
+    accepted = body.get("accepted")
     rules = LeavingRules(
-        FindingRule(body.get("findings", FindingRule.BLOCK)), SubjectRule(body.get("subjects", SubjectRule.DROP))
+        FindingRule(body.get("findings", FindingRule.BLOCK)),
+        SubjectRule(body.get("subjects", SubjectRule.DROP)),
+        tuple(body.get("names", ())),
+        None if accepted is None else frozenset(accepted),
     )
     return VersionDraft(
         number=body["version"],
@@ -307,4 +322,6 @@ def leaving_json(leaving: Leaving) -> dict[str, Any]:
         "treatment": str(leaving.treatment),
         "reasons": list(leaving.reasons),
         "item": item_json(leaving.item) if leaving.item else None,
+        "replaced": [{"field": name, **asdict(mark)} for name, marks in leaving.marks.items() for mark in marks],
+        "undecided": [{"field": name, **asdict(each)} for name, found in leaving.undecided.items() for each in found],
     }

@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import IO, Annotated, Any, ClassVar, Literal, NoReturn, Self
 from uuid import UUID
 
@@ -31,6 +32,7 @@ LARGEST_MANIFEST = 2 * 1024 * 1024
 LARGEST_MEMORIES = 24 * 1024 * 1024
 LARGEST_LINE = 256 * 1024
 MOST_MEMORIES = 10_000
+LONGEST_CONTENT, LONGEST_TITLE = 32_000, 500  # characters of a memory
 MOST_FAULTS = 20
 READABLE = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 STRICT = ConfigDict(extra="forbid", hide_input_in_errors=True)
@@ -58,8 +60,10 @@ class Item:
     """One memory of a pack. id: equal in all versions of the pack. importance: 0..1."""
 
     id: UUID
-    content: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=32_000)] = field(repr=False)
-    title: Annotated[str, StringConstraints(strict=True, max_length=500)] = field(default="", repr=False)
+    content: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=LONGEST_CONTENT)] = field(
+        repr=False
+    )
+    title: Annotated[str, StringConstraints(strict=True, max_length=LONGEST_TITLE)] = field(default="", repr=False)
     tags: Labels = ()
     semantic_type: SemanticType = SemanticType.FACT
     language: Annotated[str, StringConstraints(strict=True, max_length=8)] = ""
@@ -71,14 +75,47 @@ class Item:
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
 
+class DataSubjects(StrEnum):
+    """The statement of a manifest about memories of people."""
+
+    NONE = "none"
+    NAMES_REPLACED = "names-replaced"
+    DE_IDENTIFIED = "de-identified"
+
+
+@dataclass(frozen=True)
+class DeIdentification:
+    """The checks and replacements in the anonymised memories of a pack.
+
+    rules, detector: versions of what looked for names and for personal data. replaced: placeholders by kind. undecided:
+    number of distinct names, numbers and dates that no rule decided. confirmed: a person accepted each of these.
+    """
+
+    rules: Short
+    detector: Short
+    memories: Annotated[int, Field(strict=True, ge=1, le=MOST_MEMORIES)]
+    replaced: Annotated[Mapping[Short, Annotated[int, Field(strict=True, ge=0)]], Field(max_length=50)]
+    undecided: Annotated[int, Field(strict=True, ge=0)]
+    confirmed: Annotated[bool, Field(strict=True)]
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+
+def state_data_subjects(done: DeIdentification | None) -> DataSubjects:
+    """Return the strongest statement about data subjects that holds after this."""
+    if done is None:
+        return DataSubjects.NONE
+    return DataSubjects.DE_IDENTIFIED if done.confirmed else DataSubjects.NAMES_REPLACED
+
+
 @dataclass(frozen=True)
 class Manifest:
     """The signed part of a pack file.
 
     digest: SHA-256 of the memories' bytes; digests: memory id → digest of its line. alternatives: digests of lines with
     a second wording; a copy has either wording, and `digest` is then computed from the first wordings' digests, in
-    order. public_key, signature: Ed25519, in hex. data_subjects: `none`, or `de-identified` if memories about people
-    were anonymised.
+    order. public_key, signature: Ed25519, in hex. data_subjects: `none`; `names-replaced` if memories about people were
+    anonymised; `de-identified` if a person confirmed the preview of them too. de_identification: what was done.
     """
 
     format: Literal["mempack/1"]
@@ -97,7 +134,8 @@ class Manifest:
     authors: Labels = ()
     keywords: Labels = ()
     languages: Labels = ()
-    data_subjects: Literal["none", "de-identified"] = "none"
+    data_subjects: DataSubjects = DataSubjects.NONE
+    de_identification: DeIdentification | None = None
     alternatives: Annotated[Mapping[str, Digest], Field(max_length=MOST_MEMORIES)] = field(
         default_factory=dict, repr=False
     )
@@ -113,11 +151,19 @@ class Manifest:
         return canonical(stated)
 
     def as_stored(self) -> dict[str, Any]:
-        """Return the fields as a file stores them: `alternatives` only if there are any."""
+        """Return the fields as a file stores them: `alternatives` and `de_identification` only if there are any."""
         stated: dict[str, Any] = _MANIFEST.dump_python(self, mode="json")
+        if self.de_identification is None:
+            del stated["de_identification"]
         if not self.alternatives:
             del stated["alternatives"]
         return stated
+
+    @property
+    def proved_statement(self) -> str:
+        """The proved statement: older releases replaced one reference, and called that de-identified."""
+        is_unproved = self.data_subjects is DataSubjects.DE_IDENTIFIED and self.de_identification is None
+        return "reference-replaced" if is_unproved else str(self.data_subjects)
 
     @property
     def key_id(self) -> str:
@@ -310,7 +356,16 @@ def _read_manifest(content: bytes) -> Manifest:
     if not is_in_range(manifest.created_at) or manifest.created_at.tzinfo is None:
         _refuse_file("The manifest's created_at must be a time with its zone.")
     _check_signature(manifest)
+    _check_statement(manifest)
     return manifest
+
+
+def _check_statement(manifest: Manifest) -> None:
+    """Refuse a statement about data subjects that is stronger than what the manifest says was done."""
+    done, stated = manifest.de_identification, manifest.data_subjects
+    is_of_older_release = done is None and stated is DataSubjects.DE_IDENTIFIED
+    if stated is not state_data_subjects(done) and not is_of_older_release:
+        _refuse_file("The manifest states something else of data subjects than what was done.")
 
 
 def _check_signature(manifest: Manifest) -> None:

@@ -16,7 +16,9 @@ from governance.vocabulary import Permission
 from vault.cubes.pack_reads import find_pack_copies, find_packs
 from vault.cubes.retention import facts_of
 from vault.cubes.selectors import CubeView
-from vault.packs.files import Item
+from vault.deidentification.deidentifier import VERSION, Deidentifier, Mark, Undecided, find_marks, find_undecided
+from vault.deidentification.people import deidentifiers_of
+from vault.packs.files import LONGEST_CONTENT, LONGEST_TITLE, DeIdentification, Item
 from vault.packs.rewordings import Rewordings, rewordings_apply, rewordings_of
 from vault.packs.wordings import Wordings, add_second, read_wordings
 from vault.screening.screen import EVERYWHERE
@@ -24,14 +26,21 @@ from vault.screening.texts import Place, Texts, find_places, redact_places
 from vault.vocabulary import FindingRule, MemoryType, SemanticType, Sensitivity, SubjectRule, Treatment
 
 LEAVING = frozenset({Sensitivity.PUBLIC, Sensitivity.INTERNAL})
-PERSON = "[person]"  # stands for the reference of a data subject
 MOST_NAMED = 100
 
 
 @dataclass(frozen=True)
 class LeavingRules:
+    """The treatment of memories that may not be published unchanged.
+
+    names: more names to replace in memories about data subjects. accepted: what a person, who saw the preview, lets
+    leave of what it lists as undecided; None: nobody confirmed a preview.
+    """
+
     findings: FindingRule = FindingRule.BLOCK
     subjects: SubjectRule = SubjectRule.DROP
+    names: tuple[str, ...] = field(default=(), repr=False)
+    accepted: frozenset[str] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -40,7 +49,8 @@ class Leaving:
 
     item: its published form, None if it is left out. reasons: kinds of findings, or the reason for dropping it.
     subject_id: data subject of an anonymised memory. is_reworded: an accepted proposal changed it. wordings: of its
-    marked sentence.
+    marked sentence. marks, undecided: of an anonymised memory, by the field of the published form; `second` is the
+    content with the second wording.
     """
 
     cube_id: UUID
@@ -50,6 +60,8 @@ class Leaving:
     subject_id: UUID | None = None
     is_reworded: bool = False
     wordings: Wordings | None = field(default=None, repr=False)
+    marks: Mapping[str, tuple[Mark, ...]] = field(default_factory=dict, repr=False)
+    undecided: Mapping[str, tuple[Undecided, ...]] = field(default_factory=dict, repr=False)
 
 
 def packs_drop(actor: Actor, cube_ids: Sequence[UUID]) -> tuple[list[Leaving], list[UUID]]:
@@ -62,11 +74,53 @@ def packs_drop(actor: Actor, cube_ids: Sequence[UUID]) -> tuple[list[Leaving], l
     return dropped, [cube_id for cube_id in cube_ids if cube_id not in of_packs]
 
 
-def memories_scan(*, actor: Actor, pack_id: UUID, views: Iterable[CubeView], rules: LeavingRules) -> list[Leaving]:
-    """Decide on each memory, in order. Raises Forbidden; PiiUnavailable if a text cannot be checked."""
+def memories_scan(
+    *, actor: Actor, pack_id: UUID, views: Iterable[CubeView], rules: LeavingRules, texts: str = ""
+) -> list[Leaving]:
+    """Decide on each memory, in order. texts: of the pack itself; a memory about a person whom they name is blocked.
+
+    Raises Forbidden; PiiUnavailable if a text cannot be checked. Writes: AuditEntry?.
+    """
     authorize(actor, Permission.STORE_MANAGE, Target("pack", pack_id, actor.tenant_id))
     rewordings = rewordings_of(actor=actor, pack_id=pack_id)
-    return [_decide_leaving(actor, pack_id, view, rules, rewordings) for view in views]
+    views = list(views)
+    people: Mapping[UUID, Deidentifier] = {}
+    if rules.subjects is SubjectRule.ANONYMISE:
+        people = deidentifiers_of(actor=actor, views=views, more_names=rules.names)
+    named = {subject_id for subject_id, person in people.items() if person.is_named(texts)}
+    return [
+        Leaving(view.cube.id, Treatment.BLOCKED, ("pack_text",))
+        if view.cube.subject_id in named
+        else _decide_leaving(actor, pack_id, view, rules, rewordings, people)
+        for view in views
+    ]
+
+
+def list_undecided(decided: Iterable[Leaving]) -> list[str]:
+    """Return the distinct texts that the preview could not decide, in order."""
+    found = (each.text for leaving in decided for part in leaving.undecided.values() for each in part)
+    return list(dict.fromkeys(found))
+
+
+def state_deidentification(decided: Sequence[Leaving], rules: LeavingRules) -> DeIdentification | None:
+    """Return what was done to the anonymised memories that leave; None if there are none.
+
+    Confirmed: a person saw the preview and accepted all that it could not decide.
+    """
+    anonymised = [leaving for leaving in decided if leaving.treatment is Treatment.ANONYMISED and leaving.item]
+    if not anonymised:
+        return None
+    undecided = list_undecided(anonymised)
+    return DeIdentification(
+        rules=VERSION,
+        detector=detector().version,
+        memories=len(anonymised),
+        replaced=dict(
+            sorted(Counter(m.kind for leaving in anonymised for part in leaving.marks.values() for m in part).items())
+        ),
+        undecided=len(undecided),
+        confirmed=rules.accepted is not None and rules.accepted.issuperset(undecided),
+    )
 
 
 def compose_report(decided: Sequence[Leaving]) -> dict[str, object]:
@@ -92,43 +146,90 @@ def is_blocked(report: Mapping[str, object]) -> bool:
 
 
 def _decide_leaving(
-    actor: Actor, pack_id: UUID, view: CubeView, rules: LeavingRules, rewordings: Rewordings
+    actor: Actor,
+    pack_id: UUID,
+    view: CubeView,
+    rules: LeavingRules,
+    rewordings: Rewordings,
+    people: Mapping[UUID, Deidentifier],
 ) -> Leaving:
     cube, key = view.cube, uuid5(pack_id, str(view.cube.id))
     if reason := _find_reason_to_stay(actor, view, rules):
         return Leaving(cube.id, Treatment.DROPPED, (reason,))
+    if cube.subject_id is not None:
+        return _anonymise(key, view, people[cube.subject_id], rewordings)
     texts = Texts(view.words.content, view.words.title, tags=tuple(cube.tags))
     treatment = Treatment.AS_IS
-    if view.subject is not None:
-        texts, treatment = _remove_reference(texts, view.subject.reference), Treatment.ANONYMISED
     content = rewordings_apply(texts.content, rewordings.get(key, ()))
     is_reworded, texts = content != texts.content, replace(texts, content=content)
     places = _find_places(texts)
     kinds = tuple(sorted({str(place.span.kind) for place in places}))
-    if places and treatment is Treatment.AS_IS:
+    if places:
         if rules.findings is not FindingRule.REDACT:
             kept = Treatment.BLOCKED if rules.findings is FindingRule.BLOCK else Treatment.DROPPED
             return Leaving(cube.id, kept, kinds)
         treatment = Treatment.REDACTED
     texts = redact_places(texts, places) if places else texts
-    marked, found = _check_marked_sentence(texts, view, treatment)
+    marked, found = _check_marked_sentence(texts, view)
     if found and rules.findings is not FindingRule.REDACT and treatment is Treatment.AS_IS:
         kept = Treatment.BLOCKED if rules.findings is FindingRule.BLOCK else Treatment.DROPPED
         return Leaving(cube.id, kept, found)
-    return Leaving(cube.id, treatment, kinds, _make_item(key, view, texts), cube.subject_id, is_reworded, marked)
+    return Leaving(cube.id, treatment, kinds, _make_item(key, view, texts), None, is_reworded, marked)
 
 
-def _check_marked_sentence(
-    texts: Texts, view: CubeView, treatment: Treatment
-) -> tuple[Wordings | None, tuple[str, ...]]:
+def _anonymise(key: UUID, view: CubeView, person: Deidentifier, rewordings: Rewordings) -> Leaving:
+    """Return a memory about a data subject without what tells who it is. Raises PiiUnavailable."""
+    try:
+        content = person.clear(view.words.content)
+        reworded = rewordings_apply(content, rewordings.get(key, ()))
+        is_reworded, content = reworded != content, person.clear(reworded)
+        tags = tuple(tag for tag in view.cube.tags if person.clear(tag) == tag)
+        texts = Texts(content, person.clear(view.words.title), tags=tags)
+        wordings = _anonymise_marked_sentence(texts, view, person)
+    except DetectorFailed as failure:
+        raise PiiUnavailable("The pack was not built: a memory could not be checked.") from failure
+    if (
+        max(len(content), len(wordings.content) if wordings else 0) > LONGEST_CONTENT
+        or len(texts.title) > LONGEST_TITLE
+    ):
+        return Leaving(view.cube.id, Treatment.DROPPED, ("length",))
+    item = _make_item(key, view, texts)
+    event_time, valid_from, valid_to = (
+        None if person.is_birth(time) else time for time in (item.event_time, item.valid_from, item.valid_to)
+    )
+    item = replace(item, event_time=event_time, valid_from=valid_from, valid_to=valid_to)
+    parts = {"content": texts.content, "title": texts.title, **{f"tags.{at}": tag for at, tag in enumerate(tags)}}
+    if wordings is not None:
+        parts["second"] = wordings.content
+    marks = {name: found for name, part in parts.items() if (found := find_marks(part))}
+    undecided = {name: left for name, part in parts.items() if (left := tuple(find_undecided(part)))}
+    kinds = tuple(sorted({mark.kind for found in marks.values() for mark in found}))
+    return Leaving(
+        view.cube.id,
+        Treatment.ANONYMISED,
+        kinds,
+        item,
+        view.cube.subject_id,
+        is_reworded,
+        wordings,
+        marks,
+        undecided,
+    )
+
+
+def _anonymise_marked_sentence(texts: Texts, view: CubeView, person: Deidentifier) -> Wordings | None:
+    """Return the marked sentence of an anonymised text; None if its second wording would tell who the person is."""
+    wordings = read_wordings(view.words.metadata)
+    if wordings is None:
+        return None
+    marked = add_second(texts.content, Wordings(person.clear(wordings.sentence), person.clear(wordings.second)))
+    return marked if marked is not None and person.clear(marked.content) == marked.content else None
+
+
+def _check_marked_sentence(texts: Texts, view: CubeView) -> tuple[Wordings | None, tuple[str, ...]]:
     """Return the marked sentence of a published text, None if its second wording has findings; and the kinds of
     findings."""
     wordings = read_wordings(view.words.metadata)
-    if wordings is not None and treatment is Treatment.ANONYMISED and view.subject is not None:
-        reference = view.subject.reference
-        wordings = Wordings(
-            _replace_reference(wordings.sentence, reference), _replace_reference(wordings.second, reference)
-        )
     marked = add_second(texts.content, wordings) if wordings is not None else None
     found = _find_places(Texts(marked.content)) if marked is not None else []
     return (None if found else marked), tuple(sorted({str(place.span.kind) for place in found}))
@@ -144,25 +245,6 @@ def _find_reason_to_stay(actor: Actor, view: CubeView, rules: LeavingRules) -> s
     if not check_publishing(actor=actor, facts=facts_of(cube)).allowed:
         return "policy"
     return "subject" if cube.subject_id is not None and rules.subjects is SubjectRule.DROP else ""
-
-
-def _remove_reference(texts: Texts, reference: str) -> Texts:
-    """Replace the tenant's reference of the data subject in the texts, and drop tags that contain it."""
-    tags = tuple(tag for tag in texts.tags if reference.casefold() not in tag.casefold())
-    return Texts(_replace_reference(texts.content, reference), _replace_reference(texts.title, reference), tags=tags)
-
-
-def _replace_reference(text: str, reference: str) -> str:
-    """Replace the reference in any case. Lower-casing may change lengths, so each position is compared separately."""
-    parts, at, size, wanted = list[str](), 0, len(reference), reference.casefold()
-    while at < len(text):
-        if size and text[at : at + size].casefold() == wanted:
-            parts.append(PERSON)
-            at += size
-        else:
-            parts.append(text[at])
-            at += 1
-    return "".join(parts)
 
 
 def _find_places(texts: Texts) -> list[Place]:

@@ -3,7 +3,7 @@
 import json
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
@@ -29,21 +29,39 @@ from vault.cubes.selectors import cubes_read
 from vault.models import Cube, Pack, PackVersion, Publication
 from vault.models.cube import CubeQuerySet
 from vault.packs.excerpts import preview_seal, trial_seal
-from vault.packs.files import MINIMUM_PRODUCT, MOST_MEMORIES, file_read, file_write, item_digest
+from vault.packs.files import (
+    MINIMUM_PRODUCT,
+    MOST_MEMORIES,
+    DeIdentification,
+    file_read,
+    file_write,
+    item_digest,
+    state_data_subjects,
+)
 from vault.packs.files import Pack as PackFile
 from vault.packs.listings import listing_write
 from vault.packs.lookup import pack_locate, pack_target, version_locate, version_place
 from vault.packs.numbers import number_read
-from vault.packs.scan import Leaving, LeavingRules, compose_report, is_blocked, memories_scan, packs_drop
+from vault.packs.scan import (
+    Leaving,
+    LeavingRules,
+    compose_report,
+    is_blocked,
+    memories_scan,
+    packs_drop,
+    state_deidentification,
+)
 from vault.packs.wordings import Wordings, wordings_seal
 from vault.providers.ports import ProviderUnavailable
 from vault.retrieval.queries import SHOWN
-from vault.vocabulary import FindingRule, PackState, PackTopic, SubjectRule, Treatment
+from vault.vocabulary import FindingRule, PackState, PackTopic, SubjectRule
 
 logger = logging.getLogger(__name__)
 
 PART = 200  # memories that are opened at once
 MOST_IDS = 1_000
+MOST_NAMES = 200  # that a publisher adds
+MOST_ACCEPTED = 2_000
 PREVIEWED = 200
 LONGEST_NAME = 60
 BLOCKING = LeavingRules()
@@ -172,7 +190,8 @@ def version_preview(*, actor: Actor, pack_id: UUID, draft: VersionDraft) -> list
         ids = list(_select_memories(actor, draft).order_by("id").values_list("id", flat=True)[:PREVIEWED])
         dropped, ids = packs_drop(actor, ids)
         views = cubes_read(actor=actor, cube_ids=ids, verb=Verb.MEMORY_READ, is_use=False, leaves=True)
-        return [*dropped, *memories_scan(actor=actor, pack_id=pack.id, views=views, rules=draft.rules)]
+        texts = _own_texts(pack, draft.changelog)
+        return [*dropped, *memories_scan(actor=actor, pack_id=pack.id, views=views, rules=draft.rules, texts=texts)]
 
 
 def _delete_unbuilt_version(actor: Actor, job: Job) -> None:
@@ -195,6 +214,7 @@ def version_scan(run: JobRun) -> Callable[[], Step]:
         draft = _decode_request(run, row)
         ids = list(_select_memories(run.actor, draft).order_by("id").values_list("id", flat=True)[: MOST_MEMORIES + 1])
     decided: list[Leaving] = []
+    texts = _own_texts(row.pack, row.changelog)
     for start in range(0, min(len(ids), MOST_MEMORIES), PART):
         with acting(run.actor):
             part = ids[start : start + PART]
@@ -202,15 +222,18 @@ def version_scan(run: JobRun) -> Callable[[], Step]:
             dropped, shown = packs_drop(run.actor, [cube_id for cube_id in part if cube_id in visible])
             decided += dropped
             views = cubes_read(actor=run.actor, cube_ids=shown, verb=Verb.MEMORY_EXPORTED, is_use=False, leaves=True)
-            decided += memories_scan(actor=run.actor, pack_id=row.pack_id, views=views, rules=draft.rules)
+            decided += memories_scan(actor=run.actor, pack_id=row.pack_id, views=views, rules=draft.rules, texts=texts)
         run.report(len(decided), len(ids))
     report = compose_report(decided)
     report["capped"] = len(ids) > MOST_MEMORIES
+    done = state_deidentification(decided, draft.rules)
+    report["data_subjects"] = state_data_subjects(done)
+    report["de_identification"] = asdict(done) if done else None
     is_ready = not is_blocked(report) and any(leaving.item for leaving in decided)
     _fill_version(row, decided, report)
     wordings = _collect_wordings(decided) if is_ready else {}
     with acting(run.system):
-        content = _write_file(row, decided, wordings) if is_ready else b""
+        content = _write_file(row, decided, wordings, done) if is_ready else b""
     row.wordings = wordings_seal(row, wordings)
     row.state = PackState.READY if is_ready else PackState.BLOCKED
     row.size = len(content)
@@ -286,6 +309,8 @@ def _encode_request(draft: VersionDraft) -> dict[str, Any]:
         "filters": draft.filters,
         "findings": draft.rules.findings,
         "subjects": draft.rules.subjects,
+        "names": list(draft.rules.names),
+        "accepted": None if draft.rules.accepted is None else sorted(draft.rules.accepted),
     }
 
 
@@ -298,8 +323,18 @@ def _decode_request(run: JobRun, row: PackVersion) -> VersionDraft:
         number=row.number,
         ids=tuple(UUID(cube_id) for cube_id in asked["ids"]),
         filters=asked["filters"],
-        rules=LeavingRules(FindingRule(asked["findings"]), SubjectRule(asked["subjects"])),
+        rules=LeavingRules(
+            FindingRule(asked["findings"]),
+            SubjectRule(asked["subjects"]),
+            tuple(asked.get("names", ())),
+            None if asked.get("accepted") is None else frozenset(asked["accepted"]),
+        ),
     )
+
+
+def _own_texts(pack: Pack, changelog: str) -> str:
+    """Return the texts about a pack that others read, but for its authors."""
+    return "\n".join([pack.title, pack.description, pack.readme, *pack.keywords, changelog])
 
 
 def _fill_version(row: PackVersion, decided: list[Leaving], report: dict[str, Any]) -> None:
@@ -320,15 +355,17 @@ def _collect_wordings(decided: list[Leaving]) -> dict[UUID, Wordings]:
     }
 
 
-def _write_file(row: PackVersion, decided: list[Leaving], wordings: Mapping[UUID, Wordings]) -> bytes:
+def _write_file(
+    row: PackVersion, decided: list[Leaving], wordings: Mapping[UUID, Wordings], done: DeIdentification | None
+) -> bytes:
     pack, key = row.pack, signing_key()
-    anonymised = any(leaving.treatment is Treatment.ANONYMISED for leaving in decided)
     stated = {
         "name": f"{Tenant.objects.get(id=row.tenant_id).slug}/{pack.name}",
         "version": row.number,
         "created_at": database_now(),
         "minimum_product_version": MINIMUM_PRODUCT,
-        "data_subjects": "de-identified" if anonymised else "none",
+        "data_subjects": state_data_subjects(done),
+        "de_identification": done,
         **{name: getattr(pack, name) for name in ("title", "description", "readme", "licence", "topic")},
         **{name: tuple(getattr(pack, name)) for name in ("authors", "keywords")},
         "languages": tuple(row.languages),

@@ -4,8 +4,10 @@ The choice of memories, made in the list of memories, is stored in the session u
 """
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from http import HTTPStatus
+from itertools import chain
 from typing import Any
 from uuid import UUID
 
@@ -21,14 +23,24 @@ from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.errors import Conflict, Invalid
 from governance.policies.selectors import publish_approval
-from governance.vocabulary import Permission, PiiKind
+from governance.vocabulary import Permission, PersonalKind, PiiKind
 from governance.web.pages import draw, page, see_other
 from governance.web.pagination import NewestOf, uuid_or_none
+from vault.deidentification.deidentifier import Mark, Undecided
 from vault.listing.selectors import paths_list
 from vault.packs.numbers import Number, number_read
-from vault.packs.scan import Leaving
+from vault.packs.scan import Leaving, LeavingRules
 from vault.packs.selectors import pack_get, packs_list, version_get, versions_list
-from vault.packs.services import MOST_IDS, PREVIEWED, VersionDraft, pack_create, version_build, version_preview
+from vault.packs.services import (
+    MOST_ACCEPTED,
+    MOST_IDS,
+    MOST_NAMES,
+    PREVIEWED,
+    VersionDraft,
+    pack_create,
+    version_build,
+    version_preview,
+)
 from vault.store.publications import PublicationDraft, publication_create, tenant_ids_of_slugs
 from vault.vocabulary import PackState, Treatment
 from vault.web.labels import PII_KINDS
@@ -37,6 +49,7 @@ from vault.web.memory_forms import chosen_read
 from vault.web.store_forms import OfferForm, PackForm, VersionForm
 
 CHOICE = "pack_choice"  # of the session
+CONFIRM, ACCEPT, REPLACE = "confirm", "accept", "replace"  # fields about the preview
 PACKS, VERSIONS = 50, 50  # that the forms offer or look at
 FIRST = "1.0.0"
 TREATMENTS: dict[Treatment, Promise] = {
@@ -59,15 +72,56 @@ REASONS: dict[str, Promise] = {
     "sensitivity": gettext_lazy("is confidential or restricted"),
     "policy": gettext_lazy("a policy forbids publishing it"),
     "subject": gettext_lazy("is about a person"),
+    "length": gettext_lazy("is too long once names are replaced"),
+    "pack_text": gettext_lazy("the texts of the pack name the person"),
+    PersonalKind.PERSON: gettext_lazy("name"),
+    PersonalKind.RELATIVE: gettext_lazy("relation"),
+    PersonalKind.ADDRESS: gettext_lazy("address"),
+    PersonalKind.BIRTH_DATE: gettext_lazy("date of birth"),
+    PersonalKind.NUMBER: gettext_lazy("number of a person"),
+}
+PARTS: dict[str, Promise] = {
+    "title": gettext_lazy("Title"),
+    "content": gettext_lazy("Text"),
+    "second": gettext_lazy("Second wording"),
+    "tags": gettext_lazy("Tag"),
+}
+UNDECIDED: dict[str, Promise] = {
+    "name": gettext_lazy("name"),
+    "number": gettext_lazy("number"),
+    "date": gettext_lazy("date"),
 }
 
 
 @dataclass(frozen=True)
+class Piece:
+    """A part of a text as it leaves. label: what was replaced here, or what is undecided; empty elsewhere."""
+
+    text: str
+    label: str = ""
+    is_undecided: bool = False
+
+
+@dataclass(frozen=True)
 class ShownLeaving:
+    """A decision in words. parts: the labelled texts of an anonymised memory, in pieces."""
+
     leaving: Leaving
     treatment: Promise
     chip: str
     reasons: str
+    parts: tuple[tuple[str, tuple[Piece, ...]], ...] = ()
+
+
+@dataclass(frozen=True)
+class ShownUndecided:
+    """A text that no rule decided, the memory that has it, and what the form says of it."""
+
+    text: str
+    kind: Promise
+    memory_id: UUID
+    is_accepted: bool
+    is_replaced: bool
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -128,6 +182,10 @@ def build(request: HttpRequest, actor: Actor, pack_id: UUID) -> HttpResponseBase
         "is_blocked": bool(counted[Treatment.BLOCKED]),
         "leaves": sum(leaving.item is not None for leaving in decided),
         "is_cut": len(decided) >= PREVIEWED,
+        "undecided": _list_undecided(request, decided),
+        "is_anonymised": bool(counted[Treatment.ANONYMISED]),
+        "is_confirmed": CONFIRM in request.POST,
+        "replaced": request.POST.getlist(REPLACE)[:MOST_NAMES],
         "paths": paths_list(actor=actor) if draft is None else [],
     }
     return draw(request, "vault/store/build.html", context, status=_response_status(form))
@@ -202,7 +260,13 @@ def _read_draft(request: HttpRequest, form: VersionForm) -> VersionDraft | None:
     if not form.is_bound or not form.is_valid():
         return draft
     said = form.cleaned_data
-    return replace(draft, number=said["version"], changelog=said["changelog"], rules=form.rules())
+    return replace(draft, number=said["version"], changelog=said["changelog"], rules=_read_rules(request, form))
+
+
+def _read_rules(request: HttpRequest, form: VersionForm) -> LeavingRules:
+    """Return the rules of the form, with what its sender accepts and replaces of the preview."""
+    accepted = frozenset(request.POST.getlist(ACCEPT)[:MOST_ACCEPTED]) if CONFIRM in request.POST else None
+    return replace(form.rules(), names=tuple(request.POST.getlist(REPLACE)[:MOST_NAMES]), accepted=accepted)
 
 
 def _remove_ticked(request: HttpRequest, actor: Actor, pack_id: UUID, draft: VersionDraft) -> VersionDraft:
@@ -234,8 +298,52 @@ def _next_number(actor: Actor, pack_id: UUID) -> str:
 
 def _make_shown_leaving(leaving: Leaving) -> ShownLeaving:
     return ShownLeaving(
-        leaving, TREATMENTS[leaving.treatment], CHIPS[leaving.treatment], ", ".join(reasons_translate(leaving.reasons))
+        leaving,
+        TREATMENTS[leaving.treatment],
+        CHIPS[leaving.treatment],
+        ", ".join(reasons_translate(leaving.reasons)),
+        tuple(_shown_parts(leaving)) if leaving.treatment is Treatment.ANONYMISED else (),
     )
+
+
+def _shown_parts(leaving: Leaving) -> Iterator[tuple[str, tuple[Piece, ...]]]:
+    """Yield the texts of an anonymised memory as they leave, each with its label."""
+    item = leaving.item
+    if item is None:
+        return
+    texts = {"title": item.title, "content": item.content, **{f"tags.{at}": tag for at, tag in enumerate(item.tags)}}
+    if leaving.wordings is not None:
+        texts["second"] = leaving.wordings.content
+    for name, text in texts.items():
+        if text:
+            label = str(PARTS[name.partition(".")[0]])
+            yield label, tuple(_pieces(text, leaving.marks.get(name, ()), leaving.undecided.get(name, ())))
+
+
+def _pieces(text: str, marks: Iterable[Mark], undecided: Iterable[Undecided]) -> Iterator[Piece]:
+    """Cut a text at its placeholders and at what is undecided."""
+    found = [(mark.start, mark.end, reasons_translate([mark.kind])[0], False) for mark in marks]
+    found += [(each.start, each.end, str(UNDECIDED[each.kind]), True) for each in undecided]
+    at = 0
+    for start, end, label, is_undecided in sorted(found):
+        if start >= at:
+            yield Piece(text[at:start])
+            yield Piece(text[start:end], label, is_undecided)
+            at = end
+    yield Piece(text[at:])
+
+
+def _list_undecided(request: HttpRequest, decided: Iterable[Leaving]) -> list[ShownUndecided]:
+    """Return the distinct texts that no rule decided, with what the form says of each."""
+    accepted, replaced = set(request.POST.getlist(ACCEPT)), set(request.POST.getlist(REPLACE))
+    found: dict[str, ShownUndecided] = {}
+    for leaving in decided:
+        for each in chain.from_iterable(leaving.undecided.values()):
+            shown = ShownUndecided(
+                each.text, UNDECIDED[each.kind], leaving.cube_id, each.text in accepted, each.text in replaced
+            )
+            found.setdefault(each.text, shown)
+    return list(found.values())
 
 
 def reasons_translate(reasons: tuple[str, ...] | list[str]) -> list[str]:

@@ -12,8 +12,9 @@ from governance.privacy.pii.phones import phones
 from governance.privacy.pii.pii_ranges import Span, merge_overlaps
 from governance.privacy.pii.secrets import secrets
 from governance.privacy.pii.spelling import Folded, fold
+from governance.privacy.pii.state_numbers import state_numbers
 
-VERSION = "patterns/1"
+VERSION = "patterns/2"
 SECONDS = 5.0  # of processor time for one text; the longest and worst takes a fraction of it
 SHORT = 1_000  # characters; over so few no rule takes so long that the clock must be asked after each
 Rule = Callable[[str], Iterable[Span]]
@@ -69,4 +70,7 @@ class PatternDetector:
 
 
 def rules_for(regions: Sequence[str]) -> tuple[Rule, ...]:
-    return mails, cards, ibans, national_ids, network_addresses, secrets, partial(phones, regions=tuple(regions))
+    return (
+        *(mails, cards, ibans, national_ids, network_addresses, secrets),
+        *(partial(phones, regions=tuple(regions)), state_numbers),
+    )

@@ -16,6 +16,7 @@ from benchmarks.authorization import authorization, authorization_table
 from benchmarks.client import BenchmarkError, Target, target_of
 from benchmarks.clients import clients, clients_table
 from benchmarks.databases import embedded_version, postgresql_version
+from benchmarks.deidentification import HALVES, deidentification, deidentification_table
 from benchmarks.duplicates import duplicates, duplicates_table
 from benchmarks.exchange import exchange, exchange_table
 from benchmarks.first_journey import first_journey, first_journey_table
@@ -108,6 +109,13 @@ BENCHMARKS = {
     ),
     "watermark": Benchmark(
         lambda target, options: watermark(options["recipients"], options["trials"], options["marked"]), watermark_table
+    ),
+    "deidentification": Benchmark(
+        lambda target, options: deidentification(
+            options["templates"], options["dialogues"], options["half"], options["rounds"]
+        ),
+        deidentification_table,
+        needs_server=False,
     ),
     "authorization": Benchmark(
         lambda target, options: authorization(target, Access(options["cubes"], options["queries"])),
@@ -205,6 +213,8 @@ class Command(InstalledCommand):
         _packs_search_arguments(packed)
         marks = names.add_parser("watermark", help="changed copies of a pack that still name their recipient")
         _watermark_arguments(marks)
+        people = names.add_parser("deidentification", help="names and numbers of people that stay in anonymised texts")
+        _deidentification_arguments(people)
         past = names.add_parser(
             "namespace-restore", help="a namespace restored as of a time, beside raw COPY of its rows"
         )
@@ -238,6 +248,7 @@ class Command(InstalledCommand):
             store,
             packed,
             marks,
+            people,
             past,
         ):
             command.add_argument("--first-run", type=Path, default=None, help="first-run.json of the server to measure")
@@ -311,6 +322,13 @@ def _watermark_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--recipients", type=_count, default=1_000, help="default %(default)s")
     parser.add_argument("--trials", type=_count, default=200, help="leaked copies; default %(default)s")
     parser.add_argument("--marked", type=_count, nargs="+", default=[20, 40], help="marked sentences of a pack")
+
+
+def _deidentification_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--templates", type=Path, required=True, help="a wheel of presidio-evaluator")
+    parser.add_argument("--dialogues", type=Path, nargs="*", default=[], help="files as LoCoMo's, or of messages")
+    parser.add_argument("--half", default="report", choices=list(HALVES), help="of templates; default %(default)s")
+    parser.add_argument("--rounds", type=_count, default=10, help="sentences of each template; default %(default)s")
 
 
 def _lifecycle_parsers(add_parser: Callable[..., ArgumentParser]) -> list[ArgumentParser]:

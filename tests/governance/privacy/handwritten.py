@@ -64,6 +64,6 @@ CHINESE = (
     "他生于1985-03-12，身高178",
     "物料号1002003004005",
     "token：{{eyJhbGciOiJIUzI1NiJ9.eyJ1aWQiOjEyM30.c2lnbmF0dXJl|secret}}",
-    "护照E12345678",
+    "护照{{E12345678|national_id}}",
     "登录地址{{113.87.22.14|network_address}}异常",
 )

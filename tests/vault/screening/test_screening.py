@@ -84,7 +84,7 @@ def test_flagged_text_is_stored_with_its_places_and_reviewed(world: World, alice
             ("metadata", "email", 0, 17),
             ("title", "email", 5, 22),
         ]
-        assert {(row.detector, row.status) for row in rows} == {("patterns/1", "open")}
+        assert {(row.detector, row.status) for row in rows} == {("patterns/2", "open")}
         review = Review.objects.get()
         assert (str(review.cube_id), review.status, review.kind) == (memory["id"], "open", "pii")
         entry = AuditEntry.objects.get(verb=Verb.MEMORY_CREATED)

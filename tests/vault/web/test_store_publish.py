@@ -206,3 +206,25 @@ def test_member_who_may_not_publish_is_refused(world: World, who: str, status: i
         assert "/store/own/" not in text_of(browser, "/store/")
         assert "Make a pack" not in text_of(browser, "/memories/")
     assert contract(world, "olivia").get(f"packs/{pack}/").status == 200
+
+
+def test_preview_marks_what_is_replaced_and_asks_about_the_rest(world: World, owner: Client) -> None:
+    olivia = contract(world, "olivia")
+    memory = olivia.add("Hannah Weiss met Zelda Brandt in Ulm.", namespace="/birds", subject="Hannah Weiss")
+    address = make_pack(owner, [memory["id"]])
+    form = VERSION | {"subjects": "anonymise"}
+    page = owner.post(address, form | {"check": "yes"}).content.decode()
+    assert '<span class="chip chip-small chip-soft" title="name">[person]</span> met' in page
+    assert '<mark title="name">Zelda Brandt</mark>' in page
+    assert 'name="accept" value="Ulm"' in page
+    assert f"/memories/{memory['id']}/edit/" in page
+    decided = form | {"replace": ["Zelda Brandt"], "accept": ["Ulm"], "confirm": "yes"}
+    page = owner.post(address, decided | {"check": "yes"}).content.decode()
+    assert "Zelda Brandt</mark>" not in page
+    assert 'name="replace" value="Zelda Brandt"' in page
+    own = owner.post(address, decided)["Location"]
+    run_jobs()
+    assert owner.post(f"{own}1.0.0/offer/", OFFER).status_code == 303
+    page = text_of(owner, "/store/acme/herons/")
+    assert "De-identified" in page
+    assert "by people/1, and a person read what remains" in page

@@ -1,0 +1,219 @@
+"""Memories about a person leave without what tells who it is, and the manifest states no more than was checked."""
+
+import io
+import zipfile
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from governance.database import acting
+from governance.privacy.detection import detector
+from tests.factories import World
+from tests.governance.mutants import mutant
+from tests.harness.cases import each_case
+from tests.vault.api.contract import Contract
+from tests.vault.packs.pack_factories import build_version, pack_of
+from vault.api.pack_schema import PACK_TYPE
+from vault.deidentification import deidentifier
+from vault.models import PackVersion
+from vault.packs.files import DeIdentification, Item, Manifest, PackInvalid, file_read, file_write
+from vault.packs.wordings import wordings_open
+
+SECOND = {"sentence": "Hannah likes the quiet ward.", "second": "Frau Weiss prefers the calm ward."}
+ENGLISH = (
+    "Ms Weiss came at nine. Hannah likes the quiet ward. Her brother Tom drove her; later Tom went home."
+    " She was born on 3 May 1990 and lives at 12 Baker Street, London NW1 6XE."
+    " Her passport number is X1234567 and her PESEL is 44051401359. Dr Brandt helped. Write to hw@mill.example."
+)
+CHINESE = (
+    "王小明昨天来过，小明说王先生很累。他的哥哥王强送他来的。"
+    "他1985年7月9日出生，住在上海市浦东新区世纪大道100号5栋301室。护照号E12345678，驾照号310101198507091234。李医生在。"
+)
+CANARIES = (
+    *("Weiss", "Hannah", "Tom", "1990", "Baker Street", "NW1", "X1234567", "44051401359", "Brandt", "hw@mill"),
+    *("王", "李", "小明", "哥哥", "1985", "7月9日", "世纪大道", "E12345678", "310101198507091234"),
+)
+
+
+def add_people(client: Contract) -> list[str]:
+    """Two memories about people with identifiers in every field that a pack has."""
+    english = client.add(
+        ENGLISH,
+        namespace="/birds",
+        subject="Hannah Weiss",
+        title="Ms Weiss, born in 1990",
+        tags=["hannah", "ward", "weiss family"],
+        event_time="1990-05-03T00:00:00Z",
+        valid_from="1990-05-03T00:00:00Z",
+        metadata={"wordings": SECOND},
+    )
+    chinese = client.add(CHINESE, namespace="/birds", subject="王小明", title="王先生的病历", tags=["小明"])
+    return [english["id"], chinese["id"]]
+
+
+def texts_of_file(content: bytes) -> str:
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return "\n".join(archive.read(name).decode() for name in archive.namelist())
+
+
+def built_texts(client: Contract, ids: list[str], **fields: Any) -> str:
+    pack = pack_of(client)
+    version = build_version(client, pack, ids, subjects="anonymise", **fields)
+    assert version["state"] == "ready", version
+    return texts_of_file(client.get(f"packs/{pack}/versions/1.0.0/file/").body)
+
+
+def canaries_in(text: str) -> list[str]:
+    return [canary for canary in CANARIES if canary in text]
+
+
+def test_no_identifier_of_a_person_leaves_in_any_field(olivia: Contract) -> None:
+    ids = add_people(olivia)
+    text = built_texts(olivia, ids)
+    assert canaries_in(text) == []
+    assert "ward" in text
+    pack = olivia.get("packs/").json["results"][0]["id"]
+    shown = olivia.post(f"packs/{pack}/preview/", {"ids": ids, "subjects": "anonymise"})
+    assert canaries_in(shown.body.decode()) == []
+    assert {mark["field"] for mark in shown.json["results"][0]["replaced"]} >= {"content", "title"}
+
+
+MUTANTS = {
+    "known names are not replaced": ("        yield from self._names.find(text)\n", ""),
+    "titles are not read": ("        yield from find_titled_names(text)\n", ""),
+    "relations are not read": ("        yield from (found for found, _ in find_relations(text))\n", ""),
+    "relatives are not remembered": ("        yield from self._relatives.find(text)\n", ""),
+    "addresses are not read": ("        yield from find_addresses(text)\n", ""),
+    "birth dates are not read": ("        yield from (found for found, _ in find_birth_dates(text))\n", ""),
+    "the detector is not asked": ("spans = self._detector.find(text)", "spans = ()"),
+    "times of birth stay": ("return at is not None and", "return False and at is not None and"),
+}
+
+
+@pytest.mark.parametrize("name", sorted(MUTANTS))
+def test_broken_rule_lets_an_identifier_leave(name: str, olivia: Contract, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = mutant(deidentifier, *MUTANTS[name])
+    monkeypatch.setattr("vault.deidentification.people.Deidentifier", broken.Deidentifier)
+    assert canaries_in(built_texts(olivia, add_people(olivia))) != []
+
+
+def statement_of(client: Contract, pack: str, number: str = "1.0.0") -> tuple[str, dict[str, Any] | None]:
+    content = client.get(f"packs/{pack}/versions/{number}/file/").body
+    verdict = client.raw("packs/verify/", content, content_type=PACK_TYPE).json
+    report = client.get(f"packs/{pack}/versions/{number}/").json["report"]
+    assert (report["data_subjects"], report["de_identification"]) == (
+        verdict["data_subjects"],
+        verdict["de_identification"],
+    )
+    return verdict["data_subjects"], verdict["de_identification"]
+
+
+def test_manifest_says_deidentified_only_after_a_person_confirmed_the_rest(olivia: Contract) -> None:
+    pack = pack_of(olivia)
+    memory = olivia.add("Hannah met Zelda Brandt in Ulm.", namespace="/birds", subject="Hannah Weiss")
+    ids = [memory["id"]]
+    shown = olivia.post(f"packs/{pack}/preview/", {"ids": ids, "subjects": "anonymise"}).json
+    assert shown["results"][0]["item"]["content"] == "[person] met Zelda Brandt in Ulm."
+    assert sorted(shown["undecided"]) == ["Ulm", "Zelda Brandt"]
+    build_version(olivia, pack, ids, "1.0.0", subjects="anonymise")
+    assert statement_of(olivia, pack) == (
+        "names-replaced",
+        {
+            "rules": deidentifier.VERSION,
+            "detector": detector().version,
+            "memories": 1,
+            "replaced": {"person": 1},
+            "undecided": 2,
+            "confirmed": False,
+        },
+    )
+    build_version(olivia, pack, ids, "1.1.0", subjects="anonymise", accepted=["Ulm"])
+    assert statement_of(olivia, pack, "1.1.0")[0] == "names-replaced"
+    build_version(olivia, pack, ids, "1.2.0", subjects="anonymise", accepted=["Ulm"], names=["Zelda Brandt"])
+    assert statement_of(olivia, pack, "1.2.0")[0] == "de-identified"
+    (item,) = olivia.get(f"packs/{pack}/versions/1.2.0/preview/").json["results"]
+    assert item["content"] == "[person] met [person] in Ulm."
+
+
+def test_pack_without_people_states_none(olivia: Contract) -> None:
+    pack = pack_of(olivia)
+    build_version(olivia, pack, [olivia.add("The heron eats fish.", namespace="/birds")["id"]], accepted=[])
+    assert statement_of(olivia, pack) == ("none", None)
+
+
+def test_names_are_learnt_from_other_memories_about_the_person(olivia: Contract) -> None:
+    olivia.add("Her full name is Hannah Weiss. Everybody calls her Mimi.", namespace="/birds", subject="patient-17")
+    olivia.add("Seen.", namespace="/birds", subject="patient-17", metadata={"aliases": ["Hanni"]})
+    memory = olivia.add("Weiss slept; Mimi and Hanni, patient-17, woke.", namespace="/birds", subject="patient-17")
+    text = built_texts(olivia, [memory["id"]])
+    assert "[person] slept; [person] and [person], woke." in text
+
+
+def test_memory_that_placeholders_make_too_long_stays(olivia: Contract) -> None:
+    memory = olivia.add("Al sat. " * 3_900, namespace="/birds", subject="Al")
+    version = build_version(olivia, pack_of(olivia), [memory["id"]], subjects="anonymise")
+    assert (version["state"], version["report"]["dropped"]) == ("blocked", {"length": 1})
+
+
+def test_pack_that_names_the_person_in_its_own_texts_is_blocked(olivia: Contract) -> None:
+    memory = olivia.add("Hannah slept.", namespace="/birds", subject="Hannah Weiss")
+    pack = pack_of(olivia, description="The case of Ms Weiss.")
+    version = build_version(olivia, pack, [memory["id"]], subjects="anonymise")
+    assert (version["state"], version["report"]["blocked"]) == (
+        "blocked",
+        [{"memory_id": memory["id"], "kinds": ["pack_text"]}],
+    )
+
+
+def test_marked_sentence_keeps_its_second_wording_without_names(world: World, olivia: Contract) -> None:
+    pack = pack_of(olivia)
+    version = build_version(olivia, pack, add_people(olivia)[:1], subjects="anonymise")
+    assert version["report"]["marked"] == 1
+    with acting(world.olivia.actor):
+        row = PackVersion.objects.get(id=version["id"])
+        (wordings,) = wordings_open(row).values()
+    assert "[person] prefers the calm ward." in wordings.content
+    assert canaries_in(wordings.content) == []
+
+
+def stated_by(**changes: Any) -> Manifest:
+    """A file's manifest with these statements, signed by a stranger, as it is read."""
+    key = Ed25519PrivateKey.generate()
+    stated = {
+        "name": "acme/herons",
+        "version": "1.0.0",
+        "title": "Herons",
+        "created_at": datetime(2026, 11, 26, tzinfo=UTC),
+        "minimum_product_version": "0.1.0",
+        **changes,
+    }
+    public = key.public_key().public_bytes_raw()
+    content = file_write(stated, [Item(uuid4(), "The heron eats fish.")], public_key=public, sign=key.sign)
+    return file_read(content).manifest
+
+
+DONE = DeIdentification("people/1", "patterns/2", 1, {"person": 1}, 0, confirmed=False)
+
+
+def test_file_of_an_older_release_proves_a_replaced_reference_only() -> None:
+    assert stated_by(data_subjects="de-identified").proved_statement == "reference-replaced"
+    confirmed = stated_by(data_subjects="de-identified", de_identification=replace(DONE, confirmed=True))
+    assert confirmed.proved_statement == "de-identified"
+    assert stated_by(data_subjects="names-replaced", de_identification=DONE).proved_statement == "names-replaced"
+
+
+@each_case(
+    "stated",
+    [
+        {"data_subjects": "de-identified", "de_identification": DONE},
+        {"data_subjects": "names-replaced"},
+        {"data_subjects": "none", "de_identification": DONE},
+    ],
+)
+def test_statement_stronger_than_what_was_done_is_refused(stated: dict[str, Any]) -> None:
+    with pytest.raises(PackInvalid):
+        stated_by(**stated)

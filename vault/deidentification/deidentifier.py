@@ -1,0 +1,155 @@
+"""De-identification of the texts of a memory about a person. Pure, but for the detector that it is given."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from governance.privacy.pii.addresses import find_addresses
+from governance.privacy.pii.dates import Date, find_birth_dates, find_dates
+from governance.privacy.pii.detector import Detector
+from governance.privacy.pii.identifiers import Identifier, is_covered, merge_identifiers, replace_identifiers
+from governance.privacy.pii.spelling import fold
+from governance.vocabulary import PersonalKind, PiiKind
+from vault.deidentification.names import NameFinder, find_titled_names, fold_letters, make_name_forms
+from vault.deidentification.relations import find_relations
+from vault.lexicon.entities import entities
+
+VERSION = "people/1"
+LONGEST_PART = 400  # characters in which names are looked for at once
+_OF_A_STATE = (
+    "ni|nino|national insurance|nhs|pesel|nif|nie|dni|bsn|cpf|nir|egn|cnp|oib|sin|tfn|pps|idnr|steuer-?id|personnummer"
+    "|codice fiscale|hetu|fødselsnummer|curp|rut|aadhaar|pan|nric|hkid|amka|cpr"
+)
+NUMBER_WORD = re.compile(
+    r"\b(?:account|member(?:ship)?|patient|customer|client|employee|student|policy|case|chart|record|mrn|insurance"
+    r"|licen[cs]e|plate|passport|ids?|identity|registration|certificate|visa|badge|card|reference|vin|imei"
+    rf"|social security|ssn|tax|medicare|dea|npi|{_OF_A_STATE})(?:['’]s)?"
+    r"(?:\s(?:number|no|num|nr|id|code|card|plate|is|was))*\.?\s?[:#=(]?\s?(?:is\s|was\s)?#?"
+    r"(?P<number>(?-i:[A-Z0-9](?:[A-Z0-9./-]| (?=[0-9]|[A-Z](?![A-Za-z]))){3,24}[A-Z0-9](?![A-Za-z0-9])))"
+    r"|(?:病历|病历号|病案|住院|门诊|医保|社保|学|工|会员|客户|驾照|护照|證件|证件|身份证|身分證|准考证|车牌|車牌|档案|保单)"
+    r"(?:号|號|号码|號碼|证号|编号)?(?:是|为|：|:)?\s?(?P<number2>[A-Z0-9\u4e00-\u9fff]?[A-Z0-9·-]{4,24})(?![A-Za-z0-9])",
+    re.IGNORECASE,
+)
+LONG_NUMBER = re.compile(r"[0-9](?<![A-Za-z0-9].)(?:[ ./-]?[0-9]){5,24}(?![A-Za-z0-9])", re.DOTALL)
+PART = re.compile(r"[^\n.!?。！？]{1,400}[\n.!?。！？]*|[\n.!?。！？]+")
+PLACEHOLDER = re.compile(rf"\[({'|'.join([*PersonalKind, *PiiKind])})\]")
+
+
+@dataclass(frozen=True)
+class Undecided:
+    """Text that may tell who a person is, and stays: a name, a number or a date. start, end: of the resulting text."""
+
+    kind: str
+    text: str = field(repr=False)
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Mark:
+    """The range of a placeholder in a resulting text. kind: what it stands for."""
+
+    kind: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class PersonFacts:
+    """The known facts of a data subject.
+
+    names: its own; speakers: of its memories, who may be others; relatives: those beside it; births: readings of its
+    day of birth as (year, month, day).
+    """
+
+    names: tuple[str, ...] = field(default=(), repr=False)
+    speakers: tuple[str, ...] = field(default=(), repr=False)
+    relatives: tuple[str, ...] = field(default=(), repr=False)
+    births: frozenset[tuple[int, int, int]] = field(default=frozenset(), repr=False)
+
+
+class Deidentifier:
+    """Clears texts about one person of its names, relations, addresses, birth dates and numbers."""
+
+    def __init__(self, person: PersonFacts, detector: Detector) -> None:
+        self.person, self._detector = person, detector
+        self._own = NameFinder(make_name_forms(person.names))
+        self._names = NameFinder(make_name_forms([*person.names, *person.speakers]))
+        self._relatives = NameFinder(make_name_forms(person.relatives), PersonalKind.RELATIVE, "name:relative")
+
+    def clear(self, text: str) -> str:
+        """Return the text as it leaves. Raises DetectorFailed."""
+        return replace_identifiers(text, merge_identifiers(self.find(text)))
+
+    def find(self, text: str) -> list[Identifier]:
+        """Return the ranges that tell who the person is; they may overlap. Raises DetectorFailed."""
+        if not text.strip():
+            return []
+        folded = fold(text)
+        found = [*self._find(folded.text)]
+        moved = [Identifier(each.kind, *folded.original_range(each.start, each.end), each.rule) for each in found]
+        spans = self._detector.find(text)
+        return moved + [Identifier(span.kind, span.start, span.end, span.rule) for span in spans]
+
+    def is_named(self, text: str) -> bool:
+        """Return whether a text has a name of the person itself."""
+        return bool(self._own.find(fold(text).text))
+
+    def is_birth(self, at: datetime | None) -> bool:
+        """Return whether a time is the person's day of birth."""
+        return at is not None and (at.year, at.month, at.day) in self.person.births
+
+    def _find(self, text: str) -> Iterator[Identifier]:
+        yield from self._names.find(text)
+        yield from self._relatives.find(text)
+        yield from find_titled_names(text)
+        yield from (found for found, _ in find_relations(text))
+        yield from find_addresses(text)
+        yield from (found for found, _ in find_birth_dates(text))
+        yield from find_numbers(text)
+        if self.person.births:
+            yield from (
+                Identifier(PersonalKind.BIRTH_DATE, date.start, date.end, "birth:known")
+                for date in find_dates(text)
+                if is_birth_date(date, self.person.births)
+            )
+
+
+def find_numbers(text: str) -> Iterator[Identifier]:
+    """Yield the numbers that a word before them gives to a person, as of a record or a policy, in any form."""
+    for found in NUMBER_WORD.finditer(text):
+        name = "number" if found["number"] else "number2"
+        if sum(map(str.isdigit, found[name])) >= 3:
+            yield Identifier(PersonalKind.NUMBER, *found.span(name), "number:word")
+
+
+def is_birth_date(date: Date, births: Iterable[tuple[int, int, int]]) -> bool:
+    """Return whether a written date, with its year or without, is one of the days of birth."""
+    days = {(month, day) for _, month, day in births if month and day}
+    return any(
+        month and day and ((year, month, day) in births or (not year and (month, day) in days))
+        for year, month, day in date.readings
+    )
+
+
+def find_marks(text: str) -> tuple[Mark, ...]:
+    """Return the placeholders of a cleared text, in order."""
+    return tuple(Mark(found[1], found.start(), found.end()) for found in PLACEHOLDER.finditer(text))
+
+
+def find_undecided(text: str) -> Iterator[Undecided]:
+    """Yield the names, long numbers and full dates that a cleared text still has, in order of their kinds."""
+    taken = [Identifier(PersonalKind.PERSON, *found.span(), "") for found in PLACEHOLDER.finditer(text)]
+    folded = fold_letters(text)
+    for part in PART.finditer(text):
+        for entity in entities(part[0]):
+            start = folded.find(fold_letters(entity), part.start(), part.end())
+            if start >= 0 and not is_covered(taken, start, start + len(entity)):
+                yield Undecided("name", text[start : start + len(entity)], start, start + len(entity))
+    for date in find_dates(text):
+        if any(month for _, month, _ in date.readings) and not is_covered(taken, date.start, date.end):
+            yield Undecided("date", text[date.start : date.end], date.start, date.end)
+    for found in LONG_NUMBER.finditer(text):
+        if not is_covered(taken, found.start(), found.end()):
+            yield Undecided("number", found[0], found.start(), found.end())

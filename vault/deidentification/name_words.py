@@ -1,0 +1,114 @@
+"""Word lists for names of people, in English and Chinese. Plain data."""
+
+# Short forms of given names: each line is one name and what people make of it.
+_SHORT_FORMS = """
+abigail abby gail|alexander alex alec sandy sasha xander|alexandra alex lexi sandra sasha|alfred al alf fred|alice
+ally amanda mandy|andrew andy drew|angela angie|ann anna anne annie nan|anthony tony|barbara barb babs
+barbie|benjamin ben benny bernard bernie|bradley brad|brian bri|caroline carrie caro lina|catherine cathy cate cat
+kate katie kathy kit|charles charlie chuck chas|charlotte charlie lottie|christina chris chrissy tina|christine chris
+chrissy tina|christopher chris kit topher|cynthia cindy|daniel dan danny|david dave davy|deborah deb debbie|dennis
+denny|donald don donny|dorothy dot dolly dottie|douglas doug|edward ed eddie ned ted teddy|elizabeth beth betsy betty
+eliza ella elsie libby lisa liz lizzie eleanor ellie nell nora|emily em emmy|emma em|eugene gene|evelyn evie|florence
+flo|frances fran franny|francis frank fran franklin frank|frederick fred freddy|gabriel gabe|gabriella gabby|geoffrey
+geoff|george georgie|gerald gerry jerry|gregory greg|hannah hanna nana|harold hal harry|helen nell nellie|henry hank
+harry hal|isabella bella izzy|jacob jake|jacqueline jackie|james jim jimmy jamie|janet jan|jennifer jen jenny|jeffrey
+jeff|jeremy jerry|jessica jess jessie|joanna jo joey john jack johnny jon|jonathan jon jonny nathan|joseph joe joey
+jo|joshua josh|judith judy|julia jules|julian jules katherine kate katie kathy kat kit|kenneth ken kenny|kimberly
+kim|lawrence larry|leonard len lenny leo|lillian lily lil louis lou|louise lou|lucille lucy|madeline maddie|margaret
+maggie marge margie meg peg peggy rita|martha patty|martin marty|mary molly polly mae|matthew matt|maximilian
+max|melanie mel|melissa mel missy|michael mick mickey mike mikey michelle shelly|mitchell mitch|natalie nat|nathan
+nate nat|nathaniel nate nat|nicholas nick nicky|nicole nicky|olivia liv livvy|oliver ollie|pamela pam|patricia pat
+patty tricia trish|patrick pat paddy|peter pete|philip phil pip|phillip phil rachel rach|raymond ray|rebecca becca
+becky|richard dick rich richie rick ricky|robert bob bobby rob robbie bert|roberta bobbie|ronald ron ronnie|rosemary
+rose|russell russ|samantha sam|samuel sam sammy|sarah sally sadie|sebastian seb|sharon shari|sophia sophie|stanley
+stan|stephanie steph|stephen steve stevie|steven steve stevie|susan sue susie suzy|suzanne sue terence terry|teresa
+terry tess|theodore ted teddy theo|theresa terry tess|thomas tom tommy|timothy tim timmy|valerie val vanessa
+nessa|veronica ronnie|victoria vicky tori|vincent vince|virginia ginny|walter walt wally|wilhelm will willi|william
+bill billy will willie liam|winifred winnie|zachary zach|johannes hannes hans|friedrich fritz|katharina kathi
+kati|jose pepe francisco paco pancho|guadalupe lupe|giuseppe beppe|alessandro sandro|malgorzata gosia|katarzyna
+kasia|aleksandra ola
+"""
+SHORT_FORMS = {
+    words[0]: tuple(words[1:]) for line in " ".join(_SHORT_FORMS.split()).split("|") if len(words := line.split()) > 1
+}
+# Names that are ordinary words too: in small letters they are no name.
+_WORDS = """
+ace alma amber angel april arch art ash august autumn baker banks barber bates bean bear beau bell berry best bill
+bird bishop black blessing bliss bloom blue bob bolt bond books boss bow box boy brand branch brandy bright brook
+brooks brown buck bud burn bush butler buzz candy carol carpenter carter case cash cat chance chandler charity chase
+chip christian church clay clark cliff coach cole comfort constant cook cooper coral corn court cox cross cruise
+curry cutter daisy dale dawn day dean dear destiny dick diamond dixie dolly don dot dove drake drew driver duke dusty
+earl east easter eden ernest ever faith fair fall farmer fern field fields finch fine fisher fish flint flora flower
+ford forest forrest fortune foster fox francs frank franks free french frost gale gay gem gene gentle gill ginger
+glass glen gold good grace grant gray green grey gross guy hale hall ham hand happy hardy harmony harper hart harry
+haven hawk hay hazel heath heather heaven henna herb hill holiday holly honey hood hope house hunt hunter hurt
+husband ice iris island ivory ivy jack jade jasmine jay jean jewel jim joe john jolly joy juan june justice key keys
+king kit knight lake lamb lance land lane lark laurel law lee leaf legend leo lily lock long lord lot lou love low
+luck mace mack mae major mann mark marks marsh mason mast may melody mercy merry mile miles mill miller mint miracle
+misty mike moon moore more morning moss mouse myrtle nail nash nat neat needle new noble noel north ocean oak olive
+opal page pain paige palm parish park parker parks pat patience paul pearl peg penny pepper piper pierce pine pink
+pitt pleasant pole pollen pond poole pope porter post potter pound power precious price prince princess prudence
+quick rail rain raven ray read red reed reese rich rick ring rip river rivers rob robin rock rod rose rosemary rowan
+royal ruby rusty sage sails sand sandy sally scarlet scout sea self shade shepherd short silver singer sky small
+smart smith snow spring star stark steel stella stern still stone storm street strong sue summer sun sunny swan swift
+tanner tate taylor temple terry thorn tiger tom town trinity tucker turner val van victor victory vine viola violet
+wade walker wall walls ward warner waters watts wayne weaver web webb wells west wheeler white wild will willow
+winter wise wolf wood woods wool worth wren wright young amen an ana any are as at be can do he her him his if in is
+it me my no not of on or our out she so the to too up us was we who why you yes ok chen fan han he hu hung jiang jin
+kong lan lang li lin ling long lu ma man mei min ming mu pan pang peng ping qi rang ran rong run sang song sun tan
+tang tong wan wang wei wen wu xia yan yang ye yi you yu
+"""
+ALSO_WORDS = frozenset(_WORDS.split())
+_PARTICLES = "al bin da das de del della den der di do dos du el ibn la las le los san te ten ter van von y zu"
+PARTICLES = frozenset(_PARTICLES.split())
+# Words in references of people, as in `customer-anna`, that are no part of a name.
+_ROLES = """
+subject customer patient client user person member employee student case guest contact account test tenant owner visitor
+participant respondent resident lead profile the of
+"""
+ROLES = frozenset(_ROLES.split())
+LATIN_TITLES = (
+    "mr|mrs|ms|miss|mx|master|dr|doctor|prof|professor|sir|madam|madame|ma'am|lady|lord|dame|rev|reverend"
+    "|father|sister|brother"
+    "|captain|capt|officer|judge|justice|senator|president|nurse|coach|frau|herr|fräulein|fraulein|mme|mlle"
+    "|monsieur|m|señor|senor|señora"
+    "|senora|señorita|senorita|sr|sra|srta|signor|signora|signorina|sig|pan|pani|don|doña|dona"
+)
+# Titles that make any capitalised word after them a name.
+SURE_TITLES = (
+    "Mr|Mrs|Ms|Mx|Miss|Dr|Prof|Professor|Sir|Frau|Herr|Fräulein|Mme|Mlle|Monsieur|Madame|Señor|Señora|Señorita"
+    "|Signor|Signora"
+)
+HAN_TITLES = (
+    "先生|女士|小姐|太太|夫人|老师|老師|医生|醫生|大夫|教授|博士|经理|經理|总监|總監|主任|律师|律師|师傅|師傅|同学|同學|护士|護士|警官|老板"
+    "|老闆|阿姨|叔叔|奶奶|爷爷|爺爺|大哥|大姐|哥|姐|叔|姨|总|總|工|董|某某|某"
+)
+SURE_HAN_TITLES = (
+    "先生|女士|小姐|太太|夫人|老师|老師|医生|醫生|大夫|教授|律师|律師|师傅|師傅|同学|同學|护士|護士|阿姨|叔叔"
+    "|奶奶|爷爷|爺爺|大哥|大姐"
+)
+# Surnames beside those of vault.lexicon.names, common in Taiwan or rarer.
+MORE_SURNAMES = (
+    "柯阮游施洪温翁蓝簡简沙古涂凌童柴樊祝桑耿莊庄梅卓甄柏褚窦岳左霍兰成麻季强甘車车毕戚穆尚盛单褟屈聂聶井桂丛舒倪麦莫詹殷辛管靳缪苗"
+    "佘余於符焦巫饒饶裴齊齐席包安常康伍余元時时傅皮卞楚闻黨翟藍阎閻湛明臧計戴宋龐庞紀纪項项粱丘駱骆高林鐘連练練廉岑費费薄藏候解应應"
+)
+_KIN = (
+    "(?:step|half-?|grand|great-?grand|god|foster )?(?:brother|sister|mother|father|son|daughter|child"
+    "(?:ren)?|parent|uncle|aunt)s?(?:-in-law)?"
+    "|mom|mum|mommy|mummy|mama|mamma|dad|daddy|papa|sibling|husband|wife|wives|spouse|hubby|fianc[eé]e?"
+    "|boyfriend|girlfriend|partner"
+    "|ex(?:-(?:husband|wife|boyfriend|girlfriend|partner))?|cousin|nephew|niece|grandma|grandpa|granny|gran"
+    "|nan|nana|granddad|auntie"
+    "|kids?|twins?|bro|sis|in-laws?|son|daughter|baby|toddler|widow(?:er)?|famil(?:y|ies)|relatives?"
+)
+KIN = rf"(?:{_KIN})s?"
+FRIENDS = (
+    "(?:best )?(?:friend|buddy|roommate|flatmate|colleague|coworker|co-worker|boss|manager|neighbou?r|teacher"
+    "|coach|doctor|therapist|mentor)s?"
+)
+HAN_KIN = (
+    "哥哥|弟弟|姐姐|妹妹|爸爸|妈妈|媽媽|父亲|父親|母亲|母親|父母|儿子|兒子|女儿|女兒|孩子|丈夫|妻子|老公|老婆|爱人|愛人|太太|先生|未婚夫|未婚妻|男友|女友"
+    "|男朋友|女朋友|前夫|前妻|前男友|前女友|爷爷|爺爺|奶奶|外公|外婆|姥姥|姥爷|祖父|祖母|外祖父|外祖母|叔叔|伯伯|伯父|叔父|姑姑|姑妈|姑媽|舅舅|舅妈|舅媽|阿姨"
+    "|姨妈|姨媽|婶婶|嬸嬸|表哥|表弟|表姐|表妹|堂哥|堂弟|堂姐|堂妹|侄子|侄女|姪子|外甥女|外甥|孙子|孫子|孙女|孫女|岳父|岳母|公公|婆婆|嫂子|姐夫|妹夫|女婿|儿媳|继父|继母"
+    "|養父|养父|养母|双胞胎|亲戚|家人|哥|姐|弟|妹|爸|妈|媽|爹|娘"
+)
