@@ -43,12 +43,14 @@ class PersonaScope:
     """The limits of a call on behalf of a persona: of memories that have a persona it reads only these.
 
     persona_ids: the personas. namespace_ids: mounted namespaces, whose memories it reads whatever their persona is.
-    names: the folded names of whom it speaks for: what a speaker of such a name said, the reader said.
+    names: the folded names of whom it speaks for: what a speaker of such a name said, the reader said. session: the
+    conversation whose scope it is, if any; equal scopes may differ in it.
     """
 
     persona_ids: frozenset[UUID]
     namespace_ids: frozenset[UUID] = frozenset()
     names: frozenset[str] = frozenset()
+    session: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)

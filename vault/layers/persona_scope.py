@@ -48,9 +48,10 @@ def scope_to_persona(
         speakers = frozenset(filter(None, (speaker.persona_id, agent_id)))
         mounted = mounted_ids(speaker, MountPlaces(speakers, session, actor.context.task, is_own))
         names = persona_names(persona) if persona else frozenset[str]()
-        return replace(speaker, persona_scope=PersonaScope(personas, frozenset(mounted), names))
+        scope = PersonaScope(personas, frozenset(mounted), names, session if is_own else "")
+        return replace(speaker, persona_scope=scope)
 
-    return cached_in_transaction(("persona scope", actor, persona_id, agent_id, session), find)
+    return cached_in_transaction(("persona scope", actor, persona_id, agent_id, session, is_own), find)
 
 
 def persona_names(persona: Persona) -> frozenset[str]:
@@ -68,6 +69,8 @@ def fold_name(name: str) -> str:
 
 def scope_to_conversation(actor: Actor, conversation: Conversation) -> Actor:
     """Return the actor in the scope of a conversation's persona and agent. Use inside `acting`."""
+    if actor.persona_scope is not None and actor.persona_scope.session == str(conversation.id):
+        return actor
     return scope_to_persona(
         actor,
         conversation.persona_id,

@@ -31,7 +31,7 @@ class Life:
 ENGLISH = Life(
     own=(
         "I live in Lisbon.",
-        "My favourite fruit is the quince.",
+        "My favourite fruit is quince.",
         "My goal is to lose weight.",
         "My sister is a pilot.",
     ),
@@ -40,7 +40,7 @@ ENGLISH = Life(
         ("Where do I live?", "Lisbon"),
         ("What is my favourite fruit?", "quince"),
         ("What is my goal?", "weight"),
-        ("What does my aunt do?", "pilot"),
+        ("What does my sister do?", "pilot"),
         ("What do you know about me?", "Lisbon"),
     ),
     not_theirs="Porto",

@@ -106,6 +106,8 @@ def replies_of(
 ) -> Iterator[tuple[str, str]]:
     """Yield each path of a conversation with its whole reply, without the question."""
     yield "suggestions", talk.page(f"/chat/{talk.id}/")
+    begun = talk.browser.post("/chat/", {"content": questions[0]})["Location"].partition("#")[0]
+    yield "begun in the browser", talk.page(begun)
     for question in (*questions, *commands):
         turn = talk.ask(question)
         yield f"turn: {question}", json.dumps(without_question(turn), ensure_ascii=False)
@@ -158,6 +160,8 @@ def test_secret_of_one_persona_appears_on_no_path_of_another(
     talk = tell_secrets(world, alice)
     parent = next(row["id"] for row in alice.get("personas/").json["results"] if row["name"] == "parent")
     assert "Zephyrine" in talk.page(f"/layers/?persona={parent}")
+    assert "What do you know about Zephyrine?" not in talk.page("/chat/")
+    assert "All conversations" in talk.page(f"/chat/{talk.id}/")
     questions = QUESTIONS if persona else QUESTIONS[:6]
     assert find_leaks(replies_of(start(world, alice, persona), persona, questions)) == []
 
