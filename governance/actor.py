@@ -39,11 +39,27 @@ class Binding:
 
 
 @dataclass(frozen=True)
+class PersonaScope:
+    """The limits of a call on behalf of a persona: of memories that have a persona it reads only these.
+
+    persona_ids: the personas. namespace_ids: mounted namespaces, whose memories it reads whatever their persona is.
+    names: the folded names of whom it speaks for: what a speaker of such a name said, the reader said. session: the
+    conversation whose scope it is, if any; equal scopes may differ in it.
+    """
+
+    persona_ids: frozenset[UUID]
+    namespace_ids: frozenset[UUID] = frozenset()
+    names: frozenset[str] = frozenset()
+    session: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True)
 class Actor:
     """A principal of one tenant. `member_id` is None only for the system; `scopes` is None if no key limits the actor.
 
     `persona_id`: the persona that the actor speaks as, if any; its grants count too. `is_proved`: the actor has a
-    browser session that no admin of a tenant could have started.
+    browser session that no admin of a tenant could have started. `persona_scope`: the limits of a call in a
+    conversation, or for one persona; None: memories of all personas.
     """
 
     tenant_id: UUID
@@ -57,6 +73,7 @@ class Actor:
     persona_id: UUID | None = None
     binding: Binding | None = None
     is_proved: bool = False
+    persona_scope: PersonaScope | None = None
 
     @property
     def is_system(self) -> bool:

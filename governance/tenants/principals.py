@@ -1,6 +1,7 @@
 """Rebuilding of actors: a job acts as its requester, with the rights that the requester has when it runs."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
@@ -52,7 +53,7 @@ def actor_now(actor: Actor) -> Actor:
         request_id=actor.request_id,
         context=actor.context,
     )
-    return found.speaking_as(actor.persona_id)
+    return replace(found.speaking_as(actor.persona_id), persona_scope=actor.persona_scope)
 
 
 def binding_of(persona_id: UUID | None, namespaces: Sequence[str]) -> Binding | None:

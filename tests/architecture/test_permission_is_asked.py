@@ -89,7 +89,6 @@ ASK_NOBODY = {
     ("governance.policies.selectors", "pii_action"): "tells what policies say to whoever is about to write",
     ("vault.namespaces.lookup", "namespace_by_path"): "finds a place; the caller asks about what it found",
     ("vault.namespaces.services", "private_owner"): "finds whose home a path lies in; the caller asks",
-    ("vault.chat.selectors", "speaker_of"): "the caller has asked for the conversation",
     ("vault.chat.selectors", "conversation_views"): "of rows that the caller found in the actor's reach",
     ("vault.cubes.services", "prepare_changed_texts"): "asks before it reads, and shows nothing",
     ("vault.cubes.selectors", "record_quotes"): "tells of what was opened for who may read it",
@@ -132,6 +131,7 @@ LISTED_ABOVE = {
     ("vault.namespaces.mounts", "session_token"),
     ("vault.namespaces.mounts", "task_token"),
     ("vault.namespaces.mounts", "mounts_list"),
+    ("vault.layers.persona_scope", "scope_to_persona"),  # narrows; it speaks only as a persona that the actor may use
     ("vault.lifecycle.steps", "steps_write"),  # the caller holds the memories, and has asked
     # ask before they read, and show nothing
     ("vault.cubes.services", "prepare_changed_texts"),

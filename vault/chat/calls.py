@@ -16,13 +16,14 @@ from governance.personas.selectors import persona_get
 from governance.vocabulary import Permission
 from vault.chat.commands import hits_for_call
 from vault.chat.corrections import corrected_statement, statement_end
-from vault.chat.selectors import turns_list
+from vault.chat.selectors import conversation_locate, turns_list
 from vault.chat.services import FOLLOWED
 from vault.content.drafts import CubeDraft
 from vault.cubes.lookup import cube_target
 from vault.cubes.selectors import CubeView, cubes_view
 from vault.cubes.services import cube_delete, cubes_add
 from vault.cubes.writer.builder import texts_index
+from vault.layers.persona_scope import scope_to_conversation, scope_to_persona
 from vault.models import Cube
 from vault.reader.model_reader import MessageReading, text_read
 from vault.reader.rules import Intent, MemoryCall, memory_call, read_statements
@@ -44,10 +45,16 @@ class CallPlace:
 
     persona: str = ""
     conversation_id: UUID | None = None
+    writes_as: UUID | None = None  # the persona of the conversation
 
     @property
     def personas(self) -> tuple[str, ...]:
         return (self.persona,) if self.persona else ()
+
+    @property
+    def new_persona(self) -> str | None:
+        """Return the persona of new memories: the one that the request names, else that of the conversation."""
+        return self.persona or (str(self.writes_as) if self.writes_as else None)
 
 
 @dataclass(frozen=True)
@@ -99,9 +106,7 @@ def call_execute(
     """
     authorize(actor, Permission.CONVERSATION_USE)
     call = reading.call
-    if place.persona:
-        with acting(actor):
-            actor = actor.speaking_as(persona_get(actor=actor, reference=place.persona).id)
+    actor, place = _scope_call(actor, place)
     if call.intent in {Intent.ADD, Intent.UPDATE}:
         return _add_statements(actor, text, reading, place, within)
     if call.intent is Intent.DELETE:
@@ -111,11 +116,31 @@ def call_execute(
     return _search_memories(actor, call, place, within)
 
 
+def _scope_call(actor: Actor, place: CallPlace) -> tuple[Actor, CallPlace]:
+    """Return the actor in the scope of the request's persona or conversation, and the place with the id of the persona
+    that new memories get.
+
+    Raises NotFound; Forbidden; Invalid if the conversation belongs to another persona.
+    """
+    if not place.persona and place.conversation_id is None:
+        return actor, place
+    with acting(actor):
+        named = persona_get(actor=actor, reference=place.persona).id if place.persona else None
+        if place.conversation_id is None:
+            return scope_to_persona(actor, named), place
+        conversation = conversation_locate(actor, place.conversation_id)
+        if named is None or named == conversation.persona_id:
+            return scope_to_conversation(actor, conversation), replace(place, writes_as=conversation.persona_id)
+        if conversation.persona_id is not None:
+            raise Invalid(errors=[FieldError("persona", "the conversation belongs to another persona")])
+        return scope_to_persona(actor, named, session=str(conversation.id)), place
+
+
 def _add_statements(actor: Actor, text: str, reading: MessageReading, place: CallPlace, within: Within) -> CallOutcome:
     """Store each statement as its own memory; an update ends the validity of the statement that it corrects."""
     session = str(place.conversation_id) if place.conversation_id else ""
     base = CubeDraft(
-        content=text, persona=place.persona or None, session_id=session, speaker=MessageRole.USER, is_message=True
+        content=text, persona=place.new_persona, session_id=session, speaker=MessageRole.USER, is_message=True
     )
     now = datetime.now(UTC)
     found, reader = reading.statements, MODEL
@@ -139,7 +164,7 @@ def _find_corrected(actor: Actor, text: str, place: CallPlace, now: datetime) ->
         query=text, top_k=MOST_RETURNED, personas=place.personas, conversation_id=place.conversation_id
     )
     hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
-    return corrected_statement(text, said_at=now, hits=hits, is_correction=True)
+    return corrected_statement(actor, text, said_at=now, hits=hits, is_correction=True)
 
 
 def _search_memories(actor: Actor, call: MemoryCall, place: CallPlace, within: Within) -> CallOutcome:

@@ -5,7 +5,8 @@ from uuid import UUID
 
 from governance.actor import Actor
 from governance.vocabulary import Permission
-from vault.chat.rules import MOST_LISTED, OWN_SPEAKERS, Evidence, make_candidate
+from vault.chat.evidence import is_own_speaker, make_evidence
+from vault.chat.rules import MOST_LISTED, make_candidate
 from vault.reader.rules import about, find_touched_goal, may_touch_goal, names_in, speaks_of_self
 from vault.reader.rules.calls import ALL_WORDS, OWN, MemoryCall
 from vault.retrieval.queries import SearchQuery
@@ -42,11 +43,11 @@ def hits_for_call(
     hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
     hits = [hit for hit in hits if hit.view.cube.id not in excluded and not hit.view.words.quotes]
     if is_self:
-        found = [hit for hit in hits if _is_own(hit)]
+        found = [hit for hit in hits if _is_own(actor, hit)]
     elif not _read_topic(call):
         found = hits
     else:
-        found = _select_about(call, hits)
+        found = _select_about(actor, call, hits)
     ranks = {kind: rank for rank, kind in enumerate(STATED)}
     ordered = sorted(found, key=lambda hit: hit.view.cube.created_at, reverse=True)
     return sorted(ordered, key=lambda hit: ranks[SemanticType(hit.view.cube.semantic_type)])[:MOST_LISTED]
@@ -63,7 +64,7 @@ def find_goal(actor: Actor, question: str, asked_in: UUID, raised: frozenset[UUI
     filters = {"semantic_type": SemanticType.GOAL}
     search = SearchQuery(query=question, top_k=LOOKED_AT, filters=filters, conversation_id=asked_in)
     hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
-    own = [hit for hit in hits if _is_own(hit) and not hit.view.words.quotes]
+    own = [hit for hit in hits if _is_own(actor, hit) and not hit.view.words.quotes]
     index = find_touched_goal(question, [hit.view.words.content for hit in own])
     return None if index is None or own[index].view.cube.id in raised else own[index]
 
@@ -73,22 +74,18 @@ def _read_topic(call: MemoryCall) -> str:
     return "" if call.query.strip().casefold() in ALL_WORDS else call.query
 
 
-def _select_about(call: MemoryCall, hits: Sequence[Hit]) -> list[Hit]:
-    candidates = [make_candidate(_make_evidence(number, hit)) for number, hit in enumerate(hits)]
+def _select_about(actor: Actor, call: MemoryCall, hits: Sequence[Hit]) -> list[Hit]:
+    candidates = [
+        make_candidate(make_evidence(actor, number, hit.view, score=hit.score)) for number, hit in enumerate(hits)
+    ]
     keys = about(_read_topic(call), candidates, own=call.scope == OWN)
     return [hits[int(key)] for key in keys]
 
 
-def _make_evidence(number: int, hit: Hit) -> Evidence:
-    cube, words = hit.view.cube, hit.view.words
-    moment = cube.event_time or cube.created_at
-    return Evidence(str(cube.id), cube.version, number, words.content, words.speaker, moment, hit.score)
-
-
-def _is_own(hit: Hit) -> bool:
+def _is_own(actor: Actor, hit: Hit) -> bool:
     """Return whether the member speaks about themselves: with "I" or "my", or without another name as the subject."""
     words = hit.view.words
-    if words.speaker.casefold() not in OWN_SPEAKERS:
+    if not is_own_speaker(actor, words.speaker):
         return False
     if speaks_of_self(words.content):
         return True

@@ -10,7 +10,7 @@ from governance.actor import Actor
 from governance.database import database_now
 from governance.vocabulary import Permission
 from vault.chat.commands import STATED
-from vault.chat.rules import OWN_SPEAKERS
+from vault.chat.evidence import is_own_speaker
 from vault.content.drafts import CubeChanges
 from vault.cubes.lookup import cube_target
 from vault.cubes.services import cube_update
@@ -29,13 +29,15 @@ LEAST_SHARED, SHARED_PART = 2, 0.5  # terms that a correction has in common with
 SUBJECT = 2  # terms at the beginning of a correction that name what it is about
 
 
-def corrected_statement(text: str, *, said_at: datetime, hits: Sequence[Hit], is_correction: bool) -> UUID | None:
+def corrected_statement(
+    actor: Actor, text: str, *, said_at: datetime, hits: Sequence[Hit], is_correction: bool
+) -> UUID | None:
     """Return the stored statement that `text` replaces or withdraws; None if it contradicts none.
 
     is_correction: the speaker announces a correction ("actually, …"). Then, and if `text` says that something no longer
     holds, a common subject is enough.
     """
-    own = [hit for hit in hits if _is_own_statement(hit)]
+    own = [hit for hit in hits if _is_own_statement(actor, hit)]
     stored = [StoredStatement(hit.view.cube.id, hit.view.words.content, said_at) for hit in own]
     outcome = reconcile(text, said_at, stored)
     if outcome.action in {EntryAction.UPDATE, EntryAction.DELETE}:
@@ -88,10 +90,10 @@ def is_current(hit: Hit, now: datetime) -> bool:
     return cube.superseded_by is None or cube.valid_to is None or cube.valid_to > now
 
 
-def _is_own_statement(hit: Hit) -> bool:
+def _is_own_statement(actor: Actor, hit: Hit) -> bool:
     cube, words = hit.view.cube, hit.view.words
     is_stated = cube.semantic_type in STATED and cube.layer == Layer.LONG_TERM and not words.quotes
-    return is_stated and words.speaker.casefold() in OWN_SPEAKERS
+    return is_stated and is_own_speaker(actor, words.speaker)
 
 
 def _denies(text: str, stored: str) -> bool:

@@ -2,14 +2,23 @@
 
 from collections.abc import Sequence
 
-from vault.chat.rules import Agent, Evidence, PastTurn, prompt
+from governance.actor import Actor
+from vault.chat.rules import OWN_SPEAKERS, Agent, Evidence, PastTurn, prompt
 from vault.chat.selectors import RetrievedView, TurnView
 from vault.cubes.quotes import localise_moment
 from vault.cubes.selectors import CubeView
+from vault.layers.persona_scope import fold_name
 from vault.providers.ports import ChatMessage
 
 
-def make_evidence(marker: int, view: CubeView, *, score: float, dense: float = 0.0) -> Evidence:
+def is_own_speaker(actor: Actor, speaker: str) -> bool:
+    """Return whether a memory's speaker is the reader: no name, the role of users, or a name of the persona in whose
+    scope the actor reads."""
+    names = actor.persona_scope.names if actor.persona_scope else frozenset[str]()
+    return speaker.casefold() in OWN_SPEAKERS or fold_name(speaker) in names
+
+
+def make_evidence(actor: Actor, marker: int, view: CubeView, *, score: float, dense: float = 0.0) -> Evidence:
     cube, words = view.cube, view.words
     return Evidence(
         source=str(cube.id),
@@ -24,17 +33,20 @@ def make_evidence(marker: int, view: CubeView, *, score: float, dense: float = 0
         position=cube.position,
         is_resolved=cube.has_sources,
         semantic_type=cube.semantic_type,
+        is_own=is_own_speaker(actor, words.speaker),
     )
 
 
 def rebuild_prompt(
-    asked: str, found: Sequence[RetrievedView], past: Sequence[TurnView], agent: Agent | None
+    actor: Actor, asked: str, found: Sequence[RetrievedView], past: Sequence[TurnView], agent: Agent | None
 ) -> list[ChatMessage]:
     """Return the prompt of a turn, built again from the memories that its reader may read now.
 
     asked: the question as it was searched; found: the turn's memories, in any order; past: the turns before it.
     """
     numbered = sorted((view for view in found if view.retrieved.marker), key=lambda view: view.retrieved.marker)
-    evidence = [make_evidence(view.retrieved.marker, view.memory, score=view.retrieved.score) for view in numbered]
+    evidence = [
+        make_evidence(actor, view.retrieved.marker, view.memory, score=view.retrieved.score) for view in numbered
+    ]
     told = [PastTurn(turn.question, turn.answer) for turn in past if turn.question and turn.answer]
     return prompt(asked, evidence, told, agent=agent)

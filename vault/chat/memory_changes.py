@@ -8,9 +8,10 @@ from governance.audit.services import record
 from governance.database import acting
 from governance.errors import FieldError, Invalid, NotFound
 from governance.vocabulary import Permission, Verb
-from vault.chat.selectors import conversation_locate, select_statements, speaker_of
+from vault.chat.selectors import conversation_locate, select_statements
 from vault.cubes.services import cube_delete, cubes_hide
 from vault.layers.contradictions import contradiction_undo
+from vault.layers.persona_scope import scope_to_conversation
 from vault.models import Cube, CubeSource, Turn
 from vault.reader.rules import Intent
 from vault.vocabulary import Source, SourceKind
@@ -26,6 +27,7 @@ def turn_forget(*, actor: Actor, conversation_id: UUID, turn_id: UUID) -> int:
     """
     with acting(actor):
         conversation = conversation_locate(actor, conversation_id)
+        actor = scope_to_conversation(actor, conversation)
         turn = Turn.objects.filter(conversation=conversation, id=turn_id, intent=Intent.DELETE).first()
         if turn is None:
             raise NotFound
@@ -71,7 +73,7 @@ def conversation_exclude(*, actor: Actor, conversation_id: UUID, memory_id: UUID
     """
     with acting(actor):
         row = conversation_locate(actor, conversation_id, lock=True)
-        if not Cube.objects.visible_to(speaker_of(actor, row)).filter(id=memory_id).exists():
+        if not Cube.objects.visible_to(scope_to_conversation(actor, row)).filter(id=memory_id).exists():
             raise NotFound
         others = [excluded_id for excluded_id in row.excluded if excluded_id != str(memory_id)]
         row.excluded = [*others, str(memory_id)] if is_excluded else others

@@ -124,7 +124,7 @@ def turn_plan(actor: Actor, asked: TurnSettings, content: str) -> TurnPlan:
     fitting = [hit for hit in about if hit.view.cube.id not in asked.excluded and is_current(hit, now)]
     usable = _select_within_range(call, fitting)
     goal = _find_goal(actor, asked, call)
-    quoted, others = (usable, []) if asked.models else _quoted_first(call.rewritten, usable, goal)
+    quoted, others = (usable, []) if asked.models else _quoted_first(actor, call.rewritten, usable, goal)
     if goal and not asked.models and goal.view.cube.id in _collect_ids(quoted):
         goal = None  # the answer says it
     plan = _make_plan(actor, asked, content, [*quoted, *([goal] if goal else []), *others])
@@ -143,7 +143,7 @@ def turn_plan(actor: Actor, asked: TurnSettings, content: str) -> TurnPlan:
         stated=stated,
         reading=reading,
         corrected=tuple(
-            corrected_statement(statement.text, said_at=now, hits=hits, is_correction=is_correction)
+            corrected_statement(actor, statement.text, said_at=now, hits=hits, is_correction=is_correction)
             for statement in stated
         ),
         retrieved=_explain_hits(
@@ -187,7 +187,7 @@ def _make_plan(actor: Actor, asked: TurnSettings, content: str, found: Sequence[
         conversation_id=asked.conversation_id,
         turn_id=uuid7(),
         question=content,
-        evidence=tuple(_make_evidence(marker, hit) for marker, hit in enumerate(found, start=1)),
+        evidence=tuple(_make_evidence(actor, marker, hit) for marker, hit in enumerate(found, start=1)),
         citations=tuple(
             Citation(memory_id=hit.view.cube.id, marker=marker, score=round(hit.score, 4), pack=hit.view.pack)
             for marker, hit in enumerate(found, start=1)
@@ -292,9 +292,9 @@ def _select_within_range(call: MemoryCall, hits: Sequence[Hit]) -> list[Hit]:
     return inside or list(hits)
 
 
-def _quoted_first(question: str, hits: Sequence[Hit], goal: Hit | None) -> tuple[list[Hit], list[Hit]]:
+def _quoted_first(actor: Actor, question: str, hits: Sequence[Hit], goal: Hit | None) -> tuple[list[Hit], list[Hit]]:
     """Return the hits that an extractive answer will quote, in its order, and the others: its markers count from 1."""
-    evidence = [_make_evidence(marker, hit) for marker, hit in enumerate(hits)]
+    evidence = [_make_evidence(actor, marker, hit) for marker, hit in enumerate(hits)]
     quoted = [quote.marker for quote in quotes(question, evidence, offers_nearest=goal is None)]
     return [hits[at] for at in quoted], [hit for at, hit in enumerate(hits) if at not in quoted]
 
@@ -305,8 +305,8 @@ def question_screen(actor: Actor, question: str) -> str:
     return screen_drafts(actor=actor, drafts=[draft])[0].content
 
 
-def _make_evidence(marker: int, hit: Hit) -> Evidence:
-    return make_evidence(marker, hit.view, score=hit.score, dense=hit.parts.dense)
+def _make_evidence(actor: Actor, marker: int, hit: Hit) -> Evidence:
+    return make_evidence(actor, marker, hit.view, score=hit.score, dense=hit.parts.dense)
 
 
 def _check_content(content: str) -> None:

@@ -62,8 +62,8 @@ NOTHING = tuple(phrases["nothing"] for phrases in PHRASES.values())
 class Evidence:
     """A memory as evidence for an answer; `marker` is its number in the answer, `source` its id.
 
-    time: when it was said, or when it happened if is_resolved. dense: cosine of question and text. session and
-    position: its place in a conversation, if any.
+    time: when it was said, or when it happened if is_resolved. is_own: the reader said it. dense: cosine of question
+    and text. session and position: its place in a conversation, if any.
     """
 
     source: str
@@ -78,6 +78,7 @@ class Evidence:
     position: int | None = None
     is_resolved: bool = False
     semantic_type: str = ""
+    is_own: bool = False
 
 
 @dataclass(frozen=True)
@@ -248,13 +249,13 @@ def _rank_answers(question: str, evidence: Sequence[Evidence]) -> Answer:
 
 
 def make_candidate(memory: Evidence) -> Candidate:
-    is_person = memory.speaker.casefold() not in OWN_SPEAKERS
+    is_own = memory.is_own or memory.speaker.casefold() in OWN_SPEAKERS
     return Candidate(
         key=str(memory.marker),
         text=memory.text,
         score=memory.score,
-        speaker=memory.speaker if is_person else "",
-        own=not is_person and (bool(memory.speaker) or speaks_of_self(memory.text)),
+        speaker=memory.speaker if memory.speaker.casefold() not in OWN_SPEAKERS else "",
+        own=is_own and (bool(memory.speaker) or speaks_of_self(memory.text)),
         time=memory.time,
         dense=memory.dense,
         session=memory.session,

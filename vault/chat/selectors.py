@@ -23,6 +23,7 @@ from governance.vocabulary import Permission, Verb
 from vault.chat.rules import Agent, make_title
 from vault.content.drafts import SourceRef
 from vault.cubes.selectors import CubeView, cubes_view, record_quotes
+from vault.layers.persona_scope import scope_to_conversation
 from vault.models import Conversation, Cube, CubeSource, Namespace, Turn
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import memories_search
@@ -250,7 +251,7 @@ def _open_turns(
 ) -> list[TurnView]:
     stated = _stated_by_page(actor, page)
     named = {cube_id for ids in stated.values() for cube_id in ids}
-    said = _turn_texts(speaker_of(actor, conversation), page, named, leaves=leaves)
+    said = _turn_texts(scope_to_conversation(actor, conversation), page, named, leaves=leaves)
     record(actor=actor, verb=Verb.MEMORY_READ, object_type="memory", object_ids=list(said.views))
     record_quotes(actor, [view.passages for view in said.views.values()])
     views = [turn_view(row, said) for row in page]
@@ -266,7 +267,7 @@ def turn_memories_list(*, actor: Actor, conversation_id: UUID, turn: TurnView) -
     Raises NotFound; Forbidden. Writes: AuditEntry naming the memories.
     """
     with acting(actor):
-        reader = speaker_of(actor, conversation_locate(actor, conversation_id))
+        reader = scope_to_conversation(actor, conversation_locate(actor, conversation_id))
         ids = [row.memory_id for row in turn.retrieved]
         readable = set(Cube.objects.visible_to(reader).filter(id__in=ids).values_list("id", flat=True))
         shown = [cube_id for cube_id in ids if cube_id in readable]
@@ -293,7 +294,8 @@ def conversation_locate(actor: Actor, conversation_id: UUID, *, lock: bool = Fal
     row = (rows.select_for_update() if lock else rows.select_related("agent_persona")).first()
     if row is None:
         refuse_missing(actor, "conversation", conversation_id)
-    target = Target("conversation", row.id, row.tenant_id, private_to=frozenset({row.member_id}))
+    private_to = frozenset({row.member_id})
+    target = Target("conversation", row.id, row.tenant_id, private_to=private_to, persona_id=row.persona_id)
     authorize(actor, Permission.CONVERSATION_USE, target)
     if row.member_id != actor.member_id:
         raise Concealed(
@@ -306,15 +308,12 @@ def conversation_locate(actor: Actor, conversation_id: UUID, *, lock: bool = Fal
 
 
 def _select_reachable(actor: Actor) -> QuerySet[Conversation]:
-    """Return the conversations of the actor's tenant; for a bound key only those that it created."""
+    """Return the conversations of the actor's tenant; for a bound key only those that it created, and in a persona
+    scope only those whose persona is in the scope."""
     rows = Conversation.objects.filter(tenant_id=actor.tenant_id)
+    if actor.persona_scope is not None:
+        rows = rows.filter(Q(persona_id=None) | Q(persona_id__in=actor.persona_scope.persona_ids))
     return rows if actor.binding is None else rows.filter(key_id=actor.principal_id)
-
-
-def speaker_of(actor: Actor, conversation: Conversation) -> Actor:
-    """Return the actor, speaking as the conversation's persona if it may use that persona."""
-    usable = conversation.persona_id and personas_of(actor).filter(id=conversation.persona_id).exists()
-    return actor.speaking_as(conversation.persona_id) if usable else actor
 
 
 def conversation_views(actor: Actor, rows: Sequence[Conversation]) -> list[ConversationView]:

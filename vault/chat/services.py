@@ -31,7 +31,6 @@ from vault.chat.selectors import (
     TurnView,
     conversation_locate,
     conversation_views,
-    speaker_of,
     title_place,
     turns_list,
     turns_sources,
@@ -42,6 +41,7 @@ from vault.content.drafts import UNSET, SourceRef, Unset
 from vault.cubes.services import cubes_hide
 from vault.cubes.sources import sources_of
 from vault.endpoints.services import model_names, models_list
+from vault.layers.persona_scope import scope_to_conversation, scope_to_persona
 from vault.models import Conversation, Cube, CubeSource, Turn
 from vault.providers.ports import Completion, ReaderDisconnected
 from vault.reader.rules import Intent, confirms, needs_past
@@ -181,7 +181,8 @@ def conversation_begin(*, actor: Actor, content: str) -> TurnPlan:
     """
     authorize(actor, Permission.CONVERSATION_USE)
     draft = ConversationDraft()
-    plan = turn_plan(actor, TurnSettings(draft.id, tuple(models_list(actor))), content)
+    speaker = turn_speaker(actor=actor, conversation_id=None)
+    plan = turn_plan(speaker, TurnSettings(draft.id, tuple(models_list(actor))), content)
     conversation_create(actor=actor, draft=draft)
     return plan
 
@@ -195,7 +196,7 @@ def turn_begin(*, actor: Actor, conversation_id: UUID, content: str) -> TurnPlan
     """
     with acting(actor):
         conversation = conversation_locate(actor, conversation_id)
-        actor = speaker_of(actor, conversation)
+        actor = scope_to_conversation(actor, conversation)
         raised = Turn.objects.filter(conversation=conversation).exclude(goal_id=None).values_list("goal_id", flat=True)
         asked = TurnSettings(
             conversation_id,
@@ -292,10 +293,15 @@ def turn_complete(*, plan: TurnPlan) -> TurnAnswer:
     return answer
 
 
-def turn_speaker(*, actor: Actor, conversation_id: UUID) -> Actor:
-    """Return the actor, speaking as the persona of this conversation. Raises NotFound; Forbidden."""
+def turn_speaker(*, actor: Actor, conversation_id: UUID | None) -> Actor:
+    """Return the actor in the scope of this conversation's persona, or of a new one's without a persona.
+
+    Raises NotFound; Forbidden.
+    """
     with acting(actor):
-        return speaker_of(actor, conversation_locate(actor, conversation_id))
+        if conversation_id is None:
+            return scope_to_persona(actor, actor.persona_id)
+        return scope_to_conversation(actor, conversation_locate(actor, conversation_id))
 
 
 def _load_past(actor: Actor, conversation: Conversation) -> tuple[tuple[PastTurn, ...], list[SourceRef]]:

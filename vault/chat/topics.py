@@ -5,7 +5,8 @@ from governance.actor import Actor
 from governance.database import acting
 from governance.vocabulary import Permission, Verb
 from vault.chat.commands import STATED
-from vault.chat.rules import Evidence, find_topics
+from vault.chat.evidence import make_evidence
+from vault.chat.rules import find_topics
 from vault.cubes.selectors import cubes_read
 from vault.models import Cube, Namespace
 from vault.retrieval.queries import SHOWN
@@ -28,15 +29,4 @@ def topics_newest(*, actor: Actor) -> list[str]:
         permission = Permission.CONVERSATION_USE
         views = cubes_read(actor=actor, cube_ids=ids, verb=Verb.MEMORY_LISTED, permission=permission, is_use=False)
     own = [view for view in views if not view.words.quotes]
-    return find_topics(
-        Evidence(
-            source=str(view.cube.id),
-            version=view.cube.version,
-            marker=0,
-            text=view.words.content,
-            speaker=view.words.speaker,
-            time=view.cube.created_at,
-            score=0.0,
-        )
-        for view in own
-    )
+    return find_topics(make_evidence(actor, 0, view, score=0.0) for view in own)

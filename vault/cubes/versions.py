@@ -8,6 +8,7 @@ from governance.access.decisions.rules import sees_private
 from governance.actor import Actor
 from governance.policies.purposes import denied_by_purpose
 from vault.models import Cube, CubeVersion, Namespace
+from vault.models.cube import persona_condition
 from vault.vocabulary import AccessLevel
 
 
@@ -36,8 +37,7 @@ def _privacy_condition(actor: Actor) -> Q:
     Versions in the cube's present namespace need no right to it, since a grant on the cube alone opens them.
     """
     place = Q(namespace__in=Namespace.objects.visible_to(actor)) | Q(namespace_id=F("cube__namespace_id"))
-    if actor.binding is not None and actor.binding.persona_id is not None:
-        place &= Q(persona_id=actor.binding.persona_id)
+    place &= persona_condition(actor)
     if sees_private(actor):
         return place
     same_owner = Q(owner_id=F("cube__owner_id")) | Q(owner_id=None, cube__owner_id=None)

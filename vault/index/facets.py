@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from governance.actor import PersonaScope
 from vault.models import Cube
 from vault.vocabulary import Layer, MemoryType
 
@@ -31,8 +32,8 @@ def indexed_fields(cube: Cube) -> dict[str, Any]:
 class Facets:
     """Conditions of a search on the columns of the index; None: no condition. since, until: both inclusive.
 
-    A memory that passes the whole filter also passes its facets. The reverse is not true for some filters on
-    `event_time`.
+    scope: of the actor; most memories pass, so it does not count in `bool`. A memory that passes the whole filter also
+    passes its facets. The reverse is not true for some filters on `event_time`.
     """
 
     layers: frozenset[Layer] | None = None
@@ -40,17 +41,20 @@ class Facets:
     personas: frozenset[UUID] | None = None
     since: datetime | None = None
     until: datetime | None = None
+    scope: PersonaScope | None = None
 
     def __bool__(self) -> bool:
-        return any(value is not None for value in vars(self).values())
+        return any(value is not None for name, value in vars(self).items() if name != "scope")
 
     def conditions(self, table: str) -> str:
         """Return the SQL conditions (`AND …`) on an index table with the alias `table`."""
-        return "".join(f" AND {table}.{column} {test}" for column, test in self._tests(INDEX_COLUMNS))
+        tests = (f" AND {table}.{column} {test}" for column, test in self._tests(INDEX_COLUMNS))
+        return "".join(tests) + self._scope_condition(table)
 
     def conditions_on_cubes(self, table: str) -> str:
         """Return the SQL conditions (`AND …`) on vault_cube with the alias `table`."""
-        return "".join(f" AND {column.format(table=table)} {test}" for column, test in self._tests(CUBE_COLUMNS))
+        tests = (f" AND {column.format(table=table)} {test}" for column, test in self._tests(CUBE_COLUMNS))
+        return "".join(tests) + self._scope_condition(table)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -63,15 +67,25 @@ class Facets:
             "facet_personas": list(self.personas or ()),
             "facet_since": self.since,
             "facet_until": self.until,
+            "scope_personas": list(self.scope.persona_ids) if self.scope else [],
+            "scope_namespaces": list(self.scope.namespace_ids) if self.scope else [],
         }
+
+    def _scope_condition(self, table: str) -> str:
+        """Return `persona_condition` of vault/models/cube.py for an actor's persona scope, as SQL."""
+        return _SCOPE.format(table=table) if self.scope else ""
 
     def _tests(self, columns: dict[str, tuple[str, str]]) -> Iterator[tuple[str, str]]:
         for name, value in vars(self).items():
-            if value is not None:
+            if name in columns and value is not None:
                 yield columns[name]
 
 
 _PERSONAS = "= ANY(%(facet_personas)s::uuid[])"
+_SCOPE = (
+    " AND ({table}.persona_id IS NULL OR {table}.persona_id = ANY(%(scope_personas)s::uuid[])"
+    " OR {table}.namespace_id = ANY(%(scope_namespaces)s::uuid[]))"
+)
 _HAPPENED_AT = "(CASE WHEN {table}.event_time IS NULL THEN {table}.created_at ELSE {table}.event_time END)"
 INDEX_COLUMNS = {
     "layers": ("layer", "= ANY(%(facet_layers)s::smallint[])"),

@@ -24,6 +24,7 @@ from vault.cubes.selectors import CubeView, cubes_read
 from vault.embeddings.vectors import active_model, question_embedder
 from vault.layers.constants import constants_in_force
 from vault.layers.page_texts import keyword_marks
+from vault.layers.persona_scope import scope_to_search
 from vault.layers.rules import Constants, Key, Selection, fit, select_pages, select_segments
 from vault.layers.scores import SegmentQuery
 from vault.layers.services import persona_of_member
@@ -137,6 +138,8 @@ def layers_search(
     """
     authorize(actor, Permission.MEMORY_READ)
 
+    actor = scope_to_search(actor, search)
+
     def read(question: _Question) -> list[Hit]:
         with acting(actor):
             hits = _find_hits(actor, _find_persona(actor, search), search, question)
@@ -154,6 +157,7 @@ def context_assemble(*, actor: Actor, search: SearchQuery, token_budget: int = D
     Writes: AuditEntry …, OutboxEvent ….
     """
     authorize(actor, Permission.MEMORY_READ)
+    actor = scope_to_search(actor, search)
     free = replace(search, mode=SearchMode.HYBRID, top_k=FREE, with_messages=True)
     named = replace(search, mode=SearchMode.MEMORYOS, top_k=settings.MAX_TOP_K)
 

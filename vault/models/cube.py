@@ -1,6 +1,5 @@
 from datetime import timedelta
 from typing import Any, ClassVar, Self, TypeVar
-from uuid import UUID
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
@@ -64,8 +63,7 @@ class ReachQuerySet(models.QuerySet[Row]):
         if not sees_private(actor):
             granted = _by_grant(actor)
             rows = rows.filter(_by_role(actor) if granted is None else _by_role_without_join(actor) | granted)
-        if actor.binding is not None:
-            rows = rows.filter(_bound(actor.binding.persona_id), bound_to(actor, "namespace__path"))
+        rows = rows.filter(persona_condition(actor), bound_to(actor, "namespace__path"))
         return rows.exclude_denied(actor)
 
     def exclude_denied(self, actor: Actor) -> Self:
@@ -161,8 +159,20 @@ def _by_grant(actor: Actor) -> Q | None:
     return reach
 
 
-def _bound(persona_id: UUID | None) -> Q:
-    return Q() if persona_id is None else Q(persona_id=persona_id)
+def persona_condition(actor: Actor) -> Q:
+    """Return the condition of the memories whose persona the actor may read.
+
+    A key that is bound to a persona reads only its memories. A persona scope also lets memories without a persona and
+    those of mounted namespaces pass.
+    """
+    condition = Q()
+    if actor.binding is not None and actor.binding.persona_id is not None:
+        condition &= Q(persona_id=actor.binding.persona_id)
+    if actor.persona_scope is not None:
+        scope = actor.persona_scope
+        within = Q(persona_id=None) | Q(persona_id__in=sorted(scope.persona_ids))
+        condition &= within | Q(namespace_id__in=sorted(scope.namespace_ids)) if scope.namespace_ids else within
+    return condition
 
 
 class Described(models.Model):

@@ -1,6 +1,6 @@
 """Mounts: namespaces that searches of a persona, a conversation or a task include. A mount gives no rights."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -44,11 +44,15 @@ class MountView:
 
 @dataclass(frozen=True)
 class MountPlaces:
-    """The places whose mounts apply to a call: its personas, its session or conversation, and its task."""
+    """The places whose mounts apply to a call: its personas, its session or conversation, and its task.
+
+    is_own: the session is a conversation of the actor, and its personas are among `persona_ids`.
+    """
 
     persona_ids: frozenset[UUID] = frozenset()
     session: str = field(default="", repr=False)
     task: str = field(default="", repr=False)
+    is_own: bool = False
 
     def __bool__(self) -> bool:
         return bool(self.persona_ids or self.session or self.task)
@@ -118,22 +122,21 @@ def mounted_ids(actor: Actor, places: MountPlaces) -> tuple[UUID, ...]:
     """Return the ids of the namespaces mounted at `places`, and of the context pools of its session. Use inside
     `acting`.
 
-    One query; two with a conversation.
+    One query; two with a session that may be a conversation.
     """
-    found: set[UUID] = set()
-    for mount in _mounts_at(actor, places):
-        found.add(mount.namespace_id)
+    found = _select_mounts(actor, places).values_list("namespace_id", flat=True)
     if places.session:
         pools = Namespace.objects.filter(tenant_id=actor.tenant_id, kind=NamespaceKind.CONTEXT_POOL, ended_at=None)
-        found |= set(pools.filter(session_token=session_token(actor, places.session)).values_list("id", flat=True))
-    return tuple(sorted(found))
+        of_session = pools.filter(session_token=session_token(actor, places.session))
+        found = found.union(of_session.values_list("id", flat=True))
+    return tuple(sorted(set(found)))
 
 
 def refuse_mounted_read_only(actor: Actor, namespace: Namespace, places: MountPlaces) -> None:
     """Refuse a write if the namespace is mounted read-only. Raises Forbidden."""
     if not namespace.is_mounted or not places:
         return
-    mounts = [mount for mount in _mounts_at(actor, places) if mount.namespace_id == namespace.id]
+    mounts = list(_select_mounts(actor, places).filter(namespace_id=namespace.id))
     if mounts and not any(mount.writable for mount in mounts):
         raise Forbidden(
             f"{namespace.path} is mounted here for reading alone.",
@@ -152,10 +155,12 @@ def session_token(actor: Actor, session_id: str) -> int:
     return token_maker(actor.tenant_id).token("pool session", session_id)
 
 
-def _mounts_at(actor: Actor, places: MountPlaces) -> Sequence[Mount]:
-    reach, personas = Q(), set(places.persona_ids)
+def _select_mounts(actor: Actor, places: MountPlaces) -> QuerySet[Mount]:
+    reach, personas = Q(pk__in=[]), set(places.persona_ids)
     conversation_id = _parse_uuid(places.session)
-    if conversation_id is not None:
+    if conversation_id is not None and places.is_own:
+        reach |= Q(conversation_id=conversation_id)
+    elif conversation_id is not None:
         for row in _select_own_conversation(actor, conversation_id).values_list("persona_id", "agent_persona_id"):
             personas |= {persona_id for persona_id in row if persona_id is not None}
             reach |= Q(conversation_id=conversation_id)
@@ -163,7 +168,7 @@ def _mounts_at(actor: Actor, places: MountPlaces) -> Sequence[Mount]:
         reach |= Q(persona_id__in=personas)
     if places.task:
         reach |= Q(task_token=task_token(actor, places.task))
-    return list(Mount.objects.filter(reach, tenant_id=actor.tenant_id)) if reach else []
+    return Mount.objects.filter(reach, tenant_id=actor.tenant_id)
 
 
 def _select_own_conversation(actor: Actor, conversation_id: UUID) -> QuerySet[Conversation]:

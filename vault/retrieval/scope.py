@@ -181,7 +181,7 @@ def _make_scope(
         maker,
         places,
         condition=_filter_condition(maker, search, personas, mounted),
-        index=_index_filter(maker, search, personas, is_scoped=not mounted),
+        index=_index_filter(actor, maker, search, personas, is_scoped=not mounted),
         namespaces=compose_once("seen", lambda: inside().values("id"), key=key),
         exceptions=cache_result("exceptions", lambda: exceptions_of(actor, inside, among=places.paths), key=key),
         key=key,
@@ -189,7 +189,12 @@ def _make_scope(
 
 
 def _find_mounted_namespaces(actor: Actor, search: SearchQuery, personas: Sequence[UUID]) -> tuple[UUID, ...]:
-    """Return the ids of the namespaces mounted for this search; empty if the search names namespaces."""
+    """Return the ids of the namespaces mounted for this search; empty if the search names namespaces.
+
+    Those of the actor's persona scope are known already, unless the search names a task.
+    """
+    if actor.persona_scope is not None and not (search.has_namespaces or search.task_id):
+        return tuple(sorted(actor.persona_scope.namespace_ids))
     speakers = {actor.persona_id, actor.binding.persona_id if actor.binding else None, *personas} - {None}
     session = str(search.conversation_id or search.session_id or actor.context.session)
     task = search.task_id or actor.context.task
@@ -231,7 +236,9 @@ def _filter_condition(maker: TokenMaker, search: SearchQuery, personas: Sequence
     return condition
 
 
-def _index_filter(maker: TokenMaker, search: SearchQuery, personas: Sequence[UUID], *, is_scoped: bool) -> IndexFilter:
+def _index_filter(
+    actor: Actor, maker: TokenMaker, search: SearchQuery, personas: Sequence[UUID], *, is_scoped: bool
+) -> IndexFilter:
     """Return the part of the filters that the index looks up. Runs one query if they name personas.
 
     Filters within AND are looked up; OR, NOT and other operators are not. Persona, session and task are not looked up
@@ -243,7 +250,7 @@ def _index_filter(maker: TokenMaker, search: SearchQuery, personas: Sequence[UUI
     scope += [(name, "eq", value) for name in ("session_id", "task_id") if (value := getattr(search, name))]
     if is_scoped:
         leaves += scope
-    facets, mark = NO_FACETS, None
+    facets, mark = Facets(scope=actor.persona_scope), None
     is_whole &= search.as_of is None and (is_scoped or not scope)
     for name, operator, value in leaves:
         narrowed = _add_facet(facets, name, operator, value)

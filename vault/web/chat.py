@@ -49,6 +49,7 @@ from vault.chat.services import (
     conversation_update,
     turn_begin,
     turn_finish,
+    turn_speaker,
     turn_stream,
 )
 from vault.chat.topics import topics_newest
@@ -230,12 +231,14 @@ def _draw_chat(
         "api_address": f"{settings.PUBLIC_URL}/api/v1/memories/",
     }
     with acting(actor):  # one transaction for the whole page
+        reader = turn_speaker(actor=actor, conversation_id=conversation_id)
+        actor = actor if conversation_id is None else reader
         context |= _list_conversations(request, actor)
         context |= _open_conversation(request, actor, conversation_id, context["conversations"])
         models = model_names(actor)
         context["quoting"] = is_extractive(models, context["conversation"])
         if not context["turns"]:
-            context["suggestions"] = [_suggest_question(topic) for topic in topics_newest(actor=actor)]
+            context["suggestions"] = [_suggest_question(topic) for topic in topics_newest(actor=reader)]
         if conversation_id is None and is_allowed(actor, Permission.PERSONA_USE):
             context |= _list_personas(actor) | {"models": models, "extractive": EXTRACTIVE}
         return draw(request, "vault/chat/chat.html", context, status=status)

@@ -202,7 +202,7 @@ def _rebuild_prompt(
     before = NewestLast(size=REMEMBERED, key="position", cursor=turn.position)
     past = turns_list(actor=actor, conversation_id=conversation.id, pages=before)
     asked = make_shown_turn(turn, [earlier.question for earlier in past[-FOLLOWED:]]).searched or turn.question
-    return rebuild_prompt(asked, found, past, conversation_agent(actor=actor, conversation=conversation))
+    return rebuild_prompt(actor, asked, found, past, conversation_agent(actor=actor, conversation=conversation))
 
 
 def _make_hit(view: RetrievedView, marker: int | None, excluded: frozenset[UUID]) -> Hit:
