@@ -46,8 +46,8 @@ def test_it_sees_its_namespaces_and_what_lies_below_and_nothing_else(world: Worl
     assert key.list_contents() == ["The otter of /team/notes.", "The otter of /team."]
     assert key.search_contents("otter") == ["The otter of /team.", "The otter of /team/notes."]
     assert key.search_contents("otter", namespaces=["/other"]) == []
-    assert key.get(f"memories/{mine['id']}/").status == 403
-    assert key.get(f"memories/{mine['id']}/versions/").status == 403
+    assert key.get(f"memories/{mine['id']}/").status == 404
+    assert key.get(f"memories/{mine['id']}/versions/").status == 404
 
 
 def test_it_writes_there_and_nowhere_else(world: World, alice: Contract) -> None:
@@ -70,7 +70,7 @@ def test_bound_key_reads_and_writes_as_its_persona_only(world: World, alice: Con
     run_jobs()
     key = create_bound_client(world, world.alice, persona=work)
     assert key.list_contents() == key.search_contents("otter") == ["The otter at work."]
-    assert key.get(f"memories/{other['id']}/").status == 403
+    assert key.get(f"memories/{other['id']}/").status == 404
     assert key.add("Said.", namespace="/team")["persona"]["id"] == work
     assert fields_at_fault(key.post("memories/", {"content": "x", "persona": "alice"})) == {"persona"}
     assert [persona["name"] for persona in key.get("personas/").json["results"]] == ["at work"]
