@@ -77,6 +77,7 @@ NOT_A_TEXT = {
     "governance.object_names": "ID",  # lines of the audit log
     "governance.web.log_filter": "LINK",  # lines of the log
     "governance.web.middleware": "ACCEPTABLE_ID",  # 64 characters, matched whole
+    "vault.layers.persona_scope": "_SEPARATOR",  # a persona's aliases, of at most 200 characters
     "vault.layers.formats": "_SESSION",  # names of the fields of an imported file
     "governance.api.views": "ETAGS VERSION QUOTED",  # headers, which the server bounds
     "governance.versions": "LIST",  # headers, which the server bounds

@@ -16,6 +16,7 @@ from governance.personas.services import register_use_of_personas
 from governance.policies.rules import Facts
 from governance.vocabulary import Action, Permission
 from vault.cubes.lookup import cube_target, locate
+from vault.cubes.pack_reads import find_closed_namespaces, find_packs
 from vault.cubes.retention import facts_of
 from vault.models import Cube, CubeGrant, Namespace, NamespaceGrant
 from vault.models.namespace import bound_to
@@ -106,7 +107,13 @@ def _memory_facts(ids: Collection[UUID]) -> dict[UUID, Facts]:
 
 
 def _has_closed(actor: Actor, ids: Collection[UUID]) -> bool:
-    """Return whether the actor can no longer read one of these memories; ids of conversations are ignored."""
+    """Return whether the actor can no longer read one of these memories, or the contract of its pack is closed.
+
+    Ids of conversations are ignored.
+    """
+    packs = {pack for places in find_packs(actor, ids, with_quotes=True).values() for pack in places}
+    if find_closed_namespaces(actor, packs):
+        return True
     shown = Cube.objects.filter(tenant_id=actor.tenant_id, id__in=ids)
     open_now = Cube.objects.visible_to(actor).filter(id__in=ids)
     return shown.exclude(pk__in=open_now.values("pk")).exists()

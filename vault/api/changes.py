@@ -10,7 +10,7 @@ from governance.api.views import ApiView
 from governance.idempotency.services import Reply
 from vault.api.representations import dry_run_json, memory_json
 from vault.api.schema import DryRunSchema, MemorySchema
-from vault.cubes.selectors import cubes_view
+from vault.cubes.selectors import cube_view
 
 MEMORY_OR_DRY_RUN = PolymorphicProxySerializer(
     "MemoryOrDryRun", serializers=[MemorySchema, DryRunSchema], resource_type_field_name=None
@@ -30,7 +30,7 @@ def change_and_answer(
 
     def call() -> Reply:
         change()
-        shown = cubes_view(actor=view.actor(), cube_ids=[memory_id])[0]
+        shown = cube_view(actor=view.actor(), cube_id=memory_id)
         return Reply(200, memory_json(shown), shows=(memory_id,))
 
     response = view.post_once(call, ask=lambda: view.rehearse(ask))

@@ -22,7 +22,7 @@ from vault.api.inputs import NoInput, read
 from vault.api.representations import dry_run_json, memory_json
 from vault.api.schema import DryRunSchema, MemorySchema, Schema
 from vault.cubes.moves_and_rollbacks import cube_change_ask
-from vault.cubes.selectors import cubes_view
+from vault.cubes.selectors import cube_view, cubes_view
 from vault.cubes.writer.prepared_texts import prepare_stored_texts
 from vault.lifecycle.fusion import (
     MOST_FUSED,
@@ -158,7 +158,7 @@ class CopyView(ApiView):
 
         def call() -> Reply:
             made = copy()
-            return Reply(201, memory_json(cubes_view(actor=actor, cube_ids=[made])[0]), shows=(made,))
+            return Reply(201, memory_json(cube_view(actor=actor, cube_id=made)), shows=(made,))
 
         if dry_run:
             self.rehearse(copy)
@@ -199,7 +199,7 @@ class FuseView(ApiView):
                 reason=body.get("reason", ""),
                 expected_versions=versions,
             )
-            return Reply(201, memory_json(cubes_view(actor=actor, cube_ids=[made.id])[0]), shows=(made.id,))
+            return Reply(201, memory_json(cube_view(actor=actor, cube_id=made.id)), shows=(made.id,))
 
         def ask() -> None:
             for memory_id in sorted(body["ids"]):

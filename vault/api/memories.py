@@ -65,7 +65,7 @@ from vault.api.schema import (
 )
 from vault.content.drafts import CubeDraft, InvalidDraft
 from vault.cubes.moves_and_rollbacks import cube_change_ask
-from vault.cubes.selectors import CubeView, cube_get, cubes_list, cubes_view, versions_list
+from vault.cubes.selectors import CubeView, cube_get, cube_view, cubes_list, cubes_view, versions_list
 from vault.cubes.services import (
     AddedCube,
     cube_delete,
@@ -250,7 +250,7 @@ class MemoryView(ApiView):
             changes = make_changes(read(ChangesInput, request))
         with prepare_changed_texts(actor=actor, cube_id=memory_id, changes=changes), acting(actor):
             cube_update(actor=actor, cube_id=memory_id, expected_versions=versions, changes=changes)
-            view = cubes_view(actor=actor, cube_ids=[memory_id])[0]
+            view = cube_view(actor=actor, cube_id=memory_id)
             transaction.set_rollback(dry_run)
         return Response(dry_run_json([memory_id])) if dry_run else _memory_response(memory_json(view))
 

@@ -1,7 +1,7 @@
 """Memories as of a time: what was known then, what was true then, and in the words of then.
 
-Known is what was said, or stored, by then. A statement stored later counts from the begin of the validity that its
-writer gave it, because it tells of that time; a message never counts before it was said.
+Known is what was said, or stored, by then. A statement stored later counts from the begin of the validity, or from the
+time of the event, that its writer gave it, because it tells of that time; a message never counts before it was said.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,8 @@ FIELDS = (
 
 def as_of_condition(at: datetime) -> Q:
     """Return the condition on cubes that they were known, true and not deleted at a time."""
-    since = Q(valid_from=None, created_at__lte=at) | Q(valid_from__lte=at)
+    stored = Q(valid_from=None) & (Q(created_at__lte=at) | Q(event_time__lte=at))
+    since = stored | Q(valid_from__lte=at)
     said = Q(said_at=None) & since | Q(said_at__lte=at) & (Q(valid_from=None) | Q(valid_from__lte=at))
     undone = PastDeletion.objects.filter(cube_id=OuterRef("id"), deleted_at__lte=at, created_at__gt=at)
     return said & (Q(valid_to=None) | Q(valid_to__gt=at)) & Q(~Exists(undone))

@@ -69,10 +69,7 @@ def cube_get(*, actor: Actor, cube_id: UUID) -> CubeView:
     """Return a cube. Raises NotFound; Forbidden; QuotaExhausted; KeyUnavailable. Writes: AuditEntry, OutboxEvent …."""
     with acting(actor):
         locate_readable(actor, cube_id)
-        found = cubes_read(actor=actor, cube_ids=[cube_id], verb=Verb.MEMORY_READ)
-        if not found:  # the contract of its pack is closed, or it was purged between two statements
-            raise_refusal(actor, find_packs(actor, [cube_id]).get(cube_id, ()))
-    return found[0]
+        return cube_read(actor=actor, cube_id=cube_id, verb=Verb.MEMORY_READ)
 
 
 @with_blobs
@@ -155,6 +152,27 @@ def cubes_view(
         passages = quotes_open(actor, quotes, is_shown=is_shown, leaves=leaves)
         shown = [rows[cube_id] for cube_id in cube_ids if cube_id in words]
         return [_make_view(row, words[row.cube.id], parents, passages) for row in shown]
+
+
+def cube_read(*, actor: Actor, cube_id: UUID, verb: Verb) -> CubeView:
+    """Open a cube that the caller found visible. Raises as `raise_refusal` if the contract of a pack closes it.
+
+    Raises and writes as `cubes_read`.
+    """
+    with acting(actor):
+        return _require_view(actor, cube_id, cubes_read(actor=actor, cube_ids=[cube_id], verb=verb))
+
+
+def cube_view(*, actor: Actor, cube_id: UUID) -> CubeView:
+    """Open a cube for the reply to a write. Raises as `raise_refusal` if the contract of a pack closes it."""
+    with acting(actor):
+        return _require_view(actor, cube_id, cubes_view(actor=actor, cube_ids=[cube_id]))
+
+
+def _require_view(actor: Actor, cube_id: UUID, views: Sequence[CubeView]) -> CubeView:
+    if not views:  # the contract of a pack is closed, or it was purged between two statements
+        raise_refusal(actor, find_packs(actor, [cube_id], with_quotes=True).get(cube_id, ()))
+    return views[0]
 
 
 @with_blobs

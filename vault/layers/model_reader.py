@@ -10,8 +10,10 @@ from uuid import UUID
 from django.conf import settings
 
 from governance.actor import Actor
+from governance.database import acting
 from governance.errors import QuotaExceeded
 from governance.policies.quotas import tokens_check
+from vault.cubes.reader_words import find_bound_cubes
 from vault.cubes.rules import approximate_tokens
 from vault.cubes.usage import usage_count
 from vault.endpoints.rules import FallbackLlm
@@ -112,7 +114,9 @@ def model_read(actor: Actor, texts: Sequence[PageText], found: Sequence[Distille
 
     One structured call with one retry, outside any transaction.
     """
-    shown = _select_pages(texts)
+    with acting(actor):
+        bound = find_bound_cubes(actor, [cube_id for text in texts for cube_id in _cubes_of(text)])
+    shown = _select_pages([text for text in texts if bound.isdisjoint(_cubes_of(text))])
     if not shown or not settings.MEMOS_LLM.reads:
         return None
     try:
@@ -184,6 +188,10 @@ def _read_number(row: Mapping[str, Any], name: str, count: int) -> int | None:
     number = row.get(name)
     usable = isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= count
     return number - 1 if usable and isinstance(number, int) else None
+
+
+def _cubes_of(text: PageText) -> list[UUID]:
+    return [cube_id for cube_id in (text.page.query_id, text.page.response_id) if cube_id is not None]
 
 
 def _select_pages(texts: Sequence[PageText]) -> list[PageText]:

@@ -16,7 +16,7 @@ from governance.vocabulary import Permission, Verb
 from vault.content.drafts import CubeDraft
 from vault.cubes.lookup import cube_target, locate
 from vault.cubes.moves_and_rollbacks import cube_change_ask
-from vault.cubes.selectors import CubeView, cubes_read
+from vault.cubes.selectors import CubeView, cube_read, cubes_read
 from vault.cubes.services import cubes_add, cubes_hide
 from vault.cubes.writer.prepared_texts import prepare_stored_texts
 from vault.lifecycle.fusion_text import fused_text, split_parts
@@ -102,7 +102,7 @@ def split_propose(*, actor: Actor, cube_id: UUID) -> list[str]:
     """
     with acting(actor):
         cube = cube_change_ask(actor=actor, cube_id=cube_id)
-        (view,) = cubes_read(actor=actor, cube_ids=[cube.id], verb=Verb.MEMORY_READ)
+        view = cube_read(actor=actor, cube_id=cube.id, verb=Verb.MEMORY_READ)
         words_check(view)
         return split_parts(view.words.content)
 
@@ -126,7 +126,7 @@ def cube_split(
         reason_check(reason)
         _parts_check(parts)
         refuse_illegal(State(cube.state), State.MERGED, Cause.FUSION)
-        (view,) = cubes_read(actor=actor, cube_ids=[cube.id], verb=Verb.MEMORY_READ)
+        view = cube_read(actor=actor, cube_id=cube.id, verb=Verb.MEMORY_READ)
         words_check(view)
         drafts = [draft_copy(view, content=part.strip(), reader=SPLIT) for part in parts]
         made = [added.cube for added in cubes_add(actor=actor, drafts=drafts)]
@@ -203,6 +203,8 @@ def _open_parents(actor: Actor, cube_ids: Collection[UUID], expected: VersionLis
     for cube in cubes:
         refuse_illegal(State(cube.state), State.MERGED, Cause.FUSION)
     views = cubes_read(actor=actor, cube_ids=chosen, verb=Verb.MEMORY_READ)
+    for cube_id in set(chosen) - {view.cube.id for view in views}:
+        cube_read(actor=actor, cube_id=cube_id, verb=Verb.MEMORY_READ)  # raises the reason why it is closed
     for view in views:
         words_check(view)
     return sorted(views, key=lambda view: (view.cube.event_time or view.cube.created_at, view.cube.id), reverse=True)

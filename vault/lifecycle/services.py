@@ -16,7 +16,7 @@ from vault.cubes.eligibility import index_cubes
 from vault.cubes.holds import refuse_held
 from vault.cubes.lookup import cube_target, locate
 from vault.cubes.moves_and_rollbacks import cube_change_ask
-from vault.cubes.selectors import CubeView, cubes_read
+from vault.cubes.selectors import CubeView, cube_read
 from vault.cubes.services import check_version, cubes_add, emit_cubes_written
 from vault.cubes.writer.prepared_texts import prepare_stored_texts
 from vault.lifecycle.steps import PlannedStep, refuse_illegal, steps_write
@@ -103,7 +103,7 @@ def cube_copy(
     authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
         cube = cube_copy_ask(actor=actor, cube_id=cube_id, expected_versions=expected_versions)
-        (view,) = cubes_read(actor=actor, cube_ids=[cube.id], verb=Verb.MEMORY_READ)
+        view = cube_read(actor=actor, cube_id=cube.id, verb=Verb.MEMORY_READ)
         words_check(view)
         return cubes_add(actor=actor, drafts=[draft_copy(view, namespace=namespace)])[0].cube
 

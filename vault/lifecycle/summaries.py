@@ -30,6 +30,7 @@ from governance.policies.quotas import tokens_add, tokens_check
 from governance.vocabulary import Permission, Topic, Verb
 from vault.content.words import Quote, words_open
 from vault.cubes.quotes import quotes_open
+from vault.cubes.reader_words import find_bound_cubes
 from vault.cubes.rules import approximate_tokens
 from vault.cubes.selectors import record_quotes
 from vault.cubes.usage import usage_count
@@ -105,10 +106,11 @@ class SummarySettings:
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence of a memory. passage: [memory, version, start, end]."""
+    """A sentence of a memory. passage: [memory, version, start, end]; is_bound: as `find_bound_cubes` has it."""
 
     text: str = field(repr=False)
     passage: tuple[str, int, int, int]
+    is_bound: bool = False
 
 
 @dataclass(frozen=True)
@@ -230,13 +232,15 @@ def _read_sentences(actor: Actor, kind: PlaceKind, place_id: UUID) -> list[Sente
         sides = {cube_id for pair in turns.values_list("question_id", "answer_id") for cube_id in pair if cube_id}
         rows = searchable.filter(cube_id__in=sides)
     newest = sorted(rows.order_by("-cube_id")[:MOST_READ], key=lambda row: row.cube_id)
-    return [sentence for row in newest for sentence in _split_version(row)]
+    bound = find_bound_cubes(actor, [row.cube_id for row in newest])
+    return [sentence for row in newest for sentence in _split_version(row, is_bound=row.cube_id in bound)]
 
 
-def _split_version(row: CubeVersion) -> list[Sentence]:
+def _split_version(row: CubeVersion, *, is_bound: bool) -> list[Sentence]:
     words = words_open(tenant_id=row.tenant_id, cube_id=row.cube_id, number=row.number, blob=bytes(row.sealed))
     spans = () if words.quotes else sentence_ranges(words.content)
-    return [Sentence(words.content[start:end], (str(row.cube_id), row.number, start, end)) for start, end in spans]
+    places = [(str(row.cube_id), row.number, start, end) for start, end in spans]
+    return [Sentence(words.content[place[2] : place[3]], place, is_bound) for place in places]
 
 
 def _choose_sentences(actor: Actor, place_id: UUID, sentences: Sequence[Sentence], chosen: SummarySettings) -> Chosen:
@@ -309,10 +313,10 @@ def numbers_read(value: Any, sentences: int, most: int) -> list[int]:
 
 
 def _select_sentences(sentences: Sequence[Sentence]) -> list[Sentence]:
-    """Return the newest sentences that fit into a prompt, oldest first."""
+    """Return the newest sentences that a model may be shown and that fit into a prompt, oldest first."""
     shown: list[Sentence] = []
     room = LONGEST_PROMPT
-    for sentence in reversed(sentences):
+    for sentence in reversed([sentence for sentence in sentences if not sentence.is_bound]):
         room -= len(sentence.text)
         if room < 0:
             break

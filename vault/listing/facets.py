@@ -13,6 +13,7 @@ from governance.actor import Actor
 from governance.audit.services import record
 from governance.database import acting
 from governance.vocabulary import Permission, Verb
+from vault.cubes.pack_reads import find_closed_namespaces, pack_namespaces
 from vault.cubes.selectors import CubeView
 from vault.listing.queries import MemoryQuery
 from vault.listing.selectors import ordered_walk, select_rows
@@ -104,11 +105,17 @@ def _query_facets(actor: Actor, query: MemoryQuery) -> Facets:
     """Query the counts under all filters and, for each set filter, without that filter, in one statement."""
     # Types are always counted separately, because the chosen type decides whether messages are left out.
     by_itself = [name for name in VALUES if query.chosen.get(name) or name == "semantic_type"]
+    closed = find_closed_namespaces(actor, list(pack_namespaces(actor).values_list("namespace_id", flat=True)))
     counts = {"": [name for name in VALUES if name not in by_itself]}
     counts |= {name: [name, TOTAL] for name in by_itself}
     found, parts, parameters = [], [], []
     for index, (without, names) in enumerate(counts.items()):
-        rows = select_rows(actor, query, without=without).order_by("-id").values(*COLUMNS, "created_at")[:COUNTED]
+        rows = (
+            select_rows(actor, query, without=without)
+            .exclude(namespace_id__in=closed)
+            .order_by("-id")
+            .values(*COLUMNS, "created_at")[:COUNTED]
+        )
         inner, values = rows.query.sql_with_params()
         found.append(f"found_{index} AS MATERIALIZED ({inner})")
         parts += [_facet_statement(index, name) for name in names]

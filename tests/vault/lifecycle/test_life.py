@@ -190,6 +190,7 @@ class Life(RuleBasedStateMachine):
         concerned = (*group.parents, *group.results)
         assume(all(item in self.model.memories for item in concerned))
         memories = self.model.memories
+        assume(memories[group.results[0]].state is not State.MERGED)  # its call would undo the later fusion
         is_whole = all(memories[parent].state is State.MERGED for parent in group.parents)
         is_whole = is_whole and all(self.model.is_free(item) for item in concerned)
         assume(is_whole or not self.model.is_free(group.results[0]))

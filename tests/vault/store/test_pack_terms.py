@@ -2,28 +2,33 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import psycopg
 import pytest
 from django.db import connections
+from django.test import override_settings
+from pytest_httpserver import HTTPServer
 
 from tests.factories import World
 from tests.governance.mutants import mutant
 from tests.governance.web.visitors import signed_in
 from tests.harness.product import wait_until
 from tests.vault.api.contract import Contract
+from tests.vault.layers.test_model import replies
 from tests.vault.outbox import run_jobs
 from tests.vault.packs.pack_factories import (
     TEXTS,
     build_version,
     offer_pack,
     pack_of,
+    publish_version,
     subscribe,
 )
 from vault.exchange.items import FORMAT
+from vault.lifecycle import summaries
 from vault.store import trials
 
 PLACE = "/packs/other/herons"
@@ -255,3 +260,100 @@ def test_refusal_names_its_reason(olivia: Contract, charlie: Contract, superuser
         code, notice = refusal("study")
         assert code == expected
         assert words in notice
+
+
+@pytest.fixture
+def own_model(olivia: Contract, httpserver: HTTPServer) -> Iterator[list[dict[str, Any]]]:
+    """A model that the subscriber runs; what it is sent."""
+    asked = replies(httpserver, json.dumps({"sentences": [0]}))
+    with override_settings(ALLOW_PRIVATE_ADDRESSES=True):
+        body = {"model": "own", "address": httpserver.url_for("/v1"), "key": "sk-own", "retries": 0}
+        assert olivia.post("models/", body).status == 201
+        yield asked
+
+
+MANY = tuple(f"Heron {name} nests by the mill." for name in ("Ada", "Bo", "Cy", "Di", "Eve", "Flo"))
+
+
+def summarise(olivia: Contract) -> None:
+    schedule = olivia.post("schedules/", {"kind": "summaries.write", "cron": "0 6 * * *"}).json
+    assert olivia.post(f"schedules/{schedule['id']}/run/", {}).status == 202
+    run_jobs()
+
+
+def test_no_job_sends_a_pack_to_the_subscribers_model(
+    olivia: Contract, charlie: Contract, own_model: list[dict[str, Any]]
+) -> None:
+    subscribe(olivia, offer_pack(charlie, *MANY, reads=1, purposes=["study"]), purposes=["study"])
+    for number in range(6):
+        olivia.add(f"{OWN} Number {number}.", namespace="/roofs")
+    summarise(olivia)
+    assert OWN in json.dumps(own_model)
+    assert [text for text in MANY if text in json.dumps(own_model)] == []
+
+
+def test_job_that_asks_nothing_about_bound_words_is_detected(
+    olivia: Contract, charlie: Contract, own_model: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subscribe(olivia, offer_pack(charlie, *MANY, reads=1))
+    monkeypatch.setattr(summaries, "find_bound_cubes", lambda actor, ids: frozenset())
+    summarise(olivia)
+    assert [text for text in MANY if text in json.dumps(own_model)] != []
+
+
+def test_no_job_sends_what_a_purpose_binds_to_a_model(olivia: Contract, own_model: list[dict[str, Any]]) -> None:
+    create_policy(olivia, "purpose", {"where": {"namespace": "/clinic"}, "purposes": ["care"]})
+    for number in range(6):
+        olivia.add(f"Blood group of patient {number} is A.", namespace="/clinic")
+        olivia.add(f"{OWN} Number {number}.", namespace="/roofs")
+    summarise(olivia)
+    assert OWN in json.dumps(own_model)
+    assert "Blood group" not in json.dumps(own_model)
+
+
+def test_stored_reply_of_a_closed_pack_is_not_repeated(
+    olivia: Contract, charlie: Contract, superuser: Superuser
+) -> None:
+    subscribe(olivia, offer_pack(charlie, *TEXTS, reads=2))
+    conversation = olivia.post("conversations/", {}).json["id"]
+    assert olivia.post("mounts/", {"namespace": PLACE, "conversation": conversation}).status == 201
+    address, body = f"conversations/{conversation}/turns/", {"content": "Where do herons nest?"}
+    first = olivia.post(address, body, idempotency_key="once")
+    assert [text for text in TEXTS if text in first.body.decode()] != []
+    assert olivia.post(address, body, idempotency_key="once").body == first.body
+    superuser().execute("UPDATE vault_subscription SET used = quota")
+    again = olivia.post(address, body, idempotency_key="once")
+    assert [text for text in TEXTS if text in again.body.decode()] == []
+    assert again.status in {403, 404, 409}
+
+
+def test_facets_count_no_tag_of_a_closed_pack(olivia: Contract, charlie: Contract, superuser: Superuser) -> None:
+    pack = pack_of(charlie, "tagged")
+    (memory,) = [charlie.add("The stork nests.", namespace="/birds", tags=["stork-tag"])["id"]]
+    offer = publish_version(charlie, build_version(charlie, pack, [memory]), terms={"reads": 5})["id"]
+    subscribe(olivia, offer)
+    assert "stork-tag" in olivia.get("memories/facets/").body.decode()
+    superuser().execute("UPDATE vault_subscription SET used = quota")
+    assert "stork-tag" not in olivia.get("memories/facets/").body.decode()
+    assert "stork-tag" not in olivia.get("memories/facets/?namespace=/packs/other/tagged").body.decode()
+
+
+def test_write_on_a_memory_that_quotes_a_closed_pack_is_no_error_and_shows_nothing(
+    olivia: Contract, charlie: Contract, superuser: Superuser
+) -> None:
+    subscribe(olivia, offer_pack(charlie, *TEXTS, reads=5))
+    conversation = olivia.post("conversations/", {}).json["id"]
+    assert olivia.post("mounts/", {"namespace": PLACE, "conversation": conversation}).status == 201
+    assert olivia.post(f"conversations/{conversation}/turns/", {"content": "Where do herons nest?"}).status == 201
+    database = superuser()
+    (found,) = database.execute("SELECT answer_id FROM vault_turn").fetchall()
+    answer = f"memories/{found[0]}/"
+    database.execute("UPDATE vault_subscription SET used = quota")
+    calls = [
+        olivia.post(f"{answer}copy/", {"namespace": "/mine"}),
+        olivia.post(f"{answer}split/", {"parts": ["a", "b"]}),
+        olivia.post(f"{answer}freeze/", {"reason": "x"}),
+        olivia.patch(answer, {"tags": ["x"]}, if_match='"1"'),
+    ]
+    assert {reply.status for reply in calls} <= {200, 201, 403, 404, 409, 423, 429}
+    assert [text for text in TEXTS for reply in calls if text in reply.body.decode()] == []
