@@ -27,6 +27,7 @@ from tests.vault.packs.pack_factories import (
     publish_version,
     subscribe,
 )
+from tests.vault.policies.policy_factories import create_policy
 from vault.exchange.items import FORMAT
 from vault.lifecycle import summaries
 from vault.store import trials
