@@ -8,12 +8,13 @@ from datetime import datetime
 from governance.privacy.pii.addresses import find_addresses
 from governance.privacy.pii.dates import Date, find_birth_dates, find_dates
 from governance.privacy.pii.detector import Detector
-from governance.privacy.pii.identifiers import Identifier, is_covered, merge_identifiers, replace_identifiers
+from governance.privacy.pii.identifiers import Identifier, merge_identifiers, replace_identifiers
 from governance.privacy.pii.spelling import fold
 from governance.vocabulary import PersonalKind, PiiKind
 from vault.deidentification.names import NameFinder, find_titled_names, fold_letters, make_name_forms
 from vault.deidentification.relations import find_relations
-from vault.lexicon.entities import entities
+from vault.deidentification.scripts import find_other_scripts
+from vault.lexicon.entities import find_entities
 
 VERSION = "people/1"
 LONGEST_PART = 400  # characters in which names are looked for at once
@@ -38,7 +39,10 @@ PLACEHOLDER = re.compile(rf"\[({'|'.join([*PersonalKind, *PiiKind])})\]")
 
 @dataclass(frozen=True)
 class Undecided:
-    """Text that may tell who a person is, and stays: a name, a number or a date. start, end: of the resulting text."""
+    """Text that may tell who a person is, and stays: a name (all words of a script without rules), a number or a date.
+
+    start, end: of the resulting text.
+    """
 
     kind: str
     text: str = field(repr=False)
@@ -139,17 +143,23 @@ def find_marks(text: str) -> tuple[Mark, ...]:
 
 
 def find_undecided(text: str) -> Iterator[Undecided]:
-    """Yield the names, long numbers and full dates that a cleared text still has, in order of their kinds."""
-    taken = [Identifier(PersonalKind.PERSON, *found.span(), "") for found in PLACEHOLDER.finditer(text)]
-    folded = fold_letters(text)
-    for part in PART.finditer(text):
-        for entity in entities(part[0]):
-            start = folded.find(fold_letters(entity), part.start(), part.end())
-            if start >= 0 and not is_covered(taken, start, start + len(entity)):
-                yield Undecided("name", text[start : start + len(entity)], start, start + len(entity))
-    for date in find_dates(text):
-        if any(month for _, month, _ in date.readings) and not is_covered(taken, date.start, date.end):
+    """Yield what a cleared text still has: names (all words of scripts without rules), full dates, long numbers."""
+    blank = PLACEHOLDER.sub(lambda found: f"[{';' * (len(found[0]) - 2)}]", text)
+    yield from (Undecided("name", text[start:end], start, end) for start, end in _find_left_names(blank))
+    for start, end in find_other_scripts(blank):
+        yield Undecided("name", text[start:end], start, end)
+    for date in find_dates(blank):
+        if any(month for _, month, _ in date.readings):
             yield Undecided("date", text[date.start : date.end], date.start, date.end)
-    for found in LONG_NUMBER.finditer(text):
-        if not is_covered(taken, found.start(), found.end()):
-            yield Undecided("number", found[0], found.start(), found.end())
+    for found in LONG_NUMBER.finditer(blank):
+        yield Undecided("number", found[0], found.start(), found.end())
+
+
+def _find_left_names(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of what may be a name; a whole part of the text if its spelling hides where the name is."""
+    folded = fold_letters(text).replace("’", "'")
+    for part in PART.finditer(text):
+        for name in find_entities(part[0]):
+            spelt = fold_letters(name).replace("’", "'")
+            start = folded.find(spelt, part.start(), part.end())
+            yield (start, start + len(spelt)) if start >= 0 else part.span()
