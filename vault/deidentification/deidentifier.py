@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from governance.privacy.pii.addresses import find_addresses
 from governance.privacy.pii.dates import Date, find_birth_dates, find_dates
@@ -11,12 +11,13 @@ from governance.privacy.pii.detector import Detector
 from governance.privacy.pii.identifiers import Identifier, merge_identifiers, replace_identifiers
 from governance.privacy.pii.spelling import fold
 from governance.vocabulary import PersonalKind, PiiKind
-from vault.deidentification.names import NameFinder, find_titled_names, fold_letters, make_name_forms
+from vault.deidentification.names import NameFinder, find_titled_names, fold_letters, make_name_forms, unite_name_forms
 from vault.deidentification.relations import find_relations
 from vault.deidentification.scripts import find_other_scripts
 from vault.lexicon.entities import find_entities
 
 VERSION = "people/1"
+FURTHEST_ZONE = timedelta(hours=14)  # of a local midnight from that of UTC
 LONGEST_PART = 400  # characters in which names are looked for at once
 _OF_A_STATE = (
     "ni|nino|national insurance|nhs|pesel|nif|nie|dni|bsn|cpf|nir|egn|cnp|oib|sin|tfn|pps|idnr|steuer-?id|personnummer"
@@ -73,14 +74,42 @@ class PersonFacts:
     births: frozenset[tuple[int, int, int]] = field(default=frozenset(), repr=False)
 
 
-class Deidentifier:
-    """Clears texts about one person of its names, relations, addresses, birth dates and numbers."""
+class KnownPeople:
+    """Finds what is known of all data subjects of a pack: names, and full dates of birth."""
 
-    def __init__(self, person: PersonFacts, detector: Detector) -> None:
+    def __init__(self, people: Iterable[PersonFacts] = ()) -> None:
+        everybody = list(people)
+        self.births = frozenset[tuple[int, int, int]]().union(*(person.births for person in everybody))
+        own = (make_name_forms([*person.names, *person.speakers]) for person in everybody)
+        self._names = NameFinder(unite_name_forms(own))
+        relatives = unite_name_forms(make_name_forms(person.relatives) for person in everybody)
+        self._relatives = NameFinder(relatives, PersonalKind.RELATIVE, "name:relative")
+
+    def find(self, text: str) -> Iterator[Identifier]:
+        """Yield the ranges of a folded text."""
+        yield from self._names.find(text)
+        yield from self._relatives.find(text)
+        if self.births:
+            for date in find_dates(text):
+                if any(all(reading) and reading in self.births for reading in date.readings):
+                    yield Identifier(PersonalKind.BIRTH_DATE, date.start, date.end, "birth:known")
+
+    def are_in(self, text: str) -> bool:
+        """Return whether a text has something known of them."""
+        return any(True for _ in self.find(fold(text).text))
+
+
+class Deidentifier:
+    """Clears texts of names, relations, addresses, birth dates and numbers.
+
+    person: whom the texts are about; without facts they are about nobody. everybody: the other people of the pack, and
+    the person.
+    """
+
+    def __init__(self, person: PersonFacts, detector: Detector, everybody: KnownPeople | None = None) -> None:
         self.person, self._detector = person, detector
         self._own = NameFinder(make_name_forms(person.names))
-        self._names = NameFinder(make_name_forms([*person.names, *person.speakers]))
-        self._relatives = NameFinder(make_name_forms(person.relatives), PersonalKind.RELATIVE, "name:relative")
+        self._everybody = everybody or KnownPeople([person])
 
     def clear(self, text: str) -> str:
         """Return the text as it leaves. Raises DetectorFailed."""
@@ -101,12 +130,14 @@ class Deidentifier:
         return bool(self._own.find(fold(text).text))
 
     def is_birth(self, at: datetime | None) -> bool:
-        """Return whether a time is the person's day of birth."""
-        return at is not None and (at.year, at.month, at.day) in self.person.births
+        """Return whether a time is the day of birth of somebody known, at a place of any time zone."""
+        return at is not None and any(
+            (day.year, day.month, day.day) in self._everybody.births
+            for day in (at - FURTHEST_ZONE, at, at + FURTHEST_ZONE)
+        )
 
     def _find(self, text: str) -> Iterator[Identifier]:
-        yield from self._names.find(text)
-        yield from self._relatives.find(text)
+        yield from self._everybody.find(text)
         yield from find_titled_names(text)
         yield from (found for found, _ in find_relations(text))
         yield from find_addresses(text)

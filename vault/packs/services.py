@@ -26,6 +26,8 @@ from governance.outbox.services import emit
 from governance.vocabulary import Permission, Topic, Verb
 from vault.cubes.filters import filter_read, message_condition
 from vault.cubes.selectors import cubes_read
+from vault.deidentification.deidentifier import PersonFacts
+from vault.deidentification.people import People, facts_of_people, people_of, unite_facts
 from vault.models import Cube, Pack, PackVersion, Publication
 from vault.models.cube import CubeQuerySet
 from vault.packs.excerpts import preview_seal, trial_seal
@@ -215,6 +217,7 @@ def version_scan(run: JobRun) -> Callable[[], Step]:
         ids = list(_select_memories(run.actor, draft).order_by("id").values_list("id", flat=True)[: MOST_MEMORIES + 1])
     decided: list[Leaving] = []
     texts = _own_texts(row.pack, row.changelog)
+    people = _gather_people(run.actor, ids[:MOST_MEMORIES], draft.rules)
     for start in range(0, min(len(ids), MOST_MEMORIES), PART):
         with acting(run.actor):
             part = ids[start : start + PART]
@@ -222,7 +225,9 @@ def version_scan(run: JobRun) -> Callable[[], Step]:
             dropped, shown = packs_drop(run.actor, [cube_id for cube_id in part if cube_id in visible])
             decided += dropped
             views = cubes_read(actor=run.actor, cube_ids=shown, verb=Verb.MEMORY_EXPORTED, is_use=False, leaves=True)
-            decided += memories_scan(actor=run.actor, pack_id=row.pack_id, views=views, rules=draft.rules, texts=texts)
+            decided += memories_scan(
+                actor=run.actor, pack_id=row.pack_id, views=views, rules=draft.rules, texts=texts, people=people
+            )
         run.report(len(decided), len(ids))
     report = compose_report(decided)
     report["capped"] = len(ids) > MOST_MEMORIES
@@ -249,6 +254,22 @@ def version_scan(run: JobRun) -> Callable[[], Step]:
         return Step(done=len(decided), total=len(decided), result={"version": str(row.id), "state": str(row.state)})
 
     return write
+
+
+def _gather_people(actor: Actor, ids: list[UUID], rules: LeavingRules) -> People:
+    """Return the data subjects of the chosen memories, before any of these is treated. Writes: AuditEntry."""
+    facts: dict[UUID, PersonFacts] = {}
+    if rules.subjects is SubjectRule.ANONYMISE:
+        with acting(actor):
+            rows = Cube.objects.visible_to(actor).filter(id__in=ids, subject_id__isnull=False)
+            about = list(rows.order_by("subject_id", "id").values_list("id", flat=True))
+        for start in range(0, len(about), PART):
+            with acting(actor):
+                _, shown = packs_drop(actor, about[start : start + PART])
+                views = cubes_read(actor=actor, cube_ids=shown, verb=Verb.MEMORY_READ, is_use=False)
+            for subject_id, person in facts_of_people(actor=actor, views=views, more_names=rules.names).items():
+                facts[subject_id] = unite_facts(facts.get(subject_id), person)
+    return people_of(facts)
 
 
 def version_deprecate(*, actor: Actor, version_id: UUID, reason: str) -> PackVersion:

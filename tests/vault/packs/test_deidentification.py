@@ -5,6 +5,7 @@ import zipfile
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
+from unittest import mock
 from uuid import uuid4
 
 import pytest
@@ -97,7 +98,8 @@ MUTANTS = {
 @pytest.mark.parametrize("name", sorted(MUTANTS))
 def test_broken_rule_lets_an_identifier_leave(name: str, olivia: Contract, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = mutant(deidentifier, *MUTANTS[name])
-    monkeypatch.setattr("vault.deidentification.people.Deidentifier", broken.Deidentifier)
+    for part in ("Deidentifier", "KnownPeople"):
+        monkeypatch.setattr(f"vault.deidentification.people.{part}", getattr(broken, part))
     assert canaries_in(built_texts(olivia, add_people(olivia))) != []
 
 
@@ -151,6 +153,30 @@ def test_names_are_learnt_from_other_memories_about_the_person(olivia: Contract)
     memory = olivia.add("Weiss slept; Mimi and Hanni, patient-17, woke.", namespace="/birds", subject="patient-17")
     text = built_texts(olivia, [memory["id"]])
     assert "[person] slept; [person] and [person], woke." in text
+
+
+def test_memory_without_subject_loses_the_names_known_of_the_others(olivia: Contract) -> None:
+    about = olivia.add(
+        "Annelise was born on 3 April 1961.", namespace="/birds", subject="Annelise Brückner", tags=["ward"]
+    )
+    nobody = olivia.add(
+        "Annelise Brückner of Lindenweg 14 got flowers from Zelda for her 60th birthday on 3 April 2021.",
+        namespace="/birds",
+        title="Bruckner's day",
+        tags=["annelise", "flowers"],
+    )
+    other = olivia.add("Hannah sat by Brückner, born 3.4.1961.", namespace="/birds", subject="Hannah Weiss")
+    plain = olivia.add("The heron eats fish.", namespace="/birds", event_time="1961-04-02T22:00:00Z")
+    ids = [nobody["id"], other["id"], plain["id"], about["id"]]
+    with mock.patch("vault.packs.services.PART", 1):
+        text = built_texts(olivia, ids)
+    assert [part for part in ("nnelise", "ckner", "Lindenweg", "2021", "1961") if part in text] == []
+    assert "The heron eats fish." in text
+    pack = olivia.get("packs/").json["results"][0]["id"]
+    assert statement_of(olivia, pack)[1]["memories"] == 4
+    shown = olivia.post(f"packs/{pack}/preview/", {"ids": ids, "subjects": "anonymise"}).json
+    assert "Zelda" in shown["undecided"]
+    assert {each["treatment"] for each in shown["results"]} == {"anonymised"}
 
 
 def test_memory_that_placeholders_make_too_long_stays(olivia: Contract) -> None:
