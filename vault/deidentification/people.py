@@ -61,11 +61,10 @@ def unite_facts(first: PersonFacts | None, second: PersonFacts) -> PersonFacts:
     if first is None:
         return second
     return PersonFacts(
-        *(
-            tuple(dict.fromkeys([*getattr(first, name), *getattr(second, name)]))
-            for name in ("names", "speakers", "relatives")
-        ),
-        births=first.births | second.births,
+        tuple(dict.fromkeys([*first.names, *second.names])),
+        tuple(dict.fromkeys([*first.speakers, *second.speakers])),
+        tuple(dict.fromkeys([*first.relatives, *second.relatives])),
+        first.births | second.births,
     )
 
 

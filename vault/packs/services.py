@@ -44,6 +44,7 @@ from vault.packs.files import Pack as PackFile
 from vault.packs.listings import listing_write
 from vault.packs.lookup import pack_locate, pack_target, version_locate, version_place
 from vault.packs.numbers import number_read
+from vault.packs.own_texts import check_own_texts, join_own_texts
 from vault.packs.scan import (
     Leaving,
     LeavingRules,
@@ -115,11 +116,13 @@ def pack_create(*, actor: Actor, draft: PackDraft) -> Pack:
 def pack_update(*, actor: Actor, pack_id: UUID, changes: Mapping[str, Any]) -> Pack:
     """Change the texts of a pack, except its name. Existing versions keep the texts that they were signed with.
 
-    Raises NotFound; Forbidden. Writes: Pack, Listing?, AuditEntry.
+    Raises NotFound; Forbidden; Invalid if a text names a person whom a version anonymised.
+    Writes: Pack, Listing?, AuditEntry.
     """
     with acting(actor):
         row = pack_locate(actor, pack_id)
         authorize(actor, Permission.STORE_MANAGE, pack_target(row))
+        check_own_texts(actor, row, changes)
         for name, value in changes.items():
             setattr(row, name, list(value) if isinstance(value, tuple) else value)
         row.save(update_fields=sorted(changes))
@@ -155,6 +158,7 @@ def version_build(*, actor: Actor, pack_id: UUID, draft: VersionDraft) -> JobVie
         authorize(actor, Permission.STORE_MANAGE, pack_target(pack))
         number = number_read(draft.number)
         _check_choice(draft)
+        check_own_texts(actor, pack, {"changelog": draft.changelog})
         _select_memories(actor, draft)
         replaceable = PackVersion.objects.filter(pack=pack, number=draft.number, state=PackState.BLOCKED)
         replaceable.delete()
@@ -192,7 +196,7 @@ def version_preview(*, actor: Actor, pack_id: UUID, draft: VersionDraft) -> list
         ids = list(_select_memories(actor, draft).order_by("id").values_list("id", flat=True)[:PREVIEWED])
         dropped, ids = packs_drop(actor, ids)
         views = cubes_read(actor=actor, cube_ids=ids, verb=Verb.MEMORY_READ, is_use=False, leaves=True)
-        texts = _own_texts(pack, draft.changelog)
+        texts = join_own_texts(pack, draft.changelog)
         return [*dropped, *memories_scan(actor=actor, pack_id=pack.id, views=views, rules=draft.rules, texts=texts)]
 
 
@@ -216,7 +220,7 @@ def version_scan(run: JobRun) -> Callable[[], Step]:
         draft = _decode_request(run, row)
         ids = list(_select_memories(run.actor, draft).order_by("id").values_list("id", flat=True)[: MOST_MEMORIES + 1])
     decided: list[Leaving] = []
-    texts = _own_texts(row.pack, row.changelog)
+    texts = join_own_texts(row.pack, row.changelog)
     people = _gather_people(run.actor, ids[:MOST_MEMORIES], draft.rules)
     for start in range(0, min(len(ids), MOST_MEMORIES), PART):
         with acting(run.actor):
@@ -286,8 +290,12 @@ def version_deprecate(*, actor: Actor, version_id: UUID, reason: str) -> PackVer
 
 
 def version_mark(*, actor: Actor, row: PackVersion, state: PackState, reason: str) -> PackVersion:
-    """Set the state of a version that the caller has locked. Raises Forbidden. Writes: PackVersion, AuditEntry."""
+    """Set the state of a version that the caller has locked. Raises Forbidden; Invalid if the reason names a person.
+
+    Writes: PackVersion, AuditEntry.
+    """
     authorize(actor, Permission.STORE_MANAGE, pack_target(row.pack))
+    check_own_texts(actor, row.pack, {"reason": reason})
     row.state, row.reason = state, reason
     row.save(update_fields=["state", "reason"])
     verb = Verb.PACK_VERSION_YANKED if state is PackState.YANKED else Verb.PACK_VERSION_CHANGED
@@ -351,11 +359,6 @@ def _decode_request(run: JobRun, row: PackVersion) -> VersionDraft:
             None if asked.get("accepted") is None else frozenset(asked["accepted"]),
         ),
     )
-
-
-def _own_texts(pack: Pack, changelog: str) -> str:
-    """Return the texts about a pack that others read, but for its authors."""
-    return "\n".join([pack.title, pack.description, pack.readme, *pack.keywords, changelog])
 
 
 def _fill_version(row: PackVersion, decided: list[Leaving], report: dict[str, Any]) -> None:

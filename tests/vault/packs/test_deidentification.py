@@ -20,8 +20,9 @@ from tests.vault.api.contract import Contract
 from tests.vault.packs.pack_factories import build_version, pack_of
 from vault.api.pack_schema import PACK_TYPE
 from vault.deidentification import deidentifier
-from vault.models import PackVersion
+from vault.models import Pack, PackVersion
 from vault.packs.files import DeIdentification, Item, Manifest, PackInvalid, file_read, file_write
+from vault.packs.own_texts import join_own_texts
 from vault.packs.wordings import wordings_open
 
 SECOND = {"sentence": "Hannah likes the quiet ward.", "second": "Frau Weiss prefers the calm ward."}
@@ -193,6 +194,48 @@ def test_pack_that_names_the_person_in_its_own_texts_is_blocked(olivia: Contract
         "blocked",
         [{"memory_id": memory["id"], "kinds": ["pack_text"]}],
     )
+
+
+def test_every_text_of_the_pack_is_read_for_names(olivia: Contract) -> None:
+    texts: dict[str, Any] = {"title": "a", "description": "b", "readme": "c", "licence": "d"}
+    pack = Pack(name="e", authors=["f"], keywords=["g", "h"], **texts)
+    assert sorted(join_own_texts(pack, "i").split()) == list("abcdefghi")
+    memory = olivia.add("Hannah slept.", namespace="/birds", subject="Hannah Weiss")
+    version = build_version(
+        olivia, pack_of(olivia, name="hannah-weiss", title="Herons"), [memory["id"]], subjects="anonymise"
+    )
+    assert version["state"] == "blocked"
+
+
+def test_no_text_that_is_written_after_the_build_names_the_person(olivia: Contract) -> None:
+    memory = olivia.add("Hannah slept.", namespace="/birds", subject="Hannah Weiss")
+    pack = pack_of(olivia)
+    version = build_version(olivia, pack, [memory["id"]], subjects="anonymise")
+    ids = {"ids": [memory["id"]], "subjects": "anonymise", "version": "2.0.0"}
+    offer = {"pack_version": version["id"], "visibility": "installation", "terms": {"price": "10 EUR to Ms Weiss"}}
+    refused = [
+        *(
+            (olivia.patch(f"packs/{pack}/", {name: value}), name)
+            for name, value in {
+                "title": "Ms Weiss",
+                "description": "Of Hannah.",
+                "readme": "By H. Weiss",
+                "licence": "Weiss",
+                "authors": ["Weiss, Hannah"],
+                "keywords": ["hannah"],
+            }.items()
+        ),
+        (olivia.post(f"packs/{pack}/versions/", {**ids, "changelog": "Less of Weiss."}), "changelog"),
+        (olivia.post(f"packs/{pack}/versions/1.0.0/deprecate/", {"reason": "Weiss asked."}), "reason"),
+        (olivia.post(f"packs/{pack}/versions/1.0.0/yank/", {"reason": "Weiss asked."}), "reason"),
+        (olivia.post("publications/", offer), "price"),
+    ]
+    assert [(reply.status, reply.json["errors"][0]["field"]) for reply, _ in refused] == [
+        (400, name) for _, name in refused
+    ]
+    assert olivia.patch(f"packs/{pack}/", {"title": "Herons", "authors": ["Olivia"]}).status == 200
+    olivia.delete(f"memories/{memory['id']}/")
+    assert olivia.patch(f"packs/{pack}/", {"title": "Of Hannah Weiss"}).status == 400
 
 
 def test_marked_sentence_keeps_its_second_wording_without_names(world: World, olivia: Contract) -> None:
