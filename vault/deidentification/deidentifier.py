@@ -11,10 +11,12 @@ from governance.privacy.pii.detector import Detector
 from governance.privacy.pii.identifiers import Identifier, merge_identifiers, replace_identifiers
 from governance.privacy.pii.spelling import fold
 from governance.vocabulary import PersonalKind, PiiKind
+from vault.deidentification.name_words import NO_HAN_NAMES
 from vault.deidentification.names import NameFinder, find_titled_names, fold_letters, make_name_forms, unite_name_forms
 from vault.deidentification.relations import find_relations
 from vault.deidentification.scripts import find_other_scripts
 from vault.lexicon.entities import find_entities
+from vault.lexicon.names import AROUND_NAMES, DOUBLE_SURNAMES, SURNAMES
 
 VERSION = "people/1"
 FURTHEST_ZONE = timedelta(hours=14)  # of a local midnight from that of UTC
@@ -35,6 +37,12 @@ NUMBER_WORD = re.compile(
 )
 LONG_NUMBER = re.compile(r"[0-9](?<![A-Za-z0-9].)(?:[ ./-]?[0-9]){5,24}(?![A-Za-z0-9])", re.DOTALL)
 PART = re.compile(r"[^\n.!?。！？]{1,400}[\n.!?。！？]*|[\n.!?。！？]+")
+_HAN = "\u4e00-\u9fff"
+_LAST_AROUND = "".join(dict.fromkeys(word[-1] for word in AROUND_NAMES.split("|")))
+LEFT_HAN_NAME = re.compile(
+    rf"(?:(?<![{_HAN}])|(?<=[{_LAST_AROUND}了着过們们位个個名]))(?!{NO_HAN_NAMES})(?:{DOUBLE_SURNAMES}|[{SURNAMES}])"
+    rf"(?:[{_HAN}]{{1,2}}?(?={AROUND_NAMES}|[^{_HAN}]|$)|[{_HAN}]{{2}})"
+)
 PLACEHOLDER = re.compile(rf"\[({'|'.join([*PersonalKind, *PiiKind])})\]")
 
 
@@ -186,6 +194,12 @@ def find_undecided(text: str) -> Iterator[Undecided]:
         yield Undecided("number", found[0], found.start(), found.end())
 
 
+def _find_han_names(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of a surname and what follows it, after words beside which names stand."""
+    if not text.isascii():
+        yield from (found.span() for found in LEFT_HAN_NAME.finditer(text))
+
+
 def _find_left_names(text: str) -> Iterator[tuple[int, int]]:
     """Yield the ranges of what may be a name; a whole part of the text if its spelling hides where the name is."""
     folded = fold_letters(text).replace("’", "'")
@@ -194,3 +208,4 @@ def _find_left_names(text: str) -> Iterator[tuple[int, int]]:
             spelt = fold_letters(name).replace("’", "'")
             start = folded.find(spelt, part.start(), part.end())
             yield (start, start + len(spelt)) if start >= 0 else part.span()
+    yield from _find_han_names(text)

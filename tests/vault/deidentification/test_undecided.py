@@ -39,6 +39,16 @@ def test_name_of_an_unusual_spelling_is_undecided() -> None:
     assert all(name in left for name in ("Weiß", "O’Brien", "Ziﬀer"))
 
 
+@each_case("text", ["昨天张伟来了。", "家里有张伟。", "张伟迟到了。", "看见了张伟迟到。"])
+def test_chinese_name_beside_small_words_is_undecided(text: str) -> None:
+    assert any(each.text.startswith("张伟") for each in find_undecided(text))
+
+
+@each_case("text", ["今天高兴。", "昨天马上就去。", "她也许多次来。"])
+def test_words_with_a_surname_in_them_are_decided(text: str) -> None:
+    assert list(find_undecided(text)) == []
+
+
 def test_time_is_linear() -> None:
     started = process_time()
     assert list(find_undecided("[person]Иван" * 20_000))
