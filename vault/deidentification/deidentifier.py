@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -99,7 +100,7 @@ class KnownPeople:
         yield from self._relatives.find(text)
         if self.births:
             for date in find_dates(text):
-                if any(all(reading) and reading in self.births for reading in date.readings):
+                if has_full_date(date, self.births):
                     yield Identifier(PersonalKind.BIRTH_DATE, date.start, date.end, "birth:known")
 
     def are_in(self, text: str) -> bool:
@@ -139,24 +140,26 @@ class Deidentifier:
 
     def is_birth(self, at: datetime | None) -> bool:
         """Return whether a time is the day of birth of somebody known, at a place of any time zone."""
-        return at is not None and any(
-            (day.year, day.month, day.day) in self._everybody.births
-            for day in (at - FURTHEST_ZONE, at, at + FURTHEST_ZONE)
-        )
+        return at is not None and any(day in self._everybody.births for day in _days_around(at))
 
     def _find(self, text: str) -> Iterator[Identifier]:
+        yield from (found for found, _ in find_relations(text))
+        text = hide_placeholders(text)
         yield from self._everybody.find(text)
         yield from find_titled_names(text)
-        yield from (found for found, _ in find_relations(text))
-        yield from find_addresses(text)
-        yield from (found for found, _ in find_birth_dates(text))
         yield from find_numbers(text)
-        if self.person.births:
-            yield from (
-                Identifier(PersonalKind.BIRTH_DATE, date.start, date.end, "birth:known")
-                for date in find_dates(text)
-                if is_birth_date(date, self.person.births)
-            )
+        births = [*self._find_births(text)]
+        yield from births
+        days = {birth.start: birth.end for birth in births}
+        yield from (found for found in find_addresses(text) if found.end > days.get(found.start, 0))
+
+    def _find_births(self, text: str) -> Iterator[Identifier]:
+        yield from (found for found, _ in find_birth_dates(text))
+        known = self.person.births | self._everybody.births
+        if known:
+            for date in find_dates(text):
+                if is_birth_date(date, self.person.births) or has_full_date(date, self._everybody.births):
+                    yield Identifier(PersonalKind.BIRTH_DATE, date.start, date.end, "birth:known")
 
 
 def find_numbers(text: str) -> Iterator[Identifier]:
@@ -165,6 +168,14 @@ def find_numbers(text: str) -> Iterator[Identifier]:
         name = "number" if found["number"] else "number2"
         if sum(map(str.isdigit, found[name])) >= 3:
             yield Identifier(PersonalKind.NUMBER, *found.span(name), "number:word")
+
+
+def _days_around(at: datetime) -> Iterator[tuple[int, int, int]]:
+    """Yield the days that a time belongs to in any time zone, as far as the calendar goes."""
+    for shift in (-FURTHEST_ZONE, timedelta(), FURTHEST_ZONE):
+        with suppress(OverflowError):
+            day = (at + shift).date()
+            yield day.year, day.month, day.day
 
 
 def is_birth_date(date: Date, births: Iterable[tuple[int, int, int]]) -> bool:
@@ -176,6 +187,16 @@ def is_birth_date(date: Date, births: Iterable[tuple[int, int, int]]) -> bool:
     )
 
 
+def has_full_date(date: Date, births: frozenset[tuple[int, int, int]]) -> bool:
+    """Return whether a written date, with its year, is one of the days of birth."""
+    return any(all(reading) and reading in births for reading in date.readings)
+
+
+def hide_placeholders(text: str) -> str:
+    """Return a text of the same length in which no rule reads the words of placeholders."""
+    return PLACEHOLDER.sub(lambda found: f"[{';' * (len(found[0]) - 2)}]", text)
+
+
 def find_marks(text: str) -> tuple[Mark, ...]:
     """Return the placeholders of a cleared text, in order."""
     return tuple(Mark(found[1], found.start(), found.end()) for found in PLACEHOLDER.finditer(text))
@@ -183,7 +204,7 @@ def find_marks(text: str) -> tuple[Mark, ...]:
 
 def find_undecided(text: str) -> Iterator[Undecided]:
     """Yield what a cleared text still has: names (all words of scripts without rules), full dates, long numbers."""
-    blank = PLACEHOLDER.sub(lambda found: f"[{';' * (len(found[0]) - 2)}]", text)
+    blank = hide_placeholders(text)
     yield from (Undecided("name", text[start:end], start, end) for start, end in _find_left_names(blank))
     for start, end in find_other_scripts(blank):
         yield Undecided("name", text[start:end], start, end)

@@ -89,7 +89,7 @@ MUTANTS = {
     "titles are not read": ("        yield from find_titled_names(text)\n", ""),
     "relations are not read": ("        yield from (found for found, _ in find_relations(text))\n", ""),
     "relatives are not remembered": ("        yield from self._relatives.find(text)\n", ""),
-    "addresses are not read": ("        yield from find_addresses(text)\n", ""),
+    "addresses are not read": ("for found in find_addresses(text) if", "for found in () if"),
     "birth dates are not read": ("        yield from (found for found, _ in find_birth_dates(text))\n", ""),
     "the detector is not asked": ("spans = self._detector.find(text)", "spans = ()"),
     "times of birth stay": ("return at is not None and", "return False and at is not None and"),
@@ -178,6 +178,27 @@ def test_memory_without_subject_loses_the_names_known_of_the_others(olivia: Cont
     shown = olivia.post(f"packs/{pack}/preview/", {"ids": ids, "subjects": "anonymise"}).json
     assert "Zelda" in shown["undecided"]
     assert {each["treatment"] for each in shown["results"]} == {"anonymised"}
+
+
+def test_birth_date_is_one_placeholder_and_its_local_midnight_leaves_no_time(olivia: Contract) -> None:
+    told = "Hannah was born on 3 April 1961."
+    born = olivia.add(told, namespace="/birds", subject="Hannah Weiss", event_time="1961-04-02T11:00:00Z")
+    memory = olivia.add("The day was 3 April 1961 and 3/4/1961.", namespace="/birds", subject="Hannah Weiss")
+    ids = {"ids": [born["id"], memory["id"]], "subjects": "anonymise"}
+    shown = olivia.post(f"packs/{pack_of(olivia)}/preview/", ids).json["results"]
+    assert [each["item"]["content"] for each in shown] == [
+        "[person] was born on [birth_date].",
+        "The day was [birth_date] and [birth_date].",
+    ]
+    assert "event_time" not in shown[0]["item"]
+
+
+def test_text_with_placeholders_stays_as_it_is() -> None:
+    born = frozenset({(1961, 4, 3)})
+    person = deidentifier.Deidentifier(deidentifier.PersonFacts(("Hannah Weiss",), births=born), detector())
+    once = person.clear("She lives at 12 Baker Street. The day was [address] and 3/4/1961; my address 5/6/1970 99.")
+    assert "[address[" not in once
+    assert person.clear(once) == once
 
 
 def test_given_name_of_a_chinese_relative_is_replaced_alone(olivia: Contract) -> None:
