@@ -24,6 +24,7 @@ from vault.deidentification.name_words import (
     SURE_HAN_TITLES,
     SURE_TITLES,
 )
+from vault.deidentification.scripts import find_other_scripts
 from vault.lexicon.names import DOUBLE_SURNAMES, ORDINARY, SURNAMES
 from vault.lexicon.words import DULL_WORDS, STOP_WORDS
 
@@ -90,7 +91,9 @@ def make_name_forms(names: Iterable[str]) -> NameForms:
             continue
         for run in _HAN_NAME.findall(name):
             han.update(_han_forms(run))
-        parts = [part for part in _SEPARATORS.split(folded.partition("@")[0]) if _LATIN_PART.fullmatch(part)]
+        split = _SEPARATORS.split(folded.partition("@")[0])
+        references.update(part for part in split if len(part) > 1 and next(find_other_scripts(part), None))
+        parts = [part for part in split if _LATIN_PART.fullmatch(part)]
         parts = [part.rstrip("'’") for part in parts if part not in _NO_PARTS or len(parts) == 1]
         words = [part for part in parts if len(part) > 1 and part not in PARTICLES]
         latin.update(words or parts)

@@ -17,6 +17,7 @@ REPLACED = (
     ("汉娜·魏斯", "汉娜来了，魏斯走了。", ["汉娜", "魏斯"]),
     ("customer-anna", "The customer met Anna.", ["Anna"]),
     ("patient-17", "It was patient-17, no patient-171.", ["patient-17"]),
+    ("Иван Петров", "Петров и Иван Петров.", ["Петров", "Иван Петров"]),
     ("Tim", "Sometimes Tim has a good time at times.", ["Tim"]),
 )
 STATED = (

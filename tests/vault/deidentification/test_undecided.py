@@ -5,7 +5,7 @@ from time import process_time
 from tests.harness.cases import each_case
 from vault.deidentification.deidentifier import find_undecided
 
-OTHER_SCRIPTS = (
+OTHER_SCRIPTS: tuple[tuple[str, list[str]], ...] = (
     ("Иван Петров живёт на улице Ленина, дом 5.", ["Иван Петров живёт на улице Ленина", "дом"]),
     ("Γιώργος Παπαδόπουλος met [person].", ["Γιώργος Παπαδόπουλος"]),
     ("김철수 환자는 서울시에 산다", ["김철수 환자는 서울시에 산다"]),
