@@ -83,7 +83,7 @@ class PersonFacts:
     births: frozenset[tuple[int, int, int]] = field(default=frozenset(), repr=False)
 
 
-class KnownPeople:
+class NamedPeople:
     """Finds what is known of all data subjects of a pack: names, and full dates of birth."""
 
     def __init__(self, people: Iterable[PersonFacts] = ()) -> None:
@@ -115,10 +115,10 @@ class Deidentifier:
     the person.
     """
 
-    def __init__(self, person: PersonFacts, detector: Detector, everybody: KnownPeople | None = None) -> None:
+    def __init__(self, person: PersonFacts, detector: Detector, everybody: NamedPeople | None = None) -> None:
         self.person, self._detector = person, detector
         self._own = NameFinder(make_name_forms(person.names))
-        self._everybody = everybody or KnownPeople([person])
+        self._everybody = everybody or NamedPeople([person])
 
     def clear(self, text: str) -> str:
         """Return the text as it leaves. Raises DetectorFailed."""
@@ -140,7 +140,7 @@ class Deidentifier:
 
     def is_birth(self, at: datetime | None) -> bool:
         """Return whether a time is the day of birth of somebody known, at a place of any time zone."""
-        return at is not None and any(day in self._everybody.births for day in _days_around(at))
+        return at is not None and any(day in self._everybody.births for day in _local_days(at))
 
     def _find(self, text: str) -> Iterator[Identifier]:
         yield from (found for found, _ in find_relations(text))
@@ -170,7 +170,7 @@ def find_numbers(text: str) -> Iterator[Identifier]:
             yield Identifier(PersonalKind.NUMBER, *found.span(name), "number:word")
 
 
-def _days_around(at: datetime) -> Iterator[tuple[int, int, int]]:
+def _local_days(at: datetime) -> Iterator[tuple[int, int, int]]:
     """Yield the days that a time belongs to in any time zone, as far as the calendar goes."""
     for shift in (-FURTHEST_ZONE, timedelta(), FURTHEST_ZONE):
         with suppress(OverflowError):

@@ -13,7 +13,7 @@ from governance.privacy.detection import detector
 from governance.privacy.pii.dates import find_birth_dates
 from governance.vocabulary import Permission, PersonaKind, Verb
 from vault.cubes.selectors import CubeView, cubes_read
-from vault.deidentification.deidentifier import Deidentifier, KnownPeople, PersonFacts
+from vault.deidentification.deidentifier import Deidentifier, NamedPeople, PersonFacts
 from vault.deidentification.learning import complete_names, metadata_names, speaker_name, stated_names
 from vault.deidentification.relations import find_relations
 from vault.models import Cube
@@ -28,12 +28,12 @@ class People:
 
     each: Mapping[UUID, Deidentifier]
     nobody: Deidentifier
-    everybody: KnownPeople
+    everybody: NamedPeople
 
 
 def people_of(facts: Mapping[UUID, PersonFacts]) -> People:
     """Return the de-identifiers of people: each replaces what is known of all of them."""
-    everybody = KnownPeople(facts.values())
+    everybody = NamedPeople(facts.values())
     each = {subject_id: Deidentifier(person, detector(), everybody) for subject_id, person in facts.items()}
     return People(each, Deidentifier(PersonFacts(), detector(), everybody), everybody)
 

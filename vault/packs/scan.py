@@ -171,7 +171,7 @@ def _decide_leaving(
         if person is None:  # the memory became one about a person after the people were read
             return Leaving(cube.id, Treatment.DROPPED, ("subject",))
         return _anonymise(key, view, person, rewordings)
-    if _has_known(people, view):
+    if _names_people(people, view):
         return _anonymise(key, view, people.nobody, rewordings)
     texts = Texts(view.words.content, view.words.title, tags=tuple(cube.tags))
     treatment = Treatment.AS_IS
@@ -192,7 +192,7 @@ def _decide_leaving(
     return Leaving(cube.id, treatment, kinds, _make_item(key, view, texts), None, is_reworded, marked)
 
 
-def _has_known(people: People, view: CubeView) -> bool:
+def _names_people(people: People, view: CubeView) -> bool:
     """Return whether a memory about nobody has something known of a person of the pack."""
     wordings = read_wordings(view.words.metadata)
     texts = [view.words.content, view.words.title, *view.cube.tags, *((wordings.second,) if wordings else ())]

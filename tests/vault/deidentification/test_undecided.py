@@ -1,4 +1,4 @@
-"""What no rule can decide is listed, in every script and however many names there are."""
+"""Undecided texts: all that no rule can decide, in every script and however many names there are."""
 
 from time import process_time
 

@@ -99,7 +99,7 @@ MUTANTS = {
 @pytest.mark.parametrize("name", sorted(MUTANTS))
 def test_broken_rule_lets_an_identifier_leave(name: str, olivia: Contract, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = mutant(deidentifier, *MUTANTS[name])
-    for part in ("Deidentifier", "KnownPeople"):
+    for part in ("Deidentifier", "NamedPeople"):
         monkeypatch.setattr(f"vault.deidentification.people.{part}", getattr(broken, part))
     assert canaries_in(built_texts(olivia, add_people(olivia))) != []
 
@@ -156,7 +156,7 @@ def test_names_are_learnt_from_other_memories_about_the_person(olivia: Contract)
     assert "[person] slept; [person] and [person], woke." in text
 
 
-def test_memory_without_subject_loses_the_names_known_of_the_others(olivia: Contract) -> None:
+def test_memory_without_subject_loses_the_names_of_the_others(olivia: Contract) -> None:
     about = olivia.add(
         "Annelise was born on 3 April 1961.", namespace="/birds", subject="Annelise Brückner", tags=["ward"]
     )
@@ -201,7 +201,7 @@ def test_text_with_placeholders_stays_as_it_is() -> None:
     assert person.clear(once) == once
 
 
-def test_given_name_of_a_chinese_relative_is_replaced_alone(olivia: Contract) -> None:
+def test_given_name_of_a_chinese_relative_is_replaced(olivia: Contract) -> None:
     memory = olivia.add("他的妻子李秀英每天陪他。秀英做饭。", namespace="/birds", subject="王小明")
     assert "[relative]每天陪他。[relative]做饭。" in built_texts(olivia, [memory["id"]])
 
