@@ -171,7 +171,7 @@ def _decide_leaving(
         if person is None:  # the memory became one about a person after the people were read
             return Leaving(cube.id, Treatment.DROPPED, ("subject",))
         return _anonymise(key, view, person, rewordings)
-    if _names_people(people, view):
+    if _names_people(people, view, rewordings_apply(view.words.content, rewordings.get(key, ()))):
         return _anonymise(key, view, people.nobody, rewordings)
     texts = Texts(view.words.content, view.words.title, tags=tuple(cube.tags))
     treatment = Treatment.AS_IS
@@ -192,10 +192,10 @@ def _decide_leaving(
     return Leaving(cube.id, treatment, kinds, _make_item(key, view, texts), None, is_reworded, marked)
 
 
-def _names_people(people: People, view: CubeView) -> bool:
-    """Return whether a memory about nobody has something known of a person of the pack."""
+def _names_people(people: People, view: CubeView, reworded: str) -> bool:
+    """Return whether a memory about nobody has something known of a person of the pack. reworded: its content."""
     wordings = read_wordings(view.words.metadata)
-    texts = [view.words.content, view.words.title, *view.cube.tags, *((wordings.second,) if wordings else ())]
+    texts = [view.words.content, reworded, view.words.title, *view.cube.tags, *((wordings.second,) if wordings else ())]
     times = (view.cube.event_time, view.cube.valid_from, view.cube.valid_to)
     return people.everybody.are_in("\n".join(texts)) or any(map(people.nobody.is_birth, times))
 

@@ -180,6 +180,17 @@ def test_memory_without_subject_loses_the_names_of_the_others(olivia: Contract) 
     assert {each["treatment"] for each in shown["results"]} == {"anonymised"}
 
 
+def test_rewording_of_a_memory_without_subject_names_nobody(olivia: Contract) -> None:
+    about = olivia.add("Slept.", namespace="/birds", subject="Hannah Weiss")
+    nobody = olivia.add("A visitor came.", namespace="/birds")
+
+    def reword(text: str, _: object) -> str:
+        return text.replace("A visitor", "Ms Weiss")
+
+    with mock.patch("vault.packs.scan.rewordings_apply", reword):
+        assert "[person] came." in built_texts(olivia, [about["id"], nobody["id"]])
+
+
 def test_birth_date_is_one_placeholder_and_its_local_midnight_leaves_no_time(olivia: Contract) -> None:
     told = "Hannah was born on 3 April 1961."
     born = olivia.add(told, namespace="/birds", subject="Hannah Weiss", event_time="1961-04-02T11:00:00Z")
