@@ -2,20 +2,25 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from governance.privacy.pii.addresses import find_addresses
 from governance.privacy.pii.dates import Date, find_birth_dates, find_dates
 from governance.privacy.pii.detector import Detector
-from governance.privacy.pii.identifiers import Identifier, is_covered, merge_identifiers, replace_identifiers
+from governance.privacy.pii.identifiers import Identifier, merge_identifiers, replace_identifiers
 from governance.privacy.pii.spelling import fold
 from governance.vocabulary import PersonalKind, PiiKind
-from vault.deidentification.names import NameFinder, find_titled_names, fold_letters, make_name_forms
+from vault.deidentification.name_words import NO_HAN_NAMES
+from vault.deidentification.names import NameFinder, find_titled_names, fold_letters, make_name_forms, unite_name_forms
 from vault.deidentification.relations import find_relations
-from vault.lexicon.entities import entities
+from vault.deidentification.scripts import find_other_scripts
+from vault.lexicon.entities import find_entities
+from vault.lexicon.names import AROUND_NAMES, DOUBLE_SURNAMES, SURNAMES
 
 VERSION = "people/1"
+FURTHEST_ZONE = timedelta(hours=14)  # of a local midnight from that of UTC
 LONGEST_PART = 400  # characters in which names are looked for at once
 _OF_A_STATE = (
     "ni|nino|national insurance|nhs|pesel|nif|nie|dni|bsn|cpf|nir|egn|cnp|oib|sin|tfn|pps|idnr|steuer-?id|personnummer"
@@ -33,12 +38,21 @@ NUMBER_WORD = re.compile(
 )
 LONG_NUMBER = re.compile(r"[0-9](?<![A-Za-z0-9].)(?:[ ./-]?[0-9]){5,24}(?![A-Za-z0-9])", re.DOTALL)
 PART = re.compile(r"[^\n.!?。！？]{1,400}[\n.!?。！？]*|[\n.!?。！？]+")
+_HAN = "\u4e00-\u9fff"
+_LAST_AROUND = "".join(dict.fromkeys(word[-1] for word in AROUND_NAMES.split("|")))
+LEFT_HAN_NAME = re.compile(
+    rf"(?:(?<![{_HAN}])|(?<=[{_LAST_AROUND}了着过們们位个個名]))(?!{NO_HAN_NAMES})(?:{DOUBLE_SURNAMES}|[{SURNAMES}])"
+    rf"(?:[{_HAN}]{{1,2}}?(?={AROUND_NAMES}|[^{_HAN}]|$)|[{_HAN}]{{2}})"
+)
 PLACEHOLDER = re.compile(rf"\[({'|'.join([*PersonalKind, *PiiKind])})\]")
 
 
 @dataclass(frozen=True)
 class Undecided:
-    """Text that may tell who a person is, and stays: a name, a number or a date. start, end: of the resulting text."""
+    """Text that may tell who a person is, and stays: a name (all words of a script without rules), a number or a date.
+
+    start, end: of the resulting text.
+    """
 
     kind: str
     text: str = field(repr=False)
@@ -69,14 +83,42 @@ class PersonFacts:
     births: frozenset[tuple[int, int, int]] = field(default=frozenset(), repr=False)
 
 
-class Deidentifier:
-    """Clears texts about one person of its names, relations, addresses, birth dates and numbers."""
+class NamedPeople:
+    """Finds what is known of all data subjects of a pack: names, and full dates of birth."""
 
-    def __init__(self, person: PersonFacts, detector: Detector) -> None:
+    def __init__(self, people: Iterable[PersonFacts] = ()) -> None:
+        everybody = list(people)
+        self.births = frozenset[tuple[int, int, int]]().union(*(person.births for person in everybody))
+        own = (make_name_forms([*person.names, *person.speakers]) for person in everybody)
+        self._names = NameFinder(unite_name_forms(own))
+        relatives = unite_name_forms(make_name_forms(person.relatives) for person in everybody)
+        self._relatives = NameFinder(relatives, PersonalKind.RELATIVE, "name:relative")
+
+    def find(self, text: str) -> Iterator[Identifier]:
+        """Yield the ranges of a folded text."""
+        yield from self._names.find(text)
+        yield from self._relatives.find(text)
+        if self.births:
+            for date in find_dates(text):
+                if has_full_date(date, self.births):
+                    yield Identifier(PersonalKind.BIRTH_DATE, date.start, date.end, "birth:known")
+
+    def are_in(self, text: str) -> bool:
+        """Return whether a text has something known of them."""
+        return any(True for _ in self.find(fold(text).text))
+
+
+class Deidentifier:
+    """Clears texts of names, relations, addresses, birth dates and numbers.
+
+    person: whom the texts are about; without facts they are about nobody. everybody: the other people of the pack, and
+    the person.
+    """
+
+    def __init__(self, person: PersonFacts, detector: Detector, everybody: NamedPeople | None = None) -> None:
         self.person, self._detector = person, detector
         self._own = NameFinder(make_name_forms(person.names))
-        self._names = NameFinder(make_name_forms([*person.names, *person.speakers]))
-        self._relatives = NameFinder(make_name_forms(person.relatives), PersonalKind.RELATIVE, "name:relative")
+        self._everybody = everybody or NamedPeople([person])
 
     def clear(self, text: str) -> str:
         """Return the text as it leaves. Raises DetectorFailed."""
@@ -97,23 +139,27 @@ class Deidentifier:
         return bool(self._own.find(fold(text).text))
 
     def is_birth(self, at: datetime | None) -> bool:
-        """Return whether a time is the person's day of birth."""
-        return at is not None and (at.year, at.month, at.day) in self.person.births
+        """Return whether a time is the day of birth of somebody known, at a place of any time zone."""
+        return at is not None and any(day in self._everybody.births for day in _local_days(at))
 
     def _find(self, text: str) -> Iterator[Identifier]:
-        yield from self._names.find(text)
-        yield from self._relatives.find(text)
-        yield from find_titled_names(text)
         yield from (found for found, _ in find_relations(text))
-        yield from find_addresses(text)
-        yield from (found for found, _ in find_birth_dates(text))
+        text = hide_placeholders(text)
+        yield from self._everybody.find(text)
+        yield from find_titled_names(text)
         yield from find_numbers(text)
-        if self.person.births:
-            yield from (
-                Identifier(PersonalKind.BIRTH_DATE, date.start, date.end, "birth:known")
-                for date in find_dates(text)
-                if is_birth_date(date, self.person.births)
-            )
+        births = [*self._find_births(text)]
+        yield from births
+        days = {birth.start: birth.end for birth in births}
+        yield from (found for found in find_addresses(text) if found.end > days.get(found.start, 0))
+
+    def _find_births(self, text: str) -> Iterator[Identifier]:
+        yield from (found for found, _ in find_birth_dates(text))
+        known = self.person.births | self._everybody.births
+        if known:
+            for date in find_dates(text):
+                if is_birth_date(date, self.person.births) or has_full_date(date, self._everybody.births):
+                    yield Identifier(PersonalKind.BIRTH_DATE, date.start, date.end, "birth:known")
 
 
 def find_numbers(text: str) -> Iterator[Identifier]:
@@ -122,6 +168,14 @@ def find_numbers(text: str) -> Iterator[Identifier]:
         name = "number" if found["number"] else "number2"
         if sum(map(str.isdigit, found[name])) >= 3:
             yield Identifier(PersonalKind.NUMBER, *found.span(name), "number:word")
+
+
+def _local_days(at: datetime) -> Iterator[tuple[int, int, int]]:
+    """Yield the days that a time belongs to in any time zone, as far as the calendar goes."""
+    for shift in (-FURTHEST_ZONE, timedelta(), FURTHEST_ZONE):
+        with suppress(OverflowError):
+            day = (at + shift).date()
+            yield day.year, day.month, day.day
 
 
 def is_birth_date(date: Date, births: Iterable[tuple[int, int, int]]) -> bool:
@@ -133,23 +187,46 @@ def is_birth_date(date: Date, births: Iterable[tuple[int, int, int]]) -> bool:
     )
 
 
+def has_full_date(date: Date, births: frozenset[tuple[int, int, int]]) -> bool:
+    """Return whether a written date, with its year, is one of the days of birth."""
+    return any(all(reading) and reading in births for reading in date.readings)
+
+
+def hide_placeholders(text: str) -> str:
+    """Return a text of the same length in which no rule reads the words of placeholders."""
+    return PLACEHOLDER.sub(lambda found: f"[{';' * (len(found[0]) - 2)}]", text)
+
+
 def find_marks(text: str) -> tuple[Mark, ...]:
     """Return the placeholders of a cleared text, in order."""
     return tuple(Mark(found[1], found.start(), found.end()) for found in PLACEHOLDER.finditer(text))
 
 
 def find_undecided(text: str) -> Iterator[Undecided]:
-    """Yield the names, long numbers and full dates that a cleared text still has, in order of their kinds."""
-    taken = [Identifier(PersonalKind.PERSON, *found.span(), "") for found in PLACEHOLDER.finditer(text)]
-    folded = fold_letters(text)
-    for part in PART.finditer(text):
-        for entity in entities(part[0]):
-            start = folded.find(fold_letters(entity), part.start(), part.end())
-            if start >= 0 and not is_covered(taken, start, start + len(entity)):
-                yield Undecided("name", text[start : start + len(entity)], start, start + len(entity))
-    for date in find_dates(text):
-        if any(month for _, month, _ in date.readings) and not is_covered(taken, date.start, date.end):
+    """Yield what a cleared text still has: names (all words of scripts without rules), full dates, long numbers."""
+    blank = hide_placeholders(text)
+    yield from (Undecided("name", text[start:end], start, end) for start, end in _find_left_names(blank))
+    for start, end in find_other_scripts(blank):
+        yield Undecided("name", text[start:end], start, end)
+    for date in find_dates(blank):
+        if any(month for _, month, _ in date.readings):
             yield Undecided("date", text[date.start : date.end], date.start, date.end)
-    for found in LONG_NUMBER.finditer(text):
-        if not is_covered(taken, found.start(), found.end()):
-            yield Undecided("number", found[0], found.start(), found.end())
+    for found in LONG_NUMBER.finditer(blank):
+        yield Undecided("number", found[0], found.start(), found.end())
+
+
+def _find_han_names(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of a surname and what follows it, after words beside which names stand."""
+    if not text.isascii():
+        yield from (found.span() for found in LEFT_HAN_NAME.finditer(text))
+
+
+def _find_left_names(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of what may be a name; a whole part of the text if its spelling hides where the name is."""
+    folded = fold_letters(text).replace("’", "'")
+    for part in PART.finditer(text):
+        for name in find_entities(part[0]):
+            spelt = fold_letters(name).replace("’", "'")
+            start = folded.find(spelt, part.start(), part.end())
+            yield (start, start + len(spelt)) if start >= 0 else part.span()
+    yield from _find_han_names(text)

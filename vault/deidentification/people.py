@@ -1,6 +1,7 @@
 """Known names, relatives and birth dates of data subjects, from rows and memories about them."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from itertools import chain
 from uuid import UUID
 
@@ -12,7 +13,7 @@ from governance.privacy.detection import detector
 from governance.privacy.pii.dates import find_birth_dates
 from governance.vocabulary import Permission, PersonaKind, Verb
 from vault.cubes.selectors import CubeView, cubes_read
-from vault.deidentification.deidentifier import Deidentifier, PersonFacts
+from vault.deidentification.deidentifier import Deidentifier, NamedPeople, PersonFacts
 from vault.deidentification.learning import complete_names, metadata_names, speaker_name, stated_names
 from vault.deidentification.relations import find_relations
 from vault.models import Cube
@@ -21,10 +22,26 @@ from vault.vocabulary import SemanticType
 MOST_READ = 200  # memories about one person that are read for names, its profile first
 
 
-def deidentifiers_of(
+@dataclass(frozen=True)
+class People:
+    """The data subjects of a pack, by id, and the de-identifier of memories about nobody."""
+
+    each: Mapping[UUID, Deidentifier]
+    nobody: Deidentifier
+    everybody: NamedPeople
+
+
+def people_of(facts: Mapping[UUID, PersonFacts]) -> People:
+    """Return the de-identifiers of people: each replaces what is known of all of them."""
+    everybody = NamedPeople(facts.values())
+    each = {subject_id: Deidentifier(person, detector(), everybody) for subject_id, person in facts.items()}
+    return People(each, Deidentifier(PersonFacts(), detector(), everybody), everybody)
+
+
+def facts_of_people(
     *, actor: Actor, views: Iterable[CubeView], more_names: Iterable[str] = ()
-) -> Mapping[UUID, Deidentifier]:
-    """Return the de-identifier of each data subject that the memories are about, by its id.
+) -> dict[UUID, PersonFacts]:
+    """Return what is known of each data subject that the memories are about, by its id.
 
     more_names: names that the caller adds for all of them. The names come from the reference, the personas and speakers
     of the memories, and up to MOST_READ memories about the person that the actor may read.
@@ -36,10 +53,19 @@ def deidentifiers_of(
         if view.cube.subject_id is not None:
             about.setdefault(view.cube.subject_id, []).append(view)
     with acting(actor):
-        return {
-            subject_id: Deidentifier(read_person_facts(actor, chosen, more_names), detector())
-            for subject_id, chosen in about.items()
-        }
+        return {subject_id: read_person_facts(actor, chosen, more_names) for subject_id, chosen in about.items()}
+
+
+def unite_facts(first: PersonFacts | None, second: PersonFacts) -> PersonFacts:
+    """Return the facts of a person from two parts of the memories about it."""
+    if first is None:
+        return second
+    return PersonFacts(
+        tuple(dict.fromkeys([*first.names, *second.names])),
+        tuple(dict.fromkeys([*first.speakers, *second.speakers])),
+        tuple(dict.fromkeys([*first.relatives, *second.relatives])),
+        first.births | second.births,
+    )
 
 
 def read_person_facts(actor: Actor, chosen: list[CubeView], more_names: Iterable[str] = ()) -> PersonFacts:

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 from governance.privacy.pii.identifiers import Identifier
 from governance.vocabulary import PersonalKind
-from vault.deidentification.name_words import FRIENDS, HAN_KIN, KIN
+from vault.deidentification.name_words import FRIENDS, HAN_KIN, KIN, NO_HAN_NAMES
 from vault.deidentification.names import ALL_SURNAMES
-from vault.lexicon.names import AROUND_NAMES, DOUBLE_SURNAMES, FOREIGN_NAMES, ORDINARY, TRANSLITERATED
+from vault.lexicon.names import AROUND_NAMES, DOUBLE_SURNAMES, FOREIGN_NAMES, ORDINARY, SURNAMES, TRANSLITERATED
 from vault.lexicon.words import DULL_WORDS, QUESTION_WORDS, STOP_WORDS
 
 _CAP = "[A-Z\u00c0-\u00de\u0100-\u017f][\\w\u00c0-\u024f]{0,24}(?:[-'’][A-Z]\\w{1,24})?"
@@ -45,10 +45,12 @@ _HAN_NAME = (
     f"(?=(?:{AROUND_NAMES}|[^{_HAN}]|$))"
     f"|{FOREIGN_NAMES}|[{TRANSLITERATED}]{{2,5}}(?:·[{_HAN}]{{1,6}})?)"
 )
+# After a relation a surname is one, whatever follows the name.
+_HAN_NAME_AFTER = f"(?:{_HAN_NAME}|(?!{NO_HAN_NAMES})(?:{DOUBLE_SURNAMES}|[{SURNAMES}])[{_HAN}]{{1,2}})"
 _HAN_RELATION = re.compile(
     r"(?:(?:[我你您他她咱其](?:们|們)?|本人|\[person\]|[A-Z][a-z]{1,24})(?:的|家|那|家的)?|(?<=的))"
     rf"(?:大|小|二|三|亲|親|双胞胎|已故的|唯一的)?(?:{HAN_KIN})(?P<has_name>(?:名叫|叫做|叫|名为|名字是|名字叫|是|，|：|\s)?"
-    rf"(?P<name>{_HAN_NAME}|(?<=叫){_NAME}|(?<=叫)[{_HAN}]{{2,3}}(?=[^{_HAN}]|$)))?"
+    rf"(?P<name>{_HAN_NAME_AFTER}|(?<=叫){_NAME}|(?<=叫)[{_HAN}]{{2,3}}(?=[^{_HAN}]|$)))?"
 )
 _HAN_REVERSED = re.compile(
     rf"(?<![{_HAN}])(?P<name>(?:{_HAN_NAME}|{_NAME}))(?:是|，)[我他她你](?:的)?(?:{HAN_KIN}|朋友|同事|室友)"

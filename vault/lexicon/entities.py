@@ -60,6 +60,12 @@ _PLACE = re.compile(rf"(?:(?<![{_HAN}])|(?:{BEFORE_PLACES}))([{_HAN}]{{2,4}}?(?:
 
 def entities(text: str) -> list[str]:
     """Return the entities of `text`, normalised (NFKC, case-folded, single blanks): at most MOST_ENTITIES, distinct."""
+    folded = [" ".join(each.replace("’", "'").split()).casefold() for each in find_entities(text)]
+    return list(dict.fromkeys([each for each in folded if len(each) > 1]))[:MOST_ENTITIES]
+
+
+def find_entities(text: str) -> list[str]:
+    """Return all entities of `text` as they are written in its NFKC form, distinct."""
     if text.isascii():
         normal, quoted = text, '"' in text
     else:
@@ -69,8 +75,7 @@ def entities(text: str) -> list[str]:
         found += _HANDLE.findall(normal)
     found += _find_names(_QUOTED.sub(_BLANK, normal) if quoted else normal)
     found += _find_chinese_names(normal)
-    folded = [" ".join(each.replace("’", "'").split()).casefold() for each in found]
-    return list(dict.fromkeys([each for each in folded if len(each) > 1]))[:MOST_ENTITIES]
+    return list(dict.fromkeys([each for each in found if len(each) > 1]))
 
 
 def find_asked_entities(question: str) -> list[str]:

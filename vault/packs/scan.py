@@ -17,7 +17,7 @@ from vault.cubes.pack_reads import find_pack_copies, find_packs
 from vault.cubes.retention import facts_of
 from vault.cubes.selectors import CubeView
 from vault.deidentification.deidentifier import VERSION, Deidentifier, Mark, Undecided, find_marks, find_undecided
-from vault.deidentification.people import deidentifiers_of
+from vault.deidentification.people import People, facts_of_people, people_of
 from vault.packs.files import LONGEST_CONTENT, LONGEST_TITLE, DeIdentification, Item
 from vault.packs.rewordings import Rewordings, rewordings_apply, rewordings_of
 from vault.packs.wordings import Wordings, add_second, read_wordings
@@ -75,19 +75,29 @@ def packs_drop(actor: Actor, cube_ids: Sequence[UUID]) -> tuple[list[Leaving], l
 
 
 def memories_scan(
-    *, actor: Actor, pack_id: UUID, views: Iterable[CubeView], rules: LeavingRules, texts: str = ""
+    *,
+    actor: Actor,
+    pack_id: UUID,
+    views: Iterable[CubeView],
+    rules: LeavingRules,
+    texts: str = "",
+    people: People | None = None,
 ) -> list[Leaving]:
     """Decide on each memory, in order. texts: of the pack itself; a memory about a person whom they name is blocked.
+
+    people: those of the whole pack, whose names no memory of it keeps; None: those of these memories.
 
     Raises Forbidden; PiiUnavailable if a text cannot be checked. Writes: AuditEntry?.
     """
     authorize(actor, Permission.STORE_MANAGE, Target("pack", pack_id, actor.tenant_id))
     rewordings = rewordings_of(actor=actor, pack_id=pack_id)
     views = list(views)
-    people: Mapping[UUID, Deidentifier] = {}
-    if rules.subjects is SubjectRule.ANONYMISE:
-        people = deidentifiers_of(actor=actor, views=views, more_names=rules.names)
-    named = {subject_id for subject_id, person in people.items() if person.is_named(texts)}
+    if people is None:
+        facts = {}
+        if rules.subjects is SubjectRule.ANONYMISE:
+            facts = facts_of_people(actor=actor, views=views, more_names=rules.names)
+        people = people_of(facts)
+    named = {subject_id for subject_id, person in people.each.items() if person.is_named(texts)}
     return [
         Leaving(view.cube.id, Treatment.BLOCKED, ("pack_text",))
         if view.cube.subject_id in named
@@ -151,13 +161,18 @@ def _decide_leaving(
     view: CubeView,
     rules: LeavingRules,
     rewordings: Rewordings,
-    people: Mapping[UUID, Deidentifier],
+    people: People,
 ) -> Leaving:
     cube, key = view.cube, uuid5(pack_id, str(view.cube.id))
     if reason := _find_reason_to_stay(actor, view, rules):
         return Leaving(cube.id, Treatment.DROPPED, (reason,))
     if cube.subject_id is not None:
-        return _anonymise(key, view, people[cube.subject_id], rewordings)
+        person = people.each.get(cube.subject_id)
+        if person is None:  # the memory became one about a person after the people were read
+            return Leaving(cube.id, Treatment.DROPPED, ("subject",))
+        return _anonymise(key, view, person, rewordings)
+    if _names_people(people, view, rewordings_apply(view.words.content, rewordings.get(key, ()))):
+        return _anonymise(key, view, people.nobody, rewordings)
     texts = Texts(view.words.content, view.words.title, tags=tuple(cube.tags))
     treatment = Treatment.AS_IS
     content = rewordings_apply(texts.content, rewordings.get(key, ()))
@@ -177,8 +192,16 @@ def _decide_leaving(
     return Leaving(cube.id, treatment, kinds, _make_item(key, view, texts), None, is_reworded, marked)
 
 
+def _names_people(people: People, view: CubeView, reworded: str) -> bool:
+    """Return whether a memory about nobody has something known of a person of the pack. reworded: its content."""
+    wordings = read_wordings(view.words.metadata)
+    texts = [view.words.content, reworded, view.words.title, *view.cube.tags, *((wordings.second,) if wordings else ())]
+    times = (view.cube.event_time, view.cube.valid_from, view.cube.valid_to)
+    return people.everybody.are_in("\n".join(texts)) or any(map(people.nobody.is_birth, times))
+
+
 def _anonymise(key: UUID, view: CubeView, person: Deidentifier, rewordings: Rewordings) -> Leaving:
-    """Return a memory about a data subject without what tells who it is. Raises PiiUnavailable."""
+    """Return a memory without what tells who the people of the pack are. Raises PiiUnavailable."""
     try:
         content = person.clear(view.words.content)
         reworded = rewordings_apply(content, rewordings.get(key, ()))

@@ -26,6 +26,8 @@ from governance.outbox.services import emit
 from governance.vocabulary import Permission, Topic, Verb
 from vault.cubes.filters import filter_read, message_condition
 from vault.cubes.selectors import cubes_read
+from vault.deidentification.deidentifier import PersonFacts
+from vault.deidentification.people import People, facts_of_people, people_of, unite_facts
 from vault.models import Cube, Pack, PackVersion, Publication
 from vault.models.cube import CubeQuerySet
 from vault.packs.excerpts import preview_seal, trial_seal
@@ -42,6 +44,7 @@ from vault.packs.files import Pack as PackFile
 from vault.packs.listings import listing_write
 from vault.packs.lookup import pack_locate, pack_target, version_locate, version_place
 from vault.packs.numbers import number_read
+from vault.packs.own_texts import check_own_texts, join_own_texts
 from vault.packs.scan import (
     Leaving,
     LeavingRules,
@@ -113,11 +116,13 @@ def pack_create(*, actor: Actor, draft: PackDraft) -> Pack:
 def pack_update(*, actor: Actor, pack_id: UUID, changes: Mapping[str, Any]) -> Pack:
     """Change the texts of a pack, except its name. Existing versions keep the texts that they were signed with.
 
-    Raises NotFound; Forbidden. Writes: Pack, Listing?, AuditEntry.
+    Raises NotFound; Forbidden; Invalid if a text names a person whom a version anonymised.
+    Writes: Pack, Listing?, AuditEntry.
     """
     with acting(actor):
         row = pack_locate(actor, pack_id)
         authorize(actor, Permission.STORE_MANAGE, pack_target(row))
+        check_own_texts(actor, row, changes)
         for name, value in changes.items():
             setattr(row, name, list(value) if isinstance(value, tuple) else value)
         row.save(update_fields=sorted(changes))
@@ -153,6 +158,7 @@ def version_build(*, actor: Actor, pack_id: UUID, draft: VersionDraft) -> JobVie
         authorize(actor, Permission.STORE_MANAGE, pack_target(pack))
         number = number_read(draft.number)
         _check_choice(draft)
+        check_own_texts(actor, pack, {"changelog": draft.changelog})
         _select_memories(actor, draft)
         replaceable = PackVersion.objects.filter(pack=pack, number=draft.number, state=PackState.BLOCKED)
         replaceable.delete()
@@ -190,7 +196,7 @@ def version_preview(*, actor: Actor, pack_id: UUID, draft: VersionDraft) -> list
         ids = list(_select_memories(actor, draft).order_by("id").values_list("id", flat=True)[:PREVIEWED])
         dropped, ids = packs_drop(actor, ids)
         views = cubes_read(actor=actor, cube_ids=ids, verb=Verb.MEMORY_READ, is_use=False, leaves=True)
-        texts = _own_texts(pack, draft.changelog)
+        texts = join_own_texts(pack, draft.changelog)
         return [*dropped, *memories_scan(actor=actor, pack_id=pack.id, views=views, rules=draft.rules, texts=texts)]
 
 
@@ -214,7 +220,8 @@ def version_scan(run: JobRun) -> Callable[[], Step]:
         draft = _decode_request(run, row)
         ids = list(_select_memories(run.actor, draft).order_by("id").values_list("id", flat=True)[: MOST_MEMORIES + 1])
     decided: list[Leaving] = []
-    texts = _own_texts(row.pack, row.changelog)
+    texts = join_own_texts(row.pack, row.changelog)
+    people = _gather_people(run.actor, ids[:MOST_MEMORIES], draft.rules)
     for start in range(0, min(len(ids), MOST_MEMORIES), PART):
         with acting(run.actor):
             part = ids[start : start + PART]
@@ -222,7 +229,9 @@ def version_scan(run: JobRun) -> Callable[[], Step]:
             dropped, shown = packs_drop(run.actor, [cube_id for cube_id in part if cube_id in visible])
             decided += dropped
             views = cubes_read(actor=run.actor, cube_ids=shown, verb=Verb.MEMORY_EXPORTED, is_use=False, leaves=True)
-            decided += memories_scan(actor=run.actor, pack_id=row.pack_id, views=views, rules=draft.rules, texts=texts)
+            decided += memories_scan(
+                actor=run.actor, pack_id=row.pack_id, views=views, rules=draft.rules, texts=texts, people=people
+            )
         run.report(len(decided), len(ids))
     report = compose_report(decided)
     report["capped"] = len(ids) > MOST_MEMORIES
@@ -251,6 +260,22 @@ def version_scan(run: JobRun) -> Callable[[], Step]:
     return write
 
 
+def _gather_people(actor: Actor, ids: list[UUID], rules: LeavingRules) -> People:
+    """Return the data subjects of the chosen memories, before any of these is treated. Writes: AuditEntry."""
+    facts: dict[UUID, PersonFacts] = {}
+    if rules.subjects is SubjectRule.ANONYMISE:
+        with acting(actor):
+            rows = Cube.objects.visible_to(actor).filter(id__in=ids, subject_id__isnull=False)
+            about = list(rows.order_by("subject_id", "id").values_list("id", flat=True))
+        for start in range(0, len(about), PART):
+            with acting(actor):
+                _, shown = packs_drop(actor, about[start : start + PART])
+                views = cubes_read(actor=actor, cube_ids=shown, verb=Verb.MEMORY_READ, is_use=False)
+            for subject_id, person in facts_of_people(actor=actor, views=views, more_names=rules.names).items():
+                facts[subject_id] = unite_facts(facts.get(subject_id), person)
+    return people_of(facts)
+
+
 def version_deprecate(*, actor: Actor, version_id: UUID, reason: str) -> PackVersion:
     """Deprecate a version; subscribers who installed it keep it. Raises NotFound; Forbidden; Conflict.
 
@@ -265,8 +290,12 @@ def version_deprecate(*, actor: Actor, version_id: UUID, reason: str) -> PackVer
 
 
 def version_mark(*, actor: Actor, row: PackVersion, state: PackState, reason: str) -> PackVersion:
-    """Set the state of a version that the caller has locked. Raises Forbidden. Writes: PackVersion, AuditEntry."""
+    """Set the state of a version that the caller has locked. Raises Forbidden; Invalid if the reason names a person.
+
+    Writes: PackVersion, AuditEntry.
+    """
     authorize(actor, Permission.STORE_MANAGE, pack_target(row.pack))
+    check_own_texts(actor, row.pack, {"reason": reason})
     row.state, row.reason = state, reason
     row.save(update_fields=["state", "reason"])
     verb = Verb.PACK_VERSION_YANKED if state is PackState.YANKED else Verb.PACK_VERSION_CHANGED
@@ -330,11 +359,6 @@ def _decode_request(run: JobRun, row: PackVersion) -> VersionDraft:
             None if asked.get("accepted") is None else frozenset(asked["accepted"]),
         ),
     )
-
-
-def _own_texts(pack: Pack, changelog: str) -> str:
-    """Return the texts about a pack that others read, but for its authors."""
-    return "\n".join([pack.title, pack.description, pack.readme, *pack.keywords, changelog])
 
 
 def _fill_version(row: PackVersion, decided: list[Leaving], report: dict[str, Any]) -> None:

@@ -22,6 +22,7 @@ from governance.vocabulary import Permission, PublishApproval, RoleName, Topic, 
 from vault.models import Contract, Listing, PackVersion, Publication
 from vault.packs.listings import listing_write
 from vault.packs.lookup import pack_target, version_locate
+from vault.packs.own_texts import check_own_texts
 from vault.packs.services import version_mark
 from vault.store.rules import Terms, terms_json
 from vault.vocabulary import ContractState, PackState, PublicationState, Visibility
@@ -64,6 +65,7 @@ def publication_create(*, actor: Actor, draft: PublicationDraft) -> Publication:
         if version.state not in OFFERABLE:
             raise Conflict(f"The version is {version.state}; only a ready one can be published.")
         _check_tenants(draft)
+        check_own_texts(actor, version.pack, vars(draft.terms))
         rows = Publication.objects.select_for_update(of=("self",)).select_related("version")
         row = rows.filter(tenant_id=actor.tenant_id, pack=version.pack).first()
         if row is None:

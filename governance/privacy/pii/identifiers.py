@@ -1,7 +1,6 @@
 """Ranges of a text about a person that tell who it is: personal data, and what only an anonymised text must lose."""
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from governance.vocabulary import PersonalKind, PiiKind
@@ -45,11 +44,3 @@ def replace_identifiers(text: str, found: Iterable[Identifier]) -> str:
         pieces += [text[at : each.start], each.placeholder]
         at = each.end
     return "".join([*pieces, text[at:]])
-
-
-def is_covered(found: Sequence[Identifier], start: int, end: int) -> bool:
-    """Return whether a range touches any of `found`, which are merged and in order."""
-    place = bisect_right([each.start for each in found], start)
-    if place and found[place - 1].end > start:
-        return True
-    return bisect_left([each.start for each in found], end) > place

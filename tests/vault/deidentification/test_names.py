@@ -17,6 +17,7 @@ REPLACED = (
     ("汉娜·魏斯", "汉娜来了，魏斯走了。", ["汉娜", "魏斯"]),
     ("customer-anna", "The customer met Anna.", ["Anna"]),
     ("patient-17", "It was patient-17, no patient-171.", ["patient-17"]),
+    ("Иван Петров", "Петров и Иван Петров.", ["Петров", "Иван Петров"]),
     ("Tim", "Sometimes Tim has a good time at times.", ["Tim"]),
 )
 STATED = (
@@ -30,6 +31,9 @@ RELATIONS: tuple[tuple[str, list[tuple[str, str]]], ...] = (
     ("My mom is here", [("My mom", "")]),
     ("她的哥哥王强喜欢茶", [("她的哥哥王强", "王强")]),
     ("他弟弟叫小刚，很高", [("他弟弟叫小刚", "小刚")]),
+    ("他的妻子李秀英每天陪他。", [("他的妻子李秀英", "李秀英")]),
+    ("她的丈夫王学兵每天陪她。", [("她的丈夫王学兵", "王学兵")]),
+    ("他妈妈高兴地笑", [("他妈妈", "")]),
     ("Uncle Bob ate", [("Uncle Bob", "Bob")]),
     ("The brother of nobody", []),
 )

@@ -5,6 +5,7 @@ import zipfile
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
+from unittest import mock
 from uuid import uuid4
 
 import pytest
@@ -19,8 +20,9 @@ from tests.vault.api.contract import Contract
 from tests.vault.packs.pack_factories import build_version, pack_of
 from vault.api.pack_schema import PACK_TYPE
 from vault.deidentification import deidentifier
-from vault.models import PackVersion
+from vault.models import Pack, PackVersion
 from vault.packs.files import DeIdentification, Item, Manifest, PackInvalid, file_read, file_write
+from vault.packs.own_texts import join_own_texts
 from vault.packs.wordings import wordings_open
 
 SECOND = {"sentence": "Hannah likes the quiet ward.", "second": "Frau Weiss prefers the calm ward."}
@@ -60,8 +62,8 @@ def texts_of_file(content: bytes) -> str:
         return "\n".join(archive.read(name).decode() for name in archive.namelist())
 
 
-def built_texts(client: Contract, ids: list[str], **fields: Any) -> str:
-    pack = pack_of(client)
+def built_texts(client: Contract, ids: list[str], *, name: str = "herons", **fields: Any) -> str:
+    pack = pack_of(client, name)
     version = build_version(client, pack, ids, subjects="anonymise", **fields)
     assert version["state"] == "ready", version
     return texts_of_file(client.get(f"packs/{pack}/versions/1.0.0/file/").body)
@@ -87,7 +89,7 @@ MUTANTS = {
     "titles are not read": ("        yield from find_titled_names(text)\n", ""),
     "relations are not read": ("        yield from (found for found, _ in find_relations(text))\n", ""),
     "relatives are not remembered": ("        yield from self._relatives.find(text)\n", ""),
-    "addresses are not read": ("        yield from find_addresses(text)\n", ""),
+    "addresses are not read": ("for found in find_addresses(text) if", "for found in () if"),
     "birth dates are not read": ("        yield from (found for found, _ in find_birth_dates(text))\n", ""),
     "the detector is not asked": ("spans = self._detector.find(text)", "spans = ()"),
     "times of birth stay": ("return at is not None and", "return False and at is not None and"),
@@ -97,7 +99,8 @@ MUTANTS = {
 @pytest.mark.parametrize("name", sorted(MUTANTS))
 def test_broken_rule_lets_an_identifier_leave(name: str, olivia: Contract, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = mutant(deidentifier, *MUTANTS[name])
-    monkeypatch.setattr("vault.deidentification.people.Deidentifier", broken.Deidentifier)
+    for part in ("Deidentifier", "NamedPeople"):
+        monkeypatch.setattr(f"vault.deidentification.people.{part}", getattr(broken, part))
     assert canaries_in(built_texts(olivia, add_people(olivia))) != []
 
 
@@ -153,6 +156,67 @@ def test_names_are_learnt_from_other_memories_about_the_person(olivia: Contract)
     assert "[person] slept; [person] and [person], woke." in text
 
 
+def test_memory_without_subject_loses_the_names_of_the_others(olivia: Contract) -> None:
+    about = olivia.add(
+        "Annelise was born on 3 April 1961.", namespace="/birds", subject="Annelise Brückner", tags=["ward"]
+    )
+    nobody = olivia.add(
+        "Annelise Brückner of Lindenweg 14 got flowers from Zelda for her 60th birthday on 3 April 2021.",
+        namespace="/birds",
+        title="Bruckner's day",
+        tags=["annelise", "flowers"],
+    )
+    other = olivia.add("Hannah sat by Brückner, born 3.4.1961.", namespace="/birds", subject="Hannah Weiss")
+    plain = olivia.add("The heron eats fish.", namespace="/birds", event_time="1961-04-02T22:00:00Z")
+    ids = [nobody["id"], other["id"], plain["id"], about["id"]]
+    with mock.patch("vault.packs.services.PART", 1):
+        text = built_texts(olivia, ids)
+    assert [part for part in ("nnelise", "ckner", "Lindenweg", "2021", "1961") if part in text] == []
+    assert "The heron eats fish." in text
+    pack = olivia.get("packs/").json["results"][0]["id"]
+    assert (statement_of(olivia, pack)[1] or {})["memories"] == 4
+    shown = olivia.post(f"packs/{pack}/preview/", {"ids": ids, "subjects": "anonymise"}).json
+    assert "Zelda" in shown["undecided"]
+    assert {each["treatment"] for each in shown["results"]} == {"anonymised"}
+
+
+def test_rewording_of_a_memory_without_subject_names_nobody(olivia: Contract) -> None:
+    about = olivia.add("Slept.", namespace="/birds", subject="Hannah Weiss")
+    nobody = olivia.add("A visitor came.", namespace="/birds")
+
+    def reword(text: str, _: object) -> str:
+        return text.replace("A visitor", "Ms Weiss")
+
+    with mock.patch("vault.packs.scan.rewordings_apply", reword):
+        assert "[person] came." in built_texts(olivia, [about["id"], nobody["id"]])
+
+
+def test_birth_date_is_one_placeholder_and_its_local_midnight_leaves_no_time(olivia: Contract) -> None:
+    told = "Hannah was born on 3 April 1961."
+    born = olivia.add(told, namespace="/birds", subject="Hannah Weiss", event_time="1961-04-02T11:00:00Z")
+    memory = olivia.add("The day was 3 April 1961 and 3/4/1961.", namespace="/birds", subject="Hannah Weiss")
+    ids: dict[str, Any] = {"ids": [born["id"], memory["id"]], "subjects": "anonymise"}
+    shown = olivia.post(f"packs/{pack_of(olivia)}/preview/", ids).json["results"]
+    assert [each["item"]["content"] for each in shown] == [
+        "[person] was born on [birth_date].",
+        "The day was [birth_date] and [birth_date].",
+    ]
+    assert "1961" not in built_texts(olivia, ids["ids"], name="midnight")
+
+
+def test_text_with_placeholders_stays_as_it_is() -> None:
+    born = frozenset({(1961, 4, 3)})
+    person = deidentifier.Deidentifier(deidentifier.PersonFacts(("Hannah Weiss",), births=born), detector())
+    once = person.clear("She lives at 12 Baker Street. It was 3 April 1961. His [address] 12345678 is old.")
+    assert once == "She lives at [address] It was [birth_date]. His [address] 12345678 is old."
+    assert person.clear(once) == once
+
+
+def test_given_name_of_a_chinese_relative_is_replaced(olivia: Contract) -> None:
+    memory = olivia.add("他的妻子李秀英每天陪他。秀英做饭。", namespace="/birds", subject="王小明")
+    assert "[relative]每天陪他。[relative]做饭。" in built_texts(olivia, [memory["id"]])
+
+
 def test_memory_that_placeholders_make_too_long_stays(olivia: Contract) -> None:
     memory = olivia.add("Al sat. " * 3_900, namespace="/birds", subject="Al")
     version = build_version(olivia, pack_of(olivia), [memory["id"]], subjects="anonymise")
@@ -167,6 +231,48 @@ def test_pack_that_names_the_person_in_its_own_texts_is_blocked(olivia: Contract
         "blocked",
         [{"memory_id": memory["id"], "kinds": ["pack_text"]}],
     )
+
+
+def test_every_text_of_the_pack_is_read_for_names(olivia: Contract) -> None:
+    texts: dict[str, Any] = {"title": "a", "description": "b", "readme": "c", "licence": "d"}
+    pack = Pack(name="e", authors=["f"], keywords=["g", "h"], **texts)
+    assert sorted(join_own_texts(pack, "i").split()) == list("abcdefghi")
+    memory = olivia.add("Hannah slept.", namespace="/birds", subject="Hannah Weiss")
+    version = build_version(
+        olivia, pack_of(olivia, name="hannah-weiss", title="Herons"), [memory["id"]], subjects="anonymise"
+    )
+    assert version["state"] == "blocked"
+
+
+def test_no_text_that_is_written_after_the_build_names_the_person(olivia: Contract) -> None:
+    memory = olivia.add("Hannah slept.", namespace="/birds", subject="Hannah Weiss")
+    pack = pack_of(olivia)
+    version = build_version(olivia, pack, [memory["id"]], subjects="anonymise")
+    ids = {"ids": [memory["id"]], "subjects": "anonymise", "version": "2.0.0"}
+    offer = {"pack_version": version["id"], "visibility": "installation", "terms": {"price": "10 EUR to Ms Weiss"}}
+    refused = [
+        *(
+            (olivia.patch(f"packs/{pack}/", {name: value}), name)
+            for name, value in {
+                "title": "Ms Weiss",
+                "description": "Of Hannah.",
+                "readme": "By H. Weiss",
+                "licence": "Weiss",
+                "authors": ["Weiss, Hannah"],
+                "keywords": ["hannah"],
+            }.items()
+        ),
+        (olivia.post(f"packs/{pack}/versions/", {**ids, "changelog": "Less of Weiss."}), "changelog"),
+        (olivia.post(f"packs/{pack}/versions/1.0.0/deprecate/", {"reason": "Weiss asked."}), "reason"),
+        (olivia.post(f"packs/{pack}/versions/1.0.0/yank/", {"reason": "Weiss asked."}), "reason"),
+        (olivia.post("publications/", offer), "price"),
+    ]
+    assert [(reply.status, reply.json["errors"][0]["field"]) for reply, _ in refused] == [
+        (400, name) for _, name in refused
+    ]
+    assert olivia.patch(f"packs/{pack}/", {"title": "Herons", "authors": ["Olivia"]}).status == 200
+    olivia.delete(f"memories/{memory['id']}/")
+    assert olivia.patch(f"packs/{pack}/", {"title": "Of Hannah Weiss"}).status == 400
 
 
 def test_marked_sentence_keeps_its_second_wording_without_names(world: World, olivia: Contract) -> None:
