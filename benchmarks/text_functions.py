@@ -246,7 +246,10 @@ FUNCTIONS = (
     TextFunction(
         "texts about people",
         lambda text: (list(find_numbers(text)), find_marks(text), list(find_undecided(text))),
-        {f"{PEOPLE}.deidentifier": "NUMBER_WORD LONG_NUMBER PART PLACEHOLDER"},
+        {
+            f"{PEOPLE}.deidentifier": "NUMBER_WORD LONG_NUMBER PART PLACEHOLDER LEFT_HAN_NAME",
+            f"{PEOPLE}.scripts": "_OTHER _GREEK_SIGN _RUN _BETWEEN",
+        },
     ),
     TextFunction(
         "personal data of a text", lambda text: _detector().find(text), {f"{PII}.spelling": "_FOLDABLE _DROPPED"}
