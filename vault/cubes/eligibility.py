@@ -112,7 +112,8 @@ def unindex_expired_cubes(actor: Actor) -> int:
     if len(expired) < EXPIRED_TOGETHER and not any(is_old for _, is_old in expired):
         return 0
     named = Cube.objects.filter(id__in=[cube_id for cube_id, _ in expired], is_indexed=True).free().order_by("id")
-    cubes = list(named.select_for_update(of=("self",), no_key=True).select_related("namespace"))
+    # Another transaction may erase some: the next event removes what is left.
+    cubes = list(named.select_for_update(of=("self",), no_key=True, skip_locked=True).select_related("namespace"))
     index_cubes(cubes)
     namespaces_measure(sorted({cube.namespace_id for cube in cubes}))
     return len(cubes)

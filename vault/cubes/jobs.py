@@ -12,6 +12,7 @@ from governance.outbox.routes import Payload, Write
 from governance.vocabulary import Verb
 from vault.cubes.eligibility import unindex_expired_cubes
 from vault.cubes.fingerprints import fingerprints_write
+from vault.cubes.lookup import keep_cubes
 from vault.embeddings.vectors import active_model, active_model_hold, embeddings_write, make_all_embeddings, texts_of
 
 COUNT_READS = """
@@ -54,10 +55,11 @@ def cubes_count_reads(actor: Actor, payloads: Sequence[Payload]) -> Write:
             reads[cube_id] = reads.get(cube_id, 0) + 1
 
     def write() -> None:
-        unindex_expired_cubes(actor)
+        keep_cubes(reads)
         with connection.cursor() as cursor:
             cursor.execute(COUNT_READS, [sorted(reads), [reads[cube_id] for cube_id in sorted(reads)]])
         fingerprints_write(actor, payloads)
+        unindex_expired_cubes(actor)
 
     return write
 

@@ -14,12 +14,14 @@ from governance.access.decisions.services import authorize, refuse_missing
 from governance.actor import Actor
 from governance.policies.active import policies_in_force
 from governance.policies.rules import binding_of
+from governance.prepared import prepared_cursor, sql_array
 from governance.vocabulary import Permission
 from vault.cubes.retention import facts_of
 from vault.models import Cube, CubeOrigin, CubeSource
 from vault.namespaces.services import namespace_target
 from vault.vocabulary import AccessLevel, SourceKind
 
+KEEP = "SELECT FROM vault_cube WHERE id = ANY(%s::uuid[]) ORDER BY id FOR KEY SHARE"
 ATTACHED = ("namespace", "persona", "subject")  # rows that a change of a cube needs
 
 
@@ -60,6 +62,16 @@ def locate(actor: Actor, cube_id: UUID, *, lock: bool = False) -> Cube:
 def lock_cubes(actor: Actor, cube_ids: Collection[UUID]) -> list[Cube]:
     """Return and lock the cubes that `locate` would find, in order of ids to prevent deadlocks. One query."""
     return list(_lock_rows(Cube.objects.readable().filter(tenant_id=actor.tenant_id, id__in=cube_ids)).order_by("id"))
+
+
+def keep_cubes(cube_ids: Collection[UUID]) -> None:
+    """Keep the existing cubes from being erased until the transaction ends. Call it before rows that refer to them.
+
+    They are locked in the order in which an erasure locks a memory and what was made of it, as two transactions that
+    lock the same rows in different orders would wait for each other.
+    """
+    with prepared_cursor() as cursor:
+        cursor.execute(KEEP, [sql_array(cube_ids)])
 
 
 def locate_readable(actor: Actor, cube_id: UUID) -> Cube:

@@ -13,8 +13,8 @@ from uuid import UUID
 from django.db import connection
 
 from governance.keys.services import TokenMaker
-from governance.prepared import prepared_cursor, sql_array
 from vault.content.words import Words, words_open
+from vault.cubes.lookup import keep_cubes
 from vault.graph.rules import Statement
 from vault.index.terms import WORD_KIND
 from vault.lexicon.tokens import terms
@@ -22,7 +22,6 @@ from vault.models import Cube, CubeVersion
 from vault.vocabulary import AccessLevel
 
 WORDS_COMPARED = 12  # of one cube, to find statements alike
-KEEP = "SELECT FROM vault_cube WHERE id = ANY(%s::uuid[]) ORDER BY id FOR KEY SHARE"
 NEWEST = 16  # cubes looked at for each such word
 WINDOW = 256  # and within so many of the newest of the tenant
 SIMILAR = 6  # cubes opened to be compared with one
@@ -73,13 +72,8 @@ def open_words(cubes: Collection[Cube]) -> dict[UUID, Words]:
 
 
 def linkable_cubes(cube_ids: Collection[UUID]) -> dict[UUID, LinkableCube]:
-    """Return the existing cubes at their current version, and keep them until the transaction ends. Two queries.
-
-    They are locked in the order in which an erasure locks a memory and what was made of it, as two that lock the same
-    rows in different orders would wait for each other.
-    """
-    with prepared_cursor() as cursor:
-        cursor.execute(KEEP, [sql_array(cube_ids)])
+    """Return the existing cubes at their current version, and keep them until the transaction ends. Two queries."""
+    keep_cubes(cube_ids)
     columns = ("id", "version", "namespace__kind", "namespace__owner_id", "access_level", "owner_id")
     rows = Cube.objects.filter(id__in=cube_ids, deleted_at=None).values_list(*columns)
     return {cube_id: LinkableCube(version, _border_key(*place)) for cube_id, version, *place in rows}
