@@ -19,6 +19,7 @@ from governance.database import acting
 from governance.jobs.kinds import JobRun, Preview, Step
 from governance.jobs.registry import handler
 from governance.vocabulary import Permission, Topic, Verb
+from vault.cubes.lookup import keep_cubes
 from vault.lifecycle.forgetting_policies import MANY_USES, RECENCY_SECONDS
 
 FIRST = UUID(int=0)
@@ -109,6 +110,7 @@ def _write_heat_and_importance(actor: Actor, due: Mapping[UUID, bool], chosen: B
     """Write heat and importance, and return the ids of memories whose importance was raised."""
     rising = [cube_id for cube_id, rises in due.items() if rises]
     values: dict[str, Any] = {"tenant": actor.tenant_id, "ids": list(due), "importance": chosen.importance}
+    keep_cubes(due)
     with connection.cursor() as cursor:
         cursor.execute(WRITE_HEAT, values)
         if not rising:
