@@ -51,7 +51,7 @@ KNOWN_VARIABLES = frozenset(
         "MEMOS_WEB_PROCESSES",
     }
 )
-EMBEDDER_FAMILIES = ("wordllama", "sentence-transformers", "openai", "hashing")
+EMBEDDER_FAMILIES = ("universal-sentence-encoder", "wordllama", "sentence-transformers", "openai", "hashing")
 RERANKER_FAMILIES = ("sentence-transformers", "openai", "overlap")
 SEARCH_WEIGHTS = ("dense", "heat", "trust", "fingerprint")
 MOST_WEB_PROCESSES = 4  # each may hold twenty of the embedded server's connections
@@ -324,7 +324,7 @@ def _llm(environ: Mapping[str, str]) -> LlmChoice:
 
 
 def _embedder(environ: Mapping[str, str]) -> EmbedderChoice:
-    family, _, model = environ.get("MEMOS_EMBEDDER", "wordllama").partition("/")
+    family, _, model = environ.get("MEMOS_EMBEDDER", EMBEDDER_FAMILIES[0]).partition("/")
     _one_of("MEMOS_EMBEDDER", family, EMBEDDER_FAMILIES)
     if family in {"sentence-transformers", "openai"} and not model:
         raise ConfigError(f"MEMOS_EMBEDDER is {family!r}: name the model too, as in {family}/NAME")

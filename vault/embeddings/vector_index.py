@@ -8,8 +8,8 @@ from psycopg import sql
 
 from governance.errors import Conflict
 
-DEFAULT_MODEL = "wordllama/l2-supercat-256"  # embedding_nearest indexes its vectors
-DEFAULT_DIMENSION = 256
+DEFAULT_MODEL = "universal-sentence-encoder/multilingual-3"  # embedding_nearest indexes its vectors
+DEFAULT_DIMENSION = 512
 LARGEST_DIMENSION = 4_000  # pgvector's limit for HNSW on half-precision vectors
 OWNS = "SELECT pg_get_userbyid(relowner) = current_user FROM pg_class WHERE oid = 'vault_embedding'::regclass"
 # The index supports `<=>` only on the column cast to a vector of this dimension.

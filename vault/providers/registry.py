@@ -15,6 +15,7 @@ from vault.providers.hashing_embedder import HashingEmbedder
 from vault.providers.ports import BlobStore, Embedder, Llm, ProviderUnavailable, Reranker
 from vault.providers.reranker import OverlapReranker
 from vault.providers.reranker_cross_encoder import CrossEncoderReranker
+from vault.providers.sentence_encoder import SentenceEncoderEmbedder
 from vault.providers.sentence_transformers import SentenceTransformersEmbedder
 from vault.providers.wordllama import WordLlamaEmbedder
 
@@ -113,6 +114,8 @@ def _make_s3_store(bucket: str, prefix: str, endpoint: str, region: str, key_id:
 @cache
 def _make_embedder(family: str, model: str, url: str, key: str) -> Embedder:
     match family:
+        case "universal-sentence-encoder":
+            return SentenceEncoderEmbedder()
         case "wordllama":
             return WordLlamaEmbedder()
         case "hashing":

@@ -1,4 +1,4 @@
-"""The default embedder: WordLlama's averaged token vectors, 256-d, loaded from its own package without a network."""
+"""WordLlama's averaged token vectors, 256-d, loaded from its own package without a network."""
 
 from collections.abc import Sequence
 from functools import cache

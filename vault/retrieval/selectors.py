@@ -29,7 +29,7 @@ from vault.providers.reranker import RERANKED, blend_scores
 from vault.retrieval.fusion import NO_PARTS, Parts, Ranked
 from vault.retrieval.graph import rank_by_graph
 from vault.retrieval.queries import SearchQuery
-from vault.retrieval.question import OtherModel, Question, QuestionVector, check_model, read_question
+from vault.retrieval.question import LONGEST_READ, OtherModel, Question, QuestionVector, check_model, read_question
 from vault.retrieval.ranker import fill_results, list_newest, rank
 from vault.retrieval.scope import Scope, resolve_scope
 from vault.retrieval.tags import rank_by_tag
@@ -132,7 +132,7 @@ def _embed_question(search: SearchQuery, active: str) -> QuestionVector:
     if not search.part_weights.dense:
         return QuestionVector(active, active, None)
     model = question_embedder(active)
-    return QuestionVector(active, model.name, HalfVector(model.embed([search.query])[0]))
+    return QuestionVector(active, model.name, HalfVector(model.embed([search.query[:LONGEST_READ]])[0]))
 
 
 @with_blobs

@@ -24,7 +24,7 @@ from vault.models.index import Embedding
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import Hit, memories_search
 
-OLD, NEW = "hashing/256", "wordllama/l2-supercat-256"
+OLD, NEW = "hashing/256", "universal-sentence-encoder/multilingual-3"
 
 
 def configure(settings: Settings, family: str, *, model: str = "", url: str = "") -> None:

@@ -52,7 +52,7 @@ def moved_halfway(world: World, settings: Settings) -> World:
     add_memories(world.olivia.actor, HERON, *(f"Row {number} of the reeds." for number in range(MANY - 1)))
     add_memories(world.charlie.actor, "The kingfisher dives.")
     run_jobs()
-    configure(settings, "wordllama")
+    configure(settings, "universal-sentence-encoder")
     reembedding_start(actor=world.olivia.actor)
     run_step()
     assert (active_model_of(world.olivia.actor), len(embedded_cubes(world.olivia.actor, NEW))) == (OLD, BATCH)
@@ -251,7 +251,7 @@ def test_vectors_in_use_stay_when_the_new_model_cannot_be_built(world: World, se
     with acting(actor):
         Embedding.objects.filter(model=OLD).update(model="sentence-transformers/gone")
         EmbeddingModel.objects.update(model="sentence-transformers/gone")
-    configure(settings, "wordllama")
+    configure(settings, "universal-sentence-encoder")
     reembedding_start(actor=actor)
     run_step()
     before = find_best_hit(actor, HERON).parts.dense

@@ -41,7 +41,7 @@ def changed(world: World, settings: Settings) -> World:
     add_memories(world.olivia.actor, HERON, "An otter swims in the lake.")
     add_memories(world.charlie.actor, "The kingfisher dives.")
     run_jobs()
-    configure(settings, "wordllama")
+    configure(settings, "universal-sentence-encoder")
     return world
 
 
@@ -49,7 +49,7 @@ def changed(world: World, settings: Settings) -> World:
 def many(world: World, settings: Settings) -> World:
     add_memories(world.olivia.actor, HERON, *(f"Row {number} of the reeds." for number in range(MANY - 1)))
     run_jobs()
-    configure(settings, "wordllama")
+    configure(settings, "universal-sentence-encoder")
     return world
 
 
@@ -171,7 +171,7 @@ def test_a_memory_that_is_changed_or_written_during_the_move_is_not_lost(changed
     with acting(actor):
         write()
     assert late not in embedded_cubes(actor, NEW)
-    configure(settings, "wordllama")
+    configure(settings, "universal-sentence-encoder")
     run_jobs()
     assert active_model_of(actor) == NEW
     assert {first, late} <= embedded_cubes(actor, NEW)
@@ -191,7 +191,7 @@ def test_memory_without_a_new_vector_delays_the_switch(changed: World, settings:
     index = cubes_index(actor, [{"ids": [str(late)]}])
     with acting(actor):
         index()
-    configure(settings, "wordllama")
+    configure(settings, "universal-sentence-encoder")
     with acting(actor):
         switch()
     assert (active_model_of(actor), late in embedded_cubes(actor, NEW)) == (OLD, False)
@@ -255,6 +255,6 @@ def test_request_and_switch_are_in_the_audit_log(changed: World) -> None:
 
 
 def test_tenant_without_vectors_has_nothing_to_move(world: World, settings: Settings) -> None:
-    configure(settings, "wordllama")
+    configure(settings, "universal-sentence-encoder")
     found = reembedding_start(actor=world.olivia.actor)
     assert (found.active, found.needs_vectors, found.started) == (None, False, False)

@@ -133,7 +133,7 @@ def test_command_reports_the_started_moves(world: World, settings: Settings) -> 
     add_memories(world.charlie.actor, "The kingfisher dives.")
     run_jobs()
     assert run_command("reembed", "--all") == {"tenants": []}
-    configure(settings, "wordllama")
+    configure(settings, "universal-sentence-encoder")
     told = {row["tenant"]["slug"]: row for row in run_command("reembed", "--all")["tenants"]}
     assert {name: row["tenant"]["id"] for name, row in told.items()} == {
         "acme": str(world.acme.id),
@@ -191,12 +191,17 @@ def test_an_index_that_an_interrupted_run_left_is_made_anew(superuser: Superuser
 
 @pytest.mark.usefixtures("as_owner")
 def test_the_default_model_has_its_index_from_the_start(settings: Settings) -> None:
-    configure(settings, "wordllama")
-    assert run_command("vector_index") == {"index": "embedding_nearest", "model": NEW, "dimension": 256, "made": False}
+    configure(settings, "universal-sentence-encoder")
+    assert run_command("vector_index") == {
+        "index": "embedding_nearest",
+        "model": NEW,
+        "dimension": 512,
+        "made": False,
+    }
 
 
 def test_without_a_database_no_index_is_reported(database: Clone, settings: Settings) -> None:
-    configure(settings, "wordllama")
+    configure(settings, "universal-sentence-encoder")
     connection.close()
     connection.settings_dict["NAME"] = "no_such_database"
     with pytest.raises(CommandError, match="the database does not answer"):

@@ -55,7 +55,9 @@ def states(client: Contract, *ids: str) -> list[str]:
     return [client.get(f"memories/{memory_id}/").json["state"] for memory_id in ids]
 
 
-@pytest.mark.parametrize(("family", "few"), [("hashing", 2_000), ("wordllama", 0)], ids=["compared", "by_index"])
+@pytest.mark.parametrize(
+    ("family", "few"), [("hashing", 2_000), ("universal-sentence-encoder", 0)], ids=["compared", "by_index"]
+)
 @pytest.mark.parametrize("text", [HERON, NEARLY], ids=["equal", "near"])
 def test_duplicates_are_proposed_and_fused_where_the_review_is_accepted(
     olivia: Contract,
@@ -66,7 +68,7 @@ def test_duplicates_are_proposed_and_fused_where_the_review_is_accepted(
     family: str,
     few: int,
 ) -> None:
-    settings.MEMOS_EMBEDDER = EmbedderChoice(family=family, model="", url="", key="")  # wordllama's has an index
+    settings.MEMOS_EMBEDDER = EmbedderChoice(family=family, model="", url="", key="")  # the second has an index
     monkeypatch.setattr(pairs, "FEW", few)
     older, later = add_memory(alice), add_memory(alice, text)
     add_memory(alice, OTHER)

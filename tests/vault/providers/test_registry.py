@@ -10,6 +10,7 @@ from vault.providers.hashing_embedder import HashingEmbedder
 from vault.providers.openai_embedder import OpenAiEmbedder
 from vault.providers.openai_llm import OpenAiLlm
 from vault.providers.ports import ProviderUnavailable
+from vault.providers.sentence_encoder import SentenceEncoderEmbedder
 from vault.providers.sentence_transformers import SentenceTransformersEmbedder
 from vault.providers.wordllama import WordLlamaEmbedder
 
@@ -19,6 +20,7 @@ URL = "http://127.0.0.1:9/v1"
 @pytest.mark.parametrize(
     ("family", "kind"),
     [
+        ("universal-sentence-encoder", SentenceEncoderEmbedder),
         ("wordllama", WordLlamaEmbedder),
         ("hashing", HashingEmbedder),
         ("sentence-transformers", SentenceTransformersEmbedder),

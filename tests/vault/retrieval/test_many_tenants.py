@@ -53,7 +53,7 @@ class Many:
 @pytest.fixture
 def many(database: Clone, settings: Settings, full_size: bool, monkeypatch: pytest.MonkeyPatch) -> Many:
     """Tenants of 10, 100 and 300 beside one of 2,000; at full size of 10, 100 and 10,000 among 100,000."""
-    settings.MEMOS_EMBEDDER = EmbedderChoice(family="wordllama", model="", url="", key="")
+    settings.MEMOS_EMBEDDER = EmbedderChoice(family="universal-sentence-encoder", model="", url="", key="")
     if not full_size:  # what a large tenant has is then found in this one
         monkeypatch.setattr(statements, "INDEX_COST", 2)
         monkeypatch.setattr(statements, "COMPARED_ALONE", 1_000)

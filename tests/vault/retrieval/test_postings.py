@@ -161,7 +161,9 @@ def test_granted_memories_have_equal_results_by_key_and_by_table(
     world: World, alice: Contract, monkeypatch: pytest.MonkeyPatch, settings: Settings, filters: dict[str, Any]
 ) -> None:
     """An actor with many single grants gets another statement, and another one for the index of vectors."""
-    settings.MEMOS_EMBEDDER = EmbedderChoice(family="wordllama", model="", url="", key="")  # the one with an index
+    settings.MEMOS_EMBEDDER = EmbedderChoice(
+        family="universal-sentence-encoder", model="", url="", key=""
+    )  # the one with an index
     opened = [alice.add(f"The heron number {number} stands.")["id"] for number in range(3)]
     kept = alice.add("The heron number 9 stands.")["id"]
     run_jobs()
