@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 from unittest import mock
 
@@ -16,6 +17,7 @@ from vault.chat import rules as chat
 from vault.chat.plans import CONSIDERED
 from vault.chat.rules import Evidence
 from vault.reader.rules import answers, questions
+from vault.reader.rules.answer_model import FEATURES, AnswerModel, load_answer_model
 from vault.retrieval.fusion import NO_PARTS, Parts, is_relevant
 
 WHOLE = "all parts"
@@ -33,16 +35,26 @@ def remove_parts() -> dict[str, AbstractContextManager[Any]]:
         "without the question before a passage": patched(answers, "OF_NEIGHBOUR", 0.0),
         "without meaning (dense)": patched(answers, "DENSE_WEIGHT", 0.0),
         "without the order of search": patched(answers, "RANK_WEIGHT", 0.0),
-        "without a threshold": patched(answers, "LEAST_MATCH", 0.0),
+        **{
+            f"without {name.replace('_', ' ')}": patched(answers, "load_answer_model", partial(_model_without, name))
+            for name in FEATURES
+        },
+        "without a threshold": patched(answers, "LEAST", 0.0),
         "with one quote": patched(chat, "MOST_QUOTES", 1),
     }
+
+
+def _model_without(name: str) -> AnswerModel:
+    """Return the answer model with the weight 0 for one feature."""
+    model = load_answer_model()
+    return replace(model, weights={**model.weights, name: 0.0})
 
 
 def retrieve_passages(client: Client, question: str) -> tuple[Evidence, ...]:
     """Return the search results that are relevant to a question, as evidence for an answer."""
     body = {"query": question, "top_k": CONSIDERED, "explain": True}
     found = client.call("POST", "memories/search/", body)["results"]
-    about = [hit for hit in found if is_relevant(_parts(hit["score_parts"]), question)]
+    about = [hit for hit in found if is_relevant(_parts(hit["score_parts"]))]
     return tuple(_evidence(marker, hit) for marker, hit in enumerate(about, start=1))
 
 
@@ -59,7 +71,7 @@ def replies_without(
 
 
 def _parts(shown: Mapping[str, float]) -> Parts:
-    return replace(NO_PARTS, lexical=shown["lexical"], dense=shown["dense"])
+    return replace(NO_PARTS, lexical=shown["lexical"], context=shown["context"], dense=shown["dense"])
 
 
 def _evidence(marker: int, shown: Mapping[str, Any]) -> Evidence:
@@ -72,7 +84,7 @@ def _evidence(marker: int, shown: Mapping[str, Any]) -> Evidence:
         speaker=shown["speaker"] or "",
         time=datetime.fromisoformat(moment.replace("Z", "+00:00")),
         score=shown["score"],
-        dense=shown["score_parts"]["dense"],
+        parts=_parts(shown["score_parts"]),
         session=shown["session_id"] or "",
         position=shown["position"],
         semantic_type=shown["semantic_type"],

@@ -9,6 +9,7 @@ from vault.cubes.quotes import localise_moment
 from vault.cubes.selectors import CubeView
 from vault.layers.persona_scope import fold_name
 from vault.providers.ports import ChatMessage
+from vault.retrieval.fusion import NO_PARTS, Parts
 
 
 def is_own_speaker(actor: Actor, speaker: str) -> bool:
@@ -18,7 +19,7 @@ def is_own_speaker(actor: Actor, speaker: str) -> bool:
     return speaker.casefold() in OWN_SPEAKERS or fold_name(speaker) in names
 
 
-def make_evidence(actor: Actor, marker: int, view: CubeView, *, score: float, dense: float = 0.0) -> Evidence:
+def make_evidence(actor: Actor, marker: int, view: CubeView, *, score: float, parts: Parts = NO_PARTS) -> Evidence:
     cube, words = view.cube, view.words
     return Evidence(
         source=str(cube.id),
@@ -28,7 +29,7 @@ def make_evidence(actor: Actor, marker: int, view: CubeView, *, score: float, de
         speaker=words.speaker,
         time=localise_moment(cube.event_time or cube.created_at, is_resolved=cube.has_sources),
         score=score,
-        dense=dense,
+        parts=parts,
         session=words.session_id,
         position=cube.position,
         is_resolved=cube.has_sources,

@@ -239,7 +239,7 @@ def _select_about(question: str, hits: Sequence[Hit]) -> list[Hit]:
     """
     own = [hit for hit in hits if not hit.view.words.quotes]
     asked = frozenset(content_terms(question))
-    fitting = [hit for hit in own if is_relevant(hit.parts, question) or _says_irregularly(hit, asked)]
+    fitting = [hit for hit in own if is_relevant(hit.parts) or _says_irregularly(hit, asked)]
     ids = _collect_ids(fitting)
     before = {_session_position(hit) for hit in fitting if is_question(hit.view.words.content)} - {None}
     return [hit for hit in own if hit.view.cube.id in ids or _session_position(hit, before=1) in before]
@@ -306,7 +306,7 @@ def question_screen(actor: Actor, question: str) -> str:
 
 
 def _make_evidence(actor: Actor, marker: int, hit: Hit) -> Evidence:
-    return make_evidence(actor, marker, hit.view, score=hit.score, dense=hit.parts.dense)
+    return make_evidence(actor, marker, hit.view, score=hit.score, parts=hit.parts)
 
 
 def _check_content(content: str) -> None:

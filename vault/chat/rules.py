@@ -27,6 +27,7 @@ from vault.reader.rules import (
 )
 from vault.reader.rules import Passage as Candidate
 from vault.reader.rules import Quote as Found
+from vault.retrieval.fusion import NO_PARTS, Parts
 
 MOST_QUOTES = 3
 LEAST_SUPPORT = 0.5  # share of a sentence's words that the memory behind it holds
@@ -62,8 +63,8 @@ NOTHING = tuple(phrases["nothing"] for phrases in PHRASES.values())
 class Evidence:
     """A memory as evidence for an answer; `marker` is its number in the answer, `source` its id.
 
-    time: when it was said, or when it happened if is_resolved. is_own: the reader said it. dense: cosine of question
-    and text. session and position: its place in a conversation, if any.
+    time: when it was said, or when it happened if is_resolved. is_own: the reader said it. parts: of its score.
+    session and position: its place in a conversation, if any.
     """
 
     source: str
@@ -73,7 +74,7 @@ class Evidence:
     speaker: str
     time: datetime
     score: float
-    dense: float = 0.0
+    parts: Parts = NO_PARTS
     session: str = ""
     position: int | None = None
     is_resolved: bool = False
@@ -257,7 +258,9 @@ def make_candidate(memory: Evidence) -> Candidate:
         speaker=memory.speaker if memory.speaker.casefold() not in OWN_SPEAKERS else "",
         own=is_own and (bool(memory.speaker) or speaks_of_self(memory.text)),
         time=memory.time,
-        dense=memory.dense,
+        dense=memory.parts.dense,
+        lexical=memory.parts.lexical,
+        context=memory.parts.context,
         session=memory.session,
         position=memory.position,
     )

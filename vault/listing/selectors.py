@@ -145,7 +145,7 @@ def _is_match(hit: Hit, query: MemoryQuery) -> bool:
     """Return whether a hit is relevant to the query. In modes without vectors, every hit is."""
     if query.mode not in {SearchMode.HYBRID, SearchMode.DENSE}:
         return True
-    return is_relevant(hit.parts, query.text) or hit.parts.entity > 0 or hit.parts.time > 0
+    return is_relevant(hit.parts) or hit.parts.entity > 0 or hit.parts.time > 0
 
 
 def _sort_hits(hits: list[Hit], order: Order) -> list[Hit]:

@@ -11,12 +11,10 @@ from uuid import UUID
 
 import numpy as np
 
-from vault.lexicon.tokens import language_of
 from vault.retrieval.lexical import CONTEXT, Candidates, Floats, LexicalScores, ids_of
 
 BARE = 0.3  # factor of the weights of words if a question only names a speaker or a time
-# The least cosine at which a memory without a common word counts as relevant. Small embedders rate all Chinese as near.
-LEAST_DENSE, LEAST_DENSE_CHINESE = 0.35, 0.65
+LEAST_DENSE = 0.3  # the least cosine at which a memory without a common word counts as relevant
 PART_NAMES = ("lexical", "context", "session", "dense", "entity", "time", "asks", "graph")  # in the order of Parts
 
 
@@ -202,11 +200,10 @@ def context_share(parts: Parts) -> float:
     return min(1.0, (HYBRID.context * parts.context + HYBRID.session * parts.session) / most)
 
 
-def is_relevant(parts: Parts, question: str) -> bool:
+def is_relevant(parts: Parts) -> bool:
     """Return whether the memory with these parts is about the question: it shares a word with it or is near by
     vector."""
-    least = LEAST_DENSE if language_of(question) == "en" else LEAST_DENSE_CHINESE
-    return parts.lexical > 0 or parts.dense >= least
+    return parts.lexical > 0 or parts.dense >= LEAST_DENSE
 
 
 def _divide(values: Floats, whole: float) -> Floats:

@@ -137,12 +137,16 @@ BENCHMARKS = {
 
 def _answerer(options: Options) -> Answerer:
     judge = judge_of(options["judge_url"], options["judge_model"]) if options["judge_url"] else None
-    return Answerer(model=options["model"], judge=judge, most=options["questions"] or 0)
+    most = options["questions"] or 0
+    return Answerer(model=options["model"], judge=judge, most=most, named=options["named"])
 
 
 def _answers_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--data", type=Path, default=DATA, help="labelled conversations; default: our own")
+    parser.add_argument(
+        "--data", type=Path, default=DATA, help="labelled conversations, ours or GVD's; default: our own"
+    )
     parser.add_argument("--model", default=EXTRACTIVE, help="a model of the server; default: none")
+    parser.add_argument("--named", action="store_true", help="GVD: people have a persona and sign their messages")
     parser.add_argument("--questions", type=_count, help="of each conversation, the first ones; default: all")
     parser.add_argument("--judge-url", default="", help="OpenAI-compatible API of a judge; its key is JUDGE_API_KEY")
     parser.add_argument("--judge-model", default="", help="the model that judges")

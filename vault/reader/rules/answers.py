@@ -1,35 +1,39 @@
 """Extractive answers: chooses the retrieved passages that answer a question, or none. Pure.
 
-A passage answers if it matches enough of the question's words, is about the same person, and has the kind of content
-that the question asks for. The weights and LEAST_MATCH were set on the calibration half of `benchmark answers`.
+A passage matches if it has the question's words, is about the same person, and has the kind of content that the
+question asks for; the weights of a match were set on the calibration half of `benchmark answers`. A model that was
+trained on other people's questions turns the match, the scores of the search and who speaks into the probability that
+the passage answers (vault.reader.rules.answer_model).
 """
 
 import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from math import log
 
 from vault.lexicon.concepts import base_forms
 from vault.lexicon.dates import find_named_times
 from vault.lexicon.dates import fold_signs as plain_signs
 from vault.lexicon.entities import entities
 from vault.lexicon.tokens import terms
+from vault.reader.rules.answer_model import FEATURES, LEAST, lead_of, load_answer_model
 from vault.reader.rules.kinds import is_question
 from vault.reader.rules.questions import QuestionKind, QuestionParts, question_parts
 from vault.reader.rules.sentences import is_lead_in, sentences
 
-LEAST_MATCH = 0.6
 COVERAGE_WEIGHT, KIND_WEIGHT, DENSE_WEIGHT, RANK_WEIGHT = 0.7, 0.15, 0.1, 0.05
 OF_ANOTHER = 0.5  # factor of a passage that somebody else said about themselves
 WITHOUT_NEEDED = 0.6  # factor of a passage that holds nothing of what is asked for: a number, a reason, a place
 OF_NEIGHBOUR = 0.8  # what a term counts for that only the question before the passage holds
-BESIDE_BEST = 0.85  # of the best match, that another must have to be quoted beside it
-LONGEST_WHOLE = 200  # characters of a message that is quoted whole
-LONGEST_REPLY = 320  # characters of all quotes together
+BESIDE_BEST = 0.5  # of the best probability, that another passage must have to be quoted beside it
+LONGEST_WHOLE = 300  # characters of a message that is quoted whole
+LONGEST_REPLY = 340  # characters of all quotes together
+ASSISTANT = "assistant"  # the speaker of the messages of an assistant
 MOST_SENTENCES = 500  # of one passage that are weighed
 SAME_ANSWER = 0.8  # Jaccard similarity of the terms from which two quotes say the same
 LEAST_ABOUT = 0.5  # share of a topic's words that a passage about it states
-NEAREST, LEAST_NEAREST = 3, 0.3  # passages that are offered where none answers, and their match
+NEAREST, LEAST_NEAREST = 3, 0.05  # passages that are offered where none answers, and their probability
 
 _DIGITS = r"[0-9]|[一二三四五六七八九十百千万两半]"
 _NUMBER = re.compile(
@@ -46,6 +50,16 @@ _REASON = re.compile(
     r"|因为|由于|所以|为了|是.{1,8}[让的]|想|让"
 )
 _NEEDED = {QuestionKind.COUNT: _NUMBER, QuestionKind.WHY: _REASON, QuestionKind.WHERE: _PLACE}
+# What the assistant, or the asking person, is asked to have said.
+_ASSISTANT_SAID = re.compile(
+    r"\byou\b[^.?!]{0,24}?\b(?:recommend|suggest|tell|told|say|said|mention|give|gave|share|introduce|advise|write"
+    r"|wrote|promise|teach|taught)|\byour (?:suggest|advice|recommend)"
+    r"|你[^，。？！?!]{0,8}?(?:推荐|告诉|建议|提到|说|介绍|分享|提供|答应|写|教|给)"
+)
+_ASKER_SAID = re.compile(
+    r"\bi\b[^.?!]{0,24}?\b(?:recommend|suggest|tell|told|say|said|mention|share|introduce)"
+    r"|我[^，。？！?!]{0,8}?(?:推荐|告诉|提到|说|介绍|分享|问|咨询)"
+)
 _CALLED_OFF = re.compile(r"\b(?:off|cancel+ed)\W*$|取消")
 _NEGATION = re.compile(
     r"\b(?:not|never|no longer|cannot|nobody|nothing|without|hardly)\b|n't\b|\bno\b|不(?!过|错|但|仅|久|少|断"
@@ -57,7 +71,10 @@ _PAST = re.compile(r"\b(?:was|were|had|did)\b|\b\w+ed\b|了|过")
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A retrieved memory. score, dense: 0..1. own: the asking person said it. session, position: its place, if any."""
+    """A retrieved memory. own: the asking person said it. session, position: its place, if any.
+
+    score: of the search, 0..1; dense, lexical, context: its parts for meaning, for words, and for words around it.
+    """
 
     key: str
     text: str = field(repr=False)
@@ -66,13 +83,15 @@ class Passage:
     own: bool = False
     time: datetime | None = None
     dense: float = 0.0
+    lexical: float = 0.0
+    context: float = 0.0
     session: Hashable = None
     position: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A part of the passage `key`, verbatim; match: 0..1."""
+    """A part of the passage `key`, verbatim; match: the probability that it answers, 0..1."""
 
     key: str
     text: str = field(repr=False)
@@ -103,17 +122,15 @@ def answer_question(question: str, passages: Sequence[Passage], limit: int) -> A
     asked = question_parts(question, {passage.speaker for passage in passages})
     if asked.kind is QuestionKind.TOPICS:
         return _answer_topics(asked, passages, limit)
-    before = {(passage.session, passage.position): passage for passage in passages if passage.position is not None}
-    stating = [passage for passage in passages if not _only_asks(passage.text)]
-    highest = max((passage.score for passage in stating), default=0.0)
+    model = load_answer_model()
     weighed = [
-        _score_passage(asked, passage, before.get((passage.session, (passage.position or 0) - 1)), highest)
-        for passage in stating
+        _make_candidate(asked, passage, model.estimate(features))
+        for passage, features in describe_passages(asked, passages)
     ]
     ranked = sorted(weighed, key=lambda candidate: -candidate.quote.match)
-    if not ranked or ranked[0].quote.match < LEAST_MATCH:
+    if not ranked or ranked[0].quote.match < LEAST:
         return Answer((), tuple(_choose_quotes(ranked, NEAREST, LEAST_NEAREST)))
-    chosen = _choose_quotes(ranked, limit, max(LEAST_MATCH, BESIDE_BEST * ranked[0].quote.match))
+    chosen = _choose_quotes(ranked, limit, BESIDE_BEST * ranked[0].quote.match)
     verdict = _decide_verdict(asked, _newest_quote(chosen, passages)) if asked.kind is QuestionKind.YES_NO else None
     return Answer(tuple(chosen), (), verdict)
 
@@ -163,11 +180,47 @@ def _answer_topics(asked: QuestionParts, passages: Sequence[Passage], limit: int
     )
 
 
-def _score_passage(asked: QuestionParts, passage: Passage, before: Passage | None, highest: float) -> _Candidate:
+def describe_passages(asked: QuestionParts, passages: Sequence[Passage]) -> list[tuple[Passage, list[float]]]:
+    """Return the passages that state something, each with its features in the order of FEATURES."""
+    before = {(passage.session, passage.position): passage for passage in passages if passage.position is not None}
+    stating = [passage for passage in passages if not _only_asks(passage.text)]
+    highest = max((passage.score for passage in stating), default=0.0)
+    led = [before.get((passage.session, (passage.position or 0) - 1)) for passage in stating]
+    matches = [_measure_match(asked, *pair, highest) for pair in zip(stating, led, strict=True)]
+    shares = [passage.score / highest if highest > 0 else 0.0 for passage in stating]
+    of_assistant = _ASSISTANT_SAID.search(asked.text) is not None
+    of_asker = not of_assistant and _ASKER_SAID.search(asked.text) is not None
+    described = []
+    for at, (passage, leader) in enumerate(zip(stating, led, strict=True)):
+        by_assistant = passage.speaker == ASSISTANT
+        features = {
+            "match": matches[at],
+            "match_lead": lead_of(matches, at),
+            "lead": lead_of(shares, at),
+            "nearness": max(0.0, passage.dense),
+            "words": passage.lexical,
+            "context": passage.context,
+            "length": log(len(passage.text) + 1),
+            "reply": leader is not None and is_question(leader.text),
+            "own": passage.own,
+            "assistant": by_assistant,
+            "assistant_asked": of_assistant and by_assistant,
+            "other_asked": (of_assistant and not by_assistant) or (of_asker and by_assistant),
+            "chinese": not asked.is_english,
+        }
+        described.append((passage, [float(features[name]) for name in FEATURES]))
+    return described
+
+
+def _make_candidate(asked: QuestionParts, passage: Passage, probability: float) -> _Candidate:
     text = _cut_passage(asked, passage.text)
-    coverage = _measure_coverage(asked, passage, before)
+    return _Candidate(Quote(passage.key, text, probability), frozenset(terms(text)))
+
+
+def _measure_match(asked: QuestionParts, passage: Passage, before: Passage | None, highest: float) -> float:
+    """Return how well a passage matches a question, 0..1. highest: the best score of the search."""
     match = (
-        COVERAGE_WEIGHT * coverage
+        COVERAGE_WEIGHT * _measure_coverage(asked, passage, before)
         + KIND_WEIGHT * _kind_match(asked, passage)
         + DENSE_WEIGHT * max(0.0, min(1.0, passage.dense))
         + RANK_WEIGHT * (max(0.0, passage.score / highest) if highest > 0 else 0.0)
@@ -177,7 +230,7 @@ def _score_passage(asked: QuestionParts, passage: Passage, before: Passage | Non
     needed = _NEEDED.get(asked.kind)
     if needed is not None and not needed.search(passage.text.casefold()):
         match *= WITHOUT_NEEDED
-    return _Candidate(Quote(passage.key, text, max(0.0, min(1.0, match))), frozenset(terms(text)))
+    return max(0.0, min(1.0, match))
 
 
 def _measure_coverage(asked: QuestionParts, passage: Passage, before: Passage | None) -> float:
