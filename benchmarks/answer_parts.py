@@ -71,7 +71,7 @@ def replies_without(
 
 
 def _parts(shown: Mapping[str, float]) -> Parts:
-    return replace(NO_PARTS, lexical=shown["lexical"], context=shown["context"], dense=shown["dense"])
+    return replace(NO_PARTS, **{name: shown[name] for name in ("lexical", "context", "dense")})
 
 
 def _evidence(marker: int, shown: Mapping[str, Any]) -> Evidence:

@@ -22,13 +22,13 @@ MUTANTS = {
     "no trigger on subjects": "DROP TRIGGER subject_stays_while_held ON governance_datasubject",
     "holds can be deleted": "GRANT DELETE ON vault_holdcube TO memos_app; "
     "DROP TRIGGER vault_holdcube_rows_stay ON vault_holdcube",
-    "one approval is enough": "CREATE OR REPLACE FUNCTION vault_hold_stands(of_tenant uuid, of_hold uuid) "
-    "RETURNS boolean LANGUAGE sql STABLE AS $$ SELECT NOT EXISTS (SELECT 1 FROM public.vault_holdreleaseapproval "
-    "WHERE tenant_id = of_tenant AND hold_id = of_hold) $$",
+    "one approval is enough": "CREATE OR REPLACE FUNCTION vault_hold_stands(of_tenant uuid, of_hold uuid, "
+    "moment timestamptz DEFAULT 'infinity') RETURNS boolean LANGUAGE sql STABLE AS $$ SELECT NOT EXISTS (SELECT 1 "
+    "FROM public.vault_holdreleaseapproval WHERE tenant_id = of_tenant AND hold_id = of_hold) $$",
     "the same member twice": "ALTER TABLE vault_holdreleaseapproval DROP CONSTRAINT member_approves_a_release_once; "
-    "CREATE OR REPLACE FUNCTION vault_hold_stands(of_tenant uuid, of_hold uuid) RETURNS boolean LANGUAGE sql STABLE "
-    "AS $$ SELECT count(*) < 2 FROM public.vault_holdreleaseapproval WHERE tenant_id = of_tenant AND hold_id = of_hold "
-    "$$",
+    "CREATE OR REPLACE FUNCTION vault_hold_stands(of_tenant uuid, of_hold uuid, "
+    "moment timestamptz DEFAULT 'infinity') RETURNS boolean LANGUAGE sql STABLE AS $$ SELECT count(*) < 2 "
+    "FROM public.vault_holdreleaseapproval WHERE tenant_id = of_tenant AND hold_id = of_hold $$",
     "two approvals of one transaction": "ALTER TABLE vault_holdreleaseapproval "
     "DROP CONSTRAINT transaction_approves_a_release_once",
     "approvals for others": "ALTER TABLE vault_holdreleaseapproval DROP CONSTRAINT "

@@ -11,7 +11,7 @@ from math import exp
 from pathlib import Path
 
 FILE = Path(__file__).with_name("answer_model.json")
-LEAST = 0.3  # the probability from which a passage is quoted as an answer
+LEAST = 0.25  # the probability from which a passage is quoted as an answer
 FEATURES = (
     "match",  # the share of the question's words and of what its kind needs that the passage has
     "match_lead",  # how much that is more than the best other passage has; less than 0 for all but the best

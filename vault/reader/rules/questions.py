@@ -109,7 +109,7 @@ def question_parts(question: str, speakers: Collection[str] = ()) -> QuestionPar
     for name in names:
         rest = rest.replace(name, " ")
     rest = _PARTICLES.sub(" ", rest)
-    rest = remove_times(rest) if kind is QuestionKind.TOPICS else rest
+    rest = _drop_times(rest)
     weights = {term: LIGHT_WEIGHT if term in _LIGHT else 1.0 for term in base_forms(content_terms(rest))}
     return QuestionParts(
         text=folded,
@@ -120,6 +120,13 @@ def question_parts(question: str, speakers: Collection[str] = ()) -> QuestionPar
         about_asker=bool(_FIRST_PERSON.search(folded)),
         is_english=language_of(question) == "en",
     )
+
+
+def _drop_times(text: str) -> str:
+    """Return `text` without the times that it names, which limit a search and are no words to be found; all of it if it
+    says nothing else."""
+    rest = remove_times(text)
+    return rest if content_terms(rest) else text
 
 
 def _strip_marks(text: str) -> str:

@@ -111,7 +111,7 @@ QUERIES = [
     ("private namespaces are their owner's", cube, "_by_role", "(mine | not_private) &", ""),
     ("private memory is its owner's beside grants, too", cube, "_by_role_without_join", "& own_or_open", ""),
     ("private namespaces are their owner's beside grants, too", cube, "_by_role_without_join", "mine_or_open, ", ""),
-    ("a bound key lists its persona's", cube, "_bound", "return Q() if persona_id is None", "return Q() if True"),
+    ("a bound key lists its persona's", cube, "persona_condition", "if actor.binding is not None", "if False"),
     ("a bound key lists its namespaces", namespace, "bound_to", "if actor.binding is None", "if True or actor.binding is None"),
     ("a root is no prefix of a name", namespace, "bound_to", 'f"{root}/"', "root"),
     ("denied namespaces are not listed", namespace.NamespaceQuerySet, "visible_to", "Effect.DENY):", "Effect.DENY) and False:"),

@@ -294,4 +294,4 @@ def test_a_page_that_was_open_asks_again(world: World, alice: Contract, memory_i
     grant = give_grant(alice, world, "bob", "memory", memory_id)
     assert browser.get(f"/memories/{memory_id}/").status_code == 200
     alice.delete(f"grants/{grant['id']}/")
-    assert browser.get(f"/memories/{memory_id}/").status_code == 403
+    assert browser.get(f"/memories/{memory_id}/").status_code == 404
