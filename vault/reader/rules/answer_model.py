@@ -17,10 +17,9 @@ FEATURES = (
     "match_lead",  # how much that is more than the best other passage has; less than 0 for all but the best
     "lead",  # the same for the score of the search, as a share of the best score
     "nearness",  # cosine of question and passage, 0..1
-    "words",  # the part of the search's score for words of the passage
-    "context",  # and for words of the messages around it
+    "context",  # the part of the search's score for words of the messages around it
     "length",  # the logarithm of its number of characters
-    "reply",  # 1 if it follows a question in its session
+    "reply",  # the share of the question's words that the question before it in its session has, 0 if it follows none
     "own",  # 1 if the asking person said it
     "assistant",  # 1 if the assistant said it
     "assistant_asked",  # 1 if the question asks what the assistant said, and this is such a passage
@@ -50,5 +49,5 @@ def load_answer_model() -> AnswerModel:
 
 
 def lead_of(values: Sequence[float], at: int) -> float:
-    """Return by how much a value is greater than the greatest of the others; all of it if there is no other."""
-    return values[at] - max((value for index, value in enumerate(values) if index != at), default=0.0)
+    """Return by how much a value is greater than the greatest of the others; 0 if there is no other."""
+    return values[at] - max((value for index, value in enumerate(values) if index != at), default=values[at])

@@ -7,7 +7,7 @@ the passage answers (vault.reader.rules.answer_model).
 """
 
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import log
@@ -25,6 +25,7 @@ from vault.reader.rules.sentences import is_lead_in, sentences
 COVERAGE_WEIGHT, KIND_WEIGHT, DENSE_WEIGHT, RANK_WEIGHT = 0.7, 0.15, 0.1, 0.05
 OF_ANOTHER = 0.5  # factor of a passage that somebody else said about themselves
 WITHOUT_NEEDED = 0.6  # factor of a passage that holds nothing of what is asked for: a number, a reason, a place
+WITHOUT_VECTOR = 0.6  # nearness of a whole match that has no vector yet
 OF_NEIGHBOUR = 0.8  # what a term counts for that only the question before the passage holds
 BESIDE_BEST = 0.5  # of the best probability, that another passage must have to be quoted beside it
 LONGEST_WHOLE = 300  # characters of a message that is quoted whole
@@ -73,7 +74,7 @@ _PAST = re.compile(r"\b(?:was|were|had|did)\b|\b\w+ed\b|了|过")
 class Passage:
     """A retrieved memory. own: the asking person said it. session, position: its place, if any.
 
-    score: of the search, 0..1; dense, lexical, context: its parts for meaning, for words, and for words around it.
+    score: of the search, 0..1; dense, context: its parts for meaning and for the words around it.
     """
 
     key: str
@@ -83,7 +84,6 @@ class Passage:
     own: bool = False
     time: datetime | None = None
     dense: float = 0.0
-    lexical: float = 0.0
     context: float = 0.0
     session: Hashable = None
     position: int | None = None
@@ -123,8 +123,9 @@ def answer_question(question: str, passages: Sequence[Passage], limit: int) -> A
     if asked.kind is QuestionKind.TOPICS:
         return _answer_topics(asked, passages, limit)
     model = load_answer_model()
+    before = _find_before(passages)
     weighed = [
-        _make_candidate(asked, passage, model.estimate(features))
+        _make_candidate(asked, passage, model.estimate(features) * _lessen(asked, passage, before(passage)))
         for passage, features in describe_passages(asked, passages)
     ]
     ranked = sorted(weighed, key=lambda candidate: -candidate.quote.match)
@@ -182,10 +183,9 @@ def _answer_topics(asked: QuestionParts, passages: Sequence[Passage], limit: int
 
 def describe_passages(asked: QuestionParts, passages: Sequence[Passage]) -> list[tuple[Passage, list[float]]]:
     """Return the passages that state something, each with its features in the order of FEATURES."""
-    before = {(passage.session, passage.position): passage for passage in passages if passage.position is not None}
     stating = [passage for passage in passages if not _only_asks(passage.text)]
     highest = max((passage.score for passage in stating), default=0.0)
-    led = [before.get((passage.session, (passage.position or 0) - 1)) for passage in stating]
+    led = list(map(_find_before(passages), stating))
     matches = [_measure_match(asked, *pair, highest) for pair in zip(stating, led, strict=True)]
     shares = [passage.score / highest if highest > 0 else 0.0 for passage in stating]
     of_assistant = _ASSISTANT_SAID.search(asked.text) is not None
@@ -193,15 +193,16 @@ def describe_passages(asked: QuestionParts, passages: Sequence[Passage]) -> list
     described = []
     for at, (passage, leader) in enumerate(zip(stating, led, strict=True)):
         by_assistant = passage.speaker == ASSISTANT
+        has_vector = passage.dense != 0
         features = {
             "match": matches[at],
             "match_lead": lead_of(matches, at),
-            "lead": lead_of(shares, at),
-            "nearness": max(0.0, passage.dense),
-            "words": passage.lexical,
+            # What was said a moment ago has no vector yet, and its score lacks that part.
+            "lead": lead_of(shares, at) if has_vector else max(0.0, lead_of(shares, at)),
+            "nearness": max(0.0, passage.dense) if has_vector else WITHOUT_VECTOR * matches[at],
             "context": passage.context,
             "length": log(len(passage.text) + 1),
-            "reply": leader is not None and is_question(leader.text),
+            "reply": _measure_coverage(asked, leader, None) if leader and is_question(leader.text) else 0.0,
             "own": passage.own,
             "assistant": by_assistant,
             "assistant_asked": of_assistant and by_assistant,
@@ -210,6 +211,12 @@ def describe_passages(asked: QuestionParts, passages: Sequence[Passage]) -> list
         }
         described.append((passage, [float(features[name]) for name in FEATURES]))
     return described
+
+
+def _find_before(passages: Sequence[Passage]) -> Callable[[Passage], Passage | None]:
+    """Return a function that finds the passage before another in its session."""
+    places = {(passage.session, passage.position): passage for passage in passages if passage.position is not None}
+    return lambda passage: places.get((passage.session, (passage.position or 0) - 1))
 
 
 def _make_candidate(asked: QuestionParts, passage: Passage, probability: float) -> _Candidate:
@@ -225,12 +232,14 @@ def _measure_match(asked: QuestionParts, passage: Passage, before: Passage | Non
         + DENSE_WEIGHT * max(0.0, min(1.0, passage.dense))
         + RANK_WEIGHT * (max(0.0, passage.score / highest) if highest > 0 else 0.0)
     )
-    if not _is_about(asked, passage, before):
-        match *= OF_ANOTHER
+    return max(0.0, min(1.0, match * _lessen(asked, passage, before)))
+
+
+def _lessen(asked: QuestionParts, passage: Passage, before: Passage | None) -> float:
+    """Return the factor of a passage: less than 1 if it is of somebody else, or holds nothing of what is asked for."""
+    factor = 1.0 if _is_about(asked, passage, before) else OF_ANOTHER
     needed = _NEEDED.get(asked.kind)
-    if needed is not None and not needed.search(passage.text.casefold()):
-        match *= WITHOUT_NEEDED
-    return max(0.0, min(1.0, match))
+    return factor if needed is None or needed.search(passage.text.casefold()) else factor * WITHOUT_NEEDED
 
 
 def _measure_coverage(asked: QuestionParts, passage: Passage, before: Passage | None) -> float:
