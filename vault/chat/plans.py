@@ -122,7 +122,7 @@ def turn_plan(actor: Actor, asked: TurnSettings, content: str) -> TurnPlan:
         about = _select_about(call.rewritten, hits)
     now = datetime.now(UTC)
     fitting = [hit for hit in about if hit.view.cube.id not in asked.excluded and is_current(hit, now)]
-    usable = _select_within_range(call, fitting)
+    usable = _select_within_range(call, fitting, now)
     goal = _find_goal(actor, asked, call)
     quoted, others = (usable, []) if asked.models else _quoted_first(actor, call.rewritten, usable, goal)
     if goal and not asked.models and goal.view.cube.id in _collect_ids(quoted):
@@ -279,16 +279,15 @@ def _hit_time(hit: Hit) -> datetime:
     return hit.view.cube.event_time or hit.view.cube.created_at
 
 
-def _select_within_range(call: MemoryCall, hits: Sequence[Hit]) -> list[Hit]:
-    """For a question about a day or a week, keep the results of that time, if there are any."""
-    if (
-        call.time_range is None
-        or call.time_range[1] - call.time_range[0] > SHORT_RANGE
-        or asks_for_time(call.rewritten)
-    ):
+def _select_within_range(call: MemoryCall, hits: Sequence[Hit], now: datetime) -> list[Hit]:
+    """For a question about a day or a week, keep the results of that time, if there are any. A day without a year is
+    that day of any year.
+    """
+    spans = time_ranges_of(call.rewritten, now)
+    likeliest = [span for span in spans if span.weight == max(other.weight for other in spans)]
+    if not likeliest or likeliest[0].end - likeliest[0].start > SHORT_RANGE or asks_for_time(call.rewritten):
         return list(hits)
-    start, end = call.time_range
-    inside = [hit for hit in hits if start <= _hit_time(hit) < end]
+    inside = [hit for hit in hits if any(span.start <= _hit_time(hit) < span.end for span in likeliest)]
     return inside or list(hits)
 
 

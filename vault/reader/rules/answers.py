@@ -29,7 +29,8 @@ WITHOUT_VECTOR = 0.6  # nearness of a whole match that has no vector yet
 OF_NEIGHBOUR = 0.8  # what a term counts for that only the question before the passage holds
 BESIDE_BEST = 0.5  # of the best probability, that another passage must have to be quoted beside it
 LONGEST_WHOLE = 300  # characters of a message that is quoted whole
-LONGEST_REPLY = 340  # characters of all quotes together
+LONGEST_REPLY = 380  # characters of all quotes together, each with what names its source
+FRAME = 45  # characters that name the source of a quote
 ASSISTANT = "assistant"  # the speaker of the messages of an assistant
 MOST_SENTENCES = 500  # of one passage that are weighed
 SAME_ANSWER = 0.8  # Jaccard similarity of the terms from which two quotes say the same
@@ -153,12 +154,13 @@ def _choose_quotes(ranked: Sequence[_Candidate], limit: int, least: float) -> li
     chosen: list[_Candidate] = []
     length = 0
     for candidate in ranked:
-        fits = not chosen or length + len(candidate.quote.text) <= LONGEST_REPLY
+        added = len(candidate.quote.text) + FRAME
+        fits = not chosen or length + added <= LONGEST_REPLY
         if len(chosen) == limit or candidate.quote.match < least:
             break
         if fits and not any(_says_the_same(candidate, other) for other in chosen):
             chosen.append(candidate)
-            length += len(candidate.quote.text)
+            length += added
     return [candidate.quote for candidate in chosen]
 
 
@@ -278,8 +280,10 @@ def _kind_match(asked: QuestionParts, passage: Passage) -> float:
 
 def _is_about(asked: QuestionParts, passage: Passage, before: Passage | None) -> bool:
     """Return whether the person in question said the passage, or the passage or the question before it names that
-    person.
+    person. The assistant is the person in question where the question asks what it said.
     """
+    if passage.speaker == ASSISTANT and _ASSISTANT_SAID.search(asked.text):
+        return True
     text = passage.text.casefold()
     led = before.text.casefold() if before is not None and is_question(before.text) else ""
     if asked.names and any(name in text or name in led or name == passage.speaker.casefold() for name in asked.names):

@@ -61,6 +61,7 @@ _KINDS = (
 _FIRST_PERSON = re.compile(r"\b(?:i|me|my|mine|we|our|us|i'm|i've|am)\b|[我咱]")
 # After marks at the end were removed: a search for marks up to an end would begin anew at each of them.
 _TAG = re.compile(r"(?:,? ?\b(?:right|correct|isn't it|don't i|true|is that right|ok)|[，,]?(?:对[吧吗]|是吧|吗|呢))$")
+_PRONOUNS = tuple("我你您咱")  # at the beginning of what looks like a name
 _PARTICLES = re.compile("[的了呢]|[我你您咱]们?")
 _LIGHT_WORDS = (
     "去 要 办 人 来 是 会 多 在 do did happen use used have had go make made get name call type kind thing work "
@@ -99,9 +100,9 @@ def question_parts(question: str, speakers: Collection[str] = ()) -> QuestionPar
     question = question[:LONGEST_QUESTION]
     folded = " ".join(question.casefold().replace("\u2019", "'").split())
     kind = next((kind for kind, pattern in _KINDS if pattern.search(folded)), QuestionKind.WHAT)
-    bare = _TAG.sub("", _strip_marks(folded))
+    bare = _drop_times(_TAG.sub("", _strip_marks(folded)))
     concepts, rest = find_concepts(bare)
-    named = [name.removeprefix("的") for name in entities(question)]
+    named = [name.removeprefix("的") for name in entities(question) if not name.startswith(_PRONOUNS)]
     named += [
         name for name in {speaker.casefold() for speaker in speakers} if name and name in folded and name not in named
     ]
@@ -109,7 +110,6 @@ def question_parts(question: str, speakers: Collection[str] = ()) -> QuestionPar
     for name in names:
         rest = rest.replace(name, " ")
     rest = _PARTICLES.sub(" ", rest)
-    rest = _drop_times(rest)
     weights = {term: LIGHT_WEIGHT if term in _LIGHT else 1.0 for term in base_forms(content_terms(rest))}
     return QuestionParts(
         text=folded,
