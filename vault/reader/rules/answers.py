@@ -7,7 +7,7 @@ the passage answers (vault.reader.rules.answer_model).
 """
 
 import re
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import log
@@ -26,6 +26,8 @@ COVERAGE_WEIGHT, KIND_WEIGHT, DENSE_WEIGHT, RANK_WEIGHT = 0.7, 0.15, 0.1, 0.05
 OF_ANOTHER = 0.5  # factor of a passage that somebody else said about themselves
 WITHOUT_NEEDED = 0.6  # factor of a passage that holds nothing of what is asked for: a number, a reason, a place
 WITHOUT_VECTOR = 0.6  # nearness of a whole match that has no vector yet
+MATCH = FEATURES.index("match")
+WHOLE_MATCH = 0.85  # match from which a passage is quoted
 OF_NEIGHBOUR = 0.8  # what a term counts for that only the question before the passage holds
 BESIDE_BEST = 0.5  # of the best probability, that another passage must have to be quoted beside it
 LONGEST_WHOLE = 300  # characters of a message that is quoted whole
@@ -35,7 +37,7 @@ ASSISTANT = "assistant"  # the speaker of the messages of an assistant
 MOST_SENTENCES = 500  # of one passage that are weighed
 SAME_ANSWER = 0.8  # Jaccard similarity of the terms from which two quotes say the same
 LEAST_ABOUT = 0.5  # share of a topic's words that a passage about it states
-NEAREST, LEAST_NEAREST = 3, 0.05  # passages that are offered where none answers, and their probability
+NEAREST, LEAST_NEAREST = 3, 0.3  # passages that are offered where none answers, and their match
 
 _DIGITS = r"[0-9]|[一二三四五六七八九十百千万两半]"
 _NUMBER = re.compile(
@@ -92,7 +94,10 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A part of the passage `key`, verbatim; match: the probability that it answers, 0..1."""
+    """A part of the passage `key`, verbatim.
+
+    match: 0..1, the probability that it answers; of a passage that is only near, how well it matches.
+    """
 
     key: str
     text: str = field(repr=False)
@@ -123,15 +128,14 @@ def answer_question(question: str, passages: Sequence[Passage], limit: int) -> A
     asked = question_parts(question, {passage.speaker for passage in passages})
     if asked.kind is QuestionKind.TOPICS:
         return _answer_topics(asked, passages, limit)
-    model = load_answer_model()
-    before = _find_before(passages)
-    weighed = [
-        _make_candidate(asked, passage, model.estimate(features) * _lessen(asked, passage, before(passage)))
-        for passage, features in describe_passages(asked, passages)
-    ]
-    ranked = sorted(weighed, key=lambda candidate: -candidate.quote.match)
+    before, described = _find_before(passages), describe_passages(asked, passages)
+    ranked = _rank_candidates(
+        _make_candidate(asked, passage, _rate_passage(features, _lessen(asked, passage, before(passage))))
+        for passage, features in described
+    )
     if not ranked or ranked[0].quote.match < LEAST:
-        return Answer((), tuple(_choose_quotes(ranked, NEAREST, LEAST_NEAREST)))
+        near = _rank_candidates(_make_candidate(asked, passage, features[MATCH]) for passage, features in described)
+        return Answer((), tuple(_choose_quotes(near, NEAREST, LEAST_NEAREST)))
     chosen = _choose_quotes(ranked, limit, BESIDE_BEST * ranked[0].quote.match)
     verdict = _decide_verdict(asked, _newest_quote(chosen, passages)) if asked.kind is QuestionKind.YES_NO else None
     return Answer(tuple(chosen), (), verdict)
@@ -219,6 +223,17 @@ def _find_before(passages: Sequence[Passage]) -> Callable[[Passage], Passage | N
     """Return a function that finds the passage before another in its session."""
     places = {(passage.session, passage.position): passage for passage in passages if passage.position is not None}
     return lambda passage: places.get((passage.session, (passage.position or 0) - 1))
+
+
+def _rate_passage(features: Sequence[float], factor: float) -> float:
+    """Return the probability that a passage answers. A whole match is enough to be quoted, also where the model, which
+    learned from dialogues, expects no answer: in packs and in what a team wrote down."""
+    likely = load_answer_model().estimate(features) * factor
+    return max(likely, LEAST) if features[MATCH] >= WHOLE_MATCH else likely
+
+
+def _rank_candidates(candidates: Iterable[_Candidate]) -> list[_Candidate]:
+    return sorted(candidates, key=lambda candidate: -candidate.quote.match)
 
 
 def _make_candidate(asked: QuestionParts, passage: Passage, probability: float) -> _Candidate:
