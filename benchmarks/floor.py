@@ -17,7 +17,7 @@ import psycopg
 from governance.actor import Actor
 from governance.database import acting
 from governance.keys.services import TokenMaker, token_maker
-from vault.embeddings.vector_index import DEFAULT_DIMENSION, NEAREST
+from vault.embeddings.vector_index import NEAREST
 from vault.index.terms import WORD_KIND
 from vault.lexicon.tokens import query_terms
 from vault.models import Namespace, NamespaceSize
@@ -98,7 +98,7 @@ def scene_of(actor: Actor) -> Scene:
 
 
 def hybrid(*, by_index: bool) -> str:
-    return HYBRID.format(distance=NEAREST.format(dimension=DEFAULT_DIMENSION) if by_index else NEAREST_BY_SCAN)
+    return HYBRID.format(distance=NEAREST.format(dimension=embedder().dimension) if by_index else NEAREST_BY_SCAN)
 
 
 def ask(connection: psycopg.Connection[Any], statement: str, scene: Scene, question: str, *, limit: int) -> Asked:

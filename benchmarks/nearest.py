@@ -16,7 +16,6 @@ from benchmarks.search_latency import SEED, Asking, place_of
 from benchmarks.synthetic import questions, unknown_questions
 from benchmarks.tables import markdown
 from governance.actor import Actor
-from vault.embeddings.vector_index import DEFAULT_DIMENSION
 from vault.embeddings.vector_index import NEAREST as BY_INDEX
 from vault.providers.registry import embedder
 from vault.retrieval import statements
@@ -98,7 +97,7 @@ def _by_index(scene: Scene, asked: Sequence[str]) -> dict[str, dict[str, float]]
 
 def _distances(raw: psycopg.Connection[Any], scene: Scene, vectors: Sequence[str], visited: int | None) -> Answers:
     """Return the distances of the nearest vectors. visited: rows that the index visits; None: compare all vectors."""
-    distance = NEAREST_BY_SCAN if visited is None else BY_INDEX.format(dimension=DEFAULT_DIMENSION)
+    distance = NEAREST_BY_SCAN if visited is None else BY_INDEX.format(dimension=embedder().dimension)
     answers = Answers([], [])
     for vector in vectors:
         parameters = {
