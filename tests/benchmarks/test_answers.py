@@ -1,14 +1,18 @@
 """Figures of `benchmark answers`: outcomes, scores of texts, and the method without one part."""
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from benchmarks.answer_parts import WHOLE, remove_parts, replies_without
 from benchmarks.answers import DATA, Labelled, Outcome, outcome_of, samples
 from benchmarks.text_scores import bleu1, is_judged_right, token_f1
+from benchmarks.training import fit_logistic
 from vault.chat.rules import NOTHING, Evidence, extractive_answer
 from vault.providers.ports import ChatMessage, Completion
 
@@ -78,3 +82,29 @@ def test_a_third_of_the_labelled_questions_have_no_answer() -> None:
     questions = [question for sample in samples(DATA) for question in sample.questions]
     assert len(questions) >= 200
     assert sum(not question.answers for question in questions) * 3 >= len(questions) - 8
+
+
+def test_gvd_file_is_read_and_a_reply_is_right_if_it_quotes_each_part(tmp_path: Path) -> None:
+    messages = [{"id": name, "date": "2023-05-01", "role": "user", "text": name} for name in "abc"]
+    asked = {"question": "Which?", "evidence": [["a", "b"], ["c"]]}
+    people = [{"person": name, "messages": messages, "questions": [asked]} for name in ("Ada", "Bo", "Cy")]
+    file = tmp_path / "gvd.json"
+    file.write_text(json.dumps(people), encoding="utf-8")
+    unnamed, named = samples(file), samples(file, named=True)
+    assert [sample.half for sample in unnamed] == ["tuning", "tuning", "checking"]
+    assert [(sample.persona, sample.messages[0][1].get("name")) for sample in (unnamed[0], named[0])] == [
+        ("", None),
+        ("Ada", "Ada"),
+    ]
+    (question,) = unnamed[0].questions
+    assert outcome_of(question, "So it was.", {"b", "c"}) is Outcome.RIGHT
+    assert outcome_of(question, "So it was.", {"a", "b"}) is Outcome.WRONG
+
+
+def test_logistic_regression_finds_the_feature_that_tells() -> None:
+    drawn = np.random.default_rng(1)
+    features, labels = drawn.normal(size=(400, 2)), np.zeros(400)
+    labels[features[:, 0] > 0.5] = 1
+    weights, bias = fit_logistic(features, labels, np.ones(400))
+    assert weights[0] > 5 * abs(weights[1])
+    assert bias < 0
