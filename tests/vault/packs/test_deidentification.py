@@ -1,6 +1,7 @@
 """Memories about a person leave without what tells who it is, and the manifest states no more than was checked."""
 
 import io
+import re
 import zipfile
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -171,9 +172,9 @@ def test_memory_without_subject_loses_the_names_of_the_others(olivia: Contract) 
     ids = [nobody["id"], other["id"], plain["id"], about["id"]]
     with mock.patch("vault.packs.services.PART", 1):
         text = built_texts(olivia, ids)
-    assert [
-        part for part in ("nnelise", "ckner", "Lindenweg", "April 2021", "April 1961", ".1961") if part in text
-    ] == []
+    assert [part for part in ("nnelise", "ckner", "Lindenweg") if part in text] == []
+    # Ids and hashes of the file may hold the same digits inside.
+    assert re.findall(r"(?<![0-9a-f-])(?:1961|2021)(?![0-9a-f])", text) == []
     assert "The heron eats fish." in text
     pack = olivia.get("packs/").json["results"][0]["id"]
     assert (statement_of(olivia, pack)[1] or {})["memories"] == 4
