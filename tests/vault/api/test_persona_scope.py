@@ -153,7 +153,7 @@ def find_leaks(replies: Iterator[tuple[str, str]]) -> list[tuple[str, str]]:
     return [(path, canary) for path, reply in replies for canary in CANARIES if canary in reply]
 
 
-@pytest.mark.parametrize("persona", ["manager", None])
+@pytest.mark.parametrize("persona", ["manager", pytest.param(None, marks=pytest.mark.full)])
 def test_secret_of_one_persona_appears_on_no_path_of_another(
     world: World, alice: Contract, persona: str | None
 ) -> None:
