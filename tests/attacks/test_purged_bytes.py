@@ -4,6 +4,7 @@ The attacker has the data directory. Everything that a purged memory left (each 
 its keyed tokens) is looked for as PostgreSQL writes them, byte by byte.
 """
 
+import logging
 import struct
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -21,6 +22,7 @@ from tests.vault.outbox import run_jobs
 from vault.cubes import table_rewrite
 from vault.cubes.storage import ReclaimState, list_missing_rights, list_remaining_copies, reclaim_state, storage_reclaim
 
+logger = logging.getLogger(__name__)  # pytest shows what it says if a test fails
 Superuser = Callable[[], psycopg.Connection]
 CHUNK = 24  # bytes: a record of the log may be cut at the border of its page, so several pieces are looked for
 MEMORIES = 5
@@ -68,7 +70,8 @@ def count_traces(servers: Servers, connection: psycopg.Connection, wanted: dict[
     for path in files_below(folder / "base" / row[0], *shared):
         content = path.read_bytes()
         found = {kind: {piece for piece in some if piece in content} for kind, some in left.items()}
-        print(path, {kind: len(some) for kind, some in found.items() if some})  # pytest shows it if the test fails
+        if any(found.values()):
+            logger.info("%s has %s", path, {kind: len(some) for kind, some in found.items()})
         left = {kind: left[kind] - found[kind] for kind in left}
     return {kind: len(set(some)) - len(left[kind]) for kind, some in wanted.items()}
 

@@ -26,6 +26,16 @@ _AHEAD = re.compile(
     re.IGNORECASE,
 )
 
+# Without any of these a sentence tells of what is to come: "Roofer's coming Monday", "the dentist on the 27th".
+_PAST = re.compile(
+    r"\b(?:was|were|had|did|been|has|went|came|got|took|made|saw|met|said|told|ran|won|lost|gave|bought|found|left|began"
+    r"|broke|fell|felt|spent|wrote|drove|flew|held|kept|knew|thought|became|brought|sent|sold|slept|sat|stood|taught"
+    r"|ate|drank|sang|swam|wore|built|paid|caught|rang|heard|hurt|led|read|rode|set|quit|born|since|ago|last|yesterday"
+    r"|[a-z]+[a-df-z]ed)\b|['’](?:ve|d)\b"
+    r"|[了刚昨]|过(?![生年节来去敏期])|已经|曾|[前上](?:天|周|个|次|星期|礼拜|月|年)|去年|以来|那天|当时|生于|出生|毕业",
+    re.IGNORECASE,
+)
+
 
 def time_of(text: str, said_at: datetime, *, is_plan: bool = False) -> datetime | None:
     """Return the beginning of the first time that `text` names, in UTC, relative to `said_at`.
@@ -33,10 +43,10 @@ def time_of(text: str, said_at: datetime, *, is_plan: bool = False) -> datetime 
     None if it names none exactly or only the present week, month or year, and for texts said before EARLIEST_YEAR or
     after LATEST_YEAR.
 
-    Of several possible times: the next one for is_plan or if the text is about the future, else the last one.
+    Of several possible times: the next one for is_plan or unless the text tells of the past, else the last one.
     """
     as_of = said_at.astimezone(UTC)
-    ahead = is_plan or _AHEAD.search(text) is not None
+    ahead = is_plan or _AHEAD.search(text) is not None or _PAST.search(text) is None
     for named in _find_times(text, as_of):
         period = _select_period(named.read(as_of), as_of, ahead=ahead)
         if period and not _is_now(period, as_of):

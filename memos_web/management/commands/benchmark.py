@@ -24,6 +24,7 @@ from benchmarks.hostile_texts import hostile_texts_benchmark, hostile_texts_tabl
 from benchmarks.ingest import Load, ingest, ingest_table
 from benchmarks.layers import layers, layers_table
 from benchmarks.lifecycle import lifecycle, lifecycle_table
+from benchmarks.lives import lives, lives_table
 from benchmarks.nearest import nearest, nearest_table
 from benchmarks.neighbour import Beside, neighbour, neighbour_table
 from benchmarks.packs_search import packs_search, packs_search_table
@@ -55,6 +56,7 @@ class Benchmark:
 
 BENCHMARKS = {
     "answers": Benchmark(lambda target, options: answers(target, options["data"], _answerer(options)), answers_table),
+    "lives": Benchmark(lambda target, options: lives(target, options["lives"]), lives_table),
     "first-journey": Benchmark(
         lambda target, options: first_journey(target, options["data"], options["conversation"]),
         first_journey_table,
@@ -152,6 +154,12 @@ def _answers_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--judge-model", default="", help="the model that judges")
 
 
+def _lives_parser(add: Callable[..., ArgumentParser]) -> ArgumentParser:
+    parser = add("lives", help="what is kept and answered of lives told over four chats")
+    parser.add_argument("--lives", type=Path, nargs="+", default=[], help="files of lives; default: all of ours")
+    return parser
+
+
 def _count(text: str) -> int:
     """Parse a whole number from 1."""
     if not text.isdecimal() or not int(text):
@@ -239,6 +247,7 @@ class Command(InstalledCommand):
             journey,
             quality,
             replies,
+            _lives_parser(names.add_parser),
             without,
             around,
             latency,

@@ -1,7 +1,7 @@
 from datetime import UTC, datetime
 
 from tests.harness.cases import each_case
-from vault.lexicon.resolved_dates import write_dates
+from vault.lexicon.resolved_dates import time_of, write_dates
 
 SAID_AT = datetime(2026, 5, 8, 9, 20, tzinfo=UTC)
 
@@ -33,3 +33,22 @@ SAID_AT = datetime(2026, 5, 8, 9, 20, tzinfo=UTC)
 )
 def test_relative_times_are_written_as_dates(text: str, written: str) -> None:
     assert write_dates(text, SAID_AT) == written
+
+
+@each_case(
+    ("text", "day"),
+    [
+        ("The plumber's coming Monday.", "2026-05-11"),
+        ("We're off to Malta with my cousin, July 5 to 12.", "2026-07-05"),
+        ("Her recital, the 3rd of March.", "2027-03-03"),
+        ("Choir sang in the old mill on Monday.", "2026-05-04"),
+        ("I need the car on Tuesday.", "2026-05-12"),
+        ("She planted the roses on the 3rd of March.", "2026-03-03"),
+        ("11月2号我过生日。", "2026-11-02"),
+        ("3月2号搬的家，累坏了。", "2026-03-02"),
+    ],
+)
+def test_a_time_is_ahead_unless_the_sentence_tells_of_the_past(text: str, day: str) -> None:
+    found = time_of(text, SAID_AT)
+    assert found is not None
+    assert found.date().isoformat() == day
