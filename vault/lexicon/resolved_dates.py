@@ -46,12 +46,17 @@ def time_of(text: str, said_at: datetime, *, is_plan: bool = False) -> datetime 
     Of several possible times: the next one for is_plan or unless the text tells of the past, else the last one.
     """
     as_of = said_at.astimezone(UTC)
-    ahead = is_plan or _AHEAD.search(text) is not None or _PAST.search(text) is None
+    ahead = is_plan or _is_ahead(text)
     for named in _find_times(text, as_of):
         period = _select_period(named.read(as_of), as_of, ahead=ahead)
         if period and not _is_now(period, as_of):
             return period.start
     return None
+
+
+def _is_ahead(text: str) -> bool:
+    """Return whether a text is about the future, or at least does not tell of the past."""
+    return _AHEAD.search(text) is not None or _PAST.search(text) is None
 
 
 def _is_now(period: Period, as_of: datetime) -> bool:
@@ -63,7 +68,7 @@ def write_dates(text: str, said_at: datetime) -> str:
     """Return `yesterday = 2026-05-07` for the first relative times of `text`, resolved at `said_at`; may be empty."""
     as_of = said_at.astimezone(UTC)
     found: list[str] = []
-    ahead = _AHEAD.search(text) is not None
+    ahead = _is_ahead(text)
     for named in _find_times(text, as_of):
         expression = text[named.begin : named.end]
         period = _select_period(named.read(as_of), as_of, ahead=ahead) if _RELATIVE.search(expression) else None
