@@ -307,7 +307,9 @@ FUNCTIONS = (
             f"{LEXICON}.concepts": "CONCEPTS",
         },
     ),
-    TextFunction("write_dates", lambda text: write_dates(text, NOW), {f"{LEXICON}.resolved_dates": "_RELATIVE _AHEAD"}),
+    TextFunction(
+        "write_dates", lambda text: write_dates(text, NOW), {f"{LEXICON}.resolved_dates": "_RELATIVE _AHEAD _PAST"}
+    ),
     TextFunction("extractive_answer", _answer, {}),
     TextFunction("memories behind an answer", _attribute, {"vault.chat.rules": "KNOWS_NOTHING NUMBER"}),
     TextFunction(

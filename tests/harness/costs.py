@@ -15,7 +15,7 @@ import pytest
 
 from tests.harness.servers import ServersPlugin
 
-GOAL, LIMIT = 1_800, 2_400  # processor seconds of `make test`
+GOAL, LIMIT = 1_800, 2_700  # processor seconds of `make test`; one run took 1,880 and 2,270 on one machine
 SMALL = 6.0  # processor seconds; a file below is not named in costs.json
 PLACE = Path(__file__).with_name("costs.json")
 spent = pytest.StashKey[dict[str, float]]()

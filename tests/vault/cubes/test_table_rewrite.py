@@ -27,6 +27,10 @@ TABLES = (
     "vault_listing",
     "vault_posting",
 )
+WAITING = """
+SELECT count(*) FROM pg_locks
+WHERE NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
 FILES = "SELECT relname::text, pg_relation_filenode(oid) FROM pg_class WHERE relname = ANY(%s)"
 
 
@@ -151,7 +155,7 @@ def test_busy_table_is_tried_again_and_nobody_waits_for_longer_than_the_bound(
     reader.execute("SELECT count(*) FROM vault_cubeversion")
 
     def pause(seconds: float) -> None:
-        waiting = watcher.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchone()
+        waiting = watcher.execute(WAITING).fetchone()
         assert waiting == (0,), "it waits no more"
         paused.append(seconds)
         reader.execute("COMMIT")
