@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +89,7 @@ def lives_table(figures: dict[str, Any]) -> str:
 
 
 def _measure(client: Client, life: Life) -> dict[str, Any]:
-    with _store(client, life) as (memories, proposed, persona):
+    with _store(client, life) as (memories, persona):
         outcomes = [(asked, *_ask(client, asked, persona)) for asked in life.questions]
     ended = {(_message_of(memories, memory.ended_by), memory.message) for memory in memories if memory.ended_by}
     wrong = ended - life.changes
@@ -101,8 +100,6 @@ def _measure(client: Client, life: Life) -> dict[str, Any]:
     shares = {
         "superseded": _share(len(ended & life.changes), len(life.changes)),
         "wrongly": _share(len(wrong), len(life.messages)),
-        "proposed": _share(len((ended | proposed) & life.changes), len(life.changes)),
-        "wrongly proposed": _share(len(proposed - life.changes), len(life.messages)),
         "dates": _share(len(right_days), len(life.dates)),
         **_shares_by_kind(outcomes),
     }
@@ -140,14 +137,13 @@ def _is_good(asked: Asked, outcome: Outcome) -> bool:
 
 
 @contextmanager
-def _store(client: Client, life: Life) -> Iterator[tuple[list[Memory], set[tuple[str, str]], str]]:
+def _store(client: Client, life: Life) -> Iterator[tuple[list[Memory], str]]:
     """Store a life message by message, wait for vectors after each, and erase it after the block.
 
-    Yields its memories, the pairs (newer, older message) that replies called conflicts, and the persona.
+    Yields its memories and the persona.
     """
     persona = client.call("POST", "personas/", {"name": life.name})["id"]
     messages: dict[str, str] = {}
-    proposed: set[tuple[str, str]] = set()
     place = f"/lives/{life.name}"
     for session, message in life.messages:
         body = {
@@ -156,11 +152,10 @@ def _store(client: Client, life: Life) -> Iterator[tuple[list[Memory], set[tuple
         reply = client.call("POST", "memories/", body)
         for memory in reply["results"]:
             messages[memory["id"]] = message["message_id"]
-        proposed |= {(message["message_id"], messages[pair["older"]]) for pair in reply["conflicts"]}
         wait_for_vectors(client, place)
     found = [client.call("GET", f"memories/{memory}/") for memory in messages]
     memories = [Memory(row["id"], messages[row["id"]], row["event_time"], row["superseded_by"]) for row in found]
-    yield memories, proposed, persona
+    yield memories, persona
     for memory in reversed(messages):  # a message goes with its statements
         client.call("DELETE", f"memories/{memory}/?purge=true")
     client.call("DELETE", f"personas/{persona}/")
@@ -185,8 +180,7 @@ def _contains_all(reply: str, texts: Collection[str]) -> bool:
 
 
 def _message(chat: dict[str, Any], message: dict[str, Any]) -> dict[str, Any]:
-    said = datetime.fromisoformat(chat["begins"]).isoformat()
-    return {"role": "user", "content": message["text"], "timestamp": said, "message_id": message["id"]}
+    return {"role": "user", "content": message["text"], "timestamp": chat["begins"], "message_id": message["id"]}
 
 
 def _question(data: dict[str, Any]) -> Asked:
