@@ -24,6 +24,7 @@ from vault.exchange.archives import (
 )
 from vault.exchange.dumps import chatgpt_entries, memos_entries, pack_entries
 from vault.exchange.items import FORMAT, Item, LeftOut, Parsed, Unfit, item_read, json_read
+from vault.exchange.markdown import read_headings, split_origin
 from vault.packs.files import file_read
 from vault.vocabulary import ImportFormat
 
@@ -199,24 +200,23 @@ def _read_sections(name: str, content: bytes) -> Entries:
     except ValueError:
         yield f"file {name[:100]}", unfit_entry("no_utf8")
         return
-    title, lines, number, fenced = name.rpartition("/")[2].rpartition(".")[0], list[str](), 0, False
+    title, lines, number = name.rpartition("/")[2].rpartition(".")[0], list[str](), 0
     parts: list[tuple[str, str]] = []
-    for line in text.splitlines():
-        fenced ^= line.startswith("```")
-        marks = len(line) - len(line.lstrip("#"))
-        if not fenced and 1 <= marks <= 6 and line[marks : marks + 1] == " ":
-            parts.append((title, "\n".join(lines).strip()))
-            title, lines = line[marks:].strip().rstrip("#").strip(), []
-        else:
+    for line, heading in read_headings(text):
+        if heading is None:
             lines.append(line)
+        else:
+            parts.append((title, "\n".join(lines).strip()))
+            title, lines = heading, []
     parts.append((title, "\n".join(lines).strip()))
-    for heading, body in parts:
+    for section, written in parts:
+        body, pack = split_origin(written)
         if body:
             number += 1
-            identity = sha256(f"{name}\x00{heading}\x00{body}".encode(errors="replace")).hexdigest()
+            identity = sha256(f"{name}\x00{section}\x00{body}".encode(errors="replace")).hexdigest()
             yield (
                 f"section {number} of {name[:100]}" if name else f"section {number}",
-                partial(text_item, body, id=identity, title=heading[:500]),
+                partial(text_item, body, id=identity, title=section[:500], metadata={"pack": pack} if pack else {}),
             )
 
 

@@ -18,7 +18,9 @@ from governance.tenants.principals import actor_now
 from governance.vocabulary import Permission, Topic
 from vault.content.blobs import with_blobs
 from vault.exchange.cube_items import cube_items
+from vault.exchange.item_drafts import item_pack
 from vault.exchange.items import FORMAT, Item, item_line
+from vault.exchange.markdown import write_section
 from vault.exchange.pack_export import pack_blocks
 from vault.listing.actions import export_check
 from vault.models import ActionItem
@@ -140,8 +142,8 @@ def _read_part(actor: Actor, job_id: UUID, last: UUID | None) -> tuple[list[UUID
 
 
 def _write_markdown(item: Item) -> bytes:
-    """A section of the present version, as the importer of Markdown reads it."""
+    """A section of the present version, as the importer of Markdown reads it; it names the pack that it came from."""
     version = item.versions[-1]
     first = version.content.strip().splitlines()[0]
     title = " ".join((version.title or first[:80]).split())
-    return f"## {title}\n\n{version.content.strip()}\n".encode()
+    return write_section(title, version.content.strip(), item_pack(item)).encode()

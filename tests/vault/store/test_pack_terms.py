@@ -61,7 +61,11 @@ def texts_of(items: list[dict[str, Any]]) -> set[str]:
 
 def import_file(client: Contract, items: list[dict[str, Any]], query: str = "") -> dict[str, Any]:
     content = b"\n".join(json.dumps(line).encode() for line in ({"format": FORMAT}, *items))
-    reply = client.raw(f"imports/?format=jsonl{query}", content, content_type="application/octet-stream")
+    return import_content(client, content, f"jsonl{query}")
+
+
+def import_content(client: Contract, content: bytes, query: str) -> dict[str, Any]:
+    reply = client.raw(f"imports/?format={query}", content, content_type="application/octet-stream")
     assert reply.status in {200, 202}, reply
     run_jobs()
     answer: dict[str, Any] = reply.json
@@ -131,6 +135,17 @@ def test_copy_in_another_organisation_keeps_origin_and_trust(
     version = build_version(charlie, pack, [row["id"] for row in (*copies, *split)])
     assert version["state"] == "blocked"
     assert version["report"]["dropped"] == {"pack": len(copies) - 1 + len(split)}  # a split memory is merged
+
+
+@pytest.mark.parametrize("form", ["jsonl", "markdown"])
+def test_every_form_of_an_export_tells_the_origin(form: str, olivia: Contract, charlie: Contract) -> None:
+    headed = "Herons nest in April.\n\n# Food\nThe heron eats frogs.\n```\n# no heading\n```"
+    subscribe(olivia, offer_pack(charlie, headed, *TEXTS[:1], reads=100, export=True))
+    content = olivia.get(f"exports/{export(olivia)['id']}/{form}/").body
+    assert import_content(charlie, content if isinstance(content, bytes) else content.encode(), form)["stored"]
+    copies = [row for row in charlie.get("memories/?page_size=50").json["results"] if row["source"] != "api"]
+    assert {(row["source"], row["pack"]) for row in copies} == {("pack", "other/herons")}
+    assert not any("from the pack" in row["content"] for row in copies)
 
 
 def test_text_of_a_pack_typed_anew_is_not_published(olivia: Contract, charlie: Contract) -> None:
