@@ -23,7 +23,8 @@ from vault.packs.wordings import Wordings, has_second, wordings_open
 from vault.providers.ports import Matrix
 from vault.providers.registry import embedder
 
-SAMPLES = 6  # memories of a preview
+SAMPLES = 6  # memories of a preview at most
+LEAST_SHARE, SHARE = 3, 10  # a tenth of a pack is shown to who has no contract, and 3 memories at least
 EXTRACT = 120  # characters of a memory in a trial: enough to judge the pack by, without being a copy of it
 PART = 200  # memories that are embedded at once
 HEAD = struct.Struct(">I")  # bytes of the JSON before the vectors
@@ -64,8 +65,15 @@ def preview_store(row: PackVersion) -> None:
     PackVersion.objects.filter(id=row.id).update(preview=row.preview)
 
 
+def share_of(count: int) -> int:
+    """Return how many of the `count` memories of a pack are shown to who has no contract."""
+    return max(LEAST_SHARE, count // SHARE)
+
+
 def preview_open(row: PackVersion, recipient_id: UUID) -> list[Item] | None:
-    """Return the first memories of a version, in the wordings of one recipient; None if it has no preview.
+    """Return extracts of the first memories of a version, in the wordings of one recipient; None if it has no preview.
+
+    No more memories than a trial shows, and no longer extracts.
 
     Raises KeyUnavailable, also for a changed preview, or one of another file.
     """
@@ -74,12 +82,13 @@ def preview_open(row: PackVersion, recipient_id: UUID) -> list[Item] | None:
         return None
     stated = json.loads(plaintext)
     _check_origin(row, stated)
-    return [
-        item_read({**fields, "content": second})
-        if second is not None and has_second(row.tenant_id, recipient_id, UUID(fields["id"]))
-        else item_read(fields)
-        for fields, second in stated["samples"]
-    ]
+
+    def choose(fields: Mapping[str, Any], second: str | None) -> str:
+        is_second = second is not None and has_second(row.tenant_id, recipient_id, UUID(fields["id"]))
+        return second if second is not None and is_second else fields["content"]
+
+    samples = stated["samples"][: share_of(row.count)]
+    return [item_read({**fields, "content": _shorten(choose(fields, second))}) for fields, second in samples]
 
 
 def trial_seal(row: PackVersion, items: Sequence[Item], wordings: Mapping[UUID, Wordings]) -> tuple[bytes, str]:
@@ -89,7 +98,7 @@ def trial_seal(row: PackVersion, items: Sequence[Item], wordings: Mapping[UUID, 
     """
     model = embedder()
     parts = [model.embed([item.content for item in items[at : at + PART]]) for at in range(0, len(items), PART)]
-    rows = [[str(item.id), _shorten(item.content), _shorten(_second(item, wordings))] for item in items]
+    rows = [[str(item.id), *map(_shorten_known, (item.content, _second(item, wordings)))] for item in items]
     head = json.dumps({**_origin(row), "rows": rows}, ensure_ascii=False).encode()
     vectors = np.concatenate(parts).astype(VECTORS).tobytes()
     return _seal(row, b"trial", HEAD.pack(len(head)) + head + vectors), model.name
@@ -134,8 +143,12 @@ def _second(item: Item, wordings: Mapping[UUID, Wordings]) -> str | None:
     return wordings[item.id].content if item.id in wordings else None
 
 
-def _shorten(text: str | None) -> str | None:
-    return text if text is None or len(text) <= EXTRACT else f"{text[:EXTRACT].rstrip()}…"
+def _shorten_known(text: str | None) -> str | None:
+    return text if text is None else _shorten(text)
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= EXTRACT else f"{text[:EXTRACT].rstrip()}…"
 
 
 def _seal(row: PackVersion, kind: bytes, plaintext: bytes) -> bytes:

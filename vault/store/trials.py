@@ -17,7 +17,7 @@ from governance.outbox.services import emit, is_asked
 from governance.vocabulary import Permission, Topic, Verb
 from vault.cubes.selectors import cubes_view
 from vault.models import Cube, Listing, PackTrial, PackVersion, Turn
-from vault.packs.excerpts import TrialIndex, round_vectors, trial_open
+from vault.packs.excerpts import TrialIndex, round_vectors, share_of, trial_open
 from vault.providers.ports import Matrix
 from vault.providers.registry import embedder
 from vault.retrieval.queries import SearchQuery
@@ -26,7 +26,6 @@ from vault.store.catalogue import listing_get
 
 MOST_QUESTIONS = 5
 SHOWN = 3  # memories of an answer
-LEAST_SHARE, SHARE = 3, 10  # an organisation is shown a tenth of a pack, and 3 memories at least
 LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('pack trial ' || %s || %s, 0))"
 WAIT_SECONDS = 60  # before a trial whose index is being made is asked again
 
@@ -80,7 +79,7 @@ def publication_try(*, actor: Actor, publication_id: UUID, questions: Sequence[s
         record(actor=actor, verb=Verb.PUBLICATION_READ, object_type="publication", object_ids=[listing.id])
     index = _open_index(listing, request_id=actor.request_id)
     found = [_search_own(actor, question) for question in asked]
-    limit = max(LEAST_SHARE, len(index.keys) // SHARE)
+    limit = share_of(len(index.keys))
     with acting(actor):
         shown = _lock_shown(actor, listing.id)
         before = frozenset(shown)

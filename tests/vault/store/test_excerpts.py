@@ -52,6 +52,15 @@ def test_the_file_is_not_opened_by_page_or_trial(olivia: Contract, publication: 
     assert olivia.get("memories/?namespace=/packs").json["count"] == 0, "what is installed is verified again"
 
 
+def test_samples_show_no_more_of_a_pack_than_a_trial(olivia: Contract, charlie: Contract) -> None:
+    texts = [
+        f"Gull {number} sleeps " + "on the roof of the mill " * 9 + f"until {number} o'clock." for number in range(50)
+    ]
+    samples = show(olivia, offer_pack(charlie, *texts)).json["samples"]
+    assert len(samples) == len(texts) // excerpts.SHARE
+    assert all(item["content"].endswith("…") and len(item["content"]) <= excerpts.EXTRACT + 1 for item in samples)
+
+
 @each_case("part", [*READS])
 def test_changed_excerpt_is_not_shown(olivia: Contract, publication: str, superuser: Superuser, part: str) -> None:
     change_version(superuser, part, CHANGED.format(part))
