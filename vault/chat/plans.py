@@ -17,6 +17,7 @@ from governance.vocabulary import Permission
 from vault.chat.commands import STATED, find_goal, hits_for_call
 from vault.chat.corrections import corrected_statement, is_current
 from vault.chat.evidence import make_evidence
+from vault.chat.messages import is_statement, put_messages
 from vault.chat.rules import (
     Agent,
     Evidence,
@@ -121,8 +122,11 @@ def turn_plan(actor: Actor, asked: TurnSettings, content: str) -> TurnPlan:
         hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
         about = _select_about(call.rewritten, hits)
     now = datetime.now(UTC)
-    fitting = [hit for hit in about if hit.view.cube.id not in asked.excluded and is_current(hit, now)]
-    usable = _select_within_range(call, fitting, now)
+    excluded = asked.excluded | _collect_ids([hit for hit in hits if asked.excluded.intersection(hit.view.parents)])
+    closed = _find_closed(hits, now) | excluded
+    fitting = [hit for hit in about if hit.view.cube.id not in closed]
+    within = _select_within_range(call, fitting, now)
+    usable = put_messages(actor, within, hits, closed)
     goal = _find_goal(actor, asked, call)
     quoted, others = (usable, []) if asked.models else _quoted_first(actor, call.rewritten, usable, goal)
     if goal and not asked.models and goal.view.cube.id in _collect_ids(quoted):
@@ -147,7 +151,9 @@ def turn_plan(actor: Actor, asked: TurnSettings, content: str) -> TurnPlan:
             for statement in stated
         ),
         retrieved=_explain_hits(
-            plan, _add_goal(hits, goal), partial(_find_reason, asked, now, _collect_ids(about), _collect_ids(fitting))
+            plan,
+            _add_goal(_put_first(usable, within, hits), goal),
+            partial(_find_reason, excluded, closed, _collect_ids(about), _collect_ids(fitting)),
         ),
     )
 
@@ -215,17 +221,33 @@ def _explain_hits(plan: TurnPlan, hits: Sequence[Hit], reason: Callable[[Hit], s
 
 
 def _find_reason(
-    asked: TurnSettings, now: datetime, about: AbstractSet[UUID], fitting: AbstractSet[UUID], hit: Hit
+    excluded: AbstractSet[UUID],
+    closed: AbstractSet[UUID],
+    about: AbstractSet[UUID],
+    fitting: AbstractSet[UUID],
+    hit: Hit,
 ) -> str:
     """Return the reason why a result has no marker: the first step of the plan that drops it."""
     cube_id = hit.view.cube.id
-    if cube_id in asked.excluded:
+    if cube_id in excluded:
         return Unused.EXCLUDED
-    if not is_current(hit, now):
+    if cube_id in closed:
         return Unused.SUPERSEDED
     if cube_id not in about:
         return Unused.UNRELATED
     return Unused.OTHER_TIME if cube_id in fitting else ""
+
+
+def _find_closed(hits: Sequence[Hit], now: datetime) -> frozenset[UUID]:
+    """Return the memories that a later statement has replaced, and the messages that state the same."""
+    ended = [hit for hit in hits if not is_current(hit, now)]
+    return _collect_ids(ended).union(*(hit.view.parents for hit in ended if is_statement(hit)))
+
+
+def _put_first(usable: Sequence[Hit], replaced: Sequence[Hit], hits: Sequence[Hit]) -> list[Hit]:
+    """Return the hits of an answer and the other hits, best first, without those in whose place the former stand."""
+    others = _collect_ids(hits) - _collect_ids(replaced)
+    return sorted([*usable, *(hit for hit in hits if hit.view.cube.id in others)], key=lambda hit: -hit.score)
 
 
 def _collect_ids(hits: Sequence[Hit]) -> frozenset[UUID]:
