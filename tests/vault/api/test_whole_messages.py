@@ -46,9 +46,10 @@ def test_message_of_a_replaced_statement_is_quoted_no_more(alice: Contract) -> N
     turns = begin(alice)
     alice.post(turns, {"content": "Actually, I live in Porto now."})
     run_jobs()
-    answer = alice.post(turns, {"content": "Where do I live?"}).json["content"]
-    assert "Porto" in answer
-    assert "Lisbon" not in answer
+    for question, told in (("Where do I live?", "Porto"), ("Who helped me with the boxes?", "Bea")):
+        answer = alice.post(turns, {"content": question}).json["content"]
+        assert told in answer
+        assert "Lisbon" not in answer
 
 
 def test_message_that_the_reader_left_out_is_not_quoted_nor_is_its_statement(alice: Contract, world: World) -> None:
