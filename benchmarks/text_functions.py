@@ -18,7 +18,6 @@ from governance.privacy.pii.dates import find_birth_dates
 from governance.privacy.pii.detector import PatternDetector, rules_for
 from governance.privacy.pii.pii_ranges import Span
 from governance.vocabulary import PiiKind
-from vault.chat.corrections import ADDS, DENIED, TAKEN_BACK
 from vault.chat.rules import Evidence, attribute_sentences, extractive_answer, make_title, markers_in
 from vault.content.drafts import CubeDraft
 from vault.content.words import Words
@@ -57,6 +56,7 @@ from vault.reader.rules import (
     statements,
     unstated_kind,
 )
+from vault.reconciliation.corrections import ADDS, DENIED, TAKEN_BACK
 from vault.retrieval.question import LONGEST_READ, make_question_text
 from vault.retrieval.tags import MOST_CHARACTERS
 from vault.screening.commands import gives_orders
@@ -286,7 +286,7 @@ FUNCTIONS = (
     TextFunction(
         "what a statement takes back",
         lambda text: (TAKEN_BACK.search(text), DENIED.search(text), ADDS.search(text)),
-        {"vault.chat.corrections": "TAKEN_BACK DENIED ADDS"},
+        {"vault.reconciliation.corrections": "TAKEN_BACK DENIED ADDS"},
     ),
     TextFunction("is_question", is_question, {f"{READER}.kinds": "_ENDS_ASKING"}),
     TextFunction(

@@ -96,6 +96,16 @@ class SemanticType(StrEnum):
     DOCUMENT = "document"
 
 
+STATED = (
+    SemanticType.PROFILE,
+    SemanticType.FACT,
+    SemanticType.PREFERENCE,
+    SemanticType.GOAL,
+    SemanticType.EVENT,
+)  # kinds of statements, in the order in which they are listed
+OWN_SPEAKERS = frozenset({"", "user"})  # of what the reader may have said themselves
+
+
 class Source(StrEnum):
     CHAT = "chat"
     API = "api"

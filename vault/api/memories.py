@@ -83,6 +83,8 @@ from vault.layers.services import memories_add
 from vault.lifecycle.renewal import cube_renew, cube_renew_ask
 from vault.provenance.rules import manifest_json
 from vault.provenance.services import manifest_of_memories
+from vault.reconciliation.relations import ENDING
+from vault.reconciliation.services import Change, relations_store, statements_relate
 from vault.retrieval.selectors import Hit, memories_search
 from vault.vocabulary import Refusal, SearchMode
 
@@ -350,12 +352,23 @@ def _add_memories(actor: Actor, drafts: Sequence[CubeDraft], once: Once) -> None
 
 
 def _add_in_transaction(actor: Actor, drafts: Sequence[CubeDraft], once: Once) -> None:
+    relations = statements_relate(actor=actor, drafts=drafts)
     texts = texts_index(actor.tenant_id, drafts)
     with acting(actor):
         added = memories_add(actor=actor, drafts=drafts, texts=texts)
+        changes = relations_store(actor=actor, added=added, relations=relations)
         kept = [memory for memory in added if not memory.cube.is_dialogue_only]
-        body = {"results": _added_json(actor, kept), "superseded": [], "conflicts": []}
+        body = {"results": _added_json(actor, kept), **_changes_json(changes)}
         once.store(Reply(_response_status(added), body, shows=_list_ids(kept)))
+
+
+def _changes_json(changes: Sequence[Change]) -> MemoryJson:
+    superseded: list[MemoryJson] = []
+    conflicts: list[MemoryJson] = []
+    for change in changes:
+        told = {"id": str(change.earlier), "by": str(change.later), "relation": change.kind}
+        (superseded if change.kind in ENDING else conflicts).append(told)
+    return {"superseded": superseded, "conflicts": conflicts}
 
 
 def _add_later(actor: Actor, drafts: Sequence[CubeDraft], once: Once) -> None:

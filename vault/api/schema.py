@@ -10,6 +10,7 @@ from rest_framework import serializers
 from governance.api.descriptions import PageSchema
 from governance.vocabulary import PiiKind
 from vault.provenance.rules import FORMAT
+from vault.reconciliation.relations import RelationKind
 from vault.vocabulary import (
     FeedbackKind,
     Layer,
@@ -167,10 +168,16 @@ class SearchSchema(Schema):
     manifest = ManifestSchema(required=False)
 
 
+class ChangeSchema(Schema):
+    id = serializers.UUIDField(help_text="The earlier memory.")
+    by = serializers.UUIDField(help_text="The new memory.")
+    relation = serializers.ChoiceField(choices=list(RelationKind))
+
+
 class AddedSchema(Schema):
     results = MemorySchema(many=True)
-    superseded = serializers.ListField(child=serializers.DictField())
-    conflicts = serializers.ListField(child=serializers.DictField())
+    superseded = ChangeSchema(many=True, help_text="Statements that a new one has ended.")
+    conflicts = ChangeSchema(many=True, help_text="Pairs that cannot both be true, which wait in the review inbox.")
 
 
 class BulkResultSchema(Schema):

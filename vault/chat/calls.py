@@ -1,6 +1,6 @@
 """Natural-language requests to the memory: interpreted, and executed if the caller wants it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from uuid import UUID
@@ -15,7 +15,6 @@ from governance.pages import Last
 from governance.personas.selectors import persona_get
 from governance.vocabulary import Permission
 from vault.chat.commands import hits_for_call
-from vault.chat.corrections import corrected_statement, statement_end
 from vault.chat.selectors import conversation_locate, turns_list
 from vault.chat.services import FOLLOWED
 from vault.content.drafts import CubeDraft
@@ -26,8 +25,11 @@ from vault.cubes.writer.builder import texts_index
 from vault.layers.persona_scope import scope_to_conversation, scope_to_persona
 from vault.models import Cube
 from vault.reader.model_reader import MessageReading, text_read
-from vault.reader.rules import Intent, MemoryCall, memory_call, read_statements
+from vault.reader.rules import Intent, MemoryCall, Statement, memory_call, read_statements
 from vault.reader.services import MODEL, PATTERNS, statement_draft
+from vault.reconciliation.corrections import corrected_statement
+from vault.reconciliation.relations import Relation, RelationKind
+from vault.reconciliation.services import relations_store, statements_relate
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import memories_search
 from vault.vocabulary import MessageRole
@@ -147,24 +149,31 @@ def _add_statements(actor: Actor, text: str, reading: MessageReading, place: Cal
     if found is None:
         found, reader = read_statements(text, speaker=MessageRole.USER, said_at=now), PATTERNS
     is_update = reading.call.intent is Intent.UPDATE
-    corrected = [_find_corrected(actor, statement.text, place, now) for statement in found] if is_update else []
     drafts = [replace(statement_draft(base, statement, parent=0, reader=reader), parent=None) for statement in found]
+    if is_update:
+        relations = tuple(_find_corrected(actor, found, place, now))
+    else:
+        relations = statements_relate(actor=actor, drafts=drafts)
     texts = texts_index(actor.tenant_id, drafts)
     with acting(actor):
         added = cubes_add(actor=actor, drafts=drafts, texts=texts)
-        for older, newer in zip(corrected, added, strict=False):
-            if older is not None:
-                statement_end(actor=actor, cube_id=older, successor_id=newer.cube.id)
+        relations_store(actor=actor, added=added, relations=relations)
         views = cubes_view(actor=actor, cube_ids=[memory.cube.id for memory in added])
         return _finish_call(actor, CallOutcome(memories=tuple(views)), within)
 
 
-def _find_corrected(actor: Actor, text: str, place: CallPlace, now: datetime) -> UUID | None:
-    search = SearchQuery(
-        query=text, top_k=MOST_RETURNED, personas=place.personas, conversation_id=place.conversation_id
-    )
-    hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
-    return corrected_statement(actor, text, said_at=now, hits=hits, is_correction=True)
+def _find_corrected(
+    actor: Actor, statements: Sequence[Statement], place: CallPlace, now: datetime
+) -> Iterator[Relation]:
+    """Yield the relations of statements that the caller announces as corrections."""
+    for number, statement in enumerate(statements):
+        search = SearchQuery(
+            query=statement.text, top_k=MOST_RETURNED, personas=place.personas, conversation_id=place.conversation_id
+        )
+        hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
+        older = corrected_statement(actor, statement.text, said_at=now, hits=hits, is_correction=True)
+        if older:
+            yield Relation(number, older, RelationKind.CORRECTS)
 
 
 def _search_memories(actor: Actor, call: MemoryCall, place: CallPlace, within: Within) -> CallOutcome:

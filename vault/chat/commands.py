@@ -5,22 +5,16 @@ from uuid import UUID
 
 from governance.actor import Actor
 from governance.vocabulary import Permission
-from vault.chat.evidence import is_own_speaker, make_evidence
+from vault.chat.evidence import make_evidence
 from vault.chat.rules import MOST_LISTED, make_candidate
+from vault.layers.persona_scope import is_own_speaker
 from vault.reader.rules import about, find_touched_goal, may_touch_goal, names_in, speaks_of_self
 from vault.reader.rules.calls import ALL_WORDS, OWN, MemoryCall
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import Hit, memories_search
-from vault.vocabulary import SemanticType
+from vault.vocabulary import STATED, SemanticType
 
 LOOKED_AT = 60  # memories, among which those that are meant are looked for
-STATED = (
-    SemanticType.PROFILE,
-    SemanticType.FACT,
-    SemanticType.PREFERENCE,
-    SemanticType.GOAL,
-    SemanticType.EVENT,
-)
 
 
 def hits_for_call(

@@ -3,20 +3,13 @@
 from collections.abc import Sequence
 
 from governance.actor import Actor
-from vault.chat.rules import OWN_SPEAKERS, Agent, Evidence, PastTurn, prompt
+from vault.chat.rules import Agent, Evidence, PastTurn, prompt
 from vault.chat.selectors import RetrievedView, TurnView
 from vault.cubes.quotes import localise_moment
 from vault.cubes.selectors import CubeView
-from vault.layers.persona_scope import fold_name
+from vault.layers.persona_scope import is_own_speaker
 from vault.providers.ports import ChatMessage
 from vault.retrieval.fusion import NO_PARTS, Parts
-
-
-def is_own_speaker(actor: Actor, speaker: str) -> bool:
-    """Return whether a memory's speaker is the reader: no name, the role of users, or a name of the persona in whose
-    scope the actor reads."""
-    names = actor.persona_scope.names if actor.persona_scope else frozenset[str]()
-    return speaker.casefold() in OWN_SPEAKERS or fold_name(speaker) in names
 
 
 def make_evidence(actor: Actor, marker: int, view: CubeView, *, score: float, parts: Parts = NO_PARTS) -> Evidence:

@@ -7,10 +7,10 @@ from uuid import UUID
 
 from governance.actor import Actor
 from governance.vocabulary import Permission, Verb
-from vault.chat.commands import STATED
 from vault.cubes.selectors import CubeView, cubes_read
 from vault.reader.rules.answers import LONGEST_WHOLE
 from vault.retrieval.selectors import Hit
+from vault.vocabulary import STATED
 
 
 def put_messages(actor: Actor, hits: Sequence[Hit], found: Sequence[Hit], closed: AbstractSet[UUID]) -> list[Hit]:

@@ -14,8 +14,7 @@ from governance.errors import FieldError, Invalid, TooLarge
 from governance.ids import uuid7
 from governance.policies.quotas import tokens_check
 from governance.vocabulary import Permission
-from vault.chat.commands import STATED, find_goal, hits_for_call
-from vault.chat.corrections import corrected_statement, is_current
+from vault.chat.commands import find_goal, hits_for_call
 from vault.chat.evidence import make_evidence
 from vault.chat.messages import is_statement, put_messages
 from vault.chat.rules import (
@@ -39,11 +38,14 @@ from vault.lexicon.temporal_expressions import asks_for_time, time_ranges_of
 from vault.lexicon.tokens import content_terms, terms
 from vault.reader.model_reader import MessageReading, message_read
 from vault.reader.rules import Intent, MemoryCall, Statement, asks_for_topics, is_question, memory_call, read_statements
+from vault.reconciliation.corrections import is_current
+from vault.reconciliation.relations import Relation
+from vault.reconciliation.services import turn_relate
 from vault.retrieval.fusion import is_relevant
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import Hit, memories_search
 from vault.screening.screen import screen_drafts
-from vault.vocabulary import MessageRole, Source, SourceKind
+from vault.vocabulary import STATED, MessageRole, Source, SourceKind
 
 CONSIDERED = 10  # memories an answer may rest on
 SHORT_RANGE = timedelta(days=8)  # of time that a question names: what lies outside is no answer
@@ -66,7 +68,7 @@ class TurnPlan:
     sources: tuple[SourceRef, ...] = ()  # what a model is shown, and what that rests on
     stated: tuple[Statement, ...] = ()
     reading: MessageReading | None = None  # of the question by a model, if one was asked
-    corrected: tuple[UUID | None, ...] = ()  # the memory that each statement corrects
+    relations: tuple[Relation, ...] = ()  # of what is stated to what was stated before
     asked: str = field(default="", repr=False)  # the question as it was searched for
     intent: Intent = Intent.CHAT
     reply: Extract | None = None  # of a command; no model is asked
@@ -137,7 +139,6 @@ def turn_plan(actor: Actor, asked: TurnSettings, content: str) -> TurnPlan:
     stated = reading.statements
     if stated is None:
         stated = read_statements(content, speaker=MessageRole.USER, said_at=now)
-    is_correction = call.intent is Intent.UPDATE
     return replace(
         plan,
         evidence=tuple(evidence),
@@ -146,9 +147,12 @@ def turn_plan(actor: Actor, asked: TurnSettings, content: str) -> TurnPlan:
         intent=call.intent,
         stated=stated,
         reading=reading,
-        corrected=tuple(
-            corrected_statement(actor, statement.text, said_at=now, hits=hits, is_correction=is_correction)
-            for statement in stated
+        relations=turn_relate(
+            actor=actor,
+            statements=stated,
+            hits=hits,
+            models=asked.models if reading.statements is not None else (),
+            is_correction=call.intent is Intent.UPDATE,
         ),
         retrieved=_explain_hits(
             plan,

@@ -28,6 +28,7 @@ from vault.reader.rules import (
 from vault.reader.rules import Passage as Candidate
 from vault.reader.rules import Quote as Found
 from vault.retrieval.fusion import NO_PARTS, Parts
+from vault.vocabulary import OWN_SPEAKERS
 
 MOST_QUOTES = 3
 LEAST_SUPPORT = 0.5  # share of a sentence's words that the memory behind it holds
@@ -41,7 +42,6 @@ KNOWS_NOTHING = re.compile(
     re.IGNORECASE,
 )
 LONGEST_LISTED = 300  # characters of one memory in a list
-OWN_SPEAKERS = frozenset({"", "user"})  # of what the reader may have said themselves
 OWN_TOPIC = ""  # what the reader said of themselves
 MOST_TOPICS, LONGEST_TOPIC = 3, 40
 LONGEST_MARKER = 4  # characters, as in [12]

@@ -4,12 +4,12 @@ from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.database import acting
 from governance.vocabulary import Permission, Verb
-from vault.chat.commands import STATED
 from vault.chat.evidence import make_evidence
 from vault.chat.rules import find_topics
 from vault.cubes.selectors import cubes_read
 from vault.models import Cube, Namespace
 from vault.retrieval.queries import SHOWN
+from vault.vocabulary import STATED
 
 NEWEST = 20  # memories, among which topics are looked for
 

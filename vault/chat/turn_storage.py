@@ -10,7 +10,6 @@ from governance.database import acting
 from governance.policies.quotas import tokens_add
 from governance.vocabulary import Permission, Verb
 from vault.chat.answers import Answering
-from vault.chat.corrections import statement_end
 from vault.chat.plans import TurnPlan
 from vault.chat.rules import Extract, count_tokens_used, markers_in, prompt
 from vault.chat.selectors import Citation, TurnView, conversation_locate, load_retrieved
@@ -24,6 +23,7 @@ from vault.namespaces.services import chat_namespace
 from vault.providers.ports import Completion
 from vault.reader.rules import Statement
 from vault.reader.services import MODEL, PATTERNS, statement_draft
+from vault.reconciliation.services import relations_store
 from vault.vocabulary import Layer, MessageRole, SemanticType, Source, SourceKind, TurnEnd
 
 
@@ -62,9 +62,7 @@ def turn_store(*, plan: TurnPlan, answer: TurnAnswer) -> TurnView:
     with acting(actor):
         row = conversation_locate(actor, plan.conversation_id, lock=True)
         asked, answered, *stated = _cubes_of_turn(plan, row, read)
-        for older, newer in zip(plan.corrected, stated, strict=False):
-            if older is not None:
-                statement_end(actor=actor, cube_id=older, successor_id=newer.cube.id)
+        relations_store(actor=actor, added=stated, relations=plan.relations, permission=Permission.CONVERSATION_USE)
         cited = [plan.citations[marker - 1] for marker in markers_in(said, len(plan.citations))]
         turn = Turn(
             id=plan.turn_id,

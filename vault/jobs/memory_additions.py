@@ -16,6 +16,7 @@ from governance.vocabulary import Permission, Topic
 from vault.content.drafts import CubeDraft
 from vault.cubes.writer.builder import texts_index
 from vault.layers.services import memories_add as memories_add_now
+from vault.reconciliation.services import relations_store, statements_relate
 from vault.screening.screen import screen_drafts
 
 DRAFTS: TypeAdapter[list[CubeDraft]] = TypeAdapter(list[CubeDraft])
@@ -56,10 +57,12 @@ def memories_add(run: JobRun) -> Callable[[], Step]:
         raise Conflict("The memories of this job were erased.")
     drafts = DRAFTS.validate_json(run.request)
     part = drafts[run.done : run.done + PART]
+    relations = statements_relate(actor=run.actor, drafts=part)
     texts = texts_index(run.actor.tenant_id, part)
 
     def write() -> Step:
         added = memories_add_now(actor=run.actor, drafts=part, texts=texts)
+        relations_store(actor=run.actor, added=added, relations=relations)
         kept = [memory for memory in added if not memory.cube.is_dialogue_only]
         done = run.done + len(part)
         result = {

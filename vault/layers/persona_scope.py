@@ -16,6 +16,7 @@ from vault.layers.services import persona_of_member
 from vault.models import Conversation
 from vault.namespaces.mounts import MountPlaces, mounted_ids
 from vault.retrieval.queries import SearchQuery
+from vault.vocabulary import OWN_SPEAKERS
 
 ALIASES = ("alias", "aliases", "别名")  # attributes of a persona with other names of its member
 _SEPARATOR = re.compile(r"[,;\n，；、]")
@@ -104,3 +105,10 @@ def _read_uuid(text: str) -> UUID | None:
         return UUID(text) if text else None
     except ValueError:
         return None
+
+
+def is_own_speaker(actor: Actor, speaker: str) -> bool:
+    """Return whether a memory's speaker is the reader: no name, the role of users, or a name of the persona in whose
+    scope the actor reads."""
+    names = actor.persona_scope.names if actor.persona_scope else frozenset[str]()
+    return speaker.casefold() in OWN_SPEAKERS or fold_name(speaker) in names

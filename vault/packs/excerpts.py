@@ -98,7 +98,7 @@ def trial_seal(row: PackVersion, items: Sequence[Item], wordings: Mapping[UUID, 
     """
     model = embedder()
     parts = [model.embed([item.content for item in items[at : at + PART]]) for at in range(0, len(items), PART)]
-    rows = [[str(item.id), *map(_shorten_known, (item.content, _second(item, wordings)))] for item in items]
+    rows = [[str(item.id), *map(_shorten_if_any, (item.content, _second(item, wordings)))] for item in items]
     head = json.dumps({**_origin(row), "rows": rows}, ensure_ascii=False).encode()
     vectors = np.concatenate(parts).astype(VECTORS).tobytes()
     return _seal(row, b"trial", HEAD.pack(len(head)) + head + vectors), model.name
@@ -143,7 +143,7 @@ def _second(item: Item, wordings: Mapping[UUID, Wordings]) -> str | None:
     return wordings[item.id].content if item.id in wordings else None
 
 
-def _shorten_known(text: str | None) -> str | None:
+def _shorten_if_any(text: str | None) -> str | None:
     return text if text is None else _shorten(text)
 
 

@@ -121,8 +121,8 @@ def text_read(actor: Actor, text: str, call: MemoryCall) -> MessageReading:
     """
     authorize(actor, Permission.CONVERSATION_USE)
     draft = CubeDraft(content=text, speaker=MessageRole.USER)
-    reading = _screen_and_read(actor, draft, call, _list_models(actor))
-    _count_tokens_used(actor, reading.tokens)
+    reading = _screen_and_read(actor, draft, call, list_reading_models(actor))
+    count_tokens_used(actor, reading.tokens)
     return reading
 
 
@@ -135,7 +135,7 @@ def messages_statements(
     transaction. Raises Forbidden; PiiRefused; PiiUnavailable. Writes: Usage?.
     """
     authorize(actor, Permission.MEMORY_CREATE)
-    models = _list_models(actor) if len(messages) <= MOST_MESSAGES else []
+    models = list_reading_models(actor) if len(messages) <= MOST_MESSAGES else []
     readings: dict[int, MessageReading] = {}
     for index, message in enumerate(messages if models else ()):
         if message.role is not MessageRole.USER:
@@ -144,15 +144,17 @@ def messages_statements(
         said_at = message.timestamp or common.event_time or datetime.now(UTC)
         call = memory_call(message.content, said_at=said_at)
         readings[index] = _screen_and_read(actor, draft, call, models, said_at)
-    _count_tokens_used(actor, sum(reading.tokens for reading in readings.values()))
+    count_tokens_used(actor, sum(reading.tokens for reading in readings.values()))
     return {index: reading.statements for index, reading in readings.items() if reading.statements is not None}
 
 
-def _list_models(actor: Actor) -> list[PricedModel]:
+def list_reading_models(actor: Actor) -> list[PricedModel]:
+    """Return the models that read what is stored: the actor's, if the operator set MEMOS_LLM_READS. Raises
+    Forbidden."""
     return models_list(actor) if settings.MEMOS_LLM.reads else []
 
 
-def _count_tokens_used(actor: Actor, tokens: int) -> None:
+def count_tokens_used(actor: Actor, tokens: int) -> None:
     if tokens:
         with acting(actor):
             tokens_add(actor, tokens, usage_count)
@@ -183,7 +185,7 @@ def _read_with_model(
     reply = structured_call(
         FallbackLlm(models), messages, schema=SCHEMA, read=lambda value: choice_read(value, len(shown))
     )
-    asked, said = _sum_tokens(messages, reply.completions)
+    asked, said = sum_tokens(messages, reply.completions)
     if reply.value is None:
         return MessageReading(call, None, asked, said)
     found = chosen_statements(text, said_at=said_at or datetime.now(UTC), kinds=reply.value.kinds)
@@ -238,7 +240,7 @@ def _compose_messages(shown: Sequence[str]) -> list[ChatMessage]:
     ]
 
 
-def _sum_tokens(messages: Sequence[ChatMessage], completions: Sequence[Completion]) -> tuple[int, int]:
+def sum_tokens(messages: Sequence[ChatMessage], completions: Sequence[Completion]) -> tuple[int, int]:
     """Return the tokens of prompts and of replies, as counted by the model's server, else estimated."""
     estimate = sum(approximate_tokens(message.content) for message in messages)
     asked = sum(

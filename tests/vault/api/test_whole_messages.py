@@ -23,7 +23,7 @@ OTHERS = ("I cooked lentil soup on Sunday.", "The garden gate squeaks again.", "
     ],
     ids=["en", "zh"],
 )
-def test_answer_quotes_the_message_around_a_statement(alice: Contract, message: str, question: str) -> None:
+def test_answer_has_the_whole_message_of_a_statement(alice: Contract, message: str, question: str) -> None:
     tell(alice, "first", AT, message, *OTHERS)
     run_jobs()
     turn = alice.post(begin(alice), {"content": question}).json
@@ -32,7 +32,7 @@ def test_answer_quotes_the_message_around_a_statement(alice: Contract, message: 
     assert (cited["content"], cited["semantic_type"]) == (message, "dialogue")
 
 
-def test_statement_of_a_long_message_is_quoted_alone(alice: Contract) -> None:
+def test_statement_of_a_long_message_is_quoted_without_it(alice: Contract) -> None:
     statement = "Our spaniel Nutmeg turns nine in March."
     tell(alice, "first", AT, f"{statement} {'The weather was grey and the tram was late again. ' * 7}", *OTHERS)
     run_jobs()

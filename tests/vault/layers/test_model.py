@@ -20,6 +20,7 @@ from vault.layers.model_reader import MOST_SENTENCES, choice_read
 from vault.models import LayerEntry, Page, Segment, Trait
 from vault.providers.structured import find_json
 from vault.reader import model_reader
+from vault.reconciliation import relations
 
 PATH = "/v1/chat/completions"
 HOME = "Lisbon has been home to me for a year."
@@ -40,8 +41,8 @@ def mind(world: World, alice: Contract) -> str:
 
 
 def is_reading(request: Request) -> bool:
-    """Return whether a message is read, before it is stored; these tests leave that to the patterns."""
-    return bool(request.get_json()["messages"][0]["content"] == model_reader.INSTRUCTIONS)
+    """Return whether a message is read or reconciled, before it is stored; these tests leave that to the patterns."""
+    return request.get_json()["messages"][0]["content"] in {model_reader.INSTRUCTIONS, relations.INSTRUCTIONS}
 
 
 def replies(model: HTTPServer, *texts: str, status: int = 200) -> list[dict[str, Any]]:

@@ -9,17 +9,16 @@ from governance.access.decisions.services import is_allowed
 from governance.actor import Actor
 from governance.database import database_now
 from governance.vocabulary import Permission
-from vault.chat.commands import STATED
-from vault.chat.evidence import is_own_speaker
 from vault.content.drafts import CubeChanges
 from vault.cubes.lookup import cube_target
 from vault.cubes.services import cube_update
+from vault.layers.persona_scope import is_own_speaker
 from vault.layers.statements import StoredStatement, reconcile
 from vault.lexicon.tokens import content_terms, terms
 from vault.models import Cube
 from vault.reader.rules import remove_correction
 from vault.retrieval.selectors import Hit
-from vault.vocabulary import EntryAction, Layer
+from vault.vocabulary import STATED, EntryAction, Layer
 
 CORRECTED = "A later statement of the same speaker corrects this one."
 TAKEN_BACK = re.compile(r"\b(?:no longer|not any ?more)\b|不再|已经不", re.IGNORECASE)
@@ -37,7 +36,7 @@ def corrected_statement(
     is_correction: the speaker announces a correction ("actually, …"). Then, and if `text` says that something no longer
     holds, a common subject is enough.
     """
-    own = [hit for hit in hits if _is_own_statement(actor, hit)]
+    own = [hit for hit in hits if is_own_statement(actor, hit)]
     stored = [StoredStatement(hit.view.cube.id, hit.view.words.content, said_at) for hit in own]
     outcome = reconcile(text, said_at, stored)
     if outcome.action in {EntryAction.UPDATE, EntryAction.DELETE}:
@@ -66,8 +65,9 @@ def _same_subject(words: Sequence[str], stored: Sequence[StoredStatement]) -> UU
     return best.id if is_same else None
 
 
-def statement_end(*, actor: Actor, cube_id: UUID, successor_id: UUID) -> None:
-    """End the validity of a corrected statement now. Call inside `acting`.
+def statement_end(*, actor: Actor, cube_id: UUID, successor_id: UUID, said_at: datetime | None = None) -> bool:
+    """End the validity of a replaced statement, now or when its successor was said; return whether it ended. Call
+    inside `acting`.
 
     A statement that the actor may not change, that is held, or that has ended already is left as it is. Writes: Cube,
     CubeVersion, AuditEntry, OutboxEvent.
@@ -75,13 +75,15 @@ def statement_end(*, actor: Actor, cube_id: UUID, successor_id: UUID) -> None:
     rows = Cube.objects.visible_to(actor).free().filter(id=cube_id, valid_to=None, deleted_at=None)
     row = rows.first()
     now = database_now()
-    if row is None or row.id == successor_id or (row.valid_from is not None and row.valid_from >= now):
-        return
+    until = min(said_at or now, now)
+    if row is None or row.id == successor_id or (row.valid_from is not None and row.valid_from >= until):
+        return False
     if not is_allowed(actor, Permission.MEMORY_UPDATE, cube_target(row)):
-        return
-    changes = CubeChanges(valid_to=now)
+        return False
+    changes = CubeChanges(valid_to=until)
     cube_update(actor=actor, cube_id=row.id, expected_versions={row.version}, changes=changes, reason=CORRECTED)
     Cube.objects.filter(id=row.id).update(superseded_by=successor_id)
+    return True
 
 
 def is_current(hit: Hit, now: datetime) -> bool:
@@ -90,7 +92,8 @@ def is_current(hit: Hit, now: datetime) -> bool:
     return cube.superseded_by is None or cube.valid_to is None or cube.valid_to > now
 
 
-def _is_own_statement(actor: Actor, hit: Hit) -> bool:
+def is_own_statement(actor: Actor, hit: Hit) -> bool:
+    """Return whether a memory is a statement of the reader."""
     cube, words = hit.view.cube, hit.view.words
     is_stated = cube.semantic_type in STATED and cube.layer == Layer.LONG_TERM and not words.quotes
     return is_stated and is_own_speaker(actor, words.speaker)

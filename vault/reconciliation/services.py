@@ -1,0 +1,243 @@
+"""Reconciling of new statements with earlier ones of the same person, on every path that stores statements.
+
+A language model decides, if one reads what is stored: one structured call for all statements of a request. Else rules
+decide for statements that name the attribute that they change, or announce a correction (docs/decisions/0069).
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from uuid import UUID
+
+from governance.access.decisions.services import authorize, is_allowed
+from governance.actor import Actor
+from governance.database import acting, release_connection
+from governance.errors import QuotaExceeded
+from governance.policies.quotas import tokens_check
+from governance.vocabulary import Permission
+from vault.content.drafts import CubeDraft
+from vault.cubes.selectors import CubeView
+from vault.cubes.services import AddedCube
+from vault.cubes.usage import usage_count
+from vault.endpoints.rules import FallbackLlm, PricedModel
+from vault.layers.persona_scope import is_own_speaker
+from vault.layers.statements import find_slot
+from vault.lifecycle.pairs import pairs_propose
+from vault.models import Cube
+from vault.reader.model_reader import count_tokens_used, list_reading_models, sum_tokens
+from vault.reader.rules import Intent, Statement, memory_call
+from vault.reconciliation.corrections import (
+    TAKEN_BACK,
+    corrected_statement,
+    is_current,
+    is_own_statement,
+    statement_end,
+)
+from vault.reconciliation.relations import (
+    ENDING,
+    MOST_EARLIER,
+    Comparison,
+    DatedStatement,
+    Relation,
+    RelationKind,
+    ask_relations,
+    compose_messages,
+)
+from vault.retrieval.queries import SearchQuery
+from vault.retrieval.selectors import Hit, memories_search
+from vault.screening.screen import screen_drafts
+from vault.vocabulary import STATED, Modality, ReviewKind
+
+logger = logging.getLogger(__name__)
+MOST_COMPARED = 20  # statements of one request
+LONGEST_COMPARED = 1_000  # characters of a statement
+LOOKED_AT = 10  # results of a search, among which earlier statements of the person are
+
+
+@dataclass(frozen=True)
+class Change:
+    """The effect of a stored statement on an earlier one. kind: what ended it, or CONTRADICTS: a review is open."""
+
+    earlier: UUID
+    later: UUID
+    kind: RelationKind
+
+
+def statements_relate(*, actor: Actor, drafts: Sequence[CubeDraft]) -> tuple[Relation, ...]:
+    """Return the relations of new statements, by the index of their draft, to stored ones that were said before.
+
+    Never inside a database transaction: a model may be asked. Only statements of the same persona, or without one in
+    the writer's own namespace, and of the same subject and speaker are compared; none for who may not read.
+    Raises Forbidden; the errors of a search and of `screen_drafts`. Writes: AuditEntry …, Usage?.
+    """
+    authorize(actor, Permission.MEMORY_CREATE)
+    wanted = [number for number, draft in enumerate(drafts) if _is_comparable(draft)]
+    if not wanted or not is_allowed(actor, Permission.MEMORY_READ):
+        return ()
+    models = list_reading_models(actor)
+    if not models:
+        wanted = [number for number in wanted if _announces_change(drafts[number])]
+    now = datetime.now(UTC)
+    found = {number: _find_earlier(actor, drafts[number], now) for number in wanted[:MOST_COMPARED]}
+    found = {number: hits for number, hits in found.items() if hits}
+    if models and found:
+        screened = screen_drafts(actor=actor, drafts=[drafts[number] for number in found])
+        pairs = zip(screened, found.values(), strict=True)
+        relations = _ask_models(
+            actor, models, [_compare(actor, draft.content, draft.said_at or now, hits) for draft, hits in pairs]
+        )
+        if relations is not None:
+            return tuple(replace(relation, number=list(found)[relation.number]) for relation in relations)
+    return tuple(_apply_rules(actor, drafts, found, now))
+
+
+def turn_relate(
+    *,
+    actor: Actor,
+    statements: Sequence[Statement],
+    hits: Sequence[Hit],
+    models: Sequence[PricedModel],
+    is_correction: bool,
+) -> tuple[Relation, ...]:
+    """Return the relations of the statements of a chat's turn to the statements among its search results.
+
+    models: those that have read the turn; none: rules decide. Never inside a transaction. Raises Forbidden. Writes:
+    Usage?.
+    """
+    authorize(actor, Permission.CONVERSATION_USE)
+    now = datetime.now(UTC)
+    if not statements:
+        return ()
+    if models:
+        own = [hit for hit in hits if is_own_statement(actor, hit) and is_current(hit, now)]
+        compared = [_compare(actor, statement.text, now, own) for statement in statements]
+        relations = _ask_models(actor, models, compared) if own else ()
+        if relations is not None:
+            return relations
+    older = [
+        corrected_statement(actor, statement.text, said_at=now, hits=hits, is_correction=is_correction)
+        for statement in statements
+    ]
+    return tuple(Relation(number, found, RelationKind.SUPERSEDES) for number, found in enumerate(older) if found)
+
+
+def relations_store(
+    *,
+    actor: Actor,
+    added: Sequence[AddedCube],
+    relations: Sequence[Relation],
+    permission: Permission = Permission.MEMORY_CREATE,
+) -> list[Change]:
+    """Apply relations in the transaction that stored the statements; return those that had an effect.
+
+    permission: the right to chat for turns of a chat. Raises Forbidden. Writes what `statement_end` and
+    `pairs_propose` write.
+    """
+    authorize(actor, permission)
+    with acting(actor):
+        made = ((relation, added[relation.number]) for relation in relations)
+        return [
+            Change(relation.earlier, later.cube.id, relation.kind)
+            for relation, later in made
+            if not later.duplicate and not later.cube.is_quarantined and _has_effect(actor, relation, later.cube)
+        ]
+
+
+def _has_effect(actor: Actor, relation: Relation, later: Cube) -> bool:
+    if relation.kind in ENDING:
+        return statement_end(actor=actor, cube_id=relation.earlier, successor_id=later.id, said_at=later.said_at)
+    pair = (relation.earlier, later.id)
+    return relation.kind is RelationKind.CONTRADICTS and bool(pairs_propose(actor, ReviewKind.CONFLICT, [pair]))
+
+
+def _is_comparable(draft: CubeDraft) -> bool:
+    is_statement = draft.semantic_type in STATED and draft.modality is Modality.TEXT
+    is_placed = draft.persona is not None or draft.namespace is None
+    return is_statement and is_placed and not draft.sources and len(draft.content) <= LONGEST_COMPARED
+
+
+def _announces_change(draft: CubeDraft) -> bool:
+    text = draft.content
+    return find_slot(text) is not None or TAKEN_BACK.search(text) is not None or _is_correction(draft)
+
+
+def _is_correction(draft: CubeDraft) -> bool:
+    said_at = draft.said_at or datetime.now(UTC)
+    return memory_call(draft.content, said_at=said_at).intent is Intent.UPDATE
+
+
+def _find_earlier(actor: Actor, draft: CubeDraft, now: datetime) -> list[Hit]:
+    """Return the valid statements of the same person that were said before, nearest first. Writes: AuditEntry."""
+    search = SearchQuery(
+        query=draft.content,
+        top_k=LOOKED_AT,
+        filters={"semantic_type": {"in": list(STATED)}},
+        personas=(draft.persona,) if draft.persona else (),
+        namespaces=(draft.namespace,) if draft.namespace else (),
+        is_use=False,
+    )
+    hits = memories_search(actor=actor, search=search)
+    hits = [hit for hit in hits if is_current(hit, now) and _is_of_same_person(actor, draft, hit.view)]
+    times = _load_times(actor, hits)
+    said_at = draft.said_at or draft.event_time or now
+    return [hit for hit in hits if times[hit.view.cube.id] <= said_at and hit.view.words.content != draft.content]
+
+
+def _is_of_same_person(actor: Actor, draft: CubeDraft, view: CubeView) -> bool:
+    cube, words = view.cube, view.words
+    if view.pack or words.quotes or cube.semantic_type not in STATED:
+        return False
+    is_placed = cube.persona_id is not None if draft.persona else cube.persona_id is None
+    is_owned = bool(draft.persona) or cube.owner_id == actor.member_id
+    is_of_subject = (view.subject.reference if view.subject else None) == draft.subject
+    both_own = is_own_speaker(actor, words.speaker) and is_own_speaker(actor, draft.speaker)
+    return is_placed and is_owned and is_of_subject and (both_own or words.speaker == draft.speaker)
+
+
+def _load_times(actor: Actor, hits: Sequence[Hit]) -> dict[UUID, datetime]:
+    """Return when each statement was said, or else stored. One query."""
+    with acting(actor):
+        rows = Cube.objects.filter(id__in=[hit.view.cube.id for hit in hits])
+        return {cube_id: said or stored for cube_id, said, stored in rows.values_list("id", "said_at", "created_at")}
+
+
+def _apply_rules(
+    actor: Actor, drafts: Sequence[CubeDraft], found: Mapping[int, Sequence[Hit]], now: datetime
+) -> list[Relation]:
+    relations = []
+    for number, hits in found.items():
+        draft = drafts[number]
+        said_at = draft.said_at or now
+        older = corrected_statement(
+            actor, draft.content, said_at=said_at, hits=hits, is_correction=_is_correction(draft)
+        )
+        relations += [Relation(number, older, RelationKind.SUPERSEDES)] if older else []
+    return relations
+
+
+def _ask_models(
+    actor: Actor, models: Sequence[PricedModel], compared: Sequence[Comparison]
+) -> tuple[Relation, ...] | None:
+    """Return the relations that the first model which answers chooses; None without a usable reply, or beyond the
+    quota. Writes: Usage?."""
+    try:
+        tokens_check(actor, usage_count)
+    except QuotaExceeded as failure:
+        logger.warning("statements are reconciled without a model: %s", failure.detail)
+        return None
+    release_connection()  # a model may take minutes; others need the connection
+    reply = ask_relations(FallbackLlm(models), compared)
+    count_tokens_used(actor, sum(sum_tokens(compose_messages(compared), reply.completions)))
+    return reply.value
+
+
+def _compare(actor: Actor, text: str, said_at: datetime, hits: Sequence[Hit]) -> Comparison:
+    """Return a new statement with the nearest of the found ones."""
+    nearest = hits[:MOST_EARLIER]
+    times = _load_times(actor, nearest)
+    return Comparison(
+        text,
+        said_at,
+        tuple(DatedStatement(hit.view.cube.id, hit.view.words.content, times[hit.view.cube.id]) for hit in nearest),
+    )
