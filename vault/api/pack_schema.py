@@ -81,7 +81,11 @@ class VersionInput(ChoiceInput):
         child=TextField(max_length=500),
         required=False,
         max_length=MOST_ACCEPTED,
-        help_text="What may leave of `undecided` of the preview, which you have read. Left out: nobody confirmed it.",
+        help_text="What may leave of `undecided` of the preview.",
+    )
+    preview_read = serializers.BooleanField(
+        required=False,
+        help_text="True: a person has read the preview of all that leaves. Only then a pack says `de-identified`.",
     )
 
 
