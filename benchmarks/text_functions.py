@@ -223,7 +223,9 @@ FUNCTIONS = (
         {f"{PII}.addresses": "STREET POSTCODE INTRODUCED HAN_RUN AREA ROAD HOUSE LEAD _STOPS"},
     ),
     TextFunction(
-        "dates of birth", lambda text: list(find_birth_dates(text)), {f"{PII}.dates": "DATE BEFORE AFTER ASKED"}
+        "dates of birth",
+        lambda text: list(find_birth_dates(text)),
+        {f"{PII}.dates": "DATE BEFORE AFTER ASKED RIGHT_BEFORE", f"{PII}.worded_dates": "WORDED_DATE"},
     ),
     TextFunction(
         "names of people",
