@@ -90,6 +90,7 @@ UNDECIDED: dict[str, Promise] = {
     "name": gettext_lazy("name"),
     "number": gettext_lazy("number"),
     "date": gettext_lazy("date"),
+    "address": gettext_lazy("address"),
 }
 
 

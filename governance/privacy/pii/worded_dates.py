@@ -9,13 +9,16 @@ MONTH = (
     r"|nov(?:ember)?|dec(?:ember)?)\.?"
 )
 HAN_DIGITS = {digit: value for value, digit in enumerate("〇一二三四五六七八九")} | {"零": 0, "○": 0}
-_ONES = "one two three four five six seven eight nine".split()
-_TEENS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
-_ORDINALS = (
-    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth"
-    " sixteenth seventeenth eighteenth nineteenth twentieth"
-).split()
+_ONES = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+_TEENS = (
+    "ten",
+    "eleven",
+    "twelve",
+    *(f"{word}teen" for word in ("thir", "four", "fif", "six", "seven", "eigh", "nine")),
+)
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_FIRST = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
+_ORDINALS = (*_FIRST, "tenth", "eleventh", "twelfth", *(f"{word}th" for word in _TEENS[3:]), "twentieth")
 _NUMBERS = {word: value for value, word in enumerate([*_ONES, *_TEENS], 1)} | {
     word: 10 * value for value, word in enumerate(_TENS, 2)
 }
@@ -24,12 +27,14 @@ _ROMAN = ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x", "xi", "xi
 _ONE = f"(?:{'|'.join(_ONES)})"
 _ROUND = f"(?:(?:{'|'.join(_TENS)})(?:[ -]{_ONE})?|{'|'.join(_TEENS)})"  # 10 to 99
 _YEAR = (
-    rf"(?:(?:eighteen|nineteen)(?:[ -](?:{_ROUND}|(?:oh|o)[ -]{_ONE})|[ -]hundred(?:[ -](?:and[ -])?(?:{_ROUND}|{_ONE}))?)"
-    rf"|twenty[ -](?:{_ROUND}|(?:oh|o)[ -]{_ONE})|two[ -]thousand(?:[ -](?:and[ -])?(?:{_ROUND}|{_ONE})(?![ -](?:hundred"
+    rf"(?:(?:eighteen|nineteen)(?:[ -](?:{_ROUND}|(?:oh|o)[ -]{_ONE})"
+    rf"|[ -]hundred(?:[ -](?:and[ -])?(?:{_ROUND}|{_ONE}))?)"
+    rf"|twenty[ -](?:{_ROUND}|(?:oh|o)[ -]{_ONE})"
+    rf"|two[ -]thousand(?:[ -](?:and[ -])?(?:{_ROUND}|{_ONE})(?![ -](?:hundred"
     r"|thousand|million)))?)(?![a-z])"
 )
 _ANY_YEAR = rf"(?:{_YEAR}|[12][0-9]{{3}}(?![0-9])|['’][0-9]{{2}}(?![0-9]))"
-_ORDER = rf"(?:(?:twenty|thirty)[ -](?:{'|'.join(_ORDINALS[:9])})|{'|'.join(_ORDERS)})(?![a-z])"
+_ORDER = rf"(?:(?:twenty|thirty)[ -](?:{'|'.join(_FIRST)})|{'|'.join(_ORDERS)})(?![a-z])"
 _DAY = rf"(?:{_ORDER}|[0-3]?[0-9](?:st|nd|rd|th))"
 _IN = r"(?:,? (?:of |in |in the year )?)"
 _HAN_NUMBER = "[一二三四五六七八九十]{1,3}"
@@ -38,7 +43,8 @@ WORDED_DATE = re.compile(
     rf"(?<![a-z0-9])(?P<day>{_DAY})(?: day)? of (?:the (?P<order>{_ORDER}) month|(?P<month>{MONTH}))"
     rf"(?:{_IN}(?P<year>{_ANY_YEAR}))?"
     rf"|(?<![a-z0-9])(?P<month2>{MONTH}) (?P<the>the )?(?P<day2>{_ORDER})(?:,? (?P<year2>{_ANY_YEAR}))?"
-    rf"|(?<![a-z0-9])(?:(?P<day3>[0-3]?[0-9]) )?(?P<month3>{MONTH}),? (?:of )?(?P<year3>{_YEAR}|['’][0-9]{{2}}(?![0-9]))"
+    rf"|(?<![a-z0-9])(?:(?P<day3>[0-3]?[0-9]) )?(?P<month3>{MONTH}),? (?:of )?"
+    rf"(?P<year3>{_YEAR}|['’][0-9]{{2}}(?![0-9]))"
     r"|(?<![a-z0-9])(?P<day4>[0-3]?[0-9])(?P<by>[-./ ])\s?(?P<roman>viii|vii|vi|v|iv|iii|ii|ix|i|xii|xi|x)(?P=by)\s?"
     r"(?P<year4>[12][0-9]{3}|['’]?[0-9]{2})(?![0-9a-z])"
     r"|(?<![0-9a-z.,/-])(?P<day5>[0-3][0-9])(?P<month5>[01][0-9])(?P<year5>(?:19|20)[0-9]{2})(?![0-9a-z])"
