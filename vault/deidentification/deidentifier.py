@@ -38,6 +38,7 @@ NUMBER_WORD = re.compile(
     r"(?:号|號|号码|號碼|证号|编号)?(?:是|为|：|:)?\s?(?P<number2>[A-Z0-9\u4e00-\u9fff]?[A-Z0-9·-]{4,24})(?![A-Za-z0-9])",
     re.IGNORECASE,
 )
+_HAN = "\u4e00-\u9fff"
 # The last digits of a number, and the name of an account.
 _HAN_DIGITS = "0-9〇○零一二三四五六七八九"
 LAST_DIGITS = re.compile(
@@ -46,7 +47,7 @@ LAST_DIGITS = re.compile(
     r"(?: (?:of|on|in) (?:\w+ ){0,3}\w+)?(?:,| (?:are|is|was|were)|:)? #?(?P<last>[0-9]{3,8})(?![0-9])"
     r"|\b(?:card|account|phone|number|id|passport|licen[cs]e|ssn|policy|iban|mobile|cell)\b[^.!?\n0-9]{0,24}?"
     r"\b(?:end(?:s|ed|ing)?|finish(?:es|ing)) (?:in|with|on) #?(?P<ending>[0-9]{2,8})(?![0-9])"
-    r"|(?:[*•xX…]{2,12}[ -]?){1,4}(?P<hidden>[0-9]{3,6})(?![0-9])",
+    r"|(?:(?<=[*•…][*•…])|(?<=xxx))[ -]?(?P<hidden>[0-9]{3,6})(?![0-9])",
     re.IGNORECASE,
 )
 ACCOUNT = re.compile(
@@ -66,6 +67,7 @@ _SYLLABLE = (
     "(?:(?:[zcs]h|[bpmfdtnlgkhjqxrzcsyw])(?:iang|iong|uang|ang|eng|ing|ong|ian|iao|uai|uan|ai|ei|ao|ou|an|en|in|un|ia|ie"
     "|iu|ua|uo|ui|ue|ve|a|o|e|i|u|v)|ang|ai|ao|an|ou|en|er|a|e|o)"
 )
+HAN_LETTER = re.compile(f"[{_HAN}]")
 PINYIN = re.compile(rf"(?<![A-Za-z])(?=[a-z]{{8,18}}(?![A-Za-z])){_SYLLABLE}{{3}}(?![A-Za-z])")
 # A number right after what was replaced, as the door after an address.
 BESIDE_PLACEHOLDER = re.compile(
@@ -73,7 +75,6 @@ BESIDE_PLACEHOLDER = re.compile(
 )
 LONG_NUMBER = re.compile(r"[0-9](?<![A-Za-z0-9].)(?:[ ./-]?[0-9]){5,24}(?![A-Za-z0-9])", re.DOTALL)
 PART = re.compile(r"[^\n.!?。！？]{1,400}[\n.!?。！？]*|[\n.!?。！？]+")
-_HAN = "\u4e00-\u9fff"
 _LAST_AROUND = "".join(dict.fromkeys(word[-1] for word in AROUND_NAMES.split("|")))
 LEFT_HAN_NAME = re.compile(
     rf"(?:(?<![{_HAN}])|(?<=[{_LAST_AROUND}了着过們们位个個名]))(?!{NO_HAN_NAMES})(?:{DOUBLE_SURNAMES}|[{SURNAMES}])"
@@ -256,7 +257,7 @@ def find_undecided(text: str) -> Iterator[Undecided]:
 
 def _find_left(blank: str) -> Iterator[tuple[str, Iterable[tuple[int, int]]]]:
     """Yield kinds with the ranges of what is left."""
-    hidden = [HANDLE, SPACED, INITIALS, *(() if blank.isascii() else (PINYIN,))]
+    hidden = [HANDLE, SPACED, INITIALS, *((PINYIN,) if HAN_LETTER.search(blank) else ())]
     yield (
         "name",
         chain(

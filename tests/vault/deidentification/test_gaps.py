@@ -19,6 +19,7 @@ HANDLES: tuple[Case, ...] = (
     ("Write to zoe_bright and rex1987.", "Write to zoe_bright and rex1987.", ["zoe_bright", "rex1987"]),
     ("It says p e t r a.", "It says p e t r a.", ["p e t r a"]),
     ("liyating明天来。", "liyating明天来。", ["liyating"]),
+    ("Reminding them 🙂", "", []),
     ("snake case, mp3 and 10km", "snake case, mp3 and 10km", []),
 )
 INITIALS: tuple[Case, ...] = (

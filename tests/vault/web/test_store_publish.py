@@ -228,7 +228,7 @@ def test_preview_marks_what_is_replaced_and_asks_about_the_rest(world: World, ow
     assert owner.post(f"{own}1.0.0/offer/", OFFER).status_code == 303
     page = text_of(owner, "/store/acme/herons/")
     assert "De-identified" in page
-    assert "by people/1, and a person read what remains" in page
+    assert "by people/2, and a person read what remains" in page
 
 
 def test_who_sees_only_a_part_of_what_leaves_cannot_confirm_it(world: World, owner: Client) -> None:
