@@ -254,7 +254,7 @@ FUNCTIONS = (
         lambda text: (list(find_numbers(text)), find_marks(text), list(find_undecided(text))),
         {
             f"{PEOPLE}.deidentifier": "NUMBER_WORD LONG_NUMBER PART PLACEHOLDER LEFT_HAN_NAME LAST_DIGITS"
-            " ACCOUNT HANDLE INITIALS SPACED PINYIN HAN_LETTER BESIDE_PLACEHOLDER",
+            " ACCOUNT HANDLE LETTER_DIGIT LOW_NAMED INITIALS SPACED PINYIN HAN_LETTER BESIDE_PLACEHOLDER",
             f"{PEOPLE}.called_names": "CALLED AFTER_PLACEHOLDER _NO_NAME _BESIDE _DOUBLE_NAME _PLAIN_NAME"
             " _GIVEN_NAME _SINGLE _RUN",
             f"{PEOPLE}.scripts": "_OTHER _GREEK_SIGN _RUN _BETWEEN",

@@ -35,7 +35,7 @@ _DOUBLE_NAME = re.compile(
 )
 _PLAIN_NAME = re.compile(
     rf"{_DOUBLE_NAME.pattern}"
-    rf"|[小阿][{_HAN}]|(?P<twice>[{_HAN}])(?P=twice)"
+    rf"|[小阿][{_HAN}]|[大二三]宝|(?P<twice>[{_HAN}])(?P=twice)"
     rf"|[{GIVEN}]{{2}}|[{HAN_GIVEN}]{{2}}(?=(?:{AROUND_NAMES}|[^{_HAN}]|$))"
 )
 _GIVEN_NAME = re.compile(f"[{HAN_GIVEN}]{{2}}")

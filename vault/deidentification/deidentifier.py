@@ -14,7 +14,7 @@ from governance.privacy.pii.identifiers import Identifier, merge_identifiers, re
 from governance.privacy.pii.spelling import fold
 from governance.vocabulary import PersonalKind, PiiKind
 from vault.deidentification.called_names import find_unsure_names
-from vault.deidentification.name_words import NO_HAN_NAMES
+from vault.deidentification.name_words import FRIENDS, KIN, NO_HAN_NAMES
 from vault.deidentification.names import NameFinder, find_titled_names, fold_letters, make_name_forms, unite_name_forms
 from vault.deidentification.relations import find_relations
 from vault.deidentification.scripts import find_other_scripts
@@ -45,8 +45,8 @@ LAST_DIGITS = re.compile(
     rf"(?:尾号|尾號|尾数|尾數|[后後末最]{{1,2}}[三四五六34567]位(?:数字|數字|数|號码|号码)?)(?:都|就)?(?:是|为|為|：|:)?\s?(?P<han>[{_HAN_DIGITS}]{{3,8}})"
     r"|\b(?:last|final|first) (?:three|four|five|six|[3-6])(?: (?:digits?|numbers?|characters?))?"
     r"(?: (?:of|on|in) (?:\w+ ){0,3}\w+)?(?:,| (?:are|is|was|were)|:)? #?(?P<last>[0-9]{3,8})(?![0-9])"
-    r"|\b(?:card|account|phone|number|id|passport|licen[cs]e|ssn|policy|iban|mobile|cell)\b[^.!?\n0-9]{0,24}?"
-    r"\b(?:end(?:s|ed|ing)?|finish(?:es|ing)) (?:in|with|on) #?(?P<ending>[0-9]{2,8})(?![0-9])"
+    r"|\b(?:card|account|phone|number|id|passport|licen[cs]e|ssn|policy|iban|mobile|cell)\b(?: no\.)?[^.!?\n0-9]{0,24}?"
+    r"\b(?:end(?:s|ed|ing)?|finish(?:es|ing))(?: (?:in|with|on))? #?(?P<ending>[0-9]{2,8})(?![0-9])"
     r"|(?:(?<=[*•…][*•…])|(?<=xxx))[ -]?(?P<hidden>[0-9]{3,6})(?![0-9])",
     re.IGNORECASE,
 )
@@ -58,6 +58,18 @@ ACCOUNT = re.compile(
 # Words that may hide a name: with digits or low lines, letter by letter, and in a Chinese text three syllables of it.
 HANDLE = re.compile(
     r"(?<![A-Za-z0-9_@])(?:[A-Za-z]{3,30}[0-9]{2,12}|[A-Za-z][A-Za-z0-9]{0,30}(?:_[A-Za-z0-9]{1,30}){1,9})(?![A-Za-z0-9_])"
+)
+LETTER_DIGIT = re.compile(
+    r"(?<![\w@$.])(?=[A-Za-z013457@$]{4,40}(?![\w@$]))[A-Za-z]{1,20}[013457@$][A-Za-z]{1,20}(?![\w@$])"
+)
+LOW_NAMED = re.compile(
+    rf"(?:(?<![a-z])(?i:my|our|his|her|their) (?:{KIN}|{FRIENDS}|carer|nurse|cleaner|driver|lawyer)|\[;{{8}}\]),? "
+    r"(?!(?:and|who|that|which|also|just|never|still|often|now|then|with|for|from|will|has|had|was|were|are|did|does|can"
+    r"|would|could|should|but|who|whose|left|went|came|got|said|told|made|took|gave|found|felt|ran|saw|sat|the|one|too"
+    r"|both|here|there|really|always|all|loved|not|are|is|in|on|at|to)(?![a-z]))"
+    r"(?P<low>[a-z]{3,14})(?<!ed|es|ly)(?<!ing)(?=,| (?:is|was|has|had|and|who|will)(?![a-z]))"
+    r"|(?<![a-z])(?:named|called|nicknamed) (?!the|it|him|her|them|me|us|you|for|off|back|and|about|after)"
+    r"(?P<low2>[a-z]{3,14})(?![a-z])"
 )
 INITIALS = re.compile(
     r"(?<![A-Za-z.])(?!U\.[SK]\.|D\.C\.|P\.S\.|R\.I\.P\.|A\.[IMD]\.|P\.M\.)[A-Z]\.(?:[A-Z]\.){1,3}(?![A-Za-z])"
@@ -257,13 +269,14 @@ def find_undecided(text: str) -> Iterator[Undecided]:
 
 def _find_left(blank: str) -> Iterator[tuple[str, Iterable[tuple[int, int]]]]:
     """Yield kinds with the ranges of what is left."""
-    hidden = [HANDLE, SPACED, INITIALS, *((PINYIN,) if HAN_LETTER.search(blank) else ())]
+    hidden = [HANDLE, LETTER_DIGIT, SPACED, INITIALS, *((PINYIN,) if HAN_LETTER.search(blank) else ())]
     yield (
         "name",
         chain(
             _find_left_names(blank),
             find_other_scripts(blank),
             (found.span() for pattern in hidden for found in pattern.finditer(blank)),
+            (found.span(found.lastgroup) for found in LOW_NAMED.finditer(blank) if found.lastgroup),
         ),
     )
     yield "date", ((date.start, date.end) for date in find_dates(blank) if any(month for _, month, _ in date.readings))

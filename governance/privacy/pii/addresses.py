@@ -137,7 +137,8 @@ _HAN_DOOR = re.compile("[之-]?(?:[0-9]{2,5}|[〇○零一二三四五六七八�
 LEAD = re.compile("住在|家在|住|位于|位於|地址|住址|搬到|搬去|回到|寄到|来自|來自|送到|在|到|是|为|為|从|從|去|于|於")
 # In small letters or any: a street and its number, and what may stand around it.
 _LOW_KIND = (
-    "(?:street|avenue|road|lane|boulevard|blvd|crescent|terrace|close|court|drive|square|gardens|grove|mews|st|ave|rd)"
+    "(?:street|avenue|road|lane|boulevard|blvd|crescent|terrace|close|court|drive|square"
+    "|gardens|grove|mews|row|walk|quay|rise|st|ave|rd)"
 )
 _LOW_WORD = (
     "(?!(?:the|a|an|this|that|these|those|my|your|his|her|our|their|its|down|up|along|off|on|in|at|to|from|of|for|and|or"
@@ -163,15 +164,16 @@ LOW_STREET = re.compile(
 # A postcode and its town right after an address.
 TOWN_AFTER = re.compile("[,;]?\\s(?:in |near |at )?(?:[A-Z]{1,2}-)?[0-9]{4,6} [A-Za-z\u00c0-\u024f]{3,24}")
 POSTCODE_WORD = re.compile(
-    "(?:(?:zip|post|postal) ?code|\\bzip|\\bplz|邮编|郵編|邮政编码|郵遞區號)"
+    "(?:(?:zip|post|postal) ?code|\\bzip|\\bplz|门牌号?|房间号|房号|邮编|郵編|邮政编码|郵遞區號)"
     "(?: is|是|为|：|:)?\\s?(?P<code>[A-Z0-9]{2,6}(?:[ -][0-9][A-Z0-9]{2,3})?)(?![A-Za-z0-9])",
     re.IGNORECASE,
 )
 # What may be a part of an address, and is not sure.
 UNSURE = re.compile(
     rf"(?<![\w/-]){_NUMBER} (?:{_LOW_WORD} ){{1,2}}{_LOW_KIND}(?![a-z])"
-    rf"|(?<=(?:i|o)n )(?:{_LOW_WORD} ){{1,2}}(?:street|avenue|road|lane|boulevard|crescent|terrace)(?![a-z])"
-    r"|(?<![\w/-])(?:flat|apt\.?|apartment|unit) (?:no\.? ?)?[0-9]{1,4}[a-z]?(?![\w-])"
+    rf"|(?:(?<=[io]n )|(?<=of )|(?<=at )|(?<=to ))(?:{_LOW_WORD} ){{1,2}}"
+    r"(?:street|avenue|road|lane|boulevard|crescent|terrace)(?![a-z])"
+    r"|(?<![\w/-])(?:flat|apt\.?|apartment|unit|room(?= [0-9]{3})) (?:no\.? ?)?[0-9]{1,4}[a-z]?(?![\w-])"
     r"|(?:(?<=in )|(?<=to )|(?<=of ))(?![0-9]{2}000)[0-9]{5} [a-z\u00c0-\u024f]{3,24}"
     r"|(?<![\w.,/-])(?-i:[0-9]{5} [A-Z][a-z\u00df-\u024f]{2,24})",
     re.IGNORECASE,
@@ -216,6 +218,8 @@ def _find_han(text: str, start: int, end: int) -> Iterator[Identifier]:
     areas = [found.end() for found in AREA.finditer(text, start, end)]
     houses = list(HOUSE.finditer(text, start, end))
     placed = [found for found in houses if any(found.start() <= road + 1 <= found.end() for road in (*roads, *areas))]
+    if not placed and any(before.end() == after.start() for before, after in pairwise(houses)):
+        placed, start = houses, houses[0].start()
     nested = [at for before, at in pairwise(areas) if at - before >= 2]
     if not placed and not (nested and (roads[-1:] > nested[:1] or len(nested) > 1)):
         return

@@ -32,7 +32,7 @@ BEFORE = re.compile(
     r"\bborn\b(?! (?:leader|again))|\b(?:date|day|year|place and date) of birth\b|\bbirth ?(?:date|day"
     r"|year)s?\b(?! (?:party|gift|present|cake|card))"
     rf"|\bbirth\b|\bd\.?o\.?b\b\.?|\bb\.(?= ?(?:[0-9]|{MONTH}))|\bgeboren\b|\bgeb\.|\bturn(?:s|ed|ing) [0-9]{{1,3}}\b"
-    "|出生|生日|生辰|诞生|誕生|生于|生於|(?<=[日号號年])生",
+    "|出生|生日|生辰|诞生|誕生|生于|生於|(?<=[日号號年月])生",
     re.IGNORECASE,
 )
 AFTER = re.compile(

@@ -53,7 +53,10 @@ WORDED_DATE = re.compile(
     r"|(?<![0-9〇○零一二三四五六七八九十百千万])(?P<year7>[〇○零一二三四五六七八九]{2}|[0-9]{2})年"
     rf"(?=出?生(?![^\s。，,；;、）)的人于於])|[0-9]{{1,2}}月|{_HAN_NUMBER}月)"
     rf"(?:(?P<month7>[0-9]{{1,2}}|{_HAN_NUMBER})月(?:(?P<day7>{_HAN_DAY})[日号號]?)?)?"
-    rf"|(?<![a-z0-9])(?P<year8>{_YEAR})",
+    rf"|(?<![a-z0-9])(?P<year8>{_YEAR})|(?<![^\W_])['’](?P<year9>[0-9]{{2}})(?![^\W_])"
+    rf"|民[国國][一二三四五六七八九十]{{1,3}}年|[甲乙丙丁戊己庚辛壬癸][子丑寅卯辰巳午未申酉戌亥]年(?:{_HAN_NUMBER}月)?"
+    r"|(?<![a-z])(?:christmas(?: day| eve)?|new year['’]s (?:day|eve)|halloween)(?![a-z])"
+    "|[腊臘]八|除夕|元宵|端午|中秋|重[阳陽]|元旦",
     re.IGNORECASE,
 )
 _SMALL_MAY = "may"  # `you may first` is no date
@@ -102,14 +105,14 @@ def read_year(text: str) -> int:
 def _read_year(text: str) -> int:
     if not text[0].isalpha() or text[0] in HAN_DIGITS:
         return read_year(text)
-    words = [word for word in re.split("[ -]", text.lower()) if word not in {"and", "oh", "o"}]
+    words = [word for word in text.lower().replace("-", " ").split() if word not in {"and", "oh", "o"}]
     if words[:2] == ["two", "thousand"]:
         return 2000 + sum(_NUMBERS[word] for word in words[2:])
     return 100 * _NUMBERS[words[0]] + sum(_NUMBERS[word] for word in words[1:] if word != "hundred")
 
 
 def _read_order(text: str) -> int:
-    words = re.split("[ -]", text.lower())
+    words = text.lower().replace("-", " ").split()
     if words[-1] in _ORDERS:
         return sum(_ORDERS.get(word, 0) or _NUMBERS[word] for word in words)
     return read_number(text)

@@ -20,6 +20,8 @@ HANDLES: tuple[Case, ...] = (
     ("It says p e t r a.", "It says p e t r a.", ["p e t r a"]),
     ("liyating明天来。", "liyating明天来。", ["liyating"]),
     ("Reminding them 🙂", "", []),
+    ("his wife maria and s0fia", "[relative] maria and s0fia", ["maria", "s0fia"]),
+    ("my carer, zofia, came; a dog called rex", "", ["zofia", "rex"]),
     ("snake case, mp3 and 10km", "snake case, mp3 and 10km", []),
 )
 INITIALS: tuple[Case, ...] = (
@@ -54,6 +56,8 @@ BIRTHS: tuple[Case, ...] = (
     ("I saw him; b. 3 oct '49", "I saw him; b. [birth_date]", []),
     ("他五八年生，生日是冬月廿二。", "他[birth_date]生，生日是[birth_date]。", []),
     ("农历腊月十八出生。", "[birth_date]出生。", []),
+    ("born in '61, or on christmas day", "born in [birth_date], or on [birth_date]", []),
+    ("他民国六十四年生，生日在腊八。", "他[birth_date]生，生日在[birth_date]。", []),
     ("We met on the third of May.", "We met on the third of May.", ["third of May."]),
     ("You may first want two of the four.", "You may first want two of the four.", []),
     ("她出生在这里，住了20年，二三年没回去。", "她出生在这里，住了20年，二三年没回去。", []),
@@ -63,6 +67,7 @@ ADDRESSES: tuple[Case, ...] = (
     ("He rents hauptstrasse 9 in 50667 köln.", "He rents [address].", []),
     ("The bag is at no. 7, second floor, orchard road.", "The bag is at [address].", []),
     ("住长宁路二百号7号楼九零三，邮编200050。", "住[address]，邮编[address]。", []),
+    ("住三号楼二单元601。", "住[address]。", []),
     ("The zip code is 90210.", "The zip code is [address].", []),
     ("It is 22 oak avenue, I think.", "", ["22 oak avenue"]),
     ("Meet on willow lane, in flat 4c.", "Meet on willow lane, in flat 4c.", ["willow lane", "flat 4c"]),
