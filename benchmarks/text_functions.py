@@ -13,7 +13,7 @@ from uuid import UUID
 from governance.api.fields import refuse_broken_text
 from governance.keys.rules import DataKey
 from governance.keys.services import TokenMaker
-from governance.privacy.pii.addresses import find_addresses
+from governance.privacy.pii.addresses import find_addresses, find_unsure_addresses
 from governance.privacy.pii.dates import find_birth_dates
 from governance.privacy.pii.detector import PatternDetector, rules_for
 from governance.privacy.pii.pii_ranges import Span
@@ -219,11 +219,16 @@ FUNCTIONS = (
     ),
     TextFunction(
         "addresses",
-        lambda text: list(find_addresses(text)),
-        {f"{PII}.addresses": "STREET POSTCODE INTRODUCED HAN_RUN AREA ROAD HOUSE LEAD _STOPS"},
+        lambda text: (list(find_addresses(text)), list(find_unsure_addresses(text))),
+        {
+            f"{PII}.addresses": "STREET POSTCODE INTRODUCED HAN_RUN AREA ROAD HOUSE LEAD _STOPS _HAN_DOOR LOW_STREET"
+            " TOWN_AFTER POSTCODE_WORD UNSURE"
+        },
     ),
     TextFunction(
-        "dates of birth", lambda text: list(find_birth_dates(text)), {f"{PII}.dates": "DATE BEFORE AFTER ASKED"}
+        "dates of birth",
+        lambda text: list(find_birth_dates(text)),
+        {f"{PII}.dates": "DATE BEFORE AFTER ASKED RIGHT_BEFORE", f"{PII}.worded_dates": "WORDED_DATE"},
     ),
     TextFunction(
         "names of people",
@@ -231,6 +236,7 @@ FUNCTIONS = (
         {
             f"{PEOPLE}.names": "_SEPARATORS _HAN_NAME _LATIN_PART _IS_REFERENCE _DOUBLE _SURE _SURE_HAN _LEFT_TITLE"
             " _LEFT_INITIAL _RIGHT_INITIAL _LEFT_PARTICLE _RIGHT_PARTICLE _SUFFIX _BETWEEN _HAN_SUFFIX"
+            " _HANDLE _PIECE _SPACED _SPACED_HAN"
         },
     ),
     TextFunction(
@@ -247,7 +253,10 @@ FUNCTIONS = (
         "texts about people",
         lambda text: (list(find_numbers(text)), find_marks(text), list(find_undecided(text))),
         {
-            f"{PEOPLE}.deidentifier": "NUMBER_WORD LONG_NUMBER PART PLACEHOLDER LEFT_HAN_NAME",
+            f"{PEOPLE}.deidentifier": "NUMBER_WORD LONG_NUMBER PART PLACEHOLDER LEFT_HAN_NAME LAST_DIGITS"
+            " ACCOUNT HANDLE LETTER_DIGIT LOW_NAMED INITIALS SPACED PINYIN HAN_LETTER BESIDE_PLACEHOLDER",
+            f"{PEOPLE}.called_names": "CALLED AFTER_PLACEHOLDER _NO_NAME _BESIDE _DOUBLE_NAME _PLAIN_NAME"
+            " _GIVEN_NAME _SINGLE _RUN",
             f"{PEOPLE}.scripts": "_OTHER _GREEK_SIGN _RUN _BETWEEN",
         },
     ),

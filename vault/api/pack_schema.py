@@ -81,7 +81,11 @@ class VersionInput(ChoiceInput):
         child=TextField(max_length=500),
         required=False,
         max_length=MOST_ACCEPTED,
-        help_text="What may leave of `undecided` of the preview, which you have read. Left out: nobody confirmed it.",
+        help_text="What may leave of `undecided` of the preview.",
+    )
+    preview_read = serializers.BooleanField(
+        required=False,
+        help_text="True: a person has read the preview of all that leaves. Only then a pack says `de-identified`.",
     )
 
 
@@ -160,7 +164,7 @@ class MarkSchema(Schema):
 
 
 class UndecidedSchema(MarkSchema):
-    kind = serializers.CharField(help_text="`name`, `number` or `date`.")
+    kind = serializers.CharField(help_text="`name`, `number`, `date` or `address`.")
     text = serializers.CharField()
 
 
@@ -170,7 +174,9 @@ class LeavingSchema(Schema):
     reasons = serializers.ListField(child=serializers.CharField())
     item = PackItemSchema(allow_null=True)
     replaced = MarkSchema(many=True, help_text="In the texts as they leave, of memories about data subjects.")
-    undecided = UndecidedSchema(many=True, help_text="Names, numbers and full dates that no rule decided.")
+    undecided = UndecidedSchema(
+        many=True, help_text="Names, numbers, full dates and parts of addresses that no rule decided."
+    )
 
 
 class PackPreviewSchema(Schema):

@@ -269,12 +269,12 @@ def _read_changes(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _version_draft(body: dict[str, Any]) -> VersionDraft:
-    accepted = body.get("accepted")
     rules = LeavingRules(
         FindingRule(body.get("findings", FindingRule.BLOCK)),
         SubjectRule(body.get("subjects", SubjectRule.DROP)),
         tuple(body.get("names", ())),
-        None if accepted is None else frozenset(accepted),
+        frozenset(body.get("accepted", ())),
+        body.get("preview_read", False),
     )
     return VersionDraft(
         number=body["version"],

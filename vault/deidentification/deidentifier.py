@@ -5,21 +5,23 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import chain
 
-from governance.privacy.pii.addresses import find_addresses
+from governance.privacy.pii.addresses import find_addresses, find_unsure_addresses
 from governance.privacy.pii.dates import Date, find_birth_dates, find_dates
 from governance.privacy.pii.detector import Detector
 from governance.privacy.pii.identifiers import Identifier, merge_identifiers, replace_identifiers
 from governance.privacy.pii.spelling import fold
 from governance.vocabulary import PersonalKind, PiiKind
-from vault.deidentification.name_words import NO_HAN_NAMES
+from vault.deidentification.called_names import find_unsure_names
+from vault.deidentification.name_words import FRIENDS, KIN, NO_HAN_NAMES
 from vault.deidentification.names import NameFinder, find_titled_names, fold_letters, make_name_forms, unite_name_forms
 from vault.deidentification.relations import find_relations
 from vault.deidentification.scripts import find_other_scripts
 from vault.lexicon.entities import find_entities
 from vault.lexicon.names import AROUND_NAMES, DOUBLE_SURNAMES, SURNAMES
 
-VERSION = "people/1"
+VERSION = "people/2"
 FURTHEST_ZONE = timedelta(hours=14)  # of a local midnight from that of UTC
 LONGEST_PART = 400  # characters in which names are looked for at once
 _OF_A_STATE = (
@@ -36,9 +38,55 @@ NUMBER_WORD = re.compile(
     r"(?:号|號|号码|號碼|证号|编号)?(?:是|为|：|:)?\s?(?P<number2>[A-Z0-9\u4e00-\u9fff]?[A-Z0-9·-]{4,24})(?![A-Za-z0-9])",
     re.IGNORECASE,
 )
+_HAN = "\u4e00-\u9fff"
+# The last digits of a number, and the name of an account.
+_HAN_DIGITS = "0-9〇○零一二三四五六七八九"
+LAST_DIGITS = re.compile(
+    rf"(?:尾号|尾號|尾数|尾數|[后後末最]{{1,2}}[三四五六34567]位(?:数字|數字|数|號码|号码)?)(?:都|就)?(?:是|为|為|：|:)?\s?(?P<han>[{_HAN_DIGITS}]{{3,8}})"
+    r"|\b(?:last|final|first) (?:three|four|five|six|[3-6])(?: (?:digits?|numbers?|characters?))?"
+    r"(?: (?:of|on|in) (?:\w+ ){0,3}\w+)?(?:,| (?:are|is|was|were)|:)? #?(?P<last>[0-9]{3,8})(?![0-9])"
+    r"|\b(?:card|account|phone|number|id|passport|licen[cs]e|ssn|policy|iban|mobile|cell)\b(?: no\.)?[^.!?\n0-9]{0,24}?"
+    r"\b(?:end(?:s|ed|ing)?|finish(?:es|ing))(?: (?:in|with|on))? #?(?P<ending>[0-9]{2,8})(?![0-9])"
+    r"|(?:(?<=[*•…][*•…])|(?<=xxx))[ -]?(?P<hidden>[0-9]{3,6})(?![0-9])",
+    re.IGNORECASE,
+)
+ACCOUNT = re.compile(
+    r"(?:微信号?|微信號|账号|帳號|用户名|用戶名|[qQ]{2}号?|抖音号?|小红书号?)(?:是|为|：|:|叫)?\s?(?P<account>[A-Za-z0-9][A-Za-z0-9_.-]{3,40})"
+    r"|\b(?i:user ?name|login(?: name)?|screen ?name|handle|user id|wechat(?: id)?|skype(?: id)?)"
+    r"(?: is|:| =)? ?(?P<account2>@[A-Za-z0-9_.-]{2,40}|(?<=[s:=] )[A-Za-z0-9_.-]*[0-9_][A-Za-z0-9_.-]{2,40})"
+)
+# Words that may hide a name: with digits or low lines, letter by letter, and in a Chinese text three syllables of it.
+HANDLE = re.compile(
+    r"(?<![A-Za-z0-9_@])(?:[A-Za-z]{3,30}[0-9]{2,12}|[A-Za-z][A-Za-z0-9]{0,30}(?:_[A-Za-z0-9]{1,30}){1,9})(?![A-Za-z0-9_])"
+)
+LETTER_DIGIT = re.compile(
+    r"(?<![\w@$.])(?=[A-Za-z013457@$]{4,40}(?![\w@$]))[A-Za-z]{1,20}[013457@$][A-Za-z]{1,20}(?![\w@$])"
+)
+LOW_NAMED = re.compile(
+    rf"(?:(?<![a-z])(?i:my|our|his|her|their) (?:{KIN}|{FRIENDS}|carer|nurse|cleaner|driver|lawyer)|\[;{{8}}\]),? "
+    r"(?!(?:and|who|that|which|also|just|never|still|often|now|then|with|for|from|will|has|had|was|were|are|did|does|can"
+    r"|would|could|should|but|who|whose|left|went|came|got|said|told|made|took|gave|found|felt|ran|saw|sat|the|one|too"
+    r"|both|here|there|really|always|all|loved|not|are|is|in|on|at|to)(?![a-z]))"
+    r"(?P<low>[a-z]{3,14})(?<!ed|es|ly)(?<!ing)(?=,| (?:is|was|has|had|and|who|will)(?![a-z]))"
+    r"|(?<![a-z])(?:named|called|nicknamed) (?!the|it|him|her|them|me|us|you|for|off|back|and|about|after)"
+    r"(?P<low2>[a-z]{3,14})(?![a-z])"
+)
+INITIALS = re.compile(
+    r"(?<![A-Za-z.])(?!U\.[SK]\.|D\.C\.|P\.S\.|R\.I\.P\.|A\.[IMD]\.|P\.M\.)[A-Z]\.(?:[A-Z]\.){1,3}(?![A-Za-z])"
+)
+SPACED = re.compile(r"(?<![^\W_])[^\W\d_](?P<by>[ .*·_-])[^\W\d_](?:(?P=by)[^\W\d_]){2,40}(?![^\W_])")
+_SYLLABLE = (
+    "(?:(?:[zcs]h|[bpmfdtnlgkhjqxrzcsyw])(?:iang|iong|uang|ang|eng|ing|ong|ian|iao|uai|uan|ai|ei|ao|ou|an|en|in|un|ia|ie"
+    "|iu|ua|uo|ui|ue|ve|a|o|e|i|u|v)|ang|ai|ao|an|ou|en|er|a|e|o)"
+)
+HAN_LETTER = re.compile(f"[{_HAN}]")
+PINYIN = re.compile(rf"(?<![A-Za-z])(?=[a-z]{{8,18}}(?![A-Za-z])){_SYLLABLE}{{3}}(?![A-Za-z])")
+# A number right after what was replaced, as the door after an address.
+BESIDE_PLACEHOLDER = re.compile(
+    rf"(?<=\])[ ,，]{{0,2}}(?P<beside>[{_HAN_DIGITS}]{{2,6}})(?![{_HAN_DIGITS}年月日号點点%.:])"
+)
 LONG_NUMBER = re.compile(r"[0-9](?<![A-Za-z0-9].)(?:[ ./-]?[0-9]){5,24}(?![A-Za-z0-9])", re.DOTALL)
 PART = re.compile(r"[^\n.!?。！？]{1,400}[\n.!?。！？]*|[\n.!?。！？]+")
-_HAN = "\u4e00-\u9fff"
 _LAST_AROUND = "".join(dict.fromkeys(word[-1] for word in AROUND_NAMES.split("|")))
 LEFT_HAN_NAME = re.compile(
     rf"(?:(?<![{_HAN}])|(?<=[{_LAST_AROUND}了着过們们位个個名]))(?!{NO_HAN_NAMES})(?:{DOUBLE_SURNAMES}|[{SURNAMES}])"
@@ -168,6 +216,10 @@ def find_numbers(text: str) -> Iterator[Identifier]:
         name = "number" if found["number"] else "number2"
         if sum(map(str.isdigit, found[name])) >= 3:
             yield Identifier(PersonalKind.NUMBER, *found.span(name), "number:word")
+    for pattern in (LAST_DIGITS, ACCOUNT):
+        for found in pattern.finditer(text):
+            if found.lastgroup:
+                yield Identifier(PersonalKind.NUMBER, *found.span(found.lastgroup), "number:word")
 
 
 def _local_days(at: datetime) -> Iterator[tuple[int, int, int]]:
@@ -203,16 +255,39 @@ def find_marks(text: str) -> tuple[Mark, ...]:
 
 
 def find_undecided(text: str) -> Iterator[Undecided]:
-    """Yield what a cleared text still has: names (all words of scripts without rules), full dates, long numbers."""
-    blank = hide_placeholders(text)
-    yield from (Undecided("name", text[start:end], start, end) for start, end in _find_left_names(blank))
-    for start, end in find_other_scripts(blank):
-        yield Undecided("name", text[start:end], start, end)
-    for date in find_dates(blank):
-        if any(month for _, month, _ in date.readings):
-            yield Undecided("date", text[date.start : date.end], date.start, date.end)
-    for found in LONG_NUMBER.finditer(blank):
-        yield Undecided("number", found[0], found.start(), found.end())
+    """Yield what a cleared text still has: names, dates, numbers, parts of addresses.
+
+    All words of scripts without rules are names. Of texts inside each other the longest, kind after kind.
+    """
+    for kind, ranges in _find_left(hide_placeholders(text)):
+        end = 0
+        for start, stop in sorted(set(ranges), key=lambda each: (each[0], -each[1])):
+            if stop > end:
+                yield Undecided(kind, text[start:stop], start, stop)
+                end = stop
+
+
+def _find_left(blank: str) -> Iterator[tuple[str, Iterable[tuple[int, int]]]]:
+    """Yield kinds with the ranges of what is left."""
+    hidden = [HANDLE, LETTER_DIGIT, SPACED, INITIALS, *((PINYIN,) if HAN_LETTER.search(blank) else ())]
+    yield (
+        "name",
+        chain(
+            _find_left_names(blank),
+            find_other_scripts(blank),
+            (found.span() for pattern in hidden for found in pattern.finditer(blank)),
+            (found.span(found.lastgroup) for found in LOW_NAMED.finditer(blank) if found.lastgroup),
+        ),
+    )
+    yield "date", ((date.start, date.end) for date in find_dates(blank) if any(month for _, month, _ in date.readings))
+    yield (
+        "number",
+        chain(
+            (found.span() for found in LONG_NUMBER.finditer(blank)),
+            (found.span("beside") for found in BESIDE_PLACEHOLDER.finditer(blank)),
+        ),
+    )
+    yield "address", find_unsure_addresses(blank)
 
 
 def _find_han_names(text: str) -> Iterator[tuple[int, int]]:
@@ -230,3 +305,4 @@ def _find_left_names(text: str) -> Iterator[tuple[int, int]]:
             start = folded.find(spelt, part.start(), part.end())
             yield (start, start + len(spelt)) if start >= 0 else part.span()
     yield from _find_han_names(text)
+    yield from find_unsure_names(text)

@@ -28,6 +28,7 @@ from vault.deidentification.scripts import find_other_scripts
 from vault.lexicon.names import DOUBLE_SURNAMES, ORDINARY, SURNAMES
 from vault.lexicon.words import DULL_WORDS, STOP_WORDS
 
+_GERMAN = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss"})
 MOST_NAMES = 200  # known names of one person
 LONGEST_NAME = 100
 _HAN = "\u3400-\u9fff"
@@ -48,8 +49,16 @@ _SURE_HAN = re.compile(
     f"(?:{DOUBLE_SURNAMES}|[{ALL_SURNAMES}])(?:[{_HAN}]{{1,2}}?(?=先生|女士|小姐|太太|夫人|同学|同學))?(?:{SURE_HAN_TITLES})(?!姐|们|們)"
 )
 _LEFT_TITLE = re.compile(rf"(?<![a-z0-9])(?:{LATIN_TITLES})\.?\s{{1,2}}\Z", re.IGNORECASE)
-_LEFT_INITIAL = re.compile(r"(?<![A-Za-z0-9])[A-Z]\.?\s?\Z")
-_RIGHT_INITIAL = re.compile(r"\s[A-Z](?:\.|(?![\w'’]))(?!\s[a-z]{2}(?![a-z]))")
+_LEFT_INITIAL = re.compile(r"(?<![A-Za-z0-9])(?:(?:[A-Z]\.[\s-]?){1,3}(?:[A-Z]\s)?|[A-Z]\.?\s?)\Z")
+_RIGHT_INITIAL = re.compile(r"(?:\s[A-Z](?:\.|(?![\w'’]))|,\s[A-Z]\.)(?:[\s-]?[A-Z]\.){0,2}(?!\s[a-z]{2}(?![a-z]))")
+# Words that hide a name: a handle, a word with digits or low lines, and letters with something between each two.
+_IN_HANDLE = "A-Za-z0-9_\u00c0-\u024f"
+_HANDLE = re.compile(
+    rf"(?<![{_IN_HANDLE}@#])(?:[@#](?=[{_IN_HANDLE}])|(?=[{_IN_HANDLE}.-]{{0,40}}[_0-9]))[{_IN_HANDLE}.-]*[{_IN_HANDLE}]"
+)
+_PIECE = re.compile("[A-Z]?[a-z\u00df-\u024f]+|[A-Z]+")
+_SPACED = re.compile(r"(?<![^\W_])[^\W\d_](?P<by>[ .*·_-])[^\W\d_](?:(?P=by)[^\W\d_]){1,40}(?![^\W_])")
+_SPACED_HAN = re.compile(f"[{_HAN}](?:[ \u3000·.*_-][{_HAN}])+")
 _PARTICLE = (
     "(?:[Vv]an|[Vv]on|[Dd]e|[Dd]er|[Dd]en|[Dd]el|[Dd]i|[Dd]a|[Dd]os|[Dd]u|[Ll]a|[Zz]u|[Tt]en|[Tt]er|[Bb]in|[Aa]l)"
 )
@@ -101,9 +110,21 @@ def make_name_forms(names: Iterable[str]) -> NameForms:
         for part in words[:-1] or words:
             latin.update(SHORT_FORMS.get(part, ()))
         if len(words) > 1:
+            first = "".join(word[0] for word in words[:-1])
             joined.update({words[0] + words[-1], words[-1] + words[0], words[0][0] + words[-1]})
+            joined.update({first + words[-1], words[-1] + first})
             initials.add(f"{words[0][0]} {words[-1][0]}".upper())
+        latin.update(_respell(name))
     return NameForms(tuple(taken), *map(frozenset, (latin, joined, han, initials, references)))
+
+
+def _respell(name: str) -> Iterator[str]:
+    """Yield the longer parts of a name as they are written without German letters: `mueller`, `weiss`, `weis`."""
+    written = unicodedata.normalize("NFC", name).lower()
+    for spelt in (written.translate(_GERMAN), written.replace("ss", "s")):
+        if spelt != written:
+            parts = _SEPARATORS.split(fold_letters(spelt))
+            yield from (part for part in parts if len(part) > 3 and _LATIN_PART.fullmatch(part))
 
 
 def unite_name_forms(each: Iterable[NameForms]) -> NameForms:
@@ -129,12 +150,17 @@ class NameFinder:
         self._joined = _compile(
             sorted(forms.joined, key=len, reverse=True), r"(?<![a-z0-9])(?:{})[0-9]{{0,4}}(?![a-z0-9])"
         )
+        self._handles = forms.latin | forms.joined
+        long = (part for part in forms.latin if len(part) > 3 and part not in _ALSO_WORDS)
+        self._inside = _compile(sorted(long, key=len, reverse=True), "{}")
         self._references = _compile(sorted(forms.references, key=len, reverse=True), r"{}")
         words, single = (sorted(h for h in forms.han if (len(h) == 1) is is_one) for is_one in (False, True))
         self._han = _compile(sorted(words, key=len, reverse=True), "(?:{})")
         self._single = _compile(single, f"(?<![{_HAN}])(?:{{}})(?![{_HAN}])")
         pairs = sorted(forms.initials)
-        made = "|".join(rf"{first}\.\s?{last}\.?" for first, last in (pair.split() for pair in pairs))
+        made = "|".join(
+            rf"{first}\.[\s-]?(?:[A-Z]\.[\s-]?){{0,2}}{last}\.?" for first, last in (pair.split() for pair in pairs)
+        )
         self._initials = re.compile(rf"(?<![A-Za-z0-9.])(?:{made})(?![A-Za-z0-9])") if pairs else None
 
     def find(self, text: str) -> list[Identifier]:
@@ -156,6 +182,8 @@ class NameFinder:
             for found in self._references.finditer(folded):
                 if _is_whole_word(folded, found.start(), found.end()):
                     yield found.span()
+        yield from self._find_handles(text)
+        yield from self._find_spaced(text)
         if self._initials:
             yield from (found.span() for found in self._initials.finditer(text))
         if self._single:
@@ -165,10 +193,30 @@ class NameFinder:
                 title = _HAN_SUFFIX.match(text, found.end())
                 yield found.start(), title.end() if title and len(title[0]) > 1 else found.end()
 
+    def _find_handles(self, text: str) -> Iterator[tuple[int, int]]:
+        """Yield the handles with a part of a name: `@hannah_weiss61`, `weissh1961`."""
+        for found in _HANDLE.finditer(text):
+            pieces = [fold_letters(piece) for piece in _PIECE.findall(found[0])]
+            whole = "".join(pieces)
+            parts = {piece for piece in pieces if len(piece) > 2 and piece not in _ALSO_WORDS}
+            if parts & self._handles or (self._inside and self._inside.search(whole)):
+                yield found.span()
+
+    def _find_spaced(self, text: str) -> Iterator[tuple[int, int]]:
+        """Yield the ranges of names that are written letter by letter: `W e i s s`, 王 小 明."""
+        for found in _SPACED.finditer(text):
+            if fold_letters(found[0])[::2] in self._handles:
+                yield found.span()
+        if self._han and not text.isascii():
+            for found in _SPACED_HAN.finditer(text):
+                for name in self._han.finditer(found[0][::2]):
+                    yield found.start() + 2 * name.start(), found.start() + 2 * name.end() - 1
+
     def _may_be_name(self, text: str, part: str, start: int, end: int) -> bool:
         if text[start].isupper():
             return True
-        return len(part) > 2 and part not in _ALSO_WORDS and text[end : end + 1] != "s"
+        is_long = len(part) > (4 if text[end : end + 1] == "s" else 2)
+        return is_long and part not in _ALSO_WORDS
 
     def _widen(self, text: str, start: int, end: int) -> tuple[int, int]:
         for pattern in (_LEFT_INITIAL, _LEFT_TITLE):

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from governance.privacy.pii.identifiers import Identifier
 from governance.vocabulary import PersonalKind
+from vault.deidentification.called_names import find_called_names, read_han_name
 from vault.deidentification.name_words import FRIENDS, HAN_KIN, KIN, NO_HAN_NAMES
 from vault.deidentification.names import ALL_SURNAMES
 from vault.lexicon.names import AROUND_NAMES, DOUBLE_SURNAMES, FOREIGN_NAMES, ORDINARY, SURNAMES, TRANSLITERATED
@@ -60,6 +61,7 @@ _NO_NAMES = STOP_WORDS | DULL_WORDS | QUESTION_WORDS | ORDINARY | {"i"}
 
 def find_relations(text: str) -> Iterator[tuple[Identifier, str]]:
     """Yield the ranges of relations with the name in each, which is empty where there is none."""
+    ends = set[int]()
     for pattern in (
         _RELATION,
         _FRIEND,
@@ -71,8 +73,15 @@ def find_relations(text: str) -> Iterator[tuple[Identifier, str]]:
             name, start, end = found["name"] or "", found.start(), found.end()
             if name and not _is_name(name):
                 name, end = "", found.start("has_name") if "has_name" in pattern.groupindex else start
+            if pattern is _HAN_RELATION and not name and (called := read_han_name(text, end)):
+                name, end = text[end:called], called
             if end > start:
+                ends.add(end)
                 yield Identifier(PersonalKind.RELATIVE, start, end, "relation"), name
+    for start, named, end, is_kin in find_called_names(text):
+        if end not in ends:
+            kind = PersonalKind.RELATIVE if is_kin else PersonalKind.PERSON
+            yield Identifier(kind, start if is_kin else named, end, "relation"), text[named:end]
 
 
 def _is_name(name: str) -> bool:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+LONGEST_UNIT = 4  # letters of a word with a sign, as in μmol
 LONGEST = 100  # characters of a range
 _LATIN = (
     "A-Za-z\u00aa-\u00be\u00c0-\u02ff\u1d00-\u1d25\u1d2c-\u1d5c\u1d62-\u1d65\u1d6b-\u1d77\u1d79-\u1dbe\u1e00-\u1eff"
@@ -38,7 +39,7 @@ def find_other_scripts(text: str) -> Iterator[tuple[int, int]]:
     start = end = -1
     for run in _RUN.finditer(text):
         letters = _OTHER.findall(run[0])
-        if not letters or (len(letters) == 1 and _GREEK_SIGN.match(letters[0])):
+        if not letters or (len(letters) == 1 and len(run[0]) <= LONGEST_UNIT and _GREEK_SIGN.match(letters[0])):
             continue
         if start >= 0 and run.end() - start <= LONGEST and _BETWEEN.fullmatch(text, end, run.start()):
             end = run.end()

@@ -88,7 +88,8 @@ class DeIdentification:
     """The checks and replacements in the anonymised memories of a pack.
 
     rules, detector: versions of what looked for names and for personal data. replaced: placeholders by kind. undecided:
-    number of distinct names, numbers and dates that no rule decided. confirmed: a person accepted each of these.
+    number of distinct texts that no rule decided. confirmed: the publisher states that a person read the preview, and
+    accepted each of these.
     """
 
     rules: Short

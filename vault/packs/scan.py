@@ -33,14 +33,15 @@ MOST_NAMED = 100
 class LeavingRules:
     """The treatment of memories that may not be published unchanged.
 
-    names: more names to replace in memories about data subjects. accepted: what a person, who saw the preview, lets
-    leave of what it lists as undecided; None: nobody confirmed a preview.
+    names: more names to replace in memories about data subjects. accepted: what may leave of what the preview lists as
+    undecided. is_read: the publisher states that a person has read the preview of all that leaves.
     """
 
     findings: FindingRule = FindingRule.BLOCK
     subjects: SubjectRule = SubjectRule.DROP
     names: tuple[str, ...] = field(default=(), repr=False)
-    accepted: frozenset[str] | None = field(default=None, repr=False)
+    accepted: frozenset[str] = field(default=frozenset(), repr=False)
+    is_read: bool = False
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ def list_undecided(decided: Iterable[Leaving]) -> list[str]:
 def state_deidentification(decided: Sequence[Leaving], rules: LeavingRules) -> DeIdentification | None:
     """Return what was done to the anonymised memories that leave; None if there are none.
 
-    Confirmed: a person saw the preview and accepted all that it could not decide.
+    Confirmed: the publisher states that a person read the preview, and accepted all that it could not decide.
     """
     anonymised = [leaving for leaving in decided if leaving.treatment is Treatment.ANONYMISED and leaving.item]
     if not anonymised:
@@ -129,7 +130,7 @@ def state_deidentification(decided: Sequence[Leaving], rules: LeavingRules) -> D
             sorted(Counter(m.kind for leaving in anonymised for part in leaving.marks.values() for m in part).items())
         ),
         undecided=len(undecided),
-        confirmed=rules.accepted is not None and rules.accepted.issuperset(undecided),
+        confirmed=rules.is_read and rules.accepted.issuperset(undecided),
     )
 
 

@@ -339,7 +339,8 @@ def _encode_request(draft: VersionDraft) -> dict[str, Any]:
         "findings": draft.rules.findings,
         "subjects": draft.rules.subjects,
         "names": list(draft.rules.names),
-        "accepted": None if draft.rules.accepted is None else sorted(draft.rules.accepted),
+        "accepted": sorted(draft.rules.accepted),
+        "is_read": draft.rules.is_read,
     }
 
 
@@ -356,7 +357,8 @@ def _decode_request(run: JobRun, row: PackVersion) -> VersionDraft:
             FindingRule(asked["findings"]),
             SubjectRule(asked["subjects"]),
             tuple(asked.get("names", ())),
-            None if asked.get("accepted") is None else frozenset(asked["accepted"]),
+            frozenset(asked.get("accepted") or ()),
+            asked.get("is_read", False),
         ),
     )
 

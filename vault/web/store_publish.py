@@ -90,6 +90,7 @@ UNDECIDED: dict[str, Promise] = {
     "name": gettext_lazy("name"),
     "number": gettext_lazy("number"),
     "date": gettext_lazy("date"),
+    "address": gettext_lazy("address"),
 }
 
 
@@ -265,8 +266,9 @@ def _read_draft(request: HttpRequest, form: VersionForm) -> VersionDraft | None:
 
 def _read_rules(request: HttpRequest, form: VersionForm) -> LeavingRules:
     """Return the rules of the form, with what its sender accepts and replaces of the preview."""
-    accepted = frozenset(request.POST.getlist(ACCEPT)[:MOST_ACCEPTED]) if CONFIRM in request.POST else None
-    return replace(form.rules(), names=tuple(request.POST.getlist(REPLACE)[:MOST_NAMES]), accepted=accepted)
+    accepted = frozenset(request.POST.getlist(ACCEPT)[:MOST_ACCEPTED])
+    names = tuple(request.POST.getlist(REPLACE)[:MOST_NAMES])
+    return replace(form.rules(), names=names, accepted=accepted, is_read=CONFIRM in request.POST)
 
 
 def _remove_ticked(request: HttpRequest, actor: Actor, pack_id: UUID, draft: VersionDraft) -> VersionDraft:

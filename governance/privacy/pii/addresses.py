@@ -130,14 +130,58 @@ HAN_RUN = re.compile(f"(?:[0-9]{{3,6}} ?)?[{_HAN}0-9A-Za-z\uff10-\uff19-]{{4,80}
 AREA = re.compile(f"(?<=[{_HAN}])(?:特别行政区|自治区|自治州|地区|街道|[省市州盟区區县縣旗镇鎮乡鄉村里])")
 ROAD = re.compile(f"(?<=[{_HAN}0-9])(?:大道|大街|胡同|[路街道巷弄段里村苑园園]|小区|小區|花园|大厦|大廈|广场|公寓)")
 HOUSE = re.compile(
-    "[0-9A-Za-z一二三四五六七八九十百之\uff10-\uff19-]{1,8}"
+    "[0-9A-Za-z〇○零一二三四五六七八九十百之\uff10-\uff19-]{1,8}"
     "(?:号楼|號樓|单元|單元|[号號栋棟幢座室楼樓层層弄巷院户戶房])(?:之[0-9]{1,3})?(?: ?[0-9]{6}(?![0-9]))?"
 )
+_HAN_DOOR = re.compile("[之-]?(?:[0-9]{2,5}|[〇○零一二三四五六七八九]{2,5})(?![0-9年月日])(?:室|号|號|房|户|戶)?")
 LEAD = re.compile("住在|家在|住|位于|位於|地址|住址|搬到|搬去|回到|寄到|来自|來自|送到|在|到|是|为|為|从|從|去|于|於")
+# In small letters or any: a street and its number, and what may stand around it.
+_LOW_KIND = (
+    "(?:street|avenue|road|lane|boulevard|blvd|crescent|terrace|close|court|drive|square"
+    "|gardens|grove|mews|row|walk|quay|rise|st|ave|rd)"
+)
+_LOW_WORD = (
+    "(?!(?:the|a|an|this|that|these|those|my|your|his|her|our|their|its|down|up|along|off|on|in|at|to|from|of|for|and|or"
+    "|with|by|side|main|busy|quiet|narrow|wide|long|short|same|every|each|next|other|another|wrong|right|one|two|three|four"
+    "|lane|way|cross|high-speed|dirt|gravel|open|tennis|food|supreme|minutes?|hours?|days?|weeks?|miles?|kilomet(?:er|re)s?|km"
+    "|met(?:er|re)s?|yards?|feet|way|people|cars?|houses?|blocks?|shops?|times?|percent|years?|months?|more|different"
+    "|other|new|old)(?![a-z]))[a-z\u00c0-\u024f'’-]{2,20}"
+)
+_LOW_GERMAN = "[a-z\u00df-\u024f]{2,24}(?:straße|strasse|str\\.|gasse|allee|platz|damm|ufer)"
+_NUMBER_SIGN = "(?:no\\.?|nr\\.?|number|house|#)\\s?"
+_LOW_TOWN = "(?:,? (?:in )?[0-9]{4,6} [a-z\u00c0-\u024f]{3,20}|, [a-z\u00c0-\u024f]{3,20}(?=[\\s.,;!?]|\\Z))"
+_STOREY = (
+    "(?:(?:ground|top|first|second|third|fourth|fifth|sixth|[0-9]{1,2}(?:st|nd|rd|th)) floor"
+    "|floor [0-9]{1,2}|(?:flat|apt\\.?|unit) [0-9a-z]{1,4})"
+)
+LOW_STREET = re.compile(
+    rf"(?<![\w/-])(?:{_NUMBER_SIGN}{_NUMBER}(?:, {_STOREY}){{0,2}},? (?:{_LOW_WORD} ){{1,3}}{_LOW_KIND}(?![a-z])"
+    rf"|(?<=at ){_NUMBER},? (?:{_LOW_WORD} ){{1,3}}{_LOW_KIND}(?![a-z])"
+    rf"|{_NUMBER},? (?:{_LOW_WORD} ){{1,3}}{_LOW_KIND}(?=, [a-z]{{3}})"
+    rf"|{_LOW_GERMAN} {_NUMBER}|{_NUMBER},? {_LOW_GERMAN}(?![a-z])){_LOW_TOWN}?",
+    re.IGNORECASE,
+)
+# A postcode and its town right after an address.
+TOWN_AFTER = re.compile("[,;]?\\s(?:in |near |at )?(?:[A-Z]{1,2}-)?[0-9]{4,6} [A-Za-z\u00c0-\u024f]{3,24}")
+POSTCODE_WORD = re.compile(
+    "(?:(?:zip|post|postal) ?code|\\bzip|\\bplz|门牌号?|房间号|房号|邮编|郵編|邮政编码|郵遞區號)"
+    "(?: is|是|为|：|:)?\\s?(?P<code>[A-Z0-9]{2,6}(?:[ -][0-9][A-Z0-9]{2,3})?)(?![A-Za-z0-9])",
+    re.IGNORECASE,
+)
+# What may be a part of an address, and is not sure.
+UNSURE = re.compile(
+    rf"(?<![\w/-]){_NUMBER} (?:{_LOW_WORD} ){{1,2}}{_LOW_KIND}(?![a-z])"
+    rf"|(?:(?<=[io]n )|(?<=of )|(?<=at )|(?<=to ))(?:{_LOW_WORD} ){{1,2}}"
+    r"(?:street|avenue|road|lane|boulevard|crescent|terrace)(?![a-z])"
+    r"|(?<![\w/-])(?:flat|apt\.?|apartment|unit|room(?= [0-9]{3})) (?:no\.? ?)?[0-9]{1,4}[a-z]?(?![\w-])"
+    r"|(?:(?<=in )|(?<=to )|(?<=of ))(?![0-9]{2}000)[0-9]{5} [a-z\u00c0-\u024f]{3,24}"
+    r"|(?<![\w.,/-])(?-i:[0-9]{5} [A-Z][a-z\u00df-\u024f]{2,24})",
+    re.IGNORECASE,
+)
 _STOPS = re.compile(
     r"(?<!\bApt)(?<!\bSte)(?<!\bSt)(?<!\bAve)(?<!\bRd)(?<!\bDr)(?<!\bNo)(?<!\bBox)(?<!\bBlvd)\.(?:\s|$)"
     r"|[，,]\s?(?:and|but|so|please|because|which|who|since|然后|所以|但|请)|\s(?:and|but|for|since|because|with|if"
-    r"|when|after|until|instead|please|last|next|this|in [12][0-9]{3})(?![a-z])"
+    r"|when|after|until|instead|please|last|next|this|in [12][0-9]{3}(?![0-9]))(?![a-z])"
     r"|(?<=[\u4e00-\u9fff])[，,]",
     re.IGNORECASE,
 )
@@ -147,7 +191,13 @@ def find_addresses(text: str) -> Iterator[Identifier]:
     has_digit = any(map(str.isdigit, text))
     if has_digit:
         for found in STREET.finditer(text):
+            town = TOWN_AFTER.match(text, found.end())
+            yield Identifier(PersonalKind.ADDRESS, found.start(), town.end() if town else found.end(), "address:street")
+        for found in LOW_STREET.finditer(text):
             yield Identifier(PersonalKind.ADDRESS, found.start(), found.end(), "address:street")
+        for found in POSTCODE_WORD.finditer(text):
+            if any(map(str.isdigit, found["code"])):
+                yield Identifier(PersonalKind.ADDRESS, *found.span("code"), "address:postcode")
         for found in POSTCODE.finditer(text):
             yield Identifier(PersonalKind.ADDRESS, found.start(), found.end(), "address:postcode")
         for found in INTRODUCED.finditer(text):
@@ -157,12 +207,19 @@ def find_addresses(text: str) -> Iterator[Identifier]:
             yield from _find_han(text, run.start(), run.end())
 
 
+def find_unsure_addresses(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of what may be parts of addresses: streets in small letters, flats, postcodes with towns."""
+    yield from (found.span() for found in UNSURE.finditer(text))
+
+
 def _find_han(text: str, start: int, end: int) -> Iterator[Identifier]:
     """Yield the address in a run of characters: a house after a road, or an area inside another one."""
     roads = [found.end() for found in ROAD.finditer(text, start, end)]
     areas = [found.end() for found in AREA.finditer(text, start, end)]
     houses = list(HOUSE.finditer(text, start, end))
     placed = [found for found in houses if any(found.start() <= road + 1 <= found.end() for road in (*roads, *areas))]
+    if not placed and any(before.end() == after.start() for before, after in pairwise(houses)):
+        placed, start = houses, houses[0].start()
     nested = [at for before, at in pairwise(areas) if at - before >= 2]
     if not placed and not (nested and (roads[-1:] > nested[:1] or len(nested) > 1)):
         return
@@ -170,6 +227,8 @@ def _find_han(text: str, start: int, end: int) -> Iterator[Identifier]:
     for lead in LEAD.finditer(text, start, first):
         start = lead.end()
     last = max([*(nested and areas), *(roads if not placed else ()), *(found.end() for found in houses)], default=end)
+    if placed and (door := _HAN_DOOR.match(text, last)):
+        last = door.end()
     if start < last:
         yield Identifier(PersonalKind.ADDRESS, start, last, "address:han")
 

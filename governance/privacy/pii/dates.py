@@ -5,22 +5,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from governance.privacy.pii.identifiers import Identifier
+from governance.privacy.pii.worded_dates import MONTH, find_worded_dates, read_month, read_number, read_year
 from governance.vocabulary import PersonalKind
 
 REACH = 48  # characters between a date and the word that makes it one of birth
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_MONTH = (
-    "(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
-    r"|nov(?:ember)?|dec(?:ember)?)\.?"
-)
-_HAN_DIGITS = {digit: value for value, digit in enumerate("〇一二三四五六七八九")} | {"零": 0, "○": 0}
 _DAY = r"[0-3]?[0-9](?:st|nd|rd|th)?"
 _HAN_NUMBER = "(?:[0-9]{1,2}|[一二三四五六七八九十廿卅]{1,3})"
 DATE = re.compile(
-    rf"(?<![a-z0-9])(?P<day>{_DAY})(?: of)?[ -](?P<month>{_MONTH})(?:,?[ -](?P<year>[12][0-9]{{3}}"
+    rf"(?<![a-z0-9])(?P<day>{_DAY})(?: of)?[ -](?P<month>{MONTH})(?:,?[ -](?P<year>[12][0-9]{{3}}"
     rf"|['’]?[0-9]{{2}}))?(?![0-9])"
-    rf"|(?<![a-z0-9])(?P<month2>{_MONTH}) (?:the )?(?P<day2>{_DAY})(?![0-9:])(?:,? (?P<year2>[12][0-9]{{3}}))?(?![0-9])"
-    rf"|(?<![a-z0-9])(?P<month3>{_MONTH})(?: of)?,? (?P<year3>[12][0-9]{{3}})(?![0-9])"
+    rf"|(?<![a-z0-9])(?P<month2>{MONTH}) (?:the )?(?P<day2>{_DAY})(?![0-9:])(?:,? (?P<year2>[12][0-9]{{3}}))?(?![0-9])"
+    rf"|(?<![a-z0-9])(?P<month3>{MONTH})(?: of)?,? (?P<year3>[12][0-9]{{3}})(?![0-9])"
     r"|(?<![0-9a-z.,/-])(?P<year4>[12][0-9]{3})[-./](?P<month4>[01]?[0-9])[-./](?P<day4>[0-3]?[0-9])"
     r"(?![0-9./-][0-9]|[0-9])"
     r"|(?<![0-9a-z.,/-])(?P<a>[0-3]?[0-9])(?P<by>[-./])(?P<b>[0-3]?[0-9])(?P=by)(?P<year5>[12][0-9]{3}"
@@ -36,15 +31,15 @@ DATE = re.compile(
 BEFORE = re.compile(
     r"\bborn\b(?! (?:leader|again))|\b(?:date|day|year|place and date) of birth\b|\bbirth ?(?:date|day"
     r"|year)s?\b(?! (?:party|gift|present|cake|card))"
-    r"|\bbirth\b|\bd\.?o\.?b\b\.?|\bb\.(?= ?[0-9])|\bgeboren\b|\bgeb\.|\bturn(?:s|ed|ing) [0-9]{1,3}\b"
-    "|出生|生日|生辰|诞生|誕生|生于|生於|(?<=[日号號年])生",
+    rf"|\bbirth\b|\bd\.?o\.?b\b\.?|\bb\.(?= ?(?:[0-9]|{MONTH}))|\bgeboren\b|\bgeb\.|\bturn(?:s|ed|ing) [0-9]{{1,3}}\b"
+    "|出生|生日|生辰|诞生|誕生|生于|生於|(?<=[日号號年月])生",
     re.IGNORECASE,
 )
 AFTER = re.compile(
     r"\s*[,，]?\s*(?:\(?(?:is|was|=)?\s*(?:(?:his|her|my|their|our|your|the|\w{1,20}['’]s)\s+)?"
     r"(?:birth ?(?:day|date)|date of birth|d\.?o\.?b\b)|(?:(?:is|was) )?when (?:\w+ ){1,3}was born|(?:(?:he"
     r"|she|I|they) )?was born"
-    "|[^。！？；\n，,]{0,4}(?:出生|诞生|誕生|生日)|生(?![^\\s。，,；;）)]))",
+    "|[^。！？；\n，,]{0,4}(?:出生|诞生|誕生|生日)|生(?![^\\s。，,；;）)人的]))",
     re.IGNORECASE,
 )
 # A question after a date of birth, right before its answer.
@@ -54,6 +49,8 @@ ASKED = re.compile(
     r"(?:it(?:['’]s| is)|that(?:['’]s| is)|mine is|是|我的是)?\s?\Z",
     re.IGNORECASE,
 )
+# A short word of birth right before the date, whose stop ends no sentence.
+RIGHT_BEFORE = re.compile(r"(?<![a-z])(?:b|geb|d\.?\s?o\.?\s?b)\.?:?\s?\(?\Z", re.IGNORECASE)
 _ENDS = "\n。！？；!?;"
 
 
@@ -67,11 +64,14 @@ class Date:
 
 
 def find_dates(text: str) -> Iterator[Date]:
-    """Yield the dates of a text that the calendar may have, bare years among them."""
+    """Yield the dates of a text that the calendar may have, bare years among them; those in words come last."""
     for found in DATE.finditer(text):
         readings = tuple(reading for reading in _readings(found) if reading[1] <= 12 and reading[2] <= 31)
         if readings:
             yield Date(found.start(), found.end(), readings)
+    for start, end, reading in find_worded_dates(text):
+        if reading[1] <= 12 and reading[2] <= 31:
+            yield Date(start, end, (reading,))
 
 
 def find_birth_dates(text: str) -> Iterator[tuple[Identifier, Date]]:
@@ -88,39 +88,18 @@ def _is_after_word(text: str, start: int) -> bool:
     sentence = max(text.rfind(end, earliest, start) for end in (*_ENDS, ". "))
     if BEFORE.search(text, max(earliest, sentence + 1), start):
         return True
-    return ASKED.search(text, max(0, start - REACH), start) is not None
+    return any(pattern.search(text, earliest, start) for pattern in (RIGHT_BEFORE, ASKED))
 
 
 def _readings(found: re.Match[str]) -> Iterator[tuple[int, int, int]]:
     part = {name: value for name, value in found.groupdict().items() if value is not None}
     if "a" in part:
-        year, first, second = _year(part["year5"]), int(part["a"]), int(part["b"])
+        year, first, second = read_year(part["year5"]), int(part["a"]), int(part["b"])
         yield from {(year, first, second), (year, second, first)}
         return
-    year = next((_year(value) for name, value in part.items() if name.startswith("year")), 0)
+    year = next((read_year(value) for name, value in part.items() if name.startswith("year")), 0)
     if "roc" in part:
         year = 1911 + int(part["roc"])
-    month = next((_month(value) for name, value in part.items() if name.startswith("month")), 0)
-    day = next((_number(value) for name, value in part.items() if name.startswith("day")), 0)
+    month = next((read_month(value) for name, value in part.items() if name.startswith("month")), 0)
+    day = next((read_number(value) for name, value in part.items() if name.startswith("day")), 0)
     yield year, month, day
-
-
-def _year(text: str) -> int:
-    digits = "".join(str(_HAN_DIGITS.get(character, character)) for character in text.lstrip("'’"))
-    year = int(digits)
-    return year if len(digits) > 2 else year + (2000 if year <= 30 else 1900)
-
-
-def _month(text: str) -> int:
-    name = text[:3].lower()
-    return _MONTHS.index(name) + 1 if name in _MONTHS else _number(text)
-
-
-def _number(text: str) -> int:
-    """Return the value of digits with an English ending, or of a Chinese number under 100."""
-    digits = "".join(character for character in text if character.isascii() and character.isdigit())
-    if digits:
-        return int(digits)
-    text = text.replace("廿", "二十").replace("卅", "三十")
-    tens, ten, ones = text.rpartition("十")
-    return (_HAN_DIGITS.get(tens, 1) * 10 if ten else 0) + _HAN_DIGITS.get(ones, 0)

@@ -135,17 +135,28 @@ def test_manifest_says_deidentified_only_after_a_person_confirmed_the_rest(olivi
             "confirmed": False,
         },
     )
-    build_version(olivia, pack, ids, "1.1.0", subjects="anonymise", accepted=["Ulm"])
+    build_version(olivia, pack, ids, "1.1.0", subjects="anonymise", accepted=["Ulm"], preview_read=True)
     assert statement_of(olivia, pack, "1.1.0")[0] == "names-replaced"
-    build_version(olivia, pack, ids, "1.2.0", subjects="anonymise", accepted=["Ulm"], names=["Zelda Brandt"])
+    chosen = {"subjects": "anonymise", "accepted": ["Ulm"], "names": ["Zelda Brandt"]}
+    build_version(olivia, pack, ids, "1.2.0", **chosen, preview_read=True)
     assert statement_of(olivia, pack, "1.2.0")[0] == "de-identified"
     (item,) = olivia.get(f"packs/{pack}/versions/1.2.0/preview/").json["results"]
     assert item["content"] == "[person] met [person] in Ulm."
 
 
+def test_only_the_statement_that_somebody_read_confirms_what_has_nothing_undecided(olivia: Contract) -> None:
+    pack = pack_of(olivia)
+    ids = [olivia.add("Hannah sang.", namespace="/birds", subject="Hannah Weiss")["id"]]
+    sent: list[dict[str, Any]] = [{"accepted": []}, {"accepted": [], "preview_read": False}, {"preview_read": True}]
+    for at, fields in enumerate(sent):
+        build_version(olivia, pack, ids, f"1.{at}.0", subjects="anonymise", **fields)
+    stated = [statement_of(olivia, pack, f"1.{at}.0")[0] for at in range(len(sent))]
+    assert stated == ["names-replaced", "names-replaced", "de-identified"]
+
+
 def test_pack_without_people_states_none(olivia: Contract) -> None:
     pack = pack_of(olivia)
-    build_version(olivia, pack, [olivia.add("The heron eats fish.", namespace="/birds")["id"]], accepted=[])
+    build_version(olivia, pack, [olivia.add("The heron eats fish.", namespace="/birds")["id"]], preview_read=True)
     assert statement_of(olivia, pack) == ("none", None)
 
 

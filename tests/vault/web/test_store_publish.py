@@ -2,6 +2,7 @@
 
 import re
 from io import BytesIO
+from unittest import mock
 
 import pytest
 from django.test import Client
@@ -227,4 +228,15 @@ def test_preview_marks_what_is_replaced_and_asks_about_the_rest(world: World, ow
     assert owner.post(f"{own}1.0.0/offer/", OFFER).status_code == 303
     page = text_of(owner, "/store/acme/herons/")
     assert "De-identified" in page
-    assert "by people/1, and a person read what remains" in page
+    assert "by people/2, and a person read what remains" in page
+
+
+def test_who_sees_only_a_part_of_what_leaves_cannot_confirm_it(world: World, owner: Client) -> None:
+    olivia = contract(world, "olivia")
+    memory = olivia.add("Hannah Weiss sang.", namespace="/birds", subject="Hannah Weiss")
+    address, form = make_pack(owner, [memory["id"]]), VERSION | {"subjects": "anonymise", "check": "yes"}
+    assert 'name="confirm"' in owner.post(address, form).content.decode()
+    with mock.patch("vault.web.store_publish.PREVIEWED", 1):
+        page = owner.post(address, form).content.decode()
+    assert 'name="confirm"' not in page
+    assert "Choose fewer memories to confirm all." in page
