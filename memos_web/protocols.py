@@ -90,10 +90,11 @@ class WithProtocol:
 async def memories_add(rest: Rest, asked: Json) -> Any:
     """The reply of `POST memories/`. A client's user is a persona of the key's member, which is made when it is needed.
 
-    A persona that somebody else gave the same name is another user, except to a key that makes none. Raises Refused.
+    A persona that somebody else gave the same name is another user, except to a key that makes none. A user whose name
+    has the form of an id is no persona with this id, unless there is one. Raises Refused.
     """
     name = asked.get("persona")
-    if isinstance(name, str) and name and not _is_id(name):
+    if isinstance(name, str) and name and not await _is_persona(rest, name):
         own = await rest.send("POST", "personas/", query={"ensure": "true"}, body={"name": name})
         if own.is_success:
             asked = {**asked, "persona": own.json()["id"]}
@@ -102,16 +103,17 @@ async def memories_add(rest: Rest, asked: Json) -> Any:
     return await rest.call("POST", "memories/", body=asked)
 
 
-def _is_id(name: str) -> bool:
+async def _is_persona(rest: Rest, name: str) -> bool:
     try:
-        UUID(name)
+        persona_id = UUID(name)
     except ValueError:
         return False
-    return True
+    return (await rest.send("GET", f"personas/{persona_id}/")).is_success
 
 
-async def memories_delete(rest: Rest, **chosen: Any) -> None:
-    """Delete the `ids`, or what matches the `filters`, by a job, and wait for it. Raises NotTranslated."""
+async def memories_delete(rest: Rest, **chosen: Any) -> int:
+    """Delete the `ids`, or what matches the `filters`, by a job, and wait for it. Returns the number of memories
+    deleted. Raises NotTranslated."""
     reply = await rest.call("POST", "memories/actions/", body={"action": "delete", **chosen})
     job = reply["job"]
     waited = 0.0
@@ -121,6 +123,7 @@ async def memories_delete(rest: Rest, **chosen: Any) -> None:
         job = await rest.call("GET", f"jobs/{job['id']}/")
     if job["status"] != "succeeded":
         raise NotTranslated(f"The deletion is not done: its job {job['id']} is {job['status']}. {job['error'] or ''}")
+    return int((job["result"] or {}).get("changed", 0))
 
 
 def read_whole_number(asked: Mapping[str, Any], name: str, default: int, most: int) -> int:

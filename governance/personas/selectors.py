@@ -57,23 +57,30 @@ def persona_show(*, actor: Actor, persona_id: UUID) -> Persona:
 def persona_get(*, actor: Actor, reference: str, field: str = "persona", kind: PersonaKind | None = None) -> Persona:
     """Return the persona with this id or name, and of this kind if given. If several have the name, the actor's own.
 
+    A name may have the form of an id, as clients' users have: it is a name unless a persona has this id.
     Raises Invalid, with the same message for a foreign and an unknown one.
     """
-    try:
-        wanted = Q(id=UUID(reference))
-    except ValueError:
-        wanted = Q(name=reference)
+    persona_id = _read_id(reference)
     with acting(actor):
-        usable = personas_of(actor).filter(wanted)
-        own_first = Case(When(member_id=actor.member_id, then=0), default=1)
-        found = list((usable.filter(kind=kind) if kind else usable).order_by(own_first, "id")[:2])
-    own = bool(found) and actor.member_id is not None and found[0].member_id == actor.member_id
+        usable = personas_of(actor).filter(Q(id=persona_id) | Q(name=reference))
+        by_id_then_own = Case(When(id=persona_id, then=0), When(member_id=actor.member_id, then=1), default=2)
+        found = list((usable.filter(kind=kind) if kind else usable).order_by(by_id_then_own, "id")[:2])
+    own = bool(found) and (
+        found[0].id == persona_id or (actor.member_id is not None and found[0].member_id == actor.member_id)
+    )
     if len(found) != 1 and not own:
         known = (
             "no persona of yours has this id or name" if not found else "several personas have this name: give the id"
         )
         raise Invalid(errors=[FieldError(field, known)])
     return found[0]
+
+
+def _read_id(reference: str) -> UUID | None:
+    try:
+        return UUID(reference)
+    except ValueError:
+        return None
 
 
 def _visibility_condition(actor: Actor) -> Q:

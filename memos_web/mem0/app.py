@@ -124,8 +124,12 @@ async def delete_all(call: Call) -> Json:
     refuse_unknown_options(asked, "filters", *ENTITIES)
     if filters is None:
         raise NotTranslated("Name whose memories to delete: user_id, agent_id, app_id or run_id.")
-    await memories_delete(call.rest, filters=filters)
-    return {"message": "Memories deleted successfully!"}
+    return _deletion(await memories_delete(call.rest, filters=filters), "Memories deleted successfully!")
+
+
+def _deletion(count: int, done: str, *, is_done: bool = False) -> Json:
+    """The reply to a deletion, with the number of memories that it deleted: success is said of none without any."""
+    return {"message": done if count or is_done else "No memory matched: nothing was deleted.", "count": count}
 
 
 async def versions(call: Call) -> list[Json]:
@@ -157,12 +161,14 @@ async def delete_entity(call: Call) -> Json:
     kind, name = call.path["kind"], call.path["name"]
     if f"{kind}_id" not in ENTITIES:
         raise NotTranslated(f"`{kind}` is none of user, agent, app and run.")
-    await memories_delete(call.rest, filters=filters_of({f"{kind}_id": name}))
+    count = await memories_delete(call.rest, filters=filters_of({f"{kind}_id": name}))
+    is_removed = False
     if kind == "user":
         for user in (await users(call))["results"]:
             if user["name"] == name:
                 await call.rest.call("DELETE", f"personas/{user['id']}/")
-    return {"message": "Entity deleted successfully!"}
+                is_removed = True
+    return _deletion(count, "Entity deleted successfully!", is_done=is_removed)
 
 
 async def batch_update(call: Call) -> Json:
@@ -174,8 +180,8 @@ async def batch_update(call: Call) -> Json:
 
 async def batch_delete(call: Call) -> Json:
     rows = _read_batch(call.body)
-    await memories_delete(call.rest, ids=[row["memory_id"] for row in rows])
-    return {"message": f"Successfully deleted {len(rows)} memories"}
+    count = await memories_delete(call.rest, ids=[row["memory_id"] for row in rows])
+    return _deletion(count, f"Successfully deleted {count} memories")
 
 
 async def feedback(call: Call) -> Json:

@@ -107,15 +107,16 @@ async def delete(call: Call) -> Json:
     if body.get("memory_ids"):
         if limits or any(body.get(name) for name in ("user_id", "agent_id", "session_id", "filter")):
             raise NotTranslated("`memory_ids` name what to delete: leave the other conditions out.")
-        await memories_delete(call.rest, ids=body["memory_ids"])
+        count = await memories_delete(call.rest, ids=body["memory_ids"])
     elif not any(body.get(name) for name in ("user_id", "agent_id", "session_id", "filter")):
         raise NotTranslated("Name what to delete: memory_ids, user_id, session_id or filter.")
     else:
         parts = [*conditions_of(body), *([{"OR": limits}] if limits else [])]
         if body.get("session_id"):
             parts.append({"session_id": body["session_id"]})
-        await memories_delete(call.rest, filters=join_filters("AND", parts))
-    return _reply("Memories deleted successfully", {"success": True, "status": "success"})
+        count = await memories_delete(call.rest, filters=join_filters("AND", parts))
+    told = "Memories deleted successfully" if count else "No memory matched: nothing was deleted."
+    return _reply(told, {"success": True, "status": "success", "count": count})
 
 
 ROUTES: list[tuple[str, str, Answer]] = [

@@ -85,6 +85,18 @@ def test_users_are_listed_and_their_memories_deleted(client: Any) -> None:
     assert "fay" not in {user["name"] for user in client.users()["results"]}
 
 
+def test_deletion_for_a_user_with_a_uuid_says_how_many_it_deleted(client: Any) -> None:
+    """mem0 issue 3675: the deletion for such a user was successful and deleted nothing."""
+    user, other = "3fa85f64-5717-4562-b3fc-2c963f66afa6", "00000000-0000-4000-8000-000000000001"
+    client.add("I play the viola.", user_id=user)
+    assert texts(client.get_all(filters={"user_id": user})) == {"I play the viola."}
+    nothing = "No memory matched: nothing was deleted."
+    assert client.delete_all(user_id=other) == {"message": nothing, "count": 0}
+    assert client.delete_all(user_id=user)["count"] == 1
+    assert texts(client.get_all(filters={"user_id": user})) == set()
+    assert client.delete_all(user_id=user) == {"message": nothing, "count": 0}
+
+
 def test_batches_change_and_delete(client: Any) -> None:
     rows = [client.add(f"Drawer {n} is empty.", user_id="gus", infer=False)["results"][0] for n in range(3)]
     client.batch_update([{"memory_id": row["id"], "text": f"{row['memory']} Now it is full."} for row in rows])

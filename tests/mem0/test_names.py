@@ -14,6 +14,12 @@ USER = {"user_id": "anna"}
 
 
 @pytest.fixture
+def alice(world: World) -> Contract:
+    """Editor in acme."""
+    return contract(world, "alice")
+
+
+@pytest.fixture
 def bob(world: World) -> Contract:
     """Viewer in acme, who may make agents."""
     return contract(world, "bob")
@@ -97,3 +103,33 @@ def test_a_claim_that_is_not_checked_shows(world: World, bob: Contract, monkeypa
     add_two(world)
     monkeypatch.setattr(services, "_check_claim", lambda persona: None)
     assert agent_of(bob, "anna")
+
+
+@pytest.mark.parametrize("name", ["3fa85f64-5717-4562-b3fc-2c963f66afa6", "6F9619FF8B86D011B42D00CF4FC964FF"])
+def test_memories_of_a_user_whose_name_is_a_uuid_are_found(world: World, name: str) -> None:
+    """mem0 issue 3675: ids of clients are opaque."""
+    key, user = world.alice.key.text, {"user_id": name}
+    body = {**user, "infer": False, "messages": [{"role": "user", "content": "The heron nests by the mill."}]}
+    assert sent(key, "POST", "/v3/memories/add/", body)[0] in {200, 201}
+    ((row,),) = [sent(key, "POST", "/v3/memories/", {"filters": user})[1]["results"]]
+    assert row["user_id"] == name
+    found = sent(key, "POST", "/v3/memories/search/", {"query": "heron", "filters": user})[1]["results"]
+    assert [hit["id"] for hit in found] == [row["id"]]
+    other = {"user_id": "00000000-0000-4000-8000-000000000001"}
+    assert sent(key, "POST", "/v3/memories/search/", {"query": "heron", "filters": other})[1]["results"] == []
+
+
+def test_id_of_a_persona_names_it_before_a_persona_of_this_name(world: World, alice: Contract) -> None:
+    first = alice.post("personas/", {"name": "ana"}).json["id"]
+    second = alice.post("personas/", {"name": first}).json["id"]
+    assert alice.add("The mill turns.", persona=first)["persona"]["id"] == first
+    assert alice.add("The weir leaks.", persona=second)["persona"]["id"] == second
+
+
+def test_user_of_memos_whose_name_is_a_uuid_keeps_and_deletes_memories(world: World, alice: Contract) -> None:
+    name = "3fa85f64-5717-4562-b3fc-2c963f66afa6"
+    alice.post("personas/?ensure=true", {"name": name})
+    alice.add("The heron nests by the mill.", persona=name)
+    assert alice.get(f"memories/?persona={name}").json["count"] == 1
+    assert len(alice.search("heron", personas=[name])) == 1
+    assert len(alice.search("heron", filters={"persona": name})) == 1

@@ -224,9 +224,12 @@ def _exists_mark(index: type[Posting | ArchivedPosting], any_of: Sequence[int]) 
 
 
 def persona_ids(references: Iterable[str]) -> list[UUID]:
-    """Return the ids of the personas with these ids or names, also of removed ones. One query if there are names."""
-    ids = [UUID(reference) for reference in references if _is_id(reference)]
-    names = [reference for reference in references if not _is_id(reference)]
+    """Return the ids of the personas with these ids or names, also of removed ones. One query if there are any.
+
+    A name may have the form of an id, as clients' users have.
+    """
+    names = list(references)
+    ids = [UUID(reference) for reference in names if _is_id(reference)]
     found = Persona.objects.filter(name__in=names).values_list("id", flat=True) if names else ()
     return [*ids, *found]
 
@@ -303,7 +306,8 @@ def read_moment(value: Any, path: str) -> datetime:
 
 
 def _plain_condition(name: str, value: str) -> Q:
-    return Q(**{f"{name}_id": value} if name != "language" and _is_id(value) else {PLAIN[name]: value})
+    named = Q(**{PLAIN[name]: value})
+    return named | Q(**{f"{name}_id": value}) if name != "language" and _is_id(value) else named
 
 
 def _read_reference(name: str, value: Any, path: str) -> str:
