@@ -26,7 +26,7 @@ from vault.models import Cube
 from vault.providers.ports import Reranker
 from vault.providers.registry import embedder, reranker
 from vault.providers.reranker import RERANKED, blend_scores
-from vault.retrieval.fusion import NO_PARTS, Parts, Ranked
+from vault.retrieval.fusion import NO_PARTS, Parts, Ranked, is_relevant
 from vault.retrieval.graph import rank_by_graph
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.question import LONGEST_READ, OtherModel, Question, QuestionVector, check_model, read_question
@@ -183,7 +183,7 @@ def open_hits(scope: Scope, vector: QuestionVector, found: Sequence[Ranked], ope
     """Open the results, and record the audit entry that names them."""
     search, places = scope.search, scope.places
     rows = {row.cube_id: row for row in found if row.score >= search.min_score}
-    for cube_id in _find_pack_fillers(scope, found):
+    for cube_id in _find_pack_fillers(scope, found, opening.permission):
         rows.pop(cube_id, None)
     scored = [row.cube_id for row in rows.values() if row.score]
     views = cubes_read(
@@ -203,10 +203,12 @@ def open_hits(scope: Scope, vector: QuestionVector, found: Sequence[Ranked], ope
     return hits
 
 
-def _find_pack_fillers(scope: Scope, found: Sequence[Ranked]) -> list[UUID]:
-    """Return the ids of results from mounted packs with the score 0: a fill-up result would cost a read of the
-    contract."""
-    filling = [row.cube_id for row in found if not row.score] if scope.places.mounted else []
+def _find_pack_fillers(scope: Scope, found: Sequence[Ranked], permission: Permission) -> list[UUID]:
+    """Return the ids of results from mounted packs with the score 0, for a chat also of those that are not about its
+    question and that no answer uses: opening them would cost a read of the contract."""
+    is_chat = permission is Permission.CONVERSATION_USE
+    unused = [row.cube_id for row in found if not row.score or (is_chat and not is_relevant(row.parts))]
+    filling = unused if scope.places.mounted else []
     if not filling:
         return []
     rows = Cube.objects.filter(tenant_id=scope.actor.tenant_id, id__in=filling, source=Source.PACK)

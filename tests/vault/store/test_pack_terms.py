@@ -106,6 +106,16 @@ def test_allowed_export_asks_the_purpose_and_is_one_read(olivia: Contract, free:
     assert olivia.get(f"subscriptions/{free['id']}/").json["reads"] == 1
 
 
+def test_turn_of_a_chat_counts_a_read_only_if_the_pack_may_answer_it(olivia: Contract, charlie: Contract) -> None:
+    made = subscribe(olivia, offer_pack(charlie, *TEXTS, reads=9))
+    conversation = olivia.post("conversations/", {}).json["id"]
+    assert olivia.post("mounts/", {"namespace": PLACE, "conversation": conversation}).status == 201
+    for question, reads in (("Does the printer need more toner before Monday evening?", 0), ("Where does the heron nest?", 1)):
+        answer = olivia.post(f"conversations/{conversation}/turns/", {"content": question}).json
+        assert bool(answer["citations"]) == bool(reads)
+        assert olivia.get(f"subscriptions/{made['id']}/").json["reads"] == reads
+
+
 def test_exported_memory_of_a_pack_is_no_own_memory_when_imported(
     olivia: Contract, charlie: Contract, free: dict[str, Any]
 ) -> None:
