@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, cast
 
 from django.conf import settings
+from django.utils.dateparse import parse_datetime
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
@@ -39,6 +40,14 @@ class MomentField(TimeField):
             return read_moment(data, self.field_name or "")
         except Invalid as fault:
             raise serializers.ValidationError(fault.errors[0].message) from fault
+
+
+class SaidField(MomentField):
+    """A time in RFC 3339, whose offset is kept: it tells the speaker's day."""
+
+    def _moment(self, data: Any) -> datetime:
+        moment = super()._moment(data)
+        return parse_datetime(data) or moment
 
 
 class MomentOrDateField(MomentField):

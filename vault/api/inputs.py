@@ -19,6 +19,7 @@ from vault.api.fields import (
     MomentOrDateField,
     PathField,
     PersonaField,
+    SaidField,
 )
 from vault.content.drafts import CubeChanges, CubeDraft
 from vault.reader.model_reader import messages_statements
@@ -101,7 +102,9 @@ class MessageInput(StrictSerializer):
     role = OneOfField(MessageRole)
     name = _make_label_field(help_text="Who said it: the memory's `speaker`. Default: the role.")
     content = ContentField(allow_blank=True)
-    timestamp = MomentField(required=False, help_text="When it was said: the memory's `event_time`.")
+    timestamp = SaidField(
+        required=False, help_text="When it was said: the memory's `event_time`. Its offset tells the speaker's day."
+    )
     message_id = _make_label_field(
         help_text="With `session_id`, makes the message known: sent again, even with other content, it is not stored "
         "but answered with `duplicate: true` and the text that was stored first."

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from vault.lexicon.calendar_units import ONE_DAY, VAGUE, Meaning, Period
+from vault.lexicon.calendar_units import ONE_DAY, VAGUE, Meaning, Period, midnight
 from vault.lexicon.dates import NamedTime, find_named_times, fold_signs
 
 MOST_TIMES = 2  # of one text
@@ -38,19 +38,22 @@ _PAST = re.compile(
 
 
 def time_of(text: str, said_at: datetime, *, is_plan: bool = False) -> datetime | None:
-    """Return the beginning of the first time that `text` names, in UTC, relative to `said_at`.
+    """Return the beginning of the first time that `text` names, in UTC, relative to `said_at` in its own offset.
+
+    A day is the UTC day with the speaker's date: "yesterday", said on 2 May at 20:00 -05:00, is 1 May at 0:00.
 
     None if it names none exactly or only the present week, month or year, and for texts said before EARLIEST_YEAR or
     after LATEST_YEAR.
 
     Of several possible times: the next one for is_plan or unless the text tells of the past, else the last one.
     """
-    as_of = said_at.astimezone(UTC)
+    as_of = said_at.replace(tzinfo=UTC)  # the speaker's clock
     ahead = is_plan or _is_ahead(text)
     for named in _find_times(text, as_of):
         period = _select_period(named.read(as_of), as_of, ahead=ahead)
         if period and not _is_now(period, as_of):
-            return period.start
+            is_day = period.start == midnight(period.start)
+            return period.start if is_day else period.start.replace(tzinfo=said_at.tzinfo).astimezone(UTC)
     return None
 
 

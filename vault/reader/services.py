@@ -67,14 +67,15 @@ def messages_read(
 
 
 def _draft_message(message: Message, common: CubeDraft) -> CubeDraft:
+    said_at = message.timestamp.astimezone(UTC) if message.timestamp else common.event_time
     tool = message.role is MessageRole.TOOL or (bool(message.tool_calls) and not message.content)
     return replace(
         common,
         content=message.content or json.dumps(list(message.tool_calls), ensure_ascii=False),
         speaker=message.name or message.role,
         message_id=message.message_id,
-        event_time=message.timestamp or common.event_time,
-        said_at=message.timestamp or common.event_time,
+        event_time=said_at,
+        said_at=said_at,
         metadata={**common.metadata, **_tool_metadata(message), **message.metadata},
         modality=Modality.TOOL_CALL if tool else Modality.TEXT,
         semantic_type=SemanticType.TOOL_TRACE if tool else SemanticType.DIALOGUE,

@@ -52,3 +52,15 @@ def test_a_time_is_ahead_unless_the_sentence_tells_of_the_past(text: str, day: s
     found = time_of(text, SAID_AT)
     assert found is not None
     assert found.date().isoformat() == day
+
+
+@each_case(
+    ("text", "said", "start"),
+    [
+        ("I saw a kestrel yesterday.", "2026-05-02T20:00:00-05:00", "2026-05-01T00:00:00+00:00"),
+        ("昨天看到一只红隼。", "2026-05-02T06:00:00+08:00", "2026-05-01T00:00:00+00:00"),
+        ("Two hours ago I saw a kestrel.", "2026-05-02T20:15:00-05:00", "2026-05-02T00:00:00+00:00"),
+    ],
+)
+def test_day_is_that_of_the_speakers_clock(text: str, said: str, start: str) -> None:
+    assert time_of(text, datetime.fromisoformat(said)) == datetime.fromisoformat(start)

@@ -110,7 +110,10 @@ def test_turn_of_a_chat_counts_a_read_only_if_the_pack_may_answer_it(olivia: Con
     made = subscribe(olivia, offer_pack(charlie, *TEXTS, reads=9))
     conversation = olivia.post("conversations/", {}).json["id"]
     assert olivia.post("mounts/", {"namespace": PLACE, "conversation": conversation}).status == 201
-    for question, reads in (("Does the printer need more toner before Monday evening?", 0), ("Where does the heron nest?", 1)):
+    for question, reads in (
+        ("Does the printer need more toner before Monday evening?", 0),
+        ("Where does the heron nest?", 1),
+    ):
         answer = olivia.post(f"conversations/{conversation}/turns/", {"content": question}).json
         assert bool(answer["citations"]) == bool(reads)
         assert olivia.get(f"subscriptions/{made['id']}/").json["reads"] == reads
