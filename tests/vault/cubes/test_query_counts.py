@@ -52,7 +52,7 @@ def test_adding_costs_the_same_for_two_and_for_a_hundred(full: Contract) -> None
 
     assert count_bulk("two", 2) == count_bulk("hundred", 100)
     assert count_bulk("one", 1) <= 16  # four for the locks of heavy calls
-    assert count_queries(lambda: full.add("Just one more.")) <= 12
+    assert count_queries(lambda: full.add("Just one more.")) <= 13  # one for the models that reconcile
 
 
 def test_listing_holds_costs_the_same_for_one_and_for_twenty(olivia: Contract) -> None:

@@ -1,4 +1,4 @@
-"""What tells who a person is in odd spellings: handles, letters apart, Chinese relatives, dates and streets in words.
+"""Odd spellings that tell who a person is: handles, letters apart, Chinese relatives, dates and streets in words.
 
 Each text says what it becomes, and what of that is undecided.
 """
