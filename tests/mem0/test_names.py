@@ -106,7 +106,7 @@ def test_a_claim_that_is_not_checked_shows(world: World, bob: Contract, monkeypa
 
 
 @pytest.mark.parametrize("name", ["3fa85f64-5717-4562-b3fc-2c963f66afa6", "6F9619FF8B86D011B42D00CF4FC964FF"])
-def test_memories_of_a_user_whose_name_is_a_uuid_are_found(world: World, name: str) -> None:
+def test_user_whose_name_is_a_uuid_has_memories(world: World, name: str) -> None:
     """mem0 issue 3675: ids of clients are opaque."""
     key, user = world.alice.key.text, {"user_id": name}
     body = {**user, "infer": False, "messages": [{"role": "user", "content": "The heron nests by the mill."}]}

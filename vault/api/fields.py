@@ -42,7 +42,7 @@ class MomentField(TimeField):
             raise serializers.ValidationError(fault.errors[0].message) from fault
 
 
-class SaidField(MomentField):
+class OffsetField(MomentField):
     """A time in RFC 3339, whose offset is kept: it tells the speaker's day."""
 
     def _moment(self, data: Any) -> datetime:

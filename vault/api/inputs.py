@@ -17,9 +17,9 @@ from vault.api.fields import (
     MetadataField,
     MomentField,
     MomentOrDateField,
+    OffsetField,
     PathField,
     PersonaField,
-    SaidField,
 )
 from vault.content.drafts import CubeChanges, CubeDraft
 from vault.reader.model_reader import messages_statements
@@ -102,7 +102,7 @@ class MessageInput(StrictSerializer):
     role = OneOfField(MessageRole)
     name = _make_label_field(help_text="Who said it: the memory's `speaker`. Default: the role.")
     content = ContentField(allow_blank=True)
-    timestamp = SaidField(
+    timestamp = OffsetField(
         required=False, help_text="When it was said: the memory's `event_time`. Its offset tells the speaker's day."
     )
     message_id = _make_label_field(
