@@ -101,11 +101,8 @@ def _find_statements(message: Message, common: CubeDraft) -> list[Statement]:
 
 
 def _is_whole(found: Sequence[Statement], whole: CubeDraft) -> bool:
-    """Return whether a message is exactly one statement, so that the message itself is the memory.
-
-    A statement with a time of its own is not: the message has the time when it was said.
-    """
-    return len(found) == 1 and found[0].text == whole.content.strip() and found[0].event_time is None
+    """Return whether a message is exactly one statement, so that the message itself is the memory."""
+    return len(found) == 1 and found[0].text == whole.content.strip()
 
 
 def _draft_statements(found: Sequence[Statement], whole: CubeDraft, parent: int) -> Iterator[CubeDraft]:

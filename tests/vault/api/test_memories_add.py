@@ -572,8 +572,8 @@ def test_writer_does_not_learn_the_content_of_a_stored_message(world: World, ali
     assert (shown["content"], shown["duplicate"]) == ("A guess.", True)
 
 
-def test_message_of_one_statement_has_its_day_beside_the_time_when_it_was_uttered(alice: Contract) -> None:
-    message = {"role": "user", "content": "I saw a kestrel yesterday.", "timestamp": "2026-05-02T20:00:00-05:00"}
+def test_day_of_a_statement_is_that_of_the_offset(alice: Contract) -> None:
+    message = {"role": "user", "content": "Hello! I saw a kestrel yesterday.", "timestamp": "2026-05-02T20:00:00-05:00"}
     reply = alice.post("memories/", {"messages": [message], "session_id": "walk"})
     times = [row["event_time"] for row in reply.json["results"]]
     assert times == ["2026-05-03T01:00:00Z", "2026-05-01T00:00:00Z"]
