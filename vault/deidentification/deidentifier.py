@@ -85,7 +85,12 @@ PINYIN = re.compile(rf"(?<![A-Za-z])(?=[a-z]{{8,18}}(?![A-Za-z])){_SYLLABLE}{{3}
 BESIDE_PLACEHOLDER = re.compile(
     rf"(?<=\])[ ,，]{{0,2}}(?P<beside>[{_HAN_DIGITS}]{{2,6}})(?![{_HAN_DIGITS}年月日号點点%.:])"
 )
-LONG_NUMBER = re.compile(r"[0-9](?<![A-Za-z0-9].)(?:[ ./-]?[0-9]){5,24}(?![A-Za-z0-9])", re.DOTALL)
+_HAN_ONLY = _HAN_DIGITS.removeprefix("0-9")
+LONG_NUMBER = re.compile(
+    r"[0-9](?<![A-Za-z0-9].)(?:[ ./-]?[0-9]){5,24}(?![A-Za-z0-9])"
+    rf"|[{_HAN_ONLY}](?<![{_HAN_ONLY}].)[{_HAN_ONLY}]{{6,24}}",
+    re.DOTALL,
+)
 PART = re.compile(r"[^\n.!?。！？]{1,400}[\n.!?。！？]*|[\n.!?。！？]+")
 _LAST_AROUND = "".join(dict.fromkeys(word[-1] for word in AROUND_NAMES.split("|")))
 LEFT_HAN_NAME = re.compile(

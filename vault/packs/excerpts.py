@@ -88,7 +88,10 @@ def preview_open(row: PackVersion, recipient_id: UUID) -> list[Item] | None:
         return second if second is not None and is_second else fields["content"]
 
     samples = stated["samples"][: share_of(row.count)]
-    return [item_read({**fields, "content": _shorten(choose(fields, second))}) for fields, second in samples]
+    return [
+        item_read({**fields, "content": _shorten(choose(fields, second)), "title": _shorten(fields.get("title", ""))})
+        for fields, second in samples
+    ]
 
 
 def trial_seal(row: PackVersion, items: Sequence[Item], wordings: Mapping[UUID, Wordings]) -> tuple[bytes, str]:

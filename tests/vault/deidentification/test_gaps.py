@@ -85,6 +85,7 @@ LAST_DIGITS: tuple[Case, ...] = (
     ("我的微信是abc_li88。", "我的微信是[number]。", []),
     ("the war ended in 1945 and the last three years were good", "", []),
     ("in [address] 304", "", ["304"]),
+    ("证号是五三零一零二七七，二零一九年来的。", "", ["五三零一零二七七"]),
 )
 
 
