@@ -21,6 +21,7 @@ from memos_web.inside import Refused, Rest
 JOB_SECONDS, JOB_STEP = 60.0, 0.05
 # A name that is none, a key that makes no persona, and a call beside this one that makes the same.
 ANSWERED_BY_MEMORIES = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.CONFLICT})
+UNKNOWN_TO_KEY = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND})
 UNFINISHED = frozenset({"pending", "running", "cancelling"})
 
 Json = dict[str, Any]
@@ -108,7 +109,10 @@ async def _is_persona(rest: Rest, name: str) -> bool:
         persona_id = UUID(name)
     except ValueError:
         return False
-    return (await rest.send("GET", f"personas/{persona_id}/")).is_success
+    found = await rest.send("GET", f"personas/{persona_id}/")
+    if not found.is_success and found.status_code not in UNKNOWN_TO_KEY:  # whether there is one is not known
+        raise Refused(found)
+    return found.is_success
 
 
 async def memories_delete(rest: Rest, **chosen: Any) -> int:

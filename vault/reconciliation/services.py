@@ -25,6 +25,7 @@ from vault.layers.persona_scope import is_own_speaker
 from vault.layers.statements import find_slot
 from vault.lifecycle.pairs import pairs_propose
 from vault.models import Cube
+from vault.providers.ports import ProviderUnavailable
 from vault.reader.model_reader import count_tokens_used, list_reading_models, sum_tokens
 from vault.reader.rules import Intent, Statement, memory_call
 from vault.reconciliation.corrections import (
@@ -47,7 +48,7 @@ from vault.reconciliation.relations import (
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import Hit, memories_search
 from vault.screening.screen import screen_drafts
-from vault.vocabulary import STATED, Modality, ReviewKind
+from vault.vocabulary import STATED, Modality, ReviewKind, SearchMode
 
 logger = logging.getLogger(__name__)
 MOST_COMPARED = 20  # statements of one request
@@ -168,7 +169,10 @@ def _is_correction(draft: CubeDraft) -> bool:
 
 
 def _find_earlier(actor: Actor, draft: CubeDraft, now: datetime) -> list[Hit]:
-    """Return the valid statements of the same person that were said before, nearest first. Writes: AuditEntry."""
+    """Return the valid statements of the same person that were said before, nearest first. Writes: AuditEntry.
+
+    A write does not fail where the embedder does: then words alone find them.
+    """
     search = SearchQuery(
         query=draft.content,
         top_k=LOOKED_AT,
@@ -177,7 +181,11 @@ def _find_earlier(actor: Actor, draft: CubeDraft, now: datetime) -> list[Hit]:
         namespaces=(draft.namespace,) if draft.namespace else (),
         is_use=False,
     )
-    hits = memories_search(actor=actor, search=search)
+    try:
+        hits = memories_search(actor=actor, search=search)
+    except ProviderUnavailable as failure:
+        logger.warning("earlier statements are found by their words alone: %s", failure.detail)
+        hits = memories_search(actor=actor, search=replace(search, mode=SearchMode.LEXICAL))
     hits = [hit for hit in hits if is_current(hit, now) and _is_of_same_person(actor, draft, hit.view)]
     times = _load_times(actor, hits)
     said_at = draft.said_at or draft.event_time or now

@@ -19,6 +19,7 @@ from tests.vault.api.test_chat_commands import begin
 from tests.vault.chat.test_model import make_stream
 from tests.vault.outbox import run_jobs
 from vault.models import Cube
+from vault.providers.ports import ProviderUnavailable
 from vault.reconciliation.relations import RelationKind, read_relations
 
 PATH = "/v1/chat/completions"
@@ -209,3 +210,16 @@ def test_statements_without_a_cue_are_not_searched_for_without_a_model(world: Wo
 def test_reply_of_another_shape_is_an_error(reply: Any) -> None:
     with pytest.raises(ValueError, match="relation"):
         read_relations(reply, [])
+
+
+def test_statement_is_stored_and_reconciled_while_the_embedder_is_down(
+    alice: Contract, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = add_content(alice, "I live in Lisbon.", EARLY).json["results"][0]["id"]
+
+    def refuse(active: str) -> None:
+        raise ProviderUnavailable("the embedder does not answer")
+
+    monkeypatch.setattr("vault.retrieval.selectors.question_embedder", refuse)
+    reply = add_content(alice, "I live in Porto.", LATE)
+    assert (reply.status, [change["id"] for change in reply.json["superseded"]]) == (201, [first])
