@@ -41,10 +41,14 @@ class Model:
         self.readings.append(body)
         sentences = [load["text"] for load in json.loads(body["messages"][1]["content"])["sentences"]]
         reply = self.reply(sentences)
-        text = reply if isinstance(reply, str) else json.dumps(reply)
-        choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
-        whole = {"id": "1", "object": "chat.completion", "created": 1, "model": "tiny-1", "usage": USAGE}
-        return Response(json.dumps({**whole, "choices": [choice]}), mimetype="application/json")
+        return make_completion(reply if isinstance(reply, str) else json.dumps(reply))
+
+
+def make_completion(text: str) -> Response:
+    """A model's whole reply with this text, as its server sends it."""
+    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+    whole = {"id": "1", "object": "chat.completion", "created": 1, "model": "tiny-1", "usage": USAGE}
+    return Response(json.dumps({**whole, "choices": [choice]}), mimetype="application/json")
 
 
 @pytest.fixture

@@ -18,11 +18,11 @@ from tests.vault.api.contract import Contract
 from tests.vault.api.test_chat_commands import begin
 from tests.vault.chat.test_model import make_stream
 from tests.vault.outbox import run_jobs
+from tests.vault.reader.test_modelled import PATH, make_completion
 from vault.models import Cube
 from vault.providers.ports import ProviderUnavailable
 from vault.reconciliation.relations import RelationKind, read_relations
 
-PATH = "/v1/chat/completions"
 OLD, NEW = "The nurse works nights on the cardiac ward.", "Started at the pacemaker clinic on the 14th, days only."
 EARLY, LATE = "2025-03-02T09:00:00+00:00", "2025-05-04T09:00:00+00:00"
 ENDING = ("supersedes", "corrects", "cancels")
@@ -42,10 +42,7 @@ class Judge:
             return make_stream("Right, ", "noted.")
         data = json.loads(body["messages"][1]["content"])
         reply = self.compare(data["statements"]) if "statements" in data else keep_all(data["sentences"])
-        choice = {"index": 0, "message": {"role": "assistant", "content": json.dumps(reply)}, "finish_reason": "stop"}
-        usage = {"prompt_tokens": 90, "completion_tokens": 9, "total_tokens": 99}
-        whole = {"id": "1", "object": "chat.completion", "created": 1, "model": "tiny-1", "usage": usage}
-        return Response(json.dumps({**whole, "choices": [choice]}), mimetype="application/json")
+        return make_completion(json.dumps(reply))
 
     def compare(self, statements: list[dict[str, Any]]) -> dict[str, Any]:
         self.asked.append(statements)
