@@ -18,9 +18,10 @@ from benchmarks.tenants import await_jobs, drafts_of, fill_tenant, owner_of
 from governance.actor import Actor
 from governance.database import acting
 from vault.providers.registry import embedder
-from vault.retrieval.fusion import HYBRID, Weights
+from vault.retrieval.fusion import HYBRID, ScoredCandidates, Weights
 from vault.retrieval.queries import SearchQuery
-from vault.retrieval.question import QuestionVector
+from vault.retrieval.question import QuestionVector, read_question
+from vault.retrieval.ranker import score_all
 from vault.retrieval.scope import resolve_scope
 from vault.retrieval.selectors import rank_memories
 
@@ -119,12 +120,25 @@ def _pair_questions(stored: Stored) -> list[Asked]:
     ]
 
 
+def score_question(actor: Actor, asked: Asked, weights: Weights, limit: int) -> ScoredCandidates:
+    """Return the candidates of a question for `limit` results, before the last step of the ranking."""
+    with acting(actor):
+        scope = resolve_scope(actor, _search_for(asked, weights, limit))
+        return score_all(scope, read_question(scope, _vector_of(asked)), limit)
+
+
 def _rank_ids(actor: Actor, asked: Asked, weights: Weights, limit: int) -> list[str]:
     """Return the ids of the found turns, best first, as `memories_search` ranks them, without opening or auditing."""
-    places = (asked.stored.namespace,)
-    search = SearchQuery(query=asked.question.text, top_k=limit, namespaces=places, weights=weights)
-    model = embedder().name
     with acting(actor):
-        scope = resolve_scope(actor, search)
-        ranked = rank_memories(scope, QuestionVector(model, model, asked.vector), limit)
+        ranked = rank_memories(resolve_scope(actor, _search_for(asked, weights, limit)), _vector_of(asked), limit)
     return [asked.stored.turns[row.cube_id] for row in ranked]
+
+
+def _search_for(asked: Asked, weights: Weights, limit: int) -> SearchQuery:
+    places = (asked.stored.namespace,)
+    return SearchQuery(query=asked.question.text, top_k=limit, namespaces=places, weights=weights)
+
+
+def _vector_of(asked: Asked) -> QuestionVector:
+    model = embedder().name
+    return QuestionVector(model, model, asked.vector)

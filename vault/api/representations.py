@@ -128,6 +128,7 @@ def hit_json(hit: Hit, *, explain: bool) -> MemoryJson:
             "context": round(context_share(hit.parts), 6),
             "entity": hit.parts.entity,
             "time": hit.parts.time,
+            "learned": round(hit.parts.learned, 6),
             "graph": round(hit.parts.graph, 6),
             "fingerprint": round(hit.parts.fingerprint, 6),
             "heat": round(hit.parts.heat, 6),

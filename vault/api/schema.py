@@ -143,6 +143,10 @@ class ScorePartsSchema(Schema):
         "1: said by somebody whom the question names; or by nobody that is known, and it has the name."
     )
     time = _make_part_field("How well its time fits the question's; 1 if the question asks when and it tells a time.")
+    learned = _make_part_field(
+        "The share of the score that learned weights add for what was said around it; 0 but for English questions "
+        "with the default embedder."
+    )
     graph = _make_part_field("Nearness over links; 0 but in `mode: graph`, or where the operator gave it a weight.")
     fingerprint = _make_part_field(
         "Nearness to the questions that it answered; 0 unless the operator gave it a weight."

@@ -1,7 +1,7 @@
 """The parts of a candidate's score, their weights, and their fusion into one score. Pure.
 
-The weights were tuned on two development conversations and checked on three others. `manage.py benchmark retrieval`
-repeats that; docs/benchmarks.md lists what each part brings.
+The weights were tuned on two development conversations and checked on three others. Learned weights then change the
+order once more (vault/retrieval/learned_weights.py). docs/benchmarks.md lists what each part brings.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,6 +11,7 @@ from uuid import UUID
 
 import numpy as np
 
+from vault.retrieval.learned_weights import add_learned, load_learned_weights
 from vault.retrieval.lexical import CONTEXT, Candidates, Floats, LexicalScores, ids_of
 
 BARE = 0.3  # factor of the weights of words if a question only names a speaker or a time
@@ -23,7 +24,8 @@ class Weights:
     """The weights of the parts of a score, each 0..1. Heat, trust and fingerprint are added after the other parts are
     summed.
 
-    asks: the share of its score that a memory loses if it only asks a question, 0..1.
+    asks: the share of its score that a memory loses if it only asks a question, 0..1; learned: how much of the learned
+    weights counts in the last step.
     """
 
     lexical: float
@@ -33,6 +35,7 @@ class Weights:
     entity: float
     time: float
     asks: float = 0.0
+    learned: float = 0.0
     graph: float = 0.0
     heat: float = 0.0
     trust: float = 0.0
@@ -54,10 +57,11 @@ class Weights:
         time."""
         return self.dense + self.entity + self.time
 
-    def restrict(self, *, entity: bool, time: bool, bare: bool, questions: bool) -> "Weights":
+    def restrict(self, *, entity: bool, time: bool, bare: bool, questions: bool, learned: bool) -> "Weights":
         """Return the weights without the parts that do not apply to a question.
 
-        bare: the question only names a speaker or a time; questions: the question may be looking for a question.
+        bare: the question only names a speaker or a time; questions: the question may be looking for a question;
+        learned: the learned weights were trained on questions of its kind.
         """
         words = BARE if bare else 1.0
         return replace(
@@ -68,6 +72,7 @@ class Weights:
             entity=self.entity if entity else 0.0,
             time=self.time if time else 0.0,
             asks=0.0 if questions else self.asks,
+            learned=self.learned if learned and not (bare or questions) else 0.0,
         )
 
 
@@ -83,6 +88,7 @@ class Parts:
     time: float
     asks: float = 0.0
     graph: float = 0.0  # nearness over links: vault/graph/walks.py
+    learned: float = 0.0  # what the learned weights add to its score, as a share of that score
     heat: float = 0.0  # vault/retrieval/heat_and_trust.py, and trust
     trust: float = 0.0
     fingerprint: float = 0.0  # cosine with the centroid of the questions that the memory answered
@@ -98,7 +104,7 @@ class Ranked:
 
 
 NO_PARTS = Parts(lexical=0.0, context=0.0, session=0.0, dense=0.0, entity=0.0, time=0.0)
-HYBRID = Weights(lexical=1.0, context=1.0, session=0.7, dense=0.3, entity=0.8, time=0.6, asks=0.25)
+HYBRID = Weights(lexical=1.0, context=1.0, session=0.7, dense=0.3, entity=0.8, time=0.6, asks=0.25, learned=1.0)
 LEXICAL = Weights(lexical=1.0, context=0.0, session=0.0, dense=0.0, entity=0.0, time=0.0)
 # Ranks by nearness; the tiny lexical weight orders the memories that no walk reaches.
 GRAPH = Weights(lexical=1e-9, context=0.0, session=0.0, dense=0.0, entity=0.0, time=0.0, graph=1.0)
@@ -132,14 +138,18 @@ class ScoredCandidates:
     def find_best(self, count: int) -> list[Ranked]:
         """Return the `count` best candidates, best first; equal scores newest first. Candidates with the score 0 are
         left out."""
-        totals, candidates = self.sum_parts(self.weights), self.candidates
+        fused, candidates = self.sum_parts(self.weights), self.candidates
+        totals = fused
+        if self.weights.learned:
+            totals = add_learned(candidates, fused, load_learned_weights().weights, self.weights.learned)
         order = np.lexsort((candidates.low, candidates.high, totals))[::-1][: min(count, np.count_nonzero(totals))]
         found = [Parts(*row) for row in np.stack(self.parts)[:, order].T.tolist()]
         in_sessions = any(parts.session for parts in found)
         ids = ids_of(candidates.high[order], candidates.low[order])
+        changes = (totals[order] / fused[order]).tolist()
         return [
-            Ranked(cube_id, fuse(parts, self.weights, in_sessions=in_sessions), parts)
-            for cube_id, parts in zip(ids, found, strict=True)
+            _change_score(cube_id, parts, fuse(parts, self.weights, in_sessions=in_sessions), change)
+            for cube_id, parts, change in zip(ids, found, changes, strict=True)
         ]
 
 
@@ -192,6 +202,13 @@ def fuse(parts: Parts, weights: Weights, *, in_sessions: bool) -> float:
     if in_sessions:
         most += weights.context * sum(CONTEXT.values()) + weights.session
     return min(1.0, total * (1 - weights.asks * parts.asks) / most) if most else 0.0
+
+
+def _change_score(cube_id: UUID, parts: Parts, fused: float, change: float) -> Ranked:
+    """Return a memory whose fused score is multiplied by `change`, at most 1."""
+    if change == 1:
+        return Ranked(cube_id, fused, parts)
+    return Ranked(cube_id, min(1.0, fused * change), replace(parts, learned=max(0.0, 1 - 1 / change)))
 
 
 def context_share(parts: Parts) -> float:

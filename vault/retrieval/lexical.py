@@ -174,7 +174,7 @@ class LexicalScores:
 
     def score_words(self, candidates: Candidates) -> Floats:
         """Return the BM25 score of each candidate."""
-        return _look_up(self._cubes, self._bm25, candidates.low)
+        return look_up_values(self._cubes, self._bm25, candidates.low)
 
     def score_contexts(self, candidates: Candidates) -> ContextScores:
         """Return the context scores of each candidate, computed from the postings of this question."""
@@ -205,7 +205,7 @@ class LexicalScores:
         here = (of << POSITION_BITS) | position
         beside = np.zeros(len(here))
         for away, share in CONTEXT.items():
-            beside += share * _look_up(places, scores, here + away)
+            beside += share * look_up_values(places, scores, here + away)
         return beside
 
     def _score_sessions(self, near: Integers, session: Integers, sessions: int) -> Floats:
@@ -280,7 +280,7 @@ def is_among(values: Halves, others: Halves) -> NDArray[np.bool_]:
     return among
 
 
-def _look_up(keys: NDArray[Any], values: Floats, wanted: NDArray[Any]) -> Floats:
+def look_up_values(keys: NDArray[Any], values: Floats, wanted: NDArray[Any]) -> Floats:
     """Return the value of each key in `wanted`, or 0 if it is not among the sorted `keys`."""
     if not len(keys):
         return np.zeros(len(wanted))
@@ -294,8 +294,8 @@ def _match_dense_scores(embedded: NDArray[Any], low: Halves, version: NDArray[An
         return np.zeros(len(low))
     embedded = embedded[np.argsort(embedded["low"])]
     keys = embedded["low"].astype(np.uint64)
-    dense = _look_up(keys, embedded["dense"].astype(np.float64), low)
-    return np.where(_look_up(keys, embedded["version"].astype(np.float64), low) == version, dense, 0.0)
+    dense = look_up_values(keys, embedded["dense"].astype(np.float64), low)
+    return np.where(look_up_values(keys, embedded["version"].astype(np.float64), low) == version, dense, 0.0)
 
 
 def ids_of(high: NDArray[Any], low: NDArray[Any]) -> list[UUID]:

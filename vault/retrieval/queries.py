@@ -73,8 +73,11 @@ class SearchQuery:
 
 
 def current_weights() -> Weights:
-    """Return the weights of a hybrid search that the operator configured."""
-    return replace(HYBRID, **settings.MEMOS_SEARCH_WEIGHTS)
+    """Return the weights of a hybrid search that the operator configured. The learned weights were trained with the
+    default weight of vectors, so another one turns them off."""
+    configured: dict[str, float] = settings.MEMOS_SEARCH_WEIGHTS
+    learned = 0.0 if "dense" in configured else HYBRID.learned
+    return replace(HYBRID, learned=learned, **configured)
 
 
 def _has_leaf(body: Any, name: str) -> bool:

@@ -14,9 +14,10 @@ from vault.index.terms import WORD_KIND
 from vault.lexicon.normal import normal_form
 from vault.lexicon.questions import is_about_questions
 from vault.lexicon.temporal_expressions import TimeRange, asks_for_time, remove_times, time_ranges_of
-from vault.lexicon.tokens import content_terms, day_terms, query_terms, split_by_spacing, terms
+from vault.lexicon.tokens import content_terms, day_terms, language_of, query_terms, split_by_spacing, terms
 from vault.lexicon.words import QUESTION_WORDS
 from vault.retrieval.fusion import Weights
+from vault.retrieval.learned_weights import load_learned_weights
 from vault.retrieval.scope import Scope
 from vault.retrieval.statistics import IndexStatistics, read_index_statistics
 
@@ -160,6 +161,7 @@ def read_question(scope: Scope, vector: QuestionVector) -> Question:
         time=text.asks_for_time or bool(ranges),
         bare=terms_asked.bare,
         questions=is_about_questions(text.text),
+        learned=load_learned_weights().fit(vector.model, language_of(text.text)),
     )
     with_time = text.make_time_marks(speakers) if applying.time else []
     return Question(

@@ -15,7 +15,7 @@ from pgvector.django import CosineDistance
 
 from vault.models import CubeUse
 from vault.models.cube import CubeQuerySet
-from vault.retrieval.fusion import NO_PARTS, Ranked, Weights, score_candidates
+from vault.retrieval.fusion import NO_PARTS, Ranked, ScoredCandidates, Weights, score_candidates
 from vault.retrieval.lexical import Candidates
 from vault.retrieval.question import Question
 from vault.retrieval.scope import Scope
@@ -47,9 +47,29 @@ def rank(scope: Scope, question: Question, limit: int, *, sources: Sequence[Cand
     one for heat and trust, if MEMOS_SEARCH_WEIGHTS gives them a weight.
     """
     if not question.weights.behaviour:
-        return _rank_candidates(scope, question, limit, sources)
-    found = _rank_candidates(scope, question, max(limit, WEIGHED_AMONG), sources)
+        return score_all(scope, question, limit, sources).find_best(limit)
+    among = max(limit, WEIGHED_AMONG)
+    found = score_all(scope, question, among, sources).find_best(among)
     return weigh_heat_and_trust(found, _load_heat_and_trust(scope, question, found), question.weights, limit)
+
+
+def score_all(
+    scope: Scope, question: Question, limit: int, sources: Sequence[CandidateSource] = SOURCES
+) -> ScoredCandidates:
+    """Return the candidates of all sources for `limit` results, with their scores before the last step."""
+    ranking = begin_ranking(scope, question, limit)
+    with use_steady_plans() if ranking.is_steady else nullcontext():
+        if not scope.index.is_whole:
+            ranking = read_passing_ids(ranking)
+        if question.terms.words and question.weights.words:
+            ranking = read_lexical(ranking)
+        scored = score_candidates(ranking.lexical, Candidates(None), question.weights, limit)
+        for source in sources:
+            found = source.find(ranking, scored)
+            if len(found) or ranking.nearness:
+                candidates = scored.candidates.join(found)
+                scored = score_candidates(ranking.lexical, candidates, question.weights, limit, ranking.nearness)
+    return scored
 
 
 def fill_results(scope: Scope, question: Question, found: list[Ranked], limit: int) -> list[Ranked]:
@@ -81,22 +101,6 @@ def weigh_heat_and_trust(
     """Add weighted heat and trust to the fused scores, whose weight is 1, and return the `limit` best."""
     rows = [_add_behaviour(row, standing.get(row.cube_id, HeatAndTrust(0.0, 0.0)), weights) for row in found]
     return sorted(rows, key=lambda row: -row.score)[:limit]
-
-
-def _rank_candidates(scope: Scope, question: Question, limit: int, sources: Sequence[CandidateSource]) -> list[Ranked]:
-    ranking = begin_ranking(scope, question, limit)
-    with use_steady_plans() if ranking.is_steady else nullcontext():
-        if not scope.index.is_whole:
-            ranking = read_passing_ids(ranking)
-        if question.terms.words and question.weights.words:
-            ranking = read_lexical(ranking)
-        scored = score_candidates(ranking.lexical, Candidates(None), question.weights, limit)
-        for source in sources:
-            found = source.find(ranking, scored)
-            if len(found) or ranking.nearness:
-                candidates = scored.candidates.join(found)
-                scored = score_candidates(ranking.lexical, candidates, question.weights, limit, ranking.nearness)
-    return scored.find_best(limit)
 
 
 def _load_heat_and_trust(scope: Scope, question: Question, found: Sequence[Ranked]) -> dict[UUID, HeatAndTrust]:

@@ -8,9 +8,11 @@ from django.conf import settings
 from django.core.management.base import CommandError
 
 from benchmarks.client import BenchmarkError, target_of
+from benchmarks.ranking_training import train_ranking
 from benchmarks.training import train_answers
 from governance.management.base import InstalledCommand
-from vault.reader.rules.answer_model import FILE
+from vault.reader.rules import answer_model
+from vault.retrieval import learned_weights
 
 
 def _weighed_file(text: str) -> tuple[Path, float]:
@@ -32,13 +34,31 @@ class Command(InstalledCommand):
             "--data", type=_weighed_file, nargs="+", required=True, help="files as of `benchmark answers`, with weights"
         )
         answers.add_argument("--first-run", type=Path, default=None, help="first-run.json of the server to use")
+        ranking = names.add_parser("ranking", help="the learned weights of the search, on a file in LoCoMo's layout")
+        ranking.add_argument("--data", type=Path, required=True, help="as of `benchmark retrieval`")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        first_run = options["first_run"] or settings.KEY_STORE_PATH.parents[1] / "first-run.json"
+        train = self._train_ranking if options["name"] == "ranking" else self._train_answers
         try:
-            model = train_answers(target_of(first_run), dict(options["data"]))
+            train(options)
         except BenchmarkError as error:
             raise CommandError(str(error)) from error
-        for name, value in model["weights"].items():
+
+    def _train_ranking(self, options: dict[str, Any]) -> None:
+        model = train_ranking(options["data"])
+        self._write_weights(model["weights"])
+        for name, figures in model["recall of conversations left out"].items():
+            self.stdout.write(f"{name:16} " + "  ".join(f"{depth} {value}" for depth, value in figures.items()))
+        self.stdout.write(f"{model['questions']} questions; kept in {learned_weights.FILE.name}")
+
+    def _train_answers(self, options: dict[str, Any]) -> None:
+        first_run = options["first_run"] or settings.KEY_STORE_PATH.parents[1] / "first-run.json"
+        model = train_answers(target_of(first_run), dict(options["data"]))
+        self._write_weights(model["weights"])
+        self.stdout.write(
+            f"{model['passages']} passages of {model['questions']} questions; kept in {answer_model.FILE.name}"
+        )
+
+    def _write_weights(self, weights: dict[str, float]) -> None:
+        for name, value in weights.items():
             self.stdout.write(f"{name:16} {value:8.4f}")
-        self.stdout.write(f"{model['passages']} passages of {model['questions']} questions; kept in {FILE.name}")

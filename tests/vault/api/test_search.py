@@ -9,7 +9,7 @@ from tests.harness.cases import each_case
 from tests.vault.api.contract import MISSING, Contract, contract, fields_at_fault
 from tests.vault.outbox import run_jobs
 
-PARTS = {"lexical", "dense", "context", "entity", "time", "graph", "fingerprint", "heat", "trust"}
+PARTS = {"lexical", "dense", "context", "entity", "time", "learned", "graph", "fingerprint", "heat", "trust"}
 MODES = ("hybrid", "lexical", "dense", "tag", "graph")
 
 
