@@ -30,7 +30,7 @@ from vault.deidentification.relations import find_relations
 from vault.exchange.items import is_broken
 from vault.graph.rules import contradict, is_consequence
 from vault.index.terms import index_of, text_index
-from vault.layers.statements import agent_statements, find_slot, reconcile
+from vault.layers.statements import agent_statements, asked_fields, find_slot, is_about_self, reconcile
 from vault.layers.traits import trait_signs
 from vault.lexicon.entities import entities, find_asked_entities
 from vault.lexicon.labels import ascii_pieces, find_labels, fold_label
@@ -287,8 +287,14 @@ FUNCTIONS = (
     TextFunction("find_touched_goal", lambda text: find_touched_goal(text, [text]), {f"{READER}.goals": "_LINKS"}),
     TextFunction(
         "what a statement says of a person",
-        lambda text: (find_slot(text), agent_statements(text), reconcile(text, NOW, [])),
-        {LAYERS: "_FIELDS _OWN _LIKES _TAKEN_BACK _TAIL _AGENT _NOTHING _FAILURE"},
+        lambda text: (
+            find_slot(text),
+            is_about_self(text),
+            asked_fields(text),
+            agent_statements(text),
+            reconcile(text, NOW, []),
+        ),
+        {LAYERS: "_FIELDS _ASKED_FIELDS _SELF _OF_OTHERS _OWN _LIKES _TAKEN_BACK _TAIL _AGENT _NOTHING _FAILURE"},
     ),
     TextFunction("signs of traits", trait_signs, {"vault.layers.traits": "AGAINST"}),
     TextFunction("unstated_kind", unstated_kind, {f"{READER}.remarks": "GREETING THANKS"}),

@@ -4,6 +4,7 @@ from celery import shared_task
 
 from vault.cubes.storage import storage_reclaim
 from vault.jobs.sessions import sessions_end_idle
+from vault.layers.session_ends import streams_end_idle
 from vault.overview.counts import counts_ask
 from vault.overview.digests import digests_ask
 
@@ -25,4 +26,4 @@ def digests_ask_task() -> int:
 
 @shared_task(name="vault.sessions_end_idle")  # type: ignore[untyped-decorator]
 def sessions_end_idle_task() -> int:
-    return sessions_end_idle()
+    return sessions_end_idle() + streams_end_idle()

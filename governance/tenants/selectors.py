@@ -60,13 +60,17 @@ def tenant_id_by_slug(slug: str) -> UUID | None:
     return _router_id("SELECT governance_tenant_by_slug(%s)", slug)
 
 
-def tenants_all() -> list[tuple[str, UUID]]:
-    """Return slug and id of every tenant, for the command line."""
+def tenant_ids() -> list[UUID]:
+    """Return the id of every tenant, for work of the installation itself."""
     with no_tenant(), connection.cursor() as cursor:
         cursor.execute("SELECT id FROM governance_tenant_ids()")
-        ids = [row[0] for row in cursor.fetchall()]
+        return [row[0] for row in cursor.fetchall()]
+
+
+def tenants_all() -> list[tuple[str, UUID]]:
+    """Return slug and id of every tenant, for the command line."""
     found = []
-    for tenant_id in ids:
+    for tenant_id in tenant_ids():
         with tenant_transaction(tenant_id):
             found.append((Tenant.objects.get(id=tenant_id).slug, tenant_id))
     return sorted(found)

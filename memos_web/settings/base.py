@@ -260,6 +260,7 @@ DELETED_GRACE_DAYS = 30
 TENANT_GRACE_DAYS = 7  # between the request to delete an organisation and its deletion
 PIPELINE_CACHE_SECONDS = 24 * 3600  # unless an entry says otherwise
 SESSION_IDLE_HOURS = 24  # then its context pool ends
+STREAM_IDLE_MINUTES = 30  # then what a conversation told is distilled
 IDEMPOTENCY_HOURS = 24
 
 # Personal data

@@ -33,6 +33,8 @@ from vault.chat.selectors import Citation, Retrieved, Unused
 from vault.content.drafts import CubeDraft, SourceRef
 from vault.cubes.usage import usage_count
 from vault.endpoints.rules import PricedModel
+from vault.layers.persona import profile_read
+from vault.layers.statements import asked_fields, fills_field
 from vault.lexicon.concepts import base_forms
 from vault.lexicon.temporal_expressions import asks_for_time, time_ranges_of
 from vault.lexicon.tokens import content_terms, terms
@@ -41,7 +43,7 @@ from vault.reader.rules import Intent, MemoryCall, Statement, asks_for_topics, i
 from vault.reconciliation.corrections import is_current
 from vault.reconciliation.relations import Relation
 from vault.reconciliation.services import turn_relate
-from vault.retrieval.fusion import is_relevant
+from vault.retrieval.fusion import NO_PARTS, is_relevant
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import Hit, memories_search
 from vault.screening.screen import screen_drafts
@@ -122,7 +124,7 @@ def turn_plan(actor: Actor, asked: TurnSettings, content: str) -> TurnPlan:
             query=call.rewritten, top_k=CONSIDERED, conversation_id=asked.conversation_id, with_messages=True
         )
         hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
-        about = _select_about(call.rewritten, hits)
+        about = _put_profile_first(actor, call.rewritten, hits, _select_about(call.rewritten, hits))
     now = datetime.now(UTC)
     excluded = asked.excluded | _collect_ids([hit for hit in hits if asked.excluded.intersection(hit.view.parents)])
     closed = _find_closed(hits, now) | excluded
@@ -269,6 +271,19 @@ def _select_about(question: str, hits: Sequence[Hit]) -> list[Hit]:
     ids = _collect_ids(fitting)
     before = {_session_position(hit) for hit in fitting if is_question(hit.view.words.content)} - {None}
     return [hit for hit in own if hit.view.cube.id in ids or _session_position(hit, before=1) in before]
+
+
+def _put_profile_first(actor: Actor, question: str, hits: Sequence[Hit], about: Sequence[Hit]) -> list[Hit]:
+    """Put first what fills the field of their profile that the reader asks for: a hit, or else an entry."""
+    fields = asked_fields(question)
+    if not fields:
+        return list(about)
+    filling = [hit for hit in hits if hit.score and fills_field(hit.view.words.content, fields)]
+    if not filling:
+        best = max((hit.score for hit in hits), default=1.0)
+        filling = [Hit(view, best, NO_PARTS) for view in profile_read(actor=actor, fields=fields)]
+    ids = _collect_ids(filling)
+    return [*filling, *(hit for hit in about if hit.view.cube.id not in ids)]
 
 
 def _session_position(hit: Hit, before: int = 0) -> tuple[str, int] | None:

@@ -9,6 +9,7 @@ from datetime import datetime
 from vault.content.words import Quote
 from vault.cubes.passages import MARKER, Passage
 from vault.cubes.rules import approximate_tokens
+from vault.layers.statements import asked_fields, fills_field
 from vault.lexicon.entities import entities
 from vault.lexicon.tokens import language_of, terms
 from vault.providers.ports import ChatMessage, ChatRole, Completion
@@ -246,6 +247,12 @@ def quotes(question: str, evidence: Sequence[Evidence], *, offers_nearest: bool 
 
 
 def _rank_answers(question: str, evidence: Sequence[Evidence]) -> Answer:
+    """Return the answer to a question. One for a field of the asker's profile is what last filled that field."""
+    fields = asked_fields(question)
+    filling = [memory for memory in evidence if make_candidate(memory).own and fills_field(memory.text, fields)]
+    if filling:
+        newest = max(filling, key=lambda memory: memory.time)
+        return Answer((Found(str(newest.marker), newest.text.strip()[:LONGEST_LISTED], 1.0),), ())
     return answer_question(question, [make_candidate(memory) for memory in evidence], MOST_QUOTES)
 
 

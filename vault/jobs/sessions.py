@@ -10,12 +10,13 @@ from django.db.models.functions import Now
 from governance.access.decisions.services import authorize
 from governance.actor import Actor, system_actor
 from governance.audit.services import record
-from governance.database import acting, no_tenant
+from governance.database import acting
 from governance.ids import uuid7
 from governance.jobs.kinds import JobRun, Step
 from governance.jobs.registry import handler
 from governance.jobs.selectors import JobView
 from governance.jobs.services import job_create
+from governance.tenants.selectors import tenant_ids
 from governance.vocabulary import Permission, Topic, Verb
 from vault.cubes.services import cubes_hide
 from vault.models import Cube, Namespace
@@ -62,11 +63,8 @@ def sessions_end_idle() -> int:
 
     Writes: Job …, AuditEntry …, OutboxEvent ….
     """
-    with no_tenant(), connection.cursor() as cursor:
-        cursor.execute("SELECT id FROM governance_tenant_ids()")
-        tenants = [row[0] for row in cursor.fetchall()]
     asked = 0
-    for tenant_id in tenants:
+    for tenant_id in tenant_ids():
         actor = system_actor(tenant_id=tenant_id, request_id=f"sessions-{uuid7()}")
         seconds = settings.SESSION_IDLE_HOURS * 3600
         with acting(actor), connection.cursor() as cursor:

@@ -28,6 +28,7 @@ from vault.layers.statements import (
     StoredStatement,
     agent_statements,
     find_slot,
+    is_about_self,
     is_worth_keeping,
     reconcile,
 )
@@ -51,16 +52,18 @@ class Reading:
 
 
 def segments_distil(actor: Actor, payloads: Sequence[Payload]) -> Write:
-    """Distil segments whose heat is over τ, each page once. A segment that cooled meanwhile is skipped.
+    """Distil segments whose heat is over τ, each page once. A segment that cooled meanwhile is skipped, unless a stream
+    that told it has ended (`ended` in the payload).
 
     Writes: LayerEntry …, Trait …, Cube …, Review …, Page …, Segment …, AuditEntry …, OutboxEvent ….
     """
     ids = list(dict.fromkeys(UUID(str(a)) for payload in payloads for a in _as_list(payload["segments"])))
+    ended = {UUID(str(a)) for payload in payloads if payload.get("ended") for a in _as_list(payload["segments"])}
     readings = {segment_id: _read_pages(actor, segment_id) for segment_id in ids}
 
     def write() -> None:
         for segment_id in sorted(ids):
-            _distil_segment(actor, segment_id, readings[segment_id])
+            _distil_segment(actor, segment_id, readings[segment_id], has_ended=segment_id in ended)
 
     return write
 
@@ -106,27 +109,32 @@ def _find_statements(
         if page.query.semantic_type != SemanticType.DIALOGUE and page.query.deleted_at is None:
             stated.append((page.query.id, SemanticType(page.query.semantic_type), text.query.content))
         for cube_id, kind, content in stated:
-            if is_worth_keeping(content):
-                yield Distilled(page.id, _choose_queue(kind, content), persona_id, cube_id, page.at, content)
+            queue = _choose_queue(kind, content) if is_worth_keeping(content) else None
+            if queue is not None:
+                yield Distilled(page.id, queue, persona_id, cube_id, page.at, content)
     if page.response_id is not None and text.response is not None and agent_statements(text.response.content):
         agent_id = page.stream.agent_persona_id or persona_id
         yield Distilled(page.id, EntryQueue.AGENT, agent_id, page.response_id, page.at, text.response.content)
 
 
-def _choose_queue(kind: SemanticType, content: str) -> EntryQueue:
-    """Return PROFILE for a statement that fills a field of the profile, whatever its type; else KNOWLEDGE."""
+def _choose_queue(kind: SemanticType, content: str) -> EntryQueue | None:
+    """Return PROFILE for a statement that fills a field of the profile, whatever its type; else KNOWLEDGE.
+
+    None for what just happened and for what other people are like: search finds these.
+    """
     slot = find_slot(content)
-    is_field = slot is not None and (slot.is_field or (kind is SemanticType.PROFILE and slot.is_profile))
-    return EntryQueue.PROFILE if is_field else EntryQueue.KNOWLEDGE
+    if slot is not None and (slot.is_field or (kind is SemanticType.PROFILE and slot.is_profile)):
+        return EntryQueue.PROFILE
+    return None if kind is SemanticType.EVENT or not is_about_self(content) else EntryQueue.KNOWLEDGE
 
 
-def _distil_segment(actor: Actor, segment_id: UUID, reading: Reading) -> None:
+def _distil_segment(actor: Actor, segment_id: UUID, reading: Reading, *, has_ended: bool) -> None:
     segment = Segment.objects.filter(id=segment_id, evicted_at=None).first()
     if segment is None:
         return
     persona_lock(segment.persona_id)
     constants = constants_in_force(segment.persona_id)
-    if segment_id not in hot_ids(actor.tenant_id, segment.persona_id, constants):
+    if not has_ended and segment_id not in hot_ids(actor.tenant_id, segment.persona_id, constants):
         return
     pages = Page.objects.filter(id__in=list(reading.pages), promoted_at=None).select_for_update().order_by("id")
     rows = list(pages.defer("vector"))

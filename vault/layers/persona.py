@@ -1,6 +1,7 @@
 """The long-term layer for readers and editors: a persona's profile, queues and traits."""
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
@@ -21,6 +22,7 @@ from vault.content.drafts import CubeDraft
 from vault.cubes.selectors import CubeView, cubes_read
 from vault.cubes.services import cube_delete, cubes_add
 from vault.layers.selectors import persona_authorize, visible_pages
+from vault.layers.services import persona_of_member
 from vault.layers.statements import find_slot
 from vault.layers.traits import Dimension, dimensions
 from vault.models import Cube, LayerEntry, Trait, TraitEvidence
@@ -78,6 +80,24 @@ def profile_get(*, actor: Actor, persona_id: UUID) -> list[ProfileField]:
         by_name = {entry.row.name: entry for entry in reversed(entries)}
         named = sorted(by_name.items(), key=lambda pair: _field_order(pair[0]))
         return [ProfileField(name, _field_value(entry.view), entry.view) for name, entry in named if name]
+
+
+def profile_read(*, actor: Actor, fields: AbstractSet[str]) -> list[CubeView]:
+    """Return the memories that fill these fields of the profile of the actor's own persona, newest first.
+
+    Raises Forbidden; KeyUnavailable. Writes: AuditEntry naming the memories?, OutboxEvent?.
+    """
+    authorize(actor, Permission.CONVERSATION_USE)
+    with acting(actor):
+        persona_id = persona_of_member(actor)
+        if persona_id is None:
+            return []
+        rows = LayerEntry.objects.filter(
+            persona_id=persona_id, queue=EntryQueue.PROFILE, name__in=fields, left_at=None
+        ).order_by("-id")
+        ids = list(rows.filter(cube__in=Cube.objects.visible_to(actor)).values_list("cube_id", flat=True))
+        verb, permission = Verb.MEMORY_SEARCHED, Permission.CONVERSATION_USE
+        return cubes_read(actor=actor, cube_ids=ids, verb=verb, permission=permission) if ids else []
 
 
 def entries_list(*, actor: Actor, persona_id: UUID, queue: EntryQueue, pages: Pages) -> list[EntryView]:

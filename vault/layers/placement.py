@@ -50,7 +50,7 @@ BEFORE = """
 SELECT at, chain, vector, model, keywords FROM vault_page
 WHERE tenant_id = %s AND stream_id = %s AND position < %s ORDER BY position DESC LIMIT 1
 """
-STREAM_PERSONA = "SELECT persona_id FROM vault_stream WHERE tenant_id = %s AND id = %s"
+STREAM_PERSONA = "SELECT persona_id, ended_at IS NOT NULL FROM vault_stream WHERE tenant_id = %s AND id = %s"
 WRITE_READING = """
 UPDATE vault_page SET vector = %s, model = %s, keywords = %s::bigint[], gist = %s, read_versions = %s::int[], chain = %s
 WHERE tenant_id = %s AND id = %s
@@ -138,7 +138,7 @@ def _read_pages(actor: Actor, stream_id: UUID) -> dict[UUID, Reading]:
 
 
 def _place_stream(actor: Actor, stream_id: UUID, readings: dict[UUID, Reading]) -> None:
-    persona_id = _find_persona(actor, stream_id)
+    persona_id, has_ended = _find_persona(actor, stream_id)
     persona_lock(persona_id)
     placer = _Placer(actor, persona_id, constants_in_force(persona_id))
     names = (
@@ -183,6 +183,16 @@ def _place_stream(actor: Actor, stream_id: UUID, readings: dict[UUID, Reading]) 
         )
     if done < len(pages) or len(pages) == PART:
         emit(actor=actor, topic=Topic.PAGES_WRITTEN, payload={"stream": str(stream_id)})
+    elif has_ended:
+        _ended_emit(actor, stream_id)
+
+
+def _ended_emit(actor: Actor, stream_id: UUID) -> None:
+    """Request the distillation of what an ended stream told, hot or not. Writes: OutboxEvent?."""
+    left = Page.objects.filter(stream_id=stream_id, promoted_at=None, segment__evicted_at=None)
+    segments = sorted({str(key) for key in left.values_list("segment_id", flat=True) if key})
+    if segments:
+        emit(actor=actor, topic=Topic.SEGMENTS_HOT, payload={"segments": segments, "ended": True})
 
 
 def _query_pages(statement: str, names: Sequence[str], values: Sequence[Any]) -> list[Page]:
@@ -193,12 +203,12 @@ def _query_pages(statement: str, names: Sequence[str], values: Sequence[Any]) ->
     return [Page(**{**row, "vector": _load_vector(row.get("vector"))}) for row in rows]
 
 
-def _find_persona(actor: Actor, stream_id: UUID) -> UUID:
+def _find_persona(actor: Actor, stream_id: UUID) -> tuple[UUID, bool]:
+    """Return the persona of a stream, and whether the stream has ended."""
     with prepared_cursor() as cursor:
         cursor.execute(STREAM_PERSONA, [actor.tenant_id, stream_id])
-        (persona_id,) = cursor.fetchone()
-    found: UUID = persona_id
-    return found
+        persona_id, has_ended = cursor.fetchone()
+    return persona_id, has_ended
 
 
 def _write_reading(actor: Actor, page: Page, reading: Reading) -> None:

@@ -18,6 +18,7 @@ from vault.content.drafts import CubeDraft
 from vault.cubes.services import AddedCube, cubes_add
 from vault.cubes.writer.builder import NO_TEXTS, TextIndexes
 from vault.layers.constants import constants_in_force
+from vault.layers.session_ends import streams_end_others
 from vault.models import Conversation, Page
 from vault.vocabulary import MessageRole, PageLayer
 
@@ -26,10 +27,10 @@ ENTER_STREAM = """
 INSERT INTO vault_stream (id, tenant_id, persona_id, agent_persona_id, session_token, last_position)
 VALUES (%s, %s, %s, %s, %s, %s)
 ON CONFLICT (tenant_id, persona_id, session_token)
-DO UPDATE SET updated_at = statement_timestamp(),
+DO UPDATE SET updated_at = statement_timestamp(), ended_at = NULL,
   last_position = vault_stream.last_position + excluded.last_position,
   agent_persona_id = coalesce(excluded.agent_persona_id, vault_stream.agent_persona_id)
-RETURNING id, last_position
+RETURNING id, last_position, xmax = 0
 """
 # An array is computed once; in a join, the planner of a young table would run the inner statement for every page.
 MOVE_OLDEST = """
@@ -174,7 +175,9 @@ def _enter_stream(actor: Actor, stream: StreamRef, count: int) -> tuple[UUID, in
     row = [uuid7(), actor.tenant_id, stream.persona_id, stream.agent_persona_id, token, count]
     with prepared_cursor() as cursor:
         cursor.execute(ENTER_STREAM, row)
-        stream_id, position = cursor.fetchone()
+        stream_id, position, is_new = cursor.fetchone()
+    if is_new:
+        streams_end_others(actor, persona_id=stream.persona_id, stream_id=stream_id)
     return stream_id, position
 
 

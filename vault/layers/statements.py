@@ -19,6 +19,7 @@ _JOBS = (
     "engineer|teacher|doctor|nurse|student|designer|artist|writer|lawyer|manager|developer|programmer|chef|scientist"
     "|researcher|counselor|musician|photographer|accountant|driver|farmer|planner"
 )
+_ZH_JOBS = "员|师|医生|护士|教授|编辑|记者|学生|经理|司机|作家|警察|农民|工人|研究生|设计|销售|会计|运营|翻译"
 _ZH_CLAUSE = _CLAUSE.replace("value", "chinese")
 # The fields of a profile, each with its patterns in English and in Chinese.
 _PATTERNS = (
@@ -26,7 +27,7 @@ _PATTERNS = (
     (
         "birth_year",
         r"\bi was born in (?:[a-z]+ )?(?P<value>(?:19|20)\d\d)",
-        r"我(?:出生[于在]|是)(?P<chinese>(?:19|20)\d\d)年",
+        r"我(?:出生[于在]|是)?(?:(?<=[于在是])(?P<chinese>(?:19|20)\d\d)年|(?P<born>(?:19|20)\d\d)年[^，。]{0,8}出?生)",
     ),
     ("age", r"\bi(?:'m| am) (?P<value>\d{1,3}) years? old", r"我今年(?P<chinese>\d{1,3})岁"),
     (
@@ -43,9 +44,37 @@ _PATTERNS = (
     (
         "work",
         rf"\bi (?:now )?work (?:as|at|for) {_CLAUSE}|\bi(?:'m| am) an? (?P<job>(?:\w+[ -]){{0,2}}(?:{_JOBS}))\b",
-        r"我在(?P<chinese>[^，。]{1,20})(?:工作|上班)",
+        r"我(?:现在)?在(?P<chinese>[^，。]{1,20}?)(?:工作|上班)|我(?:现在)?在[^，。]{1,15}?(?:做|当)"
+        rf"(?P<post>[^，。了]{{0,8}}(?:{_ZH_JOBS}))"
+        rf"|我是(?:一?[名位个])?(?P<profession>[^，。的]{{0,8}}(?:{_ZH_JOBS}))",
     ),
 )
+# Questions for fields of one's own profile, each with the fields that answer it.
+_ASKED = (
+    (
+        ("name",),
+        r"\bwhat(?:'s| is| was) my (?:\w+ )?name\b|\bwho am i\b|\bmy name\?"
+        r"|我(?:的名字)?(?:叫|是)(?:什么|啥|谁)|我的名字",
+    ),
+    (
+        ("age", "birth_year"),
+        r"\bhow old am i\b|\bmy age\?|\b(?:when|what year) was i born|我(?:今年|现在)?(?:几岁|多大|多少岁)"
+        r"|我(?:是)?(?:哪|什么时候|几几|何)年?.{0,3}(?:出生|生的)",
+    ),
+    (
+        ("home",),
+        r"\bwhere (?:do|am) i (?:live|living)\b|\bwhat (?:city|town|country) do i live\b"
+        r"|我(?:现在)?(?:住|家)在?哪|我住什么",
+    ),
+    (("origin",), r"\bwhere (?:am i|do i come) from\b|我(?:是哪里?的?人|来自哪|老家在?哪)"),
+    (
+        ("work",),
+        r"\bwhat do i do(?: for (?:a living|work))?\?*$|\bwhat(?:'s| is) my (?:job|profession|occupation|work)\b"
+        r"|\bwh(?:ere|o) do i work\b|我(?:是)?(?:做|从事|干)(?:什么|啥|哪)|我在哪.{0,2}(?:工作|上班)"
+        r"|我的(?:工作|职业)是",
+    ),
+)
+_ASKED_FIELDS = tuple((frozenset(names), re.compile(pattern, re.IGNORECASE)) for names, pattern in _ASKED)
 _FIELDS = tuple((name, re.compile(f"{english}|{chinese}", re.IGNORECASE)) for name, english, chinese in _PATTERNS)
 _OWN = re.compile(
     r"\bmy (?P<name>(?:favou?rite )?[a-z]+(?: [a-z]+)?) (?:is|are) (?P<value>[^.,;!?\n]{1,80})"
@@ -64,7 +93,18 @@ _TAKEN_BACK = re.compile(
     r"\b(?:no longer|not any ?more|n't (?:[a-z']+ ){0,6}any ?more|stopped|gave up|quit)\b|不再|再也不|已经不",
     re.IGNORECASE,
 )
-_TAIL = re.compile(r"(?<!\s)\s++(?:now|any ?more|these days|since|because|but|and|with|for)\b.*$", re.IGNORECASE)
+_TAIL = re.compile(
+    r"(?<!\s)\s++(?:now|any ?more|these days|since|because|but|and|with|for|last|this|again"
+    r"|(?:\w+ ){1,2}(?:years?|months?|weeks?|days?) ago)\b.*$",
+    re.IGNORECASE,
+)
+# The speaker as the subject. `my sister` and 我姐姐 are other people, unless the speaker follows as the subject.
+_SELF = re.compile(r"\b(?:i|i'm|i've|i'd|i'll|we|we're|we've|we'll|my (?:favou?rite|own))\b|[我咱]", re.IGNORECASE)
+_KIN = (
+    "爸|妈|父|母|爷|奶|外公|外婆|姥|哥|弟|姐|妹|老公|老婆|丈夫|妻子|爱人|先生|太太|儿子|女儿|孩子|男友|女友|男朋友|女朋友|朋友|同事"
+    "|同学|室友|老板|领导|经理|邻居|老师|叔|伯|舅|姑|姨|表|堂|侄|孙|岳|公公|婆婆"
+)
+_OF_OTHERS = re.compile(rf"[我咱](?:们家?|家)?的?(?:{_KIN})[^，。；！？\n我咱]*")
 _AGENT = re.compile(
     r"\bi(?:'d| would)? (?:recommend|suggest)|\bi(?:'ll| will) (?:remember|remind|keep|help)\b(?! this\b)|\bi can help"
     r"|我(?:建议|推荐|会记住(?!这件事)|会提醒|可以帮)",
@@ -144,6 +184,12 @@ def is_worth_keeping(text: str) -> bool:
     return _NOTHING.match(text) is None and _FAILURE.search(text) is None
 
 
+def is_about_self(text: str) -> bool:
+    """Return whether the speaker is the subject of a text, or it fills a slot of theirs."""
+    told = _OF_OTHERS.sub(" ", text.replace("\u2019", "'"))
+    return _SELF.search(told) is not None or find_slot(text) is not None
+
+
 def knowledge_lines(text: str) -> list[str]:
     """Return the lines of a list that have content."""
     return [line.strip() for line in text.splitlines() if is_worth_keeping(line)]
@@ -166,6 +212,18 @@ def find_slot(text: str) -> Slot | None:
         thing = liked or match["not"] or match["hates"] or match["zhnot"]
         return Slot(f"likes {' '.join(terms(_trim_value(thing))) or _fold_case(thing)}", "yes" if liked else "no")
     return None
+
+
+def asked_fields(question: str) -> frozenset[str]:
+    """Return the fields of the asker's profile that a question is for; empty if it asks for something else."""
+    told = question.strip().replace("\u2019", "'")
+    return next((names for names, pattern in _ASKED_FIELDS if pattern.search(told)), frozenset())
+
+
+def fills_field(text: str, fields: AbstractSet[str]) -> bool:
+    """Return whether a statement fills one of the fields."""
+    slot = find_slot(text) if fields else None
+    return slot is not None and slot.name in fields
 
 
 def find_slot_or_name(text: str, name: str) -> Slot | None:

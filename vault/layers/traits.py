@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from vault.layers.statements import is_about_self
 from vault.reader.rules import is_question, sentences
 
 FILE = Path(__file__).with_name("traits.json")
@@ -60,6 +61,8 @@ def trait_signs(text: str) -> dict[str, int]:
     for sentence in dict.fromkeys(sentences(text)):
         folded = sentence.casefold().replace("\u2019", "'")
         asks = is_question(sentence)
+        if not asks and not is_about_self(sentence):
+            continue
         for code, dimension in dimensions().items():
             if asks and dimension.group != "alignment":
                 continue

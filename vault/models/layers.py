@@ -40,8 +40,10 @@ class Stream(TenantModel):
     session_token = models.BigIntegerField()  # keyed: the conversation, or the caller's session
     last_position = models.PositiveIntegerField(default=0, db_default=0)
     updated_at = models.DateTimeField(db_default=Now())
+    ended_at = models.DateTimeField(null=True)
 
     class Meta:
+        indexes = [models.Index(fields=["tenant", "updated_at"], name="stream_open", condition=Q(ended_at=None))]
         constraints = [
             models.UniqueConstraint(
                 fields=["tenant", "persona", "session_token"], name="stream_is_one_for_persona_and_session"

@@ -16,12 +16,13 @@ from governance.actor import Actor, system_actor
 from governance.audit.checkpoints import checkpoints_outside
 from governance.audit.verification import Verification, log_verify
 from governance.audit.verifier import Unreadable
-from governance.database import acting, database_now, no_tenant
+from governance.database import acting, database_now
 from governance.ids import uuid7, uuid7_floor
 from governance.models import AuditEntry, Member
 from governance.outbox.routes import Payload, Write
 from governance.outbox.services import emit, is_asked
 from governance.policies.rules import QuotaTarget
+from governance.tenants.selectors import tenant_ids
 from governance.vocabulary import Channel, Measure, QuotaTargetKind, Topic, Verb
 from vault.cubes.usage import usage_by_member, usage_count
 from vault.models import DailyCount
@@ -113,11 +114,8 @@ WHERE cube.tenant_id = %s GROUP BY tier
 
 def counts_ask() -> int:
     """Request the counts of every tenant with activity since its last counts; return the number of tenants."""
-    with no_tenant(), connection.cursor() as cursor:
-        cursor.execute("SELECT id FROM governance_tenant_ids()")
-        tenants = [row[0] for row in cursor.fetchall()]
     asked = 0
-    for tenant_id in tenants:
+    for tenant_id in tenant_ids():
         actor = system_actor(tenant_id=tenant_id, request_id=f"counts-{uuid7()}")
         with acting(actor):
             if _is_due(actor) and not is_asked(actor=actor, topic=Topic.COUNTS_DUE, seconds=0):

@@ -7,19 +7,18 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from django.conf import settings
-from django.db import connection
 
 from governance.access.decisions.services import is_allowed
 from governance.accounts.digests import DueDigest, digest_note, digests_due
 from governance.accounts.mail import mail_send
 from governance.actor import Actor, CallContext, system_actor
-from governance.database import acting, no_tenant
+from governance.database import acting
 from governance.errors import Forbidden, Unavailable
 from governance.ids import uuid7
 from governance.outbox.routes import AGAIN, Payload, Write
 from governance.outbox.services import emit, is_asked
 from governance.tenants.principals import reload_actor
-from governance.tenants.selectors import me_get
+from governance.tenants.selectors import me_get, tenant_ids
 from governance.vocabulary import Channel, Permission, PrincipalKind, Topic
 from vault.overview.attention import Attention, attention_list
 from vault.overview.selectors import SOON, overview_get
@@ -30,11 +29,8 @@ logger = logging.getLogger(__name__)
 
 def digests_ask() -> int:
     """Request the digests of every tenant in which one is due; return the number of tenants."""
-    with no_tenant(), connection.cursor() as cursor:
-        cursor.execute("SELECT id FROM governance_tenant_ids()")
-        tenants = [row[0] for row in cursor.fetchall()]
     asked = 0
-    for tenant_id in tenants:
+    for tenant_id in tenant_ids():
         actor = system_actor(tenant_id=tenant_id, request_id=f"digest-{uuid7()}")
         with acting(actor):
             if digests_due(actor, most=1) and not is_asked(actor=actor, topic=Topic.DIGESTS_DUE, seconds=0):
