@@ -18,7 +18,8 @@ from governance.privacy.pii.dates import find_birth_dates
 from governance.privacy.pii.detector import PatternDetector, rules_for
 from governance.privacy.pii.pii_ranges import Span
 from governance.vocabulary import PiiKind
-from vault.chat.rules import Evidence, attribute_sentences, extractive_answer, make_title, markers_in
+from vault.chat.attribution import attribute_sentences
+from vault.chat.rules import Evidence, extractive_answer, make_title, markers_in
 from vault.content.drafts import CubeDraft
 from vault.content.words import Words
 from vault.cubes.differences import text_difference
@@ -326,7 +327,11 @@ FUNCTIONS = (
         "write_dates", lambda text: write_dates(text, NOW), {f"{LEXICON}.resolved_dates": "_RELATIVE _AHEAD _PAST"}
     ),
     TextFunction("extractive_answer", _answer, {}),
-    TextFunction("memories behind an answer", _attribute, {"vault.chat.rules": "KNOWS_NOTHING NUMBER"}),
+    TextFunction(
+        "memories behind an answer",
+        _attribute,
+        {"vault.chat.rules": "KNOWS_NOTHING", "vault.chat.attribution": "NUMBER _VERDICT _CLAIM _WELCOME"},
+    ),
     TextFunction(
         "citations", lambda text: (markers_in(text, 9), list(pieces(text, ()))), {"vault.cubes.passages": "MARKER"}
     ),

@@ -10,8 +10,7 @@ from vault.content.words import Quote
 from vault.cubes.passages import MARKER, Passage
 from vault.cubes.rules import approximate_tokens
 from vault.layers.statements import asked_fields, fills_field
-from vault.lexicon.entities import entities
-from vault.lexicon.tokens import language_of, terms
+from vault.lexicon.tokens import language_of
 from vault.providers.ports import ChatMessage, ChatRole, Completion
 from vault.reader.phrases import GROUPS, PHRASES
 from vault.reader.rules import (
@@ -19,7 +18,6 @@ from vault.reader.rules import (
     Statement,
     about,
     answer_question,
-    is_lead_in,
     is_question,
     names_in,
     sentences,
@@ -32,10 +30,7 @@ from vault.retrieval.fusion import NO_PARTS, Parts
 from vault.vocabulary import OWN_SPEAKERS
 
 MOST_QUOTES = 3
-LEAST_SUPPORT = 0.5  # share of a sentence's words that the memory behind it holds
-FEWEST_SUPPORTED = 3  # words of a sentence that can be supported
 UNSUPPORTED = "[?]"
-NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 KNOWS_NOTHING = re.compile(
     r"\b(?:not|n't|no|cannot|unable|nothing|unknown)\b.{0,60}\b(?:know|memor\w*|mention\w*|answer\w*|inform\w*|say|contain)"
     r"|\b(?:memories|memory|information)\b.{0,40}\b(?:not|no|nothing)\b|n't (?:know|have)"
@@ -285,52 +280,6 @@ def _make_extract(lead: tuple[str, ...], found: Sequence[Found], evidence: Seque
 def _make_quote(text: str, evidence: Evidence) -> Quote:
     start = evidence.text.index(text)
     return Quote(evidence.source, evidence.version, start, start + len(text), evidence.marker)
-
-
-def attribute_sentences(answer: str, evidence: Sequence[Evidence], question: str) -> str:
-    """Return a model's answer with a marker after each sentence that a memory supports, and UNSUPPORTED after the
-    others.
-
-    For answers without markers. The memory with most of a sentence's words supports it, if it has a share of
-    LEAST_SUPPORT and all names and numbers that are not in the question. Short sentences, and sentences that say that
-    nothing is known, get no mark.
-    """
-    held = [
-        _MemoryWords(memory.marker, frozenset(terms(text)), text.casefold())
-        for memory, text in _pair_with_text(evidence)
-    ]
-    known = question.casefold()
-    pieces, at = [], 0
-    for sentence in sentences(answer):
-        end = answer.find(sentence, at) + len(sentence)
-        pieces.append(answer[at:end] + _find_support(sentence, held, known))
-        at = end
-    return "".join([*pieces, answer[at:]])
-
-
-@dataclass(frozen=True, slots=True)
-class _MemoryWords:
-    """The words of a memory that may support a sentence; text: case-folded."""
-
-    marker: int
-    terms: frozenset[str]
-    text: str
-
-
-def _pair_with_text(evidence: Sequence[Evidence]) -> Iterable[tuple[Evidence, str]]:
-    return ((memory, f"{memory.speaker} {memory.time:%Y-%m-%d} {memory.text}") for memory in evidence)
-
-
-def _find_support(sentence: str, held: Sequence[_MemoryWords], known: str) -> str:
-    words = frozenset(terms(sentence))
-    if len(words) < FEWEST_SUPPORTED or is_lead_in(sentence) or is_question(sentence) or KNOWS_NOTHING.search(sentence):
-        return ""
-    exact = [name for name in (*entities(sentence), *NUMBER.findall(sentence)) if name not in known]
-    able = [memory for memory in held if all(name in memory.text for name in exact)]
-    best = max(able, key=lambda memory: len(words & memory.terms), default=None)
-    if best is not None and len(words & best.terms) >= LEAST_SUPPORT * len(words):
-        return f" [{best.marker}]"
-    return f" {UNSUPPORTED}"
 
 
 def markers_in(answer: str, known: int) -> list[int]:

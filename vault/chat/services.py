@@ -22,9 +22,10 @@ from governance.pages import Last
 from governance.personas.selectors import persona_get
 from governance.vocabulary import Permission, PersonaKind, PrincipalKind, Verb
 from vault.chat.answers import Answering, answer_pieces
+from vault.chat.attribution import attribute_sentences
 from vault.chat.memory_changes import turn_forget
 from vault.chat.plans import TurnPlan, TurnSettings, fixed_plan, question_screen, turn_plan
-from vault.chat.rules import LONGEST_MARKER, Agent, PastTurn, attribute_sentences, markers_in, phrase_extract
+from vault.chat.rules import LONGEST_MARKER, Agent, PastTurn, markers_in, phrase_extract
 from vault.chat.selectors import (
     Citation,
     ConversationView,

@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 
 import pytest
 
+from vault.chat.attribution import attribute_sentences
 from vault.chat.rules import (
     INSTRUCTIONS,
     Agent,
     Evidence,
     PastTurn,
-    attribute_sentences,
     extractive_answer,
     make_title,
     markers_in,
@@ -169,3 +169,29 @@ def test_an_answer_from_no_memory_is_marked() -> None:
     assert attribute_sentences("Her sister is called Anna Maria.", [], "What is my sister called?").endswith(" [?]")
     assert attribute_sentences("她的姐姐叫安娜，住在波尔图。", [], "她的姐姐叫什么？").endswith(" [?]")
     assert attribute_sentences("我不知道你的姐姐叫什么。", [], "我的姐姐叫什么？") == "我不知道你的姐姐叫什么。"
+
+
+@pytest.mark.parametrize(
+    ("question", "memory", "answer", "mark"),
+    [
+        ("Is Omar a vet?", "Omar is a vet in Leeds.", "Yes.", " [1]"),
+        ("Is Omar a vet?", "Omar is a vet in Leeds.", "No.", " [?]"),
+        ("Is Omar a vet?", "Omar is not a vet.", "No.", " [1]"),
+        ("What does Omar do?", "Omar is a vet in Leeds.", "He is a vet.", " [1]"),
+        ("What does Omar do?", "Omar is a vet in Leeds.", "He is a baker.", " [?]"),
+        ("What do I eat?", "I don't eat cheese.", "You eat cheese every day.", " [?]"),
+        ("What do I eat?", "I don't eat cheese.", "You do not eat cheese.", " [1]"),
+        ("What do I like?", "I love figs, not plums.", "You love figs.", " [1]"),
+        ("What do I like?", "I love figs, not plums.", "You love plums.", " [?]"),
+        ("Do I have 3 cats?", "I have 2 cats.", "You have 3 cats.", " [?]"),
+        ("我哥哥是厨师吗？", "我哥哥是厨师。", "是的。", " [1]"),
+        ("我哥哥是厨师吗？", "我哥哥是厨师。", "不是。", " [?]"),
+        ("我哥哥做什么？", "我哥哥不是厨师。", "你哥哥是厨师。", " [?]"),
+        ("How does Omar travel?", "Omar travels by train.", "Yes.", ""),
+        ("Thanks!", "Omar is a vet.", "You're welcome.", ""),
+    ],
+)
+def test_short_negated_or_changed_claim_is_attributed_only_to_what_says_it(
+    question: str, memory: str, answer: str, mark: str
+) -> None:
+    assert attribute_sentences(answer, evidence(memory), question) == answer + mark

@@ -1,6 +1,6 @@
 """The deterministic reader: sentences and their kinds, statements worth storing, and answers to questions."""
 
-from vault.reader.rules.answers import Answer, Passage, Quote, about, answer_question
+from vault.reader.rules.answers import Answer, Passage, Quote, about, answer_question, contradicts, decides_yes
 from vault.reader.rules.calls import (
     Intent,
     MemoryCall,
@@ -30,6 +30,8 @@ __all__ = [
     "chosen_statements",
     "classify_semantic_type",
     "confirms",
+    "contradicts",
+    "decides_yes",
     "find_touched_goal",
     "is_lead_in",
     "is_question",

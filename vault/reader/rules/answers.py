@@ -319,6 +319,20 @@ def _decide_verdict(asked: QuestionParts, evidence: str) -> bool:
     return _is_negative(clause) == _is_negative(asked.text.casefold())
 
 
+def decides_yes(question: str, text: str) -> bool | None:
+    """Return the answer that a text gives to a yes-or-no question; None for other questions."""
+    asked = question_parts(question)
+    return _decide_verdict(asked, text) if asked.kind is QuestionKind.YES_NO else None
+
+
+def contradicts(claim: str, text: str) -> bool:
+    """Return whether a clause of a text with most words of a claim is negated and the claim is not, or vice versa."""
+    words = base_forms(terms(claim))
+    shared = {part: len(words & base_forms(terms(part))) for part in _CLAUSE.split(text.casefold())}
+    most, is_negative = max(shared.values()), _is_negative(claim.casefold())
+    return most > 0 and any(_is_negative(part) != is_negative for part, count in shared.items() if count == most)
+
+
 def _is_negative(clause: str) -> bool:
     """Return whether a clause is negated, or says that something is called off."""
     return bool(_NEGATION.search(clause)) != bool(_CALLED_OFF.search(clause))
