@@ -99,7 +99,7 @@ _TAIL = re.compile(
     re.IGNORECASE,
 )
 # The speaker as the subject. `my sister` and 我姐姐 are other people, unless the speaker follows as the subject.
-_SELF = re.compile(r"\b(?:i|i'm|i've|i'd|i'll|we|we're|we've|we'll|my (?:favou?rite|own))\b|[我咱]", re.IGNORECASE)
+_SELF = re.compile(r"\b(?:i|me|i'm|i've|i'd|i'll|we|we're|we've|we'll|my (?:favou?rite|own))\b|[我咱]", re.IGNORECASE)
 _KIN = (
     "爸|妈|父|母|爷|奶|外公|外婆|姥|哥|弟|姐|妹|老公|老婆|丈夫|妻子|爱人|先生|太太|儿子|女儿|孩子|男友|女友|男朋友|女朋友|朋友|同事"
     "|同学|室友|老板|领导|经理|邻居|老师|叔|伯|舅|姑|姨|表|堂|侄|孙|岳|公公|婆婆"
