@@ -274,7 +274,7 @@ FUNCTIONS = (
         lambda text: read_statements(text, speaker="user", said_at=NOW),
         {
             f"{READER}.remarks": "ASKED_TO_STORE BARE_REFERENCE COMMAND FEELING_NOW OPENING PRONOUN_START REACTION "
-            "REMARK_ON_TALK TRAILING_QUESTION FAREWELL REASON LIST_ITEM"
+            "REMARK_ON_TALK TRAILING_QUESTION CLAUSE_END CONDITION FAREWELL REASON LIST_ITEM"
         },
     ),
     TextFunction(
@@ -324,7 +324,9 @@ FUNCTIONS = (
         },
     ),
     TextFunction(
-        "write_dates", lambda text: write_dates(text, NOW), {f"{LEXICON}.resolved_dates": "_RELATIVE _AHEAD _PAST"}
+        "write_dates",
+        lambda text: write_dates(text, NOW),
+        {f"{LEXICON}.resolved_dates": "_RELATIVE _AHEAD _PAST _CLAUSE_END _VERB"},
     ),
     TextFunction("extractive_answer", _answer, {}),
     TextFunction(

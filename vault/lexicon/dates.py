@@ -69,6 +69,7 @@ class NamedTime:
     begin: int
     end: int
     read: Callable[[datetime], Meaning]
+    reader: Reader
 
 
 class Kind(NamedTuple):
@@ -99,7 +100,11 @@ def find_named_times(text: str) -> Iterator[NamedTime]:
     for begin, minus_end, order, match in sorted(found, key=lambda named: named[:3]):
         if begin >= last:
             last = -minus_end
-            yield NamedTime(begin, last, partial(KINDS[order].read, match))
+            yield NamedTime(begin, last, partial(KINDS[order].read, match), _plain_reader(KINDS[order].read))
+
+
+def _plain_reader(read: Reader) -> Reader:
+    return read.func if isinstance(read, partial) else read
 
 
 def follows_preposition(text: str, at: int) -> bool:
@@ -156,6 +161,23 @@ KINDS = (
         rf"{_HAN_WHICH}一?个?(?P<unit>(?:{_HAN_WEEK})(?![围期边末])|月(?![亮球饼])|季度?)",
         readings.unit_from_now,
     ),
+    # a week today, two weeks from Friday, in three days, 两周后
+    _kind(
+        "today tomorrow from on",
+        rf"\b(?P<count>{COUNT}){S}(?P<unit>day|week|fortnight|month)s?{S}(?:(?:from|on){S})?"
+        r"(?P<base>today|tomorrow|now|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b",
+        readings.ahead,
+    ),
+    _kind(
+        "in", rf"\bin{S}(?P<count>{COUNT}){S}(?P<unit>{UNIT})s?(?:['’]?{S}time)?(?=\W*$|\W*[,.;!?)])", readings.ahead
+    ),
+    _kind("后", rf"(?<![\d第]){_HAN_UNITS}[之以]?后(?![面来边悔])", readings.ahead),
+    _kind(
+        "day eve christmas halloween 元旦 跨年 情人 五一 劳动 国庆 十一假期 平安夜 圣诞",
+        r"(?P<holiday>\b(?:new year['’]s (?:day|eve)|valentine['’]s day|christmas(?: eve| day)?|halloween)\b"
+        r"|元旦|跨年夜|情人节|五一(?![三-九〇零])|劳动节|国庆|十一假期|平安夜|圣诞节?)",
+        readings.holiday,
+    ),
     # three weeks ago, 三周前, the other day
     _kind("ago", rf"\b(?P<count>{COUNT}){S}(?P<unit>{UNIT})s?{S}ago\b", readings.ago),
     _kind("前", rf"(?<![\d第]){_HAN_UNITS}多?[之以]?前(?!后)", readings.ago),
@@ -201,14 +223,17 @@ KINDS = (
     _kind("月", rf"{_HAN_WHICH}一?个?月份?的? ?(?P<day>{_HAN_NUMBER}) ?[日号]", readings.day_of_month),
     _kind(
         "st nd rd th",
-        rf"(?:(?<=\bon )|(?<=\bby )|(?<=\btill )|(?<=\buntil ))(?P<which>)the{S}(?P<day>\d{{1,2}})(?:st|nd|rd|th)\b"
+        rf"(?:(?:(?<=\bon )|(?<=\bby )|(?<=\btill )|(?<=\buntil ))(?P<which>)"
+        r"|(?:(?<=\bto )|(?<=\bfor )|(?<=\bfrom )|(?<=\bis )|(?<=['’]s ))"
+        r"(?=the \d{1,2}(?:st|nd|rd|th)(?:\W*$|\W*[,.;!?)]|\W+(?:at|instead|not|in the|and)\b)))"
+        rf"the{S}(?P<day>\d{{1,2}})(?:st|nd|rd|th)\b"
         rf"(?!{S}(?:of|{MONTH}|floor|day|time|street|avenue)\b)",
         readings.day_of_month,
     ),
     _kind(
         "号",
         rf"(?<![\d月第年个十一二三四五六七八九到至~～—–-])(?P<which>)(?P<day>{_HAN_NUMBER}) ?号"
-        r"(?=[要会去前后早晚上下中那之以，,。！!]|$)",
+        r"(?![楼线桌店门房车床位机院馆井球厅仓台码文字章选馆员柜库])",
         readings.day_of_month,
     ),
     # last summer, in the spring of 2023, 去年夏天, the third quarter of 2024

@@ -36,6 +36,16 @@ COUNTS = {  # how many, and how many more or fewer that may be
     **dict.fromkeys(("several", "数"), (5, 3)),
     **dict.fromkeys(("half a", "half an", "半"), (0.5, 0)),
 }
+HOLIDAYS = {  # month and day
+    **dict.fromkeys(("new year's day", "元旦"), (1, 1)),
+    **dict.fromkeys(("new year's eve", "跨年夜"), (12, 31)),
+    **dict.fromkeys(("valentine's day", "情人节"), (2, 14)),
+    **dict.fromkeys(("五一", "劳动节"), (5, 1)),
+    **dict.fromkeys(("国庆", "十一假期"), (10, 1)),
+    **dict.fromkeys(("christmas eve", "平安夜"), (12, 24)),
+    **dict.fromkeys(("christmas day", "christmas", "圣诞节", "圣诞"), (12, 25)),
+    "halloween": (10, 31),
+}
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4}
@@ -95,6 +105,26 @@ def before_last(match: Match, now: datetime) -> Meaning:
 
 def ago(match: Match, now: datetime) -> Meaning:
     return _units_ago(*read_count(match), now)
+
+
+def ahead(match: Match, now: datetime) -> Meaning:
+    """Return the day that many units after now, or after the day that the match names: `a week from Friday`."""
+    count, _, unit = read_count(match)
+    named = match.groupdict()
+    base, today = (named.get("base") or "today").lower(), midnight(now)
+    if base == "tomorrow":
+        today += ONE_DAY
+    elif base[:3] in _WEEKDAYS:
+        today += ((_WEEKDAYS.index(base[:3]) - today.weekday() - 1) % 7 + 1) * ONE_DAY
+    if unit in {"minute", "hour"}:
+        return Meaning(DAY, (days(midnight(now + length(count, unit))),))
+    return Meaning(DAY, (days(midnight(today + length(count, unit))),))
+
+
+def holiday(match: Match, now: datetime) -> Meaning:
+    """Return a holiday with a fixed date in the years that it may mean."""
+    month, day = HOLIDAYS[" ".join(match["holiday"].lower().replace("\u2019", "'").split())]
+    return _dates([*range(now.year - YEARS_BACK, now.year + 2)], month, str(day), str(day))
 
 
 def some_days_ago(_match: Match, now: datetime) -> Meaning:

@@ -1,14 +1,19 @@
 """Dates of the relative times in a text, resolved at the time when it was said, to be written beside it. Pure."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import zip_longest
 
-from vault.lexicon.calendar_units import ONE_DAY, VAGUE, Meaning, Period, midnight
+from vault.lexicon import readings
+from vault.lexicon.calendar_units import DAY, MONTH, ONE_DAY, VAGUE, Meaning, Period, days, midnight
 from vault.lexicon.dates import NamedTime, find_named_times, fold_signs
 
 MOST_TIMES = 2  # of one text
+LONGEST_EXACT = 15 * ONE_DAY  # of a time that is preferred to a month or a season
+LONGEST_GAP = 6  # characters between a weekday and its date: "Tuesday, 3 June", "the weekend of 3 and 4 May"
+FEW_WORDS = 4  # of a clause without a verb of its own
 EARLIEST_YEAR, LATEST_YEAR = 1_100, 9_990  # as of which `999 years ago` and `next winter` still are times
 _RELATIVE = re.compile(
     r"\b(?:yesterday|today|tomorrow|tonight|last|next|this|ago|before|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b"
@@ -19,6 +24,7 @@ _RELATIVE = re.compile(
 _AHEAD = re.compile(
     r"\b(?:is|are|will be) (?:on|due|scheduled)\b"
     r"|\b(?:is|are|was|were|been) (?:moved|postponed|rescheduled) (?:to|for)\b"
+    r"|\b(?:moved|pushed|postponed|rescheduled|put off) (?:\S{1,20} ){1,4}(?:to|until|till)\b"
     r"|\b(?:starts?|begins?|arrives?|leaves?|comes?|returns?|expires?|ends?) (?:back )?(?:on|at)\b|\buntil\b"
     r"|\b(?:i|we|he|she|they)(?:'ll| will| have to| need to| must)\b"
     r"|\b(?:has|have|'ve got|is having) (?:an?|the|my|our|his|her|their) [^.;!?]{1,60}\bon\b"
@@ -37,6 +43,16 @@ _PAST = re.compile(
 )
 
 
+_CLAUSE_END = re.compile(
+    r"[,:](?!\d)\s*|[;!?，；：！？。、—…]\s*|\s(?:and|but|so|because|though|while)\s", re.IGNORECASE
+)
+_VERB = re.compile(
+    r"\b(?:is|are|am|will|shall|going|do|does|can|may|must|should|comes?|goes|flies|starts?|begins?|leaves?|moves?)\b"
+    r"|['’](?:s|re|m|ll)\b",
+    re.IGNORECASE,
+)
+
+
 def time_of(text: str, said_at: datetime, *, is_plan: bool = False) -> datetime | None:
     """Return the beginning of the first time that `text` names, in UTC, relative to `said_at` in its own offset.
 
@@ -48,18 +64,52 @@ def time_of(text: str, said_at: datetime, *, is_plan: bool = False) -> datetime 
     Of several possible times: the next one for is_plan or unless the text tells of the past, else the last one.
     """
     as_of = said_at.replace(tzinfo=UTC)  # the speaker's clock
-    ahead = is_plan or _is_ahead(text)
-    for named in _find_times(text, as_of):
-        period = _select_period(named.read(as_of), as_of, ahead=ahead)
-        if period and not _is_now(period, as_of):
-            is_day = period.start == midnight(period.start)
-            return period.start if is_day else period.start.replace(tzinfo=said_at.tzinfo).astimezone(UTC)
-    return None
+    found = [period for _, period in _read_periods(text, as_of, is_plan=is_plan) if not _is_now(period, as_of)]
+    exact = next((period for period in found if period.end - period.start <= LONGEST_EXACT), None)
+    period = exact or next(iter(found), None)
+    if period is None:
+        return None
+    is_day = period.start == midnight(period.start)
+    return period.start if is_day else period.start.replace(tzinfo=said_at.tzinfo).astimezone(UTC)
 
 
-def _is_ahead(text: str) -> bool:
-    """Return whether a text is about the future, or at least does not tell of the past."""
-    return _AHEAD.search(text) is not None or _PAST.search(text) is None
+def _read_periods(text: str, as_of: datetime, *, is_plan: bool = False) -> Iterator[tuple[NamedTime, Period]]:
+    """Yield the times of a text with their meaning. A day of the month is one of the month named before it; a weekday
+    beside a date is left out."""
+    named, month = list(_find_times(text, as_of)), None
+    for time, following in zip_longest(named, named[1:]):
+        meaning = time.read(as_of)
+        if following is not None and _is_weekday(time) and _dates_weekday(time, following, as_of):
+            continue
+        period = _select_period(meaning, as_of, ahead=is_plan or _is_ahead(text, time))
+        if period is None:
+            continue
+        if meaning.grain == MONTH:
+            month = period
+        elif month is not None and time.reader is readings.day_of_month and meaning.coming is not None:
+            period = days(month.start + (period.start.day - 1) * ONE_DAY)
+        yield time, period
+
+
+def _dates_weekday(weekday: NamedTime, date: NamedTime, as_of: datetime) -> bool:
+    """Return whether a date stands beside a weekday."""
+    return date.begin - weekday.end <= LONGEST_GAP and date.read(as_of).grain == DAY
+
+
+def _is_weekday(time: NamedTime) -> bool:
+    return time.reader in {readings.weekday, readings.weekend}
+
+
+def _is_ahead(text: str, time: NamedTime) -> bool:
+    """Return whether the clause that names a time is about the future, or at least does not tell of the past. A short
+    clause goes with the one before it: "we were in Oslo in May, and Bergen in June"."""
+    bounds = [0, *(match.end() for match in _CLAUSE_END.finditer(text)), len(text)]
+    at = max(index for index, bound in enumerate(bounds[:-1]) if bound <= time.begin)
+    clause = text[bounds[at] : bounds[at + 1]]
+    rest = (text[bounds[at] : time.begin] + text[time.end : bounds[at + 1]]).split()
+    if clause.isascii() and at and len(rest) <= FEW_WORDS and not _VERB.search(clause):
+        clause = text[bounds[at - 1] : bounds[at + 1]]
+    return _AHEAD.search(clause) is not None or _PAST.search(clause) is None
 
 
 def _is_now(period: Period, as_of: datetime) -> bool:
@@ -71,11 +121,9 @@ def write_dates(text: str, said_at: datetime) -> str:
     """Return `yesterday = 2026-05-07` for the first relative times of `text`, resolved at `said_at`; may be empty."""
     as_of = said_at.astimezone(UTC)
     found: list[str] = []
-    ahead = _is_ahead(text)
-    for named in _find_times(text, as_of):
+    for named, period in _read_periods(text, as_of):
         expression = text[named.begin : named.end]
-        period = _select_period(named.read(as_of), as_of, ahead=ahead) if _RELATIVE.search(expression) else None
-        if period is not None and len(found) < MOST_TIMES:
+        if _RELATIVE.search(expression) and len(found) < MOST_TIMES:
             found.append(f"{expression} = {_write_period(period)}")
     return ", ".join(found)
 

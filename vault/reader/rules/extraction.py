@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 
+from vault.lexicon.dates import find_named_times, fold_signs
 from vault.lexicon.entities import entities
 from vault.lexicon.resolved_dates import time_of
 from vault.lexicon.tokens import terms
@@ -12,7 +13,9 @@ from vault.reader.rules.kinds import Statement, classify_sentence, is_question
 from vault.reader.rules.remarks import (
     ASKED_TO_STORE,
     BARE_REFERENCE,
+    CLAUSE_END,
     COMMAND,
+    CONDITION,
     FAREWELL,
     FEELING_NOW,
     GREETING,
@@ -157,9 +160,21 @@ def _without_question(sentence: str) -> str:
     """Return the statement before a question: `I am back from Oslo, what should I cook?`"""
     if not is_question(sentence):
         return sentence
+    if CONDITION.match(sentence):
+        return ""
     tail = TRAILING_QUESTION.search(sentence)
     head = sentence[: tail.start()].strip() if tail else ""
-    return head if head and not is_question(head) and classify_sentence(head)[0] not in {"dialogue", "fact"} else ""
+    if head and not is_question(head) and classify_sentence(head)[0] not in {"dialogue", "fact"}:
+        return head
+    return _find_dated_head(sentence)
+
+
+def _find_dated_head(sentence: str) -> str:
+    """Return the clauses before a question that tell when something happens: `I turn 35 on 8 May, am I old?`"""
+    heads = (sentence[: end.start()].strip() for end in reversed(list(CLAUSE_END.finditer(sentence))))
+    told = next((head for head in heads if head and not is_question(head)), "")
+    is_told = bool(told) and classify_sentence(told)[0] != "dialogue"
+    return told if is_told and next(find_named_times(fold_signs(told)), None) is not None else ""
 
 
 def _is_remark(sentence: str) -> bool:

@@ -115,6 +115,11 @@ TRAILING_QUESTION = re.compile(
     r"|知道|有|能|会)|有没有|能不能|该)",
     re.IGNORECASE,
 )
+# The end of a clause, and a sentence that begins with a condition.
+CLAUSE_END = re.compile(r"[,;\uff0c\uff1b](?!\d)")
+CONDITION = re.compile(
+    r"^\W*(?:if|when|whether|suppose|should|would|could|can|如果|要是|假如|假设|万一|当)", re.IGNORECASE
+)
 # A sentence that gives the reason of the sentence before.
 REASON = re.compile(
     r"^\W*(?:because|since|that(?:['\u2019]s| is) (?:why|because)|the reason)\b|^\W*(?:因为|由于|原因是|理由是)",
