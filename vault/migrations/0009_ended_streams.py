@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("vault", "0007_default_embedder")]
+    dependencies = [("vault", "0008_upload_parts")]
 
     operations = [
         migrations.AddField("stream", "ended_at", models.DateTimeField(null=True)),
