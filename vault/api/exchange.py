@@ -15,6 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
+from governance.actor import Actor
 from governance.api.audit import FileView
 from governance.api.descriptions import DRY_RUN, describe, read
 from governance.api.fields import StrictSerializer
@@ -28,10 +29,10 @@ from vault.api.fields import ContentField, refuse_deep
 from vault.api.schema import Schema
 from vault.exchange.archives import LARGEST_FILE
 from vault.exchange.file_reading import ImportDraft
-from vault.exchange.formats import COLUMNS
 from vault.exchange.pack_export import part_read
 from vault.exchange.selectors import ExportForm, exchange_file, exchange_public_key, export_key
-from vault.exchange.services import ExportDraft, ImportCheck, export_create, import_check, import_create
+from vault.exchange.services import ExportDraft, ImportCheck, export_create, import_check, import_create, import_form
+from vault.exchange.tables import COLUMNS
 from vault.listing.actions import MOST_IDS
 from vault.streams import file_stream
 from vault.vocabulary import ImportFormat, OnConflict
@@ -42,9 +43,10 @@ CONTENT_TYPES = {
     ExportForm.MARKDOWN: "text/markdown; charset=utf-8",
     ExportForm.MEMPACK: FILE_TYPE,
 }
-MOST_NAMED = 100
 QUERY = [
-    OpenApiParameter("format", str, required=True, enum=list(ImportFormat), description="The format of the file."),
+    OpenApiParameter(
+        "format", str, enum=list(ImportFormat), description="The format of the file. Default: told by its content."
+    ),
     OpenApiParameter(
         "namespace", str, description="Path for all of it. Default: as the file says, else the caller's private one."
     ),
@@ -63,6 +65,7 @@ QUERY = [
     ),
     OpenApiParameter("namespaces", str, description="Other paths for those of the file, as `/theirs:/ours,/old:/new`."),
     OpenApiParameter("speakers", str, description="Other speakers for those of the file, as `user:Ann,bot:Helper`."),
+    OpenApiParameter("personas", str, description="Other personas for those of the file, as `user-1:Ann`."),
 ]
 
 
@@ -124,7 +127,12 @@ class ImportCheckSchema(Schema):
     present = serializers.IntegerField(help_text="Memories of an earlier import that are unchanged.")
     conflicts = serializers.IntegerField(help_text="Memories of an earlier import that have other words now.")
     of_packs = serializers.IntegerField(help_text="Memories that the contract of a pack covers; they are left out.")
+    deleted = serializers.IntegerField(
+        help_text="Memories of an earlier import that are in the trash; they stay there."
+    )
+    expired = serializers.IntegerField(help_text="Memories that have expired.")
     left_out = serializers.IntegerField(help_text="Parts of the file that cannot be imported.")
+    reasons = serializers.DictField(child=serializers.IntegerField(), help_text="How many of them, by reason.")
     places = LeftOutSchema(many=True, help_text="The first 100 of them.")
     signer = PackSignerSchema(allow_null=True, help_text="Of a memory pack; null for other files.")
     columns = serializers.DictField(child=serializers.CharField(), help_text="Of a CSV file: our names to its own.")
@@ -134,6 +142,10 @@ class ImportCheckSchema(Schema):
     speakers = serializers.DictField(
         child=serializers.IntegerField(), help_text="How many memories the file has of each speaker: the first 50."
     )
+    personas = serializers.DictField(
+        child=serializers.IntegerField(), help_text="How many memories the file has for each persona: the first 50."
+    )
+    format = serializers.ChoiceField(choices=list(ImportFormat), help_text="As given, or as its content tells.")
     samples = SampleSchema(many=True, help_text="The first 5 memories as they would be stored.")
 
 
@@ -243,13 +255,19 @@ class ImportsView(ApiView):
         authorize(actor, Permission.MEMORY_CREATE)
         refuse_unknown_parameters(request, "dry_run", *(parameter.name for parameter in QUERY))
         dry_run = flag(request, "dry_run")
-        draft = _read_draft(request)
+        draft = _read_draft(request, actor)
         if dry_run:
-            return Response(import_check_json(import_check(actor=actor, draft=draft)))
+            found = import_check(actor=actor, draft=draft)
+            return Response({"format": draft.form, **import_check_json(found)})
         return Response({"job": job_json(import_create(actor=actor, draft=draft))}, status=202)
 
 
-EXAMPLES = {"columns": "content:Note,tags:Labels", "namespaces": "/theirs:/ours", "speakers": "user:Ann,bot:Helper"}
+EXAMPLES = {
+    "columns": "content:Note,tags:Labels",
+    "namespaces": "/theirs:/ours",
+    "speakers": "user:Ann,bot:Helper",
+    "personas": "user-1:Ann",
+}
 
 
 def pairs_read(name: str, text: str) -> dict[str, str]:
@@ -261,35 +279,40 @@ def pairs_read(name: str, text: str) -> dict[str, str]:
 
 
 def import_check_json(found: ImportCheck) -> dict[str, Any]:
-    places = [{"place": part.place, "reason": part.reason} for part in found.left_out[:MOST_NAMED]]
+    places = [{"place": part.place, "reason": part.reason} for part in found.left_out.places]
     return {
         "new": found.new,
         "present": found.present,
         "conflicts": found.conflicts,
         "of_packs": found.of_packs,
-        "left_out": len(found.left_out),
+        "deleted": found.deleted,
+        "expired": found.expired,
+        "left_out": found.left_out.total,
+        "reasons": dict(sorted(found.left_out.counts.items())),
         "places": places,
         "signer": asdict(found.signer) if found.signer else None,
         "columns": dict(found.file.chosen),
         "namespaces": dict(found.file.namespaces),
         "speakers": dict(found.file.speakers),
+        "personas": dict(found.file.personas),
         "samples": [asdict(sample) for sample in found.file.samples],
     }
 
 
-def _read_draft(request: Request) -> ImportDraft:
+def _read_draft(request: Request, actor: Actor) -> ImportDraft:
     """Return the import that the request describes. Raises Invalid; UnsupportedMediaType."""
     asked = request.query_params
     faults = [
         FieldError(name, f"one of {', '.join(known)}")
-        for name, known, default in (("format", ImportFormat, ""), ("on_conflict", OnConflict, "skip"))
-        if asked.get(name, default) not in set(known)
+        for name, known in (("format", ImportFormat), ("on_conflict", OnConflict))
+        if name in asked and asked[name] not in set(known)
     ]
     if faults:
         raise Invalid(errors=faults)
+    content = dict(request.data).get("file", b"")
     return ImportDraft(
-        content=dict(request.data).get("file", b""),
-        form=ImportFormat(asked["format"]),
+        content=content,
+        form=ImportFormat(asked["format"]) if "format" in asked else import_form(actor=actor, content=content),
         namespace=asked.get("namespace") or None,
         persona=asked.get("persona") or None,
         on_conflict=OnConflict(asked.get("on_conflict", OnConflict.SKIP)),

@@ -1,7 +1,7 @@
 """An import in steps: a preview of the uploaded file with a mapping to choose, then the report of the job."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -25,9 +25,8 @@ from governance.web.job_words import STATUSES, error_words
 from governance.web.pages import draw, page, see_other, wants_part
 from vault.exchange.file_preview import FileView
 from vault.exchange.file_reading import ImportDraft
-from vault.exchange.formats import COLUMNS
-from vault.exchange.items import LeftOut
 from vault.exchange.services import ImportCheck, import_check, import_create, import_view
+from vault.exchange.tables import COLUMNS
 from vault.exchange.uploads import UploadedFile, upload_open, upload_remove
 from vault.listing.selectors import paths_list
 from vault.vocabulary import ImportFormat, OnConflict
@@ -45,6 +44,7 @@ COLUMN_WORDS: dict[str, Promise] = {
     "namespace": _("Namespace"),
     "session_id": _("Session"),
     "subject": _("Data subject"),
+    "persona": _("Persona"),
     "id": _("Id"),
 }
 
@@ -126,6 +126,7 @@ def _read_draft(request: HttpRequest, file: UploadedFile) -> ImportDraft:
         columns=columns if file.form is ImportFormat.CSV else {},
         namespaces=_read_renames(request, "namespace"),
         speakers=_read_renames(request, "speaker"),
+        personas=_read_renames(request, "persona"),
     )
 
 
@@ -154,8 +155,10 @@ def _draw_page(
         "draft": draft,
         "faults": fault_sentences(fault),
         "check": check,
-        "left_out": _count_reasons(check.left_out) if check else [],
-        "some_left_out": [(part.place, reason_words(part.reason)) for part in check.left_out[:SHOWN]] if check else [],
+        "left_out": _count_reasons(check.left_out.counts) if check else [],
+        "some_left_out": [(part.place, reason_words(part.reason)) for part in check.left_out.places[:SHOWN]]
+        if check
+        else [],
         "signer": signer_words(vars(check.signer)) if check and check.signer else "",
         "comes": _count_written(check, draft) if check else 0,
         "samples": view.samples,
@@ -164,6 +167,7 @@ def _draw_page(
         "namespaces": _make_choices(view.namespaces, draft.namespaces),
         "speakers": _make_choices(view.speakers, draft.speakers),
         "places": paths_list(actor=actor),
+        "their_personas": _make_choices(view.personas, draft.personas),
         "personas": persona_names(actor),
         "is_update": draft.on_conflict is OnConflict.UPDATE,
     }
@@ -186,8 +190,8 @@ def _make_choices(counts: Mapping[str, int], chosen: Mapping[str, str]) -> list[
     return [Choice(name, chosen.get(name, name), count) for name, count in counts.items()]
 
 
-def _count_reasons(left_out: Sequence[LeftOut]) -> list[tuple[str, int]]:
-    return [(reason_words(reason), count) for reason, count in Counter(part.reason for part in left_out).most_common()]
+def _count_reasons(left_out: Mapping[str, int]) -> list[tuple[str, int]]:
+    return [(reason_words(reason), count) for reason, count in Counter(left_out).most_common()]
 
 
 def fault_sentences(fault: Invalid | TooLarge | None) -> list[str]:
