@@ -1,5 +1,7 @@
 """exports/ and imports/ of the REST API: memories as files to exchange between systems."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 from uuid import UUID
@@ -30,9 +32,11 @@ from vault.api.schema import Schema
 from vault.exchange.archives import LARGEST_FILE
 from vault.exchange.file_reading import ImportDraft
 from vault.exchange.pack_export import part_read
+from vault.exchange.sealed_file import SealedFile
 from vault.exchange.selectors import ExportForm, exchange_file, exchange_public_key, export_key
 from vault.exchange.services import ExportDraft, ImportCheck, export_create, import_check, import_create, import_form
 from vault.exchange.tables import COLUMNS
+from vault.exchange.uploads import upload_append, upload_begin, upload_open, upload_remove
 from vault.listing.actions import MOST_IDS
 from vault.streams import file_stream
 from vault.vocabulary import ImportFormat, OnConflict
@@ -65,6 +69,7 @@ QUERY = [
     ),
     OpenApiParameter("namespaces", str, description="Other paths for those of the file, as `/theirs:/ours,/old:/new`."),
     OpenApiParameter("speakers", str, description="Other speakers for those of the file, as `user:Ann,bot:Helper`."),
+    OpenApiParameter("upload", str, description="The id of a file that was uploaded in parts; the body is empty then."),
     OpenApiParameter("personas", str, description="Other personas for those of the file, as `user-1:Ann`."),
 ]
 
@@ -244,6 +249,7 @@ class ImportsView(ApiView):
         request={FILE_TYPE: OpenApiTypes.BINARY},
         parameters=[*QUERY, DRY_RUN],
         also={200: ImportCheckSchema},
+        may=[404],
         memories=True,
     )
     def post(self, request: Request) -> Response:
@@ -255,11 +261,75 @@ class ImportsView(ApiView):
         authorize(actor, Permission.MEMORY_CREATE)
         refuse_unknown_parameters(request, "dry_run", *(parameter.name for parameter in QUERY))
         dry_run = flag(request, "dry_run")
-        draft = _read_draft(request, actor)
-        if dry_run:
-            found = import_check(actor=actor, draft=draft)
-            return Response({"format": draft.form, **import_check_json(found)})
-        return Response({"job": job_json(import_create(actor=actor, draft=draft))}, status=202)
+        with _open_file(request, actor) as content:
+            draft = _read_draft(request, actor, content)
+            if dry_run:
+                found = import_check(actor=actor, draft=draft)
+                return Response({"format": draft.form, **import_check_json(found)})
+            job = import_create(actor=actor, draft=draft)
+        if "upload" in request.query_params:
+            upload_remove(actor=actor, upload_id=_read_id(request))
+        return Response({"job": job_json(job)}, status=202)
+
+
+class UploadSchema(Schema):
+    id = serializers.UUIDField()
+    bytes = serializers.IntegerField(help_text="Bytes of the file that are here.")
+
+
+class UploadsView(ApiView):
+    longest_body = LARGEST_FILE + 1
+    parser_classes = (FileParser,)
+
+    @describe(
+        "imports_uploads_create",
+        UploadSchema,
+        status=201,
+        request={FILE_TYPE: OpenApiTypes.BINARY},
+        parameters=[OpenApiParameter("name", str, description="The name of the file.")],
+        may=[409],
+    )
+    def post(self, request: Request) -> Response:
+        """Upload the first part of a file that is larger than a call may be. It waits for a day, sealed and private."""
+        actor = self.actor()
+        authorize(actor, Permission.MEMORY_CREATE)
+        refuse_unknown_parameters(request, "name")
+        content = dict(request.data).get("file", b"")
+        upload_id = upload_begin(actor=actor, name=request.query_params.get("name", ""), content=content)
+        return Response({"id": str(upload_id), "bytes": len(content)}, status=201)
+
+
+class UploadPartsView(ApiView):
+    longest_body = LARGEST_FILE + 1
+    parser_classes = (FileParser,)
+
+    @describe(
+        "imports_uploads_append",
+        UploadSchema,
+        request={FILE_TYPE: OpenApiTypes.BINARY},
+        parameters=[
+            OpenApiParameter("number", int, required=True, description="The number of the part: 1 for the second one.")
+        ],
+        may=[404, 409],
+    )
+    def post(self, request: Request, upload_id: UUID) -> Response:
+        """Upload the next part of a file. The same part again changes nothing."""
+        actor = self.actor()
+        authorize(actor, Permission.MEMORY_CREATE)
+        refuse_unknown_parameters(request, "number")
+        number = part_read(request.query_params.get("number", ""), "number")
+        content = dict(request.data).get("file", b"")
+        size = upload_append(actor=actor, upload_id=upload_id, number=number, content=content)
+        return Response({"id": str(upload_id), "bytes": size})
+
+    @describe("imports_uploads_delete", None, status=204, may=[404])
+    def delete(self, request: Request, upload_id: UUID) -> Response:
+        """Forget an uploaded file."""
+        actor = self.actor()
+        authorize(actor, Permission.MEMORY_CREATE)
+        refuse_unknown_parameters(request)
+        upload_remove(actor=actor, upload_id=upload_id)
+        return Response(status=204)
 
 
 EXAMPLES = {
@@ -299,7 +369,25 @@ def import_check_json(found: ImportCheck) -> dict[str, Any]:
     }
 
 
-def _read_draft(request: Request, actor: Actor) -> ImportDraft:
+@contextmanager
+def _open_file(request: Request, actor: Actor) -> Iterator[bytes | SealedFile]:
+    """The file of a call: its body, or what was uploaded in parts. Raises Invalid; NotFound."""
+    if "upload" not in request.query_params:
+        yield dict(request.data).get("file", b"")
+        return
+    with upload_open(actor=actor, upload_id=_read_id(request)) as file:
+        yield file.content
+
+
+def _read_id(request: Request) -> UUID:
+    """The id of an uploaded file. Raises Invalid."""
+    try:
+        return UUID(request.query_params["upload"])
+    except ValueError as error:
+        raise Invalid(errors=[FieldError("upload", "the id of an uploaded file")]) from error
+
+
+def _read_draft(request: Request, actor: Actor, content: bytes | SealedFile) -> ImportDraft:
     """Return the import that the request describes. Raises Invalid; UnsupportedMediaType."""
     asked = request.query_params
     faults = [
@@ -309,7 +397,6 @@ def _read_draft(request: Request, actor: Actor) -> ImportDraft:
     ]
     if faults:
         raise Invalid(errors=faults)
-    content = dict(request.data).get("file", b"")
     return ImportDraft(
         content=content,
         form=ImportFormat(asked["format"]) if "format" in asked else import_form(actor=actor, content=content),

@@ -20,13 +20,13 @@ from governance.errors import Invalid
 from vault.exchange.items import BLOCK, Item, Unfit, item_check, iterate_list, json_read
 from vault.vocabulary import SemanticType
 
-LARGEST_FILE = 16 * 1024 * 1024  # bytes
+LARGEST_FILE = 16 * 1024 * 1024  # bytes of a call; a larger file comes in parts
 LARGEST_DOCUMENT = 64 * 1024 * 1024  # of a JSON document that is read as a whole
 LARGEST_UNPACKED = 64 * 1024 * 1024  # of what is read of a zip, or
 MOST_TIMES = 50  # times the size of the zip: text packs to a fifth or a tenth
 LARGEST_ENTRY = 2 * 1024 * 1024
 LARGEST_LINE = 4 * 1024 * 1024
-MOST_ITEMS = 20_000
+MOST_ITEMS = 200_000
 MOST_ENTRIES = 100_000  # an export of chats has thousands of pictures
 SECONDS_OF_AN_AGE = 100_000_000  # as milliseconds, from 1973 on
 READABLE = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)

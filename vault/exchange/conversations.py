@@ -12,7 +12,7 @@ from governance.database import acting
 from governance.errors import Invalid, TooLarge
 from governance.jobs.kinds import JobRun
 from governance.time_range import is_in_range
-from vault.exchange.archives import LARGEST_DOCUMENT, MOST_ITEMS, documents_open
+from vault.exchange.archives import LARGEST_DOCUMENT, documents_open
 from vault.exchange.items import LeftOut, is_broken, json_read
 from vault.layers.conversation_import import ImportReport, conversations_import
 from vault.layers.formats import MEMORYOS_FILES, Imported, Turn, locomo_parse, memoryos_parse
@@ -21,6 +21,7 @@ from vault.vocabulary import ImportFormat
 
 PART = 100  # messages of one transaction: an even number, so that no page is cut
 LONGEST_NAME = 100
+MOST_ITEMS = 20_000  # of a file, which is read as a whole
 ASSISTANT = "long_term_assistant.json"
 CONVERSATION: TypeAdapter[Imported] = TypeAdapter(Imported)
 

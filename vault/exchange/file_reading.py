@@ -4,16 +4,19 @@ import io
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain, islice
+from typing import BinaryIO
 
 from governance.errors import FieldError, Invalid, TooLarge
 from governance.keys.services import TokenMaker
-from vault.exchange.archives import MOST_ITEMS, documents_open
+from vault.exchange.archives import LARGEST_FILE, MOST_ITEMS, documents_open
 from vault.exchange.conversations import CONVERSATIONS, conversation_read, list_texts, request_write
 from vault.exchange.dumps import pack_entries
 from vault.exchange.file_preview import SAMPLES, FileView, Names, Sample, make_sample, rename_item, top_names
 from vault.exchange.formats import read_items, recognise_format
 from vault.exchange.item_drafts import ItemDigest, item_digest
 from vault.exchange.items import Item, LeftOut, LeftOutReport, is_broken, item_line
+from vault.exchange.sealed_file import SealedFile
 from vault.exchange.tables import table_columns
 from vault.layers.formats import Imported
 from vault.namespaces.rules import PathError, check_path
@@ -21,6 +24,8 @@ from vault.packs.files import Pack, file_read
 from vault.vocabulary import ImportFormat, OnConflict
 
 LONGEST_LABEL = 200
+PART = 500  # memories that the job of an import stores at once
+LENGTH = 8  # bytes of the length of a part
 
 
 @dataclass(frozen=True)
@@ -31,7 +36,7 @@ class ImportDraft:
     a CSV file, our field → the file's column. namespaces, speakers, personas: name in the file → name to store.
     """
 
-    content: bytes = field(repr=False)
+    content: bytes | SealedFile = field(repr=False)
     form: ImportFormat
     namespace: str | None = None
     persona: str | None = None
@@ -63,12 +68,20 @@ class CheckedFile:
 
 @dataclass(frozen=True)
 class ReadFile:
-    """A file as lines of the job that stores it. total: memories, or texts of conversations."""
+    """A file for the job that stores it. total: memories, or texts of conversations.
+
+    lines: of a small file; those of a larger one are written to a file, PART in each of its parts.
+    """
 
     lines: tuple[bytes, ...] = field(repr=False)
     total: int
     left_out: LeftOutReport = field(default_factory=LeftOutReport)
     publisher: Publisher | None = None
+
+
+def open_content(content: bytes | SealedFile) -> BinaryIO:
+    """The bytes of a file as a stream."""
+    return io.BytesIO(content) if isinstance(content, bytes) else content.open()
 
 
 @dataclass
@@ -101,10 +114,10 @@ class _Reading:
 
     def _parts(self) -> Iterator[Item | LeftOut]:
         if self.draft.form is ImportFormat.MEMPACK:
-            self.pack = file_read(self.draft.content)
+            self.pack = file_read(open_content(self.draft.content).read(LARGEST_FILE + 1))
             yield from (entry() for _, entry in pack_entries(self.pack))
         else:
-            yield from read_items(io.BytesIO(self.draft.content), self.draft.form, self.draft.columns)
+            yield from read_items(open_content(self.draft.content), self.draft.form, self.draft.columns)
 
     @property
     def publisher(self) -> Publisher | None:
@@ -112,16 +125,16 @@ class _Reading:
         return None if manifest is None else Publisher(manifest.name, manifest.version, manifest.key_id)
 
 
-def file_form(content: bytes, name: str) -> ImportFormat | None:
+def file_form(content: bytes | SealedFile, name: str) -> ImportFormat | None:
     """The format of a file, by its content and name; None where none fits. Raises Invalid."""
-    return recognise_format(io.BytesIO(content), name)
+    return recognise_format(open_content(content), name)
 
 
 def file_check(draft: ImportDraft, maker: TokenMaker) -> CheckedFile:
     """Raises Invalid; TooLarge."""
     if draft.form in CONVERSATIONS:
         _check_conversation(draft)
-        file = conversation_read(io.BytesIO(draft.content), draft.form)
+        file = conversation_read(open_content(draft.content), draft.form)
         texts = tuple(ItemDigest("", (maker.hash(text),)) for text in list_texts(file.imported))
         return CheckedFile(_conversation_view(draft, file.imported), texts, LeftOutReport.of(file.left_out))
     reading, view = _Reading(draft), _ViewWriter(draft)
@@ -133,7 +146,7 @@ def file_view(draft: ImportDraft) -> FileView:
     """The content of a file, also where its mapping is not complete yet. Raises Invalid; TooLarge."""
     if draft.form in CONVERSATIONS:
         _check_conversation(draft)
-        return _conversation_view(draft, conversation_read(io.BytesIO(draft.content), draft.form).imported)
+        return _conversation_view(draft, conversation_read(open_content(draft.content), draft.form).imported)
     try:
         view = _ViewWriter(draft)
         for item in _Reading(draft).read():
@@ -145,15 +158,46 @@ def file_view(draft: ImportDraft) -> FileView:
         return FileView(*_read_table(draft))
 
 
-def file_lines(draft: ImportDraft) -> ReadFile:
-    """Raises Invalid; TooLarge."""
+def file_lines(draft: ImportDraft, larger: SealedFile | None = None) -> ReadFile:
+    """Read a file for its job. larger: takes the lines of more than PART memories. Raises Invalid; TooLarge."""
     if draft.form in CONVERSATIONS:
         _check_conversation(draft)
-        file = conversation_read(io.BytesIO(draft.content), draft.form)
+        file = conversation_read(open_content(draft.content), draft.form)
         return ReadFile((request_write(file.imported),), file.size, LeftOutReport.of(file.left_out))
     reading = _Reading(draft)
-    lines = tuple(item_line(item) for item in reading.map(reading.read()))
-    return ReadFile(lines, len(lines), reading.left_out, reading.publisher)
+    items = reading.map(reading.read())
+    lines = tuple(item_line(item) for item in (islice(items, PART) if larger else items))
+    if larger is None or len(lines) < PART:
+        return ReadFile(lines, len(lines), reading.left_out, reading.publisher)
+    counted = _Counted(chain(lines, map(item_line, items)))
+    larger.write(frame_parts(counted))
+    return ReadFile((), counted.total, reading.left_out, reading.publisher)
+
+
+class _Counted:
+    """Lines with their number so far."""
+
+    def __init__(self, lines: Iterable[bytes]) -> None:
+        self._lines, self.total = iter(lines), 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        for line in self._lines:
+            self.total += 1
+            yield line
+
+
+def frame_parts(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield PART lines at a time, each after their length in 8 bytes."""
+    waiting = iter(lines)
+    while part := b"\n".join(islice(waiting, PART)):
+        yield len(part).to_bytes(LENGTH, "big") + part
+
+
+def read_parts(file: SealedFile) -> Iterator[bytes]:
+    """Yield what `frame_parts` framed."""
+    with file.open() as stream:
+        while length := int.from_bytes(stream.read(LENGTH), "big"):
+            yield stream.read(length)
 
 
 def _check_names(draft: ImportDraft) -> None:
@@ -196,7 +240,7 @@ class _ViewWriter:
 
 def _read_table(draft: ImportDraft) -> tuple[tuple[str, ...], dict[str, str]]:
     """The columns of a CSV file, and those that are chosen by our name. Raises Invalid."""
-    with documents_open(io.BytesIO(draft.content)) as documents:
+    with documents_open(open_content(draft.content)) as documents:
         names, guessed = table_columns(documents[0])
     return tuple(names), {**guessed, **draft.columns}
 

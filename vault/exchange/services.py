@@ -27,7 +27,18 @@ from vault.cubes.writer.builder import texts_index
 from vault.exchange.archives import LARGEST_FILE
 from vault.exchange.conversations import CONVERSATIONS, part_store, request_read, texts_present
 from vault.exchange.file_preview import FileView
-from vault.exchange.file_reading import ImportDraft, Publisher, file_check, file_form, file_lines, file_view
+from vault.exchange.file_reading import (
+    PART,
+    ImportDraft,
+    Publisher,
+    ReadFile,
+    file_check,
+    file_form,
+    file_lines,
+    file_view,
+    open_content,
+    read_parts,
+)
 from vault.exchange.imported_states import find_personas, note_stored, write_states
 from vault.exchange.item_drafts import (
     Present,
@@ -40,14 +51,16 @@ from vault.exchange.item_drafts import (
     origin_metadata,
 )
 from vault.exchange.items import ITEM, Item, ItemVersion, LeftOutReport
+from vault.exchange.sealed_file import SealedFile, sealed_file
+from vault.exchange.upload_parts import job_part_read, job_parts_drop, job_parts_write
 from vault.listing.actions import EVERYTHING, EXPORT, ActionDraft, action_create
 from vault.packs.file_process import run_in_file_process
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import memories_search
 from vault.vocabulary import ImportFormat, OnConflict
 
-PART = 500  # memories of one transaction
 LOOKED_UP = 1_000
+LOOKED_AT = 1_024  # bytes that tell an encrypted file
 
 
 @dataclass(frozen=True)
@@ -180,7 +193,7 @@ def import_view(*, actor: Actor, draft: ImportDraft) -> FileView:
     return run_in_file_process(actor.tenant_id, file_view, _decrypt_file(actor, draft))
 
 
-def import_form(*, actor: Actor, content: bytes, name: str = "") -> ImportFormat:
+def import_form(*, actor: Actor, content: bytes | SealedFile, name: str = "") -> ImportFormat:
     """The format of a file, told by its content, and where that leaves it open by its name.
 
     Raises Forbidden; Invalid where none fits; TooLarge; KeyUnavailable.
@@ -199,7 +212,13 @@ def import_create(*, actor: Actor, draft: ImportDraft) -> JobView:
     Raises Forbidden; Invalid; TooLarge; KeyUnavailable. Writes: Job, AuditEntry, OutboxEvent.
     """
     authorize(actor, Permission.MEMORY_CREATE)
-    file = run_in_file_process(actor.tenant_id, file_lines, _decrypt_file(actor, draft))
+    with sealed_file() as larger:
+        file = run_in_file_process(actor.tenant_id, file_lines, _decrypt_file(actor, draft), larger)
+        return _create_job(actor, draft, file, larger)
+
+
+def _create_job(actor: Actor, draft: ImportDraft, file: ReadFile, larger: SealedFile) -> JobView:
+    """larger: has the parts of a file without lines. Writes: Job, AuditEntry, OutboxEvent …, Upload …."""
     total, left_out, signer = file.total, file.left_out, _find_signer(actor, file.publisher)
     if not total:
         reasons = ", ".join(f"{reason}: {count}" for reason, count in sorted(left_out.counts.items()))
@@ -218,8 +237,11 @@ def import_create(*, actor: Actor, draft: ImportDraft) -> JobView:
     if signer is not None:
         heading["signer"] = asdict(signer)
     request = b"\n".join([json.dumps(heading).encode(), *file.lines])
-    kind = Topic.MEMORIES_IMPORT
-    return job_create(actor=actor, kind=kind, settings=options, request=request, total=total)
+    with acting(actor):
+        view = job_create(actor=actor, kind=Topic.MEMORIES_IMPORT, settings=options, request=request, total=total)
+        if not file.lines:
+            job_parts_write(actor, view.id, read_parts(larger))
+    return view
 
 
 @handler(
@@ -238,15 +260,27 @@ def memories_import(run: JobRun) -> Callable[[], Step]:
     heading, *lines = run.request.split(b"\n")
     if run.settings["format"] in CONVERSATIONS:
         return partial(_conversation_step, run, heading, lines[0])
-    items = [ITEM.validate_json(line) for line in lines[run.done : run.done + PART]]
+    total = run.total or len(lines)
+    part = lines[run.done : run.done + PART] if lines else _read_job_part(run)
+    items = [ITEM.validate_json(line) for line in part]
 
     def write() -> Step:
         counts = _store_part(run, items, ImportCounts(**run.result.get("counts", {})))
         done = run.done + len(items)
         result = {"stored": counts.stored, "counts": asdict(counts), **json.loads(heading)}
-        return Step(state={} if done < len(lines) else None, done=done, result=result)
+        if done >= total:
+            job_parts_drop(run.actor, run.job_id)
+        return Step(state={} if done < total else None, done=done, result=result)
 
     return write
+
+
+def _read_job_part(run: JobRun) -> list[bytes]:
+    """The lines of the next part of a large file. Raises Conflict once it was erased."""
+    part = job_part_read(run.actor, run.job_id, run.done // PART)
+    if part is None:
+        raise Conflict("The file of this job was erased.")
+    return part.split(b"\n")
 
 
 def _conversation_step(run: JobRun, heading: bytes, line: bytes) -> Step:
@@ -270,11 +304,16 @@ def subjects_list(request: bytes) -> set[str]:
 
 def _decrypt_file(actor: Actor, draft: ImportDraft) -> ImportDraft:
     """The draft with the content of its file decrypted. Raises Invalid; TooLarge; KeyUnavailable."""
-    if len(draft.content) > LARGEST_FILE:
-        raise TooLarge(f"A file has at most {LARGEST_FILE} bytes. Split it.")
-    if not is_envelope(draft.content):
-        return draft
-    return replace(draft, content=envelope_read(draft.content, exchange_key(actor.tenant_id)))
+    if isinstance(draft.content, bytes) and len(draft.content) > LARGEST_FILE:
+        raise TooLarge(f"A call has at most {LARGEST_FILE} bytes. Upload the file in parts.")
+    with open_content(draft.content) as stream:
+        if not is_envelope(stream.read(LOOKED_AT)):
+            return draft
+        stream.seek(0)
+        content = stream.read(LARGEST_FILE + 1)
+    if len(content) > LARGEST_FILE:
+        raise TooLarge(f"An encrypted file has at most {LARGEST_FILE} bytes. Export it in parts.")
+    return replace(draft, content=envelope_read(content, exchange_key(actor.tenant_id)))
 
 
 def _find_signer(actor: Actor, publisher: Publisher | None) -> Signer | None:

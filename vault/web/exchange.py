@@ -37,6 +37,7 @@ from vault.web.sync import make_shown_peer
 
 SAFE = ["GET", "HEAD"]
 FORM_BYTES = 64 * 1024  # of an upload, without its file
+PART_BYTES = 8 * 1024 * 1024  # of a file that a script uploads in parts
 FILE_TYPE = "application/octet-stream"
 CONTENT_TYPES = {
     ExportForm.JSONL: "application/jsonl",
@@ -159,6 +160,7 @@ def _draw_page(
             "most_found": settings.MAX_TOP_K,
             "may_import": is_allowed(actor, Permission.MEMORY_CREATE),
             "largest": LARGEST_FILE // 2**20,
+            "part_bytes": PART_BYTES,
             **_list_peers(actor),
         }
     return draw(request, "vault/exchange/exchange.html", context, status=status)
