@@ -83,6 +83,9 @@ RECIPIENT = OpenApiParameter(
 PACK_PART = OpenApiParameter(
     "part", int, description="Of an export of more than 10,000 memories: which pack, from 1. Default: 1."
 )
+LINES_PART = OpenApiParameter(
+    "part", int, description="Which 10,000 memories of an export, from 1. Default: all of them, in one file."
+)
 
 ENCRYPTED = {(200, FILE_TYPE): OpenApiTypes.BINARY}
 
@@ -183,7 +186,7 @@ class ExportJsonLinesView(FileView):
         status=(200, "application/jsonl"),
         also=ENCRYPTED,
         may=[404, 409],
-        parameters=[RECIPIENT],
+        parameters=[RECIPIENT, LINES_PART],
     )
     def get(self, request: Request, job_id: UUID) -> HttpResponseBase:
         """Download an export as JSON Lines, which another installation imports."""
@@ -410,9 +413,9 @@ def _read_draft(request: Request, actor: Actor, content: bytes | SealedFile) -> 
 def _stream_file(view: ApiView, request: Request, job_id: UUID, form: ExportForm) -> HttpResponseBase:
     actor = view.actor()
     recipient = request.query_params.get("recipient")
-    is_pack = form is ExportForm.MEMPACK
-    part = part_read(request.query_params.get("part", "1")) if is_pack else 1
+    has_parts = form is not ExportForm.MARKDOWN
+    part = part_read(request.query_params["part"]) if has_parts and "part" in request.query_params else None
     file = exchange_file(actor=actor, job_id=job_id, form=form, recipient=recipient, part=part)
-    refuse_unknown_parameters(request, "recipient", *(["part"] if is_pack else []))
+    refuse_unknown_parameters(request, "recipient", *(["part"] if has_parts else []))
     kind = CONTENT_TYPES[form] if recipient is None else FILE_TYPE
     return file_stream(file.blocks, name=file.name, content_type=kind, actor=actor, path=request.path)

@@ -38,15 +38,15 @@ def find_personas(actor: Actor, names: Iterable[str], chosen: str | None) -> dic
     return found
 
 
-def write_states(run: JobRun, stored: Mapping[UUID, Item]) -> None:
-    """Give new memories the states that they had. Writes what `steps_write` writes."""
+def write_states(actor: Actor, stored: Mapping[UUID, Item], job_id: UUID | None = None) -> None:
+    """Give new memories the states that they had. Use inside `acting`. Writes what `steps_write` writes."""
     wanted = {cube_id: item.state for cube_id, item in stored.items() if item.state in CARRIED}
     if not wanted:
         return
-    rows = Cube.objects.select_for_update(of=("self",)).filter(tenant_id=run.actor.tenant_id, id__in=wanted)
+    rows = Cube.objects.select_for_update(of=("self",)).filter(tenant_id=actor.tenant_id, id__in=wanted)
     cubes = rows.filter(is_quarantined=False).select_related("namespace").order_by("id")
     steps = [PlannedStep(cube, wanted[cube.id], REASON) for cube in cubes if cube.state != wanted[cube.id]]
-    steps_write(run.actor, steps, run.job_id)
+    steps_write(actor, steps, job_id)
 
 
 def note_stored(run: JobRun, cube_ids: Sequence[UUID]) -> None:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
 from typing import Any
@@ -60,9 +59,6 @@ def _mem0_item(entry: Any) -> Item:
     categories = entry.get("categories") or []
     if not isinstance(metadata, dict) or not isinstance(categories, list):
         raise Unfit("malformed")
-    expires_at = end_of_day(entry.get("expiration_date"))
-    if expires_at is not None and expires_at <= datetime.now(UTC):
-        raise Unfit("expired")
     return text_item(
         _first_text(entry, TEXT_NAMES),
         id=str(entry.get("id") or ""),
@@ -72,7 +68,7 @@ def _mem0_item(entry: Any) -> Item:
         labels={
             "persona": str(entry.get("user_id") or ""),
             "session_id": str(entry.get("run_id") or ""),
-            "expires_at": expires_at,
+            "expires_at": end_of_day(entry.get("expiration_date")),
         },
     )
 

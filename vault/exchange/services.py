@@ -392,7 +392,7 @@ def _add_memories(
         counts = counts.plus(personas_missing=int(bool(item.persona) and personas[item.persona] is None))
         present[item.id] = Present(cube.id, version, bytes(cube.content_hash))
     stored = {memory.cube.id: item for item, memory in zip(items, added, strict=True) if not memory.duplicate}
-    write_states(run, stored)
+    write_states(actor, stored, run.job_id)
     note_stored(run, list(stored))
     return counts
 

@@ -109,7 +109,7 @@ def file(request: HttpRequest, actor: Actor, job_id: UUID, form: str) -> HttpRes
     if form not in set(ExportForm):
         raise NotFound
     recipient = request.GET.get("recipient")
-    part = part_read(request.GET.get("part", "1"))
+    part = part_read(request.GET["part"]) if "part" in request.GET else None
     found = exchange_file(actor=actor, job_id=job_id, form=ExportForm(form), recipient=recipient, part=part)
     kind = CONTENT_TYPES[ExportForm(form)] if recipient is None else FILE_TYPE
     return file_stream(found.blocks, name=found.name, content_type=kind, actor=actor, path=request.path)

@@ -55,7 +55,6 @@ REASONS: dict[str, Promise] = {
     "account": gettext_lazy("data of the account"),
     "sample": gettext_lazy("a sample of the product"),
     "other_activity": gettext_lazy("another activity than a conversation"),
-    "expired": gettext_lazy("expired"),
 }
 COUNTS: dict[str, Promise] = {
     "updated": gettext_lazy("%(n)s updated"),

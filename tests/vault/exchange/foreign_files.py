@@ -587,8 +587,7 @@ FILES = (
         "mem0ai/mem0 mem0/memory/main.py and mem0/client/main.py",
         "mem0",
         dumped(MEM0),
-        ("Ana takes the train.", "Bo likes tea.", "Carla has a cat."),
-        {"expired": 1},
+        ("Ana takes the train.", "Bo likes tea.", "Carla has a cat.", "A ticket of yesterday."),
     ),
     ForeignFile(
         "OpenMemory's backup",

@@ -99,9 +99,9 @@ def test_memories_of_mem0_keep_their_times_and_expiry() -> None:
 def test_import_of_mem0_is_stored_for_the_persona_of_its_user(alice: Contract) -> None:
     content = file_named("mem0's get_all").content
     tried = alice.raw("imports/?dry_run=true", content, content_type=FILE_TYPE).json
-    assert (tried["personas"], tried["new"], tried["reasons"]) == ({"ana-42": 1, "bo": 1}, 3, {"expired": 1})
+    assert (tried["personas"], tried["new"], tried["expired"]) == ({"ana-42": 2, "bo": 1}, 3, 1)
     counts = import_file(alice, content, format="mem0", personas="bo:Bo B")["counts"]
-    assert (counts["stored"], counts["personas_missing"]) == (3, 0)
+    assert (counts["stored"], counts["expired"], counts["personas_missing"]) == (3, 1, 0)
     assert alice.list_contents("persona=ana-42") == ["Ana takes the train."]
     assert alice.list_contents("persona=Bo%20B") == ["Bo likes tea."]
     (memory,) = alice.get("memories/?persona=ana-42").json["results"]

@@ -3,6 +3,7 @@
 import io
 import resource
 import zipfile
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from vault.exchange.sealed_file import CHUNK, sealed_file
 from vault.models import Cube, Upload
 
 MIB = 1024 * 1024
-BIRD = " ".join(["heron"] * 150)  # 900 characters
+LONGEST_CALL = 8 * MIB
 
 
 def upload(client: Contract, content: bytes, size: int, name: str = "file.zip") -> str:
@@ -184,11 +185,16 @@ def chat(number: int) -> dict[str, Any]:
             f"m{number}-{at}",
             f"m{number}-{at - 1}" if at else f"root-{number}",
             "assistant" if at % 2 else "user",
-            foreign_files.words(f"The {foreign_name(number)} {foreign_name(at)}: {BIRD}"),
+            foreign_files.words(f"The {foreign_name(number)} {foreign_name(at)}: {invent_text(number * 100 + at)}"),
         )
         for at in range(40)
     ]
     return foreign_files.conversation(number, *nodes)
+
+
+def invent_text(seed: int) -> str:
+    """About 900 characters that pack to half of their length."""
+    return " ".join(sha256(f"{seed} {at}".encode()).hexdigest() for at in range(14))
 
 
 @pytest.mark.full
@@ -199,7 +205,7 @@ def test_import_of_a_hundred_megabytes_takes_bounded_memory(
     path = tmp_path / "chats.zip"
     messages = chats_zip(path, size)
     before = peak()
-    upload_id = upload(alice, path.read_bytes(), 8 * MIB)
+    upload_id = upload(alice, path.read_bytes(), LONGEST_CALL)
     job = import_upload(alice, upload_id)
     grown = peak() - before
     assert (job["status"], job["result"]["stored"]) == ("succeeded", messages)

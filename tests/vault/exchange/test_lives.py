@@ -7,9 +7,10 @@ import pytest
 
 from governance.database import acting
 from tests.factories import World
-from tests.vault.api.contract import Contract
+from tests.vault.api.contract import Contract, fields_at_fault
 from tests.vault.exchange.test_exchange import export_file, import_file, jsonl, line
 from tests.vault.outbox import run_jobs
+from vault.exchange import selectors
 from vault.exchange.items import HELD_THERE, ORIGIN, ORIGIN_FORMAT
 from vault.models import Cube, StateTransition
 from vault.vocabulary import State
@@ -102,6 +103,26 @@ def test_memory_that_waits_for_review_is_not_imported_twice(world: World, alice:
     assert import_file(alice, file)["counts"]["present"] == 1
     with acting(world.alice.actor):
         assert Cube.objects.count() == 1
+
+
+def test_export_in_parts_is_imported_as_a_whole(
+    alice: Contract, charlie: Contract, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(selectors, "PART_MEMORIES", 3)
+    for number in range(7):
+        alice.add(f"The heron {chr(97 + number)} nests.")
+    job = alice.post("exports/", {}).json["job"]["id"]
+    run_jobs()
+    whole = alice.get(f"exports/{job}/jsonl/").body
+    parts = [alice.get(f"exports/{job}/jsonl/?part={part}").body for part in (1, 2, 3)]
+    assert [len(part.splitlines()) for part in parts] == [4, 4, 2]
+    assert b"".join(b"".join(part.splitlines(keepends=True)[1:]) for part in parts) == b"".join(
+        whole.splitlines(keepends=True)[1:]
+    )
+    for refused in ("0", "4", "x"):
+        assert fields_at_fault(alice.get(f"exports/{job}/jsonl/?part={refused}")) == {"part"}, refused
+    assert [import_file(charlie, part)["stored"] for part in parts] == [3, 3, 1]
+    assert import_file(charlie, whole)["counts"]["present"] == 7
 
 
 def test_memory_that_has_expired_is_not_stored(alice: Contract) -> None:
