@@ -305,6 +305,7 @@ class Topic(StrEnum):
     DIGESTS_DUE = "digests.due"
     MEMORIES_ACT = "memories.act"
     MEMORIES_ACT_UNDO = "memories.act_undo"
+    MEMORIES_IMPORT_UNDO = "memories.import_undo"
     MEMORIES_EXPORT = "memories.export"
     SUBJECT_EXPORT = "subject.export"
     SUBJECT_ERASE = "subject.erase"

@@ -126,6 +126,13 @@ class ImportFormat(StrEnum):
     MEMORYOS = "memoryos"
     LOCOMO = "locomo"
     CHATGPT = "chatgpt"
+    CLAUDE = "claude"
+    GEMINI = "gemini"
+    OPENMEMORY = "openmemory"
+    MCP_MEMORY = "mcp_memory"
+    LETTA = "letta"
+    GRAPHITI = "graphiti"
+    LANGGRAPH = "langgraph"
 
 
 class SyncDirection(StrEnum):

@@ -19,6 +19,7 @@ KINDS: dict[str, Promise] = {
     Topic.CUBES_REEMBED: _("Move to another embedding model"),
     Topic.MEMORIES_ACT: _("Change memories"),
     Topic.MEMORIES_ACT_UNDO: _("Undo a change of memories"),
+    Topic.MEMORIES_IMPORT_UNDO: _("Undo an import"),
     Topic.MEMORIES_EXPORT: _("Export memories"),
     Topic.MEMORIES_IMPORT: _("Import memories"),
     Topic.MEMORIES_SYNC: _("Sync with another installation"),

@@ -117,7 +117,10 @@ WITHOUT_CONTENT: Mapping[str, str] = {
     "api/v1/memories/actions/": "ids and counts",
     "api/v1/memories/actions/<uuid:job_id>/file/": "reads each memory anew, in tests/vault/listing/test_actions.py",
     "api/v1/exports/": "ids and counts; the files read each memory anew, in tests/vault/exchange",
-    "api/v1/imports/": "POST alone; counts of what the caller sent",
+    **dict.fromkeys(
+        ("api/v1/imports/", "api/v1/imports/uploads/", "api/v1/imports/uploads/<uuid:upload_id>/"),
+        "counts of what the caller sent",
+    ),
     "exchange/": "counts and jobs; the files read each memory anew",
     "api/v1/sessions/<str:session_id>/end/": "POST alone; a job",
     "notices/": "counts, and the pages behind them",

@@ -39,12 +39,12 @@ def choose_columns(page: Page) -> None:
 
 def store(page: Page) -> None:
     """Import, and load the report until the job has ended."""
-    page.get_by_role("button", name=re.compile("Import 1 memory")).click()
+    page.get_by_role("button", name=re.compile("Import 2 memories")).click()
     page.wait_for_url("**/exchange/imports/**")
 
     def is_stored() -> bool:
         page.reload()
-        return page.get_by_text("1 memory stored").count() == 1
+        return page.get_by_text("2 memories stored").count() == 1
 
     wait_until(is_stored, seconds=STORED_SECONDS)
     expect(page.get_by_role("heading", name="What did not come")).to_be_visible()

@@ -1,5 +1,7 @@
 """exports/ and imports/ of the REST API: memories as files to exchange between systems."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 from uuid import UUID
@@ -15,6 +17,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
+from governance.actor import Actor
 from governance.api.audit import FileView
 from governance.api.descriptions import DRY_RUN, describe, read
 from governance.api.fields import StrictSerializer
@@ -28,10 +31,12 @@ from vault.api.fields import ContentField, refuse_deep
 from vault.api.schema import Schema
 from vault.exchange.archives import LARGEST_FILE
 from vault.exchange.file_reading import ImportDraft
-from vault.exchange.formats import COLUMNS
 from vault.exchange.pack_export import part_read
+from vault.exchange.sealed_file import SealedFile
 from vault.exchange.selectors import ExportForm, exchange_file, exchange_public_key, export_key
-from vault.exchange.services import ExportDraft, ImportCheck, export_create, import_check, import_create
+from vault.exchange.services import ExportDraft, ImportCheck, export_create, import_check, import_create, import_form
+from vault.exchange.tables import COLUMNS
+from vault.exchange.uploads import upload_append, upload_begin, upload_open, upload_remove
 from vault.listing.actions import MOST_IDS
 from vault.streams import file_stream
 from vault.vocabulary import ImportFormat, OnConflict
@@ -42,9 +47,10 @@ CONTENT_TYPES = {
     ExportForm.MARKDOWN: "text/markdown; charset=utf-8",
     ExportForm.MEMPACK: FILE_TYPE,
 }
-MOST_NAMED = 100
 QUERY = [
-    OpenApiParameter("format", str, required=True, enum=list(ImportFormat), description="The format of the file."),
+    OpenApiParameter(
+        "format", str, enum=list(ImportFormat), description="The format of the file. Default: told by its content."
+    ),
     OpenApiParameter(
         "namespace", str, description="Path for all of it. Default: as the file says, else the caller's private one."
     ),
@@ -63,6 +69,8 @@ QUERY = [
     ),
     OpenApiParameter("namespaces", str, description="Other paths for those of the file, as `/theirs:/ours,/old:/new`."),
     OpenApiParameter("speakers", str, description="Other speakers for those of the file, as `user:Ann,bot:Helper`."),
+    OpenApiParameter("upload", str, description="The id of a file that was uploaded in parts; the body is empty then."),
+    OpenApiParameter("personas", str, description="Other personas for those of the file, as `user-1:Ann`."),
 ]
 
 
@@ -74,6 +82,9 @@ RECIPIENT = OpenApiParameter(
 
 PACK_PART = OpenApiParameter(
     "part", int, description="Of an export of more than 10,000 memories: which pack, from 1. Default: 1."
+)
+LINES_PART = OpenApiParameter(
+    "part", int, description="Which 10,000 memories of an export, from 1. Default: all of them, in one file."
 )
 
 ENCRYPTED = {(200, FILE_TYPE): OpenApiTypes.BINARY}
@@ -124,7 +135,12 @@ class ImportCheckSchema(Schema):
     present = serializers.IntegerField(help_text="Memories of an earlier import that are unchanged.")
     conflicts = serializers.IntegerField(help_text="Memories of an earlier import that have other words now.")
     of_packs = serializers.IntegerField(help_text="Memories that the contract of a pack covers; they are left out.")
+    deleted = serializers.IntegerField(
+        help_text="Memories of an earlier import that are in the trash; they stay there."
+    )
+    expired = serializers.IntegerField(help_text="Memories that have expired.")
     left_out = serializers.IntegerField(help_text="Parts of the file that cannot be imported.")
+    reasons = serializers.DictField(child=serializers.IntegerField(), help_text="How many of them, by reason.")
     places = LeftOutSchema(many=True, help_text="The first 100 of them.")
     signer = PackSignerSchema(allow_null=True, help_text="Of a memory pack; null for other files.")
     columns = serializers.DictField(child=serializers.CharField(), help_text="Of a CSV file: our names to its own.")
@@ -134,6 +150,10 @@ class ImportCheckSchema(Schema):
     speakers = serializers.DictField(
         child=serializers.IntegerField(), help_text="How many memories the file has of each speaker: the first 50."
     )
+    personas = serializers.DictField(
+        child=serializers.IntegerField(), help_text="How many memories the file has for each persona: the first 50."
+    )
+    format = serializers.ChoiceField(choices=list(ImportFormat), help_text="As given, or as its content tells.")
     samples = SampleSchema(many=True, help_text="The first 5 memories as they would be stored.")
 
 
@@ -166,7 +186,7 @@ class ExportJsonLinesView(FileView):
         status=(200, "application/jsonl"),
         also=ENCRYPTED,
         may=[404, 409],
-        parameters=[RECIPIENT],
+        parameters=[RECIPIENT, LINES_PART],
     )
     def get(self, request: Request, job_id: UUID) -> HttpResponseBase:
         """Download an export as JSON Lines, which another installation imports."""
@@ -232,6 +252,7 @@ class ImportsView(ApiView):
         request={FILE_TYPE: OpenApiTypes.BINARY},
         parameters=[*QUERY, DRY_RUN],
         also={200: ImportCheckSchema},
+        may=[404],
         memories=True,
     )
     def post(self, request: Request) -> Response:
@@ -243,13 +264,83 @@ class ImportsView(ApiView):
         authorize(actor, Permission.MEMORY_CREATE)
         refuse_unknown_parameters(request, "dry_run", *(parameter.name for parameter in QUERY))
         dry_run = flag(request, "dry_run")
-        draft = _read_draft(request)
-        if dry_run:
-            return Response(import_check_json(import_check(actor=actor, draft=draft)))
-        return Response({"job": job_json(import_create(actor=actor, draft=draft))}, status=202)
+        with _open_file(request, actor) as content:
+            draft = _read_draft(request, actor, content)
+            if dry_run:
+                found = import_check(actor=actor, draft=draft)
+                return Response({"format": draft.form, **import_check_json(found)})
+            job = import_create(actor=actor, draft=draft)
+        if "upload" in request.query_params:
+            upload_remove(actor=actor, upload_id=_read_id(request))
+        return Response({"job": job_json(job)}, status=202)
 
 
-EXAMPLES = {"columns": "content:Note,tags:Labels", "namespaces": "/theirs:/ours", "speakers": "user:Ann,bot:Helper"}
+class UploadSchema(Schema):
+    id = serializers.UUIDField()
+    bytes = serializers.IntegerField(help_text="Bytes of the file that are here.")
+
+
+class UploadsView(ApiView):
+    longest_body = LARGEST_FILE + 1
+    parser_classes = (FileParser,)
+
+    @describe(
+        "imports_uploads_create",
+        UploadSchema,
+        status=201,
+        request={FILE_TYPE: OpenApiTypes.BINARY},
+        parameters=[OpenApiParameter("name", str, description="The name of the file.")],
+        may=[409],
+    )
+    def post(self, request: Request) -> Response:
+        """Upload the first part of a file that is larger than a call may be. It waits for a day, sealed and private."""
+        actor = self.actor()
+        authorize(actor, Permission.MEMORY_CREATE)
+        refuse_unknown_parameters(request, "name")
+        content = dict(request.data).get("file", b"")
+        upload_id = upload_begin(actor=actor, name=request.query_params.get("name", ""), content=content)
+        return Response({"id": str(upload_id), "bytes": len(content)}, status=201)
+
+
+class UploadPartsView(ApiView):
+    longest_body = LARGEST_FILE + 1
+    parser_classes = (FileParser,)
+
+    @describe(
+        "imports_uploads_append",
+        UploadSchema,
+        request={FILE_TYPE: OpenApiTypes.BINARY},
+        parameters=[
+            OpenApiParameter("number", int, required=True, description="The number of the part: 1 for the second one.")
+        ],
+        may=[404, 409],
+    )
+    def post(self, request: Request, upload_id: UUID) -> Response:
+        """Upload the next part of a file. The same part again changes nothing."""
+        actor = self.actor()
+        authorize(actor, Permission.MEMORY_CREATE)
+        refuse_unknown_parameters(request, "number")
+        number = part_read(request.query_params.get("number", ""), "number")
+        content = dict(request.data).get("file", b"")
+        size = upload_append(actor=actor, upload_id=upload_id, number=number, content=content)
+        return Response({"id": str(upload_id), "bytes": size})
+
+    @describe("imports_uploads_delete", None, status=204, may=[404])
+    def delete(self, request: Request, upload_id: UUID) -> Response:
+        """Forget an uploaded file."""
+        actor = self.actor()
+        authorize(actor, Permission.MEMORY_CREATE)
+        refuse_unknown_parameters(request)
+        upload_remove(actor=actor, upload_id=upload_id)
+        return Response(status=204)
+
+
+EXAMPLES = {
+    "columns": "content:Note,tags:Labels",
+    "namespaces": "/theirs:/ours",
+    "speakers": "user:Ann,bot:Helper",
+    "personas": "user-1:Ann",
+}
 
 
 def pairs_read(name: str, text: str) -> dict[str, str]:
@@ -261,35 +352,57 @@ def pairs_read(name: str, text: str) -> dict[str, str]:
 
 
 def import_check_json(found: ImportCheck) -> dict[str, Any]:
-    places = [{"place": part.place, "reason": part.reason} for part in found.left_out[:MOST_NAMED]]
+    places = [{"place": part.place, "reason": part.reason} for part in found.left_out.places]
     return {
         "new": found.new,
         "present": found.present,
         "conflicts": found.conflicts,
         "of_packs": found.of_packs,
-        "left_out": len(found.left_out),
+        "deleted": found.deleted,
+        "expired": found.expired,
+        "left_out": found.left_out.total,
+        "reasons": dict(sorted(found.left_out.counts.items())),
         "places": places,
         "signer": asdict(found.signer) if found.signer else None,
         "columns": dict(found.file.chosen),
         "namespaces": dict(found.file.namespaces),
         "speakers": dict(found.file.speakers),
+        "personas": dict(found.file.personas),
         "samples": [asdict(sample) for sample in found.file.samples],
     }
 
 
-def _read_draft(request: Request) -> ImportDraft:
+@contextmanager
+def _open_file(request: Request, actor: Actor) -> Iterator[bytes | SealedFile]:
+    """The file of a call: its body, or what was uploaded in parts. Raises Invalid; NotFound."""
+    if "upload" not in request.query_params:
+        yield dict(request.data).get("file", b"")
+        return
+    with upload_open(actor=actor, upload_id=_read_id(request)) as file:
+        yield file.content
+
+
+def _read_id(request: Request) -> UUID:
+    """The id of an uploaded file. Raises Invalid."""
+    try:
+        return UUID(request.query_params["upload"])
+    except ValueError as error:
+        raise Invalid(errors=[FieldError("upload", "the id of an uploaded file")]) from error
+
+
+def _read_draft(request: Request, actor: Actor, content: bytes | SealedFile) -> ImportDraft:
     """Return the import that the request describes. Raises Invalid; UnsupportedMediaType."""
     asked = request.query_params
     faults = [
         FieldError(name, f"one of {', '.join(known)}")
-        for name, known, default in (("format", ImportFormat, ""), ("on_conflict", OnConflict, "skip"))
-        if asked.get(name, default) not in set(known)
+        for name, known in (("format", ImportFormat), ("on_conflict", OnConflict))
+        if name in asked and asked[name] not in set(known)
     ]
     if faults:
         raise Invalid(errors=faults)
     return ImportDraft(
-        content=dict(request.data).get("file", b""),
-        form=ImportFormat(asked["format"]),
+        content=content,
+        form=ImportFormat(asked["format"]) if "format" in asked else import_form(actor=actor, content=content),
         namespace=asked.get("namespace") or None,
         persona=asked.get("persona") or None,
         on_conflict=OnConflict(asked.get("on_conflict", OnConflict.SKIP)),
@@ -300,9 +413,9 @@ def _read_draft(request: Request) -> ImportDraft:
 def _stream_file(view: ApiView, request: Request, job_id: UUID, form: ExportForm) -> HttpResponseBase:
     actor = view.actor()
     recipient = request.query_params.get("recipient")
-    is_pack = form is ExportForm.MEMPACK
-    part = part_read(request.query_params.get("part", "1")) if is_pack else 1
+    has_parts = form is not ExportForm.MARKDOWN
+    part = part_read(request.query_params["part"]) if has_parts and "part" in request.query_params else None
     file = exchange_file(actor=actor, job_id=job_id, form=form, recipient=recipient, part=part)
-    refuse_unknown_parameters(request, "recipient", *(["part"] if is_pack else []))
+    refuse_unknown_parameters(request, "recipient", *(["part"] if has_parts else []))
     kind = CONTENT_TYPES[form] if recipient is None else FILE_TYPE
     return file_stream(file.blocks, name=file.name, content_type=kind, actor=actor, path=request.path)

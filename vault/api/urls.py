@@ -9,6 +9,8 @@ from vault.api.exchange import (
     ExportPackView,
     ExportsView,
     ImportsView,
+    UploadPartsView,
+    UploadsView,
 )
 from vault.api.feedback import FeedbackView
 from vault.api.holds import FreezeView, HoldReleaseView, HoldsView, HoldView, UnfreezeView
@@ -125,6 +127,8 @@ urlpatterns = [
     path("exports/<uuid:job_id>/markdown/", ExportMarkdownView.as_view()),
     path("exports/<uuid:job_id>/mempack/", ExportPackView.as_view()),
     path("imports/", ImportsView.as_view()),
+    path("imports/uploads/", UploadsView.as_view()),
+    path("imports/uploads/<uuid:upload_id>/", UploadPartsView.as_view()),
     path("sync/peers/", SyncPeersView.as_view()),
     path("sync/peers/<uuid:peer_id>/", SyncPeerView.as_view()),
     path("sync/peers/<uuid:peer_id>/run/", SyncPeerRunView.as_view()),

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, BinaryIO
 
 from django.conf import settings
 from pydantic import TypeAdapter
@@ -12,7 +12,7 @@ from governance.database import acting
 from governance.errors import Invalid, TooLarge
 from governance.jobs.kinds import JobRun
 from governance.time_range import is_in_range
-from vault.exchange.archives import LARGEST_FILE, MOST_ITEMS, archive_entries, archive_open, entry_read
+from vault.exchange.archives import LARGEST_DOCUMENT, documents_open
 from vault.exchange.items import LeftOut, is_broken, json_read
 from vault.layers.conversation_import import ImportReport, conversations_import
 from vault.layers.formats import MEMORYOS_FILES, Imported, Turn, locomo_parse, memoryos_parse
@@ -21,6 +21,7 @@ from vault.vocabulary import ImportFormat
 
 PART = 100  # messages of one transaction: an even number, so that no page is cut
 LONGEST_NAME = 100
+MOST_ITEMS = 20_000  # of a file, which is read as a whole
 ASSISTANT = "long_term_assistant.json"
 CONVERSATION: TypeAdapter[Imported] = TypeAdapter(Imported)
 
@@ -47,29 +48,34 @@ class _Folder:
     left_out: list[LeftOut] = field(default_factory=list)
 
 
-def conversation_read(content: bytes, form: ImportFormat) -> ConversationFile:
+def conversation_read(stream: BinaryIO, form: ImportFormat) -> ConversationFile:
     """Read a file with messages, in a format that READERS has. Raises Invalid; TooLarge."""
-    return READERS[form](content)
+    return READERS[form](stream)
 
 
-def _read_locomo(content: bytes) -> ConversationFile:
+def _read_locomo(stream: BinaryIO) -> ConversationFile:
     """Read a LoCoMo file. Raises Invalid; TooLarge."""
+    content = stream.read(LARGEST_DOCUMENT + 1)
+    if len(content) > LARGEST_DOCUMENT:
+        raise TooLarge(f"A file of LoCoMo has at most {LARGEST_DOCUMENT} bytes.")
     imported = locomo_parse("The file", json_read(content, "The file"))
     return _drop_unfit(imported, [])
 
 
-def _read_memoryos_folder(content: bytes) -> ConversationFile:
+def _read_memoryos_folder(stream: BinaryIO) -> ConversationFile:
     """A zip of one user's data folder of MemoryOS. Raises Invalid; TooLarge."""
     found = _Folder()
-    with archive_open(content) as archive:
-        for entry in archive_entries(archive, len(content), LARGEST_FILE):
-            folder, _, name = entry.filename.rpartition("/")
+    with documents_open(stream) as documents:
+        if not all(document.name for document in documents):
+            raise Invalid("The file is no readable zip.")
+        for document in documents:
+            folder, _, name = document.name.rpartition("/")
             if name in MEMORYOS_FILES:
                 found.names.add(folder)
-                found.files[name] = json_read(entry_read(archive, entry, LARGEST_FILE), name)
+                found.files[name] = document.json()
             else:
                 reason = "assistant_knowledge" if name == ASSISTANT else "not_text"
-                found.left_out.append(LeftOut(f"file {entry.filename[:LONGEST_NAME]}", reason))
+                found.left_out.append(LeftOut(f"file {document.name[:LONGEST_NAME]}", reason))
     if len(found.names) > 1:
         raise Invalid("The zip holds the data of several users. Import the folder of one user at a time.")
     user = "".join(found.names).rpartition("/")[2][:LONGEST_NAME] or "user"
@@ -148,7 +154,7 @@ def _find_unfit_reason(text: str) -> str:
     return "broken_text" if is_broken(text) else ""
 
 
-READERS: Mapping[ImportFormat, Callable[[bytes], ConversationFile]] = {
+READERS: Mapping[ImportFormat, Callable[[BinaryIO], ConversationFile]] = {
     ImportFormat.MEMORYOS: _read_memoryos_folder,
     ImportFormat.LOCOMO: _read_locomo,
 }

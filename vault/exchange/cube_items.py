@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from typing import Any
 from uuid import UUID
 
 from governance.access.decisions.services import authorize
@@ -13,7 +14,8 @@ from vault.cubes.selectors import VersionView, versions_view
 from vault.cubes.versions import readable_versions
 from vault.exchange.items import Item, ItemVersion, Origin
 from vault.models import Cube, CubeSource
-from vault.vocabulary import NamespaceKind, SemanticType, Sensitivity, SourceKind
+from vault.models.cube import IS_HELD
+from vault.vocabulary import Layer, NamespaceKind, SemanticType, Sensitivity, SourceKind, State
 
 NONE_KNOWN: Mapping[UUID, int] = {}
 
@@ -34,7 +36,7 @@ def cube_items(
     """
     authorize(actor, Permission.MEMORY_READ)
     rows = Cube.objects.visible_to(actor).filter(id__in=cube_ids)
-    cubes = list(rows.select_related("namespace", "subject").order_by("id"))
+    cubes = list(rows.select_related("namespace", "subject", "persona").annotate(is_held=IS_HELD).order_by("id"))
     ids = [cube.id for cube in cubes]
     versions = readable_versions(actor).filter(cube_id__in=ids).order_by("cube_id", "number")
     present = {cube.id: cube.version for cube in cubes}
@@ -62,8 +64,11 @@ def _find_readable_ids(actor: Actor, sources: Sequence[CubeSource]) -> set[UUID]
     return set(Cube.objects.visible_to(actor).filter(id__in=ids).values_list("id", flat=True)) if ids else set()
 
 
-def _make_item(cube: Cube, views: Sequence[VersionView], sources: Sequence[CubeSource]) -> Item | None:
-    """views, sources: of this memory, oldest first. None where the words of every version are gone."""
+def _make_item(cube: Any, views: Sequence[VersionView], sources: Sequence[CubeSource]) -> Item | None:
+    """cube: with `is_held`. views, sources: of it, oldest first. None where the words of every version are gone.
+
+    What expires by a policy does not say when: the policies of the other installation decide.
+    """
     own = [view for view in views if view.words.content]
     if not own:
         return None
@@ -79,6 +84,11 @@ def _make_item(cube: Cube, views: Sequence[VersionView], sources: Sequence[CubeS
         task_id=words.task_id,
         dialogue_only=cube.is_dialogue_only,
         said_at=cube.said_at,
+        persona=cube.persona.name if cube.persona and not cube.persona.removed_at else "",
+        layer=Layer(cube.layer),
+        state=State(cube.state),
+        expires_at=None if cube.expiry_policy else cube.expires_at or cube.suspended_expiry,
+        held=cube.is_held,
         made_from=tuple(Origin(str(source.source_id), source.version, SourceKind(source.kind)) for source in sources),
     )
 

@@ -1,21 +1,12 @@
-"""Files of other systems: memory packs, cube folders of MemOS, exports of ChatGPT. Pure; pickles are never opened."""
+"""Memory packs, and cube folders of MemOS. Pure; pickles are never opened."""
 
-from collections.abc import Mapping
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from governance.errors import Invalid
-from vault.exchange.archives import (
-    LARGEST_FILE,
-    Entries,
-    archive_entries,
-    archive_open,
-    entry_read,
-    text_item,
-    unfit_entry,
-)
-from vault.exchange.items import Item, ItemVersion, Unfit, json_read
+from vault.exchange.archives import Document, Entries, text_item, unfit_entry
+from vault.exchange.items import Item, ItemVersion, Unfit
 from vault.packs.files import Item as PackItem
 from vault.packs.files import Pack
 from vault.vocabulary import SemanticType, SourceKind
@@ -32,10 +23,9 @@ CUBE_TYPES = {
 }
 LEFT_BEHIND = ("deleted", "archived")  # states of a cube's rows
 LABELS = ("memory_type", "type", "source")
+TIMES = ("memory_time", "created_at", "updated_at")
 MERGED_TO = "MERGED_TO"
 MOST_EDGES, MOST_ORIGINS = 50, 100  # of one memory
-CONVERSATIONS = "conversations.json"
-SPEAKERS = ("user", "assistant")
 
 Edges = Mapping[str, list[tuple[str, str]]]
 
@@ -60,44 +50,43 @@ def _pack_item(item: PackItem) -> Item:
     return Item(id=str(item.id), versions=(version,))
 
 
-def memos_entries(content: bytes) -> Entries:
-    """The memories of a zipped cube folder, or of its textual_memory.json: rows of general_text, nodes of tree_text."""
-    if not content.startswith(b"PK"):
-        yield from _read_memoryos_cube("", content)
-        return
-    with archive_open(content) as archive:
-        for entry in archive_entries(archive, len(content), LARGEST_FILE):
-            name = entry.filename
-            if name.rpartition("/")[2] == CONFIGURATION:
-                yield f"file {name[:100]}", unfit_entry("configuration")
-            elif name.lower().endswith(".json"):
-                yield from _read_memoryos_cube(f" of {name[:100]}", entry_read(archive, entry, LARGEST_FILE))
-            else:
-                yield f"file {name[:100]}", unfit_entry("not_text")
+def memos_entries(documents: Sequence[Document]) -> Entries:
+    """The memories of cube folders, or of one textual_memory.json: rows of general_text, nodes of tree_text."""
+    for document in documents:
+        if document.last_name == CONFIGURATION:
+            yield document.skip("configuration")
+        elif document.name and not document.name.lower().endswith(".json"):
+            yield document.skip("not_text")
+        else:
+            yield from _read_cube(document)
 
 
-def _read_memoryos_cube(place: str, content: bytes) -> Entries:
-    document = json_read(content, "The textual memory")
+def _read_cube(document: Document) -> Entries:
+    content = document.json()
     edges: Any = []  # general_text has none
-    if isinstance(document, dict):
-        edges = document.get("edges", [])
-        document = document.get("nodes")
-    if not isinstance(document, list) or not isinstance(edges, list):
+    if isinstance(content, dict):
+        edges = content.get("edges", [])
+        content = content.get("nodes")
+    if not isinstance(content, list) or not isinstance(edges, list):
         raise Invalid("A cube's textual memory is a list of memories, or an object with nodes and edges.")
     outgoing: dict[str, list[tuple[str, str]]] = {}
     incoming: dict[str, list[tuple[str, str]]] = {}
     for number, edge in enumerate(edges, 1):
         if not isinstance(edge, dict) or not all(isinstance(edge.get(n), str) for n in ("source", "target", "type")):
-            yield f"edge {number}{place}", unfit_entry("malformed")
+            yield f"edge {number}{document.place}", unfit_entry("malformed")
             continue
         outgoing.setdefault(edge["source"], []).append((edge["type"], edge["target"]))
         incoming.setdefault(edge["target"], []).append((edge["type"], edge["source"]))
-    for number, row in enumerate(document, 1):
-        yield f"memory {number}{place}", partial(_cube_item, row, outgoing, incoming)
+    cube = document.name.rpartition("/")[0].rpartition("/")[2][:200]
+    for number, row in enumerate(content, 1):
+        yield f"memory {number}{document.place}", partial(_cube_item, row, outgoing, incoming, cube)
 
 
-def _cube_item(row: Any, outgoing: Edges, incoming: Edges) -> Item:
-    """A row: its edges are metadata, and those of a merge its lineage. Raises Unfit."""
+def _cube_item(row: Any, outgoing: Edges, incoming: Edges, cube: str) -> Item:
+    """A row: its edges are metadata, and those of a merge its lineage. cube: the name of its folder. Raises Unfit."""
+    payload = row.get("payload") if isinstance(row, dict) else None
+    if isinstance(payload, dict):  # a row of a vector store
+        row = {"id": row.get("id"), **payload}
     if not isinstance(row, dict) or not isinstance(row.get("memory"), str):
         raise Unfit("malformed")
     stated = row.get("metadata") or {}
@@ -110,6 +99,7 @@ def _cube_item(row: Any, outgoing: Edges, incoming: Edges) -> Item:
     if not isinstance(tags, list):
         raise Unfit("malformed")
     metadata: dict[str, Any] = {f"memos_{name}": stated[name] for name in LABELS if _is_short(stated.get(name))}
+    metadata |= {"memos_cube": cube} if cube else {}
     edges = outgoing.get(identity, [])[:MOST_EDGES]
     if edges:
         metadata["memos_edges"] = [{"type": kind, "target": target} for kind, target in edges]
@@ -121,7 +111,7 @@ def _cube_item(row: Any, outgoing: Edges, incoming: Edges) -> Item:
         id=identity,
         title=stated["key"] if _is_short(stated.get("key")) else "",
         tags=tuple(str(tag) for tag in tags),
-        at=_find_time(stated),
+        at=next((stated[name] for name in TIMES if stated.get(name)), None),
         metadata=metadata,
         labels={"session_id": stated["session_id"]} if _is_short(stated.get("session_id")) else {},
         semantic_type=CUBE_TYPES.get(kind, SemanticType.FACT) if isinstance(kind, str) else SemanticType.FACT,
@@ -131,98 +121,3 @@ def _cube_item(row: Any, outgoing: Edges, incoming: Edges) -> Item:
 
 def _is_short(value: Any) -> bool:
     return isinstance(value, str) and 0 < len(value) <= 200
-
-
-def _find_time(stated: Mapping[str, Any]) -> str:
-    found = next((stated[name] for name in ("memory_time", "created_at", "updated_at") if stated.get(name)), "")
-    if not isinstance(found, str):
-        raise Unfit("bad_time")
-    return found
-
-
-def chatgpt_entries(content: bytes) -> Entries:
-    """Messages of the person and the assistant, on the branch of each conversation that was shown last."""
-    if not content.startswith(b"PK"):
-        yield from _read_chatgpt_conversations(content)
-        return
-    with archive_open(content) as archive:
-        entries = archive_entries(archive, len(content), LARGEST_FILE)
-        if not any(entry.filename.rpartition("/")[2] == CONVERSATIONS for entry in entries):
-            raise Invalid(f"The zip holds no {CONVERSATIONS}.")
-        for entry in entries:
-            if entry.filename.rpartition("/")[2] == CONVERSATIONS:
-                yield from _read_chatgpt_conversations(entry_read(archive, entry, LARGEST_FILE))
-            else:
-                yield f"file {entry.filename[:100]}", unfit_entry("not_text")
-
-
-def _read_chatgpt_conversations(content: bytes) -> Entries:
-    document = json_read(content, "The list of conversations")
-    if not isinstance(document, list):
-        raise Invalid("An export of ChatGPT is a list of conversations.")
-    for number, conversation in enumerate(document, 1):
-        place = f"conversation {number}"
-        mapping = conversation.get("mapping") if isinstance(conversation, dict) else None
-        if not isinstance(mapping, dict):
-            yield place, unfit_entry("malformed")
-            continue
-        branch = _find_branch(mapping, conversation.get("current_node"))
-        for position, (key, node) in enumerate(mapping.items(), 1):
-            message = node.get("message") if isinstance(node, dict) else None
-            if message is None and isinstance(node, dict):
-                continue  # the root of a conversation, without words
-            where = f"message {position} of {place}"
-            if branch and key not in branch:
-                yield where, unfit_entry("other_branch")
-            else:
-                yield where, partial(_read_message, message, conversation)
-
-
-def _find_branch(mapping: Mapping[str, Any], last: Any) -> set[str]:
-    """The keys from a node up to the root; empty where the file names no such node."""
-    branch: set[str] = set()
-    while isinstance(last, str) and last in mapping and last not in branch:
-        branch.add(last)
-        node = mapping[last]
-        last = node.get("parent") if isinstance(node, dict) else None
-    return branch
-
-
-def _read_message(message: Any, conversation: Mapping[str, Any]) -> Item:
-    """Read the message. Raises Unfit."""
-    if not isinstance(message, dict):
-        raise Unfit("malformed")
-    author, content = message.get("author"), message.get("content")
-    if not isinstance(author, dict) or not isinstance(content, dict):
-        raise Unfit("malformed")
-    if author.get("role") not in SPEAKERS:
-        raise Unfit("other_role")
-    parts = content.get("parts")
-    texts = [part for part in parts if isinstance(part, str)] if isinstance(parts, list) else []
-    if not any(text.strip() for text in texts):
-        raise Unfit("no_words" if parts and not texts else "empty")
-    title = conversation.get("title")
-    session = conversation.get("conversation_id") or conversation.get("id") or ""
-    identity = message.get("id")
-    if not isinstance(session, str) or not isinstance(identity, str):
-        raise Unfit("malformed")
-    return text_item(
-        "\n".join(texts),
-        id=identity,
-        title=title[:500] if isinstance(title, str) else "",
-        at=_format_posix_time(message.get("create_time") or conversation.get("create_time")),
-        labels={"session_id": session, "message_id": identity, "speaker": author["role"]},
-        semantic_type=SemanticType.DIALOGUE,
-    )
-
-
-def _format_posix_time(value: Any) -> str:
-    """Seconds since 1970 as ISO 8601; empty for None. Raises Unfit."""
-    if value is None:
-        return ""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Unfit("bad_time")
-    try:
-        return datetime.fromtimestamp(value, UTC).isoformat()
-    except (ValueError, OverflowError, OSError) as error:
-        raise Unfit("bad_time") from error

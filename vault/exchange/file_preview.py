@@ -1,7 +1,7 @@
 """Contents of a file for the choice of a mapping: columns, namespaces and speakers, and the first memories. Pure."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from vault.exchange.items import Item
@@ -28,34 +28,32 @@ class Sample:
 class FileView:
     """The content of a file. columns: of a CSV table, in its order; chosen: our name to its own.
 
-    namespaces, speakers: how many memories have each, the most frequent MOST_NAMED first, as the file names them.
+    namespaces, speakers, personas: how many memories have each, the most frequent MOST_NAMED first.
     """
 
     columns: tuple[str, ...] = ()
     chosen: Names = field(default_factory=dict)
     namespaces: Mapping[str, int] = field(default_factory=dict)
     speakers: Mapping[str, int] = field(default_factory=dict)
+    personas: Mapping[str, int] = field(default_factory=dict)
     samples: tuple[Sample, ...] = ()
 
 
-def rename_items(items: Iterable[Item], namespaces: Names, speakers: Names) -> tuple[Item, ...]:
-    """The items under other namespaces and speakers; an empty name makes a memory private, or without a speaker."""
-    if not namespaces and not speakers:
-        return tuple(items)
-    return tuple(
-        replace(
-            item,
-            namespace=namespaces.get(item.namespace, item.namespace),
-            speaker=speakers.get(item.speaker, item.speaker),
-        )
-        for item in items
+def rename_item(item: Item, namespaces: Names, speakers: Names, personas: Names) -> Item:
+    """The item under other names; an empty name makes a memory private, or without a speaker or persona."""
+    if not namespaces and not speakers and not personas:
+        return item
+    return replace(
+        item,
+        namespace=namespaces.get(item.namespace, item.namespace),
+        speaker=speakers.get(item.speaker, item.speaker),
+        persona=personas.get(item.persona, item.persona),
     )
 
 
-def count_names(items: Sequence[Item], name: str) -> dict[str, int]:
-    """The number of items with each value of a label, without those that have none."""
-    counts = Counter(value for item in items if (value := getattr(item, name)))
-    return dict(counts.most_common(MOST_NAMED))
+def top_names(counts: Counter[str]) -> dict[str, int]:
+    """The most frequent names, without the empty one."""
+    return dict(Counter({name: count for name, count in counts.items() if name}).most_common(MOST_NAMED))
 
 
 def make_sample(item: Item, namespace: str | None) -> Sample:

@@ -1,91 +1,140 @@
-"""Files that memories are imported from, by format. Pure; nothing in a file is executed.
+"""The formats that memories are imported from: of each, how a file is recognised, and its reader.
 
-Every size is bounded before anything is read.
+Pure; nothing in a file is executed, and every size is bounded before anything is read.
 """
 
-import csv
-import io
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from hashlib import sha256
-from typing import Any
+from typing import Any, BinaryIO
 
-from governance.errors import FieldError, Invalid, TooLarge
-from vault.exchange.archives import (
-    LARGEST_FILE,
-    LARGEST_LINE,
-    MOST_ITEMS,
-    Entries,
-    archive_entries,
-    archive_open,
-    entry_read,
-    text_item,
-    unfit_entry,
+from governance.errors import FieldError, Invalid
+from vault.exchange.archives import LARGEST_LINE, Document, Entries, documents_open
+from vault.exchange.chats import chatgpt_entries, claude_entries, gemini_entries, is_chatgpt_list
+from vault.exchange.dumps import memos_entries
+from vault.exchange.items import FORMAT, Item, LeftOut, Unfit, item_read, json_read
+from vault.exchange.markdown import MARKDOWN, markdown_entries
+from vault.exchange.memory_files import (
+    OPENMEMORY,
+    graphiti_entries,
+    langgraph_entries,
+    letta_entries,
+    mcp_memory_entries,
+    mem0_entries,
+    openmemory_entries,
 )
-from vault.exchange.dumps import chatgpt_entries, memos_entries, pack_entries
-from vault.exchange.items import FORMAT, Item, LeftOut, Parsed, Unfit, item_read, json_read
-from vault.exchange.markdown import read_headings, split_origin
-from vault.packs.files import file_read
+from vault.exchange.tables import Columns, csv_entries
+from vault.layers.formats import MEMORYOS_FILES
+from vault.packs.files import MANIFEST, MEMORIES
 from vault.vocabulary import ImportFormat
 
-CONTENT_NAMES = ("content", "text", "memory", "note", "body")
-TIME_NAMES = ("event_time", "created_at", "date", "timestamp")
-COLUMNS = ("id", "content", "title", "tags", "namespace", "event_time", "speaker", "session_id", "subject")
-MEM0_CONTENT = ("memory", "text", "content", "data")
-LONGEST_COLUMN = 200  # characters of a name
-MOST_COLUMNS, MOST_CELLS = 1_000, 2_000_000  # of a table
-MARKDOWN = (".md", ".markdown")
-ENDINGS = {
-    ".jsonl": ImportFormat.JSONL,
-    ".csv": ImportFormat.CSV,
-    **dict.fromkeys(MARKDOWN, ImportFormat.MARKDOWN),
-    ".mempack": ImportFormat.MEMPACK,
-    "textual_memory.json": ImportFormat.MEMOS,
-    "conversations.json": ImportFormat.CHATGPT,
-}
-
-Columns = Mapping[str, str]
+LOOKED_AT = 64 * 1024  # bytes of a file, for its format
+TEXTUAL_MEMORY = "textual_memory.json"
+TABLES = (".csv", ".tsv")
 
 
-def file_parse(content: bytes, form: ImportFormat, columns: Columns | None = None) -> Parsed:
-    """The items of a file, whoever sent it. columns: of a CSV file, our name to its own.
+@dataclass(frozen=True)
+class Head:
+    """The facts that a file is recognised by. name: of the file; names: of the files of a zip, both in lower case.
+
+    first: the first element of a JSON list, or the object; None for other files. is_lines: JSON Lines.
+    """
+
+    name: str
+    names: frozenset[str] = frozenset()
+    first: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    is_list: bool = False
+    is_lines: bool = False
+
+    def has(self, *fields: str) -> bool:
+        return all(name in self.first for name in fields)
+
+    def has_row(self, *fields: str) -> bool:
+        """Return whether the rows of the file have these fields: those of a list, or the first list in an object."""
+        if self.is_list:
+            return self.has(*fields)
+        lists = [value for value in self.first.values() if isinstance(value, list)]
+        row = next((rows[0] for rows in lists if rows), None)
+        return isinstance(row, dict) and all(name in row for name in fields)
+
+    def ends(self, *endings: str) -> bool:
+        return self.name.endswith(endings) or any(name.endswith(endings) for name in self.names)
+
+
+@dataclass(frozen=True)
+class FileFormat:
+    """A format. recognise: whether a file seems to be in it; read: the entries, None for conversations and packs."""
+
+    recognise: Callable[[Head], bool]
+    read: Callable[[Sequence[Document]], Entries] | None = None
+
+
+def read_items(stream: BinaryIO, form: ImportFormat, columns: Columns | None = None) -> Iterator[Item | LeftOut]:
+    """Yield the memories of a file, and the places of what is left out. columns: of a CSV file, our name to its own.
 
     Raises Invalid; TooLarge.
     """
-    if len(content) > LARGEST_FILE:
-        raise TooLarge(f"A file has at most {LARGEST_FILE} bytes. Split it.")
     if columns and form is not ImportFormat.CSV:
         raise Invalid(errors=[FieldError("columns", "only a CSV file has columns")])
-    pack = file_read(content) if form is ImportFormat.MEMPACK else None
-    if pack is not None:
-        entries = pack_entries(pack)
-    else:
-        entries = _read_csv(content, columns or {}) if form is ImportFormat.CSV else READERS[form](content)
-    items: dict[str, Item] = {}
-    left_out: list[LeftOut] = []
-    for place, entry in entries:
-        if len(items) + len(left_out) >= MOST_ITEMS:
-            raise TooLarge(f"A file holds at most {MOST_ITEMS} memories. Split it.")
-        try:
-            item = entry()
-        except Unfit as unfit:
-            left_out.append(LeftOut(place, str(unfit)))
-            continue
-        if item.id in items:
-            left_out.append(LeftOut(place, "repeated"))
-        else:
-            items[item.id] = item
-    return Parsed(tuple(items.values()), tuple(left_out), pack.manifest if pack else None)
+    known: set[str] = set()
+    with documents_open(stream) as documents:
+        read = FORMATS[form].read
+        if read is None:
+            raise Invalid("The file holds no memories.")
+        entries = csv_entries(documents, columns or {}) if columns else read(documents)
+        for place, entry in entries:
+            try:
+                item = entry()
+            except Unfit as unfit:
+                yield LeftOut(place, str(unfit))
+                continue
+            yield LeftOut(place, "repeated") if item.id in known else item
+            known.add(item.id)
 
 
-def _read_jsonl(content: bytes) -> Entries:
-    first, _, rest = content.partition(b"\n")
-    heading = json_read(first, "The first line")
-    if not isinstance(heading, dict) or heading.get("format") != FORMAT:
-        raise Invalid(f"The first line must name the format {FORMAT}.")
-    for number, line in enumerate(rest.split(b"\n"), 2):
-        if line.strip():
-            yield f"line {number}", partial(_bounded_line, line)
+def recognise_format(stream: BinaryIO, name: str = "") -> ImportFormat | None:
+    """The format of a file, by its content and name; None where no format or several ones fit. Raises Invalid."""
+    with documents_open(stream) as documents:
+        head = _read_head(documents, name.lower())
+    return next((form for form, known in FORMATS.items() if known.recognise(head)), None)
+
+
+def _read_head(documents: Sequence[Document], name: str) -> Head:
+    names = frozenset(document.last_name.lower() for document in documents if document.name)
+    chosen = next((part for part in documents if is_chatgpt_list(part.last_name)), documents[0] if documents else None)
+    if chosen is None or (chosen.name and not chosen.name.lower().endswith(".json")):
+        return Head(name, names)
+    with chosen.stream() as stream:
+        start = stream.read(LOOKED_AT).removeprefix(b"\xef\xbb\xbf").lstrip()
+    if start.startswith(b"["):
+        first = _try_reading(lambda: next(chosen.elements(), None))
+        return Head(name, names, first, is_list=True)
+    if not start.startswith(b"{"):
+        return Head(name, names)
+    line = _try_reading(lambda: json.loads(start.partition(b"\n")[0]))
+    return Head(name, names, line, is_lines=True) if line else Head(name, names, _try_reading(chosen.json))
+
+
+def _try_reading(read: Callable[[], Any]) -> dict[str, Any]:
+    """The object that is read; an empty one for anything else."""
+    try:
+        value = read()
+    except (Invalid, ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _jsonl_entries(documents: Sequence[Document]) -> Entries:
+    for document in documents:
+        lines = enumerate(document.lines(), 1)
+        _, first = next(lines, (1, b""))
+        heading = json_read(first, "The first line")
+        if not isinstance(heading, dict) or heading.get("format") != FORMAT:
+            raise Invalid(f"The first line must name the format {FORMAT}.")
+        for number, line in lines:
+            if line.strip():
+                yield f"line {number}{document.place}", partial(_bounded_line, line)
 
 
 def _bounded_line(line: bytes) -> Item:
@@ -94,181 +143,55 @@ def _bounded_line(line: bytes) -> Item:
     return item_read(line)
 
 
-def _read_csv(content: bytes, columns: Columns) -> Entries:
-    text = _decode_text(content)
-    try:
-        rows = csv.reader(io.StringIO(text, newline=""), strict=True)
-        names = next((row for row in rows if row), [])
-        places = {ours: names.index(theirs) for ours, theirs in _choose_columns(names, columns).items()}
-        cells = 0
-        for number, row in enumerate(filter(None, rows), 1):
-            cells += len(row)
-            if cells > MOST_CELLS:
-                raise TooLarge(f"A table has at most {MOST_CELLS:,} cells. Split it.")
-            values = {ours: row[place] for ours, place in places.items()} if len(row) == len(names) else None
-            yield f"row {number}", partial(_read_row, values)
-    except csv.Error as error:
-        raise Invalid("The file is no readable CSV.") from error
-
-
-def table_columns(content: bytes) -> tuple[list[str], dict[str, str]]:
-    """The names in the first row of a CSV file, and the file's column by our name as far as it can be guessed.
-
-    Raises Invalid.
-    """
-    try:
-        rows = csv.reader(io.StringIO(_decode_text(content), newline=""), strict=True)
-        names = next((row for row in rows if row), [])
-    except csv.Error as error:
-        raise Invalid("The file is no readable CSV.") from error
-    return names, _guess_columns(names)
-
-
-def format_guess(name: str) -> ImportFormat | None:
-    """The format that the name of a file tells; None where several have such names."""
-    found = [form for ending, form in ENDINGS.items() if name.lower().endswith(ending)]
-    return found[0] if found else None
-
-
-def _choose_columns(names: list[str], asked: Columns) -> dict[str, str]:
-    """Map our field names to the file's columns; an empty choice drops a guessed column. Raises Invalid."""
-    found, taken = _guess_columns(names), {ours: theirs for ours, theirs in asked.items() if theirs}
-    faults = [FieldError("columns", f"unknown field: {ours}"[:100]) for ours in asked if ours not in COLUMNS]
-    faults += [
-        FieldError("columns", f"the file has no column {theirs}"[:100])
-        for theirs in taken.values()
-        if theirs not in names
-    ]
-    if faults:
-        raise Invalid(errors=faults)
-    found = {ours: theirs for ours, theirs in found.items() if ours not in asked} | taken
-    if "content" not in found:
-        raise Invalid(errors=[FieldError("columns", f"name the column of the text: one of {', '.join(CONTENT_NAMES)}")])
-    return found
-
-
-def _guess_columns(names: list[str]) -> dict[str, str]:
-    """Guess the file's column for each of our field names. Raises Invalid."""
-    if len(names) > MOST_COLUMNS:
-        raise Invalid(f"A table has at most {MOST_COLUMNS:,} columns.")
-    if any(len(name) > LONGEST_COLUMN for name in names):
-        raise Invalid(f"The name of a column has at most {LONGEST_COLUMN} characters.")
-    if len(set(names)) != len(names) or not names:
-        raise Invalid("The first row must name each column once.")
-    by_name = {name.strip().casefold(): name for name in reversed(names)}
-    found = {name: by_name[name] for name in COLUMNS if name in by_name}
-    for ours, candidates in (("content", CONTENT_NAMES), ("event_time", TIME_NAMES)):
-        theirs = next((by_name[name] for name in candidates if name in by_name), None)
-        if theirs is not None:
-            found.setdefault(ours, theirs)
-    return found
-
-
-def _read_row(row: Mapping[str, str] | None) -> Item:
-    """row: the values of our columns; None where it has more or fewer fields than the first one. Raises Unfit."""
-    if row is None:
-        raise Unfit("malformed")
-    values = {ours: value.strip() for ours, value in row.items()}
-    text = values.pop("content")
-    labels = {name: values[name] for name in ("namespace", "speaker", "session_id", "subject") if values.get(name)}
-    return text_item(
-        text,
-        id=values.get("id", ""),
-        title=values.get("title", ""),
-        tags=_split_tags(values.get("tags", "")),
-        at=values.get("event_time", ""),
-        labels=labels,
-    )
-
-
-def _read_markdown(content: bytes) -> Entries:
-    """Each section of each file, by its heading; a file in a zip, or one by itself."""
-    if not content.startswith(b"PK"):
-        yield from _read_sections("", content)
-        return
-    with archive_open(content) as archive:
-        for entry in archive_entries(archive, len(content)):
-            if not entry.filename.lower().endswith(MARKDOWN):
-                yield f"file {entry.filename[:100]}", unfit_entry("other_file")
-                continue
-            yield from _read_sections(entry.filename, entry_read(archive, entry))
-
-
-def _read_sections(name: str, content: bytes) -> Entries:
-    try:
-        text = content.decode("utf-8-sig")
-    except ValueError:
-        yield f"file {name[:100]}", unfit_entry("no_utf8")
-        return
-    title, lines, number = name.rpartition("/")[2].rpartition(".")[0], list[str](), 0
-    parts: list[tuple[str, str]] = []
-    for line, heading in read_headings(text):
-        if heading is None:
-            lines.append(line)
-        else:
-            parts.append((title, "\n".join(lines).strip()))
-            title, lines = heading, []
-    parts.append((title, "\n".join(lines).strip()))
-    for section, written in parts:
-        body, pack = split_origin(written)
-        if body:
-            number += 1
-            identity = sha256(f"{name}\x00{section}\x00{body}".encode(errors="replace")).hexdigest()
-            yield (
-                f"section {number} of {name[:100]}" if name else f"section {number}",
-                partial(text_item, body, id=identity, title=section[:500], metadata={"pack": pack} if pack else {}),
-            )
-
-
-def _read_mem0(content: bytes) -> Entries:
-    document = json_read(content, "The file")
-    if isinstance(document, dict):
-        document = next((document[name] for name in ("results", "memories") if name in document), None)
-    if not isinstance(document, list):
-        raise Invalid("A mem0 export is a list of memories, or an object with them under results or memories.")
-    for number, entry in enumerate(document, 1):
-        yield f"memory {number}", partial(_mem0_item, entry)
-
-
-def _mem0_item(entry: Any) -> Item:
-    if not isinstance(entry, dict):
-        raise Unfit("malformed")
-    if str(entry.get("event", "")).upper() == "DELETE" or entry.get("deleted_at"):
-        raise Unfit("deleted")
-    text = next((entry[name] for name in MEM0_CONTENT if isinstance(entry.get(name), str)), "")
-    metadata = entry.get("metadata") or {}
-    categories = entry.get("categories") or []
-    if not isinstance(metadata, dict) or not isinstance(categories, list):
-        raise Unfit("malformed")
-    owners = {f"mem0_{name}": entry[name] for name in ("user_id", "agent_id", "run_id", "app_id") if entry.get(name)}
-    return text_item(
-        text,
-        id=str(entry.get("id") or ""),
-        tags=tuple(str(category) for category in categories),
-        at=str(entry.get("created_at") or ""),
-        metadata={**metadata, **owners},
-    )
-
-
-def _split_tags(text: str) -> tuple[str, ...]:
-    parts = text.split(";") if ";" in text else text.split(",")
-    return tuple(dict.fromkeys(part.strip() for part in parts if part.strip()))
-
-
-def _decode_text(content: bytes) -> str:
-    try:
-        text = content.decode("utf-8-sig")
-    except ValueError as error:
-        raise Invalid("The file is no text in UTF-8.") from error
-    if "\x00" in text:
-        raise Invalid("The file has a NUL.")
-    return text
-
-
-READERS: Mapping[ImportFormat, Callable[[bytes], Entries]] = {
-    ImportFormat.JSONL: _read_jsonl,
-    ImportFormat.MARKDOWN: _read_markdown,
-    ImportFormat.MEM0: _read_mem0,
-    ImportFormat.MEMOS: memos_entries,
-    ImportFormat.CHATGPT: chatgpt_entries,
+# The first format that recognises a file is taken: what is told by more comes first.
+FORMATS: Mapping[ImportFormat, FileFormat] = {
+    ImportFormat.JSONL: FileFormat(lambda head: head.first.get("format") == FORMAT, _jsonl_entries),
+    ImportFormat.MEMPACK: FileFormat(
+        lambda head: head.ends(".mempack") or head.names == {MANIFEST, MEMORIES},
+    ),
+    ImportFormat.MEMORYOS: FileFormat(lambda head: bool(head.names & set(MEMORYOS_FILES))),
+    ImportFormat.CLAUDE: FileFormat(
+        lambda head: (
+            head.has("chat_messages")
+            or head.has("conversations_memory")
+            or {"users.json", "memories.json"} <= head.names
+        ),
+        claude_entries,
+    ),
+    ImportFormat.CHATGPT: FileFormat(lambda head: head.has("mapping"), chatgpt_entries),
+    ImportFormat.GEMINI: FileFormat(
+        lambda head: (
+            head.has("title", "time", "header")
+            or any(name.startswith(("myactivity.", "my activity.")) for name in head.names | {head.name})
+        ),
+        gemini_entries,
+    ),
+    ImportFormat.OPENMEMORY: FileFormat(
+        lambda head: head.has("memories", "export_meta") or {OPENMEMORY, "memories.jsonl.gz"} <= head.names,
+        openmemory_entries,
+    ),
+    ImportFormat.MEMOS: FileFormat(
+        lambda head: (
+            head.ends(TEXTUAL_MEMORY)
+            or (head.has("nodes", "edges") and head.has_row("memory"))
+            or head.has_row("vector", "payload")
+        ),
+        memos_entries,
+    ),
+    ImportFormat.MCP_MEMORY: FileFormat(
+        lambda head: head.first.get("type") in {"entity", "relation"} and head.is_lines, mcp_memory_entries
+    ),
+    ImportFormat.LETTA: FileFormat(
+        lambda head: head.ends(".af") or head.has("agents", "blocks") or head.has("core_memory", "messages"),
+        letta_entries,
+    ),
+    ImportFormat.GRAPHITI: FileFormat(
+        lambda head: head.has("episodes") or head.has_row("uuid", "content", "source") or head.has_row("uuid", "fact"),
+        graphiti_entries,
+    ),
+    ImportFormat.LANGGRAPH: FileFormat(lambda head: head.has_row("namespace", "key", "value"), langgraph_entries),
+    ImportFormat.LOCOMO: FileFormat(lambda head: head.has("sample_id", "conversation")),
+    ImportFormat.MEM0: FileFormat(lambda head: head.has_row("memory"), mem0_entries),
+    ImportFormat.MARKDOWN: FileFormat(lambda head: head.ends(*MARKDOWN), markdown_entries),
+    ImportFormat.CSV: FileFormat(lambda head: head.ends(*TABLES), partial(csv_entries, columns={})),
 }

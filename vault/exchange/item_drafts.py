@@ -3,47 +3,66 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
+
+from django.db.models import F, Q
 
 from governance.actor import Actor
 from governance.keys.services import TokenMaker, token_maker
 from vault.content.drafts import OWN_TRUST, PACK_TRUST, CubeChanges, CubeDraft, SourceRef
 from vault.cubes.pack_reads import find_pack_texts
-from vault.exchange.items import ORIGIN, ORIGIN_FORMAT, Item, ItemVersion
+from vault.exchange.items import HELD_THERE, ORIGIN, ORIGIN_FORMAT, Item, ItemVersion
 from vault.index import marks
-from vault.models import ArchivedPosting, Cube, Posting, Subscription
-from vault.vocabulary import ImportFormat, Source
+from vault.models import ArchivedPosting, Cube, CubeVersion, Posting, Subscription
+from vault.vocabulary import ImportFormat, Source, State
 
 READER = "import"
 SYNC_FORMAT = "sync"  # of memories that a sync brought, beside the formats of files
-WITH_IDS = (ImportFormat.JSONL, ImportFormat.MEMPACK, ImportFormat.MEMOS, ImportFormat.CHATGPT, SYNC_FORMAT)
+WITHOUT_IDS = (ImportFormat.CSV, ImportFormat.MARKDOWN, ImportFormat.MEM0)  # there the text says what is the same
 FULL_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}/[a-z0-9][a-z0-9-]{0,59}")  # of a pack
+UNINDEXED = (State.MERGED, State.EXPIRED)
 CHANGED = tuple(field.name for field in fields(ItemVersion) if field.name != "reason")
 
 
 @dataclass(frozen=True)
 class Present:
-    """A memory of an earlier import. digest: the keyed hash of its text."""
+    """A memory of an earlier import. digest: the keyed hash of its text; is_deleted: it waits in the trash."""
 
     id: UUID
     version: int
     digest: bytes
+    is_deleted: bool = False
 
 
-def imported_find(actor: Actor, ids: Iterable[str]) -> dict[str, Present]:
-    """The memories of earlier imports that the actor may read, by the id that they had. Three queries."""
+def imported_find(actor: Actor, ids: Iterable[str], *, with_hidden: bool = False) -> dict[str, Present]:
+    """The memories of earlier imports that the actor may read, by the id that they had. Three or four queries.
+
+    with_hidden: those in the trash, in quarantine and expired, too.
+    """
     maker = token_maker(actor.tenant_id)
     by_mark = {marks.value_mark(maker, f"metadata.{ORIGIN}", item_id): item_id for item_id in ids}
     found: dict[UUID, str] = {}
     for index in (Posting, ArchivedPosting):
         rows = index.objects.filter(tenant_id=actor.tenant_id, term__in=list(by_mark))
         found |= {cube_id: by_mark[term] for term, cube_id in rows.values_list("term", "cube_id")}
-    cubes = Cube.objects.visible_to(actor).filter(id__in=list(found)).order_by("id")
+    found |= _find_unindexed(actor, by_mark)
+    reached = Cube.objects.in_reach_of(actor) if with_hidden else Cube.objects.visible_to(actor)
+    # The newest one counts, and a deleted one only where there is no other.
+    cubes = reached.filter(id__in=list(found)).order_by(F("deleted_at").desc(nulls_last=True), "id")
     return {
-        found[cube_id]: Present(cube_id, version, bytes(digest))
-        for cube_id, version, digest in cubes.values_list("id", "version", "content_hash")
+        found[cube_id]: Present(cube_id, version, bytes(digest), deleted_at is not None)
+        for cube_id, version, digest, deleted_at in cubes.values_list("id", "version", "content_hash", "deleted_at")
     }
+
+
+def _find_unindexed(actor: Actor, by_mark: Mapping[int, str]) -> dict[UUID, str]:
+    """The same for memories that no index has: merged and deleted ones, and those in quarantine."""
+    hidden = Q(cube__state__in=UNINDEXED) | Q(cube__is_quarantined=True) | Q(cube__deleted_at__isnull=False)
+    rows = CubeVersion.objects.filter(hidden, tenant_id=actor.tenant_id, terms__overlap=list(by_mark))
+    pairs = ((cube_id, by_mark.keys() & set(terms)) for cube_id, terms in rows.values_list("cube_id", "terms"))
+    return {cube_id: by_mark[term] for cube_id, known in pairs for term in known}
 
 
 def items_by_origin(items: Sequence[Item]) -> Iterator[list[Item]]:
@@ -74,11 +93,13 @@ def item_draft(
         message_id=item.message_id,
         speaker=item.speaker,
         tags=first.tags,
-        metadata={**first.metadata, **origin_metadata(item.id, form)},
+        metadata={**first.metadata, **note_hold(item), **origin_metadata(item.id, form)},
         event_time=first.event_time,
         said_at=item.said_at,
         valid_from=first.valid_from,
         valid_to=first.valid_to,
+        expires_at=item.expires_at,
+        layer=item.layer,
         sensitivity=first.sensitivity,
         importance=first.importance,
         semantic_type=first.semantic_type,
@@ -86,7 +107,7 @@ def item_draft(
         source=Source.PACK if item_pack(item) else Source.IMPORT,
         trust=PACK_TRUST if item_pack(item) else OWN_TRUST,
         reader=READER,
-        allow_duplicates=form in WITH_IDS,  # there the id says what is the same
+        allow_duplicates=form not in WITHOUT_IDS,
         sources=tuple(SourceRef(here.id, min(origin.version, here.version), origin.kind) for here, origin in origins),
     )
 
@@ -103,10 +124,13 @@ class ItemDigest(NamedTuple):
     id: str
     hashes: tuple[bytes, ...]
     pack: str = ""
+    expires_at: datetime | None = None
 
 
 def item_digest(item: Item, maker: TokenMaker) -> ItemDigest:
-    return ItemDigest(item.id, tuple(maker.hash(version.content) for version in item.versions), item_pack(item))
+    return ItemDigest(
+        item.id, tuple(maker.hash(version.content) for version in item.versions), item_pack(item), item.expires_at
+    )
 
 
 def items_of_packs(actor: Actor, items: Sequence[ItemDigest]) -> set[str]:
@@ -125,6 +149,11 @@ def item_changes(version: ItemVersion, origin: Mapping[str, Any]) -> CubeChanges
     """A later version of an item. origin: of the metadata, what tells where the memory came from."""
     values = {name: getattr(version, name) for name in CHANGED}
     return CubeChanges(**{**values, "metadata": {**version.metadata, **origin}})
+
+
+def note_hold(item: Item) -> dict[str, bool]:
+    """The note that a hold kept the memory there: here its own holds do."""
+    return {HELD_THERE: True} if item.held else {}
 
 
 def origin_metadata(item_id: str, form: str) -> dict[str, str]:

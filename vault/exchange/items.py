@@ -1,26 +1,32 @@
 """The items of an exchange: one memory with its versions, as a line of JSON. Pure."""
 
+import codecs
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, BinaryIO, ClassVar
 
 from django.conf import settings
 from pydantic import ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
 from governance.errors import Invalid
 from governance.time_range import is_in_range
-from vault.packs.files import Manifest, refuse_repeated_names
-from vault.vocabulary import SemanticType, Sensitivity, SourceKind
+from vault.packs.files import refuse_repeated_names
+from vault.vocabulary import Layer, SemanticType, Sensitivity, SourceKind, State
 
 FORMAT = "memos-memories/1"
 ORIGIN, ORIGIN_FORMAT = "imported_id", "imported_from"  # of an imported memory's metadata
+HELD_THERE = "held_there"  # of the metadata of a memory that a hold kept in the system that it comes from
 MOST_VERSIONS = 200
+MOST_PLACES = 100  # of what is left out of a file
 DEEPEST = 8
 MOST_VALUES = 2_000_000  # of a JSON document, counted by its punctuation before it is read
+LARGEST_ELEMENT = 64 * 1024 * 1024  # characters of an element of a list
+BLOCK = 1024 * 1024
+BLANKS = " \t\r\n"
 BROKEN = re.compile("[\x00\ud800-\udfff]")
 STRICT = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
@@ -65,6 +71,7 @@ class Item:
     """One memory. id: in the system that it comes from; versions: oldest first; namespace: empty for a private one.
 
     dialogue_only: a message that states nothing. said_at: when it was said, or stored in the system that it comes from.
+    persona: the name of the persona that it is for. held: whether a hold kept it there.
     """
 
     id: Identifier
@@ -78,6 +85,11 @@ class Item:
     dialogue_only: Annotated[bool, Field(strict=True)] = False
     made_from: Annotated[tuple[Origin, ...], Field(max_length=100)] = ()
     said_at: datetime | None = None
+    persona: Label = field(default="", repr=False)
+    layer: Layer = Layer.LONG_TERM
+    state: State = State.GENERATED
+    expires_at: datetime | None = None
+    held: Annotated[bool, Field(strict=True)] = False
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -90,16 +102,35 @@ class LeftOut:
     reason: str
 
 
-@dataclass(frozen=True)
-class Parsed:
-    """The items of a file in its order, and what of it is left out. manifest: of a memory pack."""
+@dataclass
+class LeftOutReport:
+    """The parts of a file that are not imported. counts: by reason; places: the first MOST_PLACES."""
 
-    items: tuple[Item, ...] = field(repr=False)
-    left_out: tuple[LeftOut, ...] = ()
-    manifest: Manifest | None = None
+    counts: dict[str, int] = field(default_factory=dict)
+    places: list[LeftOut] = field(default_factory=list)
+
+    def add(self, part: LeftOut) -> None:
+        self.counts[part.reason] = self.counts.get(part.reason, 0) + 1
+        if len(self.places) < MOST_PLACES:
+            self.places.append(part)
+
+    @classmethod
+    def of(cls, parts: Iterable[LeftOut]) -> "LeftOutReport":
+        report = cls()
+        for part in parts:
+            report.add(part)
+        return report
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.values())
 
 
 ITEM: TypeAdapter[Item] = TypeAdapter(Item)
+# Fields that readers of earlier releases do not know: they travel only where they say something.
+LATER_FIELDS = {
+    part.name: part.default for part in fields(Item) if part.name in {"persona", "layer", "state", "expires_at", "held"}
+}
 
 
 class Unfit(Exception):
@@ -108,7 +139,12 @@ class Unfit(Exception):
 
 def item_line(item: Item) -> bytes:
     """The line of an item, without its line feed."""
-    return ITEM.dump_json(item)
+    return ITEM.dump_json(item, exclude=silent_fields(item))
+
+
+def silent_fields(item: Item) -> set[str]:
+    """The later fields that do not travel, since they say nothing."""
+    return {name for name, default in LATER_FIELDS.items() if getattr(item, name) == default}
 
 
 def item_read(line: bytes) -> Item:
@@ -127,8 +163,9 @@ def item_check(value: Any) -> Item:
         raise Unfit(_find_reason(error)) from error
     for version in item.versions:
         _check_version(version)
-    labels = (item.id, item.namespace, item.subject or "", item.speaker, item.session_id, item.message_id, item.task_id)
-    if item.said_at is not None and not _is_time(item.said_at):
+    labels = [item.id, item.namespace, item.subject or "", item.speaker, item.persona]
+    labels += [item.session_id, item.message_id, item.task_id]
+    if not all(_is_time(moment) for moment in (item.said_at, item.expires_at) if moment is not None):
         raise Unfit("bad_time")
     if any(is_broken(text) for text in (*labels, *(origin.id for origin in item.made_from))):
         raise Unfit("broken_text")
@@ -150,11 +187,75 @@ def json_read(content: bytes, what: str) -> Any:
         raise Invalid(f"{what} is no JSON in UTF-8, or an object in it has a name twice.") from error
 
 
-def left_out_counts(left_out: Sequence[LeftOut]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for part in left_out:
-        counts[part.reason] = counts.get(part.reason, 0) + 1
-    return dict(sorted(counts.items()))
+def iterate_list(stream: BinaryIO, what: str) -> Iterator[Any]:
+    """Yield the elements of a JSON list in UTF-8, read one after the other. what: the file's name in a refusal.
+
+    Raises Invalid, also for an element of more than LARGEST_ELEMENT characters.
+    """
+    reader = _ElementReader(codecs.getreader("utf-8-sig")(stream), what)
+    reader.expect("[")
+    if reader.take("]"):
+        return
+    while True:
+        yield reader.element()
+        if not reader.take(","):
+            reader.expect("]")
+            return
+
+
+class _ElementReader:
+    """Reads a JSON list element by element; the text in memory is one element and a block at most."""
+
+    def __init__(self, text: Any, what: str) -> None:
+        self._text, self._what = text, what
+        self._buffer, self._at = "", 0
+        self._decoder = json.JSONDecoder(parse_constant=_no_number, object_pairs_hook=refuse_repeated_names)
+
+    def expect(self, mark: str) -> None:
+        if not self.take(mark):
+            raise self._fault()
+
+    def take(self, mark: str) -> bool:
+        """Step over a mark, if it comes next."""
+        while True:
+            while self._at < len(self._buffer) and self._buffer[self._at] in BLANKS:
+                self._at += 1
+            if self._at < len(self._buffer):
+                break
+            if not self._fill():
+                return False
+        is_next = self._buffer[self._at] == mark
+        self._at += is_next
+        return is_next
+
+    def element(self) -> Any:
+        self.take("")  # blanks
+        while True:
+            try:
+                value, end = self._decoder.raw_decode(self._buffer, self._at)
+            except (ValueError, RecursionError) as error:
+                if isinstance(error, RecursionError) or not self._fill():
+                    raise self._fault() from error
+                continue
+            if end == len(self._buffer) and self._fill():
+                continue  # a number may go on
+            self._at = end
+            return value
+
+    def _fill(self) -> bool:
+        """Read about as much again as waits; False at the end of the file."""
+        rest = self._buffer[self._at :]
+        if sum(map(rest.count, ",:[{")) > MOST_VALUES or len(rest) > LARGEST_ELEMENT:
+            raise Invalid(f"{self._what} has an element of more than {MOST_VALUES:,} values. Split it.")
+        try:
+            more = self._text.read(max(BLOCK, len(rest)))
+        except ValueError as error:
+            raise self._fault() from error
+        self._buffer, self._at = rest + more, 0
+        return bool(more)
+
+    def _fault(self) -> Invalid:
+        return Invalid(f"{self._what} is no JSON in UTF-8, or an object in it has a name twice.")
 
 
 def _check_version(version: ItemVersion) -> None:

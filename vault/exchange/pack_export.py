@@ -28,10 +28,10 @@ LONGEST_NUMBER = 6
 RULES = LeavingRules(FindingRule.REDACT, SubjectRule.DROP)
 
 
-def part_read(text: str) -> int:
+def part_read(text: str, field: str = "part") -> int:
     """The number of a part in an address. Raises Invalid."""
     if not (text.isascii() and text.isdecimal() and len(text) <= LONGEST_NUMBER):
-        raise Invalid(errors=[FieldError("part", "a whole number from 1")])
+        raise Invalid(errors=[FieldError(field, "a whole number from 1")])
     return int(text)
 
 

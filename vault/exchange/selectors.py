@@ -25,7 +25,8 @@ from vault.exchange.pack_export import pack_blocks
 from vault.listing.actions import export_check
 from vault.models import ActionItem
 
-PART = 500  # memories of one transaction
+BLOCK = 500  # memories of one transaction
+PART_MEMORIES = 10_000  # of a part of an export, as of a pack
 RECENT = 20  # jobs of the page
 KINDS = (Topic.MEMORIES_EXPORT, Topic.MEMORIES_IMPORT)
 
@@ -57,11 +58,11 @@ def exchange_public_key(*, actor: Actor) -> str:
 
 
 def exchange_file(
-    *, actor: Actor, job_id: UUID, form: ExportForm, recipient: str | None = None, part: int = 1
+    *, actor: Actor, job_id: UUID, form: ExportForm, recipient: str | None = None, part: int | None = None
 ) -> ExchangeFile:
     """The file of a finished export, with the versions and lineage that the actor may read when a block is written.
 
-    part: of the memory packs, from 1.
+    part: of the memory packs or JSON Lines, PART_MEMORIES in each, from 1; None: all lines, or the first pack.
     recipient: an X25519 public key in hex, for a file that only its owner can open; None for a readable file.
 
     Raises Invalid; NotFound; Forbidden, also at a block once the key, membership or role has ended; Conflict while it
@@ -103,41 +104,61 @@ def _encrypt_blocks(blocks: Iterator[bytes], recipient: str) -> Iterator[bytes]:
         raise Invalid(errors=[fault]) from error
 
 
-def _form_blocks(actor: Actor, view: JobView, form: ExportForm, part: int) -> Iterator[bytes]:
+def _form_blocks(actor: Actor, view: JobView, form: ExportForm, part: int | None) -> Iterator[bytes]:
+    """Raises Invalid for a part that the export has not."""
     now = database_now()
     if form is ExportForm.MEMPACK:
-        return pack_blocks(actor, view, part, now)
-    return _write_blocks(actor, view.id, form, _write_heading(form, view, now))
+        return pack_blocks(actor, view, 1 if part is None else part, now)
+    span = _find_span(actor, view, part)
+    return _write_blocks(actor, view.id, form, _write_heading(form, view, now, part), span)
 
 
-def _write_heading(form: ExportForm, view: JobView, now: datetime) -> bytes:
+def _find_span(actor: Actor, view: JobView, part: int | None) -> tuple[UUID | None, int | None]:
+    """The memory behind which a part begins, and how many it has; None for the start, and for all. Raises Invalid."""
+    if part is None:
+        return None, None
+    count = max(1, -(-view.done // PART_MEMORIES))
+    if not 1 <= part <= count:
+        raise Invalid(errors=[FieldError("part", f"from 1 to {count}")])
+    start = (part - 1) * PART_MEMORIES
+    noted = ActionItem.objects.filter(tenant_id=actor.tenant_id, job_id=view.id).order_by("cube_id")
+    before = noted.values_list("cube_id", flat=True)[start - 1 : start] if start else []
+    return next(iter(before), None), PART_MEMORIES
+
+
+def _write_heading(form: ExportForm, view: JobView, now: datetime, part: int | None) -> bytes:
     if form is ExportForm.MARKDOWN:
         return b""
     stated = {"format": FORMAT, "count": view.done, "exported_at": now.astimezone(UTC).isoformat()}
-    return json.dumps(stated).encode() + b"\n"
+    return json.dumps(stated if part is None else {**stated, "part": part}).encode() + b"\n"
 
 
-def _write_blocks(actor: Actor, job_id: UUID, form: ExportForm, started: bytes) -> Iterator[bytes]:
-    last: UUID | None = None
-    heading = started  # sent with the first part: what fails there is still told by a status
+def _write_blocks(
+    actor: Actor, job_id: UUID, form: ExportForm, started: bytes, span: tuple[UUID | None, int | None]
+) -> Iterator[bytes]:
+    """span: as `_find_span` finds it."""
+    last, left = span
+    heading = started  # sent with the first block: what fails there is still told by a status
     while True:
         actor = actor_now(actor)  # a download may take longer than the right to it lasts
         authorize(actor, Permission.MEMORY_READ)
-        named, items = _read_part(actor, job_id, last)
+        size = BLOCK if left is None else min(BLOCK, left)
+        named, items = _read_block(actor, job_id, last, size)
         write = item_line if form is ExportForm.JSONL else _write_markdown
         yield heading + b"".join(write(item) + b"\n" for item in items)
-        if len(named) < PART:
+        left = None if left is None else left - len(named)
+        if len(named) < size or left == 0:
             return
         last, heading = named[-1], b""
 
 
 @with_blobs
-def _read_part(actor: Actor, job_id: UUID, last: UUID | None) -> tuple[list[UUID], list[Item]]:
+def _read_block(actor: Actor, job_id: UUID, last: UUID | None, size: int) -> tuple[list[UUID], list[Item]]:
     """The next memories that the job noted, and those of them that the actor may read. Writes: AuditEntry …."""
     with acting(actor):
         noted = ActionItem.objects.filter(tenant_id=actor.tenant_id, job_id=job_id).order_by("cube_id")
         noted = noted if last is None else noted.filter(cube_id__gt=last)
-        named = list(noted.values_list("cube_id", flat=True)[:PART])
+        named = list(noted.values_list("cube_id", flat=True)[:size])
         return named, [item for _, item in cube_items(actor, named)]
 
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -11,7 +12,7 @@ from django.conf import settings
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
-from governance.database import acting
+from governance.database import acting, database_now
 from governance.errors import Conflict, FieldError, Held, Invalid, TooLarge
 from governance.jobs.kinds import JobRun, Step
 from governance.jobs.registry import handler
@@ -26,7 +27,19 @@ from vault.cubes.writer.builder import texts_index
 from vault.exchange.archives import LARGEST_FILE
 from vault.exchange.conversations import CONVERSATIONS, part_store, request_read, texts_present
 from vault.exchange.file_preview import FileView
-from vault.exchange.file_reading import ImportDraft, Publisher, file_check, file_lines, file_view
+from vault.exchange.file_reading import (
+    PART,
+    ImportDraft,
+    Publisher,
+    ReadFile,
+    file_check,
+    file_form,
+    file_lines,
+    file_view,
+    open_content,
+    read_parts,
+)
+from vault.exchange.imported_states import find_personas, note_stored, write_states
 from vault.exchange.item_drafts import (
     Present,
     imported_find,
@@ -37,16 +50,17 @@ from vault.exchange.item_drafts import (
     items_of_packs,
     origin_metadata,
 )
-from vault.exchange.items import ITEM, Item, ItemVersion, LeftOut, left_out_counts
+from vault.exchange.items import ITEM, Item, ItemVersion, LeftOutReport
+from vault.exchange.sealed_file import SealedFile, sealed_file
+from vault.exchange.upload_parts import job_part_read, job_parts_drop, job_parts_write
 from vault.listing.actions import EVERYTHING, EXPORT, ActionDraft, action_create
 from vault.packs.file_process import run_in_file_process
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import memories_search
-from vault.vocabulary import OnConflict
+from vault.vocabulary import ImportFormat, OnConflict
 
-PART = 500  # memories of one transaction
 LOOKED_UP = 1_000
-MOST_NAMED = 100
+LOOKED_AT = 1_024  # bytes that tell an encrypted file
 
 
 @dataclass(frozen=True)
@@ -64,17 +78,20 @@ class Signer:
 @dataclass(frozen=True)
 class ImportCheck:
     """The effect of an import. new, present, conflicts: memories that would be stored, that are here unchanged, and
-    that are here with other words; of_packs: that a contract covers; left_out: parts of the file that are not
-    imported; signer: of a memory pack. file: what the mapping can be chosen from.
+    that are here with other words; of_packs: that a contract covers; deleted: that are in the trash here; expired: that
+    are over; left_out: parts of the file that are not imported; signer: of a memory pack. file: what the mapping can be
+    chosen from.
     """
 
     new: int
     present: int
     conflicts: int
-    left_out: tuple[LeftOut, ...]
+    left_out: LeftOutReport
     signer: Signer | None = None
     file: FileView = field(default_factory=FileView)
     of_packs: int = 0
+    deleted: int = 0
+    expired: int = 0
 
 
 @dataclass(frozen=True)
@@ -84,7 +101,8 @@ class ImportCounts:
     stored: memories; versions: later ones of them; updated: memories of an earlier import that got the file's words;
     present: unchanged, or with the same text there already; conflicts: with other words here, left as they are;
     quarantined: of the stored ones; held: versions that a hold refused; origins_missing: of lineage, not imported;
-    pages: of conversations, in the layers; of_packs: left out, since the contract of a pack covers them.
+    pages: of conversations, in the layers; of_packs: left out, since the contract of a pack covers them; deleted: in
+    the trash here, left there; expired: over already; personas_missing: stored without the persona of the file.
     """
 
     stored: int = 0
@@ -97,6 +115,9 @@ class ImportCounts:
     origins_missing: int = 0
     pages: int = 0
     of_packs: int = 0
+    deleted: int = 0
+    expired: int = 0
+    personas_missing: int = 0
 
     def plus(self, **more: int) -> "ImportCounts":
         return ImportCounts(**{name: count + more.get(name, 0) for name, count in asdict(self).items()})
@@ -140,18 +161,27 @@ def import_check(*, actor: Actor, draft: ImportDraft) -> ImportCheck:
     if draft.form in CONVERSATIONS:
         known = texts_present(actor, {item.hashes[-1] for item in file.memories})
         return ImportCheck(len(file.memories) - known, known, 0, file.left_out, file=file.view)
-    counts = ImportCounts()
+    counts, now = ImportCounts(), database_now()
     with acting(actor):
         for start in range(0, len(file.memories), LOOKED_UP):
             some = file.memories[start : start + LOOKED_UP]
-            present, covered = imported_find(actor, (item.id for item in some)), items_of_packs(actor, some)
+            covered = items_of_packs(actor, some)
+            present = imported_find(actor, (item.id for item in some), with_hidden=True)
             counts = counts.plus(of_packs=len(covered))
             for item in some:
                 if item.id not in covered:
-                    counts = counts.plus(**{_item_state(present.get(item.id), item.hashes[-1]): 1})
-    signer = _find_signer(actor, file.publisher)
+                    state = _item_state(present.get(item.id), item.hashes[-1], item.expires_at, now)
+                    counts = counts.plus(**{state: 1})
     return ImportCheck(
-        counts.stored, counts.present, counts.conflicts, file.left_out, signer, file.view, counts.of_packs
+        new=counts.stored,
+        present=counts.present,
+        conflicts=counts.conflicts,
+        left_out=file.left_out,
+        signer=_find_signer(actor, file.publisher),
+        file=file.view,
+        of_packs=counts.of_packs,
+        deleted=counts.deleted,
+        expired=counts.expired,
     )
 
 
@@ -163,16 +193,35 @@ def import_view(*, actor: Actor, draft: ImportDraft) -> FileView:
     return run_in_file_process(actor.tenant_id, file_view, _decrypt_file(actor, draft))
 
 
+def import_form(*, actor: Actor, content: bytes | SealedFile, name: str = "") -> ImportFormat:
+    """The format of a file, told by its content, and where that leaves it open by its name.
+
+    Raises Forbidden; Invalid where none fits; TooLarge; KeyUnavailable.
+    """
+    authorize(actor, Permission.MEMORY_CREATE)
+    draft = _decrypt_file(actor, ImportDraft(content, ImportFormat.JSONL))
+    form: ImportFormat | None = run_in_file_process(actor.tenant_id, file_form, draft.content, name)
+    if form is None:
+        raise Invalid(errors=[FieldError("format", "name the format: the file does not tell it")])
+    return form
+
+
 def import_create(*, actor: Actor, draft: ImportDraft) -> JobView:
     """Ask for the job that stores the memories of a file. The file is checked as a whole before.
 
     Raises Forbidden; Invalid; TooLarge; KeyUnavailable. Writes: Job, AuditEntry, OutboxEvent.
     """
     authorize(actor, Permission.MEMORY_CREATE)
-    file = run_in_file_process(actor.tenant_id, file_lines, _decrypt_file(actor, draft))
+    with sealed_file() as larger:
+        file = run_in_file_process(actor.tenant_id, file_lines, _decrypt_file(actor, draft), larger)
+        return _create_job(actor, draft, file, larger)
+
+
+def _create_job(actor: Actor, draft: ImportDraft, file: ReadFile, larger: SealedFile) -> JobView:
+    """larger: has the parts of a file without lines. Writes: Job, AuditEntry, OutboxEvent …, Upload …."""
     total, left_out, signer = file.total, file.left_out, _find_signer(actor, file.publisher)
     if not total:
-        reasons = ", ".join(f"{reason}: {count}" for reason, count in left_out_counts(left_out).items())
+        reasons = ", ".join(f"{reason}: {count}" for reason, count in sorted(left_out.counts.items()))
         raise Invalid(f"The file holds no memory that can be imported ({reasons or 'empty'}).")
     options = {
         "format": str(draft.form),
@@ -182,17 +231,25 @@ def import_create(*, actor: Actor, draft: ImportDraft) -> JobView:
     }
     heading: dict[str, Any] = {
         "format": str(draft.form),
-        "left_out": left_out_counts(left_out),
-        "places": [asdict(part) for part in left_out[:MOST_NAMED]],
+        "left_out": dict(sorted(left_out.counts.items())),
+        "places": [asdict(part) for part in left_out.places],
     }
     if signer is not None:
         heading["signer"] = asdict(signer)
     request = b"\n".join([json.dumps(heading).encode(), *file.lines])
-    kind = Topic.MEMORIES_IMPORT
-    return job_create(actor=actor, kind=kind, settings=options, request=request, total=total)
+    with acting(actor):
+        view = job_create(actor=actor, kind=Topic.MEMORIES_IMPORT, settings=options, request=request, total=total)
+        if not file.lines:
+            job_parts_write(actor, view.id, read_parts(larger))
+    return view
 
 
-@handler(Topic.MEMORIES_IMPORT, permission=Permission.MEMORY_CREATE)
+@handler(
+    Topic.MEMORIES_IMPORT,
+    permission=Permission.MEMORY_CREATE,
+    undo=Topic.MEMORIES_IMPORT_UNDO,
+    undo_for=timedelta(days=settings.DELETED_GRACE_DAYS),
+)
 def memories_import(run: JobRun) -> Callable[[], Step]:
     """Store the next PART memories of a file; a job that fails keeps the parts before. done: memories looked at.
 
@@ -203,15 +260,27 @@ def memories_import(run: JobRun) -> Callable[[], Step]:
     heading, *lines = run.request.split(b"\n")
     if run.settings["format"] in CONVERSATIONS:
         return partial(_conversation_step, run, heading, lines[0])
-    items = [ITEM.validate_json(line) for line in lines[run.done : run.done + PART]]
+    total = run.total or len(lines)
+    part = lines[run.done : run.done + PART] if lines else _read_job_part(run)
+    items = [ITEM.validate_json(line) for line in part]
 
     def write() -> Step:
         counts = _store_part(run, items, ImportCounts(**run.result.get("counts", {})))
         done = run.done + len(items)
         result = {"stored": counts.stored, "counts": asdict(counts), **json.loads(heading)}
-        return Step(state={} if done < len(lines) else None, done=done, result=result)
+        if done >= total:
+            job_parts_drop(run.actor, run.job_id)
+        return Step(state={} if done < total else None, done=done, result=result)
 
     return write
+
+
+def _read_job_part(run: JobRun) -> list[bytes]:
+    """The lines of the next part of a large file. Raises Conflict once it was erased."""
+    part = job_part_read(run.actor, run.job_id, run.done // PART)
+    if part is None:
+        raise Conflict("The file of this job was erased.")
+    return part.split(b"\n")
 
 
 def _conversation_step(run: JobRun, heading: bytes, line: bytes) -> Step:
@@ -235,11 +304,16 @@ def subjects_list(request: bytes) -> set[str]:
 
 def _decrypt_file(actor: Actor, draft: ImportDraft) -> ImportDraft:
     """The draft with the content of its file decrypted. Raises Invalid; TooLarge; KeyUnavailable."""
-    if len(draft.content) > LARGEST_FILE:
-        raise TooLarge(f"A file has at most {LARGEST_FILE} bytes. Split it.")
-    if not is_envelope(draft.content):
-        return draft
-    return replace(draft, content=envelope_read(draft.content, exchange_key(actor.tenant_id)))
+    if isinstance(draft.content, bytes) and len(draft.content) > LARGEST_FILE:
+        raise TooLarge(f"A call has at most {LARGEST_FILE} bytes. Upload the file in parts.")
+    with open_content(draft.content) as stream:
+        if not is_envelope(stream.read(LOOKED_AT)):
+            return draft
+        stream.seek(0)
+        content = stream.read(LARGEST_FILE + 1)
+    if len(content) > LARGEST_FILE:
+        raise TooLarge(f"An encrypted file has at most {LARGEST_FILE} bytes. Export it in parts.")
+    return replace(draft, content=envelope_read(content, exchange_key(actor.tenant_id)))
 
 
 def _find_signer(actor: Actor, publisher: Publisher | None) -> Signer | None:
@@ -250,9 +324,12 @@ def _find_signer(actor: Actor, publisher: Publisher | None) -> Signer | None:
     return Signer(publisher.pack, publisher.version, publisher.key_id, publisher.key_id in own)
 
 
-def _item_state(present: Present | None, digest: bytes) -> str:
+def _item_state(present: Present | None, digest: bytes, expires_at: datetime | None, now: datetime) -> str:
+    """The count that an item belongs to."""
     if present is None:
-        return "stored"
+        return "expired" if expires_at is not None and expires_at <= now else "stored"
+    if present.is_deleted:
+        return "deleted"
     return "present" if present.digest == digest else "conflicts"
 
 
@@ -261,13 +338,14 @@ def _store_part(run: JobRun, items: Sequence[Item], counts: ImportCounts) -> Imp
     actor = run.actor
     maker = token_maker(actor.tenant_id)
     named = {item.id for item in items} | {origin.id for item in items for origin in item.made_from}
-    present = imported_find(actor, named)
+    present, now = imported_find(actor, named, with_hidden=True), database_now()
     waiting, covered = [], items_of_packs(actor, [item_digest(item, maker) for item in items])
     counts = counts.plus(of_packs=len(covered))
     for item in items:
         if item.id in covered:
             continue
-        state = _item_state(present.get(item.id), maker.hash(item.versions[-1].content))
+        digest = maker.hash(item.versions[-1].content)
+        state = _item_state(present.get(item.id), digest, item.expires_at, now)
         if state == "stored":
             waiting.append(item)
         elif state == "conflicts" and run.settings["on_conflict"] == OnConflict.UPDATE:
@@ -276,19 +354,26 @@ def _store_part(run: JobRun, items: Sequence[Item], counts: ImportCounts) -> Imp
             )
         else:
             counts = counts.plus(**{state: 1})
+    personas = find_personas(actor, (item.persona for item in waiting), run.settings["persona"])
     for ready in items_by_origin(waiting):
-        counts = _add_memories(run, ready, present, counts)
+        counts = _add_memories(run, ready, present, personas, counts)
     return counts
 
 
 def _add_memories(
-    run: JobRun, items: Sequence[Item], present: dict[str, Present], counts: ImportCounts
+    run: JobRun,
+    items: Sequence[Item],
+    present: dict[str, Present],
+    personas: Mapping[str, str | None],
+    counts: ImportCounts,
 ) -> ImportCounts:
-    """Store new memories with their later versions. `present` grows by them."""
+    """Store new memories with their later versions, in their states. `present` grows by them."""
     actor = run.actor
     given = run.settings
     drafts = [
-        item_draft(item, form=given["format"], namespace=given["namespace"], persona=given["persona"], present=present)
+        item_draft(
+            item, form=given["format"], namespace=given["namespace"], persona=personas[item.persona], present=present
+        )
         for item in items
     ]
     added = cubes_add(actor=actor, drafts=drafts, texts=texts_index(actor.tenant_id, drafts))
@@ -304,7 +389,11 @@ def _add_memories(
             more = _add_versions(run, cube.id, 1, item, item.versions[1:])
             counts = counts.plus(versions=more.get("updated", 0), held=more.get("held", 0))
             version += more.get("updated", 0)
+        counts = counts.plus(personas_missing=int(bool(item.persona) and personas[item.persona] is None))
         present[item.id] = Present(cube.id, version, bytes(cube.content_hash))
+    stored = {memory.cube.id: item for item, memory in zip(items, added, strict=True) if not memory.duplicate}
+    write_states(actor, stored, run.job_id)
+    note_stored(run, list(stored))
     return counts
 
 

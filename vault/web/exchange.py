@@ -22,10 +22,9 @@ from governance.vocabulary import JobStatus, Permission, Topic
 from governance.web.job_words import STATUSES, error_words, kind_words
 from governance.web.pages import draw, page, see_other, wants_part
 from vault.exchange.archives import LARGEST_FILE
-from vault.exchange.formats import format_guess
 from vault.exchange.pack_export import pack_count, part_read
 from vault.exchange.selectors import ExportForm, exchange_file, exchange_jobs, exchange_public_key
-from vault.exchange.services import ExportDraft, export_create
+from vault.exchange.services import ExportDraft, export_create, import_form
 from vault.exchange.sync.peers import peers_list
 from vault.exchange.uploads import upload_create
 from vault.listing.actions import is_replaced
@@ -38,6 +37,7 @@ from vault.web.sync import make_shown_peer
 
 SAFE = ["GET", "HEAD"]
 FORM_BYTES = 64 * 1024  # of an upload, without its file
+PART_BYTES = 8 * 1024 * 1024  # of a file that a script uploads in parts
 FILE_TYPE = "application/octet-stream"
 CONTENT_TYPES = {
     ExportForm.JSONL: "application/jsonl",
@@ -109,7 +109,7 @@ def file(request: HttpRequest, actor: Actor, job_id: UUID, form: str) -> HttpRes
     if form not in set(ExportForm):
         raise NotFound
     recipient = request.GET.get("recipient")
-    part = part_read(request.GET.get("part", "1"))
+    part = part_read(request.GET["part"]) if "part" in request.GET else None
     found = exchange_file(actor=actor, job_id=job_id, form=ExportForm(form), recipient=recipient, part=part)
     kind = CONTENT_TYPES[ExportForm(form)] if recipient is None else FILE_TYPE
     return file_stream(found.blocks, name=found.name, content_type=kind, actor=actor, path=request.path)
@@ -120,12 +120,17 @@ def _store_upload(request: HttpRequest, actor: Actor) -> UUID:
     uploaded, chosen = request.FILES.get("file"), request.POST.get("format", "")
     if uploaded is None:
         raise Invalid(errors=[FieldError("file", _("Choose a file."))])
-    form = ImportFormat(chosen) if chosen in set(ImportFormat) else format_guess(uploaded.name or "")
-    if form is None:
-        raise Invalid(errors=[FieldError("format", _("Choose the format of the file."))])
     if uploaded.size is None or uploaded.size > LARGEST_FILE:
         raise TooLarge(_("A file has at most %(size)s MB. Split it.") % {"size": LARGEST_FILE // 2**20})
-    return upload_create(actor=actor, name=uploaded.name or "", form=form, content=uploaded.read())
+    name, content = uploaded.name or "", uploaded.read()
+    if chosen in set(ImportFormat):
+        form = ImportFormat(chosen)
+    else:
+        try:
+            form = import_form(actor=actor, content=content, name=name)
+        except Invalid as fault:
+            raise Invalid(errors=[FieldError("format", _("Choose the format of the file."))]) from fault
+    return upload_create(actor=actor, name=name, form=form, content=content)
 
 
 def _draw_page(
@@ -155,6 +160,7 @@ def _draw_page(
             "most_found": settings.MAX_TOP_K,
             "may_import": is_allowed(actor, Permission.MEMORY_CREATE),
             "largest": LARGEST_FILE // 2**20,
+            "part_bytes": PART_BYTES,
             **_list_peers(actor),
         }
     return draw(request, "vault/exchange/exchange.html", context, status=status)

@@ -20,6 +20,13 @@ FORMATS: dict[ImportFormat, Promise] = {
     ImportFormat.MEMORYOS: gettext_lazy("MemoryOS: a zip of one user's data folder"),
     ImportFormat.LOCOMO: gettext_lazy("LoCoMo: a file of conversations (JSON)"),
     ImportFormat.CHATGPT: gettext_lazy("ChatGPT export: the zip, or conversations.json"),
+    ImportFormat.CLAUDE: gettext_lazy("Claude export: the zip, or conversations.json"),
+    ImportFormat.GEMINI: gettext_lazy("Gemini Takeout: the zip, or My Activity as JSON or HTML"),
+    ImportFormat.OPENMEMORY: gettext_lazy("OpenMemory backup: the zip, or memories.json"),
+    ImportFormat.MCP_MEMORY: gettext_lazy("MCP memory server: its graph (JSON Lines)"),
+    ImportFormat.LETTA: gettext_lazy("Letta agent file (.af)"),
+    ImportFormat.GRAPHITI: gettext_lazy("Graphiti or Zep: episodes, edges and nodes (JSON)"),
+    ImportFormat.LANGGRAPH: gettext_lazy("LangGraph or LangMem store (JSON)"),
 }
 REASONS: dict[str, Promise] = {
     "empty": gettext_lazy("no text"),
@@ -41,6 +48,13 @@ REASONS: dict[str, Promise] = {
     "other_role": gettext_lazy("written by neither the person nor the assistant"),
     "beside": gettext_lazy("told about the conversation, not said in it"),
     "no_words": gettext_lazy("a picture or file without words"),
+    "hidden": gettext_lazy("hidden in the conversation, not said by the person"),
+    "reasoning": gettext_lazy("thoughts of the assistant"),
+    "tool_call": gettext_lazy("an order of the assistant to a tool"),
+    "do_not_remember": gettext_lazy("a conversation that is not to be remembered"),
+    "account": gettext_lazy("data of the account"),
+    "sample": gettext_lazy("a sample of the product"),
+    "other_activity": gettext_lazy("another activity than a conversation"),
 }
 COUNTS: dict[str, Promise] = {
     "updated": gettext_lazy("%(n)s updated"),
@@ -49,6 +63,9 @@ COUNTS: dict[str, Promise] = {
     "conflicts": gettext_lazy("%(n)s left as they are here, with other words"),
     "quarantined": gettext_lazy("%(n)s wait in the review inbox"),
     "held": gettext_lazy("%(n)s versions kept back by a hold"),
+    "deleted": gettext_lazy("%(n)s in the trash here, left there"),
+    "expired": gettext_lazy("%(n)s expired"),
+    "personas_missing": gettext_lazy("%(n)s stored without their persona, which you may not make"),
     "pages": gettext_lazy("%(n)s pages of conversations"),
     "origins_missing": gettext_lazy("%(n)s origins were not in the file"),
 }

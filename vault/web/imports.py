@@ -1,13 +1,13 @@
 """An import in steps: a preview of the uploaded file with a mapping to choose, then the report of the job."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 from uuid import UUID
 
-from django.http import HttpRequest
+from django.http import HttpRequest, JsonResponse
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.functional import Promise
@@ -23,12 +23,13 @@ from governance.personas.selectors import personas_list
 from governance.vocabulary import Permission, Topic
 from governance.web.job_words import STATUSES, error_words
 from governance.web.pages import draw, page, see_other, wants_part
+from vault.exchange.archives import LARGEST_FILE
 from vault.exchange.file_preview import FileView
 from vault.exchange.file_reading import ImportDraft
-from vault.exchange.formats import COLUMNS
-from vault.exchange.items import LeftOut
-from vault.exchange.services import ImportCheck, import_check, import_create, import_view
-from vault.exchange.uploads import UploadedFile, upload_open, upload_remove
+from vault.exchange.pack_export import part_read
+from vault.exchange.services import ImportCheck, import_check, import_create, import_form, import_view
+from vault.exchange.tables import COLUMNS
+from vault.exchange.uploads import UploadedFile, upload_append, upload_begin, upload_open, upload_remove
 from vault.listing.selectors import paths_list
 from vault.vocabulary import ImportFormat, OnConflict
 from vault.web.import_words import FORMATS, make_count_notes, reason_words, signer_words
@@ -45,6 +46,7 @@ COLUMN_WORDS: dict[str, Promise] = {
     "namespace": _("Namespace"),
     "session_id": _("Session"),
     "subject": _("Data subject"),
+    "persona": _("Persona"),
     "id": _("Id"),
 }
 
@@ -62,16 +64,37 @@ class Choice:
 @page
 def upload(request: HttpRequest, actor: Actor, upload_id: UUID) -> HttpResponseBase:
     """GET previews a file under the mapping of the form; POST imports it, or with `try` previews again."""
-    file = upload_open(actor=actor, upload_id=upload_id)
-    draft = _read_draft(request, file)
-    if request.method != "POST" or "try" in request.POST:
-        return _draw_page(request, actor, file, draft)
-    try:
-        job = import_create(actor=actor, draft=draft)
-    except (Invalid, TooLarge) as fault:
-        return _draw_page(request, actor, file, draft, fault)
+    with upload_open(actor=actor, upload_id=upload_id) as file:
+        draft = _read_draft(request, actor, file)
+        if request.method != "POST" or "try" in request.POST:
+            return _draw_page(request, actor, file, draft)
+        try:
+            job = import_create(actor=actor, draft=draft)
+        except (Invalid, TooLarge) as fault:
+            return _draw_page(request, actor, file, draft, fault)
     upload_remove(actor=actor, upload_id=upload_id)
     return see_other(reverse("import_report", args=[job.id]))
+
+
+@require_POST
+@page
+def upload_first(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """Store the first part of a file that is too large for a form, as static/js/import.js sends it."""
+    upload_id = upload_begin(actor=actor, name=request.GET.get("name", ""), content=request.body)
+    return JsonResponse({"id": str(upload_id), "address": reverse("import_upload", args=[upload_id])})
+
+
+@require_POST
+@page
+def upload_next(request: HttpRequest, actor: Actor, upload_id: UUID) -> HttpResponseBase:
+    """Store the next part of such a file."""
+    number = part_read(request.GET.get("number", ""), "number")
+    size = upload_append(actor=actor, upload_id=upload_id, number=number, content=request.body)
+    return JsonResponse({"bytes": size})
+
+
+upload_first.longest_body = LARGEST_FILE  # type: ignore[attr-defined]
+upload_next.longest_body = LARGEST_FILE  # type: ignore[attr-defined]
 
 
 @require_POST
@@ -114,18 +137,22 @@ def _make_report(view: JobView) -> dict[str, Any]:
     }
 
 
-def _read_draft(request: HttpRequest, file: UploadedFile) -> ImportDraft:
-    form = request.POST
+def _read_draft(request: HttpRequest, actor: Actor, file: UploadedFile) -> ImportDraft:
+    """Return the import that the form describes. Raises Invalid where no format fits the file."""
+    form, chosen = request.POST, request.POST.get("format") or request.GET.get("format")
+    known = file.form or (ImportFormat(chosen) if chosen in set(ImportFormat) else None)
+    known = known or import_form(actor=actor, content=file.content, name=file.name)
     columns = {name: form[f"column_{name}"] for name in COLUMNS if f"column_{name}" in form}
     return ImportDraft(
         content=file.content,
-        form=file.form,
+        form=known,
         namespace=form.get("namespace", "").strip() or None,
         persona=form.get("persona", "").strip() or None,
         on_conflict=OnConflict.UPDATE if form.get("on_conflict") == OnConflict.UPDATE else OnConflict.SKIP,
-        columns=columns if file.form is ImportFormat.CSV else {},
+        columns=columns if known is ImportFormat.CSV else {},
         namespaces=_read_renames(request, "namespace"),
         speakers=_read_renames(request, "speaker"),
+        personas=_read_renames(request, "persona"),
     )
 
 
@@ -150,12 +177,15 @@ def _draw_page(
         view = import_view(actor=actor, draft=draft)
     context = {
         "file": file,
-        "format": FORMATS[file.form],
+        "format": FORMATS[draft.form],
+        "size": len(file.content),
         "draft": draft,
         "faults": fault_sentences(fault),
         "check": check,
-        "left_out": _count_reasons(check.left_out) if check else [],
-        "some_left_out": [(part.place, reason_words(part.reason)) for part in check.left_out[:SHOWN]] if check else [],
+        "left_out": _count_reasons(check.left_out.counts) if check else [],
+        "some_left_out": [(part.place, reason_words(part.reason)) for part in check.left_out.places[:SHOWN]]
+        if check
+        else [],
         "signer": signer_words(vars(check.signer)) if check and check.signer else "",
         "comes": _count_written(check, draft) if check else 0,
         "samples": view.samples,
@@ -164,6 +194,7 @@ def _draw_page(
         "namespaces": _make_choices(view.namespaces, draft.namespaces),
         "speakers": _make_choices(view.speakers, draft.speakers),
         "places": paths_list(actor=actor),
+        "their_personas": _make_choices(view.personas, draft.personas),
         "personas": persona_names(actor),
         "is_update": draft.on_conflict is OnConflict.UPDATE,
     }
@@ -186,8 +217,8 @@ def _make_choices(counts: Mapping[str, int], chosen: Mapping[str, str]) -> list[
     return [Choice(name, chosen.get(name, name), count) for name, count in counts.items()]
 
 
-def _count_reasons(left_out: Sequence[LeftOut]) -> list[tuple[str, int]]:
-    return [(reason_words(reason), count) for reason, count in Counter(part.reason for part in left_out).most_common()]
+def _count_reasons(left_out: Mapping[str, int]) -> list[tuple[str, int]]:
+    return [(reason_words(reason), count) for reason, count in Counter(left_out).most_common()]
 
 
 def fault_sentences(fault: Invalid | TooLarge | None) -> list[str]:

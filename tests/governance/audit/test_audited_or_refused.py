@@ -54,6 +54,7 @@ from vault.models import (
     Review,
     Subscription,
     SyncPeer,
+    Upload,
 )
 from vault.packs.rewordings import texts_open, texts_seal
 from vault.vocabulary import ContractState
@@ -261,6 +262,7 @@ CALLS: dict[tuple[str, str], list[Call]] = {
         Call("memories/actions/", {"action": "tag", "filters": {"tags": "nightingale"}, "args": {"tag": "new"}}),
         Call("memories/actions/", {"action": "export", "filters": {"tags": "nightingale"}}),
     ],
+    ("imports/uploads/<uuid:upload_id>/", "delete"): [Call("imports/uploads/{upload}/")],
     ("exports/", "post"): [Call("exports/", {}), Call("exports/", {"filters": {"tags": "nightingale"}})],
     ("exports/<uuid:job_id>/jsonl/", "get"): [Call("exports/{exported}/jsonl/")],
     ("exports/<uuid:job_id>/markdown/", "get"): [Call("exports/{exported}/markdown/")],
@@ -396,6 +398,8 @@ NEEDS_NO_ROW = {
     ("webhooks/<uuid:webhook_id>/", "get"): "the same of one",
     ("webhooks/<uuid:webhook_id>/deliveries/", "get"): "events and ids; no content",
     ("imports/", "post"): "without a file nothing happens; a job has its row: tests/vault/exchange",
+    ("imports/uploads/", "post"): "without a part nothing happens; a file has its row: tests/vault/exchange",
+    ("imports/uploads/<uuid:upload_id>/", "post"): "a part of a file that has its row",
     ("audit/sinks/", "get"): "settings and counts",
     ("audit/sinks/<uuid:sink_id>/", "get"): "the same of one",
     ("sync/peers/", "get"): "settings, without keys",
@@ -507,6 +511,7 @@ def places(world: World) -> dict[str, Any]:
             "peer": SyncPeer.objects.latest("id").id,
             "endpoint": ModelEndpoint.objects.latest("id").id,
             "view": view,
+            "upload": Upload.objects.latest("id").id,
             "subject": subject,
             "pack": pack,
             "empty_pack": empty_pack,
@@ -637,7 +642,8 @@ def test_what_needs_no_row_tells_no_content(world: World, places: dict[str, Any]
         address = re.sub(r"<uuid:(\w+)_id>", lambda found: str(places[found[1]]), route).replace("<str:key>", "none")
         reply = world.client("olivia").send(method.upper(), address, SIMULATED if "simulate" in address else None)
         expected = 409 if route.endswith("undo/") else 404 if route.endswith("<str:key>/") else 200
-        expected = 400 if route in {"packs/verify/", "imports/"} else expected  # it was sent no file
+        is_file = route == "packs/verify/" or route.startswith("imports/")
+        expected = 400 if is_file else expected  # it was sent no file
         assert reply.status == expected, (route, reply)
         shown = reply.body
         for name in (

@@ -9,6 +9,7 @@ from typing import Any
 from tests.vault.packs.hostile import hostile_files as hostile_packs
 from vault.exchange.archives import LARGEST_FILE, LARGEST_UNPACKED
 from vault.exchange.items import FORMAT
+from vault.vocabulary import ImportFormat
 
 PICKLE = b"\x80\x04\x95\x10\x00\x00\x00\x00\x00\x00\x00\x8c\x05posix\x94\x8c\x06system\x94\x93\x94."
 HEADING = json.dumps({"format": FORMAT}).encode() + b"\n"
@@ -25,15 +26,16 @@ def hostile_files() -> Iterator[tuple[str, str, bytes]]:
     yield from _memoryos()
     yield from _locomo()
     yield from _chats()
+    yield from _memories_of_others()
     for name, content in hostile_packs():
         yield name, "mempack", content
 
 
 def _any_format() -> Iterator[tuple[str, str, bytes]]:
-    for form in ("jsonl", "csv", "markdown", "mem0", "mempack", "memos", "memoryos", "locomo", "chatgpt"):
+    for form in ImportFormat:
         yield "empty", form, b""
         yield "too large", form, b"a" * (LARGEST_FILE + 1)
-    for form in ("jsonl", "csv", "mem0", "mempack", "memos", "memoryos", "locomo", "chatgpt"):
+    for form in [form for form in ImportFormat if form != "markdown"]:
         yield "no UTF-8", form, b"\xff\xfe\xfa"
         yield "NUL alone", form, b"\x00"
         yield (
@@ -82,7 +84,8 @@ def _tables() -> Iterator[tuple[str, str, bytes]]:
     yield "column twice", "csv", b"content,content\n1,2\n"
     yield "open quote", "csv", b'content\n"a\n'
     yield "long field", "csv", b"content\n" + b"a" * 200_000
-    yield "ragged rows", "csv", b"content,title\na\nb,c,d\n"
+    yield "no text in any row", "csv", b"content,title\n,a\n ,b,c\n"
+    yield "half a character of UTF-16", "csv", b"\xff\xfec"
     yield "NUL in a field", "csv", b"content\na\x00b\n"
     yield "only a heading", "csv", b"content\n"
 
@@ -248,6 +251,40 @@ def _chats() -> Iterator[tuple[str, str, bytes]]:
     yield "mapping is a list", "chatgpt", b'[{"mapping": []}]'
     ring = {"a": {"parent": "b"}, "b": {"parent": "a"}}
     yield "ring of parents", "chatgpt", json.dumps([{"mapping": ring, "current_node": "a"}]).encode()
+
+
+def _memories_of_others() -> Iterator[tuple[str, str, bytes]]:
+    """Shapes that are nearly those of Claude, Gemini, OpenMemory, Letta, Graphiti, LangGraph and the MCP graph."""
+    for name, document in (
+        ("messages are text", [{"uuid": "a", "chat_messages": "b"}]),
+        ("sender is a list", [{"uuid": "a", "chat_messages": [{"uuid": "b", "sender": ["human"], "text": "c"}]}]),
+        ("ring of parents", [{"uuid": "a", "chat_messages": [{"uuid": "b", "parent_message_uuid": "b", "text": 7}]}]),
+        ("blocks are numbers", [{"uuid": "a", "chat_messages": [{"uuid": "b", "sender": "human", "content": [7]}]}]),
+    ):
+        yield name, "claude", json.dumps(document).encode()
+    for name, form, changed in (
+        ("title is a number", "gemini", [{"title": 7, "time": 7}]),
+        ("time is a list", "gemini", [{"title": "Searched", "time": [1], "products": 7, "safeHtmlItem": [7]}]),
+        ("rows are text", "openmemory", {"memories": "a"}),
+        ("categories are text", "openmemory", {"memories": [{"content": "a", "category_ids": "b"}], "categories": 7}),
+        ("messages are numbers", "letta", {"agents": [{"messages": [1]}], "blocks": [7]}),
+        ("calls are numbers", "letta", {"messages": [{"role": "user", "content": 7, "tool_calls": [7]}]}),
+        ("rows are numbers", "graphiti", {"episodes": [1], "edges": [2], "nodes": [3]}),
+        (
+            "validity backwards",
+            "graphiti",
+            {"edges": [{"fact": "a", "valid_at": "2026-05-02", "invalid_at": "2026-05-01"}]},
+        ),
+        ("path is text", "langgraph", {"items": [{"namespace": "a", "key": "b", "value": "c"}]}),
+        ("value is empty", "langgraph", {"items": [{"namespace": ["a"], "key": "b", "value": {}}]}),
+        ("observation is a number", "mcp_memory", {"type": "entity", "name": "a", "observations": [7]}),
+        ("relation to nobody", "mcp_memory", {"type": "relation", "from": "a", "relationType": "b"}),
+    ):
+        yield name, form, json.dumps(changed).encode()
+    yield "deep page", "gemini", b"<div class='content-cell body-1'>" * 20_000
+    yield "deep", "claude", b"[" * 100_000
+    yield "endless element", "claude", b"[[" + b"0," * 2_000_001 + b"0]]"
+    yield "no end", "claude", b"[{},"
 
 
 def _line(**version: object) -> bytes:

@@ -175,7 +175,13 @@ def digests(file: bytes) -> list[tuple[tuple[str, ...], int]]:
 @pytest.mark.parametrize(
     ("form", "content", "asked", "contents", "left_out"),
     [
-        ("csv", CSV, {"columns": "content:Note,tags:Labels"}, ["Ana takes the train."], {"bad_time": 1, "empty": 1}),
+        (
+            "csv",
+            CSV,
+            {"columns": "content:Note,tags:Labels"},
+            ["Ana takes the train.", "Bo likes tea."],
+            {"bad_time": 1, "empty": 1},
+        ),
         ("mem0", MEM0, {}, ["Ana takes the train."], {"deleted": 1, "empty": 1}),
         (
             "markdown",

@@ -82,6 +82,20 @@ def test_new_memories_go_both_ways_once_and_do_not_echo(olivia: Contract, charli
     assert (list_here(olivia), list_there(charlie)) == (both, both)
 
 
+def test_life_of_a_memory_goes_along_but_not_its_persona(olivia: Contract, charlie: Contract, peer: str) -> None:
+    olivia.post("personas/", {"name": "birder"})
+    fields = {"expires_at": "2099-01-01T00:00:00Z", "valid_to": "2098-01-01T00:00:00Z"}
+    olivia.add("The heron nests by the mill.", namespace=HERE, persona="birder", **fields)
+    old = olivia.add("The stork left.", namespace=HERE)
+    assert olivia.post(f"memories/{old['id']}/transition/", {"to": "archived"}).status == 200
+    assert sync_peer(olivia, peer) == {"sent": 2}
+    found = find_memory(charlie, "The heron nests by the mill.")
+    assert {name: found[name][:4] for name in fields} == {"expires_at": "2099", "valid_to": "2098"}
+    assert found["persona"] is None
+    assert charlie.list_contents(f"namespace={THERE}&state=archived") == ["The stork left."]
+    assert sync_peer(olivia, peer) == {}
+
+
 def test_changes_and_deletions_go_both_ways_with_their_versions(olivia: Contract, charlie: Contract, peer: str) -> None:
     for content in ("One.", "Two.", "Three."):
         olivia.add(content, namespace=HERE)

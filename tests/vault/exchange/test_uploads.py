@@ -18,6 +18,7 @@ from tests.factories import World
 from tests.governance.web.visitors import signed_in
 from tests.harness.cases import each_case
 from tests.vault.api.contract import Contract, fields_at_fault
+from tests.vault.exchange.foreign_files import chatgpt_conversations, claude_conversations, dumped
 from tests.vault.exchange.test_exchange import FILE_TYPE, jsonl, line
 from tests.vault.outbox import run_jobs
 from vault.models import Upload
@@ -64,7 +65,7 @@ def test_table_is_imported_by_the_columns_namespaces_and_speakers_that_are_chose
     address = upload_file(browser)
     assert "name the column of the text" in open_page(browser, address)
     page = open_page(browser, address, **COLUMNS)
-    assert all(words in page for words in ("Ana takes the train.", "said by bo", "Import 2 memories", "/old"))
+    assert all(words in page for words in ("Ana takes the train.", "said by bo", "Import 3 memories", "/old"))
     assert ("a date that cannot be read" in page, "no text" in page, "row 2" in page) == (True, True, True)
     page = open_page(browser, address, **COLUMNS, **RENAMED)
     assert "said by Bo" in page
@@ -73,10 +74,11 @@ def test_table_is_imported_by_the_columns_namespaces_and_speakers_that_are_chose
     assert done.status_code == 303
     run_jobs()
     report = browser.get(done["Location"]).content.decode()
-    assert all(words in report for words in ("2 memories stored", "a date that cannot be read", "row 2", "row 4"))
+    assert all(words in report for words in ("3 memories stored", "a date that cannot be read", "row 2", "row 4"))
     found = {memory["content"]: memory for memory in alice.get("memories/").json["results"]}
     assert {content: (memory["namespace"]["path"], memory["speaker"]) for content, memory in found.items()} == {
         "Ana takes the train.": ("/team/new", "ana"),
+        "Bo likes tea.": ("/team/new", "Bo"),
         "Cy reads at night.": ("/other", "Bo"),
     }
     assert browser.get(address).status_code == 404  # the file was needed once
@@ -119,7 +121,7 @@ def test_report_says_how_far_an_import_is(browser: Client) -> None:
     [
         ("notes", "", b"text\nx\n"),  # no ending tells the format
         ("notes.json", "", b"[]"),
-        ("notes.csv", "", b"\xff"),
+        ("notes.csv", "", b"\xff\xfe\xfa"),
         ("notes.csv", "", b"a,a\n1,2\n"),
         ("cube.zip", "memos", b"PK nonsense"),
         ("pack.mempack", "", b"nonsense"),
@@ -242,10 +244,11 @@ def test_rest_refuses_a_wrong_mapping(asked: str, name: str, alice: Contract) ->
     assert alice.list_contents() == []
 
 
-def test_format_is_recognised_by_the_name_of_the_file(browser: Client) -> None:
+def test_format_is_recognised_by_the_content_or_the_name_of_the_file(browser: Client) -> None:
     for name, content, words in (
         ("A.JSONL", jsonl(line(1)), "JSON Lines"),
         ("notes.md", b"# Travel\n\nAna takes the train.\n", "Markdown"),
-        ("conversations.json", b"[]", "ChatGPT"),
+        ("conversations.json", dumped(chatgpt_conversations()), "ChatGPT"),
+        ("conversations.json", dumped(claude_conversations()), "Claude"),
     ):
         assert re.search(words, open_page(browser, upload_file(browser, content, name)))

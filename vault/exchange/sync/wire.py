@@ -11,7 +11,17 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from governance.errors import Conflict
 from vault.exchange.item_drafts import CHANGED, SYNC_FORMAT
-from vault.exchange.items import ITEM, ORIGIN, ORIGIN_FORMAT, Item, Unfit, is_broken, item_check, item_line
+from vault.exchange.items import (
+    ITEM,
+    ORIGIN,
+    ORIGIN_FORMAT,
+    Item,
+    Unfit,
+    is_broken,
+    item_check,
+    item_line,
+    silent_fields,
+)
 from vault.vocabulary import SyncOutcome
 
 LISTED = 1_000  # memories of one page of a list
@@ -90,11 +100,16 @@ LISTING: TypeAdapter[Listing] = TypeAdapter(Listing)
 
 
 def make_sent(memory_id: UUID, version: int, item: Item) -> Sent:
-    """A memory as it is sent: without its namespace, and without where an earlier sync had it from."""
+    """A memory as it is sent: without its namespace, persona and holds, and without where an earlier sync had it from.
+
+    These belong to the installation: the other one has its own.
+    """
     last = item.versions[-1].metadata
     origin = str(last.get(ORIGIN, "")) if last.get(ORIGIN_FORMAT) == SYNC_FORMAT else ""
     versions = tuple(replace(version, metadata=_own_metadata(version.metadata)) for version in item.versions)
-    return Sent(memory_id, version, shorten_item(replace(item, versions=versions, namespace="")), origin)
+    return Sent(
+        memory_id, version, shorten_item(replace(item, versions=versions, namespace="", persona="", held=False)), origin
+    )
 
 
 def shorten_item(item: Item) -> Item:
@@ -110,7 +125,7 @@ def is_equal(first: Any, other: Any) -> bool:
 
 
 def item_json(item: Item | None) -> Any:
-    return None if item is None else ITEM.dump_python(item, mode="json")
+    return None if item is None else ITEM.dump_python(item, mode="json", exclude=silent_fields(item))
 
 
 def sent_json(sent: Sent) -> dict[str, Any]:
