@@ -153,4 +153,6 @@ def test_page_sizes_and_lists_of_bodies_have_bounds() -> None:
         if name.endswith("Input")
         for field, part in schema.get("properties", {}).items()
     ]
-    assert [(name, field) for name, field, part in fields if part.get("type") == "array" and "maxItems" not in part] == []
+    assert [
+        (name, field) for name, field, part in fields if part.get("type") == "array" and "maxItems" not in part
+    ] == []
