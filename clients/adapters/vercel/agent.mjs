@@ -14,7 +14,7 @@ const call = (toolName, input) => ({
 const model = new MockLanguageModelV3({
   doGenerate: [
     call("add_memory", { content: statement }),
-    call("search_memories", { query: question, top_k: 1 }),
+    call("search_memories", { query: question, limit: 1 }),
     { content: [{ type: "text", text: "Done." }], finishReason: { unified: "stop" }, usage, warnings: [] },
   ],
 });

@@ -136,7 +136,7 @@ def test_each_call_about_memories_names_the_header_of_its_purpose() -> None:
     assert {name for name, parameters in operations.items() if "X-Memory-Purpose" in parameters} == about
 
 
-def test_page_sizes_and_lists_of_bodies_have_bounds() -> None:
+def test_lists_and_page_size_state_their_bounds() -> None:
     schemas, operations = document()["components"]["schemas"], document()["paths"].values()
     sizes = [
         parameter["schema"]
