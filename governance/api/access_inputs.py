@@ -129,7 +129,7 @@ class TemplateChangesInput(StrictSerializer):
     )
     namespaces = serializers.ListField(child=TextField(max_length=200), required=False, max_length=50)
     purpose = TextField(max_length=200, required=False, allow_blank=True)
-    scopes = serializers.ListField(child=serializers.ChoiceField(choices=list(Scope)), required=False)
+    scopes = serializers.ListField(child=serializers.ChoiceField(choices=list(Scope)), required=False, max_length=100)
     persona_attributes = AttributesField(required=False)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from django.conf import settings
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
@@ -14,8 +15,13 @@ from governance.api.schema import problems
 from governance.errors import FieldError, Invalid
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
+PAGE_SIZE = 50  # objects of a page, unless the caller says otherwise
 PAGE = [
-    OpenApiParameter("page_size", int, description="1 to 200. Default: 50."),
+    OpenApiParameter(
+        "page_size",
+        {"type": "integer", "minimum": 1, "maximum": settings.MAX_PAGE_SIZE, "default": PAGE_SIZE},
+        description=f"1 to {settings.MAX_PAGE_SIZE}. Default: {PAGE_SIZE}.",
+    ),
     OpenApiParameter("cursor", str, description="From `next` or `previous` of a page."),
 ]
 ONCE = OpenApiParameter("Idempotency-Key", str, OpenApiParameter.HEADER, description="Same key and body: same reply.")

@@ -11,6 +11,7 @@ from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from governance.api.descriptions import PAGE_SIZE
 from governance.api.views import refuse_unknown_parameters
 from governance.errors import FieldError, Invalid
 
@@ -23,7 +24,7 @@ class CursorPages(CursorPagination):
     `also_known`: the query parameters that this list allows besides those of paging.
     """
 
-    page_size = 50
+    page_size = PAGE_SIZE
     page_size_query_param = "page_size"
 
     def __init__(self, request: Request, ordering: str = "-id", *, also_known: Sequence[str] = ()) -> None:

@@ -236,6 +236,7 @@ SPECTACULAR_SETTINGS = {
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "vault.api.examples.examples_add",
+        "vault.api.examples.list_bounds_add",
     ],
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
@@ -245,14 +246,14 @@ SPECTACULAR_SETTINGS = {
 # Bodies of requests, in bytes. All of a body is in memory; nothing of a request is written to a file.
 BODY_BYTES_UNAUTHENTICATED = 64 * 1024  # without a valid API key or session
 BODY_BYTES = 1024 * 1024  # one memory of 32,000 characters fits, in its longest encoding, with its metadata
-BODY_BYTES_BULK = 64 * 1024 * 1024  # views that set longest_body: 1,000 memories fit, in an encoding of two bytes
+BODY_BYTES_BULK = 64 * 1024 * 1024  # views that set longest_body: 1,000 memories of 32,000 two-byte characters fit
 DATA_UPLOAD_MAX_MEMORY_SIZE = BODY_BYTES_BULK
 FILE_UPLOAD_MAX_MEMORY_SIZE = BODY_BYTES_BULK
 FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.MemoryFileUploadHandler"]
 
 # Memory: all limits of the API
 MAX_CONTENT_CHARACTERS = 32_000
-MAX_METADATA_BYTES = 16 * 1024
+MAX_METADATA_BYTES = 128 * 1024  # a memory with its metadata fits in BODY_BYTES
 MAX_ITEMS_PER_CALL = 1_000
 MAX_TOP_K = 100
 MAX_PAGE_SIZE = 200

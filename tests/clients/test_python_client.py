@@ -12,6 +12,8 @@ from typing import Any
 import httpx
 import pytest
 from memos_client import ConnectionFailed, Held, InvalidKey, Memos, MemosError, RateLimited, ServerError
+from memos_client.item_rules import NewItem, labels_of_path, path_of_labels
+from memos_client.items import Items
 
 from tests.harness.product import RunningServer
 from tests.harness.servers import ROOT, clean_environ
@@ -34,6 +36,7 @@ MEMORY: dict[str, Any] = {
     "session_id": "",
     "event_time": None,
     "created_at": "2026-05-01T10:00:00Z",
+    "updated_at": "2026-05-01T10:00:00Z",
     "expires_at": None,
 }
 
@@ -146,12 +149,53 @@ def test_the_context_of_the_calls_is_sent() -> None:
     assert "X-Memory-Session" not in headers
 
 
-def test_the_blocking_client_is_made_from_the_other() -> None:
+def test_the_modules_that_block_are_made_from_the_others() -> None:
     namespace: dict[str, Any] = {"__name__": "make_blocking", "__file__": str(CLIENT / "make_blocking.py")}
     exec((CLIENT / "make_blocking.py").read_text(encoding="utf-8"), namespace)
     source = CLIENT / "src/memos_client"
-    made = namespace["blocking"]((source / "aio.py").read_text(encoding="utf-8"))
-    assert made == (source / "blocking.py").read_text(encoding="utf-8")
+    for name, made in namespace["MADE"].items():
+        text = namespace["blocking"]((source / f"{name}.py").read_text(encoding="utf-8"), name)
+        assert text == (source / f"{made}.py").read_text(encoding="utf-8"), made
+
+
+def test_change_to_none_is_sent_and_what_was_not_named_is_not() -> None:
+    script = Scripted((200, {}, MEMORY), (200, {}, MEMORY))
+    memos = client(script)
+    memos.update(memos.get("7"), overwrite=True, expires_at=None)
+    request = script.requests[1]
+    assert (request.headers["If-Match"], json.loads(request.content)) == ("*", {"expires_at": None})
+
+
+def test_items_of_a_store_are_written_replaced_and_deleted_by_their_keys() -> None:
+    """No framework is needed: this is what the adapters for LangGraph and others stand on."""
+    stored = {**MEMORY, "namespace": {"path": "/s/my+20team"}, "metadata": {"store_key": "k", "store_value": {"a": 1}}}
+    page = {"results": [stored], "next": None}
+    script = Scripted((200, {}, page), (200, {}, page), (204, {}, None), (201, {}, {"results": [stored]}))
+    items = Items(client(script), "/s")
+    (found,) = items.get([(("my team",), "k"), (("my team",), "K")]).values()
+    assert (found.namespace, found.key, found.value) == (("my team",), "k", {"a": 1})
+    items.put([NewItem(("my team",), "k", None), NewItem(("my team",), "new", {"text": "Tea."}, "Tea.", ttl=0.5)])
+    deleted, added = script.requests[2:]
+    assert (deleted.method, deleted.url.path) == ("DELETE", "/api/v1/memories/7/")
+    assert json.loads(added.content) == {
+        "content": "Tea.",
+        "namespace": "/s/my+20team",
+        "metadata": {
+            "value.text": "Tea.",
+            "store_key": "new",
+            "store_value": {"text": "Tea."},
+            "store_ttl_minutes": 0.5,
+        },
+        "ttl_seconds": 30,
+        "allow_duplicates": True,
+    }
+
+
+@pytest.mark.parametrize("label", ["my team", "a/b", "a+20b", "..", "安娜", "😀", "%41", "\u2028"])
+def test_label_of_a_namespace_comes_back_from_its_path(label: str) -> None:
+    path = path_of_labels("/s", [label, "x"])
+    assert path.count("/") == 3
+    assert labels_of_path("/s", path) == (label, "x")
 
 
 @pytest.mark.long
@@ -162,6 +206,17 @@ def test_one_command_builds_a_wheel_with_types_and_the_bridge(tmp_path: Path) ->
     names = zipfile.ZipFile(wheel).namelist()
     assert {"memos_client/py.typed", "memos_client/mcp_stdio.py", "memos_client/blocking.py"} <= set(names)
     assert not any("django" in name.lower() for name in names)
+
+
+@pytest.mark.long
+def test_folder_of_the_client_installs_by_pip_as_its_readme_says(tmp_path: Path) -> None:
+    assert "\npip install ./clients/python\n" in (CLIENT / "README.md").read_text(encoding="utf-8")
+    command = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--no-deps", "--target", str(tmp_path)]
+    subprocess.run([*command, "./clients/python"], check=True, capture_output=True, timeout=120, cwd=ROOT)
+    program = "import memos_client; print(memos_client.__file__)"
+    environ = {**clean_environ(), "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", program], env=environ, check=True, capture_output=True, text=True)
+    assert done.stdout.startswith(str(tmp_path))
 
 
 @pytest.fixture
@@ -182,6 +237,8 @@ def test_every_snippet_of_the_readme_runs(environ: dict[str, str]) -> None:
             [sys.executable, "-c", snippet], env=environ, capture_output=True, text=True, check=False, timeout=60
         )
         assert done.returncode == 0, (snippet, done.stderr)
+        answers = done.stdout.count("From your memories:\n“The heron nests on the north island.”")
+        assert answers == (2 if "memos.ask(" in snippet else 0), done.stdout
 
 
 @pytest.mark.long

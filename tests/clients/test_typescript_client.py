@@ -69,9 +69,27 @@ def run(project: Path, source: str, environ: dict[str, str]) -> str:
 
 def test_snippets_of_the_readme_compile_and_run_in_their_order(project: Path, server: RunningServer) -> None:
     environ = {"MEMOS_URL": server.base_url, "MEMOS_API_KEY": server.first_run["api_key"]}
-    search, change = (run(project, snippet, environ) for snippet in SNIPPETS)
+    search, change, namespaces = (run(project, snippet, environ) for snippet in SNIPPETS)
     assert "Anna moved to Lisbon in March." in search
-    assert "412 version_conflict" in change
+    assert change == "2 Anna moved to Porto in May.\n412 version_conflict\n"
+    assert "/users/" in namespaces
+
+
+def test_memories_are_read_page_by_page(project: Path, server: RunningServer) -> None:
+    environ = {"MEMOS_URL": server.base_url, "MEMOS_API_KEY": server.first_run["api_key"]}
+    source = """
+        import { createMemos, type Memory } from "memos-client";
+        const memos = createMemos();
+        const added = [];
+        for (const content of ["Page 1.", "Page 2.", "Page 3."]) {
+          added.push(...(await memos.add({ content, tags: ["p"] })).results);
+        }
+        const found: Memory[] = [];
+        for await (const memory of memos.memories({ tag: "p", page_size: 2 })) found.push(memory);
+        console.log(found.map((memory) => memory.content).join(" "), added.length);
+        console.log((await memos.context("page")).tokens > 0);
+    """
+    assert run(project, source, environ) == "Page 3. Page 2. Page 1. 3\ntrue\n"
 
 
 def test_body_that_the_schema_does_not_know_is_not_compiled(project: Path) -> None:
@@ -90,9 +108,8 @@ def test_busy_server_is_asked_again_with_the_same_key(project: Path, httpserver:
 
     httpserver.expect_request("/api/v1/memories/search/").respond_with_handler(handler)
     source = """
-        import { createMemos, dataOf } from "memos-client";
-        const search = createMemos().POST("/api/v1/memories/search/", { body: { query: "tea" } });
-        console.log((await dataOf(search)).results.length);
+        import { createMemos } from "memos-client";
+        console.log((await createMemos().search("tea")).length);
     """
     assert run(project, source, {"MEMOS_URL": httpserver.url_for(""), "MEMOS_API_KEY": "mos_test"}) == "0\n"
     assert (len(keys), len(set(keys))) == (3, 1)

@@ -5,6 +5,8 @@ tests/vault/api/test_manual.py sends all of them.
 
 from typing import Any
 
+from django.conf import settings
+
 MEMORY = "0198f3a0-0000-7000-8000-000000000001"
 MEMBER = "0198f3a0-0000-7000-8000-000000000002"
 OTHER_MEMORY = "0198f3a0-0000-7000-8000-000000000005"
@@ -208,4 +210,12 @@ def examples_add(result: dict[str, Any], **_: Any) -> dict[str, Any]:
             name = operation.get("operationId")
             if name in EXAMPLES:
                 operation["requestBody"]["content"]["application/json"]["examples"] = {name: {"value": EXAMPLES[name]}}
+    return result
+
+
+def list_bounds_add(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """Add the bounds of lists of objects, which drf-spectacular leaves out, as a hook of it."""
+    schemas = result["components"]["schemas"]
+    for name, field in (("MemoryInput", "messages"), ("BulkInput", "items")):
+        schemas[name]["properties"][field] |= {"minItems": 1, "maxItems": settings.MAX_ITEMS_PER_CALL}
     return result

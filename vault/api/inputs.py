@@ -198,8 +198,8 @@ class SearchInput(StrictSerializer):
     )
     session_id = _make_label_field()
     task_id = _make_label_field()
-    layers = serializers.ListField(child=OneOfField(Layer), required=False)
-    types = serializers.ListField(child=OneOfField(MemoryType), required=False)
+    layers = serializers.ListField(child=OneOfField(Layer), required=False, max_length=100)
+    types = serializers.ListField(child=OneOfField(MemoryType), required=False, max_length=100)
     filters = FiltersField(required=False)
     as_of = MomentOrDateField(
         required=False,

@@ -1,7 +1,7 @@
 """The filter language of the contract, from JSON to a queryset condition.
 
 `{"AND": […]}`, `{"OR": […]}`, `{"NOT": {…}}`; leaves `{"field": {"op": value}}` or `{"field": value}`; siblings are
-ANDed.
+ANDed. `{"namespace": {"under": path}}` matches a namespace and all below it.
 Sealed fields are matched by their keyed marks, clear ones by their columns.
 """
 
@@ -47,6 +47,7 @@ ENUMERATIONS: dict[str, type[StrEnum]] = {
     "sensitivity": Sensitivity,
 }
 PLAIN = {"language": "language", "namespace": "namespace__path", "persona": "persona__name"}
+UNDER = "under"  # of namespaces: with all below it
 MOMENTS = ("event_time", "valid_from", "valid_to", "created_at", "expires_at")
 NUMBERS = ("importance", "heat")
 DIALOGUE_ONLY = "dialogue_only"
@@ -108,6 +109,8 @@ class _FilterReader:
         if name in ENUMERATIONS:
             kind = ENUMERATIONS[name]
             return _any_condition(operator, operand, path, lambda value: Q(**{name: _read_member(kind, value, path)}))
+        if name == "namespace" and operator == UNDER:
+            return _under_condition(operand, path)
         if name in PLAIN:
             return _any_condition(
                 operator, operand, path, lambda value: _plain_condition(name, _read_reference(name, value, path))
@@ -308,6 +311,15 @@ def read_moment(value: Any, path: str) -> datetime:
 def _plain_condition(name: str, value: str) -> Q:
     named = Q(**{PLAIN[name]: value})
     return named | Q(**{f"{name}_id": value}) if name != "language" and _is_id(value) else named
+
+
+def _under_condition(value: Any, path: str) -> Q:
+    """Return the condition that the namespace is at this path or below it. Raises Invalid."""
+    try:
+        root = check_path(_read_text(value, path))
+    except PathError as fault:
+        raise _fault(path, f"a path is needed: {fault.message}") from fault
+    return Q(namespace__path=root) | Q(namespace__path__startswith=f"{root}/")
 
 
 def _read_reference(name: str, value: Any, path: str) -> str:

@@ -163,13 +163,13 @@ KINDS = (
     ),
     # a week today, two weeks from Friday, in three days, 两周后
     _kind(
-        "today tomorrow from on",
+        "today tomorrow now day",
         rf"\b(?P<count>{COUNT}){S}(?P<unit>day|week|fortnight|month)s?{S}(?:(?:from|on){S})?"
         r"(?P<base>today|tomorrow|now|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b",
         readings.ahead,
     ),
     _kind(
-        "in", rf"\bin{S}(?P<count>{COUNT}){S}(?P<unit>{UNIT})s?(?:['’]?{S}time)?(?=\W*$|\W*[,.;!?)])", readings.ahead
+        "in", rf"\bin{S}(?P<count>{COUNT}){S}(?P<unit>minute|hour|day|week|fortnight)s?(?:['’]?{S}time)?(?=\W{{0,3}}(?:$|[,.;!?)]))", readings.ahead
     ),
     _kind("后", rf"(?<![\d第]){_HAN_UNITS}[之以]?后(?![面来边悔])", readings.ahead),
     _kind(
@@ -225,7 +225,7 @@ KINDS = (
         "st nd rd th",
         rf"(?:(?:(?<=\bon )|(?<=\bby )|(?<=\btill )|(?<=\buntil ))(?P<which>)"
         r"|(?:(?<=\bto )|(?<=\bfor )|(?<=\bfrom )|(?<=\bis )|(?<=['’]s ))"
-        r"(?=the \d{1,2}(?:st|nd|rd|th)(?:\W*$|\W*[,.;!?)]|\W+(?:at|instead|not|in the|and)\b)))"
+        r"(?=the \d{1,2}(?:st|nd|rd|th)(?:\W{0,3}(?:$|[,.;!?)])|\W{1,3}(?:at|instead|not|in the|and)\b)))"
         rf"the{S}(?P<day>\d{{1,2}})(?:st|nd|rd|th)\b"
         rf"(?!{S}(?:of|{MONTH}|floor|day|time|street|avenue)\b)",
         readings.day_of_month,

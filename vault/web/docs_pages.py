@@ -51,6 +51,7 @@ SECTIONS = (
             Entry("mcp", _("Agents over MCP")),
             Entry("python-client", _("Python client")),
             Entry("typescript-client", _("TypeScript client")),
+            Entry("frameworks", _("Agent frameworks")),
             Entry("reference-agent", _("Reference agent")),
             Entry("mem0", _("Move from mem0")),
             Entry("memos", _("Move from MemOS")),

@@ -4,8 +4,13 @@ import createClient, { type Client } from "openapi-fetch";
 import type { components, paths } from "./schema.js";
 
 export type { components, operations, paths } from "./schema.js";
-export type Memory = components["schemas"]["MemorySchema"];
-export type Problem = components["schemas"]["ProblemSchema"];
+type Schemas = components["schemas"];
+export type Memory = Schemas["MemorySchema"];
+export type SearchResult = Schemas["SearchResultSchema"];
+export type Added = Schemas["AddedSchema"];
+export type Search = Schemas["SearchSchema"];
+export type Context = Schemas["ContextSchema"];
+export type Problem = Schemas["ProblemSchema"];
 
 const FIRST_WAIT = 250; // milliseconds before the second try; doubled before each further one
 const LONGEST_WAIT = 30_000;
@@ -35,8 +40,60 @@ export class MemosError extends Error {
   }
 }
 
-/** The client: one method for each HTTP method, with the paths of the REST API. */
-export function createMemos(options: Options = {}): Client<paths> {
+type ListQuery = NonNullable<paths["/api/v1/memories/"]["get"]["parameters"]["query"]>;
+
+/** The client: the calls that agents make, each with its result, and one method for each HTTP method with all paths. */
+export interface Memos extends Client<paths> {
+  /** Store one memory (`content`) or a conversation (`messages`). */
+  add(body: Schemas["MemoryInput"]): Promise<Added>;
+  /** The best memories for a question, best first. */
+  search(query: string, options?: Omit<Schemas["SearchInput"], "query">): Promise<SearchResult[]>;
+  /** What a model should know before it answers, within a budget of tokens. */
+  context(query: string, options?: Omit<Schemas["ContextInput"], "query">): Promise<Context>;
+  get(id: string): Promise<Memory>;
+  /** Each memory that matches, newest first; pages are read as they are needed. */
+  memories(query?: Omit<ListQuery, "cursor">): AsyncGenerator<Memory, void, undefined>;
+  /** Make a new version of a memory, as you read it; a MemosError with status 412 where it was changed since. */
+  update(memory: Pick<Memory, "id" | "version">, changes: Schemas["PatchedChangesInput"]): Promise<Memory>;
+  /** Delete a memory. It can be restored within the grace period. */
+  remove(id: string): Promise<void>;
+}
+
+/** Connect to a server. Throws an Error without an address or a key. */
+export function createMemos(options: Options = {}): Memos {
+  const client = createRestClient(options);
+  return Object.assign(client, callsOf(client));
+}
+
+function callsOf(client: Client<paths>): Omit<Memos, keyof Client<paths>> {
+  const one = "/api/v1/memories/{memory_id}/" as const;
+  return {
+    // The schema also has the answers to `async` and `dry_run`, which these calls do not send.
+    add: async (body) => (await dataOf(client.POST("/api/v1/memories/", { body }))) as Added,
+    search: async (query, options = {}) =>
+      (await dataOf(client.POST("/api/v1/memories/search/", { body: { ...options, query } }))).results,
+    context: (query, options = {}) => dataOf(client.POST("/api/v1/memories/context/", { body: { ...options, query } })),
+    get: (id) => dataOf(client.GET(one, { params: { path: { memory_id: id } } })),
+    async *memories(query = {}) {
+      for (let cursor: string | undefined; ; ) {
+        const asked = cursor === undefined ? query : { ...query, cursor };
+        const page = await dataOf(client.GET("/api/v1/memories/", { params: { query: asked } }));
+        yield* page.results;
+        cursor = page.next ? (new URL(page.next).searchParams.get("cursor") ?? undefined) : undefined;
+        if (cursor === undefined) return;
+      }
+    },
+    update: async (memory, changes) => {
+      const params = { path: { memory_id: memory.id }, header: { "If-Match": `"${memory.version}"` } };
+      return (await dataOf(client.PATCH(one, { params, body: changes }))) as Memory;
+    },
+    remove: async (id) => {
+      await dataOf(client.DELETE(one, { params: { path: { memory_id: id } } }));
+    },
+  };
+}
+
+function createRestClient(options: Options): Client<paths> {
   const url = options.url ?? process.env["MEMOS_URL"];
   const apiKey = options.apiKey ?? process.env["MEMOS_API_KEY"];
   if (!url || !apiKey) {

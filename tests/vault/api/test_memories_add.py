@@ -248,7 +248,7 @@ BAD_FIELDS: list[tuple[dict[str, Any], str]] = [
     ({"tags": ["a", "b\x00"]}, "tags.1"),
     ({"tags": ["t"] * 51}, "tags"),
     ({"metadata": []}, "metadata"),
-    ({"metadata": {"a": "x" * 16 * 1024}}, "metadata"),
+    ({"metadata": {"a": "x" * 128 * 1024}}, "metadata"),
     ({"metadata": {"a": "b\x00"}}, "metadata"),
     ({"metadata": {"\ud800": 1}}, "metadata"),
     ({"session_id": ""}, "session_id"),
@@ -312,7 +312,7 @@ BAD_MESSAGES: list[tuple[dict[str, Any], str]] = [
     ({"role": "user", "content": "x", "metadata": 1}, "messages.1.metadata"),
     ({"role": "assistant", "content": "", "tool_calls": ["\ud800"]}, "messages.1.tool_calls"),
     ({"role": "assistant", "content": "", "tool_calls": ["a\x00"]}, "messages.1.tool_calls"),
-    ({"role": "assistant", "content": "x", "tool_calls": ["x" * 20_000]}, "messages.1.tool_calls"),
+    ({"role": "assistant", "content": "x", "tool_calls": ["x" * 140_000]}, "messages.1.tool_calls"),
 ]
 
 
@@ -321,6 +321,14 @@ def test_a_bad_message_is_named_by_its_place(world: World, alice: Contract) -> N
         reply = alice.post("memories/", {"messages": [chat_message("user", "Fine."), message]})
         assert fields_at_fault(reply) == {field}, message
     assert rows(world) == 0
+
+
+def test_metadata_of_100_kb_are_stored_and_filters_read_their_short_values(alice: Contract) -> None:
+    """A value of a store of LangGraph: files of agents are longer than 16 KB (deepagents, backends/store.py)."""
+    metadata = {"path": "/notes.md", "value": {"content": [f"Line {number} of a file." for number in range(4_000)]}}
+    memory = alice.add("Notes.", metadata=metadata)
+    assert [hit["id"] for hit in alice.search("notes", filters={"metadata.path": "/notes.md"})] == [memory["id"]]
+    assert alice.get(f"memories/{memory['id']}/").json["metadata"] == metadata
 
 
 def test_a_body_without_a_memory_is_refused(alice: Contract) -> None:

@@ -128,6 +128,23 @@ def test_a_namespace_is_listed_with_all_below_it(alice: Contract) -> None:
     assert alice.list_contents("namespace=/a/b") == ["In /a/b/c.", "In /a/b."]
 
 
+def test_filter_for_a_subtree_finds_what_lies_at_a_path_and_below(
+    world: World, alice: Contract, bob: Contract, charlie: Contract
+) -> None:
+    """LangGraph's `SearchOp.namespace_prefix` (libs/checkpoint/langgraph/store/base/__init__.py) asks for a prefix."""
+    for path in ("/a", "/a/b", "/a/b/c", "/ab", "/users/alice/b"):
+        alice.add(f"In {path}.", namespace=path)
+    below = {"filters": {"namespace": {"under": "/a"}}}
+    assert alice.search_contents("in", **below) == ["In /a.", "In /a/b.", "In /a/b/c."]
+    assert alice.search_contents("in", filters={"NOT": below["filters"]}) == ["In /ab.", "In /users/alice/b."]
+    assert alice.list_contents('filters={"namespace":{"under":"/a/b"}}') == ["In /a/b/c.", "In /a/b."]
+    assert bob.search_contents("in", filters={"namespace": {"under": "/users/alice"}}) == []
+    assert charlie.search_contents("in", **below) == []
+    for wrong in ("/a b", "", 7, ["/a"]):
+        assert alice.post("memories/search/", {"query": "in", "filters": {"namespace": {"under": wrong}}}).status == 400
+    assert alice.post("memories/search/", {"query": "in", "filters": {"tags": {"under": "/a"}}}).status == 400
+
+
 def test_deleted_memories_are_listed_for_who_may_restore_them(
     world: World, alice: Contract, bob: Contract, charlie: Contract
 ) -> None:

@@ -134,3 +134,25 @@ def test_each_call_about_memories_names_the_header_of_its_purpose() -> None:
     about |= {f"personas_{part}" for part in ("stm", "segments", "profile", "profile_update", "working_set")}
     assert len(about) > 20
     assert {name for name, parameters in operations.items() if "X-Memory-Purpose" in parameters} == about
+
+
+def test_lists_and_page_size_state_their_bounds() -> None:
+    schemas, operations = document()["components"]["schemas"], document()["paths"].values()
+    sizes = [
+        parameter["schema"]
+        for path in operations
+        for operation in path.values()
+        for parameter in operation.get("parameters", ())
+        if parameter["name"] == "page_size"
+    ]
+    assert len(sizes) > 20
+    assert all(size == {"type": "integer", "minimum": 1, "maximum": 200, "default": 50} for size in sizes)
+    fields = [
+        (name, field, part)
+        for name, schema in schemas.items()
+        if name.endswith("Input")
+        for field, part in schema.get("properties", {}).items()
+    ]
+    assert [
+        (name, field) for name, field, part in fields if part.get("type") == "array" and "maxItems" not in part
+    ] == []

@@ -130,6 +130,19 @@ def test_yes_or_no_follows_the_evidence(question: str, text: str, verdict: bool)
     assert (found.verdict, [quote.text for quote in found.quotes]) == (verdict, [text])
 
 
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("Where does the heron nest?", "The heron nests on the north island."),  # the Python client's README
+        ("Where is the spare key?", "The spare key is under the blue pot."),
+        ("Where does the stork nest?", "The stork nests behind the old mill."),
+    ],
+)
+def test_where_is_answered_by_a_place_on_or_under_something(question: str, text: str) -> None:
+    passages = passages_of(text, "The keeper counts the birds.")
+    assert list_quotes(question, passages) == [text]
+
+
 def test_a_bare_question_is_not_quoted_where_something_is_stated() -> None:
     question = "When did Ada go to the support group?"
     assert list_quotes(question, passages_of(question, "Ada went to the support group in May.")) == [

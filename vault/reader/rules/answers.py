@@ -47,6 +47,8 @@ _NUMBER = re.compile(
 )
 _PLACE = re.compile(
     r"\b(?:in|at|to|from|near|into|around|through|across|along) (?:the |a |my |our |his |her )?[^\W\d]"
+    r"|\bon (?:the|a|my|our|his|her) [^\W\d]"
+    r"|\b(?:under|below|behind|above|beside|inside|outside|between|next to) [^\W\d]"
     r"|在(?![0-9一二三四五六七八九十]{1,3}月)|去|到|从|住|搬"
 )
 _REASON = re.compile(

@@ -16,7 +16,7 @@ from memos_client.errors import (
     ServerError,
     VersionConflict,
 )
-from memos_client.models import Answer, Citation, Context, Conversation, Memory, StreamEvent, Version
+from memos_client.models import Answer, Citation, Context, Conversation, Memory, Namespace, StreamEvent, Version
 
 __all__ = [
     "Answer",
@@ -34,6 +34,7 @@ __all__ = [
     "Memory",
     "Memos",
     "MemosError",
+    "Namespace",
     "NotFound",
     "RateLimited",
     "ServerError",

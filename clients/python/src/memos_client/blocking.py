@@ -12,14 +12,26 @@ from uuid import uuid4
 import httpx
 
 from memos_client.errors import ApiError, ConnectionFailed, error_of, retry_after_of
-from memos_client.models import Answer, Context, Conversation, Json, Memory, StreamEvent, Version, memories_of
+from memos_client.models import (
+    Answer,
+    Context,
+    Conversation,
+    Json,
+    Memory,
+    Namespace,
+    StreamEvent,
+    Version,
+    memories_of,
+)
 from memos_client.wire import (
     FIRST_WAIT,
     LONGEST_WAIT,
     REPEATABLE,
+    changed_fields,
     client_options,
     fields,
     is_worth_a_retry,
+    list_query,
     path_of,
     read_event,
 )
@@ -109,6 +121,12 @@ class Memos:
         reply = self._call("POST", "memories/", body)
         return memories_of(reply["results"])
 
+    def add_all(self, items: Sequence[Mapping[str, Any]]) -> list[Memory]:
+        """Store up to 1,000 memories, all or none; each item has the fields of `POST memories/`."""
+        bodies = [fields(**item) for item in items]
+        reply = self._call("POST", "memories/bulk/", {"items": bodies})
+        return [Memory.of(result["memory"]) for result in reply["results"]]
+
     def search(
         self,
         query: str,
@@ -136,30 +154,62 @@ class Memos:
         return memories_of(reply["results"])
 
     def context(
-        self, query: str, *, token_budget: int = 2000, persona: str | None = None, session_id: str | None = None
+        self,
+        query: str,
+        *,
+        token_budget: int = 2000,
+        persona: str | None = None,
+        session_id: str | None = None,
+        **more: Any,
     ) -> Context:
-        """Collect the memories that a model should know before it answers, within a budget of tokens."""
-        body = fields(query=query, token_budget=token_budget, persona=persona, session_id=session_id)
+        """Collect the memories that a model should know before it answers, within a budget of tokens.
+
+        `more`: any other field of `POST memories/context/`.
+        """
+        body = fields(query=query, token_budget=token_budget, persona=persona, session_id=session_id, **more)
         return Context.of(self._call("POST", "memories/context/", body))
 
     def get(self, memory_id: str) -> Memory:
         """Read one memory."""
         return Memory.of(self._call("GET", path_of("memories", memory_id)))
 
-    def memories(self, *, page_size: int = 100, **filters: Any) -> Iterator[Memory]:
-        """Each memory that matches, newest first; pages are read as they are needed. `filters`: namespace, tag, …"""
+    def memories(
+        self, *, page_size: int = 100, filters: Mapping[str, Any] | None = None, **named: Any
+    ) -> Iterator[Memory]:
+        """Each memory that matches, newest first; pages are read as they are needed.
+
+        `filters` as of a search; `named`: namespace, tag and the other parameters of `GET memories/`.
+        """
         address: str | None = "memories/"
-        query: Mapping[str, Any] | None = fields(page_size=page_size, **filters)
+        query: Mapping[str, Any] | None = list_query(filters, page_size=page_size, **named)
         while address:
             page = self._call("GET", address, query=query)
             for raw in page["results"]:
                 yield Memory.of(raw)
             address, query = page["next"], None
 
-    def update(self, memory: Memory, **changes: Any) -> Memory:
-        """Make a new version of `memory`, as you read it. Raises VersionConflict where it was changed since."""
-        headers = {"If-Match": f'"{memory.version}"'}
-        return Memory.of(self._call("PATCH", path_of("memories", memory.id), fields(**changes), headers=headers))
+    def count(self, *, filters: Mapping[str, Any] | None = None, **named: Any) -> int:
+        """The number of memories that match, as of `memories`."""
+        return int((self._call("GET", "memories/", query=list_query(filters, page_size=1, **named)))["count"])
+
+    def namespaces(self, path: str | None = None, *, page_size: int = 200) -> Iterator[Namespace]:
+        """Each namespace that the key may read, by path: `path` and what lies below it, or all."""
+        address: str | None = "namespaces/"
+        query: Mapping[str, Any] | None = fields(page_size=page_size, path=path)
+        while address:
+            page = self._call("GET", address, query=query)
+            for raw in page["results"]:
+                yield Namespace.of(raw)
+            address, query = page["next"], None
+
+    def update(self, memory: Memory, *, overwrite: bool = False, **changes: Any) -> Memory:
+        """Make a new version of `memory`, as you read it; None clears a field.
+
+        Raises VersionConflict where it was changed since, unless you `overwrite` what anybody else wrote.
+        """
+        headers = {"If-Match": "*" if overwrite else f'"{memory.version}"'}
+        body = changed_fields(changes)
+        return Memory.of(self._call("PATCH", path_of("memories", memory.id), body, headers=headers))
 
     def delete(self, memory_id: str) -> None:
         """Delete a memory. `restore` takes it back within the grace period."""

@@ -10,7 +10,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Memory:
-    """One memory. `score`, from 0 to 1, is set in results of a search."""
+    """One memory. `score`, from 0 to 1, is set in results of a search. `speaker` and `session_id` may be absent."""
 
     id: str
     version: int
@@ -23,10 +23,11 @@ class Memory:
     semantic_type: str
     tags: tuple[str, ...]
     metadata: Json
-    speaker: str
-    session_id: str
+    speaker: str | None
+    session_id: str | None
     event_time: datetime | None
     created_at: datetime
+    updated_at: datetime
     expires_at: datetime | None
     score: float | None
     raw: Json = field(repr=False)
@@ -49,10 +50,26 @@ class Memory:
             session_id=raw["session_id"],
             event_time=_time(raw["event_time"]),
             created_at=datetime.fromisoformat(raw["created_at"]),
+            updated_at=datetime.fromisoformat(raw["updated_at"]),
             expires_at=_time(raw["expires_at"]),
             score=raw.get("score"),
             raw=raw,
         )
+
+
+@dataclass(frozen=True)
+class Namespace:
+    """A folder of memories. `count`: memories in it, without those below, at most two minutes old."""
+
+    id: str
+    path: str
+    kind: str
+    count: int
+    raw: Json = field(repr=False)
+
+    @classmethod
+    def of(cls, raw: Json) -> "Namespace":
+        return cls(raw["id"], raw["path"], raw["kind"], raw["count"], raw)
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,16 @@ def fields(**given: Any) -> Json:
     return {name: _plain(value) for name, value in given.items() if value is not None}
 
 
+def changed_fields(changes: Mapping[str, Any]) -> Json:
+    """The body of a change, in which None clears a field."""
+    return {name: _plain(value) for name, value in changes.items()}
+
+
+def list_query(filters: Mapping[str, Any] | None, **named: Any) -> Json:
+    """The query of a list of memories; filters are sent as JSON."""
+    return fields(filters=None if filters is None else json.dumps(filters), **named)
+
+
 def path_of(*parts: str) -> str:
     """An address below /api/v1/, with each part quoted."""
     return "".join(f"{quote(part, safe='')}/" for part in parts)

@@ -1,0 +1,75 @@
+"""The history of a conversation, by the client that blocks. Made from `aio_history.py` by `python make_blocking.py`: change that file."""
+
+from collections.abc import Iterator, Sequence
+
+from memos_client.blocking import Memos
+from memos_client.history_rules import Entry, filters_of, is_of_history, message_of, raw_of
+from memos_client.item_rules import parts_of
+from memos_client.models import Json, Memory
+
+MOST_MESSAGES = 1_000  # of one request
+PAGE = 200
+
+
+class History:
+    """The messages of the session `session_id`, in the order of their adding, exactly as they were added.
+
+    format_name: of the framework's messages. infer: what users state becomes memories beside the messages.
+    """
+
+    def __init__(
+        self,
+        memos: Memos,
+        session_id: str,
+        format_name: str,
+        *,
+        namespace: str | None = None,
+        persona: str | None = None,
+        infer: bool = True,
+    ) -> None:
+        self._memos = memos
+        self._session_id = session_id
+        self._format_name = format_name
+        self._namespace = namespace
+        self._persona = persona
+        self._infer = infer
+
+    def add(self, entries: Sequence[Entry]) -> None:
+        """Add messages at the end."""
+        for part in parts_of(entries, MOST_MESSAGES):
+            self._memos.add_messages(
+                [message_of(entry, self._format_name) for entry in part],
+                session_id=self._session_id,
+                infer=self._infer,
+                namespace=self._namespace,
+                persona=self._persona,
+            )
+
+    def read(self, limit: int | None = None) -> list[Json]:
+        """All messages, or the newest `limit`, oldest first."""
+        found: list[Json] = []
+        if limit is None or limit > 0:
+            for memory in self._newest_first():
+                found.append(raw_of(memory))
+                if len(found) == limit:
+                    break
+        return found[::-1]
+
+    def pop(self) -> Json | None:
+        """Delete the newest message and return it; None where there is none."""
+        for memory in self._newest_first():
+            self._memos.delete(memory.id)
+            raw: Json = raw_of(memory)
+            return raw
+        return None
+
+    def clear(self) -> None:
+        """Delete all messages. What was read from them stays."""
+        for memory in [memory for memory in self._newest_first()]:
+            self._memos.delete(memory.id)
+
+    def _newest_first(self) -> Iterator[Memory]:
+        where = filters_of(self._format_name)
+        for memory in self._memos.memories(filters=where, session_id=self._session_id, page_size=PAGE):
+            if is_of_history(memory, self._session_id):
+                yield memory
