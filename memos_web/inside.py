@@ -120,8 +120,9 @@ def normalise_key(scope: Scope) -> Scope:
 class KeyGate:
     """Lets a request in whose API key is valid, before its body is read."""
 
-    def __init__(self, api: ASGIApp) -> None:
+    def __init__(self, api: ASGIApp, *, remembers: bool) -> None:
         self._api = api
+        self._remembers = remembers
         self._valid: TTLCache[bytes, bool] = TTLCache(MOST_REMEMBERED, REMEMBERED_SECONDS)
 
     async def find_refusal(self, request: Request) -> Response | None:
@@ -131,7 +132,8 @@ class KeyGate:
             return None
         answer = await Rest(self._api, request).send("GET", "me/")
         if answer.status_code == HTTPStatus.OK:
-            self._valid[digest] = True
+            if self._remembers:
+                self._valid[digest] = True
             return None
         names = ("content-type", "www-authenticate", "retry-after")
         headers = {name: answer.headers[name] for name in names if name in answer.headers}

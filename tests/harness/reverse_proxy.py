@@ -21,8 +21,8 @@ HOP = frozenset({"connection", "transfer-encoding", "keep-alive", "host", "x-for
 
 @dataclass(frozen=True)
 class Manners:
-    """The effects of a configuration. path: of the location; strips: removes it; host: `$http_host`, `$host` or `` for the
-    address of the server behind; lacks: headers that do not arrive there."""
+    """The effects of a configuration. path: of the location; strips: removes it; host: `$http_host`, `$host` or `` for
+    the address of the server behind; lacks: headers that do not arrive there."""
 
     path: str = ""
     strips: bool = False

@@ -50,7 +50,7 @@ def as_agent(key: str, act: Callable[[Agent], Awaitable[T]], *, mode: str = "aut
 
     async def run() -> T:
         app = WithMcp(ThreadedHandler())
-        async with _lifespan(app), connect_agent(key, "http://testserver/mcp/", app=app, mode=mode, **headers) as agent:
+        async with running(app), connect_agent(key, "http://testserver/mcp/", app=app, mode=mode, **headers) as agent:
             return await act(agent)
 
     return asyncio.run(run())
@@ -71,7 +71,7 @@ async def connect_agent(
 
 
 @asynccontextmanager
-async def _lifespan(app: WithMcp) -> AsyncIterator[None]:
+async def running(app: WithMcp) -> AsyncIterator[None]:
     """Start and stop the application as uvicorn does."""
     to_app: asyncio.Queue[dict[str, str]] = asyncio.Queue()
     from_app: asyncio.Queue[Any] = asyncio.Queue()
