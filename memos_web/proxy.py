@@ -17,7 +17,7 @@ from memos_web.address import read_address
 
 PROXY_CHECK = "/proxy-check/"  # answers `doctor --url` with what arrived here
 CHECK_SALT, CHECK_SECONDS = "memos proxy check", 60
-NOT_DJANGO = frozenset({"mcp", "mem0", "product", "static"})  # first parts of paths beside Django's
+NOT_DJANGO = frozenset({"mcp", "mem0", "oauth", "product", "static"})  # first parts of paths beside Django's
 
 
 def refuse_page_path() -> None:

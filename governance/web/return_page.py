@@ -8,7 +8,7 @@ from django.utils.encoding import iri_to_uri
 from django.utils.http import url_has_allowed_host_and_scheme
 
 NEXT_SECONDS = 3600
-LONGEST_NEXT = 500
+LONGEST_NEXT = 3000  # a cookie has 4096 bytes; requests of applications to connect are the longest
 
 
 def next_keep(request: HttpRequest, response: HttpResponseBase) -> None:

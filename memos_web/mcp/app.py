@@ -1,4 +1,4 @@
-"""Serves `/mcp/` beside Django: MCP over streamable HTTP, for callers with an API key."""
+"""Serves `/mcp/` beside Django: MCP over streamable HTTP, for callers with an API key, and OAuth to get one."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -12,9 +12,10 @@ from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memos_web.guards import LONGEST_BODY, Api, Guarded
+from memos_web.mcp.authorization import authorization_app, describe_challenge, is_authorization_path
 from memos_web.mcp.tools import mcp_server
 
 PATHS = frozenset({"/mcp", "/mcp/"})
@@ -28,17 +29,23 @@ class WithMcp:
         self._django = django
         self._streaming, self._plain = (_make_app(django, json_response=flag) for flag in (False, True))
         self._both = Starlette(lifespan=self._run_both)
+        self._authorization = authorization_app()
         self._guarded = Guarded(self._choose, django, _fault, remembers_keys=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._both(scope, receive, send)
-        elif scope["type"] != "http" or scope["path"].removeprefix(scope.get("root_path", "")) not in PATHS:
+            return
+        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        if path not in PATHS and not is_authorization_path(path):
             await self._django(scope, receive, send)
-        elif refusal := _find_refusal(Request(scope)):
+        elif refusal := _find_refusal(Request(scope), is_page_allowed=path not in PATHS):
             await refusal(scope, receive, send)
+        elif path in PATHS:
+            answer = _with_challenge(send, describe_challenge(Request(scope)))
+            await self._guarded({**scope, "path": "/mcp/", "root_path": ""}, receive, answer)
         else:
-            await self._guarded({**scope, "path": "/mcp/", "root_path": ""}, receive, send)
+            await self._authorization({**scope, "path": path, "root_path": ""}, receive, send)
 
     @asynccontextmanager
     async def _run_both(self, _: Starlette) -> AsyncIterator[None]:
@@ -67,8 +74,8 @@ def _make_app(django: Api, *, json_response: bool) -> Starlette:
     )
 
 
-def _find_refusal(request: Request) -> Response | None:
-    """The answer to a request for another host, or from a page of another site; None if there is nothing against it.
+def _find_refusal(request: Request, *, is_page_allowed: bool) -> Response | None:
+    """The answer to a request for another host, or from a page of another site unless that `is_page_allowed`.
 
     A page can bring a browser to send requests here by a name of its own that leads to this address.
     """
@@ -76,9 +83,20 @@ def _find_refusal(request: Request) -> Response | None:
     if not validate_host(split_domain_port(host)[0], settings.ALLOWED_HOSTS):
         return _fault(HTTPStatus.MISDIRECTED_REQUEST, "", "Name the host of this address in MEMOS_ALLOWED_HOSTS.")
     origin = request.headers.get("origin")
-    if origin not in {None, f"{request.url.scheme}://{host}", *settings.CSRF_TRUSTED_ORIGINS}:
+    if not is_page_allowed and origin not in {None, f"{request.url.scheme}://{host}", *settings.CSRF_TRUSTED_ORIGINS}:
         return _fault(HTTPStatus.FORBIDDEN, "", "Pages of other sites cannot use this server.")
     return None
+
+
+def _with_challenge(send: Send, challenge: str) -> Send:
+    """A `send` whose 401 tells hosts how their person can sign in (RFC 9728 §5.1)."""
+
+    async def answer(message: Message) -> None:
+        if message["type"] == "http.response.start" and message["status"] == HTTPStatus.UNAUTHORIZED:
+            MutableHeaders(scope=message)["www-authenticate"] = challenge
+        await send(message)
+
+    return answer
 
 
 def _fault(status: HTTPStatus, _code: str, detail: str) -> Response:
