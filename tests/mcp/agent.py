@@ -10,7 +10,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import TextContent
 
-from memos_web.handler import ThreadedHandler
+from memos_web.handler import MOST_AT_WORK, ThreadedHandler
 from memos_web.mcp.app import WithMcp
 
 T = TypeVar("T")
@@ -83,3 +83,12 @@ async def running(app: WithMcp) -> AsyncIterator[None]:
     finally:
         await to_app.put({"type": "lifespan.shutdown"})
         await served
+        await _finish_requests(app)
+
+
+async def _finish_requests(app: WithMcp) -> None:
+    """Wait for requests whose client has left: their threads must not outlive the database of the test."""
+    handler = app._django
+    assert isinstance(handler, ThreadedHandler)
+    while handler._at_work._free < MOST_AT_WORK:
+        await asyncio.sleep(0.005)
