@@ -25,6 +25,7 @@ from memos_web.mcp.app import WithMcp
 from memos_web.mem0.app import MEM0
 from memos_web.product.app import PRODUCT
 from memos_web.protocols import WithProtocol
+from memos_web.proxy import AtAddress, refuse_page_path
 from memos_web.telemetry import telemetry_start
 from vault.providers.ports import ProviderUnavailable
 from vault.providers.registry import llm
@@ -34,6 +35,7 @@ django_application = ThreadedHandler()
 application: ASGIApp = WithMcp(django_application)
 for protocol in (MEM0, PRODUCT):
     application = WithProtocol(protocol, application, api=django_application)
+application = AtAddress(application)
 YOUNG = 50_000  # objects that are made before the collector looks at them; Python's own 700 costs a bulk call a tenth
 
 WARM_UP_SECONDS = 0.2  # after the import; by then the server listens
@@ -44,6 +46,7 @@ SWITCH_SECONDS = 0.001
 
 def _prepare() -> None:
     try:
+        refuse_page_path()
         refuse_unsafe_role()
         key_store().check()
     finally:

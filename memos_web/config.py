@@ -56,6 +56,9 @@ RERANKER_FAMILIES = ("sentence-transformers", "openai", "overlap")
 SEARCH_WEIGHTS = ("dense", "heat", "trust", "fingerprint")
 MOST_WEB_PROCESSES = 4  # each may hold twenty of the embedded server's connections
 SHORTEST_TOKEN = 16
+PUBLIC_URL = re.compile(
+    r"https?://[A-Za-z0-9.-]+(:[0-9]+)?(/[A-Za-z0-9_~-]+)*|https?://\[[0-9A-Fa-f:.]+\](:[0-9]+)?(/[A-Za-z0-9_~-]+)*"
+)
 LONGEST_SOCKET_PATH = 90  # bytes; the kernel allows 107, the servers add names of their own
 
 
@@ -200,7 +203,7 @@ def read_config(environ: Mapping[str, str]) -> Config:
         host=environ.get("MEMOS_HOST") or "127.0.0.1",
         port=_port(environ.get("MEMOS_PORT", "8000")),
         data_dir=Path(environ.get("MEMOS_DATA_DIR") or DEFAULT_DATA_DIR).resolve(),
-        public_url=environ.get("MEMOS_PUBLIC_URL", "").rstrip("/"),
+        public_url=_public_url(environ.get("MEMOS_PUBLIC_URL", "")),
         allowed_hosts=tuple(filter(None, map(str.strip, environ.get("MEMOS_ALLOWED_HOSTS", "").split(",")))),
         allow_private_addresses=_flag(
             "MEMOS_ALLOW_PRIVATE_ADDRESSES", environ.get("MEMOS_ALLOW_PRIVATE_ADDRESSES", "no")
@@ -227,6 +230,19 @@ def read_config(environ: Mapping[str, str]) -> Config:
         log_format=_one_of("MEMOS_LOG_FORMAT", environ.get("MEMOS_LOG_FORMAT") or "line", ("line", "json")),
         backup_days=_backup_days(environ.get("MEMOS_BACKUP_DAYS") or "30"),
     )
+
+
+def _public_url(text: str) -> str:
+    """`SCHEME://HOST[:PORT][/PATH]`, without a final slash."""
+    text = text.rstrip("/")
+    try:
+        url = urlsplit(text)
+        usable = url.scheme in {"http", "https"} and bool(url.hostname) and url.port != 0
+    except ValueError:
+        usable = False
+    if text and not (usable and PUBLIC_URL.fullmatch(text)):
+        raise ConfigError(f"MEMOS_PUBLIC_URL is {text!r}: an address such as https://memos.example/path is needed")
+    return text
 
 
 def _port(text: str) -> int:

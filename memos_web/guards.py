@@ -41,13 +41,18 @@ class Api(Protocol):
 class Guarded:
     """An ASGI application: `app` gets the requests that pass, with the parsed body in their scope."""
 
-    def __init__(self, app: ASGIApp, api: Api, fault: Fault, *, key_refusal_type: str = "") -> None:
-        """key_refusal_type: the content type of the answer to a key that is not valid; the REST API's own if empty."""
+    def __init__(
+        self, app: ASGIApp, api: Api, fault: Fault, *, key_refusal_type: str = "", remembers_keys: bool = True
+    ) -> None:
+        """key_refusal_type: the content type of the answer to a key that is not valid; the REST API's own if empty.
+
+        remembers_keys: for an `app` whose every route asks the REST API, which authenticates anyway.
+        """
         self._key_refusal_type = key_refusal_type
         self._app = app
         self._api = api
         self._fault = fault
-        self._gate = KeyGate(api)
+        self._gate = KeyGate(api, remembers=remembers_keys)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if refusal := await self._gate.find_refusal(Request(scope)):

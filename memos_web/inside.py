@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx2
 from cachetools import TTLCache
+from django.conf import settings
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -62,7 +63,8 @@ class Rest:
         scheme, _, key = self._headers.get("authorization", "").partition(" ")
         if scheme == "Token":  # as mem0's client sends it
             self._headers["authorization"] = f"Bearer {key}"
-        self._base = f"{request.url.scheme}://{self._headers.get('host', 'localhost')}/api/v1/"
+        self._prefix = settings.FORCE_SCRIPT_NAME or ""
+        self._base = f"{request.url.scheme}://{self._headers.get('host', 'localhost')}{self._prefix}/api/v1/"
 
     async def call(
         self,
@@ -93,7 +95,7 @@ class Rest:
     ) -> httpx2.Response:
         """The reply, whatever its status."""
         async with httpx2.AsyncClient(
-            transport=httpx2.ASGITransport(app=self._call_api),
+            transport=httpx2.ASGITransport(app=self._call_api, root_path=self._prefix),
             base_url=self._base,
             headers={**self._headers, "content-type": "application/json"},
             trust_env=False,
@@ -118,8 +120,9 @@ def normalise_key(scope: Scope) -> Scope:
 class KeyGate:
     """Lets a request in whose API key is valid, before its body is read."""
 
-    def __init__(self, api: ASGIApp) -> None:
+    def __init__(self, api: ASGIApp, *, remembers: bool) -> None:
         self._api = api
+        self._remembers = remembers
         self._valid: TTLCache[bytes, bool] = TTLCache(MOST_REMEMBERED, REMEMBERED_SECONDS)
 
     async def find_refusal(self, request: Request) -> Response | None:
@@ -129,7 +132,8 @@ class KeyGate:
             return None
         answer = await Rest(self._api, request).send("GET", "me/")
         if answer.status_code == HTTPStatus.OK:
-            self._valid[digest] = True
+            if self._remembers:
+                self._valid[digest] = True
             return None
         names = ("content-type", "www-authenticate", "retry-after")
         headers = {name: answer.headers[name] for name in names if name in answer.headers}

@@ -110,7 +110,7 @@ class Slots:
 
 async def send_busy(scope: Any, send: Any) -> None:
     """503 with Retry-After, made without a thread: there is none to spare."""
-    is_api = scope["path"].startswith("/api/")
+    is_api = scope["path"].removeprefix(scope.get("root_path", "")).startswith("/api/")
     kind = "application/problem+json" if is_api else "text/plain; charset=utf-8"
     body = json.dumps(PROBLEM) if is_api else BUSY
     headers = [(b"content-type", kind.encode()), (b"retry-after", str(RETRY_SECONDS).encode())]

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 from rest_framework.negotiation import DefaultContentNegotiation
@@ -24,9 +25,14 @@ class ByAddress(DefaultContentNegotiation):
 
 
 class ApiSchemaView(SpectacularAPIView):
-    """The OpenAPI document."""
+    """The OpenAPI document. Its paths begin where the installation is mounted."""
 
     content_negotiation_class = ByAddress
+
+    def setup(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
+        super().setup(request, *args, **kwargs)
+        if settings.FORCE_SCRIPT_NAME:
+            self.custom_settings = {"SERVERS": [{"url": settings.FORCE_SCRIPT_NAME}]}
 
 
 class ApiDocsView(SpectacularSwaggerSplitView):

@@ -2,8 +2,10 @@
 
 from http import HTTPStatus
 
+from django.conf import settings
 from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse
+from django.middleware.csrf import REASON_BAD_ORIGIN
 from django.urls import is_valid_path
 
 from governance.api.problems import problem_json
@@ -42,9 +44,16 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def answer_csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """Return the error page for a form whose CSRF token is outdated or foreign."""
+    """Return the error page for a form whose CSRF token is outdated or foreign.
+
+    The page names the public address where the form can work nowhere else: its cookies need HTTPS, or the browser
+    names a site that is not this one.
+    """
     recognise(request)
-    return draw(request, "403_csrf.html", status=HTTPStatus.FORBIDDEN)
+    is_elsewhere = reason == REASON_BAD_ORIGIN % request.META.get("HTTP_ORIGIN")
+    is_plain = settings.CSRF_COOKIE_SECURE and not request.is_secure()
+    context = {"address": settings.PUBLIC_URL if is_elsewhere or is_plain else ""}
+    return draw(request, "403_csrf.html", context, status=HTTPStatus.FORBIDDEN)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
@@ -60,6 +69,6 @@ def _describe_unknown_address(request: HttpRequest) -> str:
 
 
 def _answer(request: HttpRequest, failure: DomainError) -> HttpResponse:
-    if request.path.startswith("/api/"):
+    if request.path_info.startswith("/api/"):
         return problem_json(failure, request)
     return refusal(request, failure)

@@ -26,6 +26,7 @@ from governance.tenants.selectors import tenant_id_by_slug, user_id_by_email
 from governance.vocabulary import Channel, Permission, PersonaKind, PrincipalKind, RoleName, Scope, Verb
 
 LONGEST_NAME = 200  # of a member and a persona
+OWN_SCOPES = frozenset({Scope.MEMORIES_READ, Scope.MEMORIES_WRITE})  # of keys that members make of their own
 
 
 @dataclass(frozen=True)
@@ -134,6 +135,31 @@ def apikey_create(
     refuse_above(actor, RoleName(member.role.name))
     _refuse_more_than_own(actor, scopes)
     _check(ApiKey, name=name)
+    return _store_key(actor, member, scopes, name, expires_at, bonds)
+
+
+def apikey_create_own(*, actor: Actor, scopes: Collection[Scope], name: str, expires_at: datetime) -> NewKey:
+    """Create a key of the acting member's own, for an application that they connect: it reads and writes memory only.
+
+    Raises Forbidden, also for keys and the system; Invalid. Writes: ApiKey, AuditEntry.
+    """
+    authorize(actor, Permission.MEMORY_READ)
+    if actor.principal_kind is not PrincipalKind.MEMBER or not OWN_SCOPES.issuperset(scopes):
+        raise Forbidden("A key for an application is made by its member, and manages nothing.", rule="own_key")
+    _check(ApiKey, name=name)
+    with acting(actor):
+        member = Member.objects.select_related("user", "role").get(id=actor.principal_id)
+        return _store_key(actor, member, scopes, name, expires_at, FREE)
+
+
+def _store_key(
+    actor: Actor,
+    member: Member,
+    scopes: Collection[Scope],
+    name: str,
+    expires_at: datetime | None,
+    bonds: KeyBonds,
+) -> NewKey:
     credential = credential_new()
     with acting(actor):
         if expires_at is not None and expires_at <= database_now():

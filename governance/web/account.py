@@ -10,6 +10,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.accounts.browser_sessions import session_revoke, session_switch, sessions_revoke_others
+from governance.accounts.connected_apps import own_key_revoke, own_keys_list
 from governance.accounts.digests import digest_set, is_digest_wanted
 from governance.accounts.factors import (
     factor_get,
@@ -113,6 +114,14 @@ def recovery_codes(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
 
 @require_POST
 @person_page
+def own_key_end(request: HttpRequest, person: SignedIn, key_id: UUID) -> HttpResponseBase:
+    """Revoke a key of the person's own."""
+    own_key_revoke(actor=person.actor, key_id=key_id)
+    return see_other(f"{reverse('account')}?changed=keys#keys-part")
+
+
+@require_POST
+@person_page
 def session_out(request: HttpRequest, person: SignedIn, session_id: UUID) -> HttpResponseBase:
     session_revoke(person=person, session_id=session_id)
     if session_id == person.session_id:
@@ -153,6 +162,7 @@ def _account(
         "has_password": is_proved and has_password(person=person),
         "factor": factor_get(person=person) if is_proved else None,
         "sessions": sessions_list(person=person),
+        "own_keys": own_keys_list(actor=person.actor),
         "changed": request.GET.get("changed", ""),
         "timezone": person.timezone,
         "zones": ZONES,

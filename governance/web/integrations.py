@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
-from django.urls import reverse
+from django.urls import get_script_prefix, reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.access.decisions.services import authorize
@@ -44,7 +44,7 @@ def integrations(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Show the ways to connect an agent, with the address of this installation, and the webhooks."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     context = {
-        "base": request.build_absolute_uri("/").rstrip("/"),
+        "base": request.build_absolute_uri(get_script_prefix()).rstrip("/"),
         "webhooks": webhooks_list(actor=actor, pages=First(MOST_WEBHOOKS)),
     }
     return draw(request, "governance/integrations/list.html", context)

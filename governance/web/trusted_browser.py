@@ -10,17 +10,17 @@ from django.conf import settings
 from django.core.signing import BadSignature, dumps, loads
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
+from django.urls import reverse
 
 from governance.accounts.rules import FirstFactor, TrustedBrowser
 
-COOKIE = "memos_browser"
 SALT = "memos trusted browser"
 SECONDS = 180 * 24 * 3600
 
 
 def find_trusted_browser(request: HttpRequest) -> TrustedBrowser | None:
     try:
-        user_id, nonce = loads(request.COOKIES.get(COOKIE, ""), salt=SALT, max_age=SECONDS)
+        user_id, nonce = loads(request.COOKIES.get(_cookie_name(), ""), salt=SALT, max_age=SECONDS)
     except BadSignature:
         return None
     return TrustedBrowser(user_id=UUID(user_id), nonce=nonce)
@@ -33,11 +33,15 @@ def browser_trust(request: HttpRequest, response: HttpResponseBase, first: First
     before = find_trusted_browser(request)
     nonce = before.nonce if before and before.user_id == first.user_id else token_urlsafe(16)
     response.set_cookie(
-        COOKIE,
+        _cookie_name(),
         dumps([str(first.user_id), nonce], salt=SALT),
         max_age=SECONDS,
-        path="/sign-in/",
+        path=reverse("sign_in"),
         secure=settings.SESSION_COOKIE_SECURE,
         httponly=True,
         samesite="Lax",
     )
+
+
+def _cookie_name() -> str:
+    return f"memos_browser_{settings.INSTALLATION_TAG}"

@@ -4,6 +4,7 @@ from django.views.i18n import set_language
 from governance.web import (
     access,
     account,
+    connected_apps,
     integrations,
     jobs,
     keys,
@@ -29,6 +30,7 @@ urlpatterns = [
     path("sign-in/<slug:slug>/callback/", sign_in_rules.oidc_return, name="oidc_back"),
     path("reset/<str:token>/", recovery.reset, name="reset"),
     path("invitation/<str:token>/", recovery.invitation, name="invitation"),
+    path("connect/", connected_apps.connect, name="app_connect"),
     path("you/", views.you, name="you"),
     path("sign-out/", views.sign_out, name="sign_out"),
     path("purpose/", views.purpose, name="purpose"),
@@ -44,6 +46,7 @@ urlpatterns = [
     path("account/second-factor/codes/", account.recovery_codes, name="recovery_codes"),
     path("account/sessions/end-others/", account.sessions_out, name="sessions_out"),
     path("account/sessions/<uuid:session_id>/end/", account.session_out, name="session_out"),
+    path("account/keys/<uuid:key_id>/revoke/", account.own_key_end, name="own_key_end"),
     path("account/organisations/", account.organisations, name="organisations"),
     # the tenant's
     path("settings/members/", members.members, name="members"),

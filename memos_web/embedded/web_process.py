@@ -3,11 +3,14 @@
 Run as `python -m memos_web.embedded.web_process FD PATH`. FD: the shared socket. PATH: the health check's socket.
 """
 
+import os
 import socket
 import sys
 from pathlib import Path
 
 import uvicorn
+
+from memos_web.config import read_config
 
 GRACE_SECONDS = 4
 BACKLOG = 2048
@@ -22,7 +25,7 @@ def main(descriptor: str, path: str) -> None:
         ws="none",
         access_log=False,
         server_header=False,
-        proxy_headers=False,
+        proxy_headers=read_config(os.environ).trusted_proxy,  # of proxies that FORWARDED_ALLOW_IPS names
         backlog=BACKLOG,
     )
     uvicorn.Server(config).run(sockets=[shared, _health_socket(Path(path))])

@@ -166,7 +166,9 @@ TEMPLATES: list[dict[str, Any]] = [
         },
     }
 ]
-STATIC_URL = "/static/"
+PUBLIC_URL_IS_GIVEN = False  # the address is the one that the server listens on
+INSTALLATION_TAG = ""  # in the names of cookies; see memos_web.address
+WHITENOISE_STATIC_PREFIX = "/static/"  # below the path of the public address
 STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_USE_FINDERS = True  # nothing to collect: files are served from the packages
 X_FRAME_OPTIONS = "DENY"

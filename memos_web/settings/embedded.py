@@ -1,5 +1,6 @@
 """Settings of one machine: embedded PostgreSQL and Redis unless DATABASE_URL and REDIS_URL name others; plain HTTP."""
 
+from memos_web.address import address_settings, read_address
 from memos_web.config import bracket_host, refuse_lone_owner
 from memos_web.installation import key_store_path, master_key, missing, public_url, secret_key
 from memos_web.settings.base import *  # noqa: F403
@@ -19,3 +20,8 @@ DATA_DIR = CONFIG.data_dir
 KEY_STORE_PATH = key_store_path(CONFIG)
 MASTER_KEY = master_key(CONFIG)
 PUBLIC_URL = public_url(CONFIG)
+PUBLIC_URL_IS_GIVEN = bool(CONFIG.public_url)
+ALLOWED_HOSTS.append(bracket_host(read_address(PUBLIC_URL).hostname))
+globals().update(address_settings(PUBLIC_URL, SECRET_KEY))
+if CONFIG.trusted_proxy:
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")

@@ -6,7 +6,8 @@ The owner's process, which only migrates, needs only its own address and no key.
 
 from dataclasses import replace
 
-from memos_web.config import Config, ConfigError
+from memos_web.address import address_settings, read_address
+from memos_web.config import Config, ConfigError, bracket_host
 from memos_web.installation import key_store_path
 from memos_web.settings.base import *  # noqa: F403
 from memos_web.settings.base import CONFIG
@@ -45,6 +46,11 @@ DATA_DIR = CONFIG.data_dir
 KEY_STORE_PATH = key_store_path(CONFIG)
 MASTER_KEY = CONFIG.master_key
 PUBLIC_URL = CONFIG.public_url
+PUBLIC_URL_IS_GIVEN = True
+if PUBLIC_URL:  # the owner's process has none
+    ALLOWED_HOSTS.append(bracket_host(read_address(PUBLIC_URL).hostname))
+    globals().update(address_settings(PUBLIC_URL, SECRET_KEY))
+    CSRF_TRUSTED_ORIGINS = [read_address(PUBLIC_URL).origin, *CSRF_TRUSTED_ORIGINS]
 
 SECURE_SSL_REDIRECT = True
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]

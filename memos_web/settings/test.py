@@ -8,6 +8,7 @@ for _name in [name for name in os.environ if name.startswith("MEMOS_") or name i
     del os.environ[_name]
 os.environ["MEMOS_EMBEDDER"] = "hashing"
 
+from memos_web.address import address_settings  # noqa: E402
 from memos_web.settings.base import *  # noqa: E402, F403
 from memos_web.settings.base import CONFIG  # noqa: E402
 from memos_web.settings.databases import databases  # noqa: E402
@@ -17,6 +18,7 @@ SECRET_KEY = "of the tests"
 ALLOWED_HOSTS = ["127.0.0.1", "localhost", "testserver"]
 MASTER_KEY = b"the master key of all the tests."
 PUBLIC_URL = "http://testserver"
+globals().update(address_settings(PUBLIC_URL, SECRET_KEY))
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 # Non-existing servers and folders, so that a test without fixtures reaches no server and writes no file.

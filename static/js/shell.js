@@ -15,7 +15,7 @@ function sideSwitch() {
   const narrow = root.dataset.side !== "narrow";
   if (narrow) root.dataset.side = "narrow";
   else delete root.dataset.side;
-  document.cookie = `memos-side=${narrow ? "narrow" : "wide"};path=/;max-age=${YEAR};samesite=lax`;
+  document.cookie = `memos-side=${narrow ? "narrow" : "wide"};path=${document.body.dataset.path};max-age=${YEAR};samesite=lax`;
 }
 if (side) {
   side.hidden = false;

@@ -26,6 +26,7 @@ ALLOWED = {
     "vault/providers/openai_embedder.py": "calls by that client",
     "vault/providers/blobs_s3.py": "signs requests by botocore, and sends them by the transport",
     "memos_web/management/checks.py": "asks the language model for `doctor`, by the transport",
+    "memos_web/management/proxy_check.py": "asks the installation's own address for `doctor`, as its operator says",
     "memos_web/inside.py": "calls the application in this process, over no network",
     # Between the processes of one installation, over its own sockets.
     "memos_web/embedded/folders.py": "no call",

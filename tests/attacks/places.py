@@ -72,7 +72,9 @@ CONTENT = frozenset(
 )
 WITHOUT_CONTENT: Mapping[str, str] = {
     **dict.fromkeys(("", "healthz", "readyz", "metrics", "api/docs/", "api/schema/", "language/"), "no tenant's rows"),
-    **dict.fromkeys(("account/", "sign-in/", "sign-out/", "invitation/", "reset/", "you/"), "a person's own access"),
+    **dict.fromkeys(
+        ("account/", "connect/", "sign-in/", "sign-out/", "invitation/", "reset/", "you/"), "a person's own access"
+    ),
     **dict.fromkeys(("settings/", "api/v1/members/", "api/v1/me/", "api/v1/api-keys/"), "members and keys"),
     **dict.fromkeys(("access/", "api/v1/grants/", "presets/", "api/v1/role-templates/"), "rights, by ids and paths"),
     **dict.fromkeys(("audit/", "api/v1/audit/"), "the audit log holds ids, never words"),

@@ -80,7 +80,7 @@ def _send(
 
 
 def _session(client: Client) -> str:
-    return f"sessionid={client.cookies['sessionid'].value}"
+    return f"{settings.SESSION_COOKIE_NAME}={client.cookies[settings.SESSION_COOKIE_NAME].value}"
 
 
 @each_case("announced", [True, False])
@@ -98,7 +98,7 @@ def test_forged_key_or_session_raises_no_limit(handler: ThreadedHandler, world: 
         {"authorization": f"Bearer {wrong}"},
         {"authorization": "Bearer mos_000000000000_" + "x" * 43},
         {"authorization": "Basic YTpi"},
-        {"cookie": "sessionid=" + "a" * 32},
+        {"cookie": f"{settings.SESSION_COOKIE_NAME}=" + "a" * 32},
     ]
     for headers in forged:
         status, _, sender = _send(handler, "/api/v1/memories/", HUGE, headers=headers)

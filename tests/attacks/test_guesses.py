@@ -6,6 +6,7 @@ from collections.abc import Callable
 import psycopg
 import pytest
 import redis
+from django.conf import settings
 from django.test import Client, override_settings
 
 from governance.accounts.attempts import COUNTED_FOR, CountedHere, address_group
@@ -102,7 +103,8 @@ def test_trusted_browser_guesses_no_more_than_others_and_is_trusted_for_its_pers
     assert _guess_from_everywhere(world.bob.email)[-1] == 429
     assert _try(own, world.bob.email) == 429
     forged = browser()
-    forged.cookies["memos_browser"] = own.cookies["memos_browser"].value[:-1] + "x"
+    name = f"memos_browser_{settings.INSTALLATION_TAG}"
+    forged.cookies[name] = own.cookies[name].value[:-1] + "x"
     _guess_from_everywhere(world.alice.email)
     assert _try(forged, world.alice.email, PASSWORD) == 429
 

@@ -10,7 +10,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import TextContent
 
-from memos_web.handler import ThreadedHandler
+from memos_web.handler import MOST_AT_WORK, ThreadedHandler
 from memos_web.mcp.app import WithMcp
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ def as_agent(key: str, act: Callable[[Agent], Awaitable[T]], *, mode: str = "aut
 
     async def run() -> T:
         app = WithMcp(ThreadedHandler())
-        async with _lifespan(app), connect_agent(key, "http://testserver/mcp/", app=app, mode=mode, **headers) as agent:
+        async with running(app), connect_agent(key, "http://testserver/mcp/", app=app, mode=mode, **headers) as agent:
             return await act(agent)
 
     return asyncio.run(run())
@@ -71,7 +71,7 @@ async def connect_agent(
 
 
 @asynccontextmanager
-async def _lifespan(app: WithMcp) -> AsyncIterator[None]:
+async def running(app: WithMcp) -> AsyncIterator[None]:
     """Start and stop the application as uvicorn does."""
     to_app: asyncio.Queue[dict[str, str]] = asyncio.Queue()
     from_app: asyncio.Queue[Any] = asyncio.Queue()
@@ -83,3 +83,12 @@ async def _lifespan(app: WithMcp) -> AsyncIterator[None]:
     finally:
         await to_app.put({"type": "lifespan.shutdown"})
         await served
+        await _finish_requests(app)
+
+
+async def _finish_requests(app: WithMcp) -> None:
+    """Wait for requests whose client has left: their threads must not outlive the database of the test."""
+    handler = app._django
+    assert isinstance(handler, ThreadedHandler)
+    while handler._at_work._free < MOST_AT_WORK:
+        await asyncio.sleep(0.005)

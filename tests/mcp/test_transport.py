@@ -31,7 +31,8 @@ def post_message(server: RunningServer, key: str | None, body: Any, path: str = 
 
 def test_only_a_valid_key_reaches_the_server(running_server: RunningServer) -> None:
     status, headers = post_message(running_server, None, LIST)
-    assert (status, headers["www-authenticate"]) == (401, "Bearer")
+    where = f"{running_server.base_url}/.well-known/oauth-protected-resource/mcp/"
+    assert (status, headers["www-authenticate"].partition(",")[0]) == (401, f'Bearer resource_metadata="{where}"')
     assert post_message(running_server, "mos_made_up", LIST)[0] == 401
     key = running_server.first_run["api_key"]
     assert post_message(running_server, key, LIST)[0] == 200

@@ -169,7 +169,9 @@ KINDS = (
         readings.ahead,
     ),
     _kind(
-        "in", rf"\bin{S}(?P<count>{COUNT}){S}(?P<unit>minute|hour|day|week|fortnight)s?(?:['’]?{S}time)?(?=\W{{0,3}}(?:$|[,.;!?)]))", readings.ahead
+        "in",
+        rf"\bin{S}(?P<count>{COUNT}){S}(?P<unit>minute|hour|day|week|fortnight)s?(?:['’]?{S}time)?(?=\W{{0,3}}(?:$|[,.;!?)]))",
+        readings.ahead,
     ),
     _kind("后", rf"(?<![\d第]){_HAN_UNITS}[之以]?后(?![面来边悔])", readings.ahead),
     _kind(

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.http import HttpRequest, QueryDict
 from django.http.response import HttpResponseBase
-from django.urls import reverse
+from django.urls import get_script_prefix, reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.gzip import gzip_page
@@ -141,7 +141,7 @@ def _list_context(request: HttpRequest, actor: Actor, query: MemoryQuery, after:
         "modes": MODES,
         "has_time": bool(found.hits),
         "may_publish": is_allowed(actor, Permission.STORE_MANAGE),
-        "curl": curl_command(query, request.build_absolute_uri("/api/v1/memories/")),
+        "curl": curl_command(query, request.build_absolute_uri(f"{get_script_prefix()}api/v1/memories/")),
     }
 
 

@@ -4,9 +4,11 @@ import json
 import sys
 from argparse import ArgumentParser
 from dataclasses import asdict
+from itertools import chain
 
 from governance.management.base import InstalledCommand
 from memos_web.management.checks import Finding, findings
+from memos_web.management.proxy_check import check_proxy
 from memos_web.settings.base import CONFIG
 
 
@@ -14,11 +16,13 @@ class Command(InstalledCommand):
     help = "Check configuration, servers, roles, keys and models. Exit code 1 when something is wrong."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--url", help="also ask through the proxy at this address: https://memos.example")
         parser.add_argument("--json", action="store_true", help="one JSON line instead of one line per check")
 
     def handle(self, *args: object, **options: object) -> None:
         found = []
-        for finding in findings(CONFIG):
+        proxy = [check_proxy(str(options["url"]))] if options["url"] else []
+        for finding in chain(findings(CONFIG), proxy):
             found.append(finding)
             if not options["json"]:
                 self.stdout.write(_line(finding))

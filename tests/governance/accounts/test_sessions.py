@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import psycopg
 import pytest
+from django.conf import settings
 
 from governance.accounts.cleanup import accounts_tidy
 from governance.members.services import member_remove, member_role_change
@@ -59,10 +60,10 @@ def test_all_others_are_ended_at_once(world: World) -> None:
 
 def test_signing_out_ends_the_session_on_the_server(world: World) -> None:
     client = signed_in(world.alice)
-    kept = client.cookies["sessionid"].value
+    kept = client.cookies[settings.SESSION_COOKIE_NAME].value
     client.post("/sign-out/")
     thief = browser()
-    thief.cookies["sessionid"] = kept
+    thief.cookies[settings.SESSION_COOKIE_NAME] = kept
     assert not is_in(thief)
 
 
@@ -86,7 +87,7 @@ def test_a_stolen_session_row_is_no_session(world: World, superuser: Superuser) 
     signed_in(world.alice)
     (session,) = _sessions(superuser, world)
     thief = browser()
-    thief.cookies["sessionid"] = session
+    thief.cookies[settings.SESSION_COOKIE_NAME] = session
     assert not is_in(thief)
 
 

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from django.conf import settings
 from django.test import Client
 
 from governance.actor import Actor
@@ -20,7 +21,7 @@ def signed_in(world: World) -> Client:
     token = sign_in_link_create(actor=actor, member=world.alice.member).url.rsplit("/", 2)[1]
     browser = Client(enforce_csrf_checks=True)
     page = browser.get(f"/sign-in/{token}/")
-    csrf = page.cookies["csrftoken"].value
+    csrf = page.cookies[settings.CSRF_COOKIE_NAME].value
     assert browser.post(f"/sign-in/{token}/", {"csrfmiddlewaretoken": csrf}).status_code == 303
     return browser
 
@@ -35,13 +36,13 @@ def test_session_without_a_csrf_token_is_refused_and_recorded(world: World, path
 
 def test_the_csrf_token_is_a_new_one_after_signing_in(world: World) -> None:
     browser = signed_in(world)
-    before = browser.cookies["csrftoken"].value
-    assert before != signed_in(world).cookies["csrftoken"].value
+    before = browser.cookies[settings.CSRF_COOKIE_NAME].value
+    assert before != signed_in(world).cookies[settings.CSRF_COOKIE_NAME].value
 
 
 @pytest.mark.parametrize("cookie", ['"\\000\\000aaaaaaaa"', "x" * 3000, "aaaaaaaa"])
 def test_an_odd_session_cookie_is_nobodys(world: World, cookie: str) -> None:
-    assert Client(headers={"cookie": f"sessionid={cookie}"}).get("/api/v1/me/").status_code == 401
+    assert Client(headers={"cookie": f"{settings.SESSION_COOKIE_NAME}={cookie}"}).get("/api/v1/me/").status_code == 401
 
 
 def test_a_next_page_in_any_script_is_remembered(world: World) -> None:

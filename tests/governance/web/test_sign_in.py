@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import psycopg
+from django.conf import settings
 from django.test import Client, override_settings
 
 from tests.factories import World
@@ -22,7 +23,7 @@ def test_looking_at_a_link_does_not_spend_it(world: World) -> None:
     link, client = link_for(world.alice), Client()
     for _ in range(3):
         assert client.get(link).status_code == 200
-    assert "sessionid" not in client.cookies
+    assert settings.SESSION_COOKIE_NAME not in client.cookies
     response = client.post(link)
     assert (response.status_code, response["Location"]) == (303, "/overview/")
     assert client.get("/chat/").status_code == 200
@@ -34,7 +35,7 @@ def test_a_link_works_once(world: World) -> None:
     again = Client().post(link)
     assert again.status_code == 404
     assert "This link no longer works" in again.content.decode()
-    assert "sessionid" not in again.cookies
+    assert settings.SESSION_COOKIE_NAME not in again.cookies
 
 
 def test_an_expired_link_signs_nobody_in(world: World, superuser: Superuser) -> None:
@@ -75,15 +76,15 @@ def test_it_returns_to_the_page_that_was_wanted(world: World) -> None:
 def test_it_never_returns_to_another_site(world: World, elsewhere: str) -> None:
     client = Client()
     client.get("/sign-in/", {"next": elsewhere})
-    client.cookies["after_sign_in"] = elsewhere
+    client.cookies[f"memos_next_{settings.INSTALLATION_TAG}"] = elsewhere
     assert client.post(link_for(world.alice))["Location"] == "/overview/"
 
 
 def test_a_session_of_before_is_not_carried_over(world: World) -> None:
     client = signed_in(world.charlie)
-    before = client.cookies["sessionid"].value
+    before = client.cookies[settings.SESSION_COOKIE_NAME].value
     client.post(link_for(world.alice))
-    assert client.cookies["sessionid"].value != before
+    assert client.cookies[settings.SESSION_COOKIE_NAME].value != before
     assert "Acme" in client.get("/chat/").content.decode()
 
 

@@ -16,6 +16,10 @@ from mcp.server.stdio import stdio_server
 from mcp_types import (
     CallToolRequestParams,
     CallToolResult,
+    GetPromptRequestParams,
+    GetPromptResult,
+    ListPromptsResult,
+    ListResourcesResult,
     ListResourceTemplatesResult,
     ListToolsResult,
     PaginatedRequestParams,
@@ -46,12 +50,12 @@ async def _serve(url: str, key: str) -> None:
         httpx2.AsyncClient(headers=headers, timeout=TIMEOUT) as http,
         Client(streamable_http_client(url, http_client=http)) as remote,
     ):
-        server = _passing_on(remote)
+        server = pass_on(remote)
         async with stdio_server() as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
 
 
-def _passing_on(remote: Client) -> Server[Any]:
+def pass_on(remote: Client) -> Server[Any]:
     """A server that asks `remote` for everything."""
 
     async def list_tools(_: Any, params: PaginatedRequestParams | None) -> ListToolsResult:
@@ -63,19 +67,32 @@ def _passing_on(remote: Client) -> Server[Any]:
 
         return await remote.call_tool(params.name, params.arguments, progress_callback=report)
 
+    async def list_resources(_: Any, params: PaginatedRequestParams | None) -> ListResourcesResult:
+        return await remote.list_resources(cursor=params.cursor if params else None)
+
     async def list_templates(_: Any, params: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
         return await remote.list_resource_templates(cursor=params.cursor if params else None)
 
     async def read_resource(_: Any, params: ReadResourceRequestParams) -> ReadResourceResult:
         return await remote.read_resource(str(params.uri))
 
+    async def list_prompts(_: Any, params: PaginatedRequestParams | None) -> ListPromptsResult:
+        return await remote.list_prompts(cursor=params.cursor if params else None)
+
+    async def get_prompt(_: Any, params: GetPromptRequestParams) -> GetPromptResult:
+        return await remote.get_prompt(params.name, params.arguments)
+
     return Server(
         "memos",
+        version=remote.server_info.version if remote.server_info else "",
         instructions=remote.instructions,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
+        on_list_resources=list_resources,
         on_list_resource_templates=list_templates,
         on_read_resource=read_resource,
+        on_list_prompts=list_prompts,
+        on_get_prompt=get_prompt,
     )
 
 

@@ -1,0 +1,78 @@
+"""The page on which a member lets an application use their memory, after OAuth's authorization request."""
+
+from http import HTTPStatus
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_http_methods
+
+from governance.accounts.connected_apps import DAYS, AppRequest, app_connect, read_app_request
+from governance.actor import Actor
+from governance.errors import Forbidden, Invalid
+from governance.vocabulary import PrincipalKind, Scope
+from governance.web.faults import fault_texts
+from governance.web.middleware import POLICY
+from governance.web.pages import draw, page
+
+MEANINGS = {
+    Scope.MEMORIES_READ: _("read and search memories"),
+    Scope.MEMORIES_WRITE: _("add, change and delete memories"),
+}
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def connect(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """Ask whether an application may connect; the answer goes to the application."""
+    if actor.principal_kind is not PrincipalKind.MEMBER:
+        raise Forbidden("Members alone connect applications.", rule="own_key")
+    token = (request.POST if request.method == "POST" else request.GET).get("request", "")
+    asked = read_app_request(token)
+    if request.method != "POST":
+        return _ask(request, asked, token)
+    if request.POST.get("answer") != "yes":
+        return _send(asked, error="access_denied")
+    scopes = [Scope(scope) for scope in request.POST.getlist("scopes") if scope in set(Scope)]
+    days = request.POST.get("days", "")
+    try:
+        code = app_connect(actor=actor, asked=asked, scopes=scopes, days=int(days) if days.isdecimal() else 0)
+    except Invalid as failure:
+        return _ask(request, asked, token, failure)
+    return _send(asked, code=code)
+
+
+def _ask(request: HttpRequest, asked: AppRequest, token: str, failure: Invalid | None = None) -> HttpResponse:
+    offered = [(scope.value, meaning) for scope, meaning in MEANINGS.items() if scope in asked.scopes]
+    chosen = request.POST.getlist("scopes") if failure else asked.scopes
+    context = {
+        "asked": asked,
+        "token": token,
+        "scopes": offered,
+        "chosen": chosen,
+        "days": DAYS,
+        "target": urlsplit(asked.redirect_uri).netloc or asked.redirect_uri,
+        "faults": fault_texts(failure.errors) if failure else [],
+    }
+    status = HTTPStatus.UNPROCESSABLE_ENTITY if failure else HTTPStatus.OK
+    response = draw(request, "governance/connect.html", context, status=status)
+    # Browsers hold a redirect that answers a form to the policy of the form's page.
+    response["Content-Security-Policy"] = POLICY.replace("form-action 'self'", f"form-action 'self' {_origin(asked)}")
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+def _origin(asked: AppRequest) -> str:
+    """The source of a redirect URI in a policy: its scheme alone, if it is no web address."""
+    parts = urlsplit(asked.redirect_uri)
+    return f"{parts.scheme}://{parts.netloc}" if parts.scheme in {"http", "https"} else f"{parts.scheme}:"
+
+
+def _send(asked: AppRequest, **answer: str) -> HttpResponse:
+    """Redirect to the application. Django's own redirects know no scheme of desktop applications."""
+    parts = urlsplit(asked.redirect_uri)
+    state = {"state": asked.state} if asked.state is not None else {}
+    query = urlencode([*parse_qsl(parts.query), *answer.items(), *state.items()])
+    address = urlunsplit(parts._replace(query=query))
+    return HttpResponse(status=HTTPStatus.SEE_OTHER, headers={"Location": address, "Cache-Control": "no-store"})
