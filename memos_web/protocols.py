@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memos_web.guards import BODY, Api, Guarded
 from memos_web.inside import Refused, Rest
+from vault.reader.message_shapes import DUMPED, FIELDS, OF_ITEMS
 
 JOB_SECONDS, JOB_STEP = 60.0, 0.05
 # A name that is none, a key that makes no persona, and a call beside this one that makes the same.
@@ -128,6 +129,11 @@ async def memories_delete(rest: Rest, **chosen: Any) -> int:
     if job["status"] != "succeeded":
         raise NotTranslated(f"The deletion is not done: its job {job['id']} is {job['status']}. {job['error'] or ''}")
     return int((job["result"] or {}).get("changed", 0))
+
+
+def known_parts(message: Mapping[str, Any]) -> Json:
+    """The parts of a message that have a meaning here; clients add some of their own."""
+    return {name: value for name, value in message.items() if name in FIELDS | DUMPED | OF_ITEMS}
 
 
 def read_whole_number(asked: Mapping[str, Any], name: str, default: int, most: int) -> int:

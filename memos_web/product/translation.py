@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from memos_web.protocols import Json, NotTranslated, join_filters
+from memos_web.protocols import Json, NotTranslated, join_filters, known_parts
 
 CUBES = "/cubes/"
 IN_METADATA = ("project_id", "manager_user_id", "app_id", "agent_id", "source")
-FIELDS = {name: name for name in ("created_at", "session_id", "tags")} | {"user_id": "persona"}
+FIELDS = {"session_id": "session_id", "tags": "tags", "user_id": "persona", "memory_id": "id", "id": "id"}
+FIELDS |= {"created_at": "said_at", "create_time": "said_at", "updated_at": "updated_at", "update_time": "updated_at"}
 FIELDS |= {"conversation_id": "session_id"} | {name: f"metadata.{name}" for name in IN_METADATA}
 OPERATORS = ("eq", "ne", "in", "gt", "gte", "lt", "lte", "contains")
 MOST_FOUND = 100
@@ -225,44 +226,33 @@ def group_by_kind(found: Sequence[Json]) -> Json:
     return {name: [detail(result) for result in found if kind_of(result) == kind] for kind, name in lists}
 
 
-def _messages(body: Json) -> list[Json]:
+def _messages(body: Json) -> list[Any]:
     given = body.get("messages")
     if isinstance(given, str):
         given = [{"role": "user", "content": given}]
     if body.get("memory_content") and (given is None or isinstance(given, list)):
         given = [*(given or []), {"role": "user", "content": body["memory_content"]}]
-    if not isinstance(given, list) or not given or not all(isinstance(message, Mapping) for message in given):
+    if not isinstance(given, list) or not given:
         raise NotTranslated("`messages` is no list of messages.")
     return [_message(message) for message in given]
 
 
-def _message(given: Mapping[str, Any]) -> Json:
+def _message(given: Any) -> Any:
+    """A message with the time at which it was said; what is no message stays, to be named by its place."""
+    if not isinstance(given, Mapping):
+        return given
     if given.get("type") == "text":
         return {"role": "user", "content": given.get("text")}
-    made: Json = {"role": given.get("role"), "content": _text(given.get("content"))}
-    if given.get("chat_time"):
-        made["timestamp"] = _moment(given["chat_time"])
-    return made | {
-        name: given[name] for name in ("message_id", "name", "tool_call_id", "tool_calls") if given.get(name)
-    }
-
-
-def _text(content: Any) -> Any:
-    """The text of a message, which may come in parts. Raises NotTranslated for a file or a picture."""
-    if not isinstance(content, list):
-        return content
-    texts = [part.get("text") if isinstance(part, Mapping) and part.get("type") == "text" else None for part in content]
-    if not all(isinstance(text, str) for text in texts):
-        raise NotTranslated("A message has text alone here: send files to the imports of MemOS Web.")
-    return "\n".join(map(str, texts))
+    said_at = given.get("chat_time") or given.get("created_at")
+    return known_parts(given) | ({"timestamp": _moment(said_at)} if said_at else {})
 
 
 def _moment(value: Any) -> str:
-    """`chat_time` as an RFC 3339 text; without a zone it is in UTC."""
+    """`chat_time` as an RFC 3339 text; without a zone it is in UTC. What is no time stays, to be named by its place."""
     try:
         when = datetime.fromisoformat(str(value))
-    except ValueError as error:
-        raise NotTranslated("`chat_time` is no time such as 2026-11-24T12:00:00Z.") from error
+    except ValueError:
+        return str(value)
     return (when if when.tzinfo else when.replace(tzinfo=UTC)).isoformat()
 
 
@@ -277,11 +267,13 @@ def _leaf(name: str, value: Any) -> Json:
         if not isinstance(value, list):
             raise NotTranslated(f"`{name}` is no list of filters.")
         return join_filters(name.upper(), [_filter(part) for part in value])
+    if value == "*":
+        value = {"exists": True}
     field = FIELDS.get(name) or (f"metadata.{name.removeprefix('info.')}" if name.startswith("info.") else None)
     if field is None:
         known = ", ".join([*FIELDS, "info.…"])
         raise NotTranslated(f"Nothing is filtered by `{name}` here. Known are {known}.")
-    if isinstance(value, Mapping) and (unknown := [operator for operator in value if operator not in OPERATORS]):
+    if isinstance(value, Mapping) and (unknown := sorted({*value} - {*OPERATORS, "exists"})):
         raise NotTranslated(f"The operator `{unknown[0]}` has no equal here. Known are {', '.join(OPERATORS)}.")
     return {field: value}
 

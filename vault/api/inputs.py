@@ -1,5 +1,6 @@
 """Request bodies: serializers, and their conversion to the dataclasses that services take."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -10,7 +11,8 @@ from rest_framework.request import Request
 
 from governance.actor import Actor
 from governance.api.fields import FlagField, NumberField, OneOfField, StrictSerializer, TextField, WholeField
-from governance.errors import FieldError, Invalid
+from governance.api.problems import field_errors
+from governance.errors import FieldError, Invalid, TooLarge
 from vault.api.fields import (
     ContentField,
     FiltersField,
@@ -22,6 +24,8 @@ from vault.api.fields import (
     PersonaField,
 )
 from vault.content.drafts import CubeChanges, CubeDraft
+from vault.reader.message_calls import split_tool_calls
+from vault.reader.message_shapes import OMITTED, read_shape
 from vault.reader.model_reader import messages_statements
 from vault.reader.services import Message, messages_read
 from vault.retrieval.queries import SearchQuery
@@ -58,6 +62,8 @@ class Tags(serializers.ListField):
 
 class DescribedInput(StrictSerializer):
     """The common fields of written memories."""
+
+    blank_is_absent = True
 
     namespace = TextField(required=False, help_text="Path; made on demand. Default: the principal's private one.")
     persona = _make_label_field(help_text="Id or name of a persona.")
@@ -98,8 +104,41 @@ class ToolCalls(serializers.ListField):
         return calls
 
 
+class ReadMessages(list[dict[str, Any]]):
+    """Messages that can be stored. skipped: the errors of the others, by their place."""
+
+    skipped: dict[str, Any]
+
+
+class MessageListInput(serializers.ListSerializer[Any]):
+    """A list of which bad messages are left out; without a good one they are errors."""
+
+    def to_internal_value(self, data: Any) -> ReadMessages:
+        if not isinstance(data, list) or not data:
+            return ReadMessages(super().to_internal_value(data))
+        form = _cached_form(MessageInput)
+        found, skipped = ReadMessages(), dict[str, Any]()
+        for index, item in enumerate(data):
+            try:
+                found.append(form.run_validation(item))
+            except serializers.ValidationError as fault:
+                skipped[str(index)] = fault.detail
+            except TooLarge as fault:
+                if len(data) == 1:
+                    raise
+                skipped[str(index)] = {"content": [fault.detail]}
+        if not found:
+            raise serializers.ValidationError(skipped)
+        found.skipped = skipped
+        return found
+
+
 class MessageInput(StrictSerializer):
-    role = OneOfField(MessageRole)
+    """One message, also as agents hold it: see Messages of agents at the top."""
+
+    blank_is_absent = True
+
+    role = OneOfField(MessageRole, help_text="Also `developer`, which is `system`.")
     name = _make_label_field(help_text="Who said it: the memory's `speaker`. Default: the role.")
     content = ContentField(allow_blank=True)
     timestamp = OffsetField(
@@ -113,9 +152,17 @@ class MessageInput(StrictSerializer):
     tool_call_id = _make_label_field()
     metadata = MetadataField(required=False)
 
+    class Meta:
+        list_serializer_class = MessageListInput
+
+    def to_internal_value(self, data: Any) -> Any:
+        return super().to_internal_value(read_shape(data) if isinstance(data, Mapping) else data)
+
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if not attrs["content"].strip() and not attrs.get("tool_calls"):
-            raise serializers.ValidationError({"content": ["write something, or give tool_calls"]})
+            omitted = attrs.get("metadata", {}).get(OMITTED)
+            told = f"a text is needed beside {', '.join(omitted)}" if omitted else "write something, or give tool_calls"
+            raise serializers.ValidationError({"content": [told]})
         return attrs
 
 
@@ -140,6 +187,8 @@ class MemoryInput(DescribedInput):
             raise serializers.ValidationError({"content": ["give content or messages, and not both"]})
         if len(attrs.get("messages", ())) > settings.MAX_ITEMS_PER_CALL:
             raise serializers.ValidationError({"messages": [f"at most {settings.MAX_ITEMS_PER_CALL} a call"]})
+        if skipped := getattr(attrs.get("messages"), "skipped", None):
+            attrs["skipped"] = skipped
         return super().validate(attrs)
 
 
@@ -150,6 +199,11 @@ class BulkInput(StrictSerializer):
         total = sum(len(item.get("messages", (1,))) for item in attrs["items"])
         if len(attrs["items"]) > settings.MAX_ITEMS_PER_CALL or total > settings.MAX_ITEMS_PER_CALL:
             raise serializers.ValidationError({"items": [f"at most {settings.MAX_ITEMS_PER_CALL}, messages summed"]})
+        faults: dict[str, Any] = {
+            str(index): {"messages": item["skipped"]} for index, item in enumerate(attrs["items"]) if "skipped" in item
+        }
+        if faults:
+            raise serializers.ValidationError({"items": faults})
         return attrs
 
 
@@ -180,6 +234,8 @@ class ChangesInput(StrictSerializer):
 
 
 class SearchInput(StrictSerializer):
+    blank_is_absent = True
+
     query = ContentField()
     top_k = WholeField(min_value=1, max_value=settings.MAX_TOP_K, required=False, help_text="Default: 10.")
     mode = OneOfField(
@@ -226,6 +282,8 @@ class RestoreInput(StrictSerializer):
 
 
 class ContextInput(StrictSerializer):
+    blank_is_absent = True
+
     query = ContentField()
     token_budget = WholeField(min_value=1, max_value=100_000, required=False, help_text="Default: 2,000.")
     persona = _make_label_field(
@@ -280,10 +338,23 @@ def make_drafts(body: dict[str, Any], actor: Actor | None = None) -> list[CubeDr
     common = CubeDraft(content=content, **_common_fields(body))
     if "messages" not in body:
         return [common]
-    messages = [Message(**message) for message in body["messages"]]
+    messages = split_tool_calls([Message(**message) for message in body["messages"]])
     infer = body.get("infer", True)
     chosen = messages_statements(actor=actor, messages=messages, common=common) if actor and infer else {}
     return messages_read(messages, infer=infer, common=common, chosen=chosen)
+
+
+def skipped_json(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the messages of a body that were left out, by their place, with their errors."""
+    return [
+        {
+            "index": int(index),
+            "errors": [
+                {"field": error.field, "message": error.message} for error in field_errors(detail, f"messages.{index}")
+            ],
+        }
+        for index, detail in body.get("skipped", {}).items()
+    ]
 
 
 def drafts_of_bulk(body: dict[str, Any]) -> tuple[list[CubeDraft], list[int]]:

@@ -21,7 +21,7 @@ _PLAIN = CubeDraft(content="")
 UNKNOWN: MemoryJson = {
     **dict.fromkeys(("title", "language"), ""),
     **dict.fromkeys(("persona", "subject", "pack", "session_id", "message_id", "task_id", "position", "speaker")),
-    **dict.fromkeys(("deleted_at", "event_time", "valid_from", "valid_to", "superseded_by", "expires_at")),
+    **dict.fromkeys(("deleted_at", "event_time", "said_at", "valid_from", "valid_to", "superseded_by", "expires_at")),
     **dict.fromkeys(("heat", "trust", "priority"), 0.0),
     **dict.fromkeys(("access_count", "token_count"), 0),
     **dict.fromkeys(("held", "pending_embedding", "dialogue_only"), False),
@@ -69,6 +69,7 @@ def memory_json(view: CubeView) -> MemoryJson:
         "position": cube.position,
         "speaker": words.speaker or None,
         "event_time": time_json(cube.event_time),
+        "said_at": time_json(cube.said_at),
         "valid_from": time_json(cube.valid_from),
         "valid_to": time_json(cube.valid_to),
         "superseded_by": str(cube.superseded_by) if cube.superseded_by else None,

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from vault.content.drafts import CubeDraft
+from vault.content.tool_calls import ToolCall, call_metadata, call_text
 from vault.reader.rules import Statement, read_statements
 from vault.vocabulary import Layer, MessageRole, Modality, SemanticType
 
@@ -21,7 +22,7 @@ LEAST_CONFIDENCE = 0.5  # of a statement that becomes a memory of its own
 
 @dataclass(frozen=True)
 class Message:
-    """An incoming message. `name`: the speaker; `timestamp`: when it was said."""
+    """An incoming message. `name`: the speaker; `timestamp`: when it was said; `call`: the only thing that it holds."""
 
     role: MessageRole
     content: str = field(repr=False)
@@ -31,6 +32,7 @@ class Message:
     tool_calls: Sequence[Any] = ()
     tool_call_id: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    call: ToolCall | None = field(default=None, repr=False)
 
 
 def messages_read(
@@ -51,7 +53,7 @@ def messages_read(
     drafts: list[CubeDraft] = []
     for index, message in enumerate(messages):
         whole = _draft_message(message, common)
-        if not infer:
+        if not infer or message.call is not None:
             drafts.append(whole)
             continue
         reader = MODEL if index in chosen else PATTERNS
@@ -69,9 +71,13 @@ def messages_read(
 def _draft_message(message: Message, common: CubeDraft) -> CubeDraft:
     said_at = message.timestamp.astimezone(UTC) if message.timestamp else common.event_time
     tool = message.role is MessageRole.TOOL or (bool(message.tool_calls) and not message.content)
+    call = message.call
     return replace(
         common,
-        content=message.content or json.dumps(list(message.tool_calls), ensure_ascii=False),
+        content=call_text(call)
+        if call
+        else message.content or json.dumps(list(message.tool_calls), ensure_ascii=False),
+        title=common.title or (call.name if call else ""),
         speaker=message.name or message.role,
         message_id=message.message_id,
         event_time=said_at,
@@ -86,6 +92,8 @@ def _draft_message(message: Message, common: CubeDraft) -> CubeDraft:
 
 def _tool_metadata(message: Message) -> dict[str, Any]:
     parts: dict[str, Any] = {}
+    if message.call is not None:
+        parts |= call_metadata(message.call)
     if message.tool_call_id:
         parts["tool_call_id"] = message.tool_call_id
     if message.tool_calls and message.content:
