@@ -96,13 +96,22 @@ async def memories_add(rest: Rest, asked: Json) -> Any:
     has the form of an id is no persona with this id, unless there is one. Raises Refused.
     """
     name = asked.get("persona")
-    if isinstance(name, str) and name and not await _is_persona(rest, name):
-        own = await rest.send("POST", "personas/", query={"ensure": "true"}, body={"name": name})
-        if own.is_success:
-            asked = {**asked, "persona": own.json()["id"]}
-        elif own.status_code not in ANSWERED_BY_MEMORIES:
-            raise Refused(own)
+    if isinstance(name, str) and name.strip():
+        asked = {**asked, "persona": await persona_ensure(rest, name)}
     return await rest.call("POST", "memories/", body=asked)
+
+
+async def persona_ensure(rest: Rest, name: str) -> str:
+    """The id of the persona of the key's member with this name, which is made when it is needed; the name itself where
+    the REST API decides about it. Raises Refused."""
+    if await _is_persona(rest, name):
+        return name
+    own = await rest.send("POST", "personas/", query={"ensure": "true"}, body={"name": name})
+    if own.is_success:
+        return str(own.json()["id"])
+    if own.status_code not in ANSWERED_BY_MEMORIES:
+        raise Refused(own)
+    return name
 
 
 async def _is_persona(rest: Rest, name: str) -> bool:
@@ -157,7 +166,8 @@ def join_filters(name: str, parts: list[Json]) -> Json:
 def _endpoint(protocol: Protocol, api: ASGIApp, answer: Answer) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
         try:
-            return JSONResponse(await answer(Call(Rest(api, request), request, request.scope[BODY])))
+            found = await answer(Call(Rest(api, request), request, request.scope[BODY]))
+            return found if isinstance(found, Response) else JSONResponse(found)
         except NotTranslated as fault:
             return _fault(protocol, HTTPStatus.BAD_REQUEST, "not_translated", str(fault))
         except Refused as refused:

@@ -6,6 +6,7 @@ docs/memos.md says what is answered, and how MemOS's words map to ours.
 import json
 
 from memos_web.inside import Query
+from memos_web.product.client_routes import ROUTES as CLIENT_ROUTES
 from memos_web.product.translation import (
     conditions_of,
     cubes_of,
@@ -132,6 +133,7 @@ ROUTES: list[tuple[str, str, Answer]] = [
     ("GET", "/get/memory/{memory_id}", get_detail),
     ("POST", "/update/memory", update),
     ("POST", "/delete/memory", delete),
+    *CLIENT_ROUTES,
 ]
 
 

@@ -4,13 +4,18 @@ A user is a persona, a cube is a namespace. The shapes are those of `memos/api/p
 `memos/api/client.py` of the package MemoryOS 2.0.33.
 """
 
+import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from memos_web.protocols import Json, NotTranslated, join_filters, known_parts
+from vault.namespaces.rules import NOT_IN_A_PART
 
 CUBES = "/cubes/"
+IN_A_PATH = re.compile(r"[\w.@+-]+")
+DIGEST = 12  # hexadecimal digits
 IN_METADATA = ("project_id", "manager_user_id", "app_id", "agent_id", "source")
 FIELDS = {"session_id": "session_id", "tags": "tags", "user_id": "persona", "memory_id": "id", "id": "id"}
 FIELDS |= {"created_at": "said_at", "create_time": "said_at", "updated_at": "updated_at", "update_time": "updated_at"}
@@ -38,6 +43,9 @@ WITHOUT_EFFECT = frozenset(
     | {"neighbor_discovery", "context_format", "include_memory_view", "allow_memory_view", "allow_public"}
     | {"auto_cleanup_working", "include_embedding"}
 )
+EXPLICIT = "explicit_preference"
+PREFERENCE_NOTE = "\nThe user stated these preferences. Follow them, unless the question says otherwise."
+ROLES = frozenset({"user", "assistant", "system", "tool"})
 KINDS = ("text_mem", "pref_mem", "tool_mem")
 
 
@@ -55,6 +63,7 @@ def refuse_unknown_options(body: Mapping[str, Any], *known: str) -> None:
 
 def make_addition(body: Json) -> Json:
     """The body of `POST memories/` for one of `add`, without its namespace."""
+    body = rename_fields(body)
     refuse_unknown_options(
         body,
         *("user_id", "session_id", "task_id", "messages", "memory_content", "custom_tags", "info", "mode"),
@@ -87,6 +96,7 @@ def make_changes(body: Json) -> Json:
 
 def make_search(body: Json) -> Json:
     """The body of `POST memories/search/` for one of `search`; `top_k` is for all kinds together."""
+    body = rename_fields(body)
     refuse_unknown_options(
         body,
         *("query", "user_id", "readable_cube_ids", "mem_cube_id", "session_id", "top_k", "relativity", "filter"),
@@ -140,8 +150,14 @@ def cubes_of(body: Json, name: str) -> list[str]:
 
 
 def namespace_of(cube: str) -> str:
-    """The path of a cube's namespace: the cube's name itself if that is a path."""
-    return cube if cube.startswith("/") else f"{CUBES}{cube}"
+    """The path of a cube's namespace: the cube's name itself if that is a path. Characters that no path may have are
+    replaced, and a digest keeps such names apart."""
+    if cube.startswith("/"):
+        return cube
+    if IN_A_PATH.fullmatch(cube) and cube not in {".", ".."}:
+        return f"{CUBES}{cube}"
+    digest = hashlib.sha256(cube.encode()).hexdigest()[:DIGEST]
+    return f"{CUBES}{NOT_IN_A_PART.sub('-', cube).strip('-')}.{digest}"
 
 
 def memory(raw: Json) -> Json:
@@ -162,8 +178,9 @@ def memory(raw: Json) -> Json:
             "session_id": raw["session_id"],
             "status": raw["state"],
             "info": raw["metadata"],
-            "created_at": raw["created_at"],
+            "created_at": raw["said_at"] or raw["created_at"],
             "updated_at": raw["updated_at"],
+            **({"preference_type": EXPLICIT, "preference": raw["content"]} if kind_of(raw) == "pref_mem" else {}),
             "relativity": raw.get("score"),
             "embedding": [],
             "sources": [],
@@ -179,10 +196,11 @@ def detail(raw: Json) -> Json:
         "memory_key": raw["title"],
         "memory_value": raw["content"],
         "memory_type": _type_of(raw),
+        **({"preference_type": EXPLICIT, "preference": raw["content"]} if kind_of(raw) == "pref_mem" else {}),
         "conversation_id": raw["session_id"],
         "tags": raw["tags"],
         "info": raw["metadata"],
-        "create_time": raw["created_at"],
+        "create_time": raw["said_at"] or raw["created_at"],
         "update_time": raw["updated_at"],
         "relativity": raw.get("score"),
     }
@@ -217,13 +235,47 @@ def group_by_cube(found: Sequence[Json], cubes: Sequence[str]) -> Json:
         kind: [{"cube_id": cube, "memories": rows, "total_nodes": len(rows)} for cube, rows in group.items()]
         for kind, group in groups.items()
     }
-    return {**listed, "act_mem": [], "para_mem": [], "skill_mem": [], "pref_note": ""}
+    preferences = [result["content"] for result in found if kind_of(result) == "pref_mem"]
+    return {
+        **listed,
+        "act_mem": [],
+        "para_mem": [],
+        "skill_mem": [],
+        "pref_note": PREFERENCE_NOTE if preferences else "",
+        "pref_string": _list_preferences(preferences),
+    }
 
 
 def group_by_kind(found: Sequence[Json]) -> Json:
     """Memories grouped as MemOS's client reads them."""
     lists = zip(KINDS, ("memory_detail_list", "preference_detail_list", "tool_memory_detail_list"), strict=True)
-    return {name: [detail(result) for result in found if kind_of(result) == kind] for kind, name in lists}
+    grouped = {name: [detail(result) for result in found if kind_of(result) == kind] for kind, name in lists}
+    return {**grouped, "preference_note": PREFERENCE_NOTE if grouped["preference_detail_list"] else ""}
+
+
+def message_detail(raw: Json) -> Json:
+    """A message of a conversation as MemOS's client reads it."""
+    return {
+        "message_id": raw["message_id"] or raw["id"],
+        "conversation_id": raw["session_id"],
+        "role": raw["speaker"] if raw["speaker"] in ROLES else "user",
+        "content": raw["content"],
+        "create_time": raw["said_at"] or raw["created_at"],
+    }
+
+
+def text_of(body: Json, name: str) -> str:
+    """Raises NotTranslated."""
+    text = body.get(name)
+    if not isinstance(text, str) or not text.strip():
+        raise NotTranslated(f"`{name}` is missing.")
+    return text
+
+
+def _list_preferences(preferences: Sequence[str]) -> str:
+    """Preferences and what they are for, as MemOS hands them to a model; empty without any."""
+    lines = [f"{number}. {text}" for number, text in enumerate(preferences, start=1)]
+    return "\n".join(["Explicit Preference:", *lines, PREFERENCE_NOTE]) if lines else ""
 
 
 def _messages(body: Json) -> list[Any]:
